@@ -1,0 +1,59 @@
+/** Numbers to address text: the one formatter. */
+
+/** `00` to `ff`. */
+const HEX: readonly string[] = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'));
+
+/** An IPv4 address, 0 to 2^32 - 1, in dotted decimal. */
+export function formatIPv4(address: number): string {
+  return `${address >>> 24}.${(address >>> 16) & 255}.${(address >>> 8) & 255}.${address & 255}`;
+}
+
+/** 16 bits as four hex digits. */
+function group(bits: number): string {
+  return HEX[bits >>> 8]! + HEX[bits & 255]!;
+}
+
+/** 32 bits as two groups. */
+function twoGroups(word: number): string {
+  return `${group(word >>> 16)}:${group(word & 0xffff)}`;
+}
+
+/**
+ * An IPv6 address in full: eight groups of four lower-case hex digits, as the service answers.
+ *
+ * @param w0 bits 127–96
+ * @param w1 bits 95–64
+ * @param w2 bits 63–32
+ * @param w3 bits 31–0
+ */
+export function formatIPv6Full(w0: number, w1: number, w2: number, w3: number): string {
+  return `${twoGroups(w0)}:${twoGroups(w1)}:${twoGroups(w2)}:${twoGroups(w3)}`;
+}
+
+/**
+ * An IPv6 address in the canonical short form of RFC 5952: no leading zeros, the longest run of at least two zero groups
+ * (the first of equal ones) as `::`. For people and for other programs' files.
+ */
+export function formatIPv6(w0: number, w1: number, w2: number, w3: number): string {
+  const groups = [w0 >>> 16, w0 & 0xffff, w1 >>> 16, w1 & 0xffff, w2 >>> 16, w2 & 0xffff, w3 >>> 16, w3 & 0xffff];
+  let runAt = -1;
+  let runLength = 1; // a single zero group is not shortened
+  for (let i = 0; i < 8; ) {
+    let end = i;
+    while (end < 8 && groups[end] === 0) end++;
+    if (end - i > runLength) {
+      runAt = i;
+      runLength = end - i;
+    }
+    i = Math.max(end, i + 1);
+  }
+  const hex = (part: number[]): string => part.map((bits) => bits.toString(16)).join(':');
+  if (runAt < 0) return hex(groups);
+  return `${hex(groups.slice(0, runAt))}::${hex(groups.slice(runAt + runLength))}`;
+}
+
+/** An address of either family in its usual short form: dotted decimal, or RFC 5952. */
+export function formatAddress(family: 4 | 6, words: ArrayLike<number>, at = 0): string {
+  if (family === 4) return formatIPv4(words[at]!);
+  return formatIPv6(words[at]!, words[at + 1]!, words[at + 2]!, words[at + 3]!);
+}

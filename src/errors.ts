@@ -1,0 +1,84 @@
+/**
+ * Every error a user can meet, in one table: its stable code, the exit code of the command line and, where a request can
+ * cause it, the HTTP status. Nothing else in the project decides on an exit code or a status.
+ */
+
+/** Exit codes of the command line; scripts rely on them. */
+export const EXIT = {
+  ok: 0,
+  fault: 1,
+  usage: 2,
+  refused: 3,
+  badInput: 4,
+  noDatabase: 5,
+  fetchFailed: 6,
+  interrupted: 130,
+} as const;
+
+/** What each error code means, its exit code, and its HTTP status (500 unless a request can be the cause). */
+export const ERROR_TABLE = {
+  E_FAULT: { exit: EXIT.fault, status: 500, meaning: 'a fault in ipatlas itself; please report it' },
+  E_USAGE: { exit: EXIT.usage, status: 500, meaning: 'a command, flag or argument that is not understood' },
+  E_CONFIG: {
+    exit: EXIT.usage,
+    status: 500,
+    meaning: 'a configuration file (sources.json, overrides.csv) is not valid',
+  },
+  E_DATA_DIR: { exit: EXIT.usage, status: 500, meaning: 'the data directory cannot be written, or its disk is full' },
+  E_BUSY: { exit: EXIT.usage, status: 500, meaning: 'another build holds the lock of this data directory' },
+  E_REFUSED: {
+    exit: EXIT.refused,
+    status: 500,
+    meaning: 'a check or gate refused to publish; the current release stands',
+  },
+  E_BAD_INPUT: {
+    exit: EXIT.badInput,
+    status: 400,
+    meaning: 'input that cannot be read, under a policy that fails on it',
+  },
+  E_NO_DATABASE: {
+    exit: EXIT.noDatabase,
+    status: 503,
+    meaning: 'there is no published release where one was looked for',
+  },
+  E_DAMAGED: {
+    exit: EXIT.noDatabase,
+    status: 503,
+    meaning: 'a release is truncated, altered or of an unknown version',
+  },
+  E_FETCH: { exit: EXIT.fetchFailed, status: 500, meaning: 'a source could not be fetched or read' },
+} as const;
+
+export type ErrorCode = keyof typeof ERROR_TABLE;
+
+/** An error with a stable code. The message says what is wrong, where, and what to do. */
+export class AtlasError extends Error {
+  override readonly name = 'AtlasError';
+  readonly code: ErrorCode;
+
+  constructor(code: ErrorCode, message: string, options?: { cause?: unknown }) {
+    super(message, options);
+    this.code = code;
+  }
+
+  /** Exit code of the command line for this error. */
+  get exitCode(): number {
+    return ERROR_TABLE[this.code].exit;
+  }
+
+  /** HTTP status for this error where a request meets it. */
+  get status(): number {
+    return ERROR_TABLE[this.code].status;
+  }
+}
+
+/** The `code` of a Node system error (`ENOENT`, `ENOSPC`, …), or undefined for anything else. */
+export function systemErrorCode(error: unknown): string | undefined {
+  const code = error instanceof Error ? (error as NodeJS.ErrnoException).code : undefined;
+  return typeof code === 'string' ? code : undefined;
+}
+
+/** The message of whatever was thrown. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
