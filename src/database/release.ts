@@ -1,0 +1,106 @@
+/** Releases on disk: where they are, what a manifest says, which one is current. */
+import { readFileSync, realpathSync, statSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { AtlasError, messageOf, systemErrorCode } from '../errors.js';
+
+/** Files of a release. */
+export const RANGE_FILE = 'ranges.ipr';
+export const MIRROR_FILE = 'ranges.sqlite';
+export const MANIFEST_FILE = 'manifest.json';
+export const REPORT_FILE = 'report.json';
+
+/** Names in the data directory. */
+export const RELEASES_DIR = 'releases';
+export const CURRENT_LINK = 'current';
+
+/** A file as a manifest lists it. */
+export interface ManifestFile {
+  name: string;
+  bytes: number;
+  /** SHA-256, hexadecimal. */
+  sha256: string;
+}
+
+/** A source as a manifest lists it. */
+export interface ManifestInput {
+  id: string;
+  version: string;
+  license: string;
+  attribution: string;
+  rows: number;
+  rejected: number;
+  files: ManifestFile[];
+}
+
+/** `manifest.json`: what a release was made of and what it holds; its schema is schemas/manifest.schema.json. */
+export interface Manifest {
+  manifest_version: 1;
+  id: string;
+  /** `YYYY-MM-DD`: EU membership and expiry of overrides are as of this day. */
+  as_of: string;
+  tool_version: string;
+  /** SHA-256 over all that decides the content; equal for two builds that would give the same ranges. */
+  input_hash: string;
+  /** In order of priority, the first answering first. */
+  inputs: ManifestInput[];
+  outputs: ManifestFile[];
+  counts: {
+    ipv4_ranges: number;
+    ipv6_ranges: number;
+    countries: number;
+    /** Addresses with a country, decimal. */
+    ipv4_addresses_with_country: string;
+    /** Blocks of 2^80 addresses (/48) with a country, whole ones, decimal. */
+    ipv6_48s_with_country: string;
+  };
+}
+
+/** The directory of a release, checked to be there: a release directory itself, or the data directory's current one. */
+export function releaseDir(dir: string): string {
+  // Resolved once: a release that is published meanwhile must not change what is being read.
+  for (const candidate of [dir, join(dir, CURRENT_LINK)]) {
+    if (statSync(join(candidate, MANIFEST_FILE), { throwIfNoEntry: false }) !== undefined)
+      return realpathSync(candidate);
+  }
+  throw new AtlasError(
+    'E_NO_DATABASE',
+    `no release in ${dir}; make one with "ipatlas build --offline", or name another directory with --data`,
+  );
+}
+
+/**
+ * Reads a release's manifest.
+ *
+ * @param dir the release's directory
+ * @throws AtlasError E_NO_DATABASE where there is none, E_DAMAGED where it is not readable as one
+ */
+export function readManifest(dir: string): Manifest {
+  const path = join(dir, MANIFEST_FILE);
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (error) {
+    const code = systemErrorCode(error) === 'ENOENT' ? 'E_NO_DATABASE' : 'E_DAMAGED';
+    throw new AtlasError(code, `${path} cannot be read: ${messageOf(error)}`, { cause: error });
+  }
+  let manifest: Partial<Manifest> | null;
+  try {
+    manifest = JSON.parse(text) as Partial<Manifest> | null;
+  } catch (error) {
+    throw new AtlasError('E_DAMAGED', `${path} is not JSON: ${messageOf(error)}`, { cause: error });
+  }
+  if (manifest?.manifest_version !== 1 || typeof manifest.id !== 'string') {
+    throw new AtlasError('E_DAMAGED', `${path} is not a manifest of version 1; build the release again`);
+  }
+  return manifest as Manifest;
+}
+
+/** The id of the release that `current` names, or undefined where there is none. */
+export function currentReleaseId(dataDir: string): string | undefined {
+  try {
+    return basename(realpathSync(join(dataDir, CURRENT_LINK)));
+  } catch (error) {
+    if (systemErrorCode(error) === 'ENOENT') return undefined;
+    throw error;
+  }
+}

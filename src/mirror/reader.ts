@@ -1,0 +1,37 @@
+/** Opens the SQLite mirror. */
+import { createRequire } from 'node:module';
+import type Sqlite from 'better-sqlite3';
+import { AtlasError, messageOf } from '../errors.js';
+
+/** better-sqlite3, loaded on first use: the native module would cost a cold look-up a third of its time. */
+export function sqlite(): typeof Sqlite {
+  return createRequire(import.meta.url)('better-sqlite3') as typeof Sqlite;
+}
+
+/** `PRAGMA user_version` of schemas/mirror.sql. */
+export const MIRROR_VERSION = 1;
+
+/**
+ * @param path of the mirror; opened read-only
+ * @throws AtlasError E_NO_DATABASE where it cannot be opened, E_DAMAGED where it is no mirror of this version
+ */
+export function openMirror(path: string): Sqlite.Database {
+  let database: Sqlite.Database;
+  try {
+    database = new (sqlite())(path, { readonly: true, fileMustExist: true });
+  } catch (error) {
+    throw new AtlasError('E_NO_DATABASE', `${path} cannot be opened: ${messageOf(error)}`, { cause: error });
+  }
+  try {
+    const version = database.pragma('user_version', { simple: true });
+    if (version === MIRROR_VERSION) return database;
+    throw new AtlasError(
+      'E_DAMAGED',
+      `${path}: mirror version ${version}, but this ipatlas reads version ${MIRROR_VERSION}`,
+    );
+  } catch (error) {
+    database.close();
+    if (error instanceof AtlasError) throw error;
+    throw new AtlasError('E_DAMAGED', `${path} is no SQLite database: ${messageOf(error)}`, { cause: error });
+  }
+}

@@ -1,0 +1,111 @@
+/** Writes the SQLite mirror; schemas/mirror.sql is its specification. */
+import { readFileSync } from 'node:fs';
+import type Sqlite from 'better-sqlite3';
+import { packageFile } from '../package-root.js';
+import type { Partition } from '../range/overlay.js';
+import type { RangeRecord } from '../rangefile/layout.js';
+import { sqlite } from './reader.js';
+
+/** A row of the table `source`. */
+export interface MirrorSource {
+  /** Bit number in the column `sources`. */
+  layer: number;
+  id: string;
+  version: string;
+  license: string;
+  attribution: string;
+}
+
+export interface MirrorContent {
+  meta: Record<string, string>;
+  sources: readonly MirrorSource[];
+  v4: Partition;
+  v6: Partition;
+  /** By the partitions' values. */
+  records: readonly RangeRecord[];
+}
+
+/** Rows put into one INSERT: fewer calls into the native module; 50 rows of 5 values stay far below SQLite's 32,766. */
+const ROWS_PER_INSERT = 50;
+const COLUMNS = 5;
+
+/** Inserts rows of five values, many a statement. `row(i)` appends the values of row `i`. */
+function insertRows(
+  database: Sqlite.Database,
+  table: string,
+  count: number,
+  row: (index: number, values: unknown[]) => void,
+): void {
+  const tuple = `(${Array(COLUMNS).fill('?').join(',')})`;
+  const prepare = (rows: number): Sqlite.Statement<unknown[]> =>
+    database.prepare(`INSERT INTO ${table} VALUES ${Array(rows).fill(tuple).join(',')}`);
+  const full = prepare(ROWS_PER_INSERT);
+  for (let start = 0; start < count; start += ROWS_PER_INSERT) {
+    const end = Math.min(count, start + ROWS_PER_INSERT);
+    const values: unknown[] = [];
+    for (let i = start; i < end; i++) row(i, values);
+    (end - start === ROWS_PER_INSERT ? full : prepare(end - start)).run(values);
+  }
+}
+
+/** The columns `country_code` and `reason` of a record. */
+function recordColumns(record: RangeRecord): [string | null, string | null] {
+  if (record.kind === 'country') return [record.code, null];
+  return [null, record.kind === 'none' ? record.reason : record.scheme];
+}
+
+/** Writes range `i`'s first address, or the last address before it, as 16 bytes. */
+function ipv6Bytes(first: Uint32Array, i: number, before: boolean): Buffer {
+  const bytes = Buffer.allocUnsafe(16);
+  let borrow = before ? 1 : 0;
+  for (let k = 3; k >= 0; k--) {
+    const word = first[4 * i + k]! - borrow;
+    borrow = word < 0 ? 1 : 0;
+    bytes.writeUInt32BE(word >>> 0, 4 * k);
+  }
+  return bytes;
+}
+
+/**
+ * Writes a mirror.
+ *
+ * @param path of the new file; must not exist
+ * @param content the same partitions and records that the range file is made from
+ * The same content gives the same bytes (for one version of SQLite).
+ */
+export function writeMirror(path: string, content: MirrorContent): void {
+  const database = new (sqlite())(path);
+  try {
+    // The file is new and is thrown away if anything fails: no journal. Whoever publishes it makes it durable.
+    database.pragma('journal_mode = OFF');
+    database.pragma('synchronous = OFF');
+    database.pragma('locking_mode = EXCLUSIVE');
+    database.exec(readFileSync(packageFile('schemas/mirror.sql'), 'utf8'));
+    database.exec('BEGIN');
+    const meta = database.prepare('INSERT INTO meta VALUES (?, ?)');
+    for (const [key, value] of Object.entries(content.meta)) meta.run(key, value);
+    const source = database.prepare('INSERT INTO source VALUES (@layer, @id, @version, @license, @attribution)');
+    for (const row of content.sources) source.run(row);
+    const country = database.prepare('INSERT INTO country VALUES (?, ?, ?)');
+    const countries = content.records.filter((record) => record.kind === 'country');
+    countries.sort((a, b) => (a.code < b.code ? -1 : 1));
+    for (const { code, name, isEu } of countries) country.run(code, name, isEu ? 1 : 0);
+
+    const columns = content.records.map(recordColumns);
+    const { v4, v6 } = content;
+    insertRows(database, 'ipv4_range', v4.count, (i, values) => {
+      const last = i + 1 < v4.count ? v4.first[i + 1]! - 1 : 0xffffffff;
+      values.push(v4.first[i]!, last, ...columns[v4.value[i]!]!, v4.layers[i]!);
+    });
+    const lastOfAll = Buffer.alloc(16, 0xff);
+    let first = ipv6Bytes(v6.first, 0, false);
+    insertRows(database, 'ipv6_range', v6.count, (i, values) => {
+      const last = i + 1 < v6.count ? ipv6Bytes(v6.first, i + 1, true) : lastOfAll;
+      values.push(first, last, ...columns[v6.value[i]!]!, v6.layers[i]!);
+      if (i + 1 < v6.count) first = ipv6Bytes(v6.first, i + 1, false);
+    });
+    database.exec('COMMIT');
+  } finally {
+    database.close();
+  }
+}

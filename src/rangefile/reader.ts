@@ -1,0 +1,202 @@
+/** Reads the range file: opening checks its structure, so that every later read is in bounds. See FORMAT.md. */
+import { readFileSync } from 'node:fs';
+import { endianness } from 'node:os';
+import { crc32 } from 'node:zlib';
+import { EMBEDDED_SCHEMES, type EmbeddedScheme } from '../address/embedded.js';
+import { AtlasError, messageOf } from '../errors.js';
+import {
+  ALIGNMENT,
+  decodeDate,
+  ENTRY,
+  ENTRY_BYTES,
+  FLAG_EU,
+  HEADER,
+  HEADER_BYTES,
+  INDEX_ENTRIES,
+  MAGIC,
+  MAJOR_VERSION,
+  MAX_RECORDS,
+  type RangeRecord,
+  RECORD,
+  RECORD_BYTES,
+  RECORD_KINDS,
+  SECTION_TAGS,
+  SECTIONS,
+  type SectionTag,
+} from './layout.js';
+
+/** A range file in memory: typed arrays over its bytes. */
+export interface RangeFile {
+  path: string;
+  bytes: Uint8Array;
+  /** Where the sections begin that the checksum covers. */
+  headEnd: number;
+  /** The date as of which EU membership is given, `YYYY-MM-DD`. */
+  asOf: string;
+  records: RangeRecord[];
+  /** Number of IPv4 ranges; `start4`, `record4` and `index4` are the columns of FORMAT.md. */
+  count4: number;
+  start4: Uint32Array;
+  record4: Uint16Array;
+  index4: Uint32Array;
+  /** Number of IPv6 ranges. `high6` and `low6` hold two 32-bit words a range, the less significant first. */
+  count6: number;
+  high6: Uint32Array;
+  low6: Uint32Array;
+  record6: Uint16Array;
+  index6: Uint32Array;
+}
+
+/** Where each section lies. */
+type SectionTable = Record<SectionTag, { offset: number; length: number }>;
+
+function damaged(path: string, what: string): AtlasError {
+  return new AtlasError('E_DAMAGED', `${path}: ${what}; build the release again or roll back to another`);
+}
+
+function readSectionTable(path: string, bytes: Buffer, sections: number, headEnd: number): SectionTable {
+  const table: Partial<SectionTable> = {};
+  for (let i = 0; i < sections; i++) {
+    const entry = HEADER_BYTES + i * ENTRY_BYTES;
+    const tag = bytes.toString('latin1', entry + ENTRY.tag, entry + ENTRY.tag + 4) as SectionTag;
+    const offset = Number(bytes.readBigUInt64LE(entry + ENTRY.offset));
+    const length = Number(bytes.readBigUInt64LE(entry + ENTRY.length));
+    if (offset % ALIGNMENT !== 0 || offset < headEnd || offset + length > bytes.length) {
+      throw damaged(path, `section ${tag} (offset ${offset}, ${length} bytes) does not lie in the file`);
+    }
+    const elementBytes = SECTIONS[tag];
+    if (elementBytes === undefined) continue; // of a newer minor version
+    if (bytes.readUInt32LE(entry + ENTRY.elementBytes) !== elementBytes || length % elementBytes !== 0) {
+      throw damaged(path, `section ${tag} does not hold elements of ${elementBytes} bytes`);
+    }
+    table[tag] = { offset, length };
+  }
+  for (const tag of SECTION_TAGS) if (table[tag] === undefined) throw damaged(path, `section ${tag} is missing`);
+  return table as SectionTable;
+}
+
+/** Magic, version, size and checksum of the head; returns the number of sections. */
+function checkHeader(path: string, bytes: Buffer): { sections: number; headEnd: number } {
+  if (bytes.length < HEADER_BYTES) throw damaged(path, `${bytes.length} bytes are too few for a range file`);
+  if (!MAGIC.every((byte, index) => bytes[index] === byte)) throw damaged(path, 'not a range file (no magic number)');
+  const major = bytes.readUInt16LE(HEADER.major);
+  if (major !== MAJOR_VERSION) {
+    throw damaged(path, `format version ${major}, but this ipatlas reads version ${MAJOR_VERSION}`);
+  }
+  const fileSize = Number(bytes.readBigUInt64LE(HEADER.fileSize));
+  if (fileSize !== bytes.length) throw damaged(path, `${bytes.length} bytes long where its header says ${fileSize}`);
+  const sections = bytes.readUInt32LE(HEADER.sections);
+  const headEnd = HEADER_BYTES + sections * ENTRY_BYTES;
+  if (headEnd > bytes.length) throw damaged(path, `a table of ${sections} sections does not fit`);
+  const head = Buffer.from(bytes.subarray(0, headEnd));
+  head.writeUInt32LE(0, HEADER.crc32);
+  // The writer takes the checksum of the head with SHA-256 in place and these four bytes zero.
+  if (crc32(head) !== bytes.readUInt32LE(HEADER.crc32)) throw damaged(path, 'the checksum of its header is wrong');
+  return { sections, headEnd };
+}
+
+function decodeRecord(path: string, table: DataView, index: number, text: Buffer): RangeRecord {
+  const at = index * RECORD_BYTES;
+  const offset = table.getUint32(at + RECORD.textOffset, true);
+  const length = table.getUint32(at + RECORD.textLength, true);
+  if (offset + length > text.length) throw damaged(path, `the text of record ${index} lies outside its section`);
+  const label = text.toString('utf8', offset, offset + length);
+  const kind = RECORD_KINDS[table.getUint8(at + RECORD.kind)];
+  switch (kind) {
+    case 'none':
+      return { kind, reason: label };
+    case 'country': {
+      const code = String.fromCharCode(table.getUint8(at + RECORD.code), table.getUint8(at + RECORD.code + 1));
+      return { kind, code, name: label, isEu: (table.getUint8(at + RECORD.flags) & FLAG_EU) !== 0 };
+    }
+    case 'embedded':
+      if (!EMBEDDED_SCHEMES.includes(label as EmbeddedScheme)) {
+        throw damaged(path, `record ${index} names the unknown scheme ${JSON.stringify(label)}`);
+      }
+      return { kind, scheme: label as EmbeddedScheme };
+    default:
+      throw damaged(path, `record ${index} is of an unknown kind`);
+  }
+}
+
+/** The greatest number in a column. */
+function greatest(column: Uint16Array | Uint32Array): number {
+  let most = 0;
+  for (let i = 0; i < column.length; i++) if (column[i]! > most) most = column[i]!;
+  return most;
+}
+
+/**
+ * Lays a range file's bytes out.
+ *
+ * @param bytes the whole file
+ * @param path its name, for messages
+ * @returns the file; its arrays share memory with `bytes` where `bytes` is aligned
+ * @throws AtlasError E_DAMAGED where the structure is not that of FORMAT.md or the version is not known
+ */
+export function decodeRangeFile(bytes: Buffer, path: string): RangeFile {
+  if (endianness() !== 'LE') throw new AtlasError('E_FAULT', 'range files can be read on little-endian machines only');
+  const { sections, headEnd } = checkHeader(path, bytes);
+  const table = readSectionTable(path, bytes, sections, headEnd);
+  // Typed arrays need an aligned start; a buffer that Node cut out of a pool may not have one.
+  const whole = bytes.byteOffset % ALIGNMENT === 0 ? bytes : new Uint8Array(bytes);
+  const u16 = (tag: SectionTag): Uint16Array =>
+    new Uint16Array(whole.buffer, whole.byteOffset + table[tag].offset, table[tag].length / 2);
+  const u32 = (tag: SectionTag): Uint32Array =>
+    new Uint32Array(whole.buffer, whole.byteOffset + table[tag].offset, table[tag].length / 4);
+
+  const count4 = table['4STA'].length / SECTIONS['4STA'];
+  const count6 = table['6HIG'].length / SECTIONS['6HIG'];
+  const recordCount = table.RECO.length / RECORD_BYTES;
+  const lengthsAgree =
+    table['4REC'].length === count4 * SECTIONS['4REC'] &&
+    table['6LOW'].length === count6 * SECTIONS['6LOW'] &&
+    table['6REC'].length === count6 * SECTIONS['6REC'] &&
+    table['4IDX'].length === INDEX_ENTRIES * SECTIONS['4IDX'] &&
+    table['6IDX'].length === INDEX_ENTRIES * SECTIONS['6IDX'];
+  if (!lengthsAgree || count4 === 0 || count6 === 0) throw damaged(path, 'its columns are not of equal length');
+  if (recordCount === 0 || recordCount > MAX_RECORDS) throw damaged(path, `${recordCount} records`);
+
+  const recordTable = new DataView(whole.buffer, whole.byteOffset + table.RECO.offset, table.RECO.length);
+  const text = bytes.subarray(table.TEXT.offset, table.TEXT.offset + table.TEXT.length);
+  const records = Array.from({ length: recordCount }, (_, index) => decodeRecord(path, recordTable, index, text));
+
+  const file: RangeFile = {
+    path,
+    bytes: whole,
+    headEnd,
+    asOf: decodeDate(bytes.readUInt32LE(HEADER.asOf)),
+    records,
+    count4,
+    start4: u32('4STA'),
+    record4: u16('4REC'),
+    index4: u32('4IDX'),
+    count6,
+    high6: u32('6HIG'),
+    low6: u32('6LOW'),
+    record6: u16('6REC'),
+    index6: u32('6IDX'),
+  };
+  // With these, a search can leave neither the columns nor the records, whatever else may be wrong.
+  if (greatest(file.index4) > count4 || greatest(file.index6) > count6) throw damaged(path, 'an index points outside');
+  if (Math.max(greatest(file.record4), greatest(file.record6)) >= recordCount) {
+    throw damaged(path, 'a range names a record that does not exist');
+  }
+  return file;
+}
+
+/**
+ * Opens a range file.
+ *
+ * @param path of the file; read whole into memory (some 8 MB)
+ * @throws AtlasError E_NO_DATABASE where it cannot be read, E_DAMAGED where it is no valid range file
+ */
+export function openRangeFile(path: string): RangeFile {
+  let bytes: Buffer;
+  try {
+    bytes = readFileSync(path);
+  } catch (error) {
+    throw new AtlasError('E_NO_DATABASE', `${path} cannot be read: ${messageOf(error)}`, { cause: error });
+  }
+  return decodeRangeFile(bytes, path);
+}

@@ -1,0 +1,97 @@
+/** Walks a whole range file and checks all that opening does not. */
+import { createHash } from 'node:crypto';
+import { AtlasError } from '../errors.js';
+import { ENTRY, ENTRY_BYTES, HEADER, HEADER_BYTES, recordKey } from './layout.js';
+import type { RangeFile } from './reader.js';
+import { buildIndex } from './writer.js';
+
+function damaged(file: RangeFile, what: string): AtlasError {
+  return new AtlasError('E_DAMAGED', `${file.path}: ${what}; build the release again or roll back to another`);
+}
+
+function checkSum(file: RangeFile): void {
+  const stored = file.bytes.subarray(HEADER.sha256, HEADER.sha256 + 32);
+  const actual = createHash('sha256').update(file.bytes.subarray(file.headEnd)).digest();
+  if (!actual.equals(stored)) throw damaged(file, 'its content does not match its SHA-256');
+}
+
+/** Bytes that belong to no section are zero, so that the same content is the same file. */
+function checkPadding(file: RangeFile): void {
+  const view = new DataView(file.bytes.buffer, file.bytes.byteOffset, file.bytes.byteLength);
+  let end = file.headEnd;
+  for (let entry = HEADER_BYTES; entry < file.headEnd; entry += ENTRY_BYTES) {
+    const offset = Number(view.getBigUint64(entry + ENTRY.offset, true));
+    if (offset < end) throw damaged(file, `two sections overlap at byte ${offset}`);
+    for (let at = end; at < offset; at++) {
+      if (file.bytes[at] !== 0) throw damaged(file, `byte ${at}, between two sections, is not zero`);
+    }
+    end = offset + Number(view.getBigUint64(entry + ENTRY.length, true));
+  }
+  if (end !== file.bytes.length) throw damaged(file, `${file.bytes.length - end} bytes stand behind its last section`);
+  for (let at = HEADER.sha256 + 32; at < HEADER_BYTES; at++) {
+    if (file.bytes[at] !== 0) throw damaged(file, `byte ${at} of its header is not zero`);
+  }
+}
+
+function checkRecords(file: RangeFile): void {
+  const used = new Set<number>();
+  for (const id of file.record4) used.add(id);
+  for (const id of file.record6) used.add(id);
+  file.records.forEach((record, index) => {
+    if (!used.has(index)) throw damaged(file, `record ${index} is used by no range`);
+    if (record.kind === 'country' && !/^[A-Z]{2}$/.test(record.code)) {
+      throw damaged(file, `record ${index} has the country code ${JSON.stringify(record.code)}`);
+    }
+    const before = file.records[index - 1];
+    if (before !== undefined && recordKey(before) >= recordKey(record)) {
+      throw damaged(file, `records ${index - 1} and ${index} are out of order`);
+    }
+  });
+}
+
+function checkColumn(file: RangeFile, family: 4 | 6): void {
+  const count = family === 4 ? file.count4 : file.count6;
+  const record = family === 4 ? file.record4 : file.record6;
+  const startsAbove = (a: number, b: number): boolean => {
+    if (family === 4) return file.start4[a]! > file.start4[b]!;
+    for (const column of [file.high6, file.low6]) {
+      for (const word of [1, 0]) {
+        const difference = column[2 * a + word]! - column[2 * b + word]!;
+        if (difference !== 0) return difference > 0;
+      }
+    }
+    return false;
+  };
+  const startsAtZero =
+    family === 4
+      ? file.start4[0] === 0
+      : [file.high6[0], file.high6[1], file.low6[0], file.low6[1]].every((word) => word === 0);
+  if (!startsAtZero) throw damaged(file, `the first IPv${family} range does not begin at zero`);
+  for (let i = 1; i < count; i++) {
+    if (!startsAbove(i, i - 1)) throw damaged(file, `IPv${family} ranges ${i - 1} and ${i} are out of order`);
+    if (record[i] === record[i - 1]) throw damaged(file, `IPv${family} ranges ${i - 1} and ${i} have the same record`);
+  }
+  if (family === 4 && record.some((id) => file.records[id]!.kind === 'embedded')) {
+    throw damaged(file, 'an IPv4 range refers to an embedded IPv4 address');
+  }
+  const fresh =
+    family === 4
+      ? buildIndex(count, (range) => file.start4[range]! >>> 16)
+      : buildIndex(count, (range) => file.high6[2 * range + 1]! >>> 16);
+  const stored = family === 4 ? file.index4 : file.index6;
+  const wrong = fresh.findIndex((value, bucket) => stored[bucket] !== value);
+  if (wrong >= 0) throw damaged(file, `entry ${wrong} of the IPv${family} index is wrong`);
+}
+
+/**
+ * Verifies a range file that was opened: checksum, order, merged neighbors, index, records, padding.
+ *
+ * @throws AtlasError E_DAMAGED, saying what is wrong and where
+ */
+export function verifyRangeFile(file: RangeFile): void {
+  checkSum(file);
+  checkPadding(file);
+  checkColumn(file, 4);
+  checkColumn(file, 6);
+  checkRecords(file);
+}

@@ -1,0 +1,167 @@
+/** Writes the range file; FORMAT.md is its specification. */
+import { createHash } from 'node:crypto';
+import { crc32 } from 'node:zlib';
+import {
+  align,
+  ENTRY,
+  ENTRY_BYTES,
+  encodeDate,
+  FLAG_EU,
+  HEADER,
+  HEADER_BYTES,
+  INDEX_ENTRIES,
+  MAGIC,
+  MAJOR_VERSION,
+  MAX_RECORDS,
+  MINOR_VERSION,
+  type RangeRecord,
+  RECORD,
+  RECORD_BYTES,
+  RECORD_KINDS,
+  recordKey,
+  SECTION_TAGS,
+  SECTIONS,
+  type SectionTag,
+} from './layout.js';
+
+/** One family's ranges in columns: sorted, gap-free, neighbors of different record. */
+export interface RangeColumns {
+  count: number;
+  /** First addresses: one 32-bit word each (IPv4), or four, most significant first (IPv6). */
+  first: Uint32Array;
+  /** Index into `records`. */
+  record: Uint16Array;
+}
+
+export interface RangeFileContent {
+  /** `YYYY-MM-DD`. */
+  asOf: string;
+  v4: RangeColumns;
+  v6: RangeColumns;
+  records: readonly RangeRecord[];
+}
+
+/**
+ * The records that ranges use, in the file's order, and the columns renumbered to them. Record numbers that come out of a
+ * build depend on the order of the sources' rows; those in a file must not.
+ */
+function canonicalRecords(content: RangeFileContent): { records: RangeRecord[]; v4: Uint16Array; v6: Uint16Array } {
+  const used = new Set<number>();
+  for (const { record } of [content.v4, content.v6]) for (const id of record) used.add(id);
+  const ids = [...used].sort((a, b) => (recordKey(content.records[a]!) < recordKey(content.records[b]!) ? -1 : 1));
+  if (ids.length > MAX_RECORDS) throw new RangeError(`${ids.length} records; the format holds ${MAX_RECORDS}`);
+  const renumbered = new Uint16Array(content.records.length);
+  ids.forEach((id, index) => {
+    renumbered[id] = index;
+  });
+  return {
+    records: ids.map((id) => content.records[id]!),
+    v4: content.v4.record.map((id) => renumbered[id]!),
+    v6: content.v6.record.map((id) => renumbered[id]!),
+  };
+}
+
+/** For each value of an address's top 16 bits, how many ranges begin below it. */
+export function buildIndex(count: number, topBits: (range: number) => number): Uint32Array {
+  const index = new Uint32Array(INDEX_ENTRIES);
+  let range = 0;
+  for (let bucket = 0; bucket < INDEX_ENTRIES; bucket++) {
+    while (range < count && topBits(range) < bucket) range++;
+    index[bucket] = range;
+  }
+  return index;
+}
+
+/** IPv6 first addresses as two columns of 64-bit numbers, each stored low word first (little-endian). */
+function splitIPv6(count: number, first: Uint32Array): { high: Uint32Array; low: Uint32Array } {
+  const high = new Uint32Array(2 * count);
+  const low = new Uint32Array(2 * count);
+  for (let i = 0; i < count; i++) {
+    high[2 * i + 1] = first[4 * i]!;
+    high[2 * i] = first[4 * i + 1]!;
+    low[2 * i + 1] = first[4 * i + 2]!;
+    low[2 * i] = first[4 * i + 3]!;
+  }
+  return { high, low };
+}
+
+/** The sections `RECO` and `TEXT`. */
+function encodeRecords(records: readonly RangeRecord[]): { table: Uint8Array; text: Uint8Array } {
+  const table = new DataView(new ArrayBuffer(records.length * RECORD_BYTES));
+  const texts: Buffer[] = [];
+  let textBytes = 0;
+  records.forEach((record, index) => {
+    const at = index * RECORD_BYTES;
+    table.setUint8(at + RECORD.kind, RECORD_KINDS.indexOf(record.kind));
+    let text: string;
+    if (record.kind === 'country') {
+      table.setUint8(at + RECORD.flags, record.isEu ? FLAG_EU : 0);
+      table.setUint8(at + RECORD.code, record.code.charCodeAt(0));
+      table.setUint8(at + RECORD.code + 1, record.code.charCodeAt(1));
+      text = record.name;
+    } else {
+      text = record.kind === 'none' ? record.reason : record.scheme;
+    }
+    const bytes = Buffer.from(text, 'utf8');
+    table.setUint32(at + RECORD.textOffset, textBytes, true);
+    table.setUint32(at + RECORD.textLength, bytes.length, true);
+    texts.push(bytes);
+    textBytes += bytes.length;
+  });
+  return { table: new Uint8Array(table.buffer), text: Buffer.concat(texts) };
+}
+
+/** The bytes of a typed array, as they stand in memory: this code runs on little-endian machines only. */
+function bytesOf(array: Uint16Array | Uint32Array): Uint8Array {
+  return new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
+}
+
+/**
+ * Encodes a whole range file.
+ *
+ * @param content ranges of both families and the records they name
+ * @returns the file's bytes; the same for the same content, whatever order `records` is in
+ */
+export function encodeRangeFile(content: RangeFileContent): Buffer {
+  const { records, v4, v6 } = canonicalRecords(content);
+  const { high, low } = splitIPv6(content.v6.count, content.v6.first);
+  const { table, text } = encodeRecords(records);
+  const sections: Record<SectionTag, Uint8Array> = {
+    '4STA': bytesOf(content.v4.first),
+    '4REC': bytesOf(v4),
+    '4IDX': bytesOf(buildIndex(content.v4.count, (range) => content.v4.first[range]! >>> 16)),
+    '6HIG': bytesOf(high),
+    '6LOW': bytesOf(low),
+    '6REC': bytesOf(v6),
+    '6IDX': bytesOf(buildIndex(content.v6.count, (range) => content.v6.first[4 * range]! >>> 16)),
+    RECO: table,
+    TEXT: text,
+  };
+
+  const headEnd = HEADER_BYTES + SECTION_TAGS.length * ENTRY_BYTES;
+  let fileSize = headEnd;
+  const offsets = SECTION_TAGS.map((tag) => {
+    const offset = align(fileSize);
+    fileSize = offset + sections[tag].byteLength;
+    return offset;
+  });
+
+  const file = Buffer.alloc(fileSize);
+  file.set(MAGIC, 0);
+  file.writeUInt16LE(MAJOR_VERSION, HEADER.major);
+  file.writeUInt16LE(MINOR_VERSION, HEADER.minor);
+  file.writeUInt32LE(SECTION_TAGS.length, HEADER.sections);
+  file.writeBigUInt64LE(BigInt(fileSize), HEADER.fileSize);
+  file.writeUInt32LE(encodeDate(content.asOf), HEADER.asOf);
+  SECTION_TAGS.forEach((tag, index) => {
+    const entry = HEADER_BYTES + index * ENTRY_BYTES;
+    file.write(tag, entry + ENTRY.tag, 'latin1');
+    file.writeUInt32LE(SECTIONS[tag], entry + ENTRY.elementBytes);
+    file.writeBigUInt64LE(BigInt(offsets[index]!), entry + ENTRY.offset);
+    file.writeBigUInt64LE(BigInt(sections[tag].byteLength), entry + ENTRY.length);
+    file.set(sections[tag], offsets[index]!);
+  });
+  file.set(createHash('sha256').update(file.subarray(headEnd)).digest(), HEADER.sha256);
+  file.writeUInt32LE(crc32(file.subarray(0, headEnd)), HEADER.crc32);
+  return file;
+}
