@@ -16,7 +16,7 @@ import {
   symlinkSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { CURRENT_LINK, currentReleaseId, RELEASES_DIR } from '../src/database/release.js';
+import { CURRENT_LINK, currentReleaseId, RELEASES_DIR, releaseIds } from '../src/database/release.js';
 import { verifyRelease } from '../src/database/verify.js';
 import { AtlasError } from '../src/errors.js';
 import type { Stage } from './stage.js';
@@ -68,16 +68,6 @@ function moveIntoPlace(release: FinishedRelease, releases: string, workDir: stri
   }
   renameSync(release.dir, place);
   flush(releases);
-}
-
-/** Release ids, the newest first by the time they were put in place. */
-export function releaseIds(dataDir: string): string[] {
-  const releases = join(dataDir, RELEASES_DIR);
-  return readdirSync(releases, { withFileTypes: true })
-    .filter((entry) => entry.isDirectory() && /^\d{4}-\d\d-\d\d-[0-9a-f]+$/.test(entry.name))
-    .map((entry) => ({ id: entry.name, time: statSync(join(releases, entry.name)).mtimeMs }))
-    .sort((a, b) => b.time - a.time || (a.id < b.id ? 1 : -1))
-    .map(({ id }) => id);
 }
 
 /** Removes all but the newest releases. The current one is always kept. */

@@ -6,6 +6,7 @@ import { openRangeFile } from '../rangefile/reader.js';
 import { BinaryEngine } from './binary-engine.js';
 import type { Answer, Engine } from './engine.js';
 import { type Manifest, MIRROR_FILE, RANGE_FILE, readManifest, releaseDir } from './release.js';
+import { openSqliteEngine } from './sqlite-engine.js';
 
 /** The lookup result: these four fields, in this order. */
 export interface LookupResult {

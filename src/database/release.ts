@@ -1,5 +1,5 @@
 /** Releases on disk: where they are, what a manifest says, which one is current. */
-import { readFileSync, realpathSync, statSync } from 'node:fs';
+import { readdirSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { AtlasError, messageOf, systemErrorCode } from '../errors.js';
 
@@ -103,4 +103,21 @@ export function currentReleaseId(dataDir: string): string | undefined {
     if (systemErrorCode(error) === 'ENOENT') return undefined;
     throw error;
   }
+}
+
+/** A release's id: its as-of date and the head of a hash over what it was made from. */
+const RELEASE_ID = /^\d{4}-\d\d-\d\d-[0-9a-f]{12}$/;
+
+/** The ids of the releases there are, the newest first by the time they were made. */
+export function releaseIds(dataDir: string): string[] {
+  const releases = join(dataDir, RELEASES_DIR);
+  if (statSync(releases, { throwIfNoEntry: false }) === undefined) return [];
+  return readdirSync(releases, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory() && RELEASE_ID.test(entry.name))
+    .map((entry) => ({
+      id: entry.name,
+      time: statSync(join(releases, entry.name, MANIFEST_FILE), { throwIfNoEntry: false })?.mtimeMs ?? 0,
+    }))
+    .sort((a, b) => b.time - a.time || (a.id < b.id ? 1 : -1))
+    .map(({ id }) => id);
 }

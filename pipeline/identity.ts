@@ -1,0 +1,55 @@
+/** What a release is called: the same inputs and the same date give the same id. */
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { MIRROR_VERSION } from '../src/mirror/reader.js';
+import { packageFile } from '../src/package-root.js';
+import { MAJOR_VERSION, MINOR_VERSION } from '../src/rangefile/layout.js';
+import type { Override } from './overrides.js';
+import type { EffectiveReference } from './reference.js';
+import type { SourceConfig } from './sources.js';
+import type { FetchedSource } from './stage.js';
+
+export interface Identity {
+  /** `YYYY-MM-DD-` and twelve hex digits. */
+  id: string;
+  /** SHA-256 over all that decides the answers. The date counts only by what it changes: membership, expired overrides. */
+  inputHash: string;
+  toolVersion: string;
+}
+
+function sha256(value: unknown): string {
+  return createHash('sha256').update(JSON.stringify(value)).digest('hex');
+}
+
+/**
+ * @param sources with the files that were fetched for each, in order of priority
+ * @param overrides those in force
+ */
+export function identify(
+  sources: { config: SourceConfig; fetched: FetchedSource }[],
+  reference: EffectiveReference,
+  overrides: Override[],
+  asOf: string,
+): Identity {
+  const { version: toolVersion } = JSON.parse(readFileSync(packageFile('package.json'), 'utf8')) as { version: string };
+  const inputHash = sha256({
+    tool: [toolVersion, MAJOR_VERSION, MINOR_VERSION, MIRROR_VERSION],
+    sources: sources.map(({ config, fetched }) => ({
+      id: config.id,
+      format: config.format,
+      license: config.license,
+      attribution: config.attribution,
+      version: fetched.version,
+      files: fetched.files.map(({ name, sha256: hash }) => [name, hash]),
+    })),
+    reference: reference.hash,
+    overrides: overrides.map(({ family, first, last, country, reason }) => [
+      family,
+      [...first],
+      [...last],
+      country,
+      reason,
+    ]),
+  });
+  return { id: `${asOf}-${sha256([asOf, inputHash]).slice(0, 12)}`, inputHash, toolVersion };
+}

@@ -1,0 +1,268 @@
+/**
+ * The stage `normalize`: what the sources claim becomes one list of ranges a family.
+ *
+ * Everything is a claim in a layer; the layers, from the lowest:
+ *
+ * 0. `no country`: a source covers the range but names no country; only so that the answer can be `unknown` instead of
+ *    `unallocated`.
+ * 1. `embedded`: the prefixes whose addresses carry an IPv4 address that answers.
+ * 2. the sources, the last listed first.
+ * 3. IANA's special-purpose registries.
+ * 4. the user's overrides.
+ */
+import type { Family } from '../src/address/parse.js';
+import { addressWords } from '../src/range/cidr.js';
+import { type Claims, compareAt, overlay, type Partition } from '../src/range/overlay.js';
+import type { RangeRecord } from '../src/rangefile/layout.js';
+import type { Override } from './overrides.js';
+import type { EffectiveReference, SpecialRange } from './reference.js';
+import type { IngestedSource, RangeRows, Stage } from './stage.js';
+
+/** The layers that are not sources. Sources take the numbers between, {@link sourceLayer}. */
+export const LAYERS = { noCountry: 0, embedded: 1, special: 30, overrides: 31 } as const;
+
+/** The layer of a source, by its place in the list of priority: the first answers first. */
+export function sourceLayer(place: number, sources: number): number {
+  return LAYERS.embedded + sources - place;
+}
+
+export interface NormalizeInput {
+  /** In order of priority, the first answering first. */
+  sources: IngestedSource[];
+  reference: EffectiveReference;
+  overrides: Override[];
+}
+
+export interface Normalized {
+  v4: Partition;
+  v6: Partition;
+  /** By the partitions' values. */
+  records: RangeRecord[];
+}
+
+/** Numbers records; a partition's value is such a number. Value 0 is what holds where nothing is claimed. */
+class RecordRegistry {
+  readonly records: RangeRecord[] = [{ kind: 'none', reason: 'unallocated' }];
+  readonly #numbers = new Map<string, number>([['none unallocated', 0]]);
+
+  #number(key: string, make: () => RangeRecord): number {
+    let number = this.#numbers.get(key);
+    if (number === undefined) {
+      number = this.records.push(make()) - 1;
+      this.#numbers.set(key, number);
+    }
+    return number;
+  }
+
+  country(country: { code: string; name: string; isEu: boolean }): number {
+    const { code, name, isEu } = country;
+    return this.#number(`country ${code}`, () => ({ kind: 'country', code, name, isEu }));
+  }
+
+  none(reason: string): number {
+    return this.#number(`none ${reason}`, () => ({ kind: 'none', reason }));
+  }
+
+  special(range: SpecialRange): number {
+    const { embedded, reason } = range;
+    if (embedded === undefined) return this.none(reason);
+    return this.#number(`embedded ${embedded}`, () => ({ kind: 'embedded', scheme: embedded }));
+  }
+}
+
+/** Collects one family's claims in columns. */
+class ClaimsBuilder {
+  readonly family: Family;
+  readonly words: number;
+  #count = 0;
+  #first: Uint32Array;
+  #last: Uint32Array;
+  #value: Uint16Array;
+  #layer: Uint8Array;
+  readonly #kept: SpecialRange[];
+
+  /** @param kept the embedded prefixes, out of which {@link addAround} keeps wider claims */
+  constructor(family: Family, capacity: number, kept: SpecialRange[]) {
+    this.family = family;
+    this.words = addressWords(family);
+    this.#first = new Uint32Array(capacity * this.words);
+    this.#last = new Uint32Array(capacity * this.words);
+    this.#value = new Uint16Array(capacity);
+    this.#layer = new Uint8Array(capacity);
+    this.#kept = kept.filter((range) => range.family === family);
+  }
+
+  add(first: Uint32Array, last: Uint32Array, index: number, value: number, layer: number): void {
+    const { words } = this;
+    if (this.#count === this.#value.length) this.#grow();
+    const to = this.#count * words;
+    const from = index * words;
+    for (let k = 0; k < words; k++) {
+      this.#first[to + k] = first[from + k]!;
+      this.#last[to + k] = last[from + k]!;
+    }
+    this.#value[this.#count] = value;
+    this.#layer[this.#count] = layer;
+    this.#count++;
+  }
+
+  /**
+   * Adds a claim, but cuts out of it each embedded prefix that it merely covers: a range inside such a prefix says
+   * something of those addresses, a wide one that happens to span it does not.
+   */
+  addAround(first: Uint32Array, last: Uint32Array, index: number, value: number, layer: number): void {
+    const { words } = this;
+    for (const prefix of this.#kept) {
+      const endsBefore = compareAt(last, index, prefix.first, 0, words) < 0;
+      const beginsBehind = compareAt(first, index, prefix.last, 0, words) > 0;
+      if (endsBefore || beginsBehind) continue;
+      const beginsBefore = compareAt(first, index, prefix.first, 0, words) < 0;
+      const endsBehind = compareAt(last, index, prefix.last, 0, words) > 0;
+      if (!beginsBefore && !endsBehind) continue; // inside
+      const at = index * words;
+      if (beginsBefore) {
+        this.addAround(first.slice(at, at + words), step(prefix.first, -1), 0, value, layer);
+      }
+      if (endsBehind) this.addAround(step(prefix.last, 1), last.slice(at, at + words), 0, value, layer);
+      return;
+    }
+    this.add(first, last, index, value, layer);
+  }
+
+  finish(): Claims {
+    const { family } = this;
+    return {
+      family,
+      count: this.#count,
+      first: this.#first,
+      last: this.#last,
+      value: this.#value,
+      layer: this.#layer,
+    };
+  }
+
+  #grow(): void {
+    const double = <Column extends Uint8Array | Uint16Array | Uint32Array>(column: Column, larger: Column): Column => {
+      larger.set(column);
+      return larger;
+    };
+    const capacity = Math.max(16, 2 * this.#value.length);
+    this.#first = double(this.#first, new Uint32Array(capacity * this.words));
+    this.#last = double(this.#last, new Uint32Array(capacity * this.words));
+    this.#value = double(this.#value, new Uint16Array(capacity));
+    this.#layer = double(this.#layer, new Uint8Array(capacity));
+  }
+}
+
+/** The address `by` (1 or -1) behind another. It must not leave the space. */
+function step(address: Uint32Array, by: 1 | -1): Uint32Array {
+  const result = address.slice();
+  for (let k = result.length - 1; k >= 0; k--) {
+    const before = result[k]!;
+    result[k] = before + by;
+    if (before !== (by === 1 ? 0xffffffff : 0)) break;
+  }
+  return result;
+}
+
+/** Lays the overlay's input together for both families. */
+class Layering {
+  readonly registry = new RecordRegistry();
+  /** Country codes that no table knows, each with its rows. */
+  readonly unknownCodes = new Map<string, number>();
+  readonly #reference: EffectiveReference;
+  readonly #builders: Record<Family, ClaimsBuilder>;
+
+  constructor({ sources, reference }: NormalizeInput) {
+    this.#reference = reference;
+    const embedded = reference.special.filter((range) => range.embedded !== undefined);
+    const rows = (family: 'v4' | 'v6'): number => sources.reduce((sum, source) => sum + source[family].count, 0);
+    this.#builders = {
+      4: new ClaimsBuilder(4, rows('v4') + 64, embedded),
+      6: new ClaimsBuilder(6, rows('v6') + 64, embedded),
+    };
+  }
+
+  /** The value of each of a source's codes, or undefined where it names no country. */
+  #values(source: IngestedSource): (number | undefined)[] {
+    return source.codes.map((code) => {
+      const country = this.#reference.resolveCountry(code);
+      return typeof country === 'object' ? this.registry.country(country) : undefined;
+    });
+  }
+
+  addSource(source: IngestedSource, layer: number): void {
+    const values = this.#values(source);
+    const unknown = this.registry.none('unknown');
+    const rowsOf = new Uint32Array(source.codes.length);
+    for (const rows of [source.v4, source.v6] satisfies RangeRows[]) {
+      const builder = this.#builders[rows.family];
+      for (let i = 0; i < rows.count; i++) {
+        const code = rows.code[i]!;
+        rowsOf[code] = rowsOf[code]! + 1;
+        const value = values[code];
+        if (value === undefined) builder.add(rows.first, rows.last, i, unknown, LAYERS.noCountry);
+        else builder.addAround(rows.first, rows.last, i, value, layer);
+      }
+    }
+    source.codes.forEach((code, index) => {
+      if (this.#reference.resolveCountry(code) !== 'unknown') return;
+      this.unknownCodes.set(code, (this.unknownCodes.get(code) ?? 0) + rowsOf[index]!);
+    });
+  }
+
+  addSpecial(range: SpecialRange): void {
+    const value = this.registry.special(range);
+    const builder = this.#builders[range.family];
+    if (range.embedded !== undefined) builder.add(range.first, range.last, 0, value, LAYERS.embedded);
+    else builder.addAround(range.first, range.last, 0, value, LAYERS.special);
+  }
+
+  addOverride(override: Override): void {
+    const value =
+      override.country === undefined ? this.registry.none(override.reason) : this.registry.country(override.country);
+    this.#builders[override.family].add(override.first, override.last, 0, value, LAYERS.overrides);
+  }
+
+  overlay(): Normalized & { v4Claims: number; v6Claims: number } {
+    const v4 = this.#builders[4].finish();
+    const v6 = this.#builders[6].finish();
+    return { v4: overlay(v4), v6: overlay(v6), records: this.registry.records, v4Claims: v4.count, v6Claims: v6.count };
+  }
+}
+
+/**
+ * Normalizes ingested sources.
+ *
+ * @returns the partition of each family, and how the claims fared
+ */
+export function normalize(input: NormalizeInput) {
+  const layering = new Layering(input);
+  input.sources.forEach((source, place) => {
+    layering.addSource(source, sourceLayer(place, input.sources.length));
+  });
+  for (const range of input.reference.special) layering.addSpecial(range);
+  for (const override of input.overrides) layering.addOverride(override);
+  return { ...layering.overlay(), unknownCodes: layering.unknownCodes };
+}
+
+export const normalizeStage: Stage<NormalizeInput, Normalized> = {
+  name: 'normalize',
+  run: async (input, { note }) => {
+    const { v4, v6, records, v4Claims, v6Claims, unknownCodes } = normalize(input);
+    for (const [code, rows] of unknownCodes) {
+      note(`the code ${JSON.stringify(code)} (${rows} rows) names no country known here; counted as no answer`);
+    }
+    return {
+      output: { v4, v6, records },
+      counts: {
+        claims: v4Claims + v6Claims,
+        ipv4_ranges: v4.count,
+        ipv6_ranges: v6.count,
+        duplicates: v4.duplicates + v6.duplicates,
+        conflicts: v4.conflicts + v6.conflicts,
+        unknown_codes: unknownCodes.size,
+      },
+    };
+  },
+};

@@ -1,0 +1,54 @@
+/** What a command of the command line is, and what every command may use. */
+import type { ParseArgsConfig } from 'node:util';
+
+export type OptionTable = NonNullable<ParseArgsConfig['options']>;
+export type OptionValues = Record<string, string | boolean | (string | boolean)[] | undefined>;
+
+/** A command line that was understood. */
+export interface Invocation {
+  /** The data directory, from `--data`, `IPATLAS_DATA` or the default. */
+  dataDir: string;
+  values: OptionValues;
+  positionals: string[];
+}
+
+export interface Command {
+  /** What `--help` prints: usage line, a sentence, each flag. */
+  help: string;
+  options: OptionTable;
+  /** Fewest and most positional arguments. */
+  arguments: [least: number, most: number];
+  /** @returns the exit code; throws AtlasError */
+  run(invocation: Invocation): Promise<number>;
+}
+
+/** A string option's value. */
+export function text(values: OptionValues, name: string): string | undefined {
+  const value = values[name];
+  return typeof value === 'string' ? value : undefined;
+}
+
+/** Writes to stdout, waiting where the reader is slower. */
+export async function print(output: string): Promise<void> {
+  if (!process.stdout.write(output)) await new Promise((resolve) => process.stdout.once('drain', resolve));
+}
+
+/** Facts as aligned lines, `name  value`. */
+export function factLines(facts: [string, string | number][]): string {
+  const width = Math.max(...facts.map(([name]) => name.length));
+  return facts.map(([name, value]) => `${name.padEnd(width)}  ${value}\n`).join('');
+}
+
+/** Rows as an aligned table, the first row its head. */
+export function table(rows: string[][]): string {
+  const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
+  return rows
+    .map(
+      (row) =>
+        `${row
+          .map((cell, column) => cell.padEnd(widths[column]!))
+          .join('  ')
+          .trimEnd()}\n`,
+    )
+    .join('');
+}

@@ -1,0 +1,63 @@
+/** `ipatlas lookup`: one result a line, or a table for people. */
+import { createInterface } from 'node:readline';
+import { type Database, type LookupResult, openDatabase } from '../database/database.js';
+import { AtlasError, EXIT } from '../errors.js';
+import { type Command, type Invocation, print, table, text } from './command.js';
+
+type Line = Partial<LookupResult> & { ip: string; error?: string; reason?: string | null };
+
+function lookupLine(database: Database, ip: string, withReason: boolean): Line {
+  return (withReason ? database.lookupWithReason(ip) : database.lookup(ip)) ?? { ip, error: 'invalid ip' };
+}
+
+function tableRow(line: Line, withReason: boolean): string[] {
+  if (line.error !== undefined) return [line.ip, line.error, '', '', ...(withReason ? [''] : [])];
+  const row = [line.ip, line.country ?? '-', line.country_code ?? '-', line.is_eu ? 'yes' : 'no'];
+  return withReason ? [...row, line.reason ?? ''] : row;
+}
+
+async function* addresses(positionals: string[]): AsyncIterable<string> {
+  for (const argument of positionals) {
+    if (argument !== '-') yield argument;
+    else for await (const line of createInterface({ input: process.stdin })) if (line !== '') yield line;
+  }
+}
+
+async function run({ dataDir, values, positionals }: Invocation): Promise<number> {
+  const engine = text(values, 'engine') ?? 'binary';
+  if (engine !== 'binary' && engine !== 'sqlite') {
+    throw new AtlasError('E_USAGE', `--engine is ${JSON.stringify(engine)}; it can be binary or sqlite`);
+  }
+  const withReason = values.reason === true;
+  const database = openDatabase(dataDir, { engine });
+  let invalid = 0;
+  const rows = [['IP', 'COUNTRY', 'CODE', 'EU', ...(withReason ? ['REASON'] : [])]];
+  // A table needs all its rows to know its widths; a stream must not wait for its end.
+  const asTable = process.stdout.isTTY && !positionals.includes('-');
+  for await (const ip of addresses(positionals)) {
+    const line = lookupLine(database, ip, withReason);
+    if (line.error !== undefined) invalid++;
+    if (asTable) rows.push(tableRow(line, withReason));
+    else await print(`${JSON.stringify(line)}\n`);
+  }
+  if (asTable) await print(table(rows));
+  database.close();
+  if (invalid === 0) return EXIT.ok;
+  process.stderr.write(`ipatlas: ${invalid} of the addresses given ${invalid === 1 ? 'is' : 'are'} not valid\n`);
+  return EXIT.badInput;
+}
+
+export const command: Command = {
+  help: `Usage: ipatlas lookup IP… | -
+
+Looks addresses up: one JSON object a line, or a table on a terminal. "-" reads addresses from stdin, one a line.
+An address that is not valid gives {"ip":…,"error":"invalid ip"} and, at the end, exit code 4.
+
+  --reason         also say why an address has no country
+  --engine ENGINE  binary (default: the range file) or sqlite (the mirror); both answer alike
+  --data DIR       the data directory (or IPATLAS_DATA; default data)
+`,
+  options: { reason: { type: 'boolean' }, engine: { type: 'string' } },
+  arguments: [1, Number.POSITIVE_INFINITY],
+  run,
+};

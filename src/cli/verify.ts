@@ -1,0 +1,36 @@
+/** `ipatlas verify`: every byte of a release checked. */
+import { releaseDir } from '../database/release.js';
+import { verifyRelease } from '../database/verify.js';
+import { EXIT } from '../errors.js';
+import { type Command, type Invocation, print } from './command.js';
+
+async function run({ dataDir, values, positionals }: Invocation): Promise<number> {
+  const dir = releaseDir(positionals[0] ?? dataDir);
+  const { manifest, file } = verifyRelease(dir);
+  const result = {
+    release: manifest.id,
+    ipv4_ranges: file.count4,
+    ipv6_ranges: file.count6,
+    records: file.records.length,
+  };
+  await print(
+    values.json === true
+      ? `${JSON.stringify(result)}\n`
+      : `release ${result.release} is whole: ${result.ipv4_ranges} IPv4 and ${result.ipv6_ranges} IPv6 ranges, mirror equal\n`,
+  );
+  return EXIT.ok;
+}
+
+export const command: Command = {
+  help: `Usage: ipatlas verify [DIR]
+
+Checks a release: each file against the manifest, the range file walked whole, the SQLite mirror equal to it range by
+range. DIR is the directory of a release or a data directory; default the current release. Exit code 5 where it is damaged.
+
+  --json      the result as JSON
+  --data DIR  the data directory (or IPATLAS_DATA; default data)
+`,
+  options: { json: { type: 'boolean' } },
+  arguments: [0, 1],
+  run,
+};

@@ -1,0 +1,18 @@
+/**
+ * ipatlas as a library: open a release, look addresses up.
+ *
+ * ```ts
+ * import { openDatabase } from 'ipatlas';
+ * const database = openDatabase('data');
+ * database.lookup('8.8.8.8'); // { ip: '8.8.8.8', country: 'United States', country_code: 'US', is_eu: false }
+ * ```
+ */
+export {
+  Database,
+  type LookupResult,
+  type OpenOptions,
+  openDatabase,
+  type ReasonedResult,
+} from './database/database.js';
+export type { Manifest, ManifestFile, ManifestInput } from './database/release.js';
+export { AtlasError, type ErrorCode } from './errors.js';

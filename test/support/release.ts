@@ -1,0 +1,94 @@
+/** Makes small releases for tests, by the pipeline's own compile and publish stages. */
+import { createHash } from 'node:crypto';
+import { mkdirSync, mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { compileStage } from '../../pipeline/compile.js';
+import { publishStage } from '../../pipeline/publish.js';
+import type { StageContext } from '../../pipeline/stage.js';
+import type { EmbeddedScheme } from '../../src/address/embedded.js';
+import type { Family } from '../../src/address/parse.js';
+import { addressWords, parseCidr } from '../../src/range/cidr.js';
+import { type Claims, overlay } from '../../src/range/overlay.js';
+import type { RangeRecord } from '../../src/rangefile/layout.js';
+
+/** A block and what it answers. Later and narrower blocks cover earlier and wider ones. */
+export type Block = [cidr: string, record: RangeRecord];
+
+export function country(code: string, name: string, isEu = false): RangeRecord {
+  return { kind: 'country', code, name, isEu };
+}
+export function reason(text: string): RangeRecord {
+  return { kind: 'none', reason: text };
+}
+export function embedded(scheme: EmbeddedScheme): RangeRecord {
+  return { kind: 'embedded', scheme };
+}
+
+/** A world in a few blocks: every kind of record, both families. */
+export const SMALL_WORLD: Block[] = [
+  ['8.0.0.0/8', country('US', 'United States')],
+  ['193.0.0.0/21', country('NL', 'Netherlands', true)],
+  ['80.0.0.0/8', country('DE', 'Germany', true)],
+  ['81.0.0.0/8', country('GB', 'United Kingdom')],
+  ['90.0.0.0/16', country('CI', "Côte d'Ivoire")],
+  ['10.0.0.0/8', reason('private')],
+  ['127.0.0.0/8', reason('loopback')],
+  ['2001:4860::/32', country('US', 'United States')],
+  ['2a00::/16', country('DE', 'Germany', true)],
+  ['2a00:1::/48', country('FR', 'France', true)],
+  ['2a00:1:0:1::42/128', country('GB', 'United Kingdom')],
+  ['::1/128', reason('loopback')],
+  ['2002::/16', embedded('6to4')],
+  ['64:ff9b::/96', embedded('nat64')],
+  ['2001::/32', embedded('teredo')],
+];
+
+/** Lays blocks over nothing. */
+export function partitionOf(family: Family, blocks: Block[], records: RangeRecord[]) {
+  const words = addressWords(family);
+  const mine = blocks.filter(([cidr]) => cidr.includes(':') === (family === 6));
+  const claims: Claims = {
+    family,
+    count: mine.length,
+    first: new Uint32Array(mine.length * words),
+    last: new Uint32Array(mine.length * words),
+    value: new Uint16Array(mine.length),
+    layer: new Uint8Array(mine.length).fill(2),
+  };
+  mine.forEach(([cidr, record], index) => {
+    const first = new Uint32Array(4);
+    const last = new Uint32Array(4);
+    if (parseCidr(cidr, first, last) === undefined) throw new Error(`not a block: ${cidr}`);
+    claims.first.set(first.subarray(0, words), index * words);
+    claims.last.set(last.subarray(0, words), index * words);
+    const key = JSON.stringify(record);
+    let number = records.findIndex((known) => JSON.stringify(known) === key);
+    if (number < 0) number = records.push(record) - 1;
+    claims.value[index] = number;
+  });
+  return overlay(claims);
+}
+
+/** A fresh folder under the system's temporary folder. */
+export function temporaryDir(): string {
+  return mkdtempSync(join(tmpdir(), 'ipatlas-test-'));
+}
+
+/**
+ * Publishes a release made of blocks as the current one of a data directory, which is made where it is not there.
+ *
+ * @returns the release's id, which differs with the content
+ */
+export async function publishBlocks(dataDir: string, blocks: Block[], asOf = '2026-01-01'): Promise<string> {
+  mkdirSync(dataDir, { recursive: true });
+  const workDir = mkdtempSync(join(dataDir, 'work-'));
+  const context: StageContext = { dataDir, workDir, offline: true, asOf, note: () => {} };
+  const records: RangeRecord[] = [reason('unallocated')];
+  const normalized = { v4: partitionOf(4, blocks, records), v6: partitionOf(6, blocks, records), records };
+  const inputHash = createHash('sha256').update(JSON.stringify(blocks)).digest('hex');
+  const identity = { id: `${asOf}-${inputHash.slice(0, 12)}`, inputHash, toolVersion: 'test' };
+  const compiled = await compileStage.run({ normalized, inputs: [], identity }, context);
+  await publishStage(5).run(compiled.output, context);
+  return identity.id;
+}
