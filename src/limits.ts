@@ -24,3 +24,6 @@ export const MAX_UNPACKED_BYTES = 4_294_967_296;
 /** How often a failed download is tried again, and the longest one try may stay silent, in milliseconds. */
 export const FETCH_RETRIES = 4;
 export const FETCH_IDLE_TIMEOUT_MS = 30_000;
+
+/** Problems of a configuration file named in one error message; enough to mend most files at once, and still to read. */
+export const MAX_REPORTED_PROBLEMS = 20;
