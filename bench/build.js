@@ -4,7 +4,7 @@ import { createReadStream, mkdtempSync, readFileSync, realpathSync, rmSync, stat
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse } from 'csv-parse';
-import { row, section, seconds } from './measure.js';
+import { row, seconds, section } from './measure.js';
 import { CLI, CSV_FILES, MMDB } from './paths.js';
 
 const RUNS = 3;

@@ -46,7 +46,9 @@ export async function run() {
   database.close();
 
   const bare = await medianSeconds(15, () => spawnSync(process.execPath, ['-e', '0']));
-  const cold = await medianSeconds(15, () => spawnSync(process.execPath, [CLI, 'lookup', '8.8.8.8', '--data', dataDir]));
+  const cold = await medianSeconds(15, () =>
+    spawnSync(process.execPath, [CLI, 'lookup', '8.8.8.8', '--data', dataDir]),
+  );
   row('node -e 0', `${(1000 * bare).toFixed(0)} ms`);
   row('ipatlas lookup from cold', `${(1000 * cold).toFixed(0)} ms`);
   row('ipatlas lookup / node -e 0', `${(cold / bare).toFixed(2)} ×`, '≤ 2 ×', cold / bare <= 2);

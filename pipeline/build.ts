@@ -1,8 +1,15 @@
 /** The stages in order, under the lock, with progress and a report. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { countryTable } from '../src/country/country.js';
 import { openDatabase } from '../src/database/database.js';
-import { currentReleaseId, MANIFEST_FILE, type ManifestInput, RELEASES_DIR, REPORT_FILE, readManifest } from '../src/database/release.js';
+import {
+  currentReleaseId,
+  type ManifestInput,
+  RELEASES_DIR,
+  REPORT_FILE,
+  readManifest,
+} from '../src/database/release.js';
 import { AtlasError, messageOf, systemErrorCode } from '../src/errors.js';
 import { compileStage } from './compile.js';
 import { fetchStage } from './fetch.js';
@@ -12,7 +19,7 @@ import { lockDataDir } from './lock.js';
 import { normalizeStage } from './normalize.js';
 import { loadOverrides } from './overrides.js';
 import { publishStage } from './publish.js';
-import { effectiveReference, loadReference } from './reference.js';
+import { loadReference } from './reference.js';
 import { loadSources, type SourceConfig, selectSources } from './sources.js';
 import type { Counts, FetchedSource, IngestedSource, Stage, StageContext } from './stage.js';
 import { verifyStage } from './verify.js';
@@ -88,7 +95,11 @@ function isUnchanged(dataDir: string, identity: Identity, asOfGiven: boolean): b
   }
 }
 
-function manifestInputs(sources: SourceConfig[], fetched: FetchedSource[], ingested: IngestedSource[]): ManifestInput[] {
+function manifestInputs(
+  sources: SourceConfig[],
+  fetched: FetchedSource[],
+  ingested: IngestedSource[],
+): ManifestInput[] {
   return sources.map(({ id, license, attribution }, index) => ({
     id,
     version: fetched[index]!.version,
@@ -105,14 +116,15 @@ async function runStages(options: BuildOptions, context: StageContext): Promise<
   const config = await loadSources(options.sourcesFile);
   const sources = options.only.length === 0 ? config.sources : selectSources(config, options.only);
   const reference = loadReference();
-  const effective = effectiveReference(reference, asOf);
-  const overrides = config.overrides === undefined ? [] : loadOverrides(config.overrides, effective, asOf).overrides;
+  const countries = countryTable(reference, asOf);
+  const overrides = config.overrides === undefined ? [] : loadOverrides(config.overrides, reference, asOf).rows;
 
   const runner = new Runner(context);
   const fetched = await runner.run(fetchStage, sources);
   const identity = identify(
     sources.map((source, index) => ({ config: source, fetched: fetched[index]! })),
-    effective,
+    reference,
+    countries,
     overrides,
     asOf,
   );
@@ -125,10 +137,10 @@ async function runStages(options: BuildOptions, context: StageContext): Promise<
     ingestStage,
     sources.map((source, index) => ({ source, fetched: fetched[index]! })),
   );
-  const normalized = await runner.run(normalizeStage, { sources: ingested, reference: effective, overrides });
+  const normalized = await runner.run(normalizeStage, { sources: ingested, reference, countries, overrides });
   const inputs = manifestInputs(sources, fetched, ingested);
   const compiled = await runner.run(compileStage, { normalized, inputs, identity });
-  const verified = await runner.run(verifyStage(reference.sentinels), compiled);
+  const verified = await runner.run(verifyStage(reference.sentinels, overrides), compiled);
   const report = { release: identity.id, finished: new Date().toISOString(), stages: runner.report };
   writeFileSync(join(verified.dir, REPORT_FILE), `${JSON.stringify(report, null, 2)}\n`);
   const id = await runner.run(publishStage(config.keepReleases), verified);

@@ -1,7 +1,7 @@
 /** The tables of `data/reference/`: read, checked against each other, and ready for use. */
 import path from 'node:path';
 import { EMBEDDED_SCHEMES, type EmbeddedScheme } from '../src/address/embedded.js';
-import { parseAddress } from '../src/address/parse.js';
+import { type Family, parseAddress } from '../src/address/parse.js';
 import type { RangeAnswer } from '../src/country/answer.js';
 import type { CountryReference } from '../src/country/country.js';
 import { isDate } from '../src/country/date.js';
@@ -10,7 +10,26 @@ import { isReason, type Reason } from '../src/country/reasons.js';
 import { packageFile } from '../src/package-root.js';
 import { parseCidr } from '../src/range/cidr.js';
 import { addProblem, type ConfigRow, type ConfigTable, readConfigTable, refuseProblems } from './config-table.js';
-import { disjointRanges, type SpecialRange } from './special-purpose.js';
+
+/** A range of addresses whose meaning is set by a standard. */
+export interface SpecialRange {
+  family: Family;
+  /** First address, `addressWords(family)` words, most significant first. */
+  first: Uint32Array;
+  /** Last address, inclusive. */
+  last: Uint32Array;
+  /** Why there is no country, or the scheme by which an IPv4 address inside answers. */
+  answer: Exclude<RangeAnswer, { kind: 'country' }>;
+  /**
+   * `over`: the range answers so whatever a source says. `under`: a source that names a country for a range inside the block
+   * answers first.
+   */
+  layer: 'over' | 'under';
+  /** The block as the registry writes it, its name there, and the RFC that defines it. */
+  block: string;
+  name: string;
+  rfc: string;
+}
 
 /** An address whose answer must hold in every build. */
 export interface Sentinel {
@@ -22,7 +41,7 @@ export interface Sentinel {
 
 /** All reference data. */
 export interface Reference extends CountryReference {
-  /** Disjoint, IPv4 before IPv6, ascending; what is not in them is up to the sources. */
+  /** Where blocks nest, the narrowest one counts. */
   special: readonly SpecialRange[];
   sentinels: readonly Sentinel[];
 }
@@ -143,7 +162,7 @@ function readSpecial(table: ConfigTable<SpecialColumn>): SpecialRange[] {
     const ends = { first: first.slice(0, count), last: last.slice(0, count) };
     blocks.push({ family: cidr.family, ...ends, answer, layer, block: prefix, name, rfc });
   }
-  return disjointRanges(blocks);
+  return blocks;
 }
 
 function readSentinels(

@@ -1,16 +1,14 @@
 /** `ipatlas build`: runs the stages and publishes. */
 import { join } from 'node:path';
 import { build } from '../../pipeline/build.js';
+import { isDate } from '../country/date.js';
 import { AtlasError, EXIT } from '../errors.js';
 import { packageFile } from '../package-root.js';
 import { type Command, type Invocation, print, text } from './command.js';
 
-/** A calendar date that exists, `YYYY-MM-DD`. */
 function parseDate(value: string): string {
-  const date = new Date(`${value}T00:00:00Z`);
-  const exists = !Number.isNaN(date.getTime()) && date.toISOString().slice(0, 10) === value;
-  if (!exists) throw new AtlasError('E_USAGE', `--as-of ${JSON.stringify(value)} is no date; write it as 2026-01-31`);
-  return value;
+  if (isDate(value)) return value;
+  throw new AtlasError('E_USAGE', `--as-of ${JSON.stringify(value)} is no date; write it as 2026-01-31`);
 }
 
 async function run({ dataDir, values }: Invocation): Promise<number> {

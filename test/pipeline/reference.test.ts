@@ -4,14 +4,12 @@ import path from 'node:path';
 import fc from 'fast-check';
 import ipaddr from 'ipaddr.js';
 import { afterEach, describe, expect, test } from 'vitest';
-import { loadReference } from '../../pipeline/reference.js';
-import { disjointRanges, type SpecialRange } from '../../pipeline/special-purpose.js';
+import { loadReference, type SpecialRange } from '../../pipeline/reference.js';
 import { embeddedIPv4 } from '../../src/address/embedded.js';
 import { formatIPv4, formatIPv6 } from '../../src/address/format.js';
 import { parseAddress } from '../../src/address/parse.js';
 import { REASONS } from '../../src/country/reasons.js';
 import { packageFile } from '../../src/package-root.js';
-import { parseCidr } from '../../src/range/cidr.js';
 
 const reference = loadReference();
 
@@ -26,14 +24,15 @@ function toText(family: 4 | 6, number: bigint): string {
   return formatIPv6(word(96n), word(64n), word(32n), word(0n));
 }
 
-/** The special range that holds the address, by walking them all. */
+/** The narrowest special range that holds the address, by walking them all. */
 function specialAt(text: string): SpecialRange | undefined {
   const words = new Uint32Array(4);
   const family = parseAddress(text, words);
   const number = toNumber(family === 4 ? words.slice(0, 1) : words);
-  return reference.special.find(
-    (range) => range.family === family && toNumber(range.first) <= number && number <= toNumber(range.last),
-  );
+  const size = (range: SpecialRange): bigint => toNumber(range.last) - toNumber(range.first);
+  return reference.special
+    .filter((range) => range.family === family && toNumber(range.first) <= number && number <= toNumber(range.last))
+    .sort((a, b) => (size(a) < size(b) ? -1 : 1))[0];
 }
 
 /** `private`, `6to4`, …; undefined where the address is up to the sources. */
@@ -238,60 +237,6 @@ describe('special-purpose ranges', () => {
     );
     fc.assert(fc.property(text, agrees), { numRuns: 2_000 });
   });
-});
-
-describe('disjointRanges', () => {
-  /** A block of one family over the top eight bits, so that all of the space can be painted. */
-  const block = fc.record({ family: fc.constantFrom(4 as const, 6 as const), top: fc.nat(255), prefix: fc.nat(8) });
-
-  test('equals a painter who lays narrower blocks over wider ones', () => {
-    fc.assert(
-      fc.property(fc.uniqueArray(block, { maxLength: 12, selector: blockName }), (blocks) => {
-        const ranges = disjointRanges(blocks.map((one) => toRange(blockName(one))));
-        for (const family of [4, 6] as const) {
-          const painted: (string | undefined)[] = new Array(256).fill(undefined);
-          const wideFirst = blocks.filter((one) => one.family === family).sort((a, b) => a.prefix - b.prefix);
-          for (const one of wideFirst) {
-            const size = 256 >> one.prefix;
-            const start = one.top - (one.top % size);
-            for (let cell = start; cell < start + size; cell++) painted[cell] = blockName(one);
-          }
-          const got: (string | undefined)[] = new Array(256).fill(undefined);
-          let end = -1;
-          for (const range of ranges.filter((one) => one.family === family)) {
-            const [from, to] = [range.first[0]! >>> 24, range.last[0]! >>> 24];
-            expect(from).toBeGreaterThan(end);
-            for (let cell = from; cell <= to; cell++) got[cell] = range.block;
-            end = to;
-          }
-          expect(got).toEqual(painted);
-        }
-      }),
-      { numRuns: 300 },
-    );
-  });
-
-  function blockName({ family, top, prefix }: { family: 4 | 6; top: number; prefix: number }): string {
-    const base = top - (top % (256 >> prefix));
-    return family === 4 ? `${base}.0.0.0/${prefix}` : `${(base * 256).toString(16)}::/${prefix}`;
-  }
-
-  function toRange(name: string): SpecialRange {
-    const first = new Uint32Array(4);
-    const last = new Uint32Array(4);
-    const { family } = parseCidr(name, first, last)!;
-    const count = family === 4 ? 1 : 4;
-    const ends = { first: first.slice(0, count), last: last.slice(0, count) };
-    return {
-      family,
-      ...ends,
-      answer: { kind: 'none', reason: 'reserved' },
-      layer: 'over',
-      block: name,
-      name,
-      rfc: 'RFC 0',
-    };
-  }
 });
 
 describe('sentinels', () => {
