@@ -138,15 +138,17 @@ describe('special-purpose ranges', () => {
     expect(wordAt(ip)).toBe(expected);
   });
 
-  test('are disjoint and ascending, and all IPv6 but 2000::/3 is among them', () => {
+  test('hold all IPv6 but 2000::/3', () => {
+    const blocks = reference.special
+      .filter(({ family }) => family === 6)
+      .map(({ first, last }) => ({ first: toNumber(first), last: toNumber(last) }))
+      .sort((a, b) => (a.first < b.first ? -1 : 1));
     let end = -1n;
     const gaps: string[] = [];
-    for (const range of reference.special.filter(({ family }) => family === 6)) {
-      const first = toNumber(range.first);
-      expect(first > end).toBe(true);
-      expect(toNumber(range.last) >= first).toBe(true);
-      if (first !== end + 1n) gaps.push(toText(6, end + 1n), toText(6, first - 1n));
-      end = toNumber(range.last);
+    for (const { first, last } of blocks) {
+      expect(last >= first).toBe(true);
+      if (first > end + 1n) gaps.push(toText(6, end + 1n), toText(6, first - 1n));
+      if (last > end) end = last;
     }
     expect(end).toBe((1n << 128n) - 1n);
     expect(gaps[0]).toBe('2000::');
