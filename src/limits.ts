@@ -12,6 +12,18 @@ export const DEFAULT_MAX_REJECT_SHARE = 0.001;
 /** Longest CSV row in bytes. A row of a country list has some 100; far more means a quote that was never closed. */
 export const MAX_CSV_ROW_BYTES = 65_536;
 
+/** Longest country code in a source, in characters. ISO 3166-1 has 2 or 3, and `unknown` is a code to some; more is another column's text. */
+export const MAX_COUNTRY_CODE_LENGTH = 8;
+
+/** Different country codes in one source. ISO 3166-1 assigns about 250; a thousand means that the country column is another one. */
+export const MAX_CODES_PER_SOURCE = 1000;
+
+/** Unreadable rows that are written to `rejects.ndjson`, for one source: enough to see what is wrong. All are counted. */
+export const MAX_REJECTS_WRITTEN = 1000;
+
+/** Text that is kept of an unreadable row, in characters; a good row has some 100. */
+export const MAX_REJECT_TEXT = 500;
+
 /** Releases kept when a new one is published; the current one is among them. */
 export const KEPT_RELEASES = 5;
 
