@@ -14,7 +14,7 @@ import { AtlasError, messageOf, systemErrorCode } from '../src/errors.js';
 import { compileStage } from './compile.js';
 import { fetchStage } from './fetch.js';
 import { type Identity, identify } from './identity.js';
-import { ingestStage } from './ingest.js';
+import { ingest } from './ingest.js';
 import { lockDataDir } from './lock.js';
 import { normalizeStage } from './normalize.js';
 import { loadOverrides } from './overrides.js';
@@ -56,7 +56,10 @@ class Runner {
     const { output, counts } = await stage.run(input, this.#context);
     const seconds = (performance.now() - start) / 1000;
     this.report.push({ stage: stage.name, seconds: Number(seconds.toFixed(3)), counts });
-    const facts = Object.entries(counts).map(([name, value]) => `${name.replaceAll('_', ' ')} ${value}`);
+    // Counts of a single source, `id.rows`, are for the report; the line would grow without end.
+    const facts = Object.entries(counts)
+      .filter(([name]) => !name.includes('.'))
+      .map(([name, value]) => `${name.replaceAll('_', ' ')} ${value}`);
     this.#context.note(`${stage.name.padEnd(9)}  ${seconds.toFixed(2).padStart(6)} s  ${facts.join(', ')}`);
     return output;
   }
@@ -120,7 +123,7 @@ async function runStages(options: BuildOptions, context: StageContext): Promise<
   const overrides = config.overrides === undefined ? [] : loadOverrides(config.overrides, reference, asOf).rows;
 
   const runner = new Runner(context);
-  const fetched = await runner.run(fetchStage, sources);
+  const fetched = await runner.run(fetchStage(), sources);
   const identity = identify(
     sources.map((source, index) => ({ config: source, fetched: fetched[index]! })),
     reference,
@@ -134,7 +137,7 @@ async function runStages(options: BuildOptions, context: StageContext): Promise<
     return { id, outcome: 'unchanged' };
   }
   const ingested = await runner.run(
-    ingestStage,
+    ingest,
     sources.map((source, index) => ({ source, fetched: fetched[index]! })),
   );
   const normalized = await runner.run(normalizeStage, { sources: ingested, reference, countries, overrides });

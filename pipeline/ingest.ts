@@ -21,7 +21,7 @@ import { RangeColumns } from './range-rows.js';
 import { printable, type Reject, RejectLog } from './rejects.js';
 import type { FetchedFile, FetchedSource, IngestedSource, Stage } from './stage.js';
 
-/** Name of the file of unreadable rows, in the build's work directory; one JSON object a line. */
+/** Name of the file of unreadable rows, in the data directory: those of the last build, one JSON object a line. */
 export const REJECTS_FILE = 'rejects.ndjson';
 
 /** Unreadable rows that an error message shows; the file goes with the failed build. */
@@ -55,7 +55,7 @@ export interface IngestResult {
 export const ingest: Stage<readonly IngestInput[], IngestedSource[]> = {
   name: 'ingest',
   run: async (inputs, context) => {
-    const rejectsPath = path.join(context.workDir, REJECTS_FILE);
+    const rejectsPath = path.join(context.dataDir, REJECTS_FILE);
     await writeFile(rejectsPath, '');
     const output: IngestedSource[] = [];
     const counts: Record<string, number> = { rows: 0, rejected: 0 };
