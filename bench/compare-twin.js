@@ -63,25 +63,34 @@ function toBigInt(words) {
   return words.reduce((number, word) => (number << 32n) | BigInt(word), 0n);
 }
 
+/** The rows of the source that cover each of some addresses, in one pass. */
+function coveringRows(differences, csvFiles) {
+  const covering = new Map(differences.map((difference) => [difference, []]));
+  const words = new Uint32Array(4);
+  for (const path of csvFiles) {
+    for (const line of readFileSync(path, 'utf8').split('\n')) {
+      const [first, last, country] = line.split(',');
+      const family = parseAddress(first, words);
+      if (family === 0) continue;
+      const used = family === 4 ? 1 : 4;
+      const from = [...words.subarray(0, used)];
+      parseAddress(last, words);
+      for (const [difference, rows] of covering) {
+        const address = difference.words;
+        if (address.length !== used || from[0] > address[0] || words[0] < address[0]) continue;
+        const [a, b, at] = [from, [...words.subarray(0, used)], address].map(toBigInt);
+        if (a <= at && at <= b) rows.push({ size: b - a, country });
+      }
+    }
+  }
+  return covering;
+}
+
 /**
  * Whether a difference comes of rows of the source that overlap: of those that cover the address, ours is what the
  * narrowest says, the twin's what the last says (it writes row over row).
  */
-function isOverlap({ words, ours, theirs }, csvFiles) {
-  const number = toBigInt(words);
-  const rowWords = new Uint32Array(4);
-  const covering = [];
-  for (const path of csvFiles) {
-    for (const line of readFileSync(path, 'utf8').split('\n')) {
-      const [first, last, country] = line.split(',');
-      const family = parseAddress(first, rowWords);
-      if (family === 0 || (family === 4) !== (words.length === 1) || rowWords[0] > words[0]) continue;
-      const from = toBigInt([...rowWords.subarray(0, words.length)]);
-      parseAddress(last, rowWords);
-      const to = toBigInt([...rowWords.subarray(0, words.length)]);
-      if (from <= number && number <= to) covering.push({ size: to - from, country });
-    }
-  }
+function isOverlap({ ours, theirs }, covering) {
   if (covering.length < 2 || covering.at(-1).country !== theirs) return false;
   const narrowest = covering.reduce((best, row) => (row.size <= best.size ? row : best));
   return (ALIASES[narrowest.country] ?? narrowest.country) === ours.country_code;
@@ -107,9 +116,9 @@ export function compareWithTwin({ database, file, twin, csvFiles, random, everyR
     if (why === undefined) open.push({ ip, words, ours, theirs });
     else explain(why);
   }
-  for (const difference of open) {
+  for (const [difference, rows] of coveringRows(open, csvFiles)) {
     const { ip, ours, theirs } = difference;
-    if (isOverlap(difference, csvFiles)) explain('rows of the source overlap: ours the narrowest, the twin the last');
+    if (isOverlap(difference, rows)) explain('rows of the source overlap: ours the narrowest, the twin the last');
     else result.unexplained.push(`${ip}: ours ${ours.country_code} (${ours.reason}), twin ${theirs}`);
   }
   return result;

@@ -39,3 +39,24 @@ export const FETCH_IDLE_TIMEOUT_MS = 30_000;
 
 /** Problems of a configuration file named in one error message; enough to mend most files at once, and still to read. */
 export const MAX_REPORTED_PROBLEMS = 20;
+/** Longest time in milliseconds that one try of a download may take in all (30 minutes): a server may trickle for ever. */
+export const FETCH_TRY_TIMEOUT_MS = 1_800_000;
+
+/** First wait before a download is tried again, and the longest, in milliseconds; it doubles in between, with jitter. */
+export const FETCH_BACKOFF_MS = 1_000;
+export const FETCH_MAX_BACKOFF_MS = 30_000;
+
+/** The longest `Retry-After` that is waited for, in milliseconds; a server that asks for more gets the next try early. */
+export const MAX_RETRY_AFTER_MS = 120_000;
+
+/** Redirects followed for one download; more is a loop. */
+export const MAX_REDIRECTS = 5;
+
+/** Sources fetched at the same time: each npm process takes some 80 MB. */
+export const FETCH_CONCURRENCY = 4;
+
+/** Longest run of one npm process in milliseconds (10 minutes); npm has retries and timeouts of its own below that. */
+export const NPM_TIMEOUT_MS = 600_000;
+
+/** Entries in a zip archive; the largest country archive known has a dozen. More is an attack, or the wrong file. */
+export const MAX_ARCHIVE_ENTRIES = 10_000;
