@@ -15,6 +15,8 @@ const COMMANDS: Record<string, { summary: string; load: () => Promise<{ command:
   lookup: { summary: 'look addresses up', load: () => import('./lookup.js') },
   info: { summary: 'say what the current release is made of', load: () => import('./info.js') },
   verify: { summary: 'check every byte of a release', load: () => import('./verify.js') },
+  diff: { summary: 'say what differs between two releases', load: () => import('./diff.js') },
+  rollback: { summary: 'make an earlier release current again', load: () => import('./rollback.js') },
   releases: { summary: 'list the releases there are', load: () => import('./releases.js') },
 };
 
