@@ -4,21 +4,16 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { AtlasError } from './errors.js';
 
-let root: string | undefined;
-
 /**
- * The root directory of this package: the nearest directory upward with a package.json. It is searched rather than
- * counted in `..`, because the same code runs as `src/*.ts` and as `dist/src/*.js`.
+ * The root directory of the package that a module belongs to: the nearest directory upward with a package.json. It is
+ * searched rather than counted in `..`, because the same code runs as `src/*.ts` and as `dist/src/*.js`.
  *
+ * @param moduleUrl `import.meta.url` of a module in the package; by default of this one
  * @returns an absolute path
  * @throws AtlasError E_FAULT where there is no package.json upward: the installation is not whole
  */
-export function packageRoot(): string {
-  root ??= findPackageRoot(path.dirname(fileURLToPath(import.meta.url)));
-  return root;
-}
-
-function findPackageRoot(start: string): string {
+export function packageRoot(moduleUrl: string = import.meta.url): string {
+  const start = path.dirname(fileURLToPath(moduleUrl));
   for (let directory = start; ; directory = path.dirname(directory)) {
     if (existsSync(path.join(directory, 'package.json'))) return directory;
     if (directory === path.dirname(directory)) {
