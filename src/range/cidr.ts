@@ -13,7 +13,7 @@ export function addressWords(family: Family): 1 | 4 {
 }
 
 /** The mask of the host bits of word `index` under a prefix of `prefix` bits: 1 where the bit may vary. */
-function hostMask(prefix: number, index: number): number {
+export function hostMask(prefix: number, index: number): number {
   const bits = Math.min(32, Math.max(0, prefix - 32 * index));
   return bits === 32 ? 0 : 0xffffffff >>> bits;
 }
