@@ -13,6 +13,10 @@ import type { Command, OptionValues } from './command.js';
 const COMMANDS: Record<string, { summary: string; load: () => Promise<{ command: Command }> }> = {
   build: { summary: 'build the database from its sources and publish it', load: () => import('./build.js') },
   lookup: { summary: 'look addresses up', load: () => import('./lookup.js') },
+  export: {
+    summary: 'write a release for other software: mmdb, csv, cidr, nginx, haproxy, nft',
+    load: () => import('./export.js'),
+  },
   info: { summary: 'say what the current release is made of', load: () => import('./info.js') },
   verify: { summary: 'check every byte of a release', load: () => import('./verify.js') },
   diff: { summary: 'say what differs between two releases', load: () => import('./diff.js') },
