@@ -19,6 +19,7 @@ const COMMANDS: Record<string, { summary: string; load: () => Promise<{ command:
   },
   info: { summary: 'say what the current release is made of', load: () => import('./info.js') },
   verify: { summary: 'check every byte of a release', load: () => import('./verify.js') },
+  explain: { summary: 'say why an address has its answer', load: () => import('./explain.js') },
   diff: { summary: 'say what differs between two releases', load: () => import('./diff.js') },
   rollback: { summary: 'make an earlier release current again', load: () => import('./rollback.js') },
   releases: { summary: 'list the releases there are', load: () => import('./releases.js') },
