@@ -15,8 +15,8 @@ export function presentedKey(raw: IncomingMessage, parameter: unknown): { key: s
   const header = raw.headers[KEY_HEADER] as string | undefined;
   if (header !== undefined && parameter !== undefined) return { error: 'key_twice' };
   if (Array.isArray(parameter)) return { error: 'key_twice' };
-  // Node joins repeated headers by a comma, which no key holds.
-  if (header?.includes(',') && raw.headersDistinct[KEY_HEADER]!.length > 1) return { error: 'key_twice' };
+  // A header that stands twice is the same as one with a comma (RFC 9110 §5.3), which no key holds.
+  if (header?.includes(',')) return { error: 'key_twice' };
   const key = header ?? (parameter as string | undefined) ?? '';
   return key === '' ? { error: 'key_missing' } : { key };
 }
