@@ -78,8 +78,10 @@ export const SOCKET_TIMEOUT_MS = 30_000;
 /** Longer than the 60 s after which common load balancers give an idle connection up: they should be the first to close. */
 export const KEEP_ALIVE_TIMEOUT_MS = 65_000;
 
-/** On SIGTERM: time in milliseconds during which requests are still answered but connections end with the answer … */
-export const DRAIN_GRACE_MS = 500;
+/** On SIGTERM: milliseconds during which `/readyz` says no while requests are still taken, for load balancers to notice … */
+export const LEAVE_MS = 500;
+/** … then those during which a connection that is open may still bring a request, when no new one is accepted … */
+export const DRAIN_GRACE_MS = 250;
 /** … and the longest wait for answers under way after that. */
 export const DRAIN_TIMEOUT_MS = 10_000;
 

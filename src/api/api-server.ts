@@ -4,8 +4,8 @@ import type { AddressInfo } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import { openDatabase } from '../database/database.js';
 import { AtlasError, messageOf, systemErrorCode } from '../errors.js';
-import { KEYS_POLL_MS } from '../limits.js';
-import { buildListener } from './app.js';
+import { KEYS_POLL_MS, LEAVE_MS } from '../limits.js';
+import { buildListener, type Phase } from './app.js';
 import { TrustedProxies } from './caller.js';
 import { createHttpServer, drain, listen } from './http-server.js';
 import { KeyRing } from './key-ring.js';
@@ -30,7 +30,7 @@ export class ApiServer {
   #app: FastifyInstance | undefined;
   #server: Server | undefined;
   #release: ServedRelease | undefined;
-  #stopping = false;
+  #phase: Phase = 'serving';
 
   constructor(settings: ServeSettings, log: Log, metrics: RequestMetrics | undefined) {
     this.#settings = settings;
@@ -72,7 +72,7 @@ export class ApiServer {
       defaultRate: rate,
       proxies: new TrustedProxies(trustProxy),
       log: this.#log,
-      stopping: () => this.#stopping,
+      phase: () => this.#phase,
       metrics: this.#metrics,
       accessLog: this.#accessLog,
       region: region?.name,
@@ -102,8 +102,14 @@ export class ApiServer {
 
   /** Stops without dropping a request. Resolves to whether all were answered in time. */
   async stop(): Promise<boolean> {
-    this.#stopping = true;
-    const inTime = this.#server?.listening ? await drain(this.#server) : true;
+    let inTime = true;
+    if (this.#server?.listening) {
+      // Whoever watches /readyz looks elsewhere by the time nobody listens here.
+      this.#phase = 'leaving';
+      await new Promise((resolve) => setTimeout(resolve, LEAVE_MS));
+      this.#phase = 'closing';
+      inTime = await drain(this.#server);
+    }
     await this.#app?.close();
     this.#keys.stop();
     this.#release?.close();

@@ -21,6 +21,9 @@ import type { ServedRelease } from './served-release.js';
 import { withShortWay } from './short-way.js';
 import { definition, wireSchema } from './wire-schema.js';
 
+/** `leaving`: serves as ever, but asks to be sent nothing more; `closing`: each answer ends its connection. */
+export type Phase = 'serving' | 'leaving' | 'closing';
+
 export interface AppDeps {
   /** The release that answers now, or undefined while none is loaded. */
   release(): ServedRelease | undefined;
@@ -30,8 +33,8 @@ export interface AppDeps {
   defaultRate: number;
   proxies: TrustedProxies;
   log: Log;
-  /** Whether the server is about to stop: answers then end their connections. */
-  stopping?(): boolean;
+  /** How far the server is from its end; by default `serving`. */
+  phase?(): Phase;
   metrics?: RequestMetrics | undefined;
   accessLog?: AccessLog | undefined;
   /** Goes out as `X-Served-By`. */
@@ -100,7 +103,7 @@ function assemble(deps: AppDeps, admission: Admission): FastifyInstance {
 }
 
 /** What every request gets, and what is said to those that no route answers. */
-function addErrors(app: FastifyInstance, { region, stopping, log }: AppDeps, admission: Admission): void {
+function addErrors(app: FastifyInstance, { region, phase, log }: AppDeps, admission: Admission): void {
   function unrouted(request: FastifyRequest, reply: FastifyReply): void {
     const path = pathOf(request.raw.url!);
     const methods = methodsOf(path);
@@ -118,7 +121,7 @@ function addErrors(app: FastifyInstance, { region, stopping, log }: AppDeps, adm
     // Only a browser's script needs to be told which headers it may read.
     if (request.headers.origin !== undefined) reply.header('access-control-expose-headers', CORS_RESPONSE_HEADERS);
     if (region !== undefined) reply.header('x-served-by', region);
-    if (stopping?.()) reply.header('connection', 'close');
+    if (phase?.() === 'closing') reply.header('connection', 'close');
     // Answered here, before Fastify would read a body that nobody wants.
     if (request.is404) unrouted(request, reply);
     else done();
@@ -128,7 +131,7 @@ function addErrors(app: FastifyInstance, { region, stopping, log }: AppDeps, adm
     const wire = wireErrorOf(error, request.body);
     if (wire === 'internal') log.error(errorFields(error), 'a request failed');
     // Fastify ends the connection where a body could not be parsed; but such a body was read whole.
-    if (error instanceof BodyError && !stopping?.()) reply.removeHeader('connection');
+    if (error instanceof BodyError && phase?.() !== 'closing') reply.removeHeader('connection');
     refuse(reply, wire);
   });
 }
@@ -199,11 +202,11 @@ function addBatch(app: FastifyInstance, { release, metrics }: AppDeps, admission
 }
 
 /** Routes for whoever runs the service, without a key. */
-function addOperations(app: FastifyInstance, { release, stopping, baseUrls }: AppDeps): void {
+function addOperations(app: FastifyInstance, { release, phase, baseUrls }: AppDeps): void {
   app.get('/healthz', (_request, reply) => sendJson(reply, '{"status":"ok"}'));
   app.get('/readyz', (_request, reply) => {
     const served = release();
-    if (stopping?.()) refuse(reply, 'stopping');
+    if ((phase?.() ?? 'serving') !== 'serving') refuse(reply, 'stopping');
     else if (served === undefined) refuse(reply, 'no_database');
     else sendJson(reply, JSON.stringify({ status: 'ready', release: served.id }));
   });

@@ -6,7 +6,7 @@
  */
 import cluster, { type Worker } from 'node:cluster';
 import { AtlasError, type ErrorCode } from '../errors.js';
-import { DRAIN_GRACE_MS, DRAIN_TIMEOUT_MS, RATE_LEASE_SHARE } from '../limits.js';
+import { DRAIN_GRACE_MS, DRAIN_TIMEOUT_MS, LEAVE_MS, RATE_LEASE_SHARE } from '../limits.js';
 import { ApiServer } from './api-server.js';
 import { errorFields, type Log } from './log.js';
 import { exposeToPrimary, RequestMetrics } from './metrics.js';
@@ -49,7 +49,7 @@ type FromWorker =
 const RESPAWN_DELAY_MS = 500;
 
 /** How long the primary waits for a worker that was asked to stop before it ends it, in milliseconds. */
-const STOP_TIMEOUT_MS = DRAIN_GRACE_MS + DRAIN_TIMEOUT_MS + 2_000;
+const STOP_TIMEOUT_MS = LEAVE_MS + DRAIN_GRACE_MS + DRAIN_TIMEOUT_MS + 2_000;
 
 /** Several workers, each a process that runs the same command line again. */
 export class WorkerFleet implements Fleet {
@@ -112,8 +112,7 @@ export class WorkerFleet implements Fleet {
       worker.on('message', (message: FromWorker) => {
         switch (message.type) {
           case 'ready':
-            if (this.#releaseDir !== undefined) this.#send(worker, { type: 'release', dir: this.#releaseDir });
-            this.#send(worker, { type: 'listen' });
+            this.#instruct(worker);
             break;
           case 'listening':
             listening = true;
@@ -137,6 +136,16 @@ export class WorkerFleet implements Fleet {
         if (listening && !this.#stopping) this.#replace(code, signal);
       });
     });
+  }
+
+  /** What a worker is told when it can be told something: whatever was sent before is lost. */
+  #instruct(worker: Worker): void {
+    if (this.#stopping) {
+      this.#send(worker, { type: 'stop' });
+      return;
+    }
+    if (this.#releaseDir !== undefined) this.#send(worker, { type: 'release', dir: this.#releaseDir });
+    this.#send(worker, { type: 'listen' });
   }
 
   #replace(code: number | null, signal: string | null): void {
@@ -206,6 +215,7 @@ export async function runWorker(settings: ServeSettings, log: Log): Promise<bool
     }
   }
 
+  let listening = Promise.resolve();
   await new Promise<void>((resolve) => {
     process.on('message', (message: ToWorker) => {
       switch (message.type) {
@@ -213,7 +223,7 @@ export async function runWorker(settings: ServeSettings, log: Log): Promise<bool
           useRelease(message.dir);
           break;
         case 'listen':
-          void listen();
+          listening = listen();
           break;
         case 'grant':
           rates.grant(message.request, message.grant);
@@ -228,6 +238,8 @@ export async function runWorker(settings: ServeSettings, log: Log): Promise<bool
     process.once('SIGTERM', resolve);
     tell({ type: 'ready' });
   });
+  // Told to stop while it starts: what does not listen yet could not be stopped.
+  await listening;
   const inTime = await server.stop();
   process.disconnect?.();
   return inTime;

@@ -7,6 +7,7 @@ import {
   type ServerResponse,
   STATUS_CODES,
 } from 'node:http';
+import { Server as NetServer } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { systemErrorCode, WIRE_ERRORS, type WireError } from '../errors.js';
 import {
@@ -62,25 +63,51 @@ function refuseExpectation(_request: IncomingMessage, response: ServerResponse):
   response.end(body);
 }
 
+/** Times in milliseconds that a client has. */
+export interface ClientTimes {
+  /** To send a request's headers. */
+  headers: number;
+  /** To send a request. */
+  request: number;
+  /** To take the next part of an answer. */
+  socket: number;
+  /** Between two requests on a connection. */
+  keepAlive: number;
+  /** How often Node looks for requests that are overdue. */
+  check: number;
+}
+
+const CLIENT_TIMES: ClientTimes = {
+  headers: HEADERS_TIMEOUT_MS,
+  request: REQUEST_TIMEOUT_MS,
+  socket: SOCKET_TIMEOUT_MS,
+  keepAlive: KEEP_ALIVE_TIMEOUT_MS,
+  check: TIMEOUT_CHECK_MS,
+};
+
 /**
  * @param listener answers the requests
  * @param onUnparsed told the status of each answer to something that is no HTTP request
  */
-export function createHttpServer(listener: RequestListener, onUnparsed: (status: number) => void): Server {
+export function createHttpServer(
+  listener: RequestListener,
+  onUnparsed: (status: number) => void,
+  times: ClientTimes = CLIENT_TIMES,
+): Server {
   const server = createServer(
     {
       maxHeaderSize: MAX_HEADER_BYTES,
-      headersTimeout: HEADERS_TIMEOUT_MS,
-      requestTimeout: REQUEST_TIMEOUT_MS,
-      keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
-      connectionsCheckingInterval: TIMEOUT_CHECK_MS,
+      headersTimeout: times.headers,
+      requestTimeout: times.request,
+      keepAliveTimeout: times.keepAlive,
+      connectionsCheckingInterval: times.check,
       // Node's own answer to a request without Host would not be JSON, and nothing here depends on a host's name.
       requireHostHeader: false,
       noDelay: true,
     },
     listener,
   );
-  server.timeout = SOCKET_TIMEOUT_MS;
+  server.timeout = times.socket;
   server.on('clientError', (error: Error, socket: Duplex) => {
     // The other end is gone.
     if (systemErrorCode(error) === 'ECONNRESET') {
@@ -110,25 +137,31 @@ export function listen(server: Server, host: string, port: number): Promise<void
 const sleep = (milliseconds: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
 /**
- * Stops a server without dropping a request.
+ * Ends a server without dropping a request.
  *
- * For a while requests are still taken, each answer ending its connection (the app sees to that), so that clients which
- * use their connections again leave of their own accord. Then no connection is accepted any more, idle ones are closed,
- * and requests under way are waited for.
+ * First it stops listening: whoever connects now is refused, and knows it. Connections that are there are served on, each
+ * answer ending its connection (the app sees to that). After a while those are closed that nothing came on, and requests
+ * under way are waited for.
  *
+ * @param grace how long an idle connection may still bring a request, in milliseconds
+ * @param patience how long requests under way are waited for after that, in milliseconds
  * @returns whether all were answered in time; those that were not are cut off
  */
-export async function drain(server: Server): Promise<boolean> {
-  await sleep(DRAIN_GRACE_MS);
-  const closed = new Promise<boolean>((resolve) => server.close(() => resolve(true)));
-  const reaper = setInterval(() => server.closeIdleConnections(), IDLE_CHECK_MS);
-  let timer: NodeJS.Timeout | undefined;
-  const overdue = new Promise<boolean>((resolve) => {
-    timer = setTimeout(() => resolve(false), DRAIN_TIMEOUT_MS);
+export async function drain(server: Server, grace = DRAIN_GRACE_MS, patience = DRAIN_TIMEOUT_MS): Promise<boolean> {
+  // Right behind the turn in which the connections that wait were accepted: what is not accepted yet is lost.
+  await new Promise<void>((resolve) => setImmediate(resolve));
+  let closed = false;
+  // An HTTP server's own close() would close idle connections at once, in the face of a request that is on its way.
+  NetServer.prototype.close.call(server, () => {
+    closed = true;
   });
-  const inTime = await Promise.race([closed, overdue]);
-  clearInterval(reaper);
-  clearTimeout(timer);
-  if (!inTime) server.closeAllConnections();
-  return inTime;
+  const graceEnd = performance.now() + grace;
+  const end = graceEnd + patience;
+  while (!closed && performance.now() < end) {
+    if (performance.now() >= graceEnd) server.closeIdleConnections();
+    await sleep(IDLE_CHECK_MS);
+  }
+  server.closeAllConnections();
+  server.close(() => {}); // ends Node's own look-out for overdue requests
+  return closed;
 }

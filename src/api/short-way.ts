@@ -41,7 +41,7 @@ function plainKey(rawHeaders: readonly string[]): string | undefined {
 
 /** @returns a listener that answers the ordinary look-up itself and leaves everything else to the app */
 export function withShortWay(app: FastifyInstance, deps: AppDeps, admission: Admission): RequestListener {
-  const { region, stopping, metrics, accessLog } = deps;
+  const { region, phase, metrics, accessLog } = deps;
   const observed = metrics !== undefined || accessLog !== undefined;
 
   function respond(
@@ -83,7 +83,7 @@ export function withShortWay(app: FastifyInstance, deps: AppDeps, admission: Adm
     const release = deps.release();
     // What parses as an address holds no slash, percent sign or question mark: the whole target is understood then.
     const result =
-      request.method === 'GET' && url.startsWith(HEAD) && release !== undefined && !stopping?.()
+      request.method === 'GET' && url.startsWith(HEAD) && release !== undefined && phase?.() !== 'closing'
         ? release.lookup(url.slice(HEAD.length))
         : undefined;
     const presented = result === undefined ? undefined : plainKey(request.rawHeaders);

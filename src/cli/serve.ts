@@ -69,7 +69,8 @@ function region(values: OptionValues): ServeSettings['region'] {
   return { name, country, eu };
 }
 
-function readSettings({ dataDir, values }: Invocation): ServeSettings {
+/** What the flags say. Throws AtlasError E_USAGE for one that makes no sense. */
+export function readSettings({ dataDir, values }: Invocation): ServeSettings {
   return {
     dataDir,
     host: text(values, 'host'),

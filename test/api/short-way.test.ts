@@ -86,6 +86,24 @@ const REQUESTS: [what: string, lines: string[]][] = [
   ['another method', ['POST /api/lookup/8.8.8.8 HTTP/1.1', `X-API-Key: ${KEY}`, 'Content-Length: 0']],
 ];
 
+it('is taken: the release is asked for once, and not again by the app', async () => {
+  const deps = appDeps(dataDir, changes());
+  let asked = 0;
+  const release = () => {
+    asked++;
+    return deps.release();
+  };
+  const port = await start((await buildListener({ ...deps, release })).listener);
+  for (const [lines, times] of [
+    [[LOOKUP, `X-API-Key: ${KEY}`], 1],
+    [[`GET /api/lookup/8.8.8.8?apikey=${KEY} HTTP/1.1`], 2],
+  ] as const) {
+    asked = 0;
+    expect(await exchange(port, `${[...lines, 'Connection: close'].join('\r\n')}\r\n\r\n`)).toContain(' 200 OK');
+    expect(asked).toBe(times);
+  }
+});
+
 describe('both ways answer alike', () => {
   it.each<[string, AppChanges]>([
     ['by default', {}],
@@ -93,7 +111,7 @@ describe('both ways answer alike', () => {
     ['without a rate limit', { defaultRate: 0 }],
     ['at the end of a rate', { defaultRate: 3 }],
     ['without a database', { release: () => undefined }],
-    ['when stopping', { stopping: () => true }],
+    ['when stopping', { phase: () => 'closing' }],
   ])('%s', async (_, more) => {
     const [short, long] = await pair(more);
     for (const [what, lines] of REQUESTS) {

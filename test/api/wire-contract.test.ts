@@ -560,11 +560,16 @@ describe('operations', () => {
   });
 
   it('takes connections back when it is about to stop', async () => {
-    const stopping = testApp(dataDir, { stopping: () => true });
+    const stopping = testApp(dataDir, { phase: () => 'closing' });
     const response = await stopping.inject({ url: '/api/lookup/8.8.8.8', headers: HEADERS });
     expect([response.statusCode, response.headers.connection]).toEqual([200, 'close']);
     expect((await post('nonsense', {}, stopping)).headers.connection).toBe('close');
     expect((await stopping.inject('/readyz')).json()).toEqual(error('Shutting down'));
+    const leaving = testApp(dataDir, { phase: () => 'leaving' });
+    expect((await leaving.inject('/readyz')).statusCode).toBe(503);
+    const served = await leaving.inject({ url: '/api/lookup/8.8.8.8', headers: HEADERS });
+    expect([served.statusCode, served.headers.connection]).toEqual([200, 'keep-alive']);
+    await leaving.close();
     await stopping.close();
   });
 });

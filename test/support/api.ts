@@ -8,6 +8,8 @@ import { MemoryRateStore, RateLimiter } from '../../src/api/rate-limit.js';
 import { ServedRelease } from '../../src/api/served-release.js';
 import { openDatabase } from '../../src/database/database.js';
 
+export type AppChanges = Partial<AppDeps>;
+
 export const KEY = 'ipa_key-of-the-tests';
 export const OTHER_KEY = 'ipa_another-key-of-the-tests';
 
@@ -26,7 +28,7 @@ export function fixedKeys(keys: Record<string, ActiveKey>) {
 }
 
 /** Deps over the current release of a data directory. */
-export function appDeps(dataDir: string, changes: Partial<AppDeps> = {}): AppDeps {
+export function appDeps(dataDir: string, changes: AppChanges = {}): AppDeps {
   const served = new ServedRelease(openDatabase(dataDir));
   return {
     release: () => served,
@@ -39,6 +41,6 @@ export function appDeps(dataDir: string, changes: Partial<AppDeps> = {}): AppDep
   };
 }
 
-export function testApp(dataDir: string, changes: Partial<AppDeps> = {}) {
+export function testApp(dataDir: string, changes: AppChanges = {}) {
   return buildApp(appDeps(dataDir, changes));
 }
