@@ -153,6 +153,7 @@ export class WorkerFleet implements Fleet {
     setTimeout(() => {
       if (this.#stopping) return;
       this.#start().catch((error: unknown) => {
+        if (this.#stopping) return;
         this.#log.error(errorFields(error), 'a worker could not be started');
         this.#replace(null, null);
       });

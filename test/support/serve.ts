@@ -33,8 +33,13 @@ export async function until<Value>(probe: () => Value | Promise<Value>, what: st
 }
 
 /** Starts a server on a free port and waits until it listens. */
-export async function serve(dataDir: string, ...args: string[]): Promise<ServeProcess> {
-  const child = start(['serve', '--data', dataDir, '--port', '0', ...args]);
+export function serve(dataDir: string, ...args: string[]): Promise<ServeProcess> {
+  return serveWith({}, dataDir, ...args);
+}
+
+/** As {@link serve}, with variables of the environment. */
+export async function serveWith(env: NodeJS.ProcessEnv, dataDir: string, ...args: string[]): Promise<ServeProcess> {
+  const child = start(['serve', '--data', dataDir, '--port', '0', ...args], { env });
   let stdout = '';
   let stderr = '';
   child.stdout?.setEncoding('utf8').on('data', (chunk: string) => {
