@@ -24,3 +24,12 @@ export const MAX_UNPACKED_BYTES = 4_294_967_296;
 /** How often a failed download is tried again, and the longest one try may stay silent, in milliseconds. */
 export const FETCH_RETRIES = 4;
 export const FETCH_IDLE_TIMEOUT_MS = 30_000;
+
+/** Longest CSV record that is enriched, in bytes (4 MiB). What goes on past it is a quote that was never closed. */
+export const MAX_CSV_RECORD_BYTES = 4_194_304;
+
+/** Longest item, or single value, of a JSON document that is enriched, in bytes (64 MiB): it has to be held in memory. */
+export const MAX_JSON_ITEM_BYTES = 67_108_864;
+
+/** Most worker threads of one enrichment: more than any machine has cores, and still harmless. */
+export const MAX_JOBS = 256;
