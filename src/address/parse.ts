@@ -49,12 +49,10 @@ export function parseIPv4(text: string, from = 0, to = text.length): number {
   return ((address << 8) | octet) >>> 0;
 }
 
-/** The value of a hexadecimal digit's character code, or -1. */
-function hexDigit(code: number): number {
-  if (code >= 48 && code <= 57) return code - 48;
-  const lower = code | 32;
-  return lower >= 97 && lower <= 102 ? lower - 87 : -1;
-}
+/** Values of the hexadecimal digits by ASCII code; -1 for every other character. */
+const HEX_DIGITS = Int8Array.from({ length: 128 }, (_, code) =>
+  '0123456789abcdef'.indexOf(String.fromCharCode(code).toLowerCase()),
+);
 
 /** The groups of the address being parsed; parsing is synchronous, so one scratch area serves every call. */
 const groups = new Uint16Array(8);
@@ -69,46 +67,50 @@ const groups = new Uint16Array(8);
 export function parseIPv6(text: string, words: Uint32Array): boolean {
   const length = text.length;
   if (length < 2 || length > MAX_ADDRESS_LENGTH) return false;
+  /** Groups that are complete, and how many of them stand before the `::`. */
   let count = 0;
   let gapAt = -1;
+  /** The group that is being read, and its digits so far. */
+  let group = 0;
+  let digits = 0;
   let i = 0;
   if (text.charCodeAt(0) === COLON) {
     if (text.charCodeAt(1) !== COLON) return false;
     gapAt = 0;
     i = 2;
   }
-  while (i < length) {
-    if (count === 8) return false;
-    const start = i;
-    let group = 0;
-    let code = 0;
-    for (; i < length; i++) {
-      code = text.charCodeAt(i);
-      const digit = hexDigit(code);
-      if (digit < 0) break;
+  for (; i < length; i++) {
+    const code = text.charCodeAt(i);
+    const digit = code < 128 ? HEX_DIGITS[code]! : -1;
+    if (digit >= 0) {
       group = (group << 4) | digit;
-    }
-    if (i < length && code === DOT) {
+      digits++;
+    } else if (code === COLON) {
+      // A colon ends a group, and another group or the `::` must follow.
+      if (digits === 0 || digits > 4 || count === 7) return false;
+      groups[count++] = group;
+      group = 0;
+      digits = 0;
+      if (text.charCodeAt(i + 1) === COLON) {
+        if (gapAt >= 0) return false;
+        gapAt = count;
+        i++;
+      }
+    } else if (code === DOT) {
       // A dotted-decimal tail stands for the last two groups.
-      const tail = parseIPv4(text, start, length);
+      const tail = parseIPv4(text, i - digits, length);
       if (tail < 0 || count > 6) return false;
       groups[count++] = tail >>> 16;
-      groups[count++] = tail;
+      group = tail & 0xffff;
+      digits = 4;
       break;
-    }
-    const digits = i - start;
-    if (digits === 0 || digits > 4) return false;
-    groups[count++] = group;
-    if (i === length) break;
-    if (code !== COLON) return false;
-    i++;
-    if (i === length) return false; // a lone colon at the end
-    if (text.charCodeAt(i) === COLON) {
-      if (gapAt >= 0) return false; // a second `::`
-      gapAt = count;
-      i++;
+    } else {
+      return false;
     }
   }
+  if (digits > 4) return false;
+  if (digits > 0) groups[count++] = group;
+  else if (gapAt !== count) return false; // a lone colon at the end
   if (gapAt < 0) {
     if (count !== 8) return false;
   } else {

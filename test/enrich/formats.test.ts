@@ -464,7 +464,7 @@ describe('a JSON document', () => {
     [' \n', 'line 2, byte 3: there is no JSON document'],
     ['[{"ip":"8.8.8.8"}', 'line 1, byte 18: the document ends in the middle'],
     ['["8.8', 'line 1, byte 6: the document ends in the middle'],
-    ['[\n{"a":1,}]', 'line 2, byte 10: this is no JSON: unexpected token '}''],
+    ['[\n{"a":1,}]', "line 2, byte 10: this is no JSON: unexpected token '}'"],
     ['[{"a" 1}]', "line 1, byte 7: this is no JSON: expected ':'"],
     ['[1 2]', "line 1, byte 4: this is no JSON: expected ','"],
     ['[{}}', "line 1, byte 4: this is no JSON: expected ']'"],
