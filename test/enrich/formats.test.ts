@@ -245,9 +245,7 @@ describe('a table', () => {
   it('gives up the line of a quote that is not closed, not what follows it', async () => {
     const filler = `${'x'.repeat(991)},8.8.8.8\n`.repeat(MAX_CSV_RECORD_BYTES / 1000 + 100);
     const { output, counts } = await enrich(csv, `id,ip\n1,"8.8.8.8\n${filler}2,::1\n`);
-    expect(output.startsWith('id,ip,geo_country,geo_country_code,geo_is_eu\n1,"8.8.8.8\nxxx')).toBe(
-      true,
-    );
+    expect(output.startsWith('id,ip,geo_country,geo_country_code,geo_is_eu\n1,"8.8.8.8\nxxx')).toBe(true);
     expect(output.endsWith('\n2,::1,,,false\n')).toBe(true);
     expect(counts).toMatchObject({ invalid_line: 1, no_country: 1, found: filler.length / 1000 });
   });
