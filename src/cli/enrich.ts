@@ -162,11 +162,12 @@ async function run(invocation: Invocation): Promise<number> {
   const request = parseRequest(invocation);
   // Opened before any output is touched, so that a missing release leaves no trace.
   releaseDir(invocation.dataDir);
-  const output = request.output === undefined ? standardOutput() : replacedOutput(request.output);
+  let output: Output | undefined;
+  const signals = watchSignals(() => output?.abandon());
+  output = request.output === undefined ? standardOutput() : replacedOutput(request.output);
   const rejects = request.rejects === undefined ? undefined : plainOutput(request.rejects);
   const stats = request.stats === undefined ? undefined : plainOutput(request.stats);
   const counts = emptyCounts();
-  const signals = watchSignals(() => output.abandon());
   const begun = performance.now();
   const stopProgress = showProgress(counts, request.total);
   const seconds = () => (performance.now() - begun) / 1000;

@@ -1,7 +1,7 @@
 /** What people see: how far an enrichment has come, and what it found. */
 import type { EnrichCounts } from './summary.js';
 
-const BAR_WIDTH = 24;
+const BAR_WIDTH = 20;
 /** How often the line is drawn again, in milliseconds: smooth to the eye, free to the work. */
 const REDRAW_MS = 200;
 /** Returns to the line's start and clears it (ECMA-48 EL). */
@@ -44,7 +44,7 @@ export function progressLine({ bytes, lines }: EnrichCounts, total: number | und
   const bar = `[${'#'.repeat(done)}${'-'.repeat(BAR_WIDTH - done)}]`;
   const left = bytes === 0 ? '' : `  ${formatDuration((seconds / bytes) * Math.max(total - bytes, 0))} left`;
   const percent = `${Math.floor(share * 100)} %`.padStart(5);
-  return `${bar} ${percent}  ${formatBytes(bytes)} of ${formatBytes(total)}  ${rate}${left}`;
+  return `${bar} ${percent}${left}  ${formatBytes(bytes)} of ${formatBytes(total)}  ${rate}`;
 }
 
 /**
