@@ -1,11 +1,12 @@
 /** What a release is called: the same inputs and the same date give the same id. */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import type { Country } from '../src/country/country.js';
 import { MIRROR_VERSION } from '../src/mirror/reader.js';
 import { packageFile } from '../src/package-root.js';
 import { MAJOR_VERSION, MINOR_VERSION } from '../src/rangefile/layout.js';
 import type { Override } from './overrides.js';
-import type { EffectiveReference } from './reference.js';
+import type { Reference } from './reference.js';
 import type { SourceConfig } from './sources.js';
 import type { FetchedSource } from './stage.js';
 
@@ -23,12 +24,14 @@ function sha256(value: unknown): string {
 
 /**
  * @param sources with the files that were fetched for each, in order of priority
+ * @param countries as of the build's date
  * @param overrides those in force
  */
 export function identify(
   sources: { config: SourceConfig; fetched: FetchedSource }[],
-  reference: EffectiveReference,
-  overrides: Override[],
+  reference: Reference,
+  countries: ReadonlyMap<string, Country>,
+  overrides: readonly Override[],
   asOf: string,
 ): Identity {
   const { version: toolVersion } = JSON.parse(readFileSync(packageFile('package.json'), 'utf8')) as { version: string };
@@ -42,14 +45,10 @@ export function identify(
       version: fetched.version,
       files: fetched.files.map(({ name, sha256: hash }) => [name, hash]),
     })),
-    reference: reference.hash,
-    overrides: overrides.map(({ family, first, last, country, reason }) => [
-      family,
-      [...first],
-      [...last],
-      country,
-      reason,
-    ]),
+    countries: [...countries.values()],
+    aliases: [...reference.aliases],
+    special: reference.special.map(({ block, answer, layer }) => [block, answer, layer]),
+    overrides: overrides.map(({ family, first, last, answer }) => [family, [...first], [...last], answer]),
   });
   return { id: `${asOf}-${sha256([asOf, inputHash]).slice(0, 12)}`, inputHash, toolVersion };
 }

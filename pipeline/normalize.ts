@@ -11,12 +11,14 @@
  * 4. the user's overrides.
  */
 import type { Family } from '../src/address/parse.js';
+import type { RangeAnswer } from '../src/country/answer.js';
+import { type Country, resolveCountry } from '../src/country/country.js';
 import { addressWords } from '../src/range/cidr.js';
 import { type Claims, compareAt, overlay, type Partition } from '../src/range/overlay.js';
-import type { RangeRecord } from '../src/rangefile/layout.js';
+import { type RangeRecord, recordKey } from '../src/rangefile/layout.js';
 import type { Override } from './overrides.js';
-import type { EffectiveReference, SpecialRange } from './reference.js';
-import type { IngestedSource, RangeRows, Stage } from './stage.js';
+import type { Reference, SpecialRange } from './reference.js';
+import type { IngestedSource, Stage } from './stage.js';
 
 /** The layers that are not sources. Sources take the numbers between, {@link sourceLayer}. */
 export const LAYERS = { noCountry: 0, embedded: 1, special: 30, overrides: 31 } as const;
@@ -29,8 +31,10 @@ export function sourceLayer(place: number, sources: number): number {
 export interface NormalizeInput {
   /** In order of priority, the first answering first. */
   sources: IngestedSource[];
-  reference: EffectiveReference;
-  overrides: Override[];
+  reference: Reference;
+  /** As of the build's date, by code. */
+  countries: ReadonlyMap<string, Country>;
+  overrides: readonly Override[];
 }
 
 export interface Normalized {
@@ -42,31 +46,23 @@ export interface Normalized {
 
 /** Numbers records; a partition's value is such a number. Value 0 is what holds where nothing is claimed. */
 class RecordRegistry {
-  readonly records: RangeRecord[] = [{ kind: 'none', reason: 'unallocated' }];
-  readonly #numbers = new Map<string, number>([['none unallocated', 0]]);
+  readonly records: RangeRecord[] = [];
+  readonly #countries: ReadonlyMap<string, Country>;
+  readonly #numbers = new Map<string, number>();
 
-  #number(key: string, make: () => RangeRecord): number {
-    let number = this.#numbers.get(key);
-    if (number === undefined) {
-      number = this.records.push(make()) - 1;
-      this.#numbers.set(key, number);
-    }
-    return number;
+  constructor(countries: ReadonlyMap<string, Country>) {
+    this.#countries = countries;
+    this.number({ kind: 'none', reason: 'unallocated' });
   }
 
-  country(country: { code: string; name: string; isEu: boolean }): number {
-    const { code, name, isEu } = country;
-    return this.#number(`country ${code}`, () => ({ kind: 'country', code, name, isEu }));
-  }
-
-  none(reason: string): number {
-    return this.#number(`none ${reason}`, () => ({ kind: 'none', reason }));
-  }
-
-  special(range: SpecialRange): number {
-    const { embedded, reason } = range;
-    if (embedded === undefined) return this.none(reason);
-    return this.#number(`embedded ${embedded}`, () => ({ kind: 'embedded', scheme: embedded }));
+  number(answer: RangeAnswer): number {
+    const record: RangeRecord =
+      answer.kind === 'country' ? { kind: 'country', ...this.#countries.get(answer.code)! } : answer;
+    const key = recordKey(record);
+    const known = this.#numbers.get(key);
+    if (known !== undefined) return known;
+    this.#numbers.set(key, this.records.length);
+    return this.records.push(record) - 1;
   }
 }
 
@@ -167,15 +163,16 @@ function step(address: Uint32Array, by: 1 | -1): Uint32Array {
 
 /** Lays the overlay's input together for both families. */
 class Layering {
-  readonly registry = new RecordRegistry();
   /** Country codes that no table knows, each with its rows. */
   readonly unknownCodes = new Map<string, number>();
-  readonly #reference: EffectiveReference;
+  readonly #reference: Reference;
+  readonly #registry: RecordRegistry;
   readonly #builders: Record<Family, ClaimsBuilder>;
 
-  constructor({ sources, reference }: NormalizeInput) {
+  constructor({ sources, reference, countries }: NormalizeInput) {
     this.#reference = reference;
-    const embedded = reference.special.filter((range) => range.embedded !== undefined);
+    this.#registry = new RecordRegistry(countries);
+    const embedded = reference.special.filter(({ answer }) => answer.kind === 'embedded');
     const rows = (family: 'v4' | 'v6'): number => sources.reduce((sum, source) => sum + source[family].count, 0);
     this.#builders = {
       4: new ClaimsBuilder(4, rows('v4') + 64, embedded),
@@ -183,19 +180,15 @@ class Layering {
     };
   }
 
-  /** The value of each of a source's codes, or undefined where it names no country. */
-  #values(source: IngestedSource): (number | undefined)[] {
-    return source.codes.map((code) => {
-      const country = this.#reference.resolveCountry(code);
-      return typeof country === 'object' ? this.registry.country(country) : undefined;
-    });
-  }
-
   addSource(source: IngestedSource, layer: number): void {
-    const values = this.#values(source);
-    const unknown = this.registry.none('unknown');
+    const resolved = source.codes.map((code) => resolveCountry(this.#reference, code));
+    /** The value of each of the source's codes, or undefined where it names no country. */
+    const values = resolved.map((country) =>
+      typeof country === 'object' ? this.#registry.number({ kind: 'country', code: country.code }) : undefined,
+    );
+    const unknown = this.#registry.number({ kind: 'none', reason: 'unknown' });
     const rowsOf = new Uint32Array(source.codes.length);
-    for (const rows of [source.v4, source.v6] satisfies RangeRows[]) {
+    for (const rows of [source.v4, source.v6]) {
       const builder = this.#builders[rows.family];
       for (let i = 0; i < rows.count; i++) {
         const code = rows.code[i]!;
@@ -206,28 +199,32 @@ class Layering {
       }
     }
     source.codes.forEach((code, index) => {
-      if (this.#reference.resolveCountry(code) !== 'unknown') return;
+      if (resolved[index] !== 'unknown') return;
       this.unknownCodes.set(code, (this.unknownCodes.get(code) ?? 0) + rowsOf[index]!);
     });
   }
 
-  addSpecial(range: SpecialRange): void {
-    const value = this.registry.special(range);
-    const builder = this.#builders[range.family];
-    if (range.embedded !== undefined) builder.add(range.first, range.last, 0, value, LAYERS.embedded);
-    else builder.addAround(range.first, range.last, 0, value, LAYERS.special);
+  addSpecial({ family, first, last, answer, layer }: SpecialRange): void {
+    const value = this.#registry.number(answer);
+    const builder = this.#builders[family];
+    if (layer === 'under') builder.add(first, last, 0, value, LAYERS.embedded);
+    else builder.addAround(first, last, 0, value, LAYERS.special);
   }
 
-  addOverride(override: Override): void {
-    const value =
-      override.country === undefined ? this.registry.none(override.reason) : this.registry.country(override.country);
-    this.#builders[override.family].add(override.first, override.last, 0, value, LAYERS.overrides);
+  addOverride({ family, first, last, answer }: Override): void {
+    this.#builders[family].add(first, last, 0, this.#registry.number(answer), LAYERS.overrides);
   }
 
   overlay(): Normalized & { v4Claims: number; v6Claims: number } {
     const v4 = this.#builders[4].finish();
     const v6 = this.#builders[6].finish();
-    return { v4: overlay(v4), v6: overlay(v6), records: this.registry.records, v4Claims: v4.count, v6Claims: v6.count };
+    return {
+      v4: overlay(v4),
+      v6: overlay(v6),
+      records: this.#registry.records,
+      v4Claims: v4.count,
+      v6Claims: v6.count,
+    };
   }
 }
 

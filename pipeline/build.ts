@@ -1,0 +1,179 @@
+/** The stages in order, under the lock, with progress and a report. */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { countryTable } from '../src/country/country.js';
+import { openDatabase } from '../src/database/database.js';
+import {
+  currentReleaseId,
+  type ManifestInput,
+  RELEASES_DIR,
+  REPORT_FILE,
+  readManifest,
+} from '../src/database/release.js';
+import { AtlasError, messageOf, systemErrorCode } from '../src/errors.js';
+import { compileStage } from './compile.js';
+import { fetchStage } from './fetch.js';
+import { type Identity, identify } from './identity.js';
+import { ingest } from './ingest.js';
+import { lockDataDir } from './lock.js';
+import { normalizeStage } from './normalize.js';
+import { loadOverrides } from './overrides.js';
+import { publishStage } from './publish.js';
+import { loadReference } from './reference.js';
+import { loadSources, type SourceConfig, selectSources } from './sources.js';
+import type { Counts, FetchedSource, IngestedSource, Stage, StageContext } from './stage.js';
+import { verifyStage } from './verify.js';
+
+export interface BuildOptions {
+  dataDir: string;
+  sourcesFile: string;
+  /** Ids of the sources to use, or none for all. */
+  only: string[];
+  /** `YYYY-MM-DD`, or undefined for today (UTC). */
+  asOf: string | undefined;
+  offline: boolean;
+  /** Progress for people, a line a stage. */
+  note: (line: string) => void;
+}
+
+export interface BuildResult {
+  id: string;
+  /** `unchanged`: the current release was made of the same inputs, so nothing was built. */
+  outcome: 'published' | 'unchanged';
+}
+
+/** Runs stages, telling and recording what each did. */
+class Runner {
+  readonly report: { stage: string; seconds: number; counts: Counts }[] = [];
+  readonly #context: StageContext;
+
+  constructor(context: StageContext) {
+    this.#context = context;
+  }
+
+  async run<Input, Output>(stage: Stage<Input, Output>, input: Input): Promise<Output> {
+    const start = performance.now();
+    const { output, counts } = await stage.run(input, this.#context);
+    const seconds = (performance.now() - start) / 1000;
+    this.report.push({ stage: stage.name, seconds: Number(seconds.toFixed(3)), counts });
+    // Counts of a single source, `id.rows`, are for the report; the line would grow without end.
+    const facts = Object.entries(counts)
+      .filter(([name]) => !name.includes('.'))
+      .map(([name, value]) => `${name.replaceAll('_', ' ')} ${value}`);
+    this.#context.note(`${stage.name.padEnd(9)}  ${seconds.toFixed(2).padStart(6)} s  ${facts.join(', ')}`);
+    return output;
+  }
+}
+
+/** Errors of the operating system that mean the data directory cannot take what is written; SQLite has names of its own. */
+const WRITE_ERRORS = new Set([
+  ...['ENOSPC', 'EDQUOT', 'EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'ENOENT', 'EEXIST', 'EIO', 'EFBIG'],
+  ...['SQLITE_FULL', 'SQLITE_CANTOPEN', 'SQLITE_READONLY', 'SQLITE_IOERR'],
+]);
+
+/** A failed write as an error that says what to do. */
+function explainWriteError(error: unknown, dataDir: string): unknown {
+  const code = systemErrorCode(error);
+  if (error instanceof AtlasError || code === undefined) return error;
+  if (!WRITE_ERRORS.has(code) && !code.startsWith('SQLITE_IOERR') && !code.startsWith('SQLITE_CANTOPEN')) return error;
+  return new AtlasError(
+    'E_DATA_DIR',
+    `the data directory ${dataDir} cannot be written (${messageOf(error)}); free space, mend its permissions or name another with --data`,
+    { cause: error },
+  );
+}
+
+/** The current release, if it was made of the same inputs and opens. A damaged one must be built anew. */
+function isUnchanged(dataDir: string, identity: Identity, asOfGiven: boolean): boolean {
+  const id = currentReleaseId(dataDir);
+  if (id === undefined) return false;
+  try {
+    const manifest = readManifest(join(dataDir, RELEASES_DIR, id));
+    if (manifest.input_hash !== identity.inputHash || (asOfGiven && manifest.id !== identity.id)) return false;
+    openDatabase(join(dataDir, RELEASES_DIR, id)).close();
+    return true;
+  } catch (error) {
+    if (error instanceof AtlasError) return false;
+    throw error;
+  }
+}
+
+function manifestInputs(
+  sources: SourceConfig[],
+  fetched: FetchedSource[],
+  ingested: IngestedSource[],
+): ManifestInput[] {
+  return sources.map(({ id, license, attribution }, index) => ({
+    id,
+    version: fetched[index]!.version,
+    license,
+    attribution,
+    rows: ingested[index]!.rows,
+    rejected: ingested[index]!.rejected,
+    files: fetched[index]!.files.map(({ name, bytes, sha256 }) => ({ name, bytes, sha256 })),
+  }));
+}
+
+async function runStages(options: BuildOptions, context: StageContext): Promise<BuildResult> {
+  const { dataDir, asOf } = context;
+  const config = await loadSources(options.sourcesFile);
+  const sources = options.only.length === 0 ? config.sources : selectSources(config, options.only);
+  const reference = loadReference();
+  const countries = countryTable(reference, asOf);
+  const overrides = config.overrides === undefined ? [] : loadOverrides(config.overrides, reference, asOf).rows;
+
+  const runner = new Runner(context);
+  const fetched = await runner.run(fetchStage(), sources);
+  const identity = identify(
+    sources.map((source, index) => ({ config: source, fetched: fetched[index]! })),
+    reference,
+    countries,
+    overrides,
+    asOf,
+  );
+  if (isUnchanged(dataDir, identity, options.asOf !== undefined)) {
+    const id = currentReleaseId(dataDir)!;
+    context.note(`nothing has changed; release ${id} stands`);
+    return { id, outcome: 'unchanged' };
+  }
+  const ingested = await runner.run(
+    ingest,
+    sources.map((source, index) => ({ source, fetched: fetched[index]! })),
+  );
+  const normalized = await runner.run(normalizeStage, { sources: ingested, reference, countries, overrides });
+  const inputs = manifestInputs(sources, fetched, ingested);
+  const compiled = await runner.run(compileStage, { normalized, inputs, identity });
+  const verified = await runner.run(verifyStage(reference.sentinels, overrides), compiled);
+  const report = { release: identity.id, finished: new Date().toISOString(), stages: runner.report };
+  writeFileSync(join(verified.dir, REPORT_FILE), `${JSON.stringify(report, null, 2)}\n`);
+  const id = await runner.run(publishStage(config.keepReleases), verified);
+  return { id, outcome: 'published' };
+}
+
+/**
+ * Builds a release from its sources and publishes it.
+ *
+ * @throws AtlasError, whatever goes wrong that is not a fault of ours; the release that is current stays so
+ */
+export async function build(options: BuildOptions): Promise<BuildResult> {
+  const { dataDir, offline, note } = options;
+  let unlock: (() => void) | undefined;
+  const scratch = join(dataDir, 'tmp');
+  try {
+    mkdirSync(dataDir, { recursive: true });
+    unlock = lockDataDir(dataDir);
+    // Under the lock nobody else is at work here: what stands in the way was left by a build that was killed.
+    rmSync(scratch, { recursive: true, force: true });
+    mkdirSync(scratch);
+    const workDir = mkdtempSync(join(scratch, 'build-'));
+    const asOf = options.asOf ?? new Date().toISOString().slice(0, 10);
+    return await runStages(options, { dataDir, workDir, offline, asOf, note });
+  } catch (error) {
+    throw explainWriteError(error, dataDir);
+  } finally {
+    if (unlock !== undefined) {
+      rmSync(scratch, { recursive: true, force: true });
+      unlock();
+    }
+  }
+}

@@ -1,0 +1,336 @@
+import { execFileSync } from 'node:child_process';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { openDatabase } from '../../src/database/database.js';
+import { finished, ipatlas, start } from '../support/cli.js';
+import { temporaryDir } from '../support/release.js';
+
+let dir: string;
+let dataDir: string;
+beforeEach(() => {
+  dir = temporaryDir();
+  dataDir = join(dir, 'data');
+});
+afterEach(() => rmSync(dir, { recursive: true, force: true }));
+
+/** A sources file whose sources are CSV files written here, the first answering first. */
+function sources(files: Record<string, string>, more: object = {}): string {
+  for (const [id, content] of Object.entries(files)) writeFileSync(join(dir, `${id}-ipv4.csv`), content);
+  const path = join(dir, 'sources.json');
+  const list = Object.keys(files).map((id) => ({
+    id,
+    license: 'CC0-1.0',
+    fetch: { file: `${id}-ipv*.csv` },
+    format: 'ip-location-db',
+  }));
+  writeFileSync(path, JSON.stringify({ sources: list, ...more }));
+  return path;
+}
+
+const build = (file: string, ...args: string[]) => ipatlas(['build', '--sources', file, '--data', dataDir, ...args]);
+const current = (): string => readlinkSync(join(dataDir, 'current'));
+
+const GOOD =
+  '8.0.0.0,8.255.255.255,US\n80.0.0.0,80.255.255.255,DE\n2a00::,2a00:ffff:ffff:ffff:ffff:ffff:ffff:ffff,FR\n';
+
+describe('ipatlas build', () => {
+  it('publishes a release that answers', async () => {
+    const result = await build(sources({ one: GOOD }), '--as-of', '2026-01-01', '--json');
+    expect(result).toMatchObject({ code: 0 });
+    const { release, outcome } = JSON.parse(result.stdout);
+    expect({ outcome, link: current() }).toEqual({ outcome: 'published', link: `releases/${release}` });
+    expect(readdirSync(join(dataDir, current())).sort()).toEqual([
+      'manifest.json',
+      'ranges.ipr',
+      'ranges.sqlite',
+      'report.json',
+    ]);
+    const database = openDatabase(dataDir);
+    expect(database.lookup('80.1.2.3')).toEqual({
+      ip: '80.1.2.3',
+      country: 'Germany',
+      country_code: 'DE',
+      is_eu: true,
+    });
+    expect(database.lookupWithReason('10.0.0.1')?.reason).toBe('private');
+    expect(database.lookup('2002:5001:203::')?.country_code).toBe('DE');
+    const report = JSON.parse(readFileSync(join(dataDir, current(), 'report.json'), 'utf8'));
+    expect(report.stages.map(({ stage }: { stage: string }) => stage)).toEqual(
+      expect.arrayContaining(['fetch', 'ingest', 'normalize', 'compile', 'verify']),
+    );
+    for (const { stage } of report.stages) expect(result.stderr).toMatch(new RegExp(`^${stage} +[\\d.]+ s `, 'm'));
+  });
+
+  it('gives the same bytes and the same id for the same inputs and date', async () => {
+    const file = sources({ one: GOOD });
+    await build(file, '--as-of', '2026-01-01');
+    const first = current();
+    const bytes = ['ranges.ipr', 'ranges.sqlite', 'manifest.json'].map((name) =>
+      readFileSync(join(dataDir, first, name)),
+    );
+    rmSync(dataDir, { recursive: true });
+    await build(file, '--as-of', '2026-01-01');
+    expect(current()).toBe(first);
+    ['ranges.ipr', 'ranges.sqlite', 'manifest.json'].forEach((name, i) => {
+      expect(readFileSync(join(dataDir, first, name)).equals(bytes[i]!)).toBe(true);
+    });
+  });
+
+  it('does nothing where nothing has changed, and says so', async () => {
+    const file = sources({ one: GOOD });
+    await build(file, '--as-of', '2026-01-01');
+    const before = current();
+    const again = await build(file, '--json');
+    expect(JSON.parse(again.stdout)).toMatchObject({ outcome: 'unchanged' });
+    expect(again.stderr).toMatch(/nothing has changed; release .* stands/);
+    expect(current()).toBe(before);
+    writeFileSync(join(dir, 'one-ipv4.csv'), `${GOOD}81.0.0.0,81.0.0.255,FR\n`);
+    expect(JSON.parse((await build(file, '--json')).stdout)).toMatchObject({ outcome: 'published' });
+    expect(current()).not.toBe(before);
+  });
+
+  it('builds anew where the current release is damaged', async () => {
+    const file = sources({ one: GOOD });
+    await build(file, '--as-of', '2026-01-01');
+    truncateSync(join(dataDir, current(), 'ranges.ipr'), 1000);
+    expect((await ipatlas(['verify', '--data', dataDir])).code).toBe(5);
+    expect((await ipatlas(['lookup', '8.8.8.8', '--data', dataDir])).code).toBe(5);
+    expect(await build(file, '--as-of', '2026-01-01')).toMatchObject({ code: 0 });
+    expect((await ipatlas(['verify', '--data', dataDir])).code).toBe(0);
+  });
+
+  it('makes EU membership as of the date', async () => {
+    const file = sources({ one: '81.0.0.0,81.255.255.255,UK\n' });
+    for (const [asOf, isEu] of [
+      ['2020-01-31', true],
+      ['2020-02-01', false],
+    ] as const) {
+      await build(file, '--as-of', asOf);
+      expect(openDatabase(dataDir).lookup('81.0.0.1')).toMatchObject({ country_code: 'GB', is_eu: isEu });
+    }
+  });
+
+  it('lays sources over one another, special ranges over them, overrides over those', async () => {
+    writeFileSync(
+      join(dir, 'overrides.csv'),
+      'range,country,note,expires\n11.8.4.0/24,CH,ours,\n10.1.0.0/16,DE,our office,\n80.0.0.0/24,AT,over,2025-12-31\n',
+    );
+    const file = sources(
+      {
+        first:
+          '11.0.0.0,11.255.255.255,US\n80.0.0.0,80.255.255.255,EU\n11.8.0.0,11.8.255.255,CA\n10.0.0.0,10.255.255.255,US\n',
+        second: '7.0.0.0,7.255.255.255,MX\n11.0.0.0,11.255.255.255,MX\n80.0.0.0,80.127.255.255,DE\n',
+      },
+      { overrides: 'overrides.csv' },
+    );
+    expect(await build(file, '--as-of', '2026-01-01')).toMatchObject({ code: 0 });
+    const database = openDatabase(dataDir);
+    const answers = [
+      '11.0.0.1',
+      '11.8.8.8',
+      '11.8.4.4',
+      '7.1.1.1',
+      '80.0.0.1',
+      '80.200.0.1',
+      '10.0.0.1',
+      '10.1.0.1',
+    ].map((ip) => database.lookupWithReason(ip)?.country_code ?? database.lookupWithReason(ip)?.reason);
+    expect(answers).toEqual(['US', 'CA', 'CH', 'MX', 'DE', 'unknown', 'private', 'DE']);
+  });
+
+  it('keeps five releases, the current one among them', async () => {
+    const file = sources({ one: GOOD });
+    for (let day = 1; day <= 7; day++) await build(file, '--as-of', `2026-01-0${day}`);
+    const kept = JSON.parse((await ipatlas(['releases', '--json', '--data', dataDir])).stdout);
+    expect(kept.map(({ as_of }: { as_of: string }) => as_of.at(-1))).toEqual(['7', '6', '5', '4', '3']);
+    expect(existsSync(join(dataDir, 'tmp'))).toBe(false);
+  });
+});
+
+describe('bad input leaves the current release as it is', () => {
+  const MANY = Array.from(
+    { length: 2000 },
+    (_, i) => `11.${i >> 8}.${i & 255}.0,11.${i >> 8}.${i & 255}.255,US\n`,
+  ).join('');
+
+  // Each row: what the source holds, the exit code, and what the message says.
+  it.each<[string, string | Buffer, number, RegExp]>([
+    ['an empty source', '', 4, /source bad: .*(no range|empty)/],
+    ['binary rubbish', Buffer.from(Array.from({ length: 5000 }, (_, i) => (i * 7919) % 256)), 4, /source bad: /],
+    ['a row cut off', `${GOOD}81.0.0.0,81.0.`, 4, /source bad: .*line 4/s],
+    ['a range reversed', '9.0.0.9,9.0.0.0,US\n', 4, /source bad: .*line 1/s],
+    ['families mixed', '9.0.0.0,2a00::,US\n', 4, /source bad: .*line 1/s],
+    ['too many bad rows', `${MANY}x\ny\nz\n`, 4, /source bad: .*3 of 2003/s],
+  ])('%s', async (_, content, code, message) => {
+    await build(sources({ good: GOOD }));
+    const before = current();
+    writeFileSync(join(dir, 'bad-ipv4.csv'), content);
+    const file = join(dir, 'sources.json');
+    const source = { id: 'bad', license: 'CC0-1.0', fetch: { file: 'bad-ipv4.csv' }, format: 'ip-location-db' };
+    writeFileSync(file, JSON.stringify({ sources: [source] }));
+    const result = await build(file);
+    expect(result.stderr).toMatch(message);
+    expect(result).toMatchObject({ code, stdout: '' });
+    expect(current()).toBe(before);
+    expect((await ipatlas(['verify', '--data', dataDir])).code).toBe(0);
+  });
+
+  it('a few bad rows are put aside and told', async () => {
+    const result = await build(sources({ one: `${MANY}12.0.0.9,12.0.0.0,DE\n` }));
+    expect(result).toMatchObject({ code: 0 });
+    const rejects = readFileSync(join(dataDir, 'rejects.ndjson'), 'utf8').trimEnd().split('\n');
+    expect(rejects.map((line) => JSON.parse(line))).toEqual([
+      expect.objectContaining({
+        source: 'one',
+        line: 2001,
+        text: '12.0.0.9,12.0.0.0,DE',
+        reason: expect.stringMatching(/./),
+      }),
+    ]);
+  });
+
+  it('sources.json that is not valid: exit 2, and where', async () => {
+    const file = sources({ one: GOOD });
+    writeFileSync(file, '{"sources": [{"id": "one", "fetch": {"file": 1}}]}');
+    const result = await build(file);
+    expect(result.code).toBe(2);
+    expect(result.stderr).toMatch(/sources\[0\]/);
+    expect(existsSync(join(dataDir, 'current'))).toBe(false);
+  });
+
+  it('a source that is not there: exit 6', async () => {
+    const file = sources({ one: GOOD });
+    await build(file);
+    const before = current();
+    rmSync(join(dir, 'one-ipv4.csv'));
+    const result = await build(file);
+    expect(result).toMatchObject({ code: 6 });
+    expect(result.stderr).toMatch(/one/);
+    expect(current()).toBe(before);
+  });
+
+  it('a sentinel that is wrong: exit 3', async () => {
+    await build(sources({ one: GOOD }));
+    const before = current();
+    const result = await build(sources({ one: GOOD.replace('US', 'BR') }));
+    expect(result).toMatchObject({ code: 3 });
+    expect(result.stderr).toMatch(/8\.8\.8\.8: expected US, got BR/);
+    expect(current()).toBe(before);
+  });
+});
+
+describe('a data directory that cannot be written', () => {
+  it('is a file: exit 2', async () => {
+    writeFileSync(dataDir, '');
+    const result = await build(sources({ one: GOOD }));
+    expect(result).toMatchObject({ code: 2 });
+    expect(result.stderr).toMatch(/data directory .* cannot be written/);
+  });
+
+  it('is on a full disk: exit 2, the current release stands', async ({ skip }) => {
+    mkdirSync(dataDir);
+    try {
+      execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=6m', 'tmpfs', dataDir], { stdio: 'pipe' });
+    } catch (error) {
+      skip(`no small tmpfs can be mounted here: ${error}`);
+    }
+    try {
+      expect(await build(sources({ one: GOOD }), '--as-of', '2026-01-01')).toMatchObject({ code: 0 });
+      const before = current();
+      let filled = 0;
+      try {
+        for (; ; filled++) writeFileSync(join(dataDir, `ballast${filled}`), Buffer.alloc(100_000));
+      } catch (error) {
+        expect(String(error)).toMatch(/ENOSPC/);
+      }
+      const result = await build(sources({ one: `${GOOD}81.0.0.0,81.0.0.255,FR\n` }), '--as-of', '2026-01-02');
+      expect(result).toMatchObject({ code: 2 });
+      expect(result.stderr).toMatch(/data directory .* cannot be written .*free space/);
+      expect(current()).toBe(before);
+      expect((await ipatlas(['verify', '--data', dataDir])).code).toBe(0);
+    } finally {
+      execFileSync('umount', [dataDir]);
+    }
+  });
+
+  it('is read-only: exit 2', async ({ skip }) => {
+    mkdirSync(dataDir);
+    try {
+      execFileSync('mount', ['-t', 'tmpfs', '-o', 'ro', 'tmpfs', dataDir], { stdio: 'pipe' });
+    } catch (error) {
+      skip(`no read-only tmpfs can be mounted here: ${error}`);
+    }
+    try {
+      const result = await build(sources({ one: GOOD }));
+      expect(result).toMatchObject({ code: 2 });
+      expect(result.stderr).toMatch(/data directory .* cannot be written/);
+    } finally {
+      execFileSync('umount', [dataDir]);
+    }
+  });
+});
+
+describe('builds that are disturbed', () => {
+  /** Real sources: long enough that there is a moment to kill at. */
+  const realBuild = (...args: string[]) => ['build', '--offline', '--only', 'asn-country', '--data', dataDir, ...args];
+
+  it('two at once: one builds, the other says that it is busy and exits 2', async () => {
+    const results = await Promise.all([ipatlas(realBuild()), ipatlas(realBuild())]);
+    expect(results.map(({ code }) => code).sort()).toEqual([0, 2]);
+    expect(results.find(({ code }) => code === 2)!.stderr).toMatch(/another build is at work/);
+  });
+
+  it('killed at twenty moments: current is whole each time, and the next build succeeds', async () => {
+    expect((await ipatlas(realBuild('--as-of', '2026-01-01'))).code).toBe(0);
+    const begin = performance.now();
+    expect((await ipatlas(realBuild('--as-of', '2026-01-02'))).code).toBe(0);
+    const duration = performance.now() - begin;
+    let killed = 0;
+    for (let round = 0; round < 20; round++) {
+      const child = start(realBuild('--as-of', `2026-02-${String(round + 1).padStart(2, '0')}`));
+      const end = finished(child);
+      const timer = setTimeout(() => child.kill('SIGKILL'), Math.random() * duration);
+      if ((await end).signal === 'SIGKILL') killed++;
+      clearTimeout(timer);
+      expect(await ipatlas(['verify', '--data', dataDir])).toMatchObject({ code: 0 });
+    }
+    // Otherwise nothing was shown.
+    expect(killed).toBeGreaterThan(5);
+    expect((await ipatlas(realBuild('--as-of', '2026-03-01'))).code).toBe(0);
+    expect(openDatabase(dataDir).manifest.as_of).toBe('2026-03-01');
+    expect(readdirSync(dataDir).filter((name) => name === 'tmp')).toEqual([]);
+  }, 300_000);
+});
+
+describe('the default sources', () => {
+  it('build from what is installed, and answer', async () => {
+    const result = await ipatlas(['build', '--offline', '--data', dataDir]);
+    expect(result).toMatchObject({ code: 0 });
+    const { stdout } = await ipatlas([
+      'lookup',
+      '8.8.8.8',
+      '2001:4860:4860::8888',
+      '193.0.6.139',
+      '10.0.0.1',
+      '--data',
+      dataDir,
+    ]);
+    expect(
+      stdout
+        .trimEnd()
+        .split('\n')
+        .map((line) => JSON.parse(line).country_code),
+    ).toEqual(['US', 'US', 'NL', null]);
+    expect((await ipatlas(['verify', '--data', dataDir])).code).toBe(0);
+  });
+});

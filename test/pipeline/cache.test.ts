@@ -1,0 +1,123 @@
+import { createHash } from 'node:crypto';
+import { createReadStream, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { Readable } from 'node:stream';
+import { createGunzip } from 'node:zlib';
+import { describe, expect, it } from 'vitest';
+import {
+  type CacheEntry,
+  cachedFiles,
+  objectPath,
+  pruneCache,
+  readEntry,
+  storeObject,
+  writeEntry,
+} from '../../pipeline/cache.js';
+import { scratchDir } from './fetch-support.js';
+
+const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
+const objects = (dataDir: string) => readdirSync(path.join(dataDir, 'cache', 'objects')).sort();
+const store = (dataDir: string, text: string) =>
+  storeObject(dataDir, 'a.csv', () => [Readable.from([Buffer.from(text)])]);
+
+function entry(...texts: string[]): CacheEntry {
+  const files = texts.map((text, index) => ({ name: `${index}.csv`, bytes: text.length, sha256: sha256(text) }));
+  const facts = { version: '1', integrity: '', etag: '', lastModified: '', fetchedAt: '2026-01-01T00:00:00.000Z' };
+  return { format: 1, request: 'r', ...facts, files };
+}
+
+describe('storeObject', () => {
+  it('names an object by its content, stored once', async () => {
+    const dataDir = scratchDir();
+    const file = { name: 'a.csv', bytes: 4, sha256: sha256('text'), path: objectPath(dataDir, sha256('text')) };
+    expect(await store(dataDir, 'text')).toEqual(file);
+    expect(await store(dataDir, 'text')).toEqual(file);
+    expect(objects(dataDir)).toEqual([sha256('text')]);
+    expect(readFileSync(file.path, 'utf8')).toBe('text');
+  });
+
+  it('leaves nothing behind where a stream breaks', async () => {
+    const dataDir = scratchDir();
+    const broken = async function* () {
+      yield Buffer.from('half');
+      throw new Error('cut off');
+    };
+    await expect(storeObject(dataDir, 'a', () => [Readable.from(broken())])).rejects.toThrow('cut off');
+    await expect(
+      storeObject(dataDir, 'a', () => [Readable.from([Buffer.from('x')]), createGunzip()]),
+    ).rejects.toThrow();
+    await expect(storeObject(dataDir, 'a', () => [createReadStream('/absent')])).rejects.toThrow('ENOENT');
+    expect(objects(dataDir)).toEqual([]);
+  });
+
+  it('fails with the system error where it cannot write', async () => {
+    const dataDir = scratchDir();
+    writeFileSync(path.join(dataDir, 'cache'), 'in the way');
+    await expect(store(dataDir, 'text')).rejects.toMatchObject({ code: 'ENOTDIR' });
+  });
+});
+
+describe('cache entries', () => {
+  it('come back as they were written, for their own request', async () => {
+    const dataDir = scratchDir();
+    await writeEntry(dataDir, 'one', entry('a', 'b'));
+    await writeEntry(dataDir, 'one', entry('b'));
+    expect(await readEntry(dataDir, 'one', 'r')).toEqual(entry('b'));
+    expect(await readEntry(dataDir, 'one', 'other')).toBeUndefined();
+    expect(await readEntry(dataDir, 'two', 'r')).toBeUndefined();
+    expect(readdirSync(path.join(dataDir, 'cache', 'sources'))).toEqual(['one.json']);
+  });
+
+  it.each([
+    ['nothing', ''],
+    ['half of it', JSON.stringify(entry('a')).slice(0, 60)],
+    ['another version', JSON.stringify({ ...entry('a'), format: 2 })],
+    ['null', 'null'],
+    ['no files', JSON.stringify({ ...entry('a'), files: undefined })],
+    ['a path for a hash', JSON.stringify({ ...entry('a'), files: [{ name: 'a', sha256: '../../x' }] })],
+  ])('count as absent where the file holds %s', async (_what, text) => {
+    const dataDir = scratchDir();
+    await writeEntry(dataDir, 'one', entry('a'));
+    writeFileSync(path.join(dataDir, 'cache', 'sources', 'one.json'), text);
+    expect(await readEntry(dataDir, 'one', 'r')).toBeUndefined();
+  });
+});
+
+describe('cachedFiles', () => {
+  it('gives whole files alone, and removes a damaged one', async () => {
+    const dataDir = scratchDir();
+    const a = await store(dataDir, 'a');
+    const b = await store(dataDir, 'b');
+    const files = [
+      { ...a, name: '0.csv' },
+      { ...b, name: '1.csv' },
+    ];
+    expect(await cachedFiles(dataDir, entry('a', 'b'))).toEqual(files);
+    writeFileSync(b.path, 'B');
+    expect(await cachedFiles(dataDir, entry('a', 'b'))).toBeUndefined();
+    expect(objects(dataDir)).toEqual([a.sha256]);
+    rmSync(a.path);
+    expect(await cachedFiles(dataDir, entry('a'))).toBeUndefined();
+  });
+});
+
+describe('pruneCache', () => {
+  it('keeps what an entry or a release refers to, and removes the rest and stray parts', async () => {
+    const dataDir = scratchDir();
+    for (const text of ['entry', 'release', 'old', 'older']) await store(dataDir, text);
+    await writeEntry(dataDir, 'one', entry('entry'));
+    writeFileSync(objectPath(dataDir, '.part-1'), 'xx');
+    writeFileSync(path.join(dataDir, 'cache', 'sources', '.part-2'), '{"format":1');
+    writeFileSync(path.join(dataDir, 'cache', 'sources', 'broken.json'), '{');
+    expect(await pruneCache(dataDir, new Set([sha256('release')]))).toEqual({ removed: 3, bytes: 3 + 5 + 2 });
+    expect(objects(dataDir)).toEqual([sha256('entry'), sha256('release')].sort());
+    expect(readdirSync(path.join(dataDir, 'cache', 'sources')).sort()).toEqual(['broken.json', 'one.json']);
+  });
+
+  it('is content with no cache, or an empty one', async () => {
+    const dataDir = scratchDir();
+    expect(await pruneCache(dataDir, new Set())).toEqual({ removed: 0, bytes: 0 });
+    mkdirSync(path.join(dataDir, 'cache', 'objects'), { recursive: true });
+    expect(await pruneCache(dataDir, new Set())).toEqual({ removed: 0, bytes: 0 });
+  });
+});

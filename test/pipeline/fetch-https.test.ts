@@ -1,0 +1,306 @@
+import { readdirSync, writeFileSync } from 'node:fs';
+import type http from 'node:http';
+import net from 'node:net';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { gzipSync } from 'node:zlib';
+import { describe, expect, it } from 'vitest';
+import type { FetchLimits } from '../../pipeline/fetch.js';
+import { fillPlaceholders, nameOfUrl, redirectTarget } from '../../pipeline/fetch-https.js';
+import { MAX_REDIRECTS } from '../../src/limits.js';
+import { atlasError, makeZip, runFetch, scratchDir, serve, source, textsOf } from './fetch-support.js';
+
+const https = (url: string, files: string[] = []) => source({ kind: 'https', url, files });
+
+/** Answers one request after the other with these; the last for all that follow. */
+function script(...answers: http.RequestListener[]): http.RequestListener {
+  let next = 0;
+  return (request, response) => answers[Math.min(next++, answers.length - 1)]?.(request, response);
+}
+
+const answer =
+  (status: number, body: string | Buffer = '', headers: http.OutgoingHttpHeaders = {}): http.RequestListener =>
+  (_request, response) =>
+    response.writeHead(status, headers).end(body);
+
+/** Sends a part of a body and then breaks the connection. */
+const breakOff =
+  (headers: http.OutgoingHttpHeaders): http.RequestListener =>
+  (_request, response) => {
+    response.writeHead(200, headers).write('half');
+    setTimeout(() => response.destroy(), 20);
+  };
+
+/** Sends a byte every 20 ms, for ever. */
+const trickle: http.RequestListener = (_request, response) => {
+  const timer = setInterval(() => response.write('x'), 20);
+  response.on('close', () => clearInterval(timer));
+};
+
+const silent: http.RequestListener = () => {};
+const dropped: http.RequestListener = (_request, response) => response.destroy();
+
+/** The address of a port that nothing listens on. */
+async function closedPort(): Promise<string> {
+  const server = net.createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as net.AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return `http://127.0.0.1:${port}`;
+}
+
+describe('fetch over https', () => {
+  it('downloads a file, and takes its name from the address', async () => {
+    const { url, requests } = await serve(answer(200, 'text', { etag: 'W/"v1"' }));
+    const { output, counts } = await runFetch([https(`${url}/dir/list.csv?key=1`)], scratchDir());
+    expect(output[0]).toMatchObject({ id: 'test', version: 'v1', from: 'network' });
+    expect(textsOf(output[0])).toEqual({ 'list.csv': 'text' });
+    expect(counts).toMatchObject({ sources: 1, files: 1, bytes: 4, network: 1, cache: 0 });
+    expect(requests.map((request) => request.url)).toEqual(['/dir/list.csv?key=1']);
+  });
+
+  it.each<[string, Buffer, string[], Record<string, string>]>([
+    ['gzip', gzipSync('text'), [], { 'a.csv': 'text' }],
+    [
+      'zip',
+      makeZip([
+        { name: 'in/v4.csv', content: 'four' },
+        { name: 'LICENSE', content: '' },
+      ]),
+      ['v4.csv'],
+      { 'v4.csv': 'four' },
+    ],
+  ])('unpacks %s', async (_what, body, files, result) => {
+    const { url } = await serve(answer(200, body));
+    const { output } = await runFetch([https(`${url}/a.csv.gz`, files)], scratchDir());
+    expect(textsOf(output[0])).toEqual(result);
+  });
+
+  it.each<[string, http.OutgoingHttpHeaders, string, http.IncomingHttpHeaders]>([
+    ['an ETag', { etag: '"v1"' }, 'v1', { 'if-none-match': '"v1"' }],
+    [
+      'a date',
+      { 'last-modified': 'Thu, 01 Jan 2026 00:00:00 GMT' },
+      '2026-01-01T00:00:00.000Z',
+      { 'if-modified-since': 'Thu, 01 Jan 2026 00:00:00 GMT' },
+    ],
+  ])('asks by %s whether its copy is still good', async (_what, headers, version, condition) => {
+    const dataDir = scratchDir();
+    const { url, requests } = await serve(script(answer(200, 'text', headers), answer(304), answer(200, 'new')));
+    const get = async () => (await runFetch([https(`${url}/a`)], dataDir)).output[0];
+    expect(await get()).toMatchObject({ version, from: 'network' });
+    const again = await get();
+    expect(again).toMatchObject({ version, from: 'cache' });
+    expect(textsOf(again)).toEqual({ a: 'text' });
+    expect(textsOf(await get())).toEqual({ a: 'new' });
+    expect(requests[0]?.headers).not.toMatchObject(condition);
+    expect(requests[1]?.headers).toMatchObject(condition);
+  });
+
+  it('does not ask by a copy that is damaged, or of another request', async () => {
+    const dataDir = scratchDir();
+    const { url, requests } = await serve(answer(200, 'text', { etag: '"v1"' }));
+    const { output } = await runFetch([https(`${url}/a`)], dataDir);
+    writeFileSync(output[0]?.files[0]?.path ?? '', 'TEXT');
+    const { output: healed, notes } = await runFetch([https(`${url}/a`)], dataDir);
+    expect(textsOf(healed[0])).toEqual({ a: 'text' });
+    expect(notes).toContain('test: the cached copy is damaged, so it is not used');
+    await runFetch([https(`${url}/b`)], dataDir);
+    expect(requests.map((request) => request.headers['if-none-match'])).toEqual([undefined, undefined, undefined]);
+  });
+
+  it.each<[string, http.RequestListener[], number]>([
+    ['500', [answer(500)], 1],
+    ['503 and a dropped connection', [answer(503), dropped], 2],
+    ['408, 425 and 429', [answer(408), answer(425), answer(429)], 3],
+    ['a body cut short', [breakOff({ 'content-length': '1000' })], 1],
+    ['a chunked body cut short', [breakOff({})], 1],
+    ['silence', [silent], 1],
+  ])('tries again after %s', async (_what, failures, count) => {
+    const { url } = await serve(script(...failures, answer(200, 'text')));
+    const limits = { idleTimeoutMs: 200, backoffMs: 1000, maxBackoffMs: 3000 };
+    const { output, waits, notes } = await runFetch([https(`${url}/a`)], scratchDir(), { limits });
+    expect(textsOf(output[0])).toEqual({ a: 'text' });
+    expect(waits).toHaveLength(count);
+    expect(notes.filter((note) => /^test: .*; trying again in \d+ s$/.test(note))).toHaveLength(count);
+  });
+
+  it('waits longer each time, with jitter, up to a limit', async () => {
+    const { url } = await serve(answer(500));
+    const waits: number[] = [];
+    const wait = async (milliseconds: number) => waits.push(milliseconds);
+    const limits = { retries: 5, backoffMs: 1000, maxBackoffMs: 5000 };
+    await atlasError(runFetch([https(`${url}/a`)], scratchDir(), { limits, wait }));
+    expect(waits).toHaveLength(5);
+    [1000, 2000, 4000, 5000, 5000].forEach((most, index) => {
+      expect(waits[index]).toBeGreaterThanOrEqual(most / 2);
+      expect(waits[index]).toBeLessThanOrEqual(most);
+    });
+  });
+
+  it.each<[string, string, (wait: number | undefined) => boolean]>([
+    ['seconds', '7', (wait) => wait === 7000],
+    ['no time', '0', (wait) => wait === 0],
+    ['a date', new Date(Date.now() + 3_600_000).toUTCString(), (wait) => wait === 9000],
+    ['a date gone by', 'Thu, 01 Jan 2026 00:00:00 GMT', (wait) => wait === 0],
+    ['too long', '86400', (wait) => wait === 9000],
+    ['rubbish', 'soon', (wait) => wait !== undefined && wait >= 50 && wait <= 100],
+  ])('honors Retry-After with %s', async (_what, value, isRight) => {
+    const { url } = await serve(script(answer(429, '', { 'retry-after': value }), answer(200, 'text')));
+    const limits = { maxRetryAfterMs: 9000, backoffMs: 100 };
+    const { waits } = await runFetch([https(`${url}/a`)], scratchDir(), { limits });
+    expect(waits).toHaveLength(1);
+    expect(waits[0]).toSatisfy(isRight);
+  });
+
+  const few = { retries: 2 };
+  it.each<[string, http.RequestListener, Partial<FetchLimits>, number, RegExp]>([
+    ['404', answer(404), few, 1, /the server answered 404 Not Found/],
+    ['204', answer(204), few, 1, /the server answered 204/],
+    ['304 unasked', answer(304), few, 1, /the server answered 304/],
+    ['500 every time', answer(500), few, 3, /the server answered 500/],
+    ['a dropped connection every time', dropped, few, 3, /fetch failed: /],
+    ['a body always cut short', breakOff({ 'content-length': '1000' }), few, 3, /terminated: /],
+    ['a server that says nothing', silent, { ...few, idleTimeoutMs: 50 }, 3, /the server was silent for 0\.05 s/],
+    [
+      'a server that stops in the middle',
+      (_q, r) => r.write('x'),
+      { ...few, idleTimeoutMs: 50 },
+      3,
+      /was silent for 0\.05 s/,
+    ],
+    ['a body without end', trickle, { retries: 0, tryTimeoutMs: 200 }, 1, /the download was not done for 0\.2 s/],
+    [
+      'an announced body too large',
+      // The body never comes: the announcement alone must do.
+      (_request, response) => response.writeHead(200, { 'content-length': 101 }).flushHeaders(),
+      { retries: 0, maxDownloadBytes: 100, idleTimeoutMs: 5000 },
+      1,
+      /larger than 100 bytes/,
+    ],
+    ['an endless body', trickle, { ...few, maxDownloadBytes: 3 }, 1, /larger than 3 bytes/],
+    [
+      'a bomb',
+      answer(200, gzipSync(Buffer.alloc(9999))),
+      { ...few, maxUnpackedBytes: 99 },
+      1,
+      /unpacks to more than 99 bytes/,
+    ],
+    ['a zip with ../evil', answer(200, makeZip([{ name: '../evil', content: 'x' }])), few, 1, /invalid relative path/],
+  ])('gives up on %s', async (_what, handler, limits, tries, reason) => {
+    const dataDir = scratchDir();
+    const { url, requests } = await serve(handler);
+    const error = await atlasError(runFetch([https(`${url}/a`)], dataDir, { limits }));
+    expect(error).toMatchObject({ code: 'E_FETCH', exitCode: 6 });
+    expect(error.message).toMatch(reason);
+    expect(error.message).toContain(`source "test": cannot get ${url}/a: `);
+    expect(error.message).toMatch(/The current release stands$/);
+    expect(requests).toHaveLength(tries);
+    // Neither a part of a file nor the work folder stays.
+    expect(readdirSync(path.join(dataDir, 'tmp', 'work'))).toEqual([]);
+    expect(readdirSync(dataDir, { recursive: true }).filter((name) => /part|evil/.test(String(name)))).toEqual([]);
+  });
+
+  it('bears with a server that is slow but not silent', async () => {
+    const { url } = await serve(async (_request, response) => {
+      for (let i = 0; i < 8; i++) {
+        response.write('x');
+        await sleep(100);
+      }
+      response.end();
+    });
+    const limits = { retries: 0, idleTimeoutMs: 600, tryTimeoutMs: 60_000 };
+    const { output } = await runFetch([https(`${url}/a`)], scratchDir(), { limits });
+    expect(textsOf(output[0])).toEqual({ a: 'xxxxxxxx' });
+  });
+
+  it('keeps the copy it has when a download fails', async () => {
+    const dataDir = scratchDir();
+    const { url } = await serve(script(answer(200, 'text', { etag: '"v1"' }), answer(404), answer(304)));
+    await runFetch([https(`${url}/a`)], dataDir);
+    await atlasError(runFetch([https(`${url}/a`)], dataDir));
+    const { output } = await runFetch([https(`${url}/a`)], dataDir);
+    expect(output[0]?.from).toBe('cache');
+    expect(textsOf(output[0])).toEqual({ a: 'text' });
+  });
+
+  it('says what became of the connection', async () => {
+    const error = await atlasError(
+      runFetch([https(`${await closedPort()}/a`)], scratchDir(), { limits: { retries: 0 } }),
+    );
+    expect(error.message).toMatch(/fetch failed: .*ECONNREFUSED/);
+  });
+
+  describe('redirects', () => {
+    const redirect = (location: string, status = 302) => answer(status, 'elsewhere', { location });
+
+    it.each([301, 302, 303, 307, 308])('follows %i', async (status) => {
+      const { url, requests } = await serve(script(redirect('/there?x=1', status), answer(200, 'text')));
+      const { output } = await runFetch([https(`${url}/a.csv`)], scratchDir());
+      expect(textsOf(output[0])).toEqual({ 'a.csv': 'text' });
+      expect(requests.map((request) => request.url)).toEqual(['/a.csv', '/there?x=1']);
+    });
+
+    it.each([
+      [
+        'to plain http elsewhere',
+        'http://example.invalid/x',
+        /redirected to http:\/\/example\.invalid; expected an https/,
+      ],
+      ['to another scheme', 'ftp://example.invalid/x', /redirected to .*; expected an https/],
+      ['to no address', 'https://a b/', /redirected to an address that is not well-formed/],
+      ['in a circle', '/a', new RegExp(`more than ${MAX_REDIRECTS} redirects`)],
+    ])('refuses one %s', async (_what, location, reason) => {
+      const { url } = await serve(redirect(location));
+      const error = await atlasError(runFetch([https(`${url}/a`)], scratchDir()));
+      expect(error.code).toBe('E_FETCH');
+      expect(error.message).toMatch(reason);
+    });
+
+    it('never goes from https to plain http, not even to this machine', () => {
+      const from = new URL('https://example.invalid/a/b');
+      expect(redirectTarget('../c', from).href).toBe('https://example.invalid/c');
+      expect(redirectTarget('//other.invalid/c', from).href).toBe('https://other.invalid/c');
+      expect(() => redirectTarget('http://127.0.0.1/c', from)).toThrow(
+        /redirected to http:\/\/127\.0\.0\.1; expected an https/,
+      );
+    });
+
+    it('gives credentials to the server they are for, and to no other', async () => {
+      const other = await serve(answer(200, 'text'));
+      const first = await serve(script(redirect('/b'), redirect(`${other.url}/c`)));
+      const url = first.url.replace('//', `//me:\${SECRET}@`);
+      await runFetch([https(`${url}/a`)], scratchDir(), { env: { SECRET: 'a:b@c/d' } });
+      const basic = `Basic ${Buffer.from('me:a:b@c/d').toString('base64')}`;
+      expect(first.requests.map(({ headers }) => headers.authorization)).toEqual([basic, basic]);
+      expect(other.requests.map(({ headers }) => headers.authorization)).toEqual([undefined]);
+    });
+  });
+
+  describe('a key in the address', () => {
+    it('comes from the environment, and stays out of messages and cache', async () => {
+      const dataDir = scratchDir();
+      const { url, requests } = await serve(script(answer(200, 'text'), answer(404)));
+      const run = () => runFetch([https(`${url}/a?key=\${KEY}`)], dataDir, { env: { KEY: 's3cret&' } });
+      const { notes } = await run();
+      const error = await atlasError(run());
+      expect(requests[0]?.url).toBe('/a?key=s3cret%26');
+      const { output } = await runFetch([https(`${url}/a?key=\${KEY}`)], dataDir, { offline: true });
+      expect(`${error.message}${notes}${JSON.stringify(output)}`).not.toContain('s3cret');
+    });
+
+    it('must be set', () => {
+      expect(fillPlaceholders(`https://h/\${A}\${B_2}`, { A: 'x', B_2: '/' })).toBe('https://h/x%2F');
+      expect(() => fillPlaceholders(`https://h/\${A}`, {})).toThrow('the environment variable A is not set');
+      expect(() => fillPlaceholders(`https://h/\${A}`, { A: '' })).toThrow('the environment variable A is not set');
+    });
+  });
+
+  it.each([
+    ['https://h/a/b.csv?x=/y', 'b.csv'],
+    ['https://h/a/', 'a'],
+    ['https://h', 'download'],
+  ])('names the file of %s', (url, name) => {
+    expect(nameOfUrl(url)).toBe(name);
+  });
+});

@@ -1,0 +1,134 @@
+/** What the tests of the fetch stage share: a scratch data directory, a real HTTP server, a zip writer, a tarball writer. */
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { crc32, deflateRawSync } from 'node:zlib';
+import { create } from 'tar';
+import { onTestFinished } from 'vitest';
+import { type FetchOptions, fetchStage } from '../../pipeline/fetch.js';
+import type { FetchConfig, SourceConfig } from '../../pipeline/sources.js';
+import type { FetchedSource } from '../../pipeline/stage.js';
+import { AtlasError } from '../../src/errors.js';
+
+/** A folder that is gone when the test is over. */
+export function scratchDir(): string {
+  const directory = mkdtempSync(path.join(tmpdir(), 'ipatlas-fetch-'));
+  onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
+  return directory;
+}
+
+export function source(fetch: FetchConfig, id = 'test'): SourceConfig {
+  const texts = { title: id, license: 'CC0-1.0', attribution: '', homepage: '' };
+  return { id, ...texts, fetch, format: 'ip-location-db', maxRejectShare: 0 };
+}
+
+/** Runs the stage as a build does. Waits between tries take no time, but are written down. */
+export async function runFetch(
+  sources: SourceConfig[],
+  dataDir: string,
+  { offline = false, ...options }: FetchOptions & { offline?: boolean } = {},
+) {
+  const notes: string[] = [];
+  const waits: number[] = [];
+  const workDir = path.join(dataDir, 'tmp', 'work');
+  mkdirSync(workDir, { recursive: true });
+  const wait = async (milliseconds: number) => {
+    waits.push(milliseconds);
+  };
+  const context = { dataDir, workDir, offline, asOf: '2026-01-01', note: (text: string) => notes.push(text) };
+  const { output, counts } = await fetchStage({ wait, ...options }).run(sources, context);
+  return { output, counts, notes, waits };
+}
+
+/** The files of a fetched source as name and text. */
+export function textsOf(fetched: FetchedSource | undefined): Record<string, string> {
+  return Object.fromEntries((fetched?.files ?? []).map((file) => [file.name, readFileSync(file.path, 'utf8')]));
+}
+
+/** The error that something ends with; anything else than an AtlasError fails the test. */
+export async function atlasError(promise: Promise<unknown>): Promise<AtlasError> {
+  const result = await promise.then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+  if (result instanceof AtlasError) return result;
+  throw new Error(`expected an AtlasError, got ${String(result)}`);
+}
+
+/** A server on this machine that is gone when the test is over. */
+export async function serve(handler: http.RequestListener): Promise<{ url: string; requests: http.IncomingMessage[] }> {
+  const requests: http.IncomingMessage[] = [];
+  const server = http.createServer((request, response) => {
+    requests.push(request);
+    handler(request, response);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(async () => {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  });
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, requests };
+}
+
+export interface ZipEntry {
+  name: string;
+  content: string | Buffer;
+  /** Unix mode with its file type, as `st_mode`. */
+  mode?: number;
+  /** A checksum other than the right one. */
+  crc?: number;
+  /** A size other than the right one. */
+  size?: number;
+}
+
+/** A zip archive (APPNOTE.TXT §4.3), deflated, by hand: a proper tool would not write what these tests need. */
+export function makeZip(entries: ZipEntry[]): Buffer {
+  const locals: Buffer[] = [];
+  const directory: Buffer[] = [];
+  let offset = 0;
+  for (const entry of entries) {
+    const name = Buffer.from(entry.name);
+    const content = Buffer.from(entry.content);
+    const packed = deflateRawSync(content);
+    const common = Buffer.alloc(26);
+    common.writeUInt16LE(20, 0);
+    common.writeUInt16LE(8, 4);
+    common.writeUInt32LE(entry.crc ?? crc32(content), 10);
+    common.writeUInt32LE(packed.length, 14);
+    common.writeUInt32LE(entry.size ?? content.length, 18);
+    common.writeUInt16LE(name.length, 22);
+    const local = Buffer.concat([Buffer.from('PK\x03\x04'), common, name, packed]);
+    const rest = Buffer.alloc(14);
+    rest.writeUInt32LE(((entry.mode ?? 0o100644) << 16) >>> 0, 6);
+    rest.writeUInt32LE(offset, 10);
+    // Made by: Unix, so that the upper half of the attributes is a mode.
+    directory.push(Buffer.concat([Buffer.from('PK\x01\x02\x14\x03'), common, rest, name]));
+    locals.push(local);
+    offset += local.length;
+  }
+  const end = Buffer.alloc(18);
+  end.writeUInt16LE(entries.length, 4);
+  end.writeUInt16LE(entries.length, 6);
+  end.writeUInt32LE(Buffer.concat(directory).length, 8);
+  end.writeUInt32LE(offset, 12);
+  return Buffer.concat([...locals, ...directory, Buffer.from('PK\x05\x06'), end]);
+}
+
+/** An npm package's tarball with these files, and whatever `prepare` adds to its folder. */
+export async function makeTarball(
+  files: Record<string, string>,
+  prepare: (directory: string) => void = () => {},
+): Promise<Buffer> {
+  const directory = scratchDir();
+  for (const [name, content] of Object.entries(files)) {
+    const file = path.join(directory, 'package', name);
+    mkdirSync(path.dirname(file), { recursive: true });
+    writeFileSync(file, content);
+  }
+  prepare(path.join(directory, 'package'));
+  const tarball = path.join(directory, 'package.tgz');
+  await create({ file: tarball, cwd: directory, gzip: true, portable: true }, ['package']);
+  return readFileSync(tarball);
+}

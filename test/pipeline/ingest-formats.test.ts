@@ -1,0 +1,263 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { describe, expect, test } from 'vitest';
+import { fitsName, READY_MADE_FORMATS, resolveFormat } from '../../pipeline/formats.js';
+import { ingestSource } from '../../pipeline/ingest.js';
+import { filesOf, ingestContents, inputOf, rangesText, withFiles } from './ingest-helper.js';
+
+const fixtures = path.join(import.meta.dirname, 'fixtures', 'ingest');
+
+/** What each ready-made format reads from its folder of fixtures. */
+const GOLDEN: Record<string, { ranges: string[]; codes: string[]; skipped: number }> = {
+  'ip-location-db': {
+    ranges: [
+      '1.0.0.0-1.0.0.255 AU',
+      '1.0.1.0-1.0.3.255 CN',
+      '1.0.4.0-1.0.7.255 AU',
+      '223.255.255.0-223.255.255.255 AU',
+      '2001:2::-2001:2:0:ffff:ffff:ffff:ffff:ffff JP',
+      '2001:200::-2001:218:2000:51:ffff:ffff:ffff:ffff AU',
+    ],
+    codes: ['AU', 'CN', 'JP'],
+    skipped: 0,
+  },
+  'ip-location-db-num': {
+    ranges: [
+      '1.0.0.0-1.0.0.255 AU',
+      '1.0.1.0-1.0.3.255 CN',
+      '223.255.255.0-223.255.255.255 AU',
+      '2001:200::-2001:200:ffff:ffff:ffff:ffff:ffff:ffff JP',
+      '2001:208::-2001:208:ffff:ffff:ffff:ffff:ffff:ffff SG',
+    ],
+    codes: ['AU', 'CN', 'JP', 'SG'],
+    skipped: 0,
+  },
+  'dbip-lite': {
+    ranges: [
+      '0.0.0.0-0.255.255.255 ZZ',
+      '1.0.0.0-1.0.0.255 AU',
+      '2.16.3.0-2.16.4.255 FR',
+      '224.0.0.0-255.255.255.255 ZZ',
+      '::-1fff:ffff:ffff:ffff:ffff:ffff:ffff:ffff ZZ',
+      '2001:200::-2001:200:ffff:ffff:ffff:ffff:ffff:ffff JP',
+    ],
+    codes: ['ZZ', 'AU', 'FR', 'JP'],
+    skipped: 0,
+  },
+  // The IPv6 file's mapped block comes out as IPv4, behind the rows of the IPv4 file.
+  'ip2location-lite': {
+    ranges: [
+      '0.0.0.0-0.255.255.255 -',
+      '1.0.0.0-1.0.0.255 US',
+      '1.0.1.0-1.0.3.255 CN',
+      '203.0.113.0-203.0.113.255 CD',
+      '224.0.0.0-255.255.255.255 -',
+      '0.0.0.0-0.255.255.255 -',
+      '1.0.0.0-1.0.0.255 US',
+      '1.0.1.0-1.0.3.255 CN',
+      '::-::fffe:ffff:ffff -',
+      '2001:2::-2001:2:ffff:ffff:ffff:ffff:ffff:ffff JP',
+    ],
+    codes: ['-', 'US', 'CN', 'CD', 'JP'],
+    skipped: 0,
+  },
+  // No geoname_id: where it is registered. A continent, or no location at all: the empty code.
+  'geolite2-country': {
+    ranges: [
+      '1.0.0.0-1.0.0.255 AU',
+      '1.0.1.0-1.0.1.255 CN',
+      '2.16.9.0-2.16.9.255 FR',
+      '5.62.60.0-5.62.60.3 ',
+      '57.72.4.0-57.72.4.255 ',
+      '2001:200::-2001:200:ffff:ffff:ffff:ffff:ffff:ffff JP',
+      '2001:4860:4860::8888-2001:4860:4860::8888 US',
+    ],
+    codes: ['AU', 'CN', 'FR', '', 'JP', 'US'],
+    skipped: 0,
+  },
+  iplocate: {
+    ranges: [
+      '1.0.0.0-1.0.0.255 AU',
+      '1.0.1.0-1.0.1.255 CN',
+      '1.11.0.0-1.11.255.255 KR',
+      '2001:200::-2001:200:ffff:ffff:ffff:ffff:ffff:ffff JP',
+    ],
+    codes: ['AU', 'CN', 'KR', 'JP'],
+    skipped: 0,
+  },
+  'tor-geoip': {
+    ranges: [
+      '1.0.0.0-1.0.0.255 AU',
+      '1.0.1.0-1.0.3.255 CN',
+      '1.176.0.0-1.179.255.255 KR',
+      '127.0.0.0-127.0.0.255 ??',
+      '2001:4:112::-2001:4:112:ffff:ffff:ffff:ffff:ffff ??',
+      '2001:200::-2001:200:134:ffff:ffff:ffff:ffff:ffff JP',
+    ],
+    codes: ['AU', 'CN', 'KR', '??', 'JP'],
+    skipped: 0,
+  },
+  // 5376 addresses are no CIDR block. Passed over: the version line, three summaries, one asn, three of nobody's.
+  'rir-delegated-extended': {
+    ranges: [
+      '2.0.0.0-2.15.255.255 FR',
+      '2.16.0.0-2.23.255.255 EU',
+      '193.0.0.0-193.0.20.255 NL',
+      '2001:600::-2001:600:ffff:ffff:ffff:ffff:ffff:ffff DE',
+      '2001:67c:2e8::-2001:67c:2e8:ffff:ffff:ffff:ffff:ffff NL',
+    ],
+    codes: ['FR', 'EU', 'NL', 'DE'],
+    skipped: 8,
+  },
+};
+
+describe('ready-made formats', () => {
+  test('each has its golden result', () => {
+    expect(Object.keys(GOLDEN)).toEqual(Object.keys(READY_MADE_FORMATS));
+  });
+
+  test.each(Object.entries(GOLDEN))('%s', async (name, golden) => {
+    const { ingested, skipped } = await ingestSource(inputOf(name, filesOf(path.join(fixtures, name))), () => {});
+    expect({ ranges: rangesText(ingested), codes: ingested.codes, skipped }).toEqual(golden);
+    expect(ingested.rows).toBe(golden.ranges.length);
+    expect(ingested.rejected).toBe(0);
+  });
+
+  test('decimal files of other names: a row is IPv6 where its last address is above 2^32 - 1', async () => {
+    const rows = ['4294967295,4294967295,AA', '4294967295,4294967296,BB', '0,281470681743359,CC'];
+    const { ingested } = await ingestContents('ip-location-db-num', { 'mine.csv': rows.join('\n') });
+    expect(rangesText(ingested)).toEqual([
+      '255.255.255.255-255.255.255.255 AA',
+      '::ffff:ffff-::1:0:0 BB',
+      '::-::fffe:ffff:ffff CC',
+    ]);
+  });
+
+  test('a name that is none lists those there are', () => {
+    expect(() => resolveFormat('maxmind')).toThrow(/format "maxmind" is not known; there are: ip-location-db, /);
+    expect(() => resolveFormat('toString')).toThrow(/is not known/);
+  });
+});
+
+describe('the schema', () => {
+  const schema = JSON.parse(
+    readFileSync(path.join(import.meta.dirname, '../../schemas/source-format.schema.json'), 'utf8'),
+  );
+  const validate = new Ajv2020({ strict: true, strictRequired: false, allowUnionTypes: true }).compile(schema);
+
+  test('knows the ready-made names, and no other', () => {
+    expect(schema.pattern).toBe(`^(${Object.keys(READY_MADE_FORMATS).join('|')})$`);
+    for (const name of Object.keys(READY_MADE_FORMATS)) expect(validate(name)).toBe(true);
+    expect(validate('maxmind')).toBe(false);
+  });
+
+  test.each(Object.entries(READY_MADE_FORMATS))('accepts the description of %s', (_name, format) => {
+    expect(validate(format)).toBe(true);
+  });
+
+  const good = { ranges: [{ files: ['*'], text: { first: 0, last: 1 } }], country: 2 };
+  const ranges = (entry: object): object => ({ ...good, ranges: [entry] });
+
+  test.each<[string, unknown]>([
+    ['the least there is', good],
+    ['all there is', { ...good, delimiter: '\t', quote: null, comment: ';', header: true, skipRows: 3, skip: [] }],
+    ['columns by name', { ranges: [{ files: ['*'], text: { first: 'from', last: 'to' } }], country: 'cc' }],
+    ['first address and count', ranges({ files: ['*'], count: { start: 0, count: 1 } })],
+    ['first address and prefix', ranges({ files: ['*'], prefix: { start: 0, prefix: 1 } })],
+    ['decimals of one family', ranges({ files: ['a', 'b'], decimal: { first: 0, last: 1, family: 6 } })],
+  ])('accepts %s', (_what, format) => {
+    expect(validate(format)).toBe(true);
+  });
+
+  test.each<[string, unknown, string]>([
+    ['a number', 7, ''],
+    ['an empty object', {}, ''],
+    ['an unknown key', { ...good, delimeter: ';' }, ''],
+    ['a delimiter of two characters', { ...good, delimiter: '||' }, '/delimiter'],
+    ['a line end as delimiter', { ...good, delimiter: '\n' }, '/delimiter'],
+    ['a quote of false', { ...good, quote: false }, '/quote'],
+    ['no ranges', { ...good, ranges: [] }, '/ranges'],
+    ['ranges without files', ranges({ text: { first: 0, last: 1 } }), '/ranges/0'],
+    ['ranges without notation', ranges({ files: ['*'] }), '/ranges/0'],
+    ['two notations', ranges({ files: ['*'], text: { first: 0, last: 1 }, cidr: { network: 0 } }), '/ranges/0'],
+    ['a range without its end', ranges({ files: ['*'], text: { first: 0 } }), '/ranges/0/text'],
+    ['a negative column', ranges({ files: ['*'], cidr: { network: -1 } }), '/ranges/0/cidr/network'],
+    ['a fraction of a column', { ...good, country: 1.5 }, '/country'],
+    ['a column without a name', { ...good, country: '' }, '/country'],
+    ['family 5', ranges({ files: ['*'], decimal: { first: 0, last: 1, family: 5 } }), '/ranges/0/decimal/family'],
+    ['a join without locations', { ...good, country: { keys: ['id'] } }, '/country'],
+    ['a skip rule without values', { ...good, skip: [{ column: 0 }] }, '/skip/0'],
+  ])('refuses %s', (_what, format, where) => {
+    expect(validate(format)).toBe(false);
+    expect(validate.errors?.[0]?.instancePath).toBe(where);
+  });
+});
+
+describe('formats of one’s own', () => {
+  const text = (files = ['*']) => [{ files, text: { first: 0, last: 1 } }];
+
+  test.each<[string, object, string, string[]]>([
+    ['tab as delimiter', { delimiter: '\t', ranges: text(), country: 2 }, '1.0.0.0\t1.0.0.1\tAU', ['AU']],
+    ['another quote sign', { quote: "'", ranges: text(), country: 2 }, "'1.0.0.0','1.0.0.1','AU'", ['AU']],
+    ['a comment sign', { comment: ';', ranges: text(), country: 2 }, '; a,b,c\n1.0.0.0,1.0.0.1,AU', ['AU']],
+    ['rows at the head', { skipRows: 2, ranges: text(), country: 2 }, 'x\na,b\n1.0.0.0,1.0.0.1,AU', ['AU']],
+    [
+      'numbered columns under a header',
+      { header: true, ranges: text(), country: 2 },
+      'a,b,c\n1.0.0.0,1.0.0.1,AU',
+      ['AU'],
+    ],
+    [
+      'columns by name, in any letter case, behind rows at the head',
+      { skipRows: 1, ranges: [{ files: ['*'], text: { first: 'From', last: 'to' } }], country: 'CC' },
+      'made today\ncc,to, FROM\nAU,1.0.0.1,1.0.0.0',
+      ['AU'],
+    ],
+    [
+      'rows to pass over',
+      { ranges: text(), country: 2, skip: [{ column: 3, values: ['old', 'test'] }] },
+      '1.0.0.0,1.0.0.1,AU\n1.0.0.0,1.0.0.1,CN,old\n1.0.0.0,1.0.0.1,JP,new\n1,2,KR,test',
+      ['AU', 'JP'],
+    ],
+  ])('%s', async (_what, format, content, codes) => {
+    const { ingested } = await ingestContents(format, { 'a.csv': content });
+    expect(rangesText(ingested)).toEqual(codes.map((code) => `1.0.0.0-1.0.0.1 ${code}`));
+  });
+
+  test('a file is read as the first entry says that fits its name', async () => {
+    const ranges = [
+      { files: ['*.cidr', 'blocks-?.csv'], cidr: { network: 0 } },
+      { files: ['*.csv'], prefix: { start: 0, prefix: 1 } },
+    ];
+    const notes: string[] = [];
+    const contents = {
+      'dir/BLOCKS-1.csv': '1.0.0.0/24,0,AU',
+      'blocks-10.csv': '2.0.0.0,24,CN',
+      'LICENSE.txt': 'words',
+    };
+    const { ingested } = await withFiles(contents, (files) =>
+      ingestSource(inputOf({ ranges, country: 2 }, files), (note) => notes.push(note)),
+    );
+    expect(rangesText(ingested)).toEqual(['1.0.0.0-1.0.0.255 AU', '2.0.0.0-2.0.0.255 CN']);
+    expect(notes).toEqual(['test: LICENSE.txt is not read; its name fits nothing in the format']);
+  });
+
+  test('a column by name where there is no header row', () => {
+    const format = { header: false, ranges: text(), country: 'cc' };
+    expect(() => resolveFormat(format)).toThrow(/column "cc" is given by name, but "header" is false/);
+  });
+
+  test.each<[string, string[], boolean]>([
+    ['a.csv', ['*'], true],
+    ['a.csv', ['*.CSV'], true],
+    ['in/a/folder/a.csv', ['a.*'], true],
+    ['a.csv', ['b.csv', '?.csv'], true],
+    ['aa.csv', ['?.csv'], false],
+    ['axcsv', ['a.csv'], false],
+    ['a(1)[x]+.csv', ['a(1)[x]+.csv'], true],
+    ['a.csv.gz', ['*.csv'], false],
+  ])('%s against %j: %s', (name, patterns, fits) => {
+    expect(fitsName(name, patterns)).toBe(fits);
+  });
+});

@@ -1,0 +1,59 @@
+/** Sources made on the spot, and ranges as text that a person can compare. */
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { type IngestInput, type IngestResult, ingestSource } from '../../pipeline/ingest.js';
+import type { FetchedFile, IngestedSource, RangeRows } from '../../pipeline/stage.js';
+import { formatAddress } from '../../src/address/format.js';
+import { addressWords } from '../../src/range/cidr.js';
+
+/** The files of a folder as those of a source, in order of name. */
+export function filesOf(folder: string): FetchedFile[] {
+  return readdirSync(folder)
+    .sort()
+    .map((name) => ({ name, path: path.join(folder, name), bytes: 0, sha256: '' }));
+}
+
+export function inputOf(format: string | object, files: FetchedFile[], maxRejectShare = 0, id = 'test'): IngestInput {
+  return { source: { id, format, maxRejectShare }, fetched: { id, version: '', from: 'file', files } };
+}
+
+/** Calls `act` with the contents as the files of a source, in the order given. */
+export async function withFiles<T>(
+  contents: Record<string, string | Uint8Array>,
+  act: (files: FetchedFile[], folder: string) => Promise<T>,
+): Promise<T> {
+  const folder = mkdtempSync(path.join(tmpdir(), 'ipatlas-ingest-'));
+  try {
+    const files = Object.entries(contents).map(([name, content], index) => {
+      const file = path.join(folder, `${index}`);
+      writeFileSync(file, content);
+      return { name, path: file, bytes: content.length, sha256: '' };
+    });
+    return await act(files, folder);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+/** Reads contents as the files of a source. */
+export async function ingestContents(
+  format: string | object,
+  contents: Record<string, string | Uint8Array>,
+  maxRejectShare = 0,
+): Promise<IngestResult> {
+  return withFiles(contents, (files) => ingestSource(inputOf(format, files, maxRejectShare), () => {}));
+}
+
+/** A source's ranges, IPv4 first: `1.0.0.0-1.0.0.255 AU`. */
+export function rangesText({ v4, v6, codes }: IngestedSource): string[] {
+  return [...rowsText(v4, codes), ...rowsText(v6, codes)];
+}
+
+function rowsText({ family, count, first, last, code }: RangeRows, codes: readonly string[]): string[] {
+  const width = addressWords(family);
+  return Array.from({ length: count }, (_, i) => {
+    const [from, to] = [formatAddress(family, first, i * width), formatAddress(family, last, i * width)];
+    return `${from}-${to} ${codes[code[i]!]}`;
+  });
+}

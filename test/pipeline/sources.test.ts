@@ -1,0 +1,212 @@
+import { existsSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { loadSources, selectSources } from '../../pipeline/sources.js';
+import { DEFAULT_MAX_REJECT_SHARE, KEPT_RELEASES, MAX_SOURCES } from '../../src/limits.js';
+import { packageRoot } from '../../src/package-root.js';
+import { atlasError, scratchDir } from './fetch-support.js';
+
+const NPM = { npm: '@scope/name@latest', files: ['a.csv'] };
+const ONE = { id: 'one', license: 'CC0-1.0', fetch: NPM, format: 'ip-location-db' };
+
+function written(content: unknown): string {
+  const file = path.join(scratchDir(), 'sources.json');
+  writeFileSync(file, typeof content === 'string' ? content : JSON.stringify(content));
+  return file;
+}
+
+/** A file with one source, altered. */
+function withSource(change: Record<string, unknown>): unknown {
+  return { sources: [{ ...ONE, ...change }] };
+}
+
+describe('loadSources', () => {
+  it('reads the default sources, whose files are in the pinned packages', async () => {
+    const root = packageRoot();
+    const config = await loadSources(path.join(root, 'data', 'sources.json'));
+    expect(config.sources.map(({ id }) => id)).toEqual(['geo-whois-asn-country', 'asn-country']);
+    for (const { fetch, license, attribution } of config.sources) {
+      expect(license).toBe('CC-BY-4.0');
+      expect(attribution).toMatch(/NRO.*ip-location-db/);
+      if (fetch.kind !== 'npm') throw new Error(`unexpected kind ${fetch.kind}`);
+      const directory = path.join(root, 'node_modules', fetch.spec.replace(/@latest$/, ''));
+      for (const file of fetch.files) expect(existsSync(path.join(directory, file)), file).toBe(true);
+    }
+  });
+
+  it('fills in every default', async () => {
+    const file = written({ sources: [ONE] });
+    expect(await loadSources(file)).toEqual({
+      path: file,
+      overrides: undefined,
+      keepReleases: KEPT_RELEASES,
+      sources: [
+        {
+          ...{ id: 'one', title: 'one', license: 'CC0-1.0', attribution: '', homepage: '' },
+          fetch: { kind: 'npm', spec: '@scope/name@latest', files: ['a.csv'] },
+          format: 'ip-location-db',
+          maxRejectShare: DEFAULT_MAX_REJECT_SHARE,
+        },
+      ],
+    });
+  });
+
+  it('takes what the file says over the defaults, and paths from its directory', async () => {
+    const file = written({
+      $schema: 'sources.schema.json',
+      maxRejectShare: 0.5,
+      overrides: 'mine/overrides.csv',
+      keepReleases: 2,
+      sources: [
+        { ...ONE, title: 'First', attribution: 'Someone', homepage: 'https://example.org' },
+        { ...ONE, id: 'two', fetch: { file: 'data/*.csv' }, maxRejectShare: 0 },
+        { ...ONE, id: 'three', fetch: { https: 'https://example.org/x.zip', files: ['*.csv'] } },
+      ],
+    });
+    const config = await loadSources(file);
+    const baseDir = path.dirname(file);
+    expect(config).toMatchObject({ overrides: path.join(baseDir, 'mine/overrides.csv'), keepReleases: 2 });
+    expect(config.sources).toMatchObject([
+      { title: 'First', attribution: 'Someone', homepage: 'https://example.org', maxRejectShare: 0.5 },
+      { fetch: { kind: 'file', pattern: 'data/*.csv', baseDir, files: [] }, maxRejectShare: 0 },
+      { fetch: { kind: 'https', url: 'https://example.org/x.zip', files: ['*.csv'] } },
+    ]);
+  });
+
+  it('takes plain http for this machine alone', async () => {
+    for (const host of ['localhost', '127.0.0.1:8080', '127.9.9.9', '[::1]:80']) {
+      const config = await loadSources(written(withSource({ fetch: { https: `http://${host}/a.csv` } })));
+      expect(config.sources[0]?.fetch).toMatchObject({ url: `http://${host}/a.csv` });
+    }
+  });
+
+  it('takes a byte order mark', async () => {
+    expect((await loadSources(written(`\ufeff${JSON.stringify({ sources: [ONE] })}`))).sources).toHaveLength(1);
+  });
+
+  it.each([
+    ['a comma too many', '{\n  "sources": [\n    {"id": "x"},\n  ]\n}', /sources\.json:4:3 is not JSON/],
+    ['a bare word', '{\n "sources": tru\n}', /sources\.json:2:13 is not JSON/],
+    ['a cut-off file', '{"sources": [', /sources\.json:1:14 is not JSON/],
+    ['an empty file', '', /sources\.json:1:1 is not JSON/],
+  ])('names line and column of %s', async (_what, text, message) => {
+    const error = await atlasError(loadSources(written(text)));
+    expect(error.code).toBe('E_CONFIG');
+    expect(error.message).toMatch(message);
+  });
+
+  it('names a file that is not there', async () => {
+    const error = await atlasError(loadSources(path.join(scratchDir(), 'absent.json')));
+    expect(error.code).toBe('E_CONFIG');
+    expect(error.message).toMatch(/cannot read the sources file.*absent\.json/);
+  });
+
+  it.each<[string, unknown, string]>([
+    ['no object', 5, 'the file is 5; expected object'],
+    ['no sources', {}, 'sources is missing; expected the sources'],
+    ['an empty list', { sources: [] }, 'sources is []; expected no fewer than 1 items'],
+    ['a misspelt key', { sources: [ONE], source: 1 }, 'source is not a known key; expected one of $schema, maxReject'],
+    ['a share above 1', { sources: [ONE], maxRejectShare: 2 }, 'maxRejectShare is 2; expected <= 1 (the share'],
+    ['no release kept', { sources: [ONE], keepReleases: 0 }, 'keepReleases is 0; expected >= 1'],
+    ['no id', { sources: [{ ...ONE, id: undefined }] }, 'sources[0].id is missing; expected a name of up to 64'],
+    ['an id with a path', withSource({ id: '../x' }), 'sources[0].id is "../x"; expected a name of up to 64'],
+    ['no license', withSource({ license: undefined }), "sources[0].license is missing; expected the data's license"],
+    ['a license of blanks', withSource({ license: '' }), 'sources[0].license is ""; expected no fewer than 1'],
+    [
+      'an unknown key',
+      withSource({ licence: 'x' }),
+      'sources[0].licence is not a known key; expected one of id, title',
+    ],
+    ['a share as text', withSource({ maxRejectShare: '1%' }), 'sources[0].maxRejectShare is "1%"; expected number'],
+    ['no fetch', withSource({ fetch: undefined }), 'sources[0].fetch is missing'],
+    [
+      'an empty fetch',
+      withSource({ fetch: {} }),
+      'sources[0].fetch is {}; expected an object with exactly one of "npm"',
+    ],
+    ['two kinds', withSource({ fetch: { ...NPM, file: 'x' } }), 'expected an object with exactly one of "npm", "file"'],
+    [
+      'an unknown kind',
+      withSource({ fetch: { ...NPM, ftp: 'x' } }),
+      'sources[0].fetch.ftp is not a known key; expected one of npm',
+    ],
+    ['npm without files', withSource({ fetch: { npm: 'x' } }), 'sources[0].fetch.files is missing; expected the files'],
+    [
+      'npm from git',
+      withSource({ fetch: { ...NPM, npm: 'github:a/b' } }),
+      'sources[0].fetch.npm is "github:a/b"; expected',
+    ],
+    [
+      'npm with a flag',
+      withSource({ fetch: { ...NPM, npm: '--x' } }),
+      'sources[0].fetch.npm is "--x"; expected a package',
+    ],
+    [
+      'a file that is a number',
+      withSource({ fetch: { ...NPM, files: [5] } }),
+      'sources[0].fetch.files[0] is 5; expected string',
+    ],
+    [
+      'a file twice',
+      withSource({ fetch: { ...NPM, files: ['a', 'a'] } }),
+      'sources[0].fetch.files is ["a","a"]; expected no dupl',
+    ],
+    ['no files', withSource({ fetch: { ...NPM, files: [] } }), 'sources[0].fetch.files is []; expected no fewer'],
+    [
+      'plain http',
+      withSource({ fetch: { https: 'http://example.org/a' } }),
+      'expected an https:// address (http:// is for this',
+    ],
+    [
+      'ftp',
+      withSource({ fetch: { https: 'ftp://example.org/a' } }),
+      'sources[0].fetch.https is "ftp://example.org/a"; expected',
+    ],
+    ['a broken address', withSource({ fetch: { https: 'https://a b/' } }), 'expected a well-formed address'],
+    ['a format that is a number', withSource({ format: 5 }), 'sources[0].format is 5; expected'],
+    ['no format', withSource({ format: undefined }), 'sources[0].format is missing'],
+    ['one id twice', { sources: [ONE, ONE] }, 'sources[1].id is "one", as is sources[0].id'],
+  ])('refuses %s', async (_what, content, message) => {
+    const error = await atlasError(loadSources(written(content)));
+    expect(error.code).toBe('E_CONFIG');
+    expect(error.message).toContain(message);
+    // One fault, one line: the validator's other branches must not be listed too.
+    expect(error.message.split('\n')).toHaveLength(2);
+  });
+
+  it('lists all that is wrong at once', async () => {
+    const content = {
+      sources: [
+        { ...ONE, id: 'A', fetch: {} },
+        { ...ONE, license: 5 },
+      ],
+      keepReleases: 'all',
+    };
+    const { message } = await atlasError(loadSources(written(content)));
+    for (const where of ['sources[0].id', 'sources[0].fetch', 'sources[1].license', 'keepReleases']) {
+      expect(message).toContain(`${where} is`);
+    }
+  });
+
+  it(`takes ${MAX_SOURCES} sources and no more`, async () => {
+    const many = (count: number) => ({ sources: Array.from({ length: count }, (_, i) => ({ ...ONE, id: `s${i}` })) });
+    expect((await loadSources(written(many(MAX_SOURCES)))).sources).toHaveLength(MAX_SOURCES);
+    const error = await atlasError(loadSources(written(many(MAX_SOURCES + 1))));
+    expect(error.message).toContain(`sources has ${MAX_SOURCES + 1} entries; expected at most ${MAX_SOURCES}`);
+  });
+});
+
+describe('selectSources', () => {
+  const load = () => loadSources(written({ sources: [ONE, { ...ONE, id: 'two' }, { ...ONE, id: 'three' }] }));
+
+  it('keeps the order of the file', async () => {
+    expect(selectSources(await load(), ['three', 'one']).map(({ id }) => id)).toEqual(['one', 'three']);
+  });
+
+  it('refuses an id that is not there, and names those that are', async () => {
+    const config = await load();
+    const error = await atlasError((async () => selectSources(config, ['one', 'four']))());
+    expect(error.code).toBe('E_CONFIG');
+    expect(error.message).toMatch(/^no source "four" in .*; there are: one, two, three$/);
+  });
+});

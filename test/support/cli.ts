@@ -1,0 +1,50 @@
+/** Runs the real command line, as compiled into dist/. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { packageFile } from '../../src/package-root.js';
+
+const MAIN = packageFile('dist/src/cli/main.js');
+
+export interface Finished {
+  /** Exit code, or null where a signal ended it. */
+  code: number | null;
+  signal: NodeJS.Signals | null;
+  stdout: string;
+  stderr: string;
+}
+
+export interface RunOptions {
+  input?: string | Buffer;
+  env?: NodeJS.ProcessEnv;
+  cwd?: string;
+}
+
+/** Starts `ipatlas` with these arguments; stdin, stdout and stderr are pipes. */
+export function start(args: string[], { env, cwd }: RunOptions = {}): ChildProcess {
+  if (!existsSync(MAIN)) throw new Error('dist/ is missing: run "npm run build" first (make test does)');
+  return spawn(process.execPath, [MAIN, ...args], { env: { ...process.env, ...env }, cwd });
+}
+
+/** Waits for a process's end, collecting what it prints. */
+export function finished(child: ChildProcess): Promise<Finished> {
+  let stdout = '';
+  let stderr = '';
+  child.stdout?.setEncoding('utf8').on('data', (chunk: string) => {
+    stdout += chunk;
+  });
+  child.stderr?.setEncoding('utf8').on('data', (chunk: string) => {
+    stderr += chunk;
+  });
+  return new Promise((resolve, reject) => {
+    child.on('error', reject);
+    child.on('close', (code, signal) => resolve({ code, signal, stdout, stderr }));
+  });
+}
+
+/** Runs `ipatlas` to its end. */
+export function ipatlas(args: string[], options: RunOptions = {}): Promise<Finished> {
+  const child = start(args, options);
+  child.stdin?.on('error', () => {}); // it may end without reading its input
+  child.stdin?.end(options.input ?? '');
+  return finished(child);
+}
