@@ -58,6 +58,7 @@ export const ENRICH_BLOCK_BYTES = 262_144;
 
 /** Problems of a configuration file named in one error message; enough to mend most files at once, and still to read. */
 export const MAX_REPORTED_PROBLEMS = 20;
+
 /** Longest time in milliseconds that one try of a download may take in all (30 minutes): a server may trickle for ever. */
 export const FETCH_TRY_TIMEOUT_MS = 1_800_000;
 
@@ -79,3 +80,12 @@ export const NPM_TIMEOUT_MS = 600_000;
 
 /** Entries in a zip archive; the largest country archive known has a dozen. More is an attack, or the wrong file. */
 export const MAX_ARCHIVE_ENTRIES = 10_000;
+
+/** Longest CSV record that is enriched, in bytes (4 MiB). What goes on past it is a quote that was never closed. */
+export const MAX_CSV_RECORD_BYTES = 4_194_304;
+
+/** Longest item, or single value, of a JSON document that is enriched, in bytes (64 MiB): it has to be held in memory. */
+export const MAX_JSON_ITEM_BYTES = 67_108_864;
+
+/** Most worker threads of one enrichment: more than any machine has cores, and still harmless. */
+export const MAX_JOBS = 256;

@@ -13,6 +13,7 @@ import type { Command, OptionValues } from './command.js';
 const COMMANDS: Record<string, { summary: string; load: () => Promise<{ command: Command }> }> = {
   build: { summary: 'build the database from its sources and publish it', load: () => import('./build.js') },
   lookup: { summary: 'look addresses up', load: () => import('./lookup.js') },
+  enrich: { summary: 'add the country to JSON lines, JSON, CSV, TSV or lists', load: () => import('./enrich.js') },
   info: { summary: 'say what the current release is made of', load: () => import('./info.js') },
   verify: { summary: 'check every byte of a release', load: () => import('./verify.js') },
   releases: { summary: 'list the releases there are', load: () => import('./releases.js') },

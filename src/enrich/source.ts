@@ -184,6 +184,32 @@ async function unpacked(source: ByteSource): Promise<ByteSource> {
   });
 }
 
+/** A source that looks at its first bytes on the first read only: to open one never waits for the writer of a pipe. */
+class UnpackingSource implements ByteSource {
+  readonly #packed: ByteSource;
+  #unpacked: ByteSource | undefined;
+
+  constructor(packed: ByteSource) {
+    this.#packed = packed;
+  }
+  get name(): string {
+    return this.#packed.name;
+  }
+  get size(): number | undefined {
+    return this.#packed.size;
+  }
+  get taken(): number {
+    return this.#packed.taken;
+  }
+  async read(target: Uint8Array): Promise<number> {
+    this.#unpacked ??= await unpacked(this.#packed);
+    return this.#unpacked.read(target);
+  }
+  close(): Promise<void> {
+    return (this.#unpacked ?? this.#packed).close();
+  }
+}
+
 /** A pipe, socket or terminal as a stream: a read of one that waits for its writer would keep the process from exiting. */
 function streamOf(fd: number): Readable {
   if (fd === 0) return process.stdin;
@@ -212,7 +238,7 @@ export async function openSource(path: string): Promise<ByteSource> {
   }
   if (stat.isFIFO() || stat.isSocket() || isatty(fd)) {
     const stream = streamOf(fd);
-    return unpacked(new StreamSource(name, stream, { close: () => stream.destroy() }));
+    return new UnpackingSource(new StreamSource(name, stream, { close: () => stream.destroy() }));
   }
-  return unpacked(new FileSource(name, fd, stat.isFile() ? stat.size : undefined));
+  return new UnpackingSource(new FileSource(name, fd, stat.isFile() ? stat.size : undefined));
 }
