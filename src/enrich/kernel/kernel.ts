@@ -98,6 +98,11 @@ export class Slot {
     return this.#fields[FIELD.refused] !== 0;
   }
 
+  /** Lines that the last run dealt with. */
+  get lines(): number {
+    return this.#fields[FIELD.lines]!;
+  }
+
   /** Adds what the last run counted. */
   addCountsTo(counts: EnrichCounts): void {
     const fields = this.#fields;

@@ -88,7 +88,7 @@ function parseIPv4(from: usize, to: usize): i64 {
 
 /** The group of `length` digits, 1 to 4, whose values end at `end`. */
 @inline function groupBefore(end: usize, length: usize): u64 {
-  const values = load<u32>(end - 4) & (0xffff_ffff << <u32>(32 - 8 * length));
+  const values = load<u32>(end - 4) & (0xffff_ffff << (32 - 8 * <u32>length));
   const pairs = (values << 4) | (values >> 8);
   return <u64>(((pairs & 0xff) << 8) | ((pairs >> 16) & 0xff));
 }

@@ -20,14 +20,14 @@ const FEW: u32 = 24;
 
 /** The record of an IPv4 address. */
 function recordOfIPv4(address: u32): u32 {
-  const bucket = index4 + (<usize>(address >> 16) << 2);
+  const bucket = index4 + ((<usize>(address >> 16)) << 2);
   let first: u32 = load<u32>(bucket);
   let count: u32 = load<u32>(bucket, 4) - first;
   // All ranges of a bucket begin with the same 16 bits, so the others decide.
   const rest = address & 0xffff;
   while (count > FEW) {
     const half = count >> 1;
-    const above = <u32>load<u16>(low4 + (<usize>(first + half) << 1)) > rest;
+    const above = <u32>load<u16>(low4 + ((<usize>(first + half)) << 1)) > rest;
     first = above ? first : first + half + 1;
     count = above ? half : count - half - 1;
   }
@@ -35,14 +35,14 @@ function recordOfIPv4(address: u32): u32 {
   const all = i16x8.splat(<i16>rest);
   const end = first + count;
   while (first < end) {
-    const above = i16x8.bitmask(i16x8.gt_u(v128.load(low4 + (<usize>first << 1)), all));
+    const above = i16x8.bitmask(i16x8.gt_u(v128.load(low4 + ((<usize>first) << 1)), all));
     if (above != 0) {
       first = min(first + ctz(above), end);
       break;
     }
     first = min(first + 8, end);
   }
-  return load<u16>(record4 + (<usize>(first - 1) << 1));
+  return load<u16>(record4 + ((<usize>(first - 1)) << 1));
 }
 
 /** The last IPv6 range whose start's first half is not above `half` (biased); -1 where there is none. */
@@ -50,7 +50,7 @@ function lastNotAbove(half: i64): i32 {
   const all = i64x2.splat(half);
   let at: i32 = 0;
   for (let level: u32 = 0; level < levelCount; level++) {
-    const group = <usize>load<u32>(levels6 + (<usize>level << 2)) + (<usize>at << 6);
+    const group = <usize>load<u32>(levels6 + ((<usize>level) << 2)) + ((<usize>at) << 6);
     const above = i64x2.add(
       i64x2.add(i64x2.gt_s(v128.load(group), all), i64x2.gt_s(v128.load(group, 16), all)),
       i64x2.add(i64x2.gt_s(v128.load(group, 32), all), i64x2.gt_s(v128.load(group, 48), all)),
@@ -67,14 +67,14 @@ function lastNotAbove(half: i64): i32 {
 function recordOfIPv6(addressHigh: u64, addressLow: u64): u32 {
   const half = <i64>(addressHigh ^ 0x8000_0000_0000_0000);
   let range = lastNotAbove(half);
-  const keys: usize = load<u32>(levels6 + (<usize>(levelCount - 1) << 2));
-  if (load<i64>(keys + (<usize>range << 3)) == half && load<u64>(low6 + (<usize>range << 3)) > addressLow) {
+  const keys: usize = load<u32>(levels6 + ((<usize>(levelCount - 1)) << 2));
+  if (load<i64>(keys + ((<usize>range) << 3)) == half && load<u64>(low6 + ((<usize>range) << 3)) > addressLow) {
     // Several ranges begin with the same half, and the last of them above the address: the other half decides.
     let first = half == i64.MIN_VALUE ? 0 : lastNotAbove(half - 1) + 1;
     let count = range - first;
     while (count > 0) {
       const middle = count >> 1;
-      if (load<u64>(low6 + (<usize>(first + middle) << 3)) > addressLow) count = middle;
+      if (load<u64>(low6 + ((<usize>(first + middle)) << 3)) > addressLow) count = middle;
       else {
         first += middle + 1;
         count -= middle + 1;
@@ -82,7 +82,7 @@ function recordOfIPv6(addressHigh: u64, addressLow: u64): u32 {
     }
     range = first - 1;
   }
-  return load<u16>(record6 + (<usize>range << 1));
+  return load<u16>(record6 + ((<usize>range) << 1));
 }
 
 /**
