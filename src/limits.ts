@@ -37,6 +37,25 @@ export const MAX_UNPACKED_BYTES = 4_294_967_296;
 export const FETCH_RETRIES = 4;
 export const FETCH_IDLE_TIMEOUT_MS = 30_000;
 
+/** Fields in one enrichment, keys in a field's path, and bytes of a key: far more than anyone asks for, and small enough for
+ * the kernel's tables. */
+export const MAX_FIELDS = 64;
+export const MAX_PATH_KEYS = 64;
+export const MAX_KEY_BYTES = 1024;
+
+/**
+ * Longest line in bytes (16 MiB). A longer one is treated as one that is no JSON object: it passes in pieces, so that memory
+ * stays bounded. Twice this much is held while such a line is worked on.
+ */
+export const MAX_LINE_BYTES = 16_777_216;
+
+/** Levels of nesting that are followed in a line; a line that goes deeper is treated as one that is no JSON object. */
+export const MAX_JSON_DEPTH = 1_000_000;
+
+/** Bytes that the line engine reads, works on and writes at a time: small enough for a core's cache, large enough that what
+ * is done once a block does not count. */
+export const ENRICH_BLOCK_BYTES = 262_144;
+
 /** Problems of a configuration file named in one error message; enough to mend most files at once, and still to read. */
 export const MAX_REPORTED_PROBLEMS = 20;
 
