@@ -116,7 +116,7 @@ ${formatLines()}
   --countries LIST        these countries only, by their codes: DE,FR
   --eu                    these only that are in the European Union (with --countries: both together)
   --embedded yes|no       whether IPv6 addresses that carry an IPv4 address (6to4, NAT64, in mmdb also Teredo) are in it
-                          with that one's country (default: no for csv and cidr, yes for the others)
+                          with that one's country (default: yes for mmdb, nginx and haproxy)
   --set NAME              nft: the sets are NAME4 and NAME6 (default: eu or countries)
   --database-type NAME    mmdb: the type in its metadata (default: ${DEFAULT_DATABASE_TYPE})
   --data DIR              the data directory (or IPATLAS_DATA; default data)
