@@ -123,21 +123,28 @@ describe('ipatlas build', () => {
   it('lays sources over one another, special ranges over them, overrides over those', async () => {
     writeFileSync(
       join(dir, 'overrides.csv'),
-      'range,country,note,expires\n8.8.4.0/24,CH,ours,\n10.1.0.0/16,DE,our office,\n80.0.0.0/24,AT,over,2025-12-31\n',
+      'range,country,note,expires\n11.8.4.0/24,CH,ours,\n10.1.0.0/16,DE,our office,\n80.0.0.0/24,AT,over,2025-12-31\n',
     );
     const file = sources(
       {
         first:
-          '8.0.0.0,8.255.255.255,US\n80.0.0.0,80.255.255.255,EU\n8.8.0.0,8.8.255.255,CA\n10.0.0.0,10.255.255.255,US\n',
-        second: '7.0.0.0,9.255.255.255,MX\n80.0.0.0,80.127.255.255,DE\n',
+          '11.0.0.0,11.255.255.255,US\n80.0.0.0,80.255.255.255,EU\n11.8.0.0,11.8.255.255,CA\n10.0.0.0,10.255.255.255,US\n',
+        second: '7.0.0.0,7.255.255.255,MX\n11.0.0.0,11.255.255.255,MX\n80.0.0.0,80.127.255.255,DE\n',
       },
       { overrides: 'overrides.csv' },
     );
     expect(await build(file, '--as-of', '2026-01-01')).toMatchObject({ code: 0 });
     const database = openDatabase(dataDir);
-    const answers = ['8.0.0.1', '8.8.8.8', '8.8.4.4', '7.1.1.1', '80.0.0.1', '80.200.0.1', '10.0.0.1', '10.1.0.1'].map(
-      (ip) => database.lookupWithReason(ip)?.country_code ?? database.lookupWithReason(ip)?.reason,
-    );
+    const answers = [
+      '11.0.0.1',
+      '11.8.8.8',
+      '11.8.4.4',
+      '7.1.1.1',
+      '80.0.0.1',
+      '80.200.0.1',
+      '10.0.0.1',
+      '10.1.0.1',
+    ].map((ip) => database.lookupWithReason(ip)?.country_code ?? database.lookupWithReason(ip)?.reason);
     expect(answers).toEqual(['US', 'CA', 'CH', 'MX', 'DE', 'unknown', 'private', 'DE']);
   });
 

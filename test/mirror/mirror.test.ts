@@ -1,0 +1,108 @@
+import { createHash } from 'node:crypto';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openDatabase } from '../../src/database/database.js';
+import { verifyRelease } from '../../src/database/verify.js';
+import { sqlite } from '../../src/mirror/reader.js';
+import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+
+let dataDir: string;
+let path: string;
+beforeAll(async () => {
+  dataDir = temporaryDir();
+  await publishBlocks(dataDir, SMALL_WORLD);
+  path = join(dataDir, 'current', 'ranges.sqlite');
+});
+afterAll(() => rmSync(dataDir, { recursive: true }));
+
+describe('the mirror', () => {
+  it('finds an address by index in one step', () => {
+    const database = new (sqlite())(path, { readonly: true });
+    for (const table of ['ipv4_range', 'ipv6_range']) {
+      const plan = database
+        .prepare(`EXPLAIN QUERY PLAN SELECT * FROM ${table} WHERE first <= ? ORDER BY first DESC LIMIT 1`)
+        .all(0);
+      expect(plan).toEqual([
+        expect.objectContaining({ detail: expect.stringMatching(/^SEARCH .* USING .*PRIMARY KEY \(.*<\?\)$/) }),
+      ]);
+    }
+    database.close();
+  });
+
+  it('has a view that a person can read', () => {
+    const database = new (sqlite())(path, { readonly: true });
+    const rows = database
+      .prepare(
+        "SELECT * FROM readable WHERE first_address IN ('193.0.0.0', '2a00:0001:0000:0000:0000:0000:0000:0000', '10.0.0.0')",
+      )
+      .all();
+    expect(rows).toMatchObject([
+      {
+        family: 4,
+        first_address: '10.0.0.0',
+        last_address: '10.255.255.255',
+        country_code: null,
+        country: null,
+        is_eu: 0,
+        reason: 'private',
+      },
+      {
+        family: 4,
+        first_address: '193.0.0.0',
+        last_address: '193.0.7.255',
+        country_code: 'NL',
+        country: 'Netherlands',
+        is_eu: 1,
+        reason: null,
+      },
+      {
+        family: 6,
+        first_address: '2a00:0001:0000:0000:0000:0000:0000:0000',
+        last_address: '2a00:0001:0000:0001:0000:0000:0000:0041',
+        country_code: 'FR',
+      },
+    ]);
+    database.close();
+  });
+
+  // Each row is a change that leaves a sound SQLite file which is not the range file's equal.
+  it.each([
+    ['a range less', 'DELETE FROM ipv4_range WHERE first = 134217728', /IPv4 range \d+ begins elsewhere/],
+    [
+      'a range more',
+      "INSERT INTO ipv6_range VALUES (x'ffffffffffffffffffffffffffffffff', x'ff', 'DE', NULL, 0)",
+      /IPv6 range \d+ begins elsewhere/,
+    ],
+    ['a range longer', 'UPDATE ipv4_range SET last = last + 1 WHERE first = 0', /IPv4 range 0 ends elsewhere/],
+    [
+      'another country',
+      "UPDATE ipv4_range SET country_code = 'FR' WHERE country_code = 'NL'",
+      /IPv4 range \d+ has another answer/,
+    ],
+    [
+      'another IPv6 end',
+      "UPDATE ipv6_range SET last = x'00000000000000000000000000000001' WHERE first = x'00000000000000000000000000000000'",
+      /IPv6 range 0 ends elsewhere/,
+    ],
+    ['another name', "UPDATE country SET name = 'Holland' WHERE code = 'NL'", /country NL/],
+    ['another membership', "UPDATE country SET is_eu = 0 WHERE code = 'NL'", /country NL/],
+    ['another version', 'PRAGMA user_version = 9', /mirror version 9, but this ipatlas reads version 1/],
+  ])('verify notices %s', async (_, change, message) => {
+    const own = temporaryDir();
+    await publishBlocks(own, SMALL_WORLD);
+    const dir = openDatabase(own).dir;
+    const database = new (sqlite())(join(dir, 'ranges.sqlite'));
+    database.exec(change);
+    database.close();
+    expect(() => verifyRelease(dir)).toThrow(/ranges\.sqlite/);
+    // With the manifest brought up to date, the comparison itself must notice.
+    const manifest = JSON.parse(readFileSync(join(dir, 'manifest.json'), 'utf8'));
+    const bytes = readFileSync(join(dir, 'ranges.sqlite'));
+    const output = manifest.outputs.find(({ name }: { name: string }) => name === 'ranges.sqlite');
+    Object.assign(output, { bytes: bytes.length, sha256: createHash('sha256').update(bytes).digest('hex') });
+    writeFileSync(join(dir, 'manifest.json'), JSON.stringify(manifest));
+    expect(() => verifyRelease(dir)).toThrow(message);
+    rmSync(own, { recursive: true });
+  });
+});

@@ -1,0 +1,58 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { packageRoot } from '../../src/package-root.js';
+import { temporaryDir } from '../support/release.js';
+
+/**
+ * What `npm pack` makes is installed elsewhere, as a user would. Install scripts are left out: compiling the SQLite module
+ * takes minutes, and the range file is read without it; the compiled module of this checkout is put in its place.
+ */
+let dir: string;
+let project: string;
+const run = (command: string, args: string[], cwd = project): string =>
+  execFileSync(command, args, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
+
+beforeAll(() => {
+  dir = temporaryDir();
+  project = join(dir, 'project');
+  mkdirSync(project);
+  run('npm', ['pack', '--pack-destination', dir], packageRoot());
+  const tarball = readdirSync(dir).find((name) => name.endsWith('.tgz'))!;
+  writeFileSync(join(project, 'package.json'), '{"name":"user","private":true,"type":"module"}');
+  run('npm', ['install', '--ignore-scripts', '--prefer-offline', '--no-audit', '--no-fund', join(dir, tarball)]);
+  const native = join('node_modules', 'better-sqlite3', 'build');
+  run('cp', ['-r', join(packageRoot(), native), join(project, 'node_modules', 'better-sqlite3')]);
+}, 300_000);
+afterAll(() => rmSync(dir, { recursive: true, force: true }));
+
+describe('the package, installed elsewhere', () => {
+  it('builds and answers by its command', () => {
+    run('npx', ['--no-install', 'ipatlas', 'build', '--offline', '--only', 'asn-country']);
+    expect(JSON.parse(run('npx', ['--no-install', 'ipatlas', 'lookup', '193.0.6.139']))).toMatchObject({
+      country_code: 'NL',
+      is_eu: true,
+    });
+  });
+
+  it('answers by its import, with types', () => {
+    const script =
+      "import { openDatabase } from 'ipatlas'; console.log(JSON.stringify(openDatabase('data').lookup('8.8.8.8')));";
+    expect(JSON.parse(run(process.execPath, ['--input-type=module', '-e', script]))).toMatchObject({
+      country_code: 'US',
+    });
+    const typed =
+      "import { openDatabase, type LookupResult } from 'ipatlas';\nexport const r: LookupResult | undefined = openDatabase('data').lookup('8.8.8.8');\n";
+    writeFileSync(join(project, 'use.ts'), typed);
+    const tsc = join(packageRoot(), 'node_modules', 'typescript', 'bin', 'tsc');
+    run(process.execPath, [tsc, '--noEmit', '--strict', '--module', 'nodenext', '--types', '', 'use.ts']);
+  });
+
+  it('holds what it needs and no more', () => {
+    const files = run('npm', ['ls', '--all', '--json', '--omit=dev']);
+    expect(JSON.parse(files).problems).toBeUndefined();
+    const top = readdirSync(join(project, 'node_modules', 'ipatlas')).sort();
+    expect(top).toEqual(['CHANGELOG.md', 'LICENSE', 'README.md', 'data', 'dist', 'package.json', 'schemas', 'src']);
+  });
+});
