@@ -222,7 +222,8 @@ describe('from CSV to MMDB and back', () => {
     writeFileSync(join(dir, 'a.csv'), `${rows.join('\n')}\n`);
     const build = async (name: string, file: string, format: string): Promise<Buffer> => {
       const sources = join(dir, `${name}.json`);
-      writeFileSync(sources, JSON.stringify({ sources: [{ id: name, license: 'CC0-1.0', fetch: { file }, format }] }));
+      const source = { id: name, license: 'CC-BY-4.0', attribution: 'Some\nOne', fetch: { file }, format };
+      writeFileSync(sources, JSON.stringify({ sources: [source] }));
       const data = join(dir, name);
       const built = await ipatlas(['build', '--sources', sources, '--data', data, '--as-of', '2026-01-01']);
       expect(built.code, built.stderr).toBe(0);
@@ -231,6 +232,7 @@ describe('from CSV to MMDB and back', () => {
     const first = await build('first', 'a.csv', 'ip-location-db');
     const exported = await ipatlas(['export', 'mmdb', '-o', join(dir, 'b.mmdb'), '--data', join(dir, 'first')]);
     expect(exported.code, exported.stderr).toBe(0);
+    expect(readFileSync(join(dir, 'b.mmdb'), 'latin1')).toMatch(/ipatlas release [\w-]+\. Data: Some One/);
     const second = await build('second', 'b.mmdb', 'mmdb');
     expect(second.equals(first)).toBe(true);
   });
