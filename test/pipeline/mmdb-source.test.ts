@@ -11,7 +11,7 @@ import { assemble } from '../../src/export/mmdb/mmdb.js';
 import { leafOf, NO_DATA, type Tree } from '../../src/export/mmdb/tree.js';
 import { type MmdbValue, mapOf, ValueWriter } from '../../src/export/mmdb/values.js';
 import { packageFile } from '../../src/package-root.js';
-import { addressWords } from '../../src/range/cidr.js';
+import { addressWords, parseCidr } from '../../src/range/cidr.js';
 import { compareAt, overlay, type Partition } from '../../src/range/overlay.js';
 import { largeWorld, randomWords, worldOf } from '../export/support.js';
 import { ipatlas } from '../support/cli.js';
@@ -123,6 +123,90 @@ describe('records', () => {
       '0.0.0.0-255.255.255.255 DE',
       '::-ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff DE',
     ]);
+  });
+});
+
+/** A tree made by putting networks into it one by one, as other writers do; a reference below 0 is a leaf. */
+class NaiveTree {
+  readonly #nodes: [number, number][] = [[NO_DATA, NO_DATA]];
+
+  /** @param network an IPv6 block @param reference a leaf, or the node of another network */
+  put(network: string, reference: number): this {
+    const { node, side } = this.#slot(network);
+    this.#nodes[node]![side] = reference;
+    return this;
+  }
+
+  /** What a network leads to, made a node where it is none. */
+  node(network: string): number {
+    const { node, side } = this.#slot(network);
+    return this.#nodes[node]![side]!;
+  }
+
+  get tree(): Tree {
+    const column = (side: 0 | 1): Int32Array => Int32Array.from(this.#nodes, (node) => node[side]);
+    return { count: this.#nodes.length, left: column(0), right: column(1) };
+  }
+
+  #slot(network: string): { node: number; side: 0 | 1 } {
+    const first = new Uint32Array(4);
+    const { prefix } = parseCidr(network, first, new Uint32Array(4))!;
+    let node = 0;
+    for (let bit = 0; ; bit++) {
+      const side = ((first[bit >>> 5]! >>> (31 - (bit & 31))) & 1) as 0 | 1;
+      if (bit === prefix - 1) return { node, side };
+      const next = this.#nodes[node]![side];
+      // A leaf that covers more than the network is handed down to both halves.
+      if (next < 0) this.#nodes[node]![side] = this.#nodes.push([next, next]) - 1;
+      node = this.#nodes[node]![side];
+    }
+  }
+}
+
+describe('IPv4 a second time in trees of others', () => {
+  const [DE, FR] = [leafOf(0), leafOf(1)];
+  const values = [country('DE'), country('FR')];
+  /** 1.0.0.0/8 in one country and 1.2.0.0/16 in another. */
+  const base = (): NaiveTree => new NaiveTree().put('::100:0/104', DE).put('::102:0/112', FR);
+  const IPV4 = ['1.0.0.0-1.1.255.255 DE', '1.2.0.0-1.2.255.255 FR', '1.3.0.0-1.255.255.255 DE'];
+
+  it('is nowhere in a plain tree', async () => {
+    expect(rangesText(await read(mmdbFile(base().tree, values, 6)))).toEqual(IPV4);
+  });
+
+  it.each(['::ffff:0:0/96', '2002::/16', '2001::/32', '64:ff9b::/96'])(
+    'is passed over as an alias at %s',
+    async (at) => {
+      const naive = base();
+      naive.put(at, naive.node('::/96'));
+      expect(rangesText(await read(mmdbFile(naive.tree, values, 6)))).toEqual(IPV4);
+    },
+  );
+
+  it.each([
+    ['::ffff:0:0/96', '::ffff:100:0/104', '::ffff:102:0/112'],
+    ['2002::/16', '2002:100::/24', '2002:102::/32'],
+    ['64:ff9b::/96', '64:ff9b::100:0/104', '64:ff9b::102:0/112'],
+    // Teredo, with a server's address, flags and port that are all zero.
+    ['2001::/96', '2001::fe00:0/104', '2001::fefd:0/112'],
+  ])('is passed over as a copy at %s', async (_at, all, part) => {
+    const naive = base().put(all, DE).put(part, FR);
+    expect(rangesText(await read(mmdbFile(naive.tree, values, 6)))).toEqual(IPV4);
+  });
+
+  it('is kept where it differs', async () => {
+    const naive = base().put('2002:100::/24', DE).put('64:ff9b::103:0/112', FR);
+    expect(rangesText(await read(mmdbFile(naive.tree, values, 6)))).toEqual([
+      ...IPV4,
+      '64:ff9b::103:0-64:ff9b::103:ffff FR',
+      // One network to the file, so it is kept as one, though but a part of it differs.
+      '2002:100::-2002:1ff:ffff:ffff:ffff:ffff:ffff:ffff DE',
+    ]);
+  });
+
+  it('is passed over under ::ffff:0:0/96 whatever stands there', async () => {
+    const naive = base().put('::ffff:200:0/104', FR);
+    expect(rangesText(await read(mmdbFile(naive.tree, values, 6)))).toEqual(IPV4);
   });
 });
 
