@@ -13,6 +13,7 @@ import type { Command, OptionValues } from './command.js';
 const COMMANDS: Record<string, { summary: string; load: () => Promise<{ command: Command }> }> = {
   build: { summary: 'build the database from its sources and publish it', load: () => import('./build.js') },
   lookup: { summary: 'look addresses up', load: () => import('./lookup.js') },
+  enrich: { summary: 'add the country to JSON lines, JSON, CSV, TSV or lists', load: () => import('./enrich.js') },
   export: {
     summary: 'write a release for other software: mmdb, csv, cidr, nginx, haproxy, nft',
     load: () => import('./export.js'),
