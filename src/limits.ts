@@ -24,6 +24,12 @@ export const MAX_REJECTS_WRITTEN = 1000;
 /** Text that is kept of an unreadable row, in characters; a good row has some 100. */
 export const MAX_REJECT_TEXT = 500;
 
+/**
+ * Records of a tree that are looked at while an MMDB source is read. A file of countries takes some 3 million, the largest
+ * files of cities some 20 million; a hostile one can stand for 2^128 networks in a kilobyte.
+ */
+export const MAX_MMDB_STEPS = 40_000_000;
+
 /** Releases kept when a new one is published; the current one is among them. */
 export const KEPT_RELEASES = 5;
 

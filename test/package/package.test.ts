@@ -53,6 +53,6 @@ describe('the package, installed elsewhere', () => {
     const files = run('npm', ['ls', '--all', '--json', '--omit=dev']);
     expect(JSON.parse(files).problems).toBeUndefined();
     const top = readdirSync(join(project, 'node_modules', 'ipatlas')).sort();
-    expect(top).toEqual(['CHANGELOG.md', 'LICENSE', 'README.md', 'data', 'dist', 'package.json', 'schemas', 'src']);
+    expect(top).toEqual(['CHANGELOG.md', 'LICENSE', 'README.md', 'data', 'dist', 'docs', 'package.json', 'schemas', 'src']);
   });
 });
