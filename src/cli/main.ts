@@ -20,6 +20,8 @@ const COMMANDS: Record<string, { summary: string; load: () => Promise<{ command:
   },
   info: { summary: 'say what the current release is made of', load: () => import('./info.js') },
   verify: { summary: 'check every byte of a release', load: () => import('./verify.js') },
+  serve: { summary: 'serve the lookup API', load: () => import('./serve.js') },
+  keys: { summary: 'make, list and revoke keys for the API', load: () => import('./keys.js') },
   releases: { summary: 'list the releases there are', load: () => import('./releases.js') },
 };
 
