@@ -26,4 +26,4 @@ bench: compile
 	node bench/run.js
 
 clean:
-	rm -rf node_modules dist data/cache data/releases data/current data/keys.sqlite* data/dev.key*
+	rm -rf node_modules dist data/cache data/releases data/current data/tmp data/rejects.ndjson data/lock.sqlite* data/keys.sqlite* data/dev.key*

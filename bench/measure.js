@@ -7,12 +7,17 @@ export async function seconds(run) {
   return (performance.now() - start) / 1000;
 }
 
-/** The middle of several runs' seconds, after one that does not count. */
-export async function medianSeconds(runs, run) {
-  await run();
-  const times = [];
-  for (let i = 0; i < runs; i++) times.push(await seconds(run));
-  return times.sort((a, b) => a - b)[Math.floor(runs / 2)];
+/**
+ * The least seconds of several runs of each of some functions, after one that does not count. They take turns, so that a
+ * machine that is busy for a while is so for all of them; the least is the run that was disturbed least.
+ */
+export async function leastSeconds(runs, ...functions) {
+  const least = functions.map(() => Number.POSITIVE_INFINITY);
+  for (const run of functions) await run();
+  for (let i = 0; i < runs; i++) {
+    for (const [index, run] of functions.entries()) least[index] = Math.min(least[index], await seconds(run));
+  }
+  return least;
 }
 
 const rows = [];

@@ -24,6 +24,12 @@ export const MAX_REJECTS_WRITTEN = 1000;
 /** Text that is kept of an unreadable row, in characters; a good row has some 100. */
 export const MAX_REJECT_TEXT = 500;
 
+/**
+ * Records of a tree that are looked at while an MMDB source is read. A file of countries takes some 3 million, the largest
+ * files of cities some 20 million; a hostile one can stand for 2^128 networks in a kilobyte.
+ */
+export const MAX_MMDB_STEPS = 40_000_000;
+
 /** Releases kept when a new one is published; the current one is among them. */
 export const KEPT_RELEASES = 5;
 
@@ -37,8 +43,28 @@ export const MAX_UNPACKED_BYTES = 4_294_967_296;
 export const FETCH_RETRIES = 4;
 export const FETCH_IDLE_TIMEOUT_MS = 30_000;
 
+/** Fields in one enrichment, keys in a field's path, and bytes of a key: far more than anyone asks for, and small enough for
+ * the kernel's tables. */
+export const MAX_FIELDS = 64;
+export const MAX_PATH_KEYS = 64;
+export const MAX_KEY_BYTES = 1024;
+
+/**
+ * Longest line in bytes (16 MiB). A longer one is treated as one that is no JSON object: it passes in pieces, so that memory
+ * stays bounded. Twice this much is held while such a line is worked on.
+ */
+export const MAX_LINE_BYTES = 16_777_216;
+
+/** Levels of nesting that are followed in a line; a line that goes deeper is treated as one that is no JSON object. */
+export const MAX_JSON_DEPTH = 1_000_000;
+
+/** Bytes that the line engine reads, works on and writes at a time: small enough for a core's cache, large enough that what
+ * is done once a block does not count. */
+export const ENRICH_BLOCK_BYTES = 262_144;
+
 /** Problems of a configuration file named in one error message; enough to mend most files at once, and still to read. */
 export const MAX_REPORTED_PROBLEMS = 20;
+
 /** Longest time in milliseconds that one try of a download may take in all (30 minutes): a server may trickle for ever. */
 export const FETCH_TRY_TIMEOUT_MS = 1_800_000;
 
@@ -60,6 +86,16 @@ export const NPM_TIMEOUT_MS = 600_000;
 
 /** Entries in a zip archive; the largest country archive known has a dozen. More is an attack, or the wrong file. */
 export const MAX_ARCHIVE_ENTRIES = 10_000;
+
+/** Longest CSV record that is enriched, in bytes (4 MiB). What goes on past it is a quote that was never closed. */
+export const MAX_CSV_RECORD_BYTES = 4_194_304;
+
+/** Longest item, or single value, of a JSON document that is enriched, in bytes (64 MiB): it has to be held in memory. */
+export const MAX_JSON_ITEM_BYTES = 67_108_864;
+
+/** Most worker threads of one enrichment: more than any machine has cores, and still harmless. */
+export const MAX_JOBS = 256;
+
 /** Addresses in one batch request, as the wire contract says. */
 export const MAX_BATCH = 1_000;
 

@@ -12,12 +12,13 @@ export function formatIPv4(address: number): string {
 /**
  * An IPv6 address in full: eight groups of four lower-case hex digits, as the service answers.
  *
- * @param w0 bits 127–96
- * @param w1 bits 95–64
- * @param w2 bits 63–32
- * @param w3 bits 31–0
+ * @param words four 32-bit words, most significant first
  */
-export function formatIPv6Full(w0: number, w1: number, w2: number, w3: number): string {
+export function formatIPv6Full(words: Uint32Array): string {
+  const w0 = words[0]!;
+  const w1 = words[1]!;
+  const w2 = words[2]!;
+  const w3 = words[3]!;
   // One call with all 39 characters takes a third of the time of joining eight strings, and gives one flat string. The
   // look-ups are written out because the compiler stops inlining calls long before it has 32 of them.
   // biome-ignore format: a line a group pair
@@ -50,9 +51,17 @@ export function formatIPv6(w0: number, w1: number, w2: number, w3: number): stri
     }
     i = Math.max(end, i + 1);
   }
-  const hex = (part: number[]): string => part.map((bits) => bits.toString(16)).join(':');
-  if (runAt < 0) return hex(groups);
-  return `${hex(groups.slice(0, runAt))}::${hex(groups.slice(runAt + runLength))}`;
+  let text = '';
+  for (let i = 0; i < 8; ) {
+    if (i === runAt) {
+      text += '::';
+      i += runLength;
+    } else {
+      if (i > 0 && i !== runAt + runLength) text += ':';
+      text += groups[i++]!.toString(16);
+    }
+  }
+  return text;
 }
 
 /** An address of either family in its usual short form: dotted decimal, or RFC 5952. */

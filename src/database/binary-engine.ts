@@ -32,9 +32,9 @@ export class BinaryEngine implements Engine {
 
   answerIPv6(words: Uint32Array): Answer {
     const file = this.#file;
-    const record = file.record6[findIPv6(file, words[0]!, words[1]!, words[2]!, words[3]!)]!;
+    const record = file.record6[findIPv6(file, words)]!;
     const scheme = this.#schemes[record];
-    return scheme === undefined ? this.#answers[record]! : this.answerIPv4(embeddedIPv4(scheme, words));
+    return scheme === undefined ? this.#answers[record]! : this.answerIPv4(embeddedIPv4(scheme, words) | 0);
   }
 
   /** Nothing to release: the file was read whole. */

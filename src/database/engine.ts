@@ -14,7 +14,7 @@ export interface Answer {
 
 /** A database of ranges. Both engines, the binary and the SQLite one, answer alike. */
 export interface Engine {
-  /** @param address 0 to 2^32 - 1 */
+  /** @param address as a 32-bit integer, of either sign */
   answerIPv4(address: number): Answer;
   /** @param words the address, four 32-bit words, most significant first; not an IPv4-mapped one */
   answerIPv6(words: Uint32Array): Answer;

@@ -30,7 +30,7 @@ export function openSqliteEngine(path: string): Engine {
   const find4 = database.prepare<[number], Row>(FIND('ipv4_range'));
   const find6 = database.prepare<[Buffer], Row>(FIND('ipv6_range'));
   const key = Buffer.alloc(16);
-  const answerIPv4 = (address: number): Answer => toAnswer(find4.get(address)!);
+  const answerIPv4 = (address: number): Answer => toAnswer(find4.get(address >>> 0)!);
   return {
     answerIPv4,
     answerIPv6(words) {

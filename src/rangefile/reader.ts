@@ -37,6 +37,8 @@ export interface RangeFile {
   /** Number of IPv4 ranges; `start4`, `record4` and `index4` are the columns of FORMAT.md. */
   count4: number;
   start4: Uint32Array;
+  /** The same memory as `start4` in halves: the low 16 bits of range `i` are element `2 * i`. */
+  start4Low: Uint16Array;
   record4: Uint16Array;
   index4: Uint32Array;
   /** Number of IPv6 ranges. `high6` and `low6` hold two 32-bit words a range, the less significant first. */
@@ -45,6 +47,47 @@ export interface RangeFile {
   low6: Uint32Array;
   record6: Uint16Array;
   index6: Uint32Array;
+  /** A finer index over the crowded buckets, derived; see {@link buildDenseIndex}. */
+  dense6: DenseIndex;
+}
+
+/**
+ * IPv6 is used in a few blocks only: 46 of the 65,536 buckets hold nearly all ranges, up to 40,000 each. For those the
+ * search starts from the next eight bits of the address as well.
+ */
+export interface DenseIndex {
+  /** By bucket: its number among the crowded ones, from 1; 0 for all others. */
+  number: Uint16Array;
+  /**
+   * {@link DENSE_STRIDE} elements a crowded bucket: element k is the number of ranges that begin below the k-th of its 256
+   * parts, the last one that of ranges below the next bucket.
+   */
+  below: Uint32Array;
+}
+
+/** Parts of a crowded bucket, and one behind them. */
+export const DENSE_STRIDE = 257;
+
+/** A bucket of more ranges than this is crowded: its search takes seven steps or more. */
+const CROWDED = 64;
+
+function buildDenseIndex(high6: Uint32Array, index6: Uint32Array): DenseIndex {
+  const number = new Uint16Array(INDEX_ENTRIES - 1);
+  let crowded = 0;
+  for (let bucket = 0; bucket < number.length; bucket++) {
+    if (index6[bucket + 1]! - index6[bucket]! > CROWDED) number[bucket] = ++crowded;
+  }
+  const below = new Uint32Array((crowded + 1) * DENSE_STRIDE);
+  for (let bucket = 0; bucket < number.length; bucket++) {
+    if (number[bucket] === 0) continue;
+    const end = index6[bucket + 1]!;
+    let range = index6[bucket]!;
+    for (let part = 0; part < DENSE_STRIDE; part++) {
+      while (range < end && ((high6[2 * range + 1]! >>> 8) & 0xff) < part) range++;
+      below[number[bucket]! * DENSE_STRIDE + part] = range;
+    }
+  }
+  return { number, below };
 }
 
 /** Where each section lies. */
@@ -169,6 +212,7 @@ export function decodeRangeFile(bytes: Buffer, path: string): RangeFile {
     records,
     count4,
     start4: u32('4STA'),
+    start4Low: u16('4STA'),
     record4: u16('4REC'),
     index4: u32('4IDX'),
     count6,
@@ -176,12 +220,14 @@ export function decodeRangeFile(bytes: Buffer, path: string): RangeFile {
     low6: u32('6LOW'),
     record6: u16('6REC'),
     index6: u32('6IDX'),
+    dense6: { number: new Uint16Array(0), below: new Uint32Array(0) },
   };
   // With these, a search can leave neither the columns nor the records, whatever else may be wrong.
   if (greatest(file.index4) > count4 || greatest(file.index6) > count6) throw damaged(path, 'an index points outside');
   if (Math.max(greatest(file.record4), greatest(file.record6)) >= recordCount) {
     throw damaged(path, 'a range names a record that does not exist');
   }
+  file.dense6 = buildDenseIndex(file.high6, file.index6);
   return file;
 }
 

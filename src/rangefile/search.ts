@@ -1,37 +1,47 @@
 /** The search in a range file: which range, and so which record, an address belongs to. */
-import type { RangeFile } from './reader.js';
+import { DENSE_STRIDE, type RangeFile } from './reader.js';
 
 /**
  * The range that an IPv4 address lies in.
  *
- * @param address 0 to 2^32 - 1
+ * @param address as a 32-bit integer, of either sign: a signed one spares the engine a number on the heap
  * @returns index of the range
  */
 export function findIPv4(file: RangeFile, address: number): number {
-  const { start4, index4 } = file;
+  const { start4Low, index4 } = file;
   const bucket = address >>> 16;
-  let low = index4[bucket]!;
-  let high = index4[bucket + 1]!;
-  // The first range of [low, high) that begins above the address; the answer is the one before it.
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (start4[middle]! <= address) low = middle + 1;
-    else high = middle;
+  const above = (address & 0xffff) + 1;
+  // The last range known to begin at or below the address, and the number of ranges behind it that may do so as well.
+  let range = index4[bucket]! - 1;
+  let left = index4[bucket + 1]! - 1 - range;
+  while (left > 0) {
+    const half = (left + 1) >> 1;
+    // Within a bucket the low 16 bits decide. Their difference is negative where the range begins at or below the address;
+    // its sign, spread over all bits, adds the step or nothing. A branch here would be guessed wrong every other time.
+    range += half & ((start4Low[2 * (range + half)]! - above) >> 31);
+    left -= half;
   }
-  return low - 1;
+  return range;
 }
 
 /**
  * The range that an IPv6 address lies in.
  *
- * @param w0 bits 127–96 of the address; @param w1 bits 95–64; @param w2 bits 63–32; @param w3 bits 31–0
+ * @param words the address, four 32-bit words, most significant first
  * @returns index of the range
  */
-export function findIPv6(file: RangeFile, w0: number, w1: number, w2: number, w3: number): number {
-  const { high6, low6, index6 } = file;
+export function findIPv6(file: RangeFile, words: Uint32Array): number {
+  const { high6, low6, index6, dense6 } = file;
+  const w0 = words[0]!;
+  const w1 = words[1]!;
+  const w2 = words[2]!;
+  const w3 = words[3]!;
   const bucket = w0 >>> 16;
-  let low = index6[bucket]!;
-  let high = index6[bucket + 1]!;
+  const crowded = dense6.number[bucket]!;
+  const part = crowded * DENSE_STRIDE + ((w0 >>> 8) & 0xff);
+  // The first range of [low, high) that begins above the address; the answer is the one before it.
+  let low = crowded === 0 ? index6[bucket]! : dense6.below[part]!;
+  let high = crowded === 0 ? index6[bucket + 1]! : dense6.below[part + 1]!;
   while (low < high) {
     const middle = (low + high) >>> 1;
     const at = 2 * middle;

@@ -156,7 +156,7 @@ describe('formats', () => {
         const full = eight.map((group) => group.toString(16).padStart(4, '0')).join(':');
         // ipaddr.js writes the mapped block with a dotted-decimal tail; there is none of it in our IPv6 ranges.
         const short = address.isIPv4MappedAddress() || formatIPv6(w0, w1, w2, w3) === address.toRFC5952String();
-        return short && formatIPv6Full(w0, w1, w2, w3) === full;
+        return short && formatIPv6Full(Uint32Array.of(w0, w1, w2, w3)) === full;
       }),
       { numRuns: RUNS },
     );

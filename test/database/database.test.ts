@@ -70,6 +70,21 @@ describe.each(['binary', 'sqlite'] as const)('the %s engine', (engine) => {
     expect(Object.entries(database.lookup(text)!)).toEqual(Object.entries(fields));
   });
 
+  it('answers in full and in lower case, whatever was asked', () => {
+    const full = '2a00:abcd:0000:0000:0000:0000:00ef:0001';
+    for (const text of [
+      full,
+      full.toUpperCase(),
+      '2A00:abcd:0000:0000:0000:0000:00ef:0001',
+      '2a00:abcd::0000:0000:0000:00ef:0001',
+      '2a00:abcd::ef:1',
+      '2a00:abcd:0:0:0:0:0.239.0.1',
+      '2a00:abcd:0000:0000:0000:0000:0.239.0.1',
+    ]) {
+      expect(database.lookup(text)).toEqual({ ip: full, country: 'Germany', country_code: 'DE', is_eu: true });
+    }
+  });
+
   it('takes the range of a single address, and not its neighbors', () => {
     expect(database.lookup('2a00:1:0:1::42')?.country_code).toBe('GB');
     expect(database.lookup('2a00:1:0:1::43')?.country_code).toBe('FR');

@@ -125,14 +125,51 @@ describe('search', () => {
         verifyRangeFile(file);
         const near = first4.flatMap((start) => [start, start - 1, start + 1]).filter((a) => a >= 0 && a <= 0xffffffff);
         for (const address of [...probes, ...near]) {
-          expect(findIPv4(file, address)).toBe(first4.findLastIndex((start) => start <= address));
+          expect(findIPv4(file, address | 0)).toBe(first4.findLastIndex((start) => start <= address));
         }
         for (const words of [...s6, ...probes.map((p) => [0x20010000, p % 3, p, p % 4])]) {
-          const [w0, w1, w2, w3] = words as [number, number, number, number];
-          expect(findIPv6(file, w0, w1, w2, w3)).toBe(first6.findLastIndex(([key]) => key <= hex(words)));
+          expect(findIPv6(file, Uint32Array.from(words))).toBe(first6.findLastIndex(([key]) => key <= hex(words)));
         }
       }),
       { numRuns: 300 },
+    );
+  });
+});
+
+describe('search in a crowded bucket', () => {
+  it('equals a linear scan', () => {
+    // Enough ranges of one top 16 bits that the finer index is used, and some to either side of it.
+    const next = fc.array(fc.tuple(fc.integer({ min: 0x2a00_0000, max: 0x2a00_ffff }), fc.nat(2)), {
+      minLength: 200,
+      maxLength: 400,
+    });
+    fc.assert(
+      fc.property(next, (pairs) => {
+        const words = [
+          ...pairs.map(([w0, w1]) => [w0, w1, 0, 0]),
+          [0x29ff_0000, 0, 0, 0],
+          [0x2a01_0000, 0, 0, 0],
+          [0, 0, 0, 0],
+        ];
+        const hex = (four: number[]): string => four.map((word) => word.toString(16).padStart(8, '0')).join('');
+        const sorted = [...new Map(words.map((four) => [hex(four), four])).entries()].sort(([a], [b]) =>
+          a < b ? -1 : 1,
+        );
+        const record = Uint16Array.from(sorted, (_, i) => i);
+        const first = Uint32Array.from(sorted.flatMap(([, four]) => four));
+        const records = sorted.map((_, i) => reason(`r${i}`));
+        const v4 = { count: 1, first: Uint32Array.of(0), record: Uint16Array.of(0) };
+        const file = open(
+          encodeRangeFile({ asOf: '2026-01-01', v4, v6: { count: sorted.length, first, record }, records }),
+        );
+        return sorted.every(([, [w0, w1]]) =>
+          [-1, 0, 1].every((by) => {
+            const probe = [Math.max(0, w0! + by), w1!, 5, 5];
+            return findIPv6(file, Uint32Array.from(probe)) === sorted.findLastIndex(([key]) => key <= hex(probe));
+          }),
+        );
+      }),
+      { numRuns: 30 },
     );
   });
 });

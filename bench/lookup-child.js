@@ -1,0 +1,52 @@
+// One reader, one family, in a process of its own, as a user would have it: `node lookup-child.js READER FAMILY DATADIR`
+// prints the nanoseconds of a look-up. READER is ipatlas or mmdb-lib. The addresses are random ones inside random ranges
+// that have a country: what visitors have. They are few enough that their text stays in the processor's cache, as it does
+// where an address was just read.
+import { readFileSync } from 'node:fs';
+import { Reader } from 'mmdb-lib';
+import { formatIPv4, formatIPv6 } from '../dist/src/address/format.js';
+import { openDatabase } from '../dist/src/index.js';
+import { openRangeFile } from '../dist/src/rangefile/reader.js';
+import { leastSeconds, randomWords } from './measure.js';
+import { MMDB } from './paths.js';
+
+const ADDRESSES = 20_000;
+const [readerName, family, dataDir] = process.argv.slice(2);
+
+function addresses(file, random) {
+  const [count, record] = family === '4' ? [file.count4, file.record4] : [file.count6, file.record6];
+  const list = [];
+  while (list.length < ADDRESSES) {
+    const range = random() % (count - 1);
+    if (file.records[record[range]].kind !== 'country') continue;
+    if (family === '4') {
+      list.push(formatIPv4(file.start4[range] + (random() % (file.start4[range + 1] - file.start4[range]))));
+      continue;
+    }
+    // Somewhere in the range's upper 64 bits; any interface identifier behind them.
+    const upper = (i) => (BigInt(file.high6[2 * i + 1]) << 32n) | BigInt(file.high6[2 * i]);
+    const span = upper(range + 1) - upper(range);
+    if (span === 0n) continue;
+    const at = upper(range) + (((BigInt(random()) << 32n) | BigInt(random())) % span);
+    list.push(formatIPv6(Number(at >> 32n), Number(at & 0xffffffffn), random(), random()));
+  }
+  return JSON.parse(JSON.stringify(list)); // plain strings, as a parser gives them
+}
+
+const list = addresses(openRangeFile(`${dataDir}/current/ranges.ipr`), randomWords(2463534242));
+let found = 0;
+let run;
+if (readerName === 'ipatlas') {
+  const database = openDatabase(dataDir);
+  run = () => {
+    for (const ip of list) if (database.lookup(ip).country_code !== null) found++;
+  };
+} else {
+  const reader = new Reader(readFileSync(MMDB));
+  run = () => {
+    for (const ip of list) if (reader.get(ip) !== null) found++;
+  };
+}
+const [least] = await leastSeconds(30, run);
+if (found === 0) throw new Error('nothing was found');
+console.log((least / ADDRESSES) * 1e9);
