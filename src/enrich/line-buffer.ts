@@ -105,6 +105,7 @@ export class LineBuffer {
     const block = this.#held > 0 ? this.#handOut(this.#held, this.#held) : undefined;
     this.#oversized = false;
     this.#filling = this.#slot;
+    this.#searched = 0;
     this.#atStart = true;
     return block;
   }
