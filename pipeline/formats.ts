@@ -6,6 +6,7 @@
 import type { Family } from '../src/address/parse.js';
 import { AtlasError } from '../src/errors.js';
 import type { Dialect } from './csv-rows.js';
+import { DEFAULT_COUNTRY_PATHS } from './mmdb-source.js';
 
 /** A column: its number from zero, or its name in the header row. */
 export type Column = number | string;
@@ -65,7 +66,23 @@ export interface FormatConfig {
   skip?: SkipRule[];
 }
 
-/** A format with all defaults filled in. */
+/** MaxMind DB files, as a format is written in `sources.json`. */
+export interface MmdbFormatConfig {
+  mmdb: {
+    /** Where a record has the country's code: keys joined by dots. Default: where the usual ones have it. */
+    country?: string;
+  };
+}
+
+/** MaxMind DB files, defaults filled in. */
+export interface MmdbFormat {
+  /** The first path that a record has something at counts. */
+  countryPaths: readonly string[];
+  /** Names of the files that are read. */
+  ranges: readonly { files: string[] }[];
+}
+
+/** A format of CSV files with all defaults filled in. */
 export interface Format {
   dialect: Dialect;
   header: boolean;
@@ -82,7 +99,7 @@ const UNDELEGATED = ['available', 'reserved'];
 const RIR_VERSIONS = ['1', '2', '2.1', '2.2', '2.3'];
 
 /** The formats that a source can name. */
-export const READY_MADE_FORMATS: Readonly<Record<string, FormatConfig>> = {
+export const READY_MADE_FORMATS: Readonly<Record<string, FormatConfig | MmdbFormatConfig>> = {
   // github.com/sapics/ip-location-db: first, last, country; a file for each family.
   'ip-location-db': {
     quote: null,
@@ -153,6 +170,8 @@ export const READY_MADE_FORMATS: Readonly<Record<string, FormatConfig>> = {
       { column: 6, values: UNDELEGATED },
     ],
   },
+  // MaxMind DB: GeoIP2, GeoLite2, and whatever else is published in that file format.
+  mmdb: { mmdb: {} },
 };
 
 /**
@@ -161,8 +180,12 @@ export const READY_MADE_FORMATS: Readonly<Record<string, FormatConfig>> = {
  * @param reference the name of a ready-made format, or a format that its schema has accepted
  * @throws AtlasError E_CONFIG for a name that is none, or for columns by name in files without a header row
  */
-export function resolveFormat(reference: string | object): Format {
-  const config = typeof reference === 'string' ? readyMade(reference) : (reference as FormatConfig);
+export function resolveFormat(reference: string | object): Format | MmdbFormat {
+  const config = typeof reference === 'string' ? readyMade(reference) : (reference as FormatConfig | MmdbFormatConfig);
+  if ('mmdb' in config) {
+    const { country } = config.mmdb;
+    return { countryPaths: country === undefined ? DEFAULT_COUNTRY_PATHS : [country], ranges: [{ files: ['*.mmdb'] }] };
+  }
   const named = columnsOf(config).filter((column) => typeof column === 'string');
   if (config.header === false && named.length > 0) {
     throw new AtlasError(
@@ -184,7 +207,7 @@ export function resolveFormat(reference: string | object): Format {
   };
 }
 
-function readyMade(name: string): FormatConfig {
+function readyMade(name: string): FormatConfig | MmdbFormatConfig {
   const config = Object.hasOwn(READY_MADE_FORMATS, name) ? READY_MADE_FORMATS[name] : undefined;
   if (config !== undefined) return config;
   const names = Object.keys(READY_MADE_FORMATS).join(', ');

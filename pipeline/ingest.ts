@@ -4,6 +4,8 @@
  */
 import { appendFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { formatAddress } from '../src/address/format.js';
+import type { Family } from '../src/address/parse.js';
 import { AtlasError, messageOf } from '../src/errors.js';
 import { MAX_CODES_PER_SOURCE, MAX_COUNTRY_CODE_LENGTH } from '../src/limits.js';
 import { type RowPlace, readRows } from './csv-rows.js';
@@ -12,10 +14,12 @@ import {
   type CountryJoin,
   type Format,
   fitsName,
+  type MmdbFormat,
   notationColumns,
   type RangeFiles,
   resolveFormat,
 } from './formats.js';
+import { readMmdb } from './mmdb-source.js';
 import { emptyRange, rangeReader } from './range-notation.js';
 import { RangeColumns } from './range-rows.js';
 import { printable, type Reject, RejectLog } from './rejects.js';
@@ -87,38 +91,55 @@ export async function ingestSource(input: IngestInput, note: (text: string) => v
   const { source, fetched } = input;
   try {
     const format = resolveFormat(source.format);
-    const files = sortFiles(fetched.files, format);
-    for (const file of files.unused)
-      note(`${source.id}: ${file.name} is not read; its name fits nothing in the format`);
-    const reading = new Reading(source.id, format);
-    for (const file of files.locations) await reading.readLocations(file);
-    for (const { file, ranges } of files.ranges) await reading.readRanges(file, ranges);
-    return reading.result(source.maxRejectShare);
+    const rows = new SourceRows(source.id);
+    const tellUnused = (files: readonly FetchedFile[]): void => {
+      for (const { name } of files) note(`${source.id}: ${name} is not read; its name fits nothing in the format`);
+    };
+    if ('countryPaths' in format) {
+      const files = sortFiles(fetched.files, format.ranges, []);
+      tellUnused(files.unused);
+      for (const { file } of files.ranges) readNetworks(file, format, rows);
+    } else {
+      const files = sortFiles(fetched.files, format.ranges, locationNames(format));
+      tellUnused(files.unused);
+      const reading = new Reading(rows, format);
+      for (const file of files.locations) await reading.readLocations(file);
+      for (const { file, ranges } of files.ranges) await reading.readRanges(file, ranges);
+    }
+    return rows.result(source.maxRejectShare);
   } catch (error) {
     if (!(error instanceof AtlasError)) throw error;
     throw new AtlasError(error.code, `source ${source.id}: ${messageOf(error)}`, { cause: error });
   }
 }
 
-interface SortedFiles {
-  ranges: { file: FetchedFile; ranges: RangeFiles }[];
+interface SortedFiles<Entry> {
+  ranges: { file: FetchedFile; ranges: Entry }[];
   locations: FetchedFile[];
   unused: FetchedFile[];
 }
 
+/** Names of the files that hold the countries, where the format joins them. */
+function locationNames({ country }: Format): readonly string[] {
+  return typeof country === 'object' ? country.locations.files : [];
+}
+
 /** Which files of the source hold what, by their names; each in the order of the source. */
-function sortFiles(files: readonly FetchedFile[], format: Format): SortedFiles {
-  const locationNames = typeof format.country === 'object' ? format.country.locations.files : [];
-  const sorted: SortedFiles = { ranges: [], locations: [], unused: [] };
+function sortFiles<Entry extends { files: string[] }>(
+  files: readonly FetchedFile[],
+  rangeFiles: readonly Entry[],
+  locations: readonly string[],
+): SortedFiles<Entry> {
+  const sorted: SortedFiles<Entry> = { ranges: [], locations: [], unused: [] };
   for (const file of files) {
-    const ranges = format.ranges.find((entry) => fitsName(file.name, entry.files));
-    if (fitsName(file.name, locationNames)) sorted.locations.push(file);
+    const ranges = rangeFiles.find((entry) => fitsName(file.name, entry.files));
+    if (fitsName(file.name, locations)) sorted.locations.push(file);
     else if (ranges !== undefined) sorted.ranges.push({ file, ranges });
     else sorted.unused.push(file);
   }
-  const rangeNames = format.ranges.flatMap((entry) => entry.files);
+  const rangeNames = rangeFiles.flatMap((entry) => entry.files);
   if (sorted.ranges.length === 0) throw noSuchFile('ranges', rangeNames, files);
-  if (locationNames.length > 0 && sorted.locations.length === 0) throw noSuchFile('locations', locationNames, files);
+  if (locations.length > 0 && sorted.locations.length === 0) throw noSuchFile('locations', locations, files);
   return sorted;
 }
 
@@ -134,24 +155,69 @@ function noSuchFile(what: string, patterns: readonly string[], files: readonly F
 /** Reads a row: its country's index where it holds a range, why it cannot be read, or null where no range is looked for. */
 type RowReader = (row: readonly string[]) => number | string | null;
 
-/** A source while it is read. */
-class Reading {
+/** What was read of a source so far. */
+class SourceRows {
+  readonly codes = new CodeTable();
+  readonly rejects: RejectLog;
+  /** Rows passed over because the format says so. */
+  skipped = 0;
   readonly #id: string;
-  readonly #format: Format;
-  readonly #codes = new CodeTable();
   readonly #v4 = new RangeColumns(4);
   readonly #v6 = new RangeColumns(6);
-  readonly #rejects: RejectLog;
+
+  constructor(id: string) {
+    this.#id = id;
+    this.rejects = new RejectLog(id);
+  }
+
+  /** Ranges so far, readable or not. */
+  get count(): number {
+    return this.#v4.count + this.#v6.count + this.rejects.total;
+  }
+
+  append(family: Family, first: Uint32Array, last: Uint32Array, code: number): void {
+    (family === 4 ? this.#v4 : this.#v6).append(first, last, code);
+  }
+
+  result(maxRejectShare: number): IngestResult {
+    const rejected = this.rejects.total;
+    const rows = this.#v4.count + this.#v6.count;
+    if (rejected > maxRejectShare * (rows + rejected)) throw tooManyRejects(this.rejects, rows, maxRejectShare);
+    if (rows === 0) {
+      throw new AtlasError(
+        'E_BAD_INPUT',
+        `its files hold no range (${this.skipped} rows were passed over). Check what was fetched, and the source's "format"`,
+      );
+    }
+    const columns = { v4: this.#v4.rows(), v6: this.#v6.rows() };
+    const ingested: IngestedSource = { id: this.#id, ...columns, codes: this.codes.codes, rows, rejected };
+    return { ingested, skipped: this.skipped, rejects: this.rejects.rejects };
+  }
+}
+
+/** Reads an MMDB file. A record that names no country says so of its range, as an empty column does. */
+function readNetworks(file: FetchedFile, format: MmdbFormat, rows: SourceRows): void {
+  rows.rejects.beginFile(file.name);
+  readMmdb(file.path, file.name, format.countryPaths, (family, first, last, country) => {
+    const text = String(country ?? '');
+    const code = rows.codes.index(text);
+    if (typeof code === 'number') rows.append(family, first, last, code);
+    else rows.rejects.addRange(rows.count + 1, `${formatAddress(family, first)} ${text}`, code);
+  });
+}
+
+/** A source of CSV files while it is read. */
+class Reading {
+  readonly #rows: SourceRows;
+  readonly #format: Format;
   /** Country code by key, where the format joins them. */
   readonly #locations = new Map<string, string>();
   /** The range of the row at hand. */
   readonly #range = emptyRange();
-  #skipped = 0;
 
-  constructor(id: string, format: Format) {
-    this.#id = id;
+  constructor(rows: SourceRows, format: Format) {
+    this.#rows = rows;
     this.#format = format;
-    this.#rejects = new RejectLog(id);
   }
 
   /** Reads a file of keys and their countries. */
@@ -174,27 +240,12 @@ class Reading {
     await this.#readFile(file, (header) => this.#rangeRowReader(ranges, header));
   }
 
-  result(maxRejectShare: number): IngestResult {
-    const rejected = this.#rejects.total;
-    const rows = this.#v4.count + this.#v6.count;
-    if (rejected > maxRejectShare * (rows + rejected)) throw tooManyRejects(this.#rejects, rows, maxRejectShare);
-    if (rows === 0) {
-      throw new AtlasError(
-        'E_BAD_INPUT',
-        `its files hold no range (${this.#skipped} rows were passed over). Check what was fetched, and the source's "format"`,
-      );
-    }
-    const columns = { v4: this.#v4.rows(), v6: this.#v6.rows() };
-    const ingested: IngestedSource = { id: this.#id, ...columns, codes: this.#codes.codes, rows, rejected };
-    return { ingested, skipped: this.#skipped, rejects: this.#rejects.rejects };
-  }
-
   /** Hands a file's rows, those at its head aside, to the reader that is made once the header row is known. */
   async #readFile(file: FetchedFile, makeReader: (header: readonly string[]) => RowReader): Promise<void> {
     const { dialect, header, skipRows } = this.#format;
     let toSkip = skipRows;
     let read = header ? undefined : makeReader([]);
-    this.#rejects.beginFile(file.name);
+    this.#rows.rejects.beginFile(file.name);
     await readRows(file.path, file.name, dialect, (row, place) => {
       if (toSkip > 0) {
         toSkip--;
@@ -204,7 +255,7 @@ class Reading {
         this.#take(read, row, place);
       }
     });
-    await this.#rejects.endFile(file.path);
+    await this.#rows.rejects.endFile(file.path);
   }
 
   /** Reads one row, and keeps or refuses it. */
@@ -214,9 +265,9 @@ class Reading {
     if (typeof found === 'string' && place.breaks === 0) found = read(row.map((field) => field.trim()));
     if (typeof found === 'number') {
       const { family, first, last } = this.#range;
-      (family === 4 ? this.#v4 : this.#v6).append(first, last, found);
+      this.#rows.append(family, first, last, found);
     } else if (found !== null) {
-      this.#rejects.add(place, found);
+      this.#rows.rejects.add(place, found);
     }
   }
 
@@ -234,7 +285,7 @@ class Reading {
       typeof country === 'object' ? this.#joinedCountry(countryColumns) : this.#country(countryColumns[0]!);
     return (row) => {
       if (isSkipped(row)) {
-        this.#skipped++;
+        this.#rows.skipped++;
         return null;
       }
       if (row.length < width) return missingColumns(row, width);
@@ -243,15 +294,15 @@ class Reading {
   }
 
   #country(column: number): (row: readonly string[]) => number | string {
-    return (row) => this.#codes.index(row[column]!);
+    return (row) => this.#rows.codes.index(row[column]!);
   }
 
   #joinedCountry(columns: readonly number[]): (row: readonly string[]) => number | string {
     return (row) => {
       const column = columns.find((each) => row[each] !== '');
-      if (column === undefined) return this.#codes.index('');
+      if (column === undefined) return this.#rows.codes.index('');
       const code = this.#locations.get(row[column]!);
-      return code === undefined ? 'its location stands in no file of locations' : this.#codes.index(code);
+      return code === undefined ? 'its location stands in no file of locations' : this.#rows.codes.index(code);
     };
   }
 }

@@ -7,9 +7,9 @@ import type { RowPlace } from './csv-rows.js';
 export interface Reject {
   source: string;
   file: string;
-  /** The line the row ends in, from 1. */
+  /** The line the row ends in, from 1; in a file without lines, how many ranges come before it, and 1. */
   line: number;
-  /** The row as it stands in the file, up to MAX_REJECT_TEXT characters. */
+  /** The row as it stands in the file, up to MAX_REJECT_TEXT characters; in a file without lines, its range and content. */
   text: string;
   reason: string;
 }
@@ -45,6 +45,13 @@ export class RejectLog {
     const reject: Reject = { source: this.source, file: this.#file, line: place.line, text: '', reason };
     this.rejects.push(reject);
     this.#places.push({ reject, place: { ...place } });
+  }
+
+  /** Notes a range of a file without lines. */
+  addRange(line: number, text: string, reason: string): void {
+    this.#total++;
+    if (this.rejects.length >= MAX_REJECTS_WRITTEN) return;
+    this.rejects.push({ source: this.source, file: this.#file, line, text: text.slice(0, MAX_REJECT_TEXT), reason });
   }
 
   /** Fetches the text of the file's rows. It is not kept while reading, which would slow down every good row. */

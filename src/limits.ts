@@ -24,6 +24,12 @@ export const MAX_REJECTS_WRITTEN = 1000;
 /** Text that is kept of an unreadable row, in characters; a good row has some 100. */
 export const MAX_REJECT_TEXT = 500;
 
+/**
+ * Records of a tree that are looked at while an MMDB source is read. A file of countries takes some 3 million, the largest
+ * files of cities some 20 million; a hostile one can stand for 2^128 networks in a kilobyte.
+ */
+export const MAX_MMDB_STEPS = 40_000_000;
+
 /** Releases kept when a new one is published; the current one is among them. */
 export const KEPT_RELEASES = 5;
 
@@ -89,3 +95,41 @@ export const MAX_JSON_ITEM_BYTES = 67_108_864;
 
 /** Most worker threads of one enrichment: more than any machine has cores, and still harmless. */
 export const MAX_JOBS = 256;
+
+/** Addresses in one batch request, as the wire contract says. */
+export const MAX_BATCH = 1_000;
+
+/** Longest request body in bytes: a thousand addresses take at most 48 kB; the rest is room for blanks and line breaks. */
+export const MAX_BODY_BYTES = 262_144;
+
+/** Longest request line and headers together, in bytes: Node's own default, written down because answers depend on it. */
+export const MAX_HEADER_BYTES = 16_384;
+
+/** Time in milliseconds that a client has to send the headers, and the whole request: against clients that trickle. */
+export const HEADERS_TIMEOUT_MS = 10_000;
+export const REQUEST_TIMEOUT_MS = 20_000;
+
+/** Time in milliseconds that a connection may stand still within an answer, and idle between two requests. */
+export const SOCKET_TIMEOUT_MS = 30_000;
+/** Longer than the 60 s after which common load balancers give an idle connection up: they should be the first to close. */
+export const KEEP_ALIVE_TIMEOUT_MS = 65_000;
+
+/** On SIGTERM: milliseconds during which `/readyz` says no while requests are still taken, for load balancers to notice … */
+export const LEAVE_MS = 500;
+/** … then those during which a connection that is open may still bring a request, when no new one is accepted … */
+export const DRAIN_GRACE_MS = 250;
+/** … and the longest wait for answers under way after that. */
+export const DRAIN_TIMEOUT_MS = 10_000;
+
+/** How often the current release and the keys are looked at, in milliseconds; the promises are 2 s and 1 s. */
+export const RELEASE_POLL_MS = 500;
+export const KEYS_POLL_MS = 250;
+
+/** The window of the rate limit in milliseconds: rates are in addresses a minute. */
+export const RATE_WINDOW_MS = 60_000;
+
+/** Addresses a minute for a key that has no rate of its own: a runaway client is stopped, a bulk user is not. */
+export const DEFAULT_RATE = 1_000_000;
+
+/** Share of a key's rate that a worker process draws ahead from the common count: one message a thousandth, not one a request. */
+export const RATE_LEASE_SHARE = 0.001;

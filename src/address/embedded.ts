@@ -4,6 +4,13 @@
 export const EMBEDDED_SCHEMES = ['6to4', 'nat64', 'teredo'] as const;
 export type EmbeddedScheme = (typeof EMBEDDED_SCHEMES)[number];
 
+/** The bit, counted from the most significant one, at which the IPv4 address begins, and whether its bits are inverted. */
+export const EMBEDDED_LAYOUT: Record<EmbeddedScheme, { offset: 16 | 96; inverted: boolean }> = {
+  '6to4': { offset: 16, inverted: false },
+  nat64: { offset: 96, inverted: false },
+  teredo: { offset: 96, inverted: true },
+};
+
 /**
  * The IPv4 address inside an IPv6 address.
  *

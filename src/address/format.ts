@@ -51,9 +51,17 @@ export function formatIPv6(w0: number, w1: number, w2: number, w3: number): stri
     }
     i = Math.max(end, i + 1);
   }
-  const hex = (part: number[]): string => part.map((bits) => bits.toString(16)).join(':');
-  if (runAt < 0) return hex(groups);
-  return `${hex(groups.slice(0, runAt))}::${hex(groups.slice(runAt + runLength))}`;
+  let text = '';
+  for (let i = 0; i < 8; ) {
+    if (i === runAt) {
+      text += '::';
+      i += runLength;
+    } else {
+      if (i > 0 && i !== runAt + runLength) text += ':';
+      text += groups[i++]!.toString(16);
+    }
+  }
+  return text;
 }
 
 /** An address of either family in its usual short form: dotted decimal, or RFC 5952. */

@@ -3,10 +3,7 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { openDatabase } from '../database/database.js';
 import { RANGE_FILE, releaseDir } from '../database/release.js';
-import { tableFormat } from '../enrich/formats/csv.js';
 import type { Format, FormatContext } from '../enrich/formats/format.js';
-import { jsonFormat } from '../enrich/formats/json.js';
-import { listFormat } from '../enrich/formats/list.js';
 import { checkInputs, isInput, openInputs, STDIN_PATH } from '../enrich/input.js';
 import { enrichLines } from '../enrich/lines.js';
 import { type EnrichOptions, INVALID_POLICIES, type InvalidPolicy, parseAdd, parseFields } from '../enrich/options.js';
@@ -92,17 +89,23 @@ function parseRequest({ values, positionals }: Invocation): Request {
   };
 }
 
-/** The format of a name; JSON lines have an engine of their own. */
-function makeFormat(name: Exclude<FormatName, 'jsonl'>, itemsPath: string[], context: FormatContext): Format {
+/** Loads a format. JSON lines, which have an engine of their own, must not wait for the libraries of the others. */
+async function loadFormat(
+  name: Exclude<FormatName, 'jsonl'>,
+  itemsPath: string[],
+): Promise<(context: FormatContext) => Format> {
   switch (name) {
-    case 'json':
-      return jsonFormat(context, itemsPath);
+    case 'json': {
+      const { jsonFormat } = await import('../enrich/formats/json.js');
+      return (context) => jsonFormat(context, itemsPath);
+    }
     case 'csv':
-      return tableFormat(context, ',');
-    case 'tsv':
-      return tableFormat(context, '\t');
+    case 'tsv': {
+      const { tableFormat } = await import('../enrich/formats/csv.js');
+      return (context) => tableFormat(context, name === 'csv' ? ',' : '\t');
+    }
     case 'list':
-      return listFormat(context);
+      return (await import('../enrich/formats/list.js')).listFormat;
   }
 }
 
@@ -123,7 +126,7 @@ async function enrich(request: Request, dataDir: string, work: Work): Promise<vo
     return enrichLines({ ...work, inputs, file, options, jobs });
   }
   const database = openDatabase(dataDir);
-  await enrichByFormat((context) => makeFormat(format, itemsPath, context), { ...work, inputs, database, options });
+  await enrichByFormat(await loadFormat(format, itemsPath), { ...work, inputs, database, options });
   database.close();
 }
 

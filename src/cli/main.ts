@@ -14,8 +14,14 @@ const COMMANDS: Record<string, { summary: string; load: () => Promise<{ command:
   build: { summary: 'build the database from its sources and publish it', load: () => import('./build.js') },
   lookup: { summary: 'look addresses up', load: () => import('./lookup.js') },
   enrich: { summary: 'add the country to JSON lines, JSON, CSV, TSV or lists', load: () => import('./enrich.js') },
+  export: {
+    summary: 'write a release for other software: mmdb, csv, cidr, nginx, haproxy, nft',
+    load: () => import('./export.js'),
+  },
   info: { summary: 'say what the current release is made of', load: () => import('./info.js') },
   verify: { summary: 'check every byte of a release', load: () => import('./verify.js') },
+  serve: { summary: 'serve the lookup API', load: () => import('./serve.js') },
+  keys: { summary: 'make, list and revoke keys for the API', load: () => import('./keys.js') },
   releases: { summary: 'list the releases there are', load: () => import('./releases.js') },
 };
 

@@ -117,9 +117,9 @@ export class LineEnricher {
 
   #handlePart({ slot, length, part }: Block): void {
     if (part === 'first') {
-      if (this.#options.onInvalid === 'fail') throw this.#invalidLine(`is longer than ${this.#maxLineBytes} bytes`);
       this.counts.lines++;
       this.counts.invalid_line++;
+      if (this.#options.onInvalid === 'fail') throw this.#invalidLine(`is longer than ${this.#maxLineBytes} bytes`);
     }
     const bytes = slot.input.subarray(0, length);
     this.#put(this.#options.onInvalid === 'keep' ? bytes : bytes.subarray(0, 0), bytes);
@@ -134,7 +134,7 @@ export class LineEnricher {
   #invalidLine(what: string): AtlasError {
     return new AtlasError(
       'E_BAD_INPUT',
-      `line ${this.counts.lines + 1} ${what}; mend it, or choose the policy keep or drop for such lines`,
+      `line ${this.counts.lines} ${what}; mend it, or choose the policy keep or drop for such lines`,
     );
   }
 }

@@ -254,10 +254,10 @@ class LineRun {
     const { counts, options } = this.#request;
     await this.#writing;
     if (block.part === 'first') {
-      if (options.onInvalid === 'fail') throw this.#invalidLine(item, `is longer than ${this.#maxLineBytes} bytes`);
       this.#lines++;
       counts.lines++;
       counts.invalid_line++;
+      if (options.onInvalid === 'fail') throw this.#invalidLine(item, `is longer than ${this.#maxLineBytes} bytes`);
     }
     const bytes = block.slot.input.subarray(0, block.length);
     await this.#put(item, options.onInvalid === 'keep' ? bytes : new Uint8Array(0), bytes);
@@ -278,7 +278,7 @@ class LineRun {
   #invalidLine(item: Item, what: string): AtlasError {
     return new AtlasError(
       'E_BAD_INPUT',
-      `${item.name}: line ${this.#lines + 1} ${what}; mend it, or choose the policy keep or drop for such lines`,
+      `${item.name}: line ${this.#lines} ${what}; mend it, or choose the policy keep or drop for such lines`,
     );
   }
 }

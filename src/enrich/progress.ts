@@ -20,8 +20,9 @@ export function formatBytes(bytes: number): string {
   return `${value.toFixed(1)} ${UNITS[unit]}`;
 }
 
+/** @returns a whole number with commas between thousands (`toLocaleString` would load the locales first: 15 ms) */
 export function formatCount(count: number): string {
-  return Math.round(count).toLocaleString('en-US');
+  return String(Math.round(count)).replaceAll(/\B(?=(\d{3})+$)/g, ',');
 }
 
 /** @param seconds shown as `8 s`, `2 min 5 s` or `1 h 20 min` */

@@ -13,7 +13,7 @@ export function addressWords(family: Family): 1 | 4 {
 }
 
 /** The mask of the host bits of word `index` under a prefix of `prefix` bits: 1 where the bit may vary. */
-function hostMask(prefix: number, index: number): number {
+export function hostMask(prefix: number, index: number): number {
   const bits = Math.min(32, Math.max(0, prefix - 32 * index));
   return bits === 32 ? 0 : 0xffffffff >>> bits;
 }
@@ -63,14 +63,54 @@ export function parseCidr(
 }
 
 /** Number of zero bits at the end of the address, up to the family's width. */
-function trailingZeros(words: Uint32Array, count: number): number {
+function trailingZeros(words: Uint32Array): number {
   let zeros = 0;
-  for (let i = count - 1; i >= 0; i--) {
+  for (let i = words.length - 1; i >= 0; i--) {
     const word = words[i]!;
     if (word !== 0) return zeros + (31 - Math.clz32(word & -word));
     zeros += 32;
   }
   return zeros;
+}
+
+/** The exponent of the greatest power of two that is not above the number; -1 for zero. */
+function log2Floor(words: Uint32Array): number {
+  for (let i = 0; i < words.length; i++) {
+    if (words[i] !== 0) return 32 * (words.length - i) - 1 - Math.clz32(words[i]!);
+  }
+  return -1;
+}
+
+/** Adds 2^exponent, modulo the width. */
+function addPower(words: Uint32Array, exponent: number): void {
+  let add = (1 << (exponent & 31)) >>> 0;
+  for (let i = words.length - 1 - (exponent >>> 5); i >= 0 && add !== 0; i--) {
+    const sum = words[i]! + add;
+    words[i] = sum;
+    add = sum > 0xffffffff ? 1 : 0;
+  }
+}
+
+/** Subtracts 2^exponent, modulo the width. */
+function subtractPower(words: Uint32Array, exponent: number): void {
+  let subtract = (1 << (exponent & 31)) >>> 0;
+  for (let i = words.length - 1 - (exponent >>> 5); i >= 0 && subtract !== 0; i--) {
+    const difference = words[i]! - subtract;
+    words[i] = difference;
+    subtract = difference < 0 ? 1 : 0;
+  }
+}
+
+/** Number of addresses from `first` to `last`, modulo the width: zero stands for the whole space. */
+function sizeOf(first: Uint32Array, last: Uint32Array, words: number): Uint32Array {
+  const size = new Uint32Array(words);
+  let carry = 1;
+  for (let i = words - 1; i >= 0; i--) {
+    const sum = last[i]! - first[i]! + carry;
+    size[i] = sum;
+    carry = Math.floor(sum / 2 ** 32);
+  }
+  return size;
 }
 
 /**
@@ -87,30 +127,21 @@ export function rangeToCidrs(
   last: Uint32Array,
   visit: (first: Uint32Array, prefix: number) => void,
 ): void {
-  const count = addressWords(family);
+  const words = addressWords(family);
   const bits = addressBits(family);
-  const at = first.slice(0, count);
-  const end = new Uint32Array(count);
-  for (;;) {
-    // The largest block that starts here is bounded by the alignment of its start …
-    let free = trailingZeros(at, count);
-    // … and by the end of the range: shrink until the block's last address is within it.
-    for (; ; free--) {
-      for (let i = 0; i < count; i++) end[i] = at[i]! | hostMask(bits - free, i);
-      let order = 0;
-      for (let i = 0; i < count && order === 0; i++) order = end[i]! - last[i]!;
-      if (order <= 0) {
-        visit(at, bits - free);
-        if (order === 0) return;
-        break;
-      }
-    }
-    // Step behind the block. It cannot wrap: the block ended below the range's last address.
-    at.set(end);
-    for (let i = count - 1; i >= 0; i--) {
-      at[i] = at[i]! + 1;
-      if (at[i] !== 0) break;
-    }
+  const at = first.slice(0, words);
+  const rest = sizeOf(first, last, words);
+  let fits = log2Floor(rest);
+  if (fits < 0) {
+    visit(at, 0);
+    return;
+  }
+  // The largest block that starts here is bounded by the alignment of its start and by what is left of the range.
+  for (; fits >= 0; fits = log2Floor(rest)) {
+    const exponent = Math.min(trailingZeros(at), fits);
+    visit(at, bits - exponent);
+    addPower(at, exponent);
+    subtractPower(rest, exponent);
   }
 }
 

@@ -260,6 +260,21 @@ describe('files', () => {
     expect((await enrich([a, b])).stdout).toBe(`{"ip":"8.8.8.8",${US}}\n{"ip":"193.0.0.1",${NL}}\n`);
   });
 
+  it('give the same output for any number of jobs', async () => {
+    const lines = Array.from(
+      { length: 60_000 },
+      (_, i) => `{"n":${i},"ip":"${i % 3 === 0 ? '8.8.8.8' : '193.0.0.1'}"}`,
+    );
+    const expected = lines.map((line) => `${line.slice(0, -1)},${line.includes('8.8') ? US : NL}}\n`).join('');
+    const path = file('a', `${lines.join('\n')}\n`);
+    for (const jobs of ['1', '2', '5']) {
+      const { code, stdout } = await enrich(['--jobs', jobs, path]);
+      expect(code).toBe(0);
+      // Compared as a whole first: a difference in megabytes of text takes long to print.
+      expect(stdout === expected).toBe(true);
+    }
+  });
+
   it('of one table have one header', async () => {
     const a = file('a', 'ip,n\r\n8.8.8.8,1');
     const b = file('b', 'ip,n\n::1,2\n');

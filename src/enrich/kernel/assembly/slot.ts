@@ -136,15 +136,15 @@ const LONG_COPY: usize = 512;
  * @returns whether to go on; not under the policy `fail`
  */
 export function refuseLine(start: usize, end: usize): bool {
-  if (policy > DROP) {
-    refused = true;
-    return false;
-  }
   lines++;
   invalidLineCount++;
   if (keepsRejects) {
     copy(rejects, start, end - start);
     rejects += end - start;
+  }
+  if (policy > DROP) {
+    refused = true;
+    return false;
   }
   if (policy != KEEP) {
     putInputTo(start);

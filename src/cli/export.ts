@@ -1,0 +1,138 @@
+/** `ipatlas export`: a release in the form that other software reads. */
+import { join } from 'node:path';
+import { type Manifest, RANGE_FILE, RELEASES_DIR, readManifest, releaseDir, releaseIds } from '../database/release.js';
+import { AtlasError, EXIT } from '../errors.js';
+import { type ExportRequest, FORMATS, type FormatName } from '../export/formats.js';
+import { DEFAULT_DATABASE_TYPE } from '../export/mmdb/mmdb.js';
+import { NFT_SET_NAME } from '../export/nft.js';
+import { writeFile, writeToStream } from '../export/output.js';
+import { openRangeFile, type RangeFile } from '../rangefile/reader.js';
+import { type Command, type Invocation, type OptionValues, text } from './command.js';
+
+function usage(message: string): AtlasError {
+  return new AtlasError('E_USAGE', `${message}; see "ipatlas export --help"`);
+}
+
+function formatNamed(name: string): FormatName {
+  if (Object.hasOwn(FORMATS, name)) return name as FormatName;
+  throw usage(`there is no format ${JSON.stringify(name)}; there are ${Object.keys(FORMATS).join(', ')}`);
+}
+
+/** The directory of the release that is asked for, or of the current one. */
+function chosenRelease(dataDir: string, id: string | undefined): string {
+  if (id === undefined) return releaseDir(dataDir);
+  if (releaseIds(dataDir).includes(id)) return releaseDir(join(dataDir, RELEASES_DIR, id));
+  throw new AtlasError(
+    'E_NO_DATABASE',
+    `there is no release ${id} in ${dataDir}; "ipatlas releases" lists what there is`,
+  );
+}
+
+function chosenFamilies(family: string | undefined): (4 | 6)[] {
+  if (family === undefined) return [4, 6];
+  if (family === '4') return [4];
+  if (family === '6') return [6];
+  throw usage(`--family is ${JSON.stringify(family)}; it can be 4 or 6`);
+}
+
+/** The country codes asked for by `--countries` and `--eu` together; undefined where neither is given. */
+function chosenCodes(file: RangeFile, values: OptionValues): Set<string> | undefined {
+  const list = text(values, 'countries');
+  if (list === undefined && values.eu !== true) return undefined;
+  const known = file.records.filter((record) => record.kind === 'country');
+  const codes = new Set(list?.split(',').map((code) => code.trim().toUpperCase()));
+  for (const code of codes) {
+    if (known.some((country) => country.code === code)) continue;
+    throw usage(`--countries names ${JSON.stringify(code)}, which no range of this release has (as of ${file.asOf})`);
+  }
+  if (values.eu === true) for (const country of known) if (country.isEu) codes.add(country.code);
+  return codes;
+}
+
+function embeddedOr(fallback: boolean, value: string | undefined): boolean {
+  if (value === undefined) return fallback;
+  if (value === 'yes' || value === 'no') return value === 'yes';
+  throw usage(`--embedded is ${JSON.stringify(value)}; it can be yes or no`);
+}
+
+/** Name of the nft sets, without the family's digit. */
+function setName(values: OptionValues): string {
+  const name = text(values, 'set') ?? (values.eu === true && values.countries === undefined ? 'eu' : 'countries');
+  if (NFT_SET_NAME.test(name)) return name;
+  throw usage(`--set is ${JSON.stringify(name)}; it can be up to 30 letters, digits and "_", a letter first`);
+}
+
+/** What the file says of itself, on one line: which release, which part of it, and whom its sources want credited. */
+function titleOf({ id, inputs }: Manifest, codes: ReadonlySet<string> | undefined): string {
+  const part = codes === undefined ? '' : `, ${[...codes].sort().join(' ')}`;
+  const credits = [...new Set(inputs.map(({ attribution }) => attribution))].filter((text) => text !== '');
+  const data = credits.length === 0 ? '' : `. Data: ${credits.join('; ')}`;
+  return `Countries of IP addresses, ipatlas release ${id}${part}${data}`.replace(/\s+/g, ' ');
+}
+
+function requestFrom(format: FormatName, { dataDir, values }: Invocation): ExportRequest {
+  const release = chosenRelease(dataDir, text(values, 'release'));
+  const file = openRangeFile(join(release, RANGE_FILE));
+  const countries = chosenCodes(file, values);
+  return {
+    file,
+    countries,
+    families: chosenFamilies(text(values, 'family')),
+    embedded: embeddedOr(FORMATS[format].embedded, text(values, 'embedded')),
+    title: titleOf(readManifest(release), countries),
+    databaseType: text(values, 'database-type') ?? DEFAULT_DATABASE_TYPE,
+    setName: setName(values),
+  };
+}
+
+async function run(invocation: Invocation): Promise<number> {
+  const name = formatNamed(invocation.positionals[0]!);
+  const output = text(invocation.values, 'output') ?? '-';
+  const request = requestFrom(name, invocation);
+  const format = FORMATS[name];
+  if (output !== '-') {
+    const bytes = writeFile(output, format.write(request));
+    process.stderr.write(`${output}: ${bytes} bytes. ${request.title}\n`);
+    return EXIT.ok;
+  }
+  if (format.isBinary && process.stdout.isTTY) throw usage(`${name} is no text for a terminal; name a file with -o`);
+  await writeToStream(format.write(request), process.stdout);
+  return EXIT.ok;
+}
+
+function formatLines(): string {
+  return Object.entries(FORMATS)
+    .map(([name, { summary }]) => `  ${name.padEnd(8)} ${summary}\n`)
+    .join('');
+}
+
+export const command: Command = {
+  help: `Usage: ipatlas export FORMAT [-o FILE]
+
+Writes the current release in the form that other software reads; docs/exports.md shows how each uses it.
+
+${formatLines()}
+  -o, --output FILE       the file, replaced in one step (default: stdout)
+  --release ID            another release than the current one
+  --family 4|6            one family only
+  --countries LIST        these countries only, by their codes: DE,FR
+  --eu                    these only that are in the European Union (with --countries: both together)
+  --embedded yes|no       whether IPv6 addresses that carry an IPv4 address (6to4, NAT64, in mmdb also Teredo) are in it
+                          with that one's country (default: yes for mmdb, nginx and haproxy)
+  --set NAME              nft: the sets are NAME4 and NAME6 (default: eu or countries)
+  --database-type NAME    mmdb: the type in its metadata (default: ${DEFAULT_DATABASE_TYPE})
+  --data DIR              the data directory (or IPATLAS_DATA; default data)
+`,
+  options: {
+    output: { type: 'string', short: 'o' },
+    release: { type: 'string' },
+    family: { type: 'string' },
+    countries: { type: 'string' },
+    eu: { type: 'boolean' },
+    embedded: { type: 'string' },
+    set: { type: 'string' },
+    'database-type': { type: 'string' },
+  },
+  arguments: [1, 1],
+  run,
+};

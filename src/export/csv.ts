@@ -1,0 +1,32 @@
+/** The formats `csv` (ranges) and `cidr` (blocks), for tables: RFC 4180, a header row, IPv4 before IPv6. */
+import { formatAddress } from '../address/format.js';
+import { blockLines, rangeLines } from './lines.js';
+import { type CountryRecord, chosenCountries, exportedRanges, type Selection } from './ranges.js';
+
+/** A field of RFC 4180, quoted where it must be. */
+function field(text: string): string {
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+/** By record number: the fields behind the addresses, with the line end. */
+function rowEnds(selection: Selection): string[] {
+  const rowEnd = ({ code, name, isEu }: CountryRecord): string => `,${code},${field(name)},${isEu}\n`;
+  return chosenCountries(selection).map((country) => (country === undefined ? '' : rowEnd(country)));
+}
+
+export function* csv(selection: Selection): Generator<string> {
+  const ends = rowEnds(selection);
+  yield 'start,end,country_code,country,is_eu\n';
+  for (const family of selection.families) {
+    yield* rangeLines(
+      exportedRanges(selection, family),
+      ({ first, last, record }) => `${formatAddress(family, first)},${formatAddress(family, last)}${ends[record]}`,
+    );
+  }
+}
+
+export function* cidr(selection: Selection): Generator<string> {
+  const ends = rowEnds(selection);
+  yield 'network,country_code,country,is_eu\n';
+  for (const family of selection.families) yield* blockLines(family, exportedRanges(selection, family), ends);
+}

@@ -1,0 +1,143 @@
+/**
+ * The format `mmdb`: MaxMind DB 2.0 (https://maxmind.github.io/MaxMind-DB/), with records of the GeoIP2 Country shape.
+ *
+ * The file: search tree, 16 zero bytes, data section, marker, metadata.
+ */
+import { type CountryRecord, chosenCountries, type Selection } from '../ranges.js';
+import { type Continent, continentTable } from './continents.js';
+import { buildIPv4Tree, buildIPv6Tree, NO_DATA, type Reference, recordOf, type Tree } from './tree.js';
+import { type MmdbMap, mapOf, type Unsigned, ValueWriter } from './values.js';
+
+const DATA_SEPARATOR_BYTES = 16;
+const METADATA_MARKER = Buffer.from('\xab\xcd\xefMaxMind.com', 'latin1');
+
+/** Sizes of one record of a node, in bits, that all readers know. */
+const RECORD_SIZES = [24, 28, 32] as const;
+type RecordSize = (typeof RECORD_SIZES)[number];
+
+/** Most readers of GeoIP2 data look for "Country" in the type. Names that begin with "GeoIP" are their owner's. */
+export const DEFAULT_DATABASE_TYPE = 'ipatlas-Country';
+
+/** What the file says of an address. */
+function dataOf({ code, name, isEu }: CountryRecord, continent: Continent | undefined): MmdbMap {
+  return mapOf({
+    continent: continent && mapOf({ code: continent.code, names: mapOf({ en: continent.name }) }),
+    country: mapOf({ is_in_european_union: isEu, iso_code: code, names: mapOf({ en: name }) }),
+    country_code: code,
+    country_name: name,
+    is_eu: isEu,
+  });
+}
+
+/** The data section, and for each record of the range file the offset of its data. */
+interface DataSection {
+  bytes: Uint8Array;
+  offsets: readonly number[];
+}
+
+function dataSection(countries: readonly (CountryRecord | undefined)[]): DataSection {
+  const continents = continentTable();
+  const writer = new ValueWriter(true);
+  const offsets = countries.map((country) =>
+    country === undefined ? 0 : writer.append(dataOf(country, continents.get(country.code))),
+  );
+  return { bytes: writer.bytes, offsets };
+}
+
+/** The smallest record size that holds the tree's greatest number. */
+function recordSizeFor(greatest: number): RecordSize {
+  const size = RECORD_SIZES.find((bits) => greatest < 2 ** bits);
+  if (size === undefined) throw new RangeError(`${greatest} does not fit in 32 bits`);
+  return size;
+}
+
+/** Writes one node: its two records, most significant byte first. */
+export function encodeNode(size: RecordSize, bytes: Buffer, at: number, left: number, right: number): void {
+  if (size === 32) {
+    bytes.writeUInt32BE(left, at);
+    bytes.writeUInt32BE(right, at + 4);
+    return;
+  }
+  bytes.writeUIntBE(left & 0xffffff, at, 3);
+  if (size === 28) bytes[at + 3] = ((left >>> 24) << 4) | (right >>> 24);
+  bytes.writeUIntBE(right & 0xffffff, at + (size === 28 ? 4 : 3), 3);
+}
+
+/** The search tree as bytes. */
+function encodeTree(tree: Tree, offsets: readonly number[], size: RecordSize): Buffer {
+  const numberOf = (reference: Reference): number => {
+    if (reference >= 0) return reference;
+    return reference === NO_DATA ? tree.count : tree.count + DATA_SEPARATOR_BYTES + offsets[recordOf(reference)]!;
+  };
+  const nodeBytes = (2 * size) / 8;
+  const bytes = Buffer.allocUnsafe(tree.count * nodeBytes);
+  for (let node = 0; node < tree.count; node++) {
+    encodeNode(size, bytes, node * nodeBytes, numberOf(tree.left[node]!), numberOf(tree.right[node]!));
+  }
+  return bytes;
+}
+
+/** Seconds from 1970 to the begin of a day, UTC. */
+function epochOf(date: string): number {
+  return Date.parse(`${date}T00:00:00Z`) / 1000;
+}
+
+/** What an MMDB file says of itself. */
+export interface MmdbLabels {
+  /** Description of the database, in English. */
+  title: string;
+  databaseType: string;
+}
+
+/** What a file says of itself, and what its tree is for. */
+interface FileLabels extends MmdbLabels {
+  /** `YYYY-MM-DD`. */
+  asOf: string;
+  ipVersion: 4 | 6;
+}
+
+function metadata(nodeCount: number, recordSize: RecordSize, labels: FileLabels): Uint8Array {
+  const u16 = (value: number): Unsigned => ({ bits: 16, value });
+  const writer = new ValueWriter(false);
+  writer.append(
+    mapOf({
+      binary_format_major_version: u16(2),
+      binary_format_minor_version: u16(0),
+      build_epoch: { bits: 64, value: epochOf(labels.asOf) },
+      database_type: labels.databaseType,
+      description: mapOf({ en: labels.title }),
+      ip_version: u16(labels.ipVersion),
+      languages: ['en'],
+      node_count: { bits: 32, value: nodeCount },
+      record_size: u16(recordSize),
+    }),
+  );
+  return writer.bytes;
+}
+
+/** A whole file, in its parts. */
+export function* assemble(
+  tree: Tree,
+  data: DataSection,
+  recordSize: RecordSize,
+  labels: FileLabels,
+): Generator<Uint8Array> {
+  yield encodeTree(tree, data.offsets, recordSize);
+  yield new Uint8Array(DATA_SEPARATOR_BYTES);
+  yield data.bytes;
+  yield METADATA_MARKER;
+  yield metadata(tree.count, recordSize, labels);
+}
+
+/** The file. Its build time is the release's as-of date at 00:00 UTC, so that the bytes are always the same. */
+export function mmdb(selection: Selection, labels: MmdbLabels): Generator<Uint8Array> {
+  const { file, families, embedded } = selection;
+  const countries = chosenCountries(selection);
+  const isChosen = countries.map((country) => country !== undefined);
+  const ipVersion = families.includes(6) ? 6 : 4;
+  const request = { file, isChosen, embedded };
+  const tree = ipVersion === 4 ? buildIPv4Tree(request) : buildIPv6Tree(request, families.includes(4));
+  const data = dataSection(countries);
+  const recordSize = recordSizeFor(tree.count + DATA_SEPARATOR_BYTES + data.bytes.length);
+  return assemble(tree, data, recordSize, { ...labels, asOf: file.asOf, ipVersion });
+}
