@@ -21,8 +21,9 @@ export interface Block {
 }
 
 /**
- * Invariants: the piece of a line that is held begins at the start of `#filling.input` and is `#held` bytes long; it has no
- * newline, and is shorter than a block or lies in the large slot.
+ * Invariants: the bytes that are held begin at the start of `#filling.input` and are `#held` in number. No newline is among
+ * the first `#searched` of them, and behind those only where a line that was too long has just ended. In the large slot they
+ * are one line's.
  */
 export class LineBuffer {
   readonly #large: Slot;
@@ -33,6 +34,7 @@ export class LineBuffer {
   #slot: Slot;
   #filling: Slot;
   #held = 0;
+  #searched = 0;
   /** Whether the line at hand is too long and is being passed on in parts. */
   #oversized = false;
   /** Whether the input's first byte is still to be handed out. */
@@ -54,6 +56,7 @@ export class LineBuffer {
   takeUp(slot: Slot): void {
     slot.input.set(this.#rest);
     this.#held = this.#rest.length;
+    this.#searched = 0;
     this.#rest = this.#rest.subarray(0, 0);
     this.#slot = slot;
     this.#filling = slot;
@@ -76,9 +79,10 @@ export class LineBuffer {
     const from = this.#held;
     const to = from + bytes;
     if (this.#filling === this.#slot) {
-      const newline = input.subarray(from, to).lastIndexOf(NEWLINE);
-      if (newline >= 0) return this.#handOut(from + newline + 1, to);
+      const newline = input.subarray(this.#searched, to).lastIndexOf(NEWLINE);
+      if (newline >= 0) return this.#handOut(this.#searched + newline + 1, to);
       this.#held = to;
+      this.#searched = to;
       if (to === input.length) this.#moveToLarge();
       return undefined;
     }
@@ -101,6 +105,7 @@ export class LineBuffer {
     const block = this.#held > 0 ? this.#handOut(this.#held, this.#held) : undefined;
     this.#oversized = false;
     this.#filling = this.#slot;
+    this.#searched = 0;
     this.#atStart = true;
     return block;
   }

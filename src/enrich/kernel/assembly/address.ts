@@ -33,14 +33,14 @@ function parseIPv4(from: usize, to: usize): i64 {
   const dots = <u32>i8x16.bitmask(i8x16.eq(text, i8x16.splat(DOT))) & all;
   if (((<u32>i8x16.bitmask(isDigit) & all) | dots) != all || popcnt(dots) != 3) return -1;
 
-  // How many digits each number has, less one.
-  const dot1 = ctz(dots);
-  const dot2 = ctz(dots & (dots - 1));
-  const dot3 = 31 - clz(dots);
-  const a = dot1 - 1;
-  const b = dot2 - dot1 - 2;
-  const c = dot3 - dot2 - 2;
-  const d = length - dot3 - 2;
+  // How many digits each number has, less one; unsigned, so that none is more than any.
+  const dot1: u32 = ctz(dots);
+  const dot2: u32 = ctz(dots & (dots - 1));
+  const dot3: u32 = 31 - clz(dots);
+  const a: u32 = dot1 - 1;
+  const b: u32 = dot2 - dot1 - 2;
+  const c: u32 = dot3 - dot2 - 2;
+  const d: u32 = length - dot3 - 2;
   if (a > 2 || b > 2 || c > 2 || d > 2) return -1;
   const form = octetForms + <usize>(27 * a + 9 * b + 3 * c + d) * 32;
 
@@ -143,7 +143,8 @@ function parseIPv6(from: usize, to: usize): bool {
     start = at + 1;
   }
   if (dots != 0) {
-    // A dotted-decimal tail stands for the last two groups.
+    // A dotted-decimal tail stands for the last two groups; dots before it are in none.
+    if (<usize>ctz(dots) < start) return false;
     const tail = parseIPv4(from + start, to);
     if (tail < 0 || count > 6) return false;
     h = (h << 32) | (l >> 32);
