@@ -1,26 +1,31 @@
 /** The stages in order, under the lock, with progress and a report. */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { createReadStream, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { countryTable } from '../src/country/country.js';
 import { openDatabase } from '../src/database/database.js';
 import {
   currentReleaseId,
+  type ManifestFile,
   type ManifestInput,
   RELEASES_DIR,
   REPORT_FILE,
+  type Refusal,
   readManifest,
 } from '../src/database/release.js';
 import { AtlasError, messageOf, systemErrorCode } from '../src/errors.js';
+import { storeObject } from './cache.js';
 import { compileStage } from './compile.js';
 import { fetchStage } from './fetch.js';
+import { gateStage, type Judgement, keepRefused, recordForce, refusalError } from './gate.js';
 import { type Identity, identify } from './identity.js';
 import { ingest } from './ingest.js';
 import { lockDataDir } from './lock.js';
 import { normalizeStage } from './normalize.js';
-import { loadOverrides } from './overrides.js';
-import { publishStage } from './publish.js';
-import { loadReference } from './reference.js';
-import { loadSources, type SourceConfig, selectSources } from './sources.js';
+import { loadOverrides, type Override } from './overrides.js';
+import { pruneStored, publishStage } from './publish.js';
+import { loadReference, type Reference } from './reference.js';
+import { findRolledBack, forgetRolledBack } from './rollback.js';
+import { loadSources, type SourceConfig, type SourcesConfig, selectSources } from './sources.js';
 import type { Counts, FetchedSource, IngestedSource, Stage, StageContext } from './stage.js';
 import { verifyStage } from './verify.js';
 
@@ -32,6 +37,10 @@ export interface BuildOptions {
   /** `YYYY-MM-DD`, or undefined for today (UTC). */
   asOf: string | undefined;
   offline: boolean;
+  /** Whether to publish whatever the gates say. */
+  force: boolean;
+  /** Ends the build between two stages. */
+  signal?: AbortSignal | undefined;
   /** Progress for people, a line a stage. */
   note: (line: string) => void;
 }
@@ -40,18 +49,23 @@ export interface BuildResult {
   id: string;
   /** `unchanged`: the current release was made of the same inputs, so nothing was built. */
   outcome: 'published' | 'unchanged';
+  /** What the gates said, where the release was forced through them. */
+  forced: Refusal[];
 }
 
 /** Runs stages, telling and recording what each did. */
 class Runner {
   readonly report: { stage: string; seconds: number; counts: Counts }[] = [];
   readonly #context: StageContext;
+  readonly #signal: AbortSignal | undefined;
 
-  constructor(context: StageContext) {
+  constructor(context: StageContext, signal: AbortSignal | undefined) {
     this.#context = context;
+    this.#signal = signal;
   }
 
   async run<Input, Output>(stage: Stage<Input, Output>, input: Input): Promise<Output> {
+    this.#signal?.throwIfAborted();
     const start = performance.now();
     const { output, counts } = await stage.run(input, this.#context);
     const seconds = (performance.now() - start) / 1000;
@@ -103,38 +117,80 @@ function manifestInputs(
   fetched: FetchedSource[],
   ingested: IngestedSource[],
 ): ManifestInput[] {
-  return sources.map(({ id, license, attribution }, index) => ({
+  return sources.map(({ id, license, attribution, format }, index) => ({
     id,
     version: fetched[index]!.version,
     license,
     attribution,
     rows: ingested[index]!.rows,
     rejected: ingested[index]!.rejected,
+    format,
     files: fetched[index]!.files.map(({ name, bytes, sha256 }) => ({ name, bytes, sha256 })),
   }));
 }
 
+/** The overrides in force, and their file: kept in the cache, so that the release stays explainable when it is edited. */
+async function readOverrides(
+  { overrides: path }: SourcesConfig,
+  reference: Reference,
+  { dataDir, asOf }: StageContext,
+): Promise<{ rows: Override[]; file: ManifestFile | undefined }> {
+  if (path === undefined) return { rows: [], file: undefined };
+  const { rows } = loadOverrides(path, reference, asOf);
+  const { name, bytes, sha256 } = await storeObject(dataDir, basename(path), () => [createReadStream(path)]);
+  return { rows, file: { name, bytes, sha256 } };
+}
+
+/** A refusal of inputs that someone went back from, or none. */
+function judgeRollback(dataDir: string, { inputHash }: Identity): Refusal[] {
+  const found = findRolledBack(dataDir, inputHash);
+  if (found === undefined) return [];
+  const { release, by, at } = found;
+  const message = `the sources are those of release ${release}, which ${by} went back from at ${at}`;
+  return [{ gate: 'rolledBack', message }];
+}
+
+/** What stays as it is when a build is refused. */
+function whatStands(dataDir: string): string {
+  const current = currentReleaseId(dataDir);
+  return current === undefined ? 'there is still no release' : `release ${current} stands`;
+}
+
+/** Puts the release aside and says why. */
+async function refuse(judgement: Judgement, { dataDir, workDir }: StageContext): Promise<never> {
+  const place = keepRefused(judgement.release, dataDir, workDir);
+  await pruneStored(dataDir);
+  throw refusalError(judgement, whatStands(dataDir), place);
+}
+
 async function runStages(options: BuildOptions, context: StageContext): Promise<BuildResult> {
   const { dataDir, asOf } = context;
+  const { force } = options;
   const config = await loadSources(options.sourcesFile);
   const sources = options.only.length === 0 ? config.sources : selectSources(config, options.only);
   const reference = loadReference();
   const countries = countryTable(reference, asOf);
-  const overrides = config.overrides === undefined ? [] : loadOverrides(config.overrides, reference, asOf).rows;
+  const { rows: overrides, file: overridesFile } = await readOverrides(config, reference, context);
 
-  const runner = new Runner(context);
+  const runner = new Runner(context, options.signal);
   const fetched = await runner.run(fetchStage(), sources);
   const identity = identify(
     sources.map((source, index) => ({ config: source, fetched: fetched[index]! })),
     reference,
     countries,
     overrides,
+    overridesFile?.sha256 ?? '',
     asOf,
   );
   if (isUnchanged(dataDir, identity, options.asOf !== undefined)) {
     const id = currentReleaseId(dataDir)!;
     context.note(`nothing has changed; release ${id} stands`);
-    return { id, outcome: 'unchanged' };
+    return { id, outcome: 'unchanged', forced: [] };
+  }
+  const rolledBack = judgeRollback(dataDir, identity);
+  if (rolledBack[0] !== undefined && !force) {
+    const advice = 'Nothing is built until they change, or --force says that the release is wanted again.';
+    throw new AtlasError('E_REFUSED', `${rolledBack[0].message}; ${whatStands(dataDir)}. ${advice}`);
   }
   const ingested = await runner.run(
     ingest,
@@ -142,12 +198,22 @@ async function runStages(options: BuildOptions, context: StageContext): Promise<
   );
   const normalized = await runner.run(normalizeStage, { sources: ingested, reference, countries, overrides });
   const inputs = manifestInputs(sources, fetched, ingested);
-  const compiled = await runner.run(compileStage, { normalized, inputs, identity });
-  const verified = await runner.run(verifyStage(reference.sentinels, overrides), compiled);
-  const report = { release: identity.id, finished: new Date().toISOString(), stages: runner.report };
+  const compiled = await runner.run(compileStage, { normalized, inputs, overrides: overridesFile, identity });
+  const verified = await runner.run(verifyStage, compiled);
+  const gates = gateStage({ limits: config.gates, sentinels: reference.sentinels, overrides });
+  const judged = await runner.run(gates, verified);
+  const judgement = { ...judged, refusals: [...rolledBack, ...judged.refusals] };
+  const { refusals } = judgement;
+  const finished = new Date().toISOString();
+  const report = { release: identity.id, finished, refusals, stages: runner.report };
   writeFileSync(join(verified.dir, REPORT_FILE), `${JSON.stringify(report, null, 2)}\n`);
+  if (refusals.length > 0) {
+    if (!force) return refuse(judgement, context);
+    recordForce(judgement);
+  }
   const id = await runner.run(publishStage(config.keepReleases), verified);
-  return { id, outcome: 'published' };
+  if (rolledBack.length > 0) forgetRolledBack(dataDir, identity.inputHash);
+  return { id, outcome: 'published', forced: refusals };
 }
 
 /**

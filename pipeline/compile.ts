@@ -24,6 +24,8 @@ export interface CompileInput {
   normalized: Normalized;
   /** In order of priority, the first answering first. */
   inputs: ManifestInput[];
+  /** The user's overrides, where there are any. */
+  overrides?: ManifestFile | undefined;
   identity: Identity;
 }
 
@@ -92,7 +94,7 @@ function columns({ count, first, value }: Partition): RangeColumns {
 
 export const compileStage: Stage<CompileInput, FinishedRelease> = {
   name: 'compile',
-  run: async ({ normalized, inputs, identity }, { workDir, asOf }) => {
+  run: async ({ normalized, inputs, overrides, identity }, { workDir, asOf }) => {
     const { v4, v6, records } = normalized;
     const dir = join(workDir, 'release');
     mkdirSync(dir);
@@ -114,6 +116,7 @@ export const compileStage: Stage<CompileInput, FinishedRelease> = {
       tool_version: identity.toolVersion,
       input_hash: identity.inputHash,
       inputs,
+      ...(overrides && { overrides }),
       outputs,
       counts: {
         ipv4_ranges: v4.count,

@@ -26,12 +26,14 @@ function sha256(value: unknown): string {
  * @param sources with the files that were fetched for each, in order of priority
  * @param countries as of the build's date
  * @param overrides those in force
+ * @param overridesFile SHA-256 of their file: its notes are told by an explanation; empty where there is none
  */
 export function identify(
   sources: { config: SourceConfig; fetched: FetchedSource }[],
   reference: Reference,
   countries: ReadonlyMap<string, Country>,
   overrides: readonly Override[],
+  overridesFile: string,
   asOf: string,
 ): Identity {
   const { version: toolVersion } = JSON.parse(readFileSync(packageFile('package.json'), 'utf8')) as { version: string };
@@ -49,6 +51,7 @@ export function identify(
     aliases: [...reference.aliases],
     special: reference.special.map(({ block, answer, layer }) => [block, answer, layer]),
     overrides: overrides.map(({ family, first, last, answer }) => [family, [...first], [...last], answer]),
+    overridesFile,
   });
   return { id: `${asOf}-${sha256([asOf, inputHash]).slice(0, 12)}`, inputHash, toolVersion };
 }

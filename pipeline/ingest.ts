@@ -52,6 +52,20 @@ export interface IngestResult {
   rejects: readonly Reject[];
 }
 
+/** A range as it was read, for whoever wants to see where it stands. The object is valid during the call only. */
+export interface WatchedRange {
+  family: Family;
+  first: Uint32Array;
+  last: Uint32Array;
+  /** What the source says of the country, as in the `codes` of its result. */
+  code: string;
+  file: FetchedFile;
+  /** Where in the file; undefined in a file without lines. */
+  place: Readonly<RowPlace> | undefined;
+}
+
+export type RangeWatcher = (range: WatchedRange) => void;
+
 /**
  * The stage. Its counts are, for each source, `<id>.rows` (ranges read), `.ipv4`, `.ipv6`, `.rejected` and `.skipped`, and
  * the sums of rows and rejected.
@@ -84,14 +98,19 @@ export const ingest: Stage<readonly IngestInput[], IngestedSource[]> = {
  *
  * @param input the source, its files at hand
  * @param note says what a person should know of it
+ * @param watch sees every range that is read, in order
  * @throws AtlasError E_CONFIG for a format that cannot be; E_BAD_INPUT where no file fits the format, a named column is not
  *   there, a file falls into no rows, too many rows are unreadable, or there is no range; E_FETCH where a file cannot be read
  */
-export async function ingestSource(input: IngestInput, note: (text: string) => void): Promise<IngestResult> {
+export async function ingestSource(
+  input: IngestInput,
+  note: (text: string) => void,
+  watch?: RangeWatcher,
+): Promise<IngestResult> {
   const { source, fetched } = input;
   try {
     const format = resolveFormat(source.format);
-    const rows = new SourceRows(source.id);
+    const rows = new SourceRows(source.id, watch);
     const tellUnused = (files: readonly FetchedFile[]): void => {
       for (const { name } of files) note(`${source.id}: ${name} is not read; its name fits nothing in the format`);
     };
@@ -164,9 +183,12 @@ class SourceRows {
   readonly #id: string;
   readonly #v4 = new RangeColumns(4);
   readonly #v6 = new RangeColumns(6);
+  readonly #watch: RangeWatcher | undefined;
+  #file: FetchedFile | undefined;
 
-  constructor(id: string) {
+  constructor(id: string, watch: RangeWatcher | undefined) {
     this.#id = id;
+    this.#watch = watch;
     this.rejects = new RejectLog(id);
   }
 
@@ -175,8 +197,21 @@ class SourceRows {
     return this.#v4.count + this.#v6.count + this.rejects.total;
   }
 
-  append(family: Family, first: Uint32Array, last: Uint32Array, code: number): void {
+  /** Says which file the next ranges come from. */
+  beginFile(file: FetchedFile): void {
+    this.#file = file;
+    this.rejects.beginFile(file.name);
+  }
+
+  append(
+    family: Family,
+    first: Uint32Array,
+    last: Uint32Array,
+    code: number,
+    place: Readonly<RowPlace> | undefined,
+  ): void {
     (family === 4 ? this.#v4 : this.#v6).append(first, last, code);
+    this.#watch?.({ family, first, last, code: this.codes.codes[code]!, file: this.#file!, place });
   }
 
   result(maxRejectShare: number): IngestResult {
@@ -197,11 +232,11 @@ class SourceRows {
 
 /** Reads an MMDB file. A record that names no country says so of its range, as an empty column does. */
 function readNetworks(file: FetchedFile, format: MmdbFormat, rows: SourceRows): void {
-  rows.rejects.beginFile(file.name);
+  rows.beginFile(file);
   readMmdb(file.path, file.name, format.countryPaths, (family, first, last, country) => {
     const text = String(country ?? '');
     const code = rows.codes.index(text);
-    if (typeof code === 'number') rows.append(family, first, last, code);
+    if (typeof code === 'number') rows.append(family, first, last, code, undefined);
     else rows.rejects.addRange(rows.count + 1, `${formatAddress(family, first)} ${text}`, code);
   });
 }
@@ -245,7 +280,7 @@ class Reading {
     const { dialect, header, skipRows } = this.#format;
     let toSkip = skipRows;
     let read = header ? undefined : makeReader([]);
-    this.#rows.rejects.beginFile(file.name);
+    this.#rows.beginFile(file);
     await readRows(file.path, file.name, dialect, (row, place) => {
       if (toSkip > 0) {
         toSkip--;
@@ -265,7 +300,7 @@ class Reading {
     if (typeof found === 'string' && place.breaks === 0) found = read(row.map((field) => field.trim()));
     if (typeof found === 'number') {
       const { family, first, last } = this.#range;
-      this.#rows.append(family, first, last, found);
+      this.#rows.append(family, first, last, found, place);
     } else if (found !== null) {
       this.#rows.rejects.add(place, found);
     }

@@ -67,7 +67,7 @@ class RecordRegistry {
 }
 
 /** Collects one family's claims in columns. */
-class ClaimsBuilder {
+export class ClaimsBuilder {
   readonly family: Family;
   readonly words: number;
   #count = 0;

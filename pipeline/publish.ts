@@ -16,9 +16,19 @@ import {
   symlinkSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { CURRENT_LINK, currentReleaseId, RELEASES_DIR, releaseIds } from '../src/database/release.js';
+import {
+  CURRENT_LINK,
+  currentReleaseId,
+  MANIFEST_FILE,
+  REFUSED_DIR,
+  RELEASES_DIR,
+  readManifest,
+  refusedIds,
+  releaseIds,
+} from '../src/database/release.js';
 import { verifyRelease } from '../src/database/verify.js';
 import { AtlasError } from '../src/errors.js';
+import { pruneCache } from './cache.js';
 import type { Stage } from './stage.js';
 
 /** What publish takes: a verified release, still in the work folder. */
@@ -57,13 +67,20 @@ function isWhole(dir: string): boolean {
   }
 }
 
-/** Moves the release's folder to its place. The same id means the same content: a whole one that is there may stay. */
+/**
+ * Moves the release's folder to its place. The same id means the same content: a whole one that is there may stay, but for
+ * its manifest, which says who forced it.
+ */
 function moveIntoPlace(release: FinishedRelease, releases: string, workDir: string): void {
   for (const name of readdirSync(release.dir)) flush(join(release.dir, name));
   flush(release.dir);
   const place = join(releases, release.id);
   if (statSync(place, { throwIfNoEntry: false }) !== undefined) {
-    if (isWhole(place)) return;
+    if (isWhole(place)) {
+      renameSync(join(release.dir, MANIFEST_FILE), join(place, MANIFEST_FILE));
+      flush(place);
+      return;
+    }
     renameSync(place, join(workDir, 'damaged'));
   }
   renameSync(release.dir, place);
@@ -79,6 +96,29 @@ function removeOldReleases(dataDir: string, keep: number): number {
   return old.length;
 }
 
+/**
+ * Removes from the cache what no release refers to any more; those that are kept stay explainable, refused ones included.
+ *
+ * @returns how many files were removed
+ */
+export async function pruneStored(dataDir: string): Promise<number> {
+  const dirs = [
+    ...releaseIds(dataDir).map((id) => join(dataDir, RELEASES_DIR, id)),
+    ...refusedIds(dataDir).map((id) => join(dataDir, RELEASES_DIR, REFUSED_DIR, id)),
+  ];
+  const hashes = new Set<string>();
+  for (const dir of dirs) {
+    try {
+      const { inputs, overrides } = readManifest(dir);
+      for (const { sha256 } of inputs.flatMap(({ files }) => files)) hashes.add(sha256);
+      if (overrides !== undefined) hashes.add(overrides.sha256);
+    } catch (error) {
+      if (!(error instanceof AtlasError)) throw error; // a damaged release cannot be explained anyway
+    }
+  }
+  return (await pruneCache(dataDir, hashes)).removed;
+}
+
 /** @param keep how many releases stay, the current one included */
 export function publishStage(keep: number): Stage<FinishedRelease, string> {
   return {
@@ -89,7 +129,8 @@ export function publishStage(keep: number): Stage<FinishedRelease, string> {
       moveIntoPlace(release, releases, workDir);
       switchCurrent(dataDir, release.id);
       const removed = removeOldReleases(dataDir, keep);
-      return { output: release.id, counts: { release: release.id, removed } };
+      const removedFromCache = await pruneStored(dataDir);
+      return { output: release.id, counts: { release: release.id, removed, removed_from_cache: removedFromCache } };
     },
   };
 }

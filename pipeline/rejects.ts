@@ -1,5 +1,5 @@
 /** Rows that could not be read: counted, and kept with their text and the reason. */
-import { open } from 'node:fs/promises';
+import { type FileHandle, open } from 'node:fs/promises';
 import { MAX_CSV_ROW_BYTES, MAX_REJECT_TEXT, MAX_REJECTS_WRITTEN } from '../src/limits.js';
 import type { RowPlace } from './csv-rows.js';
 
@@ -61,15 +61,23 @@ export class RejectLog {
     if (places.length === 0) return;
     const handle = await open(path);
     try {
-      for (const { reject, place } of places) {
-        const length = Math.min(place.to - place.from, MAX_CSV_ROW_BYTES);
-        const { buffer, bytesRead } = await handle.read(Buffer.alloc(length), 0, length, place.to - length);
-        reject.text = lastLines(buffer.toString('utf8', 0, bytesRead), place.breaks + 1).slice(0, MAX_REJECT_TEXT);
-      }
+      for (const { reject, place } of places) reject.text = await readRowText(handle, place);
     } finally {
       await handle.close();
     }
   }
+}
+
+/**
+ * The text of a row as it stands in its file, up to MAX_REJECT_TEXT characters.
+ *
+ * @param handle the file
+ * @param place of the row, as it was read
+ */
+export async function readRowText(handle: FileHandle, place: Readonly<RowPlace>): Promise<string> {
+  const length = Math.min(place.to - place.from, MAX_CSV_ROW_BYTES);
+  const { buffer, bytesRead } = await handle.read(Buffer.alloc(length), 0, length, place.to - length);
+  return lastLines(buffer.toString('utf8', 0, bytesRead), place.breaks + 1).slice(0, MAX_REJECT_TEXT);
 }
 
 /** The last lines of a text: those before are blank lines and comments in front of the row. */

@@ -7,7 +7,7 @@ import { type ErrorObject, Ajv2020 as SchemaValidator, type ValidateFunction } f
 import { type VerifierError, verifier } from 'stream-json/utils/verifier.js';
 import { parseIPv4 } from '../src/address/parse.js';
 import { AtlasError, messageOf } from '../src/errors.js';
-import { DEFAULT_MAX_REJECT_SHARE, KEPT_RELEASES, MAX_SOURCES } from '../src/limits.js';
+import { DEFAULT_GATES, DEFAULT_MAX_REJECT_SHARE, KEPT_RELEASES, MAX_SOURCES } from '../src/limits.js';
 import { packageRoot } from '../src/package-root.js';
 
 /** A package in an npm registry. */
@@ -59,6 +59,9 @@ export interface SourceConfig {
   maxRejectShare: number;
 }
 
+/** What the gates let through; the defaults say what each is. */
+export type GateLimits = Record<keyof typeof DEFAULT_GATES, number>;
+
 /** The whole of `sources.json`, defaults applied. */
 export interface SourcesConfig {
   /** Absolute path of the file. */
@@ -68,6 +71,7 @@ export interface SourcesConfig {
   /** Absolute path of the overrides, or undefined where none are configured. */
   overrides: string | undefined;
   keepReleases: number;
+  gates: GateLimits;
 }
 
 /** The file as it is written, once the schema has accepted it. */
@@ -75,6 +79,7 @@ interface SourcesFile {
   maxRejectShare?: number;
   overrides?: string;
   keepReleases?: number;
+  gates?: Partial<GateLimits>;
   sources: SourceEntry[];
 }
 
@@ -278,6 +283,7 @@ function withDefaults(file: SourcesFile, absolute: string): SourcesConfig {
     })),
     overrides: file.overrides === undefined ? undefined : path.resolve(baseDir, file.overrides),
     keepReleases: file.keepReleases ?? KEPT_RELEASES,
+    gates: { ...DEFAULT_GATES, ...file.gates },
   };
 }
 

@@ -33,6 +33,66 @@ export const MAX_MMDB_STEPS = 40_000_000;
 /** Releases kept when a new one is published; the current one is among them. */
 export const KEPT_RELEASES = 5;
 
+/** Refused releases kept for a look; each is some 30 MB, and the last few nights tell the story. */
+export const KEPT_REFUSED = 3;
+
+/**
+ * What the gates between verify and publish let through; `gates` in sources.json overrules each.
+ *
+ * The measure is the distance between two databases made by different methods from different data (geo-whois-asn-country
+ * and asn-country of ip-location-db, 2.3.2026061719): 4.3 % of the IPv4 and 5.1 % of the IPv6 space changes country from
+ * one to the other, and the longest stretch without one address in common has 1.9 million IPv4 addresses. One night must
+ * stay well below that; the same source a month later does.
+ */
+export const DEFAULT_GATES = {
+  /** Shares of the addresses with a country that may have another one now. */
+  maxChangedShareIPv4: 0.02,
+  maxChangedShareIPv6: 0.02,
+  /** Shares of the addresses with a country that may have none now. */
+  maxLostShareIPv4: 0.01,
+  maxLostShareIPv6: 0.01,
+  /** Share of its addresses that one country may lose: two countries that are swapped lose all, however small they are. */
+  maxCountryLossShare: 0.5,
+  /** Countries that may be gone altogether. The smallest have a few thousand IPv6 /48s and do not come and go. */
+  maxVanishedCountries: 0,
+  /** Longest stretch that may change as a whole: IPv4 addresses (a /10; twice the measure), IPv6 /48s (a /19, the largest allocation there is). */
+  maxBlockIPv4: 4_194_304,
+  maxBlockIPv6: 536_870_912,
+  /** Share by which a source's number of rows may grow or shrink. */
+  maxRowsChange: 0.2,
+  /** Sentinel addresses that may have a wrong answer, or lose the right one. */
+  maxWrongSentinels: 0,
+};
+
+/** A country with fewer addresses (IPv4), or fewer /48s (IPv6), does not count for `maxCountryLossShare`: one network may be half of it. */
+export const MIN_COUNTRY_SIZE = 65_536;
+
+/** A source whose rows change by no more than this does not count for `maxRowsChange`: lists kept by hand do so at any time. */
+export const MIN_ROWS_CHANGE = 100;
+
+/** Lines in the tables of what moved, and blocks below them, where a person reads them. */
+export const PAIRS_SHOWN = 20;
+export const BLOCKS_SHOWN = 5;
+
+/** Longest random delay of a scheduled build in seconds, unless told otherwise: five minutes spread a crowd well enough. */
+export const SCHEDULE_JITTER_S = 300;
+
+/** First wait before a scheduled build that failed is tried again, and the longest, in milliseconds; it doubles in between. */
+export const SCHEDULE_RETRY_MS = 60_000;
+export const SCHEDULE_MAX_RETRY_MS = 3_600_000;
+
+/** How often a schedule looks at the clock while it waits, in milliseconds: the machine may sleep, or the clock be set. */
+export const SCHEDULE_CLOCK_MS = 60_000;
+
+/** How long a scheduled build that is told to stop may go on to the end of its stage, in milliseconds. */
+export const SCHEDULE_STOP_MS = 10_000;
+
+/**
+ * Age of the data in days above which a warning is given, and never more than a warning. Country sources appear monthly at
+ * the slowest, so older data means builds that fail unseen.
+ */
+export const DEFAULT_MAX_AGE_DAYS = 35;
+
 /** Largest download in bytes (1 GiB); the largest country source known is below 100 MB. */
 export const MAX_DOWNLOAD_BYTES = 1_073_741_824;
 

@@ -1,31 +1,98 @@
-/** `ipatlas build`: runs the stages and publishes. */
+/** `ipatlas build`: runs the stages and publishes, once or on a schedule. */
 import { join } from 'node:path';
-import { build } from '../../pipeline/build.js';
+import { type BuildOptions, type BuildResult, build } from '../../pipeline/build.js';
+import { runOnSchedule } from '../../pipeline/schedule.js';
 import { isDate } from '../country/date.js';
+import { currentReleaseId } from '../database/release.js';
 import { AtlasError, EXIT } from '../errors.js';
+import { SCHEDULE_JITTER_S, SCHEDULE_STOP_MS } from '../limits.js';
 import { packageFile } from '../package-root.js';
-import { type Command, type Invocation, print, text } from './command.js';
+import { type Command, type Invocation, type OptionValues, print, text } from './command.js';
 
 function parseDate(value: string): string {
   if (isDate(value)) return value;
   throw new AtlasError('E_USAGE', `--as-of ${JSON.stringify(value)} is no date; write it as 2026-01-31`);
 }
 
-async function run({ dataDir, values }: Invocation): Promise<number> {
+function note(line: string): void {
+  process.stderr.write(`${line}\n`);
+}
+
+async function tell({ id, outcome, forced }: BuildResult, { dataDir, values }: Invocation): Promise<void> {
+  if (forced.length > 0) {
+    const reasons = forced.map(({ message }) => `  - ${message}`).join('\n');
+    note(`published by force; this is in the release's manifest:\n${reasons}`);
+  }
+  if (values.json === true) await print(`${JSON.stringify({ release: id, outcome })}\n`);
+  else if (outcome === 'published') note(`published release ${id} in ${dataDir}`);
+}
+
+/** What does not go together with a schedule, and why. */
+function refuseWithSchedule(values: OptionValues): void {
+  const reasons = {
+    force: 'a schedule without gates would publish anything',
+    'as-of': 'a schedule builds as of the day it runs',
+  };
+  for (const [flag, why] of Object.entries(reasons)) {
+    if (values[flag] !== undefined) throw new AtlasError('E_USAGE', `--${flag} does not go with --schedule: ${why}`);
+  }
+}
+
+/** The longest random delay of a scheduled build, in milliseconds. */
+function parseJitter(value: string | undefined): number {
+  if (value === undefined) return 1000 * SCHEDULE_JITTER_S;
+  if (/^\d{1,6}$/.test(value)) return 1000 * Number(value);
+  throw new AtlasError('E_USAGE', `--jitter is ${JSON.stringify(value)}; write a number of seconds`);
+}
+
+/**
+ * An abort signal for SIGTERM and SIGINT. The build at work ends at its next stage; a stage that waits for a server for
+ * long is ended with the process, as a build may be killed at any moment.
+ */
+function stopSignal(): AbortSignal {
+  const controller = new AbortController();
+  const stop = (): void => {
+    controller.abort();
+    setTimeout(() => process.exit(EXIT.ok), SCHEDULE_STOP_MS).unref();
+  };
+  process.once('SIGTERM', stop);
+  process.once('SIGINT', stop);
+  return controller.signal;
+}
+
+async function runScheduled(pattern: string, options: BuildOptions, invocation: Invocation): Promise<void> {
+  const { dataDir, values } = invocation;
+  refuseWithSchedule(values);
+  const signal = stopSignal();
+  await runOnSchedule({
+    pattern,
+    jitterMs: parseJitter(text(values, 'jitter')),
+    // Where there is no release yet, whoever waits for one should not wait for the night.
+    atOnce: currentReleaseId(dataDir) === undefined,
+    run: async () => tell(await build({ ...options, signal }), invocation),
+    note,
+    signal,
+  });
+  note('the schedule has ended');
+}
+
+async function run(invocation: Invocation): Promise<number> {
+  const { dataDir, values } = invocation;
   const only = text(values, 'only');
   const asOf = text(values, 'as-of');
-  const result = await build({
+  const pattern = text(values, 'schedule');
+  const options: BuildOptions = {
     dataDir,
     sourcesFile: text(values, 'sources') ?? packageFile(join('data', 'sources.json')),
     only: only === undefined ? [] : only.split(',').filter((id) => id !== ''),
     asOf: asOf === undefined ? undefined : parseDate(asOf),
     offline: values.offline === true,
-    note: (line) => {
-      process.stderr.write(`${line}\n`);
-    },
-  });
-  if (values.json === true) await print(`${JSON.stringify({ release: result.id, outcome: result.outcome })}\n`);
-  else if (result.outcome === 'published') process.stderr.write(`published release ${result.id} in ${dataDir}\n`);
+    force: values.force === true,
+    note,
+  };
+  if (pattern !== undefined) await runScheduled(pattern, options, invocation);
+  else if (values.jitter !== undefined) throw new AtlasError('E_USAGE', '--jitter goes with --schedule only');
+  else await tell(await build(options), invocation);
   return EXIT.ok;
 }
 
@@ -33,12 +100,17 @@ export const command: Command = {
   help: `Usage: ipatlas build
 
 Builds the database from its sources and publishes it in the data directory. Whatever goes wrong, the release that is
-current stays so.
+current stays so. A release that differs too much from the current one is refused, with exit code 3: the thresholds are
+"gates" in sources.json.
 
   --sources FILE      what to build from (default: the sources.json that comes with ipatlas)
   --only ID,…         only these of its sources
   --as-of YYYY-MM-DD  the date for EU membership and for the expiry of overrides (default: today, UTC)
   --offline           fetch nothing: use the cached copies, else those installed with ipatlas
+  --force             publish whatever the gates say; who did that, and what they said, goes into the manifest
+  --schedule CRON     stay, and build at these times (local time), such as "17 4 * * *"; at once where there is no release.
+                      A build that fails for want of a server is tried again with growing waits
+  --jitter SECONDS    longest random delay of a scheduled build (default ${SCHEDULE_JITTER_S}), so that not all the world asks at once
   --json              print the outcome as JSON
   --data DIR          the data directory (or IPATLAS_DATA; default data)
 `,
@@ -47,6 +119,9 @@ current stays so.
     only: { type: 'string' },
     'as-of': { type: 'string' },
     offline: { type: 'boolean' },
+    force: { type: 'boolean' },
+    schedule: { type: 'string' },
+    jitter: { type: 'string' },
     json: { type: 'boolean' },
   },
   arguments: [0, 0],

@@ -1,6 +1,8 @@
 /** What a command of the command line is, and what every command may use. */
 import type { ParseArgsConfig } from 'node:util';
 
+export { table } from '../table.js';
+
 export type OptionTable = NonNullable<ParseArgsConfig['options']>;
 export type OptionValues = Record<string, string | boolean | (string | boolean)[] | undefined>;
 
@@ -37,18 +39,4 @@ export async function print(output: string): Promise<void> {
 export function factLines(facts: [string, string | number][]): string {
   const width = Math.max(...facts.map(([name]) => name.length));
   return facts.map(([name, value]) => `${name.padEnd(width)}  ${value}\n`).join('');
-}
-
-/** Rows as an aligned table, the first row its head. */
-export function table(rows: string[][]): string {
-  const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
-  return rows
-    .map(
-      (row) =>
-        `${row
-          .map((cell, column) => cell.padEnd(widths[column]!))
-          .join('  ')
-          .trimEnd()}\n`,
-    )
-    .join('');
 }

@@ -1,14 +1,19 @@
 /** `ipatlas info`: what the current release is and what it was made of. */
+import { ageDays, parseMaxAge, releaseAge, staleWarning } from '../database/age.js';
 import { type Manifest, readManifest, releaseDir } from '../database/release.js';
 import { EXIT } from '../errors.js';
-import { type Command, factLines, type Invocation, print } from './command.js';
+import { DEFAULT_MAX_AGE_DAYS } from '../limits.js';
+import { type Command, factLines, type Invocation, type OptionValues, print, text } from './command.js';
 
 function facts(manifest: Manifest): [string, string | number][] {
-  const { counts } = manifest;
+  const { counts, forced } = manifest;
+  const age = ageDays(releaseAge(manifest));
   return [
     ['release', manifest.id],
     ['as of', manifest.as_of],
+    ['age of the data', `${age} ${age === 1 ? 'day' : 'days'}`],
     ['made by', `ipatlas ${manifest.tool_version}`],
+    ...(forced === undefined ? [] : [['forced by', `${forced.by} at ${forced.at}`] as [string, string]]),
     ['IPv4 ranges', counts.ipv4_ranges],
     ['IPv6 ranges', counts.ipv6_ranges],
     ['countries', counts.countries],
@@ -25,21 +30,34 @@ function facts(manifest: Manifest): [string, string | number][] {
   ];
 }
 
+/** The age above which data is stale, and where it was given. */
+function maxAge(values: OptionValues): { value: string | undefined; name: string } {
+  const flag = text(values, 'max-age');
+  if (flag !== undefined) return { value: flag, name: '--max-age' };
+  return { value: process.env.IPATLAS_MAX_AGE, name: 'IPATLAS_MAX_AGE' };
+}
+
 async function run({ dataDir, values }: Invocation): Promise<number> {
+  const { value, name } = maxAge(values);
+  const maxDays = parseMaxAge(value, name);
   const manifest = readManifest(releaseDir(dataDir));
-  await print(values.json === true ? `${JSON.stringify(manifest)}\n` : factLines(facts(manifest)));
+  const json = { ...manifest, age_seconds: releaseAge(manifest) };
+  await print(values.json === true ? `${JSON.stringify(json)}\n` : factLines(facts(manifest)));
+  const warning = staleWarning(manifest, maxDays);
+  if (warning !== undefined) process.stderr.write(`ipatlas: warning: ${warning}\n`);
   return EXIT.ok;
 }
 
 export const command: Command = {
   help: `Usage: ipatlas info
 
-Says what the current release is: its date, sources, counts and files.
+Says what the current release is: its date and age, sources, counts and files.
 
-  --json      the release's manifest
-  --data DIR  the data directory (or IPATLAS_DATA; default data)
+  --max-age DAYS  warn where the data is older (or IPATLAS_MAX_AGE; default ${DEFAULT_MAX_AGE_DAYS}); never more than a warning
+  --json          the release's manifest, with the age of the data in seconds
+  --data DIR      the data directory (or IPATLAS_DATA; default data)
 `,
-  options: { json: { type: 'boolean' } },
+  options: { json: { type: 'boolean' }, 'max-age': { type: 'string' } },
   arguments: [0, 0],
   run,
 };

@@ -22,6 +22,9 @@ const COMMANDS: Record<string, { summary: string; load: () => Promise<{ command:
   verify: { summary: 'check every byte of a release', load: () => import('./verify.js') },
   serve: { summary: 'serve the lookup API', load: () => import('./serve.js') },
   keys: { summary: 'make, list and revoke keys for the API', load: () => import('./keys.js') },
+  explain: { summary: 'say why an address has its answer', load: () => import('./explain.js') },
+  diff: { summary: 'say what differs between two releases', load: () => import('./diff.js') },
+  rollback: { summary: 'make an earlier release current again', load: () => import('./rollback.js') },
   releases: { summary: 'list the releases there are', load: () => import('./releases.js') },
 };
 

@@ -1,29 +1,61 @@
 /** `ipatlas releases`: what is there, and which one is current. */
+import { statSync } from 'node:fs';
 import { join } from 'node:path';
-import { currentReleaseId, RELEASES_DIR, readManifest, releaseIds } from '../database/release.js';
-import { EXIT } from '../errors.js';
+import {
+  currentReleaseId,
+  MANIFEST_FILE,
+  RELEASES_DIR,
+  readManifest,
+  refusedIds,
+  releaseIds,
+} from '../database/release.js';
+import { AtlasError, EXIT } from '../errors.js';
 import { type Command, type Invocation, print, table } from './command.js';
 
 interface Listed {
   id: string;
   current: boolean;
   as_of: string;
+  /** When it was made, ISO 8601 in UTC; the order of the list. */
+  made: string;
   bytes: number;
   sources: string[];
+  /** Who published it against the gates; null where nobody had to. */
+  forced_by: string | null;
 }
 
+function describe(dataDir: string, id: string, current: string | undefined): Listed {
+  const dir = join(dataDir, RELEASES_DIR, id);
+  const manifest = readManifest(dir);
+  return {
+    id,
+    current: id === current,
+    as_of: manifest.as_of,
+    made: statSync(join(dir, MANIFEST_FILE)).mtime.toISOString(),
+    bytes: manifest.outputs.reduce((sum, output) => sum + output.bytes, 0),
+    sources: manifest.inputs.map(({ id: source, version }) => (version === '' ? source : `${source}@${version}`)),
+    forced_by: manifest.forced?.by ?? null,
+  };
+}
+
+/** The releases that can be read; the others are told on stderr, as they must not hide those that one could go back to. */
 function list(dataDir: string): Listed[] {
   const current = currentReleaseId(dataDir);
-  return releaseIds(dataDir).map((id) => {
-    const manifest = readManifest(join(dataDir, RELEASES_DIR, id));
-    return {
-      id,
-      current: id === current,
-      as_of: manifest.as_of,
-      bytes: manifest.outputs.reduce((sum, output) => sum + output.bytes, 0),
-      sources: manifest.inputs.map(({ id: source, version }) => (version === '' ? source : `${source}@${version}`)),
-    };
+  return releaseIds(dataDir).flatMap((id) => {
+    try {
+      return [describe(dataDir, id, current)];
+    } catch (error) {
+      if (!(error instanceof AtlasError)) throw error;
+      process.stderr.write(`ipatlas: release ${id} is damaged: ${error.message}\n`);
+      return [];
+    }
   });
+}
+
+function row({ id, current, as_of, made, bytes, sources, forced_by }: Listed): string[] {
+  const forced = forced_by === null ? '' : ` (forced by ${forced_by})`;
+  const mb = (bytes / 1e6).toFixed(1);
+  return [current ? '*' : ' ', id, as_of, made.slice(0, 16).replace('T', ' '), mb, `${sources.join(' ')}${forced}`];
 }
 
 async function run({ dataDir, values }: Invocation): Promise<number> {
@@ -31,19 +63,10 @@ async function run({ dataDir, values }: Invocation): Promise<number> {
   if (values.json === true) await print(`${JSON.stringify(releases)}\n`);
   else if (releases.length === 0)
     process.stderr.write(`ipatlas: no releases in ${dataDir}; make one with "ipatlas build --offline"\n`);
-  else {
-    await print(
-      table([
-        ['', 'RELEASE', 'AS OF', 'MB', 'SOURCES'],
-        ...releases.map(({ id, current, as_of, bytes, sources }) => [
-          current ? '*' : ' ',
-          id,
-          as_of,
-          (bytes / 1e6).toFixed(1),
-          sources.join(' '),
-        ]),
-      ]),
-    );
+  else await print(table([['', 'RELEASE', 'AS OF', 'MADE (UTC)', 'MB', 'SOURCES'], ...releases.map(row)], [4]));
+  const refused = refusedIds(dataDir);
+  if (refused.length > 0 && values.json !== true) {
+    process.stderr.write(`refused and kept for a look: ${refused.join(', ')}\n`);
   }
   return EXIT.ok;
 }
@@ -51,7 +74,8 @@ async function run({ dataDir, values }: Invocation): Promise<number> {
 export const command: Command = {
   help: `Usage: ipatlas releases
 
-Lists the releases in the data directory, the newest first; "*" marks the current one.
+Lists the releases in the data directory, the newest first; "*" marks the current one. Releases that a gate refused are
+named below the list.
 
   --json      the list as JSON
   --data DIR  the data directory (or IPATLAS_DATA; default data)

@@ -12,6 +12,8 @@ export const REPORT_FILE = 'report.json';
 /** Names in the data directory. */
 export const RELEASES_DIR = 'releases';
 export const CURRENT_LINK = 'current';
+/** Within the releases: those that a gate refused. */
+export const REFUSED_DIR = 'refused';
 
 /** A file as a manifest lists it. */
 export interface ManifestFile {
@@ -29,7 +31,16 @@ export interface ManifestInput {
   attribution: string;
   rows: number;
   rejected: number;
+  /** How its files are read, as in sources.json; what an explanation needs to read them again. */
+  format: string | object;
   files: ManifestFile[];
+}
+
+/** A gate that would not let a release through. */
+export interface Refusal {
+  /** The threshold's name in sources.json, or `rolledBack`. */
+  gate: string;
+  message: string;
 }
 
 /** `manifest.json`: what a release was made of and what it holds; its schema is schemas/manifest.schema.json. */
@@ -43,6 +54,16 @@ export interface Manifest {
   input_hash: string;
   /** In order of priority, the first answering first. */
   inputs: ManifestInput[];
+  /** The user's overrides; not there where none are configured. */
+  overrides?: ManifestFile;
+  /** Not there but where a person overrode the gates. Such a manifest is not a function of the inputs alone. */
+  forced?: {
+    /** Name of the account. */
+    by: string;
+    /** ISO 8601, UTC. */
+    at: string;
+    refusals: Refusal[];
+  };
   outputs: ManifestFile[];
   counts: {
     ipv4_ranges: number;
@@ -108,9 +129,8 @@ export function currentReleaseId(dataDir: string): string | undefined {
 /** A release's id: its as-of date and the head of a hash over what it was made from. */
 const RELEASE_ID = /^\d{4}-\d\d-\d\d-[0-9a-f]{12}$/;
 
-/** The ids of the releases there are, the newest first by the time they were made. */
-export function releaseIds(dataDir: string): string[] {
-  const releases = join(dataDir, RELEASES_DIR);
+/** The ids of the releases in a folder, the newest first by the time they were made. */
+function idsIn(releases: string): string[] {
   if (statSync(releases, { throwIfNoEntry: false }) === undefined) return [];
   return readdirSync(releases, { withFileTypes: true })
     .filter((entry) => entry.isDirectory() && RELEASE_ID.test(entry.name))
@@ -120,4 +140,33 @@ export function releaseIds(dataDir: string): string[] {
     }))
     .sort((a, b) => b.time - a.time || (a.id < b.id ? 1 : -1))
     .map(({ id }) => id);
+}
+
+/** The ids of the releases there are, the newest first by the time they were made. Refused ones are not among them. */
+export function releaseIds(dataDir: string): string[] {
+  return idsIn(join(dataDir, RELEASES_DIR));
+}
+
+/** The ids of the refused releases that are kept, the newest first. */
+export function refusedIds(dataDir: string): string[] {
+  return idsIn(join(dataDir, RELEASES_DIR, REFUSED_DIR));
+}
+
+/**
+ * The directory of a release as a person names it.
+ *
+ * @param dataDir the data directory
+ * @param name `current`; the id of a release, a refused one included; or the path of a release or of a data directory
+ * @throws AtlasError E_NO_DATABASE where there is no such release
+ */
+export function namedRelease(dataDir: string, name: string): string {
+  if (name === CURRENT_LINK) return releaseDir(dataDir);
+  for (const dir of [join(dataDir, RELEASES_DIR, name), join(dataDir, RELEASES_DIR, REFUSED_DIR, name)]) {
+    if (RELEASE_ID.test(name) && statSync(dir, { throwIfNoEntry: false }) !== undefined) return dir;
+  }
+  if (!RELEASE_ID.test(name) && statSync(name, { throwIfNoEntry: false }) !== undefined) return releaseDir(name);
+  throw new AtlasError(
+    'E_NO_DATABASE',
+    `there is no release ${JSON.stringify(name)}; "ipatlas releases" lists those in ${dataDir}, and the path of one does as well`,
+  );
 }

@@ -2,7 +2,7 @@ import { existsSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { loadSources, selectSources } from '../../pipeline/sources.js';
-import { DEFAULT_MAX_REJECT_SHARE, KEPT_RELEASES, MAX_SOURCES } from '../../src/limits.js';
+import { DEFAULT_GATES, DEFAULT_MAX_REJECT_SHARE, KEPT_RELEASES, MAX_SOURCES } from '../../src/limits.js';
 import { packageRoot } from '../../src/package-root.js';
 import { atlasError, scratchDir } from './fetch-support.js';
 
@@ -40,6 +40,7 @@ describe('loadSources', () => {
       path: file,
       overrides: undefined,
       keepReleases: KEPT_RELEASES,
+      gates: DEFAULT_GATES,
       sources: [
         {
           ...{ id: 'one', title: 'one', license: 'CC0-1.0', attribution: '', homepage: '' },
@@ -57,6 +58,7 @@ describe('loadSources', () => {
       maxRejectShare: 0.5,
       overrides: 'mine/overrides.csv',
       keepReleases: 2,
+      gates: { maxRowsChange: 0.5, maxBlockIPv4: 1 },
       sources: [
         { ...ONE, title: 'First', attribution: 'Someone', homepage: 'https://example.org' },
         { ...ONE, id: 'two', fetch: { file: 'data/*.csv' }, maxRejectShare: 0 },
@@ -66,6 +68,7 @@ describe('loadSources', () => {
     const config = await loadSources(file);
     const baseDir = path.dirname(file);
     expect(config).toMatchObject({ overrides: path.join(baseDir, 'mine/overrides.csv'), keepReleases: 2 });
+    expect(config.gates).toEqual({ ...DEFAULT_GATES, maxRowsChange: 0.5, maxBlockIPv4: 1 });
     expect(config.sources).toMatchObject([
       { title: 'First', attribution: 'Someone', homepage: 'https://example.org', maxRejectShare: 0.5 },
       { fetch: { kind: 'file', pattern: 'data/*.csv', baseDir, files: [] }, maxRejectShare: 0 },
@@ -107,6 +110,12 @@ describe('loadSources', () => {
     ['an empty list', { sources: [] }, 'sources is []; expected no fewer than 1 items'],
     ['a misspelt key', { sources: [ONE], source: 1 }, 'source is not a known key; expected one of $schema, maxReject'],
     ['a share above 1', { sources: [ONE], maxRejectShare: 2 }, 'maxRejectShare is 2; expected <= 1 (the share'],
+    ['a gate that is none', { sources: [ONE], gates: { maxRows: 1 } }, 'gates.maxRows is not a known key'],
+    [
+      'a share above one',
+      { sources: [ONE], gates: { maxLostShareIPv4: 2 } },
+      'gates.maxLostShareIPv4 is 2; expected <= 1',
+    ],
     ['no release kept', { sources: [ONE], keepReleases: 0 }, 'keepReleases is 0; expected >= 1'],
     ['no id', { sources: [{ ...ONE, id: undefined }] }, 'sources[0].id is missing; expected a name of up to 64'],
     ['an id with a path', withSource({ id: '../x' }), 'sources[0].id is "../x"; expected a name of up to 64'],

@@ -1,0 +1,201 @@
+/** `ipatlas diff`: what has another answer in one release than in another. */
+import { join } from 'node:path';
+import { formatAddress } from '../address/format.js';
+import type { Family } from '../address/parse.js';
+import {
+  type CountryChange,
+  countryChanges,
+  formatSize,
+  formatSizeUnit,
+  LargestBlocks,
+  type PairTotal,
+  PairTotals,
+  rangeList,
+  rangeSize,
+  type Segment,
+  segments,
+} from '../database/diff.js';
+import { type Manifest, namedRelease, RANGE_FILE, readManifest } from '../database/release.js';
+import { AtlasError, EXIT } from '../errors.js';
+import { PAIRS_SHOWN } from '../limits.js';
+import { formatCidr, rangeToCidrs } from '../range/cidr.js';
+import { openRangeFile, type RangeFile } from '../rangefile/reader.js';
+import { grouped, table } from '../table.js';
+import { type Command, type Invocation, print, text } from './command.js';
+
+const FAMILIES = [4, 6] as const;
+
+interface Side {
+  manifest: Manifest;
+  file: RangeFile;
+}
+
+function openSide(dataDir: string, name: string): Side {
+  const dir = namedRelease(dataDir, name);
+  return { manifest: readManifest(dir), file: openRangeFile(join(dir, RANGE_FILE)) };
+}
+
+/** The segments of one family whose answers differ. */
+function* changes(before: RangeFile, after: RangeFile, family: Family): Generator<Segment> {
+  for (const segment of segments(rangeList(before, family), rangeList(after, family))) {
+    if (segment.from !== segment.to) yield segment;
+  }
+}
+
+/** A changed range, as JSON and CSV tell it. */
+function rangeFacts({ family, first, last, from, to }: Segment) {
+  const cidrs: string[] = [];
+  rangeToCidrs(family, first, last, (block, prefix) => cidrs.push(formatCidr(family, block, prefix)));
+  const ends = { first: formatAddress(family, first), last: formatAddress(family, last) };
+  return { family, ...ends, addresses: String(rangeSize(first, last)), from, to, cidrs };
+}
+
+function pairFacts(family: Family, { from, to, addresses, ranges }: PairTotal) {
+  return { family, from, to, addresses: String(addresses), ranges };
+}
+
+/** Adds up what differs in one family; `each` sees every changed range. */
+async function totalsOf(
+  before: RangeFile,
+  after: RangeFile,
+  family: Family,
+  each: (change: Segment, addresses: bigint) => Promise<void> | void,
+): Promise<PairTotals> {
+  const totals = new PairTotals();
+  for (const change of changes(before, after, family)) {
+    const addresses = rangeSize(change.first, change.last);
+    totals.add(change, addresses);
+    await each(change, addresses);
+  }
+  return totals;
+}
+
+/** Writes pieces of text in large portions: a million small writes would take longer than the comparison. */
+class Printer {
+  #pieces = '';
+
+  add(piece: string): Promise<void> | undefined {
+    this.#pieces += piece;
+    return this.#pieces.length > 65_536 ? this.flush() : undefined;
+  }
+
+  flush(): Promise<void> {
+    const pieces = this.#pieces;
+    this.#pieces = '';
+    return print(pieces);
+  }
+}
+
+async function printJson(before: Side, after: Side): Promise<void> {
+  const printer = new Printer();
+  const side = ({ manifest: { id, as_of } }: Side) => ({ release: id, as_of });
+  const head = JSON.stringify({
+    before: side(before),
+    after: side(after),
+    countries: countryChanges(before.file, after.file),
+  });
+  printer.add(`${head.slice(0, -1)},"ranges":[`);
+  const pairs: object[] = [];
+  let separator = '\n';
+  for (const family of FAMILIES) {
+    const totals = await totalsOf(before.file, after.file, family, (change) => {
+      const line = `${separator}${JSON.stringify(rangeFacts(change))}`;
+      separator = ',\n';
+      return printer.add(line);
+    });
+    pairs.push(...totals.sorted().map((pair) => pairFacts(family, pair)));
+  }
+  printer.add(`],\n"pairs":[${pairs.map((pair) => `\n${JSON.stringify(pair)}`).join(',')}]}\n`);
+  await printer.flush();
+}
+
+/** All cells are numbers, addresses and words without commas, so none needs quotes. */
+async function printRangesCsv(before: RangeFile, after: RangeFile): Promise<void> {
+  const printer = new Printer();
+  printer.add('family,first,last,addresses,from,to,cidrs\n');
+  for (const family of FAMILIES) {
+    for (const change of changes(before, after, family)) {
+      const { first, last, addresses, from, to, cidrs } = rangeFacts(change);
+      await printer.add(`${[family, first, last, addresses, from, to, cidrs.join(' ')].join()}\n`);
+    }
+  }
+  await printer.flush();
+}
+
+async function printPairsCsv(before: RangeFile, after: RangeFile): Promise<void> {
+  await print('family,from,to,addresses,ranges\n');
+  for (const family of FAMILIES) {
+    const totals = await totalsOf(before, after, family, () => {});
+    for (const pair of totals.sorted()) await print(`${Object.values(pairFacts(family, pair)).join()}\n`);
+  }
+}
+
+function describeCountry({ code, name, is_eu }: CountryChange): string {
+  const facts: string[] = [];
+  if (name[0] !== name[1]) facts.push(`is now called ${name[1]}, was ${name[0]}`);
+  if (is_eu[0] !== is_eu[1]) facts.push(is_eu[1] ? 'is in the EU now' : 'is no longer in the EU');
+  return `${code} ${facts.join('; ')}\n`;
+}
+
+async function printTable(before: Side, after: Side): Promise<void> {
+  await print(`from  ${before.manifest.id}, as of ${before.manifest.as_of}\n`);
+  await print(`to    ${after.manifest.id}, as of ${after.manifest.as_of}\n`);
+  const countries = countryChanges(before.file, after.file);
+  if (countries.length > 0) await print(`\n${countries.map(describeCountry).join('')}`);
+  for (const family of FAMILIES) {
+    const largest = new LargestBlocks();
+    const totals = await totalsOf(before.file, after.file, family, (change, addresses) => {
+      largest.add(change, addresses);
+    });
+    await print(`\n${describeFamily(family, totals.sorted(), largest)}`);
+  }
+}
+
+function describeFamily(family: Family, pairs: PairTotal[], { blocks }: LargestBlocks): string {
+  const addresses = pairs.reduce((sum, pair) => sum + pair.addresses, 0n);
+  const ranges = pairs.reduce((sum, pair) => sum + pair.ranges, 0);
+  if (ranges === 0) return `IPv${family}: no difference\n`;
+  const unit = formatSizeUnit(family);
+  const lines = pairs.slice(0, PAIRS_SHOWN).map(({ from, to, ...pair }) => {
+    return [from, to, formatSize(family, pair.addresses), grouped(pair.ranges)];
+  });
+  const more = pairs.length - lines.length;
+  return [
+    `IPv${family}: ${formatSize(family, addresses)} ${unit} in ${grouped(ranges)} ranges have another answer\n`,
+    table([['FROM', 'TO', unit.toUpperCase(), 'RANGES'], ...lines], [2, 3]),
+    more > 0 ? `… and ${grouped(more)} more pairs; --json and --csv have them all\n` : '',
+    'largest blocks:\n',
+    table(blocks.map(({ first, prefix, from, to }) => [`  ${formatCidr(family, first, prefix)}`, from, '→', to])),
+  ].join('');
+}
+
+async function run({ dataDir, values, positionals }: Invocation): Promise<number> {
+  const by = text(values, 'by') ?? 'range';
+  if (by !== 'range' && by !== 'pair') {
+    throw new AtlasError('E_USAGE', `--by is ${JSON.stringify(by)}; it can be range or pair`);
+  }
+  if (values.json === true && values.csv === true) throw new AtlasError('E_USAGE', 'give --json or --csv, not both');
+  const [before, after] = positionals.map((name) => openSide(dataDir, name)) as [Side, Side];
+  if (values.json === true) await printJson(before, after);
+  else if (values.csv !== true) await printTable(before, after);
+  else if (by === 'pair') await printPairsCsv(before.file, after.file);
+  else await printRangesCsv(before.file, after.file);
+  return EXIT.ok;
+}
+
+export const command: Command = {
+  help: `Usage: ipatlas diff A B
+
+Says which addresses have another answer in release B than in release A: sums by pair of answers, and the ranges. A and B
+are ids of releases (refused ones too), "current", or directories of releases. An answer is a country's code, or in lower
+case why there is none (private, unallocated, …), or the scheme (6to4, nat64, teredo) whose IPv4 address inside answers.
+
+  --json      everything as one JSON object: countries described otherwise, ranges, pairs
+  --csv       every range that changed, one a row, with its CIDR blocks
+  --by WHAT   rows of --csv: range (default), or pair, the sums by pair of answers
+  --data DIR  the data directory (or IPATLAS_DATA; default data)
+`,
+  options: { json: { type: 'boolean' }, csv: { type: 'boolean' }, by: { type: 'string' } },
+  arguments: [2, 2],
+  run,
+};

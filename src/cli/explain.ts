@@ -1,0 +1,66 @@
+/** `ipatlas explain`: why an address has the answer it has. */
+import { type ExplainedClaim, type Explanation, explain, type Step } from '../../pipeline/explain.js';
+import { isReason, REASONS } from '../country/reasons.js';
+import type { ReasonedResult } from '../database/database.js';
+import { namedRelease } from '../database/release.js';
+import { EXIT } from '../errors.js';
+import { type Command, type Invocation, print, text } from './command.js';
+
+function describeResult({ ip, country, country_code, is_eu, reason }: ReasonedResult): string {
+  if (country !== null) return `${ip}: ${country} (${country_code}), ${is_eu ? '' : 'not '}in the European Union`;
+  return `${ip}: no country, ${reason}: ${isReason(reason!) ? REASONS[reason] : ''}`;
+}
+
+function describeClaim({ source, file, line, text, first, last, says, outcome, why }: ExplainedClaim): string {
+  const mark = { won: '✓', lost: '·', open: '?' }[outcome];
+  const at = file === null ? '' : `, ${file}${line === null ? '' : ` line ${line}`}`;
+  // Of a file without lines there is no row to show but the range itself.
+  const row = file !== null && line === null ? `${first} – ${last} ${text}` : text;
+  return `  ${mark} ${source} says ${says}${at}: ${row}\n${why === null ? '' : `      lost: ${why}\n`}`;
+}
+
+function describeStep({ address, range, claims, silent }: Step): string {
+  return [
+    `\n${address}\n`,
+    `  range ${range.first} – ${range.last} answers ${range.answer}`,
+    range.sources.length === 0 ? '\n' : `; in it answered ${range.sources.join(', ')}\n`,
+    ...claims.map(describeClaim),
+    claims.length === 0 ? '  no row covers it\n' : '',
+    silent.length === 0 ? '' : `  nothing is said by ${silent.join(', ')}\n`,
+  ].join('');
+}
+
+function describe({ result, release, as_of, notation, steps, notes }: Explanation): string {
+  const [, inside] = steps;
+  return [
+    `${describeResult(result)}\n`,
+    `release ${release}, as of ${as_of}\n`,
+    notation === 'mapped' ? 'an IPv4-mapped address is that IPv4 address\n' : '',
+    inside === undefined ? '' : `the IPv4 address inside answers, ${inside.address} (${steps[0]!.range.answer})\n`,
+    ...steps.map(describeStep),
+    ...notes.map((note) => `\nnote: ${note}\n`),
+  ].join('');
+}
+
+async function run({ dataDir, values, positionals }: Invocation): Promise<number> {
+  const dir = namedRelease(dataDir, text(values, 'release') ?? 'current');
+  const explanation = await explain(dataDir, dir, positionals[0]!);
+  await print(values.json === true ? `${JSON.stringify(explanation)}\n` : describe(explanation));
+  return EXIT.ok;
+}
+
+export const command: Command = {
+  help: `Usage: ipatlas explain IP
+
+Says why an address has its answer: the range of the release, and every row of the sources, special-purpose registries and
+overrides that covers the address: the one that answered, and why the others did not. What is shown are the very rows the
+release was made of; they are kept in the cache as long as the release.
+
+  --release ID  another release than the current one: its id (a refused one too) or its directory
+  --json        the explanation as JSON
+  --data DIR    the data directory (or IPATLAS_DATA; default data)
+`,
+  options: { release: { type: 'string' }, json: { type: 'boolean' } },
+  arguments: [1, 1],
+  run,
+};

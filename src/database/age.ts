@@ -1,0 +1,52 @@
+/** How old a release's data is, and when that is worth a warning. */
+import { AtlasError } from '../errors.js';
+import { DEFAULT_MAX_AGE_DAYS } from '../limits.js';
+import type { Manifest } from './release.js';
+
+const SECONDS_A_DAY = 86_400;
+
+/**
+ * The age of a release's data: the time since its as-of date began, in UTC. A build that finds its sources unchanged makes
+ * no new release, so sources that stand still make the data older too.
+ *
+ * @param manifest of the release
+ * @param now milliseconds since 1970
+ * @returns whole seconds; 0 where the date is in the future
+ */
+export function releaseAge({ as_of }: Pick<Manifest, 'as_of'>, now: number = Date.now()): number {
+  return Math.max(0, Math.floor((now - Date.parse(`${as_of}T00:00:00Z`)) / 1000));
+}
+
+/** Whole days of an age in seconds. */
+export function ageDays(seconds: number): number {
+  return Math.floor(seconds / SECONDS_A_DAY);
+}
+
+/**
+ * What to say of a release that is older than it should be; undefined where it is not.
+ *
+ * @param maxDays the age, in days, above which data counts as stale
+ * @param now milliseconds since 1970
+ */
+export function staleWarning(manifest: Manifest, maxDays: number, now: number = Date.now()): string | undefined {
+  const days = ageDays(releaseAge(manifest, now));
+  if (days <= maxDays) return undefined;
+  return `the data of release ${manifest.id} is ${days} days old, more than ${maxDays}; see whether the builds still run`;
+}
+
+/**
+ * The age in days above which data counts as stale, from a flag or the environment.
+ *
+ * @param text a number of days, or undefined for the default
+ * @param name of the flag or variable, for the message
+ * @throws AtlasError E_USAGE where the text is no such number
+ */
+export function parseMaxAge(text: string | undefined, name: string): number {
+  if (text === undefined) return DEFAULT_MAX_AGE_DAYS;
+  const days = /^\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN;
+  if (Number.isFinite(days)) return days;
+  throw new AtlasError(
+    'E_USAGE',
+    `${name} is ${JSON.stringify(text)}; write an age in days, such as ${DEFAULT_MAX_AGE_DAYS}`,
+  );
+}

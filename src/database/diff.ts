@@ -1,0 +1,215 @@
+/**
+ * What differs between two releases: one walk over both sorted lists of a family. The walk holds two positions and one
+ * range, whatever the size of the lists.
+ */
+import type { Family } from '../address/parse.js';
+import { BLOCKS_SHOWN } from '../limits.js';
+import { addressBits, addressWords, rangeToCidrs } from '../range/cidr.js';
+import { compareAt } from '../range/overlay.js';
+import type { RangeRecord } from '../rangefile/layout.js';
+import type { RangeFile } from '../rangefile/reader.js';
+import { grouped } from '../table.js';
+
+/** One family of a range file: sorted, gap-free, the first range beginning at zero. */
+export interface RangeList {
+  family: Family;
+  count: number;
+  /** First addresses, `addressWords(family)` words each, most significant first. */
+  first: Uint32Array;
+  /** Record of each range: an index into `labels`. */
+  record: Uint16Array;
+  /** What each record answers, see {@link recordLabel}. */
+  labels: readonly string[];
+}
+
+/** A range in which both lists have one answer each. */
+export interface Segment {
+  family: Family;
+  /** First and last address, inclusive, in words; valid until the next segment is asked for. */
+  first: Uint32Array;
+  last: Uint32Array;
+  /** Labels of what was answered and what is. */
+  from: string;
+  to: string;
+}
+
+/**
+ * A record in a word. Countries are two capital letters (`DE`); a reason why there is none is lower case (`private`,
+ * `unallocated`), as is a scheme whose embedded IPv4 address answers (`6to4`). So no two records of a file look alike.
+ */
+export function recordLabel(record: RangeRecord): string {
+  if (record.kind === 'country') return record.code;
+  return record.kind === 'none' ? record.reason : record.scheme;
+}
+
+/** Whether a label is that of a country. */
+export function isCountryLabel(label: string): boolean {
+  return label.charCodeAt(0) >= 65 && label.charCodeAt(0) <= 90;
+}
+
+/** One family of a range file as a list. IPv6 is copied into columns of whole addresses; IPv4 shares the file's memory. */
+export function rangeList(file: RangeFile, family: Family): RangeList {
+  const labels = file.records.map(recordLabel);
+  if (family === 4) return { family, count: file.count4, first: file.start4, record: file.record4, labels };
+  const { count6: count, high6, low6, record6: record } = file;
+  const first = new Uint32Array(4 * count);
+  for (let range = 0; range < count; range++) {
+    first[4 * range] = high6[2 * range + 1]!;
+    first[4 * range + 1] = high6[2 * range]!;
+    first[4 * range + 2] = low6[2 * range + 1]!;
+    first[4 * range + 3] = low6[2 * range]!;
+  }
+  return { family, count, first, record, labels };
+}
+
+/** Sets `into` to the address before the one at `index`. There must be one. */
+function stepBefore(first: Uint32Array, index: number, words: number, into: Uint32Array): void {
+  let borrow = 1;
+  for (let k = words - 1; k >= 0; k--) {
+    const difference = first[index * words + k]! - borrow;
+    borrow = difference < 0 ? 1 : 0;
+    into[k] = difference; // modulo 2^32
+  }
+}
+
+/**
+ * Walks two lists side by side.
+ *
+ * @param before a list of one family
+ * @param after a list of the same family
+ * @returns the whole address space as segments, in order; one object, filled anew for each
+ */
+export function* segments(before: RangeList, after: RangeList): Generator<Segment> {
+  const { family } = before;
+  const words = addressWords(family);
+  const segment: Segment = { family, first: new Uint32Array(words), last: new Uint32Array(words), from: '', to: '' };
+  const { first, last } = segment;
+  let i = 0;
+  let j = 0;
+  for (;;) {
+    segment.from = before.labels[before.record[i]!]!;
+    segment.to = after.labels[after.record[j]!]!;
+    const moreBefore = i + 1 < before.count;
+    const moreAfter = j + 1 < after.count;
+    if (!moreBefore && !moreAfter) {
+      last.fill(0xffffffff);
+      yield segment;
+      return;
+    }
+    // The segment ends where the nearer of the two next ranges begins; both step where they begin together.
+    const order = !moreAfter ? -1 : !moreBefore ? 1 : compareAt(before.first, i + 1, after.first, j + 1, words);
+    const [next, index] = order <= 0 ? [before.first, i + 1] : [after.first, j + 1];
+    stepBefore(next, index, words, last);
+    yield segment;
+    for (let k = 0; k < words; k++) first[k] = next[index * words + k]!;
+    if (order <= 0) i++;
+    if (order >= 0) j++;
+  }
+}
+
+/** Number of addresses in a range. */
+export function rangeSize(first: Uint32Array, last: Uint32Array): bigint {
+  if (first.length === 1) return BigInt(last[0]! - first[0]! + 1);
+  let size = 0n;
+  for (let k = 0; k < first.length; k++) size = (size << 32n) + BigInt(last[k]! - first[k]!);
+  return size + 1n;
+}
+
+/** What sizes of a family are told in, as a number of addresses: one (IPv4), a /48 (IPv6). */
+export function sizeUnit(family: Family): bigint {
+  return family === 4 ? 1n : 1n << 80n;
+}
+
+/**
+ * A number of addresses for a person: IPv4 in addresses, IPv6 in /48 blocks, the size of one site (RFC 6177), as the number
+ * of IPv6 addresses says nothing.
+ */
+export function formatSize(family: Family, addresses: bigint): string {
+  if (family === 4) return grouped(addresses);
+  const blocks = addresses >> 80n;
+  if (blocks << 80n === addresses) return grouped(blocks);
+  const exact = Number(addresses) / 2 ** 80;
+  return exact < 0.001 ? '<0.001' : grouped(Number(exact.toFixed(3)));
+}
+
+/** What {@link formatSize} counts. */
+export function formatSizeUnit(family: Family): string {
+  return family === 4 ? 'addresses' : '/48s';
+}
+
+/** Addresses that went from one answer to another. */
+export interface PairTotal {
+  from: string;
+  to: string;
+  addresses: bigint;
+  /** How many ranges they are. */
+  ranges: number;
+}
+
+/** Adds up the segments whose answers differ, by pair of answers. */
+export class PairTotals {
+  readonly #totals = new Map<string, PairTotal>();
+
+  add({ from, to }: Segment, addresses: bigint): void {
+    const key = `${from} ${to}`;
+    const total = this.#totals.get(key);
+    if (total === undefined) this.#totals.set(key, { from, to, addresses, ranges: 1 });
+    else {
+      total.addresses += addresses;
+      total.ranges++;
+    }
+  }
+
+  /** The one of most addresses first; equal ones in alphabetical order. */
+  sorted(): PairTotal[] {
+    return [...this.#totals.values()].sort((a, b) => {
+      if (a.addresses !== b.addresses) return a.addresses > b.addresses ? -1 : 1;
+      return `${a.from} ${a.to}` < `${b.from} ${b.to}` ? -1 : 1;
+    });
+  }
+}
+
+/** A CIDR block all of whose addresses went from one answer to another. */
+export interface ChangedBlock {
+  first: Uint32Array;
+  prefix: number;
+  from: string;
+  to: string;
+}
+
+/** Keeps the largest blocks; of equal ones the first. */
+export class LargestBlocks {
+  readonly blocks: ChangedBlock[] = [];
+
+  add({ family, first, last, from, to }: Segment, size: bigint): void {
+    // Most changes are smaller than what is kept already, and need not be cut into blocks.
+    const smallest = this.blocks[BLOCKS_SHOWN - 1];
+    if (smallest !== undefined && size <= 1n << BigInt(addressBits(family) - smallest.prefix)) return;
+    rangeToCidrs(family, first, last, (block, prefix) => {
+      const at = this.blocks.findIndex((other) => prefix < other.prefix);
+      if (at < 0 && this.blocks.length === BLOCKS_SHOWN) return;
+      this.blocks.splice(at < 0 ? this.blocks.length : at, 0, { first: block.slice(), prefix, from, to });
+      this.blocks.length = Math.min(this.blocks.length, BLOCKS_SHOWN);
+    });
+  }
+}
+
+/** A country whose name or membership in the European Union differs: then so do the answers of all its addresses. */
+export interface CountryChange {
+  code: string;
+  name: [before: string, after: string];
+  is_eu: [before: boolean, after: boolean];
+}
+
+/** The countries in both files that are described differently, by code. */
+export function countryChanges(before: RangeFile, after: RangeFile): CountryChange[] {
+  const countries = (file: RangeFile) => file.records.filter((record) => record.kind === 'country');
+  const earlier = new Map(countries(before).map((record) => [record.code, record]));
+  return countries(after)
+    .flatMap(({ code, name, isEu }): CountryChange[] => {
+      const old = earlier.get(code);
+      if (old === undefined || (old.name === name && old.isEu === isEu)) return [];
+      return [{ code, name: [old.name, name], is_eu: [old.isEu, isEu] }];
+    })
+    .sort((a, b) => (a.code < b.code ? -1 : 1));
+}

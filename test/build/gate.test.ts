@@ -1,0 +1,324 @@
+import { existsSync, readFileSync, readlinkSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { loadReference } from '../../pipeline/reference.js';
+import { openDatabase } from '../../src/database/database.js';
+import { refusedIds, releaseIds } from '../../src/database/release.js';
+import { KEPT_REFUSED, MIN_ROWS_CHANGE } from '../../src/limits.js';
+import { ipatlas } from '../support/cli.js';
+import { temporaryDir } from '../support/release.js';
+import { buildOnce, madeUpWorld, manifestOf, namesIn, type Row, rowsText, writeSources } from '../support/sources.js';
+
+const WORLD = madeUpWorld();
+
+let dir: string;
+let dataDir: string;
+beforeEach(() => {
+  dir = temporaryDir();
+  dataDir = join(dir, 'data');
+});
+afterEach(() => rmSync(dir, { recursive: true, force: true }));
+
+const sources = (rows: readonly Row[], more: object = {}): string => writeSources(dir, { world: rowsText(rows) }, more);
+const current = (): string => readlinkSync(join(dataDir, 'current'));
+
+/** The world with some rows altered, or gone where the change says undefined. */
+function altered(change: (row: Row, index: number) => Row | undefined): Row[] {
+  return WORLD.flatMap((row, index) => change(row, index) ?? []);
+}
+
+/** Every n-th row of the world's IPv4 /12s, or IPv6 /24s, altered. */
+function everyNth(n: number, family: 4 | 6, change: (row: Row) => Row | undefined): Row[] {
+  const isTwelve = ({ first, last }: Row): boolean =>
+    family === 4 ? last.endsWith('.255.255') && first !== last : last.endsWith('ffff:ffff');
+  let seen = 0;
+  return altered((row) => (isTwelve(row) && ++seen % n === 0 ? change(row) : row));
+}
+
+const withCode =
+  (code: string) =>
+  (row: Row): Row => ({ ...row, code });
+
+/** What each address of a few answers. */
+function answers(): unknown[] {
+  const database = openDatabase(dataDir);
+  const list = ['8.8.8.8', '100.0.0.1', '101.0.0.1', '102.0.0.1', '2a05:100::1', '150.1.1.1'].map((ip) =>
+    database.lookup(ip),
+  );
+  database.close();
+  return list;
+}
+
+/** Nights that must not be published: what the source holds then, the gates that refuse it, what is said. */
+const BAD_NIGHTS: [what: string, rows: Row[], gates: string[], message: RegExp][] = [
+  [
+    'a /8 vanishes',
+    altered((row) => (row.first.startsWith('150.') ? undefined : row)),
+    ['maxBlockIPv4'],
+    /nothing of 150\.0\.0\.0 – 150\.255\.255\.255 kept its country \(16,777,216 addresses\).*150\.0\.0\.0\/12 +\w\w +→ +unallocated/s,
+  ],
+  [
+    'a source is cut to 60 %',
+    WORLD.slice(0, Math.floor(WORLD.length * 0.6)),
+    [
+      ...['maxBlockIPv4', 'maxBlockIPv6', 'maxCountryLossShare', 'maxLostShareIPv4', 'maxLostShareIPv6'],
+      ...['maxRowsChange', 'maxVanishedCountries', 'maxWrongSentinels'],
+    ],
+    /source world has 2,\d+ rows where it had 3,\d+ \(60 %\); they may change by 20 %/,
+  ],
+  [
+    'a source has twice the rows',
+    [...WORLD, ...WORLD],
+    ['maxRowsChange'],
+    /source world has 7,\d+ rows where it had 3,\d+ \(200 %\)/,
+  ],
+  [
+    'two countries swapped, though small',
+    altered((row) => (row.code === 'MT' ? { ...row, code: 'CY' } : row.code === 'CY' ? { ...row, code: 'MT' } : row)),
+    ['maxCountryLossShare'],
+    /CY loses 100 % of its IPv4 addresses; 50 % may go.*MT loses 100 %.*CY +→ +MT +1,048,576 addresses/s,
+  ],
+  [
+    'a country gone, though the smallest',
+    altered((row) => (row.code === 'LI' ? { ...row, code: 'CH' } : row)),
+    ['maxVanishedCountries'],
+    /1 country is gone: LI; 0 may be.*102\.0\.0\.0\/24 +LI +→ +CH/s,
+  ],
+  [
+    'a sentinel wrong',
+    altered((row) => (row.first === '8.8.8.8' ? { ...row, code: 'BR' } : row)),
+    ['maxWrongSentinels'],
+    /8\.8\.8\.8: expected US, got BR/,
+  ],
+  [
+    'a sentinel without its answer',
+    // Nothing else covers it: the /12 and the row of its own are gone.
+    altered((row) => (['8.0.0.0', '8.8.8.8'].includes(row.first) ? undefined : row)),
+    ['maxWrongSentinels'],
+    /8\.8\.8\.8: expected US, got reason:unallocated/,
+  ],
+  [
+    'three in a hundred IPv4 addresses elsewhere',
+    everyNth(33, 4, withCode('LI')),
+    ['maxChangedShareIPv4'],
+    /3 % of the IPv4 addresses with a country have another one now; 2 % may/,
+  ],
+  [
+    'two in a hundred IPv4 addresses nowhere',
+    everyNth(50, 4, () => undefined),
+    ['maxLostShareIPv4'],
+    /1\.98 % of the IPv4 addresses with a country have none now; 1 % may/,
+  ],
+  [
+    'an eighth of IPv6 elsewhere',
+    everyNth(8, 6, withCode('LI')),
+    ['maxChangedShareIPv6', 'maxCountryLossShare'],
+    /12\.5 % of the IPv6 \/48s with a country have another one now; 2 % may/,
+  ],
+  [
+    'an eighth of IPv6 nowhere',
+    everyNth(8, 6, () => undefined),
+    ['maxCountryLossShare', 'maxLostShareIPv6'],
+    /12\.5 % of the IPv6 \/48s with a country have none now; 1 % may/,
+  ],
+  [
+    'a country for space that had none',
+    [...WORLD, { first: '2c00::', last: '2c00:ffff:ffff:ffff:ffff:ffff:ffff:ffff', code: 'ZA' }],
+    ['maxBlockIPv6'],
+    /nothing of 2c00:: – 2c00:ffff:.* kept its country \(4,294,967,296 \/48s\); 536,870,912 may change/,
+  ],
+];
+
+describe('a bad night is refused', () => {
+  it.each(BAD_NIGHTS)('%s', async (_, rows, gates, message) => {
+    expect(await buildOnce(dataDir, sources(WORLD))).toMatchObject({ outcome: 'published' });
+    const [before, said] = [current(), answers()];
+    const result = await buildOnce(dataDir, sources(rows));
+    expect(result).toMatchObject({ outcome: 'E_REFUSED', exit: 3 });
+    expect(result.message).toMatch(message);
+    expect(result.message).toMatch(/--force/);
+    // Current stands, and whoever asks it hears what it heard before.
+    expect(current()).toBe(before);
+    expect(answers()).toEqual(said);
+    expect(releaseIds(dataDir)).toHaveLength(1);
+    const [refused] = refusedIds(dataDir);
+    const report = JSON.parse(readFileSync(join(dataDir, 'releases/refused', refused!, 'report.json'), 'utf8'));
+    expect(
+      report.refusals
+        .map(({ gate }: { gate: string }) => gate)
+        .sort()
+        .filter(unlessRepeated),
+    ).toEqual(gates);
+    expect(report.stages.at(-1)).toMatchObject({ stage: 'gate', counts: { compared_with: releaseIds(dataDir)[0] } });
+    expect(namesIn(dataDir)).not.toContain('tmp');
+  });
+});
+
+/** Several countries may fall to one gate. */
+const unlessRepeated = (gate: string, index: number, all: string[]): boolean => all.indexOf(gate) === index;
+
+describe('a good night is published', () => {
+  it.each<[string, Row[]]>([
+    ['one address in a hundred elsewhere', everyNth(100, 4, withCode('DE'))],
+    ['one in two hundred nowhere', everyNth(200, 4, () => undefined)],
+    ['a country more', [...WORLD, { first: '102.1.0.0', last: '102.1.0.255', code: 'SM' }]],
+    ['some rows more', [...WORLD, ...WORLD.slice(0, 500)]],
+  ])('%s', async (_, rows) => {
+    await buildOnce(dataDir, sources(WORLD));
+    expect(await buildOnce(dataDir, sources(rows))).toMatchObject({ outcome: 'published' });
+    expect(existsSync(join(dataDir, 'releases/refused'))).toBe(false);
+  });
+
+  it('a short list of rows may change as it likes', async () => {
+    const short = (count: number): string[] =>
+      Array.from({ length: count }, (_, i) => `192.1.${i}.0,192.1.${i}.255,AR`);
+    const rows = rowsText(WORLD);
+    await buildOnce(dataDir, writeSources(dir, { short: short(10), world: rows }));
+    const more = await buildOnce(dataDir, writeSources(dir, { short: short(10 + MIN_ROWS_CHANGE), world: rows }));
+    expect(more).toMatchObject({ outcome: 'published' });
+  });
+});
+
+describe('what the gates compare with', () => {
+  it('is nothing at first, which is said; the sentinels must be right even so', async () => {
+    const wrong = altered((row) => (row.first === '8.8.8.8' ? { ...row, code: 'BR' } : row));
+    const refused = await buildOnce(dataDir, sources(wrong));
+    expect(refused).toMatchObject({ outcome: 'E_REFUSED' });
+    expect(refused.message).toMatch(/there is still no release/);
+    expect(refused.notes).toContain('no release to compare with: only the sentinels are checked');
+    expect(existsSync(join(dataDir, 'current'))).toBe(false);
+    expect(await buildOnce(dataDir, sources(WORLD))).toMatchObject({ outcome: 'published' });
+  });
+
+  it('is the newest whole release where the current one is damaged', async () => {
+    const first = await buildOnce(dataDir, sources(WORLD));
+    await buildOnce(dataDir, sources([...WORLD, { first: '102.1.0.0', last: '102.1.0.255', code: 'SM' }]));
+    truncateSync(join(dataDir, current(), 'ranges.ipr'), 1000);
+    const result = await buildOnce(dataDir, sources(WORLD.slice(0, 1000)));
+    expect(result).toMatchObject({ outcome: 'E_REFUSED' });
+    expect(result.notes.join('\n')).toMatch(
+      new RegExp(`cannot be compared with: .*\\n(.*\\n)*gate .*compared with ${first.id}`),
+    );
+  });
+});
+
+describe('thresholds', () => {
+  it('are those of sources.json', async () => {
+    const rows = everyNth(33, 4, withCode('LI'));
+    await buildOnce(dataDir, sources(WORLD));
+    expect(await buildOnce(dataDir, sources(rows))).toMatchObject({ outcome: 'E_REFUSED' });
+    expect(await buildOnce(dataDir, sources(rows, { gates: { maxChangedShareIPv4: 0.05 } }))).toMatchObject({
+      outcome: 'published',
+    });
+    const strict = sources(everyNth(1000, 4, withCode('DE')), {
+      gates: { maxCountryLossShare: 1, maxChangedShareIPv4: 0 },
+    });
+    expect(await buildOnce(dataDir, strict)).toMatchObject({ outcome: 'E_REFUSED' });
+  });
+
+  it('let a wrong sentinel be where an override says so', async () => {
+    const wrong = altered((row) => (row.first === '8.8.8.8' ? { ...row, code: 'BR' } : row));
+    await buildOnce(dataDir, sources(WORLD));
+    writeFileSync(join(dir, 'overrides.csv'), 'range,country\n8.8.8.8,BR\n');
+    expect(await buildOnce(dataDir, sources(wrong, { overrides: 'overrides.csv' }))).toMatchObject({
+      outcome: 'published',
+    });
+  });
+});
+
+describe('--force', () => {
+  const gone = altered((row) => (row.first.startsWith('150.') ? undefined : row));
+
+  it('publishes, and the manifest says who overrode what; the next night is compared with that', async () => {
+    await buildOnce(dataDir, sources(WORLD));
+    const forced = await buildOnce(dataDir, sources(gone), { force: true });
+    expect(forced).toMatchObject({ outcome: 'published' });
+    expect(current()).toBe(`releases/${forced.id}`);
+    expect(manifestOf(dataDir).forced).toEqual({
+      by: expect.stringMatching(/./),
+      at: expect.stringMatching(/^\d{4}-.*Z$/),
+      refusals: [{ gate: 'maxBlockIPv4', message: expect.stringContaining('150.0.0.0') }],
+    });
+    expect((await ipatlas(['verify', '--data', dataDir])).code).toBe(0);
+    expect((await ipatlas(['info', '--data', dataDir])).stdout).toMatch(/forced by +\S+ at \d{4}-/);
+    expect((await ipatlas(['releases', '--data', dataDir])).stdout).toMatch(/world \(forced by \S+\)/);
+    const next = await buildOnce(dataDir, sources([...gone, { first: '150.0.0.0', last: '150.0.0.255', code: 'CH' }]));
+    expect(next).toMatchObject({ outcome: 'published' });
+    expect(manifestOf(dataDir).forced).toBeUndefined();
+  });
+
+  it('leaves no trace where nothing had to be overridden', async () => {
+    await buildOnce(dataDir, sources(WORLD), { asOf: '2026-01-01', force: true });
+    const manifest = manifestOf(dataDir);
+    expect(manifest.forced).toBeUndefined();
+    rmSync(dataDir, { recursive: true });
+    await buildOnce(dataDir, sources(WORLD), { asOf: '2026-01-01' });
+    expect(manifestOf(dataDir)).toEqual(manifest);
+  });
+
+  it('lets a wrong sentinel stay wrong, but no other become so', async () => {
+    const wrong = altered((row) => (row.first === '8.8.8.8' ? { ...row, code: 'BR' } : row));
+    await buildOnce(dataDir, sources(wrong), { force: true });
+    const next = await buildOnce(dataDir, sources([...wrong, { first: '102.1.0.0', last: '102.1.0.255', code: 'SM' }]));
+    expect(next).toMatchObject({ outcome: 'published' });
+    const worse = wrong.map((row) => (row.first === '193.0.6.139' ? { ...row, code: 'BR' } : row));
+    const refused = await buildOnce(dataDir, sources(worse));
+    expect(refused.message).toMatch(/1 of \d+ sentinel .*193\.0\.6\.139: expected NL, got BR/s);
+    expect(refused.message).not.toMatch(/ 8\.8\.8\.8:/);
+  });
+});
+
+describe('refused releases', () => {
+  it('are kept, a few, and explainable, with no trace among the releases', async () => {
+    await buildOnce(dataDir, sources(WORLD));
+    const before = namesIn(dataDir, 'cache/objects');
+    for (let night = 0; night < KEPT_REFUSED + 2; night++) {
+      const rows = WORLD.slice(0, 2000 + night);
+      expect(await buildOnce(dataDir, sources(rows))).toMatchObject({ outcome: 'E_REFUSED' });
+    }
+    expect(refusedIds(dataDir)).toHaveLength(KEPT_REFUSED);
+    expect(namesIn(dataDir, 'cache/objects')).toHaveLength(before.length + KEPT_REFUSED);
+    // The same inputs once more: in its place, not beside.
+    await buildOnce(dataDir, sources(WORLD.slice(0, 2000 + KEPT_REFUSED + 1)));
+    expect(refusedIds(dataDir)).toHaveLength(KEPT_REFUSED);
+    const [refused] = refusedIds(dataDir);
+    const explained = await ipatlas(['explain', '8.8.8.8', '--release', refused!, '--data', dataDir, '--json']);
+    expect(JSON.parse(explained.stdout)).toMatchObject({
+      release: refused,
+      notes: [],
+      result: { country_code: expect.any(String) },
+    });
+    const listed = await ipatlas(['releases', '--data', dataDir]);
+    expect(listed.stdout).not.toContain(refused);
+    expect(listed.stderr).toContain(refused);
+  });
+});
+
+describe('on the command line', () => {
+  it('a refusal is exit code 3, with what moved on stderr and nothing on stdout', async () => {
+    const build = (rows: Row[], ...args: string[]) =>
+      ipatlas(['build', '--sources', sources(rows), '--data', dataDir, ...args]);
+    await build(WORLD);
+    const before = current();
+    const bad = BAD_NIGHTS[0]![1];
+    const refused = await build(bad, '--json');
+    expect(refused).toMatchObject({ code: 3, stdout: '' });
+    expect(refused.stderr).toMatch(/release \S+ is refused; release \S+ stands\n {2}- nothing of 150\.0\.0\.0 – /);
+    expect(refused.stderr).toMatch(/What moved:\n( {2}IPv4 +\w\w +→ +unallocated +[\d,]+ addresses +in \d ranges\n)+/);
+    expect(refused.stderr.match(/^ {2}150\.\d+\.0\.0\/12 +\w\w +→ +unallocated$/gm)).toHaveLength(5);
+    expect(current()).toBe(before);
+    const forced = await build(bad, '--force', '--json');
+    expect(forced).toMatchObject({ code: 0, stdout: expect.stringContaining('"outcome":"published"') });
+    expect(forced.stderr).toMatch(/published by force.*nothing of 150/s);
+  });
+});
+
+describe('the made-up world', () => {
+  it('is right about every sentinel that names a country', async () => {
+    await buildOnce(dataDir, sources(WORLD));
+    const database = openDatabase(dataDir);
+    for (const { ip, expected } of loadReference().sentinels) {
+      if (expected.kind === 'country') expect([ip, database.lookup(ip)?.country_code]).toEqual([ip, expected.code]);
+    }
+  });
+});

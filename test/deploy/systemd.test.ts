@@ -1,0 +1,61 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { packageFile } from '../../src/package-root.js';
+import { temporaryDir } from '../support/release.js';
+
+const FOLDER = packageFile('deploy/systemd');
+const units = readdirSync(FOLDER).filter((name) => /\.(service|timer)$/.test(name));
+
+/** What `systemd-analyze verify` finds wrong; it exits with 0 for most of that, so its words count. */
+function verify(files: string[]): string {
+  const { status, stdout, stderr } = spawnSync('systemd-analyze', ['verify', '--man=no', ...files], {
+    encoding: 'utf8',
+  });
+  // Units of the system itself, which are loaded along, are not ours to judge.
+  const ours = `${stdout}${stderr}`.split('\n').filter((line) => line.includes('ipatlas'));
+  return ours.join('\n') + (status === 0 ? '' : `exit ${status}`);
+}
+
+function isInstalled(): boolean {
+  return spawnSync('systemd-analyze', ['--version']).error === undefined;
+}
+
+describe('the systemd units', () => {
+  it('are there', () => {
+    expect(units.sort()).toEqual(['ipatlas-build.service', 'ipatlas-build.timer', 'ipatlas.service']);
+  });
+
+  it('are found right by systemd-analyze verify, which finds a wrong one wrong', ({ skip }) => {
+    if (!isInstalled())
+      skip('SKIPPED: systemd-analyze is not installed here; the units in deploy/systemd are not verified');
+    expect(verify(units.map((name) => join(FOLDER, name)))).toBe('');
+    const dir = temporaryDir();
+    const broken = readFileSync(join(FOLDER, 'ipatlas.service'), 'utf8').replace('ProtectSystem=', 'ProtectSistem=');
+    writeFileSync(join(dir, 'ipatlas.service'), broken);
+    expect(verify([join(dir, 'ipatlas.service')])).toMatch(/ProtectSistem/);
+    rmSync(dir, { recursive: true });
+  });
+
+  it('are hardened: systemd-analyze security gives an exposure below 2 of 10', ({ skip }) => {
+    if (!isInstalled())
+      skip('SKIPPED: systemd-analyze is not installed here; the hardening of the units is not judged');
+    for (const name of ['ipatlas.service', 'ipatlas-build.service']) {
+      const report = execFileSync('systemd-analyze', ['security', '--offline=yes', '--no-pager', join(FOLDER, name)]);
+      const [, level] = /exposure level for \S+: ([\d.]+)/.exec(report.toString())!;
+      expect(Number(level)).toBeLessThan(2);
+    }
+  });
+
+  it('call commands and flags that there are', async () => {
+    for (const name of units.filter((unit) => unit.endsWith('.service'))) {
+      const [, command, rest] = /^ExecStart=\/usr\/bin\/env ipatlas (\w+)(.*)$/m.exec(
+        readFileSync(join(FOLDER, name), 'utf8'),
+      )!;
+      const source = packageFile(`src/cli/${command}.ts`);
+      const help = readFileSync(source, 'utf8');
+      for (const [flag] of rest!.matchAll(/--[a-z-]+/g)) expect(help).toContain(flag);
+    }
+  });
+});
