@@ -15,7 +15,7 @@ db: compile
 	node dist/src/cli/main.js build --offline
 
 run: db
-	node dist/src/cli/main.js serve --port 8080
+	node dist/src/cli/main.js serve --port 8080 --dev-key data/dev.key
 
 test: compile
 	npm run --silent lint
@@ -26,4 +26,4 @@ bench: compile
 	node bench/run.js
 
 clean:
-	rm -rf node_modules dist data/cache data/releases data/current
+	rm -rf node_modules dist data/cache data/releases data/current data/tmp data/rejects.ndjson data/lock.sqlite* data/keys.sqlite* data/dev.key*

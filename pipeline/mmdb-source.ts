@@ -32,14 +32,21 @@ export type TakeRange = (family: Family, first: Uint32Array, last: Uint32Array, 
 /** What a record of a node refers to: a node below the node count, nothing at the count, data above it. */
 type Reference = number;
 
-/** The prefixes whose addresses carry an IPv4 address, and their length in bits. */
-const CARRIERS: readonly { scheme: EmbeddedScheme; prefix: Uint32Array; length: 16 | 32 | 96 }[] = [
-  { scheme: '6to4', prefix: Uint32Array.of(0x20020000, 0, 0, 0), length: 16 },
-  { scheme: 'teredo', prefix: Uint32Array.of(0x20010000, 0, 0, 0), length: 32 },
-  { scheme: 'nat64', prefix: Uint32Array.of(0x0064ff9b, 0, 0, 0), length: 96 },
-];
+/** The scheme by which all addresses of a block carry an IPv4 address, by the prefixes of RFC 3056, RFC 4380 and RFC 6052. */
+function schemeOf(path: Uint32Array, depth: number): EmbeddedScheme | undefined {
+  const top = path[0]!;
+  if (depth >= 16 && top >>> 16 === 0x2002) return '6to4';
+  if (depth >= 32 && top === 0x2001_0000) return 'teredo';
+  if (depth >= 96 && top === 0x0064_ff9b && path[1] === 0 && path[2] === 0) return 'nat64';
+  return undefined;
+}
 
 const IPV4_DEPTH = 96;
+
+/** A big-endian number of three bytes. */
+function readBytes3(bytes: Buffer, at: number): number {
+  return (bytes[at]! << 16) | (bytes[at + 1]! << 8) | bytes[at + 2]!;
+}
 
 /** The search tree, read record by record. */
 class Tree {
@@ -47,14 +54,16 @@ class Tree {
   readonly #bytes: Buffer;
   readonly #recordSize: number;
   readonly #nodeBytes: number;
-  #steps = 0;
+  #stepsLeft: number;
 
-  constructor(bytes: Buffer, { nodeCount, recordSize, nodeByteSize, searchTreeSize }: Reader<Response>['metadata']) {
+  constructor(bytes: Buffer, metadata: Reader<Response>['metadata'], maxSteps: number) {
+    const { nodeCount, recordSize, nodeByteSize, searchTreeSize } = metadata;
     if (searchTreeSize > bytes.length) throw new Error('its tree is cut off');
     this.#bytes = bytes;
     this.nodeCount = nodeCount;
     this.#recordSize = recordSize;
     this.#nodeBytes = nodeByteSize;
+    this.#stepsLeft = maxSteps;
   }
 
   isNode(reference: Reference): boolean {
@@ -64,14 +73,14 @@ class Tree {
   /** The left (0) or right (1) record of a node. */
   child(node: Reference, side: number): Reference {
     // A small file can stand for a tree without end: two records may refer to one node, level after level.
-    if (++this.#steps > MAX_MMDB_STEPS) throw new Error(`its tree takes more than ${MAX_MMDB_STEPS} steps`);
+    if (this.#stepsLeft-- === 0) throw new Error('its tree stands for too many networks');
     const at = node * this.#nodeBytes;
     const bytes = this.#bytes;
-    if (this.#recordSize === 24) return bytes.readUIntBE(at + 3 * side, 3);
+    if (this.#recordSize === 24) return readBytes3(bytes, at + 3 * side);
     if (this.#recordSize === 32) return bytes.readUInt32BE(at + 4 * side);
     const middle = bytes[at + 3]!;
     const top = side === 0 ? middle >>> 4 : middle & 15;
-    return top * 2 ** 24 + bytes.readUIntBE(at + 4 * side, 3);
+    return top * 2 ** 24 + readBytes3(bytes, at + 4 * side);
   }
 
   /** Whether two references lead to the same answers at the same bits, or at bits that are inverted in the second. */
@@ -82,6 +91,10 @@ class Tree {
       this.sameAnswers(this.child(a, side), this.child(b, inverted ? 1 - side : side), inverted),
     );
   }
+}
+
+function isZero(path: Uint32Array): boolean {
+  return path.every((word) => word === 0);
 }
 
 /** Finds what in an IPv6 tree is there for IPv4's sake. */
@@ -101,12 +114,9 @@ class IPv4Copies {
   /** Whether the block at `path` answers just as IPv4 does. */
   has(reference: Reference, path: Uint32Array, depth: number): boolean {
     if (reference === this.root && this.#tree.isNode(reference)) return true;
-    if (depth === IPV4_DEPTH && (isMapped(path) || path.every((word) => word === 0))) return true;
-    const carrier = CARRIERS.find(
-      ({ prefix, length }) =>
-        depth >= length && path.every((word, k) => (word & ~hostMask(length, k)) >>> 0 === prefix[k]),
-    );
-    return carrier !== undefined && this.#isCopy(reference, path, depth, carrier.scheme);
+    if (depth === IPV4_DEPTH && path[0] === 0 && (isMapped(path) || isZero(path))) return true;
+    const scheme = schemeOf(path, depth);
+    return scheme !== undefined && this.#isCopy(reference, path, depth, scheme);
   }
 
   #isCopy(reference: Reference, path: Uint32Array, depth: number, scheme: EmbeddedScheme): boolean {
@@ -139,6 +149,9 @@ class IPv4Copies {
   }
 }
 
+/** In place of a reference: there is no open range. */
+const NO_RANGE = -1;
+
 /** Joins neighboring networks of the same data, and hands them on with their country. */
 class Ranges {
   readonly #reader: Reader<Response>;
@@ -146,7 +159,8 @@ class Ranges {
   readonly #take: TakeRange;
   /** The country in a record of the data section, by the reference to it. */
   readonly #countries = new Map<Reference, unknown>();
-  #open: { family: Family; first: Uint32Array; last: Uint32Array; data: Reference } | undefined;
+  /** The range that the next network may prolong. */
+  readonly #open = { family: 4 as Family, first: new Uint32Array(4), last: new Uint32Array(4), data: NO_RANGE };
 
   constructor(reader: Reader<Response>, paths: readonly string[], take: TakeRange) {
     this.#reader = reader;
@@ -154,27 +168,29 @@ class Ranges {
     this.#take = take;
   }
 
+  /** @param path first address of the network, an IPv4 one in the last word; @param prefix its bits of 128 */
   add(family: Family, path: Uint32Array, prefix: number, data: Reference): void {
-    const words = addressWords(family);
-    const first = path.slice(4 - words);
-    const last = first.map((word, k) => word | hostMask(prefix, k));
     const open = this.#open;
-    if (open !== undefined && open.family === family && open.data === data && follows(first, open.last)) {
-      open.last = last;
-      return;
+    if (open.data !== data || open.family !== family || !follows(path, open.last)) {
+      this.flush();
+      open.family = family;
+      open.first.set(path);
+      open.data = data;
     }
-    this.flush();
-    this.#open = { family, first, last, data };
+    for (let k = 0; k < 4; k++) open.last[k] = path[k]! | hostMask(prefix, k);
   }
 
+  /** Hands the open range on. */
   flush(): void {
-    const open = this.#open;
-    this.#open = undefined;
-    if (open === undefined) return;
-    if (!this.#countries.has(open.data)) {
-      this.#countries.set(open.data, this.#countryOf(this.#reader.get(formatAddress(open.family, open.first))));
+    const { family, data } = this.#open;
+    if (data === NO_RANGE) return;
+    const from = 4 - addressWords(family);
+    const [first, last] = [this.#open.first.subarray(from), this.#open.last.subarray(from)];
+    if (!this.#countries.has(data)) {
+      this.#countries.set(data, this.#countryOf(this.#reader.get(formatAddress(family, first))));
     }
-    this.#take(open.family, open.first, open.last, this.#countries.get(open.data));
+    this.#take(family, first, last, this.#countries.get(data));
+    this.#open.data = NO_RANGE;
   }
 
   #countryOf(record: unknown): unknown {
@@ -229,7 +245,7 @@ class Walk {
     if (reference === tree.nodeCount) return;
     if (family === 6 && this.#copies!.has(reference, path, depth)) return;
     if (!tree.isNode(reference)) {
-      this.#ranges.add(family, path, depth, reference);
+      this.#ranges.add(family, path, depth + 128 - addressBits(family), reference);
       return;
     }
     if (depth === addressBits(family)) throw new Error('its tree is deeper than an address is long');
@@ -249,9 +265,16 @@ class Walk {
  * @param name what messages call it
  * @param countryPaths where the country's code stands in a record, keys joined by dots; the first that is there counts
  * @param take receives the ranges, IPv4 before IPv6, ascending; neighbors of the same record as one
+ * @param maxSteps records of the tree that may be looked at
  * @throws AtlasError E_FETCH where the file cannot be read, E_BAD_INPUT where it is no sound MMDB file
  */
-export function readMmdb(path: string, name: string, countryPaths: readonly string[], take: TakeRange): void {
+export function readMmdb(
+  path: string,
+  name: string,
+  countryPaths: readonly string[],
+  take: TakeRange,
+  maxSteps = MAX_MMDB_STEPS,
+): void {
   let bytes: Buffer;
   try {
     bytes = readFileSync(path);
@@ -262,7 +285,7 @@ export function readMmdb(path: string, name: string, countryPaths: readonly stri
     const reader = new Reader<Response>(bytes);
     const { metadata } = reader;
     const ranges = new Ranges(reader, countryPaths, take);
-    new Walk(new Tree(bytes, metadata), ranges, metadata.ipVersion === 4 ? 4 : 6).run();
+    new Walk(new Tree(bytes, metadata, maxSteps), ranges, metadata.ipVersion === 4 ? 4 : 6).run();
   } catch (error) {
     if (error instanceof AtlasError) throw error;
     throw new AtlasError('E_BAD_INPUT', `${name} is no sound MMDB file: ${messageOf(error)}`, { cause: error });

@@ -3,6 +3,8 @@
  * cause it, the HTTP status. Nothing else in the project decides on an exit code or a status.
  */
 
+import { MAX_BATCH, MAX_BODY_BYTES, MAX_HEADER_BYTES } from './limits.js';
+
 /** Exit codes of the command line; scripts rely on them. */
 export const EXIT = {
   ok: 0,
@@ -24,6 +26,7 @@ export const ERROR_TABLE = {
     status: 500,
     meaning: 'a configuration file (sources.json, overrides.csv) is not valid',
   },
+  E_OUTPUT: { exit: EXIT.usage, status: 500, meaning: 'an output cannot be written, or its disk is full' },
   E_DATA_DIR: { exit: EXIT.usage, status: 500, meaning: 'the data directory cannot be written, or its disk is full' },
   E_BUSY: { exit: EXIT.usage, status: 500, meaning: 'another build holds the lock of this data directory' },
   E_REFUSED: {
@@ -71,6 +74,37 @@ export class AtlasError extends Error {
     return ERROR_TABLE[this.code].status;
   }
 }
+
+/**
+ * Every error that the API answers: its HTTP status and its one sentence, which never holds anything of the request.
+ * The first part is fixed by the wire contract; the second covers what HTTP itself can go wrong with.
+ */
+export const WIRE_ERRORS = {
+  invalid_address: { status: 400, sentence: 'Invalid IP address' },
+  too_many: { status: 400, sentence: `Too many IPs. Maximum batch size is ${MAX_BATCH}.` },
+  body_empty: { status: 400, sentence: 'The body is empty, not a JSON array of strings' },
+  body_not_json: { status: 400, sentence: 'The body is not valid JSON' },
+  body_not_array: { status: 400, sentence: 'The body is JSON but not an array; send an array of strings' },
+  body_not_strings: { status: 400, sentence: 'The body is an array with an element that is not a string' },
+  key_twice: { status: 400, sentence: 'Provide the API key once, as apikey or X-API-Key' },
+  key_missing: { status: 401, sentence: 'Missing API key' },
+  key_invalid: { status: 403, sentence: 'Invalid API key' },
+  not_found: { status: 404, sentence: 'Not found' },
+  method_not_allowed: { status: 405, sentence: 'Method not allowed' },
+  body_too_large: { status: 413, sentence: `The body is larger than ${MAX_BODY_BYTES} bytes` },
+  not_json_type: { status: 415, sentence: 'Content-Type must be application/json' },
+  rate_exceeded: { status: 429, sentence: 'Rate limit exceeded' },
+  internal: { status: 500, sentence: 'Internal error' },
+  no_database: { status: 503, sentence: 'Database not loaded' },
+
+  bad_request: { status: 400, sentence: 'Bad request' },
+  timeout: { status: 408, sentence: 'Request not received in time' },
+  expectation: { status: 417, sentence: 'Expectation not supported' },
+  headers_too_large: { status: 431, sentence: `The headers are larger than ${MAX_HEADER_BYTES} bytes` },
+  stopping: { status: 503, sentence: 'Shutting down' },
+} as const;
+
+export type WireError = keyof typeof WIRE_ERRORS;
 
 /** The `code` of a Node system error (`ENOENT`, `ENOSPC`, …), or undefined for anything else. */
 export function systemErrorCode(error: unknown): string | undefined {

@@ -15,4 +15,13 @@ export {
   type ReasonedResult,
 } from './database/database.js';
 export type { Manifest, ManifestFile, ManifestInput } from './database/release.js';
+export {
+  createEnricher,
+  createEnricherStream,
+  type Enricher,
+  type EnricherOptions,
+  type EnricherStream,
+} from './enrich/enricher.js';
+export type { Addable, InvalidPolicy } from './enrich/options.js';
+export type { EnrichCounts } from './enrich/summary.js';
 export { AtlasError, type ErrorCode } from './errors.js';

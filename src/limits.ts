@@ -25,10 +25,10 @@ export const MAX_REJECTS_WRITTEN = 1000;
 export const MAX_REJECT_TEXT = 500;
 
 /**
- * Records of a tree that are looked at while an MMDB source is read. The largest files have some 10 million nodes; a
- * hostile one can stand for 2^128 networks in a kilobyte.
+ * Records of a tree that are looked at while an MMDB source is read. A file of countries takes some 3 million, the largest
+ * files of cities some 20 million; a hostile one can stand for 2^128 networks in a kilobyte.
  */
-export const MAX_MMDB_STEPS = 500_000_000;
+export const MAX_MMDB_STEPS = 40_000_000;
 
 /** Releases kept when a new one is published; the current one is among them. */
 export const KEPT_RELEASES = 5;
@@ -103,8 +103,28 @@ export const MAX_UNPACKED_BYTES = 4_294_967_296;
 export const FETCH_RETRIES = 4;
 export const FETCH_IDLE_TIMEOUT_MS = 30_000;
 
+/** Fields in one enrichment, keys in a field's path, and bytes of a key: far more than anyone asks for, and small enough for
+ * the kernel's tables. */
+export const MAX_FIELDS = 64;
+export const MAX_PATH_KEYS = 64;
+export const MAX_KEY_BYTES = 1024;
+
+/**
+ * Longest line in bytes (16 MiB). A longer one is treated as one that is no JSON object: it passes in pieces, so that memory
+ * stays bounded. Twice this much is held while such a line is worked on.
+ */
+export const MAX_LINE_BYTES = 16_777_216;
+
+/** Levels of nesting that are followed in a line; a line that goes deeper is treated as one that is no JSON object. */
+export const MAX_JSON_DEPTH = 1_000_000;
+
+/** Bytes that the line engine reads, works on and writes at a time: small enough for a core's cache, large enough that what
+ * is done once a block does not count. */
+export const ENRICH_BLOCK_BYTES = 262_144;
+
 /** Problems of a configuration file named in one error message; enough to mend most files at once, and still to read. */
 export const MAX_REPORTED_PROBLEMS = 20;
+
 /** Longest time in milliseconds that one try of a download may take in all (30 minutes): a server may trickle for ever. */
 export const FETCH_TRY_TIMEOUT_MS = 1_800_000;
 
@@ -126,3 +146,50 @@ export const NPM_TIMEOUT_MS = 600_000;
 
 /** Entries in a zip archive; the largest country archive known has a dozen. More is an attack, or the wrong file. */
 export const MAX_ARCHIVE_ENTRIES = 10_000;
+
+/** Longest CSV record that is enriched, in bytes (4 MiB). What goes on past it is a quote that was never closed. */
+export const MAX_CSV_RECORD_BYTES = 4_194_304;
+
+/** Longest item, or single value, of a JSON document that is enriched, in bytes (64 MiB): it has to be held in memory. */
+export const MAX_JSON_ITEM_BYTES = 67_108_864;
+
+/** Most worker threads of one enrichment: more than any machine has cores, and still harmless. */
+export const MAX_JOBS = 256;
+
+/** Addresses in one batch request, as the wire contract says. */
+export const MAX_BATCH = 1_000;
+
+/** Longest request body in bytes: a thousand addresses take at most 48 kB; the rest is room for blanks and line breaks. */
+export const MAX_BODY_BYTES = 262_144;
+
+/** Longest request line and headers together, in bytes: Node's own default, written down because answers depend on it. */
+export const MAX_HEADER_BYTES = 16_384;
+
+/** Time in milliseconds that a client has to send the headers, and the whole request: against clients that trickle. */
+export const HEADERS_TIMEOUT_MS = 10_000;
+export const REQUEST_TIMEOUT_MS = 20_000;
+
+/** Time in milliseconds that a connection may stand still within an answer, and idle between two requests. */
+export const SOCKET_TIMEOUT_MS = 30_000;
+/** Longer than the 60 s after which common load balancers give an idle connection up: they should be the first to close. */
+export const KEEP_ALIVE_TIMEOUT_MS = 65_000;
+
+/** On SIGTERM: milliseconds during which `/readyz` says no while requests are still taken, for load balancers to notice … */
+export const LEAVE_MS = 500;
+/** … then those during which a connection that is open may still bring a request, when no new one is accepted … */
+export const DRAIN_GRACE_MS = 250;
+/** … and the longest wait for answers under way after that. */
+export const DRAIN_TIMEOUT_MS = 10_000;
+
+/** How often the current release and the keys are looked at, in milliseconds; the promises are 2 s and 1 s. */
+export const RELEASE_POLL_MS = 500;
+export const KEYS_POLL_MS = 250;
+
+/** The window of the rate limit in milliseconds: rates are in addresses a minute. */
+export const RATE_WINDOW_MS = 60_000;
+
+/** Addresses a minute for a key that has no rate of its own: a runaway client is stopped, a bulk user is not. */
+export const DEFAULT_RATE = 1_000_000;
+
+/** Share of a key's rate that a worker process draws ahead from the common count: one message a thousandth, not one a request. */
+export const RATE_LEASE_SHARE = 0.001;

@@ -1,6 +1,6 @@
 /** `ipatlas export`: a release in the form that other software reads. */
-import { basename, join } from 'node:path';
-import { RANGE_FILE, RELEASES_DIR, releaseDir, releaseIds } from '../database/release.js';
+import { join } from 'node:path';
+import { type Manifest, RANGE_FILE, RELEASES_DIR, readManifest, releaseDir, releaseIds } from '../database/release.js';
 import { AtlasError, EXIT } from '../errors.js';
 import { type ExportRequest, FORMATS, type FormatName } from '../export/formats.js';
 import { DEFAULT_DATABASE_TYPE } from '../export/mmdb/mmdb.js';
@@ -62,10 +62,12 @@ function setName(values: OptionValues): string {
   throw usage(`--set is ${JSON.stringify(name)}; it can be up to 30 letters, digits and "_", a letter first`);
 }
 
-/** What the file says of itself: which release, and which part of it. */
-function titleOf(release: string, codes: ReadonlySet<string> | undefined): string {
+/** What the file says of itself, on one line: which release, which part of it, and whom its sources want credited. */
+function titleOf({ id, inputs }: Manifest, codes: ReadonlySet<string> | undefined): string {
   const part = codes === undefined ? '' : `, ${[...codes].sort().join(' ')}`;
-  return `Countries of IP addresses, ipatlas release ${release}${part}`;
+  const credits = [...new Set(inputs.map(({ attribution }) => attribution))].filter((text) => text !== '');
+  const data = credits.length === 0 ? '' : `. Data: ${credits.join('; ')}`;
+  return `Countries of IP addresses, ipatlas release ${id}${part}${data}`.replace(/\s+/g, ' ');
 }
 
 function requestFrom(format: FormatName, { dataDir, values }: Invocation): ExportRequest {
@@ -77,7 +79,7 @@ function requestFrom(format: FormatName, { dataDir, values }: Invocation): Expor
     countries,
     families: chosenFamilies(text(values, 'family')),
     embedded: embeddedOr(FORMATS[format].embedded, text(values, 'embedded')),
-    title: titleOf(basename(release), countries),
+    title: titleOf(readManifest(release), countries),
     databaseType: text(values, 'database-type') ?? DEFAULT_DATABASE_TYPE,
     setName: setName(values),
   };
@@ -90,7 +92,7 @@ async function run(invocation: Invocation): Promise<number> {
   const format = FORMATS[name];
   if (output !== '-') {
     const bytes = writeFile(output, format.write(request));
-    process.stderr.write(`${output}: ${(bytes / 1e6).toFixed(1)} MB, ${request.title}\n`);
+    process.stderr.write(`${output}: ${bytes} bytes. ${request.title}\n`);
     return EXIT.ok;
   }
   if (format.isBinary && process.stdout.isTTY) throw usage(`${name} is no text for a terminal; name a file with -o`);
@@ -116,7 +118,7 @@ ${formatLines()}
   --countries LIST        these countries only, by their codes: DE,FR
   --eu                    these only that are in the European Union (with --countries: both together)
   --embedded yes|no       whether IPv6 addresses that carry an IPv4 address (6to4, NAT64, in mmdb also Teredo) are in it
-                          with that one's country (default: no for csv and cidr, yes for the others)
+                          with that one's country (default: yes for mmdb, nginx and haproxy)
   --set NAME              nft: the sets are NAME4 and NAME6 (default: eu or countries)
   --database-type NAME    mmdb: the type in its metadata (default: ${DEFAULT_DATABASE_TYPE})
   --data DIR              the data directory (or IPATLAS_DATA; default data)

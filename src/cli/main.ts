@@ -13,12 +13,15 @@ import type { Command, OptionValues } from './command.js';
 const COMMANDS: Record<string, { summary: string; load: () => Promise<{ command: Command }> }> = {
   build: { summary: 'build the database from its sources and publish it', load: () => import('./build.js') },
   lookup: { summary: 'look addresses up', load: () => import('./lookup.js') },
+  enrich: { summary: 'add the country to JSON lines, JSON, CSV, TSV or lists', load: () => import('./enrich.js') },
   export: {
     summary: 'write a release for other software: mmdb, csv, cidr, nginx, haproxy, nft',
     load: () => import('./export.js'),
   },
   info: { summary: 'say what the current release is made of', load: () => import('./info.js') },
   verify: { summary: 'check every byte of a release', load: () => import('./verify.js') },
+  serve: { summary: 'serve the lookup API', load: () => import('./serve.js') },
+  keys: { summary: 'make, list and revoke keys for the API', load: () => import('./keys.js') },
   explain: { summary: 'say why an address has its answer', load: () => import('./explain.js') },
   diff: { summary: 'say what differs between two releases', load: () => import('./diff.js') },
   rollback: { summary: 'make an earlier release current again', load: () => import('./rollback.js') },

@@ -2,6 +2,7 @@ import { rmSync } from 'node:fs';
 import maxmind from 'maxmind';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { compareWithTwin } from '../../bench/compare-twin.js';
+import { randomWords } from '../../bench/measure.js';
 import { CSV_FILES, MMDB } from '../../bench/paths.js';
 import { openDatabase } from '../../src/database/database.js';
 import { openRangeFile } from '../../src/rangefile/reader.js';
@@ -35,4 +36,26 @@ it('answers as an independent reader of the same data does, but for the rules th
   // The rules concern few addresses; were they many, the explanation would be an excuse.
   const explained = Object.values(result.explained).reduce((sum, count) => sum + count, 0);
   expect(explained / result.compared).toBeLessThan(0.001);
+});
+
+it('answers alike from the range file and from the mirror', () => {
+  const engines = (['binary', 'sqlite'] as const).map((engine) => openDatabase(dataDir, { engine }));
+  const next = randomWords(7);
+  for (let i = 0; i < RANDOM; i++) {
+    const bytes = new Uint8Array(i % 2 === 0 ? 4 : 16);
+    for (const at of bytes.keys()) bytes[at] = next() >>> 24;
+    // Half of the IPv6 ones where there is something, a few in the embedded prefixes.
+    if (bytes.length === 16 && i % 4 === 1) bytes.set([0x2a, next() % 20]);
+    if (bytes.length === 16 && i % 100 === 1)
+      bytes.set(
+        [
+          [0x20, 2],
+          [0x20, 1, 0, 0],
+          [0, 0x64, 0xff, 0x9b],
+        ][next() % 3]!,
+      );
+    const [a, b] = engines.map((database) => JSON.stringify(database.lookupBytes(bytes)));
+    if (a !== b) expect(a).toBe(b);
+  }
+  for (const database of engines) database.close();
 });

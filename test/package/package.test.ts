@@ -46,13 +46,25 @@ describe('the package, installed elsewhere', () => {
       "import { openDatabase, type LookupResult } from 'ipatlas';\nexport const r: LookupResult | undefined = openDatabase('data').lookup('8.8.8.8');\n";
     writeFileSync(join(project, 'use.ts'), typed);
     const tsc = join(packageRoot(), 'node_modules', 'typescript', 'bin', 'tsc');
-    run(process.execPath, [tsc, '--noEmit', '--strict', '--module', 'nodenext', '--types', '', 'use.ts']);
+    // Streams are Node's, so their types come from @types/node, as in any TypeScript project for Node.
+    const types = ['--typeRoots', join(packageRoot(), 'node_modules', '@types'), '--types', 'node'];
+    run(process.execPath, [tsc, '--noEmit', '--strict', '--module', 'nodenext', ...types, 'use.ts']);
   });
 
   it('holds what it needs and no more', () => {
     const files = run('npm', ['ls', '--all', '--json', '--omit=dev']);
     expect(JSON.parse(files).problems).toBeUndefined();
     const top = readdirSync(join(project, 'node_modules', 'ipatlas')).sort();
-    expect(top).toEqual(['CHANGELOG.md', 'LICENSE', 'README.md', 'data', 'dist', 'package.json', 'schemas', 'src']);
+    expect(top).toEqual([
+      'CHANGELOG.md',
+      'LICENSE',
+      'README.md',
+      'data',
+      'dist',
+      'docs',
+      'package.json',
+      'schemas',
+      'src',
+    ]);
   });
 });

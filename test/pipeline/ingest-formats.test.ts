@@ -110,6 +110,19 @@ const GOLDEN: Record<string, { ranges: string[]; codes: string[]; skipped: numbe
     codes: ['FR', 'EU', 'NL', 'DE'],
     skipped: 8,
   },
+  // An export of ours: IPv4 once, though the tree has it five times; of the 6to4 addresses those alone that differ.
+  mmdb: {
+    ranges: [
+      '1.0.0.0-1.0.0.255 AU',
+      '1.0.1.0-1.0.3.255 CN',
+      '255.255.255.255-255.255.255.255 DE',
+      '2001:200::-2001:200:ffff:ffff:ffff:ffff:ffff:ffff JP',
+      '2002:100:1::-2002:100:1:ffff:ffff:ffff:ffff:ffff NZ',
+      '2a00:1:2:3::4-2a00:1:2:3::4 FR',
+    ],
+    codes: ['AU', 'CN', 'DE', 'JP', 'NZ', 'FR'],
+    skipped: 0,
+  },
 };
 
 describe('ready-made formats', () => {
@@ -166,6 +179,7 @@ describe('the schema', () => {
     ['first address and count', ranges({ files: ['*'], count: { start: 0, count: 1 } })],
     ['first address and prefix', ranges({ files: ['*'], prefix: { start: 0, prefix: 1 } })],
     ['decimals of one family', ranges({ files: ['a', 'b'], decimal: { first: 0, last: 1, family: 6 } })],
+    ['a place in MMDB records', { mmdb: { country: 'country.iso_code' } }],
   ])('accepts %s', (_what, format) => {
     expect(validate(format)).toBe(true);
   });
@@ -187,6 +201,8 @@ describe('the schema', () => {
     ['a column without a name', { ...good, country: '' }, '/country'],
     ['family 5', ranges({ files: ['*'], decimal: { first: 0, last: 1, family: 5 } }), '/ranges/0/decimal/family'],
     ['a join without locations', { ...good, country: { keys: ['id'] } }, '/country'],
+    ['MMDB and CSV at once', { ...good, mmdb: {} }, ''],
+    ['an empty place in MMDB records', { mmdb: { country: '' } }, '/mmdb/country'],
     ['a skip rule without values', { ...good, skip: [{ column: 0 }] }, '/skip/0'],
   ])('refuses %s', (_what, format, where) => {
     expect(validate(format)).toBe(false);

@@ -30,7 +30,12 @@ function dataOf({ code, name, isEu }: CountryRecord, continent: Continent | unde
 }
 
 /** The data section, and for each record of the range file the offset of its data. */
-function dataSection(countries: readonly (CountryRecord | undefined)[]): { bytes: Uint8Array; offsets: number[] } {
+interface DataSection {
+  bytes: Uint8Array;
+  offsets: readonly number[];
+}
+
+function dataSection(countries: readonly (CountryRecord | undefined)[]): DataSection {
   const continents = continentTable();
   const writer = new ValueWriter(true);
   const offsets = countries.map((country) =>
@@ -47,7 +52,7 @@ function recordSizeFor(greatest: number): RecordSize {
 }
 
 /** Writes one node: its two records, most significant byte first. */
-function writeNode(size: RecordSize, bytes: Buffer, at: number, left: number, right: number): void {
+export function encodeNode(size: RecordSize, bytes: Buffer, at: number, left: number, right: number): void {
   if (size === 32) {
     bytes.writeUInt32BE(left, at);
     bytes.writeUInt32BE(right, at + 4);
@@ -67,7 +72,7 @@ function encodeTree(tree: Tree, offsets: readonly number[], size: RecordSize): B
   const nodeBytes = (2 * size) / 8;
   const bytes = Buffer.allocUnsafe(tree.count * nodeBytes);
   for (let node = 0; node < tree.count; node++) {
-    writeNode(size, bytes, node * nodeBytes, numberOf(tree.left[node]!), numberOf(tree.right[node]!));
+    encodeNode(size, bytes, node * nodeBytes, numberOf(tree.left[node]!), numberOf(tree.right[node]!));
   }
   return bytes;
 }
@@ -84,25 +89,24 @@ export interface MmdbLabels {
   databaseType: string;
 }
 
-interface MetadataFacts extends MmdbLabels {
+/** What a file says of itself, and what its tree is for. */
+interface FileLabels extends MmdbLabels {
   /** `YYYY-MM-DD`. */
   asOf: string;
   ipVersion: 4 | 6;
-  nodeCount: number;
-  recordSize: RecordSize;
 }
 
-function metadata({ asOf, title, databaseType, ipVersion, nodeCount, recordSize }: MetadataFacts): Uint8Array {
+function metadata(nodeCount: number, recordSize: RecordSize, labels: FileLabels): Uint8Array {
   const u16 = (value: number): Unsigned => ({ bits: 16, value });
   const writer = new ValueWriter(false);
   writer.append(
     mapOf({
       binary_format_major_version: u16(2),
       binary_format_minor_version: u16(0),
-      build_epoch: { bits: 64, value: epochOf(asOf) },
-      database_type: databaseType,
-      description: mapOf({ en: title }),
-      ip_version: u16(ipVersion),
+      build_epoch: { bits: 64, value: epochOf(labels.asOf) },
+      database_type: labels.databaseType,
+      description: mapOf({ en: labels.title }),
+      ip_version: u16(labels.ipVersion),
       languages: ['en'],
       node_count: { bits: 32, value: nodeCount },
       record_size: u16(recordSize),
@@ -111,8 +115,22 @@ function metadata({ asOf, title, databaseType, ipVersion, nodeCount, recordSize 
   return writer.bytes;
 }
 
-/** A whole file, in its parts. Its build time is the release's as-of date at 00:00 UTC, so that the bytes are always the same. */
-export function* mmdb(selection: Selection, labels: MmdbLabels): Generator<Uint8Array> {
+/** A whole file, in its parts. */
+export function* assemble(
+  tree: Tree,
+  data: DataSection,
+  recordSize: RecordSize,
+  labels: FileLabels,
+): Generator<Uint8Array> {
+  yield encodeTree(tree, data.offsets, recordSize);
+  yield new Uint8Array(DATA_SEPARATOR_BYTES);
+  yield data.bytes;
+  yield METADATA_MARKER;
+  yield metadata(tree.count, recordSize, labels);
+}
+
+/** The file. Its build time is the release's as-of date at 00:00 UTC, so that the bytes are always the same. */
+export function mmdb(selection: Selection, labels: MmdbLabels): Generator<Uint8Array> {
   const { file, families, embedded } = selection;
   const countries = chosenCountries(selection);
   const isChosen = countries.map((country) => country !== undefined);
@@ -121,9 +139,5 @@ export function* mmdb(selection: Selection, labels: MmdbLabels): Generator<Uint8
   const tree = ipVersion === 4 ? buildIPv4Tree(request) : buildIPv6Tree(request, families.includes(4));
   const data = dataSection(countries);
   const recordSize = recordSizeFor(tree.count + DATA_SEPARATOR_BYTES + data.bytes.length);
-  yield encodeTree(tree, data.offsets, recordSize);
-  yield new Uint8Array(DATA_SEPARATOR_BYTES);
-  yield data.bytes;
-  yield METADATA_MARKER;
-  yield metadata({ ...labels, asOf: file.asOf, ipVersion, nodeCount: tree.count, recordSize });
+  return assemble(tree, data, recordSize, { ...labels, asOf: file.asOf, ipVersion });
 }

@@ -1,0 +1,19 @@
+/** Answers: JSON always, errors by their name in the wire contract. */
+import type { FastifyReply } from 'fastify';
+import { WIRE_ERRORS, type WireError } from '../errors.js';
+
+export const JSON_TYPE = 'application/json; charset=utf-8';
+
+/** The body of each error, made once. */
+export const ERROR_BODIES = Object.fromEntries(
+  Object.entries(WIRE_ERRORS).map(([name, { sentence }]) => [name, JSON.stringify({ error: sentence })]),
+) as Record<WireError, string>;
+
+/** @param json JSON text */
+export function sendJson(reply: FastifyReply, json: string): void {
+  reply.header('content-type', JSON_TYPE).send(json);
+}
+
+export function refuse(reply: FastifyReply, error: WireError): void {
+  sendJson(reply.code(WIRE_ERRORS[error].status), ERROR_BODIES[error]);
+}

@@ -1,0 +1,169 @@
+/**
+ * API keys at rest: made, listed and revoked here, each kept as its SHA-256 only.
+ *
+ * The file uses a rollback journal, not a write-ahead log: a server that may only read the data directory can then read
+ * it too, and it is written a few times a day at most.
+ */
+import { hash, randomBytes } from 'node:crypto';
+import { mkdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import type Sqlite from 'better-sqlite3';
+import { AtlasError, messageOf, systemErrorCode } from '../errors.js';
+import { sqlite } from '../mirror/reader.js';
+import { packageFile } from '../package-root.js';
+
+export const KEYS_FILE = 'keys.sqlite';
+
+/** `PRAGMA user_version` of schemas/keys.sql. */
+const KEYS_VERSION = 1;
+
+/** How long a writer waits for another one, in milliseconds. */
+const WRITE_TIMEOUT_MS = 5_000;
+
+/** A key's head: a leaked one can be told by it, and found by scanners. */
+const KEY_HEAD = 'ipa_';
+const KEY_BYTES = 32;
+const ID_BYTES = 4;
+
+/** What is known of a key; the key itself is not. */
+export interface KeyRecord {
+  id: string;
+  label: string;
+  /** Addresses a minute; null where the server's rate holds. */
+  rate: number | null;
+  /** ISO 8601, UTC. */
+  created: string;
+  /** ISO 8601, UTC; null while the key works. */
+  revoked: string | null;
+}
+
+/** The path of a data directory's keys. */
+export function keysPath(dataDir: string): string {
+  return join(dataDir, KEYS_FILE);
+}
+
+/** What a key is known by: the hexadecimal SHA-256 of its text. */
+export function hashKey(key: string): string {
+  return hash('sha256', key);
+}
+
+function keysError(path: string, error: unknown): AtlasError {
+  return new AtlasError('E_DATA_DIR', `${path} cannot be used: ${messageOf(error)}`, { cause: error });
+}
+
+/** Checks that a database is one of keys, of a version that is understood. */
+export function checkKeysVersion(path: string, database: Sqlite.Database): void {
+  const version = database.pragma('user_version', { simple: true });
+  if (version === KEYS_VERSION) return;
+  throw new AtlasError(
+    'E_DATA_DIR',
+    `${path} is of version ${version}, but this ipatlas knows version ${KEYS_VERSION}; move it away or use another version`,
+  );
+}
+
+function openForWriting(dataDir: string): Sqlite.Database {
+  const path = keysPath(dataDir);
+  let database: Sqlite.Database;
+  try {
+    mkdirSync(dataDir, { recursive: true });
+    database = new (sqlite())(path, { timeout: WRITE_TIMEOUT_MS });
+  } catch (error) {
+    throw keysError(path, error);
+  }
+  try {
+    // Two first calls at once: the second finds the table made by the first.
+    database
+      .transaction(() => {
+        if (database.pragma('user_version', { simple: true }) !== 0) return;
+        database.exec(readFileSync(packageFile('schemas/keys.sql'), 'utf8'));
+      })
+      .immediate();
+    checkKeysVersion(path, database);
+    return database;
+  } catch (error) {
+    database.close();
+    throw error instanceof AtlasError ? error : keysError(path, error);
+  }
+}
+
+function withKeys<Result>(dataDir: string, use: (database: Sqlite.Database) => Result): Result {
+  const database = openForWriting(dataDir);
+  try {
+    return use(database);
+  } catch (error) {
+    throw error instanceof AtlasError ? error : keysError(keysPath(dataDir), error);
+  } finally {
+    database.close();
+  }
+}
+
+/**
+ * Makes a key.
+ *
+ * @param dataDir the data directory; made where it is not there
+ * @param rate addresses a minute, or null for the server's rate
+ * @returns the key's text, which is kept nowhere, and its id
+ * @throws AtlasError E_DATA_DIR where it cannot be stored
+ */
+export function createKey(dataDir: string, label: string, rate: number | null): { id: string; key: string } {
+  const id = randomBytes(ID_BYTES).toString('hex');
+  const key = KEY_HEAD + randomBytes(KEY_BYTES).toString('base64url');
+  withKeys(dataDir, (database) =>
+    database
+      .prepare('INSERT INTO api_key (id, hash, label, rate, created) VALUES (?, ?, ?, ?, ?)')
+      .run(id, Buffer.from(hashKey(key), 'hex'), label, rate, new Date().toISOString()),
+  );
+  return { id, key };
+}
+
+/** All keys, revoked ones included, the oldest first. */
+export function listKeys(dataDir: string): KeyRecord[] {
+  if (!keysExist(dataDir)) return [];
+  return withKeys(dataDir, (database) =>
+    database.prepare<[], KeyRecord>('SELECT id, label, rate, created, revoked FROM api_key ORDER BY created, id').all(),
+  );
+}
+
+/**
+ * Revokes a key for good. Servers notice within a second.
+ *
+ * @returns what is known of it; its `revoked` is the time of the first revocation
+ * @throws AtlasError E_USAGE where there is no such key
+ */
+export function revokeKey(dataDir: string, id: string): KeyRecord {
+  const revoked = keysExist(dataDir)
+    ? withKeys(dataDir, (database) => {
+        database
+          .prepare('UPDATE api_key SET revoked = ? WHERE id = ? AND revoked IS NULL')
+          .run(new Date().toISOString(), id);
+        return database
+          .prepare<[string], KeyRecord>('SELECT id, label, rate, created, revoked FROM api_key WHERE id = ?')
+          .get(id);
+      })
+    : undefined;
+  if (revoked === undefined) {
+    throw new AtlasError('E_USAGE', `there is no key ${JSON.stringify(id)}; "ipatlas keys list" shows the ids`);
+  }
+  return revoked;
+}
+
+/** Whether a key's text is that of a key that works. */
+export function keyWorks(dataDir: string, key: string): boolean {
+  if (!keysExist(dataDir)) return false;
+  return withKeys(
+    dataDir,
+    (database) =>
+      database
+        .prepare('SELECT 1 FROM api_key WHERE hash = ? AND revoked IS NULL')
+        .get(Buffer.from(hashKey(key), 'hex')) !== undefined,
+  );
+}
+
+function keysExist(dataDir: string): boolean {
+  try {
+    return statSync(keysPath(dataDir), { throwIfNoEntry: false }) !== undefined;
+  } catch (error) {
+    if (systemErrorCode(error) === 'ENOTDIR') return false;
+    throw keysError(keysPath(dataDir), error);
+  }
+}

@@ -1,0 +1,148 @@
+/** Prometheus metrics: of requests (each worker its own, added up), and of the release (the process that watches it). */
+import { createServer, type Server } from 'node:http';
+import { AggregatorRegistry, Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import type { LookupResult } from '../database/database.js';
+import type { Outcomes } from './served-release.js';
+
+/** Upper bounds in seconds: a look-up takes some 20 µs, a batch a millisecond, and a slow client seconds. */
+const LATENCY_BUCKETS = [0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.25, 1, 5, 20];
+
+/** The route of what no pattern matches, and of what is no HTTP request. */
+export const UNMATCHED_ROUTE = 'unmatched';
+export const UNPARSED_ROUTE = 'unparsed';
+
+/** What a worker counts. */
+export class RequestMetrics {
+  readonly registry = new Registry();
+  readonly #requests: Counter<'route' | 'status'>;
+  readonly #latency: Histogram<'route'>;
+  readonly #lookups: Counter<'outcome'>;
+
+  constructor() {
+    const registers = [this.registry];
+    this.#requests = new Counter({
+      name: 'ipatlas_requests_total',
+      help: 'Requests by route pattern and status.',
+      labelNames: ['route', 'status'],
+      registers,
+    });
+    this.#latency = new Histogram({
+      name: 'ipatlas_request_duration_seconds',
+      help: 'Time from the headers of a request to the end of its answer, by route pattern.',
+      labelNames: ['route'],
+      buckets: LATENCY_BUCKETS,
+      registers,
+    });
+    this.#lookups = new Counter({
+      name: 'ipatlas_lookups_total',
+      help: 'Addresses looked up, by outcome: found, no_country or invalid.',
+      labelNames: ['outcome'],
+      registers,
+    });
+    collectDefaultMetrics({ register: this.registry });
+  }
+
+  /** @param seconds how long the answer took */
+  request(route: string, status: number, seconds: number): void {
+    this.#requests.inc({ route, status });
+    this.#latency.observe({ route }, seconds);
+  }
+
+  /** @param result of a single look-up; undefined where the text was no address */
+  lookup(result: LookupResult | undefined): void {
+    const outcome = result === undefined ? 'invalid' : result.country === null ? 'no_country' : 'found';
+    this.#lookups.inc({ outcome });
+  }
+
+  lookups(outcomes: Outcomes): void {
+    this.#lookups.inc({ outcome: 'found' }, outcomes.found);
+    this.#lookups.inc({ outcome: 'no_country' }, outcomes.no_country);
+    this.#lookups.inc({ outcome: 'invalid' }, outcomes.invalid);
+  }
+}
+
+/** What the process counts that watches for releases. */
+export class ReleaseMetrics {
+  readonly registry = new Registry();
+  readonly #info: Gauge<'release'>;
+  readonly #failures: Counter;
+  #asOf: string | undefined;
+
+  constructor() {
+    const registers = [this.registry];
+    this.#info = new Gauge({
+      name: 'ipatlas_release_info',
+      help: 'The release that answers: 1, with its id as a label.',
+      labelNames: ['release'],
+      registers,
+    });
+    const asOf = (): string | undefined => this.#asOf;
+    new Gauge({
+      name: 'ipatlas_release_age_seconds',
+      help: 'Time since the as-of date of the release that answers (its midnight, UTC).',
+      registers,
+      collect() {
+        const date = asOf();
+        if (date === undefined) this.remove();
+        else this.set(Math.max(0, (Date.now() - Date.parse(date)) / 1000));
+      },
+    });
+    this.#failures = new Counter({
+      name: 'ipatlas_failed_reloads_total',
+      help: 'Releases that were refused because they are damaged.',
+      registers,
+    });
+  }
+
+  /** @param asOf `YYYY-MM-DD` */
+  release(id: string, asOf: string): void {
+    this.#info.reset();
+    this.#info.set({ release: id }, 1);
+    this.#asOf = asOf;
+  }
+
+  failedReload(): void {
+    this.#failures.inc();
+  }
+}
+
+/** In a worker: lets the primary collect what it counts. */
+export function exposeToPrimary(metrics: RequestMetrics): void {
+  AggregatorRegistry.setRegistries([metrics.registry]);
+  new AggregatorRegistry();
+}
+
+/** Everything as text, of one process. */
+export async function singleProcessMetrics(requests: RequestMetrics, releases: ReleaseMetrics): Promise<string> {
+  return (await requests.registry.metrics()) + (await releases.registry.metrics());
+}
+
+/** Everything as text: the workers' numbers added up, and the primary's own. */
+export function clusterMetrics(releases: ReleaseMetrics): () => Promise<string> {
+  const workers = new AggregatorRegistry();
+  return async () => (await workers.clusterMetrics()) + (await releases.registry.metrics());
+}
+
+const LOOPBACK = '127.0.0.1';
+
+/**
+ * Serves `/metrics` on the loopback address.
+ *
+ * @param port 0 for any free one
+ */
+export function serveMetrics(port: number, collect: () => Promise<string>): Promise<Server> {
+  const server = createServer((request, response) => {
+    if (request.url !== '/metrics') {
+      response.writeHead(404).end();
+      return;
+    }
+    collect().then(
+      (text) => response.writeHead(200, { 'content-type': Registry.PROMETHEUS_CONTENT_TYPE }).end(text),
+      () => response.writeHead(500).end(),
+    );
+  });
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, LOOPBACK, () => resolve(server));
+  });
+}

@@ -1,0 +1,81 @@
+/** A release as the API serves it: address text in, JSON text out. */
+import type { Database, LookupResult } from '../database/database.js';
+
+/** How look-ups came out, for the metrics. */
+export interface Outcomes {
+  found: number;
+  no_country: number;
+  invalid: number;
+}
+
+/** A batch's answer. */
+export interface BatchAnswer {
+  json: string;
+  outcomes: Outcomes;
+}
+
+const INVALID_ELEMENT = '{"error":"invalid ip"}';
+
+export class ServedRelease {
+  readonly id: string;
+  /** `YYYY-MM-DD`. */
+  readonly asOf: string;
+  readonly #database: Database;
+  /** By country code: a result's JSON behind the address. There are some 250, so none is made twice. */
+  readonly #tails = new Map<string | null, string>();
+
+  constructor(database: Database) {
+    this.#database = database;
+    this.id = database.manifest.id;
+    this.asOf = database.manifest.as_of;
+  }
+
+  /** @returns the result, or undefined where the text is no address */
+  lookup(ip: string): LookupResult | undefined {
+    return this.#database.lookup(ip);
+  }
+
+  /** A result as JSON; the same text as JSON.stringify makes. */
+  json(result: LookupResult): string {
+    let tail = this.#tails.get(result.country_code);
+    if (tail === undefined) {
+      tail = JSON.stringify({ ...result, ip: '' }).slice('{"ip":"'.length);
+      this.#tails.set(result.country_code, tail);
+    }
+    // The address is the formatter's own text: nothing in it needs an escape.
+    return `{"ip":"${result.ip}${tail}`;
+  }
+
+  /**
+   * A batch's results as one JSON object, in the order of the strings' first appearance.
+   *
+   * Written as text, member by member: an object would bring keys like "1" to the front, and lose "__proto__".
+   *
+   * @param ips any strings
+   */
+  batch(ips: readonly string[]): BatchAnswer {
+    const outcomes: Outcomes = { found: 0, no_country: 0, invalid: 0 };
+    const seen = new Set<string>();
+    let json = '{';
+    for (const ip of ips) {
+      if (seen.has(ip)) continue;
+      seen.add(ip);
+      if (seen.size > 1) json += ',';
+      const result = this.lookup(ip);
+      if (result === undefined) {
+        outcomes.invalid++;
+        json += `${JSON.stringify(ip)}:${INVALID_ELEMENT}`;
+      } else {
+        if (result.country === null) outcomes.no_country++;
+        else outcomes.found++;
+        // What parses as an address consists of digits, letters a to f, dots and colons.
+        json += `"${ip}":${this.json(result)}`;
+      }
+    }
+    return { json: `${json}}`, outcomes };
+  }
+
+  close(): void {
+    this.#database.close();
+  }
+}

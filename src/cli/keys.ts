@@ -1,0 +1,74 @@
+/** `ipatlas keys`: who may call the API. */
+import { createKey, type KeyRecord, listKeys, revokeKey } from '../api/keys.js';
+import { AtlasError, EXIT } from '../errors.js';
+import { type Command, type Invocation, print, table, text } from './command.js';
+
+function rateOf(value: string | undefined): number | null {
+  if (value === undefined) return null;
+  if (/^[1-9]\d{0,11}$/.test(value)) return Number(value);
+  throw new AtlasError('E_USAGE', `--rate ${JSON.stringify(value)} is no number of addresses a minute, such as 60000`);
+}
+
+async function create({ dataDir, values }: Invocation): Promise<void> {
+  const { id, key } = createKey(dataDir, text(values, 'label') ?? '', rateOf(text(values, 'rate')));
+  await print(values.json === true ? `${JSON.stringify({ id, key })}\n` : `${key}\n`);
+  process.stderr.write(`ipatlas: this is key ${id}; it is shown this once and stored nowhere\n`);
+}
+
+function rows(keys: KeyRecord[]): string[][] {
+  return [
+    ['ID', 'CREATED', 'REVOKED', 'RATE', 'LABEL'],
+    ...keys.map(({ id, created, revoked, rate, label }) => [
+      id,
+      created,
+      revoked ?? '-',
+      rate === null ? '-' : String(rate),
+      label,
+    ]),
+  ];
+}
+
+async function list({ dataDir, values }: Invocation): Promise<void> {
+  const keys = listKeys(dataDir);
+  if (values.json === true) await print(`${JSON.stringify(keys)}\n`);
+  else if (keys.length > 0) await print(table(rows(keys)));
+  else process.stderr.write(`ipatlas: no keys in ${dataDir}; make one with "ipatlas keys create"\n`);
+}
+
+function revoke({ dataDir, positionals }: Invocation): void {
+  const { id, revoked } = revokeKey(dataDir, positionals[1]!);
+  process.stderr.write(`ipatlas: key ${id} is revoked since ${revoked}\n`);
+}
+
+const ACTIONS: Record<string, { words: number; run(invocation: Invocation): void | Promise<void> }> = {
+  create: { words: 1, run: create },
+  list: { words: 1, run: list },
+  revoke: { words: 2, run: revoke },
+};
+
+async function run(invocation: Invocation): Promise<number> {
+  const { positionals } = invocation;
+  const name = positionals[0]!;
+  const action = Object.hasOwn(ACTIONS, name) ? ACTIONS[name] : undefined;
+  if (action === undefined || positionals.length !== action.words) {
+    throw new AtlasError('E_USAGE', 'say "keys create", "keys list" or "keys revoke ID"; see "ipatlas keys --help"');
+  }
+  await action.run(invocation);
+  return EXIT.ok;
+}
+
+export const command: Command = {
+  help: `Usage: ipatlas keys create [--label TEXT] [--rate N] | list | revoke ID
+
+Keys for the API. "create" prints a new key once, alone on stdout; only its hash is stored. A revoked key stops working
+within a second, and for good.
+
+  --label TEXT  whose key it is, for the list
+  --rate N      addresses a minute for this key (default: the server's --rate)
+  --json        the list, or the new key and its id, as JSON
+  --data DIR    the data directory (or IPATLAS_DATA; default data)
+`,
+  options: { label: { type: 'string' }, rate: { type: 'string' }, json: { type: 'boolean' } },
+  arguments: [1, 2],
+  run,
+};

@@ -1,0 +1,187 @@
+/** `ipatlas serve`: the lookup API. */
+import cluster from 'node:cluster';
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { dirname, resolve } from 'node:path';
+import { TrustedProxies } from '../api/caller.js';
+import { runWorker } from '../api/fleet.js';
+import { createKey, keyWorks } from '../api/keys.js';
+import { createLog, errorFields, type Log } from '../api/log.js';
+import { verifyInThread } from '../api/release-watch.js';
+import { runService } from '../api/service.js';
+import type { ServeSettings } from '../api/settings.js';
+import { AtlasError, EXIT } from '../errors.js';
+import { DEFAULT_RATE } from '../limits.js';
+import { type Command, type Invocation, type OptionValues, print, text } from './command.js';
+
+const DEFAULT_PORT = 8080;
+const MAX_PORT = 65_535;
+const MAX_WORKERS = 1_024;
+const MAX_RATE = 1e12;
+
+function usage(message: string): AtlasError {
+  return new AtlasError('E_USAGE', `${message}; see "ipatlas serve --help"`);
+}
+
+function integer(values: OptionValues, name: string, most: number): number | undefined {
+  const value = text(values, name);
+  if (value === undefined) return undefined;
+  if (/^\d{1,13}$/.test(value) && Number(value) <= most) return Number(value);
+  throw usage(`--${name} ${JSON.stringify(value)} is no number from 0 to ${most}`);
+}
+
+function workers(values: OptionValues): number {
+  const count = integer(values, 'workers', MAX_WORKERS) ?? 1;
+  return count === 0 ? availableParallelism() : count;
+}
+
+function baseUrl(values: OptionValues, name: string): string | undefined {
+  const value = text(values, name);
+  if (value === undefined) return undefined;
+  if (URL.canParse(value) && /^https?:$/.test(new URL(value).protocol)) return value;
+  throw usage(`--${name} ${JSON.stringify(value)} is no http or https address`);
+}
+
+function trustProxy(values: OptionValues): string[] {
+  const list = text(values, 'trust-proxy');
+  if (list === undefined) return [];
+  const cidrs = list.split(',').map((cidr) => cidr.trim());
+  // Throws here where one is no block, before anything is started.
+  new TrustedProxies(cidrs);
+  return cidrs;
+}
+
+function region(values: OptionValues): ServeSettings['region'] {
+  const name = text(values, 'region');
+  const country = text(values, 'country');
+  const eu = values.eu === true;
+  if (name === undefined && country === undefined && !eu) return undefined;
+  if (name === undefined || country === undefined) throw usage('--region NAME and --country CC go together');
+  // It becomes a header's value.
+  if (!/^[\w.-]{1,64}$/.test(name)) {
+    throw usage(
+      `--region ${JSON.stringify(name)} has more than 64 characters, or others than letters, digits, ".", "_" and "-"`,
+    );
+  }
+  if (!/^[A-Z]{2}$/.test(country)) {
+    throw usage(`--country ${JSON.stringify(country)} is no country code such as DE`);
+  }
+  return { name, country, eu };
+}
+
+/** What the flags say. Throws AtlasError E_USAGE for one that makes no sense. */
+export function readSettings({ dataDir, values }: Invocation): ServeSettings {
+  return {
+    dataDir,
+    host: text(values, 'host'),
+    port: integer(values, 'port', MAX_PORT) ?? DEFAULT_PORT,
+    workers: workers(values),
+    trustProxy: trustProxy(values),
+    rate: integer(values, 'rate', MAX_RATE) ?? DEFAULT_RATE,
+    accessLog: values['access-log'] === true,
+    region: region(values),
+    metricsPort: integer(values, 'metrics-port', MAX_PORT),
+    baseUrls: { default: baseUrl(values, 'base-url'), eu: baseUrl(values, 'eu-base-url') },
+  };
+}
+
+/** A fault must not be printed as Node does it: its message may hold what a request brought. */
+function reportFaults(log: Log): void {
+  process.on('uncaughtException', (error) => {
+    log.error(errorFields(error), 'a fault of ours, please report it; the process ends');
+    process.exit(EXIT.fault);
+  });
+}
+
+/** Resolves at the first signal to stop; the second ends the process at once. */
+function stopSignal(): Promise<void> {
+  return new Promise((resolveStop) => {
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+      process.once(signal, () => {
+        process.once(signal, () => process.exit(EXIT.interrupted));
+        resolveStop();
+      });
+    }
+  });
+}
+
+/**
+ * Sees to it that a file holds a key that works, for the developer's own use: the one key that is kept in clear, readable
+ * by its owner alone.
+ */
+function keepDevKey(dataDir: string, file: string): void {
+  if (existsSync(file) && keyWorks(dataDir, readFileSync(file, 'utf8').trim())) return;
+  const { key } = createKey(dataDir, `for ${file}`, null);
+  mkdirSync(dirname(file), { recursive: true });
+  const fresh = `${file}.new`;
+  writeFileSync(fresh, `${key}\n`, { mode: 0o600 });
+  renameSync(fresh, file);
+}
+
+/** A line to paste into a shell. The key itself is not printed: the shell reads it. */
+function curlLine(url: string, keyFile: string): string {
+  const quoted = resolve(keyFile).replaceAll("'", "'\\''");
+  return `curl -H "X-API-Key: $(cat '${quoted}')" ${url}/api/lookup/8.8.8.8\n`;
+}
+
+async function run(invocation: Invocation): Promise<number> {
+  const settings = readSettings(invocation);
+  const log = createLog();
+  reportFaults(log);
+  if (cluster.isWorker) return (await runWorker(settings, log)) ? EXIT.ok : EXIT.fault;
+
+  const { dataDir } = settings;
+  if (!existsSync(dataDir)) {
+    throw new AtlasError('E_NO_DATABASE', `there is no directory ${dataDir}; make it with "ipatlas build --offline"`);
+  }
+  const devKey = text(invocation.values, 'dev-key');
+  if (devKey !== undefined) keepDevKey(dataDir, devKey);
+  await runService(settings, {
+    log,
+    verify: verifyInThread,
+    onListening: (url) => {
+      if (devKey !== undefined) void print(curlLine(url, devKey));
+    },
+    untilStopped: stopSignal(),
+  });
+  return EXIT.ok;
+}
+
+export const command: Command = {
+  help: `Usage: ipatlas serve [options]
+
+Serves the lookup API from the current release, and from each newer one within two seconds of its publication. Without
+a release it waits for one, answering 503. Ends on SIGTERM or Ctrl-C, after the requests under way.
+
+  --host HOST         listen on this address (default ::, all addresses of IPv6 and IPv4)
+  --port PORT         (default ${DEFAULT_PORT}; 0 for any free one)
+  --workers N         processes that answer (default 1; 0 for one on each core)
+  --trust-proxy LIST  CIDR blocks of proxies whose X-Forwarded-For counts, with commas between (default none)
+  --rate N            addresses a minute for a key without a rate of its own (default ${DEFAULT_RATE}; 0 for no limit)
+  --access-log        one JSON line a request on stdout: time, method, route, status, duration
+  --region NAME       where this server stands; sent as X-Served-By. With --country CC
+  --eu                serve an EU base address: refuses to start where CC is not in the European Union
+  --metrics-port PORT Prometheus metrics on http://127.0.0.1:PORT/metrics (default none)
+  --base-url URL      where clients find the service, for /openapi.json
+  --eu-base-url URL   where clients find its servers inside the European Union, for /openapi.json
+  --dev-key FILE      keep a key that works in FILE, and print a curl line that uses it
+  --data DIR          the data directory (or IPATLAS_DATA; default data)
+`,
+  options: {
+    host: { type: 'string' },
+    port: { type: 'string' },
+    workers: { type: 'string' },
+    'trust-proxy': { type: 'string' },
+    rate: { type: 'string' },
+    'access-log': { type: 'boolean' },
+    region: { type: 'string' },
+    country: { type: 'string' },
+    eu: { type: 'boolean' },
+    'metrics-port': { type: 'string' },
+    'base-url': { type: 'string' },
+    'eu-base-url': { type: 'string' },
+    'dev-key': { type: 'string' },
+  },
+  arguments: [0, 0],
+  run,
+};

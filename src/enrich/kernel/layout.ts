@@ -1,0 +1,239 @@
+/**
+ * The kernel's memory: what lies where. Written once; then any number of threads work in it, each on a slot.
+ *
+ * ```
+ * columns of the release · answers as text · tree of keys · configuration │ slot 0 │ slot 1 │ … │ large slot
+ * ```
+ *
+ * Memory is sized once, for the longest line there may be. What is never touched (most of the large slot and of the stacks)
+ * costs address space only.
+ */
+import { recordAnswer } from '../../database/binary-engine.js';
+import { MAX_ADDRESS_LENGTH, MAX_JSON_DEPTH } from '../../limits.js';
+import type { RangeRecord } from '../../rangefile/layout.js';
+import type { RangeFile } from '../../rangefile/reader.js';
+import { answerJson } from '../fragment.js';
+import { type EnrichOptions, INVALID_POLICIES } from '../options.js';
+import { lowHalves, searchLevels } from './columns.js';
+import { buildKeyTree } from './keys.js';
+import { octetForms } from './octets.js';
+
+/** WebAssembly memory comes in pages of this many bytes. */
+const PAGE_BYTES = 65_536;
+
+/** The first address in use; the compiler may place constants below it. */
+const FIRST_ADDRESS = 1024;
+
+/** The kernel reads and writes up to a block past the end of an area. */
+const SLACK_BYTES = 128;
+
+/** Separators that the kernel finds before it walks them: some 4 KiB of input at a time, so that all stays in the first cache. */
+export const INDEX_ENTRIES = 1024;
+
+/** 4-byte numbers, in this order, that assembly/config.ts reads. */
+const CONFIG_FIELDS = [
+  'low4',
+  'record4',
+  'index4',
+  'levels6',
+  'levelCount',
+  'count6',
+  'low6',
+  'record6',
+  'outcomes',
+  'recordCount',
+  'fragments',
+  'longestInsert',
+  'fieldTargets',
+  'fieldCount',
+  'nodes',
+  'targetCount',
+  'longestKey',
+  'policy',
+  'keepsRejects',
+  'maxDepth',
+  'octetForms',
+] as const;
+type Config = Record<(typeof CONFIG_FIELDS)[number], number>;
+
+/** 4-byte numbers at the head of a slot, in this order; assembly/slot.ts reads and writes them. */
+export const SLOT_FIELDS = [
+  // In: where input not yet put out begins, the first line, the end of the input. The kernel moves the first two on.
+  'copied',
+  'next',
+  'inputEnd',
+  // In and out: where the next byte of output goes. In: where output has to end.
+  'output',
+  'outputEnd',
+  // In and out: where the next refused line goes.
+  'rejects',
+  // In: the thread's working areas.
+  'found',
+  'scratch',
+  'stack',
+  // Out: the counts of the last run.
+  'lines',
+  'found_count',
+  'no_country',
+  'invalid_address',
+  'missing_field',
+  'invalid_line',
+  // Out: 1 where a line was met that the policy fails on.
+  'refused',
+  // In: room for the addresses of separators, and how many.
+  'index',
+  'indexEntries',
+  // In: room for the values of an address's digits.
+  'digits',
+] as const;
+
+/** Where a slot's areas lie, in bytes from the start of the memory. One thread at a time works on a slot. */
+export interface SlotPlace {
+  /** Its `SLOT_FIELDS`. */
+  head: number;
+  found: number;
+  scratch: number;
+  stack: number;
+  index: number;
+  digits: number;
+  input: number;
+  /** Bytes that the input area takes. */
+  inputBytes: number;
+  output: number;
+  outputBytes: number;
+  rejects: number;
+}
+
+/** All that a thread needs to work in the memory; can be sent to another one. */
+export interface KernelLayout {
+  memory: WebAssembly.Memory;
+  config: number;
+  slots: SlotPlace[];
+  /** The slot for a line that does not fit into another one. */
+  large: SlotPlace;
+}
+
+export interface LayoutRequest {
+  file: RangeFile;
+  options: EnrichOptions;
+  /** Number of slots, and bytes of input that each takes. */
+  slotCount: number;
+  blockBytes: number;
+  /** Longest line in bytes, without its newline. */
+  maxLineBytes: number;
+  /** Whether refused lines are collected. */
+  keepsRejects: boolean;
+}
+
+/** Hands out areas of memory from the bottom up, and remembers what belongs there. */
+class Plan {
+  #end = FIRST_ADDRESS;
+  readonly #contents: { at: number; bytes: Uint8Array }[] = [];
+
+  /** An area of a number of bytes; begins at a multiple of 64, a cache line. */
+  reserve(bytes: number): number {
+    const at = this.#end;
+    this.#end = Math.ceil((at + bytes) / 64) * 64;
+    return at;
+  }
+
+  /** An area that holds a copy of an array. */
+  place(array: Uint8Array | Uint16Array | Uint32Array): number {
+    const at = this.reserve(array.byteLength);
+    this.#contents.push({ at, bytes: new Uint8Array(array.buffer, array.byteOffset, array.byteLength) });
+    return at;
+  }
+
+  /** Where the next area will begin. */
+  get end(): number {
+    return this.#end;
+  }
+
+  /** Memory laid out as planned. */
+  build(): WebAssembly.Memory {
+    const pages = Math.ceil(this.#end / PAGE_BYTES);
+    const memory = new WebAssembly.Memory({ initial: pages, maximum: pages, shared: true });
+    const all = new Uint8Array(memory.buffer);
+    for (const { at, bytes } of this.#contents) all.set(bytes, at);
+    return memory;
+  }
+}
+
+/** What an address of this record counts as, or by which scheme it holds another: the numbers of assembly/config.ts. */
+function outcomeOf(record: RangeRecord): number {
+  if (record.kind === 'country') return 0;
+  return record.kind === 'none' ? 1 : { '6to4': 2, nat64: 3, teredo: 4 }[record.scheme];
+}
+
+/** The members to splice in, `,"name":…`, for each field and record, and for no answer. */
+function placeFragments(plan: Plan, records: readonly RangeRecord[], options: EnrichOptions) {
+  const answers = [...records.map((record) => answerJson(recordAnswer(record), options.add)), 'null'];
+  const table = new Uint32Array(options.fields.length * answers.length * 2);
+  let longestInsert = 0;
+  options.fields.forEach(({ name }, field) => {
+    const texts = answers.map((answer) => Buffer.from(`,${JSON.stringify(name)}:${answer}`));
+    let at = plan.place(Buffer.concat(texts));
+    texts.forEach((text, record) => {
+      table.set([at, text.length], 2 * (field * answers.length + record));
+      at += text.length;
+    });
+    longestInsert += Math.max(...texts.map((text) => text.length));
+  });
+  return { fragments: plan.place(table), longestInsert };
+}
+
+/**
+ * Lays out memory for an enrichment: copies the release's columns into it, and makes all tables.
+ *
+ * @throws AtlasError E_USAGE where the options ask for more fields, or longer keys, than the kernel takes
+ */
+export function layOut(request: LayoutRequest): KernelLayout {
+  const { file, options, blockBytes, maxLineBytes, keepsRejects } = request;
+  const plan = new Plan();
+  const tree = buildKeyTree(options.fields, plan.end);
+  const levels = searchLevels(file);
+  const config: Config = {
+    nodes: plan.place(tree.bytes),
+    targetCount: tree.targetCount,
+    longestKey: tree.longestKey,
+    fieldTargets: plan.place(Uint32Array.from(tree.fieldTargets)),
+    fieldCount: options.fields.length,
+    ...placeFragments(plan, file.records, options),
+    outcomes: plan.place(Uint8Array.from(file.records, outcomeOf)),
+    recordCount: file.records.length,
+    low4: plan.place(lowHalves(file)),
+    record4: plan.place(file.record4),
+    index4: plan.place(file.index4),
+    levels6: plan.place(Uint32Array.from(levels, (level) => plan.place(level))),
+    levelCount: levels.length,
+    count6: file.count6,
+    low6: plan.place(file.low6),
+    record6: plan.place(file.record6),
+    policy: INVALID_POLICIES.indexOf(options.onInvalid),
+    keepsRejects: keepsRejects ? 1 : 0,
+    maxDepth: MAX_JSON_DEPTH,
+    octetForms: plan.place(octetForms()),
+  };
+  const configAt = plan.place(Uint32Array.from(CONFIG_FIELDS, (name) => config[name]));
+
+  const placeSlot = (inputBytes: number, outputBytes: number): SlotPlace => ({
+    head: plan.reserve(4 * SLOT_FIELDS.length),
+    found: plan.reserve(4 * tree.targetCount),
+    scratch: plan.reserve(Math.max(tree.longestKey, MAX_ADDRESS_LENGTH) + SLACK_BYTES),
+    stack: plan.reserve(2 * (MAX_JSON_DEPTH + 1)),
+    index: plan.reserve(4 * INDEX_ENTRIES + SLACK_BYTES),
+    digits: plan.reserve(SLACK_BYTES),
+    input: plan.reserve(inputBytes + SLACK_BYTES),
+    inputBytes,
+    output: plan.reserve(outputBytes + SLACK_BYTES),
+    outputBytes,
+    rejects: plan.reserve(keepsRejects ? inputBytes + SLACK_BYTES : 0),
+  });
+  // Output is full where a block's lines are so short that the answers more than double them; then it comes in parts.
+  const slots = Array.from({ length: request.slotCount }, () =>
+    placeSlot(blockBytes, 2 * blockBytes + config.longestInsert),
+  );
+  const largeBytes = maxLineBytes + blockBytes;
+  const large = placeSlot(largeBytes, largeBytes + config.longestInsert);
+  return { memory: plan.build(), config: configAt, slots, large };
+}

@@ -1,0 +1,295 @@
+/**
+ * The line engine: JSON lines in, the same lines with the answers spliced in out.
+ *
+ * Two functions run side by side. One reads inputs into slots, block by block; the other takes the blocks in the same order,
+ * has the kernel work on each and writes it out. Slots go round between the two, and there are only so many: that bounds
+ * memory and is the backpressure. With several jobs, worker threads run the kernel, ahead of the writing.
+ */
+import { AtlasError } from '../errors.js';
+import { ENRICH_BLOCK_BYTES, MAX_LINE_BYTES } from '../limits.js';
+import type { RangeFile } from '../rangefile/reader.js';
+import { Channel } from './channel.js';
+import { Kernel, Slot } from './kernel/kernel.js';
+import { layOut } from './kernel/layout.js';
+import { type Block, LineBuffer } from './line-buffer.js';
+import type { EnrichOptions } from './options.js';
+import { WorkerPool } from './parallel.js';
+import type { ByteSink } from './sink.js';
+import type { ByteSource } from './source.js';
+import type { EnrichCounts } from './summary.js';
+
+export interface LineRequest {
+  /** Read in order, each to its end, then closed. Line numbers begin anew with each. */
+  inputs: Iterable<ByteSource> | AsyncIterable<ByteSource>;
+  output: ByteSink;
+  /** Receives the lines that are no JSON objects, each with its newline. */
+  rejects?: ByteSink | undefined;
+  /** The release's ranges; one run keeps to one release. */
+  file: RangeFile;
+  options: EnrichOptions;
+  /** Worker threads; 1 works in this thread. */
+  jobs: number;
+  /** Aborting stops reading; what is in flight is finished and written, whole lines only. The promise then resolves. */
+  signal?: AbortSignal | undefined;
+  /** Added to as output is written, so that it says at any time what has been done. */
+  counts: EnrichCounts;
+  /** Called after each block that was written. */
+  onProgress?: (() => void) | undefined;
+  /** Bytes of a block and of the longest line; tests make them small. */
+  blockBytes?: number | undefined;
+  maxLineBytes?: number | undefined;
+}
+
+/** Slots without workers: one is being filled, one worked on, one written. */
+const SLOTS_ALONE = 3;
+/** Slots for each worker: one that it works on and one that waits for it. */
+const SLOTS_PER_WORKER = 2;
+
+const NEWLINE = 10;
+
+/** A block on its way. */
+interface Item {
+  block: Block;
+  /** The input that it comes from: its number and name. */
+  input: number;
+  name: string;
+  /** Bytes taken from all inputs when it was complete. */
+  taken: number;
+  /** The kernel's run over it, where a worker does it. */
+  run: Promise<boolean> | undefined;
+  /** Called when it has been written. */
+  release: () => void;
+}
+
+/** Writes lines of several inputs: where one ends without a newline and more follows, it gets one. */
+class LineWriter {
+  readonly #sink: ByteSink;
+  #input = 0;
+  #endsOpen = false;
+
+  constructor(sink: ByteSink) {
+    this.#sink = sink;
+  }
+
+  async write(bytes: Uint8Array, input: number): Promise<void> {
+    if (bytes.length === 0) return;
+    if (this.#endsOpen && input !== this.#input) await this.#sink.write(Uint8Array.of(NEWLINE));
+    this.#input = input;
+    this.#endsOpen = bytes[bytes.length - 1] !== NEWLINE;
+    await this.#sink.write(bytes);
+  }
+}
+
+class LineRun {
+  readonly #request: LineRequest;
+  readonly #maxLineBytes: number;
+  readonly #slots: Slot[];
+  readonly #large: Slot;
+  readonly #kernel: Kernel;
+  readonly #workers: WorkerPool | undefined;
+  readonly #output: LineWriter;
+  readonly #rejects: LineWriter | undefined;
+
+  readonly #free = new Channel<Slot>();
+  readonly #items = new Channel<Item>();
+  #itemCount = 0;
+  /** Bytes taken from the inputs that were read to their end. */
+  #takenBefore = 0;
+  /** Set when reading is to stop; `#wake` then ends what the reader waits for. */
+  #stopped = false;
+  #wake: (() => void) | undefined;
+  /** The write that is going on. */
+  #writing: Promise<void> = Promise.resolve();
+  /** The input whose lines are being written, and the lines of it that have been. */
+  #input = 0;
+  #lines = 0;
+
+  constructor(request: LineRequest) {
+    const { file, options, jobs, rejects } = request;
+    this.#request = request;
+    this.#maxLineBytes = request.maxLineBytes ?? MAX_LINE_BYTES;
+    const layout = layOut({
+      file,
+      options,
+      slotCount: jobs === 1 ? SLOTS_ALONE : SLOTS_PER_WORKER * jobs + 2,
+      blockBytes: Math.min(request.blockBytes ?? ENRICH_BLOCK_BYTES, this.#maxLineBytes),
+      maxLineBytes: this.#maxLineBytes,
+      keepsRejects: rejects !== undefined,
+    });
+    this.#slots = layout.slots.map((place) => new Slot(layout, place));
+    this.#large = new Slot(layout, layout.large);
+    this.#kernel = new Kernel(layout);
+    this.#workers = jobs === 1 ? undefined : new WorkerPool(layout, jobs);
+    this.#output = new LineWriter(request.output);
+    this.#rejects = rejects === undefined ? undefined : new LineWriter(rejects);
+    for (const slot of this.#slots) this.#free.put(slot);
+  }
+
+  async run(): Promise<void> {
+    const { signal } = this.#request;
+    const stop = (): void => this.#stop();
+    signal?.addEventListener('abort', stop);
+    if (signal?.aborted === true) stop();
+    const reading = this.#read().finally(() => this.#items.close());
+    try {
+      await this.#writeItems();
+    } finally {
+      this.#stop();
+      signal?.removeEventListener('abort', stop);
+      // Where writing failed, that counts, and not what reading comes to.
+      await reading.catch(() => {});
+      await this.#workers?.close();
+    }
+    await reading;
+    this.#request.counts.bytes = this.#takenBefore;
+  }
+
+  #stop(): void {
+    this.#stopped = true;
+    this.#wake?.();
+  }
+
+  /** Waits for a promise, or until reading is to stop: then undefined. */
+  #unlessStopped<T>(promise: Promise<T>): Promise<T | undefined> {
+    if (this.#stopped) {
+      promise.catch(() => {});
+      return Promise.resolve(undefined);
+    }
+    // Not a race with one long-lived promise: that would hold on to a reaction for each block ever read.
+    return new Promise((resolve, reject) => {
+      this.#wake = () => resolve(undefined);
+      promise.then(resolve, reject);
+    });
+  }
+
+  async #read(): Promise<void> {
+    const slot = await this.#free.take();
+    const buffer = new LineBuffer(slot!, this.#large, this.#maxLineBytes);
+    let input = 0;
+    for await (const source of this.#request.inputs) {
+      try {
+        input++;
+        if (!this.#stopped) await this.#readInput(source, input, buffer);
+      } finally {
+        await source.close();
+        this.#takenBefore += source.taken;
+      }
+      if (this.#stopped) return;
+    }
+  }
+
+  async #readInput(source: ByteSource, input: number, buffer: LineBuffer): Promise<void> {
+    for (;;) {
+      const bytes = await this.#unlessStopped(source.read(buffer.space));
+      if (bytes === undefined) return;
+      const block = bytes === 0 ? buffer.ended() : buffer.added(bytes);
+      if (block !== undefined) {
+        const written = this.#dispatch(block, source, input);
+        if (block.slot === this.#large) await this.#unlessStopped(written);
+        else {
+          const slot = await this.#unlessStopped(this.#free.take());
+          if (slot === undefined) return;
+          buffer.takeUp(slot);
+        }
+      }
+      if (bytes === 0) return;
+    }
+  }
+
+  /** Sends a block on its way; resolves when it has been written. */
+  #dispatch(block: Block, source: ByteSource, input: number): Promise<void> {
+    const number = this.#slots.indexOf(block.slot);
+    if (block.part === undefined) block.slot.begin(block.length, block.skip);
+    // The first block is worked on right here: an input that is no longer needs no threads.
+    const run = this.#itemCount++ > 0 && number >= 0 ? this.#workers?.run(number) : undefined;
+    // Should it fail, it is the writer's to know, when it comes to this item.
+    run?.catch(() => {});
+    return new Promise((resolve) => {
+      const release = (): void => {
+        if (number >= 0) this.#free.put(block.slot);
+        resolve();
+      };
+      const taken = this.#takenBefore + source.taken;
+      this.#items.put({ block, input, name: source.name, taken, run, release });
+    });
+  }
+
+  async #writeItems(): Promise<void> {
+    for (let item = await this.#items.take(); item !== undefined; item = await this.#items.take()) {
+      if (item.input !== this.#input) this.#lines = 0;
+      this.#input = item.input;
+      if (item.block.part === undefined) await this.#writeLines(item);
+      else await this.#writePart(item);
+    }
+    await this.#writing;
+  }
+
+  async #writeLines(item: Item): Promise<void> {
+    const { slot } = item.block;
+    let done = item.run === undefined ? this.#kernel.run(slot.place) : await item.run;
+    for (;;) {
+      // One write goes on while the kernel works on what comes next.
+      await this.#writing;
+      this.#lines += slot.lines;
+      slot.addCountsTo(this.#request.counts);
+      this.#writing = this.#put(item, slot.output, slot.rejects);
+      // Whoever waits for it next gets the error; until then it is not unhandled.
+      this.#writing.catch(() => {});
+      if (slot.refused) {
+        await this.#writing;
+        throw this.#invalidLine(item, 'is not a JSON object');
+      }
+      if (done) break;
+      await this.#writing;
+      slot.clear();
+      done = this.#kernel.run(slot.place);
+    }
+    this.#writing = this.#writing.then(() => this.#written(item));
+    this.#writing.catch(() => {});
+  }
+
+  /** Deals with a part of a line that is too long: by the policy for lines that are no JSON objects. */
+  async #writePart(item: Item): Promise<void> {
+    const { block } = item;
+    const { counts, options } = this.#request;
+    await this.#writing;
+    if (block.part === 'first') {
+      this.#lines++;
+      counts.lines++;
+      counts.invalid_line++;
+      if (options.onInvalid === 'fail') throw this.#invalidLine(item, `is longer than ${this.#maxLineBytes} bytes`);
+    }
+    const bytes = block.slot.input.subarray(0, block.length);
+    await this.#put(item, options.onInvalid === 'keep' ? bytes : new Uint8Array(0), bytes);
+    this.#written(item);
+  }
+
+  async #put(item: Item, output: Uint8Array, rejects: Uint8Array): Promise<void> {
+    await this.#output.write(output, item.input);
+    await this.#rejects?.write(rejects, item.input);
+  }
+
+  #written(item: Item): void {
+    this.#request.counts.bytes = item.taken;
+    this.#request.onProgress?.();
+    item.release();
+  }
+
+  #invalidLine(item: Item, what: string): AtlasError {
+    return new AtlasError(
+      'E_BAD_INPUT',
+      `${item.name}: line ${this.#lines} ${what}; mend it, or choose the policy keep or drop for such lines`,
+    );
+  }
+}
+
+/**
+ * Enriches JSON lines. Order is kept whatever `jobs` is.
+ *
+ * @throws AtlasError E_BAD_INPUT where an input cannot be read or, under the policy `fail`, at the first line that is no
+ *   JSON object, naming input and line; all lines before it have been written. E_USAGE where more fields, or longer keys,
+ *   are asked for than the kernel takes. Whatever a sink throws (such as EPIPE)
+ */
+export async function enrichLines(request: LineRequest): Promise<void> {
+  await new LineRun(request).run();
+}

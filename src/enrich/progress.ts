@@ -1,0 +1,85 @@
+/** What people see: how far an enrichment has come, and what it found. */
+import type { EnrichCounts } from './summary.js';
+
+const BAR_WIDTH = 20;
+/** How often the line is drawn again, in milliseconds: smooth to the eye, free to the work. */
+const REDRAW_MS = 200;
+/** Returns to the line's start and clears it (ECMA-48 EL). */
+const CLEAR_LINE = '\r\x1b[K';
+const UNITS = ['kB', 'MB', 'GB', 'TB'];
+
+/** @param bytes shown in powers of 1000 */
+export function formatBytes(bytes: number): string {
+  if (bytes < 1000) return `${bytes} B`;
+  let value = bytes;
+  let unit = -1;
+  while (value >= 999.95 && unit < UNITS.length - 1) {
+    value /= 1000;
+    unit++;
+  }
+  return `${value.toFixed(1)} ${UNITS[unit]}`;
+}
+
+/** @returns a whole number with commas between thousands (`toLocaleString` would load the locales first: 15 ms) */
+export function formatCount(count: number): string {
+  return String(Math.round(count)).replaceAll(/\B(?=(\d{3})+$)/g, ',');
+}
+
+/** @param seconds shown as `8 s`, `2 min 5 s` or `1 h 20 min` */
+export function formatDuration(seconds: number): string {
+  const whole = Math.ceil(seconds);
+  if (whole < 60) return `${whole} s`;
+  if (whole < 3600) return `${Math.floor(whole / 60)} min ${whole % 60} s`;
+  return `${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} min`;
+}
+
+/**
+ * @param total bytes there are to read, where that is known
+ * @param seconds since the work began
+ */
+export function progressLine({ bytes, lines }: EnrichCounts, total: number | undefined, seconds: number): string {
+  const rate = `${formatCount(seconds > 0 ? lines / seconds : 0)} lines/s`;
+  if (total === undefined || total === 0) return `${formatBytes(bytes)}  ${formatCount(lines)} lines  ${rate}`;
+  const share = Math.min(bytes / total, 1);
+  const done = Math.round(share * BAR_WIDTH);
+  const bar = `[${'#'.repeat(done)}${'-'.repeat(BAR_WIDTH - done)}]`;
+  const left = bytes === 0 ? '' : `  ${formatDuration((seconds / bytes) * Math.max(total - bytes, 0))} left`;
+  const percent = `${Math.floor(share * 100)} %`.padStart(5);
+  return `${bar} ${percent}${left}  ${formatBytes(bytes)} of ${formatBytes(total)}  ${rate}`;
+}
+
+/**
+ * Draws the progress on a terminal until told to stop; elsewhere it does nothing.
+ *
+ * @param counts read anew at each drawing
+ * @returns stops and clears the line
+ */
+export function showProgress(counts: EnrichCounts, total: number | undefined): () => void {
+  const terminal = process.stderr;
+  if (!terminal.isTTY) return () => {};
+  const begun = performance.now();
+  const timer = setInterval(() => {
+    const line = progressLine(counts, total, (performance.now() - begun) / 1000);
+    terminal.write(CLEAR_LINE + line.slice(0, terminal.columns - 1));
+  }, REDRAW_MS);
+  timer.unref();
+  return () => {
+    clearInterval(timer);
+    terminal.write(CLEAR_LINE);
+  };
+}
+
+/** The summary at the end, for people. */
+export function summaryText(counts: EnrichCounts, seconds: number): string {
+  const rate = seconds > 0 ? formatBytes(counts.bytes / seconds) : '-';
+  const rows: [string, number][] = [
+    ['found', counts.found],
+    ['no country', counts.no_country],
+    ['invalid address', counts.invalid_address],
+    ['missing field', counts.missing_field],
+    ['invalid lines', counts.invalid_line],
+  ];
+  const width = formatCount(Math.max(...rows.map(([, count]) => count))).length;
+  const head = `${formatCount(counts.lines)} lines, ${formatBytes(counts.bytes)} in ${seconds.toFixed(1)} s (${rate}/s)\n`;
+  return head + rows.map(([name, count]) => `  ${name.padEnd(15)}  ${formatCount(count).padStart(width)}\n`).join('');
+}

@@ -1,0 +1,244 @@
+/** Where bytes come from: files and standard input, unpacked where they are gzip. */
+import { closeSync, fstatSync, openSync, read } from 'node:fs';
+import { Socket } from 'node:net';
+import { pipeline, type Readable } from 'node:stream';
+import { isatty, ReadStream as TerminalStream } from 'node:tty';
+import { createGunzip } from 'node:zlib';
+import { AtlasError, messageOf, systemErrorCode } from '../errors.js';
+
+/** Bytes that are pulled by whoever needs them, into memory that is theirs. */
+export interface ByteSource {
+  /** What messages call it: the path, or `standard input`. */
+  readonly name: string;
+  /** Bytes there are to take, where that is known beforehand (a file's size). */
+  readonly size: number | undefined;
+  /** Bytes taken so far, before decompression. */
+  readonly taken: number;
+  /**
+   * Reads what is there, waiting for at least one byte.
+   *
+   * @param target receives the bytes from its start on; at least one byte long
+   * @returns how many bytes, 0 at the end
+   * @throws AtlasError E_BAD_INPUT where the bytes cannot be read or unpacked
+   */
+  read(target: Uint8Array): Promise<number>;
+  close(): Promise<void>;
+}
+
+const STDIN = 'standard input';
+
+function unreadable(name: string, error: unknown): AtlasError {
+  return new AtlasError('E_BAD_INPUT', `${name} cannot be read: ${messageOf(error)}`, { cause: error });
+}
+
+/** A file whose reads end by themselves: a regular one, or a device such as /dev/zero. */
+class FileSource implements ByteSource {
+  readonly name: string;
+  readonly size: number | undefined;
+  taken = 0;
+  readonly #fd: number;
+
+  constructor(name: string, fd: number, size: number | undefined) {
+    this.name = name;
+    this.#fd = fd;
+    this.size = size;
+  }
+
+  read(target: Uint8Array): Promise<number> {
+    return new Promise((resolve, reject) => {
+      read(this.#fd, target, 0, target.length, null, (error, bytes) => {
+        if (error !== null) return reject(unreadable(this.name, error));
+        this.taken += bytes;
+        resolve(bytes);
+      });
+    });
+  }
+
+  async close(): Promise<void> {
+    closeSync(this.#fd);
+  }
+}
+
+/** A stream of chunks, such as a pipe, or what comes out of decompression. */
+class StreamSource implements ByteSource {
+  readonly name: string;
+  readonly size: number | undefined;
+  readonly #chunks: AsyncIterator<Uint8Array>;
+  readonly #takenSoFar: (() => number) | undefined;
+  readonly #close: () => void;
+  #read = 0;
+  #chunk: Uint8Array = new Uint8Array(0);
+
+  constructor(
+    name: string,
+    chunks: AsyncIterable<Uint8Array>,
+    details: { size?: number | undefined; taken?: () => number; close?: () => void } = {},
+  ) {
+    this.name = name;
+    this.size = details.size;
+    this.#chunks = chunks[Symbol.asyncIterator]();
+    this.#takenSoFar = details.taken;
+    this.#close = details.close ?? (() => {});
+  }
+
+  get taken(): number {
+    return this.#takenSoFar === undefined ? this.#read : this.#takenSoFar();
+  }
+
+  async read(target: Uint8Array): Promise<number> {
+    while (this.#chunk.length === 0) {
+      let next: IteratorResult<Uint8Array>;
+      try {
+        next = await this.#chunks.next();
+      } catch (error) {
+        throw unreadable(this.name, error);
+      }
+      if (next.done === true) return 0;
+      this.#chunk = next.value;
+    }
+    const bytes = Math.min(target.length, this.#chunk.length);
+    target.set(this.#chunk.subarray(0, bytes));
+    this.#chunk = this.#chunk.subarray(bytes);
+    this.#read += bytes;
+    return bytes;
+  }
+
+  async close(): Promise<void> {
+    this.#close();
+  }
+}
+
+/**
+ * A source over chunks that come from anywhere.
+ *
+ * @param name what messages call it
+ */
+export function streamSource(name: string, chunks: AsyncIterable<Uint8Array>): ByteSource {
+  return new StreamSource(name, chunks);
+}
+
+/** The first two bytes of gzip data (RFC 1952 §2.3.1). */
+const GZIP_MAGIC = [0x1f, 0x8b];
+
+/** A source with its first bytes read ahead and given back. */
+class PeekedSource implements ByteSource {
+  readonly #source: ByteSource;
+  #head: Uint8Array;
+
+  constructor(source: ByteSource, head: Uint8Array) {
+    this.#source = source;
+    this.#head = head;
+  }
+  get name(): string {
+    return this.#source.name;
+  }
+  get size(): number | undefined {
+    return this.#source.size;
+  }
+  get taken(): number {
+    return this.#source.taken;
+  }
+  async read(target: Uint8Array): Promise<number> {
+    if (this.#head.length === 0) return this.#source.read(target);
+    const bytes = Math.min(target.length, this.#head.length);
+    target.set(this.#head.subarray(0, bytes));
+    this.#head = this.#head.subarray(bytes);
+    return bytes;
+  }
+  close(): Promise<void> {
+    return this.#source.close();
+  }
+}
+
+/** The bytes of a source as chunks, for libraries that take streams. */
+export async function* chunksOf(source: ByteSource, chunkBytes = 65_536): AsyncGenerator<Buffer> {
+  for (;;) {
+    const chunk = Buffer.allocUnsafeSlow(chunkBytes);
+    const bytes = await source.read(chunk);
+    if (bytes === 0) return;
+    yield chunk.subarray(0, bytes);
+  }
+}
+
+/** Unpacks a source where its first bytes say that it is gzip; several gzip members in a row count as one file. */
+async function unpacked(source: ByteSource): Promise<ByteSource> {
+  const head = new Uint8Array(GZIP_MAGIC.length);
+  let bytes = 0;
+  while (bytes < head.length) {
+    const more = await source.read(head.subarray(bytes));
+    if (more === 0) break;
+    bytes += more;
+  }
+  const peeked = new PeekedSource(source, head.subarray(0, bytes));
+  if (bytes < head.length || !GZIP_MAGIC.every((byte, index) => head[index] === byte)) return peeked;
+  const gunzip = createGunzip({ chunkSize: 262_144 });
+  // The error reaches the reader through gunzip, which pipeline destroys with it.
+  pipeline(chunksOf(peeked), gunzip, () => {});
+  return new StreamSource(source.name, gunzip, {
+    size: source.size,
+    taken: () => source.taken,
+    close: () => {
+      gunzip.destroy();
+      void source.close();
+    },
+  });
+}
+
+/** A source that looks at its first bytes on the first read only: to open one never waits for the writer of a pipe. */
+class UnpackingSource implements ByteSource {
+  readonly #packed: ByteSource;
+  #unpacked: ByteSource | undefined;
+
+  constructor(packed: ByteSource) {
+    this.#packed = packed;
+  }
+  get name(): string {
+    return this.#packed.name;
+  }
+  get size(): number | undefined {
+    return this.#packed.size;
+  }
+  get taken(): number {
+    return this.#packed.taken;
+  }
+  async read(target: Uint8Array): Promise<number> {
+    this.#unpacked ??= await unpacked(this.#packed);
+    return this.#unpacked.read(target);
+  }
+  close(): Promise<void> {
+    return (this.#unpacked ?? this.#packed).close();
+  }
+}
+
+/** A pipe, socket or terminal as a stream: a read of one that waits for its writer would keep the process from exiting. */
+function streamOf(fd: number): Readable {
+  if (fd === 0) return process.stdin;
+  return isatty(fd) ? new TerminalStream(fd) : new Socket({ fd, readable: true, writable: false });
+}
+
+/**
+ * Opens a file or standard input for reading. gzip is recognized by its first bytes and unpacked.
+ *
+ * @param path of the file; `-` is standard input
+ * @throws AtlasError E_USAGE where there is no such file, E_BAD_INPUT where it cannot be read
+ */
+export async function openSource(path: string): Promise<ByteSource> {
+  const name = path === '-' ? STDIN : path;
+  let fd = 0;
+  try {
+    if (path !== '-') fd = openSync(path, 'r');
+  } catch (error) {
+    const what = systemErrorCode(error) === 'ENOENT' ? 'there is no such file' : messageOf(error);
+    throw new AtlasError('E_USAGE', `${path} cannot be opened: ${what}`, { cause: error });
+  }
+  const stat = fstatSync(fd);
+  if (stat.isDirectory()) {
+    closeSync(fd);
+    throw new AtlasError('E_USAGE', `${path} is a directory; name its files`);
+  }
+  if (stat.isFIFO() || stat.isSocket() || isatty(fd)) {
+    const stream = streamOf(fd);
+    return new UnpackingSource(new StreamSource(name, stream, { close: () => stream.destroy() }));
+  }
+  return new UnpackingSource(new FileSource(name, fd, stat.isFile() ? stat.size : undefined));
+}

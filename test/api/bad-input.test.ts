@@ -1,0 +1,235 @@
+/** Bytes as an ill-meaning client sends them, to a real server: the contract's answer, never a 500, and it still serves. */
+import { rmSync } from 'node:fs';
+import type { Server } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
+import { gzipSync } from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { buildListener } from '../../src/api/app.js';
+import { createHttpServer, drain, listen } from '../../src/api/http-server.js';
+import { appDeps, KEY, keptLog } from '../support/api.js';
+import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { exchange } from '../support/serve.js';
+
+const log = keptLog();
+const unparsed: number[] = [];
+let dataDir: string;
+let server: Server;
+let port: number;
+
+const portOf = (one: Server): number => (one.address() as AddressInfo).port;
+
+beforeAll(async () => {
+  dataDir = temporaryDir();
+  await publishBlocks(dataDir, SMALL_WORLD);
+  const { listener } = await buildListener(appDeps(dataDir, { log }));
+  server = createHttpServer(listener, (status) => unparsed.push(status));
+  await listen(server, '127.0.0.1', 0);
+  port = portOf(server);
+});
+afterAll(() => {
+  server.close();
+  rmSync(dataDir, { recursive: true });
+});
+
+/** Sends a request and takes its answer apart. */
+async function ask(bytes: string | Buffer) {
+  const answer = await exchange(port, bytes);
+  const [head = '', body = ''] = answer.split('\r\n\r\n');
+  return { status: Number(/^HTTP\/1\.1 (\d{3}) /.exec(head)?.[1]), head, body };
+}
+
+const request = (line: string, headers: string[] = [], body: string | Buffer = ''): Buffer =>
+  Buffer.concat([
+    Buffer.from(`${[line, `X-API-Key: ${KEY}`, 'Connection: close', ...headers].join('\r\n')}\r\n\r\n`, 'latin1'),
+    Buffer.from(body),
+  ]);
+const get = (target: string) => request(`GET ${target} HTTP/1.1`);
+const post = (body: string | Buffer, ...headers: string[]) =>
+  request(
+    'POST /api/batch HTTP/1.1',
+    ['Content-Type: application/json', `Content-Length: ${Buffer.byteLength(body)}`, ...headers],
+    body,
+  );
+
+describe.each<[string, Buffer, number, string]>([
+  ['..', get('/api/lookup/..'), 400, 'Invalid IP address'],
+  ['../..', get('/api/lookup/../batch'), 404, 'Not found'],
+  ['an encoded ..', get('/api/lookup/%2e%2e%2f%2e%2e%2fetc%2fpasswd'), 400, 'Invalid IP address'],
+  ['a NUL', get('/api/lookup/%00'), 400, 'Invalid IP address'],
+  ['an address and a NUL', get('/api/lookup/8.8.8.8%00'), 400, 'Invalid IP address'],
+  ['10 kB', get(`/api/lookup/${'1'.repeat(10_000)}`), 400, 'Invalid IP address'],
+  ['10 kB of percent signs', get(`/api/lookup/${'%25'.repeat(3_300)}`), 400, 'Invalid IP address'],
+  ['20 kB', get(`/api/lookup/${'1'.repeat(20_000)}`), 431, 'The headers are larger than 16384 bytes'],
+  ['wrong percent-encoding', get('/api/lookup/%E0%A4%A'), 400, 'Invalid IP address'],
+  ['a lone percent sign', get('/api/lookup/%'), 400, 'Invalid IP address'],
+  ['overlong UTF-8', get('/api/lookup/%C0%AE%C0%AE'), 400, 'Invalid IP address'],
+  ['two addresses', get('/api/lookup/8.8.8.8,9.9.9.9'), 400, 'Invalid IP address'],
+  ['a line break', get('/api/lookup/8.8.8.8%0d%0aX-Evil:%201'), 400, 'Invalid IP address'],
+  ['bytes beyond ASCII', get('/api/lookup/8.8.8.8\u00ff'), 400, 'Bad request'],
+  ['a semicolon', get('/api/lookup/8.8.8.8;a=1'), 400, 'Invalid IP address'],
+  ['a backslash', get('/api\\lookup\\8.8.8.8'), 404, 'Not found'],
+  ['wrong percent-encoding elsewhere', get('/%zz/api/lookup/8.8.8.8'), 404, 'Not found'],
+  ['an encoded slash', get('/api%2Flookup%2F8.8.8.8'), 404, 'Not found'],
+  [
+    'the parameter twice',
+    request(`GET /api/lookup/8.8.8.8?apikey=${KEY}&apikey=${KEY} HTTP/1.1`),
+    400,
+    'Provide the API key once, as apikey or X-API-Key',
+  ],
+  ['wrong percent-encoding in the query', get('/api/lookup/nonsense?a=%zz&%'), 400, 'Invalid IP address'],
+  ['a query of 10 kB', get(`/api/lookup/nonsense?${'a[]=&'.repeat(2_000)}`), 400, 'Invalid IP address'],
+  [
+    'a query that names prototypes',
+    get('/api/lookup/nonsense?__proto__[apikey]=1&constructor=2'),
+    400,
+    'Invalid IP address',
+  ],
+  ['a body that is no JSON', post('{nonsense'), 400, 'The body is not valid JSON'],
+  ['deep nesting', post('['.repeat(100_000)), 400, 'The body is not valid JSON'],
+  [
+    'deep nesting that is closed',
+    post('['.repeat(100_000) + ']'.repeat(100_000)),
+    400,
+    'The body is an array with an element that is not a string',
+  ],
+  ['numbers', post('["8.8.8.8",8]'), 400, 'The body is an array with an element that is not a string'],
+  [
+    'a poisoned object',
+    post('{"__proto__":["8.8.8.8"]}'),
+    400,
+    'The body is JSON but not an array; send an array of strings',
+  ],
+  ['UTF-16', post(Buffer.from('["8.8.8.8"]', 'utf16le')), 400, 'The body is not valid JSON'],
+  ['300 kB', post(`["${'x'.repeat(300_000)}"]`), 413, 'The body is larger than 262144 bytes'],
+  ['20 MB', post(`["${'x'.repeat(20_000_000)}"]`), 413, 'The body is larger than 262144 bytes'],
+  ['a compressed body', post(gzipSync('["8.8.8.8"]'), 'Content-Encoding: gzip'), 400, 'The body is not valid JSON'],
+  [
+    'a form',
+    request('POST /api/batch HTTP/1.1', ['Content-Type: multipart/form-data; boundary=x', 'Content-Length: 3'], 'abc'),
+    415,
+    'Content-Type must be application/json',
+  ],
+  [
+    'chunks without end',
+    request('POST /api/batch HTTP/1.1', ['Content-Type: application/json', 'Transfer-Encoding: chunked'], 'zz\r\n'),
+    400,
+    'Bad request',
+  ],
+  ['no HTTP', Buffer.from('\x16\x03\x01\x02\x00\x01\x00'), 400, 'Bad request'],
+  ['another protocol', Buffer.from('SSH-2.0-OpenSSH_9.2\r\n'), 400, 'Bad request'],
+  ['a blank in a header name', request('GET /healthz HTTP/1.1', ['X Evil: 1']), 400, 'Bad request'],
+  ['a bare line break in a header', request('GET /healthz HTTP/1.1', ['A: b\nX-Evil: 1\rC']), 400, 'Bad request'],
+  [
+    'two lengths',
+    request('POST /api/batch HTTP/1.1', ['Content-Length: 2', 'Content-Length: 3'], '[]'),
+    400,
+    'Bad request',
+  ],
+  [
+    'a length and chunks',
+    request('POST /api/batch HTTP/1.1', ['Content-Length: 2', 'Transfer-Encoding: chunked'], '[]'),
+    400,
+    'Bad request',
+  ],
+  [
+    'many headers',
+    request('GET /healthz HTTP/1.1', Array(4_000).fill('A: bcdefgh')),
+    431,
+    'The headers are larger than 16384 bytes',
+  ],
+  ['an unknown method', request('BREW /api/lookup/8.8.8.8 HTTP/1.1'), 400, 'Bad request'],
+  ['a tunnel', request('CONNECT ip.example:443 HTTP/1.1'), 405, 'Method not allowed'],
+  ['a demand', request('POST /api/batch HTTP/1.1', ['Expect: miracles']), 417, 'Expectation not supported'],
+])('%s', (_, bytes, status, sentence) => {
+  it(`is answered ${status}, and the next request as ever`, async () => {
+    const answer = await ask(bytes);
+    expect([answer.status, answer.body]).toEqual([status, JSON.stringify({ error: sentence })]);
+    expect(answer.head).toMatch(/\r\ncontent-type: application\/json; charset=utf-8(\r\n|$)/i);
+    expect(answer.head).not.toMatch(/x-evil/i);
+    expect((await ask(get('/api/lookup/8.8.8.8'))).status).toBe(200);
+  });
+});
+
+it.each([
+  ['without a host', 'GET /api/lookup/8.8.8.8 HTTP/1.1'],
+  ['in absolute form', 'GET http://ip.example/api/lookup/8.8.8.8 HTTP/1.1'],
+  ['with an upgrade', 'GET /api/lookup/8.8.8.8 HTTP/1.1\r\nUpgrade: websocket\r\nConnection: upgrade'],
+  ['with a body', 'GET /api/lookup/8.8.8.8 HTTP/1.1\r\nContent-Type: text/x\r\nContent-Length: 0'],
+  ['with a demand to go on', 'GET /api/lookup/8.8.8.8 HTTP/1.1\r\nExpect: 100-continue'],
+])('answers a request %s', async (_, line) => {
+  expect(await exchange(port, request(line))).toContain('"country_code":"US"');
+});
+
+it('has logged nothing, and counted what was no request', () => {
+  expect(log.lines).toEqual([]);
+  expect(unparsed.length).toBeGreaterThanOrEqual(8);
+  for (const status of unparsed) expect([400, 431]).toContain(status);
+});
+
+describe('slow clients', () => {
+  const times = { headers: 300, request: 400, socket: 500, keepAlive: 60_000, check: 50 };
+
+  it('are told 408 when headers or body do not come', async () => {
+    const { listener } = await buildListener(appDeps(dataDir));
+    const slow = createHttpServer(listener, () => {}, times);
+    await listen(slow, '127.0.0.1', 0);
+    const late = 'HTTP/1.1 408 Request Timeout';
+    expect(await exchange(portOf(slow), 'GET /api/lookup/8.8.8.8 HTTP/1.1\r\nX-A')).toContain(late);
+    expect(await exchange(portOf(slow), post('["8.8.8.8"]').subarray(0, -5))).toContain(late);
+    expect(await exchange(portOf(slow), '')).toContain(late);
+    slow.close();
+  });
+});
+
+describe('draining', () => {
+  /** An open connection, to write on when it pleases. */
+  function open(to: number) {
+    const socket = connect(to, '127.0.0.1');
+    let answer = '';
+    socket.setEncoding('latin1').on('data', (chunk) => {
+      answer += chunk;
+    });
+    const closed = new Promise((resolve) => socket.once('close', resolve));
+    return { write: (bytes: string) => socket.write(bytes), answer: () => answer, closed };
+  }
+  const keepingAlive = (bytes: Buffer) => bytes.toString().replace('Connection: close\r\n', '');
+
+  it('refuses connections, answers what comes on those that are open and what is under way, and ends', async () => {
+    let closing = false;
+    const { listener } = await buildListener(appDeps(dataDir, { phase: () => (closing ? 'closing' : 'serving') }));
+    const ending = createHttpServer(listener, () => {});
+    await listen(ending, '127.0.0.1', 0);
+    const [idle, again, half] = [open(portOf(ending)), open(portOf(ending)), open(portOf(ending))];
+    for (const one of [idle, again]) {
+      one.write(keepingAlive(get('/healthz')));
+      await expect.poll(one.answer).toContain('{"status":"ok"}');
+    }
+    const body = keepingAlive(post('["8.8.8.8"]'));
+    half.write(body.slice(0, -5));
+    await new Promise((resolve) => setTimeout(resolve, 50));
+
+    closing = true;
+    const to = portOf(ending);
+    const ended = drain(ending, 300, 10_000);
+    await expect.poll(() => ending.listening).toBe(false);
+    expect(await exchange(to, get('/healthz'))).toBe('');
+    again.write(keepingAlive(get('/api/lookup/8.8.8.8')));
+    await again.closed;
+    expect(again.answer()).toMatch(/connection: close\r\n(.*\r\n)*\r\n\{.*"country_code":"US"/i);
+    await idle.closed;
+    half.write(body.slice(-5));
+    expect(await ended).toBe(true);
+    await half.closed;
+    expect(half.answer()).toContain('"country_code":"US"');
+  });
+
+  it('cuts off what takes too long', async () => {
+    const { listener } = await buildListener(appDeps(dataDir));
+    const ending = createHttpServer(listener, () => {});
+    await listen(ending, '127.0.0.1', 0);
+    const half = exchange(portOf(ending), post('["8.8.8.8"]').subarray(0, -5));
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(await drain(ending, 0, 50)).toBe(false);
+    expect(await half).toBe('');
+  });
+});

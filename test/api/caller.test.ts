@@ -1,0 +1,68 @@
+import fc from 'fast-check';
+import ipaddr from 'ipaddr.js';
+import { describe, expect, it } from 'vitest';
+import { TrustedProxies } from '../../src/api/caller.js';
+
+describe('the caller', () => {
+  it.each<[string[], string, string | undefined, string]>([
+    // Nobody is trusted: the peer.
+    [[], '192.0.2.1', undefined, '192.0.2.1'],
+    [[], '192.0.2.1', '8.8.8.8', '192.0.2.1'],
+    [[], 'fe80::1%eth0', '8.8.8.8', 'fe80::1'],
+    [['10.0.0.0/8'], '192.0.2.1', '8.8.8.8', '192.0.2.1'],
+    // The right-most that is no proxy.
+    [['10.0.0.0/8'], '10.1.1.1', '8.8.8.8', '8.8.8.8'],
+    [['10.0.0.0/8'], '::ffff:10.1.1.1', '8.8.8.8', '8.8.8.8'],
+    [['10.0.0.0/8'], '10.1.1.1', '8.8.8.8, 9.9.9.9', '9.9.9.9'],
+    [['10.0.0.0/8'], '10.1.1.1', '8.8.8.8,9.9.9.9 ,10.2.2.2', '9.9.9.9'],
+    [['10.0.0.0/8'], '10.1.1.1', '8.8.8.8, 9.9.9.9, ::ffff:10.2.2.2', '9.9.9.9'],
+    [['10.0.0.0/8', '2001:db8::/32'], '2001:db8::7', '2a00::1, 10.2.2.2', '2a00::1'],
+    [['::ffff:10.0.0.0/104'], '10.1.1.1', '8.8.8.8', '8.8.8.8'],
+    [['fe80::/10'], 'fe80::1%eth0', '8.8.8.8', '8.8.8.8'],
+    [['192.0.2.7'], '192.0.2.7', '8.8.8.8', '8.8.8.8'],
+    [['0.0.0.0/0'], '::1', '8.8.8.8', '::1'],
+    // All are proxies: the one that is farthest away.
+    [['10.0.0.0/8'], '10.1.1.1', '10.3.3.3, 10.2.2.2', '10.3.3.3'],
+    [['10.0.0.0/8'], '10.1.1.1', undefined, '10.1.1.1'],
+    // What is no address says nothing: the proxy that passed it on.
+    [['10.0.0.0/8'], '10.1.1.1', '', '10.1.1.1'],
+    [['10.0.0.0/8'], '10.1.1.1', 'unknown', '10.1.1.1'],
+    [['10.0.0.0/8'], '10.1.1.1', '8.8.8.8, _hidden, 10.2.2.2', '10.2.2.2'],
+    [['10.0.0.0/8'], '10.1.1.1', '8.8.8.8:1234', '10.1.1.1'],
+    [['10.0.0.0/8'], '10.1.1.1', '8.8.8.8,', '10.1.1.1'],
+    [['10.0.0.0/8'], '10.1.1.1', 'garbage, 9.9.9.9', '9.9.9.9'],
+    [['10.0.0.0/8'], '', '8.8.8.8', ''],
+  ])('trusting %j, called by %s for %j, is %s', (cidrs, peer, forwardedFor, caller) => {
+    expect(new TrustedProxies(cidrs).caller(peer, forwardedFor)).toBe(caller);
+  });
+
+  it.each(['10.0.0.0/33', '10.0.0.1/8', '10.0.0', '', ' 10.0.0.0/8', '10.0.0.0/8 ', 'localhost', '::/129', '*', '1'])(
+    'refuses to trust %j',
+    (cidr) => {
+      expect(() => new TrustedProxies([cidr])).toThrow(/--trust-proxy: .* is no CIDR block/);
+    },
+  );
+
+  it('lies in the blocks that ipaddr.js says it lies in', () => {
+    const address = fc.oneof(
+      fc.tuple(fc.integer({ min: 8, max: 11 }), fc.nat(255), fc.nat(3), fc.nat(255)).map((bytes) => bytes.join('.')),
+      fc
+        .array(fc.constantFrom('0', '1', '2001', 'ffff'), { minLength: 8, maxLength: 8 })
+        .map((groups) => groups.join(':')),
+    );
+    fc.assert(
+      fc.property(address, address, fc.nat(128), (base, asked, length) => {
+        const parsed = ipaddr.process(base);
+        const prefix = length % (parsed.kind() === 'ipv4' ? 33 : 129);
+        const network =
+          parsed.kind() === 'ipv4'
+            ? ipaddr.IPv4.networkAddressFromCIDR(`${parsed}/${prefix}`)
+            : ipaddr.IPv6.networkAddressFromCIDR(`${parsed}/${prefix}`);
+        const peer = ipaddr.process(asked);
+        const inside = peer.kind() === network.kind() && peer.match(network as ipaddr.IPv4, prefix);
+        const trusted = new TrustedProxies([`${network}/${prefix}`]).caller(asked, '203.0.113.5') === '203.0.113.5';
+        expect(trusted).toBe(inside);
+      }),
+    );
+  });
+});

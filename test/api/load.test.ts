@@ -1,0 +1,141 @@
+/** Under load, while the database is swapped twenty times and once with a damaged release. */
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import autocannon from 'autocannon';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { switchCurrent } from '../../pipeline/publish.js';
+import { RANGE_FILE, RELEASES_DIR } from '../../src/database/release.js';
+import { type Block, country, publishBlocks, temporaryDir } from '../support/release.js';
+import { makeKey, type ServeProcess, serveWith, until } from '../support/serve.js';
+
+const SWAPS = 20;
+/** Answers a second in all: a steady load that leaves the rest of the test suite its share of the machine. */
+const RATE = 4_000;
+
+/** Makes the server collect its garbage all the time: else its memory would show how lazy the collector is. */
+const TIDY = `--import "data:text/javascript,${encodeURIComponent(
+  "import v8 from 'node:v8'; import vm from 'node:vm'; v8.setFlagsFromString('--expose-gc');" +
+    "setInterval(vm.runInNewContext('gc'), 250).unref();",
+)}"`;
+
+/** Many ranges, so that a release which is not let go of shows: about a megabyte each. */
+function world(first: string, second: string): Block[] {
+  const blocks: Block[] = [];
+  for (let block = 0; block < 30_000; block++) {
+    const code = block % 2 === 0 ? first : second;
+    blocks.push([`${20 + (block >> 16)}.${(block >> 8) & 255}.${block & 255}.0/25`, country(code, `Country ${code}`)]);
+  }
+  return [...blocks, ['2001:db8::/32', country(second, `Country ${second}`)]];
+}
+
+let dataDir: string;
+let key: string;
+let server: ServeProcess;
+let releases: string[];
+let damaged: string;
+
+beforeAll(async () => {
+  dataDir = temporaryDir();
+  damaged = await publishBlocks(dataDir, world('EE', 'FF'));
+  const path = join(dataDir, RELEASES_DIR, damaged, RANGE_FILE);
+  const bytes = readFileSync(path);
+  bytes[bytes.length - 100_000] = bytes[bytes.length - 100_000]! ^ 1;
+  writeFileSync(path, bytes);
+  releases = [await publishBlocks(dataDir, world('AA', 'BB')), await publishBlocks(dataDir, world('CC', 'DD'))];
+  key = await makeKey(dataDir);
+  server = await serveWith({ NODE_OPTIONS: TIDY }, dataDir, '--metrics-port', '0', '--rate', '0');
+});
+afterAll(async () => {
+  await server.stop('SIGKILL');
+  rmSync(dataDir, { recursive: true });
+});
+
+/** What each release answers, by its id; `20.0.0.1` lies in its first country, `20.0.1.1` in its second. */
+const answers = (): Record<string, [single: string, batch: string]> =>
+  Object.fromEntries(
+    [
+      [releases[0]!, 'AA', 'BB'],
+      [releases[1]!, 'CC', 'DD'],
+    ].map(([id, first, second]) => {
+      const result = (ip: string, code: string) =>
+        JSON.stringify({ ip, country: `Country ${code}`, country_code: code, is_eu: false });
+      const full = '2001:0db8:0000:0000:0000:0000:0000:0001';
+      return [
+        id!,
+        [
+          result('20.0.0.1', first!),
+          `{"20.0.0.1":${result('20.0.0.1', first!)},"20.0.1.1":${result('20.0.1.1', second!)},"2001:db8::1":${result(full, second!)}}`,
+        ],
+      ];
+    }),
+  );
+
+const servedRelease = async (): Promise<string> =>
+  ((await (await fetch(`${server.url}/readyz`)).json()) as { release: string }).release;
+
+it('fails no request, answers none wrong, and keeps its memory level', async () => {
+  const expected = answers();
+  const wrong: string[] = [];
+  const seen = new Map<string, number>();
+  const check =
+    (kind: 0 | 1) =>
+    (status: number, body: string, _context: object, headers?: unknown): void => {
+      const id = String((headers as Record<string, string>)['x-database-release']);
+      seen.set(id, (seen.get(id) ?? 0) + 1);
+      if (status !== 200 || body !== expected[id]?.[kind]) wrong.push(`${status} ${id} ${body}`);
+    };
+  const headers = { 'X-API-Key': key };
+  const load = autocannon({
+    url: server.url,
+    connections: 32,
+    duration: 120, // stopped before
+    overallRate: RATE,
+    requests: [
+      { method: 'GET', path: '/api/lookup/20.0.0.1', headers, onResponse: check(0) },
+      {
+        method: 'POST',
+        path: '/api/batch',
+        headers: { ...headers, 'Content-Type': 'application/json' },
+        body: '["20.0.0.1","20.0.1.1","2001:db8::1"]',
+        onResponse: check(1),
+      },
+      { method: 'GET', path: `/api/lookup/20.0.0.1?apikey=${key}`, onResponse: check(0) },
+    ],
+  });
+
+  const metricsUrl = String((await server.logged('metrics')).url);
+  const metric = async (name: string): Promise<number> => {
+    const text = await (await fetch(metricsUrl)).text();
+    return Number(
+      text
+        .split('\n')
+        .find((line) => line.startsWith(`${name} `))
+        ?.split(' ')[1],
+    );
+  };
+  let early = 0;
+  for (let swap = 0; swap < SWAPS; swap++) {
+    const next = releases[swap % 2]!;
+    switchCurrent(dataDir, next);
+    await until(async () => (await servedRelease()) === next, `swap ${swap}`);
+    if (swap === 4) early = await metric('nodejs_external_memory_bytes');
+    if (swap === 9) {
+      switchCurrent(dataDir, damaged);
+      await server.logged(/is not used/);
+      expect(await servedRelease()).toBe(next);
+    }
+  }
+  const late = await metric('nodejs_external_memory_bytes');
+  (load as unknown as autocannon.Instance).stop();
+  const result = await load;
+
+  expect(wrong.slice(0, 3)).toEqual([]);
+  expect([result.errors, result.timeouts, result.non2xx]).toEqual([0, 0, 0]);
+  expect(result.requests.total).toBeGreaterThan(1_000);
+  expect([...seen.keys()].sort()).toEqual([...releases].sort());
+  for (const count of seen.values()) expect(count).toBeGreaterThan(100);
+  expect(await metric('ipatlas_failed_reloads_total')).toBe(1);
+  // Fifteen releases that were not let go of would be fifteen megabytes.
+  expect(early).toBeGreaterThan(0);
+  expect(late - early).toBeLessThan(7_000_000);
+});

@@ -1,0 +1,121 @@
+/** Nothing that the process writes holds an address, a key or a URL: a thousand requests, then a search for each one used. */
+import { randomBytes } from 'node:crypto';
+import { rmSync } from 'node:fs';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { exchange, makeKey, type ServeProcess, serve } from '../support/serve.js';
+
+let dataDir: string;
+let keys: string[];
+let server: ServeProcess;
+beforeAll(async () => {
+  dataDir = temporaryDir();
+  await publishBlocks(dataDir, SMALL_WORLD);
+  keys = [await makeKey(dataDir), await makeKey(dataDir, '--rate', '5')];
+  // Everything that can be written is.
+  server = await serve(dataDir, '--access-log', '--metrics-port', '0', '--trust-proxy', '127.0.0.1');
+});
+afterAll(async () => {
+  await server.stop('SIGKILL');
+  rmSync(dataDir, { recursive: true });
+});
+
+/** Everything that a request brought and that must not be found again. */
+const used = new Set<string>(['127.0.0.1', '0000:0000:0000:0000:0000:0000:0000:0001', '::ffff:127.0.0.1']);
+const remember = (text: string): string => {
+  used.add(text);
+  return text;
+};
+
+const byte = () => String(randomBytes(1)[0]);
+const ipv4 = () => remember(`${['8', '193', '10'][randomBytes(1)[0]! % 3]}.${byte()}.${byte()}.1${byte().slice(0, 2)}`);
+const ipv6 = () => remember(`2001:4860:${randomBytes(2).toString('hex')}::${randomBytes(2).toString('hex')}`);
+const junk = () => remember(`junk${randomBytes(6).toString('hex')}`);
+const address = () => (randomBytes(1)[0]! & 1 ? ipv4() : ipv6());
+const headers = (key: string) => ({
+  'x-api-key': remember(key),
+  'user-agent': junk(),
+  cookie: junk(),
+  'x-forwarded-for': ipv4(),
+});
+const ask = async (target: string, init: RequestInit = {}): Promise<number> => {
+  const response = await fetch(server.url + target, init);
+  await response.arrayBuffer();
+  return response.status;
+};
+const batch = (body: string, key = keys[0]!) =>
+  ask('/api/batch', { method: 'POST', headers: { ...headers(key), 'content-type': 'application/json' }, body });
+const bytes = async (text: string): Promise<number> => {
+  const answer = await exchange(server.port, text);
+  return Number(/^HTTP\/1\.1 (\d{3})/.exec(answer)?.[1]);
+};
+
+/** Kinds of requests, good and bad, and what each is answered. */
+const KINDS: [expected: number | number[], request: () => Promise<number>][] = [
+  [200, () => ask(remember(`/api/lookup/${address()}`), { headers: headers(keys[0]!) })],
+  [200, () => ask(remember(`/api/lookup/${address()}?apikey=${keys[0]}`))],
+  [200, () => ask(remember(`/api/lookup/${encodeURIComponent(ipv6())}`), { headers: headers(keys[0]!) })],
+  [200, () => ask('/api/lookup/', { headers: headers(keys[0]!) })],
+  [200, () => batch(JSON.stringify([address(), address(), junk()]))],
+  [200, () => ask(remember(`/api/lookup/${address()}`), { method: 'HEAD', headers: headers(keys[0]!) })],
+  [[200, 429], () => ask(remember(`/api/lookup/${address()}`), { headers: headers(keys[1]!) })],
+  [[200, 429], () => batch(JSON.stringify([address(), address(), address()]), keys[1])],
+  [400, () => ask(remember(`/api/lookup/${junk()}`), { headers: headers(keys[0]!) })],
+  [400, () => ask(remember(`/api/lookup/%zz${junk()}`), { headers: headers(keys[0]!) })],
+  [400, () => ask(remember(`/api/lookup/${address()}?apikey=${junk()}`), { headers: headers(keys[0]!) })],
+  [400, () => batch(junk())],
+  [400, () => batch(JSON.stringify({ [junk()]: address() }))],
+  [413, () => batch(JSON.stringify([junk().repeat(20_000)]))],
+  [401, () => ask(remember(`/api/lookup/${address()}?key=${junk()}`))],
+  [403, () => ask(remember(`/api/lookup/${address()}`), { headers: headers(remember(`ipa_${junk()}`)) })],
+  [404, () => ask(remember(`/${junk()}?${junk()}`))],
+  [405, () => ask(remember(`/api/lookup/${address()}`), { method: 'DELETE', headers: headers(keys[0]!) })],
+  [
+    415,
+    () =>
+      ask('/api/batch', {
+        method: 'POST',
+        headers: { ...headers(keys[0]!), 'content-type': 'text/plain' },
+        body: junk(),
+      }),
+  ],
+  [
+    204,
+    () =>
+      ask(remember(`/api/lookup/${address()}`), {
+        method: 'OPTIONS',
+        headers: { origin: remember(`https://${junk()}.example`) },
+      }),
+  ],
+  [400, () => bytes(`GET /api/lookup/${address()}\u0001 HTTP/1.1\r\nX-API-Key: ${keys[0]}\r\n\r\n`)],
+  [431, () => bytes(`GET /${junk()} HTTP/1.1\r\nA: ${'a'.repeat(20_000)}\r\n\r\n`)],
+  [417, () => bytes(`GET /api/lookup/${address()} HTTP/1.1\r\nExpect: ${junk()}\r\n\r\n`)],
+];
+
+it('holds nothing of a thousand requests', async () => {
+  const rounds = Math.ceil(1_000 / KINDS.length);
+  let requests = 0;
+  for (let round = 0; round < rounds; round++) {
+    const statuses = await Promise.all(KINDS.map(([, request]) => request()));
+    requests += statuses.length;
+    for (const [kind, status] of statuses.entries()) {
+      expect([KINDS[kind]![0]].flat(), `kind ${kind}`).toContain(status);
+    }
+  }
+  expect(requests).toBeGreaterThanOrEqual(1_000);
+  const metrics = await (await fetch(String((await server.logged('metrics')).url))).text();
+  await server.stop();
+  const written = { stdout: server.stdout(), stderr: server.stderr(), metrics };
+
+  // The search would find something: what is written is there …
+  expect(written.stdout.split('\n').length).toBeGreaterThan(800);
+  expect(written.stdout).toContain('"route":"/api/lookup/:ip"');
+  expect(written.stderr).toContain('"msg":"listening"');
+  expect(metrics).toMatch(/ipatlas_lookups_total\{outcome="found"\} \d/);
+  // … and what was sent is not.
+  expect(used.size).toBeGreaterThan(1_500);
+  for (const [where, text] of Object.entries(written)) {
+    for (const secret of used) if (text.includes(secret)) expect.fail(`${where} holds ${secret}`);
+    expect(text).not.toMatch(/apikey|x-api-key|user-agent/i);
+  }
+});

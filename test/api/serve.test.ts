@@ -1,0 +1,400 @@
+/** `ipatlas serve` as a process, over real sockets. */
+import { type ChildProcess, execFileSync } from 'node:child_process';
+import { mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { requireInUnion } from '../../src/api/region.js';
+import { publicUrl } from '../../src/api/service.js';
+import { readSettings } from '../../src/cli/serve.js';
+import { finished, ipatlas, start } from '../support/cli.js';
+import { country, publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { makeKey, type ServeProcess, serve, until } from '../support/serve.js';
+
+let dataDir: string;
+let key: string;
+let release: string;
+const servers: ServeProcess[] = [];
+const started = async (...args: Parameters<typeof serve>): Promise<ServeProcess> => {
+  const server = await serve(...args);
+  servers.push(server);
+  return server;
+};
+
+beforeAll(async () => {
+  dataDir = temporaryDir();
+  release = await publishBlocks(dataDir, SMALL_WORLD);
+  key = await makeKey(dataDir);
+});
+afterEach(async () => {
+  await Promise.all(servers.splice(0).map((server) => server.stop('SIGKILL')));
+});
+afterAll(() => rmSync(dataDir, { recursive: true }));
+
+const ask = (url: string, withKey = key) => fetch(url, { headers: { 'x-api-key': withKey } });
+const json = async (url: string, withKey = key) => (await ask(url, withKey)).json() as Promise<Record<string, unknown>>;
+
+describe('one process', () => {
+  it('serves callers of IPv4 and of IPv6, and each sees the own address', async () => {
+    const server = await started(dataDir);
+    for (const [host, ip] of [
+      ['127.0.0.1', '127.0.0.1'],
+      ['[::1]', '0000:0000:0000:0000:0000:0000:0000:0001'],
+    ]) {
+      const base = `http://${host}:${server.port}`;
+      for (const path of ['/api/lookup/', '/api/lookup'])
+        expect(await json(base + path)).toMatchObject({ ip, country: null });
+      expect(await json(`${base}/api/lookup/8.8.8.8`)).toMatchObject({ ip: '8.8.8.8', country_code: 'US' });
+      expect(await json(`${base}/api/lookup/2001:4860::1`)).toMatchObject({ country_code: 'US' });
+      expect(await (await fetch(`${base}/api/lookup/193.0.0.1?apikey=${key}`)).json()).toMatchObject({ is_eu: true });
+      const batch = await fetch(`${base}/api/batch`, {
+        method: 'POST',
+        headers: { 'X-API-Key': key, 'Content-Type': 'application/json' },
+        body: '["8.8.8.8","x"]',
+      });
+      expect(await batch.json()).toEqual({
+        '8.8.8.8': { ip: '8.8.8.8', country: 'United States', country_code: 'US', is_eu: false },
+        x: { error: 'invalid ip' },
+      });
+      expect((await fetch(`${base}/api/lookup/8.8.8.8`)).status).toBe(401);
+      expect((await ask(`${base}/api/lookup/8.8.8.8`, 'wrong')).status).toBe(403);
+      expect((await ask(`${base}/api/lookup/nonsense`)).status).toBe(400);
+      expect((await fetch(`${base}/readyz`)).status).toBe(200);
+    }
+    expect(await server.stop()).toBe(0);
+  });
+
+  it('believes the proxies it is told of', async () => {
+    const server = await started(dataDir, '--trust-proxy', '127.0.0.0/8, 10.0.0.0/8');
+    const caller = async (host: string) => {
+      const headers = { 'x-api-key': key, 'x-forwarded-for': '8.8.8.8, 193.0.6.139, 10.2.3.4' };
+      return ((await (await fetch(`http://${host}:${server.port}/api/lookup/`, { headers })).json()) as { ip: string })
+        .ip;
+    };
+    expect(await caller('127.0.0.1')).toBe('193.0.6.139');
+    expect(await caller('[::1]')).toBe('0000:0000:0000:0000:0000:0000:0000:0001');
+  });
+
+  it('waits for a database, takes it up, and goes on when the next one is damaged', async () => {
+    const empty = temporaryDir();
+    const ownKey = await makeKey(empty);
+    const server = await started(empty, '--metrics-port', '0');
+    const url = `${server.url}/api/lookup/8.8.8.8`;
+    expect((await ask(url, ownKey)).status).toBe(503);
+    expect((await fetch(`${server.url}/readyz`)).status).toBe(503);
+    expect((await fetch(`${server.url}/healthz`)).status).toBe(200);
+    expect(server.log().map(({ msg }) => msg)).toContainEqual(expect.stringMatching(/no release to serve/));
+    const served = async () => (await ask(url, ownKey)).headers.get('x-database-release');
+
+    const first = await publishBlocks(empty, SMALL_WORLD);
+    await until(async () => (await served()) === first, 'the first release');
+    const second = await publishBlocks(empty, [...SMALL_WORLD, ['8.8.8.0/24', country('DE', 'Germany', true)]]);
+    await until(async () => (await served()) === second, 'the second release');
+    expect(await json(url, ownKey)).toMatchObject({ country_code: 'DE' });
+
+    const third = await publishBlocks(empty, SMALL_WORLD.slice(1), '2026-01-02').then((id) => {
+      execFileSync('truncate', ['-s', '-1', join(empty, 'releases', id, 'ranges.ipr')]);
+      return id;
+    });
+    // The watch may have been quicker than the damage; then it is asked to look again.
+    execFileSync('ln', ['-sfn', join('releases', third), join(empty, 'current')]);
+    const { problem } = await server.logged(/is not used/);
+    expect(problem).toMatch(/ranges\.ipr has \d+ bytes where the manifest says/);
+    expect((await ask(url, ownKey)).status).toBe(200);
+    const metrics = await (await fetch(String((await server.logged('metrics')).url))).text();
+    expect(metrics).toMatch(/^ipatlas_failed_reloads_total 1$/m);
+    expect(metrics).toMatch(/^ipatlas_release_age_seconds \d/m);
+    expect(metrics).toMatch(/^ipatlas_lookups_total\{outcome="found"\} \d/m);
+    expect(metrics).toMatch(/^ipatlas_requests_total\{route="\/api\/lookup\/:ip",status="503"\} \d/m);
+    expect(metrics).toMatch(/^ipatlas_request_duration_seconds_bucket\{le="0.001",route="\/api\/lookup\/:ip"\} \d/m);
+    expect(await server.stop()).toBe(0);
+    rmSync(empty, { recursive: true });
+  });
+
+  it('writes an access log where asked to: five fields a request', async () => {
+    const server = await started(dataDir, '--access-log');
+    await ask(`${server.url}/api/lookup/8.8.8.8`);
+    await fetch(`${server.url}/api/lookup/9.9.9.9?apikey=${key}`);
+    await ask(`${server.url}/api/lookup/nonsense`);
+    await fetch(`${server.url}/nothing`);
+    expect(await server.stop()).toBe(0);
+    const lines = server
+      .stdout()
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+    for (const line of lines) {
+      expect(Object.keys(line)).toEqual(['time', 'method', 'route', 'status', 'duration_ms']);
+      expect(line).toMatchObject({ time: expect.stringMatching(/^\d{4}-.*Z$/), duration_ms: expect.any(Number) });
+    }
+    expect(lines.map(({ method, route, status }) => [method, route, status])).toEqual([
+      ['GET', '/api/lookup/:ip', 200],
+      ['GET', '/api/lookup/:ip', 200],
+      ['GET', '/api/lookup/:ip', 400],
+      ['GET', 'unmatched', 404],
+    ]);
+  });
+
+  it('keeps a key for the developer and prints a line that works when pasted', async () => {
+    const file = join(dataDir, 'of the developer', "dev's.key");
+    const first = await started(dataDir, '--dev-key', file);
+    const line = await until(() => /^curl .*\n/m.exec(first.stdout())?.[0], 'the curl line');
+    expect(JSON.parse(execFileSync('bash', ['-c', `${line.trim()} -s`], { encoding: 'utf8' }))).toMatchObject({
+      country_code: 'US',
+    });
+    const kept = readFileSync(file, 'utf8');
+    expect(first.stdout() + first.stderr()).not.toContain(kept.trim());
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    await first.stop();
+    // A key that works is kept, one that does not is replaced.
+    await (await started(dataDir, '--dev-key', file)).stop();
+    expect(readFileSync(file, 'utf8')).toBe(kept);
+    const keys = JSON.parse((await ipatlas(['keys', 'list', '--json', '--data', dataDir])).stdout) as {
+      id: string;
+      label: string;
+    }[];
+    await ipatlas(['keys', 'revoke', keys.find(({ label }) => label.includes('dev'))!.id, '--data', dataDir]);
+    await (await started(dataDir, '--dev-key', file)).stop();
+    expect(readFileSync(file, 'utf8')).not.toBe(kept);
+  });
+});
+
+describe('several workers', () => {
+  it('share the rate limit, see a key revoked, and swap releases together', async () => {
+    const own = temporaryDir();
+    await publishBlocks(own, SMALL_WORLD);
+    const ownKey = await makeKey(own, '--rate', '50');
+    const server = await started(own, '--workers', '2', '--metrics-port', '0');
+    // A connection each, so that the workers take turns.
+    const status = async (withKey: string) =>
+      (await fetch(`${server.url}/api/lookup/8.8.8.8`, { headers: { 'x-api-key': withKey, connection: 'close' } }))
+        .status;
+    const many = (count: number, withKey: string) => Promise.all(Array.from({ length: count }, () => status(withKey)));
+    const seen = await many(80, ownKey);
+    expect(seen.filter((one) => one === 200)).toHaveLength(50);
+    expect(seen.filter((one) => one === 429)).toHaveLength(30);
+
+    const other = await makeKey(own);
+    await until(async () => (await many(9, other)).every((one) => one === 200), 'the new key in every worker');
+    const [, { id }] = JSON.parse((await ipatlas(['keys', 'list', '--json', '--data', own])).stdout) as [
+      unknown,
+      { id: string },
+    ];
+    await ipatlas(['keys', 'revoke', id, '--data', own]);
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    expect(new Set(await many(12, other))).toEqual(new Set([403]));
+
+    const third = await makeKey(own);
+    const next = await publishBlocks(own, SMALL_WORLD.slice(1));
+    await until(async () => {
+      const answers = await Promise.all(
+        Array.from({ length: 9 }, () => fetch(`${server.url}/readyz`, { headers: { connection: 'close' } })),
+      );
+      const releases = await Promise.all(
+        answers.map(async (answer) => ((await answer.json()) as { release: string }).release),
+      );
+      return releases.every((one) => one === next);
+    }, 'the new release in every worker');
+
+    const metrics = async () => (await fetch(String((await server.logged('metrics')).url))).text();
+    const counted = await metrics();
+    const value = (name: string) =>
+      Number(
+        counted
+          .split('\n')
+          .find((line) => line.startsWith(name))
+          ?.split(' ')[1],
+      );
+    expect(value('ipatlas_requests_total{route="/api/lookup/:ip",status="429"}')).toBe(30);
+    expect(value('ipatlas_requests_total{route="/api/lookup/:ip",status="200"}')).toBeGreaterThanOrEqual(59);
+    expect(counted).toContain(`ipatlas_release_info{release="${next}"} 1`);
+
+    // A worker that dies is replaced, and its successor knows the release and the keys.
+    const children = execFileSync('ps', ['-o', 'pid=', '--ppid', String(server.child.pid)], { encoding: 'utf8' });
+    process.kill(Number(children.trim().split(/\s+/)[0]), 'SIGKILL');
+    await server.logged(/another takes its place/);
+    await until(async () => {
+      const now = execFileSync('ps', ['-o', 'pid=', '--ppid', String(server.child.pid)], { encoding: 'utf8' });
+      return now.trim().split(/\s+/).length === 2;
+    }, 'the second worker');
+    await until(async () => (await many(9, third)).every((one) => one === 200), 'answers of all workers');
+    expect(await server.stop()).toBe(0);
+    expect(server.log().at(-1)?.msg).toBe('stopping'); // and nothing was cut off
+    rmSync(own, { recursive: true });
+  });
+});
+
+describe('the end', () => {
+  /** Requests one after the other until the server is gone; the statuses and what failed. */
+  async function client(url: string, done: () => boolean) {
+    const statuses: number[] = [];
+    const failures: string[] = [];
+    while (!done()) {
+      try {
+        const response = await ask(url);
+        await response.arrayBuffer();
+        statuses.push(response.status);
+      } catch (error) {
+        failures.push(String((error as { cause?: { code?: string } }).cause?.code ?? error));
+        // Nobody listens any more: that is how clients see a server that has stopped.
+        if (failures.at(-1) === 'ECONNREFUSED') break;
+      }
+    }
+    return { statuses, failures };
+  }
+
+  it.each([['1'], ['2']])('drops no request on SIGTERM, with %s workers', async (workers) => {
+    const server = await started(dataDir, '--workers', workers);
+    let ended = false;
+    const clients = Array.from({ length: 8 }, () => client(`${server.url}/api/lookup/8.8.8.8`, () => ended));
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    expect(await server.stop()).toBe(0);
+    ended = true;
+    for (const { statuses, failures } of await Promise.all(clients)) {
+      expect(statuses.length).toBeGreaterThan(5);
+      expect(new Set(statuses)).toEqual(new Set([200]));
+      expect(failures.filter((code) => code !== 'ECONNREFUSED')).toEqual([]);
+    }
+    expect(server.log().at(-1)?.msg).toBe('stopping');
+  });
+
+  it('comes at once at the second signal', async () => {
+    const server = await started(dataDir);
+    server.child.kill('SIGTERM');
+    await server.logged('stopping');
+    expect(await server.stop('SIGTERM')).toBe(130);
+  });
+});
+
+describe('an EU base address', () => {
+  it('is served from a member state, which it names', async () => {
+    const server = await started(
+      dataDir,
+      '--region',
+      'fra-1',
+      '--country',
+      'DE',
+      '--eu',
+      '--eu-base-url',
+      'https://eu.ip.example/api/',
+    );
+    const response = await ask(`${server.url}/api/lookup/8.8.8.8`);
+    expect(response.headers.get('x-served-by')).toBe('fra-1');
+    const { servers: listed } = (await (await fetch(`${server.url}/openapi.json`)).json()) as {
+      servers: { url: string }[];
+    };
+    expect(listed.map(({ url }) => url)).toEqual(['/', 'https://eu.ip.example']);
+  });
+
+  it('is refused elsewhere', async () => {
+    const args = ['--port', '0', '--region', 'iad', '--country', 'US', '--eu'];
+    expect(await ipatlas(['serve', '--data', dataDir, ...args])).toMatchObject({
+      code: 2,
+      stdout: '',
+      stderr: expect.stringMatching(/--eu: United States \(US\) is not in the European Union as of 2026-01-01/),
+    });
+  });
+
+  it.each([
+    ['DE', undefined],
+    ['NL', undefined],
+    ['GB', /United Kingdom \(GB\) is not in the European Union as of 2026-01-01/],
+    ['QQ', /QQ is not in the database/],
+  ])('in %s', (code, refusal) => {
+    const check = () => requireInUnion(join(dataDir, 'releases', release), code);
+    if (refusal === undefined) check();
+    else expect(check).toThrow(refusal);
+  });
+
+  it('cannot be promised without a database', async () => {
+    const empty = join(dataDir, 'empty');
+    mkdirSync(empty, { recursive: true });
+    const result = await ipatlas([
+      'serve',
+      '--data',
+      empty,
+      '--port',
+      '0',
+      '--region',
+      'fra-1',
+      '--country',
+      'DE',
+      '--eu',
+    ]);
+    expect(result).toMatchObject({ code: 5, stderr: expect.stringMatching(/no release in/) });
+  });
+});
+
+describe('ipatlas serve', () => {
+  it.each<[Record<string, string | boolean>, RegExp]>([
+    [{ port: '65536' }, /--port "65536" is no number from 0 to 65535/],
+    [{ port: 'http' }, /--port "http" is no number/],
+    [{ workers: '-1' }, /--workers "-1" is no number/],
+    [{ rate: '1.5' }, /--rate "1.5" is no number/],
+    [{ 'metrics-port': '' }, /--metrics-port "" is no number/],
+    [{ 'trust-proxy': '10.0.0.1/8' }, /"10.0.0.1\/8" is no CIDR block \(it has bits behind its prefix\)/],
+    [{ 'trust-proxy': '' }, /"" is no CIDR block/],
+    [{ 'base-url': 'ftp://x' }, /--base-url "ftp:\/\/x" is no http or https address/],
+    [{ 'eu-base-url': 'ip.example' }, /--eu-base-url "ip.example" is no http/],
+    [{ eu: true }, /--region NAME and --country CC go together/],
+    [{ region: 'fra-1' }, /--region NAME and --country CC go together/],
+    [{ region: 'a b', country: 'DE' }, /--region "a b"/],
+    [{ region: 'fra-1', country: 'de' }, /--country "de" is no country code/],
+  ])('refuses %j', (values, message) => {
+    const read = () => readSettings({ dataDir, values, positionals: [] });
+    expect(read).toThrow(message);
+    expect(read).toThrow(expect.objectContaining({ exitCode: 2 }));
+  });
+
+  it('has settings of its own where none are given', () => {
+    expect(readSettings({ dataDir, values: {}, positionals: [] })).toMatchObject({
+      host: undefined,
+      port: 8080,
+      workers: 1,
+      trustProxy: [],
+      accessLog: false,
+      region: undefined,
+      metricsPort: undefined,
+    });
+    const values = { workers: '0', rate: '0' };
+    expect(readSettings({ dataDir, values, positionals: [] })).toMatchObject({
+      workers: availableParallelism(),
+      rate: 0,
+    });
+  });
+
+  it.each<[string[], number, RegExp]>([
+    [['--host', '192.0.2.1'], 2, /cannot listen on port \d+: .*EADDRNOTAVAIL/],
+    [['--data', '/nowhere/at/all'], 5, /there is no directory \/nowhere\/at\/all/],
+  ])('ends with %j', async (args, code, message) => {
+    expect(await ipatlas(['serve', '--data', dataDir, '--port', '0', ...args])).toMatchObject({
+      code,
+      stdout: '',
+      stderr: expect.stringMatching(message),
+    });
+  });
+
+  it.each([['1'], ['2']])('refuses a port that is taken, with %s workers', async (workers) => {
+    const other = createServer().listen(0, '::');
+    await new Promise((resolve) => other.once('listening', resolve));
+    const { port } = other.address() as AddressInfo;
+    const child: ChildProcess = start(['serve', '--data', dataDir, '--port', String(port), '--workers', workers]);
+    expect(await finished(child)).toMatchObject({ code: 2, stderr: expect.stringMatching(/EADDRINUSE/) });
+    other.close();
+  });
+
+  it('shows an address that answers', () => {
+    expect(
+      [undefined, '::', '::1', '127.0.0.1', '192.0.2.7', '2001:db8::1', 'ip.example'].map((host) =>
+        publicUrl(host, 8080),
+      ),
+    ).toEqual([
+      ...Array(4).fill('http://localhost:8080'),
+      'http://192.0.2.7:8080',
+      'http://[2001:db8::1]:8080',
+      'http://ip.example:8080',
+    ]);
+  });
+});

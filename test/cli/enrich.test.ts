@@ -1,0 +1,416 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { gzipSync } from 'node:zlib';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { packageFile } from '../../src/package-root.js';
+import { finished, ipatlas, type RunOptions, start } from '../support/cli.js';
+import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+
+let root: string;
+let dataDir: string;
+let dir: string;
+beforeAll(async () => {
+  root = temporaryDir();
+  dataDir = join(root, 'data');
+  await publishBlocks(dataDir, SMALL_WORLD);
+});
+afterAll(() => rmSync(root, { recursive: true }));
+let number = 0;
+beforeEach(() => {
+  dir = join(root, String(number++));
+  mkdirSync(dir);
+});
+
+function file(name: string, content: string | Buffer): string {
+  const path = join(dir, name);
+  writeFileSync(path, content);
+  return path;
+}
+function read(name: string): string {
+  return readFileSync(join(dir, name), 'utf8');
+}
+function enrich(args: string[], options: RunOptions = {}) {
+  return ipatlas(['enrich', '--data', dataDir, ...args], options);
+}
+function startEnrich(args: string[]) {
+  return start(['enrich', '--data', dataDir, ...args]);
+}
+
+/** Runs a line of bash, in which "$NODE" "$MAIN" is ipatlas and "$DATA" its data directory. */
+function shell(line: string, env: NodeJS.ProcessEnv = {}) {
+  const ours = { NODE: process.execPath, MAIN: packageFile('dist/src/cli/main.js'), DATA: dataDir };
+  return finished(spawn('bash', ['-c', line], { env: { ...process.env, ...ours, ...env } }));
+}
+
+const US = '"geo":{"country":"United States","country_code":"US","is_eu":false}';
+const NL = '"geo":{"country":"Netherlands","country_code":"NL","is_eu":true}';
+
+/** For each format a few records, in and out; in between, one that is none of the format. */
+const FORMATS: {
+  format: string;
+  head: string;
+  good: string;
+  bad: string;
+  tail: string;
+  headOut: string;
+  goodOut: string;
+}[] = [
+  {
+    format: 'jsonl',
+    head: '',
+    good: '{"ip":"8.8.8.8"}\n',
+    bad: '[1]\n',
+    tail: '',
+    headOut: '',
+    goodOut: `{"ip":"8.8.8.8",${US}}\n`,
+  },
+  {
+    format: 'csv',
+    head: 'id,ip\n',
+    good: '"1",8.8.8.8\n',
+    bad: '1\n',
+    tail: '',
+    headOut: 'id,ip,geo_country,geo_country_code,geo_is_eu\n',
+    goodOut: '"1",8.8.8.8,United States,US,false\n',
+  },
+  {
+    format: 'tsv',
+    head: 'id\tip\n',
+    good: '1\t8.8.8.8\n',
+    bad: '1\n',
+    tail: '',
+    headOut: 'id\tip\tgeo_country\tgeo_country_code\tgeo_is_eu\n',
+    goodOut: '1\t8.8.8.8\tUnited States\tUS\tfalse\n',
+  },
+  {
+    format: 'json',
+    head: '[\n{},\n',
+    good: '{"ip":"8.8.8.8"},\n',
+    bad: '[1],\n',
+    tail: '{}]\n',
+    headOut: '[\n{"geo":null},\n',
+    goodOut: `{"ip":"8.8.8.8",${US}},\n`,
+  },
+];
+
+describe.each(FORMATS)('$format', ({ format, head, good, bad, tail, headOut, goodOut }) => {
+  const tailOut = tail.replace('{}', '{"geo":null}');
+
+  it('goes from stdin to stdout', async () => {
+    const input = head + good + good + tail;
+    const { code, stdout, stderr } = await enrich(['--format', format], { input });
+    expect(stdout).toBe(headOut + goodOut + goodOut + tailOut);
+    expect(code).toBe(0);
+    // No terminal: neither a bar nor an escape sequence, but the summary.
+    expect(stderr).toMatch(/^\d+ lines, \d+ B in /);
+    expect(stderr).toMatch(/\n {2}found +2\n/);
+    expect(stderr).not.toContain('\x1b');
+    expect(stderr).not.toContain('\r');
+  });
+
+  it('reads gzip, of several members too, whatever the name', async () => {
+    const packed = Buffer.concat([gzipSync(head + good.slice(0, 5)), gzipSync(good.slice(5)), gzipSync(tail)]);
+    const expected = headOut + goodOut + tailOut;
+    const fromFile = await enrich(['--format', format, file('input.txt', packed)]);
+    expect(fromFile.stdout).toBe(expected);
+    expect((await enrich(['--format', format], { input: packed })).stdout).toBe(expected);
+    const damaged = await enrich(['--format', format, file('damaged.gz', packed.subarray(0, packed.length - 9))]);
+    expect(damaged.code).toBe(4);
+    expect(damaged.stderr).toContain('damaged.gz');
+  });
+
+  it('keeps, drops or fails at what is no record, and puts it aside', async () => {
+    const input = head + good + bad + good + tail;
+    const rejects = join(dir, 'rejects');
+    const stats = join(dir, 'stats.json');
+    const kept = await enrich(['--format', format, '--rejects', rejects, '--stats', stats], { input });
+    expect(kept).toMatchObject({ code: 0, stdout: headOut + goodOut + bad + goodOut + tailOut });
+    expect(read('rejects')).toBe(bad.replace(',', ''));
+    const counts = JSON.parse(read('stats.json'));
+    expect(Object.keys(counts)).toEqual([
+      'lines',
+      'bytes',
+      'found',
+      'no_country',
+      'invalid_address',
+      'missing_field',
+      'invalid_line',
+      'seconds',
+    ]);
+    expect(counts).toMatchObject({ bytes: input.length, found: 2, invalid_line: 1, seconds: expect.any(Number) });
+
+    const dropped = await enrich(['--format', format, '--rejects', rejects, '--on-invalid', 'drop'], { input });
+    expect(dropped).toMatchObject({ code: 0, stdout: headOut + goodOut + goodOut + tailOut });
+    expect(read('rejects')).toBe(bad.replace(',', ''));
+
+    const path = file('some.input', input);
+    const failed = await enrich(['--format', format, '--rejects', rejects, '--on-invalid', 'fail', path]);
+    expect(failed.code).toBe(4);
+    expect(failed.stderr).toContain('some.input');
+    expect(failed.stderr).toContain(`line ${head.split('\n').length + 1}`);
+    expect((headOut + goodOut + bad).startsWith(failed.stdout)).toBe(true);
+    expect(failed.stdout.startsWith((headOut + goodOut).trimEnd().replace(/,$/, ''))).toBe(true);
+    expect(read('rejects')).toBe(bad.replace(',', ''));
+  });
+
+  it('ends at once, and quietly, when the reader goes', async () => {
+    const pipe = `{ printf '%s' "$HEAD"; yes "$GOOD"; } | "$NODE" "$MAIN" enrich --data "$DATA" --format ${format} | head -n 2; echo "\${PIPESTATUS[1]}"`;
+    const { stdout, stderr } = await shell(pipe, { HEAD: head, GOOD: good.trimEnd() });
+    expect(stdout).toBe(`${(headOut + goodOut + goodOut).split('\n').slice(0, 2).join('\n')}\n0\n`);
+    expect(stderr).toBe('');
+  });
+
+  it('writes whole lines when interrupted, and exits with 130', async () => {
+    const child = startEnrich(['--format', format]);
+    const end = finished(child);
+    const firstOutput = once(child.stdout!, 'data');
+    // The last line is not whole, and stdin stays open.
+    child.stdin!.write(head + good.repeat(3000) + good.slice(0, 7));
+    await firstOutput;
+    child.kill('SIGINT');
+    const { code, stdout, stderr } = await end;
+    expect(code).toBe(130);
+    expect(stderr).toContain('SIGINT');
+    const lines = Math.round((stdout.length - headOut.length) / goodOut.length);
+    // What stands between two items of a document comes with the second.
+    expect(stdout).toBe(
+      format === 'json' ? (headOut + goodOut.repeat(lines)).slice(0, stdout.length) : headOut + goodOut.repeat(lines),
+    );
+    expect(stdout.endsWith(goodOut.trimEnd().replace(/,$/, '')) || stdout.endsWith(goodOut)).toBe(true);
+  });
+
+  it('is interrupted while it waits for input', async () => {
+    const child = startEnrich(['--format', format, '-o', join(dir, 'out')]);
+    const end = finished(child);
+    while (readdirSync(dir).length === 0) await wait(20);
+    child.kill('SIGINT');
+    expect(await end).toMatchObject({ code: 130, stdout: '' });
+  });
+
+  it('replaces the output only when all is done', async () => {
+    const path = file('out', 'old');
+    for (const [signal, result] of [
+      ['SIGINT', { code: 130, signal: null }],
+      ['SIGTERM', { code: null, signal: 'SIGTERM' }],
+    ] as const) {
+      const child = startEnrich(['--format', format, '-o', path]);
+      const end = finished(child);
+      child.stdin!.write(head + good.repeat(3000));
+      while (readdirSync(dir).length === 1) await wait(20);
+      child.kill(signal);
+      expect(await end).toMatchObject(result);
+      expect(readdirSync(dir)).toEqual(['out']);
+      expect(read('out')).toBe('old');
+    }
+    const failing = await enrich(['--format', format, '-o', path, '--on-invalid', 'fail'], {
+      input: head + bad + tail,
+    });
+    expect(failing.code).toBe(4);
+    expect(readdirSync(dir)).toEqual(['out']);
+    expect(read('out')).toBe('old');
+
+    const done = await enrich(['--format', format, '-o', path], { input: head + good + tail });
+    expect(done).toMatchObject({ code: 0, stdout: '' });
+    expect(read('out')).toBe(headOut + goodOut + tailOut);
+    expect(readdirSync(dir)).toEqual(['out']);
+  });
+
+  it('leaves the old output where it is killed', async () => {
+    const path = file('out', 'old');
+    const child = startEnrich(['--format', format, '-o', path]);
+    const end = finished(child);
+    child.stdin!.write(head + good.repeat(3000));
+    while (readdirSync(dir).length === 1) await wait(20);
+    child.kill('SIGKILL');
+    expect((await end).signal).toBe('SIGKILL');
+    expect(read('out')).toBe('old');
+  });
+});
+
+describe('files', () => {
+  it('come in order, and none grows onto the last line of the one before', async () => {
+    const a = file('a', '8.8.8.8');
+    const b = file('b', gzipSync('193.0.0.1\n::1'));
+    const c = file('c', '');
+    const { stdout, stderr } = await enrich(['--format', 'list', a, b, c, '-', a], { input: '10.0.0.1\n' });
+    expect(stdout).toBe(
+      '8.8.8.8\tUnited States\tUS\tfalse\n193.0.0.1\tNetherlands\tNL\ttrue\n::1\t\t\tfalse\n10.0.0.1\t\t\tfalse\n8.8.8.8\tUnited States\tUS\tfalse',
+    );
+    const bytes = 7 + statSync(b).size + 9 + 7;
+    expect(stderr).toContain(`5 lines, ${bytes} B in `);
+  });
+
+  it('of JSON lines come in order too', async () => {
+    const a = file('a', '{"ip":"8.8.8.8"}');
+    const b = file('b', '{"ip":"193.0.0.1"}\n');
+    expect((await enrich([a, b])).stdout).toBe(`{"ip":"8.8.8.8",${US}}\n{"ip":"193.0.0.1",${NL}}\n`);
+  });
+
+  it('give the same output for any number of jobs', async () => {
+    const lines = Array.from(
+      { length: 60_000 },
+      (_, i) => `{"n":${i},"ip":"${i % 3 === 0 ? '8.8.8.8' : '193.0.0.1'}"}`,
+    );
+    const expected = lines.map((line) => `${line.slice(0, -1)},${line.includes('8.8') ? US : NL}}\n`).join('');
+    const path = file('a', `${lines.join('\n')}\n`);
+    for (const jobs of ['1', '2', '5']) {
+      const { code, stdout } = await enrich(['--jobs', jobs, path]);
+      expect(code).toBe(0);
+      // Compared as a whole first: a difference in megabytes of text takes long to print.
+      expect(stdout === expected).toBe(true);
+    }
+  });
+
+  it('of one table have one header', async () => {
+    const a = file('a', 'ip,n\r\n8.8.8.8,1');
+    const b = file('b', 'ip,n\n::1,2\n');
+    const { stdout } = await enrich(['--format', 'csv', '--add', 'is_eu', a, b]);
+    expect(stdout).toBe('ip,n,geo_is_eu\r\n8.8.8.8,1,false\r\n::1,2,false\n');
+    const c = file('c', 'n,ip\n2,::1\n');
+    const differing = await enrich(['--format', 'csv', a, c]);
+    expect(differing.code).toBe(4);
+    expect(differing.stderr).toContain(`${c} has the columns n, ip, but the input before it ip, n`);
+  });
+
+  it('that are not there are named before any work is done', async () => {
+    const out = join(dir, 'out');
+    const { code, stdout, stderr } = await enrich([file('a', '{}\n'), join(dir, 'missing.jsonl'), '-o', out]);
+    expect(code).toBe(2);
+    expect(stdout).toBe('');
+    expect(stderr).toContain('missing.jsonl cannot be read: there is no such file');
+    expect(existsSync(out)).toBe(false);
+  });
+});
+
+describe('-o', () => {
+  it('may name the input, keeps permissions and follows a symbolic link', async () => {
+    const path = file('list', '8.8.8.8\n');
+    chmodSync(path, 0o640);
+    symlinkSync('list', join(dir, 'link'));
+    expect((await enrich(['--format', 'list', path, '-o', join(dir, 'link')])).code).toBe(0);
+    expect(read('list')).toBe('8.8.8.8\tUnited States\tUS\tfalse\n');
+    expect(statSync(path).mode & 0o777).toBe(0o640);
+    expect(readlinkSync(join(dir, 'link'))).toBe('list');
+  });
+
+  it('writes to what is no file as it is', async () => {
+    expect((await enrich(['--format', 'list', '-o', '/dev/null'], { input: '8.8.8.8\n' })).code).toBe(0);
+    expect(statSync('/dev/null').isCharacterDevice()).toBe(true);
+    const piped = shell('"$NODE" "$MAIN" enrich --data "$DATA" --format list -o /dev/stdout <<< ::1 | cat');
+    expect((await piped).stdout).toBe('::1\t\t\tfalse\n');
+  });
+
+  it.each(['/nowhere/out', '.'])('says that it cannot write to %s', async (path) => {
+    const { code, stderr } = await enrich(['-o', path]);
+    expect(code).toBe(2);
+    expect(stderr).toContain(path);
+    expect(stderr).not.toContain('fault');
+  });
+
+  it.skipIf(!existsSync('/dev/full'))('says when the disk is full (needs /dev/full)', async () => {
+    const { code, stderr } = await enrich(['--format', 'list', '-o', '/dev/full'], { input: '8.8.8.8\n' });
+    expect(code).toBe(2);
+    expect(stderr).toMatch(/\/dev\/full cannot be written: ENOSPC/);
+  });
+});
+
+describe('usage', () => {
+  it.each([
+    [['--format', 'xml'], '--format is "xml"; it can be jsonl, json, csv, tsv, list'],
+    [['--on-invalid', 'ignore'], 'it can be keep, drop, fail'],
+    [['--items', 'a'], '--items goes with --format json only'],
+    [['--format', 'json', '--items', 'a..b'], 'empty key'],
+    [['--jobs', '0'], '--jobs is "0"; it can be 1 to'],
+    [['--jobs', 'many'], '--jobs is "many"'],
+    [['--jobs', '1.5'], '--jobs is "1.5"'],
+    [['--add', 'country,planet'], 'choose from country, country_code, is_eu, reason'],
+    [['--field', ''], 'empty key'],
+    [['--field', 'a=x', '--field', 'b=x'], 'two fields would write to "x"'],
+    [['--format', 'list', '--field', 'ip'], '--field does not go with --format list'],
+    [['--frobnicate'], "Unknown option '--frobnicate'"],
+    [['/'], '/ is a directory'],
+  ])('%j is wrong', async (args, message) => {
+    const { code, stdout, stderr } = await enrich(args);
+    expect(stderr).toContain(message);
+    expect(stderr.trimEnd().split('\n')).toHaveLength(1);
+    expect(code).toBe(2);
+    expect(stdout).toBe('');
+  });
+
+  it('names the columns there are', async () => {
+    const { code, stderr } = await enrich(['--format', 'csv', '--field', 'address'], { input: 'id,ip\n1,::1\n' });
+    expect(code).toBe(2);
+    expect(stderr).toContain('standard input has no column "address"; its columns are id, ip');
+  });
+
+  it.each(['--rejects', '--stats'])('does not write over an input (%s)', async (flag) => {
+    const path = file('a', '{}\n');
+    expect((await enrich([path, flag, join(dir, '..', String(number - 1), 'a')])).code).toBe(2);
+    expect(read('a')).toBe('{}\n');
+  });
+
+  it('says that there is no database, and leaves no trace', async () => {
+    for (const format of ['jsonl', 'list']) {
+      const { code } = await enrich(['--data', join(dir, 'none'), '--format', format, '-o', join(dir, 'out')]);
+      expect(code).toBe(5);
+    }
+    expect(readdirSync(dir)).toEqual([]);
+  });
+
+  it('prints a page of help', async () => {
+    const { code, stdout } = await ipatlas(['enrich', '--help']);
+    expect(code).toBe(0);
+    const flags = ['field', 'add', 'format', 'items', 'on-invalid', 'rejects', 'jobs', 'stats', 'output', 'data'];
+    for (const flag of flags) expect(stdout).toContain(`--${flag} `);
+  });
+});
+
+describe('memory', () => {
+  /** The most memory in bytes that a process has held so far. */
+  function peakMemory(pid: number): number {
+    const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+    return Number(/VmHWM:\s*(\d+) kB/.exec(status)![1]) * 1024;
+  }
+
+  const RECORDS = 20;
+  const INPUT_BYTES = 60_000_000;
+  const MAX_MEMORY_BYTES = 200_000_000;
+
+  // tsv is csv with another separator.
+  it.skipIf(!existsSync('/proc/self/status')).each(FORMATS.filter(({ format }) => format !== 'tsv'))(
+    'stays the same however much comes in as $format (needs /proc)',
+    async ({ format, head, good, tail }) => {
+      const child = startEnrich(['--format', format]);
+      child.stdout!.resume();
+      const end = once(child, 'close');
+      // Records of some size, or the small ones would take long.
+      const record = good
+        .replace('8.8.8.8"', `8.8.8.8","text":"${'x'.repeat(2000)}"`)
+        .replace('"1"', `"${'x'.repeat(2000)}"`);
+      const block = Buffer.from(record.repeat(RECORDS));
+      child.stdin!.write(head);
+      for (let written = 0; written < INPUT_BYTES; written += block.length) {
+        if (!child.stdin!.write(block)) await once(child.stdin!, 'drain');
+      }
+      await wait(100);
+      const peak = peakMemory(child.pid!);
+      child.stdin!.end(tail);
+      expect((await end)[0]).toBe(0);
+      expect(peak).toBeLessThan(MAX_MEMORY_BYTES);
+    },
+  );
+});

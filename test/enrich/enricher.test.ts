@@ -1,0 +1,411 @@
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Database, openDatabase } from '../../src/database/database.js';
+import { RANGE_FILE } from '../../src/database/release.js';
+import { createEnricher, createEnricherStream, type EnricherSizes, LineEnricher } from '../../src/enrich/enricher.js';
+import { type EnrichOptions, type InvalidPolicy, parseAdd, parseFields } from '../../src/enrich/options.js';
+import { openRangeFile, type RangeFile } from '../../src/rangefile/reader.js';
+import { expectLines } from '../support/line-oracle.js';
+import { ANY_INPUT, OBJECT_LINE } from '../support/nasty-lines.js';
+import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+
+/** Times each property is tried; set it high for a long soak. */
+const RUNS = Number(process.env.FUZZ_RUNS ?? 400);
+
+let dataDir: string;
+let database: Database;
+let file: RangeFile;
+beforeAll(async () => {
+  dataDir = temporaryDir();
+  await publishBlocks(dataDir, SMALL_WORLD);
+  database = openDatabase(dataDir);
+  file = openRangeFile(join(database.dir, RANGE_FILE));
+});
+afterAll(() => rmSync(dataDir, { recursive: true }));
+
+function optionsOf(fields: string[], onInvalid: InvalidPolicy = 'keep', add?: string): EnrichOptions {
+  return { fields: parseFields(fields), add: parseAdd(add), onInvalid };
+}
+
+/** Enriches with an engine of its own. */
+function enrich(input: Uint8Array, options: EnrichOptions, cuts: number[] = [], sizes: EnricherSizes = {}) {
+  const output: Uint8Array[] = [];
+  const rejects: Uint8Array[] = [];
+  const enricher = new LineEnricher(
+    file,
+    options,
+    (bytes) => output.push(bytes),
+    (bytes) => rejects.push(bytes),
+    { maxLineBytes: 100_000, ...sizes },
+  );
+  let error: unknown;
+  try {
+    const at = [0, ...cuts.map((cut) => cut % (input.length + 1)).sort((a, b) => a - b), input.length];
+    for (let i = 1; i < at.length; i++) enricher.write(input.subarray(at[i - 1], at[i]));
+    enricher.end();
+  } catch (thrown) {
+    error = thrown;
+  }
+  return { output: Buffer.concat(output), rejects: Buffer.concat(rejects), counts: enricher.counts, error };
+}
+
+function enrichText(text: string, fields: string[] = [], onInvalid?: InvalidPolicy): string {
+  return enrich(Buffer.from(text), optionsOf(fields, onInvalid)).output.toString();
+}
+
+const US = '{"country":"United States","country_code":"US","is_eu":false}';
+const NL = '{"country":"Netherlands","country_code":"NL","is_eu":true}';
+const NOWHERE = '{"country":null,"country_code":null,"is_eu":false}';
+
+describe('a line', () => {
+  const cases: [what: string, line: string, expected: string, fields?: string[]][] = [
+    ['gets its answer last', '{"ip":"8.8.8.8","a":1}', `{"ip":"8.8.8.8","a":1,"geo":${US}}`],
+    ['keeps blanks', ' { "ip" : "8.8.8.8" } ', ` { "ip" : "8.8.8.8" ,"geo":${US}} `],
+    ['keeps a carriage return', '{"ip":"8.8.8.8"}\r', `{"ip":"8.8.8.8","geo":${US}}\r`],
+    ['without the field', '{"a":1}', '{"a":1,"geo":null}'],
+    ['that is empty', '{}', '{"geo":null}'],
+    ['that is empty but for blanks', '{ }', '{ "geo":null}'],
+    ['with no address', '{"ip":"localhost"}', '{"ip":"localhost","geo":null}'],
+    ['with a number', '{"ip":134744072}', '{"ip":134744072,"geo":null}'],
+    ['with an object', '{"ip":{"ip":"8.8.8.8"}}', '{"ip":{"ip":"8.8.8.8"},"geo":null}'],
+    ['with an address of no country', '{"ip":"10.0.0.1"}', `{"ip":"10.0.0.1","geo":${NOWHERE}}`],
+    ['with an escaped address', '{"ip":"8.8.8\\u002e8"}', `{"ip":"8.8.8\\u002e8","geo":${US}}`],
+    ['with an escaped key', '{"\\u0069p":"8.8.8.8"}', `{"\\u0069p":"8.8.8.8","geo":${US}}`],
+    ['with the field in a string', '{"a":"\\"ip\\":\\"8.8.8.8\\""}', '{"a":"\\"ip\\":\\"8.8.8.8\\"","geo":null}'],
+    ['with the field further down', '{"a":{"ip":"8.8.8.8"}}', '{"a":{"ip":"8.8.8.8"},"geo":null}'],
+    ['with a mapped address', '{"ip":"::ffff:8.8.8.8"}', `{"ip":"::ffff:8.8.8.8","geo":${US}}`],
+    ['with 6to4', '{"ip":"2002:808:808::1"}', `{"ip":"2002:808:808::1","geo":${US}}`],
+    ['with NAT64', '{"ip":"64:ff9b::8.8.8.8"}', `{"ip":"64:ff9b::8.8.8.8","geo":${US}}`],
+    ['with Teredo', '{"ip":"2001::f7f7:f7f7"}', `{"ip":"2001::f7f7:f7f7","geo":${US}}`],
+    [
+      'of two equal keys, the last',
+      '{"ip":"8.8.8.8","ip":"193.0.0.1"}',
+      `{"ip":"8.8.8.8","ip":"193.0.0.1","geo":${NL}}`,
+    ],
+    [
+      'of two equal keys, the last as a whole',
+      '{"client":{"ip":"8.8.8.8"},"client":5}',
+      '{"client":{"ip":"8.8.8.8"},"client":5,"geo":null}',
+      ['client.ip'],
+    ],
+    ['replaces a first member', '{"geo":1, "ip":"8.8.8.8"}', `{ "ip":"8.8.8.8","geo":${US}}`],
+    ['replaces a middle member', '{"ip":"8.8.8.8", "geo":[1,{}] ,"a":2}', `{"ip":"8.8.8.8","a":2,"geo":${US}}`],
+    ['replaces a last member', '{"ip":"8.8.8.8" , "geo":"}" }', `{"ip":"8.8.8.8" ,"geo":${US}}`],
+    ['replaces an only member', '{ "geo" : null }', '{"geo":null}'],
+    ['replaces all of them', '{"geo":1,"a":2,"g\\u0065o":3}', '{"a":2,"geo":null}'],
+    ['leaves such a member further down', '{"a":{"geo":1}}', '{"a":{"geo":1},"geo":null}'],
+    ['reads what it replaces', '{"geo":{"ip":"8.8.8.8"}}', `{"geo":${US}}`, ['geo.ip=geo']],
+    ['replaces the field itself', '{"ip":"8.8.8.8"}', `{"ip":${US}}`, ['ip=ip']],
+    [
+      'with several fields',
+      '{"ip":"8.8.8.8","client":{"ip":"193.0.0.1"}}',
+      `{"ip":"8.8.8.8","client":{"ip":"193.0.0.1"},"ip_geo":${US},"client_ip_geo":${NL}}`,
+      ['ip', 'client.ip'],
+    ],
+    [
+      'with a field inside another',
+      '{"client":{"ip":"8.8.8.8"}}',
+      `{"client":{"ip":"8.8.8.8"},"a":null,"b":${US}}`,
+      ['client=a', 'client.ip=b'],
+    ],
+    ['with one field under two names', '{"ip":"8.8.8.8"}', `{"ip":"8.8.8.8","a":${US},"b":${US}}`, ['ip=a', 'ip=b']],
+    ['with a name that needs escapes', '{"\\"é":1}', '{"\\"é":null}', ['ip="é']],
+  ];
+  it.each(cases)('%s', (_, line, expected, fields) => {
+    expect(enrichText(line, fields)).toBe(expected);
+    // In front of and behind other lines, at every place in a block.
+    for (const before of ['', '{}', 'x'.repeat(61), '{"a":"', '\\']) {
+      expect(enrichText(`${before}\n${line}\n{}`, fields).split('\n')[1]).toBe(expected);
+    }
+  });
+
+  const invalid = [
+    ...[
+      '[]',
+      '5',
+      'null',
+      '"ip"',
+      'x',
+      '{',
+      '}',
+      '{}}',
+      '{{}',
+      '{}{}',
+      '{} {}',
+      '{}x',
+      'x{}',
+      '{},',
+      ',{}',
+      ':{}',
+      '{"a":1]',
+    ],
+    ...[
+      '{"a"}',
+      '{"a":}',
+      '{:1}',
+      '{"a" 1}',
+      '{"a":1 2}',
+      '{"a":1"b":2}',
+      '{"a":"b""c"}',
+      '{"a":1,}',
+      '{,"a":1}',
+      '{"a":1,,"b":2}',
+    ],
+    ...[
+      '{1:2}',
+      '{a:1}',
+      '{[]:1}',
+      '{"a":1:2}',
+      '{"a"::1}',
+      '{"a":[1:2]}',
+      '{"a":["b":1]}',
+      '{"a":[1,]}',
+      '{"a":[,]}',
+      '{"a":[1 2]}',
+    ],
+    ...[
+      '{"a":{}[]}',
+      '{"a":{}1}',
+      '{"a":[]"b"}',
+      '{"a":1{}}',
+      '{"a":"b"{}}',
+      '{{}:1}',
+      '{"a",1}',
+      '{"a":1,"b"}',
+      '{"a":1,[]}',
+      '{"a":1,{}}',
+    ],
+    ...[
+      '{"a":(}',
+      '{"ip":"8.8.8.8}',
+      '{"ip":"8.8.8.8\\"}',
+      '{"a":\\"}',
+      '{"a":1}\\',
+      '\\{}',
+      '{"a":1\f}',
+      '\x1a{}',
+      '\ufeff{}',
+      "{'a':1}",
+    ],
+    ...['{"a":[}]', '{"a":[1}', '{"a":{"b":1]', '{"a":[[1]}', '{]', '{"a":1;}}'],
+  ].filter((line) => line !== '{"a":(}');
+  it.each(invalid)('%s is no object and passes', (line) => {
+    const { output, rejects, counts } = enrich(Buffer.from(`{}\n${line}\n{}`), optionsOf([]));
+    expect(output.toString()).toBe(`{"geo":null}\n${line}\n{"geo":null}`);
+    expect(rejects.toString()).toBe(`${line}\n`);
+    expect(counts).toMatchObject({ lines: 3, invalid_line: 1, missing_field: 2 });
+  });
+
+  // Documented: neither the spelling of numbers and literals is checked, nor what is inside of strings.
+  const unchecked = [
+    '{"a":tru}',
+    '{"a":01}',
+    '{"a":(}',
+    '{"a":"\\q"}',
+    '{"a":"\t"}',
+    '{"\\u12":1}',
+    '{"a":"\xff"}',
+    '{"a":\0}',
+  ];
+  it.each(unchecked)('%j passes for an object', (line) => {
+    const bytes = Buffer.from(line, 'latin1');
+    const { output, counts } = enrich(bytes, optionsOf([]));
+    expect(output.toString('latin1')).toBe(`${line.slice(0, -1)},"geo":null}`);
+    expect(counts.invalid_line).toBe(0);
+  });
+
+  it('can nest ten thousand levels deep, or a million', () => {
+    for (const depth of [10_000, 999_999]) {
+      const line = `{"a":${'['.repeat(depth - 1)}${']'.repeat(depth - 1)},"ip":"8.8.8.8"}`;
+      const sizes = { maxLineBytes: 4_000_000 };
+      const { output } = enrich(Buffer.from(`${line}\n{}`), optionsOf([]), [], sizes);
+      expect(output.toString()).toBe(`${line.slice(0, -1)},"geo":${US}}\n{"geo":null}`);
+    }
+  });
+
+  it('that nests deeper than is followed is refused, and its neighbors are not', () => {
+    const line = `{"a":${'['.repeat(1_000_000)}${']'.repeat(1_000_000)}}`;
+    const { output, counts } = enrich(Buffer.from(`{}\n${line}\n{}`), optionsOf([]), [], { maxLineBytes: 4_000_000 });
+    expect(output.toString()).toBe(`{"geo":null}\n${line}\n{"geo":null}`);
+    expect(counts.invalid_line).toBe(1);
+  });
+});
+
+/** Fields that reach each way of finding and replacing. */
+const FIELDS = fc.constantFrom<string[][]>(
+  ['ip'],
+  ['client.ip'],
+  ['ip', 'client.ip'],
+  ['client=geo', 'client.ip=a', 'ip=b'],
+  ['geo.ip=geo'],
+  ['ip=ip'],
+  ['a.b.ip=geo', 'a.b=x', 'a=y'],
+  ['ключ=😀', 'a-key-of-more-than-eight-bytes=ip'],
+  [`${'x'.repeat(80)}=geo`, '__proto__=constructor'],
+);
+const ADD = fc.constantFrom(undefined, 'country_code', 'reason,is_eu');
+
+describe('any input', () => {
+  it('becomes what the oracle says, whatever the chunks, blocks and longest line', () => {
+    fc.assert(
+      fc.property(
+        ANY_INPUT,
+        FIELDS,
+        ADD,
+        fc.constantFrom<InvalidPolicy>('keep', 'keep', 'drop', 'fail'),
+        fc.array(fc.nat(), { maxLength: 5 }),
+        fc.integer({ min: 1, max: 400 }),
+        fc.constantFrom(1, 7, 60, 300, 100_000),
+        (input, fields, add, policy, cuts, blockBytes, maxLineBytes) => {
+          const options = optionsOf(fields, policy, add);
+          const expected = expectLines(database, input, options, maxLineBytes);
+          const actual = enrich(input, options, cuts, { blockBytes, maxLineBytes });
+          expect(actual.output.toString('latin1')).toBe(expected.output.toString('latin1'));
+          expect(actual.rejects.toString('latin1')).toBe(expected.rejects.toString('latin1'));
+          if (expected.failsAt === undefined) {
+            expect(actual.error).toBeUndefined();
+            expect(actual.counts).toEqual(expected.counts);
+          } else {
+            expect(actual.error).toMatchObject({ code: 'E_BAD_INPUT' });
+            expect(String(actual.error)).toContain(`line ${expected.failsAt} `);
+          }
+        },
+      ),
+      { numRuns: RUNS },
+    );
+  });
+
+  it('comes out the same byte by byte', () => {
+    fc.assert(
+      fc.property(ANY_INPUT, FIELDS, (input, fields) => {
+        const options = optionsOf(fields);
+        const bytewise = enrich(
+          input,
+          options,
+          Array.from(input, (_, index) => index),
+        );
+        expect(bytewise).toEqual(enrich(input, options));
+      }),
+      { numRuns: RUNS / 4 },
+    );
+  });
+
+  it('that is JSON means the same to JSON.parse, but for the answer', () => {
+    fc.assert(
+      fc.property(fc.array(OBJECT_LINE, { maxLength: 5 }), FIELDS, (lines, fields) => {
+        const options = optionsOf(fields);
+        const output = enrich(Buffer.from(lines.map((line) => `${line}\n`).join('')), options).output.toString();
+        const before = lines.map((line) => JSON.parse(line));
+        const after = output
+          .split('\n')
+          .slice(0, -1)
+          .map((line) => JSON.parse(line));
+        expect(after.length).toBe(before.length);
+        before.forEach((object, index) => {
+          const answers = options.fields.map(({ path, name }) => {
+            let value = object;
+            for (const key of path) {
+              const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
+              value = isObject && Object.hasOwn(value, key) ? value[key] : undefined;
+            }
+            const result = typeof value === 'string' ? database.lookup(value) : undefined;
+            return [name, result === undefined ? null : { ...result, ip: undefined }];
+          });
+          const rest = Object.entries(object).filter(([key]) => !options.fields.some(({ name }) => name === key));
+          expect(new Map(Object.entries(after[index]))).toEqual(new Map([...rest, ...answers] as [string, unknown][]));
+        });
+      }),
+      { numRuns: RUNS },
+    );
+  });
+});
+
+describe('lines that are too long', () => {
+  const sizes = { blockBytes: 64, maxLineBytes: 200 };
+  const lineOf = (length: number): string => `{"ip":"8.8.8.8","a":"${'x'.repeat(length - 23)}"}`;
+
+  it.each([198, 199, 200, 201, 202, 250, 263, 264, 265, 1000])('%i bytes', (length) => {
+    for (const end of ['', '\n', '\n{"ip":"8.8.8.8"}\n']) {
+      const input = Buffer.from(`{"ip":"193.0.0.1"}\n${lineOf(length)}${end}`);
+      for (const policy of ['keep', 'drop', 'fail'] as const) {
+        const options = optionsOf([], policy);
+        const expected = expectLines(database, input, options, 200);
+        for (const cuts of [[], Array.from(input, (_, index) => index), [20, 219, 220, 221]]) {
+          const actual = enrich(input, options, cuts, sizes);
+          expect(actual.output.toString()).toBe(expected.output.toString());
+          expect(actual.rejects.toString()).toBe(expected.rejects.toString());
+          expect(actual.error !== undefined).toBe(expected.failsAt !== undefined);
+          if (actual.error === undefined) expect(actual.counts).toEqual(expected.counts);
+        }
+      }
+    }
+  });
+});
+
+describe('createEnricher', () => {
+  it('is a transform stream over chunks of any size', async () => {
+    const text = '{"ip":"8.8.8.8"}\n\nx\n{"ip":"193.0.0.1"}';
+    for (const size of [1, 7, 1000]) {
+      const chunks = text.match(new RegExp(`[^]{1,${size}}`, 'g'))!.map((chunk) => Buffer.from(chunk));
+      const enricher = createEnricher(database);
+      const output: Buffer[] = [];
+      await pipeline(Readable.from(chunks), enricher, async (source) => {
+        for await (const chunk of source) output.push(chunk);
+      });
+      expect(Buffer.concat(output).toString()).toBe(
+        `{"ip":"8.8.8.8","geo":${US}}\n\nx\n{"ip":"193.0.0.1","geo":${NL}}`,
+      );
+      expect(enricher.counts).toEqual({ ...enricher.counts, lines: 4, bytes: text.length, found: 2, invalid_line: 1 });
+    }
+  });
+
+  it('takes options in a friendly form', async () => {
+    const rejected: string[] = [];
+    const enricher = createEnricher(database, {
+      field: ['client.ip', 'ip=country'],
+      add: ['country_code'],
+      onInvalid: 'drop',
+      onReject: (lines) => rejected.push(Buffer.from(lines).toString()),
+    });
+    const output = Readable.from([Buffer.from('{"client":{"ip":"8.8.8.8"},"ip":"193.0.0.1"}\n[]\n')]).pipe(enricher);
+    expect(Buffer.concat(await output.toArray()).toString()).toBe(
+      '{"client":{"ip":"8.8.8.8"},"ip":"193.0.0.1","client_ip_geo":{"country_code":"US"},"country":{"country_code":"NL"}}\n',
+    );
+    expect(rejected).toEqual(['[]\n']);
+  });
+
+  it('fails under the policy fail, naming the line', async () => {
+    const enricher = createEnricher(database, { onInvalid: 'fail' });
+    const done = pipeline(Readable.from([Buffer.from('{}\n{}\n[]\n{}\n')]), enricher, async (source) => {
+      for await (const _ of source);
+    });
+    await expect(done).rejects.toThrow('line 3 is not a JSON object');
+  });
+
+  it('refuses options that it does not understand', () => {
+    expect(() => createEnricher(database, { field: 'a..b' })).toThrow(expect.objectContaining({ code: 'E_USAGE' }));
+    expect(() => createEnricher(database, { field: 'k'.repeat(1025) })).toThrow('longer than');
+    const fields = Array.from({ length: 65 }, (_, index) => `f${index}`);
+    expect(() => createEnricher(database, { field: fields })).toThrow('65 fields');
+    expect(() => createEnricher(database, { field: Array(65).fill('a').join('.') })).toThrow('more than 64 keys');
+    expect(() => createEnricher(database, { field: fields.slice(1) })).not.toThrow();
+  });
+
+  it('is a web stream, too', async () => {
+    const stream = createEnricherStream(database);
+    const source = new ReadableStream<Uint8Array>({
+      start(controller) {
+        for (const part of ['{"ip":', '"8.8.8.8"}\n{', '}']) controller.enqueue(Buffer.from(part));
+        controller.close();
+      },
+    });
+    const parts: Uint8Array[] = [];
+    for await (const part of source.pipeThrough(stream)) parts.push(part);
+    expect(Buffer.concat(parts).toString()).toBe(`{"ip":"8.8.8.8","geo":${US}}\n{"geo":null}`);
+    expect(stream.counts.lines).toBe(2);
+  });
+});

@@ -1,0 +1,606 @@
+import { rmSync } from 'node:fs';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Database, openDatabase } from '../../src/database/database.js';
+import { tableFormat } from '../../src/enrich/formats/csv.js';
+import type { Format, FormatContext } from '../../src/enrich/formats/format.js';
+import { jsonFormat } from '../../src/enrich/formats/json.js';
+import { listFormat } from '../../src/enrich/formats/list.js';
+import { type InvalidPolicy, parseAdd, parseFields } from '../../src/enrich/options.js';
+import { emptyCounts } from '../../src/enrich/summary.js';
+import { MAX_CSV_RECORD_BYTES, MAX_JSON_ITEM_BYTES } from '../../src/limits.js';
+import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+
+let dataDir: string;
+let database: Database;
+beforeAll(async () => {
+  dataDir = temporaryDir();
+  await publishBlocks(dataDir, SMALL_WORLD);
+  database = openDatabase(dataDir);
+});
+afterAll(() => rmSync(dataDir, { recursive: true }));
+
+interface Settings {
+  fields?: string[];
+  add?: string;
+  onInvalid?: InvalidPolicy;
+  items?: string[];
+}
+type MakeFormat = (context: FormatContext, settings: Settings) => Format;
+
+const csv: MakeFormat = (context) => tableFormat(context, ',');
+const tsv: MakeFormat = (context) => tableFormat(context, '\t');
+const json: MakeFormat = (context, { items }) => jsonFormat(context, items ?? []);
+const list: MakeFormat = (context) => listFormat(context);
+
+function start(make: MakeFormat, settings: Settings) {
+  const counts = emptyCounts();
+  const rejects: Uint8Array[] = [];
+  const options = {
+    fields: parseFields(settings.fields ?? []),
+    add: parseAdd(settings.add),
+    onInvalid: settings.onInvalid ?? 'keep',
+  };
+  const format = make({ database, options, counts, reject: (record) => rejects.push(record) }, settings);
+  return { format, counts, rejected: () => Buffer.concat(rejects).toString() };
+}
+
+/** Cuts bytes at positions; where none are given, not at all. */
+function cut(bytes: Uint8Array, positions: number[] = []): Uint8Array[] {
+  const at = [0, ...positions.map((position) => position % (bytes.length + 1)).sort((a, b) => a - b), bytes.length];
+  return at.slice(1).map((end, index) => bytes.slice(at[index], end));
+}
+function everyByte(bytes: Uint8Array): Uint8Array[] {
+  return [...bytes].map((byte) => Uint8Array.of(byte));
+}
+
+async function collect(format: Format, chunks: Uint8Array[], name = 'input'): Promise<Buffer> {
+  async function* source() {
+    yield* chunks;
+  }
+  const out: Uint8Array[] = [];
+  for await (const piece of format.enrich(name, source())) out.push(piece);
+  return Buffer.concat(out);
+}
+
+async function enrich(make: MakeFormat, input: string, settings: Settings = {}, positions?: number[]) {
+  const { format, counts, rejected } = start(make, settings);
+  const output = (await collect(format, cut(Buffer.from(input), positions))).toString();
+  return { output, counts, rejected: rejected() };
+}
+
+const splits = fc.array(fc.nat(2000), { maxLength: 6 });
+
+/** Addresses, and what is none, with the code that the small world has for each; undefined where it is no address. */
+const SAMPLES: [text: string, code: string | null | undefined][] = [
+  ['8.8.8.8', 'US'],
+  ['193.0.6.139', 'NL'],
+  ['90.0.0.1', 'CI'],
+  ['2001:4860:4860::8888', 'US'],
+  ['::ffff:80.1.2.3', 'DE'],
+  ['10.1.2.3', null],
+  ['::1', null],
+  ['8.8.8', undefined],
+  ['localhost', undefined],
+  ['8.8.8.8 ', undefined],
+];
+const sample = fc.constantFrom(...SAMPLES);
+
+describe('a list', () => {
+  it.each([
+    ['one address', '8.8.8.8\n', '8.8.8.8\tUnited States\tUS\tfalse\n'],
+    ['no last newline', '8.8.8.8', '8.8.8.8\tUnited States\tUS\tfalse'],
+    ['CRLF', '193.0.0.1\r\n::1\r\n', '193.0.0.1\tNetherlands\tNL\ttrue\r\n::1\t\t\tfalse\r\n'],
+    ['blank lines', '\n\r\n  \n8.8.8.8\n', '\n\r\n  \n8.8.8.8\tUnited States\tUS\tfalse\n'],
+    ['no address', 'foo\n8.8.8.8 \n', 'foo\t\t\t\n8.8.8.8 \t\t\t\n'],
+    ['letters beyond ASCII', 'zürich\n90.0.0.1\n', "zürich\t\t\t\n90.0.0.1\tCôte d'Ivoire\tCI\tfalse\n"],
+    [
+      'a byte order mark',
+      '\ufeff8.8.8.8\n8.8.8.8\n',
+      '\ufeff8.8.8.8\tUnited States\tUS\tfalse\n8.8.8.8\tUnited States\tUS\tfalse\n',
+    ],
+    ['a long line', `${'x'.repeat(500)}\r\n8.8.8.8`, `${'x'.repeat(500)}\t\t\t\r\n8.8.8.8\tUnited States\tUS\tfalse`],
+    ['nothing', '', ''],
+  ])('%s', async (_, input, expected) => {
+    expect((await enrich(list, input)).output).toBe(expected);
+    const { format } = start(list, {});
+    expect((await collect(format, everyByte(Buffer.from(input)))).toString()).toBe(expected);
+  });
+
+  it('adds what is asked for, and counts', async () => {
+    const { output, counts } = await enrich(list, '8.8.8.8\n10.0.0.1\nx\n\n', { add: 'reason,country_code' });
+    expect(output).toBe('8.8.8.8\t\tUS\n10.0.0.1\tprivate\t\nx\t\t\n\n');
+    expect(counts).toMatchObject({ lines: 4, found: 1, no_country: 1, invalid_address: 1, missing_field: 0 });
+  });
+
+  it('passes any bytes, whatever the split', async () => {
+    const bytes = fc.uint8Array({ maxLength: 300 });
+    await fc.assert(
+      fc.asyncProperty(bytes, splits, async (input, positions) => {
+        const { format } = start(list, {});
+        const output = await collect(format, cut(input, positions));
+        // No line can be an address: what is added is two or three tabs.
+        const lines = Buffer.from(input).toString('latin1').split('\n');
+        const expected = lines.map((line, index) => {
+          const [, body, ending] = /^(.*?)(\r?)$/s.exec(line)!;
+          const isLast = index === lines.length - 1;
+          const isBlank = (isLast ? line : body!).replace(/[\s\xa0]/g, '') === '';
+          if (isBlank) return line;
+          return isLast ? `${line}\t\t\t` : `${body}\t\t\t${ending}`;
+        });
+        expect(output.toString('latin1')).toBe(expected.join('\n'));
+      }),
+    );
+  });
+});
+
+describe('a table', () => {
+  const HEADER = 'id,ip,name\n';
+  const WITH_GEO = 'id,ip,name,geo_country,geo_country_code,geo_is_eu\n';
+
+  it.each([
+    ['a record', `${HEADER}1,8.8.8.8,x\n`, `${WITH_GEO}1,8.8.8.8,x,United States,US,false\n`],
+    ['no last newline', `${HEADER}1,193.0.0.1,x`, `${WITH_GEO}1,193.0.0.1,x,Netherlands,NL,true`],
+    ['only a header', HEADER, WITH_GEO],
+    ['a header without newline', 'ip', 'ip,geo_country,geo_country_code,geo_is_eu'],
+    ['nothing', '', ''],
+    ['blank lines', `\n${HEADER}\n1,::1,x\n\n`, `\n${WITH_GEO}\n1,::1,x,,,false\n\n`],
+    ['no address and an empty cell', `${HEADER}1,foo,x\n2,,x\n`, `${WITH_GEO}1,foo,x,,,\n2,,x,,,\n`],
+    ['an address in quotes', `${HEADER}"1","8.8.8.8",""\n`, `${WITH_GEO}"1","8.8.8.8","",United States,US,false\n`],
+    [
+      'quotes, separators and newlines in quotes',
+      `${HEADER}"a,""b""\r\nc",8.8.8.8,"\n"\r\n`,
+      `${WITH_GEO}"a,""b""\r\nc",8.8.8.8,"\n",United States,US,false\r\n`,
+    ],
+    [
+      'a quote in a bare cell',
+      `${HEADER}5" disk,8.8.8.8,"a"b\n`,
+      `${WITH_GEO}5" disk,8.8.8.8,"a"b,United States,US,false\n`,
+    ],
+    [
+      'CRLF and a byte order mark',
+      '\ufeff"ip","é"\r\n90.0.0.1,ü\r\n',
+      '\ufeff"ip","é",geo_country,geo_country_code,geo_is_eu\r\n90.0.0.1,ü,Côte d\'Ivoire,CI,false\r\n',
+    ],
+    ['records of other lengths', `${HEADER}1,8.8.8.8\n1,8.8.8.8,x,y\n`, `${WITH_GEO}1,8.8.8.8\n1,8.8.8.8,x,y\n`],
+    [
+      'a quote that is never closed',
+      `${HEADER}1,"8.8.8.8,x\n2,8.8.8.8,x\n`,
+      `${WITH_GEO}1,"8.8.8.8,x\n2,8.8.8.8,x,United States,US,false\n`,
+    ],
+  ])('%s', async (_, input, expected) => {
+    expect((await enrich(csv, input)).output).toBe(expected);
+    const { format } = start(csv, {});
+    expect((await collect(format, everyByte(Buffer.from(input)))).toString()).toBe(expected);
+    expect((await enrich(tsv, input.replaceAll(',', '\t'))).output).toBe(expected.replaceAll(',', '\t'));
+  });
+
+  it('takes several fields, columns with dots, and quotes a name of a column that needs it', async () => {
+    const { output, counts } = await enrich(csv, 'src.ip,dst\n8.8.8.8,::1\n', {
+      fields: ['src.ip', 'dst=to, maybe'],
+      add: 'country_code,reason',
+    });
+    expect(output).toBe(
+      'src.ip,dst,src_ip_geo_country_code,src_ip_geo_reason,"to, maybe_country_code","to, maybe_reason"\n' +
+        '8.8.8.8,::1,US,,,loopback\n',
+    );
+    expect(counts).toMatchObject({ lines: 1, found: 1, no_country: 1 });
+  });
+
+  it.each<[InvalidPolicy, string]>([
+    ['keep', `${WITH_GEO}1\n2,8.8.8.8,x,United States,US,false\n"\n`],
+    ['drop', `${WITH_GEO}2,8.8.8.8,x,United States,US,false\n`],
+  ])('%s records that do not fit', async (onInvalid, expected) => {
+    const { output, counts, rejected } = await enrich(csv, `${HEADER}1\n2,8.8.8.8,x\n"\n`, { onInvalid });
+    expect(output).toBe(expected);
+    expect(rejected).toBe('1\n"\n');
+    expect(counts).toMatchObject({ lines: 3, found: 1, invalid_line: 2 });
+  });
+
+  it('fails at the first record that does not fit, behind those in front of it', async () => {
+    const { format, rejected } = start(csv, { onInvalid: 'fail' });
+    const output: string[] = [];
+    async function* source() {
+      yield Buffer.from(`${HEADER}1,"8\n8",x\n2,8.8.8.8,x\n3\n4,8.8.8.8,x\n`);
+    }
+    async function read() {
+      for await (const piece of format.enrich('logs.csv', source())) output.push(Buffer.from(piece).toString());
+    }
+    await expect(read()).rejects.toMatchObject({
+      code: 'E_BAD_INPUT',
+      message: 'logs.csv, line 5: the record has 1 cells, but the header 3',
+    });
+    expect(output.join('')).toBe(`${WITH_GEO}1,"8\n8",x,,,\n2,8.8.8.8,x,United States,US,false\n`);
+    expect(rejected()).toBe('3\n');
+  });
+
+  it.each([
+    ['no such column', 'a,b\n', /input has no column "ip"; its columns are a, b\./],
+    ['the column twice', 'ip,ip\n', /more than one column "ip"/],
+    ['a column of ours', 'ip,geo_is_eu\n', /has a column "geo_is_eu" already/],
+  ])('refuses a header with %s', async (_, input, message) => {
+    await expect(enrich(csv, input)).rejects.toMatchObject({
+      code: 'E_USAGE',
+      message: expect.stringMatching(message),
+    });
+  });
+
+  it('refuses a header that cannot be read', async () => {
+    await expect(enrich(csv, '"ip\n')).rejects.toMatchObject({ code: 'E_BAD_INPUT' });
+  });
+
+  it('makes one table of several inputs with the same columns', async () => {
+    const { format } = start(csv, {});
+    expect((await collect(format, [Buffer.from('ip\r\n8.8.8.8')])).toString()).toContain(
+      '8.8.8.8,United States,US,false',
+    );
+    expect(format.newline).toBe('\r\n');
+    expect((await collect(format, [Buffer.from('"ip"\n::1\n')])).toString()).toBe('::1,,,false\n');
+    await expect(collect(format, [Buffer.from('id,ip\n')], 'b.csv')).rejects.toMatchObject({
+      code: 'E_BAD_INPUT',
+      message: expect.stringMatching(/^b\.csv has the columns id, ip, but/),
+    });
+  });
+
+  it('gives up the line of a quote that is not closed, not what follows it', async () => {
+    const filler = `${'x'.repeat(991)},8.8.8.8\n`.repeat(MAX_CSV_RECORD_BYTES / 1000 + 100);
+    const { output, counts } = await enrich(csv, `id,ip\n1,"8.8.8.8\n${filler}2,::1\n`);
+    expect(output.startsWith('id,ip,geo_country,geo_country_code,geo_is_eu\n1,"8.8.8.8\nxxx')).toBe(true);
+    expect(output.endsWith('\n2,::1,,,false\n')).toBe(true);
+    expect(counts).toMatchObject({ invalid_line: 1, no_country: 1, found: filler.length / 1000 });
+  });
+
+  it('passes a line that is longer than memory should hold', async () => {
+    const long = `"${'y'.repeat(MAX_CSV_RECORD_BYTES * 2)}`;
+    const { format, counts, rejected } = start(csv, {});
+    const input = Buffer.from(`id,ip\n${long}\n2,8.8.8.8\n`);
+    const positions = Array.from({ length: input.length / 1_000_000 }, (_, index) => index * 1_000_000);
+    const output = (await collect(format, cut(input, positions))).toString();
+    expect(output).toBe(`id,ip,geo_country,geo_country_code,geo_is_eu\n${long}\n2,8.8.8.8,United States,US,false\n`);
+    expect(counts).toMatchObject({ lines: 2, invalid_line: 1, found: 1 });
+    expect(rejected()).toBe(`${long}\n`);
+  });
+
+  it('keeps the bytes of every record, whatever the table and the split', async () => {
+    const separator = fc.constantFrom(',', '\t');
+    const cell = fc.oneof(
+      fc.string({ unit: fc.constantFrom('a', '"', ',', '\t', '\n', '\r', ' ', 'é', '1') }),
+      sample.map(([text]) => text),
+    );
+    const table = fc.record({
+      separator,
+      address: fc.nat(2),
+      columns: fc.integer({ min: 1, max: 3 }),
+      rows: fc.array(fc.record({ cells: fc.array(cell, { minLength: 1, maxLength: 4 }), quoteAll: fc.boolean() })),
+      newline: fc.constantFrom('\n', '\r\n'),
+      hasLastNewline: fc.boolean(),
+    });
+    await fc.assert(
+      fc.asyncProperty(
+        table,
+        splits,
+        async ({ separator, address, columns, rows, newline, hasLastNewline }, positions) => {
+          const addressColumn = address % columns;
+          const header = Array.from({ length: columns }, (_, index) => (index === addressColumn ? 'ip' : `c${index}`));
+          const added = ['geo_country_code', 'geo_is_eu'];
+          let input = header.join(separator);
+          let expected = [...header, ...added].join(separator);
+          for (const { cells, quoteAll } of rows) {
+            const record = cells
+              .map((text) => (quoteAll || /["\r\n,\t]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text))
+              .join(separator);
+            input += newline + record;
+            expected += newline + record;
+            if (cells.length !== columns || record === '') continue;
+            const text = cells[addressColumn]!;
+            const code = SAMPLES.find(([known]) => known === text)?.[1];
+            const isEu = code === undefined ? '' : String(code === 'NL' || code === 'DE');
+            expected += `${separator}${code ?? ''}${separator}${isEu}`;
+          }
+          if (hasLastNewline) {
+            input += newline;
+            expected += newline;
+          }
+          const make = separator === ',' ? csv : tsv;
+          expect((await enrich(make, input, { add: 'country_code,is_eu' }, positions)).output).toBe(expected);
+        },
+      ),
+      { numRuns: 300 },
+    );
+  });
+
+  it('passes any bytes behind a header', async () => {
+    const bytes = fc.uint8Array({ maxLength: 200 }).filter((input) => !input.includes(34));
+    await fc.assert(
+      fc.asyncProperty(bytes, splits, async (input, positions) => {
+        const { format } = start(csv, { add: 'is_eu' });
+        const output = await collect(format, cut(Buffer.concat([Buffer.from('ip\n'), input]), positions));
+        const lines = Buffer.from(input).toString('latin1').split('\n');
+        const expected = lines.map((line, index) => {
+          const isLast = index === lines.length - 1;
+          const body = isLast ? line : line.replace(/\r$/, '');
+          return body === '' || body.includes(',') ? line : `${body},${line.slice(body.length)}`;
+        });
+        expect(output.toString('latin1')).toBe(`ip,geo_is_eu\n${expected.join('\n')}`);
+      }),
+    );
+  });
+});
+
+describe('a JSON document', () => {
+  const US = '"geo":{"country":"United States","country_code":"US","is_eu":false}';
+  const NL = '"geo":{"country":"Netherlands","country_code":"NL","is_eu":true}';
+
+  it.each<[string, string, string, Settings?]>([
+    ['an array', '[{"ip":"8.8.8.8"},{"ip":"193.0.0.1"}]', `[{"ip":"8.8.8.8",${US}},{"ip":"193.0.0.1",${NL}}]`],
+    ['an empty array', ' [ ] \n', ' [ ] \n'],
+    ['an empty object', '[{},{ }]', '[{"geo":null},{ "geo":null}]'],
+    [
+      'no address',
+      '[{"ip":"x"},{"ip":4},{"ip":null},{"ip":{"ip":"8.8.8.8"}}]',
+      '[{"ip":"x","geo":null},{"ip":4,"geo":null},{"ip":null,"geo":null},{"ip":{"ip":"8.8.8.8"},"geo":null}]',
+    ],
+    [
+      'an indented object',
+      '[\n  {\n    "ip": "8.8.8.8"\n  }\n]\n',
+      `[\n  {\n    "ip": "8.8.8.8",\n    ${US}\n  }\n]\n`,
+    ],
+    [
+      'the name there already',
+      '[{"geo":1,"ip":"8.8.8.8"},{"ip":"8.8.8.8","geo":{"a":[]}},{"geo":[]},{"a":1 , "geo":2 , "b":3}]',
+      `[{"ip":"8.8.8.8",${US}},{"ip":"8.8.8.8",${US}},{"geo":null},{"a":1 , "b":3,"geo":null}]`,
+    ],
+    [
+      'the name there already, with an escape, twice',
+      '[{"g\\u0065o":1,"geo":2,"ip":"8.8.8.8"}]',
+      `[{"ip":"8.8.8.8",${US}}]`,
+    ],
+    ['the name deeper down', '[{"a":{"geo":1}}]', '[{"a":{"geo":1},"geo":null}]'],
+    ['a key with an escape', '[{"\\u0069p":"8.8.8.\\u0038"}]', `[{"\\u0069p":"8.8.8.\\u0038",${US}}]`],
+    [
+      'a key twice: the last counts',
+      '[{"ip":"8.8.8.8","ip":"193.0.0.1"}]',
+      `[{"ip":"8.8.8.8","ip":"193.0.0.1",${NL}}]`,
+    ],
+    [
+      'numbers as they are',
+      '[{"a":1e400,"b":12345678901234567890,"c":-0.10E+05}, 1.0]',
+      '[{"a":1e400,"b":12345678901234567890,"c":-0.10E+05,"geo":null}, 1.0]',
+    ],
+    [
+      'strings as they are',
+      '[{"a":"\\/\\ud800\\"\\\\","é\\u00e9":"é"}]',
+      '[{"a":"\\/\\ud800\\"\\\\","é\\u00e9":"é","geo":null}]',
+    ],
+    ['items that are no objects', '[1,"{}",null,[{"ip":"8.8.8.8"}],true]', '[1,"{}",null,[{"ip":"8.8.8.8"}],true]'],
+    ['a byte order mark', '\ufeff[{"ip":"8.8.8.8"}]', `\ufeff[{"ip":"8.8.8.8",${US}}]`],
+    [
+      'a path',
+      '[{"client":{"ip":"8.8.8.8"}},{"client":[{"ip":"8.8.8.8"}]},{"client.ip":"8.8.8.8"}]',
+      `[{"client":{"ip":"8.8.8.8"},${US}},{"client":[{"ip":"8.8.8.8"}],"geo":null},{"client.ip":"8.8.8.8","geo":null}]`,
+      { fields: ['client.ip'] },
+    ],
+    [
+      'a path, its parent twice',
+      '[{"client":{"ip":"8.8.8.8"},"client":{}}]',
+      '[{"client":{"ip":"8.8.8.8"},"client":{},"geo":null}]',
+      { fields: ['client.ip'] },
+    ],
+    [
+      'names beyond ASCII',
+      '[{"ï":{"ü":"::1"},"\\u00fc":1}]',
+      '[{"ï":{"ü":"::1"},"ü":{"reason":"loopback"}}]',
+      { fields: ['ï.ü=ü'], add: 'reason' },
+    ],
+    [
+      'several fields',
+      '[{"a":"8.8.8.8"}]',
+      '[{"a":"8.8.8.8","a_geo":{"is_eu":false},"b":null}]',
+      { fields: ['a', 'a.b=b'], add: 'is_eu' },
+    ],
+    [
+      'a field that the answer replaces',
+      '[{"ip":"8.8.8.8","a":1}]',
+      '[{"a":1,"ip":{"country_code":"US"}}]',
+      { fields: ['ip=ip'], add: 'country_code' },
+    ],
+    [
+      'an array inside',
+      '{"n":1,"data":{"x":[{"ip":"8.8.8.8"}],"rows":[{"ip":"8.8.8.8"}]},"ip":"8.8.8.8"} ',
+      `{"n":1,"data":{"x":[{"ip":"8.8.8.8"}],"rows":[{"ip":"8.8.8.8",${US}}]},"ip":"8.8.8.8"} `,
+      { items: ['data', 'rows'] },
+    ],
+    ['an array inside, not the one in another array', '[{"rows":[{}]}, {"rows":[{}]}]', '', { items: ['rows'] }],
+    [
+      'a key twice inside',
+      '{"rows":[{}],"rows":[{}]}',
+      '{"rows":[{"geo":null}],"rows":[{"geo":null}]}',
+      { items: ['rows'] },
+    ],
+  ])('%s', async (_, input, expected, settings = {}) => {
+    if (expected === '') {
+      await expect(enrich(json, input, settings)).rejects.toMatchObject({ code: 'E_BAD_INPUT' });
+      return;
+    }
+    expect((await enrich(json, input, settings)).output).toBe(expected);
+    const { format } = start(json, settings);
+    expect((await collect(format, everyByte(Buffer.from(input)))).toString()).toBe(expected);
+  });
+
+  it.each([
+    ['[1 , {"ip":"8.8.8.8"}\n, 2, {"ip":"8.8.8.8"} , 3 ]', `[  {"ip":"8.8.8.8",${US}}, {"ip":"8.8.8.8",${US}} ]`],
+    ['[1, 2]', '[]'],
+    ['[ {"ip":"8.8.8.8"} , [] ]', `[ {"ip":"8.8.8.8",${US}} ]`],
+  ])('drops items that are no objects from %s', async (input, expected) => {
+    for (const positions of [[], [1, 2, 3, 4, 5, 6, 7, 25, 28]]) {
+      expect((await enrich(json, input, { onInvalid: 'drop' }, positions)).output).toBe(expected);
+    }
+  });
+
+  it('counts, and hands on what is rejected', async () => {
+    const { counts, rejected } = await enrich(json, '[1,{"ip":"8.8.8.8"},{"ip":"::1"},{"ip":1},{},[2, 3]]');
+    expect(counts).toMatchObject({
+      lines: 6,
+      found: 1,
+      no_country: 1,
+      invalid_address: 1,
+      missing_field: 1,
+      invalid_line: 2,
+    });
+    expect(rejected).toBe('1\n[2, 3]\n');
+  });
+
+  it('fails at the first item that is no object', async () => {
+    await expect(enrich(json, '[{},\n{},\n [7]]', { onInvalid: 'fail' })).rejects.toMatchObject({
+      code: 'E_BAD_INPUT',
+      message: 'input, line 3, byte 11: item 3 is no object',
+    });
+  });
+
+  it.each([
+    ['', 'line 1, byte 1: there is no JSON document'],
+    [' \n', 'line 2, byte 3: there is no JSON document'],
+    ['[{"ip":"8.8.8.8"}', 'line 1, byte 18: the document ends in the middle'],
+    ['["8.8', 'line 1, byte 6: the document ends in the middle'],
+    ['[\n{"a":1,}]', "line 2, byte 10: this is no JSON: unexpected token '}'"],
+    ['[{"a" 1}]', "line 1, byte 7: this is no JSON: expected ':'"],
+    ['[1 2]', "line 1, byte 4: this is no JSON: expected ','"],
+    ['[{}}', "line 1, byte 4: this is no JSON: expected ']'"],
+    ['[tru]', 'line 1, byte 2: this is no JSON: expected a value'],
+    ['["\\x"]', 'line 1, byte 3: this is no JSON: escaped characters'],
+    ['[[[{"a":[1,"\u0001"]}]]]', 'line 1, byte 13: this is no JSON: escaped characters'],
+    ['[] []', 'line 1, byte 4: this is no JSON: unexpected characters'],
+    ['{"ip":1}', 'line 1, byte 1: this is no JSON array; name the array'],
+    ['"x"', 'line 1, byte 1: this is no JSON array; name the array'],
+  ])('says where %j is wrong', async (input, message) => {
+    const expected = { code: 'E_BAD_INPUT', message: expect.stringContaining(`input, ${message}`) };
+    await expect(enrich(json, input)).rejects.toMatchObject(expected);
+    const { format } = start(json, {});
+    await expect(collect(format, everyByte(Buffer.from(input)))).rejects.toMatchObject(expected);
+  });
+
+  it.each(['{"a":{}}', '{"a":{"b":{}}}', '{"b":[]}', '[{"a":{"b":[]}}]', '1'])(
+    'says that %j has no such array',
+    async (input) => {
+      await expect(enrich(json, input, { items: ['a', 'b'] })).rejects.toMatchObject({
+        code: 'E_BAD_INPUT',
+        message: 'input has no array at "a.b"; name one with --items',
+      });
+    },
+  );
+
+  it('goes ten thousand levels deep', async () => {
+    const deep = `${'[{"a":'.repeat(5000)}1${'}]'.repeat(5000)}`;
+    expect((await enrich(json, `[{"ip":"8.8.8.8","a":${deep}}]`)).output).toBe(`[{"ip":"8.8.8.8","a":${deep},${US}}]`);
+  });
+
+  it.each<[InvalidPolicy, number]>([
+    ['keep', 3],
+    ['drop', 2],
+  ])('%ss an item that is longer than memory should hold', async (onInvalid, items) => {
+    const { format, counts } = start(json, { onInvalid });
+    const piece = Buffer.from(`"${'z'.repeat(1_000_000)}",`);
+    const pieces = Math.ceil(MAX_JSON_ITEM_BYTES / piece.length) + 3;
+    const chunks = [
+      Buffer.from('[{"ip":"8.8.8.8"},{"a":['),
+      ...Array.from({ length: pieces }, () => piece),
+      Buffer.from('1]},{"ip":"8.8.8.8"}]'),
+    ];
+    const output = (await collect(format, chunks)).toString();
+    expect(output.startsWith(`[{"ip":"8.8.8.8",${US}},`)).toBe(true);
+    expect(output.endsWith(`,{"ip":"8.8.8.8",${US}}]`)).toBe(true);
+    expect(JSON.parse(output)).toHaveLength(items);
+    expect(counts).toMatchObject({ lines: 3, found: 2, invalid_line: 1 });
+  });
+
+  /** JSON text with blanks anywhere, keys of all kinds and keys that stand twice. */
+  const blank = fc.constantFrom('', '', '', ' ', '\n', '\r\n\t ');
+  const keyText = fc.constantFrom(
+    '"ip"',
+    '"\\u0069p"',
+    '"geo"',
+    '"g\\u0065o"',
+    '"client"',
+    '"a"',
+    '"é"',
+    '"\\"ip\\""',
+    '""',
+  );
+  const scalar = fc.oneof(
+    sample.map(([text]) => JSON.stringify(text)),
+    fc.constantFrom(
+      '1',
+      '-1.50e-7',
+      '1e400',
+      'true',
+      'false',
+      'null',
+      '"]}"',
+      '"\\\\"',
+      '"\\"{"',
+      '"ü\\u00fc"',
+      '"\\ud800"',
+    ),
+    fc.string({ unit: 'binary', maxLength: 5 }).map((text) => JSON.stringify(text)),
+  );
+  const { value: jsonText } = fc.letrec<{ value: string; object: string; array: string }>((tie) => ({
+    object: fc.array(fc.tuple(blank, keyText, blank, blank, tie('value'), blank), { maxLength: 5 }).chain((members) => {
+      const text = members.map(([a, key, b, c, value, d]) => `${a}${key}${b}:${c}${value}${d}`).join(',');
+      return blank.map((space) => `{${text === '' ? space : text}}`);
+    }),
+    array: fc
+      .array(fc.tuple(blank, tie('value'), blank), { maxLength: 4 })
+      .map((items) => `[${items.map((parts) => parts.join('')).join(',')}]`),
+    value: fc.oneof({ maxDepth: 4 }, scalar, tie('object'), tie('object'), tie('array')),
+  }));
+  const documentText = fc
+    .tuple(fc.array(fc.tuple(blank, jsonText, blank), { maxLength: 6 }), blank, blank)
+    .map(([items, before, after]) => `${before}[${items.map((parts) => parts.join('')).join(',')}]${after}`);
+
+  /** What JSON.parse makes of an item, with the answer put in. */
+  function reference(item: unknown, path: string[]): unknown {
+    if (typeof item !== 'object' || item === null || Array.isArray(item)) return item;
+    let value: unknown = item;
+    for (const key of path) {
+      const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
+      value = isObject && Object.hasOwn(value!, key) ? (value as Record<string, unknown>)[key] : undefined;
+    }
+    const code = SAMPLES.find(([text]) => text === value)?.[1];
+    const { geo: _, ...rest } = item as Record<string, unknown>;
+    return { ...rest, geo: code === undefined ? null : { country_code: code } };
+  }
+
+  it.each([['ip'], ['client.ip'], ['client']])('does to each item what JSON.parse would (%s)', async (field) => {
+    await fc.assert(
+      fc.asyncProperty(documentText, splits, async (input, positions) => {
+        const settings = { fields: [field], add: 'country_code' };
+        const { output } = await enrich(json, input, settings, positions);
+        const expected = (JSON.parse(input) as unknown[]).map((item) => reference(item, field.split('.')));
+        expect(JSON.stringify(JSON.parse(output))).toBe(JSON.stringify(expected));
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it('changes no other byte', async () => {
+    await fc.assert(
+      fc.asyncProperty(documentText, splits, async (input, positions) => {
+        const { output } = await enrich(json, input, { fields: ['ip=ANSWER'], add: 'country_code' }, positions);
+        const without = output.replaceAll(/(,\s*)?"ANSWER":(null|\{"country_code":(null|"..")\})/g, '');
+        expect(without).toBe(input);
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it('finds an array inside a document, and changes nothing else of it', async () => {
+    await fc.assert(
+      fc.asyncProperty(jsonText, documentText, jsonText, splits, async (before, items, after, positions) => {
+        const input = `{"x":${before},"in":{"y":${after},"rows":${items}},"rows":${items}}`;
+        const { output } = await enrich(json, input, { items: ['in', 'rows'], onInvalid: 'keep' }, positions);
+        const alone = (await enrich(json, items)).output;
+        expect(output).toBe(`{"x":${before},"in":{"y":${after},"rows":${alone}},"rows":${items}}`);
+      }),
+    );
+  });
+});

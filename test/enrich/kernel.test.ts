@@ -1,0 +1,294 @@
+/** The kernel's own parser, search and tables, held against the library's. */
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { formatIPv4, formatIPv6, formatIPv6Full } from '../../src/address/format.js';
+import { recordAnswer } from '../../src/database/binary-engine.js';
+import { type Database, openDatabase } from '../../src/database/database.js';
+import { RANGE_FILE } from '../../src/database/release.js';
+import { Kernel, Slot } from '../../src/enrich/kernel/kernel.js';
+import { layOut } from '../../src/enrich/kernel/layout.js';
+import { parseAdd, parseFields } from '../../src/enrich/options.js';
+import type { RangeRecord } from '../../src/rangefile/layout.js';
+import { decodeRangeFile, openRangeFile, type RangeFile } from '../../src/rangefile/reader.js';
+import { findIPv4, findIPv6 } from '../../src/rangefile/search.js';
+import { encodeRangeFile } from '../../src/rangefile/writer.js';
+import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+
+/** Times each property is tried; set it high for a long soak. */
+const RUNS = Number(process.env.FUZZ_RUNS ?? 400) * 5;
+
+/** A kernel that answers text with a record's number. */
+function recordFinder(file: RangeFile): (text: string) => number {
+  const options = { fields: parseFields([]), add: parseAdd(undefined), onInvalid: 'keep' as const };
+  const layout = layOut({ file, options, slotCount: 1, blockBytes: 1024, maxLineBytes: 1024, keepsRejects: false });
+  const kernel = new Kernel(layout);
+  const slot = new Slot(layout, layout.slots[0]!);
+  slot.begin(0, 0);
+  kernel.run(slot.place);
+  return (text) => {
+    const bytes = Buffer.from(text);
+    slot.input.fill(0x31); // what lies behind the text must not matter: here, more digits
+    return kernel.recordOf(slot.place, bytes);
+  };
+}
+
+describe('the twin of the address parser', () => {
+  let dataDir: string;
+  let database: Database;
+  let file: RangeFile;
+  let recordOf: (text: string) => number;
+  beforeAll(async () => {
+    dataDir = temporaryDir();
+    await publishBlocks(dataDir, SMALL_WORLD);
+    database = openDatabase(dataDir);
+    file = openRangeFile(join(database.dir, RANGE_FILE));
+    recordOf = recordFinder(file);
+  });
+  afterAll(() => rmSync(dataDir, { recursive: true }));
+
+  function expectSame(text: string): void {
+    const result = database.lookupWithReason(text);
+    const record = recordOf(text);
+    const answer = record < 0 ? undefined : { ip: result?.ip, ...recordAnswer(file.records[record]!) };
+    expect(answer, JSON.stringify(text)).toEqual(result);
+  }
+
+  const texts = [
+    ...[
+      '',
+      '.',
+      ':',
+      '::',
+      ':::',
+      '::1',
+      '1::',
+      '1:',
+      ':1',
+      '1:2',
+      '1::2',
+      '1::2::3',
+      '1:::2',
+      '::1:',
+      ':1::',
+      '0',
+      '1.2.3',
+      '1.2.3.4',
+    ],
+    ...[
+      '1.2.3.4.5',
+      '1.2.3.4.',
+      '.1.2.3.4',
+      '1..2.3',
+      '1.2.3.',
+      '....',
+      '1.2.3.256',
+      '1.2.3.999',
+      '255.255.255.255',
+      '0.0.0.0',
+    ],
+    ...[
+      '00.0.0.0',
+      '01.2.3.4',
+      '1.02.3.4',
+      '1.2.003.4',
+      '1.2.3.04',
+      '1000.2.3.4',
+      '1.2.3.4a',
+      'a.2.3.4',
+      '1.2.3.-4',
+      '1.2.3./',
+      ' 1.2.3.4',
+    ],
+    ...[
+      '1:2:3:4:5:6:7:8',
+      '1:2:3:4:5:6:7',
+      '1:2:3:4:5:6:7:8:9',
+      '1:2:3:4:5:6:7::',
+      '::2:3:4:5:6:7:8',
+      '1:2:3:4::5:6:7:8',
+      '::1:2:3:4:5:6:7:8',
+    ],
+    ...[
+      '::ffff:1.2.3.4',
+      '::ffff:01.2.3.4',
+      '::1.2.3.4',
+      '1:2:3:4:5:6:1.2.3.4',
+      '1:2:3:4:5:6:7:1.2.3.4',
+      '1::1.2.3.4:5',
+      '::1.2.3',
+      '1.2.3.4::',
+    ],
+    ...[
+      '::ffff:8.8.8.8',
+      '::FFFF:808:808',
+      '0:0:0:0:0:ffff:0808:0808',
+      '12345::',
+      '::12345',
+      '00001::',
+      'g::',
+      '::g',
+      '1::%eth0',
+      '[::1]',
+      '::1/128',
+    ],
+    ...[
+      '2002:808:808::',
+      '64:ff9b::8.8.8.8',
+      '64:ff9b::808:808',
+      '2001::f7f7:f7f7',
+      '64:ff9b:1::8.8.8.8',
+      '2001:0:0:0:0:0:f7f7:f7f7',
+    ],
+    ...[
+      'ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff',
+      'ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255',
+      '1:2:3:4:5:6:7:8 ',
+      'é::',
+      '１.2.3.4',
+    ],
+    ...[
+      '0000:0000:0000:0000:0000:0000:0000:0000',
+      '1'.repeat(46),
+      ':'.repeat(46),
+      '1:'.repeat(30),
+      '8.8.8.8\0',
+      '\u0000::1',
+      '1.2.3.4\n',
+    ],
+  ];
+  it.each(texts)('%j', expectSame);
+
+  it('agrees on addresses in every spelling', () => {
+    const words = fc.tuple(fc.nat(0xffffffff), fc.nat(0xffffffff), fc.nat(0xffffffff), fc.nat(0xffffffff));
+    const blocks = fc.constantFrom<number[]>(
+      [],
+      [0x20020000],
+      [0x0064ff9b, 0, 0],
+      [0x20010000],
+      [0, 0, 0xffff],
+      [0x2a000001],
+    );
+    const styles = fc.constantFrom<(w: number[]) => string>(
+      (w) => formatIPv4(w[0]!),
+      (w) => formatIPv6(w[0]!, w[1]!, w[2]!, w[3]!),
+      (w) => formatIPv6Full(Uint32Array.from(w)).toUpperCase(),
+      (w) => `${formatIPv6Full(Uint32Array.from(w)).slice(0, 29)}:${formatIPv4(w[3]!)}`,
+      (w) => formatIPv6(w[0]!, 0, 0, w[3]!),
+    );
+    fc.assert(
+      fc.property(words, blocks, styles, (random, block, style) =>
+        expectSame(style([...block, ...random.slice(block.length)])),
+      ),
+      { numRuns: RUNS },
+    );
+  });
+
+  it('agrees on text that is nearly an address', () => {
+    const start = fc.constantFrom(...texts);
+    const change = fc.tuple(
+      fc.nat(),
+      fc.constantFrom('put', 'leave', 'replace'),
+      fc.constantFrom(...'0123456789abcfF.::g/ "\\é'),
+    );
+    fc.assert(
+      fc.property(start, fc.array(change, { maxLength: 4 }), (text, changes) => {
+        expectSame(
+          changes.reduce((now, [place, kind, character]) => {
+            const at = place % (now.length + 1);
+            return now.slice(0, at) + (kind === 'leave' ? '' : character) + now.slice(kind === 'put' ? at : at + 1);
+          }, text),
+        );
+      }),
+      { numRuns: RUNS },
+    );
+  });
+
+  it('agrees on any text', () => {
+    fc.assert(
+      fc.property(fc.oneof(fc.string(), fc.string({ unit: fc.constantFrom(...'0123456789abcdef:.') })), expectSame),
+      { numRuns: RUNS },
+    );
+  });
+});
+
+/** Start addresses of ranges: the first is zero, each is a few bits away from the one before or anywhere. */
+function startsOf(steps: [bits: number, factor: number][], limit: bigint): bigint[] {
+  const starts = new Set([0n]);
+  let last = 0n;
+  for (const [bits, factor] of steps) {
+    last += BigInt(factor) << BigInt(bits);
+    if (last >= limit) last %= limit;
+    starts.add(last);
+  }
+  return [...starts].sort((a, b) => (a < b ? -1 : 1));
+}
+
+function wordsOf(address: bigint, words: number): number[] {
+  return Array.from({ length: words }, (_, index) =>
+    Number((address >> BigInt(32 * (words - 1 - index))) & 0xffff_ffffn),
+  );
+}
+
+function columnsOf(starts: bigint[], words: number, recordCount: number) {
+  const first = Uint32Array.from(starts.flatMap((start) => wordsOf(start, words)));
+  return { count: starts.length, first, record: Uint16Array.from(starts, (_, index) => index % recordCount) };
+}
+
+/** The addresses at both sides of each start, and the last. */
+function probesOf(starts: bigint[], limit: bigint): bigint[] {
+  return [...starts.flatMap((start) => [start - 1n, start, start + 1n]), limit - 1n].filter(
+    (at) => at >= 0n && at < limit,
+  );
+}
+
+describe('the search', () => {
+  const records: RangeRecord[] = Array.from({ length: 5 }, (_, index) => ({ kind: 'none', reason: `r${index}` }));
+
+  function expectSearch(starts4: bigint[], starts6: bigint[]): void {
+    const v4 = columnsOf(starts4, 1, records.length);
+    const v6 = columnsOf(starts6, 4, records.length);
+    // Both families have to use all records, so that their numbers stay as they are.
+    const file = decodeRangeFile(encodeRangeFile({ asOf: '2026-01-01', v4, v6, records }), 'test');
+    const recordOf = recordFinder(file);
+    for (const address of probesOf(starts4, 1n << 32n)) {
+      const number = Number(address);
+      expect(recordOf(formatIPv4(number)), formatIPv4(number)).toBe(file.record4[findIPv4(file, number)]);
+    }
+    for (const address of probesOf(starts6, 1n << 128n)) {
+      if (address >> 32n === 0xffffn) continue; // an IPv4 address
+      const [a, b, c, d] = wordsOf(address, 4) as [number, number, number, number];
+      expect(recordOf(formatIPv6(a, b, c, d)), formatIPv6(a, b, c, d)).toBe(
+        file.record6[findIPv6(file, Uint32Array.of(a, b, c, d))],
+      );
+    }
+  }
+
+  it('agrees at both sides of every range, whatever the ranges', () => {
+    const steps = (bits: number) =>
+      fc.array(fc.tuple(fc.nat(bits - 1), fc.integer({ min: 1, max: 300 })), { minLength: 1, maxLength: 150 });
+    fc.assert(
+      fc.property(steps(32), steps(128), (steps4, steps6) =>
+        expectSearch(startsOf(steps4, 1n << 32n), startsOf(steps6, 1n << 128n)),
+      ),
+      { numRuns: Math.ceil(RUNS / 50) },
+    );
+  });
+
+  it.each([1, 7, 8, 9, 63, 64, 65, 511, 512, 513, 4097])(
+    'agrees with %i ranges, crowded and of one first half',
+    (count) => {
+      const crowded4 = Array.from({ length: count }, (_, index) =>
+        index === 0 ? 0n : 0x0808_0000n + 3n * BigInt(index),
+      );
+      for (const spread of [0n, 3n, 62n, 64n, 90n]) {
+        const at = (index: number): bigint => (0x2001_0db8n << 96n) + ((5n * BigInt(index)) << spread);
+        expectSearch(
+          crowded4,
+          Array.from({ length: count }, (_, index) => (index === 0 ? 0n : at(index))),
+        );
+      }
+    },
+  );
+});

@@ -1,0 +1,308 @@
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Database, openDatabase } from '../../src/database/database.js';
+import { RANGE_FILE } from '../../src/database/release.js';
+import { enrichLines, type LineRequest } from '../../src/enrich/lines.js';
+import { type EnrichOptions, type InvalidPolicy, parseAdd, parseFields } from '../../src/enrich/options.js';
+import { type ByteSource, streamSource } from '../../src/enrich/source.js';
+import { addCounts, emptyCounts } from '../../src/enrich/summary.js';
+import { openRangeFile, type RangeFile } from '../../src/rangefile/reader.js';
+import { expectLines } from '../support/line-oracle.js';
+import { ANY_INPUT } from '../support/nasty-lines.js';
+import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+
+/** Times each property is tried; set it high for a long soak. */
+const RUNS = Number(process.env.FUZZ_RUNS ?? 400) / 10;
+
+let dataDir: string;
+let database: Database;
+let file: RangeFile;
+beforeAll(async () => {
+  dataDir = temporaryDir();
+  await publishBlocks(dataDir, SMALL_WORLD);
+  database = openDatabase(dataDir);
+  file = openRangeFile(join(database.dir, RANGE_FILE));
+});
+afterAll(() => rmSync(dataDir, { recursive: true }));
+
+function optionsOf(onInvalid: InvalidPolicy = 'keep', fields: string[] = []): EnrichOptions {
+  return { fields: parseFields(fields), add: parseAdd('country_code'), onInvalid };
+}
+
+async function* chunksOf(input: Uint8Array, cuts: number[]): AsyncGenerator<Uint8Array> {
+  const at = [0, ...cuts.map((cut) => cut % (input.length + 1)).sort((a, b) => a - b), input.length];
+  for (let i = 1; i < at.length; i++) yield input.subarray(at[i - 1], at[i]);
+}
+
+/** A source, and whether it was closed. */
+function watched(source: ByteSource): ByteSource & { closed: boolean } {
+  return {
+    name: source.name,
+    size: undefined,
+    closed: false,
+    get taken() {
+      return source.taken;
+    },
+    read: (target) => source.read(target),
+    async close() {
+      this.closed = true;
+      await source.close();
+    },
+  };
+}
+
+/** Runs the engine over inputs; output is copied, as its memory is used again. */
+async function enrich(inputs: ByteSource[], request: Partial<LineRequest> = {}) {
+  const output: Buffer[] = [];
+  const rejects: Buffer[] = [];
+  const counts = emptyCounts();
+  let error: unknown;
+  try {
+    await enrichLines({
+      inputs,
+      output: { write: (bytes) => void output.push(Buffer.from(bytes)) },
+      rejects: { write: (bytes) => void rejects.push(Buffer.from(bytes)) },
+      file,
+      options: optionsOf(),
+      jobs: 1,
+      counts,
+      ...request,
+    });
+  } catch (thrown) {
+    error = thrown;
+  }
+  return {
+    output: Buffer.concat(output).toString('latin1'),
+    rejects: Buffer.concat(rejects).toString('latin1'),
+    counts,
+    error,
+  };
+}
+
+/** Joins what comes of several inputs: where more follows one that ends without a newline, it gets one. */
+function join2(parts: string[]): string {
+  return parts
+    .filter((part) => part !== '')
+    .map((part, index, all) => (index < all.length - 1 && !part.endsWith('\n') ? `${part}\n` : part))
+    .join('');
+}
+
+describe('enrichLines', () => {
+  it('does what the oracle says, whatever the inputs, chunks, blocks and jobs', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.tuple(ANY_INPUT, fc.array(fc.nat(), { maxLength: 5 })), { maxLength: 3 }),
+        fc.constantFrom<InvalidPolicy>('keep', 'drop', 'fail'),
+        fc.integer({ min: 1, max: 4 }),
+        fc.integer({ min: 1, max: 400 }),
+        fc.constantFrom(60, 300, 100_000),
+        async (inputs, policy, jobs, blockBytes, maxLineBytes) => {
+          const options = optionsOf(policy, ['ip', 'client.ip=geo']);
+          const sources = inputs.map(([input, cuts], index) =>
+            watched(streamSource(`input ${index}`, chunksOf(input, cuts))),
+          );
+          const actual = await enrich(sources, { options, jobs, blockBytes, maxLineBytes });
+
+          const expected = inputs.map(([input]) => expectLines(database, input, options, maxLineBytes));
+          const failing = expected.findIndex(({ failsAt }) => failsAt !== undefined);
+          const done = failing < 0 ? expected : expected.slice(0, failing + 1);
+          expect(actual.output).toBe(join2(done.map(({ output }) => output.toString('latin1'))));
+          expect(actual.rejects).toBe(join2(done.map(({ rejects }) => rejects.toString('latin1'))));
+          if (failing >= 0) {
+            expect(actual.error).toMatchObject({ code: 'E_BAD_INPUT' });
+            expect(String(actual.error)).toContain(`input ${failing}: line ${expected[failing]!.failsAt} `);
+          } else {
+            expect(actual.error).toBeUndefined();
+            const counts = emptyCounts();
+            for (const part of expected) addCounts(counts, part.counts);
+            expect(actual.counts).toEqual(counts);
+            expect(sources.every(({ closed }) => closed)).toBe(true);
+          }
+        },
+      ),
+      { numRuns: RUNS },
+    );
+  });
+
+  it('keeps the order with any number of jobs, blocks of any weight between', async () => {
+    const lines = Array.from({ length: 20_000 }, (_, index) => {
+      const padding = index % 1000 < 300 ? '[[1,2,{"a":"b"}],3]' : `"${'x'.repeat(index % 200)}"`;
+      return `{"n":${index},"ip":"8.8.${index % 256}.8","p":${padding}}\n`;
+    });
+    const input = Buffer.from(lines.join(''));
+    const expected = expectLines(database, input, optionsOf());
+    for (const jobs of [1, 2, 3, 4]) {
+      const actual = await enrich([streamSource('input', chunksOf(input, [100_000, 1_000_000]))], {
+        jobs,
+        blockBytes: 10_000,
+      });
+      expect(actual.output === expected.output.toString('latin1'), `${jobs} jobs`).toBe(true);
+      expect(actual.counts).toEqual(expected.counts);
+    }
+  });
+
+  it('puts out many times its input', async () => {
+    const input = Buffer.from('{}\n'.repeat(50_000));
+    for (const jobs of [1, 2]) {
+      const { output, counts } = await enrich([streamSource('input', chunksOf(input, []))], { jobs });
+      expect(output === '{"geo":null}\n'.repeat(50_000)).toBe(true);
+      expect(counts).toMatchObject({ lines: 50_000, missing_field: 50_000, bytes: 150_000 });
+    }
+  });
+
+  it.each([1, 2])('reads no further ahead than it has room for, with %i jobs', async (jobs) => {
+    let taken = 0;
+    async function* endless(): AsyncGenerator<Buffer> {
+      for (;;) {
+        taken += 1000;
+        yield Buffer.from(`${'{}'.padEnd(999)}\n`);
+      }
+    }
+    const controller = new AbortController();
+    let letGo = (): void => {};
+    const stuck = new Promise<void>((resolve) => {
+      letGo = resolve;
+    });
+    const run = enrich([streamSource('input', endless())], {
+      jobs,
+      blockBytes: 1000,
+      signal: controller.signal,
+      output: { write: () => stuck },
+      rejects: undefined,
+    });
+    // Until nothing moves any more.
+    for (let before = -1; before !== taken; await sleep(50)) before = taken;
+    expect(taken).toBeLessThanOrEqual(10_000);
+    controller.abort();
+    letGo();
+    expect((await run).error).toBeUndefined();
+  });
+
+  it('aborted, ends after whole lines, even while a read waits', async () => {
+    const controller = new AbortController();
+    async function* stalls(): AsyncGenerator<Buffer> {
+      yield Buffer.from('{"n":1}\n{"n":2}\n{"n":');
+      setTimeout(() => controller.abort(), 20);
+      await new Promise(() => {});
+    }
+    const chunks = { [Symbol.asyncIterator]: stalls };
+    const unread = watched(streamSource('never read', chunks));
+    const source = watched(streamSource('input', chunks));
+    const { output, error, counts } = await enrich([source, unread], { signal: controller.signal });
+    expect(error).toBeUndefined();
+    expect(output).toBe('{"n":1,"geo":null}\n{"n":2,"geo":null}\n');
+    expect(counts.lines).toBe(2);
+    expect(source.closed).toBe(true);
+    expect(unread.taken).toBe(0);
+  });
+
+  it('aborted before it begins, writes nothing', async () => {
+    const source = watched(streamSource('input', chunksOf(Buffer.from('{}\n'), [])));
+    const { output, error } = await enrich([source], { signal: AbortSignal.abort() });
+    expect({ output, error }).toEqual({ output: '', error: undefined });
+    expect(source.closed).toBe(true);
+  });
+
+  it.each([1, 2])('fails with what the output fails with, with %i jobs', async (jobs) => {
+    async function* endless(): AsyncGenerator<Buffer> {
+      for (;;) yield Buffer.from('{}\n'.repeat(100));
+    }
+    const source = watched(streamSource('input', endless()));
+    let writes = 0;
+    const write = async (): Promise<void> => {
+      if (++writes > 3) throw Object.assign(new Error('gone'), { code: 'EPIPE' });
+    };
+    const { error } = await enrich([source], { jobs, output: { write } });
+    expect(error).toMatchObject({ code: 'EPIPE' });
+    expect(source.closed).toBe(true);
+  });
+
+  it('fails with what reading fails with, all before it being written', async () => {
+    async function* breaks(): AsyncGenerator<Buffer> {
+      yield Buffer.from('{"n":1}\n{"n":2}\n{"n":');
+      throw new Error('no more');
+    }
+    const { output, error } = await enrich([streamSource('the input', breaks())]);
+    expect(error).toMatchObject({ code: 'E_BAD_INPUT' });
+    expect(String(error)).toContain('the input cannot be read: no more');
+    expect(output).toBe('{"n":1,"geo":null}\n{"n":2,"geo":null}\n');
+  });
+
+  it('fails with what opening the next input fails with', async () => {
+    async function* inputs(): AsyncGenerator<ByteSource> {
+      yield streamSource('first', chunksOf(Buffer.from('{}\n'), []));
+      throw new Error('no such file');
+    }
+    const { output, error } = await enrich([], { inputs: inputs() });
+    expect(String(error)).toContain('no such file');
+    expect(output).toBe('{"geo":null}\n');
+  });
+
+  it.each([1, 3])('names input and line under the policy fail, with %i jobs', async (jobs) => {
+    const good = '{"ip":"8.8.8.8"}\n'.repeat(1000);
+    const inputs = ['a', 'b'].map((name) =>
+      streamSource(name, chunksOf(Buffer.from(`${good}${name === 'b' ? 'x' : '{}'}\n${good}`), [])),
+    );
+    const { output, error } = await enrich(inputs, { jobs, blockBytes: 1000, options: optionsOf('fail') });
+    expect(String(error)).toContain('b: line 1001 is not a JSON object');
+    expect(output.split('\n').length - 1).toBe(3001);
+  });
+
+  it('passes rubbish, and the lines around it come out', async () => {
+    const random = Buffer.alloc(300_000);
+    let state = 1;
+    for (let i = 0; i < random.length; i++) {
+      state = (state * 1_103_515_245 + 12_345) >>> 0;
+      random[i] = state >>> 24;
+    }
+    const rubbish: [what: string, bytes: Buffer][] = [
+      ['random bytes', Buffer.from(random.filter((byte) => byte !== 10))],
+      ['zeros', Buffer.alloc(100_000)],
+      ['a string that is not closed', Buffer.from(`{"ip":"${'8'.repeat(100_000)}`)],
+      ['backslashes', Buffer.from(`{"ip":"${'\\'.repeat(99_999)}"}`)],
+      ['quotes', Buffer.from('"'.repeat(99_999))],
+      ['open brackets', Buffer.from('['.repeat(100_000))],
+      ['separators', Buffer.from(':,'.repeat(50_000))],
+      ['invalid UTF-8', Buffer.from('{"\xff":\xc0\xaf', 'latin1')],
+      ['more than a line may have', Buffer.alloc(400_000, 'x')],
+    ];
+    const good = '{"ip":"8.8.8.8"}\n';
+    const input = Buffer.concat(
+      rubbish.flatMap(([, bytes]) => [Buffer.from(good), bytes, Buffer.from('\n')]).concat(Buffer.from(good)),
+    );
+    const answered = '{"ip":"8.8.8.8","geo":{"country_code":"US"}}\n';
+    for (const jobs of [1, 2]) {
+      const { output, counts } = await enrich([streamSource('input', chunksOf(input, []))], {
+        jobs,
+        maxLineBytes: 350_000,
+        blockBytes: 65_536,
+      });
+      const expected = rubbish
+        .flatMap(([, bytes]) => [answered, bytes.toString('latin1'), '\n'])
+        .concat(answered)
+        .join('');
+      expect(output === expected).toBe(true);
+      expect(counts).toMatchObject({
+        found: rubbish.length + 1,
+        invalid_line: rubbish.length,
+        lines: 2 * rubbish.length + 1,
+      });
+    }
+  });
+
+  it('says what it has done as it goes', async () => {
+    const seen: number[] = [];
+    const counts = emptyCounts();
+    const input = Buffer.from('{}\n'.repeat(3000));
+    await enrich([streamSource('input', chunksOf(input, []))], {
+      counts,
+      blockBytes: 1000,
+      onProgress: () => seen.push(counts.bytes),
+    });
+    expect(seen.length).toBe(10);
+    expect(seen.at(-1)).toBe(9000);
+  });
+});

@@ -1,0 +1,189 @@
+import { execFileSync, spawn } from 'node:child_process';
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { packageFile } from '../../src/package-root.js';
+import { finished, ipatlas, start } from '../support/cli.js';
+import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { largeWorld } from './support.js';
+
+let dir: string;
+let dataDir: string;
+let older: string;
+let current: string;
+beforeAll(async () => {
+  dir = temporaryDir();
+  dataDir = join(dir, 'data');
+  older = await publishBlocks(dataDir, SMALL_WORLD, '2025-06-01');
+  current = await publishBlocks(dataDir, largeWorld(500));
+});
+afterAll(() => rmSync(dir, { recursive: true }));
+
+let out: string;
+beforeEach(() => {
+  rmSync(join(dir, 'out'), { recursive: true, force: true });
+  mkdirSync(join(dir, 'out'));
+  out = join(dir, 'out', 'file');
+});
+
+const run = (...args: string[]) => ipatlas(['export', ...args, '--data', dataDir]);
+
+describe('ipatlas export', () => {
+  it('writes the current release to stdout', async () => {
+    const { code, stdout, stderr } = await run('nginx');
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toMatch(
+      new RegExp(`^# Countries of IP addresses, ipatlas release ${current}\n[\\d.]+/\\d+ [A-Z]{2};\n`),
+    );
+  });
+
+  it.each(['mmdb', 'csv', 'cidr', 'nginx', 'haproxy', 'nft'])(
+    'writes %s to a file, the same bytes every time',
+    async (format) => {
+      expect(await run(format, '-o', out)).toMatchObject({
+        code: 0,
+        stdout: '',
+        stderr: expect.stringContaining(`${out}: `),
+      });
+      const first = readFileSync(out);
+      expect(first.length).toBeGreaterThan(1000);
+      await run(format, '--output', out);
+      expect(readFileSync(out).equals(first)).toBe(true);
+      // A shell's redirection gives the same; and nothing is left beside the file.
+      const main = start(['export', format, '--data', dataDir]).spawnargs.slice(1);
+      expect(execFileSync(process.execPath, main, { maxBuffer: 2 ** 28 }).equals(first)).toBe(true);
+      expect(readdirSync(join(dir, 'out'))).toEqual(['file']);
+    },
+  );
+
+  it('takes another release', async () => {
+    const { stdout } = await run('cidr', '--release', older, '--family', '4');
+    expect(stdout).toContain('193.0.0.0/21,NL,Netherlands,true\n');
+    expect(stdout.split('\n').length).toBe(7);
+    expect((await run('nginx', '--release', older)).stdout).toContain(
+      `# Countries of IP addresses, ipatlas release ${older}\n`,
+    );
+  });
+
+  it('chooses countries, in either letter case, and the European Union', async () => {
+    const codes = async (...args: string[]) => {
+      const { stdout } = await run('csv', '--release', older, ...args);
+      return [
+        ...new Set(
+          stdout
+            .split('\n')
+            .slice(1, -1)
+            .map((line) => line.split(',')[2]),
+        ),
+      ].sort();
+    };
+    expect(await codes('--countries', 'de, gb')).toEqual(['DE', 'GB']);
+    expect(await codes('--eu')).toEqual(['DE', 'FR', 'NL']);
+    expect(await codes('--eu', '--countries', 'US')).toEqual(['DE', 'FR', 'NL', 'US']);
+    expect((await run('haproxy', '--release', older, '--eu')).stdout).toContain(`${older}, DE FR NL\n`);
+  });
+
+  it('names nft’s sets', async () => {
+    const sets = async (...args: string[]) =>
+      [...(await run('nft', ...args)).stdout.matchAll(/^add set inet ipatlas (\w+)/gm)].map(([, name]) => name);
+    expect(await sets()).toEqual(['countries4', 'countries6']);
+    expect(await sets('--eu')).toEqual(['eu4', 'eu6']);
+    expect(await sets('--eu', '--countries', 'US')).toEqual(['countries4', 'countries6']);
+    expect(await sets('--countries', 'US', '--set', 'us', '--family', '6')).toEqual(['us6']);
+  });
+
+  it('adds or leaves out embedded addresses', async () => {
+    const has = async (...args: string[]) => (await run(...args)).stdout.includes('\n2002:c100:');
+    expect(await has('nginx')).toBe(true);
+    expect(await has('nginx', '--embedded', 'no')).toBe(false);
+    expect(await has('csv')).toBe(false);
+    expect(await has('csv', '--embedded', 'yes')).toBe(true);
+  });
+
+  it.each([
+    [
+      ['geojson'],
+      2,
+      /no format "geojson"; there are mmdb, csv, cidr, nginx, haproxy, nft; see "ipatlas export --help"/,
+    ],
+    [[], 2, /an argument is missing/],
+    [['csv', '--family', '5'], 2, /--family is "5"; it can be 4 or 6/],
+    [
+      ['csv', '--countries', 'DE,UK'],
+      2,
+      /--countries names "UK", which no range of this release has \(as of 2026-01-01\)/,
+    ],
+    [['csv', '--countries', ''], 2, /--countries names ""/],
+    [['csv', '--embedded', 'maybe'], 2, /--embedded is "maybe"/],
+    [['nft', '--set', 'a b'], 2, /--set is "a b"/],
+    [
+      ['csv', '--release', '2020-01-01-0123456789ab'],
+      5,
+      /no release 2020-01-01-0123456789ab in .*; "ipatlas releases" lists/,
+    ],
+    [['csv', '--release', '..'], 5, /no release \.\. in/],
+    [['csv', '-o', '/nowhere/at/all'], 2, /^ipatlas: \/nowhere\/at\/all cannot be written: ENOENT/],
+  ])('refuses %j with exit code %d', async (args, code, message) => {
+    const result = await run(...args);
+    expect(result).toMatchObject({ code, stdout: '' });
+    expect(result.stderr).toMatch(message);
+  });
+
+  it('ends at once when its reader has enough', async () => {
+    const child = start(['export', 'csv', '--data', dataDir]);
+    const end = finished(child);
+    child.stdout!.once('data', () => child.stdout!.destroy());
+    expect(await end).toMatchObject({ code: 0, stderr: '' });
+  });
+
+  it('waits for a slow reader', async () => {
+    const whole = (await run('nginx')).stdout.length;
+    const command = [process.execPath, packageFile('dist/src/cli/main.js'), 'export', 'nginx', '--data', dataDir];
+    const shell = spawn('sh', ['-c', '"$@" | (sleep 0.5; cat) | wc -c', 'sh', ...command]);
+    expect(await finished(shell)).toMatchObject({ code: 0, stdout: `${whole}\n` });
+  });
+});
+
+describe('-o', () => {
+  it('keeps what is there where the export fails, and leaves nothing beside it', async () => {
+    writeFileSync(out, 'old');
+    expect((await run('csv', '-o', join(out, 'in-a-file'))).code).toBe(2);
+    expect((await run('csv', '--release', 'x', '-o', out)).code).toBe(5);
+    expect(readFileSync(out, 'utf8')).toBe('old');
+    expect(readdirSync(join(dir, 'out'))).toEqual(['file']);
+  });
+
+  it('replaces the file that a link names, not the link', async () => {
+    const target = join(dir, 'out', 'target');
+    writeFileSync(target, 'old');
+    symlinkSync(target, out);
+    expect((await run('csv', '-o', out)).code).toBe(0);
+    expect(lstatSync(out).isSymbolicLink()).toBe(true);
+    expect(readFileSync(target, 'utf8')).toContain('start,end');
+  });
+
+  it('writes into a device or pipe, and does not replace it', async () => {
+    const pipe = join(dir, 'out', 'pipe');
+    execFileSync('mkfifo', [pipe]);
+    const reader = finished(spawn('cat', [pipe]));
+    expect((await run('cidr', '--release', older, '--family', '4', '-o', pipe)).code).toBe(0);
+    expect((await reader).stdout).toContain('193.0.0.0/21,NL');
+    expect(lstatSync(pipe).isFIFO()).toBe(true);
+    expect((await run('csv', '-o', '/dev/null')).code).toBe(0);
+    expect(lstatSync('/dev/null').isCharacterDevice()).toBe(true);
+  });
+
+  it('"-" is stdout', async () => {
+    expect((await run('cidr', '-o', '-')).stdout).toContain('network,country_code');
+    expect(existsSync('-')).toBe(false);
+  });
+});

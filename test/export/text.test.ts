@@ -1,0 +1,325 @@
+import fc from 'fast-check';
+import { beforeAll, describe, expect, it } from 'vitest';
+import type { FormatName } from '../../src/export/formats.js';
+import { parseCidr, rangeToCidrs } from '../../src/range/cidr.js';
+import { type Block, country, SMALL_WORLD } from '../support/release.js';
+import { answers, largeWorld, sampleAddresses, type World, worldOf } from './support.js';
+
+const ODD_NAMES: Block[] = [
+  ['1.0.0.0/8', country('AA', 'Comma, Land')],
+  ['2.0.0.0/8', country('BB', 'A "quoted" land')],
+];
+
+describe('the small world', () => {
+  let world: World;
+  beforeAll(() => {
+    world = worldOf(SMALL_WORLD);
+  });
+  const lines = (format: FormatName, options = {}): string[] => world.exported(format, options).toString().split('\n');
+
+  it('as csv', () => {
+    expect(lines('csv')).toEqual([
+      'start,end,country_code,country,is_eu',
+      '8.0.0.0,8.255.255.255,US,United States,false',
+      '80.0.0.0,80.255.255.255,DE,Germany,true',
+      '81.0.0.0,81.255.255.255,GB,United Kingdom,false',
+      "90.0.0.0,90.0.255.255,CI,Côte d'Ivoire,false",
+      '193.0.0.0,193.0.7.255,NL,Netherlands,true',
+      '2001:4860::,2001:4860:ffff:ffff:ffff:ffff:ffff:ffff,US,United States,false',
+      '2a00::,2a00:0:ffff:ffff:ffff:ffff:ffff:ffff,DE,Germany,true',
+      '2a00:1::,2a00:1:0:1::41,FR,France,true',
+      '2a00:1:0:1::42,2a00:1:0:1::42,GB,United Kingdom,false',
+      '2a00:1:0:1::43,2a00:1:0:ffff:ffff:ffff:ffff:ffff,FR,France,true',
+      '2a00:1:1::,2a00:ffff:ffff:ffff:ffff:ffff:ffff:ffff,DE,Germany,true',
+      '',
+    ]);
+  });
+
+  it('as cidr, of one family', () => {
+    expect(lines('cidr', { families: [4] })).toEqual([
+      'network,country_code,country,is_eu',
+      '8.0.0.0/8,US,United States,false',
+      '80.0.0.0/8,DE,Germany,true',
+      '81.0.0.0/8,GB,United Kingdom,false',
+      "90.0.0.0/16,CI,Côte d'Ivoire,false",
+      '193.0.0.0/21,NL,Netherlands,true',
+      '',
+    ]);
+    expect(lines('cidr', { families: [6] })[1]).toBe('2001:4860::/32,US,United States,false');
+  });
+
+  it('as lines for nginx, the embedded addresses with them', () => {
+    expect(lines('nginx', { countries: new Set(['NL', 'CI']) })).toEqual([
+      '# a title',
+      '90.0.0.0/16 CI;',
+      '193.0.0.0/21 NL;',
+      '64:ff9b::5a00:0/112 CI;',
+      '64:ff9b::c100:0/117 NL;',
+      '2002:5a00::/32 CI;',
+      '2002:c100::/37 NL;',
+      '',
+    ]);
+  });
+
+  it('as a map for HAProxy', () => {
+    expect(lines('haproxy', { embedded: false, countries: new Set(['US']) })).toEqual([
+      '# a title',
+      '8.0.0.0/8 US',
+      '2001:4860::/32 US',
+      '',
+    ]);
+  });
+
+  it('as sets for nftables, the countries together', () => {
+    expect(lines('nft', { countries: new Set(['DE', 'GB']), setName: 'some' })).toEqual([
+      '# a title',
+      'add table inet ipatlas',
+      'add set inet ipatlas some4 { type ipv4_addr; flags interval; }',
+      'flush set inet ipatlas some4',
+      'add element inet ipatlas some4 {',
+      '80.0.0.0/7,',
+      '}',
+      'add set inet ipatlas some6 { type ipv6_addr; flags interval; }',
+      'flush set inet ipatlas some6',
+      'add element inet ipatlas some6 {',
+      '2a00::/32,',
+      '2a00:1:0:1::42/128,',
+      ...lines('cidr', { families: [6], countries: new Set(['DE']) })
+        .slice(2, -1)
+        .map((line) => `${line.split(',')[0]},`),
+      '}',
+      '',
+    ]);
+  });
+
+  it('leaves out an empty set’s elements, which nft does not take', () => {
+    expect(lines('nft', { families: [6], countries: new Set(['CI']) })).toEqual([
+      '# a title',
+      'add table inet ipatlas',
+      'add set inet ipatlas countries6 { type ipv6_addr; flags interval; }',
+      'flush set inet ipatlas countries6',
+      '',
+    ]);
+  });
+
+  it('has the same bytes every time', () => {
+    for (const format of ['csv', 'cidr', 'nginx', 'haproxy', 'nft'] as const) {
+      expect(world.exported(format).equals(world.exported(format))).toBe(true);
+    }
+  });
+});
+
+it('quotes names in CSV where it must', () => {
+  const world = worldOf(ODD_NAMES);
+  expect(world.exported('csv').toString()).toBe(
+    'start,end,country_code,country,is_eu\n' +
+      '1.0.0.0,1.255.255.255,AA,"Comma, Land",false\n' +
+      '2.0.0.0,2.255.255.255,BB,"A ""quoted"" land",false\n',
+  );
+});
+
+/** An address or block as numbers, by a way of its own: BigInt, and the URL parser of the platform. */
+function numbers(text: string): { family: 4 | 6; first: bigint; last: bigint } {
+  const [address, prefix] = text.split('/') as [string, string | undefined];
+  const family = address.includes(':') ? 6 : 4;
+  const bits = family === 4 ? 32 : 128;
+  const first =
+    family === 4
+      ? address.split('.').reduce((sum, octet) => sum * 256n + BigInt(octet), 0n)
+      : expanded(address).reduce((sum, group) => sum * 65_536n + BigInt(`0x${group}`), 0n);
+  return { family, first, last: first + 2n ** BigInt(bits - Number(prefix ?? bits)) - 1n };
+}
+
+function expanded(address: string): string[] {
+  const [head, tail] = address.split('::') as [string, string | undefined];
+  const before = head === '' ? [] : head.split(':');
+  if (tail === undefined) return before;
+  const behind = tail === '' ? [] : tail.split(':');
+  return [...before, ...Array<string>(8 - before.length - behind.length).fill('0'), ...behind];
+}
+
+/** Sorted, disjoint ranges of one family, and which an address lies in. */
+class Ranges {
+  readonly #rows: { first: bigint; last: bigint; code: string }[];
+  constructor(rows: { first: bigint; last: bigint; code: string }[]) {
+    this.#rows = rows;
+    for (let i = 1; i < rows.length; i++) {
+      if (rows[i]!.first <= rows[i - 1]!.last) throw new Error(`row ${i} is not behind the one before`);
+    }
+  }
+  at(address: bigint): string {
+    let low = 0;
+    let high = this.#rows.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.#rows[middle]!.first <= address) low = middle + 1;
+      else high = middle;
+    }
+    const row = this.#rows[low - 1];
+    return row !== undefined && address <= row.last ? row.code : '';
+  }
+}
+
+/** Reads an export: what it says of an address. */
+function reading(format: FormatName, text: string): (ip: string) => string {
+  const rows: Record<4 | 6, { first: bigint; last: bigint; code: string }[]> = { 4: [], 6: [] };
+  for (const line of text.split('\n')) {
+    const [from, to] = line.split(/[ ,;]/) as [string, string];
+    if (!/^[\da-f]*[.:]/.test(from)) continue;
+    const { family, first, last } = numbers(from);
+    if (format === 'csv') rows[family].push({ first, last: numbers(to).first, code: line.split(',')[2]! });
+    else rows[family].push({ first, last, code: to === '' ? 'member' : to });
+  }
+  const ranges = { 4: new Ranges(rows[4]), 6: new Ranges(rows[6]) };
+  return (ip) => {
+    const { family, first } = numbers(ip);
+    return ranges[family].at(first);
+  };
+}
+
+describe('the large world', () => {
+  let world: World;
+  let addresses: string[];
+  let expected: string[];
+  beforeAll(() => {
+    world = worldOf(largeWorld(1000));
+    // Mapped addresses are IPv4 addresses to every engine; no text has a line of their own.
+    addresses = sampleAddresses(world, 10_000).filter((ip) => !ip.startsWith('::ffff:'));
+    expected = answers(world, addresses);
+  });
+
+  const isTeredo = (ip: string): boolean => ip.startsWith('2001:0:') || ip.startsWith('2001::');
+  const isCarrier = (ip: string): boolean => isTeredo(ip) || ip.startsWith('2002:') || ip.startsWith('64:ff9b::');
+
+  it.each(['csv', 'cidr', 'nginx', 'haproxy'] as const)('%s answers as the release does', (format) => {
+    const answer = reading(format, world.exported(format).toString());
+    const isLeftOut = ['csv', 'cidr'].includes(format) ? isCarrier : isTeredo;
+    const asked = addresses.map((_, i) => i).filter((i) => !isLeftOut(addresses[i]!));
+    expect(asked.length).toBeGreaterThan(5000);
+    expect(asked.map((i) => [addresses[i], answer(addresses[i]!)])).toEqual(
+      asked.map((i) => [addresses[i], expected[i]]),
+    );
+  });
+
+  it('nft has the members it should', () => {
+    const countries = new Set(['DE', 'FR', 'RE']);
+    const answer = reading('nft', world.exported('nft', { countries, embedded: true }).toString());
+    const asked = addresses.map((_, i) => i).filter((i) => !isTeredo(addresses[i]!));
+    expect(asked.map((i) => [addresses[i], answer(addresses[i]!)])).toEqual(
+      asked.map((i) => [addresses[i], countries.has(expected[i]!) ? 'member' : '']),
+    );
+  });
+
+  it('ranges of a scheme with country of their own stand among those of the IPv4 addresses', () => {
+    const answer = reading('nginx', world.exported('nginx').toString());
+    expect(answer('2002:808:809:1::5')).toBe('FR');
+    expect(answer('2002:808:808:1::1')).toBe('');
+    expect(answer('2001:0:abcd::1')).toBe('SE');
+  });
+});
+
+/**
+ * The fewest blocks that hold exactly the painted addresses, counted by halving the space: none where nothing is painted,
+ * one where all is, else those of both halves.
+ */
+function fewestBlocks(painted: ReadonlySet<bigint>, bits: number, low = 0n, depth = 0): number {
+  const size = 2n ** BigInt(bits - depth);
+  const inside = [...painted].filter((address) => address >= low && address < low + size);
+  if (inside.length === 0) return 0;
+  if (BigInt(inside.length) === size) return 1;
+  const half = new Set(inside);
+  return fewestBlocks(half, bits, low, depth + 1) + fewestBlocks(half, bits, low + size / 2n, depth + 1);
+}
+
+describe('blocks', () => {
+  // Windows of 256 addresses across every border of words, and at both ends of the spaces.
+  const WINDOWS: [4 | 6, bigint][] = [
+    [4, 0n],
+    [4, 2n ** 31n - 128n],
+    [4, 2n ** 32n - 256n],
+    [6, 0n],
+    [6, 2n ** 32n - 128n],
+    [6, 2n ** 64n - 128n],
+    [6, 2n ** 96n * 7n - 77n],
+    [6, 2n ** 128n - 256n],
+  ];
+  const words = (family: 4 | 6, address: bigint): Uint32Array =>
+    Uint32Array.from({ length: family === 4 ? 1 : 4 }, (_, k) =>
+      Number(BigInt.asUintN(32, address >> BigInt(32 * ((family === 4 ? 0 : 3) - k)))),
+    );
+
+  it('of a range are the fewest that hold it exactly, against a painter', () => {
+    fc.assert(
+      fc.property(fc.constantFrom(...WINDOWS), fc.nat(255), fc.nat(255), ([family, base], a, b) => {
+        const [from, to] = [base + BigInt(Math.min(a, b)), base + BigInt(Math.max(a, b))];
+        const painted = new Set<bigint>();
+        for (let address = from; address <= to; address++) painted.add(address);
+        const bits = family === 4 ? 32 : 128;
+        const covered: bigint[] = [];
+        let blocks = 0;
+        rangeToCidrs(family, words(family, from), words(family, to), (first, prefix) => {
+          blocks++;
+          const start = first.reduce((sum, word) => sum * 2n ** 32n + BigInt(word), 0n);
+          expect(start % 2n ** BigInt(bits - prefix)).toBe(0n);
+          for (let i = 0n; i < 2n ** BigInt(bits - prefix); i++) covered.push(start + i);
+        });
+        expect(covered).toEqual([...painted]);
+        expect(blocks).toBe(fewestBlocks(painted, bits));
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it('of wide ranges too', () => {
+    const list: string[] = [];
+    rangeToCidrs(6, words(6, 1n), words(6, 2n ** 128n - 2n), (_, prefix) => list.push(`/${prefix}`));
+    expect(list).toEqual([
+      ...Array.from({ length: 127 }, (_, i) => `/${128 - i}`),
+      ...Array.from({ length: 127 }, (_, i) => `/${i + 2}`),
+    ]);
+  });
+
+  it('of an export are the fewest for each country, and for nft of all together', () => {
+    const codes = ['DE', 'FR', 'US'] as const;
+    const painting = fc.array(fc.tuple(fc.nat(255), fc.nat(5), fc.constantFrom(...codes)), {
+      minLength: 1,
+      maxLength: 10,
+    });
+    fc.assert(
+      fc.property(fc.constantFrom('10.9.8.', '2a00::ffff:ff'), painting, (base, strokes) => {
+        const isIPv4 = base.endsWith('.');
+        const blocks = strokes.map(([low, width, code]): Block => {
+          const address = isIPv4 ? `${base}${low}` : `${base}${low.toString(16).padStart(2, '0')}`;
+          return [`${address}/${(isIPv4 ? 32 : 128) - width}`, country(code, code)];
+        });
+        const painted = { DE: new Set<bigint>(), FR: new Set<bigint>(), US: new Set<bigint>() };
+        const first = new Uint32Array(4);
+        const last = new Uint32Array(4);
+        const order = blocks
+          .map((block, i) => ({ block, i }))
+          .sort((a, b) => widthOf(b.block) - widthOf(a.block) || a.i - b.i);
+        for (const { block } of order) {
+          parseCidr(block[0], first, last);
+          const word = isIPv4 ? 0 : 3;
+          for (let low = first[word]!; low <= last[word]!; low++) {
+            const address = isIPv4 ? BigInt(low) : (0x2a00n << 112n) + BigInt(low);
+            for (const code of codes) painted[code].delete(address);
+            painted[block[1].kind === 'country' ? (block[1].code as 'DE') : 'DE'].add(address);
+          }
+        }
+        const world = worldOf(blocks);
+        const bits = isIPv4 ? 32 : 128;
+        const text = world.exported('nginx', { embedded: false }).toString();
+        for (const code of codes) {
+          expect(text.split(` ${code};`).length - 1).toBe(fewestBlocks(painted[code], bits));
+        }
+        const all = new Set([...painted.DE, ...painted.FR, ...painted.US]);
+        const nft = world.exported('nft').toString();
+        expect(nft.match(/^[\da-f.:/]+,$/gm)?.length ?? 0).toBe(fewestBlocks(all, bits));
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  const widthOf = ([cidr]: Block): number => -Number(cidr.split('/')[1]);
+});

@@ -1,0 +1,181 @@
+/** Random JSON lines with every nasty thing, as text. */
+import fc from 'fast-check';
+
+const BLANK = fc.constantFrom('', '', '', ' ', '\t', '\r', '  ', '   \t');
+
+/** Keys: the ones that fields ask for, and what looks like them. */
+const KEYS = [
+  'ip',
+  'client',
+  'geo',
+  'a',
+  'b',
+  'ip_geo',
+  '',
+  'IP',
+  'i',
+  'ipp',
+  'ip"',
+  '"ip',
+  '\\ip',
+  'ключ',
+  '😀',
+  '__proto__',
+];
+const LONG_KEYS = ['constructor', 'a-key-of-more-than-eight-bytes', 'x'.repeat(80)];
+
+const ADDRESSES = [
+  '8.8.8.8',
+  '193.0.0.1',
+  '10.0.0.1',
+  '255.255.255.255',
+  '0.0.0.0',
+  '2001:4860:4860::8888',
+  '2a00:1:0:1::42',
+  '2A00:0001:0000:0001:0000:0000:0000:0041',
+  '::1',
+  '::',
+  '::ffff:8.8.8.8',
+  '2002:808:808::1',
+  '64:ff9b::193.0.0.1',
+  '2001:0:1:2:3:4:f7f7:f7f7',
+  '01.2.3.4',
+  '8.8.8.8 ',
+  '8.8.8',
+  '256.1.1.1',
+  '1:2:3:4:5:6:7',
+  '1::2::3',
+  'fe80::1%eth0',
+  '8.8.8.8/8',
+  '[::1]',
+];
+
+/** What stands in strings and looks like structure. */
+const STRINGS = [
+  '',
+  '","ip":"8.8.8.8',
+  '}',
+  '{"ip":"8.8.8.8"}',
+  '\\',
+  '"',
+  '\\"',
+  '\\\\',
+  '],[',
+  ':',
+  'é\u2028\u0000\n',
+  '😀',
+];
+
+/** Spells a string as JSON, its characters escaped or not, as the bits say. */
+function spell(text: string, bits: number): string {
+  let spelled = '';
+  for (let i = 0; i < text.length; i++) {
+    const unit = text.charCodeAt(i);
+    const must = unit < 32 || unit === 34 || unit === 92;
+    // Halves of a pair are spelled the same way.
+    const may = ((bits >> (i % 5)) & 1) === 1 && (unit < 0xd800 || bits % 2 === 1);
+    const pair = unit >= 0xd800 && unit < 0xe000;
+    if (pair ? bits % 2 === 1 : must || may) {
+      if (unit === 34 || unit === 92 || (unit === 47 && may)) spelled += `\\${text[i]}`;
+      else spelled += `\\u${unit.toString(16).padStart(4, '0')}`;
+    } else spelled += text[i];
+  }
+  return `"${spelled}"`;
+}
+
+const spelled = (texts: fc.Arbitrary<string>): fc.Arbitrary<string> =>
+  fc
+    .tuple(texts, fc.oneof({ weight: 3, arbitrary: fc.constant(0) }, fc.nat(31)))
+    .map(([text, bits]) => spell(text, bits));
+
+const STRING = spelled(
+  fc.oneof(fc.constantFrom(...ADDRESSES), fc.constantFrom(...STRINGS), fc.string({ unit: 'grapheme' })),
+);
+const KEY = spelled(
+  fc.oneof({ weight: 6, arbitrary: fc.constantFrom(...KEYS) }, fc.constantFrom(...LONG_KEYS), fc.string()),
+);
+const SCALAR = fc.constantFrom('0', '-1.5e+10', '1234567890123456789', 'true', 'false', 'null');
+
+const { object } = fc.letrec<{ value: string; object: string; array: string }>((tie) => ({
+  value: fc.oneof(
+    { maxDepth: 4 },
+    { weight: 4, arbitrary: STRING },
+    SCALAR,
+    { weight: 2, arbitrary: tie('object') },
+    tie('array'),
+  ),
+  object: fc
+    .tuple(BLANK, fc.array(fc.tuple(BLANK, KEY, BLANK, BLANK, tie('value'), BLANK), { maxLength: 6 }))
+    .map(([blank, members]) =>
+      members.length === 0
+        ? `{${blank}}`
+        : `{${members.map(([a, key, b, c, value, d]) => `${a}${key}${b}:${c}${value}${d}`).join(',')}}`,
+    ),
+  array: fc
+    .tuple(BLANK, fc.array(fc.tuple(BLANK, tie('value'), BLANK), { maxLength: 4 }))
+    .map(([blank, items]) => (items.length === 0 ? `[${blank}]` : `[${items.map((item) => item.join('')).join(',')}]`)),
+}));
+
+/** A JSON object in a line. */
+export const OBJECT_LINE: fc.Arbitrary<string> = fc
+  .tuple(BLANK, object, BLANK)
+  .map(([before, text, after]) => before + text + after);
+
+/** What a byte is replaced by, to break things: mostly what has a meaning. */
+const NASTY_BYTE = fc.oneof(
+  { weight: 3, arbitrary: fc.constantFrom(...'{}[]:,"\\ \t\r\n\0\f\x1a') },
+  fc.nat(255).map((byte) => String.fromCharCode(byte)),
+);
+
+/** An object with a few bytes put in, left out or replaced: often broken, sometimes not. */
+const BROKEN_LINE = fc
+  .tuple(
+    OBJECT_LINE.map((line) => Buffer.from(line).toString('latin1')),
+    fc.array(fc.tuple(fc.nat(), fc.constantFrom('put', 'leave', 'replace'), NASTY_BYTE), {
+      minLength: 1,
+      maxLength: 3,
+    }),
+  )
+  .map(([line, changes]) =>
+    changes.reduce((text, [place, change, byte]) => {
+      const at = place % (text.length + 1);
+      return text.slice(0, at) + (change === 'leave' ? '' : byte) + text.slice(change === 'put' ? at : at + 1);
+    }, line),
+  );
+
+const RUBBISH_LINE = fc.oneof(
+  fc.constantFrom(
+    '',
+    ' ',
+    '\t \r',
+    '[]',
+    '[{"ip":"8.8.8.8"}]',
+    '"ip"',
+    '5',
+    'null',
+    '{',
+    '}',
+    '{}{}',
+    '{}x',
+    'x{}',
+    ',',
+    '"',
+  ),
+  fc.string({ unit: NASTY_BYTE, maxLength: 80 }),
+);
+
+/** A line's bytes, each as one character: an object, a broken one, or rubbish. */
+export const ANY_LINE: fc.Arbitrary<string> = fc.oneof(
+  { weight: 4, arbitrary: OBJECT_LINE.map((line) => Buffer.from(line).toString('latin1')) },
+  { weight: 2, arbitrary: BROKEN_LINE },
+  { weight: 1, arbitrary: RUBBISH_LINE },
+);
+
+/** An input: lines with either kind of newline, the last with or without one, with or without a byte order mark. */
+export const ANY_INPUT: fc.Arbitrary<Buffer> = fc
+  .tuple(
+    fc.array(fc.tuple(ANY_LINE, fc.constantFrom('\n', '\n', '\r\n')), { maxLength: 12 }),
+    ANY_LINE,
+    fc.constantFrom('', '', '\xef\xbb\xbf'),
+  )
+  .map(([lines, last, mark]) => Buffer.from(mark + lines.map((line) => line.join('')).join('') + last, 'latin1'));

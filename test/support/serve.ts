@@ -1,0 +1,96 @@
+/** A real `ipatlas serve`, as a process of its own. */
+import type { ChildProcess } from 'node:child_process';
+import { connect } from 'node:net';
+import { ipatlas, start } from './cli.js';
+
+export interface ServeProcess {
+  child: ChildProcess;
+  port: number;
+  /** Where it can be asked, on the IPv4 loopback address. */
+  url: string;
+  stdout(): string;
+  stderr(): string;
+  /** The log's lines. */
+  log(): Record<string, unknown>[];
+  /** Resolves once the log holds a line with this message. */
+  logged(message: RegExp | string): Promise<Record<string, unknown>>;
+  /** Sends a signal and waits for the end; resolves to the exit code. */
+  stop(signal?: NodeJS.Signals): Promise<number | null>;
+}
+
+/** How long a server may take for anything before a test gives up, in milliseconds. */
+const PATIENCE_MS = 30_000;
+
+/** Waits until `probe` gives something other than undefined or false. */
+export async function until<Value>(probe: () => Value | Promise<Value>, what: string): Promise<NonNullable<Value>> {
+  const end = Date.now() + PATIENCE_MS;
+  for (;;) {
+    const value = await probe();
+    if (value !== undefined && value !== null && value !== false) return value as NonNullable<Value>;
+    if (Date.now() > end) throw new Error(`${what} did not happen`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+/** Starts a server on a free port and waits until it listens. */
+export function serve(dataDir: string, ...args: string[]): Promise<ServeProcess> {
+  return serveWith({}, dataDir, ...args);
+}
+
+/** As {@link serve}, with variables of the environment. */
+export async function serveWith(env: NodeJS.ProcessEnv, dataDir: string, ...args: string[]): Promise<ServeProcess> {
+  const child = start(['serve', '--data', dataDir, '--port', '0', ...args], { env });
+  let stdout = '';
+  let stderr = '';
+  child.stdout?.setEncoding('utf8').on('data', (chunk: string) => {
+    stdout += chunk;
+  });
+  child.stderr?.setEncoding('utf8').on('data', (chunk: string) => {
+    stderr += chunk;
+  });
+  const ended = new Promise<number | null>((resolve) => child.once('close', (code) => resolve(code)));
+  const log = (): Record<string, unknown>[] =>
+    stderr
+      .split('\n')
+      .slice(0, -1)
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+  const logged = (message: RegExp | string): Promise<Record<string, unknown>> =>
+    until(() => {
+      if (child.exitCode !== null) throw new Error(`the server ended (${child.exitCode}): ${stderr}`);
+      return log().find(({ msg }) => (message instanceof RegExp ? message.test(String(msg)) : msg === message));
+    }, `the message ${message}`);
+  const { url } = await logged('listening');
+  const port = Number(new URL(String(url)).port);
+  return {
+    child,
+    port,
+    url: `http://127.0.0.1:${port}`,
+    stdout: () => stdout,
+    stderr: () => stderr,
+    log,
+    logged,
+    stop(signal = 'SIGTERM') {
+      child.kill(signal);
+      return ended;
+    },
+  };
+}
+
+/** Makes a key by the command line. */
+export async function makeKey(dataDir: string, ...args: string[]): Promise<string> {
+  return (await ipatlas(['keys', 'create', '--data', dataDir, ...args])).stdout.trim();
+}
+
+/** Sends bytes as they are and collects whatever comes back until the other end closes, or for a while at most. */
+export function exchange(port: number, bytes: string | Buffer, host = '127.0.0.1', patience = 5_000): Promise<string> {
+  return new Promise((resolve) => {
+    let answer = '';
+    const socket = connect(port, host, () => socket.write(bytes));
+    socket.setEncoding('latin1').on('data', (chunk) => {
+      answer += chunk;
+    });
+    socket.setTimeout(patience, () => socket.destroy());
+    socket.on('error', () => {}); // a reset counts as closed: what came before is the answer
+    socket.on('close', () => resolve(answer));
+  });
+}
