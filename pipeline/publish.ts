@@ -128,6 +128,8 @@ export function publishStage(keep: number): Stage<FinishedRelease, string> {
       mkdirSync(releases, { recursive: true });
       moveIntoPlace(release, releases, workDir);
       switchCurrent(dataDir, release.id);
+      // It may have been refused before, and forced now.
+      rmSync(join(releases, REFUSED_DIR, release.id), { recursive: true, force: true });
       const removed = removeOldReleases(dataDir, keep);
       const removedFromCache = await pruneStored(dataDir);
       return { output: release.id, counts: { release: release.id, removed, removed_from_cache: removedFromCache } };

@@ -71,7 +71,7 @@ export const MIN_COUNTRY_SIZE = 65_536;
 export const MIN_ROWS_CHANGE = 100;
 
 /** Lines in the tables of what moved, and blocks below them, where a person reads them. */
-export const PAIRS_SHOWN = 20;
+export const PAIRS_SHOWN = 10;
 export const BLOCKS_SHOWN = 5;
 
 /** Longest random delay of a scheduled build in seconds, unless told otherwise: five minutes spread a crowd well enough. */

@@ -47,7 +47,7 @@ function parseJitter(value: string | undefined): number {
 
 /**
  * An abort signal for SIGTERM and SIGINT. The build at work ends at its next stage; a stage that waits for a server for
- * long is ended with the process, as a build may be killed at any moment.
+ * long is ended with the process, as a build may be killed at any moment. A second signal ends it on the spot.
  */
 function stopSignal(): AbortSignal {
   const controller = new AbortController();

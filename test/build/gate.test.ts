@@ -231,6 +231,7 @@ describe('--force', () => {
 
   it('publishes, and the manifest says who overrode what; the next night is compared with that', async () => {
     await buildOnce(dataDir, sources(WORLD));
+    expect(await buildOnce(dataDir, sources(gone))).toMatchObject({ outcome: 'E_REFUSED' });
     const forced = await buildOnce(dataDir, sources(gone), { force: true });
     expect(forced).toMatchObject({ outcome: 'published' });
     expect(current()).toBe(`releases/${forced.id}`);
@@ -239,6 +240,7 @@ describe('--force', () => {
       at: expect.stringMatching(/^\d{4}-.*Z$/),
       refusals: [{ gate: 'maxBlockIPv4', message: expect.stringContaining('150.0.0.0') }],
     });
+    expect(refusedIds(dataDir)).toEqual([]);
     expect((await ipatlas(['verify', '--data', dataDir])).code).toBe(0);
     expect((await ipatlas(['info', '--data', dataDir])).stdout).toMatch(/forced by +\S+ at \d{4}-/);
     expect((await ipatlas(['releases', '--data', dataDir])).stdout).toMatch(/world \(forced by \S+\)/);

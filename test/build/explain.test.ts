@@ -1,0 +1,360 @@
+import { readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type ExplainedClaim, explain } from '../../pipeline/explain.js';
+import { openDatabase } from '../../src/database/database.js';
+import { namedRelease } from '../../src/database/release.js';
+import { packageFile } from '../../src/package-root.js';
+import { ipatlas } from '../support/cli.js';
+import { temporaryDir } from '../support/release.js';
+import { buildOnce, manifestOf, writeSources } from '../support/sources.js';
+
+let dir: string;
+let dataDir: string;
+beforeEach(() => {
+  dir = temporaryDir();
+  dataDir = join(dir, 'data');
+});
+afterEach(() => rmSync(dir, { recursive: true, force: true }));
+
+const explained = (ip: string, release = 'current') => explain(dataDir, namedRelease(dataDir, release), ip);
+
+/** Claims in short: who says what, in which line, and how it fared. */
+function short(claims: readonly ExplainedClaim[]): unknown[][] {
+  return claims.map(({ source, says, line, outcome, why }) => [
+    source,
+    says,
+    line,
+    outcome,
+    ...(why === null ? [] : [why]),
+  ]);
+}
+
+/** Two sources that agree and disagree, overrides, and every special case of laying ranges over each other. */
+async function build(): Promise<void> {
+  writeFileSync(
+    join(dir, 'overrides.csv'),
+    'range,country,note,expires\n30.0.5.0/24,CH,our own,\n10.1.0.0/16,DE,our office,\n30.0.0.0/24,AT,over,2025-12-31\n',
+  );
+  const file = writeSources(
+    dir,
+    {
+      first: [
+        '# a list',
+        '30.0.0.0,30.0.255.255,DE',
+        '30.0.8.0,30.0.8.255,FR',
+        '30.0.9.0,30.0.9.255,FR',
+        '30.0.9.0,30.0.9.255,IT',
+        '31.0.0.0,31.0.0.255,ZZ',
+        '10.0.0.0,10.255.255.255,US',
+        '2000::,2007:ffff:ffff:ffff:ffff:ffff:ffff:ffff,US',
+        '2002:1e00:800::,2002:1e00:8ff:ffff:ffff:ffff:ffff:ffff,GB',
+      ],
+      second: ['30.0.0.0,30.127.255.255,NL', '31.0.0.0,31.255.255.255,BE', '8.8.8.0,8.8.8.255,US'],
+    },
+    { overrides: 'overrides.csv' },
+  );
+  const format = { ranges: [{ files: ['*'], text: { first: 0, last: 1 } }], country: 2, comment: '#' };
+  const sources = ['first', 'second'].map((id) => ({ id, license: 'CC0-1.0', fetch: { file: `${id}.csv` }, format }));
+  writeFileSync(file, JSON.stringify({ overrides: 'overrides.csv', gates: { maxWrongSentinels: 99 }, sources }));
+  expect(await buildOnce(dataDir, file, { asOf: '2026-01-01' })).toMatchObject({ outcome: 'published' });
+}
+
+describe('explain', () => {
+  beforeEach(build);
+
+  it('one source', async () => {
+    const { result, steps, notes, notation } = await explained('30.100.0.1');
+    expect(result).toMatchObject({ ip: '30.100.0.1', country_code: 'NL' });
+    expect({ notes, notation }).toEqual({ notes: [], notation: null });
+    expect(steps).toEqual([
+      {
+        address: '30.100.0.1',
+        range: { first: '30.1.0.0', last: '30.127.255.255', answer: 'NL', sources: ['second'] },
+        claims: [
+          {
+            ...{ source: 'second', file: 'second.csv', line: 1, text: '30.0.0.0,30.127.255.255,NL' },
+            ...{ first: '30.0.0.0', last: '30.127.255.255', says: 'NL', outcome: 'won', why: null },
+          },
+        ],
+        silent: ['first'],
+      },
+    ]);
+  });
+
+  it.each<[string, string, string, unknown[][]]>([
+    [
+      'two sources that disagree',
+      '30.0.1.1',
+      'DE',
+      [
+        ['first', 'DE', 2, 'won'],
+        ['second', 'NL', 1, 'lost', 'first stands before second in sources.json'],
+      ],
+    ],
+    [
+      'a narrower range of one source',
+      '30.0.8.1',
+      'FR',
+      [
+        ['first', 'FR', 3, 'won'],
+        ['first', 'DE', 2, 'lost', 'its range is wider'],
+        ['second', 'NL', 1, 'lost', 'first stands before second in sources.json'],
+      ],
+    ],
+    [
+      'one range twice',
+      '30.0.9.1',
+      'IT',
+      [
+        ['first', 'IT', 5, 'won'],
+        ['first', 'FR', 4, 'lost', 'a later row is about the same range, or one as wide'],
+        ['first', 'DE', 2, 'lost', 'its range is wider'],
+        ['second', 'NL', 1, 'lost', 'first stands before second in sources.json'],
+      ],
+    ],
+    [
+      'an override; the one that has expired is not there',
+      '30.0.5.1',
+      'CH',
+      [
+        ['overrides', 'CH', 2, 'won'],
+        ['first', 'DE', 2, 'lost', 'an override lies over all else'],
+        ['second', 'NL', 1, 'lost', 'an override lies over all else'],
+      ],
+    ],
+    [
+      'an override of a special-purpose range',
+      '10.1.2.3',
+      'DE',
+      [
+        ['overrides', 'DE', 3, 'won'],
+        ['special-purpose', 'private', null, 'lost', 'an override lies over all else'],
+        ['first', 'US', 7, 'lost', 'an override lies over all else'],
+      ],
+    ],
+    [
+      'a special-purpose range',
+      '10.2.2.3',
+      'private',
+      [
+        ['special-purpose', 'private', null, 'won'],
+        ['first', 'US', 7, 'lost', 'special-purpose ranges lie over the sources'],
+      ],
+    ],
+    [
+      'special-purpose ranges in one another',
+      '255.255.255.255',
+      'broadcast',
+      [
+        ['special-purpose', 'broadcast', null, 'won'],
+        ['special-purpose', 'reserved', null, 'lost', 'its range is wider'],
+      ],
+    ],
+    ['unassigned', '99.0.0.1', 'unallocated', []],
+    [
+      'a row without a country, under one that has it',
+      '31.0.0.1',
+      'BE',
+      [
+        ['second', 'BE', 2, 'won'],
+        ['first', 'unknown', 6, 'lost', 'it names no country'],
+      ],
+    ],
+    [
+      'a country within 6to4',
+      '2002:1e00:801::1',
+      'GB',
+      [
+        ['first', 'GB', 9, 'won'],
+        ['first', 'US', 8, 'lost', 'it merely spans a prefix whose addresses answer with the IPv4 address inside'],
+        ['special-purpose', '6to4', null, 'lost', 'first names a country for a range inside the prefix'],
+      ],
+    ],
+  ])('%s', async (_, ip, answer, claims) => {
+    const { result, steps, notes } = await explained(ip);
+    expect(result.country_code ?? result.reason).toBe(answer);
+    expect(steps).toHaveLength(1);
+    expect(short(steps[0]!.claims)).toEqual(claims);
+    expect(steps[0]!.range.answer).toBe(answer);
+    expect(notes).toEqual([]);
+  });
+
+  it('mapped: that IPv4 address', async () => {
+    const { notation, result, steps } = await explained('::ffff:30.0.1.1');
+    expect({ notation, ip: result.ip }).toEqual({ notation: 'mapped', ip: '30.0.1.1' });
+    expect(steps).toEqual((await explained('30.0.1.1')).steps);
+    expect((await ipatlas(['explain', '::ffff:30.0.1.1', '--data', dataDir])).stdout).toMatch(
+      /an IPv4-mapped address is that IPv4 address/,
+    );
+  });
+
+  it.each([
+    ['6to4', '2002:1e00:101::1', '2002:1e00:101::1'],
+    ['teredo', '2001:0:1::e1ff:fefe', '2001:0:1::e1ff:fefe'],
+    ['nat64', '64:ff9b::30.0.1.1', '64:ff9b::1e00:101'],
+  ])('%s: which IPv4 address answers, and why', async (scheme, ip, address) => {
+    const { result, steps, notes } = await explained(ip);
+    expect(result.country_code).toBe('DE');
+    expect(notes).toEqual([]);
+    expect(steps.map((step) => [step.address, step.range.answer])).toEqual([
+      [address, scheme],
+      ['30.0.1.1', 'DE'],
+    ]);
+    expect(steps[0]!.claims[0]).toMatchObject({ source: 'special-purpose', says: scheme, outcome: 'won' });
+    expect(steps[1]).toEqual((await explained('30.0.1.1')).steps[0]);
+    const { stdout } = await ipatlas(['explain', ip, '--data', dataDir]);
+    expect(stdout).toMatch(`the IPv4 address inside answers, 30.0.1.1 (${scheme})`);
+  });
+
+  it('prints for people', async () => {
+    const { code, stdout, stderr } = await ipatlas(['explain', '30.0.5.1', '--data', dataDir]);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout.split('\n')).toEqual([
+      '30.0.5.1: Switzerland (CH), not in the European Union',
+      expect.stringMatching(/^release 2026-01-01-[0-9a-f]{12}, as of 2026-01-01$/),
+      '',
+      '30.0.5.1',
+      '  range 30.0.5.0 – 30.0.5.255 answers CH; in it answered overrides',
+      '  ✓ overrides says CH, overrides.csv line 2: 30.0.5.0/24,CH,our own,',
+      '  · first says DE, first.csv line 2: 30.0.0.0,30.0.255.255,DE',
+      '      lost: an override lies over all else',
+      '  · second says NL, second.csv line 1: 30.0.0.0,30.127.255.255,NL',
+      '      lost: an override lies over all else',
+      '',
+    ]);
+    expect((await ipatlas(['explain', '10.2.2.3', '--data', dataDir])).stdout).toMatch(
+      /^10\.2\.2\.3: no country, private: for use inside a network.*special-purpose says private: 10\.0\.0\.0\/8 Private-Use \(RFC 1918\)/s,
+    );
+    expect((await ipatlas(['explain', '99.0.0.1', '--data', dataDir])).stdout).toMatch(
+      /answers unallocated\n {2}no row covers it\n {2}nothing is said by first, second\n/,
+    );
+  });
+
+  it('refuses what is no address, and what is no release', async () => {
+    expect(await ipatlas(['explain', '1.2.3', '--data', dataDir])).toMatchObject({ code: 4, stdout: '' });
+    const none = ['explain', '1.2.3.4', '--release', '2020-01-01-0123456789ab', '--data', dataDir];
+    expect(await ipatlas(none)).toMatchObject({ code: 5, stdout: '' });
+  });
+});
+
+describe('a source without lines', () => {
+  it('has its file, its range and its code told', async () => {
+    const name = 'geo-whois-asn-country-ipv4.mmdb';
+    const fetch = { file: packageFile(`node_modules/@ip-location-db/geo-whois-asn-country-mmdb/${name}`) };
+    const sources = [{ id: 'tree', license: 'CC0-1.0', fetch, format: 'mmdb' }];
+    writeFileSync(join(dir, 'sources.json'), JSON.stringify({ sources }));
+    expect(await buildOnce(dataDir, join(dir, 'sources.json'))).toMatchObject({ outcome: 'published' });
+    const { steps, notes } = await explained('193.0.6.139');
+    expect(notes).toEqual([]);
+    expect(steps[0]!.claims).toEqual([
+      expect.objectContaining({ source: 'tree', file: name, line: null, text: 'NL', outcome: 'won' }),
+    ]);
+    const { first, last } = steps[0]!.claims[0]!;
+    const { stdout } = await ipatlas(['explain', '193.0.6.139', '--data', dataDir]);
+    expect(stdout).toContain(`✓ tree says NL, ${name}: ${first} – ${last} NL`);
+  });
+});
+
+describe('a release stays explainable', () => {
+  it('when sources and overrides have gone on', async () => {
+    await build();
+    const old = manifestOf(dataDir).id;
+    writeFileSync(join(dir, 'overrides.csv'), 'range,country,note,expires\n30.0.5.0/24,LI,moved,\n');
+    writeFileSync(join(dir, 'first.csv'), '# a list\n# longer\n30.0.0.0,30.0.255.255,DE\n30.0.8.0,30.0.8.255,FR\n');
+    const options = { asOf: '2026-01-02', force: true };
+    expect(await buildOnce(dataDir, join(dir, 'sources.json'), options)).toMatchObject({ outcome: 'published' });
+    const [before, now] = [await explained('30.0.5.1', old), await explained('30.0.5.1')];
+    expect(before.steps[0]!.claims.map(({ text }) => text)).toEqual([
+      '30.0.5.0/24,CH,our own,',
+      '30.0.0.0,30.0.255.255,DE',
+      '30.0.0.0,30.127.255.255,NL',
+    ]);
+    expect(now.steps[0]!.claims.map(({ text, line }) => [text, line])).toEqual([
+      ['30.0.5.0/24,LI,moved,', 2],
+      ['30.0.0.0,30.0.255.255,DE', 3],
+      ['30.0.0.0,30.127.255.255,NL', 1],
+    ]);
+  });
+
+  it('as far as its files are there, and says which are not', async () => {
+    await build();
+    const { inputs, overrides } = manifestOf(dataDir);
+    const object = (sha256: string): string => join(dataDir, 'cache/objects', sha256);
+    rmSync(object(inputs[1]!.files[0]!.sha256));
+    // What lies above the gap is as sure as before …
+    const sure = await explained('30.0.1.1');
+    expect(sure.notes).toEqual(['second.csv of source second is no longer in the cache, so its rows cannot be shown']);
+    expect(short(sure.steps[0]!.claims)).toEqual([['first', 'DE', 2, 'won']]);
+    expect(sure.steps[0]!.range).toMatchObject({ answer: 'DE', sources: ['first'] });
+    // … below it nothing is, but for what the mirror knows.
+    const open = await explained('30.100.0.1');
+    expect(open.result.country_code).toBe('NL');
+    expect(open.steps[0]).toMatchObject({ claims: [], range: { answer: 'NL', sources: ['second'] } });
+    // A file that was altered is no better than one that is gone.
+    writeFileSync(object(overrides!.sha256), 'range,country\n30.0.0.0/8,LI\n');
+    const altered = await explained('30.0.1.1');
+    expect(altered.notes).toContain('overrides.csv is no longer in the cache, so its rows cannot be shown');
+    expect(short(altered.steps[0]!.claims)).toEqual([['first', 'DE', 2, 'open']]);
+  });
+
+  it('and the cache keeps no more than that', async () => {
+    const file = (code: string): string =>
+      writeSources(
+        dir,
+        { one: `30.0.0.0,30.0.0.255,${code}\n31.0.0.0,31.0.255.255,DE\n` },
+        { keepReleases: 2, gates: { maxVanishedCountries: 9 } },
+      );
+    for (const code of ['DE', 'FR', 'IT', 'NL'])
+      expect(await buildOnce(dataDir, file(code))).toMatchObject({ outcome: 'published' });
+    expect(readdirSync(join(dataDir, 'cache/objects'))).toHaveLength(2);
+  });
+});
+
+describe('whatever the sources say', () => {
+  // A tiny space with everything in it that is decided by rank: special ranges, carriers of IPv4 addresses, no countries.
+  const CODES = ['DE', 'FR', 'ZZ', 'XX'];
+  const v4 = (n: number): string => `9.255.255.${n}`;
+  const last4 = (n: number): string => (n < 256 ? v4(n) : `10.0.0.${n - 256}`);
+  const v6 = (n: number): string => `200${Math.floor(n / 64) + 1}:${((n % 64) << 10).toString(16)}::`;
+  const row = fc
+    .tuple(fc.boolean(), fc.integer({ min: 0, max: 255 }), fc.integer({ min: 0, max: 255 }), fc.constantFrom(...CODES))
+    .map(([is4, a, b, code]) => {
+      const [low, high] = [Math.min(a, b), Math.max(a, b)];
+      return is4 ? `${v4(low)},${last4(high + 128)},${code}` : `${v6(low)},${v6(high)},${code}`;
+    });
+  const list = fc.array(row, { minLength: 1, maxLength: 12 });
+  const asked = fc.array(
+    fc.oneof(
+      fc.nat(383).map(last4),
+      fc.nat(255).map((n) => v6(n)),
+      fc.nat(255).map((n) => `2002:9ff:ff${n.toString(16).padStart(2, '0')}::`),
+      fc.constantFrom('64:ff9b::9.255.255.9', '::ffff:9.255.255.77', '2001:0:1::f600:1', '::1', '2003::'),
+    ),
+    { minLength: 4, maxLength: 8 },
+  );
+
+  it('the claim that wins says what the release answers', async () => {
+    await fc.assert(
+      fc.asyncProperty(list, list, asked, async (first, second, ips) => {
+        rmSync(dir, { recursive: true, force: true });
+        const options = { maxRejectShare: 1 };
+        const built = await buildOnce(dataDir, writeSources(dir, { first, second }, options), { force: true });
+        expect(built).toMatchObject({ outcome: 'published' });
+        const database = openDatabase(dataDir);
+        for (const ip of ips) {
+          const { steps, notes, result } = await explained(ip);
+          expect(notes).toEqual([]);
+          expect(result).toEqual(database.lookupWithReason(ip));
+          const winner = steps.at(-1)!.claims.find(({ outcome }) => outcome === 'won');
+          expect(winner?.says ?? 'unallocated').toBe(result.country_code ?? result.reason);
+          for (const { claims } of steps) {
+            expect(claims.slice(1).every(({ outcome, why }) => outcome === 'lost' && why !== null)).toBe(true);
+          }
+        }
+      }),
+      { numRuns: 25 },
+    );
+  });
+});

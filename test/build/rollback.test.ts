@@ -1,0 +1,162 @@
+import { mkdirSync, readlinkSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { lockDataDir } from '../../pipeline/lock.js';
+import { rollBack } from '../../pipeline/rollback.js';
+import { openDatabase } from '../../src/database/database.js';
+import { ipatlas } from '../support/cli.js';
+import { temporaryDir } from '../support/release.js';
+import { buildOnce, manifestOf, writeSources } from '../support/sources.js';
+
+let dir: string;
+let dataDir: string;
+beforeEach(() => {
+  dir = temporaryDir();
+  dataDir = join(dir, 'data');
+});
+afterEach(() => rmSync(dir, { recursive: true, force: true }));
+
+const current = (): string => readlinkSync(join(dataDir, 'current')).replace('releases/', '');
+const sources = (code: string): string =>
+  writeSources(dir, {
+    one: `20.0.0.0,20.255.255.255,US\n30.0.0.0,30.0.0.255,${code}\n31.0.0.0,31.0.0.255,DE\n31.0.1.0,31.0.1.255,FR\n31.0.2.0,31.0.2.255,IT\n`,
+  });
+const build = (code: string, force = false) => buildOnce(dataDir, sources(code), { force });
+const rollback = (...args: string[]) => ipatlas(['rollback', ...args, '--data', dataDir]);
+const answer = (): string | null | undefined => openDatabase(dataDir).lookup('30.0.0.1')?.country_code;
+
+describe('ipatlas rollback', () => {
+  it('goes to the release before, and further back', async () => {
+    const ids = [];
+    for (const code of ['DE', 'FR', 'IT']) ids.push((await build(code)).id!);
+    expect(await rollback()).toMatchObject({
+      code: 0,
+      stdout: '',
+      stderr: expect.stringMatching(`${ids[1]} is current now, no longer ${ids[2]}`),
+    });
+    expect([current(), answer()]).toEqual([ids[1], 'FR']);
+    const { stdout } = await rollback('--json');
+    expect(JSON.parse(stdout)).toEqual({ from: ids[1], to: ids[0] });
+    expect([current(), answer()]).toEqual([ids[0], 'DE']);
+    expect(await rollback()).toMatchObject({
+      code: 5,
+      stderr: expect.stringMatching(`no release .* made before .* ${ids[0]}`),
+    });
+    expect(current()).toBe(ids[0]);
+  });
+
+  it('goes to the one named, forward too; staying is no fault', async () => {
+    const ids = [];
+    for (const code of ['DE', 'FR', 'IT']) ids.push((await build(code)).id!);
+    expect((await rollback(ids[0]!)).code).toBe(0);
+    expect(current()).toBe(ids[0]);
+    expect((await rollback(ids[2]!)).code).toBe(0);
+    expect(current()).toBe(ids[2]);
+    expect(await rollback(ids[2]!)).toMatchObject({ code: 0, stderr: expect.stringMatching(/is current already/) });
+  });
+
+  it('has a release to go to even where current is gone', async () => {
+    const { id } = await build('DE');
+    rmSync(join(dataDir, 'current'));
+    expect(rollBack(dataDir, undefined)).toEqual({ from: undefined, to: id });
+    expect(current()).toBe(id);
+  });
+
+  it('leaves a damaged current release, but does not go to a damaged one', async () => {
+    const [first, second, third] = [await build('DE'), await build('FR'), await build('IT')].map(({ id }) => id!);
+    truncateSync(join(dataDir, 'releases', second!, 'ranges.ipr'), 1000);
+    expect(await rollback()).toMatchObject({ code: 5, stderr: expect.stringMatching(/ranges\.ipr has 1000 bytes/) });
+    expect(current()).toBe(third);
+    writeFileSync(join(dataDir, 'releases', third!, 'manifest.json'), 'rubbish');
+    expect((await rollback(first!)).code).toBe(0);
+    expect([current(), answer()]).toEqual([first, 'DE']);
+    // The list shows what can still be read.
+    const listed = await ipatlas(['releases', '--json', '--data', dataDir]);
+    expect(
+      JSON.parse(listed.stdout)
+        .map(({ id }: { id: string }) => id)
+        .sort(),
+    ).toEqual([first, second].sort());
+    expect(listed.stderr).toMatch(`release ${third} is damaged`);
+  });
+
+  it.each([
+    ['2020-01-01-0123456789ab', /there is no release 2020-01-01-0123456789ab in .*"ipatlas releases"/],
+    ['../../etc', /there is no release \.\.\/\.\.\/etc/],
+    ['refused', /there is no release refused/],
+  ])('knows no release %s: exit 5', async (id, message) => {
+    await build('DE');
+    mkdirSync(join(dataDir, 'releases/refused'), { recursive: true });
+    const before = current();
+    expect(await rollback(id)).toMatchObject({ code: 5, stdout: '', stderr: expect.stringMatching(message) });
+    expect(current()).toBe(before);
+  });
+
+  it('makes no data directory, and waits for no build', async () => {
+    expect(await rollback()).toMatchObject({ code: 5, stderr: expect.stringMatching(/no data directory/) });
+    await build('DE');
+    await build('FR');
+    const unlock = lockDataDir(dataDir);
+    expect(await rollback()).toMatchObject({ code: 2, stderr: expect.stringMatching(/another build is at work/) });
+    unlock();
+    expect((await rollback()).code).toBe(0);
+  });
+});
+
+describe('the build after a rollback', () => {
+  it('does not publish again what was left, until it is forced', async () => {
+    const [first, second] = [await build('DE'), await build('FR')].map(({ id }) => id!);
+    rollBack(dataDir, undefined);
+    for (let night = 0; night < 2; night++) {
+      const refused = await build('FR');
+      expect(refused).toMatchObject({ outcome: 'E_REFUSED', exit: 3 });
+      expect(refused.message).toMatch(`those of release ${second}, which`);
+      expect(refused.message).toMatch(`release ${first} stands`);
+      expect(current()).toBe(first);
+    }
+    expect(await build('FR', true)).toMatchObject({ outcome: 'published', id: second });
+    expect([current(), answer()]).toEqual([second, 'FR']);
+    expect(manifestOf(dataDir).forced?.refusals).toMatchObject([{ gate: 'rolledBack' }]);
+    expect((await ipatlas(['verify', '--data', dataDir])).code).toBe(0);
+    // Forced once is wanted again: what follows is a build like any other.
+    expect(await build('FR')).toMatchObject({ outcome: 'unchanged' });
+    await build('IT');
+    expect(await build('FR')).toMatchObject({ outcome: 'published' });
+  });
+
+  it('finds nothing changed where the sources are those of the release gone back to', async () => {
+    await build('DE');
+    await build('FR');
+    const { to } = rollBack(dataDir, undefined);
+    expect(await build('DE')).toMatchObject({ outcome: 'unchanged', id: to });
+  });
+
+  it('publishes other sources, and compares them with the release gone back to', async () => {
+    const first = await build('DE');
+    await build('FR');
+    rollBack(dataDir, undefined);
+    const result = await build('IT');
+    expect(result).toMatchObject({ outcome: 'published' });
+    expect(result.notes.join('\n')).toMatch(`compared with ${first.id}`);
+    // Nothing is forgotten meanwhile.
+    expect(await build('FR')).toMatchObject({ outcome: 'E_REFUSED' });
+  });
+
+  it('publishes again where the way back was taken back', async () => {
+    const [first, second] = [await build('DE'), await build('FR')].map(({ id }) => id!);
+    rollBack(dataDir, undefined);
+    rollBack(dataDir, second);
+    expect(await build('FR')).toMatchObject({ outcome: 'unchanged' });
+    // Now it is the first that was left.
+    expect((await build('DE')).message).toMatch(`those of release ${first}`);
+  });
+
+  it('says what to do where the record of that is damaged', async () => {
+    await build('DE');
+    writeFileSync(join(dataDir, 'rolled-back.json'), '{');
+    expect(await build('FR')).toMatchObject({
+      outcome: 'E_CONFIG',
+      message: expect.stringMatching(/rolled-back\.json cannot be read: .*; remove it/),
+    });
+  });
+});

@@ -1,0 +1,206 @@
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { parsePattern, runOnSchedule, type ScheduleOptions } from '../../pipeline/schedule.js';
+import { AtlasError } from '../../src/errors.js';
+import { finished, ipatlas, start } from '../support/cli.js';
+import { temporaryDir } from '../support/release.js';
+import { writeSources } from '../support/sources.js';
+
+/** Runs a schedule of every second until `run` has been called as often as told; its notes. */
+async function play(
+  times: number,
+  run: (call: number) => Promise<unknown>,
+  options: Partial<ScheduleOptions> = {},
+): Promise<string[]> {
+  const controller = new AbortController();
+  const notes: string[] = [];
+  let calls = 0;
+  await runOnSchedule({
+    pattern: '* * * * * *',
+    jitterMs: 0,
+    atOnce: true,
+    retryMs: 1,
+    maxRetryMs: 4,
+    run: async () => {
+      if (++calls === times) controller.abort();
+      await run(calls);
+    },
+    note: (line) => notes.push(line),
+    signal: controller.signal,
+    ...options,
+  });
+  expect(calls).toBe(times);
+  return notes;
+}
+
+const failing = (code: 'E_FETCH' | 'E_REFUSED' | 'E_CONFIG') => async (): Promise<void> => {
+  throw new AtlasError(code, 'no luck');
+};
+
+describe('a schedule', () => {
+  it('runs at its times, and says when the next is', async () => {
+    const notes = await play(2, async () => {});
+    expect(notes).toEqual([expect.stringMatching(/^next build at \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/)]);
+  });
+
+  it('tries again what may pass, with waits, and is not ended by it', async () => {
+    // A yearly time: every run but the first is a retry.
+    const notes = await play(4, failing('E_FETCH'), { pattern: '0 0 1 1 *' });
+    expect(notes.filter((line) => line === 'E_FETCH: no luck')).toHaveLength(3);
+    expect(notes.filter((line) => line.startsWith('trying again at '))).toHaveLength(3);
+  });
+
+  it('survives faults of ours as well, and tells where they are', async () => {
+    const notes = await play(
+      2,
+      async () => {
+        throw new TypeError('oops');
+      },
+      { pattern: '0 0 1 1 *' },
+    );
+    expect(notes[0]).toMatch(/^a fault of ours: TypeError: oops\n +at /);
+  });
+
+  it('does not try again at once what will be the same, but at its next time', async () => {
+    for (const code of ['E_REFUSED', 'E_CONFIG'] as const) {
+      const notes = await play(2, failing(code));
+      expect(notes).toEqual([`${code}: no luck`, expect.stringMatching(/^next build at /)]);
+    }
+  });
+
+  it('gives up trying again when the next time is due', async () => {
+    const notes = await play(2, failing('E_FETCH'), { retryMs: 5000, maxRetryMs: 5000 });
+    expect(notes).toEqual(['E_FETCH: no luck', expect.stringMatching(/^next build at /)]);
+  });
+
+  it('never runs twice at once', async () => {
+    let running = 0;
+    await play(3, async () => {
+      running++;
+      expect(running).toBe(1);
+      await new Promise((resolve) => setTimeout(resolve, 1200)); // longer than from one time to the next
+      running--;
+    });
+  });
+
+  it('waits for its first time unless told to run at once', async () => {
+    const notes = await play(1, async () => {}, { atOnce: false });
+    expect(notes).toEqual([expect.stringMatching(/^next build at /)]);
+  });
+
+  it('ends at once while it waits', async () => {
+    const controller = new AbortController();
+    let calls = 0;
+    const run = async (): Promise<void> => {
+      calls++;
+    };
+    const note = (): void => controller.abort();
+    await runOnSchedule({ pattern: '0 0 1 1 *', jitterMs: 0, atOnce: false, run, note, signal: controller.signal });
+    expect(calls).toBe(0);
+  });
+});
+
+describe('patterns', () => {
+  it.each(['17 4 * * *', '*/5 * * * *', '0 17 4 * * *', '0 0 29 2 *', '@daily'])('%s is one', (pattern) => {
+    expect(parsePattern(pattern).nextRun()).toBeInstanceOf(Date);
+  });
+
+  it.each(['', 'soon', '61 * * * *', '* * * *', '0 0 30 2 *', '2031-01-01T00:00:00', '0 0 0 1 1 * 2031'])(
+    '%j is none',
+    (pattern) => {
+      expect(() => parsePattern(pattern)).toThrow(/--schedule .*write five fields, as in "17 4 \* \* \*"/);
+    },
+  );
+});
+
+describe('ipatlas build --schedule', () => {
+  let dir: string;
+  beforeEach(() => {
+    dir = temporaryDir();
+  });
+  afterEach(() => rmSync(dir, { recursive: true, force: true }));
+
+  const GOOD = '20.0.0.0,20.255.255.255,US\n30.0.0.0,30.255.255.255,DE\n';
+  const args = (file: string, ...more: string[]): string[] => {
+    return [
+      'build',
+      '--sources',
+      file,
+      '--data',
+      join(dir, 'data'),
+      '--schedule',
+      '* * * * * *',
+      '--jitter',
+      '0',
+      ...more,
+    ];
+  };
+
+  it.each<[string[], RegExp]>([
+    [['--force'], /--force does not go with --schedule/],
+    [['--as-of', '2026-01-01'], /--as-of does not go with --schedule/],
+    [['--jitter', 'much'], /--jitter is "much"; write a number of seconds/],
+    [['--schedule', 'soon'], /--schedule "soon" is no cron pattern/],
+  ])('refuses %j with exit code 2', async (flags, message) => {
+    const result = await ipatlas(args(writeSources(dir, { one: GOOD }), ...flags));
+    expect(result).toMatchObject({ code: 2, stdout: '', stderr: expect.stringMatching(message) });
+  });
+
+  it('takes --jitter with --schedule only', async () => {
+    expect(await ipatlas(['build', '--jitter', '1'])).toMatchObject({ code: 2 });
+  });
+
+  it('builds at once, again and again, survives what fails, and ends with 0 on SIGTERM', async () => {
+    const file = writeSources(dir, { one: GOOD });
+    const child = start(args(file, '--json'));
+    const end = finished(child);
+    let seen = '';
+    const said = (text: string): Promise<void> =>
+      new Promise((resolve) => {
+        const look = (): void => {
+          if (!seen.includes(text)) return;
+          child.stderr!.off('data', look);
+          seen = '';
+          resolve();
+        };
+        child.stderr!.on('data', look);
+      });
+    child.stderr!.on('data', (chunk: string) => {
+      seen += chunk;
+    });
+    await said('publish ');
+    await said('nothing has changed; release ');
+    writeFileSync(file, 'rubbish');
+    await said('E_CONFIG: ');
+    writeSources(dir, { one: `${GOOD}31.0.0.0,31.0.0.255,FR\n` });
+    await said('publish ');
+    writeSources(dir, { one: GOOD.replace('20.255', '20.0') });
+    await said('E_REFUSED: ');
+    child.kill('SIGTERM');
+    const { code, signal, stdout, stderr } = await end;
+    expect({ code, signal }).toEqual({ code: 0, signal: null });
+    expect(stderr).toMatch(/the schedule has ended\n$/);
+    const outcomes = stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line).outcome);
+    expect(outcomes.filter((outcome) => outcome === 'published')).toHaveLength(2);
+    expect(outcomes).toContain('unchanged');
+  });
+
+  it('ends with 0 on SIGTERM in the middle of a build, and the next build has a clean start', async () => {
+    const real = ['build', '--offline', '--only', 'asn-country', '--data', join(dir, 'data')];
+    const child = start([...real, '--schedule', '0 0 1 1 *']);
+    const end = finished(child);
+    let seen = '';
+    child.stderr!.on('data', (chunk: string) => {
+      seen += chunk;
+      // Once: a second signal would end the process on the spot.
+      if (/^fetch /m.test(seen) && !child.killed) child.kill('SIGTERM');
+    });
+    expect(await end).toMatchObject({ code: 0, signal: null, stderr: expect.not.stringMatching(/^publish /m) });
+    expect((await ipatlas(['info', '--data', join(dir, 'data')])).code).toBe(5);
+    expect((await ipatlas(real)).code).toBe(0);
+  });
+});
