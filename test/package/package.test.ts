@@ -60,6 +60,7 @@ describe('the package, installed elsewhere', () => {
       'LICENSE',
       'README.md',
       'data',
+      'deploy',
       'dist',
       'docs',
       'package.json',
