@@ -1,9 +1,10 @@
 /**
  * The line engine: JSON lines in, the same lines with the answers spliced in out.
  *
- * Two functions run side by side. One reads inputs into slots, block by block; the other takes the blocks in the same order,
- * has the kernel work on each and writes it out. Slots go round between the two, and there are only so many: that bounds
- * memory and is the backpressure. With several jobs, worker threads run the kernel, ahead of the writing.
+ * Two functions run side by side. One reads inputs into slots, block by block; the other takes the blocks in the same order
+ * and writes out what the kernel made of each. Slots go round between the two, and there are only so many: that bounds
+ * memory and is the backpressure. With several jobs, worker threads run the kernel over blocks ahead; this thread does as
+ * well, whenever it would have to wait for them.
  */
 import { AtlasError } from '../errors.js';
 import { ENRICH_BLOCK_BYTES, MAX_LINE_BYTES } from '../limits.js';
@@ -27,7 +28,7 @@ export interface LineRequest {
   /** The release's ranges; one run keeps to one release. */
   file: RangeFile;
   options: EnrichOptions;
-  /** Worker threads; 1 works in this thread. */
+  /** Threads that work, this one among them. */
   jobs: number;
   /** Aborting stops reading; what is in flight is finished and written, whole lines only. The promise then resolves. */
   signal?: AbortSignal | undefined;
@@ -40,10 +41,10 @@ export interface LineRequest {
   maxLineBytes?: number | undefined;
 }
 
-/** Slots without workers: one is being filled, one worked on, one written. */
+/** Slots for this thread: one that is being filled, one worked on, one written. */
 const SLOTS_ALONE = 3;
-/** Slots for each worker: one that it works on and one that waits for it. */
-const SLOTS_PER_WORKER = 2;
+/** Slots for each worker: one that it works on, one that waits for it, one that waits to be written. */
+const SLOTS_PER_WORKER = 3;
 
 const NEWLINE = 10;
 
@@ -55,8 +56,11 @@ interface Item {
   name: string;
   /** Bytes taken from all inputs when it was complete. */
   taken: number;
-  /** The kernel's run over it, where a worker does it. */
-  run: Promise<boolean> | undefined;
+  /** The kernel's run over it: not begun, being done by a worker, over. */
+  run: 'waiting' | 'running' | 'over';
+  /** Whether the run dealt with all lines, and what it failed with. */
+  done: boolean;
+  error?: unknown;
   /** Called when it has been written. */
   release: () => void;
 }
@@ -91,7 +95,10 @@ class LineRun {
   readonly #rejects: LineWriter | undefined;
 
   readonly #free = new Channel<Slot>();
-  readonly #items = new Channel<Item>();
+  /** Blocks in order, and whether more may come; `#ring` wakes the writer when anything about them changes. */
+  readonly #items: Item[] = [];
+  #allRead = false;
+  #ring: () => void = () => {};
   #itemCount = 0;
   /** Bytes taken from the inputs that were read to their end. */
   #takenBefore = 0;
@@ -111,7 +118,7 @@ class LineRun {
     const layout = layOut({
       file,
       options,
-      slotCount: jobs === 1 ? SLOTS_ALONE : SLOTS_PER_WORKER * jobs + 2,
+      slotCount: SLOTS_ALONE + SLOTS_PER_WORKER * (jobs - 1),
       blockBytes: Math.min(request.blockBytes ?? ENRICH_BLOCK_BYTES, this.#maxLineBytes),
       maxLineBytes: this.#maxLineBytes,
       keepsRejects: rejects !== undefined,
@@ -119,7 +126,7 @@ class LineRun {
     this.#slots = layout.slots.map((place) => new Slot(layout, place));
     this.#large = new Slot(layout, layout.large);
     this.#kernel = new Kernel(layout);
-    this.#workers = jobs === 1 ? undefined : new WorkerPool(layout, jobs);
+    this.#workers = jobs === 1 ? undefined : new WorkerPool(layout, jobs - 1);
     this.#output = new LineWriter(request.output);
     this.#rejects = rejects === undefined ? undefined : new LineWriter(rejects);
     for (const slot of this.#slots) this.#free.put(slot);
@@ -130,7 +137,10 @@ class LineRun {
     const stop = (): void => this.#stop();
     signal?.addEventListener('abort', stop);
     if (signal?.aborted === true) stop();
-    const reading = this.#read().finally(() => this.#items.close());
+    const reading = this.#read().finally(() => {
+      this.#allRead = true;
+      this.#ring();
+    });
     try {
       await this.#writeItems();
     } finally {
@@ -200,33 +210,80 @@ class LineRun {
   #dispatch(block: Block, source: ByteSource, input: number): Promise<void> {
     const number = this.#slots.indexOf(block.slot);
     if (block.part === undefined) block.slot.begin(block.length, block.skip);
-    // The first block is worked on right here: an input that is no longer needs no threads.
-    const run = this.#itemCount++ > 0 && number >= 0 ? this.#workers?.run(number) : undefined;
-    // Should it fail, it is the writer's to know, when it comes to this item.
-    run?.catch(() => {});
     return new Promise((resolve) => {
       const release = (): void => {
         if (number >= 0) this.#free.put(block.slot);
         resolve();
       };
       const taken = this.#takenBefore + source.taken;
-      this.#items.put({ block, input, name: source.name, taken, run, release });
+      // A part of a line that is too long is not worked on.
+      const run = block.part === undefined ? 'waiting' : 'over';
+      this.#items.push({ block, input, name: source.name, taken, run, done: true, release });
+      this.#itemCount++;
+      this.#feedWorkers();
+      this.#ring();
     });
   }
 
-  async #writeItems(): Promise<void> {
-    for (let item = await this.#items.take(); item !== undefined; item = await this.#items.take()) {
-      if (item.input !== this.#input) this.#lines = 0;
-      this.#input = item.input;
-      if (item.block.part === undefined) await this.#writeLines(item);
-      else await this.#writePart(item);
+  /** Gives waiting blocks to workers that have room. They are started with the second block: a short input needs none. */
+  #feedWorkers(): void {
+    const workers = this.#workers;
+    if (workers === undefined || this.#itemCount < 2) return;
+    workers.start();
+    while (workers.hasRoom) {
+      const item = this.#items.find(({ run, block }) => run === 'waiting' && block.slot !== this.#large);
+      if (item === undefined) return;
+      void this.#runThere(item, workers);
     }
-    await this.#writing;
+  }
+
+  async #runThere(item: Item, workers: WorkerPool): Promise<void> {
+    item.run = 'running';
+    try {
+      item.done = await workers.run(this.#slots.indexOf(item.block.slot));
+    } catch (error) {
+      item.error = error;
+    }
+    item.run = 'over';
+    this.#feedWorkers();
+    this.#ring();
+  }
+
+  /** Writes blocks in order. While the first is being worked on elsewhere, runs the kernel over one that waits. */
+  async #writeItems(): Promise<void> {
+    for (;;) {
+      const first = this.#items[0];
+      if (first?.run === 'over') {
+        this.#items.shift();
+        await this.#writeItem(first);
+        continue;
+      }
+      const waiting = this.#items.find(({ run }) => run === 'waiting');
+      if (waiting !== undefined) {
+        waiting.done = this.#kernel.run(waiting.block.slot.place);
+        waiting.run = 'over';
+        // Lets in what workers have said meanwhile.
+        if (this.#workers !== undefined) await new Promise(setImmediate);
+      } else if (first === undefined && this.#allRead) {
+        return this.#writing;
+      } else {
+        await new Promise<void>((resolve) => {
+          this.#ring = resolve;
+        });
+      }
+    }
+  }
+
+  async #writeItem(item: Item): Promise<void> {
+    if (item.error !== undefined) throw item.error;
+    if (item.input !== this.#input) this.#lines = 0;
+    this.#input = item.input;
+    if (item.block.part === undefined) await this.#writeLines(item);
+    else await this.#writePart(item);
   }
 
   async #writeLines(item: Item): Promise<void> {
     const { slot } = item.block;
-    let done = item.run === undefined ? this.#kernel.run(slot.place) : await item.run;
     for (;;) {
       // One write goes on while the kernel works on what comes next.
       await this.#writing;
@@ -239,10 +296,10 @@ class LineRun {
         await this.#writing;
         throw this.#invalidLine(item, 'is not a JSON object');
       }
-      if (done) break;
+      if (item.done) break;
       await this.#writing;
       slot.clear();
-      done = this.#kernel.run(slot.place);
+      item.done = this.#kernel.run(slot.place);
     }
     this.#writing = this.#writing.then(() => this.#written(item));
     this.#writing.catch(() => {});

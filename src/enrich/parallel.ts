@@ -9,68 +9,91 @@ import type { WorkerAnswer, WorkerData } from './worker.js';
 /** The compiled file: a thread cannot be started from TypeScript. */
 const WORKER_FILE = 'dist/src/enrich/worker.js';
 
+/** Runs that a worker has at a time: one that it works on, and one so that it need not wait for the next. */
+const RUNS_AT_A_TIME = 2;
+
 interface Run {
   resolve: (done: boolean) => void;
   reject: (error: unknown) => void;
 }
 
+/** A thread, and the runs that it has not answered, by slot. */
+interface Member {
+  thread: Worker;
+  /** Starting takes some time; it is given nothing before it can begin. */
+  ready: boolean;
+  runs: Map<number, Run>;
+}
+
 export class WorkerPool {
   readonly #layout: KernelLayout;
-  readonly #jobs: number;
-  /** Started at the first run, each with the number of runs that it has not answered. */
-  readonly #workers: { thread: Worker; runs: number }[] = [];
-  /** By slot. */
-  readonly #runs = new Map<number, Run>();
+  readonly #size: number;
+  readonly #members: Member[] = [];
 
-  constructor(layout: KernelLayout, jobs: number) {
+  /** @param size number of threads */
+  constructor(layout: KernelLayout, size: number) {
     this.#layout = layout;
-    this.#jobs = jobs;
+    this.#size = size;
+  }
+
+  /** Starts the threads, where that has not been done. */
+  start(): void {
+    while (this.#members.length < this.#size) this.#members.push(this.#startOne());
+  }
+
+  #idlest(): Member | undefined {
+    const able = this.#members.filter(({ ready, runs }) => ready && runs.size < RUNS_AT_A_TIME);
+    return able.reduce<Member | undefined>((least, member) => {
+      return least === undefined || member.runs.size < least.runs.size ? member : least;
+    }, undefined);
+  }
+
+  /** Whether a thread can take another run. */
+  get hasRoom(): boolean {
+    return this.#idlest() !== undefined;
   }
 
   /**
-   * Has a worker run the kernel over a slot.
+   * Has a thread run the kernel over a slot; one must have room.
    *
    * @returns whether all its lines were dealt with
-   * @throws AtlasError E_FAULT where the worker ends
+   * @throws AtlasError E_FAULT where the thread ends
    */
   run(slot: number): Promise<boolean> {
-    while (this.#workers.length < this.#jobs) this.#start();
-    const idlest = this.#workers.reduce((least, worker) => (worker.runs < least.runs ? worker : least));
+    const member = this.#idlest()!;
     return new Promise((resolve, reject) => {
-      const settle = () => {
-        idlest.runs--;
-        this.#runs.delete(slot);
-      };
-      this.#runs.set(slot, {
-        resolve: (done) => {
-          settle();
-          resolve(done);
-        },
-        reject: (error) => {
-          settle();
-          reject(error);
-        },
-      });
-      idlest.runs++;
-      idlest.thread.postMessage(slot);
+      member.runs.set(slot, { resolve, reject });
+      member.thread.postMessage(slot);
     });
   }
 
-  #start(): void {
+  #startOne(): Member {
     const workerData: WorkerData = { layout: this.#layout, module: kernelModule() };
-    const thread = new Worker(packageFile(WORKER_FILE), { workerData });
-    thread.on('message', ([slot, done]: WorkerAnswer) => this.#runs.get(slot)?.resolve(done));
-    thread.on('error', (error) => this.#fail(error));
-    this.#workers.push({ thread, runs: 0 });
+    const member: Member = {
+      thread: new Worker(packageFile(WORKER_FILE), { workerData }),
+      ready: false,
+      runs: new Map(),
+    };
+    member.thread.on('message', (answer: WorkerAnswer) => {
+      if (answer === 'ready') {
+        member.ready = true;
+        return;
+      }
+      const [slot, done] = answer;
+      const run = member.runs.get(slot);
+      member.runs.delete(slot);
+      run?.resolve(done);
+    });
+    member.thread.on('error', (cause) => {
+      member.ready = false;
+      const error = new AtlasError('E_FAULT', `a worker thread ended: ${messageOf(cause)}`, { cause });
+      for (const run of member.runs.values()) run.reject(error);
+    });
+    return member;
   }
 
-  #fail(cause: unknown): void {
-    const error = new AtlasError('E_FAULT', `a worker thread ended: ${messageOf(cause)}`, { cause });
-    for (const run of [...this.#runs.values()]) run.reject(error);
-  }
-
-  /** Ends the workers; what they are working on is abandoned. */
+  /** Ends the threads; what they are working on is abandoned. */
   async close(): Promise<void> {
-    await Promise.all(this.#workers.map(({ thread }) => thread.terminate()));
+    await Promise.all(this.#members.map(({ thread }) => thread.terminate()));
   }
 }

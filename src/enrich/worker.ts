@@ -9,11 +9,12 @@ export interface WorkerData {
   module: WebAssembly.Module;
 }
 
-/** What it answers: the slot's number, and whether all its lines were dealt with. */
-export type WorkerAnswer = [slot: number, done: boolean];
+/** What it says: once, that it can begin; then for each run the slot's number and whether all lines were dealt with. */
+export type WorkerAnswer = 'ready' | [slot: number, done: boolean];
 
 const { layout, module } = workerData as WorkerData;
 const kernel = new Kernel(layout, module);
 parentPort!.on('message', (slot: number) => {
   parentPort!.postMessage([slot, kernel.run(layout.slots[slot]!)] satisfies WorkerAnswer);
 });
+parentPort!.postMessage('ready' satisfies WorkerAnswer);

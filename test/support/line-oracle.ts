@@ -216,9 +216,13 @@ export function expectLines(
       output.push(enriched, newline);
       continue;
     }
-    if (options.onInvalid === 'fail') return result(index + 1);
     counts.lines++;
     counts.invalid_line++;
+    if (options.onInvalid === 'fail') {
+      // A line that is too long is in nobody's memory as a whole.
+      if (!isLong) rejects.push(line, newline);
+      return result(index + 1);
+    }
     if (options.onInvalid === 'keep') output.push(line, newline);
     rejects.push(line, newline);
   }
