@@ -156,6 +156,18 @@ function whatStands(dataDir: string): string {
   return current === undefined ? 'there is still no release' : `release ${current} stands`;
 }
 
+/** Ends a build whose inputs someone went back from, before the work begins. */
+function refuseRolledBack([refusal]: Refusal[], dataDir: string): void {
+  if (refusal === undefined) return;
+  const advice = 'Nothing is built until they change, or --force says that the release is wanted again.';
+  throw new AtlasError('E_REFUSED', `${refusal.message}; ${whatStands(dataDir)}. ${advice}`);
+}
+
+function writeReport({ release, refusals }: Judgement, stages: Runner['report']): void {
+  const report = { release: release.id, finished: new Date().toISOString(), refusals, stages };
+  writeFileSync(join(release.dir, REPORT_FILE), `${JSON.stringify(report, null, 2)}\n`);
+}
+
 /** Puts the release aside and says why. */
 async function refuse(judgement: Judgement, { dataDir, workDir }: StageContext): Promise<never> {
   const place = keepRefused(judgement.release, dataDir, workDir);
@@ -188,10 +200,7 @@ async function runStages(options: BuildOptions, context: StageContext): Promise<
     return { id, outcome: 'unchanged', forced: [] };
   }
   const rolledBack = judgeRollback(dataDir, identity);
-  if (rolledBack[0] !== undefined && !force) {
-    const advice = 'Nothing is built until they change, or --force says that the release is wanted again.';
-    throw new AtlasError('E_REFUSED', `${rolledBack[0].message}; ${whatStands(dataDir)}. ${advice}`);
-  }
+  if (!force) refuseRolledBack(rolledBack, dataDir);
   const ingested = await runner.run(
     ingest,
     sources.map((source, index) => ({ source, fetched: fetched[index]! })),
@@ -204,9 +213,7 @@ async function runStages(options: BuildOptions, context: StageContext): Promise<
   const judged = await runner.run(gates, verified);
   const judgement = { ...judged, refusals: [...rolledBack, ...judged.refusals] };
   const { refusals } = judgement;
-  const finished = new Date().toISOString();
-  const report = { release: identity.id, finished, refusals, stages: runner.report };
-  writeFileSync(join(verified.dir, REPORT_FILE), `${JSON.stringify(report, null, 2)}\n`);
+  writeReport(judgement, runner.report);
   if (refusals.length > 0) {
     if (!force) return refuse(judgement, context);
     recordForce(judgement);
