@@ -141,6 +141,8 @@ class LineRun {
       this.#allRead = true;
       this.#ring();
     });
+    // It is awaited below, when all that was read is written; should it fail before, that is no unhandled rejection.
+    reading.catch(() => {});
     try {
       await this.#writeItems();
     } finally {
