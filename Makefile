@@ -23,7 +23,8 @@ test: compile
 	npm test --silent
 
 bench: compile
+	npm ci --prefix bench
 	node bench/run.js
 
 clean:
-	rm -rf node_modules dist data/cache data/releases data/current data/tmp data/rejects.ndjson data/lock.sqlite* data/keys.sqlite* data/dev.key*
+	rm -rf node_modules bench/node_modules dist data/cache data/releases data/current data/tmp data/rejects.ndjson data/lock.sqlite* data/keys.sqlite* data/dev.key*

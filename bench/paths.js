@@ -12,6 +12,8 @@ export const CLI = join(root, 'dist', 'src', 'cli', 'main.js');
 export const CSV_FILES = ['geo-whois-asn-country', 'asn-country'].flatMap((name) =>
   ['ipv4', 'ipv6'].map((family) => join(packages, name, `${name}-${family}.csv`)),
 );
+/** The IPv4 ranges of the default source, addresses as numbers. */
+export const CSV_NUMBERS = join(packages, 'geo-whois-asn-country', 'geo-whois-asn-country-ipv4-num.csv');
 export const MMDB = join(packages, 'geo-whois-asn-country-mmdb', 'geo-whois-asn-country.mmdb');
 
 const made = new Map();

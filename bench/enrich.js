@@ -1,0 +1,94 @@
+// Bulk enrichment of a million lines against what a user would write or pick instead; its memory on a large input.
+import { execFileSync, spawn } from 'node:child_process';
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { availableParallelism, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { writeLines } from './enrich-lines.js';
+import { row, section } from './measure.js';
+import { CLI, CSV_NUMBERS, dataDirectory, MMDB } from './paths.js';
+
+const LINES = 1_000_000;
+const ROUNDS = 5;
+/** How often the lines are read for the memory figure: 4 GB and more. */
+const REPEATS = 20;
+
+const child = (name) => fileURLToPath(new URL(name, import.meta.url));
+
+/** Seconds that a program says it took. */
+function secondsSaid(script, ...args) {
+  return Number(execFileSync(process.execPath, [script, ...args], { encoding: 'utf8' }));
+}
+
+function hasDuckDB() {
+  try {
+    createRequire(import.meta.url).resolve('@duckdb/node-api');
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Seconds that `ipatlas enrich` says it took. */
+function secondsOfEnrich(dataDir, jobs, input, folder) {
+  const stats = join(folder, 'stats.json');
+  const output = openSync('/dev/null', 'w');
+  const args = [CLI, 'enrich', '--data', dataDir, '--jobs', String(jobs), '--stats', stats, input];
+  execFileSync(process.execPath, args, { stdio: ['ignore', output, 'ignore'] });
+  closeSync(output);
+  return JSON.parse(readFileSync(stats, 'utf8')).seconds;
+}
+
+/** Peak memory in MB of `ipatlas enrich` over the same file many times; the process tells it on the way out. */
+async function peakMemory(dataDir, input) {
+  const probe = 'process.on("exit",()=>{console.error("peak",process.resourceUsage().maxRSS)});';
+  const args = ['--import', `data:text/javascript,${encodeURIComponent(probe)}`, CLI, 'enrich', '--data', dataDir];
+  const enrich = spawn(process.execPath, [...args, ...Array(REPEATS).fill(input)], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  let said = '';
+  for await (const chunk of enrich.stderr) said += chunk;
+  return Number(/peak (\d+)/.exec(said)[1]) / 1024;
+}
+
+export async function run() {
+  section(`Enrichment of ${LINES.toLocaleString('en')} lines`);
+  const dataDir = dataDirectory();
+  const folder = mkdtempSync(join(tmpdir(), 'ipatlas-bench-'));
+  try {
+    const input = join(folder, 'lines.jsonl');
+    const megabytes = writeLines(input, LINES) / 1e6;
+    const duckdb = hasDuckDB();
+    const trials = {
+      parse: () => secondsSaid(child('enrich-parse.js'), input, MMDB),
+      duckdb: () => (duckdb ? secondsSaid(child('enrich-duckdb.js'), input, CSV_NUMBERS) : Number.NaN),
+      one: () => secondsOfEnrich(dataDir, 1, input, folder),
+      two: () => secondsOfEnrich(dataDir, 2, input, folder),
+    };
+    // They take turns, so that a machine that is busy for a while is so for all of them.
+    const least = Object.fromEntries(Object.keys(trials).map((name) => [name, Number.POSITIVE_INFINITY]));
+    for (let round = 0; round < ROUNDS; round++) {
+      for (const [name, trial] of Object.entries(trials)) least[name] = Math.min(least[name], trial());
+    }
+    const speed = (seconds) => `${(megabytes / seconds).toFixed(0)} MB/s`;
+    const times = (ratio) => `${ratio.toFixed(1)} ×`;
+    row('readline + JSON.parse + maxmind + JSON.stringify', speed(least.parse));
+    row('DuckDB, ASOF join, two threads', duckdb ? speed(least.duckdb) : 'npm ci --prefix bench', '', duckdb);
+    row('ipatlas enrich, one job', speed(least.one));
+    const overParse = least.parse / least.one;
+    row('one job / JSON.parse', times(overParse), '≥ 15 ×', overParse >= 15);
+    const overDuckDB = least.duckdb / least.one;
+    if (duckdb) row('one job / DuckDB', times(overDuckDB), '≥ 8 ×', overDuckDB >= 8);
+    if (availableParallelism() >= 2) {
+      const overOne = least.one / least.two;
+      row('ipatlas enrich, two jobs', speed(least.two));
+      row('two jobs / one job', `${overOne.toFixed(2)} ×`, '≥ 1.6 ×', overOne >= 1.6);
+    }
+    const memory = await peakMemory(dataDir, input);
+    const gigabytes = (REPEATS * statSync(input).size) / 1e9;
+    row(`peak memory over ${gigabytes.toFixed(1)} GB`, `${memory.toFixed(0)} MB`, '< 200 MB', memory < 200);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
