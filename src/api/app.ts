@@ -47,7 +47,7 @@ export interface AppDeps {
 const CORS_METHODS = 'GET, HEAD, POST';
 const CORS_REQUEST_HEADERS = 'X-API-Key, Content-Type';
 const CORS_RESPONSE_HEADERS =
-  'X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Retry-After, X-Database-Release, X-Served-By';
+  'X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Retry-After, X-Database-Release, X-Database-Age, X-Served-By';
 const CORS_MAX_AGE_S = '86400';
 
 function preflight(reply: FastifyReply, allow: string | undefined): void {
@@ -163,7 +163,7 @@ function addLookups(app: FastifyInstance, { release, proxies, metrics }: AppDeps
       refuse(reply, 'no_database');
       return;
     }
-    reply.header('x-database-release', served.id);
+    reply.header('x-database-release', served.id).header('x-database-age', served.age());
     const result = served.lookup(ip);
     metrics?.lookup(result);
     if (result === undefined) refuse(reply, 'invalid_address');
@@ -193,7 +193,7 @@ function addBatch(app: FastifyInstance, { release, metrics }: AppDeps, admission
         refuse(reply, 'no_database');
         return;
       }
-      reply.header('x-database-release', served.id);
+      reply.header('x-database-release', served.id).header('x-database-age', served.age());
       const { json, outcomes } = served.batch(request.body);
       metrics?.lookups(outcomes);
       sendJson(reply, json);

@@ -1,6 +1,8 @@
 /** Prometheus metrics: of requests (each worker its own, added up), and of the release (the process that watches it). */
+
 import { createServer, type Server } from 'node:http';
 import { AggregatorRegistry, Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { releaseAge } from '../database/age.js';
 import type { LookupResult } from '../database/database.js';
 import type { Outcomes } from './served-release.js';
 
@@ -84,7 +86,7 @@ export class ReleaseMetrics {
       collect() {
         const date = asOf();
         if (date === undefined) this.remove();
-        else this.set(Math.max(0, (Date.now() - Date.parse(date)) / 1000));
+        else this.set(releaseAge({ as_of: date }));
       },
     });
     this.#failures = new Counter({

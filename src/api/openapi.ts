@@ -56,7 +56,7 @@ function errorResponses(errors: readonly WireError[]): Record<string, object> {
 function success(description: string, schema: string): object {
   return {
     description,
-    headers: headerReferences([...RATE_HEADERS, 'X-Database-Release', 'X-Served-By']),
+    headers: headerReferences([...RATE_HEADERS, 'X-Database-Release', 'X-Database-Age', 'X-Served-By']),
     content: jsonContent(schema),
   };
 }
@@ -153,6 +153,10 @@ export function openApiDocument(baseUrls: BaseUrls): object {
         'X-RateLimit-Remaining': { description: 'Addresses left in this window.', schema: { type: 'integer' } },
         'X-RateLimit-Reset': { description: 'When the window ends, in Unix seconds.', schema: { type: 'integer' } },
         'Retry-After': { description: 'Seconds until the window ends.', schema: { type: 'integer' } },
+        'X-Database-Age': {
+          description: 'Age of its data in seconds: the time since its as-of date began.',
+          schema: { type: 'integer', minimum: 0 },
+        },
         'X-Database-Release': { description: 'Id of the release that answered.', schema: { type: 'string' } },
         'X-Served-By': { description: 'The region, where the server has one.', schema: { type: 'string' } },
       },

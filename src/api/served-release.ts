@@ -1,4 +1,5 @@
 /** A release as the API serves it: address text in, JSON text out. */
+import { releaseAge } from '../database/age.js';
 import type { Database, LookupResult } from '../database/database.js';
 
 /** How look-ups came out, for the metrics. */
@@ -33,6 +34,11 @@ export class ServedRelease {
   /** @returns the result, or undefined where the text is no address */
   lookup(ip: string): LookupResult | undefined {
     return this.#database.lookup(ip);
+  }
+
+  /** Seconds since the as-of date began, as a header has it. */
+  age(): string {
+    return String(releaseAge(this.#database.manifest));
   }
 
   /** A result as JSON; the same text as JSON.stringify makes. */

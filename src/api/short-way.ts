@@ -56,6 +56,8 @@ export function withShortWay(app: FastifyInstance, deps: AppDeps, admission: Adm
       '*',
       'x-database-release',
       release.id,
+      'x-database-age',
+      release.age(),
       'content-type',
       JSON_TYPE,
       'content-length',
