@@ -10,8 +10,10 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
+import { Ajv2020 } from 'ajv/dist/2020.js';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openDatabase } from '../../src/database/database.js';
+import { packageFile } from '../../src/package-root.js';
 import { finished, ipatlas, start } from '../support/cli.js';
 import { temporaryDir } from '../support/release.js';
 
@@ -56,6 +58,10 @@ describe('ipatlas build', () => {
       'report.json',
     ]);
     const database = openDatabase(dataDir);
+    const schema = JSON.parse(readFileSync(packageFile('schemas/manifest.schema.json'), 'utf8'));
+    const validate = new Ajv2020({ allowUnionTypes: true }).compile(schema);
+    validate(database.manifest);
+    expect(validate.errors).toBeNull();
     expect(database.lookup('80.1.2.3')).toEqual({
       ip: '80.1.2.3',
       country: 'Germany',
