@@ -23,7 +23,7 @@ test: compile
 	npm test --silent
 
 bench: compile
-	npm ci --prefix bench
+	npm install --prefix bench --no-package-lock --silent
 	node bench/run.js
 
 clean:

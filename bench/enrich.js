@@ -74,7 +74,7 @@ export async function run() {
     const speed = (seconds) => `${(megabytes / seconds).toFixed(0)} MB/s`;
     const times = (ratio) => `${ratio.toFixed(1)} ×`;
     row('readline + JSON.parse + maxmind + JSON.stringify', speed(least.parse));
-    row('DuckDB, ASOF join, two threads', duckdb ? speed(least.duckdb) : 'npm ci --prefix bench', '', duckdb);
+    row('DuckDB, ASOF join, two threads', duckdb ? speed(least.duckdb) : 'not installed; see "make bench"', '', duckdb);
     row('ipatlas enrich, one job', speed(least.one));
     const overParse = least.parse / least.one;
     row('one job / JSON.parse', times(overParse), '≥ 15 ×', overParse >= 15);
