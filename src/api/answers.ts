@@ -9,8 +9,8 @@ export const ERROR_BODIES = Object.fromEntries(
   Object.entries(WIRE_ERRORS).map(([name, { sentence }]) => [name, JSON.stringify({ error: sentence })]),
 ) as Record<WireError, string>;
 
-/** @param json JSON text */
-export function sendJson(reply: FastifyReply, json: string): void {
+/** @param json JSON, as text or in UTF-8 */
+export function sendJson(reply: FastifyReply, json: string | Buffer): void {
   reply.header('content-type', JSON_TYPE).send(json);
 }
 

@@ -27,7 +27,7 @@ export function singleProcess(settings: ServeSettings, log: Log, metrics: Reques
   const server = new ApiServer(settings, log, metrics);
   return {
     useRelease: (dir) => server.useRelease(dir),
-    listen: () => server.listen(new RateLimiter(new MemoryRateStore())),
+    listen: () => server.listen(new RateLimiter(new MemoryRateStore(), RATE_LEASE_SHARE)),
     stop: () => server.stop(),
   };
 }

@@ -82,9 +82,9 @@ export class RateLimiter {
 
   /**
    * @param store the common count
-   * @param share of a key's rate that is drawn at once. 0, for a store in this process, asks every time; more saves
-   *   messages, and lets other processes find the rate used up while up to that share of it lies here unspent. A rate
-   *   whose share is below two addresses is counted exactly.
+   * @param share of a key's rate that is drawn at once. 0 asks every time; more saves asking, and lets other processes
+   *   find the rate used up while up to that share of it lies here unspent. A rate whose share is below two addresses is
+   *   counted exactly, and so is any where this process alone uses the store.
    */
   constructor(store: RateStore, share: 0 | typeof RATE_LEASE_SHARE = 0, now: () => number = Date.now) {
     this.#store = store;

@@ -50,7 +50,6 @@ export function withShortWay(app: FastifyInstance, deps: AppDeps, admission: Adm
     result: LookupResult,
     state: RateState | undefined,
   ): void {
-    const json = release.json(result);
     const headers = [
       'access-control-allow-origin',
       '*',
@@ -61,7 +60,7 @@ export function withShortWay(app: FastifyInstance, deps: AppDeps, admission: Adm
       'content-type',
       JSON_TYPE,
       'content-length',
-      String(Buffer.byteLength(json)),
+      String(release.jsonBytes(result)),
     ];
     if (region !== undefined) headers.push('x-served-by', region);
     if (state !== undefined) {
@@ -70,7 +69,7 @@ export function withShortWay(app: FastifyInstance, deps: AppDeps, admission: Adm
       headers.push('x-ratelimit-reset', String(resetSeconds(state)));
     }
     response.writeHead(200, headers);
-    response.end(json);
+    response.end(release.json(result));
   }
 
   function observe(startedAt: number): void {
