@@ -1,5 +1,6 @@
 /** Where bytes go. */
-import { write } from 'node:fs';
+import { fstatSync, write, writeSync } from 'node:fs';
+import { isatty } from 'node:tty';
 import { systemErrorCode } from '../errors.js';
 
 /** Takes bytes in order. */
@@ -31,9 +32,15 @@ function writeOnce(fd: number, bytes: Uint8Array): Promise<number> {
  * @param fd its descriptor; it is not closed
  */
 export function fileSink(fd: number): ByteSink {
+  const stat = fstatSync(fd);
+  // What never waits for a reader is written right here: handing it to another thread and back takes longer.
+  const isQuick = stat.isFile() || (stat.isCharacterDevice() && !isatty(fd));
   return {
     async write(bytes) {
-      for (let done = 0; done < bytes.length; ) done += await writeOnce(fd, bytes.subarray(done));
+      for (let done = 0; done < bytes.length; ) {
+        const rest = bytes.subarray(done);
+        done += isQuick ? writeSync(fd, rest) : await writeOnce(fd, rest);
+      }
     },
   };
 }

@@ -1,5 +1,5 @@
 /** Where bytes come from: files and standard input, unpacked where they are gzip. */
-import { closeSync, fstatSync, openSync, read } from 'node:fs';
+import { closeSync, fstatSync, openSync, read, readSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { pipeline, type Readable } from 'node:stream';
 import { isatty, ReadStream as TerminalStream } from 'node:tty';
@@ -44,13 +44,24 @@ class FileSource implements ByteSource {
     this.size = size;
   }
 
-  read(target: Uint8Array): Promise<number> {
+  async read(target: Uint8Array): Promise<number> {
+    // A regular file is read right here: that takes a tenth of what handing it to another thread and back does. Signals and
+    // timers get their turn in between.
+    await new Promise(setImmediate);
+    try {
+      const bytes = this.size === undefined ? await this.#readAside(target) : readSync(this.#fd, target);
+      this.taken += bytes;
+      return bytes;
+    } catch (error) {
+      throw unreadable(this.name, error);
+    }
+  }
+
+  #readAside(target: Uint8Array): Promise<number> {
     return new Promise((resolve, reject) => {
-      read(this.#fd, target, 0, target.length, null, (error, bytes) => {
-        if (error !== null) return reject(unreadable(this.name, error));
-        this.taken += bytes;
-        resolve(bytes);
-      });
+      read(this.#fd, target, 0, target.length, null, (error, bytes) =>
+        error === null ? resolve(bytes) : reject(error),
+      );
     });
   }
 
