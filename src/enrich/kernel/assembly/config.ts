@@ -29,6 +29,8 @@ export let fieldCount: u32 = 0;
 /** The tree of keys, see keys.ts. */
 export let nodes: usize = 0;
 export let targetCount: u32 = 0;
+/** Lengths of the keys at the top: bit n for n bytes, bit 63 for 63 and more. */
+export let keyLengths: u64 = 0;
 /** Length of the longest key in bytes. */
 export let longestKey: u32 = 0;
 /** What happens to a line that is no JSON object. */
@@ -71,6 +73,7 @@ export function configure(at: usize): void {
   fieldTargets = load<u32>(at, 48);
   fieldCount = load<u32>(at, 52);
   nodes = load<u32>(at, 56);
+  keyLengths = load<u64>(nodes);
   targetCount = load<u32>(at, 60);
   longestKey = load<u32>(at, 64);
   policy = load<u32>(at, 68);

@@ -1,10 +1,43 @@
 /** What the module exports. */
 
 import { closeSlot, openSlot, putInputTo } from './slot';
+import { flatLines, goesTheShortWay, outputFull } from './flat';
 import { walk } from './walk';
 
 export { configure } from './config';
 export { recordOf } from './lookup';
+
+/** Most input, in bytes, that goes the long way before the short one is tried again. */
+const LONGEST_STRETCH: usize = 16_384;
+
+/** Behind the first newline at `from` or later; there must be one. */
+function behindNewline(from: usize): usize {
+  const newline = i8x16.splat(10);
+  let at = from;
+  while (true) {
+    const mask = i8x16.bitmask(i8x16.eq(v128.load(at), newline));
+    if (mask != 0) return at + ctz(mask) + 1;
+    at += 16;
+  }
+}
+
+/** Lines go the short way as far as they can; one that cannot, and ever more behind it, go the long way. */
+function work(from: usize, end: usize, inputEnd: usize): usize {
+  if (!goesTheShortWay()) return walk(from, end, inputEnd);
+  let at = from;
+  let stretch: usize = 0;
+  while (true) {
+    const begun = at;
+    at = flatLines(at, end, inputEnd);
+    if (at >= end || outputFull) return at;
+    // Where few lines go the short way, trying it for each would cost more than it saves.
+    stretch = at - begun > stretch ? 0 : min(stretch * 2 + 256, LONGEST_STRETCH);
+    const stop = behindNewline(min(at + stretch, end - 1));
+    const next = walk(at, stop, min(stop, inputEnd));
+    if (next < stop || next >= end) return next;
+    at = next;
+  }
+}
 
 /**
  * Works through the lines in a slot; `SLOT_FIELDS` in `../layout.ts` says what is read and what is written.
@@ -26,7 +59,7 @@ export function run(slot: usize): bool {
     store<u8>(inputEnd, 10);
     end++;
   }
-  const next = walk(from, end, inputEnd);
+  const next = work(from, end, inputEnd);
   closeSlot(slot, next);
   return next >= end;
 }

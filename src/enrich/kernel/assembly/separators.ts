@@ -14,6 +14,8 @@
  * were paired wrongly from there on: so the next block begins right behind it, afresh.
  */
 
+import { bits, equal, escapedBy, prefixXor } from './masks';
+
 /** Set in an entry that stands for a breach, not for a separator. Addresses stay below it. */
 export const BREACH: u32 = 0x8000_0000;
 
@@ -45,20 +47,6 @@ export function startSeparators(at: usize): void {
   escapes = false;
 }
 
-/** Four vectors of bytes, each byte all ones or all zeros, as 64 bits. */
-@inline function bits(a: v128, b: v128, c: v128, d: v128): u64 {
-  return (
-    <u64>(<u32>i8x16.bitmask(a) | (<u32>i8x16.bitmask(b) << 16)) |
-    (<u64>(<u32>i8x16.bitmask(c) | (<u32>i8x16.bitmask(d) << 16)) << 32)
-  );
-}
-
-/** Where a byte stands. */
-@inline function equal(a: v128, b: v128, c: v128, d: v128, byte: i8): u64 {
-  const all = i8x16.splat(byte);
-  return bits(i8x16.eq(a, all), i8x16.eq(b, all), i8x16.eq(c, all), i8x16.eq(d, all));
-}
-
 /** Where a space or a byte below it stands. */
 @inline function control(a: v128, b: v128, c: v128, d: v128): u64 {
   const space = i8x16.splat(32);
@@ -75,28 +63,6 @@ const SEPARATORS = i8x16(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x3a, 0x7b, 0x2c, 0x7d, 0
 @inline function isSeparator(bytes: v128): v128 {
   const candidates = i8x16.swizzle(SEPARATORS, v128.and(bytes, i8x16.splat(15)));
   return i8x16.eq(candidates, v128.or(bytes, i8x16.splat(32)));
-}
-
-/** Each bit the exclusive or of itself and all below. */
-@inline function prefixXor(mask: u64): u64 {
-  mask ^= mask << 1;
-  mask ^= mask << 2;
-  mask ^= mask << 4;
-  mask ^= mask << 8;
-  mask ^= mask << 16;
-  return mask ^ (mask << 32);
-}
-
-/** The bytes that backslashes escape; a backslash that is itself escaped escapes nothing. */
-function escapedBy(backslashes: u64, carry: u64): u64 {
-  let escaped = carry;
-  let left = backslashes & ~carry;
-  while (left != 0) {
-    const bit = left & (0 - left);
-    escaped |= bit << 1;
-    left &= ~(bit | (bit << 1));
-  }
-  return escaped;
 }
 
 /** Writes the addresses of separators and breaches in order; of the same byte, the breach first. */
