@@ -62,18 +62,23 @@ export class Slot {
    * @param skip bytes at its beginning (a byte order mark) that are passed on and belong to no line
    */
   begin(length: number, skip: number): void {
-    const { input, outputBytes, output, found, scratch, stack, index, digits } = this.place;
+    const { place } = this;
+    const { input, output } = place;
     const fields = this.#fields;
     fields[FIELD.copied] = input;
     fields[FIELD.next] = input + skip;
     fields[FIELD.inputEnd] = input + length;
-    fields[FIELD.outputEnd] = output + outputBytes;
-    fields[FIELD.found] = found;
-    fields[FIELD.scratch] = scratch;
-    fields[FIELD.stack] = stack;
-    fields[FIELD.index] = index;
+    fields[FIELD.outputEnd] = output + place.outputBytes;
+    fields[FIELD.found] = place.found;
+    fields[FIELD.scratch] = place.scratch;
+    fields[FIELD.stack] = place.stack;
+    fields[FIELD.index] = place.index;
     fields[FIELD.indexEntries] = INDEX_ENTRIES;
-    fields[FIELD.digits] = digits;
+    fields[FIELD.digits] = place.digits;
+    fields[FIELD.pending] = place.pending;
+    fields[FIELD.answers] = place.answers;
+    fields[FIELD.queries4] = place.queries4;
+    fields[FIELD.queries6] = place.queries6;
     this.clear();
   }
 

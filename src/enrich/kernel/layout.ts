@@ -30,6 +30,9 @@ const SLACK_BYTES = 128;
 /** Separators that the kernel finds before it walks them: some 4 KiB of input at a time, so that all stays in the first cache. */
 export const INDEX_ENTRIES = 1024;
 
+/** Answers that wait for each other at a time, at most; assembly/pending.ts and assembly/lookup.ts say how many bytes each. */
+const PENDING_ANSWERS = 64;
+
 /** 4-byte numbers, in this order, that assembly/config.ts reads. */
 const CONFIG_FIELDS = [
   'low4',
@@ -85,6 +88,11 @@ export const SLOT_FIELDS = [
   'indexEntries',
   // In: room for the values of an address's digits.
   'digits',
+  // In: room for the lines that wait for their answers, the answers, and what is asked.
+  'pending',
+  'answers',
+  'queries4',
+  'queries6',
 ] as const;
 
 /** Where a slot's areas lie, in bytes from the start of the memory. One thread at a time works on a slot. */
@@ -96,6 +104,10 @@ export interface SlotPlace {
   stack: number;
   index: number;
   digits: number;
+  pending: number;
+  answers: number;
+  queries4: number;
+  queries6: number;
   input: number;
   /** Bytes that the input area takes. */
   inputBytes: number;
@@ -223,6 +235,10 @@ export function layOut(request: LayoutRequest): KernelLayout {
     stack: plan.reserve(2 * (MAX_JSON_DEPTH + 1)),
     index: plan.reserve(4 * INDEX_ENTRIES + SLACK_BYTES),
     digits: plan.reserve(SLACK_BYTES),
+    pending: plan.reserve(PENDING_ANSWERS * 20),
+    answers: plan.reserve(PENDING_ANSWERS * 4),
+    queries4: plan.reserve(PENDING_ANSWERS * 16),
+    queries6: plan.reserve(PENDING_ANSWERS * 24),
     input: plan.reserve(inputBytes + SLACK_BYTES),
     inputBytes,
     output: plan.reserve(outputBytes + SLACK_BYTES),

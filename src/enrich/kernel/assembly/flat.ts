@@ -17,9 +17,9 @@
  */
 import { keyLengths, targetCount } from './config';
 import { findKey, isAnswerName, noteKey } from './keys';
-import { lineFits, putLine } from './line';
 import { bits, equal, escapedBy, prefixXor } from './masks';
-import { countLine, found, putInputTo } from './slot';
+import { addLine, answerLines, isPendingFull } from './pending';
+import { found } from './slot';
 
 const NEWLINE: i8 = 10;
 const QUOTE: i8 = 34;
@@ -76,8 +76,8 @@ function noteAnyCandidate(colon: usize): bool {
  *
  * @param from first byte of the first line
  * @param end behind the last line's newline, which must be there
- * @param inputEnd input is put out no further than here
- * @returns the first byte of the first line that was not dealt with; `end` where all were
+ * @param inputEnd the end of the input: before the last newline, where that was not in the input
+ * @returns `end`, the last lines waiting for their answers; or the first byte of the first line that was not dealt with
  */
 export function flatLines(from: usize, end: usize, inputEnd: usize): usize {
   let base = from;
@@ -156,29 +156,23 @@ export function flatLines(from: usize, end: usize, inputEnd: usize): usize {
         continue;
       }
       if (load<u8>(lineStart) != BRACE || load<u8>(at - 1) != CLOSING_BRACE) {
-        putInputTo(lineStart);
         return lineStart;
       }
       const next = at + 1;
-      if (!lineFits(min(next, inputEnd))) {
-        outputFull = true;
-        putInputTo(lineStart);
-        return lineStart;
+      addLine(lineStart, lineStart, at - 1, min(next, inputEnd), false, replaces);
+      if (isPendingFull()) {
+        const full = answerLines();
+        if (full != 0) {
+          outputFull = true;
+          return full;
+        }
       }
-      countLine();
-      putLine(lineStart, at - 1, false, replaces);
       forget();
       replaces = false;
       lineStart = next;
-      if (next >= end) {
-        putInputTo(inputEnd);
-        return end;
-      }
+      if (next >= end) return end;
     }
-    if (wrong != 0) {
-      putInputTo(lineStart);
-      return lineStart;
-    }
+    if (wrong != 0) return lineStart;
 
     base += 64;
     inside = spread(strings);

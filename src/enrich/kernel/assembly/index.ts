@@ -1,5 +1,6 @@
 /** What the module exports. */
 
+import { answerLines, startPending } from './pending';
 import { closeSlot, openSlot, putInputTo } from './slot';
 import { flatLines, goesTheShortWay, outputFull } from './flat';
 import { walk } from './walk';
@@ -22,7 +23,7 @@ function behindNewline(from: usize): usize {
 }
 
 /** Lines go the short way as far as they can; one that cannot, and ever more behind it, go the long way. */
-function work(from: usize, end: usize, inputEnd: usize): usize {
+function takeLines(from: usize, end: usize, inputEnd: usize): usize {
   if (!goesTheShortWay()) return walk(from, end, inputEnd);
   let at = from;
   let stretch: usize = 0;
@@ -34,9 +35,19 @@ function work(from: usize, end: usize, inputEnd: usize): usize {
     stretch = at - begun > stretch ? 0 : min(stretch * 2 + 256, LONGEST_STRETCH);
     const stop = behindNewline(min(at + stretch, end - 1));
     const next = walk(at, stop, min(stop, inputEnd));
-    if (next < stop || next >= end) return next;
+    if (next != stop || next >= end) return next;
     at = next;
   }
+}
+
+/** Works through lines; returns where the first begins that was not dealt with, or `end`. */
+function work(from: usize, end: usize, inputEnd: usize): usize {
+  startPending();
+  let next = takeLines(from, end, inputEnd);
+  const full = answerLines();
+  if (full != 0) next = full;
+  putInputTo(min(next, inputEnd));
+  return next;
 }
 
 /**

@@ -1,82 +1,14 @@
-/** What is done with a line that is a JSON object: its addresses are looked up and the answers spliced in. */
-import { MAX_ADDRESS_LENGTH } from './address';
-import { FOUND, fieldCount, fieldTargets, fragments, longestInsert, outcomes, recordCount } from './config';
+/** The members of a line's object, where one of them is to be replaced. */
 import { findKey, isAnswerName } from './keys';
-import { recordOf } from './lookup';
-import {
-  countFound,
-  countInvalidAddress,
-  countMissingField,
-  countNoCountry,
-  found,
-  hasRoom,
-  put,
-  putByte,
-  putInputTo,
-  scratch,
-  skipInputTo,
-} from './slot';
-import { closingQuote, unescape } from './text';
+import { put, putByte } from './slot';
+import { closingQuote } from './text';
 
 const QUOTE: u32 = 34;
-const BACKSLASH: u32 = 92;
 const COMMA: u8 = 44;
 
 /** Whether a byte is blank to JSON; a newline never stands inside a line. */
 @inline export function isBlank(byte: u32): bool {
   return byte == 32 || byte == 9 || byte == 13;
-}
-
-/** Where the first byte stands that is a quote or a backslash, at most 48 bytes on. */
-@inline function firstSpecial(at: usize): usize {
-  for (let i: usize = 0; i < 48; i += 16) {
-    const bytes = v128.load(at + i);
-    const special = v128.or(
-      i8x16.eq(bytes, i8x16.splat(<i8>QUOTE)),
-      i8x16.eq(bytes, i8x16.splat(<i8>BACKSLASH)),
-    );
-    const mask = i8x16.bitmask(special);
-    if (mask != 0) return at + i + ctz(mask);
-  }
-  return at + 48;
-}
-
-/** The record that answers the string whose first byte is at `from`, or -1 where it is no address. */
-function recordOfString(from: usize): i32 {
-  const end = firstSpecial(from);
-  if (end - from > MAX_ADDRESS_LENGTH) return -1;
-  if (load<u8>(end) == QUOTE) return recordOf(from, end);
-  const plain = unescape(from, closingQuote(end), scratch, MAX_ADDRESS_LENGTH);
-  return plain < 0 ? -1 : recordOf(scratch, scratch + plain);
-}
-
-/** The record that answers the value behind a colon; `recordCount` where nothing does. Counts what it was. */
-function answerOf(colon: usize): u32 {
-  if (colon == 0) {
-    countMissingField();
-    return recordCount;
-  }
-  let at = colon + 1;
-  while (isBlank(load<u8>(at))) at++;
-  const record = load<u8>(at) == QUOTE ? recordOfString(at + 1) : -1;
-  if (record < 0) {
-    countInvalidAddress();
-    return recordCount;
-  }
-  if (load<u8>(outcomes + record) == FOUND) countFound();
-  else countNoCountry();
-  return record;
-}
-
-/** Puts the answers out, each as `,"name":…`; the first without its comma where nothing stands before it. */
-function putAnswers(first: bool): void {
-  for (let field: u32 = 0; field < fieldCount; field++) {
-    const target = load<u32>(fieldTargets + (field << 2));
-    const record = answerOf(load<u32>(found + (target << 2)));
-    const fragment = fragments + <usize>((field * (recordCount + 1) + record) << 3);
-    const skip: u32 = first && field == 0 ? 1 : 0;
-    put(load<u32>(fragment) + skip, load<u32>(fragment, 4) - skip);
-  }
 }
 
 /** The end of the member, or of the blanks, that begin at `at`: the comma behind it, or `end`. */
@@ -113,7 +45,7 @@ function isReplaced(at: usize, end: usize): bool {
  *
  * @returns whether a member was left
  */
-function putOtherMembers(from: usize, to: usize): bool {
+export function putOtherMembers(from: usize, to: usize): bool {
   let left = false;
   let at = from;
   let end = at;
@@ -127,28 +59,4 @@ function putOtherMembers(from: usize, to: usize): bool {
     at = end + 1;
   } while (end != to);
   return left;
-}
-
-/**
- * Splices the answers into a line.
- *
- * @param open where its opening brace stands; @param close where the brace stands that closes it
- * @param empty whether nothing but blanks is between the two
- * @param replaces whether a member stands there that has the name of an answer
- */
-@inline export function putLine(open: usize, close: usize, empty: bool, replaces: bool): void {
-  if (replaces) {
-    putInputTo(open + 1);
-    const left = putOtherMembers(open + 1, close);
-    skipInputTo(close);
-    putAnswers(!left);
-  } else {
-    putInputTo(close);
-    putAnswers(empty);
-  }
-}
-
-/** Whether the line that ends at `end` fits into the output, its answers included. */
-@inline export function lineFits(end: usize): bool {
-  return hasRoom(end, longestInsert);
 }

@@ -13,6 +13,13 @@ export let indexEntries: u32 = 0;
 /** Room for the values of an address's digits. */
 export let digits: usize = 0;
 
+/** Room for lines that wait for their answers, see pending.ts; for the answers, 4 bytes each; and for what is asked, see
+ * lookup.ts. */
+export let pending: usize = 0;
+export let answers: usize = 0;
+export let queries4: usize = 0;
+export let queries6: usize = 0;
+
 /** Where the next byte of output goes, and where output has to end. */
 let out: usize = 0;
 let outEnd: usize = 0;
@@ -42,6 +49,10 @@ export function openSlot(slot: usize): void {
   index = load<u32>(slot, 64);
   indexEntries = load<u32>(slot, 68);
   digits = load<u32>(slot, 72);
+  pending = load<u32>(slot, 76);
+  answers = load<u32>(slot, 80);
+  queries4 = load<u32>(slot, 84);
+  queries6 = load<u32>(slot, 88);
   lines = 0;
   foundCount = 0;
   noCountryCount = 0;

@@ -12,9 +12,10 @@
  */
 import { maxDepth, targetCount } from './config';
 import { findKey, hasChildren, isAnswerName, noteKey } from './keys';
-import { isBlank, lineFits, putLine } from './line';
+import { isBlank } from './line';
+import { addLine, answerLines, isPendingFull } from './pending';
 import { BREACH, escapes, findSeparators, startSeparators } from './separators';
-import { countLine, found, index, indexEntries, putInputTo, refuseLine, stack } from './slot';
+import { countLine, found, hasRoom, index, indexEntries, refuseLine, stack } from './slot';
 
 const NEWLINE: u32 = 0x0a;
 const QUOTE: u32 = 0x22;
@@ -140,17 +141,35 @@ export function onCloser(at: usize, byte: u32, behindValue: bool): void {
   }
 }
 
-/** @returns whether to go on */
-export function onNewline(at: usize, behindValue: bool, inputEnd: usize): bool {
+/**
+ * Deals with a line that is no JSON object, or blank: all before it has to be put out first.
+ *
+ * @returns `next`, or the first byte of the first line that was not dealt with
+ */
+function endOddLine(put: usize, next: usize, isBlankLine: bool): usize {
+  const full = answerLines();
+  if (full != 0) return full;
+  if (!hasRoom(put, 0)) return lineStart;
+  if (isBlankLine) countLine();
+  else if (!refuseLine(lineStart, put)) return lineStart;
+  return next;
+}
+
+/** @returns the first byte of the next line, or of the first that was not dealt with */
+export function onNewline(at: usize, behindValue: bool, inputEnd: usize): usize {
   const next = at + 1;
   const put = min(next, inputEnd);
-  if (!lineFits(put)) return false;
-  if (!bad && depth == 0 && !behindValue) {
-    countLine();
-    if (open != 0) putLine(open, close, empty, replaces);
-  } else if (!refuseLine(lineStart, put)) return false;
+  const isObject = !bad && depth == 0 && !behindValue;
+  if (isObject && open != 0) {
+    addLine(lineStart, open, close, put, empty, replaces);
+    const full = isPendingFull() ? answerLines() : 0;
+    if (full != 0) return full;
+  } else {
+    const end = endOddLine(put, next, isObject);
+    if (end != next) return end;
+  }
   beginLine(next);
-  return true;
+  return next;
 }
 
 /**
@@ -158,9 +177,9 @@ export function onNewline(at: usize, behindValue: bool, inputEnd: usize): bool {
  *
  * @param from first byte of the first line
  * @param end behind the last line's newline, which must be there
- * @param inputEnd input is put out no further than here: before the last newline, where that was not in the input
- * @returns the first byte of the first line that was not dealt with: `end`, or less where the output is full or, under the
- *   policy `fail`, at a line that is no JSON object
+ * @param inputEnd the end of the input: before the last newline, where that was not in the input
+ * @returns `end`, the last lines waiting for their answers; or, where the output is full or, under the policy `fail`, a line
+ *   is no JSON object, the first byte of the first line that was not dealt with
  */
 export function walk(from: usize, end: usize, inputEnd: usize): usize {
   startSeparators(from);
@@ -180,16 +199,13 @@ export function walk(from: usize, end: usize, inputEnd: usize): usize {
       if (byte == COMMA) onComma(behindValue);
       else if (byte == COLON) onColon(at, last);
       else if (byte == NEWLINE) {
-        if (!onNewline(at, behindValue, inputEnd)) {
-          putInputTo(lineStart);
-          return lineStart;
-        }
-        if (lineStart >= end) break;
+        const next = onNewline(at, behindValue, inputEnd);
+        if (next != at + 1) return next;
+        if (next >= end) break;
       } else if ((byte | 32) == BRACE) onOpener(at, byte, behindValue);
       else onCloser(at, byte, behindValue);
       before = at;
     }
   }
-  putInputTo(inputEnd);
   return end;
 }
