@@ -36,3 +36,23 @@ export function searchLevels(file: RangeFile): Uint32Array[] {
 export function lowHalves(file: RangeFile): Uint16Array {
   return Uint16Array.from(file.start4, (start) => start & 0xffff);
 }
+
+/** Set in an entry of {@link buckets} that is the answer itself. */
+const ANSWERED = 0x8000_0000;
+
+/**
+ * For each first 16 bits of an IPv4 address, the answer: a record's number and `ANSWERED`, where one range holds all of
+ * them; else a number n, and `crowded[2n]` is the first range that begins there, `crowded[2n + 1]` how many do. Most are of
+ * the first kind, and need no other table.
+ */
+export function buckets(file: RangeFile): { first: Uint32Array; crowded: Uint32Array } {
+  const crowded: number[] = [];
+  const first = Uint32Array.from({ length: file.index4.length - 1 }, (_, bucket) => {
+    const range = file.index4[bucket]!;
+    const count = file.index4[bucket + 1]! - range;
+    if (count === 0) return ANSWERED | file.record4[range - 1]!;
+    if (count === 1 && (file.start4[range]! & 0xffff) === 0) return ANSWERED | file.record4[range]!;
+    return crowded.push(range, count) / 2 - 1;
+  });
+  return { first, crowded: Uint32Array.from(crowded) };
+}

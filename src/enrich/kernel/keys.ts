@@ -5,6 +5,7 @@ import type { FieldRequest } from '../options.js';
 
 const NODE_BYTES = 32;
 const EDGE_BYTES = 24;
+const QUOTE = 34;
 
 /** An object's place in the tree: the top of the line, or behind a key. */
 interface Node {
@@ -89,10 +90,9 @@ export function buildKeyTree(fields: readonly FieldRequest[], at: number): KeyTr
     for (const [key, { number }] of node.children) {
       const encoded = encoder.encode(key);
       lengths |= 1n << BigInt(Math.min(encoded.length, 63));
-      for (let i = 0; i < Math.min(encoded.length, 8); i++) {
-        bytes[edge + i] = encoded[i]!;
-        bytes[edge + 8 + i] = 0xff;
-      }
+      const tail = [QUOTE, ...encoded].slice(-8);
+      bytes.set(tail, edge + 8 - tail.length);
+      bytes.fill(0xff, edge + 16 - tail.length, edge + 16);
       view.setUint32(edge + 16, at + text, true);
       view.setUint16(edge + 20, encoded.length, true);
       view.setUint16(edge + 22, number, true);

@@ -14,7 +14,7 @@ import type { RangeRecord } from '../../rangefile/layout.js';
 import type { RangeFile } from '../../rangefile/reader.js';
 import { answerJson } from '../fragment.js';
 import { type EnrichOptions, INVALID_POLICIES } from '../options.js';
-import { lowHalves, searchLevels } from './columns.js';
+import { buckets, lowHalves, searchLevels } from './columns.js';
 import { buildKeyTree } from './keys.js';
 import { octetForms } from './octets.js';
 
@@ -37,7 +37,8 @@ const PENDING_ANSWERS = 64;
 const CONFIG_FIELDS = [
   'low4',
   'record4',
-  'index4',
+  'buckets4',
+  'crowded4',
   'levels6',
   'levelCount',
   'count6',
@@ -204,6 +205,7 @@ export function layOut(request: LayoutRequest): KernelLayout {
   const plan = new Plan();
   const tree = buildKeyTree(options.fields, plan.end);
   const levels = searchLevels(file);
+  const { first, crowded } = buckets(file);
   const config: Config = {
     nodes: plan.place(tree.bytes),
     targetCount: tree.targetCount,
@@ -215,7 +217,8 @@ export function layOut(request: LayoutRequest): KernelLayout {
     recordCount: file.records.length,
     low4: plan.place(lowHalves(file)),
     record4: plan.place(file.record4),
-    index4: plan.place(file.index4),
+    buckets4: plan.place(first),
+    crowded4: plan.place(crowded),
     levels6: plan.place(Uint32Array.from(levels, (level) => plan.place(level))),
     levelCount: levels.length,
     count6: file.count6,

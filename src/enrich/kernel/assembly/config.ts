@@ -7,7 +7,10 @@
 /** The last 16 bits of `4STA`, 2 bytes a range: within a bucket of the index the first 16 are the same. */
 export let low4: usize = 0;
 export let record4: usize = 0;
-export let index4: usize = 0;
+/** By an address's first 16 bits, 4 bytes each: the record and `ANSWERED`; or the place in `crowded4` that says which ranges
+ * begin there: the first and how many, 4 bytes each. */
+export let buckets4: usize = 0;
+export let crowded4: usize = 0;
 /** Where the levels of IPv6 start addresses lie, the topmost first, 4 bytes each; how many levels, how many ranges. */
 export let levels6: usize = 0;
 export let levelCount: u32 = 0;
@@ -42,6 +45,9 @@ export let maxDepth: u32 = 0;
 /** How digits of an IPv4 address are moved, see `../octets.ts`. */
 export let octetForms: usize = 0;
 
+/** See `buckets4`. */
+export const ANSWERED: u32 = 0x8000_0000;
+
 export const FOUND: u8 = 0;
 export const NO_COUNTRY: u8 = 1;
 export const SIX_TO_FOUR: u8 = 2;
@@ -60,24 +66,25 @@ export const FAIL: u32 = 2;
 export function configure(at: usize): void {
   low4 = load<u32>(at, 0);
   record4 = load<u32>(at, 4);
-  index4 = load<u32>(at, 8);
-  levels6 = load<u32>(at, 12);
-  levelCount = load<u32>(at, 16);
-  count6 = load<u32>(at, 20);
-  low6 = load<u32>(at, 24);
-  record6 = load<u32>(at, 28);
-  outcomes = load<u32>(at, 32);
-  recordCount = load<u32>(at, 36);
-  fragments = load<u32>(at, 40);
-  longestInsert = load<u32>(at, 44);
-  fieldTargets = load<u32>(at, 48);
-  fieldCount = load<u32>(at, 52);
-  nodes = load<u32>(at, 56);
+  buckets4 = load<u32>(at, 8);
+  crowded4 = load<u32>(at, 12);
+  levels6 = load<u32>(at, 16);
+  levelCount = load<u32>(at, 20);
+  count6 = load<u32>(at, 24);
+  low6 = load<u32>(at, 28);
+  record6 = load<u32>(at, 32);
+  outcomes = load<u32>(at, 36);
+  recordCount = load<u32>(at, 40);
+  fragments = load<u32>(at, 44);
+  longestInsert = load<u32>(at, 48);
+  fieldTargets = load<u32>(at, 52);
+  fieldCount = load<u32>(at, 56);
+  nodes = load<u32>(at, 60);
   keyLengths = load<u64>(nodes);
-  targetCount = load<u32>(at, 60);
-  longestKey = load<u32>(at, 64);
-  policy = load<u32>(at, 68);
-  keepsRejects = load<u32>(at, 72) != 0;
-  maxDepth = load<u32>(at, 76);
-  octetForms = load<u32>(at, 80);
+  targetCount = load<u32>(at, 64);
+  longestKey = load<u32>(at, 68);
+  policy = load<u32>(at, 72);
+  keepsRejects = load<u32>(at, 76) != 0;
+  maxDepth = load<u32>(at, 80);
+  octetForms = load<u32>(at, 84);
 }

@@ -16,7 +16,7 @@
  * values: a string stands behind an odd number of them if and only if it is a value.
  */
 import { keyLengths, targetCount } from './config';
-import { findKey, isAnswerName, noteKey } from './keys';
+import { findTopKey, isAnswerName, noteKey } from './keys';
 import { bits, equal, escapedBy, prefixXor } from './masks';
 import { addLine, answerLines, isPendingFull } from './pending';
 import { found } from './slot';
@@ -56,19 +56,16 @@ function forget(): void {
   for (let target: u32 = 0; target < targetCount; target++) store<u32>(found + (<usize>target << 2), 0);
 }
 
-/** Notes a key that has the right length; returns whether it is the name of an answer. */
-function noteCandidate(colon: usize, length: usize): bool {
-  const key = findKey(0, colon - 1 - length, length, false);
+/**
+ * Looks up the key before a colon, which may be one of those that count.
+ *
+ * @returns whether it is the name of an answer
+ */
+@inline function noteCandidate(colon: usize): bool {
+  const key = findTopKey(colon - 1);
   if (key < 0) return false;
   noteKey(key, colon);
   return isAnswerName(key);
-}
-
-/** Candidate colons have one of several lengths: the key begins behind the quote before. */
-function noteAnyCandidate(colon: usize): bool {
-  let open = colon - 2;
-  while (load<u8>(open) != <u8>QUOTE) open--;
-  return noteCandidate(colon, colon - 2 - open);
 }
 
 /**
@@ -86,10 +83,11 @@ export function flatLines(from: usize, end: usize, inputEnd: usize): usize {
   outputFull = false;
   forget();
 
-  // Carried from block to block. All ones: a string is open; an odd number of separators stands before.
+  // Carried from block to block. All ones: a string is open.
   let inside: u64 = 0;
-  let odd: u64 = ~(<u64>0);
-  // One bit: the block before ended with an escaping backslash, newline, separator, scalar, closing brace.
+  // One bit: the block before ended behind a colon and its comma or brace; with an escaping backslash, newline, separator,
+  // scalar, closing brace.
+  let odd: u64 = 1;
   let escapeCarry: u64 = 0;
   let newlineCarry: u64 = 1;
   let separatorCarry: u64 = 0;
@@ -125,8 +123,11 @@ export function flatLines(from: usize, end: usize, inputEnd: usize): usize {
     const colons = equal(a, b, c, d, COLON) & outside;
     const commas = equal(a, b, c, d, COMMA) & outside;
     const between = bits(isBetween(a), isBetween(b), isBetween(c), isBetween(d)) & outside;
-    const separators = colons | commas | starts;
-    const parity = prefixXor(separators) ^ odd;
+    const members = commas | starts;
+    const separators = members | colons;
+    // Subtracting sets all bits from a colon up to the next comma or brace, where the two take turns; where they do not, a
+    // colon's bit comes out as 0 or one of the others' as 1.
+    const values = members - colons - odd;
     const scalars = outside & ~(colons | commas | between);
     const closers = between & ~(newlines | starts);
 
@@ -135,9 +136,9 @@ export function flatLines(from: usize, end: usize, inputEnd: usize): usize {
     const behindClosers = (closers << 1) | closerCarry;
     const wrong =
       (behindSeparators ^ (opens | scalarStarts)) |
-      ((parity & separators) ^ colons) |
+      ((values & separators) ^ colons) |
       (behindClosers ^ newlines) |
-      ((scalars | newlines | backslashes) & ~parity) |
+      ((scalars | newlines | backslashes) & ~values) |
       (newlines & strings);
 
     let candidates: u64 = 0;
@@ -152,7 +153,7 @@ export function flatLines(from: usize, end: usize, inputEnd: usize): usize {
     for (; events != 0; events &= events - 1) {
       const at = base + <usize>ctz(events);
       if (load<u8>(at) == <u8>COLON) {
-        if (noteAnyCandidate(at)) replaces = true;
+        if (noteCandidate(at)) replaces = true;
         continue;
       }
       if (load<u8>(lineStart) != BRACE || load<u8>(at - 1) != CLOSING_BRACE) {
@@ -176,7 +177,7 @@ export function flatLines(from: usize, end: usize, inputEnd: usize): usize {
 
     base += 64;
     inside = spread(strings);
-    odd = spread(parity);
+    odd = values >> 63;
     newlineCarry = newlines >> 63;
     separatorCarry = separators >> 63;
     scalarCarry = scalars >> 63;

@@ -4,8 +4,10 @@
  */
 import { high, IPV4, low, NO_ADDRESS, parseAddress } from './address';
 import {
+  ANSWERED,
+  buckets4,
   count6,
-  index4,
+  crowded4,
   levelCount,
   levels6,
   low4,
@@ -22,8 +24,8 @@ import { answers, queries4, queries6 } from './slot';
 /** Ranges up to which a bucket is searched eight at a time; in a larger one it is halved first. */
 const FEW: u32 = 24;
 
-/** A query for an IPv4 address: 0 u32 where its answer goes, 4 u32 address, 8 u32 first range of its bucket, 12 u32 behind
- * the last. */
+/** A query for an IPv4 address: 0 u32 where its answer goes, 4 u32 address; 8 u32 first of the ranges that begin with its
+ * first 16 bits, 12 u32 how many do. */
 const QUERY4_BYTES: usize = 16;
 
 /** A query for an IPv6 address: 0 i64 its first half, biased, 8 u64 its second half, 16 u32 where its answer goes, 20 u32
@@ -69,23 +71,36 @@ export function startQueries(): void {
   return true;
 }
 
-/** Finds the buckets, and fetches what lies at their beginnings. */
-function findBuckets(): void {
+/**
+ * Answers the queries that their first 16 bits alone decide. The others move together at the beginning of the list, and what
+ * lies at the beginning of their ranges is fetched.
+ */
+function answerByBucket(): void {
   let touched: u32 = 0;
+  let crowded = queries4;
   for (let query = queries4; query < end4; query += QUERY4_BYTES) {
-    const bucket = index4 + ((<usize>(load<u32>(query, 4) >> 16)) << 2);
-    const first = load<u32>(bucket);
-    store<u32>(query, first, 8);
-    store<u32>(query, load<u32>(bucket, 4), 12);
+    const answer = load<u32>(query);
+    const address = load<u32>(query, 4);
+    const entry = load<u32>(buckets4 + ((<usize>(address >> 16)) << 2));
+    if ((entry & ANSWERED) != 0) {
+      store<u32>(answer, entry ^ ANSWERED);
+      continue;
+    }
+    const ranges = crowded4 + (<usize>entry << 3);
+    const first = load<u32>(ranges);
+    store<u32>(crowded, answer);
+    store<u32>(crowded, address, 4);
+    store<u32>(crowded, first, 8);
+    store<u32>(crowded, load<u32>(ranges, 4), 12);
+    crowded += QUERY4_BYTES;
     touched ^= load<u8>(low4 + (<usize>first << 1)) ^ load<u8>(record4 + (<usize>first << 1));
   }
+  end4 = crowded;
   fetched ^= touched;
 }
 
-/** The record of an IPv4 address `rest` whose bucket's ranges are `first … end`. */
-@inline function searchBucket(rest: u32, first: u32, end: u32): u32 {
-  // All ranges of a bucket begin with the same 16 bits, so the others decide.
-  let count: u32 = end - first;
+/** The record of an IPv4 address that ends in `rest`, where `count` ranges from `first` on begin with its first 16 bits. */
+@inline function searchRanges(rest: u32, first: u32, count: u32): u32 {
   while (count > FEW) {
     const half = count >> 1;
     const above = <u32>load<u16>(low4 + ((<usize>(first + half)) << 1)) > rest;
@@ -107,9 +122,9 @@ function findBuckets(): void {
 }
 
 function answerIPv4(): void {
-  findBuckets();
+  answerByBucket();
   for (let query = queries4; query < end4; query += QUERY4_BYTES) {
-    const record = searchBucket(load<u32>(query, 4) & 0xffff, load<u32>(query, 8), load<u32>(query, 12));
+    const record = searchRanges(load<u32>(query, 4) & 0xffff, load<u32>(query, 8), load<u32>(query, 12));
     store<u32>(load<u32>(query), record);
   }
 }
