@@ -7,6 +7,16 @@ const FAN_OUT = 8;
 /** Turns the order of unsigned numbers into that of signed ones, which is all that WebAssembly compares two at a time. */
 const BIAS = 0x8000_0000;
 
+/** Room for `count` keys, filled up to a whole group with the greatest key. */
+function makeLevel(count: number): Uint32Array {
+  const level = new Uint32Array(2 * FAN_OUT * Math.ceil(count / FAN_OUT));
+  for (let i = 2 * count; i < level.length; i += 2) {
+    level[i] = 0xffff_ffff;
+    level[i + 1] = 0xffff_ffff ^ BIAS;
+  }
+  return level;
+}
+
 /**
  * The first halves of the IPv6 start addresses, and above them, level upon level, every eighth one of the level below, until
  * eight or fewer are left. A search goes from the top level down, one group of eight keys a level.
@@ -14,27 +24,33 @@ const BIAS = 0x8000_0000;
  * @returns the levels, the topmost first; 64-bit keys, less significant word first, biased, each level filled up to a
  *   whole group with the greatest key
  */
-export function searchLevels(file: RangeFile): Uint32Array[] {
-  const levels: Uint32Array[] = [];
-  let count = file.count6;
-  for (let step = 1; ; step *= FAN_OUT, count = Math.ceil(count / FAN_OUT)) {
-    const level = new Uint32Array(2 * FAN_OUT * Math.ceil(count / FAN_OUT));
-    for (let i = 0; 2 * i < level.length; i++) {
-      const range = i * step;
-      level[2 * i] = i < count ? file.high6[2 * range]! : 0xffff_ffff;
-      level[2 * i + 1] = (i < count ? file.high6[2 * range + 1]! : 0xffff_ffff) ^ BIAS;
-    }
-    levels.unshift(level);
-    if (count <= FAN_OUT) return levels;
+export function searchLevels({ count6, high6 }: RangeFile): Uint32Array[] {
+  let level = makeLevel(count6);
+  for (let i = 0; i < 2 * count6; i += 2) {
+    level[i] = high6[i]!;
+    level[i + 1] = high6[i + 1]! ^ BIAS;
   }
+  const levels = [level];
+  for (let count = count6; count > FAN_OUT; levels.unshift(level)) {
+    const below = level;
+    count = Math.ceil(count / FAN_OUT);
+    level = makeLevel(count);
+    for (let i = 0; i < 2 * count; i += 2) {
+      level[i] = below[FAN_OUT * i]!;
+      level[i + 1] = below[FAN_OUT * i + 1]!;
+    }
+  }
+  return levels;
 }
 
 /**
  * The last 16 bits of the IPv4 start addresses: the first 16 are the same for all of a bucket of the index, which a search
  * keeps to.
  */
-export function lowHalves(file: RangeFile): Uint16Array {
-  return Uint16Array.from(file.start4, (start) => start & 0xffff);
+export function lowHalves({ count4, start4Low }: RangeFile): Uint16Array {
+  const halves = new Uint16Array(count4);
+  for (let i = 0; i < count4; i++) halves[i] = start4Low[2 * i]!;
+  return halves;
 }
 
 /** Set in an entry of {@link buckets} that is the answer itself. */
@@ -45,14 +61,15 @@ const ANSWERED = 0x8000_0000;
  * them; else a number n, and `crowded[2n]` is the first range that begins there, `crowded[2n + 1]` how many do. Most are of
  * the first kind, and need no other table.
  */
-export function buckets(file: RangeFile): { first: Uint32Array; crowded: Uint32Array } {
+export function buckets({ index4, start4Low, record4 }: RangeFile): { first: Uint32Array; crowded: Uint32Array } {
+  const first = new Uint32Array(index4.length - 1);
   const crowded: number[] = [];
-  const first = Uint32Array.from({ length: file.index4.length - 1 }, (_, bucket) => {
-    const range = file.index4[bucket]!;
-    const count = file.index4[bucket + 1]! - range;
-    if (count === 0) return ANSWERED | file.record4[range - 1]!;
-    if (count === 1 && (file.start4[range]! & 0xffff) === 0) return ANSWERED | file.record4[range]!;
-    return crowded.push(range, count) / 2 - 1;
-  });
+  for (let bucket = 0; bucket < first.length; bucket++) {
+    const range = index4[bucket]!;
+    const count = index4[bucket + 1]! - range;
+    if (count === 0) first[bucket] = ANSWERED | record4[range - 1]!;
+    else if (count === 1 && start4Low[2 * range] === 0) first[bucket] = ANSWERED | record4[range]!;
+    else first[bucket] = crowded.push(range, count) / 2 - 1;
+  }
   return { first, crowded: Uint32Array.from(crowded) };
 }
