@@ -122,8 +122,8 @@ async function enrich(request: Request, dataDir: string, work: Work): Promise<vo
   const { format, options, jobs, itemsPath } = request;
   const inputs = openInputs(request.inputs);
   if (format === 'jsonl') {
-    const file = openRangeFile(join(releaseDir(dataDir), RANGE_FILE));
-    return enrichLines({ ...work, inputs, file, options, jobs });
+    const path = join(releaseDir(dataDir), RANGE_FILE);
+    return enrichLines({ ...work, inputs, openFile: () => openRangeFile(path), options, jobs, total: request.total });
   }
   const database = openDatabase(dataDir);
   await enrichByFormat(await loadFormat(format, itemsPath), { ...work, inputs, database, options });

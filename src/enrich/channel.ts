@@ -1,4 +1,7 @@
-/** Hands values from one asynchronous function to another, in order. */
+/**
+ * Hands values from one asynchronous function to another; the last one put in comes out first, since what was used last is
+ * still in the processor's cache.
+ */
 export class Channel<T> {
   readonly #values: T[] = [];
   #waiting: ((value: T | undefined) => void) | undefined;
@@ -15,7 +18,7 @@ export class Channel<T> {
 
   /** Takes the next value, waiting for it; undefined where the channel is closed and empty. One may wait at a time. */
   async take(): Promise<T | undefined> {
-    if (this.#values.length > 0) return this.#values.shift();
+    if (this.#values.length > 0) return this.#values.pop();
     if (this.#closed) return undefined;
     return new Promise((resolve) => {
       this.#waiting = resolve;

@@ -25,11 +25,13 @@ export interface LineRequest {
   output: ByteSink;
   /** Receives the lines that are no JSON objects, each with its newline. */
   rejects?: ByteSink | undefined;
-  /** The release's ranges; one run keeps to one release. */
-  file: RangeFile;
+  /** Opens the release's ranges; called once, since one run keeps to one release. */
+  openFile: () => RangeFile;
   options: EnrichOptions;
   /** Threads that work, this one among them. */
   jobs: number;
+  /** Bytes that are to come, where that is known. */
+  total?: number | undefined;
   /** Aborting stops reading; what is in flight is finished and written, whole lines only. The promise then resolves. */
   signal?: AbortSignal | undefined;
   /** Added to as output is written, so that it says at any time what has been done. */
@@ -45,6 +47,9 @@ export interface LineRequest {
 const SLOTS_ALONE = 3;
 /** Slots for each worker: one that it works on, one that waits for it, one that waits to be written. */
 const SLOTS_PER_WORKER = 3;
+
+/** Blocks from which on an input is long enough for workers to be started before the first one is there. */
+const EARLY_START_BLOCKS = 8;
 
 const NEWLINE = 10;
 
@@ -111,22 +116,26 @@ class LineRun {
   #input = 0;
   #lines = 0;
 
-  constructor(request: LineRequest) {
-    const { file, options, jobs, rejects } = request;
+  constructor(request: LineRequest, workers: WorkerPool | undefined) {
+    const { options, jobs, rejects } = request;
     this.#request = request;
     this.#maxLineBytes = request.maxLineBytes ?? MAX_LINE_BYTES;
+    const blockBytes = Math.min(request.blockBytes ?? ENRICH_BLOCK_BYTES, this.#maxLineBytes);
+    this.#workers = workers;
+    // They start while this thread opens the release; a short input needs none.
+    if ((request.total ?? 0) > EARLY_START_BLOCKS * blockBytes) workers?.start();
     const layout = layOut({
-      file,
+      file: request.openFile(),
       options,
       slotCount: SLOTS_ALONE + SLOTS_PER_WORKER * (jobs - 1),
-      blockBytes: Math.min(request.blockBytes ?? ENRICH_BLOCK_BYTES, this.#maxLineBytes),
+      blockBytes,
       maxLineBytes: this.#maxLineBytes,
       keepsRejects: rejects !== undefined,
     });
     this.#slots = layout.slots.map((place) => new Slot(layout, place));
     this.#large = new Slot(layout, layout.large);
     this.#kernel = new Kernel(layout);
-    this.#workers = jobs === 1 ? undefined : new WorkerPool(layout, jobs - 1);
+    this.#workers?.workIn(layout);
     this.#output = new LineWriter(request.output);
     this.#rejects = rejects === undefined ? undefined : new LineWriter(rejects);
     for (const slot of this.#slots) this.#free.put(slot);
@@ -150,7 +159,6 @@ class LineRun {
       signal?.removeEventListener('abort', stop);
       // Where writing failed, that counts, and not what reading comes to.
       await reading.catch(() => {});
-      await this.#workers?.close();
     }
     await reading;
     this.#request.counts.bytes = this.#takenBefore;
@@ -350,5 +358,10 @@ class LineRun {
  *   are asked for than the kernel takes. Whatever a sink throws (such as EPIPE)
  */
 export async function enrichLines(request: LineRequest): Promise<void> {
-  await new LineRun(request).run();
+  const workers = request.jobs === 1 ? undefined : new WorkerPool(request.jobs - 1);
+  try {
+    await new LineRun(request, workers).run();
+  } finally {
+    await workers?.close();
+  }
 }

@@ -4,7 +4,7 @@ import { AtlasError, messageOf } from '../errors.js';
 import { packageFile } from '../package-root.js';
 import { kernelModule } from './kernel/kernel.js';
 import type { KernelLayout } from './kernel/layout.js';
-import type { WorkerAnswer, WorkerData } from './worker.js';
+import type { WorkerAnswer, WorkerStart } from './worker.js';
 
 /** The compiled file: a thread cannot be started from TypeScript. */
 const WORKER_FILE = 'dist/src/enrich/worker.js';
@@ -26,19 +26,24 @@ interface Member {
 }
 
 export class WorkerPool {
-  readonly #layout: KernelLayout;
   readonly #size: number;
   readonly #members: Member[] = [];
+  #work: WorkerStart | undefined;
 
   /** @param size number of threads */
-  constructor(layout: KernelLayout, size: number) {
-    this.#layout = layout;
+  constructor(size: number) {
     this.#size = size;
   }
 
-  /** Starts the threads, where that has not been done. */
+  /** Starts the threads, where that has not been done. They may start before there is anything to work in. */
   start(): void {
     while (this.#members.length < this.#size) this.#members.push(this.#startOne());
+  }
+
+  /** Says what memory to work in, once. */
+  workIn(layout: KernelLayout): void {
+    this.#work = { layout, module: kernelModule() };
+    for (const { thread } of this.#members) thread.postMessage(this.#work);
   }
 
   #idlest(): Member | undefined {
@@ -68,9 +73,8 @@ export class WorkerPool {
   }
 
   #startOne(): Member {
-    const workerData: WorkerData = { layout: this.#layout, module: kernelModule() };
     const member: Member = {
-      thread: new Worker(packageFile(WORKER_FILE), { workerData }),
+      thread: new Worker(packageFile(WORKER_FILE)),
       ready: false,
       runs: new Map(),
     };
@@ -89,6 +93,7 @@ export class WorkerPool {
       const error = new AtlasError('E_FAULT', `a worker thread ended: ${messageOf(cause)}`, { cause });
       for (const run of member.runs.values()) run.reject(error);
     });
+    if (this.#work !== undefined) member.thread.postMessage(this.#work);
     return member;
   }
 

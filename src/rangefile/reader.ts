@@ -47,8 +47,8 @@ export interface RangeFile {
   low6: Uint32Array;
   record6: Uint16Array;
   index6: Uint32Array;
-  /** A finer index over the crowded buckets, derived; see {@link buildDenseIndex}. */
-  dense6: DenseIndex;
+  /** A finer index over the crowded buckets, once it has been derived; see {@link denseIndex}. */
+  dense6: DenseIndex | undefined;
 }
 
 /**
@@ -71,7 +71,7 @@ export const DENSE_STRIDE = 257;
 /** A bucket of more ranges than this is crowded: its search takes seven steps or more. */
 const CROWDED = 64;
 
-function buildDenseIndex(high6: Uint32Array, index6: Uint32Array): DenseIndex {
+function buildDenseIndex({ high6, index6 }: RangeFile): DenseIndex {
   const number = new Uint16Array(INDEX_ENTRIES - 1);
   let crowded = 0;
   for (let bucket = 0; bucket < number.length; bucket++) {
@@ -88,6 +88,12 @@ function buildDenseIndex(high6: Uint32Array, index6: Uint32Array): DenseIndex {
     }
   }
   return { number, below };
+}
+
+/** The finer index over a file's crowded buckets; made when it is first asked for, since not all who open a file need it. */
+export function denseIndex(file: RangeFile): DenseIndex {
+  file.dense6 ??= buildDenseIndex(file);
+  return file.dense6;
 }
 
 /** Where each section lies. */
@@ -220,14 +226,13 @@ export function decodeRangeFile(bytes: Buffer, path: string): RangeFile {
     low6: u32('6LOW'),
     record6: u16('6REC'),
     index6: u32('6IDX'),
-    dense6: { number: new Uint16Array(0), below: new Uint32Array(0) },
+    dense6: undefined,
   };
   // With these, a search can leave neither the columns nor the records, whatever else may be wrong.
-  if (greatest(file.index4) > count4 || greatest(file.index6) > count6) throw damaged(path, 'an index points outside');
   if (Math.max(greatest(file.record4), greatest(file.record6)) >= recordCount) {
     throw damaged(path, 'a range names a record that does not exist');
   }
-  file.dense6 = buildDenseIndex(file.high6, file.index6);
+  if (greatest(file.index4) > count4 || greatest(file.index6) > count6) throw damaged(path, 'an index points outside');
   return file;
 }
 

@@ -1,5 +1,5 @@
 /** The search in a range file: which range, and so which record, an address belongs to. */
-import { DENSE_STRIDE, type RangeFile } from './reader.js';
+import { DENSE_STRIDE, denseIndex, type RangeFile } from './reader.js';
 
 /**
  * The range that an IPv4 address lies in.
@@ -31,7 +31,8 @@ export function findIPv4(file: RangeFile, address: number): number {
  * @returns index of the range
  */
 export function findIPv6(file: RangeFile, words: Uint32Array): number {
-  const { high6, low6, index6, dense6 } = file;
+  const { high6, low6, index6 } = file;
+  const dense6 = file.dense6 ?? denseIndex(file);
   const w0 = words[0]!;
   const w1 = words[1]!;
   const w2 = words[2]!;

@@ -65,7 +65,7 @@ async function enrich(inputs: ByteSource[], request: Partial<LineRequest> = {}) 
       inputs,
       output: { write: (bytes) => void output.push(Buffer.from(bytes)) },
       rejects: { write: (bytes) => void rejects.push(Buffer.from(bytes)) },
-      file,
+      openFile: () => file,
       options: optionsOf(),
       jobs: 1,
       counts,
