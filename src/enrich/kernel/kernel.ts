@@ -7,7 +7,7 @@ import { INDEX_ENTRIES, type KernelLayout, SLOT_FIELDS, type SlotPlace } from '.
 
 /** What the module exports; addresses are bytes from the start of its memory. */
 interface Exports {
-  configure(config: number): void;
+  begin(config: number): void;
   run(slot: number): number;
   recordOf(from: number, to: number): number;
 }
@@ -125,10 +125,11 @@ export class Kernel {
   readonly #exports: Exports;
   readonly #memory: WebAssembly.Memory;
 
+  /** The first one in a memory makes the tables there; no other thread may begin before it has. */
   constructor(layout: KernelLayout, module: WebAssembly.Module = kernelModule()) {
     const instance = new WebAssembly.Instance(module, { env: { memory: layout.memory } });
     this.#exports = instance.exports as unknown as Exports;
-    this.#exports.configure(layout.config);
+    this.#exports.begin(layout.config);
     this.#memory = layout.memory;
   }
 

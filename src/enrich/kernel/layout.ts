@@ -14,7 +14,6 @@ import type { RangeRecord } from '../../rangefile/layout.js';
 import type { RangeFile } from '../../rangefile/reader.js';
 import { answerJson } from '../fragment.js';
 import { type EnrichOptions, INVALID_POLICIES } from '../options.js';
-import { buckets, lowHalves, searchLevels } from './columns.js';
 import { buildKeyTree } from './keys.js';
 import { octetForms } from './octets.js';
 
@@ -30,6 +29,9 @@ const SLACK_BYTES = 128;
 /** Separators that the kernel finds before it walks them: some 4 KiB of input at a time, so that all stays in the first cache. */
 export const INDEX_ENTRIES = 1024;
 
+/** IPv6 ranges to a group, and so the levels of assembly/tables.ts. */
+const FAN_OUT = 8;
+
 /** Answers that wait for each other at a time, at most; assembly/pending.ts and assembly/lookup.ts say how many bytes each. */
 const PENDING_ANSWERS = 64;
 
@@ -41,6 +43,7 @@ const CONFIG_FIELDS = [
   'crowded4',
   'levels6',
   'levelCount',
+  'count4',
   'count6',
   'low6',
   'record6',
@@ -57,6 +60,8 @@ const CONFIG_FIELDS = [
   'keepsRejects',
   'maxDepth',
   'octetForms',
+  // Set when the tables have been made of the columns.
+  'prepared',
 ] as const;
 type Config = Record<(typeof CONFIG_FIELDS)[number], number>;
 
@@ -195,8 +200,18 @@ function placeFragments(plan: Plan, records: readonly RangeRecord[], options: En
   return { fragments: plan.place(table), longestInsert };
 }
 
+/** Room for the levels of IPv6 start addresses; the lowest is the column of their first halves. */
+function placeLevels(plan: Plan, file: RangeFile) {
+  const levels = [plan.place(file.high6)];
+  for (let count = file.count6; count > FAN_OUT; ) {
+    count = Math.ceil(count / FAN_OUT);
+    levels.unshift(plan.reserve(8 * count));
+  }
+  return { levels6: plan.place(Uint32Array.from(levels)), levelCount: levels.length };
+}
+
 /**
- * Lays out memory for an enrichment: copies the release's columns into it, and makes all tables.
+ * Lays out memory for an enrichment: copies the release's columns into it. The first kernel to work in it makes the tables.
  *
  * @throws AtlasError E_USAGE where the options ask for more fields, or longer keys, than the kernel takes
  */
@@ -204,8 +219,6 @@ export function layOut(request: LayoutRequest): KernelLayout {
   const { file, options, blockBytes, maxLineBytes, keepsRejects } = request;
   const plan = new Plan();
   const tree = buildKeyTree(options.fields, plan.end);
-  const levels = searchLevels(file);
-  const { first, crowded } = buckets(file);
   const config: Config = {
     nodes: plan.place(tree.bytes),
     targetCount: tree.targetCount,
@@ -215,12 +228,13 @@ export function layOut(request: LayoutRequest): KernelLayout {
     ...placeFragments(plan, file.records, options),
     outcomes: plan.place(Uint8Array.from(file.records, outcomeOf)),
     recordCount: file.records.length,
-    low4: plan.place(lowHalves(file)),
+    // Columns as they are; assembly/tables.ts makes of them, in place, what these names say.
+    low4: plan.place(file.start4),
     record4: plan.place(file.record4),
-    buckets4: plan.place(first),
-    crowded4: plan.place(crowded),
-    levels6: plan.place(Uint32Array.from(levels, (level) => plan.place(level))),
-    levelCount: levels.length,
+    buckets4: plan.place(file.index4),
+    crowded4: plan.reserve(8 * file.index4.length),
+    ...placeLevels(plan, file),
+    count4: file.count4,
     count6: file.count6,
     low6: plan.place(file.low6),
     record6: plan.place(file.record6),
@@ -228,6 +242,7 @@ export function layOut(request: LayoutRequest): KernelLayout {
     keepsRejects: keepsRejects ? 1 : 0,
     maxDepth: MAX_JSON_DEPTH,
     octetForms: plan.place(octetForms()),
+    prepared: 0,
   };
   const configAt = plan.place(Uint32Array.from(CONFIG_FIELDS, (name) => config[name]));
 

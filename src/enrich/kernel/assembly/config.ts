@@ -14,6 +14,7 @@ export let crowded4: usize = 0;
 /** Where the levels of IPv6 start addresses lie, the topmost first, 4 bytes each; how many levels, how many ranges. */
 export let levels6: usize = 0;
 export let levelCount: u32 = 0;
+export let count4: u32 = 0;
 export let count6: u32 = 0;
 export let low6: usize = 0;
 export let record6: usize = 0;
@@ -70,21 +71,29 @@ export function configure(at: usize): void {
   crowded4 = load<u32>(at, 12);
   levels6 = load<u32>(at, 16);
   levelCount = load<u32>(at, 20);
-  count6 = load<u32>(at, 24);
-  low6 = load<u32>(at, 28);
-  record6 = load<u32>(at, 32);
-  outcomes = load<u32>(at, 36);
-  recordCount = load<u32>(at, 40);
-  fragments = load<u32>(at, 44);
-  longestInsert = load<u32>(at, 48);
-  fieldTargets = load<u32>(at, 52);
-  fieldCount = load<u32>(at, 56);
-  nodes = load<u32>(at, 60);
+  count4 = load<u32>(at, 24);
+  count6 = load<u32>(at, 28);
+  low6 = load<u32>(at, 32);
+  record6 = load<u32>(at, 36);
+  outcomes = load<u32>(at, 40);
+  recordCount = load<u32>(at, 44);
+  fragments = load<u32>(at, 48);
+  longestInsert = load<u32>(at, 52);
+  fieldTargets = load<u32>(at, 56);
+  fieldCount = load<u32>(at, 60);
+  nodes = load<u32>(at, 64);
   keyLengths = load<u64>(nodes);
-  targetCount = load<u32>(at, 64);
-  longestKey = load<u32>(at, 68);
-  policy = load<u32>(at, 72);
-  keepsRejects = load<u32>(at, 76) != 0;
-  maxDepth = load<u32>(at, 80);
-  octetForms = load<u32>(at, 84);
+  targetCount = load<u32>(at, 68);
+  longestKey = load<u32>(at, 72);
+  policy = load<u32>(at, 76);
+  keepsRejects = load<u32>(at, 80) != 0;
+  maxDepth = load<u32>(at, 84);
+  octetForms = load<u32>(at, 88);
+}
+
+/** Whether the tables are still to be made; says so once in a memory. */
+export function needsTables(at: usize): bool {
+  const prepared = load<u32>(at, 92);
+  store<u32>(at, 1, 92);
+  return prepared == 0;
 }

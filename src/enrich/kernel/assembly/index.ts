@@ -2,11 +2,18 @@
 
 import { answerLines, startPending } from './pending';
 import { closeSlot, openSlot, putInputTo } from './slot';
+import { configure, needsTables } from './config';
 import { flatLines, goesTheShortWay, outputFull } from './flat';
+import { makeTables } from './tables';
 import { walk } from './walk';
 
-export { configure } from './config';
 export { recordOf } from './lookup';
+
+/** Takes up the configuration, see config.ts; the first to do so in a memory makes the tables. */
+export function begin(config: usize): void {
+  configure(config);
+  if (needsTables(config)) makeTables();
+}
 
 /** Most input, in bytes, that goes the long way before the short one is tried again. */
 const LONGEST_STRETCH: usize = 16_384;
