@@ -16,6 +16,11 @@ export class Channel<T> {
     else waiting(value);
   }
 
+  /** Whether to take a value means to wait for it. */
+  get isEmpty(): boolean {
+    return this.#values.length === 0;
+  }
+
   /** Takes the next value, waiting for it; undefined where the channel is closed and empty. One may wait at a time. */
   async take(): Promise<T | undefined> {
     if (this.#values.length > 0) return this.#values.pop();

@@ -4,7 +4,7 @@
  * Two functions run side by side. One reads inputs into slots, block by block; the other takes the blocks in the same order
  * and writes out what the kernel made of each. Slots go round between the two, and there are only so many: that bounds
  * memory and is the backpressure. With several jobs, worker threads run the kernel over blocks ahead; this thread does as
- * well, whenever it would have to wait for them.
+ * well, whenever more wait than they take.
  */
 import { AtlasError } from '../errors.js';
 import { ENRICH_BLOCK_BYTES, MAX_LINE_BYTES } from '../limits.js';
@@ -14,7 +14,7 @@ import { Kernel, Slot } from './kernel/kernel.js';
 import { layOut } from './kernel/layout.js';
 import { type Block, LineBuffer } from './line-buffer.js';
 import type { EnrichOptions } from './options.js';
-import { WorkerPool } from './parallel.js';
+import { type Board, WorkerPool } from './parallel.js';
 import type { ByteSink } from './sink.js';
 import type { ByteSource } from './source.js';
 import type { EnrichCounts } from './summary.js';
@@ -61,11 +61,10 @@ interface Item {
   name: string;
   /** Bytes taken from all inputs when it was complete. */
   taken: number;
-  /** The kernel's run over it: not begun, being done by a worker, over. */
-  run: 'waiting' | 'running' | 'over';
-  /** Whether the run dealt with all lines, and what it failed with. */
+  /** The kernel's run over it: to be done in this thread; on the board, for any thread to do; over. */
+  run: 'here' | 'anywhere' | 'over';
+  /** Whether the run dealt with all lines. */
   done: boolean;
-  error?: unknown;
   /** Called when it has been written. */
   release: () => void;
 }
@@ -96,6 +95,7 @@ class LineRun {
   readonly #large: Slot;
   readonly #kernel: Kernel;
   readonly #workers: WorkerPool | undefined;
+  readonly #board: Board | undefined;
   readonly #output: LineWriter;
   readonly #rejects: LineWriter | undefined;
 
@@ -135,7 +135,8 @@ class LineRun {
     this.#slots = layout.slots.map((place) => new Slot(layout, place));
     this.#large = new Slot(layout, layout.large);
     this.#kernel = new Kernel(layout);
-    this.#workers?.workIn(layout);
+    this.#board = workers?.workIn(layout);
+    if (workers !== undefined) workers.onNews = () => this.#ring();
     this.#output = new LineWriter(request.output);
     this.#rejects = rejects === undefined ? undefined : new LineWriter(rejects);
     for (const slot of this.#slots) this.#free.put(slot);
@@ -227,65 +228,76 @@ class LineRun {
       };
       const taken = this.#takenBefore + source.taken;
       // A part of a line that is too long is not worked on.
-      const run = block.part === undefined ? 'waiting' : 'over';
+      const run = block.part !== undefined ? 'over' : this.#board === undefined || number < 0 ? 'here' : 'anywhere';
       this.#items.push({ block, input, name: source.name, taken, run, done: true, release });
-      this.#itemCount++;
-      this.#feedWorkers();
+      if (run === 'anywhere') this.#board!.post(number);
+      // A short input needs no workers.
+      if (++this.#itemCount === 2) this.#workers?.start();
       this.#ring();
     });
   }
 
-  /** Gives waiting blocks to workers that have room. They are started with the second block: a short input needs none. */
-  #feedWorkers(): void {
-    const workers = this.#workers;
-    if (workers === undefined || this.#itemCount < 2) return;
-    workers.start();
-    while (workers.hasRoom) {
-      const item = this.#items.find(({ run, block }) => run === 'waiting' && block.slot !== this.#large);
-      if (item === undefined) return;
-      void this.#runThere(item, workers);
-    }
-  }
-
-  async #runThere(item: Item, workers: WorkerPool): Promise<void> {
-    item.run = 'running';
-    try {
-      item.done = await workers.run(this.#slots.indexOf(item.block.slot));
-    } catch (error) {
-      item.error = error;
-    }
+  /** Whether the kernel's run over a block is over. */
+  #isOver(item: Item): boolean {
+    if (item.run !== 'anywhere') return item.run === 'over';
+    const done = this.#board!.outcome(this.#slots.indexOf(item.block.slot));
+    if (done === undefined) return false;
+    item.done = done;
     item.run = 'over';
-    this.#feedWorkers();
-    this.#ring();
+    return true;
   }
 
-  /** Writes blocks in order. While the first is being worked on elsewhere, runs the kernel over one that waits. */
+  /**
+   * The block to run the kernel over in this thread, if any. Blocks are left to the workers while no more wait than workers
+   * take, as long as there is something to read meanwhile.
+   */
+  #ownBlock(): Item | undefined {
+    const waiting = this.#items.filter(
+      ({ run, block }) => run === 'here' || (run === 'anywhere' && this.#board!.isWaiting(this.#slots.indexOf(block.slot))),
+    );
+    const isSpare = waiting.length > (this.#workers?.ready ?? 0) || this.#allRead || this.#free.isEmpty;
+    return isSpare ? waiting[0] : waiting.find(({ run }) => run === 'here');
+  }
+
+  #runHere(item: Item): void {
+    if (item.run === 'anywhere' && !this.#board!.claim(this.#slots.indexOf(item.block.slot))) return;
+    item.done = this.#kernel.run(item.block.slot.place);
+    item.run = 'over';
+  }
+
+  /** Waits until something about the blocks changes. */
+  #news(first: Item | undefined): Promise<void> {
+    return new Promise((resolve) => {
+      this.#ring = resolve;
+      this.#board?.sleep();
+      if (first !== undefined && this.#isOver(first)) resolve();
+    });
+  }
+
+  /** Writes blocks in order; runs the kernel over those that no worker takes. */
   async #writeItems(): Promise<void> {
     for (;;) {
       const first = this.#items[0];
-      if (first?.run === 'over') {
+      if (first !== undefined && this.#isOver(first)) {
         this.#items.shift();
         await this.#writeItem(first);
         continue;
       }
-      const waiting = this.#items.find(({ run }) => run === 'waiting');
-      if (waiting !== undefined) {
-        waiting.done = this.#kernel.run(waiting.block.slot.place);
-        waiting.run = 'over';
-        // Lets in what workers have said meanwhile.
+      this.#workers?.check();
+      const own = this.#ownBlock();
+      if (own !== undefined) {
+        this.#runHere(own);
+        // Lets the reader and the workers have their say.
         if (this.#workers !== undefined) await new Promise(setImmediate);
       } else if (first === undefined && this.#allRead) {
         return this.#writing;
       } else {
-        await new Promise<void>((resolve) => {
-          this.#ring = resolve;
-        });
+        await this.#news(first);
       }
     }
   }
 
   async #writeItem(item: Item): Promise<void> {
-    if (item.error !== undefined) throw item.error;
     if (item.input !== this.#input) this.#lines = 0;
     this.#input = item.input;
     if (item.block.part === undefined) await this.#writeLines(item);
