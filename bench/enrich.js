@@ -7,12 +7,12 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { writeLines } from './enrich-lines.js';
 import { row, section } from './measure.js';
-import { CLI, CSV_NUMBERS, dataDirectory, MMDB } from './paths.js';
+import { CLI, CSV_IPV6, CSV_NUMBERS, dataDirectory, MMDB } from './paths.js';
 
 const LINES = 1_000_000;
 const ROUNDS = 5;
-/** How often the lines are read for the memory figure: 4 GB and more. */
-const REPEATS = 20;
+/** How often the lines are read for the memory figure: 5 GB and more. */
+const REPEATS = 25;
 
 const child = (name) => fileURLToPath(new URL(name, import.meta.url));
 
@@ -60,9 +60,12 @@ export async function run() {
     const input = join(folder, 'lines.jsonl');
     const megabytes = writeLines(input, LINES) / 1e6;
     const duckdb = hasDuckDB();
+    const secondsOfDuckDB = (scope) =>
+      duckdb ? secondsSaid(child('enrich-duckdb.js'), input, CSV_NUMBERS, CSV_IPV6, scope) : Number.NaN;
     const trials = {
       parse: () => secondsSaid(child('enrich-parse.js'), input, MMDB),
-      duckdb: () => (duckdb ? secondsSaid(child('enrich-duckdb.js'), input, CSV_NUMBERS) : Number.NaN),
+      duckdb: () => secondsOfDuckDB('all'),
+      duckdbLess: () => secondsOfDuckDB('ipv4'),
       one: () => secondsOfEnrich(dataDir, 1, input, folder),
       two: () => secondsOfEnrich(dataDir, 2, input, folder),
     };
@@ -74,12 +77,21 @@ export async function run() {
     const speed = (seconds) => `${(megabytes / seconds).toFixed(0)} MB/s`;
     const times = (ratio) => `${ratio.toFixed(1)} ×`;
     row('readline + JSON.parse + maxmind + JSON.stringify', speed(least.parse));
-    row('DuckDB, ASOF join, two threads', duckdb ? speed(least.duckdb) : 'not installed; see "make bench"', '', duckdb);
+    row(
+      'DuckDB, ASOF joins, two threads',
+      duckdb ? speed(least.duckdb) : 'not installed; see "make bench"',
+      '',
+      duckdb,
+    );
+    if (duckdb) row('DuckDB without IPv6, one ASOF join, the code alone', speed(least.duckdbLess));
     row('ipatlas enrich, one job', speed(least.one));
     const overParse = least.parse / least.one;
     row('one job / JSON.parse', times(overParse), '≥ 15 ×', overParse >= 15);
     const overDuckDB = least.duckdb / least.one;
-    if (duckdb) row('one job / DuckDB', times(overDuckDB), '≥ 8 ×', overDuckDB >= 8);
+    if (duckdb) {
+      row('one job / DuckDB', times(overDuckDB), '≥ 8 ×', overDuckDB >= 8);
+      row('one job / DuckDB without IPv6', times(least.duckdbLess / least.one));
+    }
     if (availableParallelism() >= 2) {
       const overOne = least.one / least.two;
       row('ipatlas enrich, two jobs', speed(least.two));

@@ -14,6 +14,8 @@ export const CSV_FILES = ['geo-whois-asn-country', 'asn-country'].flatMap((name)
 );
 /** The IPv4 ranges of the default source, addresses as numbers. */
 export const CSV_NUMBERS = join(packages, 'geo-whois-asn-country', 'geo-whois-asn-country-ipv4-num.csv');
+/** The IPv6 ranges of the default source. */
+export const CSV_IPV6 = join(packages, 'geo-whois-asn-country', 'geo-whois-asn-country-ipv6.csv');
 export const MMDB = join(packages, 'geo-whois-asn-country-mmdb', 'geo-whois-asn-country.mmdb');
 
 const made = new Map();

@@ -253,7 +253,8 @@ class LineRun {
    */
   #ownBlock(): Item | undefined {
     const waiting = this.#items.filter(
-      ({ run, block }) => run === 'here' || (run === 'anywhere' && this.#board!.isWaiting(this.#slots.indexOf(block.slot))),
+      ({ run, block }) =>
+        run === 'here' || (run === 'anywhere' && this.#board!.isWaiting(this.#slots.indexOf(block.slot))),
     );
     const isSpare = waiting.length > (this.#workers?.ready ?? 0) || this.#allRead || this.#free.isEmpty;
     return isSpare ? waiting[0] : waiting.find(({ run }) => run === 'here');
@@ -287,8 +288,8 @@ class LineRun {
       const own = this.#ownBlock();
       if (own !== undefined) {
         this.#runHere(own);
-        // Lets the reader and the workers have their say.
-        if (this.#workers !== undefined) await new Promise(setImmediate);
+        // Lets the reader go on.
+        await undefined;
       } else if (first === undefined && this.#allRead) {
         return this.#writing;
       } else {
