@@ -45,8 +45,10 @@ export interface LineRequest {
 
 /** Slots for this thread: one that is being filled, one worked on, one written. */
 const SLOTS_ALONE = 3;
-/** Slots for each worker: one that it works on, one that waits for it, one that waits to be written. */
-const SLOTS_PER_WORKER = 3;
+/** Blocks that are left to each worker to take next, so that it has work while this thread is busy with a block. */
+const WAITING_PER_WORKER = 2;
+/** Slots for each worker: one that it works on, those that wait for it, one that waits to be written. */
+const SLOTS_PER_WORKER = WAITING_PER_WORKER + 2;
 
 /** Blocks from which on an input is long enough for workers to be started before the first one is there. */
 const EARLY_START_BLOCKS = 8;
@@ -256,7 +258,7 @@ class LineRun {
       ({ run, block }) =>
         run === 'here' || (run === 'anywhere' && this.#board!.isWaiting(this.#slots.indexOf(block.slot))),
     );
-    const isSpare = waiting.length > (this.#workers?.ready ?? 0) || this.#allRead || this.#free.isEmpty;
+    const isSpare = waiting.length > WAITING_PER_WORKER * (this.#workers?.ready ?? 0) || this.#allRead || this.#free.isEmpty;
     return isSpare ? waiting[0] : waiting.find(({ run }) => run === 'here');
   }
 
