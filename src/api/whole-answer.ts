@@ -3,7 +3,7 @@
  *
  * `writeHead` checks every name and value of every answer anew, and `end` gives the socket two pieces, which the system is
  * asked to write by the slower of its two calls. For an answer of ten headers and eighty bytes that is a fifth of all that
- * is done for a request. So the head goes where `writeHead` would put it, and head and body leave together.
+ * is done for a request. So the answer goes where `writeHead` would put its head, and leaves in one piece.
  */
 import { IncomingMessage, ServerResponse, validateHeaderValue } from 'node:http';
 import { Socket } from 'node:net';
@@ -31,14 +31,15 @@ export function headerLine(name: string, value: string): string {
 /**
  * Answers.
  *
+ * Head and body together stand where Node looks for the head, so what is left for `end` is what it does for an answer
+ * without a body: one write, which Node keeps back where the answer to an earlier request of the connection is still to
+ * come, and leaves out where the connection is gone. (`write` and then `end` would be one write as well. But where the
+ * connection is gone, Node then takes the answer for sent, finds that it was not its turn, and ends the process.)
+ *
  * @param head from the status line to the empty line. It must name the body's length, and what becomes of the connection
  * @param body bytes, each as one character
  */
 export function sendWhole(response: WithHead, head: string, body: string): void {
-  response._header = head;
-  response.write(body, 'latin1');
-  // Written here, in one piece. `end` would put an empty piece behind it first. There is no socket while the answer to an
-  // earlier request of the connection is still to come; then it is kept until that one is through.
-  response.socket?.uncork();
+  response._header = head + body;
   response.end();
 }

@@ -1,7 +1,8 @@
 /** The short way answers what the app answers, byte for byte: the app is its oracle. */
+import { once } from 'node:events';
 import { rmSync } from 'node:fs';
 import type { Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, connect } from 'node:net';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { buildApp, buildListener } from '../../src/api/app.js';
@@ -156,13 +157,19 @@ const anyRequest = fc
       { maxLength: 4 },
     ),
     keyed: often(true, [false]),
+    // A body that nobody reads, and that must not be taken for the next request.
+    body: often('', ['GET /readyz HTTP/1.1\r\n\r\n']),
   })
-  .map(({ method, address, query, version, headers, keyed }) =>
-    message([
-      `${method} /api/lookup/${address}${query} HTTP/${version}`,
-      ...(keyed ? [`X-API-Key: ${KEY}`] : []),
-      ...headers,
-    ]),
+  .map(({ method, address, query, version, headers, keyed, body }) =>
+    message(
+      [
+        `${method} /api/lookup/${address}${query} HTTP/${version}`,
+        ...(keyed ? [`X-API-Key: ${KEY}`] : []),
+        ...headers,
+        ...(body === '' ? [] : [`Content-Length: ${body.length}`]),
+      ],
+      body,
+    ),
   );
 
 function often<Value>(usual: Value, rare: Value[]): fc.Arbitrary<Value> {
@@ -216,6 +223,23 @@ describe('both ways answer alike', () => {
         '998',
         '997',
       ]);
+    }
+  });
+
+  it('minds no caller that is gone before the answer', async () => {
+    const ports = await pair({}, farAway);
+    for (const port of ports) {
+      const bytes = message([LOOKUP, `X-API-Key: ${KEY}`]).repeat(20);
+      const callers = Array.from({ length: 50 }, () => connect(port, '127.0.0.1'));
+      await Promise.all(
+        callers.map(async (caller) => {
+          caller.on('error', () => {});
+          await once(caller, 'connect');
+          caller.write(bytes, () => caller.resetAndDestroy());
+          await once(caller, 'close');
+        }),
+      );
+      expect(await exchange(port, message([LOOKUP, `X-API-Key: ${KEY}`]) + END)).toContain(' 200 OK');
     }
   });
 

@@ -19,7 +19,7 @@ it('keeps the order of answers that are made in another one', async () => {
   const later: (() => void)[] = [];
   const server = createServer((request, response) => {
     const send = () =>
-      sendWhole(response, `HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: keep-alive\r\n\r\n`, request.url!);
+      sendWhole(response, 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: keep-alive\r\n\r\n', request.url!);
     if (request.url === '/3') {
       response.setHeader('Connection', 'close').end('/3');
       for (const one of later.reverse()) one();
@@ -31,5 +31,21 @@ it('keeps the order of answers that are made in another one', async () => {
   const requests = ['/1', '/2', '/3'].map((path) => `GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`).join('');
   const answer = await exchange((server.address() as AddressInfo).port, requests);
   expect([...answer.matchAll(/\r\n\r\n(..)/g)].map(([, body]) => body)).toEqual(['/1', '/2', '/3']);
+  server.close();
+});
+
+// Node ends the process where an answer counts as sent before it is its turn, as on a connection that a refusal has ended.
+it('does not count as sent where the connection is gone', async () => {
+  let sent = 0;
+  let caught = 0;
+  const server = createServer((request, response) => {
+    request.socket.destroy();
+    caught++;
+    response.on('finish', () => sent++);
+    sendWhole(response, 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: keep-alive\r\n\r\n', 'ab');
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  await exchange((server.address() as AddressInfo).port, 'GET / HTTP/1.1\r\nHost: a\r\n\r\n');
+  expect([caught, sent]).toEqual([1, 0]);
   server.close();
 });
