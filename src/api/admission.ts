@@ -72,7 +72,7 @@ export class Admission {
       if (state !== undefined) {
         reply.header('x-ratelimit-limit', String(state.limit));
         reply.header('x-ratelimit-remaining', String(state.remaining));
-        reply.header('x-ratelimit-reset', String(resetSeconds(state)));
+        reply.header('x-ratelimit-reset', String(resetSeconds(state.resetAt)));
         if (!state.allowed) {
           reply.header('retry-after', String(Math.max(1, Math.ceil((state.resetAt - Date.now()) / 1000))));
           refuse(reply, 'rate_exceeded');
@@ -84,7 +84,7 @@ export class Admission {
   }
 }
 
-/** When a window ends, in Unix seconds. */
-export function resetSeconds(state: RateState): number {
-  return Math.ceil(state.resetAt / 1000);
+/** When a window ends, in Unix seconds, from milliseconds. */
+export function resetSeconds(resetAt: number): number {
+  return Math.ceil(resetAt / 1000);
 }

@@ -107,8 +107,9 @@ export class ApiServer {
       // Whoever watches /readyz looks elsewhere by the time nobody listens here.
       this.#phase = 'leaving';
       await new Promise((resolve) => setTimeout(resolve, LEAVE_MS));
-      this.#phase = 'closing';
-      inTime = await drain(this.#server);
+      inTime = await drain(this.#server, undefined, undefined, () => {
+        this.#phase = 'closing';
+      });
     }
     await this.#app?.close();
     this.#keys.stop();

@@ -145,9 +145,16 @@ const sleep = (milliseconds: number): Promise<void> => new Promise((resolve) => 
  *
  * @param grace how long an idle connection may still bring a request, in milliseconds
  * @param patience how long requests under way are waited for after that, in milliseconds
+ * @param onDeaf called once it no longer listens. Answers should end their connections from then on, not before: callers
+ *   would connect anew at the very moment when that is in vain
  * @returns whether all were answered in time; those that were not are cut off
  */
-export async function drain(server: Server, grace = DRAIN_GRACE_MS, patience = DRAIN_TIMEOUT_MS): Promise<boolean> {
+export async function drain(
+  server: Server,
+  grace = DRAIN_GRACE_MS,
+  patience = DRAIN_TIMEOUT_MS,
+  onDeaf: () => void = () => {},
+): Promise<boolean> {
   // Right behind the turn in which the connections that wait were accepted: what is not accepted yet is lost.
   await new Promise<void>((resolve) => setImmediate(resolve));
   let closed = false;
@@ -155,6 +162,7 @@ export async function drain(server: Server, grace = DRAIN_GRACE_MS, patience = D
   NetServer.prototype.close.call(server, () => {
     closed = true;
   });
+  onDeaf();
   const graceEnd = performance.now() + grace;
   const end = graceEnd + patience;
   while (!closed && performance.now() < end) {

@@ -65,9 +65,9 @@ export class ServedRelease {
     return `{"ip":"${result.ip}${this.#tail(result).text}`;
   }
 
-  /** Bytes of {@link json} in UTF-8. */
-  jsonBytes(result: LookupResult): number {
-    return '{"ip":"'.length + result.ip.length + this.#tail(result).bytes.length;
+  /** The bytes of {@link json} in UTF-8, each as one character. */
+  jsonCharacters(result: LookupResult): string {
+    return `{"ip":"${result.ip}${this.#tail(result).bytes}`;
   }
 
   #tail(result: LookupResult): Tail {

@@ -4,11 +4,12 @@
  * Node's server alone takes most of a request's time; what Fastify adds for routes, hooks and replies is several times
  * what a look-up takes. So a look-up that will be answered with 200 is answered here, and whatever is out of the ordinary
  * goes the app's way: an address that is not valid or percent-encoded, a query, a browser's request, a key that is
- * missing or refused, a rate used up. The answers are those of the app; a test compares them.
+ * missing or refused, a rate used up, a connection that ends. The answers are those of the app; a test compares them.
  */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { FastifyInstance } from 'fastify';
 import type { LookupResult } from '../database/database.js';
+import { KEEP_ALIVE_TIMEOUT_MS } from '../limits.js';
 import { type Admission, resetSeconds } from './admission.js';
 import { JSON_TYPE } from './answers.js';
 import type { AppDeps } from './app.js';
@@ -16,6 +17,7 @@ import { KEY_HEADER } from './authenticate.js';
 import { LOOKUP_ROUTE } from './paths.js';
 import type { RateState } from './rate-limit.js';
 import type { ServedRelease } from './served-release.js';
+import { headerLine, sendWhole, takesHead } from './whole-answer.js';
 
 const HEAD = LOOKUP_ROUTE.slice(0, LOOKUP_ROUTE.indexOf(':'));
 const ORIGIN_HEADER = 'origin';
@@ -23,7 +25,7 @@ const ORIGIN_HEADER = 'origin';
 /**
  * The key of a request that carries exactly one, in the header, and comes from no browser; else undefined.
  *
- * Reads the headers as they came. Node makes an object of them when asked, for more than the look-up costs.
+ * Reads the headers as they came: in Node's object of them, two of a name are one.
  */
 function plainKey(rawHeaders: readonly string[]): string | undefined {
   let key: string | undefined;
@@ -39,9 +41,52 @@ function plainKey(rawHeaders: readonly string[]): string | undefined {
   return key === '' ? undefined : key;
 }
 
+/** The lines about a key's rate; numbers, so nothing in them needs a check. */
+function rateLines({ limit, remaining, resetAt }: RateState): string {
+  return `x-ratelimit-limit: ${limit}\r\nx-ratelimit-remaining: ${remaining}\r\nx-ratelimit-reset: ${resetSeconds(resetAt)}\r\n`;
+}
+
+/** The heads of answers, in the order in which the app has their lines. What stays the same for a second is made once. */
+class Heads {
+  readonly #first: string;
+  #release: ServedRelease | undefined;
+  #second = -1;
+  /** The lines about the release, and those about the connection. */
+  #served = '';
+  #connection = '';
+
+  constructor(region: string | undefined) {
+    const servedBy = region === undefined ? '' : headerLine('x-served-by', region);
+    this.#first = `HTTP/1.1 200 OK\r\n${headerLine('access-control-allow-origin', '*')}${servedBy}`;
+  }
+
+  /** @param length of the body in bytes */
+  head(release: ServedRelease, state: RateState | undefined, length: number): string {
+    const second = Math.floor(Date.now() / 1000);
+    if (release !== this.#release || second !== this.#second) this.#renew(release, second);
+    const rate = state === undefined ? '' : rateLines(state);
+    return `${this.#first}${rate}${this.#served}content-length: ${length}\r\n${this.#connection}\r\n`;
+  }
+
+  #renew(release: ServedRelease, second: number): void {
+    this.#release = release;
+    this.#second = second;
+    this.#served =
+      headerLine('x-database-release', release.id) +
+      headerLine('x-database-age', release.age()) +
+      headerLine('content-type', JSON_TYPE);
+    this.#connection =
+      headerLine('Date', new Date(second * 1000).toUTCString()) +
+      headerLine('Connection', 'keep-alive') +
+      headerLine('Keep-Alive', `timeout=${KEEP_ALIVE_TIMEOUT_MS / 1000}`);
+  }
+}
+
 /** @returns a listener that answers the ordinary look-up itself and leaves everything else to the app */
 export function withShortWay(app: FastifyInstance, deps: AppDeps, admission: Admission): RequestListener {
-  const { region, phase, metrics, accessLog } = deps;
+  if (!takesHead()) return app.routing;
+  const { phase, metrics, accessLog } = deps;
+  const heads = new Heads(deps.region);
   const observed = metrics !== undefined || accessLog !== undefined;
 
   function respond(
@@ -50,26 +95,8 @@ export function withShortWay(app: FastifyInstance, deps: AppDeps, admission: Adm
     result: LookupResult,
     state: RateState | undefined,
   ): void {
-    const headers = [
-      'access-control-allow-origin',
-      '*',
-      'x-database-release',
-      release.id,
-      'x-database-age',
-      release.age(),
-      'content-type',
-      JSON_TYPE,
-      'content-length',
-      String(release.jsonBytes(result)),
-    ];
-    if (region !== undefined) headers.push('x-served-by', region);
-    if (state !== undefined) {
-      headers.push('x-ratelimit-limit', String(state.limit));
-      headers.push('x-ratelimit-remaining', String(state.remaining));
-      headers.push('x-ratelimit-reset', String(resetSeconds(state)));
-    }
-    response.writeHead(200, headers);
-    response.end(release.json(result));
+    const body = release.jsonCharacters(result);
+    sendWhole(response, heads.head(release, state, body.length), body);
   }
 
   function observe(startedAt: number): void {
@@ -84,7 +111,11 @@ export function withShortWay(app: FastifyInstance, deps: AppDeps, admission: Adm
     const release = deps.release();
     // What parses as an address holds no slash, percent sign or question mark: the whole target is understood then.
     const result =
-      request.method === 'GET' && url.startsWith(HEAD) && release !== undefined && phase?.() !== 'closing'
+      request.method === 'GET' &&
+      url.startsWith(HEAD) &&
+      release !== undefined &&
+      response.shouldKeepAlive &&
+      phase?.() !== 'closing'
         ? release.lookup(url.slice(HEAD.length))
         : undefined;
     const presented = result === undefined ? undefined : plainKey(request.rawHeaders);

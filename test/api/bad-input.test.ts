@@ -229,7 +229,9 @@ describe('draining', () => {
     await listen(ending, '127.0.0.1', 0);
     const half = exchange(portOf(ending), post('["8.8.8.8"]').subarray(0, -5));
     await new Promise((resolve) => setTimeout(resolve, 50));
-    expect(await drain(ending, 0, 50)).toBe(false);
+    const listening: boolean[] = [];
+    expect(await drain(ending, 0, 50, () => listening.push(ending.listening))).toBe(false);
+    expect(listening).toEqual([false]); // told when nobody can connect any more, once
     expect(await half).toBe('');
   });
 });
