@@ -127,21 +127,50 @@ const NASTY_BYTE = fc.oneof(
   fc.nat(255).map((byte) => String.fromCharCode(byte)),
 );
 
-/** An object with a few bytes put in, left out or replaced: often broken, sometimes not. */
-const BROKEN_LINE = fc
-  .tuple(
-    OBJECT_LINE.map((line) => Buffer.from(line).toString('latin1')),
-    fc.array(fc.tuple(fc.nat(), fc.constantFrom('put', 'leave', 'replace'), NASTY_BYTE), {
-      minLength: 1,
-      maxLength: 3,
-    }),
-  )
-  .map(([line, changes]) =>
-    changes.reduce((text, [place, change, byte]) => {
-      const at = place % (text.length + 1);
-      return text.slice(0, at) + (change === 'leave' ? '' : byte) + text.slice(change === 'put' ? at : at + 1);
-    }, line),
-  );
+/** A line with a few bytes put in, left out or replaced. */
+const broken = (lines: fc.Arbitrary<string>, mostChanges: number): fc.Arbitrary<string> =>
+  fc
+    .tuple(
+      lines.map((line) => Buffer.from(line).toString('latin1')),
+      fc.array(fc.tuple(fc.nat(), fc.constantFrom('put', 'leave', 'replace'), NASTY_BYTE), {
+        minLength: 1,
+        maxLength: mostChanges,
+      }),
+    )
+    .map(([line, changes]) =>
+      changes.reduce((text, [place, change, byte]) => {
+        const at = place % (text.length + 1);
+        return text.slice(0, at) + (change === 'leave' ? '' : byte) + text.slice(change === 'put' ? at : at + 1);
+      }, line),
+    );
+
+/** An object that is often broken, sometimes not. */
+const BROKEN_LINE = broken(OBJECT_LINE, 3);
+
+const FLAT_VALUE = fc.oneof(
+  { weight: 3, arbitrary: fc.constantFrom(...ADDRESSES).map((text) => `"${text}"`) },
+  { weight: 2, arbitrary: fc.nat(120).map((length) => `"${'x'.repeat(length)}"`) },
+  STRING,
+  SCALAR,
+);
+const FLAT_KEY = fc.oneof(
+  { weight: 9, arbitrary: fc.constantFrom('ip', 'client', 'geo', 'a', 'xx', '', 'ix', 'c', 'geo2', 'x'.repeat(60)) },
+  { weight: 1, arbitrary: fc.constantFrom('x'.repeat(61), 'x'.repeat(62), 'x'.repeat(63), 'x'.repeat(130)) },
+).map((key) => `"${key}"`);
+
+/** An object with nothing nested in it and no blanks, as most logs have them. */
+const FLAT_LINE = fc
+  .array(fc.tuple(fc.oneof({ weight: 9, arbitrary: FLAT_KEY }, KEY), FLAT_VALUE), { minLength: 1, maxLength: 8 })
+  .map((members) => `{${members.map(([key, value]) => `${key}:${value}`).join(',')}}`);
+
+/** Such lines, a few of them broken in one place: each of their characters is one byte. */
+export const FLAT_LINES: fc.Arbitrary<string[]> = fc.array(
+  fc.oneof(
+    { weight: 12, arbitrary: FLAT_LINE.map((line) => Buffer.from(line).toString('latin1')) },
+    { weight: 1, arbitrary: broken(FLAT_LINE, 1) },
+  ),
+  { minLength: 1, maxLength: 150, size: 'max' },
+);
 
 const RUBBISH_LINE = fc.oneof(
   fc.constantFrom(
