@@ -258,7 +258,8 @@ class LineRun {
       ({ run, block }) =>
         run === 'here' || (run === 'anywhere' && this.#board!.isWaiting(this.#slots.indexOf(block.slot))),
     );
-    const isSpare = waiting.length > WAITING_PER_WORKER * (this.#workers?.ready ?? 0) || this.#allRead || this.#free.isEmpty;
+    const isSpare =
+      waiting.length > WAITING_PER_WORKER * (this.#workers?.ready ?? 0) || this.#allRead || this.#free.isEmpty;
     return isSpare ? waiting[0] : waiting.find(({ run }) => run === 'here');
   }
 

@@ -153,21 +153,44 @@ const FLAT_VALUE = fc.oneof(
   STRING,
   SCALAR,
 );
-const FLAT_KEY = fc.oneof(
-  { weight: 9, arbitrary: fc.constantFrom('ip', 'client', 'geo', 'a', 'xx', '', 'ix', 'c', 'geo2', 'x'.repeat(60)) },
-  { weight: 1, arbitrary: fc.constantFrom('x'.repeat(61), 'x'.repeat(62), 'x'.repeat(63), 'x'.repeat(130)) },
-).map((key) => `"${key}"`);
+const FLAT_KEY = fc
+  .oneof(
+    { weight: 9, arbitrary: fc.constantFrom('ip', 'client', 'geo', 'a', 'xx', '', 'ix', 'c', 'geo2', 'x'.repeat(60)) },
+    { weight: 1, arbitrary: fc.constantFrom('x'.repeat(61), 'x'.repeat(62), 'x'.repeat(63), 'x'.repeat(130)) },
+  )
+  .map((key) => `"${key}"`);
 
-/** An object with nothing nested in it and no blanks, as most logs have them. */
-const FLAT_LINE = fc
+/** An object with nothing nested in it and no blanks, as most logs have them: its tokens. */
+const FLAT_TOKENS = fc
   .array(fc.tuple(fc.oneof({ weight: 9, arbitrary: FLAT_KEY }, KEY), FLAT_VALUE), { minLength: 1, maxLength: 8 })
-  .map((members) => `{${members.map(([key, value]) => `${key}:${value}`).join(',')}}`);
+  .map((members) => ['{', ...members.flatMap(([key, value]) => [',', key, ':', value]).slice(1), '}']);
+
+const FLAT_LINE = FLAT_TOKENS.map((tokens) => tokens.join(''));
+
+/** Such an object with a few tokens put in, left out or replaced: `{"a"}`, `{1:2}`, `{"a":1:2}`. */
+const MISPLACED_LINE = fc
+  .tuple(
+    FLAT_TOKENS,
+    fc.array(fc.tuple(fc.nat(), fc.nat(2), fc.oneof(fc.constantFrom(...'{}[]:,'), FLAT_KEY, SCALAR)), {
+      minLength: 1,
+      maxLength: 2,
+    }),
+  )
+  .map(([tokens, changes]) =>
+    changes
+      .reduce((rest, [place, removed, token]) => {
+        const at = place % rest.length;
+        return rest.toSpliced(at, removed, ...(removed === 2 ? [] : [token]));
+      }, tokens)
+      .join(''),
+  );
 
 /** Such lines, a few of them broken in one place: each of their characters is one byte. */
 export const FLAT_LINES: fc.Arbitrary<string[]> = fc.array(
   fc.oneof(
     { weight: 12, arbitrary: FLAT_LINE.map((line) => Buffer.from(line).toString('latin1')) },
     { weight: 1, arbitrary: broken(FLAT_LINE, 1) },
+    { weight: 1, arbitrary: MISPLACED_LINE.map((line) => Buffer.from(line).toString('latin1')) },
   ),
   { minLength: 1, maxLength: 150, size: 'max' },
 );

@@ -138,8 +138,7 @@ export function flatLines(from: usize, end: usize, inputEnd: usize): usize {
       (behindSeparators ^ (opens | scalarStarts)) |
       ((values & separators) ^ colons) |
       (behindClosers ^ newlines) |
-      ((scalars | newlines | backslashes) & ~values) |
-      (newlines & strings);
+      ((scalars | newlines | backslashes) & ~values);
 
     let candidates: u64 = 0;
     for (let left = keyLengths; left != 0; left &= left - 1) {
