@@ -1,5 +1,6 @@
 // Bulk enrichment of a million lines against what a user would write or pick instead; its memory on a large input.
 import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { availableParallelism, tmpdir } from 'node:os';
@@ -13,6 +14,10 @@ const LINES = 1_000_000;
 const ROUNDS = 5;
 /** How often the lines are read for the memory figure: 5 GB and more. */
 const REPEATS = 25;
+/** How often they are read to tell what threads gain from what starting them takes. */
+const LONG_REPEATS = 5;
+
+let runs = 0;
 
 const child = (name) => fileURLToPath(new URL(name, import.meta.url));
 
@@ -30,14 +35,27 @@ function hasDuckDB() {
   }
 }
 
-/** Seconds that `ipatlas enrich` says it took. */
-function secondsOfEnrich(dataDir, jobs, input, folder) {
-  const stats = join(folder, 'stats.json');
+/** Runs `ipatlas enrich` over the same file a number of times; resolves with the seconds that it says it took. */
+async function secondsOfEnrich(dataDir, jobs, input, folder, times = 1) {
+  const stats = join(folder, `stats-${++runs}.json`);
+  const args = [CLI, 'enrich', '--data', dataDir, '--jobs', String(jobs), '--stats', stats];
   const output = openSync('/dev/null', 'w');
-  const args = [CLI, 'enrich', '--data', dataDir, '--jobs', String(jobs), '--stats', stats, input];
-  execFileSync(process.execPath, args, { stdio: ['ignore', output, 'ignore'] });
+  const enrich = spawn(process.execPath, [...args, ...Array(times).fill(input)], {
+    stdio: ['ignore', output, 'ignore'],
+  });
   closeSync(output);
+  const [status] = await once(enrich, 'exit');
+  if (status !== 0) throw new Error(`enrich ended with ${status}`);
   return JSON.parse(readFileSync(stats, 'utf8')).seconds;
+}
+
+/** The least seconds of each of some trials, which take turns: a machine that is busy for a while is so for all of them. */
+async function leastOf(trials) {
+  const least = Object.fromEntries(Object.keys(trials).map((name) => [name, Number.POSITIVE_INFINITY]));
+  for (let round = 0; round < ROUNDS; round++) {
+    for (const [name, trial] of Object.entries(trials)) least[name] = Math.min(least[name], await trial());
+  }
+  return least;
 }
 
 /** Peak memory in MB of `ipatlas enrich` over the same file many times; the process tells it on the way out. */
@@ -50,6 +68,19 @@ async function peakMemory(dataDir, input) {
   let said = '';
   for await (const chunk of enrich.stderr) said += chunk;
   return Number(/peak (\d+)/.exec(said)[1]) / 1024;
+}
+
+/** Two jobs over a longer input, where starting a thread counts for less, and what the machine gives two processes. */
+async function longRow(dataDir, input, folder) {
+  const one = () => secondsOfEnrich(dataDir, 1, input, folder, LONG_REPEATS);
+  const least = await leastOf({
+    one,
+    two: () => secondsOfEnrich(dataDir, 2, input, folder, LONG_REPEATS),
+    sideBySide: async () => Math.max(...(await Promise.all([one(), one()]))),
+  });
+  const lines = (LONG_REPEATS * LINES).toLocaleString('en');
+  row(`two jobs / one job, over ${lines} lines`, `${(least.one / least.two).toFixed(2)} ×`);
+  row('two processes of one job, side by side / one process', `${((2 * least.one) / least.sideBySide).toFixed(2)} ×`);
 }
 
 export async function run() {
@@ -69,11 +100,7 @@ export async function run() {
       one: () => secondsOfEnrich(dataDir, 1, input, folder),
       two: () => secondsOfEnrich(dataDir, 2, input, folder),
     };
-    // They take turns, so that a machine that is busy for a while is so for all of them.
-    const least = Object.fromEntries(Object.keys(trials).map((name) => [name, Number.POSITIVE_INFINITY]));
-    for (let round = 0; round < ROUNDS; round++) {
-      for (const [name, trial] of Object.entries(trials)) least[name] = Math.min(least[name], trial());
-    }
+    const least = await leastOf(trials);
     const speed = (seconds) => `${(megabytes / seconds).toFixed(0)} MB/s`;
     const times = (ratio) => `${ratio.toFixed(1)} ×`;
     row('readline + JSON.parse + maxmind + JSON.stringify', speed(least.parse));
@@ -96,6 +123,7 @@ export async function run() {
       const overOne = least.one / least.two;
       row('ipatlas enrich, two jobs', speed(least.two));
       row('two jobs / one job', `${overOne.toFixed(2)} ×`, '≥ 1.6 ×', overOne >= 1.6);
+      await longRow(dataDir, input, folder);
     }
     const memory = await peakMemory(dataDir, input);
     const gigabytes = (REPEATS * statSync(input).size) / 1e9;
