@@ -34,11 +34,12 @@ function checkPadding(file: RangeFile): void {
 }
 
 function checkRecords(file: RangeFile): void {
-  const used = new Set<number>();
-  for (const id of file.record4) used.add(id);
-  for (const id of file.record6) used.add(id);
+  // Opening has made sure that all numbers are those of records.
+  const used = new Uint8Array(file.records.length);
+  for (const id of file.record4) used[id] = 1;
+  for (const id of file.record6) used[id] = 1;
   file.records.forEach((record, index) => {
-    if (!used.has(index)) throw damaged(file, `record ${index} is used by no range`);
+    if (used[index] === 0) throw damaged(file, `record ${index} is used by no range`);
     if (record.kind === 'country' && !/^[A-Z]{2}$/.test(record.code)) {
       throw damaged(file, `record ${index} has the country code ${JSON.stringify(record.code)}`);
     }

@@ -4,7 +4,10 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openDatabase } from '../../src/database/database.js';
 import { verifyRelease } from '../../src/database/verify.js';
+import { AtlasError } from '../../src/errors.js';
 import { sqlite } from '../../src/mirror/reader.js';
+import { verifyMirror } from '../../src/mirror/verifier.js';
+import { openRangeFile } from '../../src/rangefile/reader.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 
 let dataDir: string;
@@ -66,24 +69,36 @@ describe('the mirror', () => {
     database.close();
   });
 
+  it.each([1, 2, 3, 5, 1000])('is verified %d rows at a time', (rows) => {
+    verifyMirror(path, openRangeFile(join(dataDir, 'current', 'ranges.ipr')), rows);
+  });
+
   // Each row is a change that leaves a sound SQLite file which is not the range file's equal.
   it.each([
-    ['a range less', 'DELETE FROM ipv4_range WHERE first = 134217728', /IPv4 range \d+ begins elsewhere/],
+    [
+      'a range less',
+      'DELETE FROM ipv4_range WHERE first = 134217728',
+      /IPv4 range \d+ is \d+-\d+\|\w*\|\w*, not 134217728-\d+\|/,
+    ],
     [
       'a range more',
       "INSERT INTO ipv6_range VALUES (x'ffffffffffffffffffffffffffffffff', x'ff', 'DE', NULL, 0)",
-      /IPv6 range \d+ begins elsewhere/,
+      /\d+ IPv6 ranges, not \d+/,
     ],
-    ['a range longer', 'UPDATE ipv4_range SET last = last + 1 WHERE first = 0', /IPv4 range 0 ends elsewhere/],
+    [
+      'a range longer',
+      'UPDATE ipv4_range SET last = last + 1 WHERE first = 0',
+      /IPv4 range 0 is 0-(\d+)\|\|\w+, not 0-(?!\1\|)\d+\|/,
+    ],
     [
       'another country',
       "UPDATE ipv4_range SET country_code = 'FR' WHERE country_code = 'NL'",
-      /IPv4 range \d+ has another answer/,
+      /IPv4 range \d+ is (\d+-\d+)\|FR\|, not \1\|NL\|/,
     ],
     [
       'another IPv6 end',
       "UPDATE ipv6_range SET last = x'00000000000000000000000000000001' WHERE first = x'00000000000000000000000000000000'",
-      /IPv6 range 0 ends elsewhere/,
+      /IPv6 range 0 is 0{32}-0{31}1\|\|/,
     ],
     ['another name', "UPDATE country SET name = 'Holland' WHERE code = 'NL'", /country NL/],
     ['another membership', "UPDATE country SET is_eu = 0 WHERE code = 'NL'", /country NL/],
@@ -103,6 +118,10 @@ describe('the mirror', () => {
     Object.assign(output, { bytes: bytes.length, sha256: createHash('sha256').update(bytes).digest('hex') });
     writeFileSync(join(dir, 'manifest.json'), JSON.stringify(manifest));
     expect(() => verifyRelease(dir)).toThrow(message);
+    const file = openRangeFile(join(dir, 'ranges.ipr'));
+    for (const rows of [1, 2, 3, 5]) {
+      expect(() => verifyMirror(join(dir, 'ranges.sqlite'), file, rows)).toThrow(AtlasError);
+    }
     rmSync(own, { recursive: true });
   });
 });
