@@ -9,7 +9,7 @@
  * costs address space only.
  */
 import { recordAnswer } from '../../database/binary-engine.js';
-import { MAX_ADDRESS_LENGTH, MAX_JSON_DEPTH } from '../../limits.js';
+import { MAX_ADDRESS_LENGTH, MAX_FIELDS, MAX_JSON_DEPTH } from '../../limits.js';
 import type { RangeRecord } from '../../rangefile/layout.js';
 import type { RangeFile } from '../../rangefile/reader.js';
 import { answerJson } from '../fragment.js';
@@ -32,8 +32,11 @@ export const INDEX_ENTRIES = 1024;
 /** IPv6 ranges to a group, and so the levels of assembly/tables.ts. */
 const FAN_OUT = 8;
 
-/** Answers that wait for each other at a time, at most; assembly/pending.ts and assembly/lookup.ts say how many bytes each. */
-const PENDING_ANSWERS = 64;
+/**
+ * Answers that wait for each other at a time, at most: enough for the look-ups to wait for memory together, and at least
+ * those of one line. assembly/pending.ts and assembly/lookup.ts say how many bytes each takes.
+ */
+const PENDING_ANSWERS = Math.max(64, MAX_FIELDS);
 
 /** 4-byte numbers, in this order, that assembly/config.ts reads. */
 const CONFIG_FIELDS = [
@@ -60,6 +63,7 @@ const CONFIG_FIELDS = [
   'keepsRejects',
   'maxDepth',
   'octetForms',
+  'mostAnswers',
   // Set when the tables have been made of the columns.
   'prepared',
 ] as const;
@@ -242,6 +246,7 @@ export function layOut(request: LayoutRequest): KernelLayout {
     keepsRejects: keepsRejects ? 1 : 0,
     maxDepth: MAX_JSON_DEPTH,
     octetForms: plan.place(octetForms()),
+    mostAnswers: PENDING_ANSWERS,
     prepared: 0,
   };
   const configAt = plan.place(Uint32Array.from(CONFIG_FIELDS, (name) => config[name]));

@@ -3,7 +3,7 @@
  * is named here is written once, before the first of them starts, and only read afterwards.
  */
 
-// The release's columns, see FORMAT.md of the range file and `../columns.ts`.
+// The release's columns, see FORMAT.md of the range file; tables.ts makes of them what stands here.
 /** The last 16 bits of `4STA`, 2 bytes a range: within a bucket of the index the first 16 are the same. */
 export let low4: usize = 0;
 export let record4: usize = 0;
@@ -45,6 +45,8 @@ export let keepsRejects: bool = false;
 export let maxDepth: u32 = 0;
 /** How digits of an IPv4 address are moved, see `../octets.ts`. */
 export let octetForms: usize = 0;
+/** Answers that wait at a time, at most. */
+export let mostAnswers: u32 = 0;
 
 /** See `buckets4`. */
 export const ANSWERED: u32 = 0x8000_0000;
@@ -89,11 +91,12 @@ export function configure(at: usize): void {
   keepsRejects = load<u32>(at, 80) != 0;
   maxDepth = load<u32>(at, 84);
   octetForms = load<u32>(at, 88);
+  mostAnswers = load<u32>(at, 92);
 }
 
 /** Whether the tables are still to be made; says so once in a memory. */
 export function needsTables(at: usize): bool {
-  const prepared = load<u32>(at, 92);
-  store<u32>(at, 1, 92);
+  const prepared = load<u32>(at, 96);
+  store<u32>(at, 1, 96);
   return prepared == 0;
 }

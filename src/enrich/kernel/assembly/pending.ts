@@ -3,7 +3,7 @@
  * addresses parsed, all looked up, all answers put out. Most of a look-up is waiting for memory, and those of several
  * addresses can wait at the same time.
  */
-import { FOUND, fieldCount, fieldTargets, fragments, longestInsert, outcomes, recordCount } from './config';
+import { FOUND, fieldCount, fieldTargets, fragments, longestInsert, mostAnswers, outcomes, recordCount } from './config';
 import { MAX_ADDRESS_LENGTH, parseAddress } from './address';
 import { isBlank, putOtherMembers } from './line';
 import { addQuery, answerQueries, startQueries } from './lookup';
@@ -23,9 +23,6 @@ import {
   skipInputTo,
 } from './slot';
 import { closingQuote, unescape } from './text';
-
-/** Most answers that wait at a time; `PENDING_ANSWERS` in `../layout.ts`. */
-const MOST_ANSWERS: u32 = 64;
 
 /** Bytes that are kept of a line, see `addLine`. */
 const LINE_BYTES: usize = 20;
@@ -66,7 +63,7 @@ export function startPending(): void {
 
 /** Whether no further line can be added. */
 @inline export function isPendingFull(): bool {
-  return (count + 1) * fieldCount > MOST_ANSWERS;
+  return (count + 1) * fieldCount > mostAnswers;
 }
 
 /** Where the first byte stands that is a quote or a backslash, at most 48 bytes on. */
