@@ -79,7 +79,10 @@ export class ApiServer {
       baseUrls,
     });
     this.#app = app;
-    this.#server = createHttpServer(listener, (status) => this.#metrics?.request(UNPARSED_ROUTE, status, 0));
+    this.#server = createHttpServer(listener, {
+      region: region?.name,
+      onUnparsed: (status) => this.#metrics?.request(UNPARSED_ROUTE, status, 0),
+    });
     await this.#bind(this.#server);
     return (this.#server.address() as AddressInfo).port;
   }

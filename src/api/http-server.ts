@@ -7,7 +7,7 @@ import {
   type ServerResponse,
   STATUS_CODES,
 } from 'node:http';
-import { Server as NetServer } from 'node:net';
+import { Server as NetServer, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { systemErrorCode, WIRE_ERRORS, type WireError } from '../errors.js';
 import {
@@ -20,6 +20,7 @@ import {
   SOCKET_TIMEOUT_MS,
 } from '../limits.js';
 import { ERROR_BODIES, JSON_TYPE } from './answers.js';
+import { ALL_METHODS } from './paths.js';
 
 /** How often Node looks for requests that are overdue, in milliseconds. */
 const TIMEOUT_CHECK_MS = 1_000;
@@ -39,28 +40,39 @@ function unparsedError(error: Error): WireError {
   }
 }
 
-/** Answers on a socket, which is closed behind it. */
-function answerSocket(socket: Duplex, error: WireError): void {
+/** The answer to an earlier request of the connection that is still to come; Node keeps it there. */
+type Answering = Duplex & { _httpMessage?: ServerResponse | null };
+
+/** Sockets whose last answer is on its way, or waits for its turn: what else comes on them changes nothing. */
+const ending = new WeakSet<Duplex>();
+
+/** The headers of an answer that is no route's; the last of its connection. */
+function headersOf(error: WireError, region: string | undefined): Record<string, string> {
+  return {
+    'access-control-allow-origin': '*',
+    ...(region === undefined ? {} : { 'x-served-by': region }),
+    ...(error === 'method_not_allowed' ? { allow: ALL_METHODS } : {}),
+    'content-type': JSON_TYPE,
+    'content-length': String(Buffer.byteLength(ERROR_BODIES[error])),
+    connection: 'close',
+  };
+}
+
+/** Answers on a socket, behind the answers to the requests before, and closes it. */
+function answerSocket(socket: Answering, error: WireError, region: string | undefined): void {
+  const earlier = socket._httpMessage;
+  // A request that is not whole is the one that is answered here.
+  if (earlier?.req.complete) {
+    earlier.once('close', () => answerSocket(socket, error, region));
+    return;
+  }
   if (!socket.writable) {
     socket.destroy();
     return;
   }
   const { status } = WIRE_ERRORS[error];
-  const body = ERROR_BODIES[error];
-  socket.end(
-    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nContent-Type: ${JSON_TYPE}\r\n` +
-      `Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
-  );
-}
-
-function refuseExpectation(_request: IncomingMessage, response: ServerResponse): void {
-  const body = ERROR_BODIES.expectation;
-  response.writeHead(WIRE_ERRORS.expectation.status, {
-    'content-type': JSON_TYPE,
-    'content-length': Buffer.byteLength(body),
-    connection: 'close',
-  });
-  response.end(body);
+  const lines = Object.entries(headersOf(error, region)).map(([name, value]) => `${name}: ${value}\r\n`);
+  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${ERROR_BODIES[error]}`);
 }
 
 /** Times in milliseconds that a client has. */
@@ -85,14 +97,18 @@ const CLIENT_TIMES: ClientTimes = {
   check: TIMEOUT_CHECK_MS,
 };
 
-/**
- * @param listener answers the requests
- * @param onUnparsed told the status of each answer to something that is no HTTP request
- */
+export interface HttpServerOptions {
+  /** Sent as `X-Served-By`. */
+  region?: string | undefined;
+  /** Told the status of each answer to something that never becomes a request for the listener. */
+  onUnparsed?: (status: number) => void;
+  times?: ClientTimes;
+}
+
+/** @param listener answers the requests */
 export function createHttpServer(
   listener: RequestListener,
-  onUnparsed: (status: number) => void,
-  times: ClientTimes = CLIENT_TIMES,
+  { region, onUnparsed = () => {}, times = CLIENT_TIMES }: HttpServerOptions = {},
 ): Server {
   const server = createServer(
     {
@@ -108,18 +124,36 @@ export function createHttpServer(
     listener,
   );
   server.timeout = times.socket;
+  // Who sends a request and then closes that half of the connection still wants the answer, which may take a turn.
+  (server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
+
+  function refuse(socket: Duplex, error: WireError): void {
+    if (ending.has(socket)) return;
+    ending.add(socket);
+    onUnparsed(WIRE_ERRORS[error].status);
+    answerSocket(socket, error, region);
+  }
   server.on('clientError', (error: Error, socket: Duplex) => {
     // The other end is gone.
     if (systemErrorCode(error) === 'ECONNRESET') {
       socket.destroy();
       return;
     }
-    const wire = unparsedError(error);
-    onUnparsed(WIRE_ERRORS[wire].status);
-    answerSocket(socket, wire);
+    refuse(socket, unparsedError(error));
   });
-  server.on('checkExpectation', refuseExpectation);
-  server.on('connect', (_request: IncomingMessage, socket: Duplex) => answerSocket(socket, 'method_not_allowed'));
+  server.on('checkExpectation', (_request: IncomingMessage, response: ServerResponse) => {
+    const { status } = WIRE_ERRORS.expectation;
+    onUnparsed(status);
+    response.writeHead(status, headersOf('expectation', region));
+    response.end(ERROR_BODIES.expectation);
+  });
+  server.on('connect', (_request: IncomingMessage, socket: Socket) => {
+    // Node lets go of such a socket altogether: its errors and its end are to be seen to here.
+    socket.on('error', () => socket.destroy());
+    socket.setTimeout(times.keepAlive, () => socket.destroy());
+    socket.resume();
+    refuse(socket, 'method_not_allowed');
+  });
   return server;
 }
 

@@ -103,9 +103,11 @@ function withKeys<Result>(dataDir: string, use: (database: Sqlite.Database) => R
  * @param dataDir the data directory; made where it is not there
  * @param rate addresses a minute, or null for the server's rate
  * @returns the key's text, which is kept nowhere, and its id
- * @throws AtlasError E_DATA_DIR where it cannot be stored
+ * @throws AtlasError E_DATA_DIR where it cannot be stored, E_USAGE where the label holds control characters
  */
 export function createKey(dataDir: string, label: string, rate: number | null): { id: string; key: string } {
+  // A terminal would take some of them for orders.
+  if (/\p{Cc}/u.test(label)) throw new AtlasError('E_USAGE', 'the label holds a control character; leave it out');
   const id = randomBytes(ID_BYTES).toString('hex');
   const key = KEY_HEAD + randomBytes(KEY_BYTES).toString('base64url');
   withKeys(dataDir, (database) =>

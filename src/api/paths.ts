@@ -5,6 +5,9 @@ export const LOOKUP_ROUTE = '/api/lookup/:ip';
 
 const GET_METHODS = 'GET, HEAD, OPTIONS';
 
+/** All methods there are. */
+export const ALL_METHODS = 'GET, HEAD, POST, OPTIONS';
+
 /** The methods of each path. */
 const METHODS: Record<string, string> = {
   '/api/lookup': GET_METHODS,
@@ -28,9 +31,13 @@ export function needsKey(path: string): boolean {
   return API_PATH.test(path);
 }
 
-/** The path of a request target, which may be in absolute form (RFC 9112 §3.2.2). */
+/**
+ * The path of a request target, which may be in absolute form (RFC 9112 §3.2.2), as the router reads it.
+ *
+ * @param target a {@link decodableTarget}
+ */
 export function pathOf(target: string): string {
-  return target.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i, '').replace(/[?#].*$/s, '');
+  return decodeURI(target.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i, '').replace(/[?#].*$/s, ''));
 }
 
 /**

@@ -105,19 +105,24 @@ export function withShortWay(app: FastifyInstance, deps: AppDeps, admission: Adm
     accessLog?.write({ method: 'GET', route: LOOKUP_ROUTE, status: 200, duration_ms: milliseconds });
   }
 
+  /** Looks up the address of a request that is no more than that. */
+  function lookUp(request: IncomingMessage, response: ServerResponse, release: ServedRelease | undefined) {
+    const url = request.url!;
+    if (request.method !== 'GET' || !url.startsWith(HEAD) || release === undefined) return undefined;
+    if (!response.shouldKeepAlive || phase?.() === 'closing') return undefined;
+    try {
+      // What parses as an address holds no slash, percent sign or question mark: the whole target is understood then.
+      return release.lookup(url.slice(HEAD.length));
+    } catch {
+      // The app will meet the same fault; it logs it and answers 500.
+      return undefined;
+    }
+  }
+
   return (request: IncomingMessage, response: ServerResponse): void => {
     const startedAt = observed ? performance.now() : 0;
-    const url = request.url!;
     const release = deps.release();
-    // What parses as an address holds no slash, percent sign or question mark: the whole target is understood then.
-    const result =
-      request.method === 'GET' &&
-      url.startsWith(HEAD) &&
-      release !== undefined &&
-      response.shouldKeepAlive &&
-      phase?.() !== 'closing'
-        ? release.lookup(url.slice(HEAD.length))
-        : undefined;
+    const result = lookUp(request, response, release);
     const presented = result === undefined ? undefined : plainKey(request.rawHeaders);
     const key = presented === undefined ? undefined : admission.find(presented);
     if (key === undefined) {

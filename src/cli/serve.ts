@@ -10,7 +10,7 @@ import { createLog, errorFields, type Log } from '../api/log.js';
 import { verifyInThread } from '../api/release-watch.js';
 import { runService } from '../api/service.js';
 import type { ServeSettings } from '../api/settings.js';
-import { AtlasError, EXIT } from '../errors.js';
+import { AtlasError, EXIT, messageOf } from '../errors.js';
 import { DEFAULT_RATE } from '../limits.js';
 import { type Command, type Invocation, type OptionValues, print, text } from './command.js';
 
@@ -110,12 +110,17 @@ function stopSignal(): Promise<void> {
  * by its owner alone.
  */
 function keepDevKey(dataDir: string, file: string): void {
-  if (existsSync(file) && keyWorks(dataDir, readFileSync(file, 'utf8').trim())) return;
-  const { key } = createKey(dataDir, `for ${file}`, null);
-  mkdirSync(dirname(file), { recursive: true });
-  const fresh = `${file}.new`;
-  writeFileSync(fresh, `${key}\n`, { mode: 0o600 });
-  renameSync(fresh, file);
+  try {
+    if (existsSync(file) && keyWorks(dataDir, readFileSync(file, 'utf8').trim())) return;
+    mkdirSync(dirname(file), { recursive: true });
+    const { key } = createKey(dataDir, `for ${file}`, null);
+    const fresh = `${file}.new`;
+    writeFileSync(fresh, `${key}\n`, { mode: 0o600 });
+    renameSync(fresh, file);
+  } catch (error) {
+    if (error instanceof AtlasError) throw error;
+    throw new AtlasError('E_OUTPUT', `--dev-key ${file} cannot be written: ${messageOf(error)}`, { cause: error });
+  }
 }
 
 /** A line to paste into a shell. The key itself is not printed: the shell reads it. */
@@ -150,8 +155,8 @@ async function run(invocation: Invocation): Promise<number> {
 export const command: Command = {
   help: `Usage: ipatlas serve [options]
 
-Serves the lookup API from the current release, and from each newer one within two seconds of its publication. Without
-a release it waits for one, answering 503. Ends on SIGTERM or Ctrl-C, after the requests under way.
+Serves the lookup API from the current release. A newer one is noticed within two seconds, verified, and served from then
+on. Without a release it waits for one, answering 503. Ends on SIGTERM or Ctrl-C, after the requests under way.
 
   --host HOST         listen on this address (default ::, all addresses of IPv6 and IPv4)
   --port PORT         (default ${DEFAULT_PORT}; 0 for any free one)

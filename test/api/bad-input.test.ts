@@ -6,6 +6,7 @@ import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { buildListener } from '../../src/api/app.js';
 import { createHttpServer, drain, listen } from '../../src/api/http-server.js';
+import { MemoryRateStore, RateLimiter, type RateStore } from '../../src/api/rate-limit.js';
 import { appDeps, KEY, keptLog } from '../support/api.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 import { exchange } from '../support/serve.js';
@@ -22,7 +23,7 @@ beforeAll(async () => {
   dataDir = temporaryDir();
   await publishBlocks(dataDir, SMALL_WORLD);
   const { listener } = await buildListener(appDeps(dataDir, { log }));
-  server = createHttpServer(listener, (status) => unparsed.push(status));
+  server = createHttpServer(listener, { onUnparsed: (status) => unparsed.push(status) });
   await listen(server, '127.0.0.1', 0);
   port = portOf(server);
 });
@@ -145,6 +146,8 @@ describe.each<[string, Buffer, number, string]>([
     const answer = await ask(bytes);
     expect([answer.status, answer.body]).toEqual([status, JSON.stringify({ error: sentence })]);
     expect(answer.head).toMatch(/\r\ncontent-type: application\/json; charset=utf-8(\r\n|$)/i);
+    expect(answer.head).toMatch(/\r\naccess-control-allow-origin: \*(\r\n|$)/i);
+    expect(/\r\nallow: \w/i.test(answer.head)).toBe(status === 405);
     expect(answer.head).not.toMatch(/x-evil/i);
     expect((await ask(get('/api/lookup/8.8.8.8'))).status).toBe(200);
   });
@@ -162,8 +165,132 @@ it.each([
 
 it('has logged nothing, and counted what was no request', () => {
   expect(log.lines).toEqual([]);
-  expect(unparsed.length).toBeGreaterThanOrEqual(8);
-  for (const status of unparsed) expect([400, 431]).toContain(status);
+  expect(unparsed.length).toBeGreaterThanOrEqual(10);
+  for (const status of unparsed) expect([400, 405, 417, 431]).toContain(status);
+});
+
+describe('what comes behind a request', () => {
+  const kept = (bytes: Buffer) => bytes.toString('latin1').replace('Connection: close\r\n', '');
+  const lookup = kept(get('/api/lookup/8.8.8.8'));
+  const batch = kept(post('["8.8.8.8"]'));
+  const garbage = '\x16\x03 no request\r\n\r\n';
+  const tunnel = 'CONNECT ip.example:443 HTTP/1.1\r\nHost: ip.example\r\n\r\n';
+
+  /** A server whose rates are kept elsewhere: its answers take some turns. */
+  async function slowly(): Promise<number> {
+    const near = new MemoryRateStore();
+    const far: RateStore = {
+      lease: (keyId, limit, least, most, callback) =>
+        near.lease(keyId, limit, least, most, (grant) => setTimeout(callback, 20, grant)),
+    };
+    const { listener } = await buildListener(appDeps(dataDir, { limiter: new RateLimiter(far) }));
+    const slow = createHttpServer(listener, { region: 'fra-1', onUnparsed: (status) => told.push(status) });
+    slowServers.push(slow);
+    await listen(slow, '127.0.0.1', 0);
+    return portOf(slow);
+  }
+  const slowServers: Server[] = [];
+  const told: number[] = [];
+  afterAll(() => {
+    for (const slow of slowServers) slow.close();
+  });
+
+  it.each([
+    ['garbage behind a look-up', lookup + garbage, [200, 400]],
+    ['garbage behind a batch', batch + garbage, [200, 400]],
+    ['garbage twice, behind two batches', batch + batch + garbage + garbage, [200, 200, 400]],
+    ['a tunnel behind a look-up', lookup + tunnel, [200, 405]],
+    ['a tunnel behind a batch', batch + tunnel, [200, 405]],
+    [
+      'a body that is none, behind a batch',
+      batch +
+        kept(
+          request(
+            'POST /api/batch HTTP/1.1',
+            ['Content-Type: application/json', 'Transfer-Encoding: chunked'],
+            'zz\r\n',
+          ),
+        ),
+      [200, 400],
+    ],
+  ])('is answered in its turn: %s', async (_, bytes, statuses) => {
+    for (const to of [port, await slowly()]) {
+      const answers = await exchange(to, Buffer.from(bytes, 'latin1'));
+      expect([...answers.matchAll(/HTTP\/1\.1 (\d+) /g)].map(([, status]) => Number(status))).toEqual(statuses);
+      expect(answers.match(/"country_code":"US"/g)).toHaveLength(statuses.filter((status) => status === 200).length);
+      expect(/^x-served-by: fra-1\r$/im.test(answers)).toBe(to !== port);
+    }
+  });
+
+  it.each([
+    ['a look-up', lookup],
+    ['a batch', batch],
+  ])('is the end of what the client sends, behind %s', async (_, bytes) => {
+    for (const to of [port, await slowly()]) {
+      const socket = connect({ port: to, host: '127.0.0.1', allowHalfOpen: true });
+      let answer = '';
+      socket.setEncoding('latin1').on('data', (chunk) => {
+        answer += chunk;
+      });
+      socket.end(bytes);
+      await new Promise((resolve) => socket.once('end', resolve));
+      expect(answer).toContain('"country_code":"US"');
+    }
+  });
+
+  it('is answered once, however much of it comes', async () => {
+    const to = await slowly();
+    for (const more of [garbage, batch]) {
+      told.length = 0;
+      const socket = connect(to, '127.0.0.1', () => socket.write(batch + garbage));
+      let answers = '';
+      socket.setEncoding('latin1').on('data', (chunk) => {
+        answers += chunk;
+      });
+      setTimeout(() => socket.write(more), 5);
+      await new Promise((resolve) => socket.once('close', resolve));
+      expect(answers).toMatch(/^HTTP\/1\.1 200 [\s\S]*"US"[\s\S]*\}HTTP\/1\.1 400 [\s\S]*\{"error":"Bad request"\}$/);
+      expect(answers.match(/HTTP\/1\.1 /g)).toHaveLength(2);
+      expect(told).toEqual([400]);
+    }
+  });
+
+  it('is a tunnel that its client gives up while an answer is under way', async () => {
+    const to = await slowly();
+    for (let i = 0; i < 10; i++) {
+      const socket = connect(to, '127.0.0.1', () => {
+        socket.write(batch + tunnel);
+        setTimeout(() => socket.resetAndDestroy(), 5);
+      });
+      socket.on('error', () => {});
+      await new Promise((resolve) => socket.once('close', resolve));
+    }
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(await exchange(to, get('/api/lookup/8.8.8.8'))).toContain('"US"');
+  });
+});
+
+it('answers a fault in a look-up with 500, and serves on', async () => {
+  const kept = keptLog();
+  let faulty = true;
+  const deps = appDeps(dataDir, { log: kept });
+  const served = deps.release()!;
+  const broken = Object.assign(Object.create(served) as typeof served, {
+    lookup: () => {
+      throw new Error('8.8.8.8 is to blame');
+    },
+  });
+  const { listener } = await buildListener({ ...deps, release: () => (faulty ? broken : served) });
+  const other = createHttpServer(listener);
+  await listen(other, '127.0.0.1', 0);
+  const lookup = get('/api/lookup/8.8.8.8').toString().replace('Connection: close\r\n', '');
+  const answer = await exchange(portOf(other), lookup + get('/healthz'));
+  expect(answer).toMatch(/^HTTP\/1\.1 500 [\s\S]*\{"error":"Internal error"\}HTTP\/1\.1 200 /);
+  expect(kept.lines).toHaveLength(1);
+  expect(JSON.stringify(kept.lines)).not.toContain('8.8.8.8');
+  faulty = false;
+  expect(await exchange(portOf(other), get('/api/lookup/8.8.8.8'))).toContain('"country_code":"US"');
+  other.close();
 });
 
 describe('slow clients', () => {
@@ -171,7 +298,7 @@ describe('slow clients', () => {
 
   it('are told 408 when headers or body do not come', async () => {
     const { listener } = await buildListener(appDeps(dataDir));
-    const slow = createHttpServer(listener, () => {}, times);
+    const slow = createHttpServer(listener, { times });
     await listen(slow, '127.0.0.1', 0);
     const late = 'HTTP/1.1 408 Request Timeout';
     expect(await exchange(portOf(slow), 'GET /api/lookup/8.8.8.8 HTTP/1.1\r\nX-A')).toContain(late);
@@ -197,7 +324,7 @@ describe('draining', () => {
   it('refuses connections, answers what comes on those that are open and what is under way, and ends', async () => {
     let closing = false;
     const { listener } = await buildListener(appDeps(dataDir, { phase: () => (closing ? 'closing' : 'serving') }));
-    const ending = createHttpServer(listener, () => {});
+    const ending = createHttpServer(listener);
     await listen(ending, '127.0.0.1', 0);
     const [idle, again, half] = [open(portOf(ending)), open(portOf(ending)), open(portOf(ending))];
     for (const one of [idle, again]) {
@@ -225,7 +352,7 @@ describe('draining', () => {
 
   it('cuts off what takes too long', async () => {
     const { listener } = await buildListener(appDeps(dataDir));
-    const ending = createHttpServer(listener, () => {});
+    const ending = createHttpServer(listener);
     await listen(ending, '127.0.0.1', 0);
     const half = exchange(portOf(ending), post('["8.8.8.8"]').subarray(0, -5));
     await new Promise((resolve) => setTimeout(resolve, 50));

@@ -28,7 +28,7 @@ const started = async (server: Server): Promise<string> => {
   return urlOf(server);
 };
 const service = async (changes: AppChanges = {}): Promise<string> =>
-  started(createHttpServer((await buildListener(appDeps(dataDir, changes))).listener, () => {}));
+  started(createHttpServer((await buildListener(appDeps(dataDir, changes))).listener));
 
 let baseUrl: string;
 beforeAll(async () => {
@@ -139,6 +139,14 @@ describe('what can go wrong', () => {
     const error = await failure(new Client('wrong', { baseUrl }).lookup('8.8.8.8'));
     expect(error).toBeInstanceOf(AuthenticationError);
     expect(error).toMatchObject({ name: 'AuthenticationError', status: 403, message: 'Invalid API key' });
+  });
+
+  it('is a key that somebody on the way took out', async () => {
+    const url = await service();
+    const without: typeof fetch = (input) => fetch(input);
+    const error = await failure(new Client(KEY, { baseUrl: url, fetch: without }).lookup('8.8.8.8'));
+    expect(error).toBeInstanceOf(AuthenticationError);
+    expect(error).toMatchObject({ name: 'AuthenticationError', status: 401, message: 'Missing API key' });
   });
 
   it('is a rate that is used up', async () => {

@@ -36,6 +36,14 @@ describe('keys', () => {
     expect(bytes.includes(key.slice(4, 20))).toBe(false);
   });
 
+  it('have a label that a terminal can show', () => {
+    for (const label of ['\u001b[2J', 'two\nlines', '\u009b'])
+      expect(() => createKey(dataDir, label, null)).toThrow(/control character/);
+    expect(listKeys(dataDir)).toEqual([]);
+    createKey(dataDir, 'Zoë’s 🔑', null);
+    expect(listKeys(dataDir)).toMatchObject([{ label: 'Zoë’s 🔑' }]);
+  });
+
   it('are listed and revoked once and for all', () => {
     const first = createKey(dataDir, 'first', null);
     const second = createKey(dataDir, 'second', 120);

@@ -1,7 +1,7 @@
 /** Nothing that the process writes holds an address, a key or a URL: a thousand requests, then a search for each one used. */
 import { randomBytes } from 'node:crypto';
 import { rmSync } from 'node:fs';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 import { exchange, makeKey, type ServeProcess, serve } from '../support/serve.js';
 
@@ -12,13 +12,9 @@ beforeAll(async () => {
   dataDir = temporaryDir();
   await publishBlocks(dataDir, SMALL_WORLD);
   keys = [await makeKey(dataDir), await makeKey(dataDir, '--rate', '5')];
-  // Everything that can be written is.
-  server = await serve(dataDir, '--access-log', '--metrics-port', '0', '--trust-proxy', '127.0.0.1');
 });
-afterAll(async () => {
-  await server.stop('SIGKILL');
-  rmSync(dataDir, { recursive: true });
-});
+afterEach(() => server.stop('SIGKILL'));
+afterAll(() => rmSync(dataDir, { recursive: true }));
 
 /** Everything that a request brought and that must not be found again. */
 const used = new Set<string>(['127.0.0.1', '0000:0000:0000:0000:0000:0000:0000:0001', '::ffff:127.0.0.1']);
@@ -92,7 +88,10 @@ const KINDS: [expected: number | number[], request: () => Promise<number>][] = [
   [417, () => bytes(`GET /api/lookup/${address()} HTTP/1.1\r\nExpect: ${junk()}\r\n\r\n`)],
 ];
 
-it('holds nothing of a thousand requests', async () => {
+it.each([['1'], ['2']])('holds nothing of a thousand requests, with %s workers', async (workers) => {
+  // Everything that can be written is.
+  const all = ['--access-log', '--metrics-port', '0', '--trust-proxy', '127.0.0.1'];
+  server = await serve(dataDir, '--workers', workers, ...all);
   const rounds = Math.ceil(1_000 / KINDS.length);
   let requests = 0;
   for (let round = 0; round < rounds; round++) {

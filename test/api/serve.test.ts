@@ -11,7 +11,7 @@ import { publicUrl } from '../../src/api/service.js';
 import { readSettings } from '../../src/cli/serve.js';
 import { finished, ipatlas, start } from '../support/cli.js';
 import { country, publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
-import { makeKey, type ServeProcess, serve, until } from '../support/serve.js';
+import { makeKey, type ServeProcess, serve, serveWith, until } from '../support/serve.js';
 
 let dataDir: string;
 let key: string;
@@ -111,6 +111,40 @@ describe('one process', () => {
     expect(metrics).toMatch(/^ipatlas_request_duration_seconds_bucket\{le="0.001",route="\/api\/lookup\/:ip"\} \d/m);
     expect(await server.stop()).toBe(0);
     rmSync(empty, { recursive: true });
+  });
+
+  it('shows metrics to this machine alone, batches among them', async () => {
+    const server = await started(dataDir, '--metrics-port', '0');
+    const body = '["8.8.8.8","10.0.0.1","x","193.0.0.1"]';
+    const headers = { 'X-API-Key': key, 'Content-Type': 'application/json' };
+    await fetch(`${server.url}/api/batch`, { method: 'POST', headers, body });
+    const url = new URL(String((await server.logged('metrics')).url));
+    const metrics = await (await fetch(url)).text();
+    for (const [outcome, count] of [
+      ['found', 2],
+      ['no_country', 1],
+      ['invalid', 1],
+    ]) {
+      expect(metrics).toMatch(new RegExp(`^ipatlas_lookups_total\\{outcome="${outcome}"\\} ${count}$`, 'm'));
+    }
+    // The same port is free on another of the machine's addresses only where nobody listens on all of them.
+    const other = createServer();
+    await new Promise<void>((resolve, reject) => {
+      other.once('error', reject).listen({ host: '127.0.0.2', port: Number(url.port), exclusive: true }, resolve);
+    });
+    other.close();
+  });
+
+  it('ends at a fault of its own, and says nothing of what it holds', async () => {
+    const fault = `--import "data:text/javascript,${encodeURIComponent(
+      'process.on("SIGUSR2", () => { throw new RangeError(Array(4).fill(8).join(".")); });',
+    )}"`;
+    const server = await serveWith({ NODE_OPTIONS: fault }, dataDir);
+    servers.push(server);
+    expect(await server.stop('SIGUSR2')).toBe(1);
+    expect(server.log().at(-1)).toMatchObject({ msg: expect.stringMatching(/a fault of ours/) });
+    expect(server.stderr()).toContain('RangeError');
+    expect(server.stderr()).not.toContain('8.8.8.8');
   });
 
   it('writes an access log where asked to: five fields a request', async () => {
@@ -288,6 +322,24 @@ describe('an EU base address', () => {
     expect(listed.map(({ url }) => url)).toEqual(['/', 'https://eu.ip.example']);
   });
 
+  it('stays with the release it has, where the next one puts it outside', async () => {
+    const own = temporaryDir();
+    const first = await publishBlocks(own, SMALL_WORLD);
+    const server = await started(own, '--region', 'fra-1', '--country', 'DE', '--eu');
+    await publishBlocks(
+      own,
+      [
+        ...SMALL_WORLD.filter(([, one]) => one.kind !== 'country' || one.code !== 'DE'),
+        ['9.9.9.0/24', country('DE', 'Germany', false)],
+      ],
+      '2026-01-02',
+    );
+    const { problem } = await server.logged(/is not used/);
+    expect(problem).toMatch(/Germany \(DE\) is not in the European Union as of 2026-01-02/);
+    expect(await (await fetch(`${server.url}/readyz`)).json()).toMatchObject({ release: first });
+    rmSync(own, { recursive: true });
+  });
+
   it('is refused elsewhere', async () => {
     const args = ['--port', '0', '--region', 'iad', '--country', 'US', '--eu'];
     expect(await ipatlas(['serve', '--data', dataDir, ...args])).toMatchObject({
@@ -367,6 +419,7 @@ describe('ipatlas serve', () => {
 
   it.each<[string[], number, RegExp]>([
     [['--host', '192.0.2.1'], 2, /cannot listen on port \d+: .*EADDRNOTAVAIL/],
+    [['--dev-key', '/dev/null/key'], 2, /--dev-key \/dev\/null\/key cannot be written: E/],
     [['--data', '/nowhere/at/all'], 5, /there is no directory \/nowhere\/at\/all/],
   ])('ends with %j', async (args, code, message) => {
     expect(await ipatlas(['serve', '--data', dataDir, '--port', '0', ...args])).toMatchObject({

@@ -38,7 +38,7 @@ function farAway(): RateStore {
 let dataDir: string;
 const servers: Server[] = [];
 const start = async (listener: Parameters<typeof createHttpServer>[0]): Promise<number> => {
-  const server = createHttpServer(listener, () => {});
+  const server = createHttpServer(listener);
   servers.push(server);
   await listen(server, '127.0.0.1', 0);
   return (server.address() as AddressInfo).port;

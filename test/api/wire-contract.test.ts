@@ -470,6 +470,8 @@ describe('errors', () => {
     ['GET', '/api/batch', 'POST, OPTIONS'],
     ['HEAD', '/api/batch', 'POST, OPTIONS'],
     ['PUT', '/api/batch', 'POST, OPTIONS'],
+    ['GET', '/%61pi/b%61tch', 'POST, OPTIONS'],
+    ['DELETE', '/%61pi/lookup/8.8.8.8', 'GET, HEAD, OPTIONS'],
   ])('answers %s %s with 405 and what is allowed', async (method, url, allow) => {
     const response = await app.inject({
       method: method as 'GET',

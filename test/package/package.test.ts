@@ -42,8 +42,10 @@ describe('the package, installed elsewhere', () => {
     expect(JSON.parse(run(process.execPath, ['--input-type=module', '-e', script]))).toMatchObject({
       country_code: 'US',
     });
+    const client = "import { Client } from 'ipatlas/client'; console.log(typeof new Client('key').lookup);";
+    expect(run(process.execPath, ['--input-type=module', '-e', client])).toBe('function\n');
     const typed =
-      "import { openDatabase, type LookupResult } from 'ipatlas';\nexport const r: LookupResult | undefined = openDatabase('data').lookup('8.8.8.8');\n";
+      "import { openDatabase, type LookupResult } from 'ipatlas';\nimport { Client } from 'ipatlas/client';\nexport const r: LookupResult | undefined = openDatabase('data').lookup('8.8.8.8');\nexport const c: Promise<LookupResult> = new Client('key').lookup('8.8.8.8');\n";
     writeFileSync(join(project, 'use.ts'), typed);
     const tsc = join(packageRoot(), 'node_modules', 'typescript', 'bin', 'tsc');
     // Streams are Node's, so their types come from @types/node, as in any TypeScript project for Node.
