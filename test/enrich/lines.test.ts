@@ -12,7 +12,7 @@ import { addCounts, emptyCounts } from '../../src/enrich/summary.js';
 import { openRangeFile, type RangeFile } from '../../src/rangefile/reader.js';
 import { expectLines } from '../support/line-oracle.js';
 import { ANY_INPUT, FLAT_LINES } from '../support/nasty-lines.js';
-import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { LARGE_WORLD, publishBlocks, temporaryDir } from '../support/release.js';
 
 /** Times each property is tried; set it high for a long soak. */
 const RUNS = Number(process.env.FUZZ_RUNS ?? 400) / 10;
@@ -22,7 +22,7 @@ let database: Database;
 let file: RangeFile;
 beforeAll(async () => {
   dataDir = temporaryDir();
-  await publishBlocks(dataDir, SMALL_WORLD);
+  await publishBlocks(dataDir, LARGE_WORLD);
   database = openDatabase(dataDir);
   file = openRangeFile(join(database.dir, RANGE_FILE));
 });
@@ -133,6 +133,7 @@ describe('enrichLines', () => {
     [`${'x'.repeat(61)}=a`],
     [`${'x'.repeat(62)}=a`, 'ip'],
     ['client.ip', 'ip=c'],
+    ['a":true,"ip=a', 'ip'],
   ])('does what the oracle says with the lines of logs, for %s', async (...fields) => {
     const options = optionsOf('keep', fields);
     await fc.assert(

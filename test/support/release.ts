@@ -44,6 +44,20 @@ export const SMALL_WORLD: Block[] = [
   ['2001::/32', embedded('teredo')],
 ];
 
+/** A country of two made-up ones, in turns. */
+const inTurns = (index: number): RangeRecord =>
+  index % 2 === 0 ? country('AA', 'Country AA') : country('BB', 'Country BB');
+
+/** The small world among many ranges: tables of megabytes, and ranges at the very end of the space. */
+export const LARGE_WORLD: Block[] = [
+  ...Array.from({ length: 20_000 }, (_, index): Block => [`24.${index >> 8}.${index & 255}.0/25`, inTurns(index)]),
+  ...Array.from({ length: 60_000 }, (_, index): Block => [`2a01:${index.toString(16)}::/33`, inTurns(index)]),
+  ['255.255.255.128/25', country('AA', 'Country AA')],
+  ['ffff:ffff:ffff:ffff:8000::/65', country('AA', 'Country AA')],
+  ['ffff:ffff:ffff:ffff:ffff::/80', country('BB', 'Country BB')],
+  ...SMALL_WORLD,
+];
+
 /** Lays blocks over nothing. */
 export function partitionOf(family: Family, blocks: Block[], records: RangeRecord[]) {
   const words = addressWords(family);

@@ -6,6 +6,8 @@ import type { FieldRequest } from '../options.js';
 const NODE_BYTES = 32;
 const EDGE_BYTES = 24;
 const QUOTE = 34;
+/** Stands for this many bytes in a key and all above. */
+const LONG = 63;
 
 /** An object's place in the tree: the top of the line, or behind a key. */
 interface Node {
@@ -89,7 +91,9 @@ export function buildKeyTree(fields: readonly FieldRequest[], at: number): KeyTr
     view.setUint32(base + 12, node.children.size, true);
     for (const [key, { number }] of node.children) {
       const encoded = encoder.encode(key);
-      lengths |= 1n << BigInt(Math.min(encoded.length, 63));
+      // A quote or backslash is always escaped in JSON; such a key is for the long way, as a long one is.
+      const length = /["\\]/.test(key) ? LONG : Math.min(encoded.length, LONG);
+      lengths |= 1n << BigInt(length);
       const tail = [QUOTE, ...encoded].slice(-8);
       bytes.set(tail, edge + 8 - tail.length);
       bytes.fill(0xff, edge + 16 - tail.length, edge + 16);

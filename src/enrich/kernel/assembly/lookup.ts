@@ -129,7 +129,10 @@ function answerIPv4(): void {
   }
 }
 
-/** One level down: the last of a group's eight keys that is not above `half`. */
+/** The greatest key fills levels up, so it is not searched for: all that begins below it is above none of these. */
+const GREATEST: i64 = i64.MAX_VALUE;
+
+/** One level down: the last of a group's eight keys that is not above `half`, which is less than `GREATEST`. */
 @inline function descend(level: usize, at: u32, half: i64): u32 {
   const group = level + (<usize>at << 6);
   const all = i64x2.splat(half);
@@ -141,13 +144,13 @@ function answerIPv4(): void {
   return (at << 3) + 7 + <u32>i64x2.extract_lane(above, 0) + <u32>i64x2.extract_lane(above, 1);
 }
 
-/** The last IPv6 range whose start's first half is not above `half` (biased); there has to be one. */
+/** The last IPv6 range whose start's first half is not above `half` (biased), which is less than `GREATEST`. */
 function lastNotAbove(half: i64): u32 {
   let at: u32 = 0;
   for (let level: u32 = 0; level < levelCount; level++) {
     at = descend(load<u32>(levels6 + ((<usize>level) << 2)), at, half);
   }
-  return min(at, count6 - 1);
+  return at;
 }
 
 /** The range of an address, where several begin with the same first half and the last of them, `range`, is above it. */
@@ -170,13 +173,14 @@ function answerIPv6(): void {
   for (let level: u32 = 0; level < levelCount; level++) {
     keys = load<u32>(levels6 + ((<usize>level) << 2));
     for (let query = queries6; query < end6; query += QUERY6_BYTES) {
-      store<u32>(query, descend(keys, load<u32>(query, 20), load<i64>(query)), 20);
+      const half = load<i64>(query);
+      store<u32>(query, descend(keys, load<u32>(query, 20), half == GREATEST ? half - 1 : half), 20);
     }
   }
   for (let query = queries6; query < end6; query += QUERY6_BYTES) {
     const half = load<i64>(query);
     const rest = load<u64>(query, 8);
-    let range = min(load<u32>(query, 20), count6 - 1);
+    let range = half == GREATEST ? count6 - 1 : load<u32>(query, 20);
     if (load<i64>(keys + ((<usize>range) << 3)) == half && load<u64>(low6 + ((<usize>range) << 3)) > rest) {
       range = rangeAmong(range, half, rest);
     }

@@ -94,7 +94,8 @@ function beginLine(at: usize): void {
 
 @inline function onColon(at: usize, last: usize): void {
   if (!wantsKey || last <= before || load<u8>(last) != QUOTE) bad = true;
-  else if (context >= NODE) {
+  else if (context >= NODE && !bad) {
+    // Where the line is bad, `context` may be none that has a node.
     key = keyBetween(context - NODE, before, last);
     if (key >= 0) {
       noteKey(key, at);
