@@ -153,7 +153,7 @@ export const MAX_CSV_RECORD_BYTES = 4_194_304;
 /** Longest item, or single value, of a JSON document that is enriched, in bytes (64 MiB): it has to be held in memory. */
 export const MAX_JSON_ITEM_BYTES = 67_108_864;
 
-/** Most worker threads of one enrichment: more than any machine has cores, and still harmless. */
+/** Most worker threads of one enrichment: as many as fit into the kernel's 2 GiB. Each takes some 10 MB. */
 export const MAX_JOBS = 256;
 
 /** Addresses in one batch request, as the wire contract says. */

@@ -1,6 +1,7 @@
 /** `ipatlas enrich`: the country put into every line, record or item of a stream. */
+import { statSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { openDatabase } from '../database/database.js';
 import { RANGE_FILE, releaseDir } from '../database/release.js';
 import type { Format, FormatContext } from '../enrich/formats/format.js';
@@ -62,6 +63,22 @@ function sideFile(values: OptionValues, flag: string, inputs: string[]): string 
   throw new AtlasError('E_USAGE', `--${flag} names the input ${path}; choose another file`);
 }
 
+/** Two outputs into one file would undo each other. */
+function checkDistinct(values: OptionValues): void {
+  const files = ['output', 'rejects', 'stats'].flatMap((flag) => {
+    const path = text(values, flag);
+    const stat = path === undefined ? undefined : statSync(path, { throwIfNoEntry: false });
+    // What is no file, such as /dev/null, takes everything.
+    if (path === undefined || stat?.isFile() === false) return [];
+    return [{ flag, path, file: stat === undefined ? resolve(path) : `${stat.dev}:${stat.ino}` }];
+  });
+  for (const [index, { flag, path, file }] of files.entries()) {
+    const other = files.slice(0, index).find((one) => one.file === file);
+    if (other === undefined) continue;
+    throw new AtlasError('E_USAGE', `--${other.flag} and --${flag} both name ${path}; choose two files`);
+  }
+}
+
 function parseRequest({ values, positionals }: Invocation): Request {
   const format = oneOf(values, 'format', FORMATS, 'jsonl');
   const fields = (values.field ?? []) as string[];
@@ -75,6 +92,7 @@ function parseRequest({ values, positionals }: Invocation): Request {
   };
   const itemsPath = parseItems(text(values, 'items'), format);
   const jobs = parseJobs(text(values, 'jobs'));
+  checkDistinct(values);
   const inputs = positionals.length === 0 ? [STDIN_PATH] : positionals;
   return {
     inputs,

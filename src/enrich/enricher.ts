@@ -63,6 +63,7 @@ export class LineEnricher {
     const layout = layOut({
       file,
       options,
+      threadCount: 1,
       slotCount: 1,
       blockBytes: Math.min(sizes.blockBytes ?? ENRICH_BLOCK_BYTES, this.#maxLineBytes),
       maxLineBytes: this.#maxLineBytes,
@@ -175,7 +176,7 @@ export function createEnricher(database: Database, options: EnricherOptions = {}
 /**
  * As {@link createEnricher}, as a web stream: `body.pipeThrough(createEnricherStream(database))`.
  *
- * @throws as createEnricher does
+ * @throws as createEnricher does. The stream fails with a TypeError where a chunk is no Uint8Array
  */
 export function createEnricherStream(database: Database, options: EnricherOptions = {}): EnricherStream {
   let enqueue: (bytes: Uint8Array) => void = () => {};
@@ -184,7 +185,12 @@ export function createEnricherStream(database: Database, options: EnricherOption
     start: (controller) => {
       enqueue = (bytes) => controller.enqueue(bytes);
     },
-    transform: (chunk) => enricher.write(chunk),
+    transform: (chunk) => {
+      // What comes here need not be what the types say: bodies and files of other libraries.
+      if (Object.prototype.toString.call(chunk) !== '[object Uint8Array]')
+        throw new TypeError('a chunk is no Uint8Array');
+      enricher.write(chunk);
+    },
     flush: () => enricher.end(),
   });
   return Object.assign(stream, { counts: enricher.counts });

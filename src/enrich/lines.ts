@@ -112,8 +112,9 @@ class LineRun {
   /** Set when reading is to stop; `#wake` then ends what the reader waits for. */
   #stopped = false;
   #wake: (() => void) | undefined;
-  /** The write that is going on. */
+  /** The write that is going on; and what one failed with, which nothing else might wait for. */
   #writing: Promise<void> = Promise.resolve();
+  #failure: { error: unknown } | undefined;
   /** The input whose lines are being written, and the lines of it that have been. */
   #input = 0;
   #lines = 0;
@@ -129,6 +130,7 @@ class LineRun {
     const layout = layOut({
       file: request.openFile(),
       options,
+      threadCount: jobs,
       slotCount: SLOTS_ALONE + SLOTS_PER_WORKER * (jobs - 1),
       blockBytes,
       maxLineBytes: this.#maxLineBytes,
@@ -274,13 +276,23 @@ class LineRun {
     return new Promise((resolve) => {
       this.#ring = resolve;
       this.#board?.sleep();
-      if (first !== undefined && this.#isOver(first)) resolve();
+      if (this.#failure !== undefined || (first !== undefined && this.#isOver(first))) resolve();
+    });
+  }
+
+  /** Takes up the write that is going on, whose failure is then noticed whatever else is waited for. */
+  #setWriting(writing: Promise<void>): void {
+    this.#writing = writing;
+    writing.catch((error: unknown) => {
+      this.#failure ??= { error };
+      this.#ring();
     });
   }
 
   /** Writes blocks in order; runs the kernel over those that no worker takes. */
   async #writeItems(): Promise<void> {
     for (;;) {
+      if (this.#failure !== undefined) throw this.#failure.error;
       const first = this.#items[0];
       if (first !== undefined && this.#isOver(first)) {
         this.#items.shift();
@@ -315,9 +327,7 @@ class LineRun {
       await this.#writing;
       this.#lines += slot.lines;
       slot.addCountsTo(this.#request.counts);
-      this.#writing = this.#put(item, slot.output, slot.rejects);
-      // Whoever waits for it next gets the error; until then it is not unhandled.
-      this.#writing.catch(() => {});
+      this.#setWriting(this.#put(item, slot.output, slot.rejects));
       if (slot.refused) {
         await this.#writing;
         throw this.#invalidLine(item, 'is not a JSON object');
@@ -327,8 +337,7 @@ class LineRun {
       slot.clear();
       item.done = this.#kernel.run(slot.place);
     }
-    this.#writing = this.#writing.then(() => this.#written(item));
-    this.#writing.catch(() => {});
+    this.#setWriting(this.#writing.then(() => this.#written(item)));
   }
 
   /** Deals with a part of a line that is too long: by the policy for lines that are no JSON objects. */

@@ -2,7 +2,7 @@
 import { AtlasError } from '../errors.js';
 
 /** What an answer can hold, in the order in which it is written. */
-export const ADDABLE = ['country', 'country_code', 'is_eu', 'reason'] as const;
+const ADDABLE = ['country', 'country_code', 'is_eu', 'reason'] as const;
 export type Addable = (typeof ADDABLE)[number];
 
 /** What happens to a line that is no record of its format. */
@@ -26,8 +26,8 @@ export interface EnrichOptions {
 
 /** The name of the answer where one field is given without a name. */
 const DEFAULT_NAME = 'geo';
-export const DEFAULT_FIELD = 'ip';
-export const DEFAULT_ADD: readonly Addable[] = ['country', 'country_code', 'is_eu'];
+const DEFAULT_FIELD = 'ip';
+const DEFAULT_ADD: readonly Addable[] = ['country', 'country_code', 'is_eu'];
 
 /**
  * Understands `--field PATH[=NAME]`.

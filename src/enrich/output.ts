@@ -33,15 +33,19 @@ function writable<T>(name: string, action: () => T): T {
   }
 }
 
-/** A sink whose errors name it; a reader that has gone (EPIPE) is for the caller to know. */
-function namedSink(name: string, fd: number): ByteSink {
+/**
+ * A sink whose errors name it.
+ *
+ * @param mayEnd whether its reader may have enough at any time: then EPIPE is passed on as it is, for the caller to know
+ */
+function namedSink(name: string, fd: number, mayEnd: boolean): ByteSink {
   const sink = fileSink(fd);
   return {
     async write(bytes) {
       try {
         await sink.write(bytes);
       } catch (error) {
-        throw systemErrorCode(error) === 'EPIPE' ? error : unwritable(name, error);
+        throw mayEnd && systemErrorCode(error) === 'EPIPE' ? error : unwritable(name, error);
       }
     },
   };
@@ -50,22 +54,23 @@ function namedSink(name: string, fd: number): ByteSink {
 function nothing(): void {}
 
 export function standardOutput(): Output {
-  return { ...namedSink('standard output', 1), commit: nothing, abandon: nothing };
+  return { ...namedSink('standard output', 1, true), commit: nothing, abandon: nothing };
 }
 
 /**
  * Opens a file that is written as the work goes on.
  *
+ * @param mayEnd whether, where it is a pipe, its reader may have enough at any time; its writes then fail with EPIPE
  * @throws AtlasError E_OUTPUT where it cannot be opened; its writes do so too
  */
-export function plainOutput(path: string): Output {
+export function plainOutput(path: string, mayEnd = false): Output {
   const fd = writable(path, () => openSync(path, 'w'));
   let isOpen = true;
   function close(): void {
     if (isOpen) closeSync(fd);
     isOpen = false;
   }
-  return { ...namedSink(path, fd), commit: () => writable(path, close), abandon: close };
+  return { ...namedSink(path, fd, mayEnd), commit: () => writable(path, close), abandon: close };
 }
 
 /**
@@ -78,7 +83,7 @@ export function replacedOutput(path: string): Output {
   const before = writable(path, () => statSync(path, { throwIfNoEntry: false }));
   if (before !== undefined && !before.isFile()) {
     if (before.isDirectory()) throw new AtlasError('E_OUTPUT', `${path} is a directory; name a file`);
-    return plainOutput(path);
+    return plainOutput(path, true);
   }
   return besideOutput(path, before === undefined ? path : realpathSync(path), before);
 }
@@ -99,7 +104,7 @@ function besideOutput(name: string, target: string, before: Stats | undefined): 
   // However the process comes to its end, but for SIGKILL and the like.
   process.on('exit', abandon);
   return {
-    ...namedSink(name, fd),
+    ...namedSink(name, fd, false),
     commit() {
       writable(name, () => {
         if (before !== undefined) fchmodSync(fd, before.mode);

@@ -107,6 +107,8 @@ export class Board {
 /** The first message to a worker. */
 export interface WorkerStart {
   layout: KernelLayout;
+  /** Its number; the main thread is 0. */
+  thread: number;
   module: WebAssembly.Module;
   board: SharedArrayBuffer;
 }
@@ -117,7 +119,7 @@ export type WorkerNews = 'ready' | 'finished';
 export class WorkerPool {
   readonly #size: number;
   readonly #threads: Worker[] = [];
-  #start: WorkerStart | undefined;
+  #start: Omit<WorkerStart, 'thread'> | undefined;
   #board: Board | undefined;
   #error: AtlasError | undefined;
   /** Called when a thread has something to say. */
@@ -143,7 +145,7 @@ export class WorkerPool {
   workIn(layout: KernelLayout): Board {
     this.#board = new Board(layout.slots.length);
     this.#start = { layout, module: kernelModule(), board: this.#board.shared };
-    for (const thread of this.#threads) thread.postMessage(this.#start);
+    for (const [index, thread] of this.#threads.entries()) this.#tell(thread, index);
     return this.#board;
   }
 
@@ -153,12 +155,20 @@ export class WorkerPool {
       if (news === 'ready') this.ready++;
       this.onNews();
     });
-    thread.on('error', (cause) => {
-      this.#error = new AtlasError('E_FAULT', `a worker thread ended: ${messageOf(cause)}`, { cause });
+    const ended = (why: string, cause?: unknown): void => {
+      this.#error ??= new AtlasError('E_FAULT', `a worker thread ended: ${why}`, { cause });
       this.onNews();
-    });
-    if (this.#start !== undefined) thread.postMessage(this.#start);
+    };
+    thread.on('error', (cause) => ended(messageOf(cause), cause));
+    thread.on('exit', (code) => ended(`exit code ${code}`));
+    this.#tell(thread, this.#threads.length);
     return thread;
+  }
+
+  /** Says to a thread what to work in, once that is known. */
+  #tell(thread: Worker, index: number): void {
+    if (this.#start === undefined) return;
+    thread.postMessage({ ...this.#start, thread: index + 1 } satisfies WorkerStart);
   }
 
   /** @throws AtlasError E_FAULT where a thread has ended: the slot it was working on will never be finished */

@@ -10,13 +10,13 @@ const UNITS = ['kB', 'MB', 'GB', 'TB'];
 
 /** @param bytes shown in powers of 1000 */
 export function formatBytes(bytes: number): string {
-  if (bytes < 1000) return `${bytes} B`;
+  if (bytes < 999.5) return `${Math.round(bytes)} B`;
   let value = bytes;
   let unit = -1;
-  while (value >= 999.95 && unit < UNITS.length - 1) {
+  do {
     value /= 1000;
     unit++;
-  }
+  } while (value >= 999.95 && unit < UNITS.length - 1);
   return `${value.toFixed(1)} ${UNITS[unit]}`;
 }
 

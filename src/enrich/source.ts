@@ -1,5 +1,5 @@
 /** Where bytes come from: files and standard input, unpacked where they are gzip. */
-import { closeSync, fstatSync, openSync, read, readSync } from 'node:fs';
+import { closeSync, constants, fstatSync, openSync, read, readSync, statSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { pipeline, type Readable } from 'node:stream';
 import { isatty, ReadStream as TerminalStream } from 'node:tty';
@@ -203,7 +203,7 @@ async function unpacked(source: ByteSource): Promise<ByteSource> {
   });
 }
 
-/** A source that looks at its first bytes on the first read only: to open one never waits for the writer of a pipe. */
+/** A source that looks at its first bytes on the first read only: a pipe's writer may take its time. */
 class UnpackingSource implements ByteSource {
   readonly #packed: ByteSource;
   #unpacked: ByteSource | undefined;
@@ -235,6 +235,12 @@ function streamOf(fd: number): Readable {
   return isatty(fd) ? new TerminalStream(fd) : new Socket({ fd, readable: true, writable: false });
 }
 
+/** Opens a file. To open a named pipe would wait for its writer, and nothing else would be done meanwhile; reading waits. */
+function openFile(path: string): number {
+  const { O_RDONLY, O_NONBLOCK } = constants;
+  return openSync(path, statSync(path).isFIFO() ? O_RDONLY | O_NONBLOCK : O_RDONLY);
+}
+
 /**
  * Opens a file or standard input for reading. gzip is recognized by its first bytes and unpacked.
  *
@@ -245,7 +251,7 @@ export async function openSource(path: string): Promise<ByteSource> {
   const name = path === '-' ? STDIN : path;
   let fd = 0;
   try {
-    if (path !== '-') fd = openSync(path, 'r');
+    if (path !== '-') fd = openFile(path);
   } catch (error) {
     const what = systemErrorCode(error) === 'ENOENT' ? 'there is no such file' : messageOf(error);
     throw new AtlasError('E_USAGE', `${path} cannot be opened: ${what}`, { cause: error });

@@ -20,8 +20,3 @@ export interface EnrichCounts {
 export function emptyCounts(): EnrichCounts {
   return { lines: 0, bytes: 0, found: 0, no_country: 0, invalid_address: 0, missing_field: 0, invalid_line: 0 };
 }
-
-/** Adds one part's counts to a whole's. */
-export function addCounts(whole: EnrichCounts, part: EnrichCounts): void {
-  for (const key of Object.keys(whole) as (keyof EnrichCounts)[]) whole[key] += part[key];
-}

@@ -4,8 +4,8 @@ import { Kernel } from './kernel/kernel.js';
 import { Board, type WorkerNews, type WorkerStart } from './parallel.js';
 
 const port = parentPort!;
-port.once('message', ({ layout, module, board: shared }: WorkerStart) => {
-  const kernel = new Kernel(layout, module);
+port.once('message', ({ layout, thread, module, board: shared }: WorkerStart) => {
+  const kernel = new Kernel(layout, thread, module);
   const board = new Board(shared);
   port.postMessage('ready' satisfies WorkerNews);
   for (;;) {

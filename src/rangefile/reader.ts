@@ -175,6 +175,14 @@ function greatest(column: Uint16Array | Uint32Array): number {
   return most;
 }
 
+/** An index says how many ranges begin below each bucket: it never falls, and ends with all of them. */
+function checkIndex(path: string, index: Uint32Array, count: number): void {
+  // The first range begins at the first address, and so in the first bucket.
+  let sound = index[0] === 0 && index[1]! > 0 && index[index.length - 1] === count;
+  for (let i = 1; i < index.length; i++) if (index[i]! < index[i - 1]!) sound = false;
+  if (!sound) throw damaged(path, 'an index points outside its column');
+}
+
 /**
  * Lays a range file's bytes out.
  *
@@ -228,11 +236,19 @@ export function decodeRangeFile(bytes: Buffer, path: string): RangeFile {
     index6: u32('6IDX'),
     dense6: undefined,
   };
-  // With these, a search can leave neither the columns nor the records, whatever else may be wrong.
+  // With these, a search can leave neither the columns nor the records, whatever else may be wrong. (Whether ranges are in
+  // order is for the verifier: it takes too long here.)
   if (Math.max(greatest(file.record4), greatest(file.record6)) >= recordCount) {
     throw damaged(path, 'a range names a record that does not exist');
   }
-  if (greatest(file.index4) > count4 || greatest(file.index6) > count6) throw damaged(path, 'an index points outside');
+  for (const [family, start] of [
+    [4, [file.start4[0]]],
+    [6, [file.high6[0], file.high6[1], file.low6[0], file.low6[1]]],
+  ] as const) {
+    if (start.some((word) => word !== 0)) throw damaged(path, `the first IPv${family} range does not begin at zero`);
+  }
+  checkIndex(path, file.index4, count4);
+  checkIndex(path, file.index6, count6);
   return file;
 }
 

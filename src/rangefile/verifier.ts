@@ -63,11 +63,6 @@ function checkColumn(file: RangeFile, family: 4 | 6): void {
     }
     return false;
   };
-  const startsAtZero =
-    family === 4
-      ? file.start4[0] === 0
-      : [file.high6[0], file.high6[1], file.low6[0], file.low6[1]].every((word) => word === 0);
-  if (!startsAtZero) throw damaged(file, `the first IPv${family} range does not begin at zero`);
   for (let i = 1; i < count; i++) {
     if (!startsAbove(i, i - 1)) throw damaged(file, `IPv${family} ranges ${i - 1} and ${i} are out of order`);
     if (record[i] === record[i - 1]) throw damaged(file, `IPv${family} ranges ${i - 1} and ${i} have the same record`);

@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
   chmodSync,
@@ -355,6 +355,54 @@ describe('usage', () => {
     const { code, stderr } = await enrich(['--format', 'csv', '--field', 'address'], { input: 'id,ip\n1,::1\n' });
     expect(code).toBe(2);
     expect(stderr).toContain('standard input has no column "address"; its columns are id, ip');
+  });
+
+  it('does not write two things into one file', async () => {
+    const input = file('in.jsonl', '{"ip":"8.8.8.8"}\nx\n');
+    symlinkSync('there', join(dir, 'link'));
+    file('there', 'as it was');
+    for (const [one, other] of [
+      ['new', './new'],
+      ['there', 'link'],
+    ]) {
+      const args = [input, '-o', join(dir, one!), '--rejects', `${dir}/${other}`];
+      expect(await enrich(args)).toMatchObject({
+        code: 2,
+        stderr: expect.stringMatching(/--output and --rejects both name/),
+      });
+    }
+    expect(existsSync(join(dir, 'new'))).toBe(false);
+    expect(read('there')).toBe('as it was');
+    expect(await enrich([input, '-o', '/dev/null', '--rejects', '/dev/null'])).toMatchObject({ code: 0 });
+  });
+
+  it('fails where nobody takes the rejects', async () => {
+    const input = file('in.jsonl', '{"ip":"8.8.8.8"}\nno object\n'.repeat(200_000));
+    const line = `"$NODE" "$MAIN" enrich --data "$DATA" -o "${dir}/out" --rejects >(head -c1 > /dev/null) "${input}"`;
+    expect(await shell(line)).toMatchObject({ code: 2, stderr: expect.stringMatching(/cannot be written: EPIPE/) });
+    expect(readdirSync(dir)).toEqual(['in.jsonl']);
+  });
+
+  it('waits for the writer of a named pipe, and ends at Ctrl-C meanwhile', async () => {
+    const pipe = join(dir, 'pipe');
+    execFileSync('mkfifo', [pipe]);
+    const child = startEnrich(['-', pipe]);
+    child.stdin?.end('{"ip":"8.8.8.8"}\n');
+    await once(child.stdout!, 'data');
+    child.kill('SIGINT');
+    expect(await finished(child)).toMatchObject({ code: 130 });
+
+    const late = startEnrich([pipe]);
+    await wait(300);
+    writeFileSync(pipe, '{"ip":"193.0.0.1"}\n');
+    expect(await finished(late)).toMatchObject({ code: 0, stdout: `{"ip":"193.0.0.1",${NL}}\n` });
+  });
+
+  it('takes as many jobs as it says', async () => {
+    const rejects = join(dir, 'rejects');
+    const result = await enrich(['--jobs', '256', '--rejects', rejects], { input: '{"ip": "8.8.8.8"}\n' });
+    expect(result).toMatchObject({ code: 0, stdout: `{"ip": "8.8.8.8",${US}}\n` });
+    expect(await enrich(['--jobs', '257'])).toMatchObject({ code: 2 });
   });
 
   it.each(['--rejects', '--stats'])('does not write over an input (%s)', async (flag) => {

@@ -408,4 +408,13 @@ describe('createEnricher', () => {
     expect(Buffer.concat(parts).toString()).toBe(`{"ip":"8.8.8.8","geo":${US}}\n{"geo":null}`);
     expect(stream.counts.lines).toBe(2);
   });
+
+  it('fails, as a web stream, at what is no chunk of bytes', async () => {
+    const stream = createEnricherStream(database);
+    const writer = stream.writable.getWriter();
+    const reading = stream.readable.getReader().read();
+    await expect(writer.write(new ArrayBuffer(8) as unknown as Uint8Array)).rejects.toThrow(/no Uint8Array/);
+    await expect(reading).rejects.toThrow(/no Uint8Array/);
+    expect(stream.counts.bytes).toBe(0);
+  });
 });

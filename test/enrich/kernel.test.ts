@@ -22,7 +22,15 @@ const RUNS = Number(process.env.FUZZ_RUNS ?? 400) * 5;
 /** A kernel that answers text with a record's number. */
 function recordFinder(file: RangeFile): (text: string) => number {
   const options = { fields: parseFields([]), add: parseAdd(undefined), onInvalid: 'keep' as const };
-  const layout = layOut({ file, options, slotCount: 1, blockBytes: 1024, maxLineBytes: 1024, keepsRejects: false });
+  const layout = layOut({
+    file,
+    options,
+    threadCount: 1,
+    slotCount: 1,
+    blockBytes: 1024,
+    maxLineBytes: 1024,
+    keepsRejects: false,
+  });
   const kernel = new Kernel(layout);
   const slot = new Slot(layout, layout.slots[0]!);
   slot.begin(0, 0);
@@ -47,6 +55,20 @@ describe('the twin of the address parser', () => {
     recordOf = recordFinder(file);
   });
   afterAll(() => rmSync(dataDir, { recursive: true }));
+
+  it('refuses a memory that is too large', () => {
+    const layout = () =>
+      layOut({
+        file: file,
+        options: { fields: parseFields([]), add: parseAdd(undefined), onInvalid: 'keep' },
+        threadCount: 1,
+        slotCount: 3_000,
+        blockBytes: 262_144,
+        maxLineBytes: 262_144,
+        keepsRejects: false,
+      });
+    expect(layout).toThrow(/this would take 2\.\d GiB, and 2 is the most; use fewer jobs/);
+  });
 
   function expectSame(text: string): void {
     const result = database.lookupWithReason(text);

@@ -8,7 +8,7 @@ import { RANGE_FILE } from '../../src/database/release.js';
 import { enrichLines, type LineRequest } from '../../src/enrich/lines.js';
 import { type EnrichOptions, type InvalidPolicy, parseAdd, parseFields } from '../../src/enrich/options.js';
 import { type ByteSource, streamSource } from '../../src/enrich/source.js';
-import { addCounts, emptyCounts } from '../../src/enrich/summary.js';
+import { type EnrichCounts, emptyCounts } from '../../src/enrich/summary.js';
 import { openRangeFile, type RangeFile } from '../../src/rangefile/reader.js';
 import { expectLines } from '../support/line-oracle.js';
 import { ANY_INPUT, FLAT_LINES } from '../support/nasty-lines.js';
@@ -117,7 +117,9 @@ describe('enrichLines', () => {
           } else {
             expect(actual.error).toBeUndefined();
             const counts = emptyCounts();
-            for (const part of expected) addCounts(counts, part.counts);
+            for (const part of expected) {
+              for (const key of Object.keys(counts) as (keyof EnrichCounts)[]) counts[key] += part.counts[key];
+            }
             expect(actual.counts).toEqual(counts);
             expect(sources.every(({ closed }) => closed)).toBe(true);
           }
@@ -148,6 +150,14 @@ describe('enrichLines', () => {
       }),
       { numRuns: RUNS / 4 },
     );
+  });
+
+  it('tells a key with a quote in it from two members', async () => {
+    const options = optionsOf('keep', ['a":1,"ip=x', 'ip=geo']);
+    const input = Buffer.from('{"a":1,"ip":"8.8.8.8"}\n{"a\\":1,\\"ip":"8.8.8.8"}\n');
+    const { output } = await enrich([streamSource('input', chunksOf(input, []))], { options });
+    expect(output).toBe(expectLines(database, input, options).output.toString('latin1'));
+    expect(output.split('\n')[0]).toMatch(/"x":null,"geo":\{"country_code":"US"\}\}$/);
   });
 
   it('keeps the order with any number of jobs, blocks of any weight between', async () => {
@@ -243,6 +253,32 @@ describe('enrichLines', () => {
     expect(source.closed).toBe(true);
   });
 
+  // Nobody asks for the next write then: the line takes the large slot, or nothing more comes.
+  it.each([1, 2])(
+    'fails so with a line longer than a block, or while the input is silent, with %i jobs',
+    async (jobs) => {
+      const write = async (): Promise<void> => {
+        await sleep(1);
+        throw Object.assign(new Error('full'), { code: 'ENOSPC' });
+      };
+      const long = Buffer.from(`{"ip":"8.8.8.8","x":"${'y'.repeat(5000)}"}\n`.repeat(20));
+      const { error } = await enrich([streamSource('input', chunksOf(long, []))], {
+        jobs,
+        blockBytes: 1000,
+        output: { write },
+      });
+      expect(error).toMatchObject({ code: 'ENOSPC' });
+
+      async function* silent(): AsyncGenerator<Buffer> {
+        yield Buffer.from('{"ip":"8.8.8.8"}\n');
+        await new Promise(() => {});
+      }
+      const source = watched(streamSource('input', { [Symbol.asyncIterator]: silent }));
+      expect(await enrich([source], { jobs, output: { write } })).toMatchObject({ error: { code: 'ENOSPC' } });
+      expect(source.closed).toBe(true);
+    },
+  );
+
   it('fails with what reading fails with, all before it being written', async () => {
     async function* breaks(): AsyncGenerator<Buffer> {
       yield Buffer.from('{"n":1}\n{"n":2}\n{"n":');
@@ -282,6 +318,7 @@ describe('enrichLines', () => {
       random[i] = state >>> 24;
     }
     const rubbish: [what: string, bytes: Buffer][] = [
+      ['an object and more', Buffer.from('{"a":1},{"ip":"8.8.8.8"}')],
       ['random bytes', Buffer.from(random.filter((byte) => byte !== 10))],
       ['zeros', Buffer.alloc(100_000)],
       ['a string that is not closed', Buffer.from(`{"ip":"${'8'.repeat(100_000)}`)],

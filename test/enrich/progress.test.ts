@@ -19,6 +19,8 @@ describe('numbers for people', () => {
     [209_300_000, '209.3 MB'],
     [5_000_000_000, '5.0 GB'],
     [7.2e15, '7200.0 TB'],
+    [452.229, '452 B'],
+    [999.7, '1.0 kB'],
   ])('%d bytes are %s', (bytes, expected) => expect(formatBytes(bytes)).toBe(expected));
 
   it('has thousands apart', () => expect(formatCount(1234567.8)).toBe('1,234,568'));

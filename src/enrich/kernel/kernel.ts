@@ -3,11 +3,11 @@ import { readFileSync } from 'node:fs';
 import { AtlasError, messageOf } from '../../errors.js';
 import { packageFile } from '../../package-root.js';
 import type { EnrichCounts } from '../summary.js';
-import { INDEX_ENTRIES, type KernelLayout, SLOT_FIELDS, type SlotPlace } from './layout.js';
+import { type KernelLayout, SLOT_FIELDS, type SlotPlace } from './layout.js';
 
 /** What the module exports; addresses are bytes from the start of its memory. */
 interface Exports {
-  begin(config: number): void;
+  begin(config: number, areas: number): void;
   run(slot: number): number;
   recordOf(from: number, to: number): number;
 }
@@ -69,16 +69,6 @@ export class Slot {
     fields[FIELD.next] = input + skip;
     fields[FIELD.inputEnd] = input + length;
     fields[FIELD.outputEnd] = output + place.outputBytes;
-    fields[FIELD.found] = place.found;
-    fields[FIELD.scratch] = place.scratch;
-    fields[FIELD.stack] = place.stack;
-    fields[FIELD.index] = place.index;
-    fields[FIELD.indexEntries] = INDEX_ENTRIES;
-    fields[FIELD.digits] = place.digits;
-    fields[FIELD.pending] = place.pending;
-    fields[FIELD.answers] = place.answers;
-    fields[FIELD.queries4] = place.queries4;
-    fields[FIELD.queries6] = place.queries6;
     this.clear();
   }
 
@@ -125,11 +115,15 @@ export class Kernel {
   readonly #exports: Exports;
   readonly #memory: WebAssembly.Memory;
 
-  /** The first one in a memory makes the tables there; no other thread may begin before it has. */
-  constructor(layout: KernelLayout, module: WebAssembly.Module = kernelModule()) {
+  /**
+   * The first one in a memory makes the tables there; no other thread may begin before it has.
+   *
+   * @param thread the number of the thread that it works for, whose working areas it takes
+   */
+  constructor(layout: KernelLayout, thread = 0, module: WebAssembly.Module = kernelModule()) {
     const instance = new WebAssembly.Instance(module, { env: { memory: layout.memory } });
     this.#exports = instance.exports as unknown as Exports;
-    this.#exports.begin(layout.config);
+    this.#exports.begin(layout.config, layout.threads[thread]!);
     this.#memory = layout.memory;
   }
 

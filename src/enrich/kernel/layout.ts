@@ -2,13 +2,14 @@
  * The kernel's memory: what lies where. Written once; then any number of threads work in it, each on a slot.
  *
  * ```
- * columns of the release · answers as text · tree of keys · configuration │ slot 0 │ slot 1 │ … │ large slot
+ * columns of the release · answers as text · tree of keys · configuration │ thread 0 │ … │ slot 0 │ … │ large slot
  * ```
  *
  * Memory is sized once, for the longest line there may be. What is never touched (most of the large slot and of the stacks)
  * costs address space only.
  */
 import { recordAnswer } from '../../database/binary-engine.js';
+import { AtlasError } from '../../errors.js';
 import { MAX_ADDRESS_LENGTH, MAX_FIELDS, MAX_JSON_DEPTH } from '../../limits.js';
 import type { RangeRecord } from '../../rangefile/layout.js';
 import type { RangeFile } from '../../rangefile/reader.js';
@@ -26,8 +27,11 @@ const FIRST_ADDRESS = 1024;
 /** The kernel reads and writes up to a block past the end of an area. */
 const SLACK_BYTES = 128;
 
+/** Addresses stay below it: the topmost bit marks breaches, see assembly/separators.ts. */
+const MAX_MEMORY_BYTES = 2 ** 31;
+
 /** Separators that the kernel finds before it walks them: some 4 KiB of input at a time, so that all stays in the first cache. */
-export const INDEX_ENTRIES = 1024;
+const INDEX_ENTRIES = 1024;
 
 /** IPv6 ranges to a group, and so the levels of assembly/tables.ts. */
 const FAN_OUT = 8;
@@ -80,10 +84,6 @@ export const SLOT_FIELDS = [
   'outputEnd',
   // In and out: where the next refused line goes.
   'rejects',
-  // In: the thread's working areas.
-  'found',
-  'scratch',
-  'stack',
   // Out: the counts of the last run.
   'lines',
   'found_count',
@@ -93,31 +93,30 @@ export const SLOT_FIELDS = [
   'invalid_line',
   // Out: 1 where a line was met that the policy fails on.
   'refused',
-  // In: room for the addresses of separators, and how many.
+] as const;
+
+/** 4-byte numbers, in this order, that say where a thread's working areas lie; assembly/slot.ts reads them. */
+const AREA_FIELDS = [
+  'found',
+  'scratch',
+  'stack',
+  // Room for the addresses of separators, and how many.
   'index',
   'indexEntries',
-  // In: room for the values of an address's digits.
+  // Room for the values of an address's digits.
   'digits',
-  // In: room for the lines that wait for their answers, the answers, and what is asked.
+  // Room for the lines that wait for their answers, the answers, and what is asked.
   'pending',
   'answers',
   'queries4',
   'queries6',
 ] as const;
+type Areas = Record<(typeof AREA_FIELDS)[number], number>;
 
 /** Where a slot's areas lie, in bytes from the start of the memory. One thread at a time works on a slot. */
 export interface SlotPlace {
   /** Its `SLOT_FIELDS`. */
   head: number;
-  found: number;
-  scratch: number;
-  stack: number;
-  index: number;
-  digits: number;
-  pending: number;
-  answers: number;
-  queries4: number;
-  queries6: number;
   input: number;
   /** Bytes that the input area takes. */
   inputBytes: number;
@@ -130,6 +129,8 @@ export interface SlotPlace {
 export interface KernelLayout {
   memory: WebAssembly.Memory;
   config: number;
+  /** For each thread, its `AREA_FIELDS`. */
+  threads: number[];
   slots: SlotPlace[];
   /** The slot for a line that does not fit into another one. */
   large: SlotPlace;
@@ -138,6 +139,8 @@ export interface KernelLayout {
 export interface LayoutRequest {
   file: RangeFile;
   options: EnrichOptions;
+  /** Number of threads that will work in the memory. */
+  threadCount: number;
   /** Number of slots, and bytes of input that each takes. */
   slotCount: number;
   blockBytes: number;
@@ -173,6 +176,10 @@ class Plan {
 
   /** Memory laid out as planned. */
   build(): WebAssembly.Memory {
+    if (this.#end > MAX_MEMORY_BYTES) {
+      const gigabytes = (this.#end / 2 ** 30).toFixed(1);
+      throw new AtlasError('E_USAGE', `this would take ${gigabytes} GiB, and 2 is the most; use fewer jobs`);
+    }
     const pages = Math.ceil(this.#end / PAGE_BYTES);
     const memory = new WebAssembly.Memory({ initial: pages, maximum: pages, shared: true });
     const all = new Uint8Array(memory.buffer);
@@ -217,7 +224,8 @@ function placeLevels(plan: Plan, file: RangeFile) {
 /**
  * Lays out memory for an enrichment: copies the release's columns into it. The first kernel to work in it makes the tables.
  *
- * @throws AtlasError E_USAGE where the options ask for more fields, or longer keys, than the kernel takes
+ * @throws AtlasError E_USAGE where the options ask for more fields, or longer keys, than the kernel takes, or where there are
+ *   so many slots that the memory would be too large
  */
 export function layOut(request: LayoutRequest): KernelLayout {
   const { file, options, blockBytes, maxLineBytes, keepsRejects } = request;
@@ -251,17 +259,23 @@ export function layOut(request: LayoutRequest): KernelLayout {
   };
   const configAt = plan.place(Uint32Array.from(CONFIG_FIELDS, (name) => config[name]));
 
+  const threads = Array.from({ length: request.threadCount }, () => {
+    const areas: Areas = {
+      found: plan.reserve(4 * tree.targetCount),
+      scratch: plan.reserve(Math.max(tree.longestKey, MAX_ADDRESS_LENGTH) + SLACK_BYTES),
+      stack: plan.reserve(2 * (MAX_JSON_DEPTH + 1)),
+      index: plan.reserve(4 * INDEX_ENTRIES + SLACK_BYTES),
+      indexEntries: INDEX_ENTRIES,
+      digits: plan.reserve(SLACK_BYTES),
+      pending: plan.reserve(PENDING_ANSWERS * 20),
+      answers: plan.reserve(PENDING_ANSWERS * 4),
+      queries4: plan.reserve(PENDING_ANSWERS * 16),
+      queries6: plan.reserve(PENDING_ANSWERS * 24),
+    };
+    return plan.place(Uint32Array.from(AREA_FIELDS, (name) => areas[name]));
+  });
   const placeSlot = (inputBytes: number, outputBytes: number): SlotPlace => ({
     head: plan.reserve(4 * SLOT_FIELDS.length),
-    found: plan.reserve(4 * tree.targetCount),
-    scratch: plan.reserve(Math.max(tree.longestKey, MAX_ADDRESS_LENGTH) + SLACK_BYTES),
-    stack: plan.reserve(2 * (MAX_JSON_DEPTH + 1)),
-    index: plan.reserve(4 * INDEX_ENTRIES + SLACK_BYTES),
-    digits: plan.reserve(SLACK_BYTES),
-    pending: plan.reserve(PENDING_ANSWERS * 20),
-    answers: plan.reserve(PENDING_ANSWERS * 4),
-    queries4: plan.reserve(PENDING_ANSWERS * 16),
-    queries6: plan.reserve(PENDING_ANSWERS * 24),
     input: plan.reserve(inputBytes + SLACK_BYTES),
     inputBytes,
     output: plan.reserve(outputBytes + SLACK_BYTES),
@@ -274,5 +288,5 @@ export function layOut(request: LayoutRequest): KernelLayout {
   );
   const largeBytes = maxLineBytes + blockBytes;
   const large = placeSlot(largeBytes, largeBytes + config.longestInsert);
-  return { memory: plan.build(), config: configAt, slots, large };
+  return { memory: plan.build(), config: configAt, threads, slots, large };
 }

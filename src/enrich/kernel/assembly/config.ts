@@ -57,8 +57,8 @@ export const SIX_TO_FOUR: u8 = 2;
 export const NAT64: u8 = 3;
 export const TEREDO: u8 = 4;
 
+// Policies, by their places among INVALID_POLICIES in ../../options.ts; the one between drops lines.
 export const KEEP: u32 = 0;
-export const DROP: u32 = 1;
 export const FAIL: u32 = 2;
 
 /**

@@ -1,7 +1,7 @@
 /** What the module exports. */
 
 import { answerLines, startPending } from './pending';
-import { closeSlot, openSlot, putInputTo } from './slot';
+import { closeSlot, openSlot, putInputTo, takeAreas } from './slot';
 import { configure, needsTables } from './config';
 import { flatLines, goesTheShortWay, outputFull } from './flat';
 import { makeTables } from './tables';
@@ -9,9 +9,10 @@ import { walk } from './walk';
 
 export { recordOf } from './lookup';
 
-/** Takes up the configuration, see config.ts; the first to do so in a memory makes the tables. */
-export function begin(config: usize): void {
+/** Takes up the configuration, see config.ts, and a thread's working areas; the first in a memory makes the tables. */
+export function begin(config: usize, areas: usize): void {
   configure(config);
+  takeAreas(areas);
   if (needsTables(config)) makeTables();
 }
 

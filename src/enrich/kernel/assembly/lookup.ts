@@ -156,7 +156,8 @@ function lastNotAbove(half: i64): u32 {
 /** The range of an address, where several begin with the same first half and the last of them, `range`, is above it. */
 function rangeAmong(range: u32, half: i64, rest: u64): u32 {
   let first: u32 = half == i64.MIN_VALUE ? 0 : lastNotAbove(half - 1) + 1;
-  let count = range - first;
+  // Where ranges are out of order, which only a damaged file's are, none lies between.
+  let count = first < range ? range - first : 0;
   while (count > 0) {
     const middle = count >> 1;
     if (load<u64>(low6 + ((<usize>(first + middle)) << 3)) > rest) count = middle;

@@ -1,5 +1,6 @@
-/** The slot being worked on: where its output goes and what was counted. One slot is worked on by one thread at a time. */
-import { DROP, KEEP, keepsRejects, policy } from './config';
+/** The thread's working areas, and the slot being worked on: where its output goes and what was counted. One slot is worked
+ * on by one thread at a time. */
+import { FAIL, KEEP, keepsRejects, policy } from './config';
 
 /** For each target, 4 bytes: where the colon before its value stands in this line, or 0. */
 export let found: usize = 0;
@@ -37,22 +38,26 @@ let invalidLineCount: u32 = 0;
 /** Whether the work stopped at a line that is no JSON object. */
 let refused: bool = false;
 
+/** Takes up the thread's working areas; their numbers are `AREA_FIELDS` in `../layout.ts`. */
+export function takeAreas(areas: usize): void {
+  found = load<u32>(areas, 0);
+  scratch = load<u32>(areas, 4);
+  stack = load<u32>(areas, 8);
+  index = load<u32>(areas, 12);
+  indexEntries = load<u32>(areas, 16);
+  digits = load<u32>(areas, 20);
+  pending = load<u32>(areas, 24);
+  answers = load<u32>(areas, 28);
+  queries4 = load<u32>(areas, 32);
+  queries6 = load<u32>(areas, 36);
+}
+
 /** Takes up a slot; its numbers are `SLOT_FIELDS` in `../layout.ts`. */
 export function openSlot(slot: usize): void {
   copied = load<u32>(slot, 0);
   out = load<u32>(slot, 12);
   outEnd = load<u32>(slot, 16);
   rejects = load<u32>(slot, 20);
-  found = load<u32>(slot, 24);
-  scratch = load<u32>(slot, 28);
-  stack = load<u32>(slot, 32);
-  index = load<u32>(slot, 64);
-  indexEntries = load<u32>(slot, 68);
-  digits = load<u32>(slot, 72);
-  pending = load<u32>(slot, 76);
-  answers = load<u32>(slot, 80);
-  queries4 = load<u32>(slot, 84);
-  queries6 = load<u32>(slot, 88);
   lines = 0;
   foundCount = 0;
   noCountryCount = 0;
@@ -68,13 +73,13 @@ export function closeSlot(slot: usize, next: usize): void {
   store<u32>(slot, <u32>next, 4);
   store<u32>(slot, <u32>out, 12);
   store<u32>(slot, <u32>rejects, 20);
-  store<u32>(slot, lines, 36);
-  store<u32>(slot, foundCount, 40);
-  store<u32>(slot, noCountryCount, 44);
-  store<u32>(slot, invalidAddressCount, 48);
-  store<u32>(slot, missingFieldCount, 52);
-  store<u32>(slot, invalidLineCount, 56);
-  store<u32>(slot, refused, 60);
+  store<u32>(slot, lines, 24);
+  store<u32>(slot, foundCount, 28);
+  store<u32>(slot, noCountryCount, 32);
+  store<u32>(slot, invalidAddressCount, 36);
+  store<u32>(slot, missingFieldCount, 40);
+  store<u32>(slot, invalidLineCount, 44);
+  store<u32>(slot, refused, 48);
 }
 
 @inline export function countLine(): void {
@@ -153,7 +158,7 @@ export function refuseLine(start: usize, end: usize): bool {
     copy(rejects, start, end - start);
     rejects += end - start;
   }
-  if (policy > DROP) {
+  if (policy == FAIL) {
     refused = true;
     return false;
   }
