@@ -144,7 +144,7 @@ export class WorkerPool {
    */
   workIn(layout: KernelLayout): Board {
     this.#board = new Board(layout.slots.length);
-    this.#start = { layout, module: kernelModule(), board: this.#board.shared };
+    this.#start = { layout, module: kernelModule(layout), board: this.#board.shared };
     for (const [index, thread] of this.#threads.entries()) this.#tell(thread, index);
     return this.#board;
   }

@@ -12,27 +12,32 @@ interface Exports {
   recordOf(from: number, to: number): number;
 }
 
-const MODULE_FILE = 'dist/src/enrich/kernel/kernel.wasm';
+/** The same module twice, since a module says whether its memory is shared. */
+const MODULE_FILES = {
+  shared: 'dist/src/enrich/kernel/kernel-shared.wasm',
+  alone: 'dist/src/enrich/kernel/kernel-alone.wasm',
+} as const;
 
-let compiled: WebAssembly.Module | undefined;
+const compiled: { -readonly [Kind in keyof typeof MODULE_FILES]?: WebAssembly.Module } = {};
 
 /**
- * The compiled module; can be sent to another thread.
+ * The compiled module for a memory; can be sent to another thread.
  *
  * @throws AtlasError E_FAULT where the package was not built
  */
-export function kernelModule(): WebAssembly.Module {
-  if (compiled === undefined) {
-    const path = packageFile(MODULE_FILE);
+export function kernelModule({ memory }: KernelLayout): WebAssembly.Module {
+  const kind = memory.buffer instanceof SharedArrayBuffer ? 'shared' : 'alone';
+  if (compiled[kind] === undefined) {
+    const path = packageFile(MODULE_FILES[kind]);
     try {
-      compiled = new WebAssembly.Module(readFileSync(path));
+      compiled[kind] = new WebAssembly.Module(readFileSync(path));
     } catch (error) {
       throw new AtlasError('E_FAULT', `${path} cannot be loaded: ${messageOf(error)}; run "npm run build"`, {
         cause: error,
       });
     }
   }
-  return compiled;
+  return compiled[kind];
 }
 
 const FIELD = Object.fromEntries(SLOT_FIELDS.map((name, index) => [name, index])) as Record<
@@ -120,7 +125,7 @@ export class Kernel {
    *
    * @param thread the number of the thread that it works for, whose working areas it takes
    */
-  constructor(layout: KernelLayout, thread = 0, module: WebAssembly.Module = kernelModule()) {
+  constructor(layout: KernelLayout, thread = 0, module: WebAssembly.Module = kernelModule(layout)) {
     const instance = new WebAssembly.Instance(module, { env: { memory: layout.memory } });
     this.#exports = instance.exports as unknown as Exports;
     this.#exports.begin(layout.config, layout.threads[thread]!);

@@ -174,14 +174,19 @@ class Plan {
     return this.#end;
   }
 
-  /** Memory laid out as planned. */
-  build(): WebAssembly.Memory {
+  /**
+   * Memory laid out as planned.
+   *
+   * @param shared whether several threads are to work in it. The collector does not see how large such a memory is, and so
+   *   lets those that are done with pile up
+   */
+  build(shared: boolean): WebAssembly.Memory {
     if (this.#end > MAX_MEMORY_BYTES) {
       const gigabytes = (this.#end / 2 ** 30).toFixed(1);
       throw new AtlasError('E_USAGE', `this would take ${gigabytes} GiB, and 2 is the most; use fewer jobs`);
     }
     const pages = Math.ceil(this.#end / PAGE_BYTES);
-    const memory = new WebAssembly.Memory({ initial: pages, maximum: pages, shared: true });
+    const memory = new WebAssembly.Memory({ initial: pages, maximum: pages, shared });
     const all = new Uint8Array(memory.buffer);
     for (const { at, bytes } of this.#contents) all.set(bytes, at);
     return memory;
@@ -288,5 +293,5 @@ export function layOut(request: LayoutRequest): KernelLayout {
   );
   const largeBytes = maxLineBytes + blockBytes;
   const large = placeSlot(largeBytes, largeBytes + config.longestInsert);
-  return { memory: plan.build(), config: configAt, threads, slots, large };
+  return { memory: plan.build(request.threadCount > 1), config: configAt, threads, slots, large };
 }

@@ -5,8 +5,8 @@ declare namespace WebAssembly {
   }
   class Memory {
     /** Sizes in pages of 64 KiB. */
-    constructor(descriptor: { initial: number; maximum: number; shared: true });
-    readonly buffer: SharedArrayBuffer;
+    constructor(descriptor: { initial: number; maximum: number; shared: boolean });
+    readonly buffer: ArrayBuffer | SharedArrayBuffer;
   }
   class Instance {
     constructor(module: Module, imports: { env: { memory: Memory } });
