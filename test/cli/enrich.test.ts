@@ -357,6 +357,21 @@ describe('usage', () => {
     expect(stderr).toContain('standard input has no column "address"; its columns are id, ip');
   });
 
+  it('passes a line of 100 MB, and the lines around it come out', async () => {
+    const good = '{"ip":"8.8.8.8"}\n';
+    const long = Buffer.alloc(100_000_000, '{"ip":"8.8.8.8"} ');
+    const input = file('in.jsonl', Buffer.concat([Buffer.from(good), long, Buffer.from(`\n${good}`)]));
+    const answered = `{"ip":"8.8.8.8",${US}}\n`;
+    const expected = Buffer.concat([Buffer.from(answered), long, Buffer.from(`\n${answered}`)]);
+    for (const jobs of ['1', '2']) {
+      const { code, stderr } = await enrich([input, '--jobs', jobs, '-o', join(dir, 'out')]);
+      expect(code).toBe(0);
+      expect(stderr).toMatch(/found +2\n/);
+      expect(stderr).toMatch(/invalid lines +1\n/);
+      expect(readFileSync(join(dir, 'out')).equals(expected)).toBe(true);
+    }
+  });
+
   it('does not write two things into one file', async () => {
     const input = file('in.jsonl', '{"ip":"8.8.8.8"}\nx\n');
     symlinkSync('there', join(dir, 'link'));
