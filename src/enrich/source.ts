@@ -1,7 +1,7 @@
 /** Where bytes come from: files and standard input, unpacked where they are gzip. */
 import { closeSync, constants, fstatSync, openSync, read, readSync, statSync } from 'node:fs';
 import { Socket } from 'node:net';
-import { pipeline, type Readable } from 'node:stream';
+import type { Readable } from 'node:stream';
 import { isatty, ReadStream as TerminalStream } from 'node:tty';
 import { createGunzip } from 'node:zlib';
 import { AtlasError, messageOf, systemErrorCode } from '../errors.js';
@@ -41,6 +41,7 @@ class FileSource implements ByteSource {
   taken = 0;
   /** Where signals and timers get their next turn. */
   #nextTurn = 0;
+  #closed = false;
   readonly #fd: number;
 
   constructor(name: string, fd: number, size: number | undefined) {
@@ -55,6 +56,8 @@ class FileSource implements ByteSource {
     if (this.taken >= this.#nextTurn) {
       this.#nextTurn = this.taken + BYTES_A_TURN;
       await new Promise(setImmediate);
+      // Whoever closed it meanwhile waits for nothing; and the descriptor may be another file's by now.
+      if (this.#closed) return 0;
     }
     try {
       const bytes = this.size === undefined ? await this.#readAside(target) : readSync(this.#fd, target);
@@ -74,6 +77,7 @@ class FileSource implements ByteSource {
   }
 
   async close(): Promise<void> {
+    this.#closed = true;
     closeSync(this.#fd);
   }
 }
@@ -179,6 +183,63 @@ export async function* chunksOf(source: ByteSource, chunkBytes = 65_536): AsyncG
   }
 }
 
+/** Packed bytes that are unpacked at a time. What they become has to be held, and is a thousand times as much at worst. */
+const PACKED_BYTES = 32_768;
+
+/**
+ * Unpacks gzip. What is whole comes out before it fails: as a stream to read from, zlib's would drop what it holds.
+ *
+ * @throws Error where the bytes are damaged, or end too early
+ */
+async function* unzipped(packed: ByteSource): AsyncGenerator<Buffer> {
+  const gunzip = createGunzip({ chunkSize: 262_144 });
+  const parts: Buffer[] = [];
+  let failure: Error | undefined;
+  let wake = (): void => {};
+  gunzip.on('data', (part: Buffer) => parts.push(part));
+  gunzip.on('error', (error) => {
+    failure = error;
+  });
+  // Comes behind an error, too, when a write is called back no more.
+  const closed = new Promise<void>((resolve) => {
+    gunzip.on('close', () => {
+      resolve();
+      wake();
+    });
+  });
+  const chunks = chunksOf(packed, PACKED_BYTES);
+  /** Unpacks the next chunk; returns whether there was one. */
+  async function step(): Promise<boolean> {
+    const { value, done } = await chunks.next();
+    if (done === true) {
+      gunzip.end();
+      await closed;
+      return false;
+    }
+    await new Promise<void>((resolve) => {
+      wake = resolve;
+      gunzip.write(value, () => resolve());
+    });
+    return failure === undefined;
+  }
+
+  try {
+    for (let more = true, next = step(); more; ) {
+      more = await next;
+      const ready = parts.splice(0);
+      // The next chunk is unpacked while this one is dealt with.
+      if (more) {
+        next = step();
+        next.catch(() => {}); // it is awaited above, or nobody wants to know any more
+      }
+      yield* ready;
+    }
+    if (failure !== undefined) throw failure;
+  } finally {
+    gunzip.destroy();
+  }
+}
+
 /** Unpacks a source where its first bytes say that it is gzip; several gzip members in a row count as one file. */
 async function unpacked(source: ByteSource): Promise<ByteSource> {
   const head = new Uint8Array(GZIP_MAGIC.length);
@@ -190,16 +251,10 @@ async function unpacked(source: ByteSource): Promise<ByteSource> {
   }
   const peeked = new PeekedSource(source, head.subarray(0, bytes));
   if (bytes < head.length || !GZIP_MAGIC.every((byte, index) => head[index] === byte)) return peeked;
-  const gunzip = createGunzip({ chunkSize: 262_144 });
-  // The error reaches the reader through gunzip, which pipeline destroys with it.
-  pipeline(chunksOf(peeked), gunzip, () => {});
-  return new StreamSource(source.name, gunzip, {
+  return new StreamSource(source.name, unzipped(peeked), {
     size: source.size,
     taken: () => source.taken,
-    close: () => {
-      gunzip.destroy();
-      void source.close();
-    },
+    close: () => void source.close(),
   });
 }
 

@@ -1,0 +1,72 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { constants, gunzipSync, gzipSync } from 'node:zlib';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { openSource } from '../../src/enrich/source.js';
+
+let dir: string;
+beforeAll(() => {
+  dir = mkdtempSync(join(tmpdir(), 'ipatlas-test-'));
+});
+afterAll(() => rmSync(dir, { recursive: true }));
+
+/** Lines that do not pack too well. */
+const LINES = Buffer.from(
+  Array.from({ length: 60_000 }, (_, index) => `{"n":${index},"x":${(index * 2_654_435_761) % 4_294_967_296}}\n`).join(
+    '',
+  ),
+);
+
+/** All that a source gives to a reader that takes its time, and what it fails with. */
+async function readSlowly(path: string): Promise<{ bytes: Buffer; error: unknown }> {
+  const source = await openSource(path);
+  const parts: Buffer[] = [];
+  const target = Buffer.alloc(100_000);
+  try {
+    for (;;) {
+      const bytes = await source.read(target);
+      if (bytes === 0) return { bytes: Buffer.concat(parts), error: undefined };
+      parts.push(Buffer.from(target.subarray(0, bytes)));
+      await wait(2);
+    }
+  } catch (error) {
+    return { bytes: Buffer.concat(parts), error };
+  } finally {
+    await source.close();
+  }
+}
+
+it('gives all that can be unpacked of a file that was cut off, then fails', async () => {
+  const packed = gzipSync(LINES);
+  for (const length of [packed.length >> 1, packed.length - 1, 11]) {
+    const path = join(dir, `cut-${length}.gz`);
+    writeFileSync(path, packed.subarray(0, length));
+    const whole = gunzipSync(packed.subarray(0, length), { finishFlush: constants.Z_SYNC_FLUSH });
+    const { bytes, error } = await readSlowly(path);
+    expect(bytes.equals(whole)).toBe(true);
+    expect(error).toMatchObject({ code: 'E_BAD_INPUT', message: expect.stringContaining('unexpected end of file') });
+  }
+});
+
+it('gives what is in front of damage, then fails', async () => {
+  const packed = gzipSync(LINES);
+  packed.fill(0xff, packed.length - 20_000, packed.length - 10_000);
+  const path = join(dir, 'damaged.gz');
+  writeFileSync(path, packed);
+  const { bytes, error } = await readSlowly(path);
+  // Damage can unpack to something for a while; what is in front of it is there.
+  const half = LINES.length >> 1;
+  expect(bytes.subarray(0, half).equals(LINES.subarray(0, half))).toBe(true);
+  expect(error).toMatchObject({ code: 'E_BAD_INPUT' });
+});
+
+it('unpacks several members of any size', async () => {
+  const parts = [Buffer.alloc(0), LINES, Buffer.from('x'), Buffer.alloc(3_000_000)];
+  const path = join(dir, 'members.gz');
+  writeFileSync(path, Buffer.concat(parts.map((part) => gzipSync(part))));
+  const { bytes, error } = await readSlowly(path);
+  expect(error).toBeUndefined();
+  expect(bytes.equals(Buffer.concat(parts))).toBe(true);
+});
