@@ -1,5 +1,4 @@
 /** `ipatlas enrich`: the country put into every line, record or item of a stream. */
-import { statSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join, resolve } from 'node:path';
 import { openDatabase } from '../database/database.js';
@@ -8,7 +7,7 @@ import type { Format, FormatContext } from '../enrich/formats/format.js';
 import { checkInputs, isInput, openInputs, STDIN_PATH } from '../enrich/input.js';
 import { enrichLines } from '../enrich/lines.js';
 import { type EnrichOptions, INVALID_POLICIES, type InvalidPolicy, parseAdd, parseFields } from '../enrich/options.js';
-import { type Output, plainOutput, replacedOutput, standardOutput } from '../enrich/output.js';
+import { type Output, plainOutput, replacedOutput, standardOutput, statOutput } from '../enrich/output.js';
 import { showProgress, summaryText } from '../enrich/progress.js';
 import { enrichByFormat } from '../enrich/run.js';
 import { type EnrichCounts, emptyCounts } from '../enrich/summary.js';
@@ -67,7 +66,7 @@ function sideFile(values: OptionValues, flag: string, inputs: string[]): string 
 function checkDistinct(values: OptionValues): void {
   const files = ['output', 'rejects', 'stats'].flatMap((flag) => {
     const path = text(values, flag);
-    const stat = path === undefined ? undefined : statSync(path, { throwIfNoEntry: false });
+    const stat = path === undefined ? undefined : statOutput(path);
     // What is no file, such as /dev/null, takes everything.
     if (path === undefined || stat?.isFile() === false) return [];
     return [{ flag, path, file: stat === undefined ? resolve(path) : `${stat.dev}:${stat.ino}` }];

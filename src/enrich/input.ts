@@ -1,6 +1,7 @@
 /** The inputs of an enrichment: looked at all at once before the work begins, opened one after the other. */
 import { accessSync, constants, fstatSync, type Stats, statSync } from 'node:fs';
 import { AtlasError, messageOf, systemErrorCode } from '../errors.js';
+import { statOutput } from './output.js';
 import { type ByteSource, openSource } from './source.js';
 
 /** Stands for standard input among the names of files. */
@@ -34,9 +35,13 @@ export function checkInputs(paths: readonly string[]): number | undefined {
   return total;
 }
 
-/** Whether a path is one of the inputs, under whatever name. */
+/**
+ * Whether a path that is to be written is one of the inputs, under whatever name.
+ *
+ * @throws AtlasError E_OUTPUT where that cannot be found out
+ */
 export function isInput(path: string, inputs: readonly string[]): boolean {
-  const file = statSync(path, { throwIfNoEntry: false });
+  const file = statOutput(path);
   if (file === undefined) return false;
   return inputs.map(statInput).some(({ dev, ino }) => dev === file.dev && ino === file.ino);
 }

@@ -51,6 +51,15 @@ function namedSink(name: string, fd: number, mayEnd: boolean): ByteSink {
   };
 }
 
+/**
+ * What is known of a file that is to be written; undefined where it is not there yet.
+ *
+ * @throws AtlasError E_OUTPUT where that cannot be found out
+ */
+export function statOutput(path: string): Stats | undefined {
+  return writable(path, () => statSync(path, { throwIfNoEntry: false }));
+}
+
 function nothing(): void {}
 
 export function standardOutput(): Output {
@@ -80,7 +89,7 @@ export function plainOutput(path: string, mayEnd = false): Output {
  * @throws AtlasError E_OUTPUT where it cannot be opened, written or replaced
  */
 export function replacedOutput(path: string): Output {
-  const before = writable(path, () => statSync(path, { throwIfNoEntry: false }));
+  const before = statOutput(path);
   if (before !== undefined && !before.isFile()) {
     if (before.isDirectory()) throw new AtlasError('E_OUTPUT', `${path} is a directory; name a file`);
     return plainOutput(path, true);

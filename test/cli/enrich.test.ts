@@ -372,6 +372,16 @@ describe('usage', () => {
     }
   });
 
+  it.each(['--output', '--rejects', '--stats'])('says so where %s cannot even be looked at', async (flag) => {
+    symlinkSync('loop', join(dir, 'loop'));
+    const result = await enrich([flag, join(dir, 'loop')], { input: '{}\n' });
+    expect(result).toMatchObject({
+      code: 2,
+      stdout: '',
+      stderr: expect.stringMatching(/loop cannot be written: ELOOP/),
+    });
+  });
+
   it('does not write two things into one file', async () => {
     const input = file('in.jsonl', '{"ip":"8.8.8.8"}\nx\n');
     symlinkSync('there', join(dir, 'link'));
