@@ -13,21 +13,21 @@ import {
   readManifest,
 } from '../src/database/release.js';
 import { AtlasError, messageOf, systemErrorCode } from '../src/errors.js';
-import { storeObject } from './cache.js';
-import { compileStage } from './compile.js';
-import { fetchStage } from './fetch.js';
-import { gateStage, type Judgement, keepRefused, recordForce, refusalError } from './gate.js';
+import { loadOverrides, type Override } from './config/overrides.js';
+import { loadReference, type Reference } from './config/reference.js';
+import { loadSources, type SourceConfig, type SourcesConfig, selectSources } from './config/sources.js';
+import { storeObject } from './fetching/cache.js';
 import { type Identity, identify } from './identity.js';
-import { ingest } from './ingest.js';
-import { lockDataDir } from './lock.js';
-import { normalizeStage } from './normalize.js';
-import { loadOverrides, type Override } from './overrides.js';
-import { pruneStored, publishStage } from './publish.js';
-import { loadReference, type Reference } from './reference.js';
-import { findRolledBack, forgetRolledBack } from './rollback.js';
-import { loadSources, type SourceConfig, type SourcesConfig, selectSources } from './sources.js';
+import { lockDataDir } from './operations/lock.js';
+import { findRolledBack, forgetRolledBack } from './operations/rollback.js';
 import type { Counts, FetchedSource, IngestedSource, Stage, StageContext } from './stage.js';
-import { verifyStage } from './verify.js';
+import { compileStage } from './stages/compile.js';
+import { fetchStage } from './stages/fetch.js';
+import { gateStage, type Judgement, keepRefused, recordForce, refusalError } from './stages/gate.js';
+import { ingest } from './stages/ingest.js';
+import { normalizeStage } from './stages/normalize.js';
+import { pruneStored, publishStage } from './stages/publish.js';
+import { verifyStage } from './stages/verify.js';
 
 export interface BuildOptions {
   dataDir: string;

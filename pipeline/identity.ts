@@ -5,9 +5,9 @@ import type { Country } from '../src/country/country.js';
 import { MIRROR_VERSION } from '../src/mirror/reader.js';
 import { packageFile } from '../src/package-root.js';
 import { MAJOR_VERSION, MINOR_VERSION } from '../src/rangefile/layout.js';
-import type { Override } from './overrides.js';
-import type { Reference } from './reference.js';
-import type { SourceConfig } from './sources.js';
+import type { Override } from './config/overrides.js';
+import type { Reference } from './config/reference.js';
+import type { SourceConfig } from './config/sources.js';
 import type { FetchedSource } from './stage.js';
 
 export interface Identity {

@@ -1,5 +1,5 @@
 /** What a stage of the build is: a function from the stage before to the next, with its counts for the report. */
-import type { Family } from '../src/address/parse.js';
+import type { BoundedRanges } from '../src/range/columns.js';
 
 /** Numbers of a stage for `report.json` and the progress line: what it took in, gave out, refused. */
 export type Counts = Record<string, number | string>;
@@ -44,23 +44,11 @@ export interface FetchedSource {
   files: FetchedFile[];
 }
 
-/** The rows of a source that were read, one family, in columns; in the order of the source. */
-export interface RangeRows {
-  family: Family;
-  count: number;
-  /** First addresses, `addressWords(family)` words each, most significant first. */
-  first: Uint32Array;
-  /** Last addresses, inclusive, not below the first. */
-  last: Uint32Array;
-  /** What the source says of the country, as an index into the source's `codes`. */
-  code: Uint16Array;
-}
-
 /** A source as ranges. */
 export interface IngestedSource {
   id: string;
-  v4: RangeRows;
-  v6: RangeRows;
+  v4: BoundedRanges;
+  v6: BoundedRanges;
   /** The country codes as the source writes them, upper case, in order of first use. */
   codes: string[];
   rows: number;

@@ -13,7 +13,7 @@ describe('packageRoot', () => {
 
   it('is the same for the source and the compiled file', () => {
     const root = packageRoot();
-    for (const file of ['src/package-root.ts', 'dist/src/package-root.js', 'dist/pipeline/fetch.js']) {
+    for (const file of ['src/package-root.ts', 'dist/src/package-root.js', 'dist/pipeline/stages/fetch.js']) {
       expect(packageRoot(pathToFileURL(path.join(root, file)).href)).toBe(root);
     }
   });

@@ -1,7 +1,9 @@
 /** Who is calling: the socket's peer, or what trusted proxies say about it. */
+
 import { type Family, parseAddress } from '../address/parse.js';
+import { addressWords } from '../address/words.js';
 import { AtlasError } from '../errors.js';
-import { addressWords, parseCidr } from '../range/cidr.js';
+import { parseCidr } from '../range/cidr.js';
 
 /** A block of addresses. */
 interface Block {

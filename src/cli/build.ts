@@ -1,7 +1,6 @@
 /** `ipatlas build`: runs the stages and publishes, once or on a schedule. */
 import { join } from 'node:path';
-import { type BuildOptions, type BuildResult, build } from '../../pipeline/build.js';
-import { runOnSchedule } from '../../pipeline/schedule.js';
+import { type BuildOptions, type BuildResult, build, runOnSchedule } from '../../pipeline/index.js';
 import { isDate } from '../country/date.js';
 import { currentReleaseId } from '../database/release.js';
 import { AtlasError, EXIT } from '../errors.js';

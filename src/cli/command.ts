@@ -1,7 +1,7 @@
 /** What a command of the command line is, and what every command may use. */
 import type { ParseArgsConfig } from 'node:util';
 
-export { table } from '../table.js';
+export { table } from '../text-table.js';
 
 export type OptionTable = NonNullable<ParseArgsConfig['options']>;
 export type OptionValues = Record<string, string | boolean | (string | boolean)[] | undefined>;

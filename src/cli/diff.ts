@@ -1,7 +1,9 @@
 /** `ipatlas diff`: what has another answer in one release than in another. */
+
 import { join } from 'node:path';
 import { formatAddress } from '../address/format.js';
 import type { Family } from '../address/parse.js';
+import { rangeSize } from '../address/words.js';
 import {
   type CountryChange,
   countryChanges,
@@ -11,7 +13,6 @@ import {
   type PairTotal,
   PairTotals,
   rangeList,
-  rangeSize,
   type Segment,
   segments,
 } from '../database/diff.js';
@@ -20,7 +21,7 @@ import { AtlasError, EXIT } from '../errors.js';
 import { PAIRS_SHOWN } from '../limits.js';
 import { formatCidr, rangeToCidrs } from '../range/cidr.js';
 import { openRangeFile, type RangeFile } from '../rangefile/reader.js';
-import { grouped, table } from '../table.js';
+import { grouped, table } from '../text-table.js';
 import { type Command, type Invocation, print, text } from './command.js';
 
 const FAMILIES = [4, 6] as const;

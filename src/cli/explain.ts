@@ -1,5 +1,5 @@
 /** `ipatlas explain`: why an address has the answer it has. */
-import { type ExplainedClaim, type Explanation, explain, type Step } from '../../pipeline/explain.js';
+import { type ExplainedClaim, type Explanation, explain, type Step } from '../../pipeline/index.js';
 import { isReason, REASONS } from '../country/reasons.js';
 import type { ReasonedResult } from '../database/database.js';
 import { namedRelease } from '../database/release.js';

@@ -1,5 +1,5 @@
 /** `ipatlas rollback`: an earlier release is current again. */
-import { rollBack } from '../../pipeline/rollback.js';
+import { rollBack } from '../../pipeline/index.js';
 import { EXIT } from '../errors.js';
 import { type Command, type Invocation, print } from './command.js';
 

@@ -2,23 +2,19 @@
  * What differs between two releases: one walk over both sorted lists of a family. The walk holds two positions and one
  * range, whatever the size of the lists.
  */
+
 import type { Family } from '../address/parse.js';
+import { addressBits, addressWords, compareAddresses, copyAddress, previousAddress } from '../address/words.js';
 import { BLOCKS_SHOWN } from '../limits.js';
-import { addressBits, addressWords, rangeToCidrs } from '../range/cidr.js';
-import { compareAt } from '../range/overlay.js';
+import { rangeToCidrs } from '../range/cidr.js';
+import type { RangeColumns } from '../range/columns.js';
 import type { RangeRecord } from '../rangefile/layout.js';
 import type { RangeFile } from '../rangefile/reader.js';
-import { grouped } from '../table.js';
+import { grouped } from '../text-table.js';
 
-/** One family of a range file: sorted, gap-free, the first range beginning at zero. */
-export interface RangeList {
-  family: Family;
-  count: number;
-  /** First addresses, `addressWords(family)` words each, most significant first. */
-  first: Uint32Array;
-  /** Record of each range: an index into `labels`. */
-  record: Uint16Array;
-  /** What each record answers, see {@link recordLabel}. */
+/** One family of a range file with what each record answers; `value` is the record number. */
+export interface RangeList extends RangeColumns {
+  /** By record number, see {@link recordLabel}. */
   labels: readonly string[];
 }
 
@@ -50,8 +46,8 @@ export function isCountryLabel(label: string): boolean {
 /** One family of a range file as a list. IPv6 is copied into columns of whole addresses; IPv4 shares the file's memory. */
 export function rangeList(file: RangeFile, family: Family): RangeList {
   const labels = file.records.map(recordLabel);
-  if (family === 4) return { family, count: file.count4, first: file.start4, record: file.record4, labels };
-  const { count6: count, high6, low6, record6: record } = file;
+  if (family === 4) return { family, count: file.count4, first: file.start4, value: file.record4, labels };
+  const { count6: count, high6, low6, record6: value } = file;
   const first = new Uint32Array(4 * count);
   for (let range = 0; range < count; range++) {
     first[4 * range] = high6[2 * range + 1]!;
@@ -59,17 +55,7 @@ export function rangeList(file: RangeFile, family: Family): RangeList {
     first[4 * range + 2] = low6[2 * range + 1]!;
     first[4 * range + 3] = low6[2 * range]!;
   }
-  return { family, count, first, record, labels };
-}
-
-/** Sets `into` to the address before the one at `index`. There must be one. */
-function stepBefore(first: Uint32Array, index: number, words: number, into: Uint32Array): void {
-  let borrow = 1;
-  for (let k = words - 1; k >= 0; k--) {
-    const difference = first[index * words + k]! - borrow;
-    borrow = difference < 0 ? 1 : 0;
-    into[k] = difference; // modulo 2^32
-  }
+  return { family, count, first, value, labels };
 }
 
 /**
@@ -87,8 +73,8 @@ export function* segments(before: RangeList, after: RangeList): Generator<Segmen
   let i = 0;
   let j = 0;
   for (;;) {
-    segment.from = before.labels[before.record[i]!]!;
-    segment.to = after.labels[after.record[j]!]!;
+    segment.from = before.labels[before.value[i]!]!;
+    segment.to = after.labels[after.value[j]!]!;
     const moreBefore = i + 1 < before.count;
     const moreAfter = j + 1 < after.count;
     if (!moreBefore && !moreAfter) {
@@ -97,22 +83,14 @@ export function* segments(before: RangeList, after: RangeList): Generator<Segmen
       return;
     }
     // The segment ends where the nearer of the two next ranges begins; both step where they begin together.
-    const order = !moreAfter ? -1 : !moreBefore ? 1 : compareAt(before.first, i + 1, after.first, j + 1, words);
+    const order = !moreAfter ? -1 : !moreBefore ? 1 : compareAddresses(before.first, i + 1, after.first, j + 1, words);
     const [next, index] = order <= 0 ? [before.first, i + 1] : [after.first, j + 1];
-    stepBefore(next, index, words, last);
+    previousAddress(next, index, words, last);
     yield segment;
-    for (let k = 0; k < words; k++) first[k] = next[index * words + k]!;
+    copyAddress(next, index, words, first);
     if (order <= 0) i++;
     if (order >= 0) j++;
   }
-}
-
-/** Number of addresses in a range. */
-export function rangeSize(first: Uint32Array, last: Uint32Array): bigint {
-  if (first.length === 1) return BigInt(last[0]! - first[0]! + 1);
-  let size = 0n;
-  for (let k = 0; k < first.length; k++) size = (size << 32n) + BigInt(last[k]! - first[k]!);
-  return size + 1n;
 }
 
 /** What sizes of a family are told in, as a number of addresses: one (IPv4), a /48 (IPv6). */

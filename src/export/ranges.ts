@@ -1,7 +1,8 @@
 /** The ranges of a release that an export writes: those of the chosen countries, in ascending order. */
+
 import { EMBEDDED_LAYOUT, type EmbeddedScheme, embeddedIPv4 } from '../address/embedded.js';
 import type { Family } from '../address/parse.js';
-import { addressWords } from '../range/cidr.js';
+import { addressWords, isNextAddress, previousAddress } from '../address/words.js';
 import type { RangeRecord } from '../rangefile/layout.js';
 import type { RangeFile } from '../rangefile/reader.js';
 import { findIPv4 } from '../rangefile/search.js';
@@ -58,7 +59,7 @@ export function* mergeNeighbors(
 ): Generator<ExportedRange> {
   let open: ExportedRange | undefined;
   for (const { first, last, record } of ranges) {
-    if (open !== undefined && mayJoin(open.record, record) && isBehind(first, open.last)) {
+    if (open !== undefined && mayJoin(open.record, record) && isNextAddress(open.last, first)) {
       open.last.set(last);
       continue;
     }
@@ -72,17 +73,6 @@ export function* mergeNeighbors(
     open.record = record;
   }
   if (open !== undefined) yield open;
-}
-
-/** Whether `address` is the one right behind `before`. */
-function isBehind(address: Uint32Array, before: Uint32Array): boolean {
-  let carry = 1;
-  for (let k = address.length - 1; k >= 0; k--) {
-    const sum = before[k]! + carry;
-    carry = sum > 0xffffffff ? 1 : 0;
-    if (address[k] !== sum >>> 0) return false;
-  }
-  return carry === 0;
 }
 
 function emptyRange(family: Family): ExportedRange {
@@ -129,12 +119,7 @@ function boundsIPv6(file: RangeFile, index: number, { first, last }: ExportedRan
     return;
   }
   firstIPv6(file, index + 1, last);
-  // The address before the next range's first. That is above zero, so there is one.
-  for (let k = 3; k >= 0; k--) {
-    const word = last[k]!;
-    last[k] = word - 1;
-    if (word !== 0) return;
-  }
+  previousAddress(last, 0, 4, last); // the next range does not begin at zero
 }
 
 /** Writes the first address of an IPv6 range, most significant word first. */

@@ -1,8 +1,9 @@
 /** Writes the SQLite mirror; schemas/mirror.sql is its specification. */
+
 import { readFileSync } from 'node:fs';
 import type Sqlite from 'better-sqlite3';
 import { packageFile } from '../package-root.js';
-import type { Partition } from '../range/overlay.js';
+import type { MergedRanges } from '../range/columns.js';
 import type { RangeRecord } from '../rangefile/layout.js';
 import { sqlite } from './reader.js';
 
@@ -19,8 +20,8 @@ export interface MirrorSource {
 export interface MirrorContent {
   meta: Record<string, string>;
   sources: readonly MirrorSource[];
-  v4: Partition;
-  v6: Partition;
+  v4: MergedRanges;
+  v6: MergedRanges;
   /** By the partitions' values. */
   records: readonly RangeRecord[];
 }

@@ -1,16 +1,7 @@
 /** CIDR blocks (RFC 4632, RFC 4291 §2.3): text to range, range to the fewest blocks. */
 import { formatAddress } from '../address/format.js';
 import { type Family, parseIPv4, parseIPv6 } from '../address/parse.js';
-
-/** Bits in an address of the family. */
-export function addressBits(family: Family): 32 | 128 {
-  return family === 4 ? 32 : 128;
-}
-
-/** 32-bit words in an address of the family. */
-export function addressWords(family: Family): 1 | 4 {
-  return family === 4 ? 1 : 4;
-}
+import { addressBits, addressWords } from '../address/words.js';
 
 /** The mask of the host bits of word `index` under a prefix of `prefix` bits: 1 where the bit may vary. */
 export function hostMask(prefix: number, index: number): number {

@@ -1,6 +1,8 @@
 /** Writes the range file; FORMAT.md is its specification. */
+
 import { createHash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
+import type { RangeColumns } from '../range/columns.js';
 import {
   align,
   ENTRY,
@@ -24,18 +26,10 @@ import {
   type SectionTag,
 } from './layout.js';
 
-/** One family's ranges in columns: sorted, gap-free, neighbors of different record. */
-export interface RangeColumns {
-  count: number;
-  /** First addresses: one 32-bit word each (IPv4), or four, most significant first (IPv6). */
-  first: Uint32Array;
-  /** Index into `records`. */
-  record: Uint16Array;
-}
-
 export interface RangeFileContent {
   /** `YYYY-MM-DD`. */
   asOf: string;
+  /** `value` is an index into `records`. */
   v4: RangeColumns;
   v6: RangeColumns;
   records: readonly RangeRecord[];
@@ -47,7 +41,7 @@ export interface RangeFileContent {
  */
 function canonicalRecords(content: RangeFileContent): { records: RangeRecord[]; v4: Uint16Array; v6: Uint16Array } {
   const used = new Set<number>();
-  for (const { record } of [content.v4, content.v6]) for (const id of record) used.add(id);
+  for (const { value } of [content.v4, content.v6]) for (const id of value) used.add(id);
   const ids = [...used].sort((a, b) => (recordKey(content.records[a]!) < recordKey(content.records[b]!) ? -1 : 1));
   if (ids.length > MAX_RECORDS) throw new RangeError(`${ids.length} records; the format holds ${MAX_RECORDS}`);
   const renumbered = new Uint16Array(content.records.length);
@@ -56,8 +50,8 @@ function canonicalRecords(content: RangeFileContent): { records: RangeRecord[]; 
   });
   return {
     records: ids.map((id) => content.records[id]!),
-    v4: content.v4.record.map((id) => renumbered[id]!),
-    v6: content.v6.record.map((id) => renumbered[id]!),
+    v4: content.v4.value.map((id) => renumbered[id]!),
+    v6: content.v6.value.map((id) => renumbered[id]!),
   };
 }
 

@@ -3,7 +3,7 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import autocannon from 'autocannon';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { switchCurrent } from '../../pipeline/publish.js';
+import { switchCurrent } from '../../pipeline/stages/publish.js';
 import { RANGE_FILE, RELEASES_DIR } from '../../src/database/release.js';
 import { type Block, country, publishBlocks, temporaryDir } from '../support/release.js';
 import { makeKey, type ServeProcess, serveWith, until } from '../support/serve.js';

@@ -3,7 +3,7 @@ import { rmSync } from 'node:fs';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import type { FastifyInstance } from 'fastify';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { loadReference } from '../../pipeline/reference.js';
+import { loadReference } from '../../pipeline/config/reference.js';
 import { TrustedProxies } from '../../src/api/caller.js';
 import { MemoryRateStore, RateLimiter } from '../../src/api/rate-limit.js';
 import { wireSchema } from '../../src/api/wire-schema.js';

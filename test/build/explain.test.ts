@@ -2,7 +2,7 @@ import { readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type ExplainedClaim, explain } from '../../pipeline/explain.js';
+import { type ExplainedClaim, explain } from '../../pipeline/explain/explain.js';
 import { openDatabase } from '../../src/database/database.js';
 import { namedRelease } from '../../src/database/release.js';
 import { packageFile } from '../../src/package-root.js';

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, readlinkSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { loadReference } from '../../pipeline/reference.js';
+import { loadReference } from '../../pipeline/config/reference.js';
 import { openDatabase } from '../../src/database/database.js';
 import { refusedIds, releaseIds } from '../../src/database/release.js';
 import { KEPT_REFUSED, MIN_ROWS_CHANGE } from '../../src/limits.js';

@@ -1,8 +1,8 @@
 import { mkdirSync, readlinkSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { lockDataDir } from '../../pipeline/lock.js';
-import { rollBack } from '../../pipeline/rollback.js';
+import { lockDataDir } from '../../pipeline/operations/lock.js';
+import { rollBack } from '../../pipeline/operations/rollback.js';
 import { openDatabase } from '../../src/database/database.js';
 import { ipatlas } from '../support/cli.js';
 import { temporaryDir } from '../support/release.js';

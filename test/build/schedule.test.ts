@@ -1,7 +1,7 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { parsePattern, runOnSchedule, type ScheduleOptions } from '../../pipeline/schedule.js';
+import { parsePattern, runOnSchedule, type ScheduleOptions } from '../../pipeline/operations/schedule.js';
 import { AtlasError } from '../../src/errors.js';
 import { finished, ipatlas, start } from '../support/cli.js';
 import { temporaryDir } from '../support/release.js';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { loadReference } from '../../pipeline/reference.js';
+import { loadReference } from '../../pipeline/config/reference.js';
 import { countryTable, resolveCountry } from '../../src/country/country.js';
 import { isReason, REASONS } from '../../src/country/reasons.js';
 import type { AtlasError } from '../../src/errors.js';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { loadReference } from '../../pipeline/reference.js';
+import { loadReference } from '../../pipeline/config/reference.js';
 import { isEuMember } from '../../src/country/membership.js';
 
 const { countries, memberships } = loadReference();

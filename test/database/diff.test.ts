@@ -1,10 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { ingestSource } from '../../pipeline/ingest.js';
-import { measure } from '../../pipeline/movement.js';
-import { normalize } from '../../pipeline/normalize.js';
-import { loadReference } from '../../pipeline/reference.js';
+import { loadReference } from '../../pipeline/config/reference.js';
+import { measure } from '../../pipeline/gates/delta.js';
+import { ingestSource } from '../../pipeline/stages/ingest.js';
+import { normalize } from '../../pipeline/stages/normalize.js';
 import type { Family } from '../../src/address/parse.js';
+import { rangeSize } from '../../src/address/words.js';
 import { countryTable } from '../../src/country/country.js';
 import {
   countryChanges,
@@ -13,7 +14,6 @@ import {
   PairTotals,
   type RangeList,
   rangeList,
-  rangeSize,
   segments,
 } from '../../src/database/diff.js';
 import { BLOCKS_SHOWN } from '../../src/limits.js';
@@ -54,11 +54,11 @@ function columnsOf(family: Family, cells: number[], base: number) {
   const list = starts(cells, base);
   const words = (at: number): number[] => [0, 0, Math.floor(at / 32), (at % 32) * 2 ** 27];
   const first = Uint32Array.from(list.flatMap(([at]) => (family === 4 ? [at] : words(at))));
-  return { count: list.length, first, record: Uint16Array.from(list, ([, record]) => record) };
+  return { family, count: list.length, first, value: Uint16Array.from(list, ([, record]) => record) };
 }
 
 function listOf(family: Family, cells: number[], base: number): RangeList {
-  return { family, ...columnsOf(family, cells, base), labels: LABELS };
+  return { ...columnsOf(family, cells, base), labels: LABELS };
 }
 
 function fileOf(cells: number[], records = RECORDS): RangeFile {
@@ -181,11 +181,11 @@ describe('the largest blocks', () => {
 describe('rangeList', () => {
   it.each([4, 6] as const)('has the ranges of the file, IPv%d', (family) => {
     const cells = [1, 1, 2, 0, 3, 4, 5, 1];
-    const { count, first, record, labels } = rangeList(fileOf(cells), family);
+    const { count, first, value, labels } = rangeList(fileOf(cells), family);
     const expected = listOf(family, cells, 9);
     expect({ count, first }).toEqual({ count: expected.count, first: expected.first });
-    expect(Array.from(record, (number) => labels[number])).toEqual(
-      Array.from(expected.record, (number) => LABELS[number]),
+    expect(Array.from(value, (number) => labels[number])).toEqual(
+      Array.from(expected.value, (number) => LABELS[number]),
     );
   });
 });
@@ -236,8 +236,7 @@ describe('two real data sets', () => {
       () => {},
     );
     const { v4, v6, records } = normalize({ sources: [ingested], reference, countries, overrides: [] });
-    const columns = ({ count, first, value }: typeof v4) => ({ count, first, record: value });
-    return decodeRangeFile(encodeRangeFile({ asOf: '2026-01-01', v4: columns(v4), v6: columns(v6), records }), id);
+    return decodeRangeFile(encodeRangeFile({ asOf: '2026-01-01', v4, v6, records }), id);
   };
 
   it('give the same sums as looking up both at every boundary', async () => {

@@ -253,9 +253,9 @@ function wordsOf(address: bigint, words: number): number[] {
   );
 }
 
-function columnsOf(starts: bigint[], words: number, recordCount: number) {
-  const first = Uint32Array.from(starts.flatMap((start) => wordsOf(start, words)));
-  return { count: starts.length, first, record: Uint16Array.from(starts, (_, index) => index % recordCount) };
+function columnsOf(family: 4 | 6, starts: bigint[], recordCount: number) {
+  const first = Uint32Array.from(starts.flatMap((start) => wordsOf(start, family === 4 ? 1 : 4)));
+  return { family, count: starts.length, first, value: Uint16Array.from(starts, (_, index) => index % recordCount) };
 }
 
 /** The addresses at both sides of each start, and the last. */
@@ -269,8 +269,8 @@ describe('the search', () => {
   const records: RangeRecord[] = Array.from({ length: 5 }, (_, index) => ({ kind: 'none', reason: `r${index}` }));
 
   function expectSearch(starts4: bigint[], starts6: bigint[]): void {
-    const v4 = columnsOf(starts4, 1, records.length);
-    const v6 = columnsOf(starts6, 4, records.length);
+    const v4 = columnsOf(4, starts4, records.length);
+    const v6 = columnsOf(6, starts6, records.length);
     // Both families have to use all records, so that their numbers stay as they are.
     const file = decodeRangeFile(encodeRangeFile({ asOf: '2026-01-01', v4, v6, records }), 'test');
     const recordOf = recordFinder(file);

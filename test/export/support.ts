@@ -130,11 +130,8 @@ export interface World {
 /** Blocks as an open release, in memory. */
 export function worldOf(blocks: Block[]): World {
   const records: RangeRecord[] = [reason('unallocated')];
-  const columns = (family: 4 | 6) => {
-    const { count, first, value } = partitionOf(family, blocks, records);
-    return { count, first, record: value };
-  };
-  const [v4, v6] = [columns(4), columns(6)];
+  const v4 = partitionOf(4, blocks, records);
+  const v6 = partitionOf(6, blocks, records);
   const file = decodeRangeFile(encodeRangeFile({ asOf: '2026-01-01', v4, v6, records }), 'memory');
   return {
     file,

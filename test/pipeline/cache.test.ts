@@ -12,7 +12,7 @@ import {
   readEntry,
   storeObject,
   writeEntry,
-} from '../../pipeline/cache.js';
+} from '../../pipeline/fetching/cache.js';
 import { scratchDir } from './fetch-support.js';
 
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');

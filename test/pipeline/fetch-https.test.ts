@@ -5,8 +5,8 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import type { FetchLimits } from '../../pipeline/fetch.js';
-import { fillPlaceholders, nameOfUrl, redirectTarget } from '../../pipeline/fetch-https.js';
+import { fillPlaceholders, nameOfUrl, redirectTarget } from '../../pipeline/fetching/https.js';
+import type { FetchLimits } from '../../pipeline/stages/fetch.js';
 import { MAX_REDIRECTS } from '../../src/limits.js';
 import { atlasError, makeZip, runFetch, scratchDir, serve, source, textsOf } from './fetch-support.js';
 

@@ -7,9 +7,9 @@ import path from 'node:path';
 import { crc32, deflateRawSync } from 'node:zlib';
 import { create } from 'tar';
 import { onTestFinished } from 'vitest';
-import { type FetchOptions, fetchStage } from '../../pipeline/fetch.js';
-import type { FetchConfig, SourceConfig } from '../../pipeline/sources.js';
+import type { FetchConfig, SourceConfig } from '../../pipeline/config/sources.js';
 import type { FetchedSource } from '../../pipeline/stage.js';
+import { type FetchOptions, fetchStage } from '../../pipeline/stages/fetch.js';
 import { AtlasError } from '../../src/errors.js';
 
 /** A folder that is gone when the test is over. */

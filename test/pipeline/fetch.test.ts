@@ -3,7 +3,7 @@ import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { objectPath } from '../../pipeline/cache.js';
+import { objectPath } from '../../pipeline/fetching/cache.js';
 import { atlasError, makeZip, runFetch, scratchDir, serve, source, textsOf } from './fetch-support.js';
 
 /** A folder with files, subfolders made on the way. */

@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { describe, expect, test } from 'vitest';
-import { fitsName, READY_MADE_FORMATS, resolveFormat } from '../../pipeline/formats.js';
-import { ingestSource } from '../../pipeline/ingest.js';
+import { fitsName, READY_MADE_FORMATS, resolveFormat } from '../../pipeline/source-formats/formats.js';
+import { ingestSource } from '../../pipeline/stages/ingest.js';
 import { filesOf, ingestContents, inputOf, rangesText, withFiles } from './ingest-helper.js';
 
 const fixtures = path.join(import.meta.dirname, 'fixtures', 'ingest');

@@ -1,11 +1,13 @@
 /** Sources made on the spot, and ranges as text that a person can compare. */
+
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { type IngestInput, type IngestResult, ingestSource } from '../../pipeline/ingest.js';
-import type { FetchedFile, IngestedSource, RangeRows } from '../../pipeline/stage.js';
+import type { FetchedFile, IngestedSource } from '../../pipeline/stage.js';
+import { type IngestInput, type IngestResult, ingestSource } from '../../pipeline/stages/ingest.js';
 import { formatAddress } from '../../src/address/format.js';
-import { addressWords } from '../../src/range/cidr.js';
+import { addressWords } from '../../src/address/words.js';
+import type { BoundedRanges } from '../../src/range/columns.js';
 
 /** The files of a folder as those of a source, in order of name. */
 export function filesOf(folder: string): FetchedFile[] {
@@ -50,10 +52,10 @@ export function rangesText({ v4, v6, codes }: IngestedSource): string[] {
   return [...rowsText(v4, codes), ...rowsText(v6, codes)];
 }
 
-function rowsText({ family, count, first, last, code }: RangeRows, codes: readonly string[]): string[] {
+function rowsText({ family, count, first, last, value }: BoundedRanges, codes: readonly string[]): string[] {
   const width = addressWords(family);
   return Array.from({ length: count }, (_, i) => {
     const [from, to] = [formatAddress(family, first, i * width), formatAddress(family, last, i * width)];
-    return `${from}-${to} ${codes[code[i]!]}`;
+    return `${from}-${to} ${codes[value[i]!]}`;
   });
 }

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { parseDecimal } from '../../pipeline/decimal.js';
-import type { RangeNotation } from '../../pipeline/formats.js';
-import { fitsName } from '../../pipeline/formats.js';
-import type { IngestedSource, RangeRows } from '../../pipeline/stage.js';
+import { parseDecimal } from '../../pipeline/source-formats/decimal.js';
+import { fitsName, type RangeNotation } from '../../pipeline/source-formats/formats.js';
+import type { IngestedSource } from '../../pipeline/stage.js';
 import { AtlasError } from '../../src/errors.js';
+import type { BoundedRanges } from '../../src/range/columns.js';
 import { ingestContents } from './ingest-helper.js';
 
 /** A range as the tests think of it: numbers without bounds, no words, none of the code under test. */
@@ -76,7 +76,7 @@ function placed(range: PlainRange): PlainRange {
 }
 
 function plainRanges({ v4, v6, codes }: IngestedSource): PlainRange[] {
-  const of = ({ family, count, first, last, code }: RangeRows): PlainRange[] => {
+  const of = ({ family, count, first, last, value }: BoundedRanges): PlainRange[] => {
     const width = family === 4 ? 1 : 4;
     const number = (words: Uint32Array, i: number): bigint =>
       words.subarray(i * width, (i + 1) * width).reduce((sum, word) => (sum << 32n) | BigInt(word), 0n);
@@ -84,7 +84,7 @@ function plainRanges({ v4, v6, codes }: IngestedSource): PlainRange[] {
       family,
       first: number(first, i),
       last: number(last, i),
-      code: codes[code[i]!]!,
+      code: codes[value[i]!]!,
     }));
   };
   return [...of(v4), ...of(v6)];

@@ -1,9 +1,9 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
-import { ingest, ingestSource, REJECTS_FILE } from '../../pipeline/ingest.js';
-import { printable } from '../../pipeline/rejects.js';
+import { printable } from '../../pipeline/source-formats/rejects.js';
 import type { StageContext } from '../../pipeline/stage.js';
+import { ingest, ingestSource, REJECTS_FILE } from '../../pipeline/stages/ingest.js';
 import { AtlasError } from '../../src/errors.js';
 import { MAX_CODES_PER_SOURCE, MAX_REJECT_TEXT, MAX_REJECTS_WRITTEN } from '../../src/limits.js';
 import { ingestContents, inputOf, rangesText, withFiles } from './ingest-helper.js';
@@ -189,7 +189,7 @@ describe('text that is read all the same', () => {
   test('spellings of one code are one code', async () => {
     const { ingested } = await ingestContents('ip-location-db', { 'a.csv': '::,::,au\n::,::, AU\n::,::,AU\n::,::,cn' });
     expect(ingested.codes).toEqual(['AU', 'CN']);
-    expect([...ingested.v6.code]).toEqual([0, 0, 0, 1]);
+    expect([...ingested.v6.value]).toEqual([0, 0, 0, 1]);
   });
 
   test('a quote sign out of place spoils its own row alone', async () => {
@@ -408,7 +408,7 @@ describe('the stage', () => {
     expect(ingested.v4.first).toEqual(Uint32Array.from(rows, (_, i) => i << 8));
     expect(ingested.v4.last).toEqual(ingested.v4.first);
     expect(ingested.v6.first.length).toBe(20_000);
-    expect(ingested.v6.code.length).toBe(5000);
+    expect(ingested.v6.value.length).toBe(5000);
     expect(rangesText(ingested).slice(5000)).toEqual(rows.map(([, b]) => `${b}-${b} C${b!.length}`));
   });
 });

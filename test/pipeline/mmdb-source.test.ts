@@ -2,17 +2,19 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type CountryResponse, Reader } from 'mmdb-lib';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
-import { ingestSource } from '../../pipeline/ingest.js';
-import { DEFAULT_COUNTRY_PATHS, readMmdb } from '../../pipeline/mmdb-source.js';
-import type { IngestedSource, RangeRows } from '../../pipeline/stage.js';
+import { DEFAULT_COUNTRY_PATHS, readMmdb } from '../../pipeline/source-formats/mmdb.js';
+import type { IngestedSource } from '../../pipeline/stage.js';
+import { ingestSource } from '../../pipeline/stages/ingest.js';
 import { formatAddress } from '../../src/address/format.js';
+import { addressWords, compareAddresses } from '../../src/address/words.js';
 import { AtlasError } from '../../src/errors.js';
 import { assemble } from '../../src/export/mmdb/mmdb.js';
 import { leafOf, NO_DATA, type Tree } from '../../src/export/mmdb/tree.js';
 import { type MmdbValue, mapOf, ValueWriter } from '../../src/export/mmdb/values.js';
 import { packageFile } from '../../src/package-root.js';
-import { addressWords, parseCidr } from '../../src/range/cidr.js';
-import { compareAt, overlay, type Partition } from '../../src/range/overlay.js';
+import { parseCidr } from '../../src/range/cidr.js';
+import type { BoundedRanges, MergedRanges } from '../../src/range/columns.js';
+import { mergeRanges } from '../../src/range/merge.js';
 import { largeWorld, randomWords, worldOf } from '../export/support.js';
 import { ipatlas } from '../support/cli.js';
 import { temporaryDir } from '../support/release.js';
@@ -45,17 +47,17 @@ async function read(file: Buffer, format: string | object = 'mmdb', share = 0): 
 }
 
 /** What a source says of an address. */
-function codeAt(rows: RangeRows, codes: string[], address: Uint32Array): string {
+function codeAt(rows: BoundedRanges, codes: string[], address: Uint32Array): string {
   const words = addressWords(rows.family);
   let low = 0;
   let high = rows.count;
   while (low < high) {
     const middle = (low + high) >> 1;
-    if (compareAt(rows.first, middle, address, 0, words) <= 0) low = middle + 1;
+    if (compareAddresses(rows.first, middle, address, 0, words) <= 0) low = middle + 1;
     else high = middle;
   }
-  if (low === 0 || compareAt(rows.last, low - 1, address, 0, words) < 0) return '';
-  return codes[rows.code[low - 1]!]!;
+  if (low === 0 || compareAddresses(rows.last, low - 1, address, 0, words) < 0) return '';
+  return codes[rows.value[low - 1]!]!;
 }
 
 describe('records', () => {
@@ -370,36 +372,45 @@ describe('a published file, beside the CSV files of the same data', () => {
 });
 
 /** Rows as a partition of the address space; value 0 is "no row", n + 1 the code n. */
-function laid(rows: RangeRows): Partition {
-  const { family, count, first, last, code } = rows;
-  return overlay({ family, count, first, last, value: code.map((index) => index + 1), layer: new Uint8Array(count) });
+function laid(rows: BoundedRanges): MergedRanges {
+  const { family, count, first, last, value } = rows;
+  return mergeRanges({
+    family,
+    count,
+    first,
+    last,
+    value: value.map((index) => index + 1),
+    layer: new Uint8Array(count),
+  });
 }
 
 /** First addresses of the stretches over which two partitions differ. */
-function differences(a: Partition, codesA: string[], b: Partition, codesB: string[]): Uint32Array[] {
+function differences(a: MergedRanges, codesA: string[], b: MergedRanges, codesB: string[]): Uint32Array[] {
   const words = addressWords(a.family);
   const places: Uint32Array[] = [];
   let i = 0;
   let j = 0;
   for (;;) {
-    const order = compareAt(a.first, i, b.first, j, words);
+    const order = compareAddresses(a.first, i, b.first, j, words);
     const [from, at] = order >= 0 ? [a, i] : [b, j];
     const codeA = codesA[a.value[i]! - 1] ?? '';
     const codeB = codesB[b.value[j]! - 1] ?? '';
     if (codeA !== codeB) places.push(from.first.slice(at * words, (at + 1) * words));
     if (i + 1 === a.count && j + 1 === b.count) return places;
-    const next = i + 1 === a.count ? 1 : j + 1 === b.count ? -1 : compareAt(a.first, i + 1, b.first, j + 1, words);
+    const next =
+      i + 1 === a.count ? 1 : j + 1 === b.count ? -1 : compareAddresses(a.first, i + 1, b.first, j + 1, words);
     if (next <= 0) i++;
     if (next >= 0) j++;
   }
 }
 
 /** How many rows hold an address. */
-function rowsAt({ count, family, first, last }: RangeRows, address: Uint32Array): number {
+function rowsAt({ count, family, first, last }: BoundedRanges, address: Uint32Array): number {
   const words = addressWords(family);
   let found = 0;
   for (let i = 0; i < count; i++) {
-    if (compareAt(first, i, address, 0, words) <= 0 && compareAt(last, i, address, 0, words) >= 0) found++;
+    if (compareAddresses(first, i, address, 0, words) <= 0 && compareAddresses(last, i, address, 0, words) >= 0)
+      found++;
   }
   return found;
 }

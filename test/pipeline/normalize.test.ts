@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type NormalizeInput, normalize } from '../../pipeline/normalize.js';
-import type { Override } from '../../pipeline/overrides.js';
-import { loadReference } from '../../pipeline/reference.js';
+import type { Override } from '../../pipeline/config/overrides.js';
+import { loadReference } from '../../pipeline/config/reference.js';
 import type { IngestedSource } from '../../pipeline/stage.js';
+import { type NormalizeInput, normalize } from '../../pipeline/stages/normalize.js';
 import { parseAddress } from '../../src/address/parse.js';
+import { addressWords } from '../../src/address/words.js';
 import { countryTable } from '../../src/country/country.js';
-import { addressWords } from '../../src/range/cidr.js';
 
 const reference = loadReference();
 const countries = countryTable(reference, '2026-01-01');
@@ -28,7 +28,7 @@ function source(id: string, rows: Row[]): IngestedSource {
       count: mine.length,
       first: Uint32Array.from(mine.flatMap(([first]) => words(first))),
       last: Uint32Array.from(mine.flatMap(([, last]) => words(last))),
-      code: Uint16Array.from(mine.map(([, , code]) => codes.indexOf(code))),
+      value: Uint16Array.from(mine.map(([, , code]) => codes.indexOf(code))),
     };
   };
   return { id, v4: family(4), v6: family(6), codes, rows: rows.length, rejected: 0 };

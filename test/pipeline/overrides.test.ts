@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { loadOverrides, type Overrides } from '../../pipeline/overrides.js';
-import { loadReference } from '../../pipeline/reference.js';
+import { loadOverrides, type Overrides } from '../../pipeline/config/overrides.js';
+import { loadReference } from '../../pipeline/config/reference.js';
 import { formatAddress } from '../../src/address/format.js';
 
 const reference = loadReference();

@@ -4,7 +4,7 @@ import path from 'node:path';
 import fc from 'fast-check';
 import ipaddr from 'ipaddr.js';
 import { afterEach, describe, expect, test } from 'vitest';
-import { loadReference, type SpecialRange } from '../../pipeline/reference.js';
+import { loadReference, type SpecialRange } from '../../pipeline/config/reference.js';
 import { embeddedIPv4 } from '../../src/address/embedded.js';
 import { formatIPv4, formatIPv6 } from '../../src/address/format.js';
 import { parseAddress } from '../../src/address/parse.js';

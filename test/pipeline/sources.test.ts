@@ -1,7 +1,7 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { loadSources, selectSources } from '../../pipeline/sources.js';
+import { loadSources, selectSources } from '../../pipeline/config/sources.js';
 import { DEFAULT_GATES, DEFAULT_MAX_REJECT_SHARE, KEPT_RELEASES, MAX_SOURCES } from '../../src/limits.js';
 import { packageRoot } from '../../src/package-root.js';
 import { atlasError, scratchDir } from './fetch-support.js';

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { listed, matches, takeFiles } from '../../pipeline/unpack.js';
+import { listed, matches, takeFiles } from '../../pipeline/fetching/unpack.js';
 import { makeZip, scratchDir, type ZipEntry } from './fetch-support.js';
 
 /** Takes files out of packed ones given as name and bytes; the result as name and text. */

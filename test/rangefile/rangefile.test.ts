@@ -15,8 +15,7 @@ import { partitionOf, reason, SMALL_WORLD } from '../support/release.js';
 function smallWorld(): Buffer {
   const records: RangeRecord[] = [reason('unallocated')];
   const [v4, v6] = [partitionOf(4, SMALL_WORLD, records), partitionOf(6, SMALL_WORLD, records)];
-  const columns = ({ count, first, value }: typeof v4) => ({ count, first, record: value });
-  return encodeRangeFile({ asOf: '2026-01-01', v4: columns(v4), v6: columns(v6), records });
+  return encodeRangeFile({ asOf: '2026-01-01', v4, v6, records });
 }
 
 const GOLDEN = new URL('../golden/small-world.ipr.gz', import.meta.url);
@@ -68,8 +67,7 @@ describe('the range file', () => {
     const shuffled: RangeRecord[] = [reason('unallocated'), ...SMALL_WORLD.map(([, record]) => record).reverse()];
     const records = shuffled.filter((a, i) => shuffled.findIndex((b) => JSON.stringify(a) === JSON.stringify(b)) === i);
     const [v4, v6] = [partitionOf(4, SMALL_WORLD, records), partitionOf(6, SMALL_WORLD, records)];
-    const columns = ({ count, first, value }: typeof v4) => ({ count, first, record: value });
-    const bytes = encodeRangeFile({ asOf: '2026-01-01', v4: columns(v4), v6: columns(v6), records });
+    const bytes = encodeRangeFile({ asOf: '2026-01-01', v4, v6, records });
     expect(bytes.equals(smallWorld())).toBe(true);
   });
 
@@ -105,17 +103,19 @@ describe('search', () => {
         const first6 = [...new Map([[0, 0, 0, 0], ...s6].map((words) => [hex(words), words])).entries()].sort(
           ([a], [b]) => (a < b ? -1 : 1),
         );
-        const column = (first: number[], count: number) => ({
+        const column = (family: 4 | 6, first: number[], count: number) => ({
+          family,
           count,
           first: Uint32Array.from(first),
-          record: Uint16Array.from({ length: count }, (_, i) => i),
+          value: Uint16Array.from({ length: count }, (_, i) => i),
         });
         const records = Array.from({ length: Math.max(first4.length, first6.length) }, (_, i) => tag(i));
         const file = open(
           encodeRangeFile({
             asOf: '2026-01-01',
-            v4: column(first4, first4.length),
+            v4: column(4, first4, first4.length),
             v6: column(
+              6,
               first6.flatMap(([, words]) => words),
               first6.length,
             ),
@@ -155,13 +155,12 @@ describe('search in a crowded bucket', () => {
         const sorted = [...new Map(words.map((four) => [hex(four), four])).entries()].sort(([a], [b]) =>
           a < b ? -1 : 1,
         );
-        const record = Uint16Array.from(sorted, (_, i) => i);
+        const value = Uint16Array.from(sorted, (_, i) => i);
         const first = Uint32Array.from(sorted.flatMap(([, four]) => four));
         const records = sorted.map((_, i) => reason(`r${i}`));
-        const v4 = { count: 1, first: Uint32Array.of(0), record: Uint16Array.of(0) };
-        const file = open(
-          encodeRangeFile({ asOf: '2026-01-01', v4, v6: { count: sorted.length, first, record }, records }),
-        );
+        const v4 = { family: 4 as const, count: 1, first: Uint32Array.of(0), value: Uint16Array.of(0) };
+        const v6 = { family: 6 as const, count: sorted.length, first, value };
+        const file = open(encodeRangeFile({ asOf: '2026-01-01', v4, v6, records }));
         return sorted.every(([, [w0, w1]]) =>
           [-1, 0, 1].every((by) => {
             const probe = [Math.max(0, w0! + by), w1!, 5, 5];

@@ -1,15 +1,18 @@
 /** Makes small releases for tests, by the pipeline's own compile and publish stages. */
+
 import { createHash } from 'node:crypto';
 import { mkdirSync, mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { compileStage } from '../../pipeline/compile.js';
-import { publishStage } from '../../pipeline/publish.js';
 import type { StageContext } from '../../pipeline/stage.js';
+import { compileStage } from '../../pipeline/stages/compile.js';
+import { publishStage } from '../../pipeline/stages/publish.js';
 import type { EmbeddedScheme } from '../../src/address/embedded.js';
 import type { Family } from '../../src/address/parse.js';
-import { addressWords, parseCidr } from '../../src/range/cidr.js';
-import { type Claims, overlay } from '../../src/range/overlay.js';
+import { addressWords } from '../../src/address/words.js';
+import { parseCidr } from '../../src/range/cidr.js';
+import type { CandidateRanges } from '../../src/range/columns.js';
+import { mergeRanges } from '../../src/range/merge.js';
 import type { RangeRecord } from '../../src/rangefile/layout.js';
 
 /** A block and what it answers. Later and narrower blocks cover earlier and wider ones. */
@@ -62,7 +65,7 @@ export const LARGE_WORLD: Block[] = [
 export function partitionOf(family: Family, blocks: Block[], records: RangeRecord[]) {
   const words = addressWords(family);
   const mine = blocks.filter(([cidr]) => cidr.includes(':') === (family === 6));
-  const claims: Claims = {
+  const claims: CandidateRanges = {
     family,
     count: mine.length,
     first: new Uint32Array(mine.length * words),
@@ -81,7 +84,7 @@ export function partitionOf(family: Family, blocks: Block[], records: RangeRecor
     if (number < 0) number = records.push(record) - 1;
     claims.value[index] = number;
   });
-  return overlay(claims);
+  return mergeRanges(claims);
 }
 
 /** A fresh folder under the system's temporary folder. */

@@ -2,7 +2,7 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type BuildOptions, build } from '../../pipeline/build.js';
-import { loadReference } from '../../pipeline/reference.js';
+import { loadReference } from '../../pipeline/config/reference.js';
 import { currentReleaseId, MANIFEST_FILE, type Manifest } from '../../src/database/release.js';
 import { AtlasError } from '../../src/errors.js';
 

@@ -1,0 +1,109 @@
+/**
+ * Tables that people write by hand: the CSV files of `data/reference/` and `overrides.csv`. All that is wrong with a file is
+ * found in one go and reported with file and line, so that whoever wrote it mends it once.
+ */
+import { readFileSync } from 'node:fs';
+import { CsvError, parse } from 'csv-parse/sync';
+import { AtlasError, messageOf } from '../../src/errors.js';
+import { MAX_CSV_ROW_BYTES, MAX_REPORTED_PROBLEMS } from '../../src/limits.js';
+
+/** One row: its cells by column, without the blanks around them. */
+export interface ConfigRow<Column extends string> {
+  /** Line of the file, from 1, that the row ends on. */
+  line: number;
+  cells: Record<Column, string>;
+}
+
+/** A table as read, and what is wrong with it so far. */
+export interface ConfigTable<Column extends string> {
+  path: string;
+  rows: ConfigRow<Column>[];
+  problems: string[];
+}
+
+/** Notes something wrong with a line of the table; `refuseProblems` reports it. */
+export function addProblem(table: ConfigTable<string>, line: number, text: string): void {
+  table.problems.push(`${table.path}:${line}: ${text}`);
+}
+
+/**
+ * Ends the reading of tables: nothing where all is well.
+ *
+ * @throws AtlasError E_CONFIG with every problem on a line of its own, the first `MAX_REPORTED_PROBLEMS` of them
+ */
+export function refuseProblems(tables: readonly ConfigTable<string>[]): void {
+  const problems = tables.flatMap((table) => table.problems);
+  if (problems.length === 0) return;
+  const shown = problems.slice(0, MAX_REPORTED_PROBLEMS);
+  if (problems.length > shown.length) shown.push(`… and ${problems.length - shown.length} more`);
+  throw new AtlasError('E_CONFIG', shown.join('\n'));
+}
+
+/** The text of a UTF-8 file, without a byte order mark, each line ending in a line feed: csv-parse miscounts mixed line ends. */
+function readText(path: string): string {
+  let bytes: Buffer;
+  try {
+    bytes = readFileSync(path);
+  } catch (error) {
+    throw new AtlasError('E_CONFIG', `${path}: cannot be read: ${messageOf(error)}`, { cause: error });
+  }
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes).replace(/\r\n?/g, '\n');
+  } catch (error) {
+    throw new AtlasError('E_CONFIG', `${path}: not UTF-8 text; save it as CSV in UTF-8`, { cause: error });
+  }
+}
+
+/** The records of a CSV text with the line each ends on. */
+function parseRecords(path: string, text: string): { record: string[]; info: { lines: number } }[] {
+  try {
+    return parse(text, {
+      comment: '#',
+      comment_no_infix: true,
+      info: true,
+      max_record_size: MAX_CSV_ROW_BYTES,
+      relax_column_count: true,
+      skip_empty_lines: true,
+      trim: true,
+    }) as unknown as { record: string[]; info: { lines: number } }[];
+  } catch (error) {
+    if (!(error instanceof CsvError)) throw error;
+    const { lines } = error as CsvError & { lines?: number };
+    throw new AtlasError('E_CONFIG', `${path}:${lines ?? '?'}: ${error.message}`, { cause: error });
+  }
+}
+
+/**
+ * Reads a table: CSV in UTF-8, the first row naming the columns in any order, `#` beginning a line that is a comment.
+ *
+ * @param path the file
+ * @param required columns that must be there
+ * @param optional columns that may be missing; their cells are then empty
+ * @returns the rows; a row with a wrong number of cells is left out and noted as a problem
+ * @throws AtlasError E_CONFIG where the file cannot be read, is no CSV, or has no such columns
+ */
+export function readConfigTable<Column extends string>(
+  path: string,
+  required: readonly Column[],
+  optional: readonly Column[] = [],
+): ConfigTable<Column> {
+  const [head, ...records] = parseRecords(path, readText(path));
+  const known = [...required, ...optional];
+  const wanted = `its first row must name the columns ${required.join(', ')}${optional.map((column) => ` [, ${column}]`).join('')}`;
+  if (head === undefined) throw new AtlasError('E_CONFIG', `${path}: empty; ${wanted}`);
+  const columns = head.record as Column[];
+  const complete = required.every((column) => columns.includes(column));
+  const clean = columns.every((column, i) => known.includes(column) && columns.indexOf(column) === i);
+  if (!complete || !clean) throw new AtlasError('E_CONFIG', `${path}:${head.info.lines}: ${wanted}`);
+
+  const table: ConfigTable<Column> = { path, rows: [], problems: [] };
+  for (const { record, info } of records) {
+    if (record.length !== columns.length) {
+      addProblem(table, info.lines, `${record.length} cells under ${columns.length} columns`);
+      continue;
+    }
+    const cells = Object.fromEntries(known.map((column) => [column, record[columns.indexOf(column)] ?? '']));
+    table.rows.push({ line: info.lines, cells: cells as Record<Column, string> });
+  }
+  return table;
+}

@@ -1,0 +1,214 @@
+/** The tables of `data/reference/`: read, checked against each other, and ready for use. */
+import path from 'node:path';
+import { EMBEDDED_SCHEMES, type EmbeddedScheme } from '../../src/address/embedded.js';
+import { type Family, parseAddress } from '../../src/address/parse.js';
+import type { RangeAnswer } from '../../src/country/answer.js';
+import type { CountryReference } from '../../src/country/country.js';
+import { isDate } from '../../src/country/date.js';
+import type { Membership } from '../../src/country/membership.js';
+import { isReason, type Reason } from '../../src/country/reasons.js';
+import { packageFile } from '../../src/package-root.js';
+import { parseCidr } from '../../src/range/cidr.js';
+import { addProblem, type ConfigRow, type ConfigTable, readConfigTable, refuseProblems } from './csv-table.js';
+
+/** A range of addresses whose meaning is set by a standard. */
+export interface SpecialRange {
+  family: Family;
+  /** First address, `addressWords(family)` words, most significant first. */
+  first: Uint32Array;
+  /** Last address, inclusive. */
+  last: Uint32Array;
+  /** Why there is no country, or the scheme by which an IPv4 address inside answers. */
+  answer: Exclude<RangeAnswer, { kind: 'country' }>;
+  /**
+   * `over`: the range answers so whatever a source says. `under`: a source that names a country for a range inside the block
+   * answers first.
+   */
+  layer: 'over' | 'under';
+  /** The block as the registry writes it, its name there, and the RFC that defines it. */
+  block: string;
+  name: string;
+  rfc: string;
+}
+
+/** An address whose answer must hold in every build. */
+export interface Sentinel {
+  ip: string;
+  expected: RangeAnswer;
+  /** Whose address it is, or which rule it checks. */
+  why: string;
+}
+
+/** All reference data. */
+export interface Reference extends CountryReference {
+  /** Where blocks nest, the narrowest one counts. */
+  special: readonly SpecialRange[];
+  sentinels: readonly Sentinel[];
+}
+
+/** What stands before a reason where a country could stand: `reason:private`. */
+const REASON_MARK = 'reason:';
+
+/** The reason in a cell such as `reason:private`; undefined for any other text. */
+export function reasonIn(cell: string): Reason | undefined {
+  const word = cell.startsWith(REASON_MARK) ? cell.slice(REASON_MARK.length) : '';
+  return isReason(word) ? word : undefined;
+}
+
+/** Notes a problem for each of the columns that is empty in the row. */
+function needCells<Column extends string>(
+  table: ConfigTable<Column>,
+  row: ConfigRow<Column>,
+  columns: readonly Column[],
+): void {
+  for (const column of columns) if (row.cells[column] === '') addProblem(table, row.line, `${column} is empty`);
+}
+
+function readCountries(table: ConfigTable<'code' | 'name'>): Map<string, string> {
+  const countries = new Map<string, string>();
+  const names = new Set<string>();
+  for (const row of table.rows) {
+    const { code, name } = row.cells;
+    needCells(table, row, ['name']);
+    if (!/^[A-Z]{2}$/.test(code)) addProblem(table, row.line, `code "${code}": write two capital letters`);
+    if (countries.has(code)) addProblem(table, row.line, `code ${code} stands twice`);
+    if (names.has(name)) addProblem(table, row.line, `name ${name} stands twice`);
+    names.add(name);
+    countries.set(code, name);
+  }
+  return new Map([...countries].sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+function readMemberships(
+  table: ConfigTable<'code' | 'from' | 'until' | 'basis'>,
+  countries: ReadonlyMap<string, string>,
+): Membership[] {
+  const memberships: Membership[] = [];
+  for (const row of table.rows) {
+    const { code, from, until, basis } = row.cells;
+    needCells(table, row, ['basis']);
+    if (!countries.has(code)) addProblem(table, row.line, `code "${code}" is not in countries.csv`);
+    for (const date of until === '' ? [from] : [from, until]) {
+      if (!isDate(date)) addProblem(table, row.line, `"${date}": write a day as YYYY-MM-DD`);
+    }
+    if (until !== '' && until <= from) addProblem(table, row.line, `until ${until} is not after from ${from}`);
+    const membership: Membership = { code, from, until: until === '' ? undefined : until, basis };
+    const clash = memberships.find((other) => other.code === code && periodsMeet(other, membership));
+    if (clash !== undefined) addProblem(table, row.line, `${code}: overlaps the membership from ${clash.from}`);
+    memberships.push(membership);
+  }
+  return memberships;
+}
+
+/** Whether two times of membership have a day in common. */
+function periodsMeet(a: Membership, b: Membership): boolean {
+  return (a.until === undefined || b.from < a.until) && (b.until === undefined || a.from < b.until);
+}
+
+function readAliases(
+  table: ConfigTable<'alias' | 'code' | 'note'>,
+  countries: ReadonlyMap<string, string>,
+): Map<string, string> {
+  const aliases = new Map<string, string>();
+  for (const row of table.rows) {
+    const { alias, code, note } = row.cells;
+    if (note === '') addProblem(table, row.line, 'note is empty');
+    if (alias !== alias.toUpperCase()) addProblem(table, row.line, `alias "${alias}": write it in upper case`);
+    if (countries.has(alias)) addProblem(table, row.line, `alias ${alias} is itself a code of countries.csv`);
+    if (aliases.has(alias)) addProblem(table, row.line, `alias "${alias}" stands twice`);
+    if (code !== '' && !countries.has(code)) addProblem(table, row.line, `code "${code}" is not in countries.csv`);
+    aliases.set(alias, code);
+  }
+  return aliases;
+}
+
+const SPECIAL_COLUMNS = ['prefix', 'reason', 'embedded', 'layer', 'name', 'rfc', 'registry'] as const;
+type SpecialColumn = (typeof SPECIAL_COLUMNS)[number];
+
+function isScheme(text: string): text is EmbeddedScheme {
+  return (EMBEDDED_SCHEMES as readonly string[]).includes(text);
+}
+
+/** What a special-purpose block answers; undefined where its cells name neither or both of reason and scheme. */
+function specialAnswer({ reason, embedded }: Record<SpecialColumn, string>): SpecialRange['answer'] | undefined {
+  if (embedded === '' && isReason(reason)) return { kind: 'none', reason };
+  if (reason === '' && isScheme(embedded)) return { kind: 'embedded', scheme: embedded };
+  return undefined;
+}
+
+function readSpecial(table: ConfigTable<SpecialColumn>): SpecialRange[] {
+  const blocks: SpecialRange[] = [];
+  const lines = new Map<string, number>();
+  for (const row of table.rows) {
+    const { prefix, layer, name, rfc } = row.cells;
+    needCells(table, row, ['name', 'rfc', 'registry']);
+    const first = new Uint32Array(4);
+    const last = new Uint32Array(4);
+    const cidr = parseCidr(prefix, first, last);
+    if (cidr === undefined || cidr.hostBitsSet || !prefix.includes('/')) {
+      addProblem(table, row.line, `prefix "${prefix}" is no CIDR block`);
+      continue;
+    }
+    const answer = specialAnswer(row.cells);
+    if (answer === undefined) addProblem(table, row.line, 'give either a reason or an embedded scheme, of those known');
+    if (answer?.kind === 'embedded' && cidr.family === 4) addProblem(table, row.line, 'embedded: only in IPv6');
+    if (layer !== 'over' && layer !== 'under') addProblem(table, row.line, `layer "${layer}": write over or under`);
+    const key = `${first.join()}/${cidr.prefix}/${cidr.family}`;
+    const earlier = lines.get(key);
+    if (earlier !== undefined) addProblem(table, row.line, `prefix ${prefix} stands on line ${earlier} already`);
+    lines.set(key, row.line);
+    if (answer === undefined || (layer !== 'over' && layer !== 'under') || earlier !== undefined) continue;
+    const count = cidr.family === 4 ? 1 : 4;
+    const ends = { first: first.slice(0, count), last: last.slice(0, count) };
+    blocks.push({ family: cidr.family, ...ends, answer, layer, block: prefix, name, rfc });
+  }
+  return blocks;
+}
+
+function readSentinels(
+  table: ConfigTable<'ip' | 'expected' | 'why'>,
+  countries: ReadonlyMap<string, string>,
+): Sentinel[] {
+  const sentinels: Sentinel[] = [];
+  const seen = new Set<string>();
+  const words = new Uint32Array(4);
+  for (const row of table.rows) {
+    const { ip, expected, why } = row.cells;
+    needCells(table, row, ['why']);
+    if (parseAddress(ip, words) === 0) addProblem(table, row.line, `ip "${ip}" is no address`);
+    if (seen.has(ip)) addProblem(table, row.line, `ip ${ip} stands twice`);
+    seen.add(ip);
+    const reason = reasonIn(expected);
+    if (reason !== undefined) sentinels.push({ ip, expected: { kind: 'none', reason }, why });
+    else if (countries.has(expected)) sentinels.push({ ip, expected: { kind: 'country', code: expected }, why });
+    else addProblem(table, row.line, `expected "${expected}" is neither a code of countries.csv nor a reason`);
+  }
+  return sentinels;
+}
+
+/**
+ * Reads the reference tables.
+ *
+ * @param folder where they are; by default the package's own `data/reference/`
+ * @throws AtlasError E_CONFIG with file and line of all that is wrong
+ */
+export function loadReference(folder: string = packageFile('data/reference')): Reference {
+  const file = (name: string): string => path.join(folder, name);
+  const tables = {
+    countries: readConfigTable(file('countries.csv'), ['code', 'name']),
+    memberships: readConfigTable(file('eu-membership.csv'), ['code', 'from', 'until', 'basis']),
+    aliases: readConfigTable(file('country-aliases.csv'), ['alias', 'code', 'note']),
+    special: readConfigTable(file('special-purpose.csv'), SPECIAL_COLUMNS),
+    sentinels: readConfigTable(file('sentinels.csv'), ['ip', 'expected', 'why']),
+  };
+  const countries = readCountries(tables.countries);
+  const reference: Reference = {
+    countries,
+    memberships: readMemberships(tables.memberships, countries),
+    aliases: readAliases(tables.aliases, countries),
+    special: readSpecial(tables.special),
+    sentinels: readSentinels(tables.sentinels, countries),
+  };
+  refuseProblems(Object.values(tables));
+  return reference;
+}

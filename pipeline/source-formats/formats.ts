@@ -1,0 +1,252 @@
+/**
+ * How the CSV files of a source are read: which of them hold ranges, how an address is written, where the country stands.
+ * Ready-made formats are data, of the same shape as one that a user writes into `sources.json`; that shape is
+ * `schemas/source-format.schema.json`.
+ */
+import type { Family } from '../../src/address/parse.js';
+import { AtlasError } from '../../src/errors.js';
+import type { Dialect } from './csv-rows.js';
+import { DEFAULT_COUNTRY_PATHS } from './mmdb.js';
+
+/** A column: its number from zero, or its name in the header row. */
+export type Column = number | string;
+
+/** How a row writes its range. All address text is what `src/address/parse.ts` accepts. */
+export type RangeNotation =
+  /** First and last address as text. */
+  | { text: { first: Column; last: Column } }
+  /**
+   * First and last address as decimal integers. Without `family` a row is IPv6 where its last address is above 2^32 - 1;
+   * name the family where it is known, so that a damaged number is noticed.
+   */
+  | { decimal: { first: Column; last: Column; family?: Family } }
+  /** A CIDR block as text. */
+  | { cidr: { network: Column } }
+  /** First address as text, and how many addresses there are. */
+  | { count: { start: Column; count: Column } }
+  /** First address as text, and the length of the prefix in bits. */
+  | { prefix: { start: Column; prefix: Column } }
+  /** As the RIRs write it: `value` is a count for an IPv4 start, a prefix length for an IPv6 start. */
+  | { rir: { start: Column; value: Column } };
+
+/** Files that hold ranges, and how they write them. */
+export type RangeFiles = RangeNotation & {
+  /** Names, in which `*` and `?` stand for any characters and any one; letter case does not count. */
+  files: string[];
+};
+
+/** The country stands in another file, under a key. */
+export interface CountryJoin {
+  /** Columns of the range row with the key; the first that is not empty counts. */
+  keys: Column[];
+  locations: { files: string[]; key: Column; country: Column };
+}
+
+/** Rows to pass over: those with one of the values in the column. */
+export interface SkipRule {
+  column: Column;
+  values: string[];
+}
+
+/** A format as it is written in `sources.json`. */
+export interface FormatConfig {
+  /** Default a comma. */
+  delimiter?: string;
+  /** Default `"`; null where fields are never quoted, so that a stray quote sign cannot hide rows. */
+  quote?: string | null;
+  /** Sign at the beginning of lines that are no rows; default none. */
+  comment?: string;
+  /** Whether the first row names the columns; default: where a column is given by name. */
+  header?: boolean;
+  /** Rows to pass over at the beginning of each file, before the header row; default 0. */
+  skipRows?: number;
+  /** A file is read as the first entry says that its name fits. */
+  ranges: RangeFiles[];
+  country: Column | CountryJoin;
+  skip?: SkipRule[];
+}
+
+/** MaxMind DB files, as a format is written in `sources.json`. */
+export interface MmdbFormatConfig {
+  mmdb: {
+    /** Where a record has the country's code: keys joined by dots. Default: where the usual ones have it. */
+    country?: string;
+  };
+}
+
+/** MaxMind DB files, defaults filled in. */
+export interface MmdbFormat {
+  /** The first path that a record has something at counts. */
+  countryPaths: readonly string[];
+  /** Names of the files that are read. */
+  ranges: readonly { files: string[] }[];
+}
+
+/** A format of CSV files with all defaults filled in. */
+export interface Format {
+  dialect: Dialect;
+  header: boolean;
+  skipRows: number;
+  ranges: readonly RangeFiles[];
+  country: Column | CountryJoin;
+  skip: readonly SkipRule[];
+}
+
+/** Statuses of address space that a registry has given to nobody (RIR statistics exchange format, extended). */
+const UNDELEGATED = ['available', 'reserved'];
+
+/** Version numbers at the head of a file in the RIR statistics exchange format. */
+const RIR_VERSIONS = ['1', '2', '2.1', '2.2', '2.3'];
+
+/** The formats that a source can name. */
+export const READY_MADE_FORMATS: Readonly<Record<string, FormatConfig | MmdbFormatConfig>> = {
+  // github.com/sapics/ip-location-db: first, last, country; a file for each family.
+  'ip-location-db': {
+    quote: null,
+    ranges: [{ files: ['*'], text: { first: 0, last: 1 } }],
+    country: 2,
+  },
+  // The same with decimal integers, `*-num.csv`.
+  'ip-location-db-num': {
+    quote: null,
+    ranges: [
+      { files: ['*-ipv4-num.csv'], decimal: { first: 0, last: 1, family: 4 } },
+      { files: ['*-ipv6-num.csv'], decimal: { first: 0, last: 1, family: 6 } },
+      { files: ['*'], decimal: { first: 0, last: 1 } },
+    ],
+    country: 2,
+  },
+  // DB-IP "IP to Country Lite": first, last, country; both families in one file.
+  'dbip-lite': {
+    ranges: [{ files: ['*'], text: { first: 0, last: 1 } }],
+    country: 2,
+  },
+  // IP2Location LITE DB1 (DB3 and up begin alike). The archive also holds a license and a readme. The IPv6 file has the
+  // IPv4 ranges too, as IPv4-mapped addresses.
+  'ip2location-lite': {
+    ranges: [
+      { files: ['*.IPV6.CSV'], decimal: { first: 0, last: 1, family: 6 } },
+      { files: ['IP2LOCATION-LITE-DB*.CSV'], decimal: { first: 0, last: 1, family: 4 } },
+      { files: ['*.CSV'], decimal: { first: 0, last: 1 } },
+    ],
+    country: 2,
+  },
+  // MaxMind GeoLite2 Country, CSV edition. `geoname_id` is where the address is used; where it is empty, the country that
+  // it is registered in is the best answer. A location without `country_iso_code` is a continent.
+  'geolite2-country': {
+    ranges: [{ files: ['*-Blocks-*.csv'], cidr: { network: 'network' } }],
+    country: {
+      keys: ['geoname_id', 'registered_country_geoname_id'],
+      locations: { files: ['*-Locations-*.csv'], key: 'geoname_id', country: 'country_iso_code' },
+    },
+  },
+  // IPLocate "IP to Country".
+  iplocate: {
+    ranges: [{ files: ['*'], cidr: { network: 'network' } }],
+    country: 'country_code',
+  },
+  // Tor's `geoip` (IPv4, decimal) and `geoip6` (text).
+  'tor-geoip': {
+    quote: null,
+    comment: '#',
+    ranges: [
+      { files: ['geoip6*'], text: { first: 0, last: 1 } },
+      { files: ['geoip*'], decimal: { first: 0, last: 1, family: 4 } },
+    ],
+    country: 2,
+  },
+  // The RIRs' `delegated-*-extended-*` and `delegated-*`: registry|cc|type|start|value|date|status[|opaque-id[|…]], below
+  // a version line and summary lines.
+  'rir-delegated-extended': {
+    delimiter: '|',
+    quote: null,
+    comment: '#',
+    ranges: [{ files: ['*'], rir: { start: 3, value: 4 } }],
+    country: 1,
+    skip: [
+      { column: 0, values: RIR_VERSIONS },
+      { column: 5, values: ['summary'] },
+      { column: 2, values: ['asn'] },
+      { column: 6, values: UNDELEGATED },
+    ],
+  },
+  // MaxMind DB: GeoIP2, GeoLite2, and whatever else is published in that file format.
+  mmdb: { mmdb: {} },
+};
+
+/**
+ * The format that a source asks for, defaults filled in.
+ *
+ * @param reference the name of a ready-made format, or a format that its schema has accepted
+ * @throws AtlasError E_CONFIG for a name that is none, or for columns by name in files without a header row
+ */
+export function resolveFormat(reference: string | object): Format | MmdbFormat {
+  const config = typeof reference === 'string' ? readyMade(reference) : (reference as FormatConfig | MmdbFormatConfig);
+  if ('mmdb' in config) {
+    const { country } = config.mmdb;
+    return { countryPaths: country === undefined ? DEFAULT_COUNTRY_PATHS : [country], ranges: [{ files: ['*.mmdb'] }] };
+  }
+  const named = columnsOf(config).filter((column) => typeof column === 'string');
+  if (config.header === false && named.length > 0) {
+    throw new AtlasError(
+      'E_CONFIG',
+      `format: column ${JSON.stringify(named[0])} is given by name, but "header" is false; give its number, from 0`,
+    );
+  }
+  return {
+    dialect: {
+      delimiter: config.delimiter ?? ',',
+      quote: config.quote === undefined ? '"' : config.quote,
+      comment: config.comment ?? null,
+    },
+    header: config.header ?? named.length > 0,
+    skipRows: config.skipRows ?? 0,
+    ranges: config.ranges,
+    country: config.country,
+    skip: config.skip ?? [],
+  };
+}
+
+function readyMade(name: string): FormatConfig | MmdbFormatConfig {
+  const config = Object.hasOwn(READY_MADE_FORMATS, name) ? READY_MADE_FORMATS[name] : undefined;
+  if (config !== undefined) return config;
+  const names = Object.keys(READY_MADE_FORMATS).join(', ');
+  throw new AtlasError('E_CONFIG', `format ${JSON.stringify(name)} is not known; there are: ${names}`);
+}
+
+/** Every column that a format speaks of. */
+function columnsOf(config: FormatConfig): Column[] {
+  const country =
+    typeof config.country === 'object'
+      ? [...config.country.keys, config.country.locations.key, config.country.locations.country]
+      : [config.country];
+  const skip = (config.skip ?? []).map((rule) => rule.column);
+  return [...config.ranges.flatMap(notationColumns), ...country, ...skip];
+}
+
+/** The columns of a range, in the order that `rangeReader` takes them in. */
+export function notationColumns(notation: RangeNotation): Column[] {
+  if ('text' in notation) return [notation.text.first, notation.text.last];
+  if ('decimal' in notation) return [notation.decimal.first, notation.decimal.last];
+  if ('cidr' in notation) return [notation.cidr.network];
+  if ('count' in notation) return [notation.count.start, notation.count.count];
+  if ('prefix' in notation) return [notation.prefix.start, notation.prefix.prefix];
+  return [notation.rir.start, notation.rir.value];
+}
+
+/**
+ * Whether a file name fits one of the patterns.
+ *
+ * @param name the file's name; of a path in an archive the last part counts
+ * @param patterns names with `*` and `?`
+ */
+export function fitsName(name: string, patterns: readonly string[]): boolean {
+  const base = name.slice(name.lastIndexOf('/') + 1);
+  return patterns.some((pattern) => {
+    const source = pattern
+      .replace(/[\\^$.+()[\]{}|]/g, '\\$&')
+      .replace(/\*+/g, '.*')
+      .replace(/\?/g, '.');
+    return new RegExp(`^${source}$`, 'is').test(base);
+  });
+}

@@ -1,0 +1,136 @@
+/** The stage `compile`: the normalized ranges become the files of a release, in the work folder. */
+
+import { createHash } from 'node:crypto';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { addressWords } from '../../src/address/words.js';
+import {
+  MANIFEST_FILE,
+  type Manifest,
+  type ManifestFile,
+  type ManifestInput,
+  MIRROR_FILE,
+  RANGE_FILE,
+} from '../../src/database/release.js';
+import { type MirrorSource, writeMirror } from '../../src/mirror/writer.js';
+import type { MergedRanges } from '../../src/range/columns.js';
+import type { RangeRecord } from '../../src/rangefile/layout.js';
+import { encodeRangeFile } from '../../src/rangefile/writer.js';
+import type { Identity } from '../identity.js';
+import type { Stage } from '../stage.js';
+import { LAYERS, type Normalized, sourceLayer } from './normalize.js';
+import type { FinishedRelease } from './publish.js';
+
+export interface CompileInput {
+  normalized: Normalized;
+  /** In order of priority, the first answering first. */
+  inputs: ManifestInput[];
+  /** The user's overrides, where there are any. */
+  overrides?: ManifestFile | undefined;
+  identity: Identity;
+}
+
+/** The layers as rows of the mirror's table `source`. */
+function mirrorSources(inputs: ManifestInput[]): MirrorSource[] {
+  const own = (layer: number, id: string, attribution: string): MirrorSource => ({
+    layer,
+    id,
+    version: '',
+    license: '',
+    attribution,
+  });
+  return [
+    own(LAYERS.noCountry, 'no-country', 'a source covers the range but names no country'),
+    own(LAYERS.embedded, 'embedded-ipv4', 'the IPv4 address inside answers'),
+    ...inputs.map(({ id, version, license, attribution }, place) => ({
+      layer: sourceLayer(place, inputs.length),
+      id,
+      version,
+      license,
+      attribution,
+    })),
+    own(LAYERS.special, 'special-purpose', 'IANA special-purpose address registries'),
+    own(LAYERS.overrides, 'overrides', 'overrides.csv of this installation'),
+  ];
+}
+
+/**
+ * How much of a family's space has a country, in units of 2^`shift` addresses, whole units a range.
+ *
+ * @param shift 0 for IPv4 addresses, 80 for IPv6 /48 blocks
+ */
+function unitsWithCountry(partition: MergedRanges, records: RangeRecord[], shift: 0 | 80): bigint {
+  const words = addressWords(partition.family);
+  // Only the words above the unit count: all of IPv4's one, the upper 48 bits of IPv6.
+  const unitAt = (range: number): number => {
+    if (range === partition.count) return shift === 0 ? 2 ** 32 : 2 ** 48;
+    const at = range * words;
+    if (shift === 0) return partition.first[at]!;
+    const units = partition.first[at]! * 2 ** 16 + (partition.first[at + 1]! >>> 16);
+    const isWhole =
+      (partition.first[at + 1]! & 0xffff) === 0 && partition.first[at + 2] === 0 && partition.first[at + 3] === 0;
+    return isWhole ? units : units + 0.5;
+  };
+  let sum = 0n;
+  for (let range = 0; range < partition.count; range++) {
+    if (records[partition.value[range]!]!.kind !== 'country') continue;
+    sum += BigInt(Math.max(0, Math.floor(unitAt(range + 1)) - Math.ceil(unitAt(range))));
+  }
+  return sum;
+}
+
+function countriesIn(partitions: MergedRanges[], records: RangeRecord[]): number {
+  const seen = new Set<number>();
+  for (const { value } of partitions) for (const record of value) seen.add(record);
+  return [...seen].filter((record) => records[record]!.kind === 'country').length;
+}
+
+function describe(name: string, content: Buffer): ManifestFile {
+  return { name, bytes: content.length, sha256: createHash('sha256').update(content).digest('hex') };
+}
+
+export const compileStage: Stage<CompileInput, FinishedRelease> = {
+  name: 'compile',
+  run: async ({ normalized, inputs, overrides, identity }, { workDir, asOf }) => {
+    const { v4, v6, records } = normalized;
+    const dir = join(workDir, 'release');
+    mkdirSync(dir);
+    const rangeFile = encodeRangeFile({ asOf, v4, v6, records });
+    writeFileSync(join(dir, RANGE_FILE), rangeFile);
+    const mirrorPath = join(dir, MIRROR_FILE);
+    writeMirror(mirrorPath, {
+      meta: { as_of: asOf, release: identity.id, tool_version: identity.toolVersion },
+      sources: mirrorSources(inputs),
+      v4,
+      v6,
+      records,
+    });
+    const outputs = [describe(RANGE_FILE, rangeFile), describe(MIRROR_FILE, readFileSync(mirrorPath))];
+    const manifest: Manifest = {
+      manifest_version: 1,
+      id: identity.id,
+      as_of: asOf,
+      tool_version: identity.toolVersion,
+      input_hash: identity.inputHash,
+      inputs,
+      ...(overrides && { overrides }),
+      outputs,
+      counts: {
+        ipv4_ranges: v4.count,
+        ipv6_ranges: v6.count,
+        countries: countriesIn([v4, v6], records),
+        ipv4_addresses_with_country: String(unitsWithCountry(v4, records, 0)),
+        ipv6_48s_with_country: String(unitsWithCountry(v6, records, 80)),
+      },
+    };
+    writeFileSync(join(dir, MANIFEST_FILE), `${JSON.stringify(manifest, null, 2)}\n`);
+    return {
+      output: { id: identity.id, dir },
+      counts: {
+        range_file_bytes: outputs[0]!.bytes,
+        mirror_bytes: outputs[1]!.bytes,
+        countries: manifest.counts.countries,
+      },
+    };
+  },
+};

@@ -1,0 +1,91 @@
+/**
+ * Arithmetic on addresses as 32-bit words, most significant first: one word for an IPv4 address, four for an IPv6
+ * address. A column holds the words of many addresses one after another, so an address is a column and an index.
+ */
+import type { Family } from './parse.js';
+
+/** Bits in an address of the family. */
+export function addressBits(family: Family): 32 | 128 {
+  return family === 4 ? 32 : 128;
+}
+
+/** 32-bit words in an address of the family. */
+export function addressWords(family: Family): 1 | 4 {
+  return family === 4 ? 1 : 4;
+}
+
+/**
+ * Compares address `i` of column `a` with address `j` of column `b`.
+ *
+ * @param words words per address
+ * @returns negative, zero or positive, as `Array.prototype.sort` expects
+ */
+export function compareAddresses(a: Uint32Array, i: number, b: Uint32Array, j: number, words: number): number {
+  let x = i * words;
+  let y = j * words;
+  for (const end = x + words; x < end; x++, y++) {
+    const difference = a[x]! - b[y]!;
+    if (difference !== 0) return difference;
+  }
+  return 0;
+}
+
+/** Whether `address` is in the range from `first` to `last`, inclusive. All three have the same number of words. */
+export function rangeContains(first: Uint32Array, last: Uint32Array, address: Uint32Array): boolean {
+  const words = address.length;
+  return compareAddresses(first, 0, address, 0, words) <= 0 && compareAddresses(address, 0, last, 0, words) <= 0;
+}
+
+/** Copies address `index` of a column into `target`. */
+export function copyAddress(column: Uint32Array, index: number, words: number, target: Uint32Array): void {
+  for (let k = 0; k < words; k++) target[k] = column[index * words + k]!;
+}
+
+/**
+ * Writes the address after address `index` of a column into `target`.
+ *
+ * @returns false if there is none: the address is the last of its family, and `target` is zero
+ */
+export function nextAddress(column: Uint32Array, index: number, words: number, target: Uint32Array): boolean {
+  let carry = 1;
+  for (let k = words - 1; k >= 0; k--) {
+    const sum = column[index * words + k]! + carry;
+    carry = sum > 0xffffffff ? 1 : 0;
+    target[k] = sum; // modulo 2^32
+  }
+  return carry === 0;
+}
+
+/**
+ * Writes the address before address `index` of a column into `target`.
+ *
+ * @returns false if there is none: the address is zero, and `target` is the last address of its family
+ */
+export function previousAddress(column: Uint32Array, index: number, words: number, target: Uint32Array): boolean {
+  let borrow = 1;
+  for (let k = words - 1; k >= 0; k--) {
+    const difference = column[index * words + k]! - borrow;
+    borrow = difference < 0 ? 1 : 0;
+    target[k] = difference; // modulo 2^32
+  }
+  return borrow === 0;
+}
+
+/** Whether `next` is the address right after `address`. */
+export function isNextAddress(address: Uint32Array, next: Uint32Array): boolean {
+  let carry = 1;
+  for (let k = address.length - 1; k >= 0; k--) {
+    const sum = address[k]! + carry;
+    carry = sum > 0xffffffff ? 1 : 0;
+    if (next[k] !== sum >>> 0) return false;
+  }
+  return carry === 0;
+}
+
+/** Returns the number of addresses in a range; both ends are inclusive. */
+export function rangeSize(first: Uint32Array, last: Uint32Array): bigint {
+  if (first.length === 1) return BigInt(last[0]! - first[0]! + 1);
+  let size = 0n;
+  for (let k = 0; k < first.length; k++) size = (size << 32n) + BigInt(last[k]! - first[k]!);
+  return size + 1n;
+}

@@ -1,0 +1,110 @@
+/** Ranges in columns: hundreds of thousands of ranges as a few typed arrays instead of an object each. */
+import type { Family } from '../address/parse.js';
+import { addressWords } from '../address/words.js';
+
+/**
+ * A partition of a family's whole address space. Ranges are in ascending order and have no gaps: each ends before the
+ * next begins, the first begins at address zero, and the last ends at the last address.
+ */
+export interface RangeColumns {
+  family: Family;
+  count: number;
+  /** First address of each range, {@link addressWords} words each, most significant first. */
+  first: Uint32Array;
+  /** What holds in each range: an index into a table of the owner, such as records or country codes. */
+  value: Uint16Array;
+}
+
+/** Ranges with an explicit end, in any order, overlapping or not. */
+export interface BoundedRanges extends RangeColumns {
+  /** Last address of each range, inclusive, not below the first. */
+  last: Uint32Array;
+}
+
+/** Ranges that compete for addresses. Of two in the same layer with the same bounds, the one with the higher index wins. */
+export interface CandidateRanges extends BoundedRanges {
+  /** Priority of each range, 0 to 31: a higher layer covers a lower one. */
+  layer: Uint8Array;
+}
+
+/** The outcome of merging candidates: a partition in which neighbors never have the same value. */
+export interface MergedRanges extends RangeColumns {
+  /** The layers that won somewhere in each range, one bit per layer; no bit if there was no candidate. */
+  layers: Uint32Array;
+  /** Pairs of candidates of one layer with the same bounds: the later one counted. */
+  duplicates: number;
+  /** Those duplicates whose values differ. */
+  conflicts: number;
+}
+
+/** Ranges for which there is room at first; the capacity doubles when it is full. */
+const FIRST_CAPACITY = 1024;
+
+/** Collects ranges one by one. */
+export class RangeBuilder {
+  readonly family: Family;
+  readonly words: 1 | 4;
+  #count = 0;
+  #first: Uint32Array;
+  #last: Uint32Array;
+  #value: Uint16Array;
+  #layer: Uint8Array;
+
+  constructor(family: Family, capacity = FIRST_CAPACITY) {
+    this.family = family;
+    this.words = addressWords(family);
+    this.#first = new Uint32Array(capacity * this.words);
+    this.#last = new Uint32Array(capacity * this.words);
+    this.#value = new Uint16Array(capacity);
+    this.#layer = new Uint8Array(capacity);
+  }
+
+  get count(): number {
+    return this.#count;
+  }
+
+  /**
+   * Adds a range.
+   *
+   * @param first column that holds its first address; @param last column that holds its last address, inclusive
+   * @param index where in the two columns the addresses are
+   */
+  add(first: Uint32Array, last: Uint32Array, index: number, value: number, layer = 0): void {
+    if (this.#count === this.#value.length) this.#grow();
+    const { words } = this;
+    const to = this.#count * words;
+    const from = index * words;
+    for (let k = 0; k < words; k++) {
+      this.#first[to + k] = first[from + k]!;
+      this.#last[to + k] = last[from + k]!;
+    }
+    this.#value[this.#count] = value;
+    this.#layer[this.#count] = layer;
+    this.#count++;
+  }
+
+  /** Returns the ranges so far, in columns of exactly their length. */
+  finish(): CandidateRanges {
+    const addresses = this.#count * this.words;
+    return {
+      family: this.family,
+      count: this.#count,
+      first: this.#first.slice(0, addresses),
+      last: this.#last.slice(0, addresses),
+      value: this.#value.slice(0, this.#count),
+      layer: this.#layer.slice(0, this.#count),
+    };
+  }
+
+  #grow(): void {
+    const grown = <Column extends Uint8Array | Uint16Array | Uint32Array>(column: Column, larger: Column): Column => {
+      larger.set(column);
+      return larger;
+    };
+    const capacity = Math.max(16, 2 * this.#value.length);
+    this.#first = grown(this.#first, new Uint32Array(capacity * this.words));
+    this.#last = grown(this.#last, new Uint32Array(capacity * this.words));
+    this.#value = grown(this.#value, new Uint16Array(capacity));
+    this.#layer = grown(this.#layer, new Uint8Array(capacity));
+  }
+}

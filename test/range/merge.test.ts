@@ -1,0 +1,144 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { addressWords } from '../../src/address/words.js';
+import type { CandidateRanges } from '../../src/range/columns.js';
+import { mergeRanges, sortedOrder } from '../../src/range/merge.js';
+
+interface Claim {
+  from: number;
+  to: number;
+  value: number;
+  layer: number;
+}
+
+/** The tiny space: 64 addresses, put at a place of the real space so that carries over words are met. */
+const SIZE = 64;
+type Place = (offset: number) => number[];
+const PLACES: Record<string, { family: 4 | 6; place: Place }> = {
+  'IPv4 bottom': { family: 4, place: (offset) => [offset] },
+  'IPv4 top': { family: 4, place: (offset) => [2 ** 32 - SIZE + offset] },
+  'IPv6 bottom': { family: 6, place: (offset) => [0, 0, 0, offset] },
+  'IPv6 top': { family: 6, place: (offset) => [2 ** 32 - 1, 2 ** 32 - 1, 2 ** 32 - 1, 2 ** 32 - SIZE + offset] },
+  'IPv6 across words': {
+    family: 6,
+    place: (offset) => (offset < 32 ? [7, 1, 2 ** 32 - 1, 2 ** 32 - 32 + offset] : [7, 2, 0, offset - 32]),
+  },
+  'IPv6 across the middle': {
+    family: 6,
+    place: (offset) => (offset < 32 ? [7, 2 ** 32 - 1, 2 ** 32 - 1, 2 ** 32 - 32 + offset] : [8, 0, 0, offset - 32]),
+  },
+};
+
+function toCandidates(family: 4 | 6, place: Place, list: Claim[]): CandidateRanges {
+  return {
+    family,
+    count: list.length,
+    first: Uint32Array.from(list.flatMap(({ from }) => place(from))),
+    last: Uint32Array.from(list.flatMap(({ to }) => place(to))),
+    value: Uint16Array.from(list.map(({ value }) => value)),
+    layer: Uint8Array.from(list.map(({ layer }) => layer)),
+  };
+}
+
+/** The painter: address by address, the best of all claims that cover it. */
+function paint(list: Claim[]): { value: number; layer: number }[] {
+  return Array.from({ length: SIZE }, (_, address) => {
+    const covering = list.filter(({ from, to }) => from <= address && address <= to);
+    const best = covering.reduce<Claim | undefined>((held, claim) => {
+      if (held === undefined) return claim;
+      if (claim.layer !== held.layer) return claim.layer > held.layer ? claim : held;
+      return claim.to - claim.from <= held.to - held.from ? claim : held;
+    }, undefined);
+    return best === undefined ? { value: 0, layer: -1 } : { value: best.value, layer: best.layer };
+  });
+}
+
+const claim = fc
+  .record({
+    a: fc.nat(SIZE - 1),
+    b: fc.nat(SIZE - 1),
+    value: fc.nat(4),
+    layer: fc.constantFrom(0, 2, 3, 31),
+  })
+  .map(({ a, b, value, layer }) => ({ from: Math.min(a, b), to: Math.max(a, b), value, layer }));
+
+describe.each(Object.entries(PLACES))('mergeRanges, %s', (_, { family, place }) => {
+  const words = addressWords(family);
+
+  it('equals a painter, is gap-free, sorted and merged', () => {
+    fc.assert(
+      fc.property(fc.array(claim, { maxLength: 24 }), (list) => {
+        const result = mergeRanges(toCandidates(family, place, list));
+        const painted = paint(list);
+        const key = (at: number[]): string => at.map((word) => word.toString(16).padStart(8, '0')).join('');
+        const firsts = Array.from({ length: result.count }, (_, i) =>
+          key([...result.first.slice(i * words, (i + 1) * words)]),
+        );
+
+        expect(firsts[0]).toBe(key(Array(words).fill(0)));
+        expect(firsts).toEqual([...new Set(firsts)].sort());
+        for (let i = 1; i < result.count; i++) expect(result.value[i]).not.toBe(result.value[i - 1]);
+
+        const layersSeen = new Map<number, number>();
+        painted.forEach(({ value, layer }, offset) => {
+          const at = key(place(offset));
+          const range = firsts.findLastIndex((first) => first <= at);
+          expect(result.value[range]).toBe(value);
+          if (layer >= 0) layersSeen.set(range, ((layersSeen.get(range) ?? 0) | (1 << layer)) >>> 0);
+        });
+        for (const [range, layers] of layersSeen) expect(result.layers[range]).toBe(layers);
+      }),
+      { numRuns: 1500 },
+    );
+  });
+
+  it('knows nothing of nothing', () => {
+    const result = mergeRanges(toCandidates(family, place, []));
+    expect([result.count, [...result.first], [...result.value]]).toEqual([1, Array(words).fill(0), [0]]);
+  });
+});
+
+describe('mergeRanges', () => {
+  const ipv4 = (list: Claim[]) => mergeRanges(toCandidates(4, (offset) => [offset], list));
+
+  it('counts claims over the very same range', () => {
+    const same = { from: 1, to: 2, layer: 2 };
+    const result = ipv4([
+      { ...same, value: 1 },
+      { ...same, value: 1 },
+      { ...same, value: 2 },
+      { ...same, value: 3, layer: 3 },
+    ]);
+    expect(result).toMatchObject({ duplicates: 2, conflicts: 1 });
+  });
+
+  it('lets the later of equal ranges win', () => {
+    const result = ipv4([1, 2, 3].map((value) => ({ from: 1, to: 2, layer: 2, value })));
+    expect([...result.value]).toEqual([0, 3, 0]);
+  });
+
+  it('covers the whole space with one claim', () => {
+    const all: CandidateRanges = {
+      family: 4,
+      count: 1,
+      first: Uint32Array.of(0),
+      last: Uint32Array.of(2 ** 32 - 1),
+      value: Uint16Array.of(7),
+      layer: Uint8Array.of(31),
+    };
+    expect([...mergeRanges(all).value]).toEqual([7]);
+    expect([...mergeRanges(all).layers]).toEqual([2 ** 31]);
+  });
+});
+
+describe('sortedOrder', () => {
+  it('sorts stably, whatever the runs', () => {
+    fc.assert(
+      fc.property(fc.array(fc.nat(9)), (values) => {
+        const order = [...sortedOrder(values.length, (a, b) => values[a]! - values[b]!)];
+        const expected = values.map((_, i) => i).sort((a, b) => values[a]! - values[b]! || a - b);
+        expect(order).toEqual(expected);
+      }),
+    );
+  });
+});
