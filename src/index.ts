@@ -15,6 +15,7 @@ export {
   type ReasonedResult,
 } from './database/database.js';
 export type { Manifest, ManifestFile, ManifestInput } from './database/release.js';
+export type { EnrichCounts } from './enrich/counts.js';
 export {
   createEnricher,
   createEnricherStream,
@@ -23,5 +24,4 @@ export {
   type EnricherStream,
 } from './enrich/enricher.js';
 export type { Addable, InvalidPolicy } from './enrich/options.js';
-export type { EnrichCounts } from './enrich/summary.js';
 export { AtlasError, type ErrorCode } from './errors.js';

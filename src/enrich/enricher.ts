@@ -7,11 +7,11 @@ import { RANGE_FILE } from '../database/release.js';
 import { AtlasError } from '../errors.js';
 import { ENRICH_BLOCK_BYTES, MAX_LINE_BYTES } from '../limits.js';
 import { openRangeFile, type RangeFile } from '../rangefile/reader.js';
+import { type EnrichCounts, emptyCounts } from './counts.js';
+import { type Block, LineBuffer } from './input/line-buffer.js';
 import { Kernel, Slot } from './kernel/kernel.js';
 import { layOut } from './kernel/layout.js';
-import { type Block, LineBuffer } from './line-buffer.js';
 import { type Addable, type EnrichOptions, type InvalidPolicy, parseAdd, parseFields } from './options.js';
-import { type EnrichCounts, emptyCounts } from './summary.js';
 
 export interface EnricherOptions {
   /** Where the address is: `ip`, `client.ip`, or `client.ip=name` to say where the answer goes. Default `ip`. */

@@ -1,5 +1,5 @@
 /** What people see: how far an enrichment has come, and what it found. */
-import type { EnrichCounts } from './summary.js';
+import type { EnrichCounts } from './counts.js';
 
 const BAR_WIDTH = 20;
 /** How often the line is drawn again, in milliseconds: smooth to the eye, free to the work. */

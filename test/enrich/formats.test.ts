@@ -2,12 +2,12 @@ import { rmSync } from 'node:fs';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Database, openDatabase } from '../../src/database/database.js';
+import { emptyCounts } from '../../src/enrich/counts.js';
 import { tableFormat } from '../../src/enrich/formats/csv.js';
 import type { Format, FormatContext } from '../../src/enrich/formats/format.js';
 import { jsonFormat } from '../../src/enrich/formats/json.js';
 import { listFormat } from '../../src/enrich/formats/list.js';
 import { type InvalidPolicy, parseAdd, parseFields } from '../../src/enrich/options.js';
-import { emptyCounts } from '../../src/enrich/summary.js';
 import { MAX_CSV_RECORD_BYTES, MAX_JSON_ITEM_BYTES } from '../../src/limits.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 

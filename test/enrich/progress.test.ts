@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { emptyCounts } from '../../src/enrich/counts.js';
 import {
   formatBytes,
   formatCount,
@@ -7,7 +8,6 @@ import {
   showProgress,
   summaryText,
 } from '../../src/enrich/progress.js';
-import { emptyCounts } from '../../src/enrich/summary.js';
 
 describe('numbers for people', () => {
   it.each([

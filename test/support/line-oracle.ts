@@ -3,8 +3,8 @@
  * values are read with JSON.parse. Slow, and shares nothing with the kernel.
  */
 import type { Database } from '../../src/database/database.js';
+import { type EnrichCounts, emptyCounts } from '../../src/enrich/counts.js';
 import type { EnrichOptions } from '../../src/enrich/options.js';
-import { type EnrichCounts, emptyCounts } from '../../src/enrich/summary.js';
 
 type Value =
   | { kind: 'object'; members: Member[] }

@@ -4,9 +4,9 @@
  */
 import { AtlasError } from '../../errors.js';
 import type { FieldRequest } from '../options.js';
-import { cellAnswerer, cellText, MISSING } from './answers.js';
 import { asByteText, BYTE_ORDER_MARK, bytesToText, type Format, type FormatContext, textToBytes } from './format.js';
 import { RecordReader } from './records.js';
+import { cellAnswerer, cellText, MISSING } from './results.js';
 
 /** The column that a field names: a path's dots belong to the column's name. */
 function columnName({ path }: FieldRequest): string {

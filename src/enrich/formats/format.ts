@@ -1,7 +1,7 @@
 /** What every format but JSON lines is: the bytes of an input in, the same bytes with the answers in them out. */
 import type { Database } from '../../database/database.js';
+import type { EnrichCounts } from '../counts.js';
 import type { EnrichOptions } from '../options.js';
-import type { EnrichCounts } from '../summary.js';
 
 export interface FormatContext {
   database: Database;

@@ -1,7 +1,7 @@
 /** One item of an array, while its tokens come in: the values of the fields, and how the text changes. */
 import type { Token } from 'stream-json/core/parser.js';
 import type { FieldRequest } from '../options.js';
-import { type FieldValue, MISSING, NO_TEXT } from './answers.js';
+import { type FieldValue, MISSING, NO_TEXT } from './results.js';
 
 /** A member of the item's top level, from its key's quote to the end of its value. */
 interface Member {

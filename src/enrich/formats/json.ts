@@ -5,7 +5,6 @@
 import type { Token } from 'stream-json/core/parser.js';
 import { AtlasError } from '../../errors.js';
 import { MAX_JSON_ITEM_BYTES } from '../../limits.js';
-import { type Answerer, jsonAnswerer } from './answers.js';
 import {
   asByteText,
   BYTE_ORDER_MARK,
@@ -17,6 +16,7 @@ import {
 } from './format.js';
 import { JsonItem } from './json-item.js';
 import { JsonText, type TokenHandler } from './json-text.js';
+import { type Answerer, jsonAnswerer } from './results.js';
 
 /** Whether text holds bytes that are not ASCII. */
 const NOT_ASCII = /[^\0-\x7f]/;

@@ -3,8 +3,8 @@
  * becomes a table without a header line.
  */
 import { MAX_ADDRESS_LENGTH } from '../../limits.js';
-import { cellAnswerer, NO_TEXT } from './answers.js';
 import { BYTE_ORDER_MARK, bytesToText, type Format, type FormatContext, textToBytes } from './format.js';
+import { cellAnswerer, NO_TEXT } from './results.js';
 
 /** A line that goes on past this many bytes can be no address (byte order mark and line ending counted in). */
 const MAX_HELD_BYTES = MAX_ADDRESS_LENGTH + 8;

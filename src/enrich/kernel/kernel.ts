@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { AtlasError, messageOf } from '../../errors.js';
 import { packageFile } from '../../package-root.js';
-import type { EnrichCounts } from '../summary.js';
+import type { EnrichCounts } from '../counts.js';
 import { type KernelLayout, SLOT_FIELDS, type SlotPlace } from './layout.js';
 
 /** What the module exports; addresses are bytes from the start of its memory. */

@@ -9,15 +9,15 @@
 import { AtlasError } from '../errors.js';
 import { ENRICH_BLOCK_BYTES, MAX_LINE_BYTES } from '../limits.js';
 import type { RangeFile } from '../rangefile/reader.js';
-import { Channel } from './channel.js';
+import type { EnrichCounts } from './counts.js';
+import { type Block, LineBuffer } from './input/line-buffer.js';
+import type { ByteSource } from './input/source.js';
 import { Kernel, Slot } from './kernel/kernel.js';
 import { layOut } from './kernel/layout.js';
-import { type Block, LineBuffer } from './line-buffer.js';
 import type { EnrichOptions } from './options.js';
-import { type Board, WorkerPool } from './parallel.js';
-import type { ByteSink } from './sink.js';
-import type { ByteSource } from './source.js';
-import type { EnrichCounts } from './summary.js';
+import type { ByteSink } from './output/sink.js';
+import { Channel } from './schedule/slot-pool.js';
+import { type Board, WorkerPool } from './schedule/work-queue.js';
 
 export interface LineRequest {
   /** Read in order, each to its end, then closed. Line numbers begin anew with each. */

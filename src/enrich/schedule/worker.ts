@@ -1,7 +1,7 @@
 /** A worker thread: runs the kernel over the slots that wait, one after the other. */
 import { parentPort } from 'node:worker_threads';
-import { Kernel } from './kernel/kernel.js';
-import { Board, type WorkerNews, type WorkerStart } from './parallel.js';
+import { Kernel } from '../kernel/kernel.js';
+import { Board, type WorkerNews, type WorkerStart } from './work-queue.js';
 
 const port = parentPort!;
 port.once('message', ({ layout, thread, module, board: shared }: WorkerStart) => {

@@ -1,7 +1,7 @@
 /** Where bytes go. */
 import { fstatSync, write, writeSync } from 'node:fs';
 import { isatty } from 'node:tty';
-import { systemErrorCode } from '../errors.js';
+import { systemErrorCode } from '../../errors.js';
 
 /** Takes bytes in order. */
 export interface ByteSink {

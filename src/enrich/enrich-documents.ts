@@ -1,10 +1,10 @@
 /** Takes inputs through a format to an output: what the line engine does for JSON lines, for all the others. */
 import type { Database } from '../database/database.js';
+import type { EnrichCounts } from './counts.js';
 import type { Format, FormatContext } from './formats/format.js';
+import type { ByteSource } from './input/source.js';
 import type { EnrichOptions } from './options.js';
-import type { ByteSink } from './sink.js';
-import type { ByteSource } from './source.js';
-import type { EnrichCounts } from './summary.js';
+import type { ByteSink } from './output/sink.js';
 
 export interface FormatRun {
   /** Read in order, each to its end, then closed. */

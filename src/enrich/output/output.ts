@@ -11,7 +11,7 @@ import {
   statSync,
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { AtlasError, messageOf, systemErrorCode } from '../errors.js';
+import { AtlasError, messageOf, systemErrorCode } from '../../errors.js';
 import { type ByteSink, fileSink } from './sink.js';
 
 export interface Output extends ByteSink {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { constants, gunzipSync, gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { openSource } from '../../src/enrich/source.js';
+import { openSource } from '../../../src/enrich/input/source.js';
 
 let dir: string;
 beforeAll(() => {

@@ -2,7 +2,7 @@
  * Cuts bytes, as they come, into blocks of whole lines. A block is put together in the very memory that the kernel works
  * in, so that nothing is copied but the piece of a line that a block ends with.
  */
-import type { Slot } from './kernel/kernel.js';
+import type { Slot } from '../kernel/kernel.js';
 
 const NEWLINE = 10;
 const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf];

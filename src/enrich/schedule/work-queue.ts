@@ -4,13 +4,13 @@
  * back would take as long as a tenth of the work.
  */
 import { Worker } from 'node:worker_threads';
-import { AtlasError, messageOf } from '../errors.js';
-import { packageFile } from '../package-root.js';
-import { kernelModule } from './kernel/kernel.js';
-import type { KernelLayout } from './kernel/layout.js';
+import { AtlasError, messageOf } from '../../errors.js';
+import { packageFile } from '../../package-root.js';
+import { kernelModule } from '../kernel/kernel.js';
+import type { KernelLayout } from '../kernel/layout.js';
 
 /** The compiled file: a thread cannot be started from TypeScript. */
-const WORKER_FILE = 'dist/src/enrich/worker.js';
+const WORKER_FILE = 'dist/src/enrich/schedule/worker.js';
 
 /** 4-byte numbers that the threads share; behind them, for each slot, its state and when it was posted. */
 const BOARD = { posts: 0, mainSleeps: 1, stopped: 2, slots: 3 } as const;

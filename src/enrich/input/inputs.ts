@@ -1,7 +1,7 @@
 /** The inputs of an enrichment: looked at all at once before the work begins, opened one after the other. */
 import { accessSync, constants, fstatSync, type Stats, statSync } from 'node:fs';
-import { AtlasError, messageOf, systemErrorCode } from '../errors.js';
-import { statOutput } from './output.js';
+import { AtlasError, messageOf, systemErrorCode } from '../../errors.js';
+import { statOutput } from '../output/output.js';
 import { type ByteSource, openSource } from './source.js';
 
 /** Stands for standard input among the names of files. */

@@ -4,7 +4,7 @@ import { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import { isatty, ReadStream as TerminalStream } from 'node:tty';
 import { createGunzip } from 'node:zlib';
-import { AtlasError, messageOf, systemErrorCode } from '../errors.js';
+import { AtlasError, messageOf, systemErrorCode } from '../../errors.js';
 
 /** Bytes that are pulled by whoever needs them, into memory that is theirs. */
 export interface ByteSource {
