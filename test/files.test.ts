@@ -1,0 +1,252 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import fc from 'fast-check';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { openPendingFile, replaceFile } from '../src/files.js';
+import { packageFile } from '../src/package-root.js';
+
+let directory: string;
+let target: string;
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'ipatlas-files-'));
+  target = join(directory, 'out.csv');
+});
+afterEach(() => rmSync(directory, { recursive: true, force: true }));
+
+const permissions = (path: string): number => statSync(path).mode & 0o777;
+const temporaryFiles = (): string[] => readdirSync(directory).filter((name) => name.endsWith('.part'));
+const isRoot = process.getuid?.() === 0;
+
+describe('a pending file', () => {
+  it('is invisible under the final name until commit', () => {
+    writeFileSync(target, 'old');
+    const file = openPendingFile(target);
+    writeFileSync(file.fd, 'new');
+    expect(readFileSync(target, 'utf8')).toBe('old');
+    expect(temporaryFiles()).toHaveLength(1);
+    file.commit();
+    expect(readFileSync(target, 'utf8')).toBe('new');
+    expect(readdirSync(directory)).toEqual(['out.csv']);
+  });
+
+  it('leaves the target as it was if it is abandoned, before or after a failed commit', () => {
+    writeFileSync(target, 'old');
+    const file = openPendingFile(target);
+    writeFileSync(file.fd, 'new');
+    file.abandon();
+    file.abandon();
+    const unplaceable = openPendingFile(target);
+    expect(() => unplaceable.commit(join(directory, 'missing', 'out.csv'))).toThrow('ENOENT');
+    unplaceable.abandon();
+    expect(readFileSync(target, 'utf8')).toBe('old');
+    expect(readdirSync(directory)).toEqual(['out.csv']);
+  });
+
+  it('can take its name at commit', () => {
+    const file = openPendingFile(join(directory, 'object'));
+    writeFileSync(file.fd, 'content');
+    file.commit(target);
+    expect(readdirSync(directory)).toEqual(['out.csv']);
+  });
+
+  it('has a name that cannot be predicted', () => {
+    const names = Array.from({ length: 20 }, () => {
+      const file = openPendingFile(target);
+      const [name] = temporaryFiles();
+      file.abandon();
+      return name;
+    });
+    expect(new Set(names).size).toBe(20);
+    for (const name of names) expect(name).toMatch(new RegExp(`^\\.out\\.csv\\.${process.pid}\\.[0-9a-f]{16}\\.part$`));
+  });
+
+  it('fits a target whose name is as long as a file system allows', () => {
+    for (const name of ['n'.repeat(255), '\u{1F30D}'.repeat(63)]) {
+      replaceFile(join(directory, name), ['x']);
+      expect(readdirSync(directory)).toContain(name);
+    }
+  });
+
+  it('is never readable more widely than the file that it replaces, and ends with its permissions', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 0, max: 0o777 }), fc.constantFrom(0, 0o022, 0o077), (mode, umask) => {
+        const before = process.umask(umask);
+        try {
+          writeFileSync(target, 'old');
+          chmodSync(target, mode);
+          const file = openPendingFile(target);
+          const meanwhile = permissions(join(directory, temporaryFiles()[0]!));
+          expect(meanwhile & ~mode).toBe(0);
+          file.commit();
+          expect(permissions(target)).toBe(mode);
+        } finally {
+          process.umask(before);
+          rmSync(target, { force: true });
+        }
+      }),
+      { numRuns: isRoot ? 200 : 20, examples: [[0o600, 0]] },
+    );
+  });
+
+  it('has the permissions of a new file, or those given', () => {
+    const before = process.umask(0o027);
+    try {
+      replaceFile(target, ['x']);
+      expect(permissions(target)).toBe(0o640);
+      const secret = openPendingFile(target, { mode: 0o600 });
+      expect(permissions(join(directory, temporaryFiles()[0]!))).toBe(0o600);
+      secret.commit();
+      expect(permissions(target)).toBe(0o600);
+    } finally {
+      process.umask(before);
+    }
+  });
+
+  it('writes through a symbolic link, to a file that exists or not', () => {
+    mkdirSync(join(directory, 'elsewhere'));
+    const link = join(directory, 'link');
+    symlinkSync('link2', link);
+    symlinkSync('elsewhere/file', join(directory, 'link2'));
+    for (const content of ['created', 'replaced']) {
+      replaceFile(link, [content]);
+      expect(readFileSync(join(directory, 'elsewhere', 'file'), 'utf8')).toBe(content);
+      expect(readlinkSync(link)).toBe('link2');
+    }
+    const loop = join(directory, 'loop');
+    symlinkSync('loop', loop);
+    expect(() => replaceFile(loop, ['x'])).toThrow('ELOOP');
+  });
+
+  it('writes a device in place', () => {
+    const file = openPendingFile('/dev/null');
+    expect(file.isReplacement).toBe(false);
+    file.commit();
+    file.abandon();
+    expect(lstatSync('/dev/null').isCharacterDevice()).toBe(true);
+    expect(() => replaceFile('/dev/full', ['x'])).toThrow('ENOSPC');
+  });
+
+  it.each([
+    ['a directory', '', 'EISDIR'],
+    ['in a missing directory', 'missing/file', 'ENOENT'],
+  ])('refuses %s', (_, name, code) => {
+    expect(() => openPendingFile(join(directory, name))).toThrow(code);
+    expect(readdirSync(directory)).toEqual([]);
+  });
+
+  it('removes what it wrote if the content cannot be produced', () => {
+    function* pieces(): Generator<string> {
+      yield 'some';
+      throw new Error('no more');
+    }
+    expect(() => replaceFile(target, pieces())).toThrow('no more');
+    expect(readdirSync(directory)).toEqual([]);
+  });
+});
+
+describe.runIf(isRoot)('as root', () => {
+  it('keeps the owner and group of the file that is replaced', () => {
+    writeFileSync(target, 'old', { mode: 0o640 });
+    chownSync(target, 1234, 2345);
+    replaceFile(target, ['new']);
+    const { uid, gid } = statSync(target);
+    expect([uid, gid, permissions(target)]).toEqual([1234, 2345, 0o640]);
+  });
+
+  it('gives the group no more than everyone has if an ordinary user cannot keep it', async () => {
+    chmodSync(directory, 0o777);
+    writeFileSync(target, 'old');
+    chownSync(target, 1234, 2345);
+    chmodSync(target, 0o664);
+    await run(`process.setgid(4321); process.setuid(4321); files.replaceFile(${JSON.stringify(target)}, ['new']);`);
+    const { uid, gid } = statSync(target);
+    expect([uid, gid, permissions(target)]).toEqual([4321, 4321, 0o644]);
+  });
+});
+
+/** Runs code in a process of its own, with the compiled module as `files`, until it ends or prints a line. */
+async function run(code: string, untilPrinted = false): Promise<ReturnType<typeof spawn>> {
+  const module = pathToFileURL(packageFile('dist/src/files.js')).href;
+  const script = `import * as files from ${JSON.stringify(module)};\n${code}`;
+  const child = spawn(process.execPath, ['--input-type=module', '-e', script], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  if (untilPrinted) await once(child.stdout!, 'data');
+  else expect(await once(child, 'exit')).toEqual([0, null]);
+  return child;
+}
+
+describe('a process that ends early', () => {
+  const open = (): string => `files.openPendingFile(${JSON.stringify(target)});`;
+
+  it('removes its files if it exits or throws', async () => {
+    await run(`${open()} process.exit(0);`);
+    expect(readdirSync(directory)).toEqual([]);
+  });
+
+  it('leaves a file if it is killed, which the next run on the same target removes', async () => {
+    writeFileSync(target, 'old');
+    const child = await run(`${open()} console.log('open'); setInterval(() => {}, 1000);`, true);
+    const [theirs] = temporaryFiles();
+    // While the process lives, its file is in use.
+    replaceFile(target, ['new']);
+    expect(temporaryFiles()).toEqual([theirs]);
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+    expect(temporaryFiles()).toEqual([theirs]);
+    replaceFile(join(directory, 'another'), ['x']);
+    expect(temporaryFiles()).toEqual([theirs]);
+    replaceFile(target, ['newer']);
+    expect(temporaryFiles()).toEqual([]);
+    expect(readFileSync(target, 'utf8')).toBe('newer');
+  });
+
+  it('is told from this one by time if the system gives its number again', () => {
+    const old = join(directory, `.out.csv.${process.pid}.0123456789abcdef.part`);
+    const fresh = join(directory, `.out.csv.${process.pid}.fedcba9876543210.part`);
+    for (const path of [old, fresh]) writeFileSync(path, 'x');
+    utimesSync(old, 1, 1);
+    replaceFile(target, ['x']);
+    expect([existsSync(old), existsSync(fresh)]).toEqual([false, true]);
+  });
+
+  it('has left an old or a new file, whole, whenever it is killed', async () => {
+    const size = 100_000;
+    const isWhole = (content: string): boolean => content.length === size && new Set(content).size === 1;
+    writeFileSync(target, 'a'.repeat(size));
+    for (let kill = 0; kill < 20; kill++) {
+      const child = await run(
+        `console.log('go'); for (let i = 0; ; i++) {
+           const piece = String.fromCharCode(97 + (i % 26)).repeat(${size / 10});
+           files.replaceFile(${JSON.stringify(target)}, Array(10).fill(piece));
+         }`,
+        true,
+      );
+      await new Promise((resolve) => setTimeout(resolve, Math.random() * 20));
+      child.kill('SIGKILL');
+      await once(child, 'exit');
+      expect(isWhole(readFileSync(target, 'utf8'))).toBe(true);
+    }
+    replaceFile(target, ['end']);
+    expect(readdirSync(directory)).toEqual(['out.csv']);
+  });
+});
