@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import { openDatabase } from '../database/database.js';
 import { AtlasError, messageOf, systemErrorCode } from '../errors.js';
-import { KEYS_POLL_MS, LEAVE_MS } from '../limits.js';
+import { KEYS_POLL_MS, PREDRAIN_MS } from '../limits.js';
 import { buildListener, type Phase } from './app.js';
 import { TrustedProxies } from './caller.js';
 import { createHttpServer, drain, listen } from './http-server.js';
@@ -109,7 +109,7 @@ export class ApiServer {
     if (this.#server?.listening) {
       // Whoever watches /readyz looks elsewhere by the time nobody listens here.
       this.#phase = 'leaving';
-      await new Promise((resolve) => setTimeout(resolve, LEAVE_MS));
+      await new Promise((resolve) => setTimeout(resolve, PREDRAIN_MS));
       inTime = await drain(this.#server, undefined, undefined, () => {
         this.#phase = 'closing';
       });

@@ -6,7 +6,7 @@
  */
 import cluster, { type Worker } from 'node:cluster';
 import { AtlasError, type ErrorCode } from '../errors.js';
-import { DRAIN_GRACE_MS, DRAIN_TIMEOUT_MS, LEAVE_MS, RATE_LEASE_SHARE } from '../limits.js';
+import { DRAIN_GRACE_MS, DRAIN_TIMEOUT_MS, PREDRAIN_MS, RATE_LEASE_SHARE } from '../limits.js';
 import { ApiServer } from './api-server.js';
 import { errorFields, type Log } from './log.js';
 import { exposeToPrimary, RequestMetrics } from './metrics.js';
@@ -49,7 +49,7 @@ type FromWorker =
 const RESPAWN_DELAY_MS = 500;
 
 /** How long the primary waits for a worker that was asked to stop before it ends it, in milliseconds. */
-const STOP_TIMEOUT_MS = LEAVE_MS + DRAIN_GRACE_MS + DRAIN_TIMEOUT_MS + 2_000;
+const STOP_TIMEOUT_MS = PREDRAIN_MS + DRAIN_GRACE_MS + DRAIN_TIMEOUT_MS + 2_000;
 
 /** Several workers, each a process that runs the same command line again. */
 export class WorkerFleet implements Fleet {
