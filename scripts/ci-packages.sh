@@ -3,7 +3,7 @@
 # tests do without: whatever cannot be installed is skipped there, with a word about it. So this never fails.
 set -uo pipefail
 
-packages=(mmdb-bin python3-maxminddb nginx libnginx-mod-http-geoip2 haproxy nftables)
+packages=(nats-server mmdb-bin python3-maxminddb nginx libnginx-mod-http-geoip2 haproxy nftables)
 
 installed() { dpkg-query -W -f '${Status}' "$1" 2>/dev/null | grep -q '^install ok installed$'; }
 
