@@ -26,7 +26,8 @@ export const ERROR_TABLE = {
     status: 500,
     meaning: 'a configuration file (sources.json, overrides.csv) is not valid',
   },
-  E_OUTPUT: { exit: EXIT.usage, status: 500, meaning: 'an output cannot be written, or its disk is full' },
+  E_OUTPUT: { exit: EXIT.usage, status: 500, meaning: 'an output cannot be written' },
+  E_DISK_FULL: { exit: EXIT.fault, status: 500, meaning: 'the disk of an output is full, or a quota is reached' },
   E_DATA_DIR: { exit: EXIT.usage, status: 500, meaning: 'the data directory cannot be written, or its disk is full' },
   E_BUSY: { exit: EXIT.usage, status: 500, meaning: 'another build holds the lock of this data directory' },
   E_REFUSED: {

@@ -4,9 +4,9 @@ import { join, resolve } from 'node:path';
 import { openDatabase } from '../database/database.js';
 import { RANGE_FILE, releaseDir } from '../database/release.js';
 import { type EnrichCounts, emptyCounts } from '../enrich/counts.js';
-import { enrichByFormat } from '../enrich/enrich-documents.js';
+import { enrichDocuments } from '../enrich/enrich-documents.js';
 import { enrichLines } from '../enrich/enrich-lines.js';
-import type { Format, FormatContext } from '../enrich/formats/format.js';
+import type { FormatContext, FormatEnricher } from '../enrich/formats/format.js';
 import { checkInputs, isInput, openInputs, STDIN_PATH } from '../enrich/input/inputs.js';
 import { type EnrichOptions, INVALID_POLICIES, type InvalidPolicy, parseAdd, parseFields } from '../enrich/options.js';
 import { type Output, plainOutput, replacedOutput, standardOutput, statOutput } from '../enrich/output/output.js';
@@ -110,7 +110,7 @@ function parseRequest({ values, positionals }: Invocation): Request {
 async function loadFormat(
   name: Exclude<FormatName, 'jsonl'>,
   itemsPath: string[],
-): Promise<(context: FormatContext) => Format> {
+): Promise<(context: FormatContext) => FormatEnricher> {
   switch (name) {
     case 'json': {
       const { jsonFormat } = await import('../enrich/formats/json.js');
@@ -143,7 +143,7 @@ async function enrich(request: Request, dataDir: string, work: Work): Promise<vo
     return enrichLines({ ...work, inputs, openFile: () => openRangeFile(path), options, jobs, total: request.total });
   }
   const database = openDatabase(dataDir);
-  await enrichByFormat(await loadFormat(format, itemsPath), { ...work, inputs, database, options });
+  await enrichDocuments(await loadFormat(format, itemsPath), { ...work, inputs, database, options });
   database.close();
 }
 

@@ -1,19 +1,19 @@
-/** What an enrichment counted. */
+/** The counts of an enrichment. */
 
 export interface EnrichCounts {
-  /** Lines (records, items), blank ones included. */
+  /** Lines (records, items), including blank ones. */
   lines: number;
-  /** Bytes read, before decompression where the input was compressed. */
+  /** Bytes read, before decompression. */
   bytes: number;
   /** Fields whose address has a country. */
   found: number;
-  /** Fields whose address is well formed but has none. */
+  /** Fields whose address is valid but has no country. */
   no_country: number;
-  /** Fields whose value is no address. */
+  /** Fields whose value is not an address. */
   invalid_address: number;
-  /** Fields that were not there. */
+  /** Fields that are missing. */
   missing_field: number;
-  /** Lines that are no record of the format. */
+  /** Lines that are not records of the format. */
   invalid_line: number;
 }
 

@@ -1,47 +1,47 @@
-/** Takes inputs through a format to an output: what the line engine does for JSON lines, for all the others. */
+/** Runs the formats that are read by a library rather than by the kernel. */
 import type { Database } from '../database/database.js';
 import type { EnrichCounts } from './counts.js';
-import type { Format, FormatContext } from './formats/format.js';
+import type { FormatContext, FormatEnricher } from './formats/format.js';
 import type { ByteSource } from './input/source.js';
 import type { EnrichOptions } from './options.js';
+import { RecordWriter } from './output/record-writer.js';
 import type { ByteSink } from './output/sink.js';
 
-export interface FormatRun {
+export interface DocumentRequest {
   /** Read in order, each to its end, then closed. */
   inputs: AsyncIterable<ByteSource>;
   output: ByteSink;
-  /** Receives the records that are none of the format. */
+  /** Receives the records that are not valid in the format. */
   rejects: ByteSink | undefined;
   database: Database;
   options: EnrichOptions;
-  /** Aborting stops reading; the records that are whole have been written when the promise resolves. */
+  /** Aborting stops reading. Complete records that were read are still written; then the promise resolves. */
   signal: AbortSignal;
-  /** Its `bytes` is counted here, the rest by the format. */
+  /** Its `bytes` is updated here, the rest by the format. */
   counts: EnrichCounts;
 }
 
-/** What reading ends with when the run is aborted. */
+/** Ends the reading when the run is aborted. */
 class Aborted extends Error {}
 
-/** How much is read at once, in bytes; the libraries behind the formats take it in one go. */
+/** Bytes read at once; the libraries process such a chunk in one go. */
 const CHUNK_BYTES = 65_536;
-const NEWLINE = 10;
 
-/** The bytes of a source until it ends; throws {@link Aborted} where the run is aborted, even while a read waits. */
-async function* chunksOf(source: ByteSource, { signal, counts }: FormatRun): AsyncGenerator<Uint8Array> {
-  const before = counts.bytes;
+/** Yields the bytes of a source. Throws {@link Aborted} when the run is aborted, even while a read waits. */
+async function* readChunks(source: ByteSource, { signal, counts }: DocumentRequest): AsyncGenerator<Uint8Array> {
+  const bytesBefore = counts.bytes;
   let stop = (): void => {};
   const aborted = new Promise<never>((_, reject) => {
     stop = () => reject(new Aborted());
   });
-  // Where no read waits, nobody looks at the promise.
+  // If no read waits when the run is aborted, this is not an unhandled rejection.
   aborted.catch(() => {});
   signal.addEventListener('abort', stop);
   try {
     while (!signal.aborted) {
       const chunk = Buffer.allocUnsafe(CHUNK_BYTES);
       const bytes = await Promise.race([source.read(chunk), aborted]);
-      counts.bytes = before + source.taken;
+      counts.bytes = bytesBefore + source.taken;
       if (bytes === 0) return;
       yield chunk.subarray(0, bytes);
     }
@@ -51,7 +51,7 @@ async function* chunksOf(source: ByteSource, { signal, counts }: FormatRun): Asy
   }
 }
 
-/** Takes what a format rejects, which it does in the middle of its work, until there is time to write it. */
+/** Holds rejected records until they can be written, because a format rejects them synchronously. */
 class RejectQueue {
   readonly #sink: ByteSink | undefined;
   #records: Uint8Array[] = [];
@@ -59,10 +59,12 @@ class RejectQueue {
   constructor(sink: ByteSink | undefined) {
     this.#sink = sink;
   }
+
   add(record: Uint8Array): void {
     if (this.#sink !== undefined) this.#records.push(record);
   }
-  async write(): Promise<void> {
+
+  async flush(): Promise<void> {
     if (this.#records.length === 0) return;
     const records = Buffer.concat(this.#records);
     this.#records = [];
@@ -71,27 +73,28 @@ class RejectQueue {
 }
 
 /**
- * @param makeFormat makes the format for this run
- * @throws AtlasError E_BAD_INPUT where an input cannot be read or, under the policy `fail`, for a record that is none of
- *   the format, all in front of it having been written; what a sink throws
+ * Enriches documents.
+ *
+ * @param createFormat creates the format's enricher for this run
+ * @throws AtlasError E_BAD_INPUT if an input cannot be read or, under the policy `fail`, for an invalid record, after
+ *   writing everything before it; the errors of the sinks
  */
-export async function enrichByFormat(makeFormat: (context: FormatContext) => Format, run: FormatRun): Promise<void> {
-  const { inputs, output, database, options, counts } = run;
-  const rejects = new RejectQueue(run.rejects);
-  const format = makeFormat({ database, options, counts, reject: (record) => rejects.add(record) });
-  // The last line of an input may lack its newline; the next input's first must not grow onto it.
-  let endsOpen = false;
+export async function enrichDocuments(
+  createFormat: (context: FormatContext) => FormatEnricher,
+  request: DocumentRequest,
+): Promise<void> {
+  const { inputs, database, options, counts } = request;
+  const rejects = new RejectQueue(request.rejects);
+  const output = new RecordWriter(request.output);
+  const format = createFormat({ database, options, counts, reject: (record) => rejects.add(record) });
+  let input = 0;
   try {
     for await (const source of inputs) {
-      let needsNewline = endsOpen;
+      input++;
       try {
-        for await (const bytes of format.enrich(source.name, chunksOf(source, run))) {
-          await rejects.write();
-          if (bytes.length === 0) continue;
-          if (needsNewline) await output.write(Buffer.from(format.newline));
-          needsNewline = false;
-          await output.write(bytes);
-          endsOpen = bytes[bytes.length - 1] !== NEWLINE;
+        for await (const bytes of format.enrich(source.name, readChunks(source, request))) {
+          await rejects.flush();
+          await output.write(bytes, input, format.newline);
         }
       } finally {
         await source.close();
@@ -100,6 +103,6 @@ export async function enrichByFormat(makeFormat: (context: FormatContext) => For
   } catch (error) {
     if (!(error instanceof Aborted)) throw error;
   } finally {
-    await rejects.write();
+    await rejects.flush();
   }
 }

@@ -1,56 +1,75 @@
-/** Enrichment as a stream to build into other programs: bytes of JSON lines in, the same with the answers spliced in out. */
+/** The library's enrichers: a Node stream, a web stream, and a synchronous function for messages. All take JSON lines. */
 import { join } from 'node:path';
 import { Transform, type TransformCallback } from 'node:stream';
-import { TransformStream } from 'node:stream/web';
 import type { Database } from '../database/database.js';
 import { RANGE_FILE } from '../database/release.js';
 import { AtlasError } from '../errors.js';
 import { ENRICH_BLOCK_BYTES, MAX_LINE_BYTES } from '../limits.js';
 import { openRangeFile, type RangeFile } from '../rangefile/reader.js';
+import { BlockRunner } from './block-runner.js';
 import { type EnrichCounts, emptyCounts } from './counts.js';
 import { type Block, LineBuffer } from './input/line-buffer.js';
 import { Kernel, Slot } from './kernel/kernel.js';
-import { layOut } from './kernel/layout.js';
-import { type Addable, type EnrichOptions, type InvalidPolicy, parseAdd, parseFields } from './options.js';
+import { type KernelLayout, layOut } from './kernel/layout.js';
+import {
+  type Addable,
+  checkAdd,
+  type EnrichOptions,
+  INVALID_POLICIES,
+  type InvalidPolicy,
+  parseFields,
+} from './options.js';
 
 export interface EnricherOptions {
-  /** Where the address is: `ip`, `client.ip`, or `client.ip=name` to say where the answer goes. Default `ip`. */
+  /** Where the address is: `ip`, `client.ip`, or `client.ip=name` to name the member that is added. Default `ip`. */
   field?: string | readonly string[];
-  /** What the answer holds, in this order; default `country`, `country_code`, `is_eu`. */
+  /** The members of the result, in this order; default `country`, `country_code`, `is_eu`. */
   add?: readonly Addable[];
-  /** What happens to a line that is no JSON object; default `keep`: passed on byte for byte. */
+  /** What happens to a line that is not a JSON object; default `keep`: it is passed on byte for byte. */
   onInvalid?: InvalidPolicy;
-  /** Called with such lines, whole ones with their newlines; one that is too long comes in parts. */
+  /** Receives such lines, each with its newline. A line that is too long arrives in parts. */
   onReject?: (lines: Uint8Array) => void;
 }
 
-/** What has been done so far; `bytes` is what came in. */
-interface Counting {
+interface WithCounts {
+  /** What has been processed so far; `bytes` is the size of the input. */
   readonly counts: Readonly<EnrichCounts>;
 }
-/** A Node stream that enriches, with what it counted. */
-export type Enricher = Transform & Counting;
-/** A web stream that enriches, with what it counted. */
-export type EnricherStream = TransformStream<Uint8Array, Uint8Array> & Counting;
+/** A Node stream that enriches. */
+export type Enricher = Transform & WithCounts;
+/** A web stream that enriches. */
+export type EnricherStream = TransformStream<Uint8Array, Uint8Array> & WithCounts;
+/** Enriches messages, each of one or more JSON lines. */
+export interface BlockEnricher extends WithCounts {
+  /**
+   * Enriches a message. The line numbers of errors start again with each message.
+   *
+   * @param message JSON lines. The last one may lack its newline; then so does the last one of the result
+   * @returns the enriched lines, in memory of their own
+   * @throws AtlasError E_BAD_INPUT under the policy `fail`, at a line that is not a JSON object. TypeError if the message is
+   *   not a Uint8Array
+   */
+  enrichBlock(message: Uint8Array): Uint8Array;
+}
 
-/** For tests, which make blocks and lines small. */
+/** Sizes in bytes that tests make small. */
 export interface EnricherSizes {
   blockBytes?: number;
   maxLineBytes?: number;
 }
 
-/** Enriches chunk by chunk, at once and in this thread. */
+/** Enriches chunk by chunk, synchronously and in this thread. */
 export class LineEnricher {
   readonly counts = emptyCounts();
-  readonly #options: EnrichOptions;
   readonly #maxLineBytes: number;
-  readonly #kernel: Kernel;
+  readonly #layout: KernelLayout;
+  readonly #runner: BlockRunner;
   readonly #slot: Slot;
-  readonly #buffer: LineBuffer;
   readonly #emit: (bytes: Uint8Array) => void;
   readonly #onReject: ((lines: Uint8Array) => void) | undefined;
+  #buffer: LineBuffer;
 
-  /** @param emit receives output, in memory that is its own */
+  /** @param emit receives output in memory of its own */
   constructor(
     file: RangeFile,
     options: EnrichOptions,
@@ -58,9 +77,8 @@ export class LineEnricher {
     onReject?: (lines: Uint8Array) => void,
     sizes: EnricherSizes = {},
   ) {
-    this.#options = options;
     this.#maxLineBytes = sizes.maxLineBytes ?? MAX_LINE_BYTES;
-    const layout = layOut({
+    this.#layout = layOut({
       file,
       options,
       threadCount: 1,
@@ -69,17 +87,27 @@ export class LineEnricher {
       maxLineBytes: this.#maxLineBytes,
       keepsRejects: onReject !== undefined,
     });
-    this.#kernel = new Kernel(layout);
-    this.#slot = new Slot(layout, layout.slots[0]!);
-    this.#buffer = new LineBuffer(this.#slot, new Slot(layout, layout.large), this.#maxLineBytes);
+    this.#runner = new BlockRunner(new Kernel(this.#layout), {
+      onInvalid: options.onInvalid,
+      maxLineBytes: this.#maxLineBytes,
+      counts: this.counts,
+    });
+    this.#slot = new Slot(this.#layout, this.#layout.slots[0]!);
+    this.#buffer = this.#newBuffer();
     this.#emit = emit;
     this.#onReject = onReject;
   }
 
+  /** Starts another input: forgets an incomplete line, and restarts the line numbers. */
+  reset(): void {
+    this.#buffer = this.#newBuffer();
+    this.#runner.startInput();
+  }
+
   /**
-   * Takes the next bytes. Lines that they complete are put out at once.
+   * Adds bytes. Emits the lines that they complete.
    *
-   * @throws AtlasError E_BAD_INPUT under the policy `fail`, at a line that is no JSON object
+   * @throws AtlasError E_BAD_INPUT under the policy `fail`, at a line that is not a JSON object
    */
   write(chunk: Uint8Array): void {
     this.counts.bytes += chunk.length;
@@ -88,71 +116,83 @@ export class LineEnricher {
       const bytes = Math.min(space.length, chunk.length - from);
       space.set(chunk.subarray(from, from + bytes));
       from += bytes;
-      this.#handle(this.#buffer.added(bytes));
+      this.#process(this.#buffer.add(bytes));
     }
   }
 
-  /** Puts out a last line that lacks its newline. Throws as `write` does. */
+  /** Emits a last line that lacks its newline. Throws as `write` does. */
   end(): void {
-    this.#handle(this.#buffer.ended());
+    this.#process(this.#buffer.end());
   }
 
-  #handle(block: Block | undefined): void {
+  #newBuffer(): LineBuffer {
+    return new LineBuffer(this.#slot, new Slot(this.#layout, this.#layout.large), this.#maxLineBytes);
+  }
+
+  #process(block: Block | undefined): void {
     if (block === undefined) return;
-    if (block.part === undefined) this.#handleLines(block);
-    else this.#handlePart(block);
-    if (block.slot === this.#slot) this.#buffer.takeUp(this.#slot);
-  }
-
-  #handleLines({ slot, length, skip }: Block): void {
-    slot.begin(length, skip);
-    for (;;) {
-      const done = this.#kernel.run(slot.place);
-      slot.addCountsTo(this.counts);
-      this.#put(slot.output, slot.rejects);
-      if (slot.refused) throw this.#invalidLine('is not a JSON object');
-      if (done) return;
-      slot.clear();
+    const isDone = !this.#runner.prepare(block) || this.#runner.run(block);
+    for (const { output, rejects } of this.#runner.results(block, isDone)) {
+      // Copies, because the kernel reuses its memory.
+      if (output.length > 0) this.#emit(Uint8Array.from(output));
+      if (rejects.length > 0) this.#onReject?.(Uint8Array.from(rejects));
     }
+    if (block.slot === this.#slot) this.#buffer.useSlot(this.#slot);
   }
+}
 
-  #handlePart({ slot, length, part }: Block): void {
-    if (part === 'first') {
-      this.counts.lines++;
-      this.counts.invalid_line++;
-      if (this.#options.onInvalid === 'fail') throw this.#invalidLine(`is longer than ${this.#maxLineBytes} bytes`);
-    }
-    const bytes = slot.input.subarray(0, length);
-    this.#put(this.#options.onInvalid === 'keep' ? bytes : bytes.subarray(0, 0), bytes);
-  }
+function usageError(message: string): AtlasError {
+  return new AtlasError('E_USAGE', message);
+}
 
-  /** Hands on what lies in the kernel's memory, as copies. */
-  #put(output: Uint8Array, rejects: Uint8Array): void {
-    if (output.length > 0) this.#emit(Uint8Array.from(output));
-    if (rejects.length > 0) this.#onReject?.(Uint8Array.from(rejects));
-  }
+function isStringArray(value: unknown): value is readonly string[] {
+  return Array.isArray(value) && value.every((element) => typeof element === 'string');
+}
 
-  #invalidLine(what: string): AtlasError {
-    return new AtlasError(
-      'E_BAD_INPUT',
-      `line ${this.counts.lines} ${what}; mend it, or choose the policy keep or drop for such lines`,
-    );
+const OPTION_NAMES: readonly string[] = ['field', 'add', 'onInvalid', 'onReject'] satisfies (keyof EnricherOptions)[];
+
+/**
+ * Checks the options of a caller that may not use TypeScript.
+ *
+ * @throws AtlasError E_USAGE for an unknown option or a value that is not allowed
+ */
+function parseEnricherOptions(options: EnricherOptions): EnrichOptions {
+  const unknown = Object.keys(options).find((name) => !OPTION_NAMES.includes(name));
+  if (unknown !== undefined) {
+    throw usageError(`there is no option ${JSON.stringify(unknown)}; the options are ${OPTION_NAMES.join(', ')}`);
   }
+  const { field = [], add, onInvalid = 'keep', onReject } = options;
+  const fields = typeof field === 'string' ? [field] : field;
+  if (!isStringArray(fields)) throw usageError('the option field must be a string or an array of strings');
+  if (add !== undefined && !isStringArray(add)) throw usageError('the option add must be an array of strings');
+  if (!INVALID_POLICIES.includes(onInvalid)) {
+    throw usageError(`the option onInvalid must be ${INVALID_POLICIES.join(', ')}, not ${JSON.stringify(onInvalid)}`);
+  }
+  if (onReject !== undefined && typeof onReject !== 'function') {
+    throw usageError('the option onReject must be a function');
+  }
+  return { fields: parseFields(fields), add: checkAdd(add), onInvalid };
 }
 
 function openEnricher(database: Database, options: EnricherOptions, emit: (bytes: Uint8Array) => void): LineEnricher {
-  const { field, add, onInvalid = 'keep', onReject } = options;
-  const fields = parseFields(typeof field === 'string' ? [field] : (field ?? []));
+  const parsed = parseEnricherOptions(options);
   const file = openRangeFile(join(database.dir, RANGE_FILE));
-  return new LineEnricher(file, { fields, add: parseAdd(add?.join(',')), onInvalid }, emit, onReject);
+  return new LineEnricher(file, parsed, emit, options.onReject);
+}
+
+/** Checks a chunk of a caller that may not use TypeScript. Uint8Arrays of other realms are accepted. */
+function checkBytes(chunk: Uint8Array): void {
+  if (Object.prototype.toString.call(chunk) !== '[object Uint8Array]') {
+    throw new TypeError('a chunk is not a Uint8Array');
+  }
 }
 
 /**
- * A Node stream that enriches JSON lines, for pipelines: `input.pipe(createEnricher(database)).pipe(output)`. Bytes go in
- * and come out, in chunks of any size.
+ * Creates a Node stream that enriches JSON lines: `input.pipe(createEnricher(database)).pipe(output)`. It takes and returns
+ * bytes in chunks of any size.
  *
- * @param database open; its release is read once more, so that closing it does not matter
- * @throws AtlasError E_USAGE for options that are not understood; E_NO_DATABASE, E_DAMAGED where the release has gone. The
+ * @param database an open database. Its release is opened again, so the database may be closed
+ * @throws AtlasError E_USAGE for options that are not valid; E_NO_DATABASE or E_DAMAGED if the release was removed. The
  *   stream fails with E_BAD_INPUT under the policy `fail`
  */
 export function createEnricher(database: Database, options: EnricherOptions = {}): Enricher {
@@ -174,9 +214,9 @@ export function createEnricher(database: Database, options: EnricherOptions = {}
 }
 
 /**
- * As {@link createEnricher}, as a web stream: `body.pipeThrough(createEnricherStream(database))`.
+ * Creates a web stream that enriches JSON lines: `body.pipeThrough(createEnricherStream(database))`.
  *
- * @throws as createEnricher does. The stream fails with a TypeError where a chunk is no Uint8Array
+ * @throws as {@link createEnricher} does. The stream fails with a TypeError if a chunk is not a Uint8Array
  */
 export function createEnricherStream(database: Database, options: EnricherOptions = {}): EnricherStream {
   let enqueue: (bytes: Uint8Array) => void = () => {};
@@ -186,12 +226,32 @@ export function createEnricherStream(database: Database, options: EnricherOption
       enqueue = (bytes) => controller.enqueue(bytes);
     },
     transform: (chunk) => {
-      // What comes here need not be what the types say: bodies and files of other libraries.
-      if (Object.prototype.toString.call(chunk) !== '[object Uint8Array]')
-        throw new TypeError('a chunk is no Uint8Array');
+      checkBytes(chunk);
       enricher.write(chunk);
     },
     flush: () => enricher.end(),
   });
   return Object.assign(stream, { counts: enricher.counts });
+}
+
+/**
+ * Creates a function that enriches messages synchronously, for message brokers: one message in, one out.
+ *
+ * @throws as {@link createEnricher} does
+ */
+export function createBlockEnricher(database: Database, options: EnricherOptions = {}): BlockEnricher {
+  let parts: Uint8Array[] = [];
+  const enricher = openEnricher(database, options, (bytes) => parts.push(bytes));
+  return {
+    counts: enricher.counts,
+    enrichBlock(message) {
+      checkBytes(message);
+      // A message before this one may have failed in the middle.
+      parts = [];
+      enricher.reset();
+      enricher.write(message);
+      enricher.end();
+      return parts.length === 1 ? parts[0]! : Buffer.concat(parts);
+    },
+  };
 }

@@ -1,82 +1,81 @@
-/** What an enrichment is asked to do, whatever the format: which fields, what to add, what to do with bad lines. */
+/** The options of an enrichment in any format: the fields, what to add, and the policy for invalid lines. */
 import { AtlasError } from '../errors.js';
 
-/** What an answer can hold, in the order in which it is written. */
+/** The members that a result can have. */
 const ADDABLE = ['country', 'country_code', 'is_eu', 'reason'] as const;
 export type Addable = (typeof ADDABLE)[number];
 
-/** What happens to a line that is no record of its format. */
+/** What happens to a line that is not a record of its format. */
 export const INVALID_POLICIES = ['keep', 'drop', 'fail'] as const;
 export type InvalidPolicy = (typeof INVALID_POLICIES)[number];
 
-/** Where an address stands, and under which name the answer goes. */
+/** Where an address is, and the name under which its result is added. */
 export interface FieldRequest {
-  /** The keys from the top of the object down to the address; one for a top-level key. */
+  /** The keys from the top of the object to the address; one for a top-level key. */
   path: string[];
-  /** The top-level key that the answer goes to. */
+  /** The top-level key of the result. */
   name: string;
 }
 
 export interface EnrichOptions {
-  /** At least one; names all different. */
+  /** At least one; their names differ. */
   fields: FieldRequest[];
   add: Addable[];
   onInvalid: InvalidPolicy;
 }
 
-/** The name of the answer where one field is given without a name. */
+/** Name of the result of a single field without a name. */
 const DEFAULT_NAME = 'geo';
 const DEFAULT_FIELD = 'ip';
 const DEFAULT_ADD: readonly Addable[] = ['country', 'country_code', 'is_eu'];
 
 /**
- * Understands `--field PATH[=NAME]`.
+ * Parses fields, each `PATH` or `PATH=NAME`.
  *
- * @param specs the flag's values; none stands for `ip`
- * @returns the fields; a name that is not given is `geo`, or, where there are several fields, the path with `_` for `.`
- *   and `_geo` behind it
- * @throws AtlasError E_USAGE for an empty key or a name that stands twice
+ * @param specs the fields as text; if there are none, `ip`
+ * @returns the fields. The default name is `geo` or, with several fields, the path with `_` for `.` and `_geo` appended
+ * @throws AtlasError E_USAGE for an empty key, or if two fields have the same name
  */
 export function parseFields(specs: readonly string[]): FieldRequest[] {
   const given = specs.length === 0 ? [DEFAULT_FIELD] : specs;
   const fields = given.map((spec) => {
     const equals = spec.indexOf('=');
     const path = equals < 0 ? spec : spec.slice(0, equals);
-    const fallback = given.length === 1 ? DEFAULT_NAME : `${path.replaceAll('.', '_')}_geo`;
-    const name = equals < 0 ? fallback : spec.slice(equals + 1);
+    const defaultName = given.length === 1 ? DEFAULT_NAME : `${path.replaceAll('.', '_')}_geo`;
+    const name = equals < 0 ? defaultName : spec.slice(equals + 1);
     const keys = path.split('.');
     if (name === '' || keys.includes('')) {
       throw new AtlasError(
         'E_USAGE',
-        `--field ${JSON.stringify(spec)} has an empty key; write it as ip, client.ip or client.ip=geo`,
+        `the field ${JSON.stringify(spec)} has an empty key; write it as ip, client.ip or client.ip=geo`,
       );
     }
     return { path: keys, name };
   });
   const names = fields.map(({ name }) => name);
-  const twice = names.find((name, index) => names.indexOf(name) !== index);
-  if (twice !== undefined) {
-    throw new AtlasError(
-      'E_USAGE',
-      `two fields would write to ${JSON.stringify(twice)}; give each a name with --field PATH=NAME`,
-    );
+  const duplicate = names.find((name, index) => names.indexOf(name) !== index);
+  if (duplicate !== undefined) {
+    throw new AtlasError('E_USAGE', `two fields would write to ${JSON.stringify(duplicate)}; name each as PATH=NAME`);
   }
   return fields;
 }
 
 /**
- * Understands `--add LIST`, names with commas between.
+ * Checks the members to add.
  *
- * @returns the parts of the answer, in the order given
- * @throws AtlasError E_USAGE for a name that cannot be added or stands twice
+ * @param names if undefined, the default
+ * @returns the members in the order given
+ * @throws AtlasError E_USAGE for an unknown name, a duplicate, or an empty list
  */
+export function checkAdd(names: readonly string[] | undefined): Addable[] {
+  if (names === undefined) return [...DEFAULT_ADD];
+  const isValid = names.every((name, index) => ADDABLE.includes(name as Addable) && names.indexOf(name) === index);
+  if (isValid && names.length > 0) return names as Addable[];
+  const given = JSON.stringify(names.join(','));
+  throw new AtlasError('E_USAGE', `cannot add ${given}; choose from ${ADDABLE.join(', ')}, each once`);
+}
+
+/** Parses the value of `--add`, names separated by commas. As {@link checkAdd}. */
 export function parseAdd(list: string | undefined): Addable[] {
-  if (list === undefined) return [...DEFAULT_ADD];
-  const add = list.split(',');
-  add.forEach((name, index) => {
-    if (!ADDABLE.includes(name as Addable) || add.indexOf(name) !== index) {
-      throw new AtlasError('E_USAGE', `--add ${JSON.stringify(list)}: choose from ${ADDABLE.join(', ')}, each once`);
-    }
-  });
-  return add as Addable[];
+  return checkAdd(list?.split(','));
 }

@@ -1,14 +1,14 @@
-/** What people see: how far an enrichment has come, and what it found. */
+/** The progress line and the summary of an enrichment, for people. */
 import type { EnrichCounts } from './counts.js';
 
 const BAR_WIDTH = 20;
-/** How often the line is drawn again, in milliseconds: smooth to the eye, free to the work. */
+/** Time between two updates of the line, in milliseconds: smooth to the eye at no cost. */
 const REDRAW_MS = 200;
-/** Returns to the line's start and clears it (ECMA-48 EL). */
+/** Returns the cursor to the start of the line and clears it (ECMA-48 EL). */
 const CLEAR_LINE = '\r\x1b[K';
 const UNITS = ['kB', 'MB', 'GB', 'TB'];
 
-/** @param bytes shown in powers of 1000 */
+/** Formats a number of bytes in powers of 1000. */
 export function formatBytes(bytes: number): string {
   if (bytes < 999.5) return `${Math.round(bytes)} B`;
   let value = bytes;
@@ -20,12 +20,12 @@ export function formatBytes(bytes: number): string {
   return `${value.toFixed(1)} ${UNITS[unit]}`;
 }
 
-/** @returns a whole number with commas between thousands (`toLocaleString` would load the locales first: 15 ms) */
+/** Formats a whole number with commas between thousands. (`toLocaleString` would load the locales first: 15 ms.) */
 export function formatCount(count: number): string {
   return String(Math.round(count)).replaceAll(/\B(?=(\d{3})+$)/g, ',');
 }
 
-/** @param seconds shown as `8 s`, `2 min 5 s` or `1 h 20 min` */
+/** Formats seconds as `8 s`, `2 min 5 s` or `1 h 20 min`. */
 export function formatDuration(seconds: number): string {
   const whole = Math.ceil(seconds);
   if (whole < 60) return `${whole} s`;
@@ -34,8 +34,10 @@ export function formatDuration(seconds: number): string {
 }
 
 /**
- * @param total bytes there are to read, where that is known
- * @param seconds since the work began
+ * Formats the progress line.
+ *
+ * @param total bytes in all inputs, if known
+ * @param seconds since the start
  */
 export function progressLine({ bytes, lines }: EnrichCounts, total: number | undefined, seconds: number): string {
   const rate = `${formatCount(seconds > 0 ? lines / seconds : 0)} lines/s`;
@@ -49,10 +51,10 @@ export function progressLine({ bytes, lines }: EnrichCounts, total: number | und
 }
 
 /**
- * Draws the progress on a terminal until told to stop; elsewhere it does nothing.
+ * Shows the progress if stderr is a terminal.
  *
- * @param counts read anew at each drawing
- * @returns stops and clears the line
+ * @param counts read at each update
+ * @returns a function that stops the updates and clears the line
  */
 export function showProgress(counts: EnrichCounts, total: number | undefined): () => void {
   const terminal = process.stderr;
@@ -69,7 +71,7 @@ export function showProgress(counts: EnrichCounts, total: number | undefined): (
   };
 }
 
-/** The summary at the end, for people. */
+/** Formats the summary at the end. */
 export function summaryText(counts: EnrichCounts, seconds: number): string {
   const rate = seconds > 0 ? formatBytes(counts.bytes / seconds) : '-';
   const rows: [string, number][] = [

@@ -427,8 +427,8 @@ describe('createEnricher', () => {
     const stream = createEnricherStream(database);
     const writer = stream.writable.getWriter();
     const reading = stream.readable.getReader().read();
-    await expect(writer.write(new ArrayBuffer(8) as unknown as Uint8Array)).rejects.toThrow(/no Uint8Array/);
-    await expect(reading).rejects.toThrow(/no Uint8Array/);
+    await expect(writer.write(new ArrayBuffer(8) as unknown as Uint8Array)).rejects.toThrow(/not a Uint8Array/);
+    await expect(reading).rejects.toThrow(/not a Uint8Array/);
     expect(stream.counts.bytes).toBe(0);
   });
 });

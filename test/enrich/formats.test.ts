@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Database, openDatabase } from '../../src/database/database.js';
 import { emptyCounts } from '../../src/enrich/counts.js';
 import { tableFormat } from '../../src/enrich/formats/csv.js';
-import type { Format, FormatContext } from '../../src/enrich/formats/format.js';
+import type { FormatContext, FormatEnricher } from '../../src/enrich/formats/format.js';
 import { jsonFormat } from '../../src/enrich/formats/json.js';
 import { listFormat } from '../../src/enrich/formats/list.js';
 import { type InvalidPolicy, parseAdd, parseFields } from '../../src/enrich/options.js';
@@ -26,7 +26,7 @@ interface Settings {
   onInvalid?: InvalidPolicy;
   items?: string[];
 }
-type MakeFormat = (context: FormatContext, settings: Settings) => Format;
+type MakeFormat = (context: FormatContext, settings: Settings) => FormatEnricher;
 
 const csv: MakeFormat = (context) => tableFormat(context, ',');
 const tsv: MakeFormat = (context) => tableFormat(context, '\t');
@@ -54,7 +54,7 @@ function everyByte(bytes: Uint8Array): Uint8Array[] {
   return [...bytes].map((byte) => Uint8Array.of(byte));
 }
 
-async function collect(format: Format, chunks: Uint8Array[], name = 'input'): Promise<Buffer> {
+async function collect(format: FormatEnricher, chunks: Uint8Array[], name = 'input'): Promise<Buffer> {
   async function* source() {
     yield* chunks;
   }
@@ -217,7 +217,7 @@ describe('a table', () => {
   it.each([
     ['no such column', 'a,b\n', /input has no column "ip"; its columns are a, b\./],
     ['the column twice', 'ip,ip\n', /more than one column "ip"/],
-    ['a column of ours', 'ip,geo_is_eu\n', /has a column "geo_is_eu" already/],
+    ['a column of ours', 'ip,geo_is_eu\n', /already has a column "geo_is_eu"/],
   ])('refuses a header with %s', async (_, input, message) => {
     await expect(enrich(csv, input)).rejects.toMatchObject({
       code: 'E_USAGE',
@@ -453,7 +453,7 @@ describe('a JSON document', () => {
   it('fails at the first item that is no object', async () => {
     await expect(enrich(json, '[{},\n{},\n [7]]', { onInvalid: 'fail' })).rejects.toMatchObject({
       code: 'E_BAD_INPUT',
-      message: 'input, line 3, byte 11: item 3 is no object',
+      message: 'input, line 3, byte 11: item 3 is not an object',
     });
   });
 
@@ -462,16 +462,16 @@ describe('a JSON document', () => {
     [' \n', 'line 2, byte 3: there is no JSON document'],
     ['[{"ip":"8.8.8.8"}', 'line 1, byte 18: the document ends in the middle'],
     ['["8.8', 'line 1, byte 6: the document ends in the middle'],
-    ['[\n{"a":1,}]', "line 2, byte 10: this is no JSON: unexpected token '}'"],
-    ['[{"a" 1}]', "line 1, byte 7: this is no JSON: expected ':'"],
-    ['[1 2]', "line 1, byte 4: this is no JSON: expected ','"],
-    ['[{}}', "line 1, byte 4: this is no JSON: expected ']'"],
-    ['[tru]', 'line 1, byte 2: this is no JSON: expected a value'],
-    ['["\\x"]', 'line 1, byte 3: this is no JSON: escaped characters'],
-    ['[[[{"a":[1,"\u0001"]}]]]', 'line 1, byte 13: this is no JSON: escaped characters'],
-    ['[] []', 'line 1, byte 4: this is no JSON: unexpected characters'],
-    ['{"ip":1}', 'line 1, byte 1: this is no JSON array; name the array'],
-    ['"x"', 'line 1, byte 1: this is no JSON array; name the array'],
+    ['[\n{"a":1,}]', "line 2, byte 10: not valid JSON: unexpected token '}'"],
+    ['[{"a" 1}]', "line 1, byte 7: not valid JSON: expected ':'"],
+    ['[1 2]', "line 1, byte 4: not valid JSON: expected ','"],
+    ['[{}}', "line 1, byte 4: not valid JSON: expected ']'"],
+    ['[tru]', 'line 1, byte 2: not valid JSON: expected a value'],
+    ['["\\x"]', 'line 1, byte 3: not valid JSON: escaped characters'],
+    ['[[[{"a":[1,"\u0001"]}]]]', 'line 1, byte 13: not valid JSON: escaped characters'],
+    ['[] []', 'line 1, byte 4: not valid JSON: unexpected characters'],
+    ['{"ip":1}', 'line 1, byte 1: this is not a JSON array; name the array'],
+    ['"x"', 'line 1, byte 1: this is not a JSON array; name the array'],
   ])('says where %j is wrong', async (input, message) => {
     const expected = { code: 'E_BAD_INPUT', message: expect.stringContaining(`input, ${message}`) };
     await expect(enrich(json, input)).rejects.toMatchObject(expected);

@@ -1,14 +1,21 @@
 /**
- * Tables with a header line: CSV and TSV (RFC 4180, with `\n` or `\r\n`, and a quote inside a bare cell taken as it is).
- * The answer's columns are appended; each record keeps its own bytes, quoting and line ending.
+ * Tables with a header line: CSV and TSV as in RFC 4180, with `\n` or `\r\n`; a quote inside an unquoted cell is literal.
+ * The columns of the result are appended. Each record keeps its bytes, quotes and line ending.
  */
 import { AtlasError } from '../../errors.js';
 import type { FieldRequest } from '../options.js';
-import { asByteText, BYTE_ORDER_MARK, bytesToText, type Format, type FormatContext, textToBytes } from './format.js';
+import {
+  asByteText,
+  BYTE_ORDER_MARK,
+  bytesToText,
+  type FormatContext,
+  type FormatEnricher,
+  textToBytes,
+} from './format.js';
 import { RecordReader } from './records.js';
-import { cellAnswerer, cellText, MISSING } from './results.js';
+import { cellResults, cellText, MISSING } from './results.js';
 
-/** The column that a field names: a path's dots belong to the column's name. */
+/** Returns the column that a field names. In a table, the dots of a path are part of the name. */
 function columnName({ path }: FieldRequest): string {
   return path.join('.');
 }
@@ -24,16 +31,17 @@ function findColumn(field: FieldRequest, header: readonly string[], input: strin
   );
 }
 
-/** Splits a record's text in front of its line ending. */
+/** Splits a record before its line ending. */
 function splitEnding(record: string): [body: string, ending: string] {
   if (!record.endsWith('\n')) return [record, ''];
   const at = record.length - (record.endsWith('\r\n') ? 2 : 1);
   return [record.slice(0, at), record.slice(at)];
 }
 
-/** Whether a record is nothing but a line ending, a byte order mark aside. */
+/** Returns whether a record is only a line ending or a byte order mark, or both. */
 function isBlank(record: string): boolean {
-  return record === '\n' || record === '\r\n' || record === BYTE_ORDER_MARK;
+  const text = record.startsWith(BYTE_ORDER_MARK) ? record.slice(BYTE_ORDER_MARK.length) : record;
+  return text === '\n' || text === '\r\n' || (text === '' && record !== '');
 }
 
 function countNewlines(text: string): number {
@@ -42,61 +50,65 @@ function countNewlines(text: string): number {
   return count;
 }
 
-/** What the first header says: the columns, and which of them the fields are. */
-interface Layout {
-  header: string[];
-  fields: number[];
+/** The header of the first input. */
+interface TableHeader {
+  names: string[];
+  /** For each field, the index of its column. */
+  fieldColumns: number[];
 }
 
 /**
- * @param separator `,` or a tab
- * @returns the format. All inputs are one table: the header of the first is written, those of the others must be alike
- *   and are left out. A record with more or fewer cells than the header is an invalid line. Blank lines pass
+ * Creates the enricher of tables. All inputs are one table: the header of the first input is written, those of the others
+ * must be equal and are left out. A record with more or fewer cells than the header is an invalid line. Blank lines are
+ * passed on.
+ *
+ * @param delimiter `,` or a tab
  */
-export function tableFormat(context: FormatContext, separator: ',' | '\t'): Format {
+export function tableFormat(context: FormatContext, delimiter: ',' | '\t'): FormatEnricher {
   const { options, counts } = context;
-  const answer = cellAnswerer(context, separator);
+  const resultCells = cellResults(context, delimiter);
   const format = { newline: '\n', enrich };
-  let layout: Layout | undefined;
+  let tableHeader: TableHeader | undefined;
 
-  /** The header's cells for the answers. */
-  function answerColumns(header: string[], input: string): string {
-    const names = options.fields.flatMap(({ name }) => options.add.map((part) => `${name}_${part}`));
-    const taken = names.find((name) => header.includes(name));
-    if (taken !== undefined) {
+  /** Returns the header's cells for the results. */
+  function resultColumns(names: string[], input: string): string {
+    const added = options.fields.flatMap(({ name }) => options.add.map((part) => `${name}_${part}`));
+    const duplicate = added.find((name) => names.includes(name));
+    if (duplicate !== undefined) {
       throw new AtlasError(
         'E_USAGE',
-        `${input} has a column ${JSON.stringify(taken)} already; choose another name with --field PATH=NAME`,
+        `${input} already has a column ${JSON.stringify(duplicate)}; choose another name with --field PATH=NAME`,
       );
     }
-    return asByteText(names.map((name) => separator + cellText(name, separator)).join(''));
+    return asByteText(added.map((name) => delimiter + cellText(name, delimiter)).join(''));
   }
 
-  function takeHeader(header: string[], record: string, input: string): string {
-    if (layout === undefined) {
-      layout = { header, fields: options.fields.map((field) => findColumn(field, header, input)) };
+  function processHeader(names: string[], record: string, input: string): string {
+    if (tableHeader === undefined) {
+      tableHeader = { names, fieldColumns: options.fields.map((field) => findColumn(field, names, input)) };
       const [body, ending] = splitEnding(record);
       if (ending !== '') format.newline = ending;
-      return body + answerColumns(header, input) + ending;
+      return body + resultColumns(names, input) + ending;
     }
-    if (JSON.stringify(header) !== JSON.stringify(layout.header)) {
+    if (JSON.stringify(names) !== JSON.stringify(tableHeader.names)) {
       throw new AtlasError(
         'E_BAD_INPUT',
-        `${input} has the columns ${header.join(', ')}, but the input before it ${layout.header.join(', ')}; ` +
+        `${input} has the columns ${names.join(', ')}, but the input before it ${tableHeader.names.join(', ')}; ` +
           'the inputs of one run must have the same columns',
       );
     }
     return '';
   }
 
-  function takeRecord(cells: string[], record: string, { fields }: Layout): string {
+  function processRecord(cells: string[], record: string, { fieldColumns }: TableHeader): string {
     counts.lines++;
     const [body, ending] = splitEnding(record);
-    return body + fields.map((column) => answer(cells[column] === '' ? MISSING : cells[column]!)).join('') + ending;
+    const results = fieldColumns.map((column) => resultCells(cells[column] === '' ? MISSING : cells[column]!));
+    return body + results.join('') + ending;
   }
 
-  /** @param isNew false for a further piece of a line that came in pieces */
-  function takeInvalid(record: string, problem: string, isNew = true): string {
+  /** @param isNew false for a further part of a line that came in parts */
+  function processInvalid(record: string, problem: string, isNew = true): string {
     context.reject(textToBytes(record));
     if (isNew) {
       counts.lines++;
@@ -111,34 +123,34 @@ export function tableFormat(context: FormatContext, separator: ',' | '\t'): Form
     let line = 1;
     let isHeader = true;
 
-    function take(cells: string[], record: string): string {
+    function process(cells: string[], record: string): string {
       if (isBlank(record)) {
         counts.lines++;
         return record;
       }
       if (isHeader) {
         isHeader = false;
-        return takeHeader(cells, record, input);
+        return processHeader(cells, record, input);
       }
-      const { header } = layout!;
-      if (cells.length === header.length) return takeRecord(cells, record, layout!);
-      return takeInvalid(
+      const { names } = tableHeader!;
+      if (cells.length === names.length) return processRecord(cells, record, tableHeader!);
+      return processInvalid(
         record,
-        `${input}, line ${line}: the record has ${cells.length} cells, but the header ${header.length}`,
+        `${input}, line ${line}: the record has ${cells.length} cells, but the header ${names.length}`,
       );
     }
 
-    const reader = new RecordReader(separator, {
+    const reader = new RecordReader(delimiter, {
       onRecord(cells, bytes) {
         const record = bytesToText(bytes);
-        out.push(take(cells, record));
+        out.push(process(cells, record));
         line += countNewlines(record);
       },
       onUnreadable(bytes, reason, isNew) {
         const record = bytesToText(bytes);
         const problem = `${input}, line ${line}: ${reason}`;
         if (isHeader) throw new AtlasError('E_BAD_INPUT', `${problem}, so there is no header`);
-        out.push(takeInvalid(record, problem, isNew));
+        out.push(processInvalid(record, problem, isNew));
         line += countNewlines(record);
       },
     });
@@ -149,7 +161,7 @@ export function tableFormat(context: FormatContext, separator: ',' | '\t'): Form
       }
       await reader.end();
     } finally {
-      // Where a record made it fail, the ones in front of it come out.
+      // If a record caused an error, the records before it are still written.
       yield textToBytes(out.join(''));
     }
   }

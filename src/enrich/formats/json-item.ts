@@ -1,9 +1,9 @@
-/** One item of an array, while its tokens come in: the values of the fields, and how the text changes. */
+/** Collects the tokens of one item of an array: the values of the fields, and the positions of the members. */
 import type { Token } from 'stream-json/core/parser.js';
 import type { FieldRequest } from '../options.js';
-import { type FieldValue, MISSING, NO_TEXT } from './results.js';
+import { type FieldValue, MISSING, NOT_TEXT } from './results.js';
 
-/** A member of the item's top level, from its key's quote to the end of its value. */
+/** A top-level member of the item, from the quote of its key to the end of its value. */
 interface Member {
   key: string;
   start: number;
@@ -14,11 +14,11 @@ export class JsonItem {
   /** Position of its first character. */
   readonly start: number;
   readonly isObject: boolean;
-  /** What was found for each field. Where a key stands twice, the last one counts, as JSON.parse has it. */
+  /** The value of each field. Of duplicate keys, the last one counts, as in JSON.parse. */
   readonly values: FieldValue[];
   readonly #fields: readonly FieldRequest[];
   readonly #members: Member[] = [];
-  /** For each open bracket the key at hand; null in an array. */
+  /** For each open bracket, the current key; null in an array. */
   readonly #keys: (string | null)[] = [];
 
   constructor(start: number, first: Token, fields: readonly FieldRequest[]) {
@@ -29,17 +29,19 @@ export class JsonItem {
   }
 
   /**
-   * @param key where the token is a key, what it says
+   * Adds the next token.
+   *
+   * @param key the text of the key if the token is a key
    * @returns whether the item ends with this token
    */
-  take(token: Token, start: number, end: number, key: string | undefined): boolean {
+  add(token: Token, start: number, end: number, key: string | undefined): boolean {
     switch (token.name) {
       case 'keyValue':
-        this.#takeKey(key!, start);
+        this.#addKey(key!, start);
         return false;
       case 'startObject':
       case 'startArray':
-        this.#takeValue(NO_TEXT);
+        this.#addValue(NOT_TEXT);
         this.#keys.push(null);
         return false;
       case 'endObject':
@@ -47,43 +49,43 @@ export class JsonItem {
         this.#keys.pop();
         break;
       default:
-        this.#takeValue(token.name === 'stringValue' ? token.value : NO_TEXT);
+        this.#addValue(token.name === 'stringValue' ? token.value : NOT_TEXT);
     }
-    // Every token that comes here ends a value.
+    // Every token that reaches this line ends a value.
     if (this.#keys.length === 1 && this.isObject) this.#members.at(-1)!.end = end;
     return this.#keys.length === 0;
   }
 
-  #takeKey(key: string, start: number): void {
+  #addKey(key: string, start: number): void {
     const depth = this.#keys.length;
     this.#keys[depth - 1] = key;
     if (depth === 1) this.#members.push({ key, start, end: start });
     this.#fields.forEach(({ path }, index) => {
-      if (this.#leadsTo(path)) this.values[index] = MISSING;
+      if (this.#isPrefixOf(path)) this.values[index] = MISSING;
     });
   }
 
-  #takeValue(value: FieldValue): void {
+  #addValue(value: FieldValue): void {
     this.#fields.forEach(({ path }, index) => {
-      if (path.length === this.#keys.length && this.#leadsTo(path)) this.values[index] = value;
+      if (path.length === this.#keys.length && this.#isPrefixOf(path)) this.values[index] = value;
     });
   }
 
-  /** Whether the keys at hand are a path's first. */
-  #leadsTo(path: readonly string[]): boolean {
+  /** Returns whether the current keys are the first keys of a path. */
+  #isPrefixOf(path: readonly string[]): boolean {
     return this.#keys.length <= path.length && this.#keys.every((key, depth) => key === path[depth]);
   }
 
   /**
-   * Puts members last in the object; those that have one of their names already go.
+   * Returns the text of the object with members added at the end. Existing members with the same names are removed.
    *
-   * @param slice gives the item's text between two positions
-   * @param end position behind the closing brace
-   * @param added for each name, its member as text
+   * @param slice returns the item's text between two positions
+   * @param end position after the closing brace
+   * @param added the text of each member, by its name
    */
   withMembers(slice: (start: number, end: number) => string, end: number, added: ReadonlyMap<string, string>): string {
     const first = this.#members[0];
-    // What stands in front of the first member also goes in front of ours: an indented object stays one.
+    // The blanks before the first member are also put before the added ones, so an indented object stays indented.
     const lead = slice(this.start + 1, first?.start ?? end - 1);
     const tail = first === undefined ? '' : slice(this.#members.at(-1)!.end, end - 1);
     const kept = this.#keptMembers(slice, added);
@@ -91,7 +93,7 @@ export class JsonItem {
     return `{${members.map((member) => lead + member).join(',')}${tail}}`;
   }
 
-  /** The members that stay, with all that stands between them. */
+  /** Returns the members that are kept, with the text between them. */
   #keptMembers(slice: (start: number, end: number) => string, added: ReadonlyMap<string, string>): string {
     const members = this.#members;
     if (members.length === 0) return '';
@@ -99,7 +101,7 @@ export class JsonItem {
     let text = '';
     members.forEach(({ key, start, end }, index) => {
       if (added.has(key)) return;
-      // The separator in front comes along, unless nothing stands in front any more.
+      // The comma before the member is kept unless it is now the first member.
       text += slice(text === '' ? start : members[index - 1]!.end, end);
     });
     return text;

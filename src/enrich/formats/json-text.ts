@@ -1,4 +1,4 @@
-/** Reads JSON text by stream-json and says where in the text each token stands. */
+/** Reads JSON text with stream-json and finds the position of each token. */
 import { jsonParser, type Token } from 'stream-json/core/parser.js';
 import { jsonVerifier, type VerifierError } from 'stream-json/core/utils/verifier.js';
 import { AtlasError, messageOf } from '../../errors.js';
@@ -9,10 +9,10 @@ export type TokenHandler = (token: Token, start: number, end: number) => void;
 
 const QUOTE = '"';
 const BACKSLASH = 92;
-/** Blanks that change nothing; stream-json notices some mistakes only when this much more text has come. */
+/** Blanks, which change nothing. stream-json reports some syntax errors only after this much more text. */
 const PADDING = ' '.repeat(32);
 
-/** Index of the first character that begins a token: blanks, commas and colons stand between tokens. */
+/** Returns the index of the next token: skips blanks, commas and colons. */
 function skipBetween(text: string, from: number): number {
   for (let at = from; ; at++) {
     const char = text[at];
@@ -20,7 +20,7 @@ function skipBetween(text: string, from: number): number {
   }
 }
 
-/** Index behind a string's closing quote: the first that has an even number of backslashes in front. */
+/** Returns the index after a string's closing quote: the first quote after an even number of backslashes. */
 function stringEnd(text: string, start: number): number {
   let at = text.indexOf(QUOTE, start + 1);
   for (;;) {
@@ -51,20 +51,20 @@ function tokenEnd(text: string, start: number, token: Token): number {
 export class JsonText {
   readonly #input: string;
   readonly #parse = jsonParser({ streamValues: false });
-  /** Text behind which the reader has come, and which its user still needs. */
+  /** Consumed text that the caller still needs. */
   #kept = '';
-  /** Text of which no token has come yet; it follows the kept text. */
+  /** Text after the last token; it follows the kept text. */
   #ahead = '';
-  /** Position of the first character that is kept. */
+  /** Position of the first kept character. */
   #keptAt: number;
-  /** Line on which that character stands. */
+  /** Line number of that character. */
   #line = 1;
   /** Open brackets, from the outside in. */
   readonly #open: ('[' | '{')[] = [];
   #last: Token['name'] | undefined;
 
   /**
-   * @param input how messages call the input
+   * @param input name of the input in messages
    * @param at position of the first character that will be read
    */
   constructor(input: string, at: number) {
@@ -72,19 +72,21 @@ export class JsonText {
     this.#keptAt = at;
   }
 
-  /** Position behind the last token. */
+  /** Position after the last token. */
   get position(): number {
     return this.#keptAt + this.#kept.length;
   }
 
-  /** Whether the document's outermost bracket has been closed. */
+  /** Whether the document's outermost bracket is closed. */
   get isComplete(): boolean {
     return this.#open.length === 0 && this.#last !== undefined;
   }
 
   /**
-   * @param chunk the next piece of text, one character a byte
-   * @throws AtlasError E_BAD_INPUT for what is no JSON, with its line and position
+   * Parses the next part of the text.
+   *
+   * @param chunk byte text
+   * @throws AtlasError E_BAD_INPUT for a syntax error, with its line and position
    */
   read(chunk: string, onToken: TokenHandler): void {
     let tokens: ReturnType<ReturnType<typeof jsonParser>>;
@@ -94,35 +96,35 @@ export class JsonText {
       throw this.#syntaxError(this.#ahead + chunk, error);
     }
     this.#ahead += chunk;
-    if (typeof tokens === 'object') this.#place(tokens.values, onToken);
+    if (typeof tokens === 'object') this.#locate(tokens.values, onToken);
     if (this.#ahead.length > MAX_JSON_ITEM_BYTES) {
       throw this.errorAt(this.position, `a single value of more than ${MAX_JSON_ITEM_BYTES} bytes cannot be read`);
     }
   }
 
-  /** Finds each token in the text. */
-  #place(tokens: readonly Token[], onToken: TokenHandler): void {
+  /** Finds the position of each token. */
+  #locate(tokens: readonly Token[], onToken: TokenHandler): void {
     const base = this.position;
     const text = this.#ahead;
     let cursor = 0;
     for (const token of tokens) {
       const start = skipBetween(text, cursor);
       cursor = tokenEnd(text, start, token);
-      this.#note(token);
+      this.#track(token);
       onToken(token, base + start, base + cursor);
     }
     this.#kept += text.slice(0, cursor);
     this.#ahead = text.slice(cursor);
   }
 
-  #note({ name }: Token): void {
+  #track({ name }: Token): void {
     if (name === 'startArray') this.#open.push('[');
     else if (name === 'startObject') this.#open.push('{');
     else if (name === 'endArray' || name === 'endObject') this.#open.pop();
     this.#last = name;
   }
 
-  /** The text between two positions, the first of them not yet let go of, the last not behind the token at hand. */
+  /** Returns the text between two positions. The first must not be discarded; the last must not be after the current token. */
   slice(start: number, end: number): string {
     const aheadAt = this.position;
     if (end <= aheadAt) return this.#kept.slice(start - this.#keptAt, end - this.#keptAt);
@@ -130,50 +132,50 @@ export class JsonText {
     return kept + this.#ahead.slice(Math.max(start - aheadAt, 0), end - aheadAt);
   }
 
-  /** Forgets the text in front of a position; not to be called while tokens are handed on. */
-  letGo(position: number): void {
+  /** Discards the text before a position. Must not be called by a token handler. */
+  discardBefore(position: number): void {
     const length = position - this.#keptAt;
-    // To look into text that came in many pieces makes one piece of it, which takes long for a long item.
+    // Slicing a string that was concatenated from many chunks flattens it, which takes long for a long item.
     if (length === 0) return;
     this.#line += newlines(this.#kept, length);
     this.#kept = this.#kept.slice(length);
     this.#keptAt = position;
   }
 
-  /** The text behind the last token: blanks, where the document is complete. */
+  /** Returns the text after the last token; only blanks if the document is complete. */
   rest(): string {
     return this.#ahead;
   }
 
   /**
-   * Tells that the text ends here.
+   * Ends the text.
    *
-   * @param onToken may get one more token: a document that is a number ends only here
-   * @throws AtlasError E_BAD_INPUT where the text ended too early
+   * @param onToken may receive one more token, because a document that is a number ends only here
+   * @throws AtlasError E_BAD_INPUT if the text ended too early
    */
   end(onToken: TokenHandler): void {
     if (this.isComplete) return;
     const end = this.position + this.#ahead.length;
-    // A mistake in the last few bytes shows now.
+    // Reports a syntax error in the last few bytes.
     this.read(PADDING, onToken);
     if (this.isComplete) return;
     throw this.errorAt(end, this.#last === undefined ? 'there is no JSON document' : 'the document ends in the middle');
   }
 
-  /** @returns an E_BAD_INPUT that names the input, and the line and byte where the position is */
+  /** Returns an E_BAD_INPUT that names the input, and the line and byte of the position. */
   errorAt(position: number, problem: string, cause?: unknown): AtlasError {
     const text = this.#kept + this.#ahead;
     const line = this.#line + newlines(text, position - this.#keptAt);
-    const where = `${this.#input}, line ${line}, byte ${position + 1}`;
-    return new AtlasError('E_BAD_INPUT', `${where}: ${problem}`, { cause });
+    const place = `${this.#input}, line ${line}, byte ${position + 1}`;
+    return new AtlasError('E_BAD_INPUT', `${place}: ${problem}`, { cause });
   }
 
   /**
-   * The parser does not say where it stopped; stream-json's verifier does. It is given the open brackets again, as short
-   * as can be, and then the text since the last token.
+   * Finds the position of a syntax error. The parser does not report it, but stream-json's verifier does. The verifier
+   * receives a short text with the same open brackets, and then the text since the last token.
    */
   #syntaxError(text: string, cause: unknown): AtlasError {
-    const prefix = this.#openAgain();
+    const prefix = this.#prefixText();
     const verify = jsonVerifier();
     let position = this.position;
     try {
@@ -184,25 +186,25 @@ export class JsonText {
     }
     this.#ahead = text;
     const reason = messageOf(cause).replace(/^Parser (cannot parse input: )?/, '');
-    return this.errorAt(position, `this is no JSON: ${reason}`, cause);
+    return this.errorAt(position, `not valid JSON: ${reason}`, cause);
   }
 
-  /** Text that leads to where the last token stood. */
-  #openAgain(): string {
+  /** Returns a short text that brings a parser to the state after the last token. */
+  #prefixText(): string {
     if (this.#open.length === 0) return this.#last === undefined ? '' : '[]';
     const outer = this.#open.slice(0, -1).map((bracket) => (bracket === '[' ? '[' : '{"":'));
     const inner = this.#open.at(-1)!;
-    return outer.join('') + inner + this.#sinceOpened(inner);
+    return outer.join('') + inner + this.#afterBracket(inner);
   }
 
-  #sinceOpened(bracket: '[' | '{'): string {
+  #afterBracket(bracket: '[' | '{'): string {
     if (this.#last === 'startArray' || this.#last === 'startObject') return '';
     if (this.#last === 'keyValue') return '""';
     return bracket === '[' ? '[]' : '"":[]';
   }
 }
 
-/** Newlines among the first characters of a text. */
+/** Counts the newlines among the first characters of a text. */
 function newlines(text: string, length: number): number {
   let count = 0;
   for (let at = text.indexOf('\n'); at >= 0 && at < length; at = text.indexOf('\n', at + 1)) count++;

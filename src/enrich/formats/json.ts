@@ -1,6 +1,6 @@
 /**
- * One JSON document whose items are enriched: a huge array, or an array inside a document. Everything but what is added,
- * replaced or dropped comes out byte for byte as it went in, numbers of any size and spelling included.
+ * JSON documents: enriches the items of an array that is the document, or inside it. Every byte that is not added, replaced
+ * or dropped is passed on unchanged, including numbers of any size and notation.
  */
 import type { Token } from 'stream-json/core/parser.js';
 import { AtlasError } from '../../errors.js';
@@ -9,58 +9,64 @@ import {
   asByteText,
   BYTE_ORDER_MARK,
   bytesToText,
-  type Format,
   type FormatContext,
+  type FormatEnricher,
   fromByteText,
   textToBytes,
 } from './format.js';
 import { JsonItem } from './json-item.js';
 import { JsonText, type TokenHandler } from './json-text.js';
-import { type Answerer, jsonAnswerer } from './results.js';
+import { jsonResults, type ResultFormatter } from './results.js';
 
-/** Whether text holds bytes that are not ASCII. */
+/** Matches text with bytes that are not ASCII. */
 const NOT_ASCII = /[^\0-\x7f]/;
 
-/** Enriches one document, piece by piece. */
+/** Enriches one document, chunk by chunk. */
 class Document {
   readonly #input: string;
   readonly #itemsPath: readonly string[];
   readonly #context: FormatContext;
-  readonly #answer: Answerer;
+  readonly #resultText: ResultFormatter;
   readonly #text: JsonText;
   #out = '';
-  /** Position up to which the text has come out, or was dropped. */
+  /** Position up to which the text is in the output or was dropped. */
   #written: number;
-  /** Outside the items: for each open bracket the key at hand; null in an array. */
+  /** Outside the items: for each open bracket, the current key; null in an array. */
   readonly #keys: (string | null)[] = [];
   #isInItems = false;
   #hasItems = false;
   #item: JsonItem | undefined;
-  /** Whether the item at hand is too long to be held, so that it passes (or is dropped) piece by piece. */
+  /** Whether the current item is too long to be held, so it is passed on or dropped in parts. */
   #isTooLong = false;
-  /** Items that the array at hand had so far, and those that came out. */
+  /** Items of the current array so far, and those of them in the output. */
   #items = 0;
   #itemsOut = 0;
 
-  constructor(input: string, itemsPath: readonly string[], at: number, context: FormatContext, answer: Answerer) {
+  constructor(
+    input: string,
+    itemsPath: readonly string[],
+    at: number,
+    context: FormatContext,
+    resultText: ResultFormatter,
+  ) {
     this.#input = input;
     this.#itemsPath = itemsPath;
     this.#context = context;
-    this.#answer = answer;
+    this.#resultText = resultText;
     this.#text = new JsonText(input, at);
     this.#written = at;
   }
 
   read(chunk: string): void {
-    this.#text.read(chunk, this.#take);
+    this.#text.read(chunk, this.#onToken);
     if (this.#item !== undefined) this.#checkLength(this.#item);
-    else if (!this.#isInItems) this.#passTo(this.#text.position);
-    this.#text.letGo(this.#written);
+    else if (!this.#isInItems) this.#copyTo(this.#text.position);
+    this.#text.discardBefore(this.#written);
   }
 
-  /** Ends the document; throws where it is not whole or the items were not found. */
+  /** Ends the document. Throws if it is incomplete or has no items. */
   end(): void {
-    this.#text.end(this.#take);
+    this.#text.end(this.#onToken);
     if (!this.#hasItems) {
       throw new AtlasError(
         'E_BAD_INPUT',
@@ -70,30 +76,30 @@ class Document {
     this.#out += this.#text.rest();
   }
 
-  /** @returns the output since the last call */
+  /** Returns the output since the last call. */
   takeOut(): Uint8Array {
     const out = textToBytes(this.#out);
     this.#out = '';
     return out;
   }
 
-  #passTo(position: number): void {
+  #copyTo(position: number): void {
     this.#out += this.#text.slice(this.#written, position);
     this.#written = position;
   }
 
-  readonly #take: TokenHandler = (token, start, end) => {
+  readonly #onToken: TokenHandler = (token, start, end) => {
     const key = token.name === 'keyValue' ? this.#keyText(token.value, start, end) : undefined;
-    if (this.#isInItems) this.#takeInItems(token, start, end, key);
-    else this.#takeOutside(token, start, key);
+    if (this.#isInItems) this.#onTokenInItems(token, start, end, key);
+    else this.#onTokenOutside(token, start, key);
   };
 
-  /** What a key says. The text holds bytes; they need decoding only where they are not ASCII. */
+  /** Returns the text of a key. Byte text needs decoding only if it is not ASCII. */
   #keyText(value: string, start: number, end: number): string {
     return NOT_ASCII.test(value) ? (JSON.parse(fromByteText(this.#text.slice(start, end))) as string) : value;
   }
 
-  #takeOutside(token: Token, start: number, key: string | undefined): void {
+  #onTokenOutside(token: Token, start: number, key: string | undefined): void {
     const keys = this.#keys;
     if (token.name === 'keyValue') {
       keys[keys.length - 1] = key!;
@@ -102,12 +108,12 @@ class Document {
       this.#hasItems = true;
       this.#items = 0;
       this.#itemsOut = 0;
-      this.#passTo(start + 1);
+      this.#copyTo(start + 1);
     } else if (this.#itemsPath.length === 0) {
       if (!this.#hasItems) {
         throw this.#text.errorAt(
           start,
-          'this is no JSON array; name the array inside a document with --items PATH, and for one object a line use ' +
+          'this is not a JSON array; name the array inside a document with --items PATH, and for one object per line use ' +
             '--format jsonl',
         );
       }
@@ -123,7 +129,7 @@ class Document {
     return this.#keys.length === path.length && path.every((key, depth) => key === this.#keys[depth]);
   }
 
-  #takeInItems(token: Token, start: number, end: number, key: string | undefined): void {
+  #onTokenInItems(token: Token, start: number, end: number, key: string | undefined): void {
     if (this.#item === undefined) {
       if (token.name === 'endArray') {
         this.#isInItems = false;
@@ -133,12 +139,12 @@ class Document {
       this.#context.counts.lines++;
       this.#item = new JsonItem(start, token, this.#context.options.fields);
     }
-    if (this.#item.take(token, start, end, key)) this.#finish(this.#item, end);
+    if (this.#item.add(token, start, end, key)) this.#finish(this.#item, end);
   }
 
   #finish(item: JsonItem, end: number): void {
     this.#item = undefined;
-    if (this.#isTooLong) this.#handOnPiece(end);
+    if (this.#isTooLong) this.#finishPart(end);
     else if (!item.isObject) this.#finishInvalid(item, end);
     else this.#finishObject(item, end);
     this.#isTooLong = false;
@@ -149,16 +155,16 @@ class Document {
     const added = new Map(
       fields.map(({ name }, index) => [
         name,
-        `${asByteText(JSON.stringify(name))}:${this.#answer(item.values[index]!)}`,
+        `${asByteText(JSON.stringify(name))}:${this.#resultText(item.values[index]!)}`,
       ]),
     );
-    this.#passSeparator(item.start);
+    this.#copySeparator(item.start);
     this.#out += item.withMembers((from, to) => this.#text.slice(from, to), end, added);
     this.#written = end;
   }
 
-  /** Passes what stands in front of an item: without its comma, where no item is left in front of it. */
-  #passSeparator(itemStart: number): void {
+  /** Copies the text before an item, without its comma if no item precedes it in the output. */
+  #copySeparator(itemStart: number): void {
     const separator = this.#text.slice(this.#written, itemStart);
     this.#out += this.#itemsOut === 0 ? separator.replace(',', '') : separator;
     this.#itemsOut++;
@@ -166,15 +172,15 @@ class Document {
   }
 
   #finishInvalid(item: JsonItem, end: number): void {
-    this.#beginInvalid(item, end, 'is no object');
-    this.#handOnPiece(end);
+    this.#beginInvalid(item, end, 'is not an object');
+    this.#finishPart(end);
   }
 
-  /** @param end position behind the item, or behind what there is of it so far */
+  /** @param end position after the item, or after the part of it that was read */
   #beginInvalid(item: JsonItem, end: number, problem: string): void {
     const { counts, options, reject } = this.#context;
     counts.invalid_line++;
-    if (options.onInvalid === 'keep') this.#passSeparator(item.start);
+    if (options.onInvalid === 'keep') this.#copySeparator(item.start);
     else this.#written = item.start;
     if (options.onInvalid === 'fail') {
       reject(textToBytes(`${this.#text.slice(item.start, end)}\n`));
@@ -182,11 +188,11 @@ class Document {
     }
   }
 
-  /** Passes an invalid item, or a piece of one, or drops it. */
-  #handOnPiece(end: number): void {
-    const piece = this.#text.slice(this.#written, end);
-    this.#context.reject(textToBytes(this.#item === undefined ? `${piece}\n` : piece));
-    if (this.#context.options.onInvalid === 'keep') this.#out += piece;
+  /** Copies or drops an invalid item or a part of it. */
+  #finishPart(end: number): void {
+    const part = this.#text.slice(this.#written, end);
+    this.#context.reject(textToBytes(this.#item === undefined ? `${part}\n` : part));
+    if (this.#context.options.onInvalid === 'keep') this.#out += part;
     this.#written = end;
   }
 
@@ -197,22 +203,23 @@ class Document {
       this.#beginInvalid(item, end, `is longer than ${MAX_JSON_ITEM_BYTES} bytes`);
       this.#isTooLong = true;
     }
-    this.#handOnPiece(this.#text.position);
+    this.#finishPart(this.#text.position);
   }
 }
 
 /**
- * @param itemsPath the keys that lead to the array; none where the document is the array
- * @returns the format. An item that is no object is an invalid line
+ * Creates the enricher of JSON documents. An item that is not an object is an invalid line.
+ *
+ * @param itemsPath the keys that lead to the array; none if the document is the array
  */
-export function jsonFormat(context: FormatContext, itemsPath: readonly string[]): Format {
-  const answer = jsonAnswerer(context);
+export function jsonFormat(context: FormatContext, itemsPath: readonly string[]): FormatEnricher {
+  const resultText = jsonResults(context);
 
   async function* enrich(input: string, chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
     const texts = withoutByteOrderMark(chunks);
     const { value: mark } = await texts.next();
     yield textToBytes(mark ?? '');
-    const document = new Document(input, itemsPath, mark?.length ?? 0, context, answer);
+    const document = new Document(input, itemsPath, mark?.length ?? 0, context, resultText);
     try {
       for await (const text of texts) {
         document.read(text);
@@ -220,7 +227,7 @@ export function jsonFormat(context: FormatContext, itemsPath: readonly string[])
       }
       document.end();
     } finally {
-      // Where an item made it fail, the ones in front of it come out.
+      // If an item caused an error, the items before it are still written.
       yield document.takeOut();
     }
   }
@@ -228,7 +235,7 @@ export function jsonFormat(context: FormatContext, itemsPath: readonly string[])
   return { newline: '\n', enrich };
 }
 
-/** Yields the byte order mark, or an empty text where there is none, and then the text behind it. */
+/** Yields the byte order mark, or an empty text if there is none, and then the text after it. */
 async function* withoutByteOrderMark(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string, undefined> {
   let start: string | undefined = '';
   for await (const chunk of chunks) {

@@ -1,33 +1,30 @@
-/**
- * A list: one address a line. The answer stands behind it on its line, a tab in front of each part, so that the list
- * becomes a table without a header line.
- */
+/** A list: one address per line. Each part of the result is appended to the line after a tab, which makes a TSV table. */
 import { MAX_ADDRESS_LENGTH } from '../../limits.js';
-import { BYTE_ORDER_MARK, bytesToText, type Format, type FormatContext, textToBytes } from './format.js';
-import { cellAnswerer, NO_TEXT } from './results.js';
+import { BYTE_ORDER_MARK, bytesToText, type FormatContext, type FormatEnricher, textToBytes } from './format.js';
+import { cellResults, NOT_TEXT } from './results.js';
 
-/** A line that goes on past this many bytes can be no address (byte order mark and line ending counted in). */
+/** A line with more bytes than this cannot be an address; includes a byte order mark and the line ending. */
 const MAX_HELD_BYTES = MAX_ADDRESS_LENGTH + 8;
 
 /**
- * A line with something on it that is no address gets empty parts and counts as an invalid address; no line is invalid.
- * Blank lines pass.
+ * Creates the enricher of lists. A line that is not an address gets empty parts and is counted as an invalid address; no
+ * line is invalid. Blank lines are passed on.
  */
-export function listFormat(context: FormatContext): Format {
-  const answer = cellAnswerer(context, '\t');
+export function listFormat(context: FormatContext): FormatEnricher {
+  const resultCells = cellResults(context, '\t');
 
-  /** @param end what ends the line: `\n`, `\r\n`, or nothing */
-  function finish(line: string, end: string, isFirst: boolean, isTooLong: boolean): string {
+  /** @param ending the line ending: `\n`, `\r\n`, or nothing */
+  function finishLine(line: string, ending: string, isFirst: boolean, isTooLong: boolean): string {
     context.counts.lines++;
-    if (isTooLong) return line + answer(NO_TEXT) + end;
+    if (isTooLong) return line + resultCells(NOT_TEXT) + ending;
     const address = isFirst && line.startsWith(BYTE_ORDER_MARK) ? line.slice(BYTE_ORDER_MARK.length) : line;
-    return line + (address.trim() === '' ? '' : answer(address)) + end;
+    return line + (address.trim() === '' ? '' : resultCells(address)) + ending;
   }
 
   async function* enrich(_name: string, chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
     let held = '';
     let isFirst = true;
-    // Of a line that is too long only its last character is held: it may be the first half of the line's ending.
+    // Of a line that is too long, only the last character is held: it may be the first half of CRLF.
     let isTooLong = false;
 
     for await (const chunk of chunks) {
@@ -36,7 +33,7 @@ export function listFormat(context: FormatContext): Format {
       let from = 0;
       for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', from)) {
         const lineEnd = at > from && text[at - 1] === '\r' ? at - 1 : at;
-        out.push(finish(text.slice(from, lineEnd), text.slice(lineEnd, at + 1), isFirst, isTooLong));
+        out.push(finishLine(text.slice(from, lineEnd), text.slice(lineEnd, at + 1), isFirst, isTooLong));
         isFirst = false;
         isTooLong = false;
         from = at + 1;
@@ -49,7 +46,7 @@ export function listFormat(context: FormatContext): Format {
       }
       if (out.length > 0) yield textToBytes(out.join(''));
     }
-    if (held !== '') yield textToBytes(finish(held, '', isFirst, isTooLong));
+    if (held !== '') yield textToBytes(finishLine(held, '', isFirst, isTooLong));
   }
 
   return { newline: '\n', enrich };

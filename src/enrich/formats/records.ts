@@ -1,86 +1,86 @@
-/** Cuts bytes into CSV records by csv-parse, and keeps each record's own bytes beside its cells. */
+/** Splits bytes into CSV records with csv-parse. Each record keeps its bytes. */
 import { CsvError, type InfoRecord, Parser } from 'csv-parse';
 import { MAX_CSV_RECORD_BYTES } from '../../limits.js';
 
 const NEWLINE = 10;
 
 export interface RecordEvents {
-  /** @param record the record's bytes, its line ending included */
+  /** @param record the bytes of the record, including its line ending */
   onRecord(cells: string[], record: Uint8Array): void;
   /**
-   * A line that no record can be made of. Reading goes on behind it.
+   * Called for a line that cannot be parsed. Reading continues after it.
    *
-   * @param bytes the line, or a piece of one that is very long
-   * @param isNew false for the pieces behind the first
+   * @param bytes the line, or a part of it if it is very long
+   * @param isNew false for all parts but the first
    */
   onUnreadable(bytes: Uint8Array, reason: string, isNew: boolean): void;
 }
 
 /**
- * csv-parse says where in the stream a record ends; what lies between two ends is a record. (Its own `raw` leaves out a
- * part of `\r\n`.) A quote that is never closed would swallow all that follows, so behind
- * {@link MAX_CSV_RECORD_BYTES}, or at the end of the input, the line on which such a record begins is given up and parsing
- * starts again on the next.
+ * csv-parse reports at which byte a record ends, so a record's bytes are those since the end of the previous one. (Its
+ * option `raw` omits a part of CRLF.) A quote that is never closed would make one record of all that follows. Therefore,
+ * after {@link MAX_CSV_RECORD_BYTES} or at the end of the input, the line on which such a record begins is reported as
+ * unreadable, and parsing starts again on the next line.
  */
 export class RecordReader {
-  readonly #separator: string;
+  readonly #delimiter: string;
   readonly #events: RecordEvents;
   #parser: Parser;
-  /** Bytes read of which no record is made yet. */
-  #pending: Buffer = Buffer.alloc(0);
-  /** Bytes that this parser was given and that records were made of. */
-  #taken = 0;
-  /** Whether a line that is too long goes on. */
+  /** Bytes read that are not yet in a record. */
+  #unparsed: Buffer = Buffer.alloc(0);
+  /** Bytes that this parser has made records of. */
+  #parsedBytes = 0;
+  /** Whether the next bytes continue a line that is too long. */
   #isInLongLine = false;
 
-  constructor(separator: string, events: RecordEvents) {
-    this.#separator = separator;
+  constructor(delimiter: string, events: RecordEvents) {
+    this.#delimiter = delimiter;
     this.#events = events;
     this.#parser = this.#newParser();
   }
 
-  /** Hands on all records that end in this chunk, or throws what an event handler threw. */
+  /** Reports all records that end in this chunk. Throws the errors of the event handlers. */
   async read(chunk: Uint8Array): Promise<void> {
-    this.#pending = this.#pending.length === 0 ? Buffer.from(chunk) : Buffer.concat([this.#pending, chunk]);
+    this.#unparsed = this.#unparsed.length === 0 ? Buffer.from(chunk) : Buffer.concat([this.#unparsed, chunk]);
     if (this.#isInLongLine) {
-      this.#giveUpLine('');
-      await this.#parse(this.#pending);
+      this.#skipLine('');
+      await this.#parse(this.#unparsed);
     } else {
       await this.#parse(chunk);
     }
-    while (this.#pending.length > MAX_CSV_RECORD_BYTES) {
-      this.#giveUpLine(`a record of more than ${MAX_CSV_RECORD_BYTES} bytes begins here; is a quote not closed?`);
-      await this.#parse(this.#pending);
+    while (this.#unparsed.length > MAX_CSV_RECORD_BYTES) {
+      this.#skipLine(`a record of more than ${MAX_CSV_RECORD_BYTES} bytes begins here; is a quote not closed?`);
+      await this.#parse(this.#unparsed);
     }
   }
 
-  /** Hands on the last record, which may lack its line ending. */
+  /** Reports the last record, which may lack its line ending. */
   async end(): Promise<void> {
     while (!(await this.#finish())) {
-      this.#giveUpLine('a quote is opened and never closed');
-      await this.#parse(this.#pending);
+      this.#skipLine('a quote is opened and never closed');
+      await this.#parse(this.#unparsed);
     }
-    // A byte order mark and nothing else is no record for csv-parse.
-    if (this.#pending.length > 0) this.#events.onRecord([''], this.#pending);
+    // For csv-parse, a byte order mark alone is not a record.
+    if (this.#unparsed.length > 0) this.#events.onRecord([''], this.#unparsed);
   }
 
   #newParser(): Parser {
     const parser = new Parser({
       bom: true,
-      delimiter: this.#separator,
+      delimiter: this.#delimiter,
       record_delimiter: ['\r\n', '\n'],
       relax_column_count: true,
       relax_quotes: true,
       on_record: (cells: string[], { bytes }: InfoRecord) => {
-        const length = bytes - this.#taken;
-        const record = this.#pending.subarray(0, length);
-        this.#pending = this.#pending.subarray(length);
-        this.#taken = bytes;
+        const length = bytes - this.#parsedBytes;
+        const record = this.#unparsed.subarray(0, length);
+        this.#unparsed = this.#unparsed.subarray(length);
+        this.#parsedBytes = bytes;
         this.#events.onRecord(cells, record);
         return null;
       },
     });
-    // Nothing comes out of it (on_record takes all), but it must flow to end; its errors reach the callbacks below.
+    // on_record takes all records, but the stream must flow to reach its end. Its errors reach the callbacks below.
     parser.on('error', () => {}).resume();
     return parser;
   }
@@ -91,7 +91,7 @@ export class RecordReader {
     });
   }
 
-  /** @returns false where a quote is still open */
+  /** Returns false if a quote is still open. */
   #finish(): Promise<boolean> {
     return new Promise((resolve, reject) => {
       this.#parser.once('error', (error) => {
@@ -102,15 +102,15 @@ export class RecordReader {
     });
   }
 
-  /** Takes the first line off what is pending and starts a new parser, which has not been given the rest yet. */
-  #giveUpLine(reason: string): void {
-    const newline = this.#pending.indexOf(NEWLINE);
-    const length = newline < 0 ? this.#pending.length : newline + 1;
-    const line = this.#pending.subarray(0, length);
-    this.#pending = this.#pending.subarray(length);
+  /** Reports the first unparsed line as unreadable, and creates a new parser for the rest. */
+  #skipLine(reason: string): void {
+    const newline = this.#unparsed.indexOf(NEWLINE);
+    const length = newline < 0 ? this.#unparsed.length : newline + 1;
+    const line = this.#unparsed.subarray(0, length);
+    this.#unparsed = this.#unparsed.subarray(length);
     this.#parser.destroy();
     this.#parser = this.#newParser();
-    this.#taken = 0;
+    this.#parsedBytes = 0;
     const isNew = !this.#isInLongLine;
     this.#isInLongLine = newline < 0;
     this.#events.onUnreadable(line, reason, isNew);

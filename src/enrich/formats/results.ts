@@ -1,71 +1,84 @@
-/** Looks up, counts, and writes the answer: what all formats share. */
+/** Looks up field values, counts, and formats results. Shared by all formats. */
 import type { ReasonedResult } from '../../database/database.js';
-import { answerJson } from '../fragment.js';
+import type { Answer } from '../../database/engine.js';
+import type { Addable } from '../options.js';
 import { asByteText, type FormatContext } from './format.js';
 
-/** Stands for a field that is not there, and for one whose value can be no address, such as a number. */
+/** The value of a field that is missing, and of one that is not a string and so cannot be an address. */
 export const MISSING = Symbol('missing');
-export const NO_TEXT = Symbol('no text');
-export type FieldValue = string | typeof MISSING | typeof NO_TEXT;
+export const NOT_TEXT = Symbol('not text');
+export type FieldValue = string | typeof MISSING | typeof NOT_TEXT;
 
-/** From a field's value to the text of its answer, one character a byte. */
-export type Answerer = (value: FieldValue) => string;
+/** Looks up the value of a field, counts it, and returns the result as text, one character per byte. */
+export type ResultFormatter = (value: FieldValue) => string;
 
 /**
- * @param write an answer as text; the same text for the same country or reason
- * @param none the text where the field is missing or holds no address
- * @returns looks up, counts and writes
+ * @param result what the database returned for an address
+ * @param add the members wanted, in order
+ * @returns a JSON object without blanks, such as `{"country":"Germany","country_code":"DE","is_eu":true}`
  */
-function answerer({ database, counts }: FormatContext, write: (answer: ReasonedResult) => string, none: string) {
-  // There are some 250 countries and a dozen reasons, so each text is made once. A code has two capital letters, a reason
-  // has small ones.
+export function resultJson(result: Answer, add: readonly Addable[]): string {
+  return `{${add.map((name) => `"${name}":${JSON.stringify(result[name])}`).join(',')}}`;
+}
+
+/**
+ * @param format returns a result as text; must return the same text for the same country or reason
+ * @param none the text if the field is missing or its value is not an address
+ */
+function resultFormatter(
+  { database, counts }: FormatContext,
+  format: (result: ReasonedResult) => string,
+  none: string,
+): ResultFormatter {
+  // About 250 countries and a dozen reasons: each text is made once. A country code has two upper-case letters, a reason has
+  // lower-case letters, so they do not collide.
   const texts = new Map<string | null, string>();
 
-  function textOf(answer: ReasonedResult): string {
-    const key = answer.country_code ?? answer.reason;
+  function textOf(result: ReasonedResult): string {
+    const key = result.country_code ?? result.reason;
     let text = texts.get(key);
     if (text === undefined) {
-      text = asByteText(write(answer));
+      text = asByteText(format(result));
       texts.set(key, text);
     }
     return text;
   }
 
-  return (value: FieldValue): string => {
+  return (value) => {
     if (value === MISSING) {
       counts.missing_field++;
       return none;
     }
-    const answer = value === NO_TEXT ? undefined : database.lookupWithReason(value);
-    if (answer === undefined) {
+    const result = value === NOT_TEXT ? undefined : database.lookupWithReason(value);
+    if (result === undefined) {
       counts.invalid_address++;
       return none;
     }
-    if (answer.country_code === null) counts.no_country++;
+    if (result.country_code === null) counts.no_country++;
     else counts.found++;
-    return textOf(answer);
+    return textOf(result);
   };
 }
 
-/** The answer as a JSON value; `null` where there is none. */
-export function jsonAnswerer(context: FormatContext): Answerer {
-  return answerer(context, (answer) => answerJson(answer, context.options.add), 'null');
+/** Formats results as JSON values; `null` if there is none. */
+export function jsonResults(context: FormatContext): ResultFormatter {
+  return resultFormatter(context, (result) => resultJson(result, context.options.add), 'null');
 }
 
-/** @returns a cell, in quotes only where it must be (RFC 4180 §2) */
-export function cellText(text: string, separator: string): string {
-  const mustQuote = text.includes(separator) || /["\r\n]/.test(text);
+/** Returns a cell, quoted only if necessary (RFC 4180 §2). */
+export function cellText(text: string, delimiter: string): string {
+  const mustQuote = text.includes(delimiter) || /["\r\n]/.test(text);
   return mustQuote ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
 /**
- * The answer as cells, each with a separator in front: empty ones for what is null and where there is no answer.
+ * Formats results as cells, each preceded by a delimiter. The cells are empty for null and if there is no result.
  *
- * @param separator what stands between cells
+ * @param delimiter the character between two cells
  */
-export function cellAnswerer(context: FormatContext, separator: string): Answerer {
+export function cellResults(context: FormatContext, delimiter: string): ResultFormatter {
   const { add } = context.options;
-  const cells = (answer: ReasonedResult) =>
-    add.map((name) => separator + cellText(String(answer[name] ?? ''), separator)).join('');
-  return answerer(context, cells, separator.repeat(add.length));
+  const cells = (result: ReasonedResult) =>
+    add.map((name) => delimiter + cellText(String(result[name] ?? ''), delimiter)).join('');
+  return resultFormatter(context, cells, delimiter.repeat(add.length));
 }

@@ -1,10 +1,10 @@
-/** The inputs of an enrichment: looked at all at once before the work begins, opened one after the other. */
+/** The inputs of a run: all are checked before the run starts, and opened one after the other. */
 import { accessSync, constants, fstatSync, type Stats, statSync } from 'node:fs';
 import { AtlasError, messageOf, systemErrorCode } from '../../errors.js';
 import { statOutput } from '../output/output.js';
 import { type ByteSource, openSource } from './source.js';
 
-/** Stands for standard input among the names of files. */
+/** The path of standard input. */
 export const STDIN_PATH = '-';
 
 function statInput(path: string): Stats {
@@ -13,17 +13,17 @@ function statInput(path: string): Stats {
     accessSync(path, constants.R_OK);
     return statSync(path);
   } catch (error) {
-    const reason = systemErrorCode(error) === 'ENOENT' ? 'there is no such file' : messageOf(error);
+    const reason = systemErrorCode(error) === 'ENOENT' ? 'the file does not exist' : messageOf(error);
     throw new AtlasError('E_USAGE', `${path} cannot be read: ${reason}`, { cause: error });
   }
 }
 
 /**
- * Makes sure that all inputs can be read, so that a slip in the last name does not show only after hours.
+ * Checks that all inputs can be read, so that a bad last file name fails now, not hours into the run.
  *
- * @param paths of files; `-` is standard input
- * @returns bytes in all of them, or undefined where one is no regular file
- * @throws AtlasError E_USAGE for a file that is not there or cannot be read
+ * @param paths files; `-` is standard input
+ * @returns bytes in all inputs, or undefined if one of them is not a regular file
+ * @throws AtlasError E_USAGE for a file that does not exist or cannot be read
  */
 export function checkInputs(paths: readonly string[]): number | undefined {
   let total: number | undefined = 0;
@@ -36,9 +36,9 @@ export function checkInputs(paths: readonly string[]): number | undefined {
 }
 
 /**
- * Whether a path that is to be written is one of the inputs, under whatever name.
+ * Returns whether an output path is one of the inputs, under any name.
  *
- * @throws AtlasError E_OUTPUT where that cannot be found out
+ * @throws AtlasError E_OUTPUT if that cannot be determined
  */
 export function isInput(path: string, inputs: readonly string[]): boolean {
   const file = statOutput(path);
@@ -46,7 +46,7 @@ export function isInput(path: string, inputs: readonly string[]): boolean {
   return inputs.map(statInput).some(({ dev, ino }) => dev === file.dev && ino === file.ino);
 }
 
-/** Opens the inputs, each when its turn has come. Whoever takes a source closes it. */
+/** Opens the inputs one after the other. The caller must close each source. */
 export async function* openInputs(paths: readonly string[]): AsyncGenerator<ByteSource> {
   for (const path of paths) yield await openSource(path);
 }

@@ -13,7 +13,7 @@ import { AtlasError } from '../../errors.js';
 import { MAX_ADDRESS_LENGTH, MAX_FIELDS, MAX_JSON_DEPTH } from '../../limits.js';
 import type { RangeRecord } from '../../rangefile/layout.js';
 import type { RangeFile } from '../../rangefile/reader.js';
-import { answerJson } from '../fragment.js';
+import { resultJson } from '../formats/results.js';
 import { type EnrichOptions, INVALID_POLICIES } from '../options.js';
 import { buildKeyTree } from './keys.js';
 import { octetForms } from './octets.js';
@@ -201,7 +201,7 @@ function outcomeOf(record: RangeRecord): number {
 
 /** The members to splice in, `,"name":…`, for each field and record, and for no answer. */
 function placeFragments(plan: Plan, records: readonly RangeRecord[], options: EnrichOptions) {
-  const answers = [...records.map((record) => answerJson(recordAnswer(record), options.add)), 'null'];
+  const answers = [...records.map((record) => resultJson(recordAnswer(record), options.add)), 'null'];
   const table = new Uint32Array(options.fields.length * answers.length * 2);
   let longestInsert = 0;
   options.fields.forEach(({ name }, field) => {

@@ -1,129 +1,91 @@
-/** Where an enrichment writes to: standard output, or a file that appears only when it is whole. */
-import {
-  closeSync,
-  fchmodSync,
-  fsyncSync,
-  openSync,
-  realpathSync,
-  renameSync,
-  rmSync,
-  type Stats,
-  statSync,
-} from 'node:fs';
-import { basename, dirname, join } from 'node:path';
+/** The outputs of a command: standard output, a file that is replaced when complete, or a file written as the work goes on. */
+import { closeSync, openSync, type Stats, statSync } from 'node:fs';
 import { AtlasError, messageOf, systemErrorCode } from '../../errors.js';
+import { openPendingFile } from '../../files.js';
 import { type ByteSink, fileSink } from './sink.js';
 
 export interface Output extends ByteSink {
-  /** All has been written: makes it the file's content. */
+  /** Completes the output: gives a replaced file its name. */
   commit(): void;
-  /** Leaves the file as it was. Does nothing after a commit. */
+  /** Leaves a file that would be replaced as it was. Does nothing after `commit`. */
   abandon(): void;
 }
 
-function unwritable(name: string, error: unknown): AtlasError {
-  return new AtlasError('E_OUTPUT', `${name} cannot be written: ${messageOf(error)}`, { cause: error });
+const STDOUT_FD = 1;
+
+function outputError(name: string, error: unknown): AtlasError {
+  const isFull = ['ENOSPC', 'EDQUOT'].includes(systemErrorCode(error) ?? '');
+  return new AtlasError(isFull ? 'E_DISK_FULL' : 'E_OUTPUT', `${name} cannot be written: ${messageOf(error)}`, {
+    cause: error,
+  });
 }
 
-function writable<T>(name: string, action: () => T): T {
+function withOutputErrors<T>(name: string, action: () => T): T {
   try {
     return action();
   } catch (error) {
-    throw unwritable(name, error);
+    throw outputError(name, error);
   }
 }
 
 /**
- * A sink whose errors name it.
+ * Creates a sink whose errors name the output.
  *
- * @param mayEnd whether its reader may have enough at any time: then EPIPE is passed on as it is, for the caller to know
+ * @param passesEpipe whether EPIPE is thrown unchanged, because the reader may close the pipe at any time
  */
-function namedSink(name: string, fd: number, mayEnd: boolean): ByteSink {
+function namedSink(name: string, fd: number, passesEpipe: boolean): ByteSink {
   const sink = fileSink(fd);
   return {
     async write(bytes) {
       try {
         await sink.write(bytes);
       } catch (error) {
-        throw mayEnd && systemErrorCode(error) === 'EPIPE' ? error : unwritable(name, error);
+        throw passesEpipe && systemErrorCode(error) === 'EPIPE' ? error : outputError(name, error);
       }
     },
   };
 }
 
 /**
- * What is known of a file that is to be written; undefined where it is not there yet.
+ * Returns the status of a file that is to be written; undefined if it does not exist.
  *
- * @throws AtlasError E_OUTPUT where that cannot be found out
+ * @throws AtlasError E_OUTPUT if that cannot be determined
  */
 export function statOutput(path: string): Stats | undefined {
-  return writable(path, () => statSync(path, { throwIfNoEntry: false }));
+  return withOutputErrors(path, () => statSync(path, { throwIfNoEntry: false }));
 }
 
-function nothing(): void {}
-
+/** Standard output. Its writes fail with EPIPE when the reader has closed the pipe. */
 export function standardOutput(): Output {
-  return { ...namedSink('standard output', 1, true), commit: nothing, abandon: nothing };
+  return { ...namedSink('standard output', STDOUT_FD, true), commit() {}, abandon() {} };
 }
 
 /**
  * Opens a file that is written as the work goes on.
  *
- * @param mayEnd whether, where it is a pipe, its reader may have enough at any time; its writes then fail with EPIPE
- * @throws AtlasError E_OUTPUT where it cannot be opened; its writes do so too
+ * @throws AtlasError E_OUTPUT if it cannot be opened; E_OUTPUT, or E_DISK_FULL, if a write fails
  */
-export function plainOutput(path: string, mayEnd = false): Output {
-  const fd = writable(path, () => openSync(path, 'w'));
+export function plainOutput(path: string): Output {
+  const fd = withOutputErrors(path, () => openSync(path, 'w'));
   let isOpen = true;
   function close(): void {
     if (isOpen) closeSync(fd);
     isOpen = false;
   }
-  return { ...namedSink(path, fd, mayEnd), commit: () => writable(path, close), abandon: close };
+  return { ...namedSink(path, fd, false), commit: () => withOutputErrors(path, close), abandon: close };
 }
 
 /**
- * Opens a file that appears, or is replaced, only by `commit`: until then what is written goes to a file beside it. What
- * is no regular file (a device, a named pipe) is written as it is. A symbolic link stays, and its target is replaced.
+ * Opens a file that is created or replaced by `commit`, as `openPendingFile` describes. A device or a named pipe is written
+ * as the work goes on; its writes fail with EPIPE when the reader has closed the pipe.
  *
- * @throws AtlasError E_OUTPUT where it cannot be opened, written or replaced
+ * @throws AtlasError E_OUTPUT if it cannot be opened or replaced; E_OUTPUT, or E_DISK_FULL, if a write fails
  */
 export function replacedOutput(path: string): Output {
-  const before = statOutput(path);
-  if (before !== undefined && !before.isFile()) {
-    if (before.isDirectory()) throw new AtlasError('E_OUTPUT', `${path} is a directory; name a file`);
-    return plainOutput(path, true);
-  }
-  return besideOutput(path, before === undefined ? path : realpathSync(path), before);
-}
-
-function besideOutput(name: string, target: string, before: Stats | undefined): Output {
-  const temporary = join(dirname(target), `.${basename(target)}.${process.pid}.tmp`);
-  const fd = writable(name, () => openSync(temporary, 'wx'));
-  let isOpen = true;
-
-  function abandon(): void {
-    process.off('exit', abandon);
-    if (isOpen) {
-      isOpen = false;
-      closeSync(fd);
-      rmSync(temporary, { force: true });
-    }
-  }
-  // However the process comes to its end, but for SIGKILL and the like.
-  process.on('exit', abandon);
+  const file = withOutputErrors(path, () => openPendingFile(path));
   return {
-    ...namedSink(name, fd, false),
-    commit() {
-      writable(name, () => {
-        if (before !== undefined) fchmodSync(fd, before.mode);
-        fsyncSync(fd);
-        renameSync(temporary, target);
-      });
-      isOpen = false;
-      process.off('exit', abandon);
-      closeSync(fd);
-    },
-    abandon,
+    ...namedSink(path, file.fd, !file.isReplacement),
+    commit: () => withOutputErrors(path, () => file.commit()),
+    abandon: () => file.abandon(),
   };
 }

@@ -1,45 +1,68 @@
-/** Where bytes go. */
+/** Writes bytes to files, pipes and terminals. */
 import { fstatSync, write, writeSync } from 'node:fs';
+import { Socket } from 'node:net';
+import type { Writable } from 'node:stream';
 import { isatty } from 'node:tty';
 import { systemErrorCode } from '../../errors.js';
 
-/** Takes bytes in order. */
+/** Receives bytes in order. */
 export interface ByteSink {
   /**
-   * @param bytes all of them are taken when the promise resolves; until then they must not change
-   * @throws whatever the system says, such as an error of code `EPIPE` where the reader has gone
+   * @param bytes must not change until the promise resolves; then all of them are written
+   * @throws system errors, such as `EPIPE` if the reader of a pipe has closed it
    */
   write(bytes: Uint8Array): Promise<void> | void;
 }
 
-/** How long to wait, in milliseconds, where a pipe that does not block is full. */
-const FULL_PIPE_WAIT_MS = 1;
-
-function writeOnce(fd: number, bytes: Uint8Array): Promise<number> {
+/** Writes in libuv's thread pool. Returns the number of bytes written, undefined if a non-blocking descriptor is full. */
+function writeSome(fd: number, bytes: Uint8Array): Promise<number | undefined> {
   return new Promise((resolve, reject) => {
     write(fd, bytes, 0, bytes.length, null, (error, written) => {
       if (error === null) resolve(written);
-      // Another process may have made the same pipe non-blocking; then it says "not now" instead of waiting.
-      else if (systemErrorCode(error) === 'EAGAIN') setTimeout(resolve, FULL_PIPE_WAIT_MS, 0);
+      else if (systemErrorCode(error) === 'EAGAIN') resolve(undefined);
       else reject(error);
     });
   });
 }
 
+function writeToStream(stream: Writable, bytes: Uint8Array): Promise<void> {
+  return new Promise((resolve, reject) => {
+    stream.write(bytes, (error) => (error ? reject(error) : resolve()));
+  });
+}
+
+function streamOf(fd: number): Writable {
+  const stream = fd === 1 ? process.stdout : new Socket({ fd, readable: false, writable: true });
+  return stream.on('error', () => {}); // each write reports its error
+}
+
 /**
- * A sink over an open file, pipe or terminal.
+ * Creates a sink for an open file, pipe, socket or terminal. The descriptor is not closed.
  *
- * @param fd its descriptor; it is not closed
+ * A pipe blocks a thread of the pool until its reader takes the bytes; meanwhile this thread goes on. A stream would write
+ * only when the event loop is free, which keeps a fast reader waiting. Only if another process made the descriptor
+ * non-blocking, a stream waits until it can be written.
  */
 export function fileSink(fd: number): ByteSink {
   const stat = fstatSync(fd);
-  // What never waits for a reader is written right here: handing it to another thread and back takes longer.
-  const isQuick = stat.isFile() || (stat.isCharacterDevice() && !isatty(fd));
+  // Does not wait for a reader, so it is written in this thread: another one would take longer.
+  const isImmediate = stat.isFile() || (stat.isCharacterDevice() && !isatty(fd));
+  let stream: Writable | undefined;
   return {
     async write(bytes) {
       for (let done = 0; done < bytes.length; ) {
         const rest = bytes.subarray(done);
-        done += isQuick ? writeSync(fd, rest) : await writeOnce(fd, rest);
+        if (isImmediate) {
+          done += writeSync(fd, rest);
+          continue;
+        }
+        const written = stream === undefined ? await writeSome(fd, rest) : undefined;
+        if (written === undefined) {
+          stream ??= streamOf(fd);
+          await writeToStream(stream, rest);
+          return;
+        }
+        done += written;
       }
     },
   };

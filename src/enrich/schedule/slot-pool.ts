@@ -1,39 +1,29 @@
 /**
- * Hands values from one asynchronous function to another; the last one put in comes out first, since what was used last is
- * still in the processor's cache.
+ * The slots that are free. The last one returned is taken first, because its memory is still in the processor's cache.
  */
-export class Channel<T> {
-  readonly #values: T[] = [];
-  #waiting: ((value: T | undefined) => void) | undefined;
-  #closed = false;
+export class SlotPool<T> {
+  readonly #free: T[] = [];
+  #waiting: ((slot: T) => void) | undefined;
 
-  /** Puts a value in; it is dropped where the channel is closed. */
-  put(value: T): void {
-    if (this.#closed) return;
+  /** Returns a slot to the pool, or hands it to the caller that waits for one. */
+  release(slot: T): void {
     const waiting = this.#waiting;
     this.#waiting = undefined;
-    if (waiting === undefined) this.#values.push(value);
-    else waiting(value);
+    if (waiting === undefined) this.#free.push(slot);
+    else waiting(slot);
   }
 
-  /** Whether to take a value means to wait for it. */
+  /** Returns whether all slots are in use. */
   get isEmpty(): boolean {
-    return this.#values.length === 0;
+    return this.#free.length === 0;
   }
 
-  /** Takes the next value, waiting for it; undefined where the channel is closed and empty. One may wait at a time. */
-  async take(): Promise<T | undefined> {
-    if (this.#values.length > 0) return this.#values.pop();
-    if (this.#closed) return undefined;
+  /** Takes a slot, waiting until one is free. Only one caller may wait at a time. */
+  async acquire(): Promise<T> {
+    const slot = this.#free.pop();
+    if (slot !== undefined) return slot;
     return new Promise((resolve) => {
       this.#waiting = resolve;
     });
-  }
-
-  /** Lets no more values in. */
-  close(): void {
-    this.#closed = true;
-    this.#waiting?.(undefined);
-    this.#waiting = undefined;
   }
 }

@@ -1,184 +1,97 @@
 /**
- * Worker threads over one shared memory: a block is named by its slot, and its bytes never move. Which slot is to be worked
- * on stands in shared memory as well, for whoever is free to claim, this thread included: a message to another thread and
- * back would take as long as a tenth of the work.
+ * The slots that wait for a thread, as a queue in shared memory. Threads claim slots with atomic operations, because a
+ * message to another thread and back would take up to a tenth of the time that the work itself takes.
  */
-import { Worker } from 'node:worker_threads';
-import { AtlasError, messageOf } from '../../errors.js';
-import { packageFile } from '../../package-root.js';
-import { kernelModule } from '../kernel/kernel.js';
-import type { KernelLayout } from '../kernel/layout.js';
 
-/** The compiled file: a thread cannot be started from TypeScript. */
-const WORKER_FILE = 'dist/src/enrich/schedule/worker.js';
+/** 4-byte numbers shared by the threads. After them, each slot has two: its state, and its number in the order of posting. */
+const HEADER = { posted: 0, wakeupRequested: 1, stopped: 2, length: 3 } as const;
 
-/** 4-byte numbers that the threads share; behind them, for each slot, its state and when it was posted. */
-const BOARD = { posts: 0, mainSleeps: 1, stopped: 2, slots: 3 } as const;
-
-/** States of a slot, at first 0: to be worked on, being worked on, worked on: all lines dealt with, or not all. */
+/** States of a slot. At first 0: not posted. */
 const WAITING = 1;
 const CLAIMED = 2;
 const DONE = 3;
 const PARTLY_DONE = 4;
 
-/** What there is to do. */
-export class Board {
+export class WorkQueue {
+  /** The queue's memory. A thread that gets it can make a queue on it. */
   readonly shared: SharedArrayBuffer;
   readonly #numbers: Int32Array;
 
-  /** @param of the number of slots, or the memory of a board that is to be shared */
-  constructor(of: number | SharedArrayBuffer) {
-    this.shared = typeof of === 'number' ? new SharedArrayBuffer(4 * (BOARD.slots + 2 * of)) : of;
+  /** @param slots number of slots for a new queue, or the memory of an existing queue */
+  constructor(slots: number | SharedArrayBuffer) {
+    this.shared = typeof slots === 'number' ? new SharedArrayBuffer(4 * (HEADER.length + 2 * slots)) : slots;
     this.#numbers = new Int32Array(this.shared);
   }
 
-  /** Says that a slot is to be worked on. */
+  /** Posts a slot for any thread to work on. */
   post(slot: number): void {
-    const posts = Atomics.load(this.#numbers, BOARD.posts);
-    this.#numbers[BOARD.slots + 2 * slot + 1] = posts;
-    Atomics.store(this.#numbers, BOARD.slots + 2 * slot, WAITING);
-    Atomics.store(this.#numbers, BOARD.posts, (posts + 1) | 0);
-    Atomics.notify(this.#numbers, BOARD.posts, 1);
+    const posted = Atomics.load(this.#numbers, HEADER.posted);
+    this.#numbers[HEADER.length + 2 * slot + 1] = posted;
+    Atomics.store(this.#numbers, HEADER.length + 2 * slot, WAITING);
+    Atomics.store(this.#numbers, HEADER.posted, (posted + 1) | 0);
+    Atomics.notify(this.#numbers, HEADER.posted, 1);
   }
 
-  /** Takes a slot on; returns false where another thread has. */
+  /** Claims a slot; returns false if another thread has claimed it. */
   claim(slot: number): boolean {
-    return Atomics.compareExchange(this.#numbers, BOARD.slots + 2 * slot, WAITING, CLAIMED) === WAITING;
+    return Atomics.compareExchange(this.#numbers, HEADER.length + 2 * slot, WAITING, CLAIMED) === WAITING;
   }
 
-  /** Says that a slot has been worked on. */
-  finish(slot: number, done: boolean): void {
-    Atomics.store(this.#numbers, BOARD.slots + 2 * slot, done ? DONE : PARTLY_DONE);
+  /** Records the result of the kernel's run over a slot: whether it processed all lines. */
+  finish(slot: number, isDone: boolean): void {
+    Atomics.store(this.#numbers, HEADER.length + 2 * slot, isDone ? DONE : PARTLY_DONE);
   }
 
-  /** Whether a slot's lines were all dealt with, or undefined until it has been worked on. */
-  outcome(slot: number): boolean | undefined {
-    const state = Atomics.load(this.#numbers, BOARD.slots + 2 * slot);
+  /** Returns whether the kernel processed all lines of a slot; undefined until its run is over. */
+  result(slot: number): boolean | undefined {
+    const state = Atomics.load(this.#numbers, HEADER.length + 2 * slot);
     return state < DONE ? undefined : state === DONE;
   }
 
+  /** Returns whether a slot is posted and not yet claimed. */
   isWaiting(slot: number): boolean {
-    return Atomics.load(this.#numbers, BOARD.slots + 2 * slot) === WAITING;
+    return Atomics.load(this.#numbers, HEADER.length + 2 * slot) === WAITING;
   }
 
-  /** Claims the slot that was posted first, waiting for one; undefined when there will be none. Blocks the thread. */
+  /** Claims the slot that was posted first. Blocks the thread until there is one; returns undefined after `stop`. */
   claimNext(): number | undefined {
     for (;;) {
-      const posts = Atomics.load(this.#numbers, BOARD.posts);
-      if (Atomics.load(this.#numbers, BOARD.stopped) !== 0) return undefined;
-      const slot = this.#first(posts);
-      if (slot === undefined) Atomics.wait(this.#numbers, BOARD.posts, posts);
+      const posted = Atomics.load(this.#numbers, HEADER.posted);
+      if (Atomics.load(this.#numbers, HEADER.stopped) !== 0) return undefined;
+      const slot = this.#oldest(posted);
+      if (slot === undefined) Atomics.wait(this.#numbers, HEADER.posted, posted);
       else if (this.claim(slot)) return slot;
     }
   }
 
-  /** The slot that waits longest. */
-  #first(posts: number): number | undefined {
-    let first: number | undefined;
-    let longest = 0;
-    for (let slot = 0; BOARD.slots + 2 * slot < this.#numbers.length; slot++) {
-      const waited = (posts - this.#numbers[BOARD.slots + 2 * slot + 1]!) | 0;
-      if (waited > longest && this.isWaiting(slot)) {
-        first = slot;
-        longest = waited;
+  /** Returns the waiting slot that was posted first. Differences are taken modulo 2^32, because the counter wraps. */
+  #oldest(posted: number): number | undefined {
+    let oldest: number | undefined;
+    let greatestAge = 0;
+    for (let slot = 0; HEADER.length + 2 * slot < this.#numbers.length; slot++) {
+      const age = (posted - this.#numbers[HEADER.length + 2 * slot + 1]!) | 0;
+      if (age > greatestAge && this.isWaiting(slot)) {
+        oldest = slot;
+        greatestAge = age;
       }
     }
-    return first;
+    return oldest;
   }
 
-  /** Asks to be told when a slot is finished; whoever asks must look once more afterwards. */
-  sleep(): void {
-    Atomics.store(this.#numbers, BOARD.mainSleeps, 1);
+  /** Asks for a message when a slot is finished. The caller must check again after this call (lost wake-up). */
+  requestWakeup(): void {
+    Atomics.store(this.#numbers, HEADER.wakeupRequested, 1);
   }
 
-  /** Whether the main thread is to be told; once for each time that it asked. */
-  takeSleep(): boolean {
-    return Atomics.exchange(this.#numbers, BOARD.mainSleeps, 0) !== 0;
+  /** Returns whether a message was requested, and clears the request. */
+  consumeWakeup(): boolean {
+    return Atomics.exchange(this.#numbers, HEADER.wakeupRequested, 0) !== 0;
   }
 
-  /** Lets no thread wait any longer. */
+  /** Ends the waiting of all threads. */
   stop(): void {
-    Atomics.store(this.#numbers, BOARD.stopped, 1);
-    Atomics.add(this.#numbers, BOARD.posts, 1);
-    Atomics.notify(this.#numbers, BOARD.posts);
-  }
-}
-
-/** The first message to a worker. */
-export interface WorkerStart {
-  layout: KernelLayout;
-  /** Its number; the main thread is 0. */
-  thread: number;
-  module: WebAssembly.Module;
-  board: SharedArrayBuffer;
-}
-
-/** What a worker says: once, that it begins; then, where it was asked to, that it has finished a slot. */
-export type WorkerNews = 'ready' | 'finished';
-
-export class WorkerPool {
-  readonly #size: number;
-  readonly #threads: Worker[] = [];
-  #start: Omit<WorkerStart, 'thread'> | undefined;
-  #board: Board | undefined;
-  #error: AtlasError | undefined;
-  /** Called when a thread has something to say. */
-  onNews: () => void = () => {};
-  /** Threads that have begun; starting takes some time. */
-  ready = 0;
-
-  /** @param size number of threads */
-  constructor(size: number) {
-    this.#size = size;
-  }
-
-  /** Starts the threads, where that has not been done. They may start before there is anything to work in. */
-  start(): void {
-    while (this.#threads.length < this.#size) this.#threads.push(this.#startOne());
-  }
-
-  /**
-   * Says what memory to work in, once.
-   *
-   * @returns where to say what there is to do
-   */
-  workIn(layout: KernelLayout): Board {
-    this.#board = new Board(layout.slots.length);
-    this.#start = { layout, module: kernelModule(layout), board: this.#board.shared };
-    for (const [index, thread] of this.#threads.entries()) this.#tell(thread, index);
-    return this.#board;
-  }
-
-  #startOne(): Worker {
-    const thread = new Worker(packageFile(WORKER_FILE));
-    thread.on('message', (news: WorkerNews) => {
-      if (news === 'ready') this.ready++;
-      this.onNews();
-    });
-    const ended = (why: string, cause?: unknown): void => {
-      this.#error ??= new AtlasError('E_FAULT', `a worker thread ended: ${why}`, { cause });
-      this.onNews();
-    };
-    thread.on('error', (cause) => ended(messageOf(cause), cause));
-    thread.on('exit', (code) => ended(`exit code ${code}`));
-    this.#tell(thread, this.#threads.length);
-    return thread;
-  }
-
-  /** Says to a thread what to work in, once that is known. */
-  #tell(thread: Worker, index: number): void {
-    if (this.#start === undefined) return;
-    thread.postMessage({ ...this.#start, thread: index + 1 } satisfies WorkerStart);
-  }
-
-  /** @throws AtlasError E_FAULT where a thread has ended: the slot it was working on will never be finished */
-  check(): void {
-    if (this.#error !== undefined) throw this.#error;
-  }
-
-  /** Ends the threads; what they are working on is abandoned. */
-  async close(): Promise<void> {
-    this.#board?.stop();
-    await Promise.all(this.#threads.map((thread) => thread.terminate()));
+    Atomics.store(this.#numbers, HEADER.stopped, 1);
+    Atomics.add(this.#numbers, HEADER.posted, 1);
+    Atomics.notify(this.#numbers, HEADER.posted);
   }
 }

@@ -1,17 +1,18 @@
-/** A worker thread: runs the kernel over the slots that wait, one after the other. */
+/** A worker thread: runs the kernel over the posted slots, one after the other. */
 import { parentPort } from 'node:worker_threads';
 import { Kernel } from '../kernel/kernel.js';
-import { Board, type WorkerNews, type WorkerStart } from './work-queue.js';
+import { WorkQueue } from './work-queue.js';
+import type { WorkerEvent, WorkerStart } from './worker-pool.js';
 
 const port = parentPort!;
-port.once('message', ({ layout, thread, module, board: shared }: WorkerStart) => {
+port.once('message', ({ layout, thread, module, queue: shared }: WorkerStart) => {
   const kernel = new Kernel(layout, thread, module);
-  const board = new Board(shared);
-  port.postMessage('ready' satisfies WorkerNews);
+  const queue = new WorkQueue(shared);
+  port.postMessage('ready' satisfies WorkerEvent);
   for (;;) {
-    const slot = board.claimNext();
+    const slot = queue.claimNext();
     if (slot === undefined) return;
-    board.finish(slot, kernel.run(layout.slots[slot]!));
-    if (board.takeSleep()) port.postMessage('finished' satisfies WorkerNews);
+    queue.finish(slot, kernel.run(layout.slots[slot]!));
+    if (queue.consumeWakeup()) port.postMessage('finished' satisfies WorkerEvent);
   }
 });
