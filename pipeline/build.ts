@@ -12,7 +12,7 @@ import {
   type Refusal,
   readManifest,
 } from '../src/database/release.js';
-import { AtlasError, messageOf, systemErrorCode } from '../src/errors.js';
+import { AtlasError, isDiskError, messageOf, systemErrorCode } from '../src/errors.js';
 import { loadOverrides, type Override } from './config/overrides.js';
 import { loadReference, type Reference } from './config/reference.js';
 import { loadSources, type SourceConfig, type SourcesConfig, selectSources } from './config/sources.js';
@@ -81,18 +81,17 @@ class Runner {
 
 /** Errors of the operating system that mean the data directory cannot take what is written; SQLite has names of its own. */
 const WRITE_ERRORS = new Set([
-  ...['ENOSPC', 'EDQUOT', 'EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'ENOENT', 'EEXIST', 'EIO', 'EFBIG'],
-  ...['SQLITE_FULL', 'SQLITE_CANTOPEN', 'SQLITE_READONLY', 'SQLITE_IOERR'],
+  ...['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'ENOENT', 'EEXIST', 'SQLITE_CANTOPEN', 'SQLITE_READONLY'],
 ]);
 
 /** A failed write as an error that says what to do. */
 function explainWriteError(error: unknown, dataDir: string): unknown {
   const code = systemErrorCode(error);
   if (error instanceof AtlasError || code === undefined) return error;
-  if (!WRITE_ERRORS.has(code) && !code.startsWith('SQLITE_IOERR') && !code.startsWith('SQLITE_CANTOPEN')) return error;
+  if (!isDiskError(error) && !WRITE_ERRORS.has(code) && !code.startsWith('SQLITE_CANTOPEN')) return error;
   return new AtlasError(
-    'E_DATA_DIR',
-    `the data directory ${dataDir} cannot be written (${messageOf(error)}); free space, mend its permissions or name another with --data`,
+    isDiskError(error) ? 'E_DISK' : 'E_DATA_DIR',
+    `the data directory ${dataDir} cannot be written (${messageOf(error)}); free space, fix its permissions or name another with --data`,
     { cause: error },
   );
 }
@@ -226,7 +225,7 @@ async function runStages(options: BuildOptions, context: StageContext): Promise<
 /**
  * Builds a release from its sources and publishes it.
  *
- * @throws AtlasError, whatever goes wrong that is not a fault of ours; the release that is current stays so
+ * @throws AtlasError, for everything but internal errors; the current release stays current
  */
 export async function build(options: BuildOptions): Promise<BuildResult> {
   const { dataDir, offline, note } = options;

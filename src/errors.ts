@@ -1,6 +1,6 @@
 /**
- * Every error a user can meet, in one table: its stable code, the exit code of the command line and, where a request can
- * cause it, the HTTP status. Nothing else in the project decides on an exit code or a status.
+ * Every error that a user can meet, in one table: its stable code, the exit code of the command line and, if a request
+ * can cause it, the HTTP status. Nothing else in the project chooses an exit code or a status.
  */
 
 import { MAX_BATCH, MAX_BODY_BYTES, MAX_HEADER_BYTES } from './limits.js';
@@ -8,6 +8,7 @@ import { MAX_BATCH, MAX_BODY_BYTES, MAX_HEADER_BYTES } from './limits.js';
 /** Exit codes of the command line; scripts rely on them. */
 export const EXIT = {
   ok: 0,
+  /** A bug in ipatlas, or a disk that is full or fails. */
   fault: 1,
   usage: 2,
   refused: 3,
@@ -19,21 +20,25 @@ export const EXIT = {
 
 /** What each error code means, its exit code, and its HTTP status (500 unless a request can be the cause). */
 export const ERROR_TABLE = {
-  E_FAULT: { exit: EXIT.fault, status: 500, meaning: 'a fault in ipatlas itself; please report it' },
-  E_USAGE: { exit: EXIT.usage, status: 500, meaning: 'a command, flag or argument that is not understood' },
+  E_FAULT: { exit: EXIT.fault, status: 500, meaning: 'internal error (a bug in ipatlas); please report it' },
+  E_DISK: {
+    exit: EXIT.fault,
+    status: 500,
+    meaning: 'an output or the data directory cannot be written because its disk is full or fails',
+  },
+  E_USAGE: { exit: EXIT.usage, status: 500, meaning: 'unknown command, flag or argument' },
   E_CONFIG: {
     exit: EXIT.usage,
     status: 500,
     meaning: 'a configuration file (sources.json, overrides.csv) is not valid',
   },
-  E_OUTPUT: { exit: EXIT.usage, status: 500, meaning: 'an output cannot be written' },
-  E_DISK_FULL: { exit: EXIT.fault, status: 500, meaning: 'the disk of an output is full, or a quota is reached' },
-  E_DATA_DIR: { exit: EXIT.usage, status: 500, meaning: 'the data directory cannot be written, or its disk is full' },
+  E_OUTPUT: { exit: EXIT.usage, status: 500, meaning: 'an output cannot be written at the given path' },
+  E_DATA_DIR: { exit: EXIT.usage, status: 500, meaning: 'the data directory cannot be used or written' },
   E_BUSY: { exit: EXIT.usage, status: 500, meaning: 'another build holds the lock of this data directory' },
   E_REFUSED: {
     exit: EXIT.refused,
     status: 500,
-    meaning: 'a check or gate refused to publish; the current release stands',
+    meaning: 'a check or gate refused to publish; the current release stays',
   },
   E_BAD_INPUT: {
     exit: EXIT.badInput,
@@ -43,7 +48,7 @@ export const ERROR_TABLE = {
   E_NO_DATABASE: {
     exit: EXIT.noDatabase,
     status: 503,
-    meaning: 'there is no published release where one was looked for',
+    meaning: 'no published release in the data directory',
   },
   E_DAMAGED: {
     exit: EXIT.noDatabase,
@@ -70,50 +75,71 @@ export class AtlasError extends Error {
     return ERROR_TABLE[this.code].exit;
   }
 
-  /** HTTP status for this error where a request meets it. */
+  /** HTTP status if a request causes this error. */
   get status(): number {
     return ERROR_TABLE[this.code].status;
   }
 }
 
 /**
- * Every error that the API answers: its HTTP status and its one sentence, which never holds anything of the request.
- * The first part is fixed by the wire contract; the second covers what HTTP itself can go wrong with.
+ * Every error that the API answers: its HTTP status and its message, which never contains anything of the request. The
+ * wire contract fixes the first part; the second covers errors of HTTP itself.
  */
 export const WIRE_ERRORS = {
-  invalid_address: { status: 400, sentence: 'Invalid IP address' },
-  too_many: { status: 400, sentence: `Too many IPs. Maximum batch size is ${MAX_BATCH}.` },
-  body_empty: { status: 400, sentence: 'The body is empty, not a JSON array of strings' },
-  body_not_json: { status: 400, sentence: 'The body is not valid JSON' },
-  body_not_array: { status: 400, sentence: 'The body is JSON but not an array; send an array of strings' },
-  body_not_strings: { status: 400, sentence: 'The body is an array with an element that is not a string' },
-  key_twice: { status: 400, sentence: 'Provide the API key once, as apikey or X-API-Key' },
-  key_missing: { status: 401, sentence: 'Missing API key' },
-  key_invalid: { status: 403, sentence: 'Invalid API key' },
-  not_found: { status: 404, sentence: 'Not found' },
-  method_not_allowed: { status: 405, sentence: 'Method not allowed' },
-  body_too_large: { status: 413, sentence: `The body is larger than ${MAX_BODY_BYTES} bytes` },
-  not_json_type: { status: 415, sentence: 'Content-Type must be application/json' },
-  rate_exceeded: { status: 429, sentence: 'Rate limit exceeded' },
-  internal: { status: 500, sentence: 'Internal error' },
-  no_database: { status: 503, sentence: 'Database not loaded' },
+  invalid_address: { status: 400, message: 'Invalid IP address' },
+  too_many: { status: 400, message: `Too many IPs. Maximum batch size is ${MAX_BATCH}.` },
+  body_empty: { status: 400, message: 'The body is empty, not a JSON array of strings' },
+  body_not_json: { status: 400, message: 'The body is not valid JSON' },
+  body_not_array: { status: 400, message: 'The body is JSON but not an array; send an array of strings' },
+  body_not_strings: { status: 400, message: 'The body is an array with an element that is not a string' },
+  key_twice: { status: 400, message: 'Provide the API key once, as apikey or X-API-Key' },
+  key_missing: { status: 401, message: 'Missing API key' },
+  key_invalid: { status: 403, message: 'Invalid API key' },
+  not_found: { status: 404, message: 'Not found' },
+  method_not_allowed: { status: 405, message: 'Method not allowed' },
+  body_too_large: { status: 413, message: `The body is larger than ${MAX_BODY_BYTES} bytes` },
+  not_json_type: { status: 415, message: 'Content-Type must be application/json' },
+  rate_exceeded: { status: 429, message: 'Rate limit exceeded' },
+  internal: { status: 500, message: 'Internal error' },
+  no_database: { status: 503, message: 'Database not loaded' },
 
-  bad_request: { status: 400, sentence: 'Bad request' },
-  timeout: { status: 408, sentence: 'Request not received in time' },
-  expectation: { status: 417, sentence: 'Expectation not supported' },
-  headers_too_large: { status: 431, sentence: `The headers are larger than ${MAX_HEADER_BYTES} bytes` },
-  stopping: { status: 503, sentence: 'Shutting down' },
+  bad_request: { status: 400, message: 'Bad request' },
+  timeout: { status: 408, message: 'Request not received in time' },
+  expectation: { status: 417, message: 'Expectation not supported' },
+  headers_too_large: { status: 431, message: `The headers are larger than ${MAX_HEADER_BYTES} bytes` },
+  stopping: { status: 503, message: 'Shutting down' },
 } as const;
 
 export type WireError = keyof typeof WIRE_ERRORS;
 
-/** The `code` of a Node system error (`ENOENT`, `ENOSPC`, …), or undefined for anything else. */
+/** Returns the `code` of a Node system error (`ENOENT`, `ENOSPC`, …), or undefined for any other value. */
 export function systemErrorCode(error: unknown): string | undefined {
   const code = error instanceof Error ? (error as NodeJS.ErrnoException).code : undefined;
   return typeof code === 'string' ? code : undefined;
 }
 
-/** The message of whatever was thrown. */
+/** Returns the message of a thrown value. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
+}
+
+/** A disk that is full or fails, in the codes of the system (errno(3)) and of SQLite (rescode.html). */
+const DISK_ERROR = /^(ENOSPC|EDQUOT|EFBIG|EIO|SQLITE_FULL|SQLITE_IOERR(_.*)?)$/;
+
+/** Whether an error means that a disk is full or fails, which is not the fault of the path that the user gave. */
+export function isDiskError(error: unknown): boolean {
+  return DISK_ERROR.test(systemErrorCode(error) ?? '');
+}
+
+/**
+ * Returns the error to report for a failed write.
+ *
+ * @param what the file or directory that cannot be written, as the message names it
+ * @param error what the write failed with; an AtlasError is returned as it is
+ * @param code of the error unless the disk is full or fails, which is E_DISK
+ */
+export function writeError(what: string, error: unknown, code: 'E_OUTPUT' | 'E_DATA_DIR' = 'E_OUTPUT'): AtlasError {
+  if (error instanceof AtlasError) return error;
+  const message = `${what} cannot be written: ${messageOf(error)}`;
+  return new AtlasError(isDiskError(error) ? 'E_DISK' : code, message, { cause: error });
 }

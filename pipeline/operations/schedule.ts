@@ -68,7 +68,7 @@ async function runWithRetries(options: ScheduleOptions, nextTime: () => number):
       if (signal.aborted) return;
       const known = error instanceof AtlasError;
       note(
-        known ? `${error.code}: ${error.message}` : `a fault of ours: ${error instanceof Error ? error.stack : error}`,
+        known ? `${error.code}: ${error.message}` : `internal error: ${error instanceof Error ? error.stack : error}`,
       );
       const again = Date.now() + wait;
       if ((known && LASTING.includes(error.code)) || again >= due) return;

@@ -4,7 +4,7 @@ import { mkdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { glob } from 'zx';
-import { AtlasError, messageOf, systemErrorCode } from '../../src/errors.js';
+import { AtlasError, isDiskError, messageOf, systemErrorCode } from '../../src/errors.js';
 import {
   FETCH_BACKOFF_MS,
   FETCH_CONCURRENCY,
@@ -266,18 +266,16 @@ function fetched(job: Job, from: FetchedSource['from'], version: string, files: 
   return { id: job.source.id, version, from, files };
 }
 
-/** Errors of a full or read-only disk, whichever file they are about. */
-const DISK_ERRORS = ['ENOSPC', 'EDQUOT', 'EROFS'];
-
 /** A failure of a job, as the error the build ends with. */
 function jobError(job: Job, error: unknown): AtlasError {
   if (error instanceof AtlasError) return error;
   const { path: file } = error as NodeJS.ErrnoException;
   const isOurs = [path.resolve(job.dataDir, 'cache'), job.workDir].some((directory) => file?.startsWith(directory));
-  if (isOurs || DISK_ERRORS.includes(systemErrorCode(error) ?? '')) {
+  // A full or read-only disk is the data directory's, whichever file the error names.
+  if (isOurs || isDiskError(error) || systemErrorCode(error) === 'EROFS') {
     const advice = 'make room, or name another directory with --data';
     return new AtlasError(
-      'E_DATA_DIR',
+      isDiskError(error) ? 'E_DISK' : 'E_DATA_DIR',
       `cannot use the data directory ${job.dataDir}: ${messageOf(error)}; ${advice}`,
       {
         cause: error,

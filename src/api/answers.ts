@@ -6,7 +6,7 @@ export const JSON_TYPE = 'application/json; charset=utf-8';
 
 /** The body of each error, made once. */
 export const ERROR_BODIES = Object.fromEntries(
-  Object.entries(WIRE_ERRORS).map(([name, { sentence }]) => [name, JSON.stringify({ error: sentence })]),
+  Object.entries(WIRE_ERRORS).map(([name, { message }]) => [name, JSON.stringify({ error: message })]),
 ) as Record<WireError, string>;
 
 /** @param json JSON, as text or in UTF-8 */

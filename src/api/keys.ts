@@ -8,7 +8,7 @@ import { hash, randomBytes } from 'node:crypto';
 import { mkdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type Sqlite from 'better-sqlite3';
-import { AtlasError, messageOf, systemErrorCode } from '../errors.js';
+import { AtlasError, isDiskError, messageOf, systemErrorCode } from '../errors.js';
 import { sqlite } from '../mirror/reader.js';
 import { packageFile } from '../package-root.js';
 
@@ -48,7 +48,9 @@ export function hashKey(key: string): string {
 }
 
 function keysError(path: string, error: unknown): AtlasError {
-  return new AtlasError('E_DATA_DIR', `${path} cannot be used: ${messageOf(error)}`, { cause: error });
+  return new AtlasError(isDiskError(error) ? 'E_DISK' : 'E_DATA_DIR', `${path} cannot be used: ${messageOf(error)}`, {
+    cause: error,
+  });
 }
 
 /** Checks that a database is one of keys, of a version that is understood. */

@@ -39,15 +39,15 @@ function headerReferences(names: readonly string[]): object {
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }
 
-/** Error answers, those of one status as one response with its sentences. */
+/** Error answers, those of one status as one response with its messages. */
 function errorResponses(errors: readonly WireError[]): Record<string, object> {
   const responses: Record<string, object> = {};
   for (const status of new Set(errors.map((error) => WIRE_ERRORS[error].status))) {
-    const sentences = errors.map((error) => WIRE_ERRORS[error]).filter((error) => error.status === status);
+    const described = errors.map((error) => WIRE_ERRORS[error]).filter((error) => error.status === status);
     responses[status] = {
-      description: sentences.map(({ sentence }) => sentence).join(' · '),
+      description: described.map(({ message }) => message).join(' · '),
       ...(status === 429 ? { headers: headerReferences([...RATE_HEADERS, 'Retry-After']) } : {}),
-      content: jsonContent('Error', { error: sentences[0]!.sentence }),
+      content: jsonContent('Error', { error: described[0]!.message }),
     };
   }
   return responses;

@@ -1,5 +1,6 @@
 /** What a command of the command line is, and what every command may use. */
 import type { ParseArgsConfig } from 'node:util';
+import { AtlasError } from '../errors.js';
 
 export { table } from '../text-table.js';
 
@@ -28,6 +29,18 @@ export interface Command {
 export function text(values: OptionValues, name: string): string | undefined {
   const value = values[name];
   return typeof value === 'string' ? value : undefined;
+}
+
+/**
+ * The path of an output option.
+ *
+ * @returns undefined for standard output: the option is missing or `-`
+ * @throws AtlasError E_USAGE if it is empty, as from an unset shell variable
+ */
+export function outputPath(values: OptionValues, name = 'output'): string | undefined {
+  const path = text(values, name);
+  if (path === '') throw new AtlasError('E_USAGE', `--${name} is empty; name a file, or - for standard output`);
+  return path === '-' ? undefined : path;
 }
 
 /** Writes to stdout, waiting where the reader is slower. */

@@ -14,7 +14,7 @@ import { showProgress, summaryText } from '../enrich/progress.js';
 import { AtlasError, EXIT, systemErrorCode } from '../errors.js';
 import { MAX_JOBS } from '../limits.js';
 import { openRangeFile } from '../rangefile/reader.js';
-import { type Command, type Invocation, type OptionValues, text } from './command.js';
+import { type Command, type Invocation, type OptionValues, outputPath, text } from './command.js';
 
 const FORMATS = ['jsonl', 'json', 'csv', 'tsv', 'list'] as const;
 type FormatName = (typeof FORMATS)[number];
@@ -100,7 +100,7 @@ function parseRequest({ values, positionals }: Invocation): Request {
     itemsPath,
     options,
     jobs,
-    output: text(values, 'output'),
+    output: outputPath(values),
     rejects: sideFile(values, 'rejects', inputs),
     stats: sideFile(values, 'stats', inputs),
   };

@@ -7,7 +7,7 @@ import { DEFAULT_DATABASE_TYPE } from '../export/mmdb/mmdb.js';
 import { NFT_SET_NAME } from '../export/nft.js';
 import { writeFile, writeToStream } from '../export/output.js';
 import { openRangeFile, type RangeFile } from '../rangefile/reader.js';
-import { type Command, type Invocation, type OptionValues, text } from './command.js';
+import { type Command, type Invocation, type OptionValues, outputPath, text } from './command.js';
 
 function usage(message: string): AtlasError {
   return new AtlasError('E_USAGE', `${message}; see "ipatlas export --help"`);
@@ -87,10 +87,10 @@ function requestFrom(format: FormatName, { dataDir, values }: Invocation): Expor
 
 async function run(invocation: Invocation): Promise<number> {
   const name = formatNamed(invocation.positionals[0]!);
-  const output = text(invocation.values, 'output') ?? '-';
+  const output = outputPath(invocation.values);
   const request = requestFrom(name, invocation);
   const format = FORMATS[name];
-  if (output !== '-') {
+  if (output !== undefined) {
     const bytes = writeFile(output, format.write(request));
     process.stderr.write(`${output}: ${bytes} bytes. ${request.title}\n`);
     return EXIT.ok;

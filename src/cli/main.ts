@@ -5,7 +5,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { AtlasError, EXIT, messageOf, systemErrorCode } from '../errors.js';
+import { AtlasError, EXIT, messageOf, systemErrorCode, writeError } from '../errors.js';
 import { packageFile } from '../package-root.js';
 import type { Command, OptionValues } from './command.js';
 
@@ -53,7 +53,7 @@ ${list.join('\n')}
   --help       this page, or a command's
   --version    the version
 
-Exit codes: 0 done, 1 a fault of ours, 2 wrong usage or configuration, 3 refused to publish, 4 bad input,
+Exit codes: 0 done, 1 internal error or failing disk, 2 wrong usage or configuration, 3 refused to publish, 4 bad input,
 5 no database or a damaged one, 6 a source could not be fetched or read
 `;
 }
@@ -128,14 +128,15 @@ function report(error: unknown): number {
     process.stderr.write(`ipatlas: ${error.message}\n`);
     return error.exitCode;
   }
-  process.stderr.write(`ipatlas: a fault of ours, please report it: ${error instanceof Error ? error.stack : error}\n`);
+  process.stderr.write(
+    `ipatlas: internal error (a bug in ipatlas); please report it: ${error instanceof Error ? error.stack : error}\n`,
+  );
   return EXIT.fault;
 }
 
 // A reader that closes the pipe early has what it wanted: that is no error (`ipatlas … | head -1`).
 process.stdout.on('error', (error) => {
-  if (systemErrorCode(error) !== 'EPIPE') throw error;
-  process.exit(EXIT.ok);
+  process.exit(systemErrorCode(error) === 'EPIPE' ? EXIT.ok : report(writeError('standard output', error)));
 });
 try {
   process.exitCode = await main(process.argv.slice(2));

@@ -10,7 +10,7 @@ import { createLog, errorFields, type Log } from '../api/log.js';
 import { verifyInThread } from '../api/release-watch.js';
 import { runService } from '../api/service.js';
 import type { ServeSettings } from '../api/settings.js';
-import { AtlasError, EXIT, messageOf } from '../errors.js';
+import { AtlasError, EXIT, writeError } from '../errors.js';
 import { DEFAULT_RATE } from '../limits.js';
 import { type Command, type Invocation, type OptionValues, print, text } from './command.js';
 
@@ -88,7 +88,7 @@ export function readSettings({ dataDir, values }: Invocation): ServeSettings {
 /** A fault must not be printed as Node does it: its message may hold what a request brought. */
 function reportFaults(log: Log): void {
   process.on('uncaughtException', (error) => {
-    log.error(errorFields(error), 'a fault of ours, please report it; the process ends');
+    log.error(errorFields(error), 'internal error (a bug in ipatlas), please report it; the process ends');
     process.exit(EXIT.fault);
   });
 }
@@ -118,8 +118,7 @@ function keepDevKey(dataDir: string, file: string): void {
     writeFileSync(fresh, `${key}\n`, { mode: 0o600 });
     renameSync(fresh, file);
   } catch (error) {
-    if (error instanceof AtlasError) throw error;
-    throw new AtlasError('E_OUTPUT', `--dev-key ${file} cannot be written: ${messageOf(error)}`, { cause: error });
+    throw writeError(`--dev-key ${file}`, error);
   }
 }
 

@@ -1,7 +1,7 @@
 /** Writes an export to a file or a stream. */
 import { once } from 'node:events';
 import type { Writable } from 'node:stream';
-import { AtlasError, messageOf } from '../errors.js';
+import { writeError } from '../errors.js';
 import { type Pieces, replaceFile } from '../files.js';
 
 /** Writes to a stream, and waits if its reader is slower. */
@@ -13,13 +13,12 @@ export async function writeToStream(pieces: Pieces, stream: Writable): Promise<v
  * Writes a file atomically; a device or a named pipe is written in place.
  *
  * @returns bytes written
- * @throws AtlasError E_USAGE if it cannot be written
+ * @throws AtlasError E_OUTPUT if the path cannot be written, E_DISK if the disk is full or fails
  */
 export function writeFile(path: string, pieces: Pieces): number {
   try {
     return replaceFile(path, pieces);
   } catch (error) {
-    if (error instanceof AtlasError) throw error;
-    throw new AtlasError('E_USAGE', `${path} cannot be written: ${messageOf(error)}`, { cause: error });
+    throw writeError(path, error);
   }
 }

@@ -62,9 +62,9 @@ describe('the OpenAPI document', () => {
       .flatMap(({ responses }) => Object.entries(responses))
       .map(([status, { description }]) => `${status} ${description}`);
     const transport = ['bad_request', 'timeout', 'expectation', 'headers_too_large', 'not_found', 'method_not_allowed'];
-    for (const [name, { status, sentence }] of Object.entries(WIRE_ERRORS)) {
+    for (const [name, { status, message }] of Object.entries(WIRE_ERRORS)) {
       if (transport.includes(name)) continue;
-      expect(described.some((text) => text.startsWith(`${status} `) && text.includes(sentence))).toBe(true);
+      expect(described.some((text) => text.startsWith(`${status} `) && text.includes(message))).toBe(true);
     }
     expect(components.schemas.BatchRequest?.maxItems).toBe(MAX_BATCH);
   });

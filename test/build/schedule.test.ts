@@ -59,7 +59,7 @@ describe('a schedule', () => {
       },
       { pattern: '0 0 1 1 *' },
     );
-    expect(notes[0]).toMatch(/^a fault of ours: TypeError: oops\n +at /);
+    expect(notes[0]).toMatch(/^internal error: TypeError: oops\n +at /);
   });
 
   it('does not try again at once what will be the same, but at its next time', async () => {

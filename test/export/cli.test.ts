@@ -138,6 +138,23 @@ describe('ipatlas export', () => {
     expect(result.stderr).toMatch(message);
   });
 
+  it('reports a full disk in one line and with exit code 1', async () => {
+    const message = /^ipatlas: [^\n]+ cannot be written: ENOSPC[^\n]*\n$/;
+    const command = [process.execPath, packageFile('dist/src/cli/main.js'), 'export', 'csv', '--data', dataDir];
+    const shell = spawn('sh', ['-c', '"$@" > /dev/full', 'sh', ...command]);
+    expect(await finished(shell)).toMatchObject({ code: 1, stderr: expect.stringMatching(message) });
+    const result = await run('csv', '-o', '/dev/full');
+    expect(result).toMatchObject({ code: 1, stderr: expect.stringMatching(message) });
+  });
+
+  it('takes "-" as standard output, and no empty name', async () => {
+    const { stdout } = await run('csv');
+    expect(await run('csv', '-o', '-')).toMatchObject({ code: 0, stdout });
+    expect(readdirSync('.')).not.toContain('-');
+    const result = await run('csv', '-o', '');
+    expect(result).toMatchObject({ code: 2, stdout: '', stderr: expect.stringMatching(/--output is empty/) });
+  });
+
   it('ends at once when its reader has enough', async () => {
     const child = start(['export', 'csv', '--data', dataDir]);
     const end = finished(child);

@@ -1,6 +1,6 @@
 /** The outputs of a command: standard output, a file that is replaced when complete, or a file written as the work goes on. */
 import { closeSync, openSync, type Stats, statSync } from 'node:fs';
-import { AtlasError, messageOf, systemErrorCode } from '../../errors.js';
+import { systemErrorCode, writeError } from '../../errors.js';
 import { openPendingFile } from '../../files.js';
 import { type ByteSink, fileSink } from './sink.js';
 
@@ -13,18 +13,11 @@ export interface Output extends ByteSink {
 
 const STDOUT_FD = 1;
 
-function outputError(name: string, error: unknown): AtlasError {
-  const isFull = ['ENOSPC', 'EDQUOT'].includes(systemErrorCode(error) ?? '');
-  return new AtlasError(isFull ? 'E_DISK_FULL' : 'E_OUTPUT', `${name} cannot be written: ${messageOf(error)}`, {
-    cause: error,
-  });
-}
-
 function withOutputErrors<T>(name: string, action: () => T): T {
   try {
     return action();
   } catch (error) {
-    throw outputError(name, error);
+    throw writeError(name, error);
   }
 }
 
@@ -40,7 +33,7 @@ function namedSink(name: string, fd: number, passesEpipe: boolean): ByteSink {
       try {
         await sink.write(bytes);
       } catch (error) {
-        throw passesEpipe && systemErrorCode(error) === 'EPIPE' ? error : outputError(name, error);
+        throw passesEpipe && systemErrorCode(error) === 'EPIPE' ? error : writeError(name, error);
       }
     },
   };
@@ -63,7 +56,7 @@ export function standardOutput(): Output {
 /**
  * Opens a file that is written as the work goes on.
  *
- * @throws AtlasError E_OUTPUT if it cannot be opened; E_OUTPUT, or E_DISK_FULL, if a write fails
+ * @throws AtlasError E_OUTPUT if it cannot be opened; E_OUTPUT, or E_DISK, if a write fails
  */
 export function plainOutput(path: string): Output {
   const fd = withOutputErrors(path, () => openSync(path, 'w'));
@@ -79,7 +72,7 @@ export function plainOutput(path: string): Output {
  * Opens a file that is created or replaced by `commit`, as `openPendingFile` describes. A device or a named pipe is written
  * as the work goes on; its writes fail with EPIPE when the reader has closed the pipe.
  *
- * @throws AtlasError E_OUTPUT if it cannot be opened or replaced; E_OUTPUT, or E_DISK_FULL, if a write fails
+ * @throws AtlasError E_OUTPUT if it cannot be opened or replaced; E_OUTPUT, or E_DISK, if a write fails
  */
 export function replacedOutput(path: string): Output {
   const file = withOutputErrors(path, () => openPendingFile(path));
