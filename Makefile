@@ -1,30 +1,47 @@
-# Everything from a fresh clone; a target does only what is not yet done.
+# Everything from a fresh clone. A target does only what has not been done yet.
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: run test db bench clean install compile
+.PHONY: help run test db bench clean distclean install compile
 
-install: node_modules/.installed
-node_modules/.installed: package.json package-lock.json
-	npm ci
-	touch $@
+# Native modules fit one version of Node's binary interface, so each version has its own stamp.
+INSTALLED := node_modules/.installed-$(shell node -p process.versions.modules)
+COMPILED := dist/.compiled
+# Folders are listed as well: their times change when a file is removed.
+SOURCES := $(shell find src pipeline) tsconfig.json tsconfig.build.json package.json
 
-compile: install
-	npm run --silent build
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
 
-db: compile
-	node dist/src/cli/main.js build --offline
+run: db ## build the database, make a key, serve on http://localhost:8080
+	node dist/src/cli/main.js serve --data data --port 8080 --dev-key data/dev.key
 
-run: db
-	node dist/src/cli/main.js serve --port 8080 --dev-key data/dev.key
-
-test: compile
+test: compile ## lint, check the types, run all tests
 	npm run --silent lint
 	npm run --silent types
 	npm test --silent
 
-bench: compile
+db: compile ## build and publish the database
+	node dist/src/cli/main.js build --data data --offline
+
+bench: compile ## compare the speed with what you would use instead
 	npm install --prefix bench --no-package-lock --silent
 	node bench/run.js
 
-clean:
-	rm -rf node_modules bench/node_modules dist data/cache data/releases data/current data/tmp data/rejects.ndjson data/lock.sqlite* data/keys.sqlite* data/dev.key*
+install: $(INSTALLED) ## install the dependencies
+# The lock file has better-sqlite3 12, for Node 20. Later versions of Node take 13, which needs no install script.
+$(INSTALLED): package.json package-lock.json
+	if [ "$$(node -p 'process.versions.node.split(".")[0]')" -lt 22 ]; then npm ci; \
+	else npm ci --ignore-scripts && npm install --no-save --ignore-scripts better-sqlite3@13; fi
+	touch $@
+
+compile: $(COMPILED) ## compile the TypeScript and the kernel
+$(COMPILED): $(INSTALLED) $(SOURCES)
+	rm -rf dist
+	npm run --silent build
+	touch $@
+
+clean: ## remove what was compiled; keys and releases stay
+	rm -rf dist
+
+distclean: ## remove all that git ignores: packages, keys, releases
+	git clean -ffdXq

@@ -35,6 +35,11 @@ export const ERROR_TABLE = {
   E_OUTPUT: { exit: EXIT.usage, status: 500, meaning: 'an output cannot be written at the given path' },
   E_DATA_DIR: { exit: EXIT.usage, status: 500, meaning: 'the data directory cannot be used or written' },
   E_BUSY: { exit: EXIT.usage, status: 500, meaning: 'another build holds the lock of this data directory' },
+  E_INSTALL: {
+    exit: EXIT.usage,
+    status: 500,
+    meaning: 'a part of the installation is missing or does not fit this version of Node',
+  },
   E_REFUSED: {
     exit: EXIT.refused,
     status: 500,

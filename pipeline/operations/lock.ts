@@ -6,7 +6,7 @@
  */
 import { join } from 'node:path';
 import { AtlasError, systemErrorCode } from '../../src/errors.js';
-import { sqlite } from '../../src/mirror/reader.js';
+import { sqlite } from '../../src/sqlite.js';
 
 /**
  * Takes the lock of a data directory.

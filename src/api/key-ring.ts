@@ -2,7 +2,7 @@
 import { statSync } from 'node:fs';
 import type Sqlite from 'better-sqlite3';
 import { AtlasError, messageOf } from '../errors.js';
-import { sqlite } from '../mirror/reader.js';
+import { sqlite } from '../sqlite.js';
 import { checkKeysVersion, hashKey } from './keys.js';
 
 /** A key that works. */

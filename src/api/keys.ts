@@ -9,8 +9,8 @@ import { mkdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type Sqlite from 'better-sqlite3';
 import { AtlasError, isDiskError, messageOf, systemErrorCode } from '../errors.js';
-import { sqlite } from '../mirror/reader.js';
 import { packageFile } from '../package-root.js';
+import { sqlite } from '../sqlite.js';
 
 export const KEYS_FILE = 'keys.sqlite';
 
@@ -65,10 +65,11 @@ export function checkKeysVersion(path: string, database: Sqlite.Database): void 
 
 function openForWriting(dataDir: string): Sqlite.Database {
   const path = keysPath(dataDir);
+  const SqliteDatabase = sqlite();
   let database: Sqlite.Database;
   try {
     mkdirSync(dataDir, { recursive: true });
-    database = new (sqlite())(path, { timeout: WRITE_TIMEOUT_MS });
+    database = new SqliteDatabase(path, { timeout: WRITE_TIMEOUT_MS });
   } catch (error) {
     throw keysError(path, error);
   }

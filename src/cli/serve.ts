@@ -12,6 +12,7 @@ import { runService } from '../api/service.js';
 import type { ServeSettings } from '../api/settings.js';
 import { AtlasError, EXIT, writeError } from '../errors.js';
 import { DEFAULT_RATE } from '../limits.js';
+import { sqlite } from '../sqlite.js';
 import { type Command, type Invocation, type OptionValues, print, text } from './command.js';
 
 const DEFAULT_PORT = 8080;
@@ -138,6 +139,8 @@ async function run(invocation: Invocation): Promise<number> {
   if (!existsSync(dataDir)) {
     throw new AtlasError('E_NO_DATABASE', `there is no directory ${dataDir}; make it with "ipatlas build --offline"`);
   }
+  // Keys are in SQLite: a native module that cannot be loaded must fail here, not as a 503 for each request.
+  sqlite();
   const devKey = text(invocation.values, 'dev-key');
   if (devKey !== undefined) keepDevKey(dataDir, devKey);
   await runService(settings, {

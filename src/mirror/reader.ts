@@ -1,12 +1,7 @@
 /** Opens the SQLite mirror. */
-import { createRequire } from 'node:module';
 import type Sqlite from 'better-sqlite3';
 import { AtlasError, messageOf } from '../errors.js';
-
-/** better-sqlite3, loaded on first use: the native module would cost a cold look-up a third of its time. */
-export function sqlite(): typeof Sqlite {
-  return createRequire(import.meta.url)('better-sqlite3') as typeof Sqlite;
-}
+import { sqlite } from '../sqlite.js';
 
 /** `PRAGMA user_version` of schemas/mirror.sql. */
 export const MIRROR_VERSION = 1;
@@ -16,9 +11,10 @@ export const MIRROR_VERSION = 1;
  * @throws AtlasError E_NO_DATABASE where it cannot be opened, E_DAMAGED where it is no mirror of this version
  */
 export function openMirror(path: string): Sqlite.Database {
+  const Database = sqlite();
   let database: Sqlite.Database;
   try {
-    database = new (sqlite())(path, { readonly: true, fileMustExist: true });
+    database = new Database(path, { readonly: true, fileMustExist: true });
   } catch (error) {
     throw new AtlasError('E_NO_DATABASE', `${path} cannot be opened: ${messageOf(error)}`, { cause: error });
   }

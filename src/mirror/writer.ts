@@ -5,7 +5,7 @@ import type Sqlite from 'better-sqlite3';
 import { packageFile } from '../package-root.js';
 import type { MergedRanges } from '../range/columns.js';
 import type { RangeRecord } from '../rangefile/layout.js';
-import { sqlite } from './reader.js';
+import { sqlite } from '../sqlite.js';
 
 /** A row of the table `source`. */
 export interface MirrorSource {

@@ -129,7 +129,7 @@ describe('the key ring', () => {
   it('does not mind a writer at work', async () => {
     createKey(dataDir, '', null);
     ring.refresh();
-    const { sqlite } = await import('../../src/mirror/reader.js');
+    const { sqlite } = await import('../../src/sqlite.js');
     const writer = new (sqlite())(keysPath(dataDir));
     writer.exec('BEGIN EXCLUSIVE; UPDATE api_key SET rate = 9');
     ring.refresh();

@@ -5,9 +5,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openDatabase } from '../../src/database/database.js';
 import { verifyRelease } from '../../src/database/verify.js';
 import { AtlasError } from '../../src/errors.js';
-import { sqlite } from '../../src/mirror/reader.js';
 import { verifyMirror } from '../../src/mirror/verifier.js';
 import { openRangeFile } from '../../src/rangefile/reader.js';
+import { sqlite } from '../../src/sqlite.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 
 let dataDir: string;

@@ -20,9 +20,9 @@ export interface RunOptions {
 }
 
 /** Starts `ipatlas` with these arguments; stdin, stdout and stderr are pipes. */
-export function start(args: string[], { env, cwd }: RunOptions = {}): ChildProcess {
-  if (!existsSync(MAIN)) throw new Error('dist/ is missing: run "npm run build" first (make test does)');
-  return spawn(process.execPath, [MAIN, ...args], { env: { ...process.env, ...env }, cwd });
+export function start(args: string[], { env, cwd }: RunOptions = {}, main = MAIN): ChildProcess {
+  if (!existsSync(main)) throw new Error('dist/ is missing: run "npm run build" first (make test does)');
+  return spawn(process.execPath, [main, ...args], { env: { ...process.env, ...env }, cwd });
 }
 
 /** Waits for a process's end, collecting what it prints. */
@@ -43,7 +43,15 @@ export function finished(child: ChildProcess): Promise<Finished> {
 
 /** Runs `ipatlas` to its end. */
 export function ipatlas(args: string[], options: RunOptions = {}): Promise<Finished> {
-  const child = start(args, options);
+  return withInput(start(args, options), options);
+}
+
+/** Runs another copy of the command line, given by its main file, to its end. */
+export function ipatlasAt(main: string, args: string[], options: RunOptions = {}): Promise<Finished> {
+  return withInput(start(args, options, main), options);
+}
+
+function withInput(child: ChildProcess, options: RunOptions): Promise<Finished> {
   child.stdin?.on('error', () => {}); // it may end without reading its input
   child.stdin?.end(options.input ?? '');
   return finished(child);

@@ -1,0 +1,38 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { builtinModules } from 'node:module';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { packageFile, packageRoot } from '../../src/package-root.js';
+
+/** Dependencies that no source file imports, and why they are there. */
+const NOT_IMPORTED: Record<string, string> = {
+  '@ip-location-db/asn-country': 'the data of the first build',
+  '@ip-location-db/geo-whois-asn-country': 'the data of the first build',
+  'light-my-request': 'a dependency of fastify, held at the last version whose dependencies run on Node 20',
+};
+
+/** Names of the packages that the sources in a folder import, load or require. */
+function importedPackages(folder: string): string[] {
+  const files = readdirSync(join(packageRoot(), folder), { recursive: true, encoding: 'utf8' });
+  return files
+    .filter((file) => file.endsWith('.ts') && !file.includes('assembly'))
+    .flatMap((file) => {
+      const text = readFileSync(join(packageRoot(), folder, file), 'utf8').replace(/^ *\*.*$/gm, '');
+      return [...text.matchAll(/(?:from |import |import\(|require\()'([^'.][^']*)'/g)].map(([, name]) => name!);
+    })
+    .filter((name) => !name.startsWith('node:') && !builtinModules.includes(name))
+    .map((name) =>
+      name
+        .split('/')
+        .slice(0, name.startsWith('@') ? 2 : 1)
+        .join('/'),
+    );
+}
+
+it('the dependencies are what the sources import: package managers that hoist nothing find each of them', () => {
+  const { dependencies } = JSON.parse(readFileSync(packageFile('package.json'), 'utf8')) as {
+    dependencies: Record<string, string>;
+  };
+  const used = new Set([...importedPackages('src'), ...importedPackages('pipeline'), ...Object.keys(NOT_IMPORTED)]);
+  expect(Object.keys(dependencies).sort()).toEqual([...used].sort());
+});
