@@ -31,6 +31,11 @@ export interface CandidateRanges extends BoundedRanges {
 export interface MergedRanges extends RangeColumns {
   /** The layers that won somewhere in each range, one bit per layer; no bit if there was no candidate. */
   layers: Uint32Array;
+  /**
+   * Share of the lineages with evidence that agree on each range's value, in percent; the lowest share within the range.
+   * 100 if the value was not put to the vote.
+   */
+  confidence: Uint8Array;
   /** Pairs of candidates of one layer with the same bounds: the later one counted. */
   duplicates: number;
   /** Those duplicates whose values differ. */

@@ -4,6 +4,7 @@
  * Addresses are 32-bit words, most significant first: one word an IPv4 address, four an IPv6 address. Everything here is
  * written over words, so both families go through the same code.
  */
+import type { Family } from '../address/parse.js';
 import { addressWords, compareAddresses, nextAddress } from '../address/words.js';
 import type { CandidateRanges, MergedRanges } from './columns.js';
 
@@ -38,7 +39,7 @@ export function sortedOrder(count: number, compare: (a: number, b: number) => nu
 }
 
 /** Compares the sizes of two candidates. */
-function compareWidth(candidates: CandidateRanges, a: number, b: number, words: number): number {
+export function compareWidth(candidates: CandidateRanges, a: number, b: number, words: number): number {
   const { first, last } = candidates;
   // Long subtraction from the least significant word; the last difference found is that of the highest word.
   let order = 0;
@@ -57,7 +58,7 @@ function compareWidth(candidates: CandidateRanges, a: number, b: number, words: 
 }
 
 /** CandidateRanges that are open at the sweep's position, the one that holds on top: a binary heap. */
-class OpenRanges {
+export class OpenRanges {
   readonly #heap: number[] = [];
   readonly #candidates: CandidateRanges;
   readonly #words: number;
@@ -70,6 +71,12 @@ class OpenRanges {
   /** The candidate that holds, or -1. */
   get top(): number {
     return this.#heap[0] ?? -1;
+  }
+
+  /** Removes the candidates that end before `position`, so that {@link top} covers it. */
+  popEnded(position: Uint32Array): void {
+    const { last } = this.#candidates;
+    while (this.top >= 0 && compareAddresses(last, this.top, position, 0, this.#words) < 0) this.pop();
   }
 
   /** Whether candidate `a` covers candidate `b`: the higher layer, in one layer the narrower, of equal ones the later. */
@@ -111,32 +118,85 @@ class OpenRanges {
 }
 
 /** Collects the partition's ranges, merging neighbors of one value. */
-class MergedBuilder {
+export class MergedBuilder {
   readonly words: number;
   count = 0;
   first: Uint32Array;
   value: Uint16Array;
   layers: Uint32Array;
+  confidence: Uint8Array;
 
   constructor(words: number, capacity: number) {
     this.words = words;
     this.first = new Uint32Array(capacity * words);
     this.value = new Uint16Array(capacity);
     this.layers = new Uint32Array(capacity);
+    this.confidence = new Uint8Array(capacity);
   }
 
-  add(position: Uint32Array, value: number, layers: number): void {
+  add(position: Uint32Array, value: number, layers: number, confidence = 100): void {
     const { words } = this;
     const before = this.count - 1;
     if (before >= 0 && this.value[before] === value) {
       this.layers[before] = this.layers[before]! | layers;
+      if (confidence < this.confidence[before]!) this.confidence[before] = confidence;
       return;
     }
     for (let k = 0; k < words; k++) this.first[this.count * words + k] = position[k]!;
     this.value[this.count] = value;
     this.layers[this.count] = layers;
+    this.confidence[this.count] = confidence;
     this.count++;
   }
+
+  /** Returns the ranges so far, in columns of exactly their length. */
+  finish(family: Family): Omit<MergedRanges, 'duplicates' | 'conflicts'> {
+    const { count } = this;
+    return {
+      family,
+      count,
+      first: this.first.slice(0, count * this.words),
+      value: this.value.slice(0, count),
+      layers: this.layers.slice(0, count),
+      confidence: this.confidence.slice(0, count),
+    };
+  }
+}
+
+/** Returns the indexes of candidates in order of first address, last address, layer and index. */
+export function sortCandidates({ family, count, first, last, layer }: CandidateRanges): Uint32Array {
+  const words = addressWords(family);
+  return sortedOrder(
+    count,
+    (a, b) =>
+      compareAddresses(first, a, first, b, words) ||
+      compareAddresses(last, a, last, b, words) ||
+      layer[a]! - layer[b]! ||
+      a - b,
+  );
+}
+
+/**
+ * Counts candidates that have the bounds of another one in their layer.
+ *
+ * @param order see {@link sortCandidates}
+ */
+export function countDuplicates(
+  { family, count, first, last, value, layer }: CandidateRanges,
+  order: Uint32Array,
+): Pick<MergedRanges, 'duplicates' | 'conflicts'> {
+  const words = addressWords(family);
+  let duplicates = 0;
+  let conflicts = 0;
+  for (let i = 1; i < count; i++) {
+    const a = order[i - 1]!;
+    const b = order[i]!;
+    if (layer[a] !== layer[b] || compareAddresses(first, a, first, b, words) !== 0) continue;
+    if (compareAddresses(last, a, last, b, words) !== 0) continue;
+    duplicates++;
+    if (value[a] !== value[b]) conflicts++;
+  }
+  return { duplicates, conflicts };
 }
 
 /**
@@ -151,25 +211,7 @@ class MergedBuilder {
 export function mergeRanges(candidates: CandidateRanges): MergedRanges {
   const { family, count, first, last, value, layer } = candidates;
   const words = addressWords(family);
-  const order = sortedOrder(
-    count,
-    (a, b) =>
-      compareAddresses(first, a, first, b, words) ||
-      compareAddresses(last, a, last, b, words) ||
-      layer[a]! - layer[b]! ||
-      a - b,
-  );
-  let duplicates = 0;
-  let conflicts = 0;
-  for (let i = 1; i < count; i++) {
-    const a = order[i - 1]!;
-    const b = order[i]!;
-    if (layer[a] !== layer[b] || compareAddresses(first, a, first, b, words) !== 0) continue;
-    if (compareAddresses(last, a, last, b, words) !== 0) continue;
-    duplicates++;
-    if (value[a] !== value[b]) conflicts++;
-  }
-
+  const order = sortCandidates(candidates);
   // Each candidate begins and ends once, so there are at most two boundaries a candidate, and the start of the space.
   const ranges = new MergedBuilder(words, 2 * count + 1);
   const open = new OpenRanges(candidates, words);
@@ -177,7 +219,7 @@ export function mergeRanges(candidates: CandidateRanges): MergedRanges {
   let next = 0;
   for (let atEnd = false; !atEnd; ) {
     while (next < count && compareAddresses(first, order[next]!, position, 0, words) <= 0) open.push(order[next++]!);
-    while (open.top >= 0 && compareAddresses(last, open.top, position, 0, words) < 0) open.pop();
+    open.popEnded(position);
     const top = open.top;
     if (top < 0) ranges.add(position, 0, 0);
     else ranges.add(position, value[top]!, (1 << layer[top]!) >>> 0);
@@ -191,13 +233,5 @@ export function mergeRanges(candidates: CandidateRanges): MergedRanges {
       atEnd = true;
     }
   }
-  return {
-    family,
-    count: ranges.count,
-    first: ranges.first.slice(0, ranges.count * words),
-    value: ranges.value.slice(0, ranges.count),
-    layers: ranges.layers.slice(0, ranges.count),
-    duplicates,
-    conflicts,
-  };
+  return { ...ranges.finish(family), ...countDuplicates(candidates, order) };
 }

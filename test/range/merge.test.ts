@@ -3,48 +3,13 @@ import { describe, expect, it } from 'vitest';
 import { addressWords } from '../../src/address/words.js';
 import type { CandidateRanges } from '../../src/range/columns.js';
 import { mergeRanges, sortedOrder } from '../../src/range/merge.js';
+import { PLACES, SIZE, sortKey, type TinyCandidate, toCandidates } from '../support/tiny-space.js';
 
-interface Claim {
-  from: number;
-  to: number;
-  value: number;
-  layer: number;
-}
-
-/** The tiny space: 64 addresses, put at a place of the real space so that carries over words are met. */
-const SIZE = 64;
-type Place = (offset: number) => number[];
-const PLACES: Record<string, { family: 4 | 6; place: Place }> = {
-  'IPv4 bottom': { family: 4, place: (offset) => [offset] },
-  'IPv4 top': { family: 4, place: (offset) => [2 ** 32 - SIZE + offset] },
-  'IPv6 bottom': { family: 6, place: (offset) => [0, 0, 0, offset] },
-  'IPv6 top': { family: 6, place: (offset) => [2 ** 32 - 1, 2 ** 32 - 1, 2 ** 32 - 1, 2 ** 32 - SIZE + offset] },
-  'IPv6 across words': {
-    family: 6,
-    place: (offset) => (offset < 32 ? [7, 1, 2 ** 32 - 1, 2 ** 32 - 32 + offset] : [7, 2, 0, offset - 32]),
-  },
-  'IPv6 across the middle': {
-    family: 6,
-    place: (offset) => (offset < 32 ? [7, 2 ** 32 - 1, 2 ** 32 - 1, 2 ** 32 - 32 + offset] : [8, 0, 0, offset - 32]),
-  },
-};
-
-function toCandidates(family: 4 | 6, place: Place, list: Claim[]): CandidateRanges {
-  return {
-    family,
-    count: list.length,
-    first: Uint32Array.from(list.flatMap(({ from }) => place(from))),
-    last: Uint32Array.from(list.flatMap(({ to }) => place(to))),
-    value: Uint16Array.from(list.map(({ value }) => value)),
-    layer: Uint8Array.from(list.map(({ layer }) => layer)),
-  };
-}
-
-/** The painter: address by address, the best of all claims that cover it. */
-function paint(list: Claim[]): { value: number; layer: number }[] {
+/** The painter: address by address, the best of all candidates that cover it. */
+function paint(list: TinyCandidate[]): { value: number; layer: number }[] {
   return Array.from({ length: SIZE }, (_, address) => {
     const covering = list.filter(({ from, to }) => from <= address && address <= to);
-    const best = covering.reduce<Claim | undefined>((held, claim) => {
+    const best = covering.reduce<TinyCandidate | undefined>((held, claim) => {
       if (held === undefined) return claim;
       if (claim.layer !== held.layer) return claim.layer > held.layer ? claim : held;
       return claim.to - claim.from <= held.to - held.from ? claim : held;
@@ -70,18 +35,17 @@ describe.each(Object.entries(PLACES))('mergeRanges, %s', (_, { family, place }) 
       fc.property(fc.array(claim, { maxLength: 24 }), (list) => {
         const result = mergeRanges(toCandidates(family, place, list));
         const painted = paint(list);
-        const key = (at: number[]): string => at.map((word) => word.toString(16).padStart(8, '0')).join('');
         const firsts = Array.from({ length: result.count }, (_, i) =>
-          key([...result.first.slice(i * words, (i + 1) * words)]),
+          sortKey([...result.first.slice(i * words, (i + 1) * words)]),
         );
 
-        expect(firsts[0]).toBe(key(Array(words).fill(0)));
+        expect(firsts[0]).toBe(sortKey(Array(words).fill(0)));
         expect(firsts).toEqual([...new Set(firsts)].sort());
         for (let i = 1; i < result.count; i++) expect(result.value[i]).not.toBe(result.value[i - 1]);
 
         const layersSeen = new Map<number, number>();
         painted.forEach(({ value, layer }, offset) => {
-          const at = key(place(offset));
+          const at = sortKey(place(offset));
           const range = firsts.findLastIndex((first) => first <= at);
           expect(result.value[range]).toBe(value);
           if (layer >= 0) layersSeen.set(range, ((layersSeen.get(range) ?? 0) | (1 << layer)) >>> 0);
@@ -99,9 +63,9 @@ describe.each(Object.entries(PLACES))('mergeRanges, %s', (_, { family, place }) 
 });
 
 describe('mergeRanges', () => {
-  const ipv4 = (list: Claim[]) => mergeRanges(toCandidates(4, (offset) => [offset], list));
+  const ipv4 = (list: TinyCandidate[]) => mergeRanges(toCandidates(4, (offset) => [offset], list));
 
-  it('counts claims over the very same range', () => {
+  it('counts candidates with the same bounds', () => {
     const same = { from: 1, to: 2, layer: 2 };
     const result = ipv4([
       { ...same, value: 1 },
@@ -117,7 +81,7 @@ describe('mergeRanges', () => {
     expect([...result.value]).toEqual([0, 3, 0]);
   });
 
-  it('covers the whole space with one claim', () => {
+  it('covers the whole space with one candidate', () => {
     const all: CandidateRanges = {
       family: 4,
       count: 1,

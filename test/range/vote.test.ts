@@ -1,0 +1,212 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { addressWords } from '../../src/address/words.js';
+import { mergeRanges } from '../../src/range/merge.js';
+import { SOURCE_KINDS, type SourceKind, type Voter, voteRanges } from '../../src/range/vote.js';
+import { PLACES, SIZE, sortKey, type TinyCandidate, toCandidates } from '../support/tiny-space.js';
+
+/** Layers of the voters, the first listed highest, as in a build; 0 and 31 belong to no voter. */
+const VOTER_LAYERS = [6, 5, 4, 3, 2];
+
+interface Outcome {
+  value: number;
+  layers: number;
+  confidence: number;
+}
+
+const width = ({ from, to }: TinyCandidate): number => to - from;
+
+/** Returns the narrowest candidate; of equally wide ones the last if `latest`, else the first. */
+function narrowest(list: readonly TinyCandidate[], latest: boolean): TinyCandidate | undefined {
+  const least = Math.min(...list.map(width));
+  const narrow = list.filter((candidate) => width(candidate) === least);
+  return latest ? narrow.at(-1) : narrow[0];
+}
+
+/** The model: the rules of the vote at one address, written down naively. */
+function elect(covering: readonly TinyCandidate[], voters: readonly Voter[]): Outcome {
+  const bit = (layer: number): number => (1 << layer) >>> 0;
+  const top = covering.filter(({ layer }) => layer === 31);
+  if (top.length > 0) return { value: narrowest(top, true)!.value, layers: bit(31), confidence: 100 };
+
+  const rows = voters.flatMap((voter) => {
+    const row = narrowest(
+      covering.filter(({ layer }) => layer === voter.layer),
+      true,
+    );
+    return row === undefined ? [] : [{ ...row, voter }];
+  });
+  const delegation = Math.min(...rows.filter(({ voter }) => voter.kind === 'registry').map(width));
+  const evidence = rows.filter((row) => row.voter.kind === 'registry' || width(row) <= delegation);
+  const lineages = [...new Set(evidence.map(({ voter }) => voter.lineage))];
+  const votes = lineages.map((lineage) => {
+    const rowsOf = evidence.filter(({ voter }) => voter.lineage === lineage);
+    return narrowest(rowsOf, false) as (typeof evidence)[number];
+  });
+  if (votes.length === 0) {
+    const bottom = narrowest(
+      covering.filter(({ layer }) => layer === 0),
+      true,
+    );
+    return bottom === undefined
+      ? { value: 0, layers: 0, confidence: 100 }
+      : { value: bottom.value, layers: bit(0), confidence: 100 };
+  }
+
+  const share = (value: number): number =>
+    Math.floor((100 * votes.filter((vote) => vote.value === value).length) / votes.length);
+  const words = evidence.filter(({ voter }) => voter.kind === 'operator' || voter.kind === 'geofeed');
+  const word = narrowest(words, false) as (typeof evidence)[number] | undefined;
+  if (word !== undefined) {
+    return { value: word.value, layers: bit(word.voter.layer), confidence: share(word.value) };
+  }
+  const countries = [...new Set(votes.map(({ value }) => value))].map((value) => {
+    const supporters = votes.filter((vote) => vote.value === value);
+    const listed = (vote: (typeof evidence)[number]): number => voters.indexOf(vote.voter);
+    const least = Math.min(...supporters.map(width));
+    const first = Math.min(...supporters.filter((vote) => width(vote) === least).map(listed));
+    return { value, supporters, least, first };
+  });
+  countries.sort((a, b) => b.supporters.length - a.supporters.length || a.least - b.least || a.first - b.first);
+  const { value, supporters } = countries[0]!;
+  const layers = supporters.reduce((bits, { voter }) => bits | bit(voter.layer), 0);
+  return { value, layers, confidence: share(value) };
+}
+
+const candidate = fc
+  .record({
+    a: fc.nat(SIZE - 1),
+    b: fc.nat(SIZE - 1),
+    value: fc.nat(4),
+    layer: fc.constantFrom(0, ...VOTER_LAYERS, ...VOTER_LAYERS, 31),
+  })
+  .map(({ a, b, value, layer }) => ({ from: Math.min(a, b), to: Math.max(a, b), value, layer }));
+
+const electorate = fc
+  .array(fc.record({ lineage: fc.constantFrom('a', 'b', 'c'), kind: fc.constantFrom<SourceKind>(...SOURCE_KINDS) }), {
+    minLength: VOTER_LAYERS.length,
+    maxLength: VOTER_LAYERS.length,
+  })
+  .map((list): Voter[] => list.map((voter, index) => ({ ...voter, layer: VOTER_LAYERS[index]! })));
+
+describe.each(Object.entries(PLACES))('voteRanges, %s', (_, { family, place }) => {
+  const words = addressWords(family);
+
+  it('agrees with the model at every address, is gap-free, sorted and merged', () => {
+    fc.assert(
+      fc.property(fc.array(candidate, { maxLength: 30 }), electorate, (list, voters) => {
+        const result = voteRanges(toCandidates(family, place, list), voters);
+        const firsts = Array.from({ length: result.count }, (_, i) =>
+          sortKey(result.first.slice(i * words, (i + 1) * words)),
+        );
+        expect(firsts[0]).toBe(sortKey(Array(words).fill(0)));
+        expect(firsts).toEqual([...new Set(firsts)].sort());
+        for (let i = 1; i < result.count; i++) expect(result.value[i]).not.toBe(result.value[i - 1]);
+
+        const outcomes = new Map<number, Outcome[]>();
+        for (let offset = 0; offset < SIZE; offset++) {
+          const covering = list.filter(({ from, to }) => from <= offset && offset <= to);
+          const range = firsts.findLastIndex((first) => first <= sortKey(place(offset)));
+          outcomes.set(range, [...(outcomes.get(range) ?? []), elect(covering, voters)]);
+        }
+        for (const [range, expected] of outcomes) {
+          for (const { value } of expected) expect(result.value[range]).toBe(value);
+          expect(result.layers[range]).toBe(expected.reduce((bits, { layers }) => (bits | layers) >>> 0, 0));
+          expect(result.confidence[range]).toBe(Math.min(...expected.map(({ confidence }) => confidence)));
+        }
+      }),
+      { numRuns: 800 },
+    );
+  });
+
+  it('does not depend on the order of rows with different bounds', () => {
+    const distinct = fc.uniqueArray(candidate, {
+      maxLength: 20,
+      selector: ({ from, to, layer }) => `${from} ${to} ${layer}`,
+    });
+    const shuffled = distinct.chain((list) =>
+      fc.tuple(fc.constant(list), fc.shuffledSubarray(list, { minLength: list.length }), electorate),
+    );
+    fc.assert(
+      fc.property(shuffled, ([list, other, voters]) => {
+        // Equally wide rows of one source are resolved by their order, so they are left out.
+        const widths = list.map((row) => `${row.layer} ${width(row)}`);
+        fc.pre(new Set(widths).size === widths.length);
+        const [a, b] = [list, other].map((rows) => voteRanges(toCandidates(family, place, rows), voters));
+        expect(b).toEqual(a);
+      }),
+      { numRuns: 300 },
+    );
+  });
+});
+
+describe('voteRanges', () => {
+  const vote = (list: TinyCandidate[], ...voters: [string, SourceKind][]) =>
+    voteRanges(
+      toCandidates(4, (offset) => [offset], list),
+      voters.map(([lineage, kind], index) => ({ lineage, kind, layer: VOTER_LAYERS[index]! })),
+    );
+  const [first, second, third, fourth] = VOTER_LAYERS as [number, number, number, number, number];
+
+  it('equals merging by priority if there is one source and nothing to vote on', () => {
+    fc.assert(
+      fc.property(fc.array(candidate, { maxLength: 24 }), (list) => {
+        const one = list.map((row) => ({ ...row, layer: row.layer === 0 || row.layer === 31 ? row.layer : first }));
+        const candidates = toCandidates(4, (offset) => [offset], one);
+        const voted = voteRanges(candidates, [{ layer: first, lineage: 'a', kind: 'geolocation' }]);
+        expect(voted).toEqual(mergeRanges(candidates));
+      }),
+    );
+  });
+
+  it('gives two sources of one lineage one vote', () => {
+    const list = [first, second, third, fourth].map((layer, i) => ({
+      from: 8,
+      to: 15,
+      value: [1, 1, 2, 2][i]!,
+      layer,
+    }));
+    const same = vote(list, ['a', 'geolocation'], ['a', 'geolocation'], ['b', 'geolocation'], ['c', 'geolocation']);
+    expect([...same.value]).toEqual([0, 2, 0]);
+    expect(same.confidence[1]).toBe(66);
+  });
+
+  it('lets the narrower of two that disagree win', () => {
+    const list = [
+      { from: 0, to: 63, value: 1, layer: first },
+      { from: 8, to: 15, value: 2, layer: second },
+    ];
+    expect([...vote(list, ['a', 'geolocation'], ['b', 'routing']).value]).toEqual([1, 2, 1, 0]);
+  });
+
+  it('lets the source that is listed first win if two disagree over the same range', () => {
+    const list = [second, first].map((layer) => ({ from: 0, to: 63, value: layer, layer }));
+    expect([...vote(list, ['a', 'geolocation'], ['b', 'geolocation']).value]).toEqual([first, 0]);
+  });
+
+  it('does not count rows that are wider than the delegation, however many they are', () => {
+    const list = [
+      { from: 0, to: 63, value: 1, layer: first },
+      { from: 0, to: 31, value: 1, layer: second },
+      { from: 8, to: 15, value: 2, layer: third },
+    ];
+    const result = vote(list, ['a', 'geolocation'], ['b', 'geolocation'], ['rir', 'registry']);
+    expect([...result.value]).toEqual([1, 2, 1, 0]);
+    expect(result.confidence[1]).toBe(100);
+  });
+
+  it('lets the operator decide against all others, unless its row is wider than the delegation', () => {
+    const list = [
+      { from: 0, to: 31, value: 1, layer: first },
+      { from: 0, to: 31, value: 1, layer: second },
+      { from: 0, to: 31, value: 2, layer: third },
+      { from: 0, to: 31, value: 1, layer: fourth },
+      { from: 32, to: 39, value: 1, layer: first },
+      { from: 32, to: 47, value: 2, layer: third },
+      { from: 32, to: 39, value: 1, layer: fourth },
+    ];
+    const result = vote(list, ['a', 'geolocation'], ['b', 'geolocation'], ['cloud', 'operator'], ['rir', 'registry']);
+    expect([...result.value]).toEqual([2, 1, 2, 0]);
+    expect(result.confidence[0]).toBe(25);
+  });
+});
