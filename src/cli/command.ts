@@ -21,6 +21,11 @@ export interface Command {
   options: OptionTable;
   /** Fewest and most positional arguments. */
   arguments: [least: number, most: number];
+  /**
+   * Whether the command writes to file descriptor 1 and handles EPIPE itself. Then process.stdout must not be used: it makes
+   * a pipe non-blocking, for all processes that share it.
+   */
+  writesToDescriptor?: true;
   /** @returns the exit code; throws AtlasError */
   run(invocation: Invocation): Promise<number>;
 }

@@ -87,6 +87,7 @@ async function runCommand(name: string, argv: string[]): Promise<number> {
     process.stdout.write(command.help);
     return EXIT.ok;
   }
+  if (command.writesToDescriptor !== true) exitWhenReaderCloses();
   const { positionals } = parsed;
   const [least, most] = command.arguments;
   if (positionals.length < least) throw usageError('an argument is missing', name);
@@ -105,6 +106,13 @@ function splitCommandLine(argv: string[]): { name: string | undefined; rest: str
     else if (!argument.startsWith('-')) return { name: argument, rest: [...argv.slice(0, i), ...argv.slice(i + 1)] };
   }
   return { name: undefined, rest: argv };
+}
+
+/** Ends the process quietly if the reader closes the pipe early, as in `ipatlas … | head -1`. */
+function exitWhenReaderCloses(): void {
+  process.stdout.on('error', (error) => {
+    process.exit(systemErrorCode(error) === 'EPIPE' ? EXIT.ok : report(writeError('standard output', error)));
+  });
 }
 
 async function main(argv: string[]): Promise<number> {
@@ -134,10 +142,6 @@ function report(error: unknown): number {
   return EXIT.fault;
 }
 
-// A reader that closes the pipe early has what it wanted: that is no error (`ipatlas … | head -1`).
-process.stdout.on('error', (error) => {
-  process.exit(systemErrorCode(error) === 'EPIPE' ? EXIT.ok : report(writeError('standard output', error)));
-});
 try {
   process.exitCode = await main(process.argv.slice(2));
 } catch (error) {

@@ -20,3 +20,19 @@ export interface EnrichCounts {
 export function emptyCounts(): EnrichCounts {
   return { lines: 0, bytes: 0, found: 0, no_country: 0, invalid_address: 0, missing_field: 0, invalid_line: 0 };
 }
+
+/**
+ * Returns a warning if a run has found no country, because then the fields or the format are probably wrong.
+ *
+ * @param fields the fields that were looked up, to name them
+ */
+export function warningOf(counts: EnrichCounts, fields: readonly { path: readonly string[] }[]): string | undefined {
+  const { found, no_country, invalid_address, missing_field, invalid_line } = counts;
+  const values = no_country + invalid_address + missing_field;
+  if (found > 0 || values + invalid_line === 0) return undefined;
+  if (values === 0) return 'all lines are invalid, and none was enriched; is the format right (--format)?';
+  const names = fields.map(({ path }) => path.join('.')).join(', ');
+  if (no_country > 0) return `no country was found for any address in ${names}`;
+  const problem = missing_field > 0 ? 'missing or never an address' : 'never an address';
+  return `no address was found: ${names} is ${problem}; is the field right (--field)?`;
+}

@@ -41,7 +41,7 @@ async function* readChunks(source: ByteSource, { signal, counts }: DocumentReque
     while (!signal.aborted) {
       const chunk = Buffer.allocUnsafe(CHUNK_BYTES);
       const bytes = await Promise.race([source.read(chunk), aborted]);
-      counts.bytes = bytesBefore + source.taken;
+      counts.bytes = bytesBefore + source.bytesRead;
       if (bytes === 0) return;
       yield chunk.subarray(0, bytes);
     }

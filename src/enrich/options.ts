@@ -5,6 +5,10 @@ import { AtlasError } from '../errors.js';
 const ADDABLE = ['country', 'country_code', 'is_eu', 'reason'] as const;
 export type Addable = (typeof ADDABLE)[number];
 
+/** The formats of inputs: JSON lines, a JSON document, tables with commas or tabs, and lists of addresses. */
+export const FORMAT_NAMES = ['jsonl', 'json', 'csv', 'tsv', 'list'] as const;
+export type FormatName = (typeof FORMAT_NAMES)[number];
+
 /** What happens to a line that is not a record of its format. */
 export const INVALID_POLICIES = ['keep', 'drop', 'fail'] as const;
 export type InvalidPolicy = (typeof INVALID_POLICIES)[number];

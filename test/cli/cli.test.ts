@@ -21,7 +21,7 @@ describe('ipatlas', () => {
     expect(help).toMatchObject({ code: 0, stderr: '' });
     for (const file of readdirSync(packageFile('src/cli'))) {
       const name = file.replace('.ts', '');
-      if (!['main', 'command'].includes(name)) expect(help.stdout).toContain(`  ${name} `);
+      if (!['main', 'command', 'streams'].includes(name)) expect(help.stdout).toContain(`  ${name} `);
     }
     expect(await ipatlas(['--version'])).toMatchObject({ code: 0, stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/) });
   });

@@ -332,15 +332,15 @@ describe('usage', () => {
   it.each([
     [['--format', 'xml'], '--format is "xml"; it can be jsonl, json, csv, tsv, list'],
     [['--on-invalid', 'ignore'], 'it can be keep, drop, fail'],
-    [['--items', 'a'], '--items goes with --format json only'],
+    [['--items', 'a'], '--items requires --format json'],
     [['--format', 'json', '--items', 'a..b'], 'empty key'],
-    [['--jobs', '0'], '--jobs is "0"; it can be 1 to'],
+    [['--jobs', '257'], '--jobs is "257"; it can be 1 to'],
     [['--jobs', 'many'], '--jobs is "many"'],
     [['--jobs', '1.5'], '--jobs is "1.5"'],
     [['--add', 'country,planet'], 'choose from country, country_code, is_eu, reason'],
     [['--field', ''], 'empty key'],
     [['--field', 'a=x', '--field', 'b=x'], 'two fields would write to "x"'],
-    [['--format', 'list', '--field', 'ip'], '--field does not go with --format list'],
+    [['--format', 'list', '--field', 'ip'], '--field cannot be used with --format list'],
     [['--frobnicate'], "Unknown option '--frobnicate'"],
     [['/'], '/ is a directory'],
   ])('%j is wrong', async (args, message) => {

@@ -43,8 +43,8 @@ function watched(source: ByteSource): ByteSource & { closed: boolean } {
     name: source.name,
     size: undefined,
     closed: false,
-    get taken() {
-      return source.taken;
+    get bytesRead() {
+      return source.bytesRead;
     },
     read: (target) => source.read(target),
     async close() {
@@ -229,7 +229,7 @@ describe('enrichLines', () => {
     expect(output).toBe('{"n":1,"geo":null}\n{"n":2,"geo":null}\n');
     expect(counts.lines).toBe(2);
     expect(source.closed).toBe(true);
-    expect(unread.taken).toBe(0);
+    expect(unread.bytesRead).toBe(0);
   });
 
   it('aborted before it begins, writes nothing', async () => {

@@ -55,7 +55,7 @@ export class BlockReader {
         if (!this.#isStopped) await this.#readInput(source, input, buffer);
       } finally {
         await source.close();
-        this.#bytesOfClosed += source.taken;
+        this.#bytesOfClosed += source.bytesRead;
       }
       if (this.#isStopped) return;
     }
@@ -68,7 +68,7 @@ export class BlockReader {
       if (bytes === undefined) return;
       const block = bytes === 0 ? buffer.end() : buffer.add(bytes);
       if (block !== undefined) {
-        const bytesRead = this.#bytesOfClosed + source.taken;
+        const bytesRead = this.#bytesOfClosed + source.bytesRead;
         const released = scheduler.add(block, { input, name: source.name, bytesRead });
         if (block.slot === large) {
           await this.#unlessStopped(released);

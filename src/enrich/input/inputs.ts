@@ -2,6 +2,7 @@
 import { accessSync, constants, fstatSync, type Stats, statSync } from 'node:fs';
 import { AtlasError, messageOf, systemErrorCode } from '../../errors.js';
 import { statOutput } from '../output/output.js';
+import { type ExpectedInput, recognizedSource } from './recognize.js';
 import { type ByteSource, openSource } from './source.js';
 
 /** The path of standard input. */
@@ -46,7 +47,7 @@ export function isInput(path: string, inputs: readonly string[]): boolean {
   return inputs.map(statInput).some(({ dev, ino }) => dev === file.dev && ino === file.ino);
 }
 
-/** Opens the inputs one after the other. The caller must close each source. */
-export async function* openInputs(paths: readonly string[]): AsyncGenerator<ByteSource> {
-  for (const path of paths) yield await openSource(path);
+/** Opens the inputs one after the other, as `recognizedSource` describes. The caller must close each source. */
+export async function* openInputs(paths: readonly string[], expected: ExpectedInput): AsyncGenerator<ByteSource> {
+  for (const path of paths) yield recognizedSource(openSource(path), expected);
 }

@@ -1,47 +1,47 @@
-/** Where bytes come from: files and standard input, unpacked where they are gzip. */
+/** Sources of bytes: files, pipes and standard input. */
 import { closeSync, constants, fstatSync, openSync, read, readSync, statSync } from 'node:fs';
 import { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import { isatty, ReadStream as TerminalStream } from 'node:tty';
-import { createGunzip } from 'node:zlib';
 import { AtlasError, messageOf, systemErrorCode } from '../../errors.js';
 
-/** Bytes that are pulled by whoever needs them, into memory that is theirs. */
+/** Bytes that the caller reads into its own memory. */
 export interface ByteSource {
-  /** What messages call it: the path, or `standard input`. */
+  /** Name in messages: the path, or `standard input`. */
   readonly name: string;
-  /** Bytes there are to take, where that is known beforehand (a file's size). */
+  /** Size of the input in bytes before decompression, if known (a file's size). */
   readonly size: number | undefined;
-  /** Bytes taken so far, before decompression. */
-  readonly taken: number;
+  /** Bytes read so far, before decompression. */
+  readonly bytesRead: number;
   /**
-   * Reads what is there, waiting for at least one byte.
+   * Reads the bytes that are available, and waits for at least one.
    *
-   * @param target receives the bytes from its start on; at least one byte long
-   * @returns how many bytes, 0 at the end
-   * @throws AtlasError E_BAD_INPUT where the bytes cannot be read or unpacked
+   * @param target receives the bytes at its start; at least one byte long
+   * @returns number of bytes, 0 at the end
+   * @throws AtlasError E_BAD_INPUT if the bytes cannot be read or decompressed
    */
   read(target: Uint8Array): Promise<number>;
   close(): Promise<void>;
 }
 
-const STDIN = 'standard input';
+const STDIN_NAME = 'standard input';
 
-function unreadable(name: string, error: unknown): AtlasError {
+function readError(name: string, error: unknown): AtlasError {
+  if (error instanceof AtlasError) return error;
   return new AtlasError('E_BAD_INPUT', `${name} cannot be read: ${messageOf(error)}`, { cause: error });
 }
 
-/** Bytes of a regular file that are read before signals and timers get their turn: a few milliseconds' work. */
-const BYTES_A_TURN = 1_048_576;
+/** Bytes of a regular file read before signals and timers are handled: a few milliseconds' work. */
+const BYTES_PER_TURN = 1_048_576;
 
-/** A file whose reads end by themselves: a regular one, or a device such as /dev/zero. */
+/** A file whose reads always complete: a regular file, or a device such as /dev/zero. */
 class FileSource implements ByteSource {
   readonly name: string;
   readonly size: number | undefined;
-  taken = 0;
-  /** Where signals and timers get their next turn. */
+  bytesRead = 0;
+  /** Number of bytes after which signals and timers are handled. */
   #nextTurn = 0;
-  #closed = false;
+  #isClosed = false;
   readonly #fd: number;
 
   constructor(name: string, fd: number, size: number | undefined) {
@@ -51,24 +51,23 @@ class FileSource implements ByteSource {
   }
 
   async read(target: Uint8Array): Promise<number> {
-    // A regular file is read right here: that takes a tenth of what handing it to another thread and back does. Signals and
-    // timers get their turn now and then.
-    if (this.taken >= this.#nextTurn) {
-      this.#nextTurn = this.taken + BYTES_A_TURN;
+    // A regular file is read in this thread, which takes a tenth of the time of a read in the thread pool.
+    if (this.bytesRead >= this.#nextTurn) {
+      this.#nextTurn = this.bytesRead + BYTES_PER_TURN;
       await new Promise(setImmediate);
-      // Whoever closed it meanwhile waits for nothing; and the descriptor may be another file's by now.
-      if (this.#closed) return 0;
+      // The descriptor may belong to another file by now.
+      if (this.#isClosed) return 0;
     }
     try {
-      const bytes = this.size === undefined ? await this.#readAside(target) : readSync(this.#fd, target);
-      this.taken += bytes;
+      const bytes = this.size === undefined ? await this.#readInThreadPool(target) : readSync(this.#fd, target);
+      this.bytesRead += bytes;
       return bytes;
     } catch (error) {
-      throw unreadable(this.name, error);
+      throw readError(this.name, error);
     }
   }
 
-  #readAside(target: Uint8Array): Promise<number> {
+  #readInThreadPool(target: Uint8Array): Promise<number> {
     return new Promise((resolve, reject) => {
       read(this.#fd, target, 0, target.length, null, (error, bytes) =>
         error === null ? resolve(bytes) : reject(error),
@@ -77,35 +76,40 @@ class FileSource implements ByteSource {
   }
 
   async close(): Promise<void> {
-    this.#closed = true;
+    this.#isClosed = true;
     closeSync(this.#fd);
   }
 }
 
-/** A stream of chunks, such as a pipe, or what comes out of decompression. */
+/** A stream of chunks, such as a pipe or the output of decompression. */
 class StreamSource implements ByteSource {
   readonly name: string;
-  readonly size: number | undefined;
   readonly #chunks: AsyncIterator<Uint8Array>;
-  readonly #takenSoFar: (() => number) | undefined;
-  readonly #close: () => void;
-  #read = 0;
+  /** The source that the chunks are derived from, if any. */
+  readonly #origin: ByteSource | undefined;
+  readonly #close: () => Promise<void> | void;
+  #bytesRead = 0;
+  /** The rest of the last chunk. */
   #chunk: Uint8Array = new Uint8Array(0);
 
   constructor(
     name: string,
     chunks: AsyncIterable<Uint8Array>,
-    details: { size?: number | undefined; taken?: () => number; close?: () => void } = {},
+    origin?: ByteSource,
+    close: () => Promise<void> | void = () => {},
   ) {
     this.name = name;
-    this.size = details.size;
     this.#chunks = chunks[Symbol.asyncIterator]();
-    this.#takenSoFar = details.taken;
-    this.#close = details.close ?? (() => {});
+    this.#origin = origin;
+    this.#close = close;
   }
 
-  get taken(): number {
-    return this.#takenSoFar === undefined ? this.#read : this.#takenSoFar();
+  get size(): number | undefined {
+    return this.#origin?.size;
+  }
+
+  get bytesRead(): number {
+    return this.#origin?.bytesRead ?? this.#bytesRead;
   }
 
   async read(target: Uint8Array): Promise<number> {
@@ -114,7 +118,7 @@ class StreamSource implements ByteSource {
       try {
         next = await this.#chunks.next();
       } catch (error) {
-        throw unreadable(this.name, error);
+        throw readError(this.name, error);
       }
       if (next.done === true) return 0;
       this.#chunk = next.value;
@@ -122,59 +126,27 @@ class StreamSource implements ByteSource {
     const bytes = Math.min(target.length, this.#chunk.length);
     target.set(this.#chunk.subarray(0, bytes));
     this.#chunk = this.#chunk.subarray(bytes);
-    this.#read += bytes;
+    this.#bytesRead += bytes;
     return bytes;
   }
 
   async close(): Promise<void> {
-    this.#close();
+    await this.#close();
   }
 }
 
-/**
- * A source over chunks that come from anywhere.
- *
- * @param name what messages call it
- */
+/** Creates a source of chunks from anywhere. */
 export function streamSource(name: string, chunks: AsyncIterable<Uint8Array>): ByteSource {
   return new StreamSource(name, chunks);
 }
 
-/** The first two bytes of gzip data (RFC 1952 §2.3.1). */
-const GZIP_MAGIC = [0x1f, 0x8b];
-
-/** A source with its first bytes read ahead and given back. */
-class PeekedSource implements ByteSource {
-  readonly #source: ByteSource;
-  #head: Uint8Array;
-
-  constructor(source: ByteSource, head: Uint8Array) {
-    this.#source = source;
-    this.#head = head;
-  }
-  get name(): string {
-    return this.#source.name;
-  }
-  get size(): number | undefined {
-    return this.#source.size;
-  }
-  get taken(): number {
-    return this.#source.taken;
-  }
-  async read(target: Uint8Array): Promise<number> {
-    if (this.#head.length === 0) return this.#source.read(target);
-    const bytes = Math.min(target.length, this.#head.length);
-    target.set(this.#head.subarray(0, bytes));
-    this.#head = this.#head.subarray(bytes);
-    return bytes;
-  }
-  close(): Promise<void> {
-    return this.#source.close();
-  }
+/** Creates a source of chunks derived from another source, such as its decompressed bytes. Closing it closes the other. */
+export function derivedSource(origin: ByteSource, chunks: AsyncIterable<Uint8Array>): ByteSource {
+  return new StreamSource(origin.name, chunks, origin, () => origin.close());
 }
 
-/** The bytes of a source as chunks, for libraries that take streams. */
-export async function* chunksOf(source: ByteSource, chunkBytes = 65_536): AsyncGenerator<Buffer> {
+/** Yields the bytes of a source in chunks of at most `chunkBytes`. */
+export async function* chunksOf(source: ByteSource, chunkBytes: number): AsyncGenerator<Buffer> {
   for (;;) {
     const chunk = Buffer.allocUnsafeSlow(chunkBytes);
     const bytes = await source.read(chunk);
@@ -183,133 +155,32 @@ export async function* chunksOf(source: ByteSource, chunkBytes = 65_536): AsyncG
   }
 }
 
-/** Packed bytes that are unpacked at a time. What they become has to be held, and is a thousand times as much at worst. */
-const PACKED_BYTES = 32_768;
-
-/**
- * Unpacks gzip. What is whole comes out before it fails: as a stream to read from, zlib's would drop what it holds.
- *
- * @throws Error where the bytes are damaged, or end too early
- */
-async function* unzipped(packed: ByteSource): AsyncGenerator<Buffer> {
-  const gunzip = createGunzip({ chunkSize: 262_144 });
-  const parts: Buffer[] = [];
-  let failure: Error | undefined;
-  let wake = (): void => {};
-  gunzip.on('data', (part: Buffer) => parts.push(part));
-  gunzip.on('error', (error) => {
-    failure = error;
-  });
-  // Comes behind an error, too, when a write is called back no more.
-  const closed = new Promise<void>((resolve) => {
-    gunzip.on('close', () => {
-      resolve();
-      wake();
-    });
-  });
-  const chunks = chunksOf(packed, PACKED_BYTES);
-  /** Unpacks the next chunk; returns whether there was one. */
-  async function step(): Promise<boolean> {
-    const { value, done } = await chunks.next();
-    if (done === true) {
-      gunzip.end();
-      await closed;
-      return false;
-    }
-    await new Promise<void>((resolve) => {
-      wake = resolve;
-      gunzip.write(value, () => resolve());
-    });
-    return failure === undefined;
-  }
-
-  try {
-    for (let more = true, next = step(); more; ) {
-      more = await next;
-      const ready = parts.splice(0);
-      // The next chunk is unpacked while this one is dealt with.
-      if (more) {
-        next = step();
-        next.catch(() => {}); // it is awaited above, or nobody wants to know any more
-      }
-      yield* ready;
-    }
-    if (failure !== undefined) throw failure;
-  } finally {
-    gunzip.destroy();
-  }
-}
-
-/** Unpacks a source where its first bytes say that it is gzip; several gzip members in a row count as one file. */
-async function unpacked(source: ByteSource): Promise<ByteSource> {
-  const head = new Uint8Array(GZIP_MAGIC.length);
-  let bytes = 0;
-  while (bytes < head.length) {
-    const more = await source.read(head.subarray(bytes));
-    if (more === 0) break;
-    bytes += more;
-  }
-  const peeked = new PeekedSource(source, head.subarray(0, bytes));
-  if (bytes < head.length || !GZIP_MAGIC.every((byte, index) => head[index] === byte)) return peeked;
-  return new StreamSource(source.name, unzipped(peeked), {
-    size: source.size,
-    taken: () => source.taken,
-    close: () => void source.close(),
-  });
-}
-
-/** A source that looks at its first bytes on the first read only: a pipe's writer may take its time. */
-class UnpackingSource implements ByteSource {
-  readonly #packed: ByteSource;
-  #unpacked: ByteSource | undefined;
-
-  constructor(packed: ByteSource) {
-    this.#packed = packed;
-  }
-  get name(): string {
-    return this.#packed.name;
-  }
-  get size(): number | undefined {
-    return this.#packed.size;
-  }
-  get taken(): number {
-    return this.#packed.taken;
-  }
-  async read(target: Uint8Array): Promise<number> {
-    this.#unpacked ??= await unpacked(this.#packed);
-    return this.#unpacked.read(target);
-  }
-  close(): Promise<void> {
-    return (this.#unpacked ?? this.#packed).close();
-  }
-}
-
-/** A pipe, socket or terminal as a stream: a read of one that waits for its writer would keep the process from exiting. */
+/** Opens a pipe, socket or terminal as a stream, because a waiting read in the thread pool would keep the process alive. */
 function streamOf(fd: number): Readable {
   if (fd === 0) return process.stdin;
   return isatty(fd) ? new TerminalStream(fd) : new Socket({ fd, readable: true, writable: false });
 }
 
-/** Opens a file. To open a named pipe would wait for its writer, and nothing else would be done meanwhile; reading waits. */
+/** Opens a file. A named pipe is opened without waiting for its writer, which would block this thread; reads wait. */
 function openFile(path: string): number {
   const { O_RDONLY, O_NONBLOCK } = constants;
   return openSync(path, statSync(path).isFIFO() ? O_RDONLY | O_NONBLOCK : O_RDONLY);
 }
 
 /**
- * Opens a file or standard input for reading. gzip is recognized by its first bytes and unpacked.
+ * Opens a file or standard input for reading.
  *
- * @param path of the file; `-` is standard input
- * @throws AtlasError E_USAGE where there is no such file, E_BAD_INPUT where it cannot be read
+ * @param path a file; `-` is standard input
+ * @throws AtlasError E_USAGE if the file does not exist or cannot be opened
  */
-export async function openSource(path: string): Promise<ByteSource> {
-  const name = path === '-' ? STDIN : path;
+export function openSource(path: string): ByteSource {
+  const name = path === '-' ? STDIN_NAME : path;
   let fd = 0;
   try {
     if (path !== '-') fd = openFile(path);
   } catch (error) {
-    const what = systemErrorCode(error) === 'ENOENT' ? 'there is no such file' : messageOf(error);
-    throw new AtlasError('E_USAGE', `${path} cannot be opened: ${what}`, { cause: error });
+    const reason = systemErrorCode(error) === 'ENOENT' ? 'the file does not exist' : messageOf(error);
+    throw new AtlasError('E_USAGE', `${path} cannot be opened: ${reason}`, { cause: error });
   }
   const stat = fstatSync(fd);
   if (stat.isDirectory()) {
@@ -318,7 +189,7 @@ export async function openSource(path: string): Promise<ByteSource> {
   }
   if (stat.isFIFO() || stat.isSocket() || isatty(fd)) {
     const stream = streamOf(fd);
-    return new UnpackingSource(new StreamSource(name, stream, { close: () => stream.destroy() }));
+    return new StreamSource(name, stream, undefined, () => void stream.destroy());
   }
-  return new UnpackingSource(new FileSource(name, fd, stat.isFile() ? stat.size : undefined));
+  return new FileSource(name, fd, stat.isFile() ? stat.size : undefined);
 }

@@ -52,7 +52,8 @@ export class WorkerPool {
   }
 
   #startThread(): Worker {
-    const thread = new Worker(packageFile(WORKER_FILE));
+    // Otherwise the thread's output is piped to process.stdout, which makes the descriptor non-blocking.
+    const thread = new Worker(packageFile(WORKER_FILE), { stdout: true });
     thread.on('message', (event: WorkerEvent) => {
       if (event === 'ready') this.ready++;
       this.onEvent();

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { constants, gunzipSync, gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { recognizedSource } from '../../../src/enrich/input/recognize.js';
 import { openSource } from '../../../src/enrich/input/source.js';
 
 let dir: string;
@@ -21,7 +22,7 @@ const LINES = Buffer.from(
 
 /** All that a source gives to a reader that takes its time, and what it fails with. */
 async function readSlowly(path: string): Promise<{ bytes: Buffer; error: unknown }> {
-  const source = await openSource(path);
+  const source = recognizedSource(openSource(path), { format: 'jsonl', fields: [] });
   const parts: Buffer[] = [];
   const target = Buffer.alloc(100_000);
   try {

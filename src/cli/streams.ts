@@ -1,0 +1,234 @@
+/** What the commands that read streams of records share: their flags, inputs, outputs, signals and summary. */
+import { fstatSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { resolve } from 'node:path';
+import { releaseDir } from '../database/release.js';
+import { type EnrichCounts, emptyCounts, warningOf } from '../enrich/counts.js';
+import { checkInputs, isInput, STDIN_PATH } from '../enrich/input/inputs.js';
+import { FORMAT_NAMES, type FormatName, INVALID_POLICIES, type InvalidPolicy, parseFields } from '../enrich/options.js';
+import { type Output, plainOutput, replacedOutput, standardOutput, statOutput } from '../enrich/output/output.js';
+import { showProgress, summaryText } from '../enrich/progress.js';
+import { AtlasError, EXIT, systemErrorCode } from '../errors.js';
+import { MAX_JOBS } from '../limits.js';
+import { type Invocation, type OptionTable, type OptionValues, outputPath, text } from './command.js';
+
+/** The path that means standard output. */
+const STDOUT_PATH = '-';
+
+/** The flags of the inputs. */
+export const INPUT_OPTIONS = {
+  field: { type: 'string', multiple: true },
+  format: { type: 'string' },
+  items: { type: 'string' },
+  'on-invalid': { type: 'string' },
+  jobs: { type: 'string' },
+} as const satisfies OptionTable;
+
+/** The flags of the outputs. */
+export const OUTPUT_OPTIONS = {
+  output: { type: 'string', short: 'o' },
+  rejects: { type: 'string' },
+  stats: { type: 'string' },
+} as const satisfies OptionTable;
+
+export interface StreamRequest {
+  dataDir: string;
+  /** Paths of the inputs; `-` is standard input. */
+  inputs: string[];
+  /** Bytes in all inputs, before decompression, if known. */
+  total: number | undefined;
+  format: FormatName;
+  /** For `json`: the keys that lead to the array of items. */
+  itemsPath: string[];
+  fields: ReturnType<typeof parseFields>;
+  onInvalid: InvalidPolicy;
+  jobs: number;
+  /** Paths of the outputs; for the first, undefined is standard output. */
+  output: string | undefined;
+  rejects: string | undefined;
+  stats: string | undefined;
+}
+
+function usageError(message: string): AtlasError {
+  return new AtlasError('E_USAGE', message);
+}
+
+/** Returns a flag's value if it is one of the choices, or the default. */
+export function choice<T extends string>(values: OptionValues, flag: string, choices: readonly T[], fallback: T): T {
+  const value = text(values, flag) ?? fallback;
+  if (choices.includes(value as T)) return value as T;
+  throw usageError(`--${flag} is ${JSON.stringify(value)}; it can be ${choices.join(', ')}`);
+}
+
+function parseJobs(value: string | undefined): number {
+  const allCores = Math.min(availableParallelism(), MAX_JOBS);
+  if (value === undefined) return allCores;
+  const jobs = /^\d{1,4}$/.test(value) ? Number(value) : Number.NaN;
+  if (jobs === 0) return allCores;
+  if (jobs <= MAX_JOBS) return jobs;
+  throw usageError(`--jobs is ${JSON.stringify(value)}; it can be 1 to ${MAX_JOBS}, or 0 for all cores`);
+}
+
+function parseItems(value: string | undefined, format: FormatName): string[] {
+  if (value === undefined) return [];
+  if (format !== 'json') throw usageError('--items requires --format json');
+  const keys = value.split('.');
+  if (!keys.includes('')) return keys;
+  throw usageError(`--items ${JSON.stringify(value)} has an empty key; write it as data or data.rows`);
+}
+
+/**
+ * Returns the path of a secondary output. It must not be an input, because it is written before all inputs are read.
+ * (`--output` may be: it is replaced at the end.)
+ */
+function parseSideOutput(values: OptionValues, flag: string, inputs: string[]): string | undefined {
+  const path = text(values, flag);
+  if (path === undefined) return undefined;
+  if (path === '') throw usageError(`--${flag} is empty; name a file`);
+  if (path === STDOUT_PATH) {
+    if (outputPath(values) === undefined) {
+      throw usageError(`--${flag} - is standard output, which the output already uses; name a file`);
+    }
+  } else if (isInput(path, inputs)) {
+    throw usageError(`--${flag} names the input ${path}; choose another file`);
+  }
+  return path;
+}
+
+/** Refuses two outputs to one file, because one would overwrite the other. */
+function checkDistinct(values: OptionValues): void {
+  const files = Object.keys(OUTPUT_OPTIONS).flatMap((flag) => {
+    const path = text(values, flag);
+    if (path === undefined || path === '') return [];
+    if (path === STDOUT_PATH) return [{ flag, path, file: STDOUT_PATH }];
+    const stat = statOutput(path);
+    // A device such as /dev/null may be used twice.
+    if (stat?.isFile() === false) return [];
+    return [{ flag, path, file: stat === undefined ? resolve(path) : `${stat.dev}:${stat.ino}` }];
+  });
+  for (const [index, { flag, path, file }] of files.entries()) {
+    const other = files.slice(0, index).find((one) => one.file === file);
+    if (other !== undefined) throw usageError(`--${other.flag} and --${flag} both name ${path}; choose two files`);
+  }
+}
+
+/** Refuses an input that is also standard output, as in `enrich FILE >> FILE`: the run would read its own output. */
+function checkStandardOutput(inputs: readonly string[]): void {
+  const stdout = fstatSync(1);
+  if (!stdout.isFile()) return;
+  const input = inputs.find((path) => {
+    const stat = path === STDIN_PATH ? fstatSync(0) : statOutput(path);
+    return stat !== undefined && stat.dev === stdout.dev && stat.ino === stdout.ino;
+  });
+  if (input === undefined) return;
+  const name = input === STDIN_PATH ? 'standard input' : input;
+  throw usageError(`${name} is also the output; write to another file, or use -o FILE, which replaces it at the end`);
+}
+
+/** Parses the flags in {@link INPUT_OPTIONS} and {@link OUTPUT_OPTIONS}, and checks the inputs. */
+export function parseStreamRequest({ dataDir, values, positionals }: Invocation): StreamRequest {
+  const format = choice(values, 'format', FORMAT_NAMES, 'jsonl');
+  const specs = (values.field ?? []) as string[];
+  if (format === 'list' && specs.length > 0) {
+    throw usageError('--field cannot be used with --format list: a line is only an address');
+  }
+  const fields = parseFields(specs);
+  const onInvalid = choice(values, 'on-invalid', INVALID_POLICIES, 'keep');
+  const itemsPath = parseItems(text(values, 'items'), format);
+  const jobs = parseJobs(text(values, 'jobs'));
+  checkDistinct(values);
+  const inputs = positionals.length === 0 ? [STDIN_PATH] : positionals;
+  const total = checkInputs(inputs);
+  const output = outputPath(values);
+  if (output === undefined) checkStandardOutput(inputs);
+  const rejects = parseSideOutput(values, 'rejects', inputs);
+  const stats = parseSideOutput(values, 'stats', inputs);
+  return { dataDir, inputs, total, format, itemsPath, fields, onInvalid, jobs, output, rejects, stats };
+}
+
+const ENDING_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+
+/**
+ * Makes the first signal stop the reading, so that what was read is processed and written. The second ends the process.
+ *
+ * @param abandon removes incomplete output
+ */
+function watchSignals(abandon: () => void) {
+  const controller = new AbortController();
+  let received: NodeJS.Signals | undefined;
+
+  function stop(): void {
+    for (const name of ENDING_SIGNALS) process.off(name, onSignal);
+  }
+  /** Ends the process by a signal, so that its parent sees the cause. */
+  function raise(name: NodeJS.Signals): void {
+    stop();
+    process.kill(process.pid, name);
+  }
+  function onSignal(name: NodeJS.Signals): void {
+    if (received !== undefined) {
+      abandon();
+      raise(name);
+    }
+    received = name;
+    controller.abort();
+  }
+  for (const name of ENDING_SIGNALS) process.on(name, onSignal);
+  return { signal: controller.signal, received: () => received, stop, raise };
+}
+
+/** What a run reads from and writes to. */
+export interface StreamWork {
+  output: Output;
+  rejects: Output | undefined;
+  counts: EnrichCounts;
+  signal: AbortSignal;
+}
+
+function openSideOutput(path: string | undefined): Output | undefined {
+  if (path === undefined) return undefined;
+  return path === STDOUT_PATH ? standardOutput() : plainOutput(path);
+}
+
+/**
+ * Opens the outputs, runs a command's work, and writes the summary.
+ *
+ * @returns the exit code
+ */
+export async function runStream(request: StreamRequest, work: (work: StreamWork) => Promise<void>): Promise<number> {
+  // Checked before an output is opened, so that a missing release leaves no trace.
+  releaseDir(request.dataDir);
+  let output: Output | undefined;
+  const signals = watchSignals(() => output?.abandon());
+  output = request.output === undefined ? standardOutput() : replacedOutput(request.output);
+  const rejects = openSideOutput(request.rejects);
+  const stats = openSideOutput(request.stats);
+  const counts = emptyCounts();
+  const startedAt = performance.now();
+  const stopProgress = showProgress(counts, request.total);
+  const seconds = () => (performance.now() - startedAt) / 1000;
+  let warning: string | undefined;
+  try {
+    await work({ output, rejects, counts, signal: signals.signal });
+    if (signals.received() === undefined) output.commit();
+    warning = warningOf(counts, request.fields);
+  } catch (error) {
+    // The reader of the output has closed the pipe, so it has all it wants.
+    if (systemErrorCode(error) !== 'EPIPE') throw error;
+    return EXIT.ok;
+  } finally {
+    stopProgress();
+    signals.stop();
+    output.abandon();
+    rejects?.commit();
+    await stats?.write(Buffer.from(`${JSON.stringify({ ...counts, seconds: seconds(), warning })}\n`));
+    stats?.commit();
+  }
+  process.stderr.write(summaryText(counts, seconds()));
+  if (warning !== undefined) process.stderr.write(`ipatlas: warning: ${warning}\n`);
+  const received = signals.received();
+  if (received === undefined) return EXIT.ok;
+  process.stderr.write(`ipatlas: stopped by ${received} before the end of the input\n`);
+  if (received !== 'SIGINT') signals.raise(received);
+  return EXIT.interrupted;
+}

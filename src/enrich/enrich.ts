@@ -1,0 +1,79 @@
+/** Enriches files of any format. */
+import { join } from 'node:path';
+import { openDatabase } from '../database/database.js';
+import { RANGE_FILE, releaseDir } from '../database/release.js';
+import { openRangeFile } from '../rangefile/reader.js';
+import type { EnrichCounts } from './counts.js';
+import { enrichDocuments } from './enrich-documents.js';
+import { enrichLines } from './enrich-lines.js';
+import type { FormatContext, FormatEnricher } from './formats/format.js';
+import { openInputs } from './input/inputs.js';
+import type { EnrichOptions, FormatName } from './options.js';
+import type { ByteSink } from './output/sink.js';
+
+export interface EnrichRequest {
+  /** The data directory. Its current release is opened once; a release published during the run is not noticed. */
+  dataDir: string;
+  /** Paths of the inputs; `-` is standard input. */
+  inputs: readonly string[];
+  /** Bytes in all inputs, before decompression, if known. */
+  total: number | undefined;
+  format: FormatName;
+  /** For `json`: the keys that lead to the array of items. */
+  itemsPath: readonly string[];
+  options: EnrichOptions;
+  /** Number of threads, for the formats that the kernel reads. */
+  jobs: number;
+  output: ByteSink;
+  /** Receives the records that are not valid in the format. */
+  rejects: ByteSink | undefined;
+  /** Updated during the run. */
+  counts: EnrichCounts;
+  /** Aborting stops reading. Complete records that were read are still written; then the promise resolves. */
+  signal: AbortSignal;
+}
+
+/** Loads a format. The line engine must not wait for the libraries of the other formats. */
+async function loadFormat({
+  format,
+  itemsPath,
+}: EnrichRequest): Promise<((context: FormatContext) => FormatEnricher) | undefined> {
+  switch (format) {
+    case 'jsonl':
+      return undefined;
+    case 'json': {
+      const { jsonFormat } = await import('./formats/json.js');
+      return (context) => jsonFormat(context, itemsPath);
+    }
+    case 'csv':
+    case 'tsv': {
+      const { tableFormat } = await import('./formats/csv.js');
+      return (context) => tableFormat(context, format === 'csv' ? ',' : '\t');
+    }
+    case 'list':
+      return (await import('./formats/list.js')).listFormat;
+  }
+}
+
+/**
+ * Enriches inputs in order.
+ *
+ * @throws AtlasError E_BAD_INPUT if an input cannot be read, is not in the format or, under the policy `fail`, has an
+ *   invalid record; everything before that is written. E_USAGE for options that are not valid for the input or the kernel.
+ *   E_NO_DATABASE or E_DAMAGED without a usable release. The errors of the sinks, such as EPIPE
+ */
+export async function enrich(request: EnrichRequest): Promise<void> {
+  const { dataDir, format, options } = request;
+  const inputs = openInputs(request.inputs, { format, fields: options.fields });
+  const createFormat = await loadFormat(request);
+  if (createFormat === undefined) {
+    const path = join(releaseDir(dataDir), RANGE_FILE);
+    return enrichLines({ ...request, inputs, openFile: () => openRangeFile(path) });
+  }
+  const database = openDatabase(dataDir);
+  try {
+    await enrichDocuments(createFormat, { ...request, inputs, database });
+  } finally {
+    database.close();
+  }
+}

@@ -1,0 +1,248 @@
+/** Decompresses gzip and zstd, in libuv's thread pool. Everything before damaged bytes is returned before the error. */
+import type { Transform } from 'node:stream';
+import * as zlib from 'node:zlib';
+import { AtlasError } from '../../errors.js';
+import { type ByteSource, chunksOf } from './source.js';
+
+/** Compressed bytes processed at a time. Their output must fit into memory, and is up to a thousand times as large. */
+const INPUT_BYTES = 32_768;
+/** Output of zlib comes in chunks of this many bytes. */
+const OUTPUT_BYTES = 262_144;
+
+/** One stream of zlib, driven chunk by chunk. As a readable stream, zlib would drop its last output when it fails. */
+class Decompressor {
+  readonly #stream: Transform & zlib.Zlib;
+  readonly #ended: Promise<void>;
+  #parts: Buffer[] = [];
+  #failure: Error | undefined;
+  #wake: () => void = () => {};
+
+  constructor(stream: Transform & zlib.Zlib) {
+    this.#stream = stream;
+    stream.on('data', (part: Buffer) => this.#parts.push(part));
+    stream.on('error', (error) => {
+      this.#failure = error;
+    });
+    this.#ended = new Promise((resolve) => {
+      stream.on('end', resolve);
+      // After an error, no callback of a write is called.
+      stream.on('close', () => {
+        resolve();
+        this.#wake();
+      });
+    });
+  }
+
+  /** The error that decompression failed with, if any. */
+  get failure(): Error | undefined {
+    return this.#failure;
+  }
+
+  /** Decompresses a chunk. Returns how many of its bytes belong to the stream. */
+  async write(chunk: Uint8Array): Promise<number> {
+    const before = this.#stream.bytesWritten;
+    await new Promise<void>((resolve) => {
+      this.#wake = resolve;
+      this.#stream.write(chunk, () => resolve());
+    });
+    const used = this.#stream.bytesWritten - before;
+    // Bytes were left over, so the compressed data has ended; its output may still be on its way.
+    if (used < chunk.length) await this.#ended;
+    return used;
+  }
+
+  /** Ends the input. */
+  async end(): Promise<void> {
+    this.#stream.end();
+    await this.#ended;
+  }
+
+  /** Returns the output since the last call. */
+  takeOutput(): Buffer[] {
+    return this.#parts.splice(0);
+  }
+
+  destroy(): void {
+    this.#stream.destroy();
+  }
+}
+
+const UNEXPECTED_END = 'unexpected end of file';
+
+/** The bytes of a source, read as fields of any length and as chunks. */
+class ByteReader {
+  readonly #chunks: AsyncGenerator<Buffer>;
+  #chunk: Buffer = Buffer.alloc(0);
+
+  constructor(source: ByteSource) {
+    this.#chunks = chunksOf(source, INPUT_BYTES);
+  }
+
+  /** Returns the next chunk; undefined at the end. */
+  async nextChunk(): Promise<Buffer | undefined> {
+    const chunk = this.#chunk;
+    this.#chunk = chunk.subarray(chunk.length);
+    if (chunk.length > 0) return chunk;
+    const { value, done } = await this.#chunks.next();
+    return done === true ? undefined : value;
+  }
+
+  /** Returns the end of a chunk to the reader. */
+  unread(rest: Buffer): void {
+    this.#chunk = rest;
+  }
+
+  /** Skips zero bytes. Returns whether there are bytes after them. */
+  async skipZeros(): Promise<boolean> {
+    for (;;) {
+      const chunk = await this.nextChunk();
+      if (chunk === undefined) return false;
+      const start = chunk.findIndex((byte) => byte !== 0);
+      if (start < 0) continue;
+      this.unread(chunk.subarray(start));
+      return true;
+    }
+  }
+
+  /** Returns the next byte; undefined at the end. */
+  async nextByte(): Promise<number | undefined> {
+    const chunk = await this.nextChunk();
+    if (chunk === undefined) return undefined;
+    this.unread(chunk.subarray(1));
+    return chunk[0];
+  }
+
+  /** Returns the next bytes. Throws at the end. */
+  async take(length: number): Promise<Buffer> {
+    const bytes = Buffer.alloc(length);
+    for (let at = 0; at < length; at++) {
+      const byte = await this.nextByte();
+      if (byte === undefined) throw new Error(UNEXPECTED_END);
+      bytes[at] = byte;
+    }
+    return bytes;
+  }
+}
+
+/** The header flags of gzip (RFC 1952 §2.3.1) that announce more fields. */
+const FHCRC = 2;
+const FEXTRA = 4;
+const FNAME = 8;
+const FCOMMENT = 16;
+const DEFLATE = 8;
+
+async function skipString(reader: ByteReader): Promise<void> {
+  while ((await reader.take(1))[0] !== 0);
+}
+
+/** Reads a member header after its two magic bytes. */
+async function skipGzipHeader(reader: ByteReader): Promise<void> {
+  const header = await reader.take(8);
+  if (header[0] !== DEFLATE) throw new Error('unknown compression method');
+  const flags = header[1]!;
+  if (flags & FEXTRA) await reader.take((await reader.take(2)).readUInt16LE());
+  if (flags & FNAME) await skipString(reader);
+  if (flags & FCOMMENT) await skipString(reader);
+  if (flags & FHCRC) await reader.take(2);
+}
+
+/** Yields the data of one member, and checks its trailer. */
+async function* inflateMember(reader: ByteReader): AsyncGenerator<Buffer> {
+  await skipGzipHeader(reader);
+  const inflater = new Decompressor(zlib.createInflateRaw({ chunkSize: OUTPUT_BYTES }));
+  let crc = 0;
+  let length = 0;
+  function* output(): Generator<Buffer> {
+    for (const part of inflater.takeOutput()) {
+      crc = zlib.crc32(part, crc);
+      length += part.length;
+      yield part;
+    }
+  }
+  try {
+    for (let hasEnded = false; !hasEnded; ) {
+      const chunk = await reader.nextChunk();
+      if (chunk === undefined) {
+        await inflater.end();
+        hasEnded = true;
+      } else {
+        const used = await inflater.write(chunk);
+        hasEnded = used < chunk.length;
+        if (hasEnded) reader.unread(chunk.subarray(used));
+      }
+      yield* output();
+      if (inflater.failure !== undefined) throw inflater.failure;
+    }
+  } finally {
+    inflater.destroy();
+  }
+  const trailer = await reader.take(8);
+  if (trailer.readUInt32LE(0) !== crc) throw new Error('incorrect data check');
+  if (trailer.readUInt32LE(4) !== length % 2 ** 32) throw new Error('incorrect length check');
+}
+
+/**
+ * Yields the data of a gzip file: members (RFC 1952 §2.2), with any number of zero bytes after them as padding.
+ *
+ * zlib's own gunzip drops the last output before garbage, so the members are parsed here and only inflated by zlib.
+ *
+ * @throws Error if the bytes are damaged or incomplete, after yielding the data before that
+ */
+async function* gunzip(source: ByteSource): AsyncGenerator<Buffer> {
+  const reader = new ByteReader(source);
+  while (await reader.skipZeros()) {
+    if ((await reader.nextByte()) !== 0x1f || (await reader.nextByte()) !== 0x8b) {
+      throw new Error('the gzip data is followed by bytes that are not gzip');
+    }
+    yield* inflateMember(reader);
+  }
+}
+
+/** Functions of newer versions of Node. */
+const { createZstdDecompress } = zlib as { createZstdDecompress?: () => Transform & zlib.Zlib };
+
+/**
+ * Yields the data of a zstd file.
+ *
+ * @throws AtlasError E_BAD_INPUT if this version of Node does not support zstd; Error as {@link gunzip} does
+ */
+async function* unzstd(source: ByteSource): AsyncGenerator<Buffer> {
+  if (createZstdDecompress === undefined) {
+    throw new AtlasError(
+      'E_BAD_INPUT',
+      `${source.name} is compressed with zstd, which Node ${process.versions.node} does not support; use Node 22.15, ` +
+        '23.8 or later, or decompress it first, as in: zstd -dc FILE | ipatlas …',
+    );
+  }
+  const decompressor = new Decompressor(createZstdDecompress());
+  try {
+    for await (const chunk of chunksOf(source, INPUT_BYTES)) {
+      await decompressor.write(chunk);
+      yield* decompressor.takeOutput();
+      if (decompressor.failure !== undefined) throw decompressor.failure;
+    }
+    await decompressor.end();
+    yield* decompressor.takeOutput();
+    if (decompressor.failure !== undefined) throw decompressor.failure;
+  } finally {
+    decompressor.destroy();
+  }
+}
+
+export type Compression = 'gzip' | 'zstd';
+
+/** Produces the next chunk while the caller processes the current one. */
+async function* readAhead(chunks: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
+  for (let next = chunks.next(); ; ) {
+    const { value, done } = await next;
+    if (done === true) return;
+    next = chunks.next();
+    next.catch(() => {}); // awaited above, unless the caller stops
+    yield value;
+  }
+}
+
+/** Yields the decompressed data of a source. Throws as the functions above do. */
+export function decompress(source: ByteSource, compression: Compression): AsyncIterable<Uint8Array> {
+  return readAhead(compression === 'gzip' ? gunzip(source) : unzstd(source));
+}

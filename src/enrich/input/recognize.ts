@@ -1,0 +1,263 @@
+/**
+ * Recognizes what an input is by its first bytes: compressed data, UTF-16, a table in place of JSON lines. Such input would
+ * otherwise be copied as invalid lines, or silently damaged.
+ *
+ * The bytes are inspected only as far as no output can depend on them yet: an incomplete line is not written anyway. So the
+ * result is the same for every split of the input, and a slow pipe is not delayed.
+ */
+import { AtlasError } from '../../errors.js';
+import type { FieldRequest, FormatName } from '../options.js';
+import { type Compression, decompress } from './decompress.js';
+import { type ByteSource, derivedSource } from './source.js';
+
+/** What the user says the input is. */
+export interface ExpectedInput {
+  format: FormatName;
+  fields: readonly FieldRequest[];
+}
+
+/** First bytes of compressed data, as numbers of one byte each. */
+const SIGNATURES: { name: string; bytes: readonly number[]; compression?: Compression; command?: string }[] = [
+  { name: 'gzip', bytes: [0x1f, 0x8b], compression: 'gzip' }, // RFC 1952 §2.3.1
+  { name: 'zstd', bytes: [0x28, 0xb5, 0x2f, 0xfd], compression: 'zstd' }, // RFC 8878 §3.1.1
+  { name: 'bzip2', bytes: [...Buffer.from('BZh'), 0, ...Buffer.from('1AY&SY')], command: 'bzip2 -dc' }, // 0: level, any byte
+  { name: 'xz', bytes: [0xfd, ...Buffer.from('7zXZ'), 0x00], command: 'xz -dc' },
+  { name: 'zip', bytes: [...Buffer.from('PK'), 3, 4], command: 'unzip -p' },
+  { name: 'lz4', bytes: [0x04, 0x22, 0x4d, 0x18], command: 'lz4 -dc' },
+];
+
+/** Byte order marks of encodings that are not supported. That of UTF-32 begins with that of UTF-16, so it is first. */
+const ENCODINGS: { name: string; bytes: readonly number[] }[] = [
+  { name: 'UTF-32', bytes: [0xff, 0xfe, 0, 0] },
+  { name: 'UTF-32', bytes: [0, 0, 0xfe, 0xff] },
+  { name: 'UTF-16', bytes: [0xff, 0xfe] },
+  { name: 'UTF-16', bytes: [0xfe, 0xff] },
+];
+
+/** Most bytes that are inspected. A header line is shorter. */
+const MAX_HEAD_BYTES = 65_536;
+const NEWLINE = 10;
+/** The position of the level in the signature of bzip2. */
+const BZIP2_LEVEL = 3;
+
+function matches(head: Uint8Array, bytes: readonly number[], length: number): boolean {
+  for (let at = 0; at < length; at++) {
+    const isWildcard = at === BZIP2_LEVEL && bytes.length > 6;
+    if (!isWildcard && head[at] !== bytes[at]) return false;
+  }
+  return true;
+}
+
+/** Returns whether bytes begin with a signature. */
+function hasSignature(head: Uint8Array, bytes: readonly number[]): boolean {
+  return head.length >= bytes.length && matches(head, bytes, bytes.length);
+}
+
+/** Returns whether bytes are the beginning of a signature but not all of it. */
+function mayGetSignature(head: Uint8Array, bytes: readonly number[]): boolean {
+  return head.length < bytes.length && matches(head, bytes, head.length);
+}
+
+/** UTF-16 without a byte order mark: the text begins with two ASCII characters, so every other byte is zero. */
+function looksLikeUtf16([a, b, c, d]: Uint8Array): boolean {
+  if (d === undefined) return false;
+  const isLittleEndian = a !== 0 && b === 0 && c !== 0 && d === 0;
+  const isBigEndian = a === 0 && b !== 0 && c === 0 && d !== 0;
+  return isLittleEndian || isBigEndian;
+}
+
+function refuse(name: string, problem: string): AtlasError {
+  return new AtlasError('E_BAD_INPUT', `${name} ${problem}`);
+}
+
+/** The head of an input, read as far as a decision needs it. */
+class Head {
+  readonly source: ByteSource;
+  bytes: Buffer = Buffer.alloc(0);
+  #hasEnded = false;
+
+  constructor(source: ByteSource) {
+    this.source = source;
+  }
+
+  /** Reads on while a condition holds, but not past the end or {@link MAX_HEAD_BYTES}. */
+  async readWhile(condition: (bytes: Buffer) => boolean): Promise<void> {
+    const chunk = Buffer.allocUnsafe(MAX_HEAD_BYTES);
+    while (!this.#hasEnded && this.bytes.length < MAX_HEAD_BYTES && condition(this.bytes)) {
+      const length = await this.source.read(chunk);
+      this.#hasEnded = length === 0;
+      this.bytes = Buffer.concat([this.bytes, chunk.subarray(0, length)]);
+    }
+  }
+
+  /** Returns a source of the head and the bytes after it. */
+  rewound(): ByteSource {
+    return new RewoundSource(this.source, this.bytes);
+  }
+}
+
+/** A source whose first bytes were read ahead. */
+class RewoundSource implements ByteSource {
+  readonly #source: ByteSource;
+  #head: Uint8Array;
+
+  constructor(source: ByteSource, head: Uint8Array) {
+    this.#source = source;
+    this.#head = head;
+  }
+
+  get name(): string {
+    return this.#source.name;
+  }
+  get size(): number | undefined {
+    return this.#source.size;
+  }
+  get bytesRead(): number {
+    return this.#source.bytesRead;
+  }
+
+  async read(target: Uint8Array): Promise<number> {
+    if (this.#head.length === 0) return this.#source.read(target);
+    const bytes = Math.min(target.length, this.#head.length);
+    target.set(this.#head.subarray(0, bytes));
+    this.#head = this.#head.subarray(bytes);
+    return bytes;
+  }
+
+  close(): Promise<void> {
+    return this.#source.close();
+  }
+}
+
+/** Reads enough of an input to recognize compression and encodings. */
+async function readSignature(head: Head): Promise<void> {
+  await head.readWhile(
+    (bytes) =>
+      bytes.length === 0 ||
+      [...SIGNATURES, ...ENCODINGS].some((signature) => mayGetSignature(bytes, signature.bytes)) ||
+      (bytes.length < 4 && bytes.includes(0)),
+  );
+}
+
+function checkEncoding({ source, bytes }: Head): void {
+  const encoding =
+    ENCODINGS.find((one) => hasSignature(bytes, one.bytes))?.name ?? (looksLikeUtf16(bytes) ? 'UTF-16' : '');
+  if (encoding === '') return;
+  throw refuse(
+    source.name,
+    `is encoded in ${encoding}; convert it to UTF-8, as in: iconv -f ${encoding} -t UTF-8 FILE`,
+  );
+}
+
+const DELIMITERS = { ',': 'csv', '\t': 'tsv', ';': undefined } as const;
+/** A name as columns have it: no JSON, no sentence. */
+const COLUMN_NAME = /^[\p{L}_][\p{L}\p{N}_ .:/#()-]{0,63}$/u;
+
+/** Splits a line of a table; enough for header lines, whose cells rarely contain a delimiter or a quote. */
+function cellsOf(line: string, delimiter: string): string[] {
+  return line.split(delimiter).map((cell) => cell.trim().replace(/^"(.*)"$/, '$1'));
+}
+
+/** Returns the delimiter of a line if it looks like the header of a table with a column for one of the fields. */
+function headerDelimiter(line: string, fields: readonly FieldRequest[]): keyof typeof DELIMITERS | undefined {
+  const names = fields.map(({ path }) => path.join('.'));
+  return (Object.keys(DELIMITERS) as (keyof typeof DELIMITERS)[]).find((delimiter) => {
+    const cells = cellsOf(line, delimiter);
+    return (
+      cells.length > 1 &&
+      cells.every((cell) => COLUMN_NAME.test(cell)) &&
+      new Set(cells).size === cells.length &&
+      cells.some((cell) => names.includes(cell))
+    );
+  });
+}
+
+/** Lines that end in a carriage return alone (classic Mac OS) would all be one line. */
+function checkLineEndings({ source, bytes }: Head, format: ExpectedInput['format']): void {
+  if (bytes.includes(NEWLINE)) return;
+  const text = bytes.toString('latin1');
+  // In JSON, a carriage return is white space, so only one between two objects is a line ending.
+  const pattern = format === 'jsonl' ? /\}[ \t]*\r[ \t\r]*\{/ : /[^\r]\r[^\r]/;
+  if (!pattern.test(text)) return;
+  throw refuse(
+    source.name,
+    "has lines that end in a carriage return alone; convert them to newlines, as in: tr '\\r' '\\n' < FILE",
+  );
+}
+
+async function checkFirstLine(head: Head, { format, fields }: ExpectedInput): Promise<void> {
+  if (format === 'json') return;
+  await head.readWhile((bytes) => !bytes.includes(NEWLINE));
+  checkLineEndings(head, format);
+  if (format !== 'jsonl') return;
+  const end = head.bytes.indexOf(NEWLINE);
+  const line = head.bytes.toString('utf8', 0, end < 0 ? head.bytes.length : end).replace(/^\ufeff/, '');
+  const delimiter = headerDelimiter(line, fields);
+  if (delimiter === undefined) return;
+  const table = DELIMITERS[delimiter];
+  const advice =
+    table === undefined
+      ? 'convert it to a table with commas or tabs, and name it with --format csv or tsv'
+      : `name its format with --format ${table}`;
+  throw refuse(head.source.name, `is a table with a header line, not JSON lines; ${advice}`);
+}
+
+/** Recognizes an input, and decompresses it if necessary. */
+async function recognize(source: ByteSource, expected: ExpectedInput, isDecompressed = false): Promise<ByteSource> {
+  const head = new Head(source);
+  await readSignature(head);
+  const signature = SIGNATURES.find(({ bytes }) => hasSignature(head.bytes, bytes));
+  if (signature !== undefined) {
+    const { name, compression, command } = signature;
+    if (isDecompressed)
+      throw refuse(source.name, `is compressed twice, the second time with ${name}; decompress it once`);
+    if (compression === undefined) {
+      throw refuse(source.name, `is compressed with ${name}; decompress it first, as in: ${command} FILE | ipatlas …`);
+    }
+    return recognize(derivedSource(source, decompress(head.rewound(), compression)), expected, true);
+  }
+  checkEncoding(head);
+  await checkFirstLine(head, expected);
+  return head.rewound();
+}
+
+/** Recognizes the input at the first read, because the writer of a pipe may take its time. */
+class RecognizedSource implements ByteSource {
+  readonly #raw: ByteSource;
+  readonly #expected: ExpectedInput;
+  #recognized: ByteSource | undefined;
+
+  constructor(raw: ByteSource, expected: ExpectedInput) {
+    this.#raw = raw;
+    this.#expected = expected;
+  }
+
+  get name(): string {
+    return this.#raw.name;
+  }
+  get size(): number | undefined {
+    return this.#raw.size;
+  }
+  get bytesRead(): number {
+    return this.#raw.bytesRead;
+  }
+
+  async read(target: Uint8Array): Promise<number> {
+    this.#recognized ??= await recognize(this.#raw, this.#expected);
+    return this.#recognized.read(target);
+  }
+
+  close(): Promise<void> {
+    return this.#raw.close();
+  }
+}
+
+/**
+ * Returns a source of the text of an input: decompresses gzip and, if this version of Node supports it, zstd.
+ *
+ * Its reads throw AtlasError E_BAD_INPUT for other compression, for data that is compressed twice, for UTF-16 and UTF-32, for
+ * lines that end in a carriage return alone, and for a table in place of JSON lines.
+ */
+export function recognizedSource(source: ByteSource, expected: ExpectedInput): ByteSource {
+  return new RecognizedSource(source, expected);
+}
