@@ -83,11 +83,11 @@ async function runCommand(name: string, argv: string[]): Promise<number> {
   const { command } = await entry.load();
   const parsed = parseCommandLine(name, command, argv);
   const values = parsed.values as OptionValues;
+  if (values.help === true || command.writesToDescriptor !== true) exitWhenReaderCloses();
   if (values.help === true) {
     process.stdout.write(command.help);
     return EXIT.ok;
   }
-  if (command.writesToDescriptor !== true) exitWhenReaderCloses();
   const { positionals } = parsed;
   const [least, most] = command.arguments;
   if (positionals.length < least) throw usageError('an argument is missing', name);
@@ -118,6 +118,7 @@ function exitWhenReaderCloses(): void {
 async function main(argv: string[]): Promise<number> {
   const { name, rest } = splitCommandLine(argv);
   if (name !== undefined) return runCommand(name, rest);
+  exitWhenReaderCloses();
   if (rest.includes('--version')) {
     process.stdout.write(`${version()}\n`);
     return EXIT.ok;
