@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { REASONS } from '../src/country/reasons.js';
+import { REASONS } from '../src/country/assignment.js';
 import { ERROR_TABLE, EXIT } from '../src/errors.js';
 import { packageFile } from '../src/package-root.js';
 import { ipatlas } from './support/cli.js';

@@ -10,10 +10,8 @@
 
 import { type Family, isMapped, parseAddress } from '../../src/address/parse.js';
 import { addressWords } from '../../src/address/words.js';
-import type { RangeAnswer } from '../../src/country/answer.js';
-import { type CountryReference, resolveCountry } from '../../src/country/country.js';
-import { isDate } from '../../src/country/date.js';
-import { REASONS } from '../../src/country/reasons.js';
+import { type Assignment, REASONS } from '../../src/country/assignment.js';
+import { type CountryReference, isDate, resolveCountry } from '../../src/country/country.js';
 import { parseCidr } from '../../src/range/cidr.js';
 import { addProblem, readConfigTable, refuseProblems } from './csv-table.js';
 import { reasonIn } from './reference.js';
@@ -25,7 +23,7 @@ export interface Override {
   first: Uint32Array;
   /** Last address, inclusive. */
   last: Uint32Array;
-  answer: Exclude<RangeAnswer, { kind: 'embedded' }>;
+  answer: Exclude<Assignment, { kind: 'embedded' }>;
   note: string;
   /** Line of the file, from 1. */
   line: number;

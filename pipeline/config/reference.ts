@@ -1,12 +1,11 @@
 /** The tables of `data/reference/`: read, checked against each other, and ready for use. */
+
 import path from 'node:path';
 import { EMBEDDED_SCHEMES, type EmbeddedScheme } from '../../src/address/embedded.js';
 import { type Family, parseAddress } from '../../src/address/parse.js';
-import type { RangeAnswer } from '../../src/country/answer.js';
+import { type Assignment, isReason, type Reason } from '../../src/country/assignment.js';
 import type { CountryReference } from '../../src/country/country.js';
-import { isDate } from '../../src/country/date.js';
-import type { Membership } from '../../src/country/membership.js';
-import { isReason, type Reason } from '../../src/country/reasons.js';
+import { isDate, type Membership } from '../../src/country/country.js';
 import { packageFile } from '../../src/package-root.js';
 import { parseCidr } from '../../src/range/cidr.js';
 import { addProblem, type ConfigRow, type ConfigTable, readConfigTable, refuseProblems } from './csv-table.js';
@@ -19,7 +18,7 @@ export interface SpecialRange {
   /** Last address, inclusive. */
   last: Uint32Array;
   /** Why there is no country, or the scheme by which an IPv4 address inside answers. */
-  answer: Exclude<RangeAnswer, { kind: 'country' }>;
+  answer: Exclude<Assignment, { kind: 'country' }>;
   /**
    * `over`: the range answers so whatever a source says. `under`: a source that names a country for a range inside the block
    * answers first.
@@ -34,7 +33,7 @@ export interface SpecialRange {
 /** An address whose answer must hold in every build. */
 export interface Sentinel {
   ip: string;
-  expected: RangeAnswer;
+  expected: Assignment;
   /** Whose address it is, or which rule it checks. */
   why: string;
 }

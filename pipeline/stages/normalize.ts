@@ -13,7 +13,7 @@
 
 import type { Family } from '../../src/address/parse.js';
 import { compareAddresses, nextAddress, previousAddress } from '../../src/address/words.js';
-import type { RangeAnswer } from '../../src/country/answer.js';
+import type { Assignment } from '../../src/country/assignment.js';
 import { type Country, resolveCountry } from '../../src/country/country.js';
 import { type MergedRanges, RangeBuilder } from '../../src/range/columns.js';
 import { mergeRanges } from '../../src/range/merge.js';
@@ -57,7 +57,7 @@ class RecordRegistry {
     this.number({ kind: 'none', reason: 'unallocated' });
   }
 
-  number(answer: RangeAnswer): number {
+  number(answer: Assignment): number {
     const record: RangeRecord =
       answer.kind === 'country' ? { kind: 'country', ...this.#countries.get(answer.code)! } : answer;
     const key = recordKey(record);

@@ -1,7 +1,8 @@
 /** `ipatlas build`: runs the stages and publishes, once or on a schedule. */
+
 import { join } from 'node:path';
 import { type BuildOptions, type BuildResult, build, runOnSchedule } from '../../pipeline/index.js';
-import { isDate } from '../country/date.js';
+import { isDate } from '../country/country.js';
 import { currentReleaseId } from '../database/release.js';
 import { AtlasError, EXIT } from '../errors.js';
 import { SCHEDULE_JITTER_S, SCHEDULE_STOP_MS } from '../limits.js';

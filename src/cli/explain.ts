@@ -1,6 +1,7 @@
 /** `ipatlas explain`: why an address has the answer it has. */
+
 import { type ExplainedClaim, type Explanation, explain, type Step } from '../../pipeline/index.js';
-import { isReason, REASONS } from '../country/reasons.js';
+import { isReason, REASONS } from '../country/assignment.js';
 import type { ReasonedResult } from '../database/database.js';
 import { namedRelease } from '../database/release.js';
 import { EXIT } from '../errors.js';

@@ -1,16 +1,26 @@
-/** Countries: their codes, names and membership as of a day, and what sources write for them. */
+/** Countries: codes, names, dated membership in the European Union, and what sources write for them. */
 import { AtlasError } from '../errors.js';
-import { isDate } from './date.js';
-import { isEuMember, type Membership } from './membership.js';
 
-/** A country or territory, as an answer names it. */
+/** A country or territory as of a date. */
 export interface Country {
   /** ISO 3166-1 alpha-2, upper case, or `XK`. */
   code: string;
-  /** English short name as people know it. */
+  /** English short name in everyday use. */
   name: string;
-  /** Whether it is part of the European Union, as of the day the table was made for. */
+  /** Whether it is part of the European Union on the date of the table. */
   isEu: boolean;
+}
+
+/** One uninterrupted period in which a country or territory is part of the European Union. */
+export interface Membership {
+  /** ISO 3166-1 alpha-2 code. */
+  code: string;
+  /** First day of membership, `YYYY-MM-DD`. */
+  from: string;
+  /** First day after membership, `YYYY-MM-DD`; undefined if it continues. */
+  until: string | undefined;
+  /** The treaty or decision that defines it. */
+  basis: string;
 }
 
 /** The reference tables about countries. */
@@ -18,22 +28,49 @@ export interface CountryReference {
   /** Name by code, in ascending order of the codes. */
   countries: ReadonlyMap<string, string>;
   memberships: readonly Membership[];
-  /** Code by what a source may write instead of it, in upper case; the empty text where that names no country. */
+  /** Code by the text that a source may write instead, in upper case; empty if that text names no country. */
   aliases: ReadonlyMap<string, string>;
 }
 
 /**
- * Every country as of a day, by code, in ascending order of the codes.
+ * Whether a text is a calendar date, `YYYY-MM-DD` (ISO 8601, extended format). Such texts sort in the order of their dates, so
+ * `<` compares them.
+ *
+ * @returns false for any other text, such as `2023-02-29` and `2023-2-9`
+ */
+export function isDate(text: string): boolean {
+  if (!/^\d{4}-\d{2}-\d{2}$/.test(text)) return false;
+  const day = new Date(`${text}T00:00:00Z`);
+  // `Date` accepts some dates that do not exist, and moves them into the next month.
+  return !Number.isNaN(day.getTime()) && day.toISOString().startsWith(text);
+}
+
+/**
+ * Whether a country or territory is part of the European Union on a date.
+ *
+ * @param memberships the table of `data/reference/eu-membership.csv`
+ * @param code ISO 3166-1 alpha-2 code, upper case
+ * @param asOf the date, `YYYY-MM-DD`
+ * @returns false for a code that is not in the table
+ */
+export function isEuMember(memberships: readonly Membership[], code: string, asOf: string): boolean {
+  return memberships.some(
+    (row) => row.code === code && row.from <= asOf && (row.until === undefined || asOf < row.until),
+  );
+}
+
+/**
+ * Returns every country as of a date, by code, in ascending order of the codes.
  *
  * @param reference the names and memberships
- * @param asOf the day, `YYYY-MM-DD`
- * @throws AtlasError E_USAGE where `asOf` is no day of the calendar
+ * @param asOf the date, `YYYY-MM-DD`
+ * @throws AtlasError E_USAGE if `asOf` is not a calendar date
  */
 export function countryTable(
   reference: Pick<CountryReference, 'countries' | 'memberships'>,
   asOf: string,
 ): ReadonlyMap<string, Country> {
-  if (!isDate(asOf)) throw new AtlasError('E_USAGE', `as-of date "${asOf}": write a day of the calendar as YYYY-MM-DD`);
+  if (!isDate(asOf)) throw new AtlasError('E_USAGE', `as-of date "${asOf}": write a calendar date as YYYY-MM-DD`);
   const table = new Map<string, Country>();
   for (const [code, name] of reference.countries) {
     table.set(code, { code, name, isEu: isEuMember(reference.memberships, code, asOf) });
@@ -41,18 +78,18 @@ export function countryTable(
   return table;
 }
 
-/** ASCII letters in upper case. Unicode's upper case would make a code of other letters: `ﬁ`, a ligature, becomes `FI`. */
+/** Returns the text with ASCII letters in upper case. Unicode rules would turn the ligature `ﬁ` into the code `FI`. */
 function upperCase(text: string): string {
   return text.replace(/[a-z]+/g, (letters) => letters.toUpperCase());
 }
 
 /**
- * What a source means by its country code.
+ * Resolves the country code of a source.
  *
  * @param reference the codes and aliases
- * @param rawCode what the source writes; the case of its letters and blanks around it do not matter
- * @returns the ISO code; `none` where the text is known to name no country (`EU`, `ZZ`, `-`, …); `unknown` where it is in no
- *   table, which the caller counts, reports and treats as no country
+ * @param rawCode what the source writes; letter case and surrounding white space are ignored
+ * @returns the ISO code; `none` if the text is known to name no country (`EU`, `ZZ`, `-`, …); `unknown` if it is in no table,
+ *   which the caller counts, reports, and treats as no country
  */
 export function resolveCountry(
   reference: Pick<CountryReference, 'countries' | 'aliases'>,

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { loadReference } from '../../pipeline/config/reference.js';
+import { isReason, REASONS } from '../../src/country/assignment.js';
 import { countryTable, resolveCountry } from '../../src/country/country.js';
-import { isReason, REASONS } from '../../src/country/reasons.js';
 import type { AtlasError } from '../../src/errors.js';
 
 const reference = loadReference();

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { isDate } from '../../src/country/date.js';
+import { isDate } from '../../src/country/country.js';
 
 test.each([
   ['2020-02-01', true],

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { loadReference } from '../../pipeline/config/reference.js';
-import { isEuMember } from '../../src/country/membership.js';
+import { isEuMember } from '../../src/country/country.js';
 
 const { countries, memberships } = loadReference();
 const isEu = (code: string, asOf: string): boolean => isEuMember(memberships, code, asOf);

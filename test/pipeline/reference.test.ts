@@ -8,7 +8,7 @@ import { loadReference, type SpecialRange } from '../../pipeline/config/referenc
 import { embeddedIPv4 } from '../../src/address/embedded.js';
 import { formatIPv4, formatIPv6 } from '../../src/address/format.js';
 import { parseAddress } from '../../src/address/parse.js';
-import { REASONS } from '../../src/country/reasons.js';
+import { REASONS } from '../../src/country/assignment.js';
 import { packageFile } from '../../src/package-root.js';
 
 const reference = loadReference();
