@@ -89,3 +89,36 @@ export function rangeSize(first: Uint32Array, last: Uint32Array): bigint {
   for (let k = 0; k < first.length; k++) size = (size << 32n) + BigInt(last[k]! - first[k]!);
   return size + 1n;
 }
+
+/**
+ * Compares the sizes of the ranges `i` and `j`, given by columns of first and last addresses.
+ *
+ * @param words words per address
+ * @returns negative, zero or positive
+ */
+export function compareSizes(first: Uint32Array, last: Uint32Array, i: number, j: number, words: number): number {
+  // Long subtraction from the least significant word: the last difference found is that of the most significant word.
+  let order = 0;
+  let borrowI = 0;
+  let borrowJ = 0;
+  for (let k = words - 1; k >= 0; k--) {
+    const differenceI = last[i * words + k]! - first[i * words + k]! - borrowI;
+    const differenceJ = last[j * words + k]! - first[j * words + k]! - borrowJ;
+    borrowI = differenceI < 0 ? 1 : 0;
+    borrowJ = differenceJ < 0 ? 1 : 0;
+    const wordI = differenceI >>> 0;
+    const wordJ = differenceJ >>> 0;
+    if (wordI !== wordJ) order = wordI - wordJ;
+  }
+  return order;
+}
+
+/**
+ * Returns addresses as bytes in network order, 4 for each word.
+ *
+ * @param words addresses of either family, one after another; not changed
+ */
+export function networkBytes(words: Uint32Array): Buffer {
+  // Words are little-endian in memory: the range file can be read on little-endian machines only.
+  return Buffer.from(words.slice().buffer).swap32();
+}

@@ -9,7 +9,7 @@ import { BLOCKS_SHOWN } from '../limits.js';
 import { rangeToCidrs } from '../range/cidr.js';
 import type { RangeColumns } from '../range/columns.js';
 import type { RangeRecord } from '../rangefile/layout.js';
-import type { RangeFile } from '../rangefile/reader.js';
+import { type RangeFile, rangeColumns } from '../rangefile/reader.js';
 import { grouped } from '../text-table.js';
 
 /** One family of a range file with what each record answers; `value` is the record number. */
@@ -43,19 +43,9 @@ export function isCountryLabel(label: string): boolean {
   return label.charCodeAt(0) >= 65 && label.charCodeAt(0) <= 90;
 }
 
-/** One family of a range file as a list. IPv6 is copied into columns of whole addresses; IPv4 shares the file's memory. */
+/** Returns one family of a range file with its labels. */
 export function rangeList(file: RangeFile, family: Family): RangeList {
-  const labels = file.records.map(recordLabel);
-  if (family === 4) return { family, count: file.count4, first: file.start4, value: file.record4, labels };
-  const { count6: count, high6, low6, record6: value } = file;
-  const first = new Uint32Array(4 * count);
-  for (let range = 0; range < count; range++) {
-    first[4 * range] = high6[2 * range + 1]!;
-    first[4 * range + 1] = high6[2 * range]!;
-    first[4 * range + 2] = low6[2 * range + 1]!;
-    first[4 * range + 3] = low6[2 * range]!;
-  }
-  return { family, count, first, value, labels };
+  return { ...rangeColumns(file, family), labels: file.records.map(recordLabel) };
 }
 
 /**

@@ -4,7 +4,7 @@ import { EMBEDDED_LAYOUT, type EmbeddedScheme, embeddedIPv4 } from '../address/e
 import type { Family } from '../address/parse.js';
 import { addressWords, isNextAddress, previousAddress } from '../address/words.js';
 import type { RangeRecord } from '../rangefile/layout.js';
-import type { RangeFile } from '../rangefile/reader.js';
+import { firstIPv6, type RangeFile } from '../rangefile/reader.js';
 import { findIPv4 } from '../rangefile/search.js';
 
 /** What is to be exported. */
@@ -120,14 +120,6 @@ function boundsIPv6(file: RangeFile, index: number, { first, last }: ExportedRan
   }
   firstIPv6(file, index + 1, last);
   previousAddress(last, 0, 4, last); // the next range does not begin at zero
-}
-
-/** Writes the first address of an IPv6 range, most significant word first. */
-export function firstIPv6(file: RangeFile, index: number, into: Uint32Array): void {
-  into[0] = file.high6[2 * index + 1]!;
-  into[1] = file.high6[2 * index]!;
-  into[2] = file.low6[2 * index + 1]!;
-  into[3] = file.low6[2 * index]!;
 }
 
 /**

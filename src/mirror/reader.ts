@@ -7,8 +7,10 @@ import { sqlite } from '../sqlite.js';
 export const MIRROR_VERSION = 1;
 
 /**
- * @param path of the mirror; opened read-only
- * @throws AtlasError E_NO_DATABASE where it cannot be opened, E_DAMAGED where it is no mirror of this version
+ * Opens a mirror for reading.
+ *
+ * @param path of the mirror
+ * @throws AtlasError E_NO_DATABASE if it cannot be opened, E_DAMAGED if it is not a mirror of this version
  */
 export function openMirror(path: string): Sqlite.Database {
   const Database = sqlite();
@@ -28,6 +30,6 @@ export function openMirror(path: string): Sqlite.Database {
   } catch (error) {
     database.close();
     if (error instanceof AtlasError) throw error;
-    throw new AtlasError('E_DAMAGED', `${path} is no SQLite database: ${messageOf(error)}`, { cause: error });
+    throw new AtlasError('E_DAMAGED', `${path} is not a SQLite database: ${messageOf(error)}`, { cause: error });
   }
 }

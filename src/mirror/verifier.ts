@@ -1,26 +1,24 @@
-/** Holds the mirror against the range file: the same ranges, answers and countries, no more and no less. */
+/** Verifies that the mirror has the same ranges, records and countries as the range file. */
 import type Sqlite from 'better-sqlite3';
 import { AtlasError, messageOf } from '../errors.js';
-import type { RangeFile } from '../rangefile/reader.js';
+import { type RangeFile, rangeColumns } from '../rangefile/reader.js';
+import { ipv6Bounds } from './bounds.js';
 import { openMirror } from './reader.js';
 
-/**
- * Rows compared at a time. SQLite joins them into one text, which is compared with the one they should make: handing rows
- * over one by one takes six times as long.
- */
+/** Rows compared at a time. SQLite joins them into one text, which is six times as fast as reading single rows. */
 const PAGE_ROWS = 16_384;
 
-/** One family of ranges: in the mirror, and as the range file has it. */
+/** One family: its table in the mirror, and its ranges in the range file. */
 interface Family {
   name: string;
   table: string;
-  /** SQL for the first and the last address in the spelling of `spell`. */
+  /** SQL expressions for the first and the last address, formatted as `spell` does. */
   columns: readonly [first: string, last: string];
   count: number;
   record: Uint16Array;
-  /** A range's first address as the mirror's column holds it. */
+  /** Returns the first address of a range as a value of the column `first`. */
   first: (range: number) => number | Buffer;
-  /** First and last addresses of ranges, one after the other. */
+  /** Formats the first and last addresses of the ranges from `from` to below `to`. */
   spell: (from: number, to: number) => string[];
 }
 
@@ -38,34 +36,8 @@ function ipv4Family({ count4, start4, record4 }: RangeFile): Family {
   };
 }
 
-/** The first addresses of the IPv6 ranges, 16 bytes each, network order. */
-function ipv6Firsts({ count6, high6, low6 }: RangeFile): Buffer {
-  const bytes = Buffer.allocUnsafe(16 * count6);
-  for (let range = 0; range < count6; range++) {
-    const at = 16 * range;
-    bytes.writeUInt32BE(high6[2 * range + 1]!, at);
-    bytes.writeUInt32BE(high6[2 * range]!, at + 4);
-    bytes.writeUInt32BE(low6[2 * range + 1]!, at + 8);
-    bytes.writeUInt32BE(low6[2 * range]!, at + 12);
-  }
-  return bytes;
-}
-
-/** Each 16-byte address less one, modulo 2^128. */
-function oneLess(addresses: Buffer): Buffer {
-  const bytes = Buffer.from(addresses);
-  for (let end = 16; end <= bytes.length; end += 16) {
-    let at = end - 1;
-    while (at > end - 16 && bytes[at] === 0) bytes[at--] = 0xff;
-    bytes[at] = bytes[at]! - 1;
-  }
-  return bytes;
-}
-
 function ipv6Family(file: RangeFile): Family {
-  const firsts = ipv6Firsts(file);
-  // A range ends before the next one begins; the last of all before the space wraps around to zero.
-  const lasts = oneLess(Buffer.concat([firsts.subarray(16), firsts.subarray(0, 16)]));
+  const { first: firsts, last: lasts } = ipv6Bounds(rangeColumns(file, 6));
   return {
     name: 'IPv6',
     table: 'ipv6_range',
@@ -74,7 +46,7 @@ function ipv6Family(file: RangeFile): Family {
     record: file.record6,
     first: (range) => firsts.subarray(16 * range, 16 * range + 16),
     spell: (from, to) => {
-      // One text of all and its parts: half the time of a text for each.
+      // Slices of one long text take half the time of formatting each address.
       const [first, last] = [firsts, lasts].map((addresses) => addresses.toString('hex', 16 * from, 16 * to)) as [
         string,
         string,
@@ -87,7 +59,7 @@ function ipv6Family(file: RangeFile): Family {
   };
 }
 
-/** What the mirror's columns `country_code` and `reason` must hold for each record of the range file. */
+/** Returns the expected columns `country_code` and `reason`, by record number. */
 function recordLabels(file: RangeFile): string[] {
   return file.records.map((record) => {
     if (record.kind === 'country') return `|${record.code}|`;
@@ -118,14 +90,14 @@ function compareFamily(
     if (actual === expected.join('\n')) continue;
     const lines = actual.split('\n');
     const different = expected.findIndex((line, index) => line !== lines[index]);
-    if (different < 0) break; // More rows than ranges: their number says so.
+    if (different < 0) break; // There are more rows than ranges; the row count below reports it.
     throw fail(`${name} range ${from + different} is ${lines[different] || 'missing'}, not ${expected[different]}`);
   }
   const rows = database.prepare<[], number>(`SELECT count(*) FROM ${table}`).pluck().get();
   if (rows !== count) throw fail(`${rows} ${name} ranges, not ${count}`);
 }
 
-/** Names and EU membership in the mirror are those of the range file. */
+/** Compares names and EU membership. */
 function compareCountries(database: Sqlite.Database, file: RangeFile, fail: (what: string) => AtlasError): void {
   const find = database.prepare<[string], { name: string; is_eu: number }>(
     'SELECT name, is_eu FROM country WHERE code = ?',
@@ -138,11 +110,12 @@ function compareCountries(database: Sqlite.Database, file: RangeFile, fail: (wha
 }
 
 /**
- * Verifies that a mirror holds what the range file holds.
+ * Verifies that a mirror agrees with the range file.
  *
  * @param path of the mirror
- * @param file the range file, itself verified
- * @throws AtlasError E_DAMAGED, naming the first difference; E_NO_DATABASE where the mirror cannot be opened
+ * @param file the range file, already verified
+ * @param pageRows rows compared at a time
+ * @throws AtlasError E_DAMAGED with the first difference; E_NO_DATABASE if the mirror cannot be opened
  */
 export function verifyMirror(path: string, file: RangeFile, pageRows: number = PAGE_ROWS): void {
   const fail = (what: string): AtlasError =>

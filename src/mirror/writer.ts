@@ -6,6 +6,7 @@ import { packageFile } from '../package-root.js';
 import type { MergedRanges } from '../range/columns.js';
 import type { RangeRecord } from '../rangefile/layout.js';
 import { sqlite } from '../sqlite.js';
+import { ipv6Bounds } from './bounds.js';
 
 /** A row of the table `source`. */
 export interface MirrorSource {
@@ -22,15 +23,15 @@ export interface MirrorContent {
   sources: readonly MirrorSource[];
   v4: MergedRanges;
   v6: MergedRanges;
-  /** By the partitions' values. */
+  /** By the values of the ranges. */
   records: readonly RangeRecord[];
 }
 
-/** Rows put into one INSERT: fewer calls into the native module; 50 rows of 5 values stay far below SQLite's 32,766. */
+/** Rows in one INSERT, to call the native module less often. 50 rows of 5 values are well below SQLite's limit of 32,766. */
 const ROWS_PER_INSERT = 50;
 const COLUMNS = 5;
 
-/** Inserts rows of five values, many a statement. `row(i)` appends the values of row `i`. */
+/** Inserts rows of five values; `row(i, values)` appends the values of row `i`. */
 function insertRows(
   database: Sqlite.Database,
   table: string,
@@ -49,35 +50,22 @@ function insertRows(
   }
 }
 
-/** The columns `country_code` and `reason` of a record. */
+/** Returns the columns `country_code` and `reason` of a record. */
 function recordColumns(record: RangeRecord): [string | null, string | null] {
   if (record.kind === 'country') return [record.code, null];
   return [null, record.kind === 'none' ? record.reason : record.scheme];
 }
 
-/** Writes range `i`'s first address, or the last address before it, as 16 bytes. */
-function ipv6Bytes(first: Uint32Array, i: number, before: boolean): Buffer {
-  const bytes = Buffer.allocUnsafe(16);
-  let borrow = before ? 1 : 0;
-  for (let k = 3; k >= 0; k--) {
-    const word = first[4 * i + k]! - borrow;
-    borrow = word < 0 ? 1 : 0;
-    bytes.writeUInt32BE(word >>> 0, 4 * k);
-  }
-  return bytes;
-}
-
 /**
- * Writes a mirror.
+ * Writes a mirror. The same content gives the same bytes, with the same version of SQLite.
  *
  * @param path of the new file; must not exist
- * @param content the same partitions and records that the range file is made from
- * The same content gives the same bytes (for one version of SQLite).
+ * @param content the ranges and records that the range file is made from
  */
 export function writeMirror(path: string, content: MirrorContent): void {
   const database = new (sqlite())(path);
   try {
-    // The file is new and is thrown away if anything fails: no journal. Whoever publishes it makes it durable.
+    // The file is new and is discarded if anything fails, so it needs no journal. The stage that publishes it flushes it.
     database.pragma('journal_mode = OFF');
     database.pragma('synchronous = OFF');
     database.pragma('locking_mode = EXCLUSIVE');
@@ -98,12 +86,10 @@ export function writeMirror(path: string, content: MirrorContent): void {
       const last = i + 1 < v4.count ? v4.first[i + 1]! - 1 : 0xffffffff;
       values.push(v4.first[i]!, last, ...columns[v4.value[i]!]!, v4.layers[i]!);
     });
-    const lastOfAll = Buffer.alloc(16, 0xff);
-    let first = ipv6Bytes(v6.first, 0, false);
+    const { first, last } = ipv6Bounds(v6);
     insertRows(database, 'ipv6_range', v6.count, (i, values) => {
-      const last = i + 1 < v6.count ? ipv6Bytes(v6.first, i + 1, true) : lastOfAll;
-      values.push(first, last, ...columns[v6.value[i]!]!, v6.layers[i]!);
-      if (i + 1 < v6.count) first = ipv6Bytes(v6.first, i + 1, false);
+      const at = 16 * i;
+      values.push(first.subarray(at, at + 16), last.subarray(at, at + 16), ...columns[v6.value[i]!]!, v6.layers[i]!);
     });
     database.exec('COMMIT');
   } finally {

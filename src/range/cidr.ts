@@ -1,22 +1,23 @@
-/** CIDR blocks (RFC 4632, RFC 4291 §2.3): text to range, range to the fewest blocks. */
+/** CIDR blocks (RFC 4632, RFC 4291 §2.3): parsing, formatting, and splitting a range into the fewest blocks. */
 import { formatAddress } from '../address/format.js';
 import { type Family, parseIPv4, parseIPv6 } from '../address/parse.js';
 import { addressBits, addressWords } from '../address/words.js';
 
-/** The mask of the host bits of word `index` under a prefix of `prefix` bits: 1 where the bit may vary. */
+/** Returns the mask of the host bits in word `index` of an address with a prefix of `prefix` bits: 1 for each host bit. */
 export function hostMask(prefix: number, index: number): number {
   const bits = Math.min(32, Math.max(0, prefix - 32 * index));
   return bits === 32 ? 0 : 0xffffffff >>> bits;
 }
 
 /**
- * Parses a CIDR block, `10.0.0.0/8` or `2001:db8::/32`. A block without `/…` is a single address.
+ * Parses a CIDR block, `10.0.0.0/8` or `2001:db8::/32`. Without a prefix length it is a single address.
  *
- * An IPv4-mapped block stays IPv6 here: whoever lays ranges into a family moves it.
+ * An IPv4-mapped block stays IPv6 here; the caller converts it.
  *
  * @param text the block
- * @param first receives the first address; @param last the last; word 0 alone for IPv4
- * @returns the family and whether host bits were set behind the prefix (`10.0.0.1/8`), or undefined where the text is no block
+ * @param first receives the first address; IPv4 uses word 0 only
+ * @param last receives the last address
+ * @returns the family, the prefix length, and whether the text had host bits set (`10.0.0.1/8`); undefined if it is not a block
  */
 export function parseCidr(
   text: string,
@@ -53,7 +54,7 @@ export function parseCidr(
   return { family, prefix, hostBitsSet };
 }
 
-/** Number of zero bits at the end of the address, up to the family's width. */
+/** Returns the number of trailing zero bits; all bits if the number is zero. */
 function trailingZeros(words: Uint32Array): number {
   let zeros = 0;
   for (let i = words.length - 1; i >= 0; i--) {
@@ -64,7 +65,7 @@ function trailingZeros(words: Uint32Array): number {
   return zeros;
 }
 
-/** The exponent of the greatest power of two that is not above the number; -1 for zero. */
+/** Returns the exponent of the greatest power of two that is not above the number; -1 for zero. */
 function log2Floor(words: Uint32Array): number {
   for (let i = 0; i < words.length; i++) {
     if (words[i] !== 0) return 32 * (words.length - i) - 1 - Math.clz32(words[i]!);
@@ -72,7 +73,7 @@ function log2Floor(words: Uint32Array): number {
   return -1;
 }
 
-/** Adds 2^exponent, modulo the width. */
+/** Adds 2^exponent, modulo the address space. */
 function addPower(words: Uint32Array, exponent: number): void {
   let add = (1 << (exponent & 31)) >>> 0;
   for (let i = words.length - 1 - (exponent >>> 5); i >= 0 && add !== 0; i--) {
@@ -82,30 +83,18 @@ function addPower(words: Uint32Array, exponent: number): void {
   }
 }
 
-/** Subtracts 2^exponent, modulo the width. */
-function subtractPower(words: Uint32Array, exponent: number): void {
-  let subtract = (1 << (exponent & 31)) >>> 0;
-  for (let i = words.length - 1 - (exponent >>> 5); i >= 0 && subtract !== 0; i--) {
-    const difference = words[i]! - subtract;
-    words[i] = difference;
-    subtract = difference < 0 ? 1 : 0;
-  }
-}
-
-/** Number of addresses from `first` to `last`, modulo the width: zero stands for the whole space. */
-function sizeOf(first: Uint32Array, last: Uint32Array, words: number): Uint32Array {
-  const size = new Uint32Array(words);
+/** Writes the number of addresses from `first` to `last` into `size`, modulo the address space: zero for the whole space. */
+function writeSize(first: Uint32Array, last: Uint32Array, words: number, size: Uint32Array): void {
   let carry = 1;
   for (let i = words - 1; i >= 0; i--) {
     const sum = last[i]! - first[i]! + carry;
     size[i] = sum;
     carry = Math.floor(sum / 2 ** 32);
   }
-  return size;
 }
 
 /**
- * The fewest CIDR blocks that make up a range, in ascending order.
+ * Splits a range into the fewest CIDR blocks, in ascending order.
  *
  * @param family the family of the range
  * @param first its first address, one word (IPv4) or four
@@ -120,23 +109,24 @@ export function rangeToCidrs(
 ): void {
   const words = addressWords(family);
   const bits = addressBits(family);
-  const at = first.slice(0, words);
-  const rest = sizeOf(first, last, words);
-  let fits = log2Floor(rest);
-  if (fits < 0) {
-    visit(at, 0);
-    return;
-  }
-  // The largest block that starts here is bounded by the alignment of its start and by what is left of the range.
-  for (; fits >= 0; fits = log2Floor(rest)) {
-    const exponent = Math.min(trailingZeros(at), fits);
-    visit(at, bits - exponent);
-    addPower(at, exponent);
-    subtractPower(rest, exponent);
+  const start = first.slice(0, words);
+  const rest = new Uint32Array(words);
+  for (;;) {
+    // The next block is limited by the alignment of its start and by the rest of the range.
+    writeSize(start, last, words, rest);
+    const fits = log2Floor(rest);
+    if (fits < 0) {
+      visit(start, 0); // the whole address space
+      return;
+    }
+    const exponent = Math.min(trailingZeros(start), fits);
+    visit(start, bits - exponent);
+    if (trailingZeros(rest) === exponent && fits === exponent) return;
+    addPower(start, exponent);
   }
 }
 
-/** A block as text: RFC 5952 for IPv6. */
+/** Formats a block; IPv6 in the form of RFC 5952. */
 export function formatCidr(family: Family, first: ArrayLike<number>, prefix: number): string {
   return `${formatAddress(family, first)}/${prefix}`;
 }

@@ -11,7 +11,7 @@ export interface RangeColumns {
   count: number;
   /** First address of each range, {@link addressWords} words each, most significant first. */
   first: Uint32Array;
-  /** What holds in each range: an index into a table of the owner, such as records or country codes. */
+  /** Value of each range: an index into a table that the owner of the columns defines, such as records or country codes. */
   value: Uint16Array;
 }
 
@@ -42,7 +42,7 @@ export interface MergedRanges extends RangeColumns {
   conflicts: number;
 }
 
-/** Ranges for which there is room at first; the capacity doubles when it is full. */
+/** Initial capacity in ranges; it doubles when it is full. */
 const FIRST_CAPACITY = 1024;
 
 /** Collects ranges one by one. */
@@ -71,8 +71,9 @@ export class RangeBuilder {
   /**
    * Adds a range.
    *
-   * @param first column that holds its first address; @param last column that holds its last address, inclusive
-   * @param index where in the two columns the addresses are
+   * @param first column with its first address
+   * @param last column with its last address, inclusive
+   * @param index of the range in both columns
    */
   add(first: Uint32Array, last: Uint32Array, index: number, value: number, layer = 0): void {
     if (this.#count === this.#value.length) this.#grow();

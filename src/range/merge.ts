@@ -1,16 +1,13 @@
-/**
- * Range algebra: overlapping candidates on an address space become one sorted, disjoint, gap-free list.
- *
- * Addresses are 32-bit words, most significant first: one word an IPv4 address, four an IPv6 address. Everything here is
- * written over words, so both families go through the same code.
- */
+/** Merges candidate ranges, which may overlap, into one sorted partition of the address space. */
 import type { Family } from '../address/parse.js';
-import { addressWords, compareAddresses, nextAddress } from '../address/words.js';
+import { addressWords, compareAddresses, compareSizes, copyAddress, nextAddress } from '../address/words.js';
 import type { CandidateRanges, MergedRanges } from './columns.js';
 
 /**
- * Sorts indexes by natural merge sort: runs that are already in order are found and merged. Sources come sorted, so this
- * is close to one pass, where a general sort with a comparison function would take a second.
+ * Returns the indexes from 0 to `count - 1` in ascending order, sorted stably by natural merge sort: it finds runs that are
+ * already sorted and merges them. Sources are sorted, so this takes little more than one pass.
+ *
+ * @param compare compares the elements at two indexes, as for `Array.prototype.sort`
  */
 export function sortedOrder(count: number, compare: (a: number, b: number) => number): Uint32Array {
   let from = new Uint32Array(count);
@@ -38,27 +35,8 @@ export function sortedOrder(count: number, compare: (a: number, b: number) => nu
   return from;
 }
 
-/** Compares the sizes of two candidates. */
-export function compareWidth(candidates: CandidateRanges, a: number, b: number, words: number): number {
-  const { first, last } = candidates;
-  // Long subtraction from the least significant word; the last difference found is that of the highest word.
-  let order = 0;
-  let borrowA = 0;
-  let borrowB = 0;
-  for (let k = words - 1; k >= 0; k--) {
-    const rawA = last[a * words + k]! - first[a * words + k]! - borrowA;
-    const rawB = last[b * words + k]! - first[b * words + k]! - borrowB;
-    borrowA = rawA < 0 ? 1 : 0;
-    borrowB = rawB < 0 ? 1 : 0;
-    const wordA = rawA >>> 0;
-    const wordB = rawB >>> 0;
-    if (wordA !== wordB) order = wordA < wordB ? -1 : 1;
-  }
-  return order;
-}
-
-/** CandidateRanges that are open at the sweep's position, the one that holds on top: a binary heap. */
-export class OpenRanges {
+/** The candidates that contain the position of the sweep, in a binary heap: the one that covers the others is on top. */
+export class ActiveRanges {
   readonly #heap: number[] = [];
   readonly #candidates: CandidateRanges;
   readonly #words: number;
@@ -68,7 +46,7 @@ export class OpenRanges {
     this.#words = words;
   }
 
-  /** The candidate that holds, or -1. */
+  /** Index of the covering candidate, or -1. */
   get top(): number {
     return this.#heap[0] ?? -1;
   }
@@ -79,12 +57,12 @@ export class OpenRanges {
     while (this.top >= 0 && compareAddresses(last, this.top, position, 0, this.#words) < 0) this.pop();
   }
 
-  /** Whether candidate `a` covers candidate `b`: the higher layer, in one layer the narrower, of equal ones the later. */
+  /** Whether candidate `a` covers candidate `b`: higher layer first, then smaller size, then higher index. */
   #covers(a: number, b: number): boolean {
-    const { layer } = this.#candidates;
+    const { first, last, layer } = this.#candidates;
     if (layer[a] !== layer[b]) return layer[a]! > layer[b]!;
-    const width = compareWidth(this.#candidates, a, b, this.#words);
-    return width === 0 ? a > b : width < 0;
+    const order = compareSizes(first, last, a, b, this.#words);
+    return order === 0 ? a > b : order < 0;
   }
 
   push(candidate: number): void {
@@ -117,7 +95,7 @@ export class OpenRanges {
   }
 }
 
-/** Collects the partition's ranges, merging neighbors of one value. */
+/** Collects the ranges of the partition, and joins neighbors with the same value. */
 export class MergedBuilder {
   readonly words: number;
   count = 0;
@@ -200,35 +178,35 @@ export function countDuplicates(
 }
 
 /**
- * Lays candidates over one another.
+ * Merges candidate ranges.
  *
- * The candidate that holds at an address is the one of the highest layer there; within a layer the narrowest; of candidates of
- * one width the latest. Where there is none, the value is 0.
+ * At each address, the candidate of the highest layer wins; within a layer the smallest; of equal sizes the one with the
+ * highest index. The value of an address without a candidate is 0.
  *
- * @param candidates any number of candidates, in any order, overlapping at will
- * @returns the whole address space of the family as ranges; see {@link MergedRanges}
+ * @param candidates in any order; may overlap
+ * @returns the whole address space of the family; see {@link MergedRanges}
  */
 export function mergeRanges(candidates: CandidateRanges): MergedRanges {
   const { family, count, first, last, value, layer } = candidates;
   const words = addressWords(family);
   const order = sortCandidates(candidates);
-  // Each candidate begins and ends once, so there are at most two boundaries a candidate, and the start of the space.
+  // Each candidate has a first and a last address, so there are at most two boundaries each, plus the start of the space.
   const ranges = new MergedBuilder(words, 2 * count + 1);
-  const open = new OpenRanges(candidates, words);
+  const active = new ActiveRanges(candidates, words);
   const position = new Uint32Array(words);
   let next = 0;
   for (let atEnd = false; !atEnd; ) {
-    while (next < count && compareAddresses(first, order[next]!, position, 0, words) <= 0) open.push(order[next++]!);
-    open.popEnded(position);
-    const top = open.top;
+    while (next < count && compareAddresses(first, order[next]!, position, 0, words) <= 0) active.push(order[next++]!);
+    active.popEnded(position);
+    const top = active.top;
     if (top < 0) ranges.add(position, 0, 0);
     else ranges.add(position, value[top]!, (1 << layer[top]!) >>> 0);
-    // The answer may change where the candidate that holds ends, or where the next one begins.
+    // The winner can change only after the last address of the present one, or at the first address of the next candidate.
     const nextFirst = next < count ? order[next]! : -1;
     if (top >= 0 && (nextFirst < 0 || compareAddresses(last, top, first, nextFirst, words) < 0)) {
       atEnd = !nextAddress(last, top, words, position);
     } else if (nextFirst >= 0) {
-      for (let k = 0; k < words; k++) position[k] = first[nextFirst * words + k]!;
+      copyAddress(first, nextFirst, words, position);
     } else {
       atEnd = true;
     }

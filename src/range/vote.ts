@@ -12,9 +12,9 @@
  *    repeat each other instead of confirming each other. The country with the most votes wins; of countries with as
  *    many votes, the one with the narrowest row; then the one whose source is listed first.
  */
-import { addressWords, compareAddresses, nextAddress } from '../address/words.js';
+import { addressWords, compareAddresses, compareSizes, nextAddress } from '../address/words.js';
 import type { CandidateRanges, MergedRanges } from './columns.js';
-import { compareWidth, countDuplicates, MergedBuilder, OpenRanges, sortCandidates } from './merge.js';
+import { ActiveRanges, countDuplicates, MergedBuilder, sortCandidates } from './merge.js';
 
 /** What a source's rows are made of. */
 export const SOURCE_KINDS = ['operator', 'geofeed', 'geolocation', 'routing', 'registry'] as const;
@@ -94,14 +94,14 @@ export class VoteCounter {
       const { kind } = this.#voters[i]!;
       this.ballots[i] = row < 0 ? Ballot.none : Ballot.unused;
       if (row < 0) continue;
-      if (kind !== 'registry' && delegation >= 0 && this.#compareWidth(row, delegation) > 0) {
+      if (kind !== 'registry' && delegation >= 0 && this.#compareSizes(row, delegation) > 0) {
         this.ballots[i] = Ballot.tooWide;
         continue;
       }
       const lineage = this.#lineageOf[i]!;
-      if (speaker[lineage]! < 0 || this.#compareWidth(row, rows[speaker[lineage]!]!) < 0) speaker[lineage] = i;
+      if (speaker[lineage]! < 0 || this.#compareSizes(row, rows[speaker[lineage]!]!) < 0) speaker[lineage] = i;
       if (kind !== 'operator' && kind !== 'geofeed') continue;
-      if (decisive < 0 || this.#compareWidth(row, rows[decisive]!) < 0) decisive = i;
+      if (decisive < 0 || this.#compareSizes(row, rows[decisive]!) < 0) decisive = i;
     }
     this.lineages = 0;
     for (const voter of speaker) {
@@ -119,7 +119,7 @@ export class VoteCounter {
     for (let i = 0; i < rows.length; i++) {
       const row = rows[i]!;
       if (row < 0 || this.#voters[i]!.kind !== 'registry') continue;
-      if (delegation < 0 || this.#compareWidth(row, delegation) < 0) delegation = row;
+      if (delegation < 0 || this.#compareSizes(row, delegation) < 0) delegation = row;
     }
     return delegation;
   }
@@ -134,7 +134,7 @@ export class VoteCounter {
       const row = rows[i]!;
       const votes = this.#votesFor(value[row]!, rows);
       if (votes < most) continue;
-      if (votes > most || this.#compareWidth(row, winner) < 0) winner = row;
+      if (votes > most || this.#compareSizes(row, winner) < 0) winner = row;
       most = votes;
     }
     return winner;
@@ -148,8 +148,9 @@ export class VoteCounter {
     return votes;
   }
 
-  #compareWidth(a: number, b: number): number {
-    return compareWidth(this.#candidates, a, b, this.#words);
+  #compareSizes(a: number, b: number): number {
+    const { first, last } = this.#candidates;
+    return compareSizes(first, last, a, b, this.#words);
   }
 }
 
@@ -170,7 +171,7 @@ export function voteRanges(candidates: CandidateRanges, voters: readonly Voter[]
   const highestVoter = Math.max(...voters.map((voter) => voter.layer));
 
   /** The candidates at the position: those of each voter, and at the end those of no voter. */
-  const open = [...voters, undefined].map(() => new OpenRanges(candidates, words));
+  const open = [...voters, undefined].map(() => new ActiveRanges(candidates, words));
   const others = open[voters.length]!;
   const openIn = Array.from({ length: 32 }, (_, number) => {
     const voter = voters.findIndex((each) => each.layer === number);

@@ -3,7 +3,9 @@ import { readFileSync } from 'node:fs';
 import { endianness } from 'node:os';
 import { crc32 } from 'node:zlib';
 import { EMBEDDED_SCHEMES, type EmbeddedScheme } from '../address/embedded.js';
+import type { Family } from '../address/parse.js';
 import { AtlasError, messageOf } from '../errors.js';
+import type { RangeColumns } from '../range/columns.js';
 import {
   ALIGNMENT,
   decodeDate,
@@ -96,7 +98,26 @@ export function denseIndex(file: RangeFile): DenseIndex {
   return file.dense6;
 }
 
-/** Where each section lies. */
+/** Writes the first address of IPv6 range `index` as four words, most significant first. */
+export function firstIPv6({ high6, low6 }: RangeFile, index: number, target: Uint32Array): void {
+  target[0] = high6[2 * index + 1]!;
+  target[1] = high6[2 * index]!;
+  target[2] = low6[2 * index + 1]!;
+  target[3] = low6[2 * index]!;
+}
+
+/**
+ * Returns one family of the file as range columns; `value` is the record number. IPv4 shares the memory of the file; IPv6 is
+ * a copy.
+ */
+export function rangeColumns(file: RangeFile, family: Family): RangeColumns {
+  if (family === 4) return { family, count: file.count4, first: file.start4, value: file.record4 };
+  const first = new Uint32Array(4 * file.count6);
+  for (let range = 0; range < file.count6; range++) firstIPv6(file, range, first.subarray(4 * range));
+  return { family, count: file.count6, first, value: file.record6 };
+}
+
+/** Offset and length of each section in bytes. */
 type SectionTable = Record<SectionTag, { offset: number; length: number }>;
 
 function damaged(path: string, what: string): AtlasError {

@@ -1,8 +1,10 @@
-/** Walks a whole range file and checks all that opening does not. */
+/** Verifies a whole range file: everything that opening does not check. */
 import { createHash } from 'node:crypto';
+import type { Family } from '../address/parse.js';
+import { addressWords, compareAddresses } from '../address/words.js';
 import { AtlasError } from '../errors.js';
 import { ENTRY, ENTRY_BYTES, HEADER, HEADER_BYTES, recordKey } from './layout.js';
-import type { RangeFile } from './reader.js';
+import { type RangeFile, rangeColumns } from './reader.js';
 import { buildIndex } from './writer.js';
 
 function damaged(file: RangeFile, what: string): AtlasError {
@@ -15,7 +17,7 @@ function checkSum(file: RangeFile): void {
   if (!actual.equals(stored)) throw damaged(file, 'its content does not match its SHA-256');
 }
 
-/** Bytes that belong to no section are zero, so that the same content is the same file. */
+/** Checks that bytes outside all sections are zero, so that the same content gives the same file. */
 function checkPadding(file: RangeFile): void {
   const view = new DataView(file.bytes.buffer, file.bytes.byteOffset, file.bytes.byteLength);
   let end = file.headEnd;
@@ -27,14 +29,14 @@ function checkPadding(file: RangeFile): void {
     }
     end = offset + Number(view.getBigUint64(entry + ENTRY.length, true));
   }
-  if (end !== file.bytes.length) throw damaged(file, `${file.bytes.length - end} bytes stand behind its last section`);
+  if (end !== file.bytes.length) throw damaged(file, `${file.bytes.length - end} bytes follow its last section`);
   for (let at = HEADER.sha256 + 32; at < HEADER_BYTES; at++) {
     if (file.bytes[at] !== 0) throw damaged(file, `byte ${at} of its header is not zero`);
   }
 }
 
 function checkRecords(file: RangeFile): void {
-  // Opening has made sure that all numbers are those of records.
+  // Opening checked that every record number exists.
   const used = new Uint8Array(file.records.length);
   for (const id of file.record4) used[id] = 1;
   for (const id of file.record6) used[id] = 1;
@@ -50,39 +52,28 @@ function checkRecords(file: RangeFile): void {
   });
 }
 
-function checkColumn(file: RangeFile, family: 4 | 6): void {
-  const count = family === 4 ? file.count4 : file.count6;
-  const record = family === 4 ? file.record4 : file.record6;
-  const startsAbove = (a: number, b: number): boolean => {
-    if (family === 4) return file.start4[a]! > file.start4[b]!;
-    for (const column of [file.high6, file.low6]) {
-      for (const word of [1, 0]) {
-        const difference = column[2 * a + word]! - column[2 * b + word]!;
-        if (difference !== 0) return difference > 0;
-      }
-    }
-    return false;
-  };
+function checkColumn(file: RangeFile, family: Family): void {
+  const { count, first, value: record } = rangeColumns(file, family);
+  const words = addressWords(family);
   for (let i = 1; i < count; i++) {
-    if (!startsAbove(i, i - 1)) throw damaged(file, `IPv${family} ranges ${i - 1} and ${i} are out of order`);
+    if (compareAddresses(first, i, first, i - 1, words) <= 0) {
+      throw damaged(file, `IPv${family} ranges ${i - 1} and ${i} are out of order`);
+    }
     if (record[i] === record[i - 1]) throw damaged(file, `IPv${family} ranges ${i - 1} and ${i} have the same record`);
   }
   if (family === 4 && record.some((id) => file.records[id]!.kind === 'embedded')) {
     throw damaged(file, 'an IPv4 range refers to an embedded IPv4 address');
   }
-  const fresh =
-    family === 4
-      ? buildIndex(count, (range) => file.start4[range]! >>> 16)
-      : buildIndex(count, (range) => file.high6[2 * range + 1]! >>> 16);
+  const expected = buildIndex(count, (range) => first[words * range]! >>> 16);
   const stored = family === 4 ? file.index4 : file.index6;
-  const wrong = fresh.findIndex((value, bucket) => stored[bucket] !== value);
+  const wrong = expected.findIndex((value, bucket) => stored[bucket] !== value);
   if (wrong >= 0) throw damaged(file, `entry ${wrong} of the IPv${family} index is wrong`);
 }
 
 /**
- * Verifies a range file that was opened: checksum, order, merged neighbors, index, records, padding.
+ * Verifies an open range file: checksum, padding, order of ranges, merged neighbors, indexes, and records.
  *
- * @throws AtlasError E_DAMAGED, saying what is wrong and where
+ * @throws AtlasError E_DAMAGED, with what is wrong and its position
  */
 export function verifyRangeFile(file: RangeFile): void {
   checkSum(file);

@@ -5,8 +5,8 @@
  * cannot tell. So an alias, a shared subtree and a prefix of many free bits are all the same thing here.
  */
 import { EMBEDDED_LAYOUT, type EmbeddedScheme } from '../../address/embedded.js';
-import type { RangeFile } from '../../rangefile/reader.js';
-import { firstIPv6 } from '../ranges.js';
+import { compareAddresses } from '../../address/words.js';
+import { type RangeFile, rangeColumns } from '../../rangefile/reader.js';
 
 /** What a record of a node refers to: a node, 0 and up; or a leaf, below 0. */
 export type Reference = number;
@@ -162,8 +162,7 @@ class ColumnBuilder {
   #beginsAtPath(range: number, high: number): boolean {
     if (range === high) return false;
     const { first, words } = this.#column;
-    for (let k = 0; k < words; k++) if (first[range * words + k] !== this.#path[k]) return false;
-    return true;
+    return compareAddresses(first, range, this.#path, 0, words) === 0;
   }
 }
 
@@ -248,15 +247,13 @@ function ipv4Column({ file, isChosen }: TreeRequest): Column {
 }
 
 function ipv6Column({ file, isChosen, embedded }: TreeRequest, trees: IPv4Trees, withIPv4: boolean): Column {
-  const first = new Uint32Array(4 * file.count6);
-  for (let range = 0; range < file.count6; range++) firstIPv6(file, range, first.subarray(4 * range));
   const schemes = file.records.map((record) => (record.kind === 'embedded' ? record.scheme : undefined));
   const leadsToIPv4 = (path: Uint32Array, depth: number): boolean =>
     IPV4_BLOCKS.some((block) => path.every((word, k) => word === (block[k]! & prefixMask(depth, k)) >>> 0));
   return {
     words: 4,
     count: file.count6,
-    first,
+    first: rangeColumns(file, 6).first,
     leaf(range, path, depth) {
       const record = file.record6[range]!;
       const scheme = schemes[record];
