@@ -5,6 +5,7 @@
  * The bytes are inspected only as far as no output can depend on them yet: an incomplete line is not written anyway. So the
  * result is the same for every split of the input, and a slow pipe is not delayed.
  */
+import { isIP } from 'node:net';
 import { AtlasError } from '../../errors.js';
 import type { FieldRequest, FormatName } from '../options.js';
 import { type Compression, decompress } from './decompress.js';
@@ -90,6 +91,12 @@ class Head {
     }
   }
 
+  /** Returns the first lines as text, without a byte order mark. The last one may be incomplete. */
+  lines(count: number): string[] {
+    const text = this.bytes.toString('utf8').replace(/^\ufeff/, '');
+    return text.split(/\r?\n/, count);
+  }
+
   /** Returns a source of the head and the bytes after it. */
   rewound(): ByteSource {
     return new RewoundSource(this.source, this.bytes);
@@ -149,8 +156,11 @@ function checkEncoding({ source, bytes }: Head): void {
   );
 }
 
+/** The delimiters of tables, and the format of each. */
 const DELIMITERS = { ',': 'csv', '\t': 'tsv', ';': undefined } as const;
-/** A name as columns have it: no JSON, no sentence. */
+type Delimiter = keyof typeof DELIMITERS;
+
+/** The name of a column. */
 const COLUMN_NAME = /^[\p{L}_][\p{L}\p{N}_ .:/#()-]{0,63}$/u;
 
 /** Splits a line of a table; enough for header lines, whose cells rarely contain a delimiter or a quote. */
@@ -158,18 +168,19 @@ function cellsOf(line: string, delimiter: string): string[] {
   return line.split(delimiter).map((cell) => cell.trim().replace(/^"(.*)"$/, '$1'));
 }
 
-/** Returns the delimiter of a line if it looks like the header of a table with a column for one of the fields. */
-function headerDelimiter(line: string, fields: readonly FieldRequest[]): keyof typeof DELIMITERS | undefined {
-  const names = fields.map(({ path }) => path.join('.'));
-  return (Object.keys(DELIMITERS) as (keyof typeof DELIMITERS)[]).find((delimiter) => {
+/** Returns the delimiters with which a line may be the header of a table: its cells are different names. */
+function headerDelimiters(line: string): Delimiter[] {
+  return (Object.keys(DELIMITERS) as Delimiter[]).filter((delimiter) => {
     const cells = cellsOf(line, delimiter);
-    return (
-      cells.length > 1 &&
-      cells.every((cell) => COLUMN_NAME.test(cell)) &&
-      new Set(cells).size === cells.length &&
-      cells.some((cell) => names.includes(cell))
-    );
+    return cells.length > 1 && cells.every((cell) => COLUMN_NAME.test(cell)) && new Set(cells).size === cells.length;
   });
+}
+
+/** Returns whether a table has a column for one of the fields, or an address in its first row. */
+function hasAddressColumn(header: string[], row: string[], fields: readonly FieldRequest[]): boolean {
+  const names = fields.map(({ path }) => path.join('.'));
+  if (header.some((cell) => names.includes(cell))) return true;
+  return row.length === header.length && row.some((cell) => isIP(cell) !== 0);
 }
 
 /** Lines that end in a carriage return alone (classic Mac OS) would all be one line. */
@@ -190,9 +201,11 @@ async function checkFirstLine(head: Head, { format, fields }: ExpectedInput): Pr
   await head.readWhile((bytes) => !bytes.includes(NEWLINE));
   checkLineEndings(head, format);
   if (format !== 'jsonl') return;
-  const end = head.bytes.indexOf(NEWLINE);
-  const line = head.bytes.toString('utf8', 0, end < 0 ? head.bytes.length : end).replace(/^\ufeff/, '');
-  const delimiter = headerDelimiter(line, fields);
+  const delimiters = headerDelimiters(head.lines(1)[0]!);
+  if (delimiters.length === 0) return;
+  await head.readWhile((bytes) => bytes.indexOf(NEWLINE, bytes.indexOf(NEWLINE) + 1) < 0);
+  const [header, row] = head.lines(2);
+  const delimiter = delimiters.find((one) => hasAddressColumn(cellsOf(header!, one), cellsOf(row ?? '', one), fields));
   if (delimiter === undefined) return;
   const table = DELIMITERS[delimiter];
   const advice =

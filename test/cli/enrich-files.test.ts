@@ -1,0 +1,229 @@
+/** How `ipatlas enrich` treats the files and pipes that it reads and writes. */
+import { spawn } from 'node:child_process';
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { gzipSync } from 'node:zlib';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { packageFile } from '../../src/package-root.js';
+import { finished, ipatlas, type RunOptions, start } from '../support/cli.js';
+import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+
+let root: string;
+let dataDir: string;
+let dir: string;
+beforeAll(async () => {
+  root = temporaryDir();
+  dataDir = join(root, 'data');
+  await publishBlocks(dataDir, SMALL_WORLD);
+});
+afterAll(() => rmSync(root, { recursive: true }));
+let number = 0;
+beforeEach(() => {
+  dir = join(root, String(number++));
+  mkdirSync(dir);
+});
+
+function file(name: string, content: string | Buffer): string {
+  const path = join(dir, name);
+  writeFileSync(path, content);
+  return path;
+}
+function enrich(args: string[], options: RunOptions = {}) {
+  return ipatlas(['enrich', '--data', dataDir, ...args], options);
+}
+/** Runs a line of bash, in which "$NODE" "$MAIN" is ipatlas and "$DATA" its data directory. */
+function shell(line: string) {
+  const env = { NODE: process.execPath, MAIN: packageFile('dist/src/cli/main.js'), DATA: dataDir, DIR: dir };
+  return finished(spawn('bash', ['-c', line], { env: { ...process.env, ...env } }));
+}
+
+const LINE = '{"ip":"8.8.8.8"}\n';
+const ENRICHED = '{"ip":"8.8.8.8","geo":{"country":"United States","country_code":"US","is_eu":false}}\n';
+
+describe('the output', () => {
+  it('is never readable by more users than the file that it replaces', async () => {
+    const path = file('out', 'old');
+    chmodSync(path, 0o600);
+    const child = start(['enrich', '--data', dataDir, '-o', path]);
+    const end = finished(child);
+    while (readdirSync(dir).length === 1) await wait(5);
+    for (const name of readdirSync(dir)) expect(statSync(join(dir, name)).mode & 0o777, name).toBe(0o600);
+    child.stdin!.end(LINE);
+    expect((await end).code).toBe(0);
+    expect(readFileSync(path, 'utf8')).toBe(ENRICHED);
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+  });
+
+  it('of a run that was killed leaves no temporary file after the next run', async () => {
+    const path = file('out', 'old');
+    const child = start(['enrich', '--data', dataDir, '-o', path]);
+    const end = finished(child);
+    while (readdirSync(dir).length === 1) await wait(5);
+    child.kill('SIGKILL');
+    await end;
+    expect(readdirSync(dir).length).toBe(2);
+    expect((await enrich(['-o', path], { input: LINE })).code).toBe(0);
+    expect(readdirSync(dir)).toEqual(['out']);
+  });
+
+  it('is standard output for "-"', async () => {
+    const result = await enrich(['-o', '-'], { input: LINE, cwd: dir });
+    expect(result).toMatchObject({ code: 0, stdout: ENRICHED });
+    expect(readdirSync(dir)).toEqual([]);
+  });
+
+  it.each(['--output', '--rejects', '--stats'])('refuses an empty name (%s)', async (flag) => {
+    const result = await enrich([flag, ''], { input: LINE });
+    expect(result).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining(`${flag} is empty`) });
+  });
+
+  it.each(['>>', '>'])('is not an input (%s)', async (redirection) => {
+    for (const command of ['"$DIR/f"', '< "$DIR/f"', '- < "$DIR/f"']) {
+      file('f', LINE);
+      const result = await shell(`"$NODE" "$MAIN" enrich --data "$DATA" ${command} ${redirection} "$DIR/f"`);
+      expect(result).toMatchObject({ code: 2, stderr: expect.stringContaining('is also the output') });
+      expect(readFileSync(join(dir, 'f'), 'utf8')).toBe(redirection === '>>' ? LINE : '');
+    }
+  });
+
+  it.skipIf(!existsSync('/dev/full'))('fails with exit code 1 if the disk is full (needs /dev/full)', async () => {
+    for (const output of ['-o /dev/full', '> /dev/full']) {
+      const result = await shell(`"$NODE" "$MAIN" enrich --data "$DATA" ${output} <<< '{}'`);
+      expect(result).toMatchObject({ code: 1, stderr: expect.stringMatching(/cannot be written: ENOSPC/) });
+      expect(result.stderr).not.toContain('internal');
+    }
+  });
+
+  it('reaches a slow reader, also one whose pipe another process made non-blocking', async () => {
+    file('in.jsonl', LINE.repeat(50_000));
+    const setNonBlocking = `"$NODE" -e 'process.stdout.write("")'`;
+    const slowReader = 'sleep 0.3; md5sum';
+    const run = '"$NODE" "$MAIN" enrich --data "$DATA" "$DIR/in.jsonl" 2> /dev/null';
+    const expected = await shell(
+      `printf '%s' "$(yes '${ENRICHED.trimEnd()}' | head -n 50000)" | { cat; echo; } | md5sum`,
+    );
+    for (const before of ['true', setNonBlocking]) {
+      const { stdout } = await shell(`{ ${before}; ${run}; } | { ${slowReader}; }`);
+      expect(stdout).toBe(expected.stdout);
+    }
+  });
+});
+
+describe('--stats -', () => {
+  it('is standard output if the output is a file', async () => {
+    const { code, stdout } = await enrich(['-o', join(dir, 'out'), '--stats', '-'], { input: LINE });
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout)).toMatchObject({ lines: 1, found: 1 });
+  });
+
+  it('is refused if the output is standard output', async () => {
+    for (const args of [[], ['-o', '-']]) {
+      const result = await enrich(['--stats', '-', ...args], { input: LINE });
+      expect(result).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining('--stats') });
+    }
+    const both = await enrich(['--stats', '-', '--rejects', '-', '-o', join(dir, 'out')], { input: LINE });
+    expect(both).toMatchObject({ code: 2, stdout: '' });
+  });
+});
+
+describe('a warning', () => {
+  it.each([
+    ['all lines are invalid', 'x\ny\n', [], 'all lines are invalid'],
+    ['the field is missing', '{"address":"8.8.8.8"}\n', [], 'no address was found: ip is missing'],
+    ['no value is an address', '{"ip":"x"}\n', [], 'no address was found: ip is never an address'],
+    ['no address has a country', '{"ip":"10.0.0.1"}\n', [], 'no country was found'],
+    ['in a table', 'ip\nx\n', ['--format', 'csv'], 'no address was found: ip is never an address'],
+  ])('is given if %s', async (_, input, args, warning) => {
+    const stats = join(dir, 'stats');
+    const { code, stderr } = await enrich([...args, '--stats', stats], { input });
+    expect(code).toBe(0);
+    expect(stderr).toContain(`ipatlas: warning: ${warning}`);
+    expect(JSON.parse(readFileSync(stats, 'utf8')).warning).toContain(warning);
+  });
+
+  it('is not given without a reason', async () => {
+    for (const input of ['', '\n\n', `x\n${LINE}`]) {
+      const stats = join(dir, 'stats');
+      const { stderr } = await enrich(['--stats', stats], { input });
+      expect(stderr).not.toContain('warning');
+      expect(JSON.parse(readFileSync(stats, 'utf8'))).not.toHaveProperty('warning');
+    }
+  });
+});
+
+describe('an input that is not what it should be', () => {
+  const TABLE = 'id,ip\n1,8.8.8.8\n';
+  it.each<[what: string, input: string | Buffer, args: string[], message: string]>([
+    ['bzip2', Buffer.from('425a6839314159265359', 'hex'), [], 'is compressed with bzip2'],
+    ['xz', Buffer.from('fd377a585a000004', 'hex'), [], 'is compressed with xz'],
+    ['zip', Buffer.from('504b030414000000', 'hex'), [], 'is compressed with zip'],
+    ['gzip twice', gzipSync(gzipSync(LINE)), [], 'is compressed twice'],
+    [
+      'zstd in gzip',
+      gzipSync(Buffer.from('28b52ffd0400', 'hex')),
+      [],
+      'is compressed twice, the second time with zstd',
+    ],
+    ['a table as JSON lines', TABLE, [], '--format csv'],
+    ['a table with tabs as JSON lines', TABLE.replaceAll(',', '\t'), [], '--format tsv'],
+    ['a table without the field', TABLE.replace('ip', 'address'), [], '--format csv'],
+    ['a packed table as JSON lines', gzipSync(TABLE), [], '--format csv'],
+    ['UTF-16', Buffer.from(`\ufeff${TABLE}`, 'utf16le'), ['--format', 'csv'], 'is encoded in UTF-16'],
+    ['UTF-16, big-endian', Buffer.from(`\ufeff${TABLE}`, 'utf16le').swap16(), ['--format', 'csv'], 'UTF-16'],
+    ['UTF-16 without a mark', Buffer.from(TABLE, 'utf16le'), ['--format', 'csv'], 'is encoded in UTF-16'],
+    ['UTF-16 as JSON lines', Buffer.from(LINE, 'utf16le'), [], 'is encoded in UTF-16'],
+    ['lines that end in CR', TABLE.replaceAll('\n', '\r'), ['--format', 'csv'], 'carriage return'],
+    ['a list of such lines', '8.8.8.8\r::1\r', ['--format', 'list'], 'carriage return'],
+    ['JSON of such lines', '{"ip":"8.8.8.8"}\r{"ip":"::1"}\r', [], 'carriage return'],
+  ])('%s is refused by name', async (_, input, args, message) => {
+    for (const [source, result] of [
+      ['standard input', await enrich(args, { input })],
+      ['input', await enrich([...args, file('input', input)])],
+    ] as const) {
+      expect(result).toMatchObject({ code: 4, stdout: '', stderr: expect.stringContaining(message) });
+      expect(result.stderr).toContain(source);
+    }
+  });
+
+  it.each<[what: string, input: string | Buffer, args: string[]]>([
+    ['JSON with carriage returns as white space', '{\r"ip":"8.8.8.8"\r}', []],
+    ['a sentence with commas', 'hello, this is, a sentence\nwith more, than one, line\n', []],
+    ['a first invalid line', `ip\n${LINE}`, []],
+    ['a list that ends in CR', '8.8.8.8\r', ['--format', 'list']],
+    ['CRLF', '8.8.8.8\r\n::1\r\n', ['--format', 'list']],
+  ])('%s is accepted', async (_, input, args) => {
+    expect((await enrich(args, { input })).code).toBe(0);
+  });
+
+  it('of zstd is refused if this version of Node does not support it, and read otherwise', async () => {
+    // `printf '{"ip":"8.8.8.8"}\n' | zstd --no-check`
+    const packed = Buffer.from('28b52ffd2011890000 7b226970223a22382e382e382e38227d0a'.replaceAll(' ', ''), 'hex');
+    const result = await enrich([file('in.zst', packed)]);
+    if ('createZstdDecompress' in (await import('node:zlib'))) {
+      expect(result).toMatchObject({ code: 0, stdout: ENRICHED });
+    } else {
+      expect(result).toMatchObject({ code: 4, stdout: '', stderr: expect.stringContaining('use Node 22.15') });
+    }
+  });
+});
+
+it('takes a table whose first line is blank after a byte order mark', async () => {
+  const { code, stdout } = await enrich(['--format', 'csv', '--add', 'is_eu'], { input: '\ufeff\nip\n8.8.8.8\n' });
+  expect({ code, stdout }).toEqual({ code: 0, stdout: '\ufeff\nip,geo_is_eu\n8.8.8.8,false\n' });
+});
+
+it('enriches the complete lines of gzip data that is followed by garbage, then fails', async () => {
+  const input = Buffer.concat([gzipSync(LINE.repeat(1000)), Buffer.from('garbage')]);
+  const result = await enrich([file('in.gz', input)]);
+  expect(result.code).toBe(4);
+  expect(result.stderr).toContain('the gzip data is followed by bytes that are not gzip');
+  expect(result.stdout === ENRICHED.repeat(1000)).toBe(true);
+});
+
+it('uses all cores with --jobs 0', async () => {
+  const run = (jobs: string) => enrich(['--jobs', jobs], { input: LINE.repeat(5) });
+  expect(await run('0')).toMatchObject({ code: 0, stdout: ENRICHED.repeat(5) });
+  expect(availableParallelism()).toBeGreaterThan(0);
+});
