@@ -1,5 +1,5 @@
-/** The build toolchain's public face: everything that the command line uses of it. */
+/** The only module of the pipeline that the command line imports. */
 export { type BuildOptions, type BuildResult, build } from './build.js';
-export { type ExplainedClaim, type Explanation, explain, type Step } from './explain/explain.js';
+export { type ExplainedRow, type Explanation, explain, type Step } from './explain/explain.js';
 export { rollBack } from './operations/rollback.js';
 export { runOnSchedule } from './operations/schedule.js';

@@ -1,56 +1,64 @@
-/** What a stage of the build is: a function from the stage before to the next, with its counts for the report. */
+/** What a stage of the build is, and the types that pass from one stage to the next. */
 import type { BoundedRanges } from '../src/range/columns.js';
 
-/** Numbers of a stage for `report.json` and the progress line: what it took in, gave out, refused. */
+/** Figures of a stage for `report.json` and the progress line: input, output, rejected. */
 export type Counts = Record<string, number | string>;
 
 /** What a stage may use besides its input. */
 export interface StageContext {
   /** The data directory: `releases/`, `current`, `cache/`. */
   dataDir: string;
-  /** A folder of this build alone, on the file system of the data directory; removed at the end. */
+  /** A temporary folder of this build, on the file system of the data directory. */
   workDir: string;
-  /** Only cached and pinned copies of sources; nothing is fetched. */
+  /** Whether to use only local copies of sources: cached, installed, or files. */
   offline: boolean;
-  /** The date as of which the release is made, `YYYY-MM-DD`. */
+  /** The date of the release, `YYYY-MM-DD`: EU membership and expiry of overrides are as of this day. */
   asOf: string;
-  /** Says something to the person who watches; one line, no line end. */
+  /** Reports progress to the user; one line without a line end. */
   note: (text: string) => void;
 }
 
-/** One stage. `run` throws an AtlasError where the build cannot go on. */
+/** One stage. `run` throws an AtlasError if the build cannot continue. */
 export interface Stage<Input, Output> {
   name: string;
   run: (input: Input, context: StageContext) => Promise<{ output: Output; counts: Counts }>;
 }
 
-/** One file of a source, on disk, unpacked, under its content hash. */
+/** One unpacked file of a source, stored under its content hash. */
 export interface FetchedFile {
   /** Name within the source, such as `geo-whois-asn-country-ipv4.csv`. */
   name: string;
   path: string;
   bytes: number;
-  /** SHA-256, hexadecimal, of the unpacked file. */
+  /** SHA-256 of the unpacked file, hexadecimal. */
   sha256: string;
 }
 
-/** A source whose files are at hand. */
+/** The files of a source. */
 export interface FetchedSource {
   id: string;
-  /** Version of the source: the package's, the ETag or date of a download, or empty where there is none. */
+  /** Version of the source: that of the package, or the ETag or date of a download; empty if there is none. */
   version: string;
-  /** Where the copy came from. */
+  /** Where the copy came from; `pinned` is a package installed together with ipatlas. */
   from: 'network' | 'cache' | 'pinned' | 'file';
   files: FetchedFile[];
 }
 
-/** A source as ranges. */
+/** The ranges of a source; each range's value is an index into `codes`. */
 export interface IngestedSource {
   id: string;
   v4: BoundedRanges;
   v6: BoundedRanges;
-  /** The country codes as the source writes them, upper case, in order of first use. */
+  /** The country codes as the source writes them, in upper case, in order of first use. */
   codes: string[];
+  /** Number of ranges. */
   rows: number;
+  /** Number of rows that could not be parsed. */
   rejected: number;
+}
+
+/** A release in the work folder, complete but not published. */
+export interface FinishedRelease {
+  id: string;
+  dir: string;
 }

@@ -1,5 +1,4 @@
-/** What a release's inputs say of an address: every row that covers it, read again from the cached files. */
-
+/** Finds every row of a release's inputs that covers an address, in the cached files. */
 import { readFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import type { Family } from '../../src/address/parse.js';
@@ -10,13 +9,13 @@ import type { Manifest, ManifestFile, ManifestInput } from '../../src/database/r
 import { loadOverrides } from '../config/overrides.js';
 import type { Reference } from '../config/reference.js';
 import { hashFile, objectPath } from '../fetching/cache.js';
-import type { RowPlace } from '../source-formats/csv-rows.js';
+import { LAYERS, sourceLayer } from '../merging/layers.js';
+import type { RowPosition } from '../source-formats/csv-rows.js';
+import { readSource } from '../source-formats/read-source.js';
 import { readRowText } from '../source-formats/rejects.js';
 import type { FetchedFile } from '../stage.js';
-import { ingestSource } from '../stages/ingest.js';
-import { LAYERS, sourceLayer } from '../stages/normalize.js';
 
-/** An address of a family. */
+/** An address to explain. */
 export interface Target {
   family: Family;
   /** `addressWords(family)` words, most significant first. */
@@ -24,31 +23,31 @@ export interface Target {
 }
 
 /** A row that covers a target. */
-export interface Claim {
-  /** Id of the source; `special-purpose` or `overrides`. */
+export interface CoveringRow {
+  /** Id of the source, or `special-purpose` or `overrides`. */
   source: string;
   layer: number;
   target: Target;
   first: Uint32Array;
   last: Uint32Array;
-  /** The country, or in lower case why there is none, or the scheme whose embedded IPv4 address answers. */
-  says: string;
-  /** Where it stands; null for special-purpose ranges, which are part of ipatlas, and where a file has no lines. */
+  /** The country code; or in lower case the reason for no country, or the scheme of an embedded IPv4 address. */
+  label: string;
+  /** Null for special-purpose ranges, which are part of ipatlas. */
   file: string | null;
+  /** Line in the file, from 1; null in a file without lines. */
   line: number | null;
-  /** The row as it stands in the file; for special-purpose ranges block, name and RFC. */
+  /** The row as written in the file; for special-purpose ranges the block, its name and its RFC. */
   text: string;
 }
 
-/** All claims on some targets, and what could not be asked. */
-export interface Claims {
-  /** In the order in which a build lays them over one another: within a layer, the later one counts. */
-  claims: Claim[];
-  /** Layers whose rows cannot be read any more, with the reason. */
+export interface CoveringRows {
+  /** In the order in which a build adds them: within a layer, the later of two equal ranges wins. */
+  rows: CoveringRow[];
+  /** Layers whose rows are no longer available, with the reason. */
   missing: { layer: number; reason: string }[];
 }
 
-/** The files of a release's input in the cache, or the name of the first that is not there as it was. */
+/** Returns the cached files of an input, or the name of the first one that is missing or damaged. */
 async function cachedInput(dataDir: string, files: readonly ManifestFile[]): Promise<FetchedFile[] | string> {
   const found: FetchedFile[] = [];
   for (const { name, bytes, sha256 } of files) {
@@ -59,128 +58,128 @@ async function cachedInput(dataDir: string, files: readonly ManifestFile[]): Pro
   return found;
 }
 
-/** A claim whose text is still to be read. */
-interface Found {
-  claim: Claim;
+/** A row and the position of its text, which is not read yet. */
+interface LocatedRow {
+  row: CoveringRow;
   path: string;
-  place: RowPlace | undefined;
+  position: RowPosition | undefined;
 }
 
-async function withTexts(found: readonly Found[]): Promise<Claim[]> {
-  const claims: Claim[] = [];
-  for (const { claim, path, place } of found) {
-    if (place === undefined) {
-      claims.push(claim);
+async function withTexts(located: readonly LocatedRow[]): Promise<CoveringRow[]> {
+  const rows: CoveringRow[] = [];
+  for (const { row, path, position } of located) {
+    if (position === undefined) {
+      rows.push(row);
       continue;
     }
     const handle = await open(path);
     try {
-      claims.push({ ...claim, line: place.line, text: await readRowText(handle, place) });
+      rows.push({ ...row, line: position.line, text: await readRowText(handle, position) });
     } finally {
       await handle.close();
     }
   }
-  return claims;
+  return rows;
 }
 
-/** What one source says of the targets. A row without a country is the lowest layer's, as in a build. */
-async function sourceClaims(
+/** Finds the covering rows of one source. A row without a country is in the lowest layer, as in a build. */
+async function rowsOfSource(
   { id, format }: ManifestInput,
   layer: number,
   files: FetchedFile[],
   targets: readonly Target[],
   reference: Reference,
-): Promise<Claim[]> {
-  const found: Found[] = [];
+): Promise<CoveringRow[]> {
+  const located: LocatedRow[] = [];
   const source = { id, format, maxRejectShare: 1 };
   const fetched = { id, version: '', from: 'cache' as const, files };
-  await ingestSource(
+  await readSource(
     { source, fetched },
     () => {},
-    ({ family, first, last, code, file, place }) => {
+    ({ family, first, last, code, file, position }) => {
       for (const target of targets) {
         if (target.family !== family || !rangeContains(first, last, target.words)) continue;
         const country = resolveCountry(reference, code);
-        const named = typeof country === 'object';
+        const hasCountry = typeof country === 'object';
         const words = addressWords(family);
-        const claim: Claim = {
+        const row: CoveringRow = {
           source: id,
-          layer: named ? layer : LAYERS.noCountry,
+          layer: hasCountry ? layer : LAYERS.noCountry,
           target,
           first: first.slice(0, words),
           last: last.slice(0, words),
-          says: named ? country.code : 'unknown',
+          label: hasCountry ? country.code : 'unknown',
           file: file.name,
           line: null,
           text: code,
         };
-        found.push({ claim, path: file.path, place: place && { ...place } });
+        located.push({ row, path: file.path, position: position && { ...position } });
       }
     },
   );
-  return withTexts(found);
+  return withTexts(located);
 }
 
-function specialClaims(targets: readonly Target[], { special }: Reference): Claim[] {
+function rowsOfRegistries(targets: readonly Target[], { special }: Reference): CoveringRow[] {
   return special.flatMap(({ family, first, last, answer, layer, block, name, rfc }) =>
     targets
       .filter((target) => target.family === family && rangeContains(first, last, target.words))
       .map((target) => ({
         ...{ source: 'special-purpose', layer: layer === 'under' ? LAYERS.embedded : LAYERS.special, target },
-        ...{ first, last, says: recordLabel(answer), file: null, line: null },
+        ...{ first, last, label: recordLabel(answer), file: null, line: null },
         text: `${block} ${name} (${rfc})`,
       })),
   );
 }
 
-function overrideClaims(
+function rowsOfOverrides(
   file: ManifestFile,
   path: string,
   targets: readonly Target[],
   reference: Reference,
   asOf: string,
-): Claim[] {
+): CoveringRow[] {
   const lines = readFileSync(path, 'utf8').split(/\r\n?|\n/);
   return loadOverrides(path, reference, asOf).rows.flatMap(({ family, first, last, answer, line }) =>
     targets
       .filter((target) => target.family === family && rangeContains(first, last, target.words))
       .map((target) => ({
         ...{ source: 'overrides', layer: LAYERS.overrides, target, first, last, file: file.name, line },
-        says: answer.kind === 'country' ? answer.code : answer.reason,
+        label: recordLabel(answer),
         text: lines[line - 1] ?? '',
       })),
   );
 }
 
 /**
- * Collects what the inputs of a release say of some addresses.
+ * Finds the rows of a release's inputs that cover some addresses.
  *
  * @param dataDir the data directory, whose cache has the files of its releases
  * @param manifest of the release
  * @param targets the addresses
- * @param reference the tables
+ * @param reference the reference tables
  */
-export async function claimsAt(
+export async function findCoveringRows(
   dataDir: string,
   manifest: Manifest,
   targets: readonly Target[],
   reference: Reference,
-): Promise<Claims> {
+): Promise<CoveringRows> {
   const { inputs, overrides, as_of: asOf } = manifest;
-  const claims: Claim[] = [];
-  const missing: Claims['missing'] = [];
-  for (const [place, input] of inputs.entries()) {
-    const layer = sourceLayer(place, inputs.length);
+  const rows: CoveringRow[] = [];
+  const missing: CoveringRows['missing'] = [];
+  for (const [position, input] of inputs.entries()) {
+    const layer = sourceLayer(position, inputs.length);
     const files = await cachedInput(dataDir, input.files);
-    if (typeof files !== 'string') claims.push(...(await sourceClaims(input, layer, files, targets, reference)));
+    if (typeof files !== 'string') rows.push(...(await rowsOfSource(input, layer, files, targets, reference)));
     else missing.push({ layer, reason: `${files} of source ${input.id} is no longer in the cache` });
   }
-  claims.push(...specialClaims(targets, reference));
+  rows.push(...rowsOfRegistries(targets, reference));
   if (overrides !== undefined) {
     const files = await cachedInput(dataDir, [overrides]);
-    if (typeof files === 'string')
+    if (typeof files === 'string') {
       missing.push({ layer: LAYERS.overrides, reason: `${files} is no longer in the cache` });
-    else claims.push(...overrideClaims(overrides, files[0]!.path, targets, reference, asOf));
+    } else rows.push(...rowsOfOverrides(overrides, files[0]!.path, targets, reference, asOf));
   }
-  return { claims, missing };
+  return { rows, missing };
 }

@@ -1,8 +1,7 @@
 /**
- * Why an address has the answer it has: the range of the release, every row that covers the address, which of them won and
- * why the others lost. The rows go through the same mergeRanges as in a build, and the outcome is held against the release.
+ * Explains the result for an address: the range of the release, every row that covers the address, which row won, and why
+ * the others lost. The rows go through the same merge as in a build, and the outcome is compared with the release.
  */
-
 import { join } from 'node:path';
 import { EMBEDDED_SCHEMES, type EmbeddedScheme, embeddedIPv4 } from '../../src/address/embedded.js';
 import { formatAddress } from '../../src/address/format.js';
@@ -14,41 +13,43 @@ import { AtlasError } from '../../src/errors.js';
 import { openMirror } from '../../src/mirror/reader.js';
 import { mergeRanges } from '../../src/range/merge.js';
 import { loadReference, type Reference, type SpecialRange } from '../config/reference.js';
-import { CandidateBuilder, LAYERS } from '../stages/normalize.js';
-import { type Claim, type Claims, claimsAt, type Target } from './covering-rows.js';
+import { CandidateBuilder } from '../merging/candidate-builder.js';
+import { LAYERS } from '../merging/layers.js';
+import { type CoveringRow, type CoveringRows, findCoveringRows, type Target } from './covering-rows.js';
 
-/** The range of the release that an address lies in. */
+/** The range of the release that contains an address. A name here is a key of `ipatlas explain --json`. */
 export interface MatchedRange {
   first: string;
   last: string;
-  /** The country's code, or in lower case why there is none, or the scheme whose embedded IPv4 address answers. */
+  /** The country code; or in lower case the reason for no country, or the scheme of an embedded IPv4 address. */
   answer: string;
-  /** Ids of the sources that answered somewhere in the range, the highest first. */
+  /** Ids of the sources that won somewhere in the range, the one with the highest priority first. */
   sources: string[];
 }
 
-/** A row that covers the address, and how it fared. */
-export interface ExplainedClaim {
+/** A row that covers the address, and its outcome. A name here is a key of `ipatlas explain --json`. */
+export interface ExplainedRow {
   source: string;
   file: string | null;
   line: number | null;
   text: string;
   first: string;
   last: string;
+  /** As `answer` of the range. */
   says: string;
-  /** `open` where rows that might lie over it cannot be read any more. */
+  /** `open` if rows that may have won are no longer available. */
   outcome: 'won' | 'lost' | 'open';
-  /** Why it lost; null where it did not. */
+  /** Why it lost; null if it did not. */
   why: string | null;
 }
 
-/** One address explained. An address that carries an IPv4 address takes two of these. */
+/** One address explained. A name here is a key of `ipatlas explain --json`. */
 export interface Step {
   address: string;
   range: MatchedRange;
-  /** The winner first. */
-  claims: ExplainedClaim[];
-  /** Ids of the sources that say nothing of the address. */
+  /** The rows that cover the address, the winner first. */
+  claims: ExplainedRow[];
+  /** Ids of the sources without a row for the address. */
   silent: string[];
 }
 
@@ -56,11 +57,11 @@ export interface Explanation {
   result: ReasonedResult;
   release: string;
   as_of: string;
-  /** How the text given leads to the address explained: `mapped`, an IPv4-mapped address is that IPv4 address. */
+  /** `mapped` if an IPv4-mapped address was given: it is that IPv4 address. */
   notation: 'mapped' | null;
-  /** The address itself; then, where its answer is that of the IPv4 address inside, that one. */
+  /** The address itself, then the IPv4 address inside it if that one determines the result. */
   steps: Step[];
-  /** What a reader must know: files that are gone, tables of another version. */
+  /** What limits the explanation: files that are gone, other reference tables. */
   notes: string[];
 }
 
@@ -79,7 +80,7 @@ function addressText(value: number | Buffer): string {
   );
 }
 
-/** The ranges of a release, with the sources that answered in them: what only the mirror knows. */
+/** Looks up ranges with the sources that won in them, which only the mirror has. */
 class MirrorRanges {
   readonly #mirror: ReturnType<typeof openMirror>;
 
@@ -109,115 +110,121 @@ class MirrorRanges {
   }
 }
 
-/** The address in the range that answers in its stead, where it carries an IPv4 address. */
+/** Returns the IPv4 address inside the target if it determines the result in the range. */
 function embeddedTarget({ words }: Target, { answer }: MatchedRange): Target | undefined {
   if (!EMBEDDED_SCHEMES.includes(answer as EmbeddedScheme)) return undefined;
   return { family: 4, words: Uint32Array.of(embeddedIPv4(answer as EmbeddedScheme, words)) };
 }
 
 /**
- * Lays claims over one another as a build does, and sees which one holds at the address.
+ * Merges rows as a build does, and finds the one that wins at the address.
  *
- * @param claims on the address, in the order of a build
- * @param carriers the prefixes whose addresses carry an IPv4 address; a build cuts them out of claims that merely span them
- * @returns the claim; undefined where none holds
+ * @param rows those that cover the address, in the order of a build
+ * @param embedded the prefixes whose addresses carry an IPv4 address
+ * @returns undefined if no row is left after the embedded prefixes are cut out
  */
-function winnerOf(claims: readonly Claim[], { family, words }: Target, carriers: SpecialRange[]): Claim | undefined {
-  const builder = new CandidateBuilder(family, claims.length, carriers);
-  for (const [index, { first, last, layer }] of claims.entries()) {
+function winnerOf(
+  rows: readonly CoveringRow[],
+  { family, words }: Target,
+  embedded: SpecialRange[],
+): CoveringRow | undefined {
+  const builder = new CandidateBuilder(family, rows.length, embedded);
+  for (const [index, { first, last, layer }] of rows.entries()) {
     if (isCutAround(layer)) builder.addAround(first, last, 0, index + 1, layer);
     else builder.add(first, last, 0, index + 1, layer);
   }
   const { first, value, count } = mergeRanges(builder.finish());
   let range = count - 1;
   while (compareAddresses(first, range, words, 0, addressWords(family)) > 0) range--;
-  return claims[value[range]! - 1];
+  return rows[value[range]! - 1];
 }
 
-/** Whether a build cuts the prefixes that carry IPv4 addresses out of wider claims of a layer. */
+/** Returns whether a build cuts embedded prefixes out of the wider ranges of a layer. */
 function isCutAround(layer: number): boolean {
   return layer !== LAYERS.noCountry && layer !== LAYERS.embedded && layer !== LAYERS.overrides;
 }
 
-/** Whether a claim covers an address in a prefix, but reaches beyond the prefix. */
-function spans({ first, last, target }: Claim, prefix: SpecialRange): boolean {
+/** Returns whether a row covers an address in an embedded prefix, but is not strictly inside the prefix. */
+function isCutOut({ first, last, target }: CoveringRow, prefix: SpecialRange): boolean {
   if (prefix.family !== target.family || !rangeContains(prefix.first, prefix.last, target.words)) return false;
   const count = addressWords(prefix.family);
-  return compareAddresses(first, 0, prefix.first, 0, count) < 0 || compareAddresses(last, 0, prefix.last, 0, count) > 0;
+  const atFirst = compareAddresses(first, 0, prefix.first, 0, count);
+  const atLast = compareAddresses(last, 0, prefix.last, 0, count);
+  return atFirst < 0 || atLast > 0 || (atFirst === 0 && atLast === 0);
 }
 
-const MERELY_SPANS = 'it merely spans a prefix whose addresses answer with the IPv4 address inside';
+const CUT_OUT = 'it spans a prefix whose addresses have the country of the IPv4 address inside';
 
-/** Why a claim lost against the winner. */
-function whyLost(claim: Claim, winner: Claim): string {
-  if (claim.layer === LAYERS.noCountry && winner.layer !== LAYERS.noCountry) return 'it names no country';
-  if (winner.layer === LAYERS.overrides && claim.layer !== LAYERS.overrides) return 'an override lies over all else';
-  if (winner.layer === LAYERS.special && claim.layer !== LAYERS.special) {
-    return 'special-purpose ranges lie over the sources';
+/** Returns why a row lost against the winner. */
+function whyLost(row: CoveringRow, winner: CoveringRow): string {
+  if (row.layer === LAYERS.noCountry && winner.layer !== LAYERS.noCountry) return 'it names no country';
+  if (winner.layer === LAYERS.overrides && row.layer !== LAYERS.overrides) return 'overrides come before all sources';
+  if (winner.layer === LAYERS.special && row.layer !== LAYERS.special) {
+    return 'special-purpose ranges come before the sources';
   }
-  if (claim.layer === LAYERS.embedded && winner.layer !== LAYERS.embedded) {
+  if (row.layer === LAYERS.embedded && winner.layer !== LAYERS.embedded) {
     return `${winner.source} names a country for a range inside the prefix`;
   }
-  if (claim.layer !== winner.layer) return `${winner.source} stands before ${claim.source} in sources.json`;
-  const wider = rangeSize(claim.first, claim.last) > rangeSize(winner.first, winner.last);
-  if (wider) return 'its range is wider';
-  return 'a later row is about the same range, or one as wide';
+  if (row.layer !== winner.layer) return `${winner.source} comes before ${row.source} in sources.json`;
+  const isWider = rangeSize(row.first, row.last) > rangeSize(winner.first, winner.last);
+  if (isWider) return 'its range is wider';
+  return 'a later row covers the same range, or one of the same size';
 }
 
-function explained(claim: Claim, outcome: ExplainedClaim['outcome'], why: string | null): ExplainedClaim {
-  const { source, file, line, text, says, target } = claim;
-  const [first, last] = [claim.first, claim.last].map((address) => formatAddress(target.family, address));
-  return { source, file, line, text, first: first!, last: last!, says, outcome, why };
+function explained(row: CoveringRow, outcome: ExplainedRow['outcome'], why: string | null): ExplainedRow {
+  const { source, file, line, text, label, target } = row;
+  const [first, last] = [row.first, row.last].map((address) => formatAddress(target.family, address));
+  return { source, file, line, text, first: first!, last: last!, says: label, outcome, why };
 }
 
-/** The highest first; of one layer the narrowest, of equal ones the later. */
-function sorted(claims: readonly Claim[]): Claim[] {
-  return [...claims].reverse().sort((a, b) => {
+/** Sorts rows: the highest layer first; within a layer the narrowest first; of equal sizes the later first. */
+function byPrecedence(rows: readonly CoveringRow[]): CoveringRow[] {
+  return [...rows].reverse().sort((a, b) => {
     const difference = rangeSize(a.first, a.last) - rangeSize(b.first, b.last);
     return b.layer - a.layer || (difference < 0n ? -1 : difference > 0n ? 1 : 0);
   });
 }
 
-/** Explains one address from the claims on it. */
-function step(
+/** Explains one address from the rows that cover it. */
+function explainStep(
   target: Target,
   range: MatchedRange,
-  { claims: all, missing }: Claims,
+  { rows: allRows, missing }: CoveringRows,
   manifest: Manifest,
   reference: Reference,
   notes: string[],
 ): Step {
-  const claims = all.filter((claim) => claim.target === target);
-  const carriers = reference.special.filter(({ answer }) => answer.kind === 'embedded');
-  const winner = winnerOf(claims, target, carriers);
+  const rows = allRows.filter((row) => row.target === target);
+  const embedded = reference.special.filter(({ answer }) => answer.kind === 'embedded');
+  const winner = winnerOf(rows, target, embedded);
   const isOpen = missing.some(({ layer }) => layer > (winner?.layer ?? -1));
   const address = formatAddress(target.family, target.words);
-  if (!isOpen && (winner?.says ?? 'unallocated') !== range.answer) {
+  if (!isOpen && (winner?.label ?? 'unallocated') !== range.answer) {
     notes.push(
-      `the rows do not add up to the answer of the release for ${address}: it was made by other rules or tables`,
+      `the rows give another result than the release for ${address}: the release was made with other rules or tables`,
     );
   }
-  const isSpanning = (claim: Claim): boolean =>
-    isCutAround(claim.layer) && carriers.some((carrier) => spans(claim, carrier));
-  const outcomeOf = (claim: Claim): ExplainedClaim => {
-    if (isOpen) return explained(claim, 'open', null);
-    if (claim === winner) return explained(claim, 'won', null);
-    return explained(claim, 'lost', isSpanning(claim) ? MERELY_SPANS : whyLost(claim, winner!));
+  const wasCutOut = (row: CoveringRow): boolean =>
+    isCutAround(row.layer) && embedded.some((prefix) => isCutOut(row, prefix));
+  const explainRow = (row: CoveringRow): ExplainedRow => {
+    if (isOpen) return explained(row, 'open', null);
+    if (row === winner) return explained(row, 'won', null);
+    return explained(row, 'lost', wasCutOut(row) ? CUT_OUT : whyLost(row, winner!));
   };
-  const losers = sorted(claims.filter((claim) => claim !== winner));
+  const losers = byPrecedence(rows.filter((row) => row !== winner));
   return {
     address,
     range,
-    claims: (winner === undefined ? losers : [winner, ...losers]).map(outcomeOf),
-    silent: manifest.inputs.map(({ id }) => id).filter((id) => !claims.some(({ source }) => source === id)),
+    claims: (winner === undefined ? losers : [winner, ...losers]).map(explainRow),
+    silent: manifest.inputs.map(({ id }) => id).filter((id) => !rows.some(({ source }) => source === id)),
   };
 }
 
-/** The address that a text names; an IPv4-mapped one is that IPv4 address. */
+/** Parses the address to explain; an IPv4-mapped one is that IPv4 address. */
 function parseTarget(text: string): { target: Target; mapped: boolean } {
   const words = new Uint32Array(4);
   const family = parseAddress(text, words);
-  if (family === 0) throw new AtlasError('E_BAD_INPUT', `${JSON.stringify(text)} is no IP address`);
+  if (family === 0) throw new AtlasError('E_BAD_INPUT', `${JSON.stringify(text)} is not an IP address`);
   return {
     target: { family, words: words.slice(0, addressWords(family)) },
     mapped: family === 4 && text.includes(':'),
@@ -225,12 +232,12 @@ function parseTarget(text: string): { target: Target; mapped: boolean } {
 }
 
 /**
- * Explains the answer for an address.
+ * Explains the result for an address.
  *
  * @param dataDir the data directory, whose cache has the rows
- * @param dir of the release
+ * @param dir directory of the release
  * @param text the address
- * @throws AtlasError E_BAD_INPUT where the text is no address; E_NO_DATABASE or E_DAMAGED where the release cannot be read
+ * @throws AtlasError E_BAD_INPUT if the text is not an address; E_NO_DATABASE or E_DAMAGED if the release cannot be read
  */
 export async function explain(dataDir: string, dir: string, text: string): Promise<Explanation> {
   const { target, mapped } = parseTarget(text);
@@ -239,13 +246,15 @@ export async function explain(dataDir: string, dir: string, text: string): Promi
   const reference = loadReference();
   const mirror = new MirrorRanges(dir);
   try {
-    const found = [{ target, range: mirror.find(target) }];
-    const inside = embeddedTarget(target, found[0]!.range);
-    if (inside !== undefined) found.push({ target: inside, range: mirror.find(inside) });
-    const targets = found.map((each) => each.target);
-    const claims = await claimsAt(dataDir, manifest, targets, reference);
-    const notes = claims.missing.map(({ reason }) => `${reason}, so its rows cannot be shown`);
-    const steps = found.map((each) => step(each.target, each.range, claims, manifest, reference, notes));
+    const matches = [{ target, range: mirror.find(target) }];
+    const inside = embeddedTarget(target, matches[0]!.range);
+    if (inside !== undefined) matches.push({ target: inside, range: mirror.find(inside) });
+    const targets = matches.map((match) => match.target);
+    const covering = await findCoveringRows(dataDir, manifest, targets, reference);
+    const notes = covering.missing.map(({ reason }) => `${reason}, so its rows cannot be shown`);
+    const steps = matches.map((match) =>
+      explainStep(match.target, match.range, covering, manifest, reference, notes),
+    );
     return {
       result: database.lookupWithReason(text)!,
       release: manifest.id,

@@ -1,60 +1,51 @@
-/** How far two releases are apart, measured in one walk over both: what the gates judge by. */
-
+/** What changed between two releases, computed in one walk over both. The gates check these figures. */
 import type { Family } from '../../src/address/parse.js';
 import { rangeSize } from '../../src/address/words.js';
-import {
-  type ChangedBlock,
-  isCountryLabel,
-  LargestBlocks,
-  type PairTotal,
-  PairTotals,
-  type RangeList,
-  type Segment,
-  segments,
-} from '../../src/database/diff.js';
+import { type ChangedBlock, isCountryLabel, LargestBlocks, type PairTotal, PairTotals, type RangeList, type Segment, segments } from '../../src/database/diff.js';
 
-/** A stretch of addresses. */
-export interface Stretch {
+/** A run of addresses in which no address kept its country. */
+export interface ChangedRun {
   first: Uint32Array;
   last: Uint32Array;
-  /** Addresses in it that changed; between them may lie some that have no country in either release. */
+  /** Number of changed addresses in it; addresses without a country in both releases are not counted. */
   changed: bigint;
 }
 
-/** What one country had before, and what of it stayed, in addresses. */
-interface Holding {
+/** Addresses that one country had before, and how many of them it kept. */
+interface CountryTotals {
   before: bigint;
   kept: bigint;
 }
 
-/** What moved in one family. An address counts where it has a country in at least one of the two releases. */
-export interface Movement {
+/** The changes in one family. An address counts if it has a country in at least one of the two releases. */
+export interface Delta {
   family: Family;
   /** Addresses with a country before. */
   assigned: bigint;
-  /** Of those: now with another country; now with none. */
+  /** Addresses whose country is another one now. */
   changed: bigint;
+  /** Addresses that have no country now. */
   lost: bigint;
-  /** Addresses with a country now, and none before. */
+  /** Addresses that have a country now and had none. */
   gained: bigint;
-  /** By code. */
-  holdings: ReadonlyMap<string, Holding>;
-  /** Codes of the countries that there are now. */
+  /** By country code. */
+  countryTotals: ReadonlyMap<string, CountryTotals>;
+  /** Codes of the countries in the new release. */
   countriesNow: ReadonlySet<string>;
-  /** What differs, by pair of answers, the one of most addresses first. */
+  /** Changed addresses by pair of old and new record, the pair with the most addresses first. */
   pairs: readonly PairTotal[];
-  /** The stretch without a single address that kept its country, longest by what changed in it. */
-  longest: Stretch | undefined;
-  /** The largest blocks that changed, at most BLOCKS_SHOWN. */
+  /** The run with the most changed addresses; undefined if nothing changed. */
+  longestRun: ChangedRun | undefined;
+  /** The largest CIDR blocks that changed, at most BLOCKS_SHOWN. */
   blocks: readonly ChangedBlock[];
 }
 
-/** Finds the longest stretch: it goes on until an address keeps its country. */
-class StretchFinder {
-  longest: Stretch | undefined;
-  #open: Stretch | undefined;
+/** Finds the longest changed run. A run ends at an address that kept its country. */
+class LongestRunFinder {
+  longest: ChangedRun | undefined;
+  #open: ChangedRun | undefined;
 
-  change({ first, last }: Segment, size: bigint): void {
+  addChanged({ first, last }: Segment, size: bigint): void {
     if (this.#open === undefined) this.#open = { first: first.slice(), last: last.slice(), changed: size };
     else {
       this.#open.last.set(last);
@@ -63,56 +54,56 @@ class StretchFinder {
     if (this.#open.changed > (this.longest?.changed ?? 0n)) this.longest = this.#open;
   }
 
-  stay(): void {
+  endRun(): void {
     this.#open = undefined;
   }
 }
 
 /**
- * Measures what moved between two releases in one family.
+ * Computes the changes between two releases in one family.
  *
- * @param before a family of the earlier release
- * @param after the same family of the later one
+ * @param before the ranges of the earlier release
+ * @param after the ranges of the later release, same family
  */
-export function measure(before: RangeList, after: RangeList): Movement {
+export function computeDelta(before: RangeList, after: RangeList): Delta {
   let assigned = 0n;
   let changed = 0n;
   let lost = 0n;
   let gained = 0n;
-  const holdings = new Map<string, Holding>();
+  const countryTotals = new Map<string, CountryTotals>();
   const countriesNow = new Set<string>();
   const pairs = new PairTotals();
-  const stretches = new StretchFinder();
+  const runs = new LongestRunFinder();
   const largest = new LargestBlocks();
   for (const segment of segments(before, after)) {
     const { from, to } = segment;
-    const had = isCountryLabel(from);
-    const has = isCountryLabel(to);
-    if (!had && !has) continue;
-    if (has) countriesNow.add(to);
+    const hadCountry = isCountryLabel(from);
+    const hasCountry = isCountryLabel(to);
+    if (!hadCountry && !hasCountry) continue;
+    if (hasCountry) countriesNow.add(to);
     const size = rangeSize(segment.first, segment.last);
-    if (had) {
+    if (hadCountry) {
       assigned += size;
-      const holding = holdings.get(from) ?? { before: 0n, kept: 0n };
-      holdings.set(from, holding);
-      holding.before += size;
-      if (from === to) holding.kept += size;
+      const totals = countryTotals.get(from) ?? { before: 0n, kept: 0n };
+      countryTotals.set(from, totals);
+      totals.before += size;
+      if (from === to) totals.kept += size;
     }
     if (from === to) {
-      stretches.stay();
+      runs.endRun();
       continue;
     }
-    if (!had) gained += size;
-    else if (has) changed += size;
+    if (!hadCountry) gained += size;
+    else if (hasCountry) changed += size;
     else lost += size;
     pairs.add(segment, size);
-    stretches.change(segment, size);
+    runs.addChanged(segment, size);
     largest.add(segment, size);
   }
   return {
-    ...{ family: before.family, assigned, changed, lost, gained, holdings, countriesNow },
+    ...{ family: before.family, assigned, changed, lost, gained, countryTotals, countriesNow },
     pairs: pairs.sorted(),
-    longest: stretches.longest,
+    longestRun: runs.longest,
     blocks: largest.blocks,
   };
 }

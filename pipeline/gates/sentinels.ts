@@ -1,76 +1,80 @@
-/** Sentinels: addresses whose answer is known, asked of a release. */
-
-import { EMBEDDED_SCHEMES, embeddedIPv4 } from '../../src/address/embedded.js';
+/** Sentinels: addresses whose correct result is known, looked up in a release. */
+import { embeddedIPv4, schemeOf } from '../../src/address/embedded.js';
 import { type Family, parseAddress } from '../../src/address/parse.js';
-import { addressWords, compareAddresses } from '../../src/address/words.js';
+import { addressWords, rangeContains } from '../../src/address/words.js';
 import type { Database } from '../../src/database/database.js';
 import type { Override } from '../config/overrides.js';
 import type { Sentinel } from '../config/reference.js';
 
-/** A sentinel beside what a release says of it, both as `DE` or `reason:private`. */
-export interface Verdict {
+/** The expected and the actual result for one sentinel, both written as `DE` or `reason:private`. */
+export interface SentinelResult {
   ip: string;
   expected: string;
-  got: string;
-  /** What the release to compare with says; undefined where there is none. */
+  actual: string;
+  /** The result in the release to compare with; undefined if there is none. */
   before: string | undefined;
   /**
-   * `open`: no source has a country for it, which a build of few sources may well not. `known`: wrong, but the release to
-   * compare with, which someone has let through, says the same. `lost`: that release had the right answer.
+   * - `right`: the actual result is the expected one.
+   * - `open`: no source names a country for the address, which is normal for a build from few sources.
+   * - `known`: wrong, but the release to compare with has the same result, and that release was accepted.
+   * - `lost`: wrong, and the release to compare with has the right result.
+   * - `wrong`: wrong in another way.
    */
-  verdict: 'right' | 'open' | 'known' | 'wrong' | 'lost';
+  status: 'right' | 'open' | 'known' | 'wrong' | 'lost';
 }
 
-function answerOf(database: Database, ip: string): string {
+function lookupLabel(database: Database, ip: string): string {
   const result = database.lookupWithReason(ip);
   return result?.country_code ?? `reason:${result?.reason}`;
 }
 
-function judge(sentinel: Sentinel, database: Database, previous: Database | undefined): Verdict {
-  const { ip, expected } = sentinel;
-  const wanted =
-    expected.kind === 'country' ? expected.code : expected.kind === 'none' ? `reason:${expected.reason}` : '';
-  const got = answerOf(database, ip);
-  const before = previous === undefined ? undefined : answerOf(previous, ip);
-  const isOpen = expected.kind === 'country' && ['reason:unallocated', 'reason:unknown'].includes(got);
-  const verdict =
-    got === wanted ? 'right' : before === wanted ? 'lost' : isOpen ? 'open' : before === got ? 'known' : 'wrong';
-  return { ip, expected: wanted, got, before, verdict };
+function checkSentinel(sentinel: Sentinel, database: Database, previous: Database | undefined): SentinelResult {
+  const { ip } = sentinel;
+  const expected =
+    sentinel.expected.kind === 'country' ? sentinel.expected.code : `reason:${sentinel.expected.reason}`;
+  const actual = lookupLabel(database, ip);
+  const before = previous === undefined ? undefined : lookupLabel(previous, ip);
+  const isOpen = sentinel.expected.kind === 'country' && ['reason:unallocated', 'reason:unknown'].includes(actual);
+  const status =
+    actual === expected
+      ? 'right'
+      : before === expected
+        ? 'lost'
+        : isOpen
+          ? 'open'
+          : before === actual
+            ? 'known'
+            : 'wrong';
+  return { ip, expected, actual, before, status };
 }
 
-/** Whether the user has overridden what the address, or the IPv4 address inside it, answers. */
+/** Returns whether an override covers the address or, in an embedded prefix, the IPv4 address inside it. */
 function isOverridden(ip: string, overrides: readonly Override[]): boolean {
   const words = new Uint32Array(4);
-  const covers = (family: Family, address: Uint32Array): boolean => {
-    const count = addressWords(family);
-    return overrides.some(
-      (row) =>
-        row.family === family &&
-        compareAddresses(row.first, 0, address, 0, count) <= 0 &&
-        compareAddresses(row.last, 0, address, 0, count) >= 0,
-    );
-  };
   const family = parseAddress(ip, words);
   if (family === 0) return false;
-  if (covers(family, words)) return true;
-  return family === 6 && EMBEDDED_SCHEMES.some((scheme) => covers(4, Uint32Array.of(embeddedIPv4(scheme, words))));
+  const covers = (wanted: Family, address: Uint32Array): boolean =>
+    overrides.some((row) => row.family === wanted && rangeContains(row.first, row.last, address));
+  if (covers(family, words.slice(0, addressWords(family)))) return true;
+  const scheme = family === 6 ? schemeOf(words) : undefined;
+  return scheme !== undefined && covers(4, Uint32Array.of(embeddedIPv4(scheme, words)));
 }
 
 /**
- * Asks a release for its sentinels.
+ * Looks up the sentinels in a release.
  *
- * @param sentinels addresses with the answer that any sound database gives
- * @param overrides of the user, who may know better than a sentinel
- * @param database the release
+ * @param sentinels addresses with the result that every correct database gives
+ * @param overrides the user's overrides; a sentinel that one of them covers is not checked
+ * @param database the release to check
  * @param previous the release to compare with, if there is one
  */
-export function judgeSentinels(
+export function checkSentinels(
   sentinels: readonly Sentinel[],
   overrides: readonly Override[],
   database: Database,
   previous: Database | undefined,
-): Verdict[] {
+): SentinelResult[] {
   return sentinels
     .filter(({ ip }) => !isOverridden(ip, overrides))
-    .map((sentinel) => judge(sentinel, database, previous));
+    .map((sentinel) => checkSentinel(sentinel, database, previous));
 }

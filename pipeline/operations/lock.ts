@@ -1,8 +1,8 @@
 /**
  * One build at a time in a data directory.
  *
- * The lock is an exclusive transaction on a small SQLite file, and so a lock of the operating system on that file: when
- * its holder dies, however it dies, the system frees it. No time-out has to guess whether a holder is still alive.
+ * The lock is an exclusive transaction on a small SQLite file, hence a lock of the operating system on that file. When its
+ * holder ends in any way, the system releases it. No time-out has to guess whether the holder is still running.
  */
 import { join } from 'node:path';
 import { AtlasError, systemErrorCode } from '../../src/errors.js';
@@ -11,8 +11,8 @@ import { sqlite } from '../../src/sqlite.js';
 /**
  * Takes the lock of a data directory.
  *
- * @returns a function that gives it back
- * @throws AtlasError E_BUSY where another build holds it
+ * @returns a function that releases it
+ * @throws AtlasError E_BUSY if another build holds it
  */
 export function lockDataDir(dataDir: string): () => void {
   const database = new (sqlite())(join(dataDir, 'lock.sqlite'), { timeout: 0 });
@@ -23,7 +23,7 @@ export function lockDataDir(dataDir: string): () => void {
     if (systemErrorCode(error) === 'SQLITE_BUSY') {
       throw new AtlasError(
         'E_BUSY',
-        `another build is at work in ${dataDir}; wait for it to end, or name another --data`,
+        `another build is running in ${dataDir}; wait until it ends, or choose another directory with --data`,
       );
     }
     throw error;

@@ -1,26 +1,26 @@
 /**
- * Going back to an earlier release, and remembering it: a person who goes back from a release does not want the next
- * unattended build, which may well find the same sources, to publish it again. So what was left is written into
- * `rolled-back.json`, and a build of the same inputs is refused until it is forced or the inputs change.
+ * Rolls back to an earlier release. A person who rolls back does not want the next unattended build to publish the same
+ * release again from unchanged sources. So the release is recorded in `rolled-back.json`, and a build from the same inputs
+ * is refused until they change or it is forced.
  */
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { currentReleaseId, type Manifest, RELEASES_DIR, readManifest, releaseIds } from '../../src/database/release.js';
 import { verifyRelease } from '../../src/database/verify.js';
 import { AtlasError, messageOf } from '../../src/errors.js';
-import { switchCurrent } from '../stages/publish.js';
-import { whoAmI } from './current-user.js';
+import { switchCurrent } from './current-link.js';
+import { currentUser } from './current-user.js';
 import { lockDataDir } from './lock.js';
 
 const ROLLED_BACK_FILE = 'rolled-back.json';
 
-/** Entries kept; older ones are about inputs that will hardly come again. */
+/** Number of entries to keep; the inputs of older ones are unlikely to return. */
 const MAX_ENTRIES = 100;
 
-/** A release that someone went back from. */
+/** A release that someone rolled back from. */
 export interface RolledBack {
   release: string;
-  /** Of its manifest; a build with the same one would give the same ranges. */
+  /** From its manifest; a build with the same hash gives the same ranges. */
   input_hash: string;
   /** Name of the account. */
   by: string;
@@ -36,7 +36,7 @@ function readEntries(dataDir: string): RolledBack[] {
     if (!Array.isArray(entries)) throw new Error('not a list');
     return entries;
   } catch (error) {
-    const advice = 'remove it to forget which releases were gone back from';
+    const advice = 'remove it to allow all releases again';
     throw new AtlasError('E_CONFIG', `${path} cannot be read: ${messageOf(error)}; ${advice}`, { cause: error });
   }
 }
@@ -48,22 +48,22 @@ function writeEntries(dataDir: string, entries: RolledBack[]): void {
 }
 
 /**
- * The release that someone went back from, if these are its inputs.
+ * Returns the release with these inputs that someone rolled back from; undefined if there is none.
  *
- * @throws AtlasError E_CONFIG where the record of that cannot be read
+ * @throws AtlasError E_CONFIG if `rolled-back.json` cannot be read
  */
 export function findRolledBack(dataDir: string, inputHash: string): RolledBack | undefined {
   return readEntries(dataDir).find((entry) => entry.input_hash === inputHash);
 }
 
-/** Forgets that someone went back from a release with these inputs: it is wanted again. */
+/** Removes the entry for a release with these inputs, because the release was published by force. */
 export function forgetRolledBack(dataDir: string, inputHash: string): void {
   const entries = readEntries(dataDir);
   const others = entries.filter((entry) => entry.input_hash !== inputHash);
   if (others.length < entries.length) writeEntries(dataDir, others);
 }
 
-/** The release before the current one, by the time they were made; the newest where none is current. */
+/** Returns the release made before the current one; the newest if none is current. */
 function earlierRelease(dataDir: string, current: string | undefined): string {
   const ids = releaseIds(dataDir);
   const earlier = ids[current === undefined ? 0 : ids.indexOf(current) + 1];
@@ -72,19 +72,19 @@ function earlierRelease(dataDir: string, current: string | undefined): string {
   throw new AtlasError('E_NO_DATABASE', `there is no release in ${dataDir}${before}`);
 }
 
-/** Writes down that one release was left for another; `left` is undefined where its manifest is gone or damaged. */
+/** Records a rollback from release `left`, undefined if its manifest is missing or damaged, to release `chosen`. */
 function remember(dataDir: string, left: Manifest | undefined, chosen: Manifest): void {
   const entries = readEntries(dataDir).filter(
     ({ input_hash }) => input_hash !== chosen.input_hash && input_hash !== left?.input_hash,
   );
   if (left !== undefined && left.input_hash !== chosen.input_hash) {
     const { id: release, input_hash } = left;
-    entries.push({ release, input_hash, by: whoAmI(), at: new Date().toISOString() });
+    entries.push({ release, input_hash, by: currentUser(), at: new Date().toISOString() });
   }
   writeEntries(dataDir, entries);
 }
 
-/** A release's manifest; undefined where it cannot be read, which may be why someone leaves the release. */
+/** Returns a release's manifest; undefined if it cannot be read, which may be the reason for the rollback. */
 function manifestOf(dataDir: string, id: string): Manifest | undefined {
   try {
     return readManifest(join(dataDir, RELEASES_DIR, id));
@@ -99,9 +99,8 @@ function manifestOf(dataDir: string, id: string): Manifest | undefined {
  *
  * @param dataDir the data directory
  * @param id a release; undefined for the one made before the current one
- * @returns the release that was current, if any, and the one that is
- * @throws AtlasError E_NO_DATABASE where there is no such release, E_DAMAGED where it is not whole, E_BUSY where a build is at
- *   work
+ * @returns the release that was current, if any, and the one that is now
+ * @throws AtlasError E_NO_DATABASE if there is no such release, E_DAMAGED if it is damaged, E_BUSY if a build is running
  */
 export function rollBack(dataDir: string, id: string | undefined): { from: string | undefined; to: string } {
   if (!existsSync(dataDir)) throw new AtlasError('E_NO_DATABASE', `there is no data directory ${dataDir}`);
@@ -110,12 +109,12 @@ export function rollBack(dataDir: string, id: string | undefined): { from: strin
     const from = currentReleaseId(dataDir);
     const to = id ?? earlierRelease(dataDir, from);
     if (!releaseIds(dataDir).includes(to)) {
-      const advice = '"ipatlas releases" lists those there are';
+      const advice = '"ipatlas releases" lists the releases';
       throw new AtlasError('E_NO_DATABASE', `there is no release ${to} in ${dataDir}; ${advice}`);
     }
     const { manifest } = verifyRelease(join(dataDir, RELEASES_DIR, to));
     if (to === from) return { from, to };
-    // Remembered first: killed between the two steps, the next build is refused, which a person notices and undoes.
+    // Recorded first: if the process is killed between the two steps, the next build is refused, and a person notices.
     remember(dataDir, from === undefined ? undefined : manifestOf(dataDir, from), manifest);
     switchCurrent(dataDir, to);
     return { from, to };

@@ -1,34 +1,35 @@
-/** Builds at set times, for ever: no failure ends it, and no two builds run at once. */
+/** Runs builds on a schedule. No failure ends it, and no two builds run at the same time. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Cron } from 'croner';
 import { AtlasError, type ErrorCode, messageOf } from '../../src/errors.js';
 import { SCHEDULE_CLOCK_MS, SCHEDULE_MAX_RETRY_MS, SCHEDULE_RETRY_MS } from '../../src/limits.js';
 
 export interface ScheduleOptions {
-  /** Cron pattern of five fields, or six with seconds in front; in local time. */
+  /** Cron pattern in local time: five fields, or six with seconds first. */
   pattern: string;
-  /** Longest random delay behind each time, in milliseconds. */
+  /** Longest random delay after each time, in milliseconds. */
   jitterMs: number;
-  /** Whether to run at once, before the first time. */
+  /** Whether to run once immediately. */
   atOnce: boolean;
-  /** One run. Whatever it throws is told and not passed on. */
+  /** One run. An error that it throws is reported and does not end the schedule. */
   run: () => Promise<unknown>;
-  /** Says something to the person who watches, a line. */
+  /** Reports progress to the user; one line without a line end. */
   note: (line: string) => void;
-  /** Ends the schedule: at once between two runs; during one, with that run. */
+  /** Ends the schedule: immediately between two runs, or after the current run. */
   signal: AbortSignal;
-  /** Waits between tries of a failed run, in milliseconds: the first, and the longest. */
+  /** Wait before the first retry of a failed run, in milliseconds; it doubles with each retry. */
   retryMs?: number;
+  /** Longest wait before a retry, in milliseconds. */
   maxRetryMs?: number;
 }
 
-/** Errors that the next minutes will not mend: such a run is tried again at its next time only. */
-const LASTING: readonly ErrorCode[] = ['E_REFUSED', 'E_BAD_INPUT', 'E_CONFIG', 'E_USAGE'];
+/** Errors that a retry within minutes does not fix: such a run waits for its next scheduled time. */
+const PERMANENT: readonly ErrorCode[] = ['E_REFUSED', 'E_BAD_INPUT', 'E_CONFIG', 'E_USAGE'];
 
 /**
- * Reads a cron pattern.
+ * Parses a cron pattern.
  *
- * @throws AtlasError E_USAGE where the text is none, or its time never comes
+ * @throws AtlasError E_USAGE if the text is not a cron pattern, or describes no recurring time
  */
 export function parsePattern(text: string): Cron {
   const advice = 'write five fields, as in "17 4 * * *": minute, hour, day, month, day of the week';
@@ -37,17 +38,17 @@ export function parsePattern(text: string): Cron {
     cron = new Cron(text, { mode: '5-or-6-parts', paused: true });
   } catch (error) {
     const why = messageOf(error).replace(/^Cron\w+: /, '');
-    throw new AtlasError('E_USAGE', `--schedule ${JSON.stringify(text)} is no cron pattern (${why}); ${advice}`);
+    throw new AtlasError('E_USAGE', `--schedule ${JSON.stringify(text)} is not a cron pattern (${why}); ${advice}`);
   }
-  // A date, which croner takes as well, comes once; a pattern such as "0 0 30 2 *" never does.
+  // croner also accepts a date, which occurs once, and a pattern such as "0 0 30 2 *", which never occurs.
   if (cron.getPattern() !== undefined && cron.nextRun() !== null) return cron;
-  throw new AtlasError('E_USAGE', `--schedule ${JSON.stringify(text)} names no time that comes again; ${advice}`);
+  throw new AtlasError('E_USAGE', `--schedule ${JSON.stringify(text)} describes no recurring time; ${advice}`);
 }
 
-/** Waits until a time, in short steps: the machine may sleep or its clock be set meanwhile. Returns early when aborted. */
+/** Waits until a time, in short steps, because the machine may sleep or its clock be set. Returns early if aborted. */
 async function waitUntil(time: number, signal: AbortSignal): Promise<void> {
   for (let left = time - Date.now(); left > 0 && !signal.aborted; left = time - Date.now()) {
-    // An abort rejects the wait; the loop's condition tells.
+    // An abort rejects the wait; the loop's condition then ends the loop.
     await sleep(Math.min(left, SCHEDULE_CLOCK_MS), undefined, { signal }).catch(() => {});
   }
 }
@@ -56,7 +57,7 @@ function isoSeconds(time: number): string {
   return new Date(time).toISOString().replace(/\.\d+Z$/, 'Z');
 }
 
-/** Runs once, and again with growing waits while it fails in a way that may pass, until the next time is due. */
+/** Runs once, and retries with growing waits after temporary failures, until the next scheduled time. */
 async function runWithRetries(options: ScheduleOptions, nextTime: () => number): Promise<void> {
   const { run, note, signal, retryMs = SCHEDULE_RETRY_MS, maxRetryMs = SCHEDULE_MAX_RETRY_MS } = options;
   const due = nextTime();
@@ -71,7 +72,7 @@ async function runWithRetries(options: ScheduleOptions, nextTime: () => number):
         known ? `${error.code}: ${error.message}` : `internal error: ${error instanceof Error ? error.stack : error}`,
       );
       const again = Date.now() + wait;
-      if ((known && LASTING.includes(error.code)) || again >= due) return;
+      if ((known && PERMANENT.includes(error.code)) || again >= due) return;
       note(`trying again at ${isoSeconds(again)}`);
       await waitUntil(again, signal);
       if (signal.aborted) return;
@@ -80,9 +81,9 @@ async function runWithRetries(options: ScheduleOptions, nextTime: () => number):
 }
 
 /**
- * Runs at the times of a cron pattern until it is aborted. A time that comes while a run is still at work is passed over.
+ * Runs at the times of a cron pattern until aborted. A time that comes during a run is skipped.
  *
- * @throws AtlasError E_USAGE for a pattern that is none; nothing that a run throws
+ * @throws AtlasError E_USAGE if the pattern is not valid; never an error of a run
  */
 export async function runOnSchedule(options: ScheduleOptions): Promise<void> {
   const { pattern, jitterMs, atOnce, note, signal } = options;
@@ -91,7 +92,7 @@ export async function runOnSchedule(options: ScheduleOptions): Promise<void> {
   if (atOnce) await runWithRetries(options, nextTime);
   while (!signal.aborted) {
     const next = nextTime();
-    if (next === Number.POSITIVE_INFINITY) return; // a pattern with a year in it
+    if (next === Number.POSITIVE_INFINITY) return; // a pattern with a year, which has passed
     const time = next + Math.random() * jitterMs;
     note(`next build at ${isoSeconds(time)}`);
     await waitUntil(time, signal);

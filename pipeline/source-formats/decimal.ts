@@ -3,7 +3,7 @@
 /** Digits of 2^128 - 1. */
 const MAX_DIGITS = 39;
 
-/** Digits taken at once: a 32-bit word times 10^6 stays below 2^53, where numbers are exact. */
+/** Digits processed together: a 32-bit word times 10^6 is below 2^53, so it is an exact number. */
 const STEP_DIGITS = 6;
 
 const WORD = 0x1_0000_0000;
@@ -11,9 +11,9 @@ const WORD = 0x1_0000_0000;
 /**
  * Parses an unsigned decimal integer of up to 128 bits.
  *
- * @param text the digits, nothing around them; leading zeros do no harm
- * @param words receives the value as four 32-bit words, most significant first; of no meaning where it fails
- * @returns whether the text is such an integer
+ * @param text digits only; leading zeros are allowed
+ * @param words receives the value as four 32-bit words, most significant first; undefined content on failure
+ * @returns false if the text is not such an integer
  */
 export function parseDecimal(text: string, words: Uint32Array): boolean {
   const length = text.length;

@@ -1,7 +1,6 @@
 /**
- * How the CSV files of a source are read: which of them hold ranges, how an address is written, where the country stands.
- * Ready-made formats are data, of the same shape as one that a user writes into `sources.json`; that shape is
- * `schemas/source-format.schema.json`.
+ * Formats of sources: which files hold ranges, how ranges are written, and which column holds the country. A built-in
+ * format has the same form as one that a user writes into `sources.json`; `schemas/source-format.schema.json` defines it.
  */
 import type { Family } from '../../src/address/parse.js';
 import { AtlasError } from '../../src/errors.js';
@@ -16,73 +15,73 @@ export type RangeNotation =
   /** First and last address as text. */
   | { text: { first: Column; last: Column } }
   /**
-   * First and last address as decimal integers. Without `family` a row is IPv6 where its last address is above 2^32 - 1;
-   * name the family where it is known, so that a damaged number is noticed.
+   * First and last address as decimal integers. Without `family`, a row is IPv6 if its last address is above 2^32 - 1;
+   * with `family`, a damaged number is noticed.
    */
   | { decimal: { first: Column; last: Column; family?: Family } }
   /** A CIDR block as text. */
   | { cidr: { network: Column } }
-  /** First address as text, and how many addresses there are. */
+  /** First address as text, and the number of addresses. */
   | { count: { start: Column; count: Column } }
   /** First address as text, and the length of the prefix in bits. */
   | { prefix: { start: Column; prefix: Column } }
-  /** As the RIRs write it: `value` is a count for an IPv4 start, a prefix length for an IPv6 start. */
+  /** As in RIR delegation files: `value` is a number of addresses for IPv4, a prefix length for IPv6. */
   | { rir: { start: Column; value: Column } };
 
-/** Files that hold ranges, and how they write them. */
+/** Files that hold ranges, and their notation. */
 export type RangeFiles = RangeNotation & {
-  /** Names, in which `*` and `?` stand for any characters and any one; letter case does not count. */
+  /** Names with `*` for any characters and `?` for any one; case does not matter. */
   files: string[];
 };
 
-/** The country stands in another file, under a key. */
+/** The country is in another file, under a key. */
 export interface CountryJoin {
   /** Columns of the range row with the key; the first that is not empty counts. */
   keys: Column[];
   locations: { files: string[]; key: Column; country: Column };
 }
 
-/** Rows to pass over: those with one of the values in the column. */
+/** Rows to skip: those with one of the values in the column. */
 export interface SkipRule {
   column: Column;
   values: string[];
 }
 
-/** A format as it is written in `sources.json`. */
+/** A CSV format as written in `sources.json`. */
 export interface FormatConfig {
-  /** Default a comma. */
+  /** Default: a comma. */
   delimiter?: string;
-  /** Default `"`; null where fields are never quoted, so that a stray quote sign cannot hide rows. */
+  /** Default: `"`; null if fields are never quoted, so that a stray quote cannot hide rows. */
   quote?: string | null;
-  /** Sign at the beginning of lines that are no rows; default none. */
+  /** First character of comment lines; default: none. */
   comment?: string;
-  /** Whether the first row names the columns; default: where a column is given by name. */
+  /** Whether the first row names the columns; default: true if a column is given by name. */
   header?: boolean;
-  /** Rows to pass over at the beginning of each file, before the header row; default 0. */
+  /** Rows to skip at the beginning of each file, before the header row; default: 0. */
   skipRows?: number;
-  /** A file is read as the first entry says that its name fits. */
+  /** The first entry that matches a file's name applies to it. */
   ranges: RangeFiles[];
   country: Column | CountryJoin;
   skip?: SkipRule[];
 }
 
-/** MaxMind DB files, as a format is written in `sources.json`. */
+/** The format of MaxMind DB files, as written in `sources.json`. */
 export interface MmdbFormatConfig {
   mmdb: {
-    /** Where a record has the country's code: keys joined by dots. Default: where the usual ones have it. */
+    /** Path of the country code in a record, keys joined by dots. Default: see `DEFAULT_COUNTRY_PATHS`. */
     country?: string;
   };
 }
 
-/** MaxMind DB files, defaults filled in. */
+/** The format of MaxMind DB files, with defaults filled in. */
 export interface MmdbFormat {
-  /** The first path that a record has something at counts. */
+  /** The first path that exists in a record counts. */
   countryPaths: readonly string[];
-  /** Names of the files that are read. */
+  /** Patterns of the files to read. */
   ranges: readonly { files: string[] }[];
 }
 
-/** A format of CSV files with all defaults filled in. */
+/** A CSV format with defaults filled in. */
 export interface Format {
   dialect: Dialect;
   header: boolean;
@@ -92,14 +91,14 @@ export interface Format {
   skip: readonly SkipRule[];
 }
 
-/** Statuses of address space that a registry has given to nobody (RIR statistics exchange format, extended). */
+/** Statuses of address space that is not delegated (RIR statistics exchange format, extended). */
 const UNDELEGATED = ['available', 'reserved'];
 
-/** Version numbers at the head of a file in the RIR statistics exchange format. */
+/** Version numbers in the first line of a file in the RIR statistics exchange format. */
 const RIR_VERSIONS = ['1', '2', '2.1', '2.2', '2.3'];
 
 /** The formats that a source can name. */
-export const READY_MADE_FORMATS: Readonly<Record<string, FormatConfig | MmdbFormatConfig>> = {
+export const BUILT_IN_FORMATS: Readonly<Record<string, FormatConfig | MmdbFormatConfig>> = {
   // github.com/sapics/ip-location-db: first, last, country; a file for each family.
   'ip-location-db': {
     quote: null,
@@ -121,7 +120,7 @@ export const READY_MADE_FORMATS: Readonly<Record<string, FormatConfig | MmdbForm
     ranges: [{ files: ['*'], text: { first: 0, last: 1 } }],
     country: 2,
   },
-  // IP2Location LITE DB1 (DB3 and up begin alike). The archive also holds a license and a readme. The IPv6 file has the
+  // IP2Location LITE DB1 (DB3 and above begin with the same columns). The archive also holds a license and a readme. The IPv6 file has the
   // IPv4 ranges too, as IPv4-mapped addresses.
   'ip2location-lite': {
     ranges: [
@@ -131,8 +130,8 @@ export const READY_MADE_FORMATS: Readonly<Record<string, FormatConfig | MmdbForm
     ],
     country: 2,
   },
-  // MaxMind GeoLite2 Country, CSV edition. `geoname_id` is where the address is used; where it is empty, the country that
-  // it is registered in is the best answer. A location without `country_iso_code` is a continent.
+  // MaxMind GeoLite2 Country, CSV edition. `geoname_id` is the country of use; if it is empty, the country of registration
+  // is the best evidence. A location without `country_iso_code` is a continent.
   'geolite2-country': {
     ranges: [{ files: ['*-Blocks-*.csv'], cidr: { network: 'network' } }],
     country: {
@@ -170,18 +169,18 @@ export const READY_MADE_FORMATS: Readonly<Record<string, FormatConfig | MmdbForm
       { column: 6, values: UNDELEGATED },
     ],
   },
-  // MaxMind DB: GeoIP2, GeoLite2, and whatever else is published in that file format.
+  // MaxMind DB: GeoIP2, GeoLite2, and other files of that format.
   mmdb: { mmdb: {} },
 };
 
 /**
- * The format that a source asks for, defaults filled in.
+ * Returns the format of a source, with defaults filled in.
  *
- * @param reference the name of a ready-made format, or a format that its schema has accepted
- * @throws AtlasError E_CONFIG for a name that is none, or for columns by name in files without a header row
+ * @param reference the name of a built-in format, or a format that its schema accepted
+ * @throws AtlasError E_CONFIG for an unknown name, or for named columns in files without a header row
  */
 export function resolveFormat(reference: string | object): Format | MmdbFormat {
-  const config = typeof reference === 'string' ? readyMade(reference) : (reference as FormatConfig | MmdbFormatConfig);
+  const config = typeof reference === 'string' ? builtIn(reference) : (reference as FormatConfig | MmdbFormatConfig);
   if ('mmdb' in config) {
     const { country } = config.mmdb;
     return { countryPaths: country === undefined ? DEFAULT_COUNTRY_PATHS : [country], ranges: [{ files: ['*.mmdb'] }] };
@@ -207,14 +206,14 @@ export function resolveFormat(reference: string | object): Format | MmdbFormat {
   };
 }
 
-function readyMade(name: string): FormatConfig | MmdbFormatConfig {
-  const config = Object.hasOwn(READY_MADE_FORMATS, name) ? READY_MADE_FORMATS[name] : undefined;
+function builtIn(name: string): FormatConfig | MmdbFormatConfig {
+  const config = Object.hasOwn(BUILT_IN_FORMATS, name) ? BUILT_IN_FORMATS[name] : undefined;
   if (config !== undefined) return config;
-  const names = Object.keys(READY_MADE_FORMATS).join(', ');
-  throw new AtlasError('E_CONFIG', `format ${JSON.stringify(name)} is not known; there are: ${names}`);
+  const names = Object.keys(BUILT_IN_FORMATS).join(', ');
+  throw new AtlasError('E_CONFIG', `format ${JSON.stringify(name)} is unknown; the built-in formats are ${names}`);
 }
 
-/** Every column that a format speaks of. */
+/** Returns every column that a format refers to. */
 function columnsOf(config: FormatConfig): Column[] {
   const country =
     typeof config.country === 'object'
@@ -224,7 +223,7 @@ function columnsOf(config: FormatConfig): Column[] {
   return [...config.ranges.flatMap(notationColumns), ...country, ...skip];
 }
 
-/** The columns of a range, in the order that `rangeReader` takes them in. */
+/** Returns the columns of a range, in the order that `rangeParser` expects. */
 export function notationColumns(notation: RangeNotation): Column[] {
   if ('text' in notation) return [notation.text.first, notation.text.last];
   if ('decimal' in notation) return [notation.decimal.first, notation.decimal.last];
@@ -232,21 +231,4 @@ export function notationColumns(notation: RangeNotation): Column[] {
   if ('count' in notation) return [notation.count.start, notation.count.count];
   if ('prefix' in notation) return [notation.prefix.start, notation.prefix.prefix];
   return [notation.rir.start, notation.rir.value];
-}
-
-/**
- * Whether a file name fits one of the patterns.
- *
- * @param name the file's name; of a path in an archive the last part counts
- * @param patterns names with `*` and `?`
- */
-export function fitsName(name: string, patterns: readonly string[]): boolean {
-  const base = name.slice(name.lastIndexOf('/') + 1);
-  return patterns.some((pattern) => {
-    const source = pattern
-      .replace(/[\\^$.+()[\]{}|]/g, '\\$&')
-      .replace(/\*+/g, '.*')
-      .replace(/\?/g, '.');
-    return new RegExp(`^${source}$`, 'is').test(base);
-  });
 }

@@ -1,51 +1,43 @@
 /**
  * Reads a MaxMind DB file as a source: every network with its country.
  *
- * The tree is walked here, since no reader gives all networks; what the file says of itself and the data of a network come
- * from mmdb-lib. Whatever an IPv6 tree holds of IPv4 a second time (aliases, copies, Teredo's inverted copy) is passed over:
- * a build answers those addresses by itself, from the IPv4 address inside.
+ * The tree is walked here, because mmdb-lib cannot list all networks; mmdb-lib reads the metadata and the data records.
+ * The parts of an IPv6 tree that repeat the IPv4 tree (aliases, copies, the inverted copy under Teredo) are skipped: a
+ * build gives those addresses the country of the IPv4 address inside.
  */
 
 import { readFileSync } from 'node:fs';
 import { Reader, type Response } from 'mmdb-lib';
-import { EMBEDDED_LAYOUT, type EmbeddedScheme } from '../../src/address/embedded.js';
+import { EMBEDDED_LAYOUT, type EmbeddedScheme, schemeOf } from '../../src/address/embedded.js';
 import { formatAddress } from '../../src/address/format.js';
 import { type Family, isMapped } from '../../src/address/parse.js';
-import { addressBits, addressWords } from '../../src/address/words.js';
+import { addressBits, addressWords, isNextAddress } from '../../src/address/words.js';
 import { AtlasError, messageOf } from '../../src/errors.js';
 import { MAX_MMDB_STEPS } from '../../src/limits.js';
 import { hostMask } from '../../src/range/cidr.js';
 
-/** Where a country's code stands in records, by the habits of those who publish such files; the first that is there counts. */
+/** Paths of the country code in the records of common files; the first that exists in a record counts. */
 export const DEFAULT_COUNTRY_PATHS: readonly string[] = [
-  'country.iso_code', // GeoIP2 and what follows its shape
+  'country.iso_code', // GeoIP2, GeoLite2
   'country_code',
   'country',
-  'registered_country.iso_code', // GeoIP2, where the address is used in no country
+  'registered_country.iso_code', // GeoIP2, if the country of use is not known
 ];
 
 /**
- * Takes one range. The arrays hold during the call only.
+ * Receives one range. The arrays are valid only during the call.
  *
- * @param country what stands where the code should; undefined where the record names none
+ * @param country the value at the country's path; undefined if the record has none
  */
-export type TakeRange = (family: Family, first: Uint32Array, last: Uint32Array, country: unknown) => void;
+export type NetworkListener = (family: Family, first: Uint32Array, last: Uint32Array, country: unknown) => void;
 
-/** What a record of a node refers to: a node below the node count, nothing at the count, data above it. */
+/** Target of a node's record: a node if below the node count, nothing if equal to it, a data record if above it. */
 type Reference = number;
 
-/** The scheme by which all addresses of a block carry an IPv4 address, by the prefixes of RFC 3056, RFC 4380 and RFC 6052. */
-function schemeOf(path: Uint32Array, depth: number): EmbeddedScheme | undefined {
-  const top = path[0]!;
-  if (depth >= 16 && top >>> 16 === 0x2002) return '6to4';
-  if (depth >= 32 && top === 0x2001_0000) return 'teredo';
-  if (depth >= 96 && top === 0x0064_ff9b && path[1] === 0 && path[2] === 0) return 'nat64';
-  return undefined;
-}
-
+/** Depth of the IPv4 tree in an IPv6 tree (MaxMind DB file format specification, IPv4 addresses in an IPv6 tree). */
 const IPV4_DEPTH = 96;
 
-/** A big-endian number of three bytes. */
+/** Reads a big-endian number of three bytes. */
 function readBytes3(bytes: Buffer, at: number): number {
   return (bytes[at]! << 16) | (bytes[at + 1]! << 8) | bytes[at + 2]!;
 }
@@ -72,10 +64,10 @@ class Tree {
     return reference < this.nodeCount;
   }
 
-  /** The left (0) or right (1) record of a node. */
+  /** Returns the left (0) or right (1) record of a node. */
   child(node: Reference, side: number): Reference {
-    // A small file can stand for a tree without end: two records may refer to one node, level after level.
-    if (this.#stepsLeft-- === 0) throw new Error('its tree stands for too many networks');
+    // A small file can describe an exponential number of networks: both records of a node may refer to the same node.
+    if (this.#stepsLeft-- === 0) throw new Error('its tree describes too many networks');
     const at = node * this.#nodeBytes;
     const bytes = this.#bytes;
     if (this.#recordSize === 24) return readBytes3(bytes, at + 3 * side);
@@ -85,12 +77,12 @@ class Tree {
     return top * 2 ** 24 + readBytes3(bytes, at + 4 * side);
   }
 
-  /** Whether two references lead to the same answers at the same bits, or at bits that are inverted in the second. */
-  sameAnswers(a: Reference, b: Reference, inverted: boolean): boolean {
+  /** Returns whether two subtrees are equal, or equal with the bits of the second inverted. */
+  sameSubtree(a: Reference, b: Reference, inverted: boolean): boolean {
     if (a === b && !(inverted && this.isNode(a))) return true;
     if (!this.isNode(a) || !this.isNode(b)) return false;
     return [0, 1].every((side) =>
-      this.sameAnswers(this.child(a, side), this.child(b, inverted ? 1 - side : side), inverted),
+      this.sameSubtree(this.child(a, side), this.child(b, inverted ? 1 - side : side), inverted),
     );
   }
 }
@@ -99,11 +91,11 @@ function isZero(path: Uint32Array): boolean {
   return path.every((word) => word === 0);
 }
 
-/** Finds what in an IPv6 tree is there for IPv4's sake. */
+/** Finds the parts of an IPv6 tree that repeat the IPv4 tree. */
 class IPv4Copies {
   readonly root: Reference;
   readonly #tree: Tree;
-  /** By the node behind the free bits: whether it is the inverted copy of all IPv4. */
+  /** By the node after Teredo's server and port bits: whether it is the inverted copy of the whole IPv4 tree. */
   readonly #invertedCopies = new Map<Reference, boolean>();
 
   constructor(tree: Tree) {
@@ -113,7 +105,7 @@ class IPv4Copies {
     this.root = reference;
   }
 
-  /** Whether the block at `path` answers just as IPv4 does. */
+  /** Returns whether the block at `path` repeats the IPv4 tree. */
   has(reference: Reference, path: Uint32Array, depth: number): boolean {
     if (reference === this.root && this.#tree.isNode(reference)) return true;
     if (depth === IPV4_DEPTH && path[0] === 0 && (isMapped(path) || isZero(path))) return true;
@@ -125,15 +117,15 @@ class IPv4Copies {
     const tree = this.#tree;
     const { offset, inverted } = EMBEDDED_LAYOUT[scheme];
     if (depth < offset) return this.#isFreeUpTo(offset, reference, depth);
-    let answer = this.root;
-    for (let bit = offset; bit < Math.min(depth, offset + 32) && tree.isNode(answer); bit++) {
+    let original = this.root;
+    for (let bit = offset; bit < Math.min(depth, offset + 32) && tree.isNode(original); bit++) {
       const side = (path[bit >>> 5]! >>> (31 - (bit & 31))) & 1;
-      answer = tree.child(answer, inverted ? 1 - side : side);
+      original = tree.child(original, inverted ? 1 - side : side);
     }
-    return tree.sameAnswers(reference, answer, inverted);
+    return tree.sameSubtree(reference, original, inverted);
   }
 
-  /** Whether all bits up to `offset` make no difference, and behind them is the inverted copy. */
+  /** Returns whether the bits up to `offset` make no difference, and the inverted IPv4 tree follows them. */
   #isFreeUpTo(offset: number, from: Reference, depth: number): boolean {
     const tree = this.#tree;
     let reference = from;
@@ -144,36 +136,41 @@ class IPv4Copies {
     }
     let isCopy = this.#invertedCopies.get(reference);
     if (isCopy === undefined) {
-      isCopy = tree.sameAnswers(reference, this.root, true);
+      isCopy = tree.sameSubtree(reference, this.root, true);
       this.#invertedCopies.set(reference, isCopy);
     }
     return isCopy;
   }
 }
 
-/** In place of a reference: there is no open range. */
+/** Value of `data` if there is no open range. */
 const NO_RANGE = -1;
 
-/** Joins neighboring networks of the same data, and hands them on with their country. */
+/** Joins adjacent networks with the same data record, and reports them with their country. */
 class Ranges {
   readonly #reader: Reader<Response>;
   readonly #paths: readonly string[][];
-  readonly #take: TakeRange;
-  /** The country in a record of the data section, by the reference to it. */
+  readonly #onRange: NetworkListener;
+  /** Country by reference to a data record. */
   readonly #countries = new Map<Reference, unknown>();
-  /** The range that the next network may prolong. */
+  /** The range that the next network may extend. */
   readonly #open = { family: 4 as Family, first: new Uint32Array(4), last: new Uint32Array(4), data: NO_RANGE };
 
-  constructor(reader: Reader<Response>, paths: readonly string[], take: TakeRange) {
+  constructor(reader: Reader<Response>, paths: readonly string[], onRange: NetworkListener) {
     this.#reader = reader;
     this.#paths = paths.map((path) => path.split('.'));
-    this.#take = take;
+    this.#onRange = onRange;
   }
 
-  /** @param path first address of the network, an IPv4 one in the last word; @param prefix its bits of 128 */
+  /**
+   * Adds a network.
+   *
+   * @param path its first address; an IPv4 address is in the last word
+   * @param prefix its length in bits, of 128
+   */
   add(family: Family, path: Uint32Array, prefix: number, data: Reference): void {
     const open = this.#open;
-    if (open.data !== data || open.family !== family || !follows(path, open.last)) {
+    if (open.data !== data || open.family !== family || !isNextAddress(open.last, path)) {
       this.flush();
       open.family = family;
       open.first.set(path);
@@ -182,7 +179,7 @@ class Ranges {
     for (let k = 0; k < 4; k++) open.last[k] = path[k]! | hostMask(prefix, k);
   }
 
-  /** Hands the open range on. */
+  /** Reports the open range. */
   flush(): void {
     const { family, data } = this.#open;
     if (data === NO_RANGE) return;
@@ -191,7 +188,7 @@ class Ranges {
     if (!this.#countries.has(data)) {
       this.#countries.set(data, this.#countryOf(this.#reader.get(formatAddress(family, first))));
     }
-    this.#take(family, first, last, this.#countries.get(data));
+    this.#onRange(family, first, last, this.#countries.get(data));
     this.#open.data = NO_RANGE;
   }
 
@@ -210,22 +207,11 @@ function memberOf(value: unknown, key: string): unknown {
     : undefined;
 }
 
-/** Whether `address` is the one right behind `before`. */
-function follows(address: Uint32Array, before: Uint32Array): boolean {
-  let carry = 1;
-  for (let k = address.length - 1; k >= 0; k--) {
-    const sum = before[k]! + carry;
-    carry = sum > 0xffffffff ? 1 : 0;
-    if (address[k] !== sum >>> 0) return false;
-  }
-  return carry === 0;
-}
-
-/** Walks the networks in ascending order of their addresses. */
-class Walk {
+/** Visits the networks in ascending order of their addresses. */
+class TreeWalker {
   readonly #tree: Tree;
   readonly #ranges: Ranges;
-  /** Of the block at hand. An IPv4 address stands in the last word, as it does in the file. */
+  /** First address of the current block. An IPv4 address is in the last word, as in the file. */
   readonly #path = new Uint32Array(4);
   readonly #copies: IPv4Copies | undefined;
 
@@ -236,12 +222,12 @@ class Walk {
   }
 
   run(): void {
-    this.#block(4, this.#copies?.root ?? 0, 0);
-    if (this.#copies !== undefined) this.#block(6, 0, 0);
+    this.#visit(4, this.#copies?.root ?? 0, 0);
+    if (this.#copies !== undefined) this.#visit(6, 0, 0);
     this.#ranges.flush();
   }
 
-  #block(family: Family, reference: Reference, depth: number): void {
+  #visit(family: Family, reference: Reference, depth: number): void {
     const tree = this.#tree;
     const path = this.#path;
     if (reference === tree.nodeCount) return;
@@ -251,11 +237,11 @@ class Walk {
       return;
     }
     if (depth === addressBits(family)) throw new Error('its tree is deeper than an address is long');
-    this.#block(family, tree.child(reference, 0), depth + 1);
+    this.#visit(family, tree.child(reference, 0), depth + 1);
     const bit = depth + 128 - addressBits(family);
     const mask = (1 << (31 - (bit & 31))) >>> 0;
     path[bit >>> 5] = path[bit >>> 5]! + mask;
-    this.#block(family, tree.child(reference, 1), depth + 1);
+    this.#visit(family, tree.child(reference, 1), depth + 1);
     path[bit >>> 5] = path[bit >>> 5]! - mask;
   }
 }
@@ -263,18 +249,18 @@ class Walk {
 /**
  * Reads an MMDB file.
  *
- * @param path of the file; read whole into memory
- * @param name what messages call it
- * @param countryPaths where the country's code stands in a record, keys joined by dots; the first that is there counts
- * @param take receives the ranges, IPv4 before IPv6, ascending; neighbors of the same record as one
- * @param maxSteps records of the tree that may be looked at
- * @throws AtlasError E_FETCH where the file cannot be read, E_BAD_INPUT where it is no sound MMDB file
+ * @param path the file; it is read into memory
+ * @param name the file's name for messages
+ * @param countryPaths paths of the country code in a record, keys joined by dots; the first that exists counts
+ * @param onRange receives the ranges in ascending order, IPv4 before IPv6
+ * @param maxSteps how many records of the tree may be read
+ * @throws AtlasError E_FETCH if the file cannot be read, E_BAD_INPUT if it is not a valid MMDB file
  */
 export function readMmdb(
   path: string,
   name: string,
   countryPaths: readonly string[],
-  take: TakeRange,
+  onRange: NetworkListener,
   maxSteps = MAX_MMDB_STEPS,
 ): void {
   let bytes: Buffer;
@@ -286,10 +272,10 @@ export function readMmdb(
   try {
     const reader = new Reader<Response>(bytes);
     const { metadata } = reader;
-    const ranges = new Ranges(reader, countryPaths, take);
-    new Walk(new Tree(bytes, metadata, maxSteps), ranges, metadata.ipVersion === 4 ? 4 : 6).run();
+    const ranges = new Ranges(reader, countryPaths, onRange);
+    new TreeWalker(new Tree(bytes, metadata, maxSteps), ranges, metadata.ipVersion === 4 ? 4 : 6).run();
   } catch (error) {
     if (error instanceof AtlasError) throw error;
-    throw new AtlasError('E_BAD_INPUT', `${name} is no sound MMDB file: ${messageOf(error)}`, { cause: error });
+    throw new AtlasError('E_BAD_INPUT', `${name} is not a valid MMDB file: ${messageOf(error)}`, { cause: error });
   }
 }

@@ -1,91 +1,89 @@
-/** The range of a row, in each way that sources write one. */
-
+/** Parses the range of a row, in each notation that sources use. */
 import { type Family, isMapped, parseIPv4, parseIPv6 } from '../../src/address/parse.js';
-import { addressWords } from '../../src/address/words.js';
+import { addressWords, compareAddresses } from '../../src/address/words.js';
 import { parseCidr } from '../../src/range/cidr.js';
 import { parseDecimal } from './decimal.js';
 import type { RangeNotation } from './formats.js';
 
-/** A range, filled anew for each row. */
+/** A range; one object is reused for all rows. */
 export interface Range {
   family: Family;
-  /** First address, one word (IPv4) or four, most significant first; room for four. */
+  /** First address: one word (IPv4) or four, most significant first, in an array of four. */
   readonly first: Uint32Array;
-  /** Last address, likewise. */
+  /** Last address, inclusive, in the same form. */
   readonly last: Uint32Array;
 }
 
-/** Reads a row's range into `range`. Returns nothing, or the reason why the row holds none. */
-export type RangeReader = (row: readonly string[], range: Range) => string | undefined;
+/** Parses a row's range into `range`. Returns undefined, or the reason why the row has no valid range. */
+export type RangeParser = (row: readonly string[], range: Range) => string | undefined;
 
 export function emptyRange(): Range {
   return { family: 4, first: new Uint32Array(4), last: new Uint32Array(4) };
 }
 
 /**
- * The reader for a notation.
+ * Returns the parser for a notation.
  *
- * @param notation how the range is written
- * @param columns the columns that `notationColumns` names, as numbers; the reader's rows have them all
+ * @param columns the columns that `notationColumns` returns, as numbers; every row must have them
  */
-export function rangeReader(notation: RangeNotation, columns: readonly number[]): RangeReader {
+export function rangeParser(notation: RangeNotation, columns: readonly number[]): RangeParser {
   const a = columns[0]!;
   const b = columns[1] ?? a;
-  if ('text' in notation) return (row, range) => readText(row[a]!, row[b]!, range);
+  if ('text' in notation) return (row, range) => parseTextRange(row[a]!, row[b]!, range);
   if ('decimal' in notation) {
     const { family } = notation.decimal;
-    return (row, range) => readDecimal(row[a]!, row[b]!, family, range);
+    return (row, range) => parseDecimalRange(row[a]!, row[b]!, family, range);
   }
-  if ('cidr' in notation) return (row, range) => readCidr(row[a]!, range);
-  if ('count' in notation) return (row, range) => readCount(row[a]!, row[b]!, range);
-  if ('prefix' in notation) return (row, range) => readCidr(`${row[a]}/${row[b]}`, range);
+  if ('cidr' in notation) return (row, range) => parseCidrRange(row[a]!, range);
+  if ('count' in notation) return (row, range) => parseCountRange(row[a]!, row[b]!, range);
+  if ('prefix' in notation) return (row, range) => parseCidrRange(`${row[a]}/${row[b]}`, range);
   return (row, range) =>
-    row[a]!.includes(':') ? readCidr(`${row[a]}/${row[b]}`, range) : readCount(row[a]!, row[b]!, range);
+    row[a]!.includes(':') ? parseCidrRange(`${row[a]}/${row[b]}`, range) : parseCountRange(row[a]!, row[b]!, range);
 }
 
-function readText(first: string, last: string, range: Range): string | undefined {
-  const firstFamily = parseEither(first, range.first);
+function parseTextRange(first: string, last: string, range: Range): string | undefined {
+  const firstFamily = parseAsWritten(first, range.first);
   if (firstFamily === 0) return 'the first address cannot be read';
-  const lastFamily = parseEither(last, range.last);
+  const lastFamily = parseAsWritten(last, range.last);
   if (lastFamily === 0) return 'the last address cannot be read';
-  return settle(range, firstFamily, lastFamily);
+  return toOneFamily(range, firstFamily, lastFamily);
 }
 
-function readDecimal(first: string, last: string, family: Family | undefined, range: Range): string | undefined {
-  if (!parseDecimal(first, range.first)) return 'the first address is no decimal number of up to 128 bits';
-  if (!parseDecimal(last, range.last)) return 'the last address is no decimal number of up to 128 bits';
-  if (family === 6 || (family === undefined && !fitsIPv4(range.last))) return settle(range, 6, 6);
+function parseDecimalRange(first: string, last: string, family: Family | undefined, range: Range): string | undefined {
+  if (!parseDecimal(first, range.first)) return 'the first address is not a decimal number of up to 128 bits';
+  if (!parseDecimal(last, range.last)) return 'the last address is not a decimal number of up to 128 bits';
+  if (family === 6 || (family === undefined && !fitsIPv4(range.last))) return toOneFamily(range, 6, 6);
   if (!fitsIPv4(range.last) || !fitsIPv4(range.first)) return 'the number is above the last IPv4 address';
   range.first[0] = range.first[3]!;
   range.last[0] = range.last[3]!;
-  return settle(range, 4, 4);
+  return toOneFamily(range, 4, 4);
 }
 
-function readCidr(text: string, range: Range): string | undefined {
+function parseCidrRange(text: string, range: Range): string | undefined {
   const block = parseCidr(text, range.first, range.last);
   if (block === undefined) return 'the CIDR block cannot be read';
-  // A block of the vendor's would end elsewhere than its neighbors expect: one of the two numbers is wrong.
-  if (block.hostBitsSet) return `the CIDR block has bits set behind its ${block.prefix} bits of prefix`;
-  return settle(range, block.family, block.family);
+  // Either the address or the prefix length is wrong, and nobody can tell which.
+  if (block.hostBitsSet) return `the CIDR block has bits set after its ${block.prefix}-bit prefix`;
+  return toOneFamily(range, block.family, block.family);
 }
 
-function readCount(start: string, count: string, range: Range): string | undefined {
-  const family = parseEither(start, range.first);
+function parseCountRange(start: string, count: string, range: Range): string | undefined {
+  const family = parseAsWritten(start, range.first);
   if (family === 0) return 'the first address cannot be read';
-  if (!parseDecimal(count, range.last) || isZero(range.last)) return 'the count is no number of addresses';
-  if (!addCount(range, family)) return 'the range runs past the last address there is';
-  return settle(range, family, family);
+  if (!parseDecimal(count, range.last) || isZero(range.last)) return 'the count is not a number of addresses';
+  if (!addCount(range, family)) return 'the range runs past the last address of its family';
+  return toOneFamily(range, family, family);
 }
 
-/** An address in the family it is written in: an IPv4-mapped one stays IPv6. Returns 0 where it cannot be read. */
-function parseEither(text: string, words: Uint32Array): Family | 0 {
+/** Parses an address in the family it is written in: an IPv4-mapped one stays IPv6. Returns 0 if it is not valid. */
+function parseAsWritten(text: string, words: Uint32Array): Family | 0 {
   const v4 = parseIPv4(text);
   if (v4 < 0) return parseIPv6(text, words) ? 6 : 0;
   words[0] = v4;
   return 4;
 }
 
-/** Whether four words hold a number below 2^32. */
+/** Returns whether four words hold a number below 2^32. */
 function fitsIPv4(words: Uint32Array): boolean {
   return words[0] === 0 && words[1] === 0 && words[2] === 0;
 }
@@ -94,9 +92,9 @@ function isZero(words: Uint32Array): boolean {
   return fitsIPv4(words) && words[3] === 0;
 }
 
-/** Turns the count in `last`, 128 bits, into the last address: first + count - 1. Returns whether there is such an address. */
+/** Replaces the 128-bit count in `last` by the last address, first + count - 1. Returns false if there is no such address. */
 function addCount({ first, last }: Range, family: Family): boolean {
-  const above = 4 - addressWords(family); // words that the count has above those of the address
+  const above = 4 - addressWords(family); // words that the count has more than the address, at its top
   let carry = -1;
   for (let i = 3; i >= 0; i--) {
     const sum = last[i]! + (i < above ? 0 : first[i - above]!) + carry;
@@ -110,10 +108,12 @@ function addCount({ first, last }: Range, family: Family): boolean {
 }
 
 /**
- * Brings both ends into one family and compares them. A range that lies in the IPv4-mapped block is an IPv4 range; one that
- * only reaches into it stays IPv6.
+ * Brings both ends into one family and checks their order. A range inside the IPv4-mapped block becomes an IPv4 range;
+ * one that only reaches into the block stays IPv6.
+ *
+ * @returns undefined, or the reason why the range is not valid
  */
-function settle(range: Range, firstFamily: Family, lastFamily: Family): string | undefined {
+function toOneFamily(range: Range, firstFamily: Family, lastFamily: Family): string | undefined {
   const { first, last } = range;
   let a = firstFamily;
   let b = lastFamily;
@@ -127,10 +127,5 @@ function settle(range: Range, firstFamily: Family, lastFamily: Family): string |
   }
   if (a !== b) return 'one address is IPv4, the other IPv6';
   range.family = a;
-  const width = addressWords(a);
-  for (let i = 0; i < width; i++) {
-    if (first[i]! < last[i]!) return undefined;
-    if (first[i]! > last[i]!) return 'the last address is below the first';
-  }
-  return undefined;
+  return compareAddresses(first, 0, last, 0, addressWords(a)) > 0 ? 'the last address is below the first' : undefined;
 }

@@ -1,36 +1,28 @@
-/** The stage `compile`: the normalized ranges become the files of a release, in the work folder. */
-
+/** Stage `compile`: writes the merged ranges as the files of a release, in the work folder. */
 import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { addressWords } from '../../src/address/words.js';
-import {
-  MANIFEST_FILE,
-  type Manifest,
-  type ManifestFile,
-  type ManifestInput,
-  MIRROR_FILE,
-  RANGE_FILE,
-} from '../../src/database/release.js';
+import { MANIFEST_FILE, type Manifest, type ManifestFile, type ManifestInput, MIRROR_FILE, RANGE_FILE } from '../../src/database/release.js';
 import { type MirrorSource, writeMirror } from '../../src/mirror/writer.js';
 import type { MergedRanges } from '../../src/range/columns.js';
 import type { RangeRecord } from '../../src/rangefile/layout.js';
 import { encodeRangeFile } from '../../src/rangefile/writer.js';
-import type { Identity } from '../identity.js';
-import type { Stage } from '../stage.js';
-import { LAYERS, type Normalized, sourceLayer } from './normalize.js';
-import type { FinishedRelease } from './publish.js';
+import { LAYERS, sourceLayer } from '../merging/layers.js';
+import type { Normalized } from '../merging/range-merger.js';
+import type { ReleaseIdentity } from '../release-id.js';
+import type { FinishedRelease, Stage } from '../stage.js';
 
 export interface CompileInput {
   normalized: Normalized;
-  /** In order of priority, the first answering first. */
+  /** The source with the highest priority first. */
   inputs: ManifestInput[];
-  /** The user's overrides, where there are any. */
+  /** The user's overrides; undefined if none are configured. */
   overrides?: ManifestFile | undefined;
-  identity: Identity;
+  identity: ReleaseIdentity;
 }
 
-/** The layers as rows of the mirror's table `source`. */
+/** Returns the layers as rows of the mirror's table `source`. */
 function mirrorSources(inputs: ManifestInput[]): MirrorSource[] {
   const own = (layer: number, id: string, attribution: string): MirrorSource => ({
     layer,
@@ -41,9 +33,9 @@ function mirrorSources(inputs: ManifestInput[]): MirrorSource[] {
   });
   return [
     own(LAYERS.noCountry, 'no-country', 'a source covers the range but names no country'),
-    own(LAYERS.embedded, 'embedded-ipv4', 'the IPv4 address inside answers'),
-    ...inputs.map(({ id, version, license, attribution }, place) => ({
-      layer: sourceLayer(place, inputs.length),
+    own(LAYERS.embedded, 'embedded-ipv4', 'the country is that of the IPv4 address inside'),
+    ...inputs.map(({ id, version, license, attribution }, position) => ({
+      layer: sourceLayer(position, inputs.length),
       id,
       version,
       license,
@@ -55,36 +47,38 @@ function mirrorSources(inputs: ManifestInput[]): MirrorSource[] {
 }
 
 /**
- * How much of a family's space has a country, in units of 2^`shift` addresses, whole units a range.
+ * Counts the space with a country, in units of 2^`shift` addresses; of each range only its whole units count.
  *
  * @param shift 0 for IPv4 addresses, 80 for IPv6 /48 blocks
  */
-function unitsWithCountry(partition: MergedRanges, records: RangeRecord[], shift: 0 | 80): bigint {
-  const words = addressWords(partition.family);
-  // Only the words above the unit count: all of IPv4's one, the upper 48 bits of IPv6.
+function unitsWithCountry(ranges: MergedRanges, records: RangeRecord[], shift: 0 | 80): bigint {
+  const words = addressWords(ranges.family);
+  // The number of the unit that holds the first address of a range; a fraction if the range begins inside a unit.
   const unitAt = (range: number): number => {
-    if (range === partition.count) return shift === 0 ? 2 ** 32 : 2 ** 48;
+    if (range === ranges.count) return shift === 0 ? 2 ** 32 : 2 ** 48;
     const at = range * words;
-    if (shift === 0) return partition.first[at]!;
-    const units = partition.first[at]! * 2 ** 16 + (partition.first[at + 1]! >>> 16);
+    if (shift === 0) return ranges.first[at]!;
+    const units = ranges.first[at]! * 2 ** 16 + (ranges.first[at + 1]! >>> 16);
     const isWhole =
-      (partition.first[at + 1]! & 0xffff) === 0 && partition.first[at + 2] === 0 && partition.first[at + 3] === 0;
+      (ranges.first[at + 1]! & 0xffff) === 0 && ranges.first[at + 2] === 0 && ranges.first[at + 3] === 0;
     return isWhole ? units : units + 0.5;
   };
   let sum = 0n;
-  for (let range = 0; range < partition.count; range++) {
-    if (records[partition.value[range]!]!.kind !== 'country') continue;
+  for (let range = 0; range < ranges.count; range++) {
+    if (records[ranges.value[range]!]!.kind !== 'country') continue;
     sum += BigInt(Math.max(0, Math.floor(unitAt(range + 1)) - Math.ceil(unitAt(range))));
   }
   return sum;
 }
 
-function countriesIn(partitions: MergedRanges[], records: RangeRecord[]): number {
+/** Counts the countries that occur in the ranges. */
+function countriesIn(families: MergedRanges[], records: RangeRecord[]): number {
   const seen = new Set<number>();
-  for (const { value } of partitions) for (const record of value) seen.add(record);
+  for (const { value } of families) for (const record of value) seen.add(record);
   return [...seen].filter((record) => records[record]!.kind === 'country').length;
 }
 
+/** Returns the manifest's entry for a file. */
 function describe(name: string, content: Buffer): ManifestFile {
   return { name, bytes: content.length, sha256: createHash('sha256').update(content).digest('hex') };
 }

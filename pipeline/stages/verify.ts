@@ -1,7 +1,6 @@
-/** The stage `verify`: the release as it stands on disk is whole. Whether its answers are sound is for the gates. */
+/** Stage `verify`: reads the finished release back and checks that it is whole. The gates check whether it is plausible. */
 import { verifyRelease } from '../../src/database/verify.js';
-import type { Stage } from '../stage.js';
-import type { FinishedRelease } from './publish.js';
+import type { FinishedRelease, Stage } from '../stage.js';
 
 export const verifyStage: Stage<FinishedRelease, FinishedRelease> = {
   name: 'verify',

@@ -12,6 +12,22 @@ export const EMBEDDED_LAYOUT: Record<EmbeddedScheme, { offset: 16 | 96; inverted
 };
 
 /**
+ * Returns the scheme whose prefix an IPv6 address is in: `2002::/16` (RFC 3056 §2), `2001::/32` (RFC 4380 §2.6) or
+ * `64:ff9b::/96` (RFC 6052 §2.1); undefined if it is in none.
+ *
+ * @param words the address, four words, most significant first
+ * @param bits length of the prefix that `words` begins; the address itself by default. A prefix shorter than that of
+ *   a scheme is not in it
+ */
+export function schemeOf(words: Uint32Array, bits = 128): EmbeddedScheme | undefined {
+  const top = words[0]!;
+  if (bits >= 16 && top >>> 16 === 0x2002) return '6to4';
+  if (bits >= 32 && top === 0x2001_0000) return 'teredo';
+  if (bits >= 96 && top === 0x0064_ff9b && words[1] === 0 && words[2] === 0) return 'nat64';
+  return undefined;
+}
+
+/**
  * The IPv4 address inside an IPv6 address.
  *
  * - `6to4` (RFC 3056 §2): the 32 bits behind `2002::/16`.

@@ -1,7 +1,6 @@
 /** `ipatlas explain`: why an address has the answer it has. */
-
-import { type ExplainedClaim, type Explanation, explain, type Step } from '../../pipeline/index.js';
-import { isReason, REASONS } from '../country/assignment.js';
+import { type ExplainedRow, type Explanation, explain, type Step } from '../../pipeline/index.js';
+import { isReason, REASONS } from '../country/reasons.js';
 import type { ReasonedResult } from '../database/database.js';
 import { namedRelease } from '../database/release.js';
 import { EXIT } from '../errors.js';
@@ -12,7 +11,7 @@ function describeResult({ ip, country, country_code, is_eu, reason }: ReasonedRe
   return `${ip}: no country, ${reason}: ${isReason(reason!) ? REASONS[reason] : ''}`;
 }
 
-function describeClaim({ source, file, line, text, first, last, says, outcome, why }: ExplainedClaim): string {
+function describeClaim({ source, file, line, text, first, last, says, outcome, why }: ExplainedRow): string {
   const mark = { won: '✓', lost: '·', open: '?' }[outcome];
   const at = file === null ? '' : `, ${file}${line === null ? '' : ` line ${line}`}`;
   // Of a file without lines there is no row to show but the range itself.

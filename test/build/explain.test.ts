@@ -2,7 +2,7 @@ import { readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type ExplainedClaim, explain } from '../../pipeline/explain/explain.js';
+import { type ExplainedRow, explain } from '../../pipeline/explain/explain.js';
 import { openDatabase } from '../../src/database/database.js';
 import { namedRelease } from '../../src/database/release.js';
 import { packageFile } from '../../src/package-root.js';
@@ -21,7 +21,7 @@ afterEach(() => rmSync(dir, { recursive: true, force: true }));
 const explained = (ip: string, release = 'current') => explain(dataDir, namedRelease(dataDir, release), ip);
 
 /** Claims in short: who says what, in which line, and how it fared. */
-function short(claims: readonly ExplainedClaim[]): unknown[][] {
+function short(claims: readonly ExplainedRow[]): unknown[][] {
   return claims.map(({ source, says, line, outcome, why }) => [
     source,
     says,

@@ -1,21 +1,13 @@
+import { normalize } from '../../pipeline/merging/range-merger.js';
+import { readSource } from '../../pipeline/source-formats/read-source.js';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { loadReference } from '../../pipeline/config/reference.js';
-import { measure } from '../../pipeline/gates/delta.js';
-import { ingestSource } from '../../pipeline/stages/ingest.js';
-import { normalize } from '../../pipeline/stages/normalize.js';
+import { computeDelta } from '../../pipeline/gates/delta.js';
 import type { Family } from '../../src/address/parse.js';
 import { rangeSize } from '../../src/address/words.js';
 import { countryTable } from '../../src/country/country.js';
-import {
-  countryChanges,
-  formatSize,
-  LargestBlocks,
-  PairTotals,
-  type RangeList,
-  rangeList,
-  segments,
-} from '../../src/database/diff.js';
+import { countryChanges, formatSize, LargestBlocks, PairTotals, type RangeList, rangeList, segments } from '../../src/database/diff.js';
 import { BLOCKS_SHOWN } from '../../src/limits.js';
 import { packageFile } from '../../src/package-root.js';
 import type { RangeRecord } from '../../src/rangefile/layout.js';
@@ -117,10 +109,10 @@ describe('a diff agrees with a comparison address by address', () => {
     );
   });
 
-  it.each([4, 6] as const)('and so does what the gates measure, IPv%d', (family) => {
+  it.each([4, 6] as const)('and so does what the gates computeDelta, IPv%d', (family) => {
     fc.assert(
       fc.property(cells, cells, (a, b) => {
-        const movement = measure(listOf(family, a, 7), listOf(family, b, 7));
+        const movement = computeDelta(listOf(family, a, 7), listOf(family, b, 7));
         const count = (test: (from: number, to: number) => boolean): bigint =>
           CELL[family] * BigInt(a.filter((record, i) => test(record, b[i]!)).length);
         expect(movement).toMatchObject({
@@ -231,7 +223,7 @@ describe('two real data sets', () => {
       return { name, path: packageFile(`node_modules/@ip-location-db/${id}/${name}`), bytes: 0, sha256: '' };
     });
     const fetched = { id, version: '', from: 'file' as const, files };
-    const { ingested } = await ingestSource(
+    const { ingested } = await readSource(
       { source: { id, format: 'ip-location-db', maxRejectShare: 0 }, fetched },
       () => {},
     );

@@ -5,13 +5,7 @@ import path from 'node:path';
 import { create } from 'tar';
 import { describe, expect, it } from 'vitest';
 import { objectPath } from '../../pipeline/fetching/cache.js';
-import {
-  findPinned,
-  type NpmContext,
-  packPackage,
-  resolvePackage,
-  takeFromTarball,
-} from '../../pipeline/fetching/npm.js';
+import { findPinned, type NpmContext, packPackage, resolvePackage, takeFromTarball } from '../../pipeline/fetching/npm.js';
 import { atlasError, makeTarball, runFetch, scratchDir, serve, source, textsOf } from './fetch-support.js';
 
 const NAME = '@test/data';

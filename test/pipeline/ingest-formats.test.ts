@@ -1,9 +1,9 @@
+import { readSource } from '../../pipeline/source-formats/read-source.js';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { describe, expect, test } from 'vitest';
-import { fitsName, READY_MADE_FORMATS, resolveFormat } from '../../pipeline/source-formats/formats.js';
-import { ingestSource } from '../../pipeline/stages/ingest.js';
+import { fitsName, BUILT_IN_FORMATS, resolveFormat } from '../../pipeline/source-formats/formats.js';
 import { filesOf, ingestContents, inputOf, rangesText, withFiles } from './ingest-helper.js';
 
 const fixtures = path.join(import.meta.dirname, 'fixtures', 'ingest');
@@ -127,11 +127,11 @@ const GOLDEN: Record<string, { ranges: string[]; codes: string[]; skipped: numbe
 
 describe('ready-made formats', () => {
   test('each has its golden result', () => {
-    expect(Object.keys(GOLDEN)).toEqual(Object.keys(READY_MADE_FORMATS));
+    expect(Object.keys(GOLDEN)).toEqual(Object.keys(BUILT_IN_FORMATS));
   });
 
   test.each(Object.entries(GOLDEN))('%s', async (name, golden) => {
-    const { ingested, skipped } = await ingestSource(inputOf(name, filesOf(path.join(fixtures, name))), () => {});
+    const { ingested, skipped } = await readSource(inputOf(name, filesOf(path.join(fixtures, name))), () => {});
     expect({ ranges: rangesText(ingested), codes: ingested.codes, skipped }).toEqual(golden);
     expect(ingested.rows).toBe(golden.ranges.length);
     expect(ingested.rejected).toBe(0);
@@ -160,12 +160,12 @@ describe('the schema', () => {
   const validate = new Ajv2020({ strict: true, strictRequired: false, allowUnionTypes: true }).compile(schema);
 
   test('knows the ready-made names, and no other', () => {
-    expect(schema.pattern).toBe(`^(${Object.keys(READY_MADE_FORMATS).join('|')})$`);
-    for (const name of Object.keys(READY_MADE_FORMATS)) expect(validate(name)).toBe(true);
+    expect(schema.pattern).toBe(`^(${Object.keys(BUILT_IN_FORMATS).join('|')})$`);
+    for (const name of Object.keys(BUILT_IN_FORMATS)) expect(validate(name)).toBe(true);
     expect(validate('maxmind')).toBe(false);
   });
 
-  test.each(Object.entries(READY_MADE_FORMATS))('accepts the description of %s', (_name, format) => {
+  test.each(Object.entries(BUILT_IN_FORMATS))('accepts the description of %s', (_name, format) => {
     expect(validate(format)).toBe(true);
   });
 
@@ -253,7 +253,7 @@ describe('formats of one’s own', () => {
       'LICENSE.txt': 'words',
     };
     const { ingested } = await withFiles(contents, (files) =>
-      ingestSource(inputOf({ ranges, country: 2 }, files), (note) => notes.push(note)),
+      readSource(inputOf({ ranges, country: 2 }, files), (note) => notes.push(note)),
     );
     expect(rangesText(ingested)).toEqual(['1.0.0.0-1.0.0.255 AU', '2.0.0.0-2.0.0.255 CN']);
     expect(notes).toEqual(['test: LICENSE.txt is not read; its name fits nothing in the format']);

@@ -1,10 +1,10 @@
 /** Sources made on the spot, and ranges as text that a person can compare. */
 
+import { readSource, type SourceInput, type SourceResult } from '../../pipeline/source-formats/read-source.js';
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { FetchedFile, IngestedSource } from '../../pipeline/stage.js';
-import { type IngestInput, type IngestResult, ingestSource } from '../../pipeline/stages/ingest.js';
 import { formatAddress } from '../../src/address/format.js';
 import { addressWords } from '../../src/address/words.js';
 import type { BoundedRanges } from '../../src/range/columns.js';
@@ -16,7 +16,7 @@ export function filesOf(folder: string): FetchedFile[] {
     .map((name) => ({ name, path: path.join(folder, name), bytes: 0, sha256: '' }));
 }
 
-export function inputOf(format: string | object, files: FetchedFile[], maxRejectShare = 0, id = 'test'): IngestInput {
+export function inputOf(format: string | object, files: FetchedFile[], maxRejectShare = 0, id = 'test'): SourceInput {
   return { source: { id, format, maxRejectShare }, fetched: { id, version: '', from: 'file', files } };
 }
 
@@ -43,8 +43,8 @@ export async function ingestContents(
   format: string | object,
   contents: Record<string, string | Uint8Array>,
   maxRejectShare = 0,
-): Promise<IngestResult> {
-  return withFiles(contents, (files) => ingestSource(inputOf(format, files, maxRejectShare), () => {}));
+): Promise<SourceResult> {
+  return withFiles(contents, (files) => readSource(inputOf(format, files, maxRejectShare), () => {}));
 }
 
 /** A source's ranges, IPv4 first: `1.0.0.0-1.0.0.255 AU`. */

@@ -1,9 +1,10 @@
+import { readSource } from '../../pipeline/source-formats/read-source.js';
+import { REJECTS_FILE, ingestStage } from '../../pipeline/stages/ingest.js';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
 import { printable } from '../../pipeline/source-formats/rejects.js';
 import type { StageContext } from '../../pipeline/stage.js';
-import { ingest, ingestSource, REJECTS_FILE } from '../../pipeline/stages/ingest.js';
 import { AtlasError } from '../../src/errors.js';
 import { MAX_CODES_PER_SOURCE, MAX_REJECT_TEXT, MAX_REJECTS_WRITTEN } from '../../src/limits.js';
 import { ingestContents, inputOf, rangesText, withFiles } from './ingest-helper.js';
@@ -295,7 +296,7 @@ describe('a source that cannot be read', () => {
   test('a file that is not there, or is a folder', async () => {
     for (const file of ['/nowhere/a.csv', import.meta.dirname]) {
       const input = inputOf('ip-location-db', [{ name: 'a.csv', path: file, bytes: 0, sha256: '' }]);
-      await expect(ingestSource(input, () => {})).rejects.toMatchObject({
+      await expect(readSource(input, () => {})).rejects.toMatchObject({
         code: 'E_FETCH',
         message: expect.stringMatching(/^source test: cannot read a\.csv: E/),
       });
@@ -363,7 +364,7 @@ describe('the stage', () => {
         inputOf('ip-location-db', [one!], 0.5, 'first'),
         inputOf('rir-delegated-extended', [two!], 0.5, 'second'),
       ];
-      const { output, counts } = await ingest.run(inputs, contextOf(workDir, notes));
+      const { output, counts } = await ingestStage.run(inputs, contextOf(workDir, notes));
       expect(output.map(({ id, rows, rejected, codes }) => ({ id, rows, rejected, codes }))).toEqual([
         { id: 'first', rows: 2, rejected: 1, codes: ['AU', 'CN'] },
         { id: 'second', rows: 1, rejected: 0, codes: ['NL'] },

@@ -1,10 +1,10 @@
+import { readSource } from '../../pipeline/source-formats/read-source.js';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type CountryResponse, Reader } from 'mmdb-lib';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { DEFAULT_COUNTRY_PATHS, readMmdb } from '../../pipeline/source-formats/mmdb.js';
 import type { IngestedSource } from '../../pipeline/stage.js';
-import { ingestSource } from '../../pipeline/stages/ingest.js';
 import { formatAddress } from '../../src/address/format.js';
 import { addressWords, compareAddresses } from '../../src/address/words.js';
 import { AtlasError } from '../../src/errors.js';
@@ -329,7 +329,7 @@ describe('a published file, beside the CSV files of the same data', () => {
   let source: IngestedSource;
   beforeAll(async () => {
     const files = [{ name: 'country.mmdb', path: mmdbPath, bytes: 0, sha256: '' }];
-    source = (await ingestSource(inputOf('mmdb', files), () => {})).ingested;
+    source = (await readSource(inputOf('mmdb', files), () => {})).ingested;
   });
 
   it('answers as mmdb-lib does', () => {
@@ -359,7 +359,7 @@ describe('a published file, beside the CSV files of the same data', () => {
       bytes: 0,
       sha256: '',
     }));
-    const { ingested: csv } = await ingestSource(inputOf('ip-location-db', files), () => {});
+    const { ingested: csv } = await readSource(inputOf('ip-location-db', files), () => {});
     for (const family of ['v4', 'v6'] as const) {
       const [ours, theirs] = [laid(source[family]), laid(csv[family])];
       const differing = differences(ours, source.codes, theirs, csv.codes);

@@ -1,9 +1,9 @@
+import { normalize, type NormalizeInput } from '../../pipeline/merging/range-merger.js';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Override } from '../../pipeline/config/overrides.js';
 import { loadReference } from '../../pipeline/config/reference.js';
 import type { IngestedSource } from '../../pipeline/stage.js';
-import { type NormalizeInput, normalize } from '../../pipeline/stages/normalize.js';
 import { parseAddress } from '../../src/address/parse.js';
 import { addressWords } from '../../src/address/words.js';
 import { countryTable } from '../../src/country/country.js';

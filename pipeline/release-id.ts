@@ -1,4 +1,4 @@
-/** What a release is called: the same inputs and the same date give the same id. */
+/** Computes the id of a release: the same inputs and the same date give the same id. */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Country } from '../src/country/country.js';
@@ -10,10 +10,10 @@ import type { Reference } from './config/reference.js';
 import type { SourceConfig } from './config/sources.js';
 import type { FetchedSource } from './stage.js';
 
-export interface Identity {
+export interface ReleaseIdentity {
   /** `YYYY-MM-DD-` and twelve hex digits. */
   id: string;
-  /** SHA-256 over all that decides the answers. The date counts only by what it changes: membership, expired overrides. */
+  /** SHA-256 of everything that determines the ranges. Of the date, only its effects are part of it: EU membership, expired overrides. */
   inputHash: string;
   toolVersion: string;
 }
@@ -23,19 +23,23 @@ function sha256(value: unknown): string {
 }
 
 /**
- * @param sources with the files that were fetched for each, in order of priority
+ * Computes the identity of a release from its inputs.
+ *
+ * @param sources each with its fetched files, in order of priority
  * @param countries as of the build's date
- * @param overrides those in force
- * @param overridesFile SHA-256 of their file: its notes are told by an explanation; empty where there is none
+ * @param overrides the rows that apply
+ * @param overridesFile SHA-256 of their file, which counts as a whole because `explain` shows its rows; empty if there
+ *   is none
+ * @param asOf the build's date, `YYYY-MM-DD`
  */
-export function identify(
+export function identifyRelease(
   sources: { config: SourceConfig; fetched: FetchedSource }[],
   reference: Reference,
   countries: ReadonlyMap<string, Country>,
   overrides: readonly Override[],
   overridesFile: string,
   asOf: string,
-): Identity {
+): ReleaseIdentity {
   const { version: toolVersion } = JSON.parse(readFileSync(packageFile('package.json'), 'utf8')) as { version: string };
   const inputHash = sha256({
     tool: [toolVersion, MAJOR_VERSION, MINOR_VERSION, MIRROR_VERSION],

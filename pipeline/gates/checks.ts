@@ -1,0 +1,115 @@
+/** The gates: each compares a figure with its threshold, which is in `gates` of sources.json. */
+import { formatAddress } from '../../src/address/format.js';
+import { formatSize, formatSizeUnit, sizeUnit } from '../../src/database/diff.js';
+import type { Manifest, Refusal } from '../../src/database/release.js';
+import { MIN_COUNTRY_SIZE, MIN_ROWS_CHANGE, PAIRS_SHOWN } from '../../src/limits.js';
+import { formatCidr } from '../../src/range/cidr.js';
+import { grouped, percent, table } from '../../src/text-table.js';
+import type { GateLimits } from '../config/sources.js';
+import type { Counts } from '../stage.js';
+import type { Delta } from './delta.js';
+import type { SentinelResult } from './sentinels.js';
+
+/** Returns the quotient of two sizes; 0 if the whole is 0. */
+function shareOf(part: bigint, whole: bigint): number {
+  return whole === 0n ? 0 : Number(part) / Number(whole);
+}
+
+/** Checks one family: the changed and lost shares, the longest changed run, and what each country lost. */
+export function checkDelta(delta: Delta, limits: GateLimits): Refusal[] {
+  const { family, assigned, changed, lost, longestRun, countryTotals } = delta;
+  const refusals: Refusal[] = [];
+  const space = `IPv${family} ${family === 4 ? 'addresses' : '/48s'} with a country`;
+  const gates = [
+    [`maxChangedShareIPv${family}`, changed, 'have another one now'],
+    [`maxLostShareIPv${family}`, lost, 'have none now'],
+  ] as const;
+  for (const [gate, part, what] of gates) {
+    const share = shareOf(part, assigned);
+    if (share <= limits[gate]) continue;
+    refusals.push({ gate, message: `${percent(share)} of the ${space} ${what}; the limit is ${percent(limits[gate])}` });
+  }
+  const gate = `maxBlockIPv${family}` as const;
+  if (longestRun !== undefined && longestRun.changed > BigInt(limits[gate]) * sizeUnit(family)) {
+    const ends = [longestRun.first, longestRun.last].map((address) => formatAddress(family, address)).join(' – ');
+    const size = `${formatSize(family, longestRun.changed)} ${formatSizeUnit(family)}`;
+    refusals.push({
+      gate,
+      message: `no address of ${ends} kept its country (${size}); the limit is ${grouped(limits[gate])}`,
+    });
+  }
+  for (const [code, { before, kept }] of [...countryTotals].sort()) {
+    const share = shareOf(before - kept, before);
+    if (before < BigInt(MIN_COUNTRY_SIZE) * sizeUnit(family) || share <= limits.maxCountryLossShare) continue;
+    const what = `${code} loses ${percent(share)} of its IPv${family} ${formatSizeUnit(family)}`;
+    refusals.push({
+      gate: 'maxCountryLossShare',
+      message: `${what}; the limit is ${percent(limits.maxCountryLossShare)}`,
+    });
+  }
+  return refusals;
+}
+
+/** Checks that countries did not disappear. */
+export function checkCountries(deltas: readonly Delta[], { maxVanishedCountries }: GateLimits): Refusal[] {
+  const before = new Set(deltas.flatMap(({ countryTotals }) => [...countryTotals.keys()]));
+  const vanished = [...before].filter((code) => !deltas.some(({ countriesNow }) => countriesNow.has(code))).sort();
+  if (vanished.length <= maxVanishedCountries) return [];
+  const are = vanished.length === 1 ? 'country is' : 'countries are';
+  const message = `${vanished.length} ${are} gone: ${vanished.join(', ')}; the limit is ${maxVanishedCountries}`;
+  return [{ gate: 'maxVanishedCountries', message }];
+}
+
+/** Checks the number of rows of each source that both releases have. */
+export function checkRows(now: Manifest, before: Manifest, { maxRowsChange }: GateLimits): Refusal[] {
+  return now.inputs.flatMap(({ id, rows }) => {
+    const earlier = before.inputs.find((input) => input.id === id)?.rows ?? 0;
+    const change = Math.abs(rows - earlier);
+    if (earlier === 0 || change <= MIN_ROWS_CHANGE || change <= maxRowsChange * earlier) return [];
+    const numbers = `${grouped(rows)} rows, previously ${grouped(earlier)}`;
+    const message = `source ${id} has ${numbers} (${percent(rows / earlier)}); the limit is a change by ${percent(maxRowsChange)}`;
+    return [{ gate: 'maxRowsChange', message }];
+  });
+}
+
+/** Checks that sentinels have their expected results. */
+export function checkSentinelResults(
+  results: readonly SentinelResult[],
+  { maxWrongSentinels }: GateLimits,
+): Refusal[] {
+  const wrong = results.filter(({ status }) => status === 'wrong' || status === 'lost');
+  if (wrong.length <= maxWrongSentinels) return [];
+  const list = wrong.map(({ ip, expected, actual }) => `\n    ${ip}: expected ${expected}, got ${actual}`).join('');
+  const message = `${wrong.length} of ${results.length} sentinel addresses have a wrong result; the limit is ${maxWrongSentinels}${list}`;
+  return [{ gate: 'maxWrongSentinels', message }];
+}
+
+/** Returns tables of the changes for a person; empty if nothing changed. */
+export function describeDeltas(deltas: readonly Delta[]): string {
+  const pairs = deltas.flatMap(({ family, pairs }) =>
+    pairs
+      .slice(0, PAIRS_SHOWN)
+      .map(({ from, to, addresses, ranges }) => [
+        `  IPv${family}`,
+        ...[from, '→', to],
+        `${formatSize(family, addresses)} ${formatSizeUnit(family)}`,
+        `in ${grouped(ranges)} ranges`,
+      ]),
+  );
+  const blocks = deltas.flatMap(({ family, blocks }) =>
+    blocks.map(({ first, prefix, from, to }) => [`  ${formatCidr(family, first, prefix)}`, from, '→', to]),
+  );
+  if (pairs.length === 0) return '';
+  return `What changed:\n${table(pairs, [4])}The largest blocks:\n${table(blocks)}`;
+}
+
+/** Returns the shares of changed, lost and gained addresses for the report. */
+export function deltaCounts(deltas: readonly Delta[]): Counts {
+  const counts: Counts = {};
+  for (const { family, assigned, changed, lost, gained } of deltas) {
+    for (const [name, part] of Object.entries({ changed, lost, gained })) {
+      counts[`${name}_ipv${family}`] = percent(shareOf(part, assigned));
+    }
+  }
+  return counts;
+}

@@ -1,0 +1,55 @@
+/** What happens to a release that the gates refuse: it is kept for inspection, or published by force with a record. */
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { MANIFEST_FILE, type Manifest, REFUSED_DIR, RELEASES_DIR, type Refusal, refusedIds } from '../../src/database/release.js';
+import { AtlasError } from '../../src/errors.js';
+import { KEPT_REFUSED } from '../../src/limits.js';
+import { currentUser } from '../operations/current-user.js';
+import type { FinishedRelease } from '../stage.js';
+
+/** The outcome of the gates for a release. */
+export interface GateResult {
+  release: FinishedRelease;
+  /** Empty if the release may be published. */
+  refusals: Refusal[];
+  /** What changed, as lines for a person; empty if there is no release to compare with. */
+  changes: string;
+}
+
+/**
+ * Moves a refused release to the folder of refused releases and removes the oldest ones there.
+ *
+ * @returns its new directory
+ */
+export function keepRefused(release: FinishedRelease, dataDir: string, workDir: string): string {
+  const refusedDir = join(dataDir, RELEASES_DIR, REFUSED_DIR);
+  const target = join(refusedDir, release.id);
+  mkdirSync(refusedDir, { recursive: true });
+  rmSync(target, { recursive: true, force: true });
+  renameSync(release.dir, target);
+  for (const id of refusedIds(dataDir).slice(KEPT_REFUSED)) {
+    // Moved first: a process that is killed must not leave half a release among the whole ones.
+    renameSync(join(refusedDir, id), join(workDir, `old-${id}`));
+  }
+  return target;
+}
+
+/** Returns the error that says why a release is not published and what to do. */
+export function refusalError({ release, refusals, changes }: GateResult, current: string, dir: string): AtlasError {
+  const reasons = refusals.map(({ message }) => `  - ${message}`).join('\n');
+  const message = [
+    `release ${release.id} is refused; ${current}`,
+    reasons,
+    `${changes}It is kept in ${dir}; "ipatlas diff current ${release.id}" shows all changes.`,
+    'If the change is intended, for example after sources.json was edited, build again with --force. The limits are "gates" in sources.json.',
+  ].join('\n');
+  return new AtlasError('E_REFUSED', message);
+}
+
+/** Writes into the manifest who published the release although gates refused it, and which gates. */
+export function recordForce({ release, refusals }: GateResult): void {
+  const path = join(release.dir, MANIFEST_FILE);
+  const manifest = JSON.parse(readFileSync(path, 'utf8')) as Manifest;
+  manifest.forced = { by: currentUser(), at: new Date().toISOString(), refusals };
+  writeFileSync(path, `${JSON.stringify(manifest, null, 2)}\n`);
+}

@@ -1,0 +1,56 @@
+/** Collects the candidate ranges of one family. */
+import type { Family } from '../../src/address/parse.js';
+import { compareAddresses, nextAddress, previousAddress } from '../../src/address/words.js';
+import { RangeBuilder } from '../../src/range/columns.js';
+import type { SpecialRange } from '../config/reference.js';
+
+/** Returns the address before `address`, which must not be zero. */
+function before(address: Uint32Array): Uint32Array {
+  const result = new Uint32Array(address.length);
+  previousAddress(address, 0, address.length, result);
+  return result;
+}
+
+/** Returns the address after `address`, which must not be the last of its family. */
+function after(address: Uint32Array): Uint32Array {
+  const result = new Uint32Array(address.length);
+  nextAddress(address, 0, address.length, result);
+  return result;
+}
+
+export class CandidateBuilder extends RangeBuilder {
+  readonly #embedded: SpecialRange[];
+
+  /**
+   * @param capacity number of ranges to make room for
+   * @param embedded the prefixes whose addresses carry an IPv4 address, which {@link addAround} cuts out of wider ranges
+   */
+  constructor(family: Family, capacity: number, embedded: readonly SpecialRange[]) {
+    super(family, capacity);
+    this.#embedded = embedded.filter((range) => range.family === family);
+  }
+
+  /**
+   * Adds a candidate range, but cuts out of it each embedded prefix that it is not strictly inside. A range strictly
+   * inside such a prefix is evidence about its own addresses. One that equals or spans the prefix is not: it says where
+   * the prefix is registered, not where the IPv4 addresses inside are.
+   *
+   * @param index where in the two columns the addresses are
+   */
+  addAround(first: Uint32Array, last: Uint32Array, index: number, value: number, layer: number): void {
+    const { words } = this;
+    for (const prefix of this.#embedded) {
+      if (compareAddresses(last, index, prefix.first, 0, words) < 0) continue;
+      if (compareAddresses(first, index, prefix.last, 0, words) > 0) continue;
+      const atFirst = compareAddresses(first, index, prefix.first, 0, words);
+      const atLast = compareAddresses(last, index, prefix.last, 0, words);
+      const isStrictlyInside = atFirst >= 0 && atLast <= 0 && (atFirst > 0 || atLast < 0);
+      if (isStrictlyInside) continue;
+      const at = index * words;
+      if (atFirst < 0) this.addAround(first.slice(at, at + words), before(prefix.first), 0, value, layer);
+      if (atLast > 0) this.addAround(after(prefix.last), last.slice(at, at + words), 0, value, layer);
+      return;
+    }
+    this.add(first, last, index, value, layer);
+  }
+}

@@ -1,0 +1,138 @@
+/** Merges sources, special-purpose ranges and overrides into one list of ranges for each family. */
+import type { Family } from '../../src/address/parse.js';
+import type { Assignment } from '../../src/country/assignment.js';
+import { type Country, resolveCountry } from '../../src/country/country.js';
+import type { MergedRanges } from '../../src/range/columns.js';
+import { mergeRanges } from '../../src/range/merge.js';
+import { type RangeRecord, recordKey } from '../../src/rangefile/layout.js';
+import type { Override } from '../config/overrides.js';
+import type { Reference, SpecialRange } from '../config/reference.js';
+import type { IngestedSource } from '../stage.js';
+import { CandidateBuilder } from './candidate-builder.js';
+import { LAYERS, sourceLayer } from './layers.js';
+
+export interface MergeInput {
+  /** The source with the highest priority first. */
+  sources: readonly IngestedSource[];
+  reference: Reference;
+  /** By code, as of the build's date. */
+  countries: ReadonlyMap<string, Country>;
+  overrides: readonly Override[];
+}
+
+/** The merged ranges of both families; each range's value is an index into `records`. */
+export interface Normalized {
+  v4: MergedRanges;
+  v6: MergedRanges;
+  records: RangeRecord[];
+}
+
+/** What merging gives, with its statistics. */
+export interface MergeResult extends Normalized {
+  /** Number of candidate ranges, both families together. */
+  candidates: number;
+  /** Country codes that are in no table, each with the number of its rows. */
+  unknownCodes: ReadonlyMap<string, number>;
+}
+
+/** Numbers the records. Record 0 is the result for addresses that no candidate covers. */
+class RecordTable {
+  readonly records: RangeRecord[] = [];
+  readonly #countries: ReadonlyMap<string, Country>;
+  readonly #indexes = new Map<string, number>();
+
+  constructor(countries: ReadonlyMap<string, Country>) {
+    this.#countries = countries;
+    this.indexOf({ kind: 'none', reason: 'unallocated' });
+  }
+
+  indexOf(result: Assignment): number {
+    const record: RangeRecord =
+      result.kind === 'country' ? { kind: 'country', ...this.#countries.get(result.code)! } : result;
+    const key = recordKey(record);
+    const known = this.#indexes.get(key);
+    if (known !== undefined) return known;
+    this.#indexes.set(key, this.records.length);
+    return this.records.push(record) - 1;
+  }
+}
+
+/** Room for candidates that are not rows of a source: special-purpose ranges and a few overrides. */
+const EXTRA_CAPACITY = 64;
+
+class RangeMerger {
+  readonly #unknownCodes = new Map<string, number>();
+  readonly #reference: Reference;
+  readonly #records: RecordTable;
+  readonly #builders: Record<Family, CandidateBuilder>;
+
+  constructor({ sources, reference, countries }: MergeInput) {
+    this.#reference = reference;
+    this.#records = new RecordTable(countries);
+    const embedded = reference.special.filter(({ answer }) => answer.kind === 'embedded');
+    const capacity = (family: 'v4' | 'v6'): number =>
+      sources.reduce((sum, source) => sum + source[family].count, EXTRA_CAPACITY);
+    this.#builders = {
+      4: new CandidateBuilder(4, capacity('v4'), embedded),
+      6: new CandidateBuilder(6, capacity('v6'), embedded),
+    };
+  }
+
+  addSource(source: IngestedSource, layer: number): void {
+    const resolved = source.codes.map((code) => resolveCountry(this.#reference, code));
+    /** The record of each of the source's codes; undefined if the code names no country. */
+    const recordOf = resolved.map((country) =>
+      typeof country === 'object' ? this.#records.indexOf({ kind: 'country', code: country.code }) : undefined,
+    );
+    const unknown = this.#records.indexOf({ kind: 'none', reason: 'unknown' });
+    const rowsOf = new Uint32Array(source.codes.length);
+    for (const ranges of [source.v4, source.v6]) {
+      const builder = this.#builders[ranges.family];
+      for (let i = 0; i < ranges.count; i++) {
+        const code = ranges.value[i]!;
+        rowsOf[code] = rowsOf[code]! + 1;
+        const record = recordOf[code];
+        if (record === undefined) builder.add(ranges.first, ranges.last, i, unknown, LAYERS.noCountry);
+        else builder.addAround(ranges.first, ranges.last, i, record, layer);
+      }
+    }
+    source.codes.forEach((code, index) => {
+      if (resolved[index] !== 'unknown') return;
+      this.#unknownCodes.set(code, (this.#unknownCodes.get(code) ?? 0) + rowsOf[index]!);
+    });
+  }
+
+  addSpecial({ family, first, last, answer, layer }: SpecialRange): void {
+    const record = this.#records.indexOf(answer);
+    const builder = this.#builders[family];
+    if (layer === 'under') builder.add(first, last, 0, record, LAYERS.embedded);
+    else builder.addAround(first, last, 0, record, LAYERS.special);
+  }
+
+  addOverride({ family, first, last, answer }: Override): void {
+    this.#builders[family].add(first, last, 0, this.#records.indexOf(answer), LAYERS.overrides);
+  }
+
+  merge(): MergeResult {
+    const v4 = this.#builders[4].finish();
+    const v6 = this.#builders[6].finish();
+    return {
+      v4: mergeRanges(v4),
+      v6: mergeRanges(v6),
+      records: this.#records.records,
+      candidates: v4.count + v6.count,
+      unknownCodes: this.#unknownCodes,
+    };
+  }
+}
+
+/** Merges the sources in order of priority, with the special-purpose ranges and overrides above them. */
+export function mergeByPriority(input: MergeInput): MergeResult {
+  const merger = new RangeMerger(input);
+  for (const [position, source] of input.sources.entries()) {
+    merger.addSource(source, sourceLayer(position, input.sources.length));
+  }
+  for (const range of input.reference.special) merger.addSpecial(range);
+  for (const override of input.overrides) merger.addOverride(override);
+  return merger.merge();
+}

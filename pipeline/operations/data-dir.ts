@@ -1,0 +1,53 @@
+/** Exclusive use of the data directory during a build. */
+import { mkdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { AtlasError, isDiskError, messageOf, systemErrorCode } from '../../src/errors.js';
+import { checkCurrentLink } from './current-link.js';
+import { lockDataDir } from './lock.js';
+
+/** Errors of the operating system, or of SQLite, that mean that this path cannot be written. */
+const PATH_ERRORS = new Set(['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'ENOENT', 'EEXIST', 'SQLITE_READONLY']);
+
+/** Replaces a failed write by an error that says what to do. */
+function explainWriteError(error: unknown, dataDir: string): unknown {
+  const code = systemErrorCode(error);
+  if (error instanceof AtlasError || code === undefined) return error;
+  if (!isDiskError(error) && !PATH_ERRORS.has(code) && !code.startsWith('SQLITE_CANTOPEN')) return error;
+  return new AtlasError(
+    isDiskError(error) ? 'E_DISK' : 'E_DATA_DIR',
+    `the data directory ${dataDir} cannot be written (${messageOf(error)}); free space, fix its permissions or choose another directory with --data`,
+    { cause: error },
+  );
+}
+
+/**
+ * Locks the data directory, which is created if it does not exist, and runs an action with a temporary folder in it.
+ *
+ * @param action receives the folder; it is removed afterwards
+ * @throws AtlasError E_BUSY if another build holds the lock, E_DATA_DIR if the directory cannot be written, E_DISK if the
+ *   disk is full; or what the
+ *   action throws
+ */
+export async function withDataDir<Result>(
+  dataDir: string,
+  action: (workDir: string) => Promise<Result>,
+): Promise<Result> {
+  let unlock: (() => void) | undefined;
+  const temporary = join(dataDir, 'tmp');
+  try {
+    mkdirSync(dataDir, { recursive: true });
+    unlock = lockDataDir(dataDir);
+    checkCurrentLink(dataDir);
+    // Nobody else uses the folder while the lock is held: its content is from a build that was killed.
+    rmSync(temporary, { recursive: true, force: true });
+    mkdirSync(temporary);
+    return await action(temporary);
+  } catch (error) {
+    throw explainWriteError(error, dataDir);
+  } finally {
+    if (unlock !== undefined) {
+      rmSync(temporary, { recursive: true, force: true });
+      unlock();
+    }
+  }
+}

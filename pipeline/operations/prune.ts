@@ -1,0 +1,44 @@
+/** Removes old releases, and cached files that no release needs. */
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { currentReleaseId, REFUSED_DIR, RELEASES_DIR, readManifest, refusedIds, releaseIds } from '../../src/database/release.js';
+import { AtlasError } from '../../src/errors.js';
+import { pruneCache } from '../fetching/cache.js';
+
+/**
+ * Removes all but the newest releases. The current one is always kept.
+ *
+ * @param keep number of releases to keep, the current one included
+ * @returns the number of removed releases
+ */
+export function removeOldReleases(dataDir: string, keep: number): number {
+  const current = currentReleaseId(dataDir);
+  const others = releaseIds(dataDir).filter((id) => id !== current);
+  const old = others.slice(Math.max(0, keep - 1));
+  for (const id of old) rmSync(join(dataDir, RELEASES_DIR, id), { recursive: true });
+  return old.length;
+}
+
+/**
+ * Removes the cached files that no release refers to. Releases that are kept, refused ones included, can still be
+ * explained afterwards.
+ *
+ * @returns the number of removed files
+ */
+export async function removeUnusedFiles(dataDir: string): Promise<number> {
+  const dirs = [
+    ...releaseIds(dataDir).map((id) => join(dataDir, RELEASES_DIR, id)),
+    ...refusedIds(dataDir).map((id) => join(dataDir, RELEASES_DIR, REFUSED_DIR, id)),
+  ];
+  const hashes = new Set<string>();
+  for (const dir of dirs) {
+    try {
+      const { inputs, overrides } = readManifest(dir);
+      for (const { sha256 } of inputs.flatMap(({ files }) => files)) hashes.add(sha256);
+      if (overrides !== undefined) hashes.add(overrides.sha256);
+    } catch (error) {
+      if (!(error instanceof AtlasError)) throw error; // a damaged release cannot be explained anyway
+    }
+  }
+  return (await pruneCache(dataDir, hashes)).removed;
+}

@@ -1,0 +1,28 @@
+/** The country codes of a source, numbered in order of first use. */
+import { MAX_CODES_PER_SOURCE, MAX_COUNTRY_CODE_LENGTH } from '../../src/limits.js';
+
+export class CountryCodes {
+  /** Upper case; no code at all is the empty text. */
+  readonly codes: string[] = [];
+  /** Index by text as written in the file, so that a code is normalized once. */
+  readonly #byText = new Map<string, number>();
+
+  /** Returns the index of a code, or the reason why the text is not a country code. */
+  index(text: string): number | string {
+    const known = this.#byText.get(text);
+    if (known !== undefined) return known;
+    const code = text.trim().toUpperCase();
+    if (code.length > MAX_COUNTRY_CODE_LENGTH || !/^[A-Z0-9?*/_-]*$/.test(code)) {
+      return 'the country is not a country code';
+    }
+    let index = this.codes.indexOf(code);
+    if (index < 0) {
+      if (this.codes.length === MAX_CODES_PER_SOURCE) {
+        return `the country is not one of the first ${MAX_CODES_PER_SOURCE} different codes; is this the country column?`;
+      }
+      index = this.codes.push(code) - 1;
+    }
+    this.#byText.set(text, index);
+    return index;
+  }
+}

@@ -1,0 +1,360 @@
+/** Reads the files of one source, in any format, into ranges. */
+import { formatAddress } from '../../src/address/format.js';
+import type { Family } from '../../src/address/parse.js';
+import { AtlasError, messageOf } from '../../src/errors.js';
+import { RangeBuilder } from '../../src/range/columns.js';
+import { matchesPattern } from '../config/file-pattern.js';
+import type { FetchedFile, FetchedSource, IngestedSource } from '../stage.js';
+import { CountryCodes } from './country-codes.js';
+import { type RowPosition, readRows } from './csv-rows.js';
+import { type Column, type CountryJoin, type Format, type MmdbFormat, notationColumns, type RangeFiles, resolveFormat } from './formats.js';
+import { readMmdb } from './mmdb.js';
+import { emptyRange, rangeParser } from './range-notation.js';
+import { printable, type Reject, RejectLog } from './rejects.js';
+
+/** Number of rejected rows that an error message shows. */
+const REJECTS_SHOWN = 3;
+
+/** A source to read. */
+export interface SourceInput {
+  source: {
+    id: string;
+    /** Name of a built-in format, or a format that its schema accepted. */
+    format: string | object;
+    /** Share of the source's rows that may be rejected, 0 to 1. */
+    maxRejectShare: number;
+  };
+  fetched: FetchedSource;
+}
+
+/** The ranges of a source, and the rows that gave none. */
+export interface SourceResult {
+  ingested: IngestedSource;
+  /** Number of rows that the format's `skip` rules leave out. */
+  skipped: number;
+  /** The first rejected rows. */
+  rejects: readonly Reject[];
+}
+
+/** A range and its position in the source. The object is valid only during the call. */
+export interface LocatedRange {
+  family: Family;
+  first: Uint32Array;
+  last: Uint32Array;
+  /** The country code, as in `codes` of the result. */
+  code: string;
+  file: FetchedFile;
+  /** Position in the file; undefined in a file without lines. */
+  position: Readonly<RowPosition> | undefined;
+}
+
+/** Receives every range that is read, in order. */
+export type RangeListener = (range: LocatedRange) => void;
+
+/**
+ * Reads one source.
+ *
+ * @param input the source with its fetched files
+ * @param note reports files that are not read
+ * @param onRange receives every range, in order
+ * @throws AtlasError E_CONFIG if the format is contradictory; E_BAD_INPUT if no file matches the format, a named column is
+ *   missing, a file is not CSV or MMDB, too many rows are rejected, or there is no range; E_FETCH if a file cannot be read
+ */
+export async function readSource(
+  input: SourceInput,
+  note: (text: string) => void,
+  onRange?: RangeListener,
+): Promise<SourceResult> {
+  const { source, fetched } = input;
+  try {
+    const format = resolveFormat(source.format);
+    const rows = new SourceRows(source.id, onRange);
+    const noteUnused = (files: readonly FetchedFile[]): void => {
+      for (const { name } of files) note(`${source.id}: ${name} is not read; its name matches nothing in the format`);
+    };
+    if ('countryPaths' in format) {
+      const files = sortFiles(fetched.files, format.ranges, []);
+      noteUnused(files.unused);
+      for (const { file } of files.ranges) readNetworks(file, format, rows);
+    } else {
+      const files = sortFiles(fetched.files, format.ranges, locationNames(format));
+      noteUnused(files.unused);
+      const reader = new CsvSourceReader(rows, format);
+      for (const file of files.locations) await reader.readLocations(file);
+      for (const { file, ranges } of files.ranges) await reader.readRanges(file, ranges);
+    }
+    return rows.result(source.maxRejectShare);
+  } catch (error) {
+    if (!(error instanceof AtlasError)) throw error;
+    throw new AtlasError(error.code, `source ${source.id}: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+interface SortedFiles<Entry> {
+  ranges: { file: FetchedFile; ranges: Entry }[];
+  locations: FetchedFile[];
+  unused: FetchedFile[];
+}
+
+/** Returns the patterns of the files with the countries, if the format has them in files of their own. */
+function locationNames({ country }: Format): readonly string[] {
+  return typeof country === 'object' ? country.locations.files : [];
+}
+
+/** Sorts the files of the source by their role, which their names tell; order is kept. */
+function sortFiles<Entry extends { files: string[] }>(
+  files: readonly FetchedFile[],
+  rangeFiles: readonly Entry[],
+  locations: readonly string[],
+): SortedFiles<Entry> {
+  const sorted: SortedFiles<Entry> = { ranges: [], locations: [], unused: [] };
+  for (const file of files) {
+    const ranges = rangeFiles.find((entry) => matchesAny(file.name, entry.files));
+    if (matchesAny(file.name, locations)) sorted.locations.push(file);
+    else if (ranges !== undefined) sorted.ranges.push({ file, ranges });
+    else sorted.unused.push(file);
+  }
+  const rangeNames = rangeFiles.flatMap((entry) => entry.files);
+  if (sorted.ranges.length === 0) throw noSuchFile('ranges', rangeNames, files);
+  if (locations.length > 0 && sorted.locations.length === 0) throw noSuchFile('locations', locations, files);
+  return sorted;
+}
+
+function matchesAny(name: string, patterns: readonly string[]): boolean {
+  return patterns.some((pattern) => matchesPattern(pattern, name, { ignoreCase: true }));
+}
+
+function noSuchFile(what: string, patterns: readonly string[], files: readonly FetchedFile[]): AtlasError {
+  const names = files.map((file) => file.name).join(', ') || 'none';
+  return new AtlasError(
+    'E_BAD_INPUT',
+    `no file of ${what}: the format reads ${patterns.join(', ')}; the source has ${names}. ` +
+      `Check the source's "format" and which files are fetched`,
+  );
+}
+
+/** Parses a row. Returns the index of its country code, the reason why the row is rejected, or null if it is skipped. */
+type RowParser = (row: readonly string[]) => number | string | null;
+
+/** The ranges and rejected rows of a source so far. */
+class SourceRows {
+  readonly codes = new CountryCodes();
+  readonly rejects: RejectLog;
+  /** Number of rows that the format's `skip` rules leave out. */
+  skipped = 0;
+  readonly #id: string;
+  readonly #v4 = new RangeBuilder(4);
+  readonly #v6 = new RangeBuilder(6);
+  readonly #onRange: RangeListener | undefined;
+  #file: FetchedFile | undefined;
+
+  constructor(id: string, onRange: RangeListener | undefined) {
+    this.#id = id;
+    this.#onRange = onRange;
+    this.rejects = new RejectLog(id);
+  }
+
+  /** Number of ranges so far, rejected ones included. */
+  get count(): number {
+    return this.#v4.count + this.#v6.count + this.rejects.total;
+  }
+
+  /** Sets the file that the next ranges come from. */
+  beginFile(file: FetchedFile): void {
+    this.#file = file;
+    this.rejects.beginFile(file.name);
+  }
+
+  append(
+    family: Family,
+    first: Uint32Array,
+    last: Uint32Array,
+    code: number,
+    position: Readonly<RowPosition> | undefined,
+  ): void {
+    (family === 4 ? this.#v4 : this.#v6).add(first, last, 0, code);
+    this.#onRange?.({ family, first, last, code: this.codes.codes[code]!, file: this.#file!, position });
+  }
+
+  result(maxRejectShare: number): SourceResult {
+    const rejected = this.rejects.total;
+    const rows = this.#v4.count + this.#v6.count;
+    if (rejected > maxRejectShare * (rows + rejected)) throw tooManyRejects(this.rejects, rows, maxRejectShare);
+    if (rows === 0) {
+      throw new AtlasError(
+        'E_BAD_INPUT',
+        `its files hold no ranges (${this.skipped} rows were skipped). Check the fetched files and the source's "format"`,
+      );
+    }
+    const columns = { v4: this.#v4.finish(), v6: this.#v6.finish() };
+    const ingested: IngestedSource = { id: this.#id, ...columns, codes: this.codes.codes, rows, rejected };
+    return { ingested, skipped: this.skipped, rejects: this.rejects.rejects };
+  }
+}
+
+/** Reads an MMDB file. A record without a country counts as a row with an empty country column. */
+function readNetworks(file: FetchedFile, format: MmdbFormat, rows: SourceRows): void {
+  rows.beginFile(file);
+  readMmdb(file.path, file.name, format.countryPaths, (family, first, last, country) => {
+    const text = String(country ?? '');
+    const code = rows.codes.index(text);
+    if (typeof code === 'number') rows.append(family, first, last, code, undefined);
+    else rows.rejects.addRange(rows.count + 1, `${formatAddress(family, first)} ${text}`, code);
+  });
+}
+
+/** Reads the CSV files of a source. */
+class CsvSourceReader {
+  readonly #rows: SourceRows;
+  readonly #format: Format;
+  /** Country code by location key, if the format has locations. */
+  readonly #locations = new Map<string, string>();
+  /** The range of the current row. */
+  readonly #range = emptyRange();
+
+  constructor(rows: SourceRows, format: Format) {
+    this.#rows = rows;
+    this.#format = format;
+  }
+
+  /** Reads a file of location keys and their countries. */
+  async readLocations(file: FetchedFile): Promise<void> {
+    const { locations } = this.#format.country as CountryJoin;
+    await this.#readFile(file, (header) => {
+      const key = columnNumber(locations.key, header);
+      const country = columnNumber(locations.country, header);
+      const width = Math.max(key, country) + 1;
+      return (row) => {
+        if (row.length < width) return missingColumns(row, width);
+        this.#locations.set(row[key]!, row[country]!);
+        return null;
+      };
+    });
+  }
+
+  /** Reads a file of ranges. */
+  async readRanges(file: FetchedFile, ranges: RangeFiles): Promise<void> {
+    await this.#readFile(file, (header) => this.#rangeParser(ranges, header));
+  }
+
+  /** Passes the rows of a file, without those to skip and the header row, to the row parser that `makeParser` returns. */
+  async #readFile(file: FetchedFile, makeParser: (header: readonly string[]) => RowParser): Promise<void> {
+    const { dialect, header, skipRows } = this.#format;
+    let toSkip = skipRows;
+    let parse = header ? undefined : makeParser([]);
+    this.#rows.beginFile(file);
+    await readRows(file.path, file.name, dialect, (row, position) => {
+      if (toSkip > 0) {
+        toSkip--;
+      } else if (parse === undefined) {
+        parse = inFile(file.name, () => makeParser(row));
+      } else {
+        this.#addRow(parse, row, position);
+      }
+    });
+    await this.#rows.rejects.endFile(file.path);
+  }
+
+  /** Adds the range of a row, or rejects the row. */
+  #addRow(parse: RowParser, row: readonly string[], position: Readonly<RowPosition>): void {
+    let found = position.breaks === 0 ? parse(row) : 'a quote is not closed: the row has a line break in it';
+    // Blanks around fields are rare, so fields are trimmed only if the row does not parse as it is.
+    if (typeof found === 'string' && position.breaks === 0) found = parse(row.map((field) => field.trim()));
+    if (typeof found === 'number') {
+      const { family, first, last } = this.#range;
+      this.#rows.append(family, first, last, found, position);
+    } else if (found !== null) {
+      this.#rows.rejects.add(position, found);
+    }
+  }
+
+  #rangeParser(ranges: RangeFiles, header: readonly string[]): RowParser {
+    const { country, skip } = this.#format;
+    const range = this.#range;
+    const rangeColumns = notationColumns(ranges).map((column) => columnNumber(column, header));
+    const countryColumns = (typeof country === 'object' ? country.keys : [country]).map((column) =>
+      columnNumber(column, header),
+    );
+    const width = Math.max(...rangeColumns, ...countryColumns) + 1;
+    const isSkipped = skipTest(skip.map((rule) => ({ ...rule, column: columnNumber(rule.column, header) })));
+    const parseRange = rangeParser(ranges, rangeColumns);
+    const parseCountry =
+      typeof country === 'object' ? this.#joinedCountry(countryColumns) : this.#country(countryColumns[0]!);
+    return (row) => {
+      if (isSkipped(row)) {
+        this.#rows.skipped++;
+        return null;
+      }
+      if (row.length < width) return missingColumns(row, width);
+      return parseRange(row, range) ?? parseCountry(row);
+    };
+  }
+
+  #country(column: number): (row: readonly string[]) => number | string {
+    return (row) => this.#rows.codes.index(row[column]!);
+  }
+
+  #joinedCountry(columns: readonly number[]): (row: readonly string[]) => number | string {
+    return (row) => {
+      const column = columns.find((each) => row[each] !== '');
+      if (column === undefined) return this.#rows.codes.index('');
+      const code = this.#locations.get(row[column]!);
+      return code === undefined ? 'its location is in no file of locations' : this.#rows.codes.index(code);
+    };
+  }
+}
+
+/** Returns a test for the rows that a format skips. */
+function skipTest(rules: readonly { column: number; values: readonly string[] }[]): (row: readonly string[]) => boolean {
+  const sets = rules.map(({ column, values }) => ({ column, values: new Set(values) }));
+  return (row) => {
+    for (const { column, values } of sets) {
+      const field = row[column];
+      if (field !== undefined && values.has(field)) return true;
+    }
+    return false;
+  };
+}
+
+/** Returns the number of a column. A name is looked up in the header row; case and surrounding blanks do not matter. */
+function columnNumber(column: Column, header: readonly string[]): number {
+  if (typeof column === 'number') return column;
+  const normalize = (name: string): string => name.trim().toLowerCase();
+  const index = header.findIndex((name) => normalize(name) === normalize(column));
+  if (index >= 0) return index;
+  throw new AtlasError(
+    'E_BAD_INPUT',
+    `no column ${JSON.stringify(column)} in the header row ${printable(header.join(), 200)}`,
+  );
+}
+
+/** Runs an action; its errors name the file. */
+function inFile<T>(name: string, action: () => T): T {
+  try {
+    return action();
+  } catch (error) {
+    throw error instanceof AtlasError ? new AtlasError(error.code, `${name}: ${error.message}`) : error;
+  }
+}
+
+function missingColumns(row: readonly string[], width: number): string | null {
+  if (row.length === 1 && row[0]!.trim() === '') return null; // a line of blanks
+  return `the row has ${row.length} of at least ${width} columns`;
+}
+
+function tooManyRejects(log: RejectLog, rows: number, maxShare: number): AtlasError {
+  const all = rows + log.total;
+  const shown = log.rejects.slice(0, REJECTS_SHOWN);
+  return new AtlasError(
+    'E_BAD_INPUT',
+    [
+      `${log.total} of ${all} rows cannot be read (${percent(log.total / all)}); the limit is ${percent(maxShare)}`,
+      ...shown.map(({ file, line, reason, text }) => `  ${file}, line ${line}: ${reason}: ${printable(text)}`),
+      'Correct the file or the source\'s "format", or allow more with its "maxRejectShare"',
+    ].join('\n'),
+  );
+}
+
+function percent(share: number): string {
+  return `${Number((share * 100).toPrecision(3))} %`;
+}
