@@ -2,7 +2,15 @@
 import { createReadStream } from 'node:fs';
 import { basename, join } from 'node:path';
 import { countryTable } from '../src/country/country.js';
-import { currentReleaseId, type ManifestFile, type ManifestInput, RELEASES_DIR, REPORT_FILE, type Refusal, readManifest } from '../src/database/release.js';
+import {
+  currentReleaseId,
+  type ManifestFile,
+  type ManifestInput,
+  RELEASES_DIR,
+  REPORT_FILE,
+  type Refusal,
+  readManifest,
+} from '../src/database/release.js';
 import { verifyRelease } from '../src/database/verify.js';
 import { AtlasError } from '../src/errors.js';
 import { replaceFile } from '../src/files.js';
@@ -55,7 +63,12 @@ export interface BuildResult {
  *
  * @param asOfGiven whether the user chose the date; if not, a release of an earlier day with the same ranges will do
  */
-function isUpToDate(dataDir: string, identity: ReleaseIdentity, asOfGiven: boolean, note: StageContext['note']): boolean {
+function isUpToDate(
+  dataDir: string,
+  identity: ReleaseIdentity,
+  asOfGiven: boolean,
+  note: StageContext['note'],
+): boolean {
   const id = currentReleaseId(dataDir);
   if (id === undefined) return false;
   const dir = join(dataDir, RELEASES_DIR, id);

@@ -33,7 +33,7 @@ function sha256(value: unknown): string {
  * @param asOf the build's date, `YYYY-MM-DD`
  */
 export function identifyRelease(
-  sources: { config: SourceConfig; fetched: FetchedSource }[],
+  sources: { source: SourceConfig; fetched: FetchedSource }[],
   reference: Reference,
   countries: ReadonlyMap<string, Country>,
   overrides: readonly Override[],
@@ -43,18 +43,18 @@ export function identifyRelease(
   const { version: toolVersion } = JSON.parse(readFileSync(packageFile('package.json'), 'utf8')) as { version: string };
   const inputHash = sha256({
     tool: [toolVersion, MAJOR_VERSION, MINOR_VERSION, MIRROR_VERSION],
-    sources: sources.map(({ config, fetched }) => ({
-      id: config.id,
-      format: config.format,
-      license: config.license,
-      attribution: config.attribution,
+    sources: sources.map(({ source, fetched }) => ({
+      id: source.id,
+      format: source.format,
+      license: source.license,
+      attribution: source.attribution,
       version: fetched.version,
       files: fetched.files.map(({ name, sha256: hash }) => [name, hash]),
     })),
     countries: [...countries.values()],
     aliases: [...reference.aliases],
-    special: reference.special.map(({ block, answer, layer }) => [block, answer, layer]),
-    overrides: overrides.map(({ family, first, last, answer }) => [family, [...first], [...last], answer]),
+    special: reference.special.map(({ block, result, layer }) => [block, result, layer]),
+    overrides: overrides.map(({ family, first, last, result }) => [family, [...first], [...last], result]),
     overridesFile,
   });
   return { id: `${asOf}-${sha256([asOf, inputHash]).slice(0, 12)}`, inputHash, toolVersion };

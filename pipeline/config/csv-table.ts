@@ -1,35 +1,35 @@
 /**
- * Tables that people write by hand: the CSV files of `data/reference/` and `overrides.csv`. All that is wrong with a file is
- * found in one go and reported with file and line, so that whoever wrote it mends it once.
+ * Tables that people write by hand: the CSV files of `data/reference/` and `overrides.csv`. All errors of a file are
+ * reported together, with file and line.
  */
 import { readFileSync } from 'node:fs';
 import { CsvError, parse } from 'csv-parse/sync';
 import { AtlasError, messageOf } from '../../src/errors.js';
 import { MAX_CSV_ROW_BYTES, MAX_REPORTED_PROBLEMS } from '../../src/limits.js';
 
-/** One row: its cells by column, without the blanks around them. */
+/** One row: its cells by column, trimmed. */
 export interface ConfigRow<Column extends string> {
   /** Line of the file, from 1, that the row ends on. */
   line: number;
   cells: Record<Column, string>;
 }
 
-/** A table as read, and what is wrong with it so far. */
+/** A table, and the errors found in it so far. */
 export interface ConfigTable<Column extends string> {
   path: string;
   rows: ConfigRow<Column>[];
   problems: string[];
 }
 
-/** Notes something wrong with a line of the table; `refuseProblems` reports it. */
+/** Adds an error on a line of the table; `refuseProblems` reports it. */
 export function addProblem(table: ConfigTable<string>, line: number, text: string): void {
   table.problems.push(`${table.path}:${line}: ${text}`);
 }
 
 /**
- * Ends the reading of tables: nothing where all is well.
+ * Throws if tables have errors.
  *
- * @throws AtlasError E_CONFIG with every problem on a line of its own, the first `MAX_REPORTED_PROBLEMS` of them
+ * @throws AtlasError E_CONFIG with the first `MAX_REPORTED_PROBLEMS` errors, each on a line of its own
  */
 export function refuseProblems(tables: readonly ConfigTable<string>[]): void {
   const problems = tables.flatMap((table) => table.problems);
@@ -39,7 +39,7 @@ export function refuseProblems(tables: readonly ConfigTable<string>[]): void {
   throw new AtlasError('E_CONFIG', shown.join('\n'));
 }
 
-/** The text of a UTF-8 file, without a byte order mark, each line ending in a line feed: csv-parse miscounts mixed line ends. */
+/** Reads UTF-8 text without a byte order mark. Line ends become line feeds, because csv-parse miscounts mixed line ends. */
 function readText(path: string): string {
   let bytes: Buffer;
   try {
@@ -54,7 +54,7 @@ function readText(path: string): string {
   }
 }
 
-/** The records of a CSV text with the line each ends on. */
+/** Parses the records of a CSV text, each with the line that it ends on. */
 function parseRecords(path: string, text: string): { record: string[]; info: { lines: number } }[] {
   try {
     return parse(text, {
@@ -74,13 +74,13 @@ function parseRecords(path: string, text: string): { record: string[]; info: { l
 }
 
 /**
- * Reads a table: CSV in UTF-8, the first row naming the columns in any order, `#` beginning a line that is a comment.
+ * Reads a table: CSV in UTF-8. The first row names the columns, in any order; `#` begins a comment line.
  *
  * @param path the file
- * @param required columns that must be there
+ * @param required columns that the table must have
  * @param optional columns that may be missing; their cells are then empty
- * @returns the rows; a row with a wrong number of cells is left out and noted as a problem
- * @throws AtlasError E_CONFIG where the file cannot be read, is no CSV, or has no such columns
+ * @returns the rows; a row with a wrong number of cells is left out and added to the errors
+ * @throws AtlasError E_CONFIG if the file cannot be read, is not CSV, or has other columns
  */
 export function readConfigTable<Column extends string>(
   path: string,

@@ -1,11 +1,9 @@
-/** The tables of `data/reference/`: read, checked against each other, and ready for use. */
-
+/** Reads the tables of `data/reference/` and checks them against each other. */
 import path from 'node:path';
 import { EMBEDDED_SCHEMES, type EmbeddedScheme } from '../../src/address/embedded.js';
 import { type Family, parseAddress } from '../../src/address/parse.js';
 import { type Assignment, isReason, type Reason } from '../../src/country/assignment.js';
-import type { CountryReference } from '../../src/country/country.js';
-import { isDate, type Membership } from '../../src/country/country.js';
+import { type CountryReference, isDate, type Membership } from '../../src/country/country.js';
 import { packageFile } from '../../src/package-root.js';
 import { parseCidr } from '../../src/range/cidr.js';
 import { addProblem, type ConfigRow, type ConfigTable, readConfigTable, refuseProblems } from './csv-table.js';
@@ -17,11 +15,11 @@ export interface SpecialRange {
   first: Uint32Array;
   /** Last address, inclusive. */
   last: Uint32Array;
-  /** Why there is no country, or the scheme by which an IPv4 address inside answers. */
-  answer: Exclude<Assignment, { kind: 'country' }>;
+  /** The reason for no country, or the scheme by which addresses carry an IPv4 address. */
+  result: Exclude<Assignment, { kind: 'country' }>;
   /**
-   * `over`: the range answers so whatever a source says. `under`: a source that names a country for a range inside the block
-   * answers first.
+   * `over`: the range takes precedence over all sources. `under`: a source that names a country for a range inside the
+   * block takes precedence.
    */
   layer: 'over' | 'under';
   /** The block as the registry writes it, its name there, and the RFC that defines it. */
@@ -30,31 +28,31 @@ export interface SpecialRange {
   rfc: string;
 }
 
-/** An address whose answer must hold in every build. */
+/** An address whose result must be the same in every build. */
 export interface Sentinel {
   ip: string;
-  expected: Assignment;
+  expected: Exclude<Assignment, { kind: 'embedded' }>;
   /** Whose address it is, or which rule it checks. */
   why: string;
 }
 
 /** All reference data. */
 export interface Reference extends CountryReference {
-  /** Where blocks nest, the narrowest one counts. */
+  /** Of nested blocks, the narrowest applies. */
   special: readonly SpecialRange[];
   sentinels: readonly Sentinel[];
 }
 
-/** What stands before a reason where a country could stand: `reason:private`. */
-const REASON_MARK = 'reason:';
+/** Prefix that marks a reason: `reason:private`. */
+const REASON_PREFIX = 'reason:';
 
-/** The reason in a cell such as `reason:private`; undefined for any other text. */
+/** Returns the reason in a cell such as `reason:private`; undefined for any other text. */
 export function reasonIn(cell: string): Reason | undefined {
-  const word = cell.startsWith(REASON_MARK) ? cell.slice(REASON_MARK.length) : '';
+  const word = cell.startsWith(REASON_PREFIX) ? cell.slice(REASON_PREFIX.length) : '';
   return isReason(word) ? word : undefined;
 }
 
-/** Notes a problem for each of the columns that is empty in the row. */
+/** Adds an error for each of the columns that is empty in the row. */
 function needCells<Column extends string>(
   table: ConfigTable<Column>,
   row: ConfigRow<Column>,
@@ -70,8 +68,8 @@ function readCountries(table: ConfigTable<'code' | 'name'>): Map<string, string>
     const { code, name } = row.cells;
     needCells(table, row, ['name']);
     if (!/^[A-Z]{2}$/.test(code)) addProblem(table, row.line, `code "${code}": write two capital letters`);
-    if (countries.has(code)) addProblem(table, row.line, `code ${code} stands twice`);
-    if (names.has(name)) addProblem(table, row.line, `name ${name} stands twice`);
+    if (countries.has(code)) addProblem(table, row.line, `code ${code} is listed twice`);
+    if (names.has(name)) addProblem(table, row.line, `name ${name} is listed twice`);
     names.add(name);
     countries.set(code, name);
   }
@@ -99,7 +97,7 @@ function readMemberships(
   return memberships;
 }
 
-/** Whether two times of membership have a day in common. */
+/** Returns whether two memberships have a day in common. */
 function periodsMeet(a: Membership, b: Membership): boolean {
   return (a.until === undefined || b.from < a.until) && (b.until === undefined || a.from < b.until);
 }
@@ -114,7 +112,7 @@ function readAliases(
     if (note === '') addProblem(table, row.line, 'note is empty');
     if (alias !== alias.toUpperCase()) addProblem(table, row.line, `alias "${alias}": write it in upper case`);
     if (countries.has(alias)) addProblem(table, row.line, `alias ${alias} is itself a code of countries.csv`);
-    if (aliases.has(alias)) addProblem(table, row.line, `alias "${alias}" stands twice`);
+    if (aliases.has(alias)) addProblem(table, row.line, `alias "${alias}" is listed twice`);
     if (code !== '' && !countries.has(code)) addProblem(table, row.line, `code "${code}" is not in countries.csv`);
     aliases.set(alias, code);
   }
@@ -128,8 +126,8 @@ function isScheme(text: string): text is EmbeddedScheme {
   return (EMBEDDED_SCHEMES as readonly string[]).includes(text);
 }
 
-/** What a special-purpose block answers; undefined where its cells name neither or both of reason and scheme. */
-function specialAnswer({ reason, embedded }: Record<SpecialColumn, string>): SpecialRange['answer'] | undefined {
+/** Returns the result for a special-purpose block; undefined unless its cells name exactly one of reason and scheme. */
+function specialResult({ reason, embedded }: Record<SpecialColumn, string>): SpecialRange['result'] | undefined {
   if (embedded === '' && isReason(reason)) return { kind: 'none', reason };
   if (reason === '' && isScheme(embedded)) return { kind: 'embedded', scheme: embedded };
   return undefined;
@@ -145,21 +143,21 @@ function readSpecial(table: ConfigTable<SpecialColumn>): SpecialRange[] {
     const last = new Uint32Array(4);
     const cidr = parseCidr(prefix, first, last);
     if (cidr === undefined || cidr.hostBitsSet || !prefix.includes('/')) {
-      addProblem(table, row.line, `prefix "${prefix}" is no CIDR block`);
+      addProblem(table, row.line, `prefix "${prefix}" is not a CIDR block`);
       continue;
     }
-    const answer = specialAnswer(row.cells);
-    if (answer === undefined) addProblem(table, row.line, 'give either a reason or an embedded scheme, of those known');
-    if (answer?.kind === 'embedded' && cidr.family === 4) addProblem(table, row.line, 'embedded: only in IPv6');
+    const result = specialResult(row.cells);
+    if (result === undefined) addProblem(table, row.line, 'write either a known reason or a known embedded scheme');
+    if (result?.kind === 'embedded' && cidr.family === 4) addProblem(table, row.line, 'embedded is for IPv6 only');
     if (layer !== 'over' && layer !== 'under') addProblem(table, row.line, `layer "${layer}": write over or under`);
     const key = `${first.join()}/${cidr.prefix}/${cidr.family}`;
     const earlier = lines.get(key);
-    if (earlier !== undefined) addProblem(table, row.line, `prefix ${prefix} stands on line ${earlier} already`);
+    if (earlier !== undefined) addProblem(table, row.line, `prefix ${prefix} is already on line ${earlier}`);
     lines.set(key, row.line);
-    if (answer === undefined || (layer !== 'over' && layer !== 'under') || earlier !== undefined) continue;
+    if (result === undefined || (layer !== 'over' && layer !== 'under') || earlier !== undefined) continue;
     const count = cidr.family === 4 ? 1 : 4;
     const ends = { first: first.slice(0, count), last: last.slice(0, count) };
-    blocks.push({ family: cidr.family, ...ends, answer, layer, block: prefix, name, rfc });
+    blocks.push({ family: cidr.family, ...ends, result, layer, block: prefix, name, rfc });
   }
   return blocks;
 }
@@ -174,8 +172,8 @@ function readSentinels(
   for (const row of table.rows) {
     const { ip, expected, why } = row.cells;
     needCells(table, row, ['why']);
-    if (parseAddress(ip, words) === 0) addProblem(table, row.line, `ip "${ip}" is no address`);
-    if (seen.has(ip)) addProblem(table, row.line, `ip ${ip} stands twice`);
+    if (parseAddress(ip, words) === 0) addProblem(table, row.line, `ip "${ip}" is not an address`);
+    if (seen.has(ip)) addProblem(table, row.line, `ip ${ip} is listed twice`);
     seen.add(ip);
     const reason = reasonIn(expected);
     if (reason !== undefined) sentinels.push({ ip, expected: { kind: 'none', reason }, why });
@@ -188,8 +186,8 @@ function readSentinels(
 /**
  * Reads the reference tables.
  *
- * @param folder where they are; by default the package's own `data/reference/`
- * @throws AtlasError E_CONFIG with file and line of all that is wrong
+ * @param folder directory of the tables; by default the package's own `data/reference/`
+ * @throws AtlasError E_CONFIG with file and line of every error
  */
 export function loadReference(folder: string = packageFile('data/reference')): Reference {
   const file = (name: string): string => path.join(folder, name);

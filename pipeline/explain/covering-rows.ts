@@ -121,12 +121,12 @@ async function rowsOfSource(
 }
 
 function rowsOfRegistries(targets: readonly Target[], { special }: Reference): CoveringRow[] {
-  return special.flatMap(({ family, first, last, answer, layer, block, name, rfc }) =>
+  return special.flatMap(({ family, first, last, result, layer, block, name, rfc }) =>
     targets
       .filter((target) => target.family === family && rangeContains(first, last, target.words))
       .map((target) => ({
         ...{ source: 'special-purpose', layer: layer === 'under' ? LAYERS.embedded : LAYERS.special, target },
-        ...{ first, last, label: recordLabel(answer), file: null, line: null },
+        ...{ first, last, label: recordLabel(result), file: null, line: null },
         text: `${block} ${name} (${rfc})`,
       })),
   );
@@ -140,12 +140,12 @@ function rowsOfOverrides(
   asOf: string,
 ): CoveringRow[] {
   const lines = readFileSync(path, 'utf8').split(/\r\n?|\n/);
-  return loadOverrides(path, reference, asOf).rows.flatMap(({ family, first, last, answer, line }) =>
+  return loadOverrides(path, reference, asOf).rows.flatMap(({ family, first, last, result, line }) =>
     targets
       .filter((target) => target.family === family && rangeContains(first, last, target.words))
       .map((target) => ({
         ...{ source: 'overrides', layer: LAYERS.overrides, target, first, last, file: file.name, line },
-        label: recordLabel(answer),
+        label: result.kind === 'country' ? result.code : result.reason,
         text: lines[line - 1] ?? '',
       })),
   );

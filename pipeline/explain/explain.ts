@@ -195,7 +195,7 @@ function explainStep(
   notes: string[],
 ): Step {
   const rows = allRows.filter((row) => row.target === target);
-  const embedded = reference.special.filter(({ answer }) => answer.kind === 'embedded');
+  const embedded = reference.special.filter(({ result }) => result.kind === 'embedded');
   const winner = winnerOf(rows, target, embedded);
   const isOpen = missing.some(({ layer }) => layer > (winner?.layer ?? -1));
   const address = formatAddress(target.family, target.words);
@@ -252,9 +252,7 @@ export async function explain(dataDir: string, dir: string, text: string): Promi
     const targets = matches.map((match) => match.target);
     const covering = await findCoveringRows(dataDir, manifest, targets, reference);
     const notes = covering.missing.map(({ reason }) => `${reason}, so its rows cannot be shown`);
-    const steps = matches.map((match) =>
-      explainStep(match.target, match.range, covering, manifest, reference, notes),
-    );
+    const steps = matches.map((match) => explainStep(match.target, match.range, covering, manifest, reference, notes));
     return {
       result: database.lookupWithReason(text)!,
       release: manifest.id,

@@ -60,7 +60,8 @@ export async function takeFiles(
 }
 
 function selectMembers(members: Member[], wanted: readonly string[], archive: string): Member[] {
-  if (wanted.length > 0) return members.filter((member) => wanted.some((pattern) => matchesPattern(pattern, member.path)));
+  if (wanted.length > 0)
+    return members.filter((member) => wanted.some((pattern) => matchesPattern(pattern, member.path)));
   if (members.length === 1) return members;
   throw new Error(
     `${archive} holds ${members.length} files; name the ones you want in "files": ${listed(members.map((m) => m.path))}`,

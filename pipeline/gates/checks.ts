@@ -27,7 +27,10 @@ export function checkDelta(delta: Delta, limits: GateLimits): Refusal[] {
   for (const [gate, part, what] of gates) {
     const share = shareOf(part, assigned);
     if (share <= limits[gate]) continue;
-    refusals.push({ gate, message: `${percent(share)} of the ${space} ${what}; the limit is ${percent(limits[gate])}` });
+    refusals.push({
+      gate,
+      message: `${percent(share)} of the ${space} ${what}; the limit is ${percent(limits[gate])}`,
+    });
   }
   const gate = `maxBlockIPv${family}` as const;
   if (longestRun !== undefined && longestRun.changed > BigInt(limits[gate]) * sizeUnit(family)) {
@@ -73,10 +76,7 @@ export function checkRows(now: Manifest, before: Manifest, { maxRowsChange }: Ga
 }
 
 /** Checks that sentinels have their expected results. */
-export function checkSentinelResults(
-  results: readonly SentinelResult[],
-  { maxWrongSentinels }: GateLimits,
-): Refusal[] {
+export function checkSentinelResults(results: readonly SentinelResult[], { maxWrongSentinels }: GateLimits): Refusal[] {
   const wrong = results.filter(({ status }) => status === 'wrong' || status === 'lost');
   if (wrong.length <= maxWrongSentinels) return [];
   const list = wrong.map(({ ip, expected, actual }) => `\n    ${ip}: expected ${expected}, got ${actual}`).join('');

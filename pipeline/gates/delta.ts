@@ -1,7 +1,16 @@
 /** What changed between two releases, computed in one walk over both. The gates check these figures. */
 import type { Family } from '../../src/address/parse.js';
 import { rangeSize } from '../../src/address/words.js';
-import { type ChangedBlock, isCountryLabel, LargestBlocks, type PairTotal, PairTotals, type RangeList, type Segment, segments } from '../../src/database/diff.js';
+import {
+  type ChangedBlock,
+  isCountryLabel,
+  LargestBlocks,
+  type PairTotal,
+  PairTotals,
+  type RangeList,
+  type Segment,
+  segments,
+} from '../../src/database/diff.js';
 
 /** A run of addresses in which no address kept its country. */
 export interface ChangedRun {

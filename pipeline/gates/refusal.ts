@@ -1,7 +1,14 @@
 /** What happens to a release that the gates refuse: it is kept for inspection, or published by force with a record. */
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { MANIFEST_FILE, type Manifest, REFUSED_DIR, RELEASES_DIR, type Refusal, refusedIds } from '../../src/database/release.js';
+import {
+  MANIFEST_FILE,
+  type Manifest,
+  REFUSED_DIR,
+  RELEASES_DIR,
+  type Refusal,
+  refusedIds,
+} from '../../src/database/release.js';
 import { AtlasError } from '../../src/errors.js';
 import { KEPT_REFUSED } from '../../src/limits.js';
 import { currentUser } from '../operations/current-user.js';

@@ -30,8 +30,7 @@ function lookupLabel(database: Database, ip: string): string {
 
 function checkSentinel(sentinel: Sentinel, database: Database, previous: Database | undefined): SentinelResult {
   const { ip } = sentinel;
-  const expected =
-    sentinel.expected.kind === 'country' ? sentinel.expected.code : `reason:${sentinel.expected.reason}`;
+  const expected = sentinel.expected.kind === 'country' ? sentinel.expected.code : `reason:${sentinel.expected.reason}`;
   const actual = lookupLabel(database, ip);
   const before = previous === undefined ? undefined : lookupLabel(previous, ip);
   const isOpen = sentinel.expected.kind === 'country' && ['reason:unallocated', 'reason:unknown'].includes(actual);

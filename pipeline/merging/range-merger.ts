@@ -69,7 +69,7 @@ class RangeMerger {
   constructor({ sources, reference, countries }: MergeInput) {
     this.#reference = reference;
     this.#records = new RecordTable(countries);
-    const embedded = reference.special.filter(({ answer }) => answer.kind === 'embedded');
+    const embedded = reference.special.filter(({ result }) => result.kind === 'embedded');
     const capacity = (family: 'v4' | 'v6'): number =>
       sources.reduce((sum, source) => sum + source[family].count, EXTRA_CAPACITY);
     this.#builders = {
@@ -102,15 +102,15 @@ class RangeMerger {
     });
   }
 
-  addSpecial({ family, first, last, answer, layer }: SpecialRange): void {
-    const record = this.#records.indexOf(answer);
+  addSpecial({ family, first, last, result, layer }: SpecialRange): void {
+    const record = this.#records.indexOf(result);
     const builder = this.#builders[family];
     if (layer === 'under') builder.add(first, last, 0, record, LAYERS.embedded);
     else builder.addAround(first, last, 0, record, LAYERS.special);
   }
 
-  addOverride({ family, first, last, answer }: Override): void {
-    this.#builders[family].add(first, last, 0, this.#records.indexOf(answer), LAYERS.overrides);
+  addOverride({ family, first, last, result }: Override): void {
+    this.#builders[family].add(first, last, 0, this.#records.indexOf(result), LAYERS.overrides);
   }
 
   merge(): MergeResult {

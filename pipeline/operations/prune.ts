@@ -1,7 +1,14 @@
 /** Removes old releases, and cached files that no release needs. */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { currentReleaseId, REFUSED_DIR, RELEASES_DIR, readManifest, refusedIds, releaseIds } from '../../src/database/release.js';
+import {
+  currentReleaseId,
+  REFUSED_DIR,
+  RELEASES_DIR,
+  readManifest,
+  refusedIds,
+  releaseIds,
+} from '../../src/database/release.js';
 import { AtlasError } from '../../src/errors.js';
 import { pruneCache } from '../fetching/cache.js';
 

@@ -7,7 +7,15 @@ import { matchesPattern } from '../config/file-pattern.js';
 import type { FetchedFile, FetchedSource, IngestedSource } from '../stage.js';
 import { CountryCodes } from './country-codes.js';
 import { type RowPosition, readRows } from './csv-rows.js';
-import { type Column, type CountryJoin, type Format, type MmdbFormat, notationColumns, type RangeFiles, resolveFormat } from './formats.js';
+import {
+  type Column,
+  type CountryJoin,
+  type Format,
+  type MmdbFormat,
+  notationColumns,
+  type RangeFiles,
+  resolveFormat,
+} from './formats.js';
 import { readMmdb } from './mmdb.js';
 import { emptyRange, rangeParser } from './range-notation.js';
 import { printable, type Reject, RejectLog } from './rejects.js';
@@ -305,7 +313,9 @@ class CsvSourceReader {
 }
 
 /** Returns a test for the rows that a format skips. */
-function skipTest(rules: readonly { column: number; values: readonly string[] }[]): (row: readonly string[]) => boolean {
+function skipTest(
+  rules: readonly { column: number; values: readonly string[] }[],
+): (row: readonly string[]) => boolean {
   const sets = rules.map(({ column, values }) => ({ column, values: new Set(values) }));
   return (row) => {
     for (const { column, values } of sets) {

@@ -3,7 +3,14 @@ import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { addressWords } from '../../src/address/words.js';
-import { MANIFEST_FILE, type Manifest, type ManifestFile, type ManifestInput, MIRROR_FILE, RANGE_FILE } from '../../src/database/release.js';
+import {
+  MANIFEST_FILE,
+  type Manifest,
+  type ManifestFile,
+  type ManifestInput,
+  MIRROR_FILE,
+  RANGE_FILE,
+} from '../../src/database/release.js';
 import { type MirrorSource, writeMirror } from '../../src/mirror/writer.js';
 import type { MergedRanges } from '../../src/range/columns.js';
 import type { RangeRecord } from '../../src/rangefile/layout.js';
@@ -59,8 +66,7 @@ function unitsWithCountry(ranges: MergedRanges, records: RangeRecord[], shift: 0
     const at = range * words;
     if (shift === 0) return ranges.first[at]!;
     const units = ranges.first[at]! * 2 ** 16 + (ranges.first[at + 1]! >>> 16);
-    const isWhole =
-      (ranges.first[at + 1]! & 0xffff) === 0 && ranges.first[at + 2] === 0 && ranges.first[at + 3] === 0;
+    const isWhole = (ranges.first[at + 1]! & 0xffff) === 0 && ranges.first[at + 2] === 0 && ranges.first[at + 3] === 0;
     return isWhole ? units : units + 0.5;
   };
   let sum = 0n;

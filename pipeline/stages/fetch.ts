@@ -150,7 +150,7 @@ function fetchSource(job: Job): Promise<FetchedSource> {
 
 async function fetchFile(job: Job, fetch: FileFetch): Promise<FetchedSource> {
   const paths = await pathsOf(fetch);
-  if (paths.length === 0) throw new Error(`no file matches, seen from ${fetch.baseDir}`);
+  if (paths.length === 0) throw new Error(`no file matches, relative to ${fetch.baseDir}`);
   const inputs = paths.map((file) => ({ path: file, name: path.basename(file) }));
   const files = await takeFiles(job.dataDir, inputs, fetch.files, job.limits.maxUnpackedBytes);
   return fetched(job, 'file', '', files);
@@ -284,7 +284,7 @@ function jobError(job: Job, error: unknown): AtlasError {
   }
   const origin = originOf(job.source.fetch);
   const what = `source "${job.source.id}": cannot get ${origin}: ${messageOf(error)}`;
-  return new AtlasError('E_FETCH', `${what}. The current release stands`, { cause: error });
+  return new AtlasError('E_FETCH', `${what}. The current release stays current`, { cause: error });
 }
 
 function countsOf(sources: readonly FetchedSource[]): Counts {

@@ -7,13 +7,27 @@ import { join } from 'node:path';
 import { BinaryEngine } from '../../src/database/binary-engine.js';
 import { Database } from '../../src/database/database.js';
 import { rangeList } from '../../src/database/diff.js';
-import { currentReleaseId, type Manifest, RANGE_FILE, RELEASES_DIR, readManifest, releaseIds } from '../../src/database/release.js';
+import {
+  currentReleaseId,
+  type Manifest,
+  RANGE_FILE,
+  RELEASES_DIR,
+  readManifest,
+  releaseIds,
+} from '../../src/database/release.js';
 import { AtlasError } from '../../src/errors.js';
 import { openRangeFile, type RangeFile } from '../../src/rangefile/reader.js';
 import type { Override } from '../config/overrides.js';
 import type { Sentinel } from '../config/reference.js';
 import type { GateLimits } from '../config/sources.js';
-import { checkCountries, checkDelta, checkRows, checkSentinelResults, deltaCounts, describeDeltas } from '../gates/checks.js';
+import {
+  checkCountries,
+  checkDelta,
+  checkRows,
+  checkSentinelResults,
+  deltaCounts,
+  describeDeltas,
+} from '../gates/checks.js';
 import { computeDelta } from '../gates/delta.js';
 import type { GateResult } from '../gates/refusal.js';
 import { checkSentinels, type SentinelResult } from '../gates/sentinels.js';

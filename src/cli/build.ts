@@ -11,23 +11,23 @@ import { type Command, type Invocation, type OptionValues, print, text } from '.
 
 function parseDate(value: string): string {
   if (isDate(value)) return value;
-  throw new AtlasError('E_USAGE', `--as-of ${JSON.stringify(value)} is no date; write it as 2026-01-31`);
+  throw new AtlasError('E_USAGE', `--as-of ${JSON.stringify(value)} is not a date; write it as 2026-01-31`);
 }
 
 function note(line: string): void {
   process.stderr.write(`${line}\n`);
 }
 
-async function tell({ id, outcome, forced }: BuildResult, { dataDir, values }: Invocation): Promise<void> {
+async function reportResult({ id, outcome, forced }: BuildResult, { dataDir, values }: Invocation): Promise<void> {
   if (forced.length > 0) {
     const reasons = forced.map(({ message }) => `  - ${message}`).join('\n');
-    note(`published by force; this is in the release's manifest:\n${reasons}`);
+    note(`published by force; the manifest records these refusals:\n${reasons}`);
   }
   if (values.json === true) await print(`${JSON.stringify({ release: id, outcome })}\n`);
   else if (outcome === 'published') note(`published release ${id} in ${dataDir}`);
 }
 
-/** What does not go together with a schedule, and why. */
+/** Refuses the flags that do not go together with a schedule. */
 function refuseWithSchedule(values: OptionValues): void {
   const reasons = {
     force: 'a schedule without gates would publish anything',
@@ -38,7 +38,7 @@ function refuseWithSchedule(values: OptionValues): void {
   }
 }
 
-/** The longest random delay of a scheduled build, in milliseconds. */
+/** Returns the longest random delay of a scheduled build, in milliseconds. */
 function parseJitter(value: string | undefined): number {
   if (value === undefined) return 1000 * SCHEDULE_JITTER_S;
   if (/^\d{1,6}$/.test(value)) return 1000 * Number(value);
@@ -46,8 +46,8 @@ function parseJitter(value: string | undefined): number {
 }
 
 /**
- * An abort signal for SIGTERM and SIGINT. The build at work ends at its next stage; a stage that waits for a server for
- * long is ended with the process, as a build may be killed at any moment. A second signal ends it on the spot.
+ * Returns an abort signal for SIGTERM and SIGINT. The running build ends before its next stage. If a stage takes longer,
+ * the process exits, which is safe because a build may be killed at any moment. A second signal ends the process at once.
  */
 function stopSignal(): AbortSignal {
   const controller = new AbortController();
@@ -67,9 +67,9 @@ async function runScheduled(pattern: string, options: BuildOptions, invocation: 
   await runOnSchedule({
     pattern,
     jitterMs: parseJitter(text(values, 'jitter')),
-    // Where there is no release yet, whoever waits for one should not wait for the night.
+    // Without a release there is nothing to serve, so the first build does not wait for the schedule.
     atOnce: currentReleaseId(dataDir) === undefined,
-    run: async () => tell(await build({ ...options, signal }), invocation),
+    run: async () => reportResult(await build({ ...options, signal }), invocation),
     note,
     signal,
   });
@@ -92,25 +92,25 @@ async function run(invocation: Invocation): Promise<number> {
   };
   if (pattern !== undefined) await runScheduled(pattern, options, invocation);
   else if (values.jitter !== undefined) throw new AtlasError('E_USAGE', '--jitter goes with --schedule only');
-  else await tell(await build(options), invocation);
+  else await reportResult(await build(options), invocation);
   return EXIT.ok;
 }
 
 export const command: Command = {
   help: `Usage: ipatlas build
 
-Builds the database from its sources and publishes it in the data directory. Whatever goes wrong, the release that is
-current stays so. A release that differs too much from the current one is refused, with exit code 3: the thresholds are
-"gates" in sources.json.
+Builds the database from its sources and publishes it in the data directory. If anything fails, the current release stays
+current. A release that differs too much from the current one is refused, with exit code 3; the limits are "gates" in
+sources.json.
 
   --sources FILE      what to build from (default: the sources.json that comes with ipatlas)
   --only ID,…         only these of its sources
   --as-of YYYY-MM-DD  the date for EU membership and for the expiry of overrides (default: today, UTC)
   --offline           fetch nothing: use the cached copies, else those installed with ipatlas
-  --force             publish whatever the gates say; who did that, and what they said, goes into the manifest
-  --schedule CRON     stay, and build at these times (local time), such as "17 4 * * *"; at once where there is no release.
-                      A build that fails for want of a server is tried again with growing waits
-  --jitter SECONDS    longest random delay of a scheduled build (default ${SCHEDULE_JITTER_S}), so that not all the world asks at once
+  --force             build although nothing changed, and publish although gates refuse; the manifest records who did so
+  --schedule CRON     keep running, and build at these times (local time), such as "17 4 * * *"; at once if there is no
+                      release. A build that fails because no server is reachable is retried with growing waits
+  --jitter SECONDS    longest random delay of a scheduled build (default ${SCHEDULE_JITTER_S}), so that servers are not all asked at once
   --json              print the outcome as JSON
   --data DIR          the data directory (or IPATLAS_DATA; default data)
 `,

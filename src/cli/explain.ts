@@ -1,6 +1,6 @@
-/** `ipatlas explain`: why an address has the answer it has. */
+/** `ipatlas explain`: explains the result for an address. */
 import { type ExplainedRow, type Explanation, explain, type Step } from '../../pipeline/index.js';
-import { isReason, REASONS } from '../country/reasons.js';
+import { isReason, REASONS } from '../country/assignment.js';
 import type { ReasonedResult } from '../database/database.js';
 import { namedRelease } from '../database/release.js';
 import { EXIT } from '../errors.js';
@@ -11,22 +11,22 @@ function describeResult({ ip, country, country_code, is_eu, reason }: ReasonedRe
   return `${ip}: no country, ${reason}: ${isReason(reason!) ? REASONS[reason] : ''}`;
 }
 
-function describeClaim({ source, file, line, text, first, last, says, outcome, why }: ExplainedRow): string {
+function describeRow({ source, file, line, text, first, last, says, outcome, why }: ExplainedRow): string {
   const mark = { won: '✓', lost: '·', open: '?' }[outcome];
   const at = file === null ? '' : `, ${file}${line === null ? '' : ` line ${line}`}`;
-  // Of a file without lines there is no row to show but the range itself.
+  // A file without lines has no row text, so the range itself is shown.
   const row = file !== null && line === null ? `${first} – ${last} ${text}` : text;
-  return `  ${mark} ${source} says ${says}${at}: ${row}\n${why === null ? '' : `      lost: ${why}\n`}`;
+  return `  ${mark} ${source}: ${says}${at}: ${row}\n${why === null ? '' : `      lost: ${why}\n`}`;
 }
 
 function describeStep({ address, range, claims, silent }: Step): string {
   return [
     `\n${address}\n`,
-    `  range ${range.first} – ${range.last} answers ${range.answer}`,
-    range.sources.length === 0 ? '\n' : `; in it answered ${range.sources.join(', ')}\n`,
-    ...claims.map(describeClaim),
+    `  range ${range.first} – ${range.last} has the result ${range.answer}`,
+    range.sources.length === 0 ? '\n' : `, from ${range.sources.join(', ')}\n`,
+    ...claims.map(describeRow),
     claims.length === 0 ? '  no row covers it\n' : '',
-    silent.length === 0 ? '' : `  nothing is said by ${silent.join(', ')}\n`,
+    silent.length === 0 ? '' : `  no data from ${silent.join(', ')}\n`,
   ].join('');
 }
 
@@ -36,7 +36,9 @@ function describe({ result, release, as_of, notation, steps, notes }: Explanatio
     `${describeResult(result)}\n`,
     `release ${release}, as of ${as_of}\n`,
     notation === 'mapped' ? 'an IPv4-mapped address is that IPv4 address\n' : '',
-    inside === undefined ? '' : `the IPv4 address inside answers, ${inside.address} (${steps[0]!.range.answer})\n`,
+    inside === undefined
+      ? ''
+      : `the result is that of the IPv4 address inside, ${inside.address} (${steps[0]!.range.answer})\n`,
     ...steps.map(describeStep),
     ...notes.map((note) => `\nnote: ${note}\n`),
   ].join('');
@@ -52,11 +54,11 @@ async function run({ dataDir, values, positionals }: Invocation): Promise<number
 export const command: Command = {
   help: `Usage: ipatlas explain IP
 
-Says why an address has its answer: the range of the release, and every row of the sources, special-purpose registries and
-overrides that covers the address: the one that answered, and why the others did not. What is shown are the very rows the
-release was made of; they are kept in the cache as long as the release.
+Explains the result for an address: the range of the release, and every row of the sources, special-purpose registries and
+overrides that covers the address: the one that won, and why the others lost. These are the rows that the release was made
+from; the cache keeps them as long as the release.
 
-  --release ID  another release than the current one: its id (a refused one too) or its directory
+  --release ID  a release other than the current one: its id (also of a refused one) or its directory
   --json        the explanation as JSON
   --data DIR    the data directory (or IPATLAS_DATA; default data)
 `,

@@ -1,4 +1,4 @@
-/** `ipatlas rollback`: an earlier release is current again. */
+/** `ipatlas rollback`: makes an earlier release current again. */
 import { rollBack } from '../../pipeline/index.js';
 import { EXIT } from '../errors.js';
 import { type Command, type Invocation, print } from './command.js';
@@ -6,12 +6,12 @@ import { type Command, type Invocation, print } from './command.js';
 async function run({ dataDir, values, positionals }: Invocation): Promise<number> {
   const { from, to } = rollBack(dataDir, positionals[0]);
   if (values.json === true) await print(`${JSON.stringify({ from: from ?? null, to })}\n`);
-  else if (from === to) process.stderr.write(`release ${to} is current already\n`);
+  else if (from === to) process.stderr.write(`release ${to} is already current\n`);
   else {
-    process.stderr.write(`release ${to} is current now, no longer ${from ?? 'none'}\n`);
+    process.stderr.write(`release ${to} is now current instead of ${from ?? 'none'}\n`);
     if (from !== undefined)
       process.stderr.write(
-        `A build of the same sources as ${from} is refused from now on, until they change or it is given --force.\n`,
+        `Builds from the same sources as ${from} are refused until the sources change or --force is given.\n`,
       );
   }
   return EXIT.ok;
@@ -20,13 +20,13 @@ async function run({ dataDir, values, positionals }: Invocation): Promise<number
 export const command: Command = {
   help: `Usage: ipatlas rollback [ID]
 
-Makes an earlier release current again, in one step: the one made before the current one, or the one named. It is checked
-whole first; exit code 5 where it is damaged or not there. A running server follows by itself.
+Makes an earlier release current again, in one step: the one made before the current one, or the one named. The release is
+verified first; the exit code is 5 if it is damaged or missing. A running server switches by itself.
 
-The release that was left is remembered: an unattended build whose sources are still the same does not publish it again
-(exit code 3), until the sources change, the build is given --force, or you roll back to that release by its id.
+The release that was current is recorded: a build from the same sources does not publish it again (exit code 3) until the
+sources change, --force is given, or you roll back to that release by its id.
 
-  --json      the two releases as JSON: {"from":…,"to":…}
+  --json      print the two releases as JSON: {"from":…,"to":…}
   --data DIR  the data directory (or IPATLAS_DATA; default data)
 `,
   options: { json: { type: 'boolean' } },

@@ -1,9 +1,10 @@
 /** Under load, while the database is swapped twenty times and once with a damaged release. */
-import { switchCurrent } from '../../pipeline/operations/current-link.js';
+
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import autocannon from 'autocannon';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { switchCurrent } from '../../pipeline/operations/current-link.js';
 import { RANGE_FILE, RELEASES_DIR } from '../../src/database/release.js';
 import { type Block, country, publishBlocks, temporaryDir } from '../support/release.js';
 import { makeKey, type ServeProcess, serveWith, until } from '../support/serve.js';

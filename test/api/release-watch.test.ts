@@ -1,7 +1,7 @@
-import { switchCurrent } from '../../pipeline/operations/current-link.js';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { switchCurrent } from '../../pipeline/operations/current-link.js';
 import { ReleaseWatch } from '../../src/api/release-watch.js';
 import { RANGE_FILE, RELEASES_DIR } from '../../src/database/release.js';
 import { verifyRelease } from '../../src/database/verify.js';

@@ -98,7 +98,7 @@ describe('ipatlas build', () => {
     const before = current();
     const again = await build(file, '--json');
     expect(JSON.parse(again.stdout)).toMatchObject({ outcome: 'unchanged' });
-    expect(again.stderr).toMatch(/nothing has changed; release .* stands/);
+    expect(again.stderr).toMatch(/nothing has changed; release .* stays current/);
     expect(current()).toBe(before);
     writeFileSync(join(dir, 'one-ipv4.csv'), `${GOOD}81.0.0.0,81.0.0.255,FR\n`);
     expect(JSON.parse((await build(file, '--json')).stdout)).toMatchObject({ outcome: 'published' });
@@ -293,7 +293,7 @@ describe('builds that are disturbed', () => {
   it('two at once: one builds, the other says that it is busy and exits 2', async () => {
     const results = await Promise.all([ipatlas(realBuild()), ipatlas(realBuild())]);
     expect(results.map(({ code }) => code).sort()).toEqual([0, 2]);
-    expect(results.find(({ code }) => code === 2)!.stderr).toMatch(/another build is at work/);
+    expect(results.find(({ code }) => code === 2)!.stderr).toMatch(/another build is running/);
   });
 
   it('killed at twenty moments: current is whole each time, and the next build succeeds', async () => {

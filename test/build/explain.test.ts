@@ -90,7 +90,7 @@ describe('explain', () => {
       'DE',
       [
         ['first', 'DE', 2, 'won'],
-        ['second', 'NL', 1, 'lost', 'first stands before second in sources.json'],
+        ['second', 'NL', 1, 'lost', 'first comes before second in sources.json'],
       ],
     ],
     [
@@ -100,7 +100,7 @@ describe('explain', () => {
       [
         ['first', 'FR', 3, 'won'],
         ['first', 'DE', 2, 'lost', 'its range is wider'],
-        ['second', 'NL', 1, 'lost', 'first stands before second in sources.json'],
+        ['second', 'NL', 1, 'lost', 'first comes before second in sources.json'],
       ],
     ],
     [
@@ -109,9 +109,9 @@ describe('explain', () => {
       'IT',
       [
         ['first', 'IT', 5, 'won'],
-        ['first', 'FR', 4, 'lost', 'a later row is about the same range, or one as wide'],
+        ['first', 'FR', 4, 'lost', 'a later row covers the same range, or one of the same size'],
         ['first', 'DE', 2, 'lost', 'its range is wider'],
-        ['second', 'NL', 1, 'lost', 'first stands before second in sources.json'],
+        ['second', 'NL', 1, 'lost', 'first comes before second in sources.json'],
       ],
     ],
     [
@@ -120,8 +120,8 @@ describe('explain', () => {
       'CH',
       [
         ['overrides', 'CH', 2, 'won'],
-        ['first', 'DE', 2, 'lost', 'an override lies over all else'],
-        ['second', 'NL', 1, 'lost', 'an override lies over all else'],
+        ['first', 'DE', 2, 'lost', 'overrides come before all sources'],
+        ['second', 'NL', 1, 'lost', 'overrides come before all sources'],
       ],
     ],
     [
@@ -130,8 +130,8 @@ describe('explain', () => {
       'DE',
       [
         ['overrides', 'DE', 3, 'won'],
-        ['special-purpose', 'private', null, 'lost', 'an override lies over all else'],
-        ['first', 'US', 7, 'lost', 'an override lies over all else'],
+        ['special-purpose', 'private', null, 'lost', 'overrides come before all sources'],
+        ['first', 'US', 7, 'lost', 'overrides come before all sources'],
       ],
     ],
     [
@@ -140,7 +140,7 @@ describe('explain', () => {
       'private',
       [
         ['special-purpose', 'private', null, 'won'],
-        ['first', 'US', 7, 'lost', 'special-purpose ranges lie over the sources'],
+        ['first', 'US', 7, 'lost', 'special-purpose ranges come before the sources'],
       ],
     ],
     [
@@ -168,7 +168,7 @@ describe('explain', () => {
       'GB',
       [
         ['first', 'GB', 9, 'won'],
-        ['first', 'US', 8, 'lost', 'it merely spans a prefix whose addresses answer with the IPv4 address inside'],
+        ['first', 'US', 8, 'lost', 'it spans a prefix whose addresses have the country of the IPv4 address inside'],
         ['special-purpose', '6to4', null, 'lost', 'first names a country for a range inside the prefix'],
       ],
     ],
@@ -205,7 +205,7 @@ describe('explain', () => {
     expect(steps[0]!.claims[0]).toMatchObject({ source: 'special-purpose', says: scheme, outcome: 'won' });
     expect(steps[1]).toEqual((await explained('30.0.1.1')).steps[0]);
     const { stdout } = await ipatlas(['explain', ip, '--data', dataDir]);
-    expect(stdout).toMatch(`the IPv4 address inside answers, 30.0.1.1 (${scheme})`);
+    expect(stdout).toMatch(`the result is that of the IPv4 address inside, 30.0.1.1 (${scheme})`);
   });
 
   it('prints for people', async () => {
@@ -216,19 +216,19 @@ describe('explain', () => {
       expect.stringMatching(/^release 2026-01-01-[0-9a-f]{12}, as of 2026-01-01$/),
       '',
       '30.0.5.1',
-      '  range 30.0.5.0 – 30.0.5.255 answers CH; in it answered overrides',
-      '  ✓ overrides says CH, overrides.csv line 2: 30.0.5.0/24,CH,our own,',
-      '  · first says DE, first.csv line 2: 30.0.0.0,30.0.255.255,DE',
-      '      lost: an override lies over all else',
-      '  · second says NL, second.csv line 1: 30.0.0.0,30.127.255.255,NL',
-      '      lost: an override lies over all else',
+      '  range 30.0.5.0 – 30.0.5.255 has the result CH, from overrides',
+      '  ✓ overrides: CH, overrides.csv line 2: 30.0.5.0/24,CH,our own,',
+      '  · first: DE, first.csv line 2: 30.0.0.0,30.0.255.255,DE',
+      '      lost: overrides come before all sources',
+      '  · second: NL, second.csv line 1: 30.0.0.0,30.127.255.255,NL',
+      '      lost: overrides come before all sources',
       '',
     ]);
     expect((await ipatlas(['explain', '10.2.2.3', '--data', dataDir])).stdout).toMatch(
-      /^10\.2\.2\.3: no country, private: for use inside a network.*special-purpose says private: 10\.0\.0\.0\/8 Private-Use \(RFC 1918\)/s,
+      /^10\.2\.2\.3: no country, private: for use inside a network.*special-purpose: private: 10\.0\.0\.0\/8 Private-Use \(RFC 1918\)/s,
     );
     expect((await ipatlas(['explain', '99.0.0.1', '--data', dataDir])).stdout).toMatch(
-      /answers unallocated\n {2}no row covers it\n {2}nothing is said by first, second\n/,
+      /has the result unallocated\n {2}no row covers it\n {2}no data from first, second\n/,
     );
   });
 
@@ -253,7 +253,7 @@ describe('a source without lines', () => {
     ]);
     const { first, last } = steps[0]!.claims[0]!;
     const { stdout } = await ipatlas(['explain', '193.0.6.139', '--data', dataDir]);
-    expect(stdout).toContain(`✓ tree says NL, ${name}: ${first} – ${last} NL`);
+    expect(stdout).toContain(`✓ tree: NL, ${name}: ${first} – ${last} NL`);
   });
 });
 

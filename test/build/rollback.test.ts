@@ -32,7 +32,7 @@ describe('ipatlas rollback', () => {
     expect(await rollback()).toMatchObject({
       code: 0,
       stdout: '',
-      stderr: expect.stringMatching(`${ids[1]} is current now, no longer ${ids[2]}`),
+      stderr: expect.stringMatching(`${ids[1]} is now current instead of ${ids[2]}`),
     });
     expect([current(), answer()]).toEqual([ids[1], 'FR']);
     const { stdout } = await rollback('--json');
@@ -52,7 +52,7 @@ describe('ipatlas rollback', () => {
     expect(current()).toBe(ids[0]);
     expect((await rollback(ids[2]!)).code).toBe(0);
     expect(current()).toBe(ids[2]);
-    expect(await rollback(ids[2]!)).toMatchObject({ code: 0, stderr: expect.stringMatching(/is current already/) });
+    expect(await rollback(ids[2]!)).toMatchObject({ code: 0, stderr: expect.stringMatching(/is already current/) });
   });
 
   it('has a release to go to even where current is gone', async () => {
@@ -97,7 +97,7 @@ describe('ipatlas rollback', () => {
     await build('DE');
     await build('FR');
     const unlock = lockDataDir(dataDir);
-    expect(await rollback()).toMatchObject({ code: 2, stderr: expect.stringMatching(/another build is at work/) });
+    expect(await rollback()).toMatchObject({ code: 2, stderr: expect.stringMatching(/another build is running/) });
     unlock();
     expect((await rollback()).code).toBe(0);
   });
@@ -111,7 +111,7 @@ describe('the build after a rollback', () => {
       const refused = await build('FR');
       expect(refused).toMatchObject({ outcome: 'E_REFUSED', exit: 3 });
       expect(refused.message).toMatch(`those of release ${second}, which`);
-      expect(refused.message).toMatch(`release ${first} stands`);
+      expect(refused.message).toMatch(`release ${first} stays current`);
       expect(current()).toBe(first);
     }
     expect(await build('FR', true)).toMatchObject({ outcome: 'published', id: second });

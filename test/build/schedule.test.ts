@@ -141,7 +141,7 @@ describe('ipatlas build --schedule', () => {
     [['--force'], /--force does not go with --schedule/],
     [['--as-of', '2026-01-01'], /--as-of does not go with --schedule/],
     [['--jitter', 'much'], /--jitter is "much"; write a number of seconds/],
-    [['--schedule', 'soon'], /--schedule "soon" is no cron pattern/],
+    [['--schedule', 'soon'], /--schedule "soon" is not a cron pattern/],
   ])('refuses %j with exit code 2', async (flags, message) => {
     const result = await ipatlas(args(writeSources(dir, { one: GOOD }), ...flags));
     expect(result).toMatchObject({ code: 2, stdout: '', stderr: expect.stringMatching(message) });

@@ -1,13 +1,21 @@
-import { normalize } from '../../pipeline/merging/range-merger.js';
-import { readSource } from '../../pipeline/source-formats/read-source.js';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { loadReference } from '../../pipeline/config/reference.js';
 import { computeDelta } from '../../pipeline/gates/delta.js';
+import { mergeByPriority } from '../../pipeline/merging/range-merger.js';
+import { readSource } from '../../pipeline/source-formats/read-source.js';
 import type { Family } from '../../src/address/parse.js';
 import { rangeSize } from '../../src/address/words.js';
 import { countryTable } from '../../src/country/country.js';
-import { countryChanges, formatSize, LargestBlocks, PairTotals, type RangeList, rangeList, segments } from '../../src/database/diff.js';
+import {
+  countryChanges,
+  formatSize,
+  LargestBlocks,
+  PairTotals,
+  type RangeList,
+  rangeList,
+  segments,
+} from '../../src/database/diff.js';
 import { BLOCKS_SHOWN } from '../../src/limits.js';
 import { packageFile } from '../../src/package-root.js';
 import type { RangeRecord } from '../../src/rangefile/layout.js';
@@ -124,7 +132,7 @@ describe('a diff agrees with a comparison address by address', () => {
         expect([...movement.countriesNow].sort()).toEqual(
           [...new Set(b.filter(isCountry))].map((r) => LABELS[r]).sort(),
         );
-        for (const [code, { before, kept }] of movement.holdings) {
+        for (const [code, { before, kept }] of movement.countryTotals) {
           const record = LABELS.indexOf(code);
           expect(before).toBe(count((from) => from === record));
           expect(kept).toBe(count((from, to) => from === record && to === record));
@@ -138,7 +146,7 @@ describe('a diff agrees with a comparison address by address', () => {
           else if (from !== to && (isCountry(from) || isCountry(to))) open++;
           longest = Math.max(longest, open);
         });
-        expect((movement.longest?.changed ?? 0n) / CELL[family]).toBe(BigInt(longest));
+        expect((movement.longestRun?.changed ?? 0n) / CELL[family]).toBe(BigInt(longest));
       }),
     );
   });
@@ -227,7 +235,7 @@ describe('two real data sets', () => {
       { source: { id, format: 'ip-location-db', maxRejectShare: 0 }, fetched },
       () => {},
     );
-    const { v4, v6, records } = normalize({ sources: [ingested], reference, countries, overrides: [] });
+    const { v4, v6, records } = mergeByPriority({ sources: [ingested], reference, countries, overrides: [] });
     return decodeRangeFile(encodeRangeFile({ asOf: '2026-01-01', v4, v6, records }), id);
   };
 

@@ -4,7 +4,15 @@ import path from 'node:path';
 import { Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { type CacheEntry, cachedFiles, objectPath, pruneCache, readEntry, storeObject, writeEntry } from '../../pipeline/fetching/cache.js';
+import {
+  type CacheEntry,
+  cachedFiles,
+  objectPath,
+  pruneCache,
+  readEntry,
+  storeObject,
+  writeEntry,
+} from '../../pipeline/fetching/cache.js';
 import { scratchDir } from './fetch-support.js';
 
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');

@@ -194,7 +194,7 @@ describe('fetch over https', () => {
     expect(error).toMatchObject({ code: 'E_FETCH', exitCode: 6 });
     expect(error.message).toMatch(reason);
     expect(error.message).toContain(`source "test": cannot get ${url}/a: `);
-    expect(error.message).toMatch(/The current release stands$/);
+    expect(error.message).toMatch(/The current release stays current$/);
     expect(requests).toHaveLength(tries);
     // Neither a part of a file nor the work folder stays.
     expect(readdirSync(path.join(dataDir, 'tmp', 'work'))).toEqual([]);

@@ -5,7 +5,13 @@ import path from 'node:path';
 import { create } from 'tar';
 import { describe, expect, it } from 'vitest';
 import { objectPath } from '../../pipeline/fetching/cache.js';
-import { findPinned, type NpmContext, packPackage, resolvePackage, takeFromTarball } from '../../pipeline/fetching/npm.js';
+import {
+  findPinned,
+  type NpmContext,
+  packPackage,
+  resolvePackage,
+  takeFromTarball,
+} from '../../pipeline/fetching/npm.js';
 import { atlasError, makeTarball, runFetch, scratchDir, serve, source, textsOf } from './fetch-support.js';
 
 const NAME = '@test/data';
@@ -112,7 +118,7 @@ describe('fetch from npm', () => {
     const tarball = await makeTarball({ 'a.csv': 'text' });
     const { env } = await registry([{ version: '1.0.0', tarball, integrity: integrityOf(Buffer.from('x')) }]);
     const error = await atlasError(runFetch([npm(NAME)], scratchDir(), { env }));
-    expect(error.message).toMatch(/cannot get @test\/data: npm: EINTEGRITY: .*The current release stands$/);
+    expect(error.message).toMatch(/cannot get @test\/data: npm: EINTEGRITY: .*The current release stays current$/);
   });
 
   it('refuses a package without integrity', async () => {

@@ -1,9 +1,9 @@
 /** Sources made on the spot, and ranges as text that a person can compare. */
 
-import { readSource, type SourceInput, type SourceResult } from '../../pipeline/source-formats/read-source.js';
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { readSource, type SourceInput, type SourceResult } from '../../pipeline/source-formats/read-source.js';
 import type { FetchedFile, IngestedSource } from '../../pipeline/stage.js';
 import { formatAddress } from '../../src/address/format.js';
 import { addressWords } from '../../src/address/words.js';

@@ -1,10 +1,10 @@
-import { readSource } from '../../pipeline/source-formats/read-source.js';
-import { REJECTS_FILE, ingestStage } from '../../pipeline/stages/ingest.js';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
+import { readSource } from '../../pipeline/source-formats/read-source.js';
 import { printable } from '../../pipeline/source-formats/rejects.js';
 import type { StageContext } from '../../pipeline/stage.js';
+import { ingestStage, REJECTS_FILE } from '../../pipeline/stages/ingest.js';
 import { AtlasError } from '../../src/errors.js';
 import { MAX_CODES_PER_SOURCE, MAX_REJECT_TEXT, MAX_REJECTS_WRITTEN } from '../../src/limits.js';
 import { ingestContents, inputOf, rangesText, withFiles } from './ingest-helper.js';
@@ -43,29 +43,29 @@ describe('a row that cannot be read', () => {
     ['text', '::1,1.0.0.0,AU', 'one address is IPv4, the other IPv6'],
     ['text', '1.0.0.0,1.0.0.2', 'the row has 2 of at least 3 columns'],
     ['text', '1.0.', 'the row has 1 of at least 3 columns'],
-    ['text', '1.0.0.0,1.0.0.255,Australia', 'the country is no country code'],
-    ['text', '1.0.0.0,1.0.0.255,A\u0001', 'the country is no country code'],
-    ['text', '1.0.0.0,1.0.0.255,A U', 'the country is no country code'],
-    ['text', '1.0.0.0,1.0.0.255,ÄÖ', 'the country is no country code'],
-    ['text', '1.0.0.0,1.0.0.255,AU1.0.1.0,1.0.3.255,CN', 'the country is no country code'],
+    ['text', '1.0.0.0,1.0.0.255,Australia', 'the country is not a country code'],
+    ['text', '1.0.0.0,1.0.0.255,A\u0001', 'the country is not a country code'],
+    ['text', '1.0.0.0,1.0.0.255,A U', 'the country is not a country code'],
+    ['text', '1.0.0.0,1.0.0.255,ÄÖ', 'the country is not a country code'],
+    ['text', '1.0.0.0,1.0.0.255,AU1.0.1.0,1.0.3.255,CN', 'the country is not a country code'],
     ['text', '\0\0\0,\0\0\0,\0\0', 'the first address cannot be read'],
-    ['decimal', '1.0.0.0,1.0.0.255,AU', 'the first address is no decimal number of up to 128 bits'],
-    ['decimal', '1,-2,AU', 'the last address is no decimal number of up to 128 bits'],
-    ['decimal', `1,${2n ** 128n},AU`, 'the last address is no decimal number of up to 128 bits'],
+    ['decimal', '1.0.0.0,1.0.0.255,AU', 'the first address is not a decimal number of up to 128 bits'],
+    ['decimal', '1,-2,AU', 'the last address is not a decimal number of up to 128 bits'],
+    ['decimal', `1,${2n ** 128n},AU`, 'the last address is not a decimal number of up to 128 bits'],
     ['decimal', '4294967296,1,AU', 'the number is above the last IPv4 address'],
     ['decimal', '2,1,AU', 'the last address is below the first'],
     ['cidr', '1.0.0.0/33,AU', 'the CIDR block cannot be read'],
     ['cidr', '1.0.0.0/,AU', 'the CIDR block cannot be read'],
-    ['cidr', '1.0.0.1/24,AU', 'the CIDR block has bits set behind its 24 bits of prefix'],
-    ['cidr', '2001:db8::1/64,AU', 'the CIDR block has bits set behind its 64 bits of prefix'],
-    ['count', '1.0.0.0,0,AU', 'the count is no number of addresses'],
-    ['count', '1.0.0.0,1.5,AU', 'the count is no number of addresses'],
+    ['cidr', '1.0.0.1/24,AU', 'the CIDR block has bits set after its 24-bit prefix'],
+    ['cidr', '2001:db8::1/64,AU', 'the CIDR block has bits set after its 64-bit prefix'],
+    ['count', '1.0.0.0,0,AU', 'the count is not a number of addresses'],
+    ['count', '1.0.0.0,1.5,AU', 'the count is not a number of addresses'],
     ['count', '1.0.0,1,AU', 'the first address cannot be read'],
-    ['count', '255.255.255.255,2,AU', 'the range runs past the last address there is'],
-    ['count', `0.0.0.1,${2n ** 32n},AU`, 'the range runs past the last address there is'],
-    ['count', `0.0.0.0,${2n ** 32n + 1n},AU`, 'the range runs past the last address there is'],
-    ['count', `0.0.0.0,${2n ** 64n},AU`, 'the range runs past the last address there is'],
-    ['count', `::2,${2n ** 128n - 1n},AU`, 'the range runs past the last address there is'],
+    ['count', '255.255.255.255,2,AU', 'the range runs past the last address of its family'],
+    ['count', `0.0.0.1,${2n ** 32n},AU`, 'the range runs past the last address of its family'],
+    ['count', `0.0.0.0,${2n ** 32n + 1n},AU`, 'the range runs past the last address of its family'],
+    ['count', `0.0.0.0,${2n ** 64n},AU`, 'the range runs past the last address of its family'],
+    ['count', `::2,${2n ** 128n - 1n},AU`, 'the range runs past the last address of its family'],
     ['prefix', '1.0.0.0,,AU', 'the CIDR block cannot be read'],
     ['prefix', '1.0.0.0,129,AU', 'the CIDR block cannot be read'],
     ['prefix', '1.0.0.0/8,8,AU', 'the CIDR block cannot be read'],
@@ -105,7 +105,7 @@ describe('a row that cannot be read', () => {
         file: 'X-Blocks-IPv4.csv',
         line: 3,
         text: '1.0.1.0/24,8,7',
-        reason: 'its location stands in no file of locations',
+        reason: 'its location is in no file of locations',
       },
     ]);
   });
@@ -228,39 +228,34 @@ describe('a source that cannot be read', () => {
   const rubbish = Buffer.from(Array.from({ length: 200_000 }, (_, i) => (i * i * 31 + (i >> 3) * 7 + (i >> 11)) & 255));
 
   test.each<[string, string, Record<string, string | Uint8Array>, RegExp]>([
-    ['no bytes', 'ip-location-db', { 'a.csv': '', 'b.csv': '' }, /^source test: its files hold no range \(0 rows/],
+    ['no bytes', 'ip-location-db', { 'a.csv': '', 'b.csv': '' }, /^source test: its files hold no ranges \(0 rows/],
     ['blank lines alone', 'ip-location-db', { 'a.csv': '\n\r\n \n' }, /hold no range/],
     ['a byte order mark alone', 'ip-location-db', { 'a.csv': '\ufeff' }, /hold no range/],
     ['comments alone', 'tor-geoip', { geoip: '# a\n# b', geoip6: '#' }, /hold no range/],
     ['a header alone', 'iplocate', { 'a.csv': 'network,country_code\n' }, /hold no range/],
-    [
-      'rows to pass over alone',
-      'rir-delegated-extended',
-      { a: 'x|*|asn|*|1|summary\n' },
-      /\(1 rows were passed over\)/,
-    ],
+    ['rows to pass over alone', 'rir-delegated-extended', { a: 'x|*|asn|*|1|summary\n' }, /\(1 rows were skipped\)/],
     ['binary rubbish', 'ip-location-db', { 'a.csv': rubbish }, /rows cannot be read .*\n {2}a\.csv, line 1: /],
     ['binary rubbish, quotes heeded', 'dbip-lite', { 'a.csv': rubbish }, /cannot be read|bytes|quote/],
     [
       'NULs',
       'ip-location-db',
       { 'a.csv': new Uint8Array(long) },
-      /a\.csv: the row behind line 0 is longer than 65536 bytes/,
+      /a\.csv: the row after line 0 is longer than 65536 bytes/,
     ],
-    ['one endless field', 'ip-location-db', { 'a.csv': GOOD + 'x'.repeat(long) }, /behind line 1 is longer than/],
-    ['endless fields', 'ip-location-db', { 'a.csv': GOOD + ','.repeat(long) }, /behind line 1 is longer than/],
-    ['an endless comment', 'tor-geoip', { geoip: `#${' '.repeat(long)}` }, /behind line 0 is longer than/],
+    ['one endless field', 'ip-location-db', { 'a.csv': GOOD + 'x'.repeat(long) }, /after line 1 is longer than/],
+    ['endless fields', 'ip-location-db', { 'a.csv': GOOD + ','.repeat(long) }, /after line 1 is longer than/],
+    ['an endless comment', 'tor-geoip', { geoip: `#${' '.repeat(long)}` }, /after line 0 is longer than/],
     [
       'a quote open till far behind',
       'dbip-lite',
       { 'a.csv': `${GOOD}"1.0.0.0\n${MANY_GOOD.repeat(10)}` },
-      /behind line 1 is longer/,
+      /after line 1 is longer/,
     ],
     [
       'a quote open at the end',
       'dbip-lite',
       { 'a.csv': `${GOOD}${GOOD}"1.0.0.0,1.0.0.255,AU\n` },
-      /behind line 2 has a quote/,
+      /after line 2 has a quote/,
     ],
     [
       'no such column',
@@ -327,7 +322,7 @@ describe('the share of rows that may be unreadable', () => {
     const error = await failure('ip-location-db', contents, 0.001);
     expect(error.exitCode).toBe(4);
     expect(error.message.split('\n')).toEqual([
-      'source test: 4 of 100 rows cannot be read (4 %); 0.1 % may be',
+      'source test: 4 of 100 rows cannot be read (4 %); the limit is 0.1 %',
       '  a.csv, line 2: the last address is below the first: "1.0.0.9,1.0.0.1,AU"',
       '  a.csv, line 3: the last address is below the first: "1.0.0.9,1.0.0.1,AU"',
       '  b.csv, line 1: the row has 1 of at least 3 columns: "rubbish\\u001b[31m"',

@@ -1,9 +1,9 @@
-import { readSource } from '../../pipeline/source-formats/read-source.js';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type CountryResponse, Reader } from 'mmdb-lib';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { DEFAULT_COUNTRY_PATHS, readMmdb } from '../../pipeline/source-formats/mmdb.js';
+import { readSource } from '../../pipeline/source-formats/read-source.js';
 import type { IngestedSource } from '../../pipeline/stage.js';
 import { formatAddress } from '../../src/address/format.js';
 import { addressWords, compareAddresses } from '../../src/address/words.js';
@@ -86,7 +86,7 @@ describe('records', () => {
   it('rejects what is no country code, saying where', async () => {
     const file = mmdbFile(threeBitTree([leafOf(0), leafOf(1)]), [country('DE'), country('Deutschland')]);
     await expect(read(file)).rejects.toThrow(
-      /1 of 2 rows cannot be read.*\n {2}x\.mmdb, line 2: the country is no country code: "32\.0\.0\.0 Deutschland"/,
+      /1 of 2 rows cannot be read.*\n {2}x\.mmdb, line 2: the country is not a country code: "32\.0\.0\.0 Deutschland"/,
     );
     const { ingested, rejects } = await ingestContents('mmdb', { 'x.mmdb': file }, 0.5);
     expect([ingested.rows, ingested.rejected]).toEqual([1, 1]);
@@ -96,7 +96,7 @@ describe('records', () => {
         file: 'x.mmdb',
         line: 2,
         text: '32.0.0.0 Deutschland',
-        reason: 'the country is no country code',
+        reason: 'the country is not a country code',
       },
     ]);
     const number = mmdbFile(threeBitTree([leafOf(0)]), [mapOf({ country: { bits: 32, value: 123_456_789 } })]);
@@ -224,13 +224,13 @@ describe('files that are not sound', () => {
   const loop: Tree = { count: 1, left: Int32Array.of(0), right: Int32Array.of(0) };
 
   test.each<[string, Buffer, RegExp]>([
-    ['empty', Buffer.alloc(0), /x\.mmdb is no sound MMDB file/],
-    ['other bytes', Buffer.from('start,end,country\n'.repeat(100)), /is no sound MMDB file/],
-    ['its beginning only', good.subarray(0, 40), /is no sound MMDB file/],
-    ['its end only', good.subarray(metadata), /is no sound MMDB file/],
+    ['empty', Buffer.alloc(0), /x\.mmdb is not a valid MMDB file/],
+    ['other bytes', Buffer.from('start,end,country\n'.repeat(100)), /is not a valid MMDB file/],
+    ['its beginning only', good.subarray(0, 40), /is not a valid MMDB file/],
+    ['its end only', good.subarray(metadata), /is not a valid MMDB file/],
     ['a tree that is cut off', mmdbFile(endless, [country('DE')], 6).subarray(740), /its tree is cut off/],
     ['a tree that leads back to itself', mmdbFile(loop, [], 4), /deeper than an address is long/],
-    ['a tree that leads back to itself, IPv6', mmdbFile(loop, [], 6), /is no sound MMDB file/],
+    ['a tree that leads back to itself, IPv6', mmdbFile(loop, [], 6), /is not a valid MMDB file/],
     ['no networks', mmdbFile(threeBitTree([]), []), /its files hold no range/],
   ])('%s', async (_name, file, message) => {
     const error = await read(file).then(
@@ -246,7 +246,7 @@ describe('files that are not sound', () => {
     const dir = temporaryDir();
     writeFileSync(join(dir, 'x.mmdb'), mmdbFile(endless, [country('DE')], 6));
     expect(() => readMmdb(join(dir, 'x.mmdb'), 'x.mmdb', DEFAULT_COUNTRY_PATHS, () => {}, 100_000)).toThrow(
-      /x\.mmdb is no sound MMDB file: its tree stands for too many networks/,
+      /x\.mmdb is not a valid MMDB file: its tree describes too many networks/,
     );
     rmSync(dir, { recursive: true });
   });

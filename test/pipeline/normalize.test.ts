@@ -1,8 +1,8 @@
-import { normalize, type NormalizeInput } from '../../pipeline/merging/range-merger.js';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Override } from '../../pipeline/config/overrides.js';
 import { loadReference } from '../../pipeline/config/reference.js';
+import { type MergeInput, mergeByPriority } from '../../pipeline/merging/range-merger.js';
 import type { IngestedSource } from '../../pipeline/stage.js';
 import { parseAddress } from '../../src/address/parse.js';
 import { addressWords } from '../../src/address/words.js';
@@ -36,20 +36,20 @@ function source(id: string, rows: Row[]): IngestedSource {
 
 function override([first, last, code]: Row): Override {
   const family = first.includes(':') ? 6 : 4;
-  const answer = code === '' ? ({ kind: 'none', reason: 'unknown' } as const) : ({ kind: 'country', code } as const);
+  const result = code === '' ? ({ kind: 'none', reason: 'unknown' } as const) : ({ kind: 'country', code } as const);
   return {
     family,
     first: Uint32Array.from(words(first)),
     last: Uint32Array.from(words(last)),
-    answer,
+    result,
     note: '',
     line: 1,
   };
 }
 
 /** What the normalized ranges say of an address: a code, a reason or a scheme; by walking them from the end. */
-function answerer(input: Pick<NormalizeInput, 'sources' | 'overrides'>) {
-  const result = normalize({ ...input, reference, countries });
+function answerer(input: Pick<MergeInput, 'sources' | 'overrides'>) {
+  const result = mergeByPriority({ ...input, reference, countries });
   return (text: string): string => {
     const address = words(text);
     const { family, count, first, value } = address.length === 1 ? result.v4 : result.v6;
@@ -83,7 +83,7 @@ describe('normalize', () => {
       'unknown',
       'unallocated',
     ]);
-    expect([...normalize({ sources, reference, countries, overrides: [] }).unknownCodes]).toEqual([['QQ', 1]]);
+    expect([...mergeByPriority({ sources, reference, countries, overrides: [] }).unknownCodes]).toEqual([['QQ', 1]]);
   });
 
   it('lays special-purpose ranges over sources, overrides over those', () => {

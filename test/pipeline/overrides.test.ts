@@ -19,11 +19,11 @@ function load(text: string | Buffer, asOf = '2026-06-15'): Overrides {
   return loadOverrides(file, reference, asOf);
 }
 
-/** The rows as text, `first-last answer`. */
+/** The rows as text, `first-last result`. */
 function plain({ rows }: Overrides): string[] {
-  return rows.map(({ family, first, last, answer }) => {
+  return rows.map(({ family, first, last, result }) => {
     expect([first.length, last.length]).toEqual(family === 4 ? [1, 1] : [4, 4]);
-    const what = answer.kind === 'country' ? answer.code : answer.reason;
+    const what = result.kind === 'country' ? result.code : result.reason;
     return `${formatAddress(family, first)}-${formatAddress(family, last)} ${what}`;
   });
 }
@@ -59,9 +59,9 @@ test('rows keep their order, line and note; comments and blank lines pass', () =
     '\ufeff# ours\nrange,country,note,expires\r\n\n9.0.0.0/8,US,"the lab, upstairs",\r\n# a comment\n8.0.0.0/8,DE,,2030-01-01\n',
   );
   expect(expired).toBe(0);
-  expect(rows.map(({ line, note, answer }) => ({ line, note, answer }))).toEqual([
-    { line: 4, note: 'the lab, upstairs', answer: { kind: 'country', code: 'US' } },
-    { line: 6, note: '', answer: { kind: 'country', code: 'DE' } },
+  expect(rows.map(({ line, note, result }) => ({ line, note, result }))).toEqual([
+    { line: 4, note: 'the lab, upstairs', result: { kind: 'country', code: 'US' } },
+    { line: 6, note: '', result: { kind: 'country', code: 'DE' } },
   ]);
 });
 
@@ -86,31 +86,31 @@ test.each([
 describe('refused', () => {
   // a row, what the message must say
   test.each([
-    ['8.8.8.8.8,DE,,', 'range "8.8.8.8.8" is no address, no CIDR block and no first-last'],
-    [',DE,,', 'range "" is no address'],
-    ['08.0.0.0/8,DE,,', 'range "08.0.0.0/8" is no address'],
-    ['8.0.0.0/33,DE,,', 'range "8.0.0.0/33" is no address'],
-    ['8.0.0.0/08,DE,,', 'range "8.0.0.0/08" is no address'],
-    ['2001:db8::/129,DE,,', 'range "2001:db8::/129" is no address'],
-    ['8.0.0.1/8,DE,,', 'has bits set behind its prefix'],
-    ['2001:db8::1/32,DE,,', 'has bits set behind its prefix'],
+    ['8.8.8.8.8,DE,,', 'range "8.8.8.8.8" is not an address, a CIDR block or first-last'],
+    [',DE,,', 'range "" is not an address'],
+    ['08.0.0.0/8,DE,,', 'range "08.0.0.0/8" is not an address'],
+    ['8.0.0.0/33,DE,,', 'range "8.0.0.0/33" is not an address'],
+    ['8.0.0.0/08,DE,,', 'range "8.0.0.0/08" is not an address'],
+    ['2001:db8::/129,DE,,', 'range "2001:db8::/129" is not an address'],
+    ['8.0.0.1/8,DE,,', 'has bits set after its prefix'],
+    ['2001:db8::1/32,DE,,', 'has bits set after its prefix'],
     ['8.0.0.9-8.0.0.1,DE,,', 'ends before it begins'],
     ['2001:db8::1-2001:db8::,DE,,', 'ends before it begins'],
     ['2001:db8:1::-2001:db8::ffff,DE,,', 'ends before it begins'],
     ['8.0.0.0-2001:db8::,DE,,', 'mixes IPv4 and IPv6'],
     ['::ffff:8.0.0.0-2001:db8::,DE,,', 'mixes IPv4 and IPv6'],
-    ['8.0.0.0-,DE,,', '"" is no address'],
-    ['8.0.0.0-8,DE,,', '"8" is no address'],
-    ['8.0.0.0-9.0.0.0-10.0.0.0,DE,,', '"9.0.0.0-10.0.0.0" is no address'],
-    ['8.0.0.0/8-9.0.0.0/8,DE,,', '"8.0.0.0/8" is no address'],
-    ['fe80::1%eth0,DE,,', 'range "fe80::1%eth0" is no address'],
-    ['8.0.0.0/8,Germany,,', 'country "Germany" is no ISO 3166-1 code'],
-    ['8.0.0.0/8,QQ,,', 'country "QQ" is no ISO 3166-1 code'],
-    ['8.0.0.0/8,EU,,', 'country "EU" names no country; leave the cell empty where that is meant'],
+    ['8.0.0.0-,DE,,', '"" is not an address'],
+    ['8.0.0.0-8,DE,,', '"8" is not an address'],
+    ['8.0.0.0-9.0.0.0-10.0.0.0,DE,,', '"9.0.0.0-10.0.0.0" is not an address'],
+    ['8.0.0.0/8-9.0.0.0/8,DE,,', '"8.0.0.0/8" is not an address'],
+    ['fe80::1%eth0,DE,,', 'range "fe80::1%eth0" is not an address'],
+    ['8.0.0.0/8,Germany,,', 'country "Germany" is not an ISO 3166-1 code'],
+    ['8.0.0.0/8,QQ,,', 'country "QQ" is not an ISO 3166-1 code'],
+    ['8.0.0.0/8,EU,,', 'country "EU" names no country; leave the cell empty if that is intended'],
     ['8.0.0.0/8,reason:secret,,', '"reason:secret": the reasons are private, '],
     ['8.0.0.0/8,DE,,2026-02-30', 'expires "2026-02-30": write a day as YYYY-MM-DD'],
     ['8.0.0.0/8,DE,,never', 'expires "never": write a day as YYYY-MM-DD'],
-    ['8.0.0.0/8,Germany,,2001-01-01', 'country "Germany" is no ISO 3166-1 code'], // expired, and wrong all the same
+    ['8.0.0.0/8,Germany,,2001-01-01', 'country "Germany" is not an ISO 3166-1 code'], // expired, and wrong all the same
     ['8.0.0.0/8,DE', '2 cells under 4 columns'],
     ['8.0.0.0/8,DE,a note, with a comma,', '5 cells under 4 columns'],
     ['8.0.0.0/8,DE,"a note,', 'Quote Not Closed'],

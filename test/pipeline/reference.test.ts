@@ -37,8 +37,8 @@ function specialAt(text: string): SpecialRange | undefined {
 
 /** `private`, `6to4`, …; undefined where the address is up to the sources. */
 function wordAt(text: string): string | undefined {
-  const answer = specialAt(text)?.answer;
-  return answer?.kind === 'none' ? answer.reason : answer?.scheme;
+  const result = specialAt(text)?.result;
+  return result?.kind === 'none' ? result.reason : result?.scheme;
 }
 
 describe('special-purpose ranges', () => {
@@ -156,8 +156,8 @@ describe('special-purpose ranges', () => {
   });
 
   test('only the blocks with an IPv4 address inside lie beneath the sources', () => {
-    for (const { answer, layer } of reference.special)
-      expect(layer).toBe(answer.kind === 'embedded' ? 'under' : 'over');
+    for (const { result, layer } of reference.special)
+      expect(layer).toBe(result.kind === 'embedded' ? 'under' : 'over');
     expect(reference.special.filter(({ layer }) => layer === 'under').map(({ block }) => block)).toEqual([
       '64:ff9b::/96',
       '2001::/32',
@@ -166,7 +166,7 @@ describe('special-purpose ranges', () => {
   });
 
   test('use every reason but those that come of sources', () => {
-    const used = new Set(reference.special.map(({ answer }) => (answer.kind === 'none' ? answer.reason : '')));
+    const used = new Set(reference.special.map(({ result }) => (result.kind === 'none' ? result.reason : '')));
     const unused = Object.keys(REASONS).filter((reason) => !used.has(reason as never));
     expect(unused).toEqual(['unknown', 'unallocated']);
   });
@@ -245,9 +245,9 @@ describe('sentinels', () => {
   test.each(reference.sentinels)('$ip, $why: the special ranges say the same', ({ ip, expected }) => {
     const words = new Uint32Array(4);
     expect(parseAddress(ip, words)).not.toBe(0);
-    const answer = specialAt(ip)?.answer;
+    const result = specialAt(ip)?.result;
     // The IPv4 address inside decides.
-    const inner = answer?.kind === 'embedded' ? formatIPv4(embeddedIPv4(answer.scheme, words)) : ip;
+    const inner = result?.kind === 'embedded' ? formatIPv4(embeddedIPv4(result.scheme, words)) : ip;
     expect(wordAt(inner)).toBe(expected.kind === 'none' ? expected.reason : undefined);
   });
 
@@ -292,8 +292,8 @@ describe('files', () => {
   test.each([
     ['countries.csv', 'us,Small', 'code "us": write two capital letters'],
     ['countries.csv', 'USA,Three', 'code "USA": write two capital letters'],
-    ['countries.csv', 'US,Twice', 'code US stands twice'],
-    ['countries.csv', 'QQ,France', 'name France stands twice'],
+    ['countries.csv', 'US,Twice', 'code US is listed twice'],
+    ['countries.csv', 'QQ,France', 'name France is listed twice'],
     ['countries.csv', 'QQ,', 'name is empty'],
     ['countries.csv', 'QQ', '1 cells under 2 columns'],
     ['countries.csv', 'QQ,Q,Q', '3 cells under 2 columns'],
@@ -307,23 +307,35 @@ describe('files', () => {
     ['eu-membership.csv', 'GB,2020-01-31,,Treaty', 'GB: overlaps the membership from 1973-01-01'],
     ['country-aliases.csv', 'QX,QQ,note', 'code "QQ" is not in countries.csv'],
     ['country-aliases.csv', 'DE,AT,note', 'alias DE is itself a code of countries.csv'],
-    ['country-aliases.csv', 'UK,FR,note', 'alias "UK" stands twice'],
+    ['country-aliases.csv', 'UK,FR,note', 'alias "UK" is listed twice'],
     ['country-aliases.csv', 'qx,FR,note', 'alias "qx": write it in upper case'],
     ['country-aliases.csv', 'QX,FR,', 'note is empty'],
-    ['special-purpose.csv', '10.0.0.1/8,private,,over,n,RFC 1,r', 'prefix "10.0.0.1/8" is no CIDR block'],
-    ['special-purpose.csv', '11.0.0.0,private,,over,n,RFC 1,r', 'prefix "11.0.0.0" is no CIDR block'],
-    ['special-purpose.csv', '10.0.0.0/8,private,,over,n,RFC 1,r', 'prefix 10.0.0.0/8 stands on line'],
-    ['special-purpose.csv', 'FE80:0::/10,private,,over,n,RFC 1,r', 'prefix FE80:0::/10 stands on line'],
-    ['special-purpose.csv', '11.0.0.0/8,secret,,over,n,RFC 1,r', 'give either a reason or an embedded scheme'],
-    ['special-purpose.csv', '11.0.0.0/8,,,over,n,RFC 1,r', 'give either a reason or an embedded scheme'],
-    ['special-purpose.csv', '2003::/16,private,6to4,over,n,RFC 1,r', 'give either a reason or an embedded scheme'],
-    ['special-purpose.csv', '2003::/16,,isatap,over,n,RFC 1,r', 'give either a reason or an embedded scheme'],
-    ['special-purpose.csv', '11.0.0.0/8,,6to4,under,n,RFC 1,r', 'embedded: only in IPv6'],
+    ['special-purpose.csv', '10.0.0.1/8,private,,over,n,RFC 1,r', 'prefix "10.0.0.1/8" is not a CIDR block'],
+    ['special-purpose.csv', '11.0.0.0,private,,over,n,RFC 1,r', 'prefix "11.0.0.0" is not a CIDR block'],
+    ['special-purpose.csv', '10.0.0.0/8,private,,over,n,RFC 1,r', 'prefix 10.0.0.0/8 is already on line'],
+    ['special-purpose.csv', 'FE80:0::/10,private,,over,n,RFC 1,r', 'prefix FE80:0::/10 is already on line'],
+    [
+      'special-purpose.csv',
+      '11.0.0.0/8,secret,,over,n,RFC 1,r',
+      'write either a known reason or a known embedded scheme',
+    ],
+    ['special-purpose.csv', '11.0.0.0/8,,,over,n,RFC 1,r', 'write either a known reason or a known embedded scheme'],
+    [
+      'special-purpose.csv',
+      '2003::/16,private,6to4,over,n,RFC 1,r',
+      'write either a known reason or a known embedded scheme',
+    ],
+    [
+      'special-purpose.csv',
+      '2003::/16,,isatap,over,n,RFC 1,r',
+      'write either a known reason or a known embedded scheme',
+    ],
+    ['special-purpose.csv', '11.0.0.0/8,,6to4,under,n,RFC 1,r', 'embedded is for IPv6 only'],
     ['special-purpose.csv', '11.0.0.0/8,private,,beside,n,RFC 1,r', 'layer "beside": write over or under'],
     ['special-purpose.csv', '11.0.0.0/8,private,,over,,RFC 1,r', 'name is empty'],
     ['special-purpose.csv', '11.0.0.0/8,private,,over,n,,r', 'rfc is empty'],
-    ['sentinels.csv', '1.2.3,US,why', 'ip "1.2.3" is no address'],
-    ['sentinels.csv', '8.8.8.8,US,why', 'ip 8.8.8.8 stands twice'],
+    ['sentinels.csv', '1.2.3,US,why', 'ip "1.2.3" is not an address'],
+    ['sentinels.csv', '8.8.8.8,US,why', 'ip 8.8.8.8 is listed twice'],
     ['sentinels.csv', '8.8.8.9,UK,why', 'expected "UK" is neither a code'],
     ['sentinels.csv', '8.8.8.9,reason:secret,why', 'expected "reason:secret" is neither a code'],
     ['sentinels.csv', '8.8.8.9,US,', 'why is empty'],

@@ -2,7 +2,8 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { listed, matches, takeFiles } from '../../pipeline/fetching/unpack.js';
+import { matchesPattern } from '../../pipeline/config/file-pattern.js';
+import { listed, takeFiles } from '../../pipeline/fetching/unpack.js';
 import { makeZip, scratchDir, type ZipEntry } from './fetch-support.js';
 
 /** Takes files out of packed ones given as name and bytes; the result as name and text. */
@@ -124,7 +125,7 @@ describe('takeFiles', () => {
   });
 });
 
-describe('matches', () => {
+describe('matchesPattern', () => {
   it.each<[string, string, boolean]>([
     ['a.csv', 'a.csv', true],
     ['a.csv', 'in/a.csv', true],
@@ -142,7 +143,7 @@ describe('matches', () => {
     ['(a|b)[1].csv', '(a|b)[1].csv', true],
     ['(a|b)', 'a', false],
   ])('%s and %s: %s', (pattern, name, result) => {
-    expect(matches(pattern, name)).toBe(result);
+    expect(matchesPattern(pattern, name)).toBe(result);
   });
 });
 
