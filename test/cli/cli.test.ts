@@ -50,7 +50,7 @@ describe('ipatlas', () => {
     [['lookup', '--frob', '8.8.8.8'], /Unknown option '--frob'; see "ipatlas lookup --help"/],
     [['info', 'extra'], /"extra" is one too many/],
     [['lookup', '8.8.8.8', '--engine', 'quantum'], /--engine is "quantum"; it can be binary or sqlite/],
-    [['build', '--as-of', '2026-02-30'], /--as-of "2026-02-30" is no date/],
+    [['build', '--as-of', '2026-02-30'], /--as-of "2026-02-30" is not a date/],
     [['info', '--data', ''], /--data \(or IPATLAS_DATA\) is empty/],
   ])('refuses %j with exit code 2', async (args, message) => {
     const result = await ipatlas(args as string[]);
