@@ -60,6 +60,11 @@ export const ERROR_TABLE = {
     status: 503,
     meaning: 'a release is truncated, altered or of an unknown version',
   },
+  E_STREAM: {
+    exit: EXIT.usage,
+    status: 500,
+    meaning: 'a message broker cannot be reached, or a stream is missing or set up wrongly',
+  },
   E_FETCH: { exit: EXIT.fetchFailed, status: 500, meaning: 'a source could not be fetched or read' },
 } as const;
 

@@ -246,3 +246,44 @@ export const DEFAULT_RATE = 1_000_000;
 
 /** Share of a key's rate that a worker process draws at once from the shared count, to avoid a message per request. */
 export const RATE_LEASE_SHARE = 0.001;
+
+// Streams (NATS JetStream)
+
+/** Messages that one worker has in flight: hides the round trips of messages of one line. */
+export const STREAM_MESSAGES_IN_FLIGHT = 512;
+
+/** Bytes of input, and of output, that one worker has in flight; at least four of the broker's largest messages. */
+export const STREAM_BYTES_IN_FLIGHT = 8_388_608;
+
+/** Messages in flight over all workers of a consumer, as `--init` sets it: 32 workers at their limit. */
+export const STREAM_MAX_ACK_PENDING = 16_384;
+
+/** Default time in seconds after which an unacknowledged message is delivered again: far above one message's time. */
+export const STREAM_ACK_WAIT_S = 30;
+
+/** Default size in bytes of a stream that `--init` creates (10 GiB). The broker reserves this space. */
+export const STREAM_MAX_BYTES = 10_737_418_240;
+
+/** How long one request for messages stays open, in milliseconds; also how long a worker takes to notice a stop. */
+export const STREAM_PULL_MS = 1_000;
+
+/** How long to wait for the broker's answer to one request, in milliseconds. */
+export const STREAM_REQUEST_TIMEOUT_MS = 5_000;
+
+/** How long to wait for the broker when a command starts, in milliseconds. */
+export const STREAM_CONNECT_TIMEOUT_MS = 10_000;
+
+/** First wait before a failed step is tried again, in milliseconds. Each later wait is twice as long. */
+export const STREAM_RETRY_MS = 50;
+
+/** Longest wait before a failed step is tried again, in milliseconds. */
+export const STREAM_RETRY_MAX_MS = 2_000;
+
+/** Bytes of a published message that are kept free for its headers: two names of at most 255 bytes, numbers, a reason. */
+export const STREAM_HEADER_BYTES = 2_048;
+
+/** Messages that the reader requests ahead of the one that it writes. */
+export const STREAM_READ_AHEAD = 16;
+
+/** How often the reader looks again for an output that is not there yet, in milliseconds. */
+export const STREAM_READ_POLL_MS = 250;

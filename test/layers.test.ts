@@ -14,6 +14,7 @@ const LAYERS = [
   ['database'],
   ['enrich', 'export'],
   ['api'],
+  ['stream'],
   ['face', 'client'],
   ['cli'],
 ];

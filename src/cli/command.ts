@@ -49,7 +49,7 @@ export function outputPath(values: OptionValues, name = 'output'): string | unde
 }
 
 /** Writes to stdout, waiting where the reader is slower. */
-export async function print(output: string): Promise<void> {
+export async function print(output: string | Uint8Array): Promise<void> {
   if (!process.stdout.write(output)) await new Promise((resolve) => process.stdout.once('drain', resolve));
 }
 

@@ -14,6 +14,7 @@ const COMMANDS: Record<string, { summary: string; load: () => Promise<{ command:
   build: { summary: 'build the database from its sources and publish it', load: () => import('./build.js') },
   lookup: { summary: 'look addresses up', load: () => import('./lookup.js') },
   enrich: { summary: 'add the country to JSON lines, JSON, CSV, TSV or lists', load: () => import('./enrich.js') },
+  stream: { summary: 'enrich the messages of a NATS JetStream stream', load: () => import('./stream.js') },
   export: {
     summary: 'write a release for other software: mmdb, csv, cidr, nginx, haproxy, nft',
     load: () => import('./export.js'),

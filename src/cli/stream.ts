@@ -1,0 +1,235 @@
+/** `ipatlas stream`: a worker on NATS JetStream, and the reader of its output. */
+import { createLog } from '../api/log.js';
+import type { EnricherOptions } from '../enrich/enricher.js';
+import { INVALID_POLICIES, type InvalidPolicy, parseAdd } from '../enrich/options.js';
+import { AtlasError, EXIT } from '../errors.js';
+import { STREAM_ACK_WAIT_S, STREAM_BYTES_IN_FLIGHT, STREAM_MAX_BYTES, STREAM_MESSAGES_IN_FLIGHT } from '../limits.js';
+import type { NatsBroker, NatsServer } from '../stream/nats.js';
+import type { SetupOptions, StartAt } from '../stream/setup.js';
+import { OVERSIZE_POLICIES, type OversizePolicy } from '../stream/worker.js';
+import { type Command, type Invocation, type OptionValues, print, text } from './command.js';
+
+const MAX_PORT = 65_535;
+const MAX_REPLICAS = 5;
+/** A year, in seconds: longer times are mistakes. */
+const MAX_SECONDS = 31_536_000;
+
+function usage(message: string): AtlasError {
+  return new AtlasError('E_USAGE', `${message}; see "ipatlas stream --help"`);
+}
+
+function required(values: OptionValues, name: string): string {
+  const value = text(values, name);
+  if (value !== undefined && value !== '') return value;
+  throw usage(`--${name} is missing`);
+}
+
+/** Names of streams and consumers are parts of subjects, so they have no dots, spaces or wildcards. */
+function streamName(name: string, value: string): string {
+  if (/^[\w-]{1,255}$/.test(value)) return value;
+  throw usage(`--${name} ${JSON.stringify(value)} is not a name of letters, digits, "_" and "-"`);
+}
+
+function integer(values: OptionValues, name: string, least: number, most: number): number | undefined {
+  const value = text(values, name);
+  if (value === undefined) return undefined;
+  const number = /^\d{1,16}$/.test(value) ? Number(value) : Number.NaN;
+  if (number >= least && number <= most) return number;
+  throw usage(`--${name} ${JSON.stringify(value)} is not a number from ${least} to ${most}`);
+}
+
+function oneOf<T extends string>(values: OptionValues, flag: string, choices: readonly T[]): T {
+  const value = text(values, flag) ?? choices[0]!;
+  if (choices.includes(value as T)) return value as T;
+  throw usage(`--${flag} is ${JSON.stringify(value)}; it can be ${choices.join(', ')}`);
+}
+
+function startAt(values: OptionValues): StartAt | undefined {
+  const sequence = integer(values, 'from-seq', 1, Number.MAX_SAFE_INTEGER);
+  const time = text(values, 'from-time');
+  if (sequence !== undefined && time !== undefined) throw usage('give --from-seq or --from-time, not both');
+  if (sequence !== undefined) return { kind: 'sequence', sequence };
+  if (time === undefined) return undefined;
+  if (Number.isNaN(Date.parse(time)))
+    throw usage(`--from-time ${JSON.stringify(time)} is not a time such as 2026-01-31T00:00:00Z`);
+  return { kind: 'time', time: new Date(time) };
+}
+
+function readSetup(values: OptionValues): SetupOptions {
+  const from = streamName('from', required(values, 'from'));
+  const to = streamName('to', required(values, 'to'));
+  const rejects = streamName('rejects', text(values, 'rejects') ?? `${to}_REJECTS`);
+  if (new Set([from, to, rejects]).size < 3) throw usage('--from, --to and --rejects must name different streams');
+  return {
+    names: { from, to, rejects, consumer: streamName('consumer', text(values, 'consumer') ?? `ipatlas_${to}`) },
+    startAt: values.read === true ? undefined : startAt(values),
+    create: values.init === true,
+    ackWaitMs: 1000 * (integer(values, 'ack-wait', 1, MAX_SECONDS) ?? STREAM_ACK_WAIT_S),
+    maxBytes: integer(values, 'max-bytes', 1, Number.MAX_SAFE_INTEGER) ?? STREAM_MAX_BYTES,
+    maxAgeMs: 1000 * (integer(values, 'max-age', 0, MAX_SECONDS) ?? 0),
+    replicas: integer(values, 'replicas', 1, MAX_REPLICAS) ?? 1,
+  };
+}
+
+function readServer(values: OptionValues): NatsServer {
+  return {
+    url: required(values, 'server'),
+    creds: text(values, 'creds'),
+    tlsCa: text(values, 'tls-ca'),
+    tlsCert: text(values, 'tls-cert'),
+    tlsKey: text(values, 'tls-key'),
+  };
+}
+
+function readEnricher(values: OptionValues): Omit<EnricherOptions, 'onReject'> {
+  return {
+    field: (values.field ?? []) as string[],
+    add: parseAdd(text(values, 'add')),
+    onInvalid: oneOf<InvalidPolicy>(values, 'on-invalid', INVALID_POLICIES),
+  };
+}
+
+/** Aborts at the first signal to stop; the second ends the process at once. */
+function stopSignal(): AbortSignal {
+  const controller = new AbortController();
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    process.on(signal, () => {
+      if (controller.signal.aborted) process.exit(EXIT.interrupted);
+      controller.abort();
+    });
+  }
+  return controller.signal;
+}
+
+const NEWLINE = 10;
+
+/** Writes the output of all messages to stdout. A message without a final newline gets one if another follows. */
+async function read(broker: NatsBroker, values: OptionValues, signal: AbortSignal): Promise<void> {
+  const { readInOrder } = await import('../stream/reader.js');
+  const fromSequence = integer(values, 'from-seq', 1, Number.MAX_SAFE_INTEGER);
+  let needsNewline = false;
+  for await (const { parts } of readInOrder({ broker, fromSequence, once: values.once === true, signal })) {
+    for (const { bytes, number } of parts) {
+      if (bytes.length === 0) continue;
+      // Parts of one message are split at ends of lines.
+      if (needsNewline && number === 1) await print('\n');
+      await print(bytes);
+      needsNewline = bytes.at(-1) !== NEWLINE;
+    }
+  }
+}
+
+async function work(broker: NatsBroker, { values, dataDir }: Invocation, signal: AbortSignal): Promise<void> {
+  const { followRelease, serveOperations, StreamMetrics, workerEvents } = await import('../stream/operations.js');
+  const { Worker } = await import('../stream/worker.js');
+  const log = createLog();
+  const metrics = new StreamMetrics();
+  const port = integer(values, 'metrics-port', 0, MAX_PORT);
+  const release = await followRelease({ dataDir, enricher: readEnricher(values), metrics: metrics.releases, log });
+  const maxBytes = Math.max(STREAM_BYTES_IN_FLIGHT, 4 * broker.maxPartBytes);
+  const worker = new Worker({
+    broker,
+    release: release.current,
+    oversize: oneOf<OversizePolicy>(values, 'on-oversize', OVERSIZE_POLICIES),
+    inFlight: { messages: STREAM_MESSAGES_IN_FLIGHT, bytes: maxBytes },
+    maxOutputBytes: maxBytes,
+    once: values.once === true,
+    signal,
+    events: workerEvents(metrics, log),
+  });
+  metrics.observe(broker, worker);
+  const server = port === undefined ? undefined : await serveOperations(port, metrics, () => broker.isConnected);
+  const address = server?.address();
+  if (address !== null && typeof address === 'object') log.info({ port: address.port }, 'metrics and health');
+  log.info({}, 'working');
+  try {
+    const ended = broker.closed.then((error) => {
+      throw new AtlasError('E_STREAM', `the connection was closed: ${error?.message ?? 'by the server'}`);
+    });
+    await Promise.race([worker.run(), ended]);
+  } finally {
+    release.stop();
+    server?.close();
+    server?.closeAllConnections();
+  }
+  log.info({}, signal.aborted ? 'stopped' : 'done');
+}
+
+async function run(invocation: Invocation): Promise<number> {
+  const { values } = invocation;
+  const setupOptions = readSetup(values);
+  const server = readServer(values);
+  readEnricher(values);
+  oneOf<OversizePolicy>(values, 'on-oversize', OVERSIZE_POLICIES);
+  const signal = stopSignal();
+  const { openNatsBroker } = await import('../stream/nats.js');
+  const { broker, setup } = await openNatsBroker(server, setupOptions);
+  try {
+    for (const line of [...setup.created, ...setup.warnings]) process.stderr.write(`ipatlas: ${line}\n`);
+    if (values.read === true) await read(broker, values, signal);
+    else await work(broker, invocation, signal);
+  } finally {
+    await broker.close();
+  }
+  return EXIT.ok;
+}
+
+export const command: Command = {
+  help: `Usage: ipatlas stream --server URL --from STREAM --to STREAM [options]
+
+A worker on NATS JetStream: takes messages of JSON lines from one stream and puts them into another, with the country
+added. Any number of workers can run at a time. The output holds each message exactly once, whatever is killed
+(docs/streams.md). Ends on SIGTERM or Ctrl-C, after the messages in flight.
+
+  --server URL         nats://HOST:PORT or tls://HOST:PORT, several with commas between them; user:password@ is allowed
+  --from STREAM        read messages from here
+  --to STREAM          write them here: the output of message 7 has the subject PREFIX.7
+  --rejects STREAM     refused messages and lines go here (default: the name of --to and _REJECTS)
+  --consumer NAME      the consumer that the workers share (default: ipatlas_ and the name of --to)
+  --init               first create the streams and the consumer that are missing, and say what was created
+  --once               end when all messages that are in the stream now are done
+  --read               do not work: write the output to stdout, in the order of the source stream
+  --from-seq N         begin at this message (with --init, or --read)
+  --from-time TIME     begin at the first message since this time (with --init)
+  --field PATH[=NAME], --add LIST, --on-invalid POLICY
+                       as in "ipatlas enrich"; with fail, a message with such a line goes to the rejects as a whole
+  --on-oversize P      output that is larger than the server's max_payload: split it at ends of lines (default), or
+                       reject the message
+  --creds FILE         credentials of a NATS user
+  --tls-ca FILE, --tls-cert FILE, --tls-key FILE
+                       the certificate authority of the server; a certificate and key of this client
+  --metrics-port PORT  serve /metrics, /healthz and /readyz on http://127.0.0.1:PORT (default none; 0 for any free port)
+  --ack-wait SECONDS   --init: time after which a message is delivered again (default ${STREAM_ACK_WAIT_S})
+  --max-bytes N        --init: size of a stream in bytes (default ${STREAM_MAX_BYTES})
+  --max-age SECONDS    --init: how long streams keep messages (default 0, forever)
+  --replicas N         --init: replicas of each stream, 1 to ${MAX_REPLICAS} (default 1)
+  --data DIR           the data directory (or IPATLAS_DATA; default data)
+`,
+  options: {
+    server: { type: 'string' },
+    from: { type: 'string' },
+    to: { type: 'string' },
+    rejects: { type: 'string' },
+    consumer: { type: 'string' },
+    init: { type: 'boolean' },
+    once: { type: 'boolean' },
+    read: { type: 'boolean' },
+    'from-seq': { type: 'string' },
+    'from-time': { type: 'string' },
+    field: { type: 'string', multiple: true },
+    add: { type: 'string' },
+    'on-invalid': { type: 'string' },
+    'on-oversize': { type: 'string' },
+    creds: { type: 'string' },
+    'tls-ca': { type: 'string' },
+    'tls-cert': { type: 'string' },
+    'tls-key': { type: 'string' },
+    'metrics-port': { type: 'string' },
+    'ack-wait': { type: 'string' },
+    'max-bytes': { type: 'string' },
+    'max-age': { type: 'string' },
+    replicas: { type: 'string' },
+  },
+  arguments: [0, 0],
+  run,
+};

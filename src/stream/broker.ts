@@ -1,0 +1,141 @@
+/**
+ * What the worker and the reader need of a message broker. nats.ts implements it for NATS JetStream; another broker is
+ * another file.
+ *
+ * The output is a set of chains, one for each source message: most chains have one part, and a message whose output is too
+ * large for the broker has several. A part is appended only if the chain's last part is the one that the caller names. This
+ * check, made by the broker in the same step as the append, is what makes each message appear once, however many workers
+ * hold a delivery of it.
+ */
+
+/** Identifies a source message. After a broker lost its newest messages, a sequence can be used a second time. */
+export interface SourceId {
+  /** Position in the source stream, from 1. */
+  sequence: number;
+  /** When the broker stored the message: nanoseconds since 1970, decimal. */
+  storedAt: string;
+}
+
+/** One delivery of a source message. */
+export interface Delivery {
+  readonly source: SourceId;
+  /** How often the message has been delivered, this delivery included. */
+  readonly count: number;
+  readonly bytes: Uint8Array;
+  /**
+   * Tells the broker that the message is done. Resolves when the broker has confirmed it.
+   *
+   * @throws BrokerUnavailable if no confirmation arrives; the broker then delivers the message again
+   */
+  acknowledge(): Promise<void>;
+}
+
+/** One part of a message's output. */
+export interface OutputPart {
+  source: SourceId;
+  /** From 1. */
+  number: number;
+  /** Whether the message's output ends here. */
+  isLast: boolean;
+  /** The parts up to this one answer the first `inputEnd` bytes of the source message. */
+  inputEnd: number;
+  /** Id of the release that answered. */
+  release: string;
+  /** Why the input of this part is not in the output; undefined if it is. */
+  rejected?: string | undefined;
+  bytes: Uint8Array;
+}
+
+/** A part as the broker keeps it. */
+export interface StoredPart extends OutputPart {
+  /** Position in the output stream. */
+  position: number;
+  /** Position of the part before it, 0 for the first. */
+  previous: number;
+}
+
+/** Input that the worker refused, for a person to look at. */
+export interface Reject {
+  source: SourceId;
+  /** The byte of the message at which a refused line begins; undefined for all of it, or for the lines of a policy. */
+  offset?: number | undefined;
+  reason: string;
+  /** The refused lines, or all of the message; undefined if they are too large to be published once more. */
+  bytes: Uint8Array | undefined;
+}
+
+/** How much may be delivered. */
+export interface PullLimit {
+  messages: number;
+  bytes: number;
+}
+
+/** What is left to do. */
+export interface Backlog {
+  /** Messages that were never delivered. */
+  pending: number;
+  /** Messages that were delivered and are not acknowledged. */
+  unacknowledged: number;
+  /** All messages up to this sequence are acknowledged. */
+  acknowledgedUpTo: number;
+}
+
+/** The sequences that the source stream holds; `last` is below `first` if it is empty. */
+export interface SourceRange {
+  first: number;
+  last: number;
+}
+
+/** A failure that may pass: the broker is away, restarting, slow or full. The caller tries again. */
+export class BrokerUnavailable extends Error {
+  override readonly name = 'BrokerUnavailable';
+}
+
+export interface Broker {
+  /** Largest part, in bytes of its payload. */
+  readonly maxPartBytes: number;
+  /** Milliseconds after which an unacknowledged message is delivered again. */
+  readonly redeliverAfterMs: number;
+  /** Whether there is a connection now. */
+  readonly isConnected: boolean;
+  /** Resolves when the connection is lost for good, with the reason, or closed by `close`. */
+  readonly closed: Promise<Error | undefined>;
+
+  /**
+   * Asks for messages once. Resolves when the request is over: the limit is reached, a second has passed, or the connection
+   * was lost.
+   *
+   * @param deliver called with each message as it arrives
+   * @throws AtlasError E_STREAM if the stream or the consumer is gone
+   */
+  pull(limit: PullLimit, deliver: (delivery: Delivery) => void): Promise<void>;
+
+  /**
+   * Appends a part to the chain of its source message.
+   *
+   * @param previous position of the chain's last part, 0 if there must be none yet
+   * @returns the part's position, or undefined if another part is the last one; nothing was stored then
+   * @throws BrokerUnavailable if it is unknown whether the part was stored
+   */
+  append(part: OutputPart, previous: number): Promise<number | undefined>;
+
+  /** Returns the last part of a source message's output, or undefined if there is none. Throws BrokerUnavailable. */
+  lastPart(sequence: number): Promise<StoredPart | undefined>;
+
+  /** Returns the part at a position of the output stream, or undefined. Throws BrokerUnavailable. */
+  partAt(position: number): Promise<StoredPart | undefined>;
+
+  /** Stores refused input, once for each source message and offset. Throws BrokerUnavailable. */
+  reject(reject: Reject): Promise<void>;
+
+  /** Throws BrokerUnavailable. */
+  backlog(): Promise<Backlog>;
+
+  /** Throws BrokerUnavailable. */
+  sourceRange(): Promise<SourceRange>;
+
+  /** Whether the source stream still holds a message. Throws BrokerUnavailable. */
+  hasSource(sequence: number): Promise<boolean>;
+
+  close(): Promise<void>;
+}

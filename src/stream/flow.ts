@@ -1,0 +1,65 @@
+/** Limits what is in flight, in messages and in bytes. */
+import type { PullLimit } from './broker.js';
+
+export class FlowWindow {
+  readonly #limit: PullLimit;
+  #messages = 0;
+  #bytes = 0;
+  #wake: (() => void)[] = [];
+
+  /** @param limit most that is in flight at a time */
+  constructor(limit: PullLimit) {
+    this.#limit = limit;
+  }
+
+  get messages(): number {
+    return this.#messages;
+  }
+  get bytes(): number {
+    return this.#bytes;
+  }
+  get isEmpty(): boolean {
+    return this.#messages === 0;
+  }
+
+  /** Counts a message in. */
+  enter(bytes: number): void {
+    this.#messages++;
+    this.#bytes += bytes;
+  }
+
+  /** Counts a message out. */
+  leave(bytes: number): void {
+    this.#messages--;
+    this.#bytes -= bytes;
+    const waiting = this.#wake;
+    this.#wake = [];
+    for (const wake of waiting) wake();
+  }
+
+  /** What may still enter. */
+  get room(): PullLimit {
+    return { messages: this.#limit.messages - this.#messages, bytes: this.#limit.bytes - this.#bytes };
+  }
+
+  /** Resolves when no more than half of the limit is in flight: fewer and larger requests than for each free place. */
+  async halfFree(): Promise<void> {
+    while (2 * this.#messages > this.#limit.messages || 2 * this.#bytes > this.#limit.bytes) await this.#change();
+  }
+
+  /** Resolves when less than the limit is in flight. */
+  async hasRoom(): Promise<void> {
+    while (this.#messages >= this.#limit.messages || this.#bytes >= this.#limit.bytes) await this.#change();
+  }
+
+  /** Resolves when nothing is in flight. */
+  async empty(): Promise<void> {
+    while (!this.isEmpty) await this.#change();
+  }
+
+  #change(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#wake.push(resolve);
+    });
+  }
+}

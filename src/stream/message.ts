@@ -1,0 +1,83 @@
+/** Turns one source message into the parts of its output. No broker is involved. */
+import type { Database } from '../database/database.js';
+import { createBlockEnricher, type EnricherOptions } from '../enrich/enricher.js';
+import { AtlasError } from '../errors.js';
+
+/** What enriching a message, or some of its lines, gives. */
+export interface Enriched {
+  output: Uint8Array;
+  /** The lines that the policy `drop` left out. */
+  rejects: Uint8Array;
+  /** Why nothing of it can be enriched; `output` is empty then. */
+  refusal: string | undefined;
+}
+
+/** Enriches a message, or some whole lines of one. JSON lines are enriched at once, other formats take a few turns. */
+export type EnrichMessage = (bytes: Uint8Array) => Enriched | Promise<Enriched>;
+
+const EMPTY = new Uint8Array(0);
+const NEWLINE = 10;
+
+/**
+ * Returns a function that enriches messages of JSON lines with one release.
+ *
+ * @throws AtlasError as createBlockEnricher does
+ */
+export function jsonLinesEnricher(database: Database, options: Omit<EnricherOptions, 'onReject'>): EnrichMessage {
+  let rejects: Uint8Array[] = [];
+  const onReject = options.onInvalid === 'drop' ? { onReject: (lines: Uint8Array) => rejects.push(lines) } : {};
+  const enricher = createBlockEnricher(database, { ...options, ...onReject });
+  return (bytes) => {
+    rejects = [];
+    try {
+      const output = enricher.enrichBlock(bytes);
+      return { output, rejects: Buffer.concat(rejects), refusal: undefined };
+    } catch (error) {
+      if (!(error instanceof AtlasError && error.code === 'E_BAD_INPUT')) throw error;
+      return { output: EMPTY, rejects: EMPTY, refusal: error.message };
+    }
+  };
+}
+
+/** The output of some whole lines of a message. */
+export interface MessagePart {
+  bytes: Uint8Array;
+  /** End of these lines in the message. */
+  inputEnd: number;
+  /** Set for a single line whose output is larger than a part may be; `bytes` is empty then. */
+  isTooLarge: boolean;
+}
+
+/** Share of the proportional estimate that is tried next: lines differ, and each try costs a run. */
+const ESTIMATE_SHARE = 0.9;
+
+/** Returns the end of a run of whole lines from `from` that is shorter than `to`, near `target`; `to` for a single line. */
+function shorterEnd(input: Uint8Array, from: number, to: number, target: number): number {
+  const before = input.subarray(from, target).lastIndexOf(NEWLINE);
+  if (before >= 0) return from + before + 1;
+  const after = input.subarray(from, to).indexOf(NEWLINE);
+  return after < 0 ? to : from + after + 1;
+}
+
+/**
+ * Enriches as many whole lines of a message as fit into one part.
+ *
+ * @param from byte of the message at which the part begins, the start of a line
+ * @param maxBytes largest output
+ */
+export async function nextPart(
+  enrich: EnrichMessage,
+  input: Uint8Array,
+  from: number,
+  maxBytes: number,
+): Promise<MessagePart> {
+  let to = input.length;
+  for (;;) {
+    const { output } = await enrich(input.subarray(from, to));
+    if (output.length <= maxBytes) return { bytes: output, inputEnd: to, isTooLarge: false };
+    const target = from + Math.floor((to - from) * (maxBytes / output.length) * ESTIMATE_SHARE);
+    const end = shorterEnd(input, from, to, target);
+    if (end === to) return { bytes: EMPTY, inputEnd: to, isTooLarge: true };
+    to = end;
+  }
+}

@@ -1,0 +1,454 @@
+/** The broker on NATS JetStream. */
+import { readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import {
+  JetStreamApiCodes,
+  JetStreamApiError,
+  type JetStreamClient,
+  type JetStreamManager,
+  jetstream,
+  jetstreamManager,
+  type StoredMsg,
+} from '@nats-io/jetstream';
+import {
+  type ConnectionOptions,
+  connect,
+  createInbox,
+  credsAuthenticator,
+  headers,
+  type Msg,
+  type MsgHdrs,
+  type NatsConnection,
+  nanos,
+} from '@nats-io/transport-node';
+import { AtlasError, messageOf } from '../errors.js';
+import {
+  STREAM_CONNECT_TIMEOUT_MS,
+  STREAM_HEADER_BYTES,
+  STREAM_PULL_MS,
+  STREAM_REQUEST_TIMEOUT_MS,
+  STREAM_RETRY_MS,
+} from '../limits.js';
+import {
+  type Backlog,
+  type Broker,
+  BrokerUnavailable,
+  type Delivery,
+  type OutputPart,
+  type PullLimit,
+  type Reject,
+  type SourceId,
+  type SourceRange,
+  type StoredPart,
+} from './broker.js';
+import { isNotFound, type Setup, type SetupOptions, type StreamNames, setUpStreams } from './setup.js';
+
+export interface NatsServer {
+  /** `nats://host:port` or `tls://host:port`, several with commas between them; may hold `user:password@`. */
+  url: string;
+  /** Files, by path. */
+  creds?: string | undefined;
+  tlsCa?: string | undefined;
+  tlsCert?: string | undefined;
+  tlsKey?: string | undefined;
+}
+
+/** Headers of an output message; docs/streams.md describes them for readers. */
+export const HEADER = {
+  /** `<source stream> <sequence> <time stored, ns>` */
+  source: 'Ipatlas-Source',
+  release: 'Ipatlas-Release',
+  /** Of a split message only: `<number> <more|last> <end in the source message, bytes> <output sequence of the part before>` */
+  part: 'Ipatlas-Part',
+  /** Reason for which the input of this part is missing. */
+  rejected: 'Ipatlas-Rejected',
+} as const;
+
+/** Seconds between two pings, and pings without an answer after which a connection counts as lost. */
+const PING_INTERVAL_MS = 10_000;
+const MAX_PINGS_OUT = 2;
+const RECONNECT_WAIT_MS = 250;
+
+/** How much longer than the server a pull waits for the server's word that a request is over, in milliseconds. */
+const PULL_GRACE_MS = 2_000;
+
+/** Statuses of a pull request: still open; its time is over; any failure, or too few bytes left for the next message. */
+const STATUS_HEARTBEAT = 100;
+const STATUS_TIMEOUT = 408;
+const TOO_FEW_BYTES = /^message size exceeds maxbytes/i;
+
+const ACK = '+ACK';
+const ACK_PREFIX = '$JS.ACK.';
+
+function connectionOptions({ url, creds, tlsCa, tlsCert, tlsKey }: NatsServer): ConnectionOptions {
+  const urls = url.split(',').map((one) => {
+    const text = one.includes('://') ? one : `nats://${one}`;
+    if (URL.canParse(text) && /^(nats|tls):$/.test(new URL(text).protocol)) return new URL(text);
+    // Not quoted: it may hold a password.
+    throw new AtlasError(
+      'E_USAGE',
+      '--server must be an address such as nats://localhost:4222 or tls://nats.example:4222',
+    );
+  });
+  const user = urls.find(({ username }) => username !== '');
+  const usesTls =
+    [tlsCa, tlsCert, tlsKey].some((file) => file !== undefined) || urls.some(({ protocol }) => protocol === 'tls:');
+  return {
+    servers: urls.map(({ host }) => host),
+    name: 'ipatlas stream',
+    ...(user === undefined ? {} : { user: decodeURIComponent(user.username), pass: decodeURIComponent(user.password) }),
+    ...(creds === undefined ? {} : { authenticator: credsAuthenticator(readCredentials(creds)) }),
+    ...(usesTls ? { tls: tlsOptions({ tlsCa, tlsCert, tlsKey }) } : {}),
+    maxReconnectAttempts: -1,
+    reconnectTimeWait: RECONNECT_WAIT_MS,
+    pingInterval: PING_INTERVAL_MS,
+    maxPingOut: MAX_PINGS_OUT,
+    timeout: STREAM_CONNECT_TIMEOUT_MS,
+    noAsyncTraces: true,
+  };
+}
+
+function tlsOptions({ tlsCa, tlsCert, tlsKey }: Pick<NatsServer, 'tlsCa' | 'tlsCert' | 'tlsKey'>) {
+  return {
+    ...(tlsCa === undefined ? {} : { caFile: tlsCa }),
+    ...(tlsCert === undefined ? {} : { certFile: tlsCert }),
+    ...(tlsKey === undefined ? {} : { keyFile: tlsKey }),
+  };
+}
+
+function readCredentials(path: string): Uint8Array {
+  try {
+    return readFileSync(path);
+  } catch (error) {
+    throw new AtlasError('E_USAGE', `--creds ${path} cannot be read: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+/**
+ * Connects, retrying for a while.
+ *
+ * @throws AtlasError E_STREAM if that fails, E_USAGE for a wrong address or credentials file
+ */
+export async function connectNats(server: NatsServer): Promise<NatsConnection> {
+  const options = connectionOptions(server);
+  const end = performance.now() + STREAM_CONNECT_TIMEOUT_MS;
+  for (;;) {
+    try {
+      return await connect(options);
+    } catch (error) {
+      if (performance.now() < end && messageOf(error).includes('refused')) {
+        await sleep(RECONNECT_WAIT_MS);
+        continue;
+      }
+      const hosts = [options.servers ?? []].flat().join(', ');
+      throw new AtlasError('E_STREAM', `cannot connect to the NATS server at ${hosts}: ${messageOf(error)}`, {
+        cause: error,
+      });
+    }
+  }
+}
+
+/**
+ * Connects and sets the streams up.
+ *
+ * @returns the broker, and what was created
+ * @throws AtlasError as {@link connectNats} and {@link setUpStreams} do
+ */
+export async function openNatsBroker(
+  server: NatsServer,
+  options: SetupOptions,
+): Promise<{ broker: NatsBroker; setup: Setup }> {
+  const connection = await connectNats(server);
+  try {
+    const jsm = await jetstreamManager(connection, { timeout: STREAM_REQUEST_TIMEOUT_MS });
+    const setup = await setUpStreams(jsm, options);
+    return { broker: new NatsBroker(connection, jsm, options.names, setup), setup };
+  } catch (error) {
+    await connection.close();
+    if (error instanceof AtlasError) throw error;
+    throw new AtlasError('E_STREAM', `the NATS server refuses a request: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+/** Parses the reply subject of a delivery (NATS ADR-15): `$JS.ACK.` and 7 tokens, or 9 with domain and account first. */
+export function parseAckSubject(subject: string): { count: number; source: SourceId } {
+  const tokens = subject.slice(ACK_PREFIX.length).split('.');
+  const at = tokens.length === 7 ? 2 : 4;
+  return {
+    count: Number(tokens[at]),
+    source: { sequence: Number(tokens[at + 1]), storedAt: tokens[at + 3]! },
+  };
+}
+
+function partHeaders(part: OutputPart, previous: number, sourceStream: string): MsgHdrs {
+  const all = headers();
+  all.set(HEADER.source, `${sourceStream} ${part.source.sequence} ${part.source.storedAt}`);
+  all.set(HEADER.release, part.release);
+  if (part.number > 1 || !part.isLast) {
+    all.set(HEADER.part, `${part.number} ${part.isLast ? 'last' : 'more'} ${part.inputEnd} ${previous}`);
+  }
+  if (part.rejected !== undefined) all.set(HEADER.rejected, part.rejected);
+  return all;
+}
+
+/** Reads back what {@link partHeaders} wrote; undefined for a message that is not one of these. */
+export function parsePart({ header, seq, data }: Pick<StoredMsg, 'header' | 'seq' | 'data'>): StoredPart | undefined {
+  const source = /^\S+ (\d+) (\d+)$/.exec(header.get(HEADER.source));
+  if (source === null) return undefined;
+  const part = /^(\d+) (more|last) (\d+) (\d+)$/.exec(header.get(HEADER.part) || '1 last 0 0')!;
+  return {
+    source: { sequence: Number(source[1]), storedAt: source[2]! },
+    number: Number(part[1]),
+    isLast: part[2] === 'last',
+    inputEnd: Number(part[3]),
+    release: header.get(HEADER.release),
+    rejected: header.get(HEADER.rejected) || undefined,
+    bytes: data,
+    position: seq,
+    previous: Number(part[4]),
+  };
+}
+
+/** A request for messages that the server still works on. */
+interface OpenPull {
+  reply: string;
+  messagesLeft: number;
+  deliver: (delivery: Delivery) => void;
+  /** @param isSuspicious whether the consumer may be gone */
+  end: (isSuspicious: boolean) => void;
+}
+
+export class NatsBroker implements Broker {
+  readonly redeliverAfterMs: number;
+  readonly closed: Promise<Error | undefined>;
+  readonly #connection: NatsConnection;
+  readonly #jetstream: JetStreamClient;
+  readonly #manager: JetStreamManager;
+  readonly #names: StreamNames;
+  readonly #setup: Setup;
+  readonly #inbox = createInbox();
+  #pull: OpenPull | undefined;
+  #pulls = 0;
+  #isConnected = true;
+  /** Set after a request without an answer: resolves when the server has taken everything that was sent. */
+  #drained: Promise<void> | undefined;
+
+  constructor(connection: NatsConnection, manager: JetStreamManager, names: StreamNames, setup: Setup) {
+    this.#connection = connection;
+    this.#manager = manager;
+    this.#jetstream = jetstream(connection, { timeout: STREAM_REQUEST_TIMEOUT_MS });
+    this.#names = names;
+    this.#setup = setup;
+    this.redeliverAfterMs = setup.ackWaitMs;
+    this.closed = connection.closed().then((error) => error ?? undefined);
+    connection.subscribe(`${this.#inbox}.*`, { callback: (_error, message) => this.#receive(message) });
+    void this.#watchConnection();
+  }
+
+  get maxPartBytes(): number {
+    const maxPayload = this.#connection.info?.max_payload ?? Number.POSITIVE_INFINITY;
+    return Math.min(maxPayload, this.#setup.maxMessageBytes) - STREAM_HEADER_BYTES;
+  }
+
+  get isConnected(): boolean {
+    return this.#isConnected;
+  }
+
+  async #watchConnection(): Promise<void> {
+    for await (const { type } of this.#connection.status()) {
+      if (type === 'disconnect') {
+        this.#isConnected = false;
+        this.#drained = undefined;
+        // The server forgets requests of a lost connection.
+        this.#pull?.end(false);
+      }
+      if (type === 'reconnect') this.#isConnected = true;
+    }
+  }
+
+  /**
+   * Makes a request only while the server takes what is sent. The client would keep everything in memory otherwise, once
+   * more with each retry.
+   */
+  async #request<Result>(what: string, request: () => Promise<Result>): Promise<Result> {
+    if (!this.#isConnected) throw new BrokerUnavailable(`${what}: not connected`);
+    if (this.#drained !== undefined) {
+      const isDrained = await Promise.race([this.#drained.then(() => true), sleep(STREAM_REQUEST_TIMEOUT_MS, false)]);
+      if (!isDrained || !this.#isConnected) throw new BrokerUnavailable(`${what}: the server does not answer`);
+    }
+    try {
+      return await request();
+    } catch (error) {
+      if (error instanceof JetStreamApiError) throw error;
+      this.#drained ??= this.#connection
+        .flush()
+        .catch(() => {}) // a lost connection is noticed elsewhere
+        .finally(() => {
+          this.#drained = undefined;
+        });
+      throw new BrokerUnavailable(`${what}: ${messageOf(error)}`, { cause: error });
+    }
+  }
+
+  #receive(message: Msg): void {
+    const pull = this.#pull;
+    if (message.reply?.startsWith(ACK_PREFIX)) {
+      const delivery = this.#delivery(message, message.reply);
+      if (pull === undefined) return; // Ends a second after its request: it is delivered again.
+      pull.deliver(delivery);
+      if (--pull.messagesLeft === 0) pull.end(false);
+      return;
+    }
+    // Statuses of earlier requests have another subject.
+    if (message.subject !== pull?.reply) return;
+    const { code, description } = message.headers ?? { code: 0, description: '' };
+    if (code !== STATUS_HEARTBEAT) pull.end(code !== STATUS_TIMEOUT && !TOO_FEW_BYTES.test(description));
+  }
+
+  #delivery(message: Msg, reply: string): Delivery {
+    const { count, source } = parseAckSubject(reply);
+    return {
+      source,
+      count,
+      bytes: message.data,
+      acknowledge: async () => {
+        await this.#request('acknowledge', () =>
+          this.#connection.request(reply, ACK, { timeout: STREAM_REQUEST_TIMEOUT_MS }),
+        );
+      },
+    };
+  }
+
+  /*
+   * Speaks JetStream's pull protocol (NATS ADR-13) itself. The client library's fetch() ends with an error, and loses
+   * messages that it holds, when the server reports that the next message exceeds max_bytes; its consume() then waits for
+   * missed heartbeats.
+   */
+  async pull(limit: PullLimit, deliver: (delivery: Delivery) => void): Promise<void> {
+    if (!this.#isConnected || this.#drained !== undefined) {
+      await sleep(STREAM_RETRY_MS);
+      return;
+    }
+    const { from, consumer } = this.#names;
+    const reply = `${this.#inbox}.${++this.#pulls}`;
+    const isSuspicious = await new Promise<boolean>((resolve) => {
+      const end = (suspicious: boolean): void => {
+        clearTimeout(timer);
+        resolve(suspicious);
+      };
+      const timer = setTimeout(() => end(true), STREAM_PULL_MS + PULL_GRACE_MS);
+      this.#pull = { reply, messagesLeft: limit.messages, deliver, end };
+      const request = { batch: limit.messages, max_bytes: limit.bytes, expires: nanos(STREAM_PULL_MS) };
+      this.#connection.publish(`$JS.API.CONSUMER.MSG.NEXT.${from}.${consumer}`, JSON.stringify(request), { reply });
+    });
+    this.#pull = undefined;
+    if (isSuspicious) await this.#checkConsumer();
+  }
+
+  /** Fails if the consumer is gone. A server that starts may say so for a moment. */
+  async #checkConsumer(): Promise<void> {
+    const end = performance.now() + STREAM_CONNECT_TIMEOUT_MS;
+    for (;;) {
+      try {
+        await this.#manager.consumers.info(this.#names.from, this.#names.consumer);
+        return;
+      } catch (error) {
+        if (!isNotFound(error)) return;
+        if (performance.now() > end) throw this.#gone(error);
+        await sleep(10 * STREAM_RETRY_MS);
+      }
+    }
+  }
+
+  #gone(error: unknown): AtlasError {
+    const { from, consumer } = this.#names;
+    return new AtlasError('E_STREAM', `the consumer ${consumer} of ${from} is gone: ${messageOf(error)}`, {
+      cause: error,
+    });
+  }
+
+  append(part: OutputPart, previous: number): Promise<number | undefined> {
+    const subject = `${this.#setup.outputPrefix}.${part.source.sequence}`;
+    return this.#publish(subject, part.bytes, partHeaders(part, previous, this.#names.from), this.#names.to, previous);
+  }
+
+  /** Publishes if the subject's last message is the expected one; undefined if it is not. */
+  async #publish(
+    subject: string,
+    bytes: Uint8Array,
+    messageHeaders: MsgHdrs,
+    streamName: string,
+    lastSubjectSequence: number,
+  ): Promise<number | undefined> {
+    const options = { headers: messageHeaders, expect: { streamName, lastSubjectSequence } };
+    try {
+      const { seq } = await this.#request('publish', () => this.#jetstream.publish(subject, bytes, options));
+      return seq;
+    } catch (error) {
+      if (!(error instanceof JetStreamApiError)) throw error;
+      if (error.code === JetStreamApiCodes.StreamWrongLastSequence) return undefined;
+      // Such as a full stream: room may be made.
+      throw new BrokerUnavailable(`publish: ${error.message} (${error.code})`, { cause: error });
+    }
+  }
+
+  async #part(request: { seq: number } | { last_by_subj: string }): Promise<StoredPart | undefined> {
+    const message = await this.#apiRequest('read output', () =>
+      this.#manager.streams.getMessage(this.#names.to, request),
+    );
+    return message === null ? undefined : parsePart(message);
+  }
+
+  lastPart(sequence: number): Promise<StoredPart | undefined> {
+    return this.#part({ last_by_subj: `${this.#setup.outputPrefix}.${sequence}` });
+  }
+
+  partAt(position: number): Promise<StoredPart | undefined> {
+    return this.#part({ seq: position });
+  }
+
+  async reject({ source, offset, reason, bytes }: Reject): Promise<void> {
+    const all = headers();
+    all.set(HEADER.source, `${this.#names.from} ${source.sequence} ${source.storedAt}`);
+    all.set(HEADER.rejected, reason);
+    const subject = `${this.#setup.rejectsPrefix}.${source.sequence}${offset === undefined ? '' : `.${offset}`}`;
+    await this.#publish(subject, bytes ?? new Uint8Array(0), all, this.#names.rejects, 0);
+  }
+
+  /** A request to the API, in which every failure may pass. */
+  async #apiRequest<Result>(what: string, request: () => Promise<Result>): Promise<Result> {
+    try {
+      return await this.#request(what, request);
+    } catch (error) {
+      if (error instanceof BrokerUnavailable) throw error;
+      throw new BrokerUnavailable(`${what}: ${messageOf(error)}`, { cause: error });
+    }
+  }
+
+  async backlog(): Promise<Backlog> {
+    const { from, consumer } = this.#names;
+    const info = await this.#apiRequest('consumer', () => this.#manager.consumers.info(from, consumer));
+    return {
+      pending: info.num_pending,
+      unacknowledged: info.num_ack_pending,
+      acknowledgedUpTo: info.ack_floor.stream_seq,
+    };
+  }
+
+  async sourceRange(): Promise<SourceRange> {
+    const { state } = await this.#apiRequest('stream', () => this.#manager.streams.info(this.#names.from));
+    return { first: state.first_seq, last: state.last_seq };
+  }
+
+  async hasSource(sequence: number): Promise<boolean> {
+    const { from } = this.#names;
+    return (
+      (await this.#apiRequest('read source', () => this.#manager.streams.getMessage(from, { seq: sequence }))) !== null
+    );
+  }
+
+  /** Sends what is under way and closes. */
+  async close(): Promise<void> {
+    await this.#connection.close();
+  }
+}

@@ -1,0 +1,238 @@
+/** A worker in operation: the release that it uses, what it counts and logs, and its metrics and health over HTTP. */
+import { createServer, type Server } from 'node:http';
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { errorFields, type Log } from '../api/log.js';
+import { ReleaseMetrics } from '../api/metrics.js';
+import { ReleaseWatch, verifyInThread } from '../api/release-watch.js';
+import { openDatabase } from '../database/database.js';
+import type { EnricherOptions } from '../enrich/enricher.js';
+import { AtlasError, messageOf } from '../errors.js';
+import { RELEASE_POLL_MS } from '../limits.js';
+import type { Broker } from './broker.js';
+import { jsonLinesEnricher } from './message.js';
+import type { ActiveRelease, Worker, WorkerEvents } from './worker.js';
+
+/** Upper bounds in seconds of the time from a message's arrival in the source to its output. */
+const AGE_BUCKETS = [0.005, 0.01, 0.025, 0.1, 0.25, 1, 5, 30, 300, 3600];
+
+/** Problems of the same kind are logged once in this time, in milliseconds: an outage concerns every message in flight. */
+const LOG_INTERVAL_MS = 5_000;
+
+const NANOSECONDS_A_MILLISECOND = 1_000_000n;
+
+/** What a worker counts, as Prometheus metrics. */
+export class StreamMetrics {
+  readonly releases = new ReleaseMetrics();
+  readonly #registry = new Registry();
+  readonly #messages = this.#counter('messages_total', 'Messages done: output stored and acknowledgment confirmed.');
+  readonly #inputBytes = this.#counter('input_bytes_total', 'Bytes of the messages that were delivered.');
+  readonly #outputBytes = this.#counter('output_bytes_total', 'Bytes of the output that was stored.');
+  readonly #parts = this.#counter('parts_total', 'Output messages that were stored.');
+  readonly #redeliveries = this.#counter('redeliveries_total', 'Deliveries of messages that were delivered before.');
+  readonly #alreadyDone = this.#counter('already_done_total', 'Deliveries of messages whose output was there already.');
+  readonly #retries = this.#counter('retries_total', 'Steps that failed and were tried again.');
+  readonly #rejects = new Counter({
+    name: 'ipatlas_stream_rejects_total',
+    help: 'Messages and lines that were refused, by reason.',
+    labelNames: ['reason'],
+    registers: [this.#registry],
+  });
+  readonly #age = new Histogram({
+    name: 'ipatlas_stream_message_age_seconds',
+    help: 'Time from the arrival of a message in the source stream until it was done.',
+    buckets: AGE_BUCKETS,
+    registers: [this.#registry],
+  });
+
+  constructor() {
+    collectDefaultMetrics({ register: this.#registry });
+  }
+
+  #counter(name: string, help: string): Counter {
+    return new Counter({ name: `ipatlas_stream_${name}`, help, registers: [this.#registry] });
+  }
+
+  /** Adds what can be asked for at any time: the backlog, what is in flight, the connection. */
+  observe(broker: Broker, worker: Worker): void {
+    const registers = [this.#registry];
+    const gauge = (name: string, help: string, value: () => number | Promise<number>): void => {
+      new Gauge({
+        name: `ipatlas_stream_${name}`,
+        help,
+        registers,
+        async collect() {
+          this.set(await value());
+        },
+      });
+    };
+    gauge('connected', 'Whether there is a connection to the broker.', () => Number(broker.isConnected));
+    gauge('in_flight_messages', 'Messages that this worker holds.', () => worker.inFlight.messages);
+    gauge('in_flight_input_bytes', 'Bytes of input that this worker holds.', () => worker.inFlight.inputBytes);
+    gauge('in_flight_output_bytes', 'Bytes of output that this worker holds.', () => worker.inFlight.outputBytes);
+    // Not a number while the broker does not answer.
+    const backlog = async (name: 'pending' | 'unacknowledged'): Promise<number> =>
+      broker.backlog().then(
+        (left) => left[name],
+        () => Number.NaN,
+      );
+    gauge('lag_messages', 'Messages of the source that were never delivered, to any worker.', () => backlog('pending'));
+    gauge('unacknowledged_messages', 'Messages that are delivered to any worker and not done.', () =>
+      backlog('unacknowledged'),
+    );
+  }
+
+  /** The events that are counted. */
+  get events(): Omit<WorkerEvents, 'failed'> {
+    return {
+      delivered: ({ bytes, count }) => {
+        this.#inputBytes.inc(bytes.length);
+        if (count > 1) this.#redeliveries.inc();
+      },
+      appended: ({ bytes }) => {
+        this.#parts.inc();
+        this.#outputBytes.inc(bytes.length);
+      },
+      done: ({ source }) => {
+        this.#messages.inc();
+        const storedAt = Number(BigInt(source.storedAt) / NANOSECONDS_A_MILLISECOND);
+        this.#age.observe(Math.max(0, Date.now() - storedAt) / 1000);
+      },
+      alreadyDone: () => this.#alreadyDone.inc(),
+      rejected: (_delivery, reason) => this.#rejects.inc({ reason }),
+      retried: () => this.#retries.inc(),
+    };
+  }
+
+  /** All metrics as text. */
+  async text(): Promise<string> {
+    return (await this.#registry.metrics()) + (await this.releases.registry.metrics());
+  }
+}
+
+/** Logs events without anything that a message holds: sequences, reasons and errors of the broker only. */
+function loggedEvents(log: Log): WorkerEvents {
+  let lastRetry = Number.NEGATIVE_INFINITY;
+  return {
+    delivered: () => {},
+    appended: () => {},
+    done: () => {},
+    alreadyDone: () => {},
+    rejected: ({ source }, reason, detail) => log.warn({ sequence: source.sequence, reason, detail }, 'input refused'),
+    retried: ({ source }, problem) => {
+      const now = performance.now();
+      if (now - lastRetry < LOG_INTERVAL_MS) return;
+      lastRetry = now;
+      log.warn({ sequence: source.sequence, problem }, 'a step failed and is tried again');
+    },
+    failed: ({ source }, error) =>
+      log.error({ sequence: source.sequence, ...errorFields(error) }, 'a bug: this message could not be enriched'),
+  };
+}
+
+/** Joins what is counted and what is logged. */
+export function workerEvents(metrics: StreamMetrics, log: Log): WorkerEvents {
+  const counted = metrics.events;
+  const logged = loggedEvents(log);
+  return {
+    delivered: counted.delivered,
+    appended: counted.appended,
+    done: counted.done,
+    alreadyDone: counted.alreadyDone,
+    rejected(delivery, reason, detail) {
+      counted.rejected(delivery, reason, detail);
+      logged.rejected(delivery, reason, detail);
+    },
+    retried(delivery, problem) {
+      counted.retried(delivery, problem);
+      logged.retried(delivery, problem);
+    },
+    failed: logged.failed,
+  };
+}
+
+export interface FollowOptions {
+  dataDir: string;
+  enricher: Omit<EnricherOptions, 'onReject'>;
+  metrics: ReleaseMetrics;
+  log: Log;
+}
+
+/** The current release, replaced when another one is published. */
+export interface FollowedRelease {
+  current: () => ActiveRelease;
+  stop: () => void;
+}
+
+/**
+ * Opens the current release and follows it: a new one is verified in a thread and used for the next message.
+ *
+ * @throws AtlasError E_NO_DATABASE or E_DAMAGED if there is no release to begin with; E_USAGE for fields that are not valid
+ */
+export async function followRelease({ dataDir, enricher, metrics, log }: FollowOptions): Promise<FollowedRelease> {
+  function open(dir: string): ActiveRelease {
+    const database = openDatabase(dir);
+    const { id, as_of } = database.manifest;
+    const release = { id, enrich: jsonLinesEnricher(database, enricher) };
+    database.close();
+    metrics.release(id, as_of);
+    log.info({ release: id, as_of }, 'answering from this release');
+    return release;
+  }
+  let current = open(dataDir);
+  const watch = new ReleaseWatch({
+    dataDir,
+    interval: RELEASE_POLL_MS,
+    verify: verifyInThread,
+    onRelease(dir) {
+      if (!dir.endsWith(current.id)) current = open(dir);
+    },
+    onFailure(problem) {
+      metrics.failedReload();
+      log.error({ problem }, 'the new release is not used; the one in use stays');
+    },
+  });
+  await watch.start();
+  return { current: () => current, stop: () => watch.stop() };
+}
+
+const LOOPBACK = '127.0.0.1';
+
+/**
+ * Serves `/metrics`, `/healthz` and `/readyz` on the loopback address.
+ *
+ * @param port 0 for any free one
+ * @param isReady whether messages can be processed
+ * @throws AtlasError E_USAGE if it cannot listen there
+ */
+export function serveOperations(port: number, metrics: StreamMetrics, isReady: () => boolean): Promise<Server> {
+  const server = createServer((request, response) => {
+    const answer = (status: number, text: string, type = 'text/plain'): void => {
+      response.writeHead(status, { 'content-type': type }).end(text);
+    };
+    switch (request.url) {
+      case '/healthz':
+        answer(200, 'ok\n');
+        break;
+      case '/readyz':
+        if (isReady()) answer(200, 'ready\n');
+        else answer(503, 'not connected to the broker\n');
+        break;
+      case '/metrics':
+        metrics.text().then(
+          (text) => answer(200, text, Registry.PROMETHEUS_CONTENT_TYPE),
+          (error: unknown) => answer(500, `${messageOf(error)}\n`),
+        );
+        break;
+      default:
+        answer(404, 'not found\n');
+    }
+  });
+  return new Promise((resolve, reject) => {
+    server.once('error', (error) => {
+      reject(
+        new AtlasError('E_USAGE', `--metrics-port: cannot listen on port ${port}: ${error.message}`, { cause: error }),
+      );
+    });
+    server.listen(port, LOOPBACK, () => resolve(server));
+  });
+}

@@ -1,0 +1,112 @@
+/** Reads the output in the order of the source: the output stream itself is in the order in which workers finished. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { AtlasError } from '../errors.js';
+import { STREAM_READ_AHEAD, STREAM_READ_POLL_MS } from '../limits.js';
+import { type Broker, BrokerUnavailable, type StoredPart } from './broker.js';
+
+export interface ReadOptions {
+  broker: Broker;
+  /** First source sequence; default the first that the source holds. */
+  fromSequence?: number | undefined;
+  /** Ends after the last message that the source held at the start. */
+  once: boolean;
+  signal: AbortSignal;
+}
+
+/** The output of one source message. */
+export interface ReadMessage {
+  sequence: number;
+  /** In order; empty for a message that was removed from the source before any worker had it. */
+  parts: StoredPart[];
+}
+
+/** Follows a chain from its last part back to its first. */
+async function chain(broker: Broker, last: StoredPart): Promise<StoredPart[]> {
+  const parts = [last];
+  for (let first = last; first.previous > 0; ) {
+    const before = await broker.partAt(first.previous);
+    if (before === undefined) {
+      throw new AtlasError('E_STREAM', `a part of the output of message ${last.source.sequence} was deleted`);
+    }
+    parts.unshift(before);
+    first = before;
+  }
+  return parts;
+}
+
+class Reader {
+  readonly #options: ReadOptions;
+
+  constructor(options: ReadOptions) {
+    this.#options = options;
+  }
+
+  /** Repeats a request until the broker answers; undefined when told to stop. */
+  async persistently<Result>(request: () => Promise<Result>): Promise<Result | undefined> {
+    const { signal } = this.#options;
+    while (!signal.aborted) {
+      try {
+        return await request();
+      } catch (error) {
+        if (!(error instanceof BrokerUnavailable)) throw error;
+        await this.#pause();
+      }
+    }
+    return undefined;
+  }
+
+  /** Waits for the output of one message to be complete; undefined when told to stop. */
+  async message(sequence: number): Promise<ReadMessage | undefined> {
+    for (;;) {
+      const found = await this.persistently(() => this.#look(sequence));
+      if (found !== 'waiting') return found;
+      await this.#pause();
+    }
+  }
+
+  async #look(sequence: number): Promise<ReadMessage | 'waiting'> {
+    const { broker } = this.#options;
+    const last = await broker.lastPart(sequence);
+    if (last?.isLast) return { sequence, parts: await chain(broker, last) };
+    const { acknowledgedUpTo } = await broker.backlog();
+    if (sequence > acknowledgedUpTo) return 'waiting';
+    // Done while this was looked up, or never: the message was deleted, or its output was.
+    const again = await broker.lastPart(sequence);
+    if (again?.isLast) return { sequence, parts: await chain(broker, again) };
+    if (!(await broker.hasSource(sequence))) return { sequence, parts: [] };
+    throw new AtlasError(
+      'E_STREAM',
+      `message ${sequence} is acknowledged and its output is not there; was it deleted?`,
+    );
+  }
+
+  async #pause(): Promise<void> {
+    await sleep(STREAM_READ_POLL_MS, undefined, { signal: this.#options.signal }).catch(() => {});
+  }
+}
+
+/**
+ * Yields the output message by message, in the order of the source. Waits for messages that are not done.
+ *
+ * @throws AtlasError E_STREAM if output that was there is gone
+ */
+export async function* readInOrder(options: ReadOptions): AsyncGenerator<ReadMessage> {
+  const reader = new Reader(options);
+  const range = await reader.persistently(() => options.broker.sourceRange());
+  if (range === undefined) return;
+  const first = options.fromSequence ?? Math.max(1, range.first);
+  const last = options.once ? range.last : Number.POSITIVE_INFINITY;
+  const ahead: Promise<ReadMessage | undefined>[] = [];
+  let next = first;
+  for (let sequence = first; sequence <= last; sequence++) {
+    while (next <= last && ahead.length < STREAM_READ_AHEAD) {
+      const message = reader.message(next++);
+      // A failure is reported when the message's turn comes.
+      message.catch(() => {});
+      ahead.push(message);
+    }
+    const message = await ahead.shift();
+    if (message === undefined) return;
+    yield message;
+  }
+}

@@ -1,0 +1,255 @@
+/** The streams and the consumer on the server: checks them before any work, and creates what is missing on request. */
+import {
+  AckPolicy,
+  type ConsumerConfig,
+  type ConsumerInfo,
+  DeliverPolicy,
+  DiscardPolicy,
+  JetStreamApiCodes,
+  JetStreamApiError,
+  type JetStreamManager,
+  ReplayPolicy,
+  RetentionPolicy,
+  StorageType,
+  type StreamConfig,
+} from '@nats-io/jetstream';
+import { millis, nanos } from '@nats-io/transport-node';
+import { AtlasError } from '../errors.js';
+import { STREAM_MAX_ACK_PENDING } from '../limits.js';
+
+/** Where a new consumer begins: at the first message, at a sequence, or at a time. */
+export type StartAt = { kind: 'first' } | { kind: 'sequence'; sequence: number } | { kind: 'time'; time: Date };
+
+export interface StreamNames {
+  from: string;
+  to: string;
+  rejects: string;
+  consumer: string;
+}
+
+export interface SetupOptions {
+  names: StreamNames;
+  /** Where the consumer begins; undefined accepts an existing consumer whatever it began with. */
+  startAt: StartAt | undefined;
+  /** Creates what is missing. */
+  create: boolean;
+  /** For what is created. */
+  ackWaitMs: number;
+  maxBytes: number;
+  maxAgeMs: number;
+  replicas: number;
+}
+
+/** What the broker needs to know of the streams. */
+export interface Setup {
+  /** Output subjects are `<prefix>.<source sequence>`. */
+  outputPrefix: string;
+  /** Reject subjects are `<prefix>.<source sequence>`, with `.<offset>` for a single line. */
+  rejectsPrefix: string;
+  /** Largest message that the output stream accepts in bytes, headers included; infinite without such a limit. */
+  maxMessageBytes: number;
+  ackWaitMs: number;
+  /** One sentence for each thing that was created. */
+  created: string[];
+  /** One sentence for each setting that is allowed but loses messages. */
+  warnings: string[];
+}
+
+function streamError(message: string): AtlasError {
+  return new AtlasError('E_STREAM', message);
+}
+
+const NOT_FOUND: readonly number[] = [JetStreamApiCodes.StreamNotFound, JetStreamApiCodes.ConsumerNotFound];
+
+/** Whether an error says that a stream or a consumer does not exist. */
+export function isNotFound(error: unknown): boolean {
+  return error instanceof JetStreamApiError && NOT_FOUND.includes(error.code);
+}
+
+/** The result of a request, or undefined if the stream or consumer does not exist. */
+async function existing<Info>(request: Promise<Info>): Promise<Info | undefined> {
+  try {
+    return await request;
+  } catch (error) {
+    if (isNotFound(error)) return undefined;
+    throw error;
+  }
+}
+
+/** The settings of a stream that loses nothing: file storage, limits retention, refuses messages when it is full. */
+function newStream(
+  name: string,
+  { maxBytes, maxAgeMs, replicas }: SetupOptions,
+): Partial<StreamConfig> & { name: string } {
+  return {
+    name,
+    subjects: [`${name.toLowerCase()}.>`],
+    storage: StorageType.File,
+    retention: RetentionPolicy.Limits,
+    discard: DiscardPolicy.New,
+    max_bytes: maxBytes,
+    max_age: nanos(maxAgeMs),
+    num_replicas: replicas,
+    max_msgs_per_subject: -1,
+  };
+}
+
+/** Reads a stream's settings, and creates the stream if it is missing and that is asked for. */
+async function streamConfig(jsm: JetStreamManager, name: string, options: SetupOptions, created: string[]) {
+  const info = await existing(jsm.streams.info(name));
+  if (info !== undefined) return info.config;
+  if (!options.create) throw streamError(`there is no stream ${name} on the server; --init creates it`);
+  const { config } = await jsm.streams.add(newStream(name, options));
+  const age =
+    options.maxAgeMs === 0 ? 'messages kept until they are deleted' : `messages kept for ${options.maxAgeMs} ms`;
+  created.push(
+    `created the stream ${name}: subjects ${config.subjects.join(' ')}, on disk, ${config.num_replicas} replica(s), ` +
+      `at most ${config.max_bytes} bytes, new messages refused when it is full, ${age}`,
+  );
+  return config;
+}
+
+const isLimited = (value: number): boolean => value > 0;
+
+/** The settings of an output stream under which a message would be lost or appear twice. */
+function outputProblems(output: StreamConfig, source: StreamConfig): string[] {
+  const problems: string[] = [];
+  const isBounded = [output.max_bytes, output.max_msgs, output.max_msgs_per_subject].some(isLimited);
+  if (output.discard !== DiscardPolicy.New && isBounded) {
+    problems.push('it deletes old messages when it is full; set discard to "new"');
+  }
+  if (isLimited(output.max_msgs_per_subject)) {
+    problems.push('max_msgs_per_subject limits the parts of a split message; set it to -1');
+  }
+  if (isLimited(output.max_age) && (!isLimited(source.max_age) || source.max_age > output.max_age)) {
+    problems.push(
+      `its messages expire before those of ${source.name}, and one that is delivered again after that would appear ` +
+        `twice; set max_age to 0, or at least to that of ${source.name}`,
+    );
+  }
+  return problems;
+}
+
+/** The settings under which any stream is not usable. */
+function commonProblems(config: StreamConfig): string[] {
+  const problems: string[] = [];
+  if (config.retention !== RetentionPolicy.Limits) {
+    problems.push(`its retention is "${config.retention}", which loses track of messages in a crash; use "limits"`);
+  }
+  if (config.storage !== StorageType.File) problems.push('it is kept in memory only; use file storage');
+  if (config.no_ack) problems.push('it does not confirm messages; set no_ack to false');
+  return problems;
+}
+
+function refuse(kind: string, name: string, problems: string[]): void {
+  if (problems.length > 0) throw streamError(`the ${kind} ${name} is set up wrongly: ${problems.join('; ')}`);
+}
+
+/** The subject of a stream that ends in a wildcard, without it. */
+function subjectPrefix({ name, subjects, mirror }: StreamConfig, wildcards: RegExp): string {
+  const subject = mirror === undefined ? subjects?.find((one) => wildcards.test(one)) : undefined;
+  if (subject !== undefined) return subject.replace(wildcards, '');
+  throw streamError(`the stream ${name} is set up wrongly: it needs a subject like ${name.toLowerCase()}.>`);
+}
+
+function deliverPolicy(startAt: StartAt): Partial<ConsumerConfig> {
+  switch (startAt.kind) {
+    case 'first':
+      return { deliver_policy: DeliverPolicy.All };
+    case 'sequence':
+      return { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: startAt.sequence };
+    case 'time':
+      return { deliver_policy: DeliverPolicy.StartTime, opt_start_time: startAt.time.toISOString() };
+  }
+}
+
+/** Whether a consumer began where it was asked to. */
+function beganAt({ config }: ConsumerInfo, startAt: StartAt): boolean {
+  const wanted = deliverPolicy(startAt);
+  const time = (text: string | undefined): number => (text === undefined ? 0 : Date.parse(text));
+  return (
+    config.deliver_policy === wanted.deliver_policy &&
+    config.opt_start_seq === wanted.opt_start_seq &&
+    time(config.opt_start_time) === time(wanted.opt_start_time)
+  );
+}
+
+function consumerProblems(info: ConsumerInfo, startAt: StartAt | undefined): string[] {
+  const { config } = info;
+  const problems: string[] = [];
+  if (config.deliver_subject !== undefined) problems.push('it pushes messages; a pull consumer is needed');
+  if (config.durable_name === undefined) problems.push('it is not durable');
+  if (config.ack_policy !== AckPolicy.Explicit)
+    problems.push('each message must be acknowledged: set ack_policy to "explicit"');
+  if (isLimited(config.max_deliver ?? -1)) {
+    problems.push('max_deliver makes it drop messages that workers died with; set it to -1');
+  }
+  if (config.headers_only) problems.push('it delivers headers only');
+  if (config.filter_subject || config.filter_subjects?.length) {
+    problems.push(
+      'it has a filter, so the output would have gaps that look like lost messages; use a stream of its own',
+    );
+  }
+  if (startAt !== undefined && !beganAt(info, startAt)) {
+    problems.push('it began at another message than is asked for; choose another --consumer and output stream');
+  }
+  return problems;
+}
+
+async function consumerInfo(jsm: JetStreamManager, options: SetupOptions, created: string[]): Promise<ConsumerInfo> {
+  const { names, create, ackWaitMs, startAt = { kind: 'first' }, replicas } = options;
+  const info = await existing(jsm.consumers.info(names.from, names.consumer));
+  if (info !== undefined) return info;
+  if (!create) {
+    throw streamError(`the stream ${names.from} has no consumer ${names.consumer}; --init creates it`);
+  }
+  const made = await jsm.consumers.add(names.from, {
+    durable_name: names.consumer,
+    ack_policy: AckPolicy.Explicit,
+    ack_wait: nanos(ackWaitMs),
+    max_deliver: -1,
+    max_ack_pending: STREAM_MAX_ACK_PENDING,
+    replay_policy: ReplayPolicy.Instant,
+    num_replicas: replicas,
+    ...deliverPolicy(startAt),
+  });
+  created.push(
+    `created the consumer ${names.consumer} of ${names.from}: durable, delivers a message again after ` +
+      `${ackWaitMs / 1000} s without acknowledgment, at most ${STREAM_MAX_ACK_PENDING} messages in flight`,
+  );
+  return made;
+}
+
+/**
+ * Checks the streams and the consumer, and creates what is missing if that is asked for.
+ *
+ * @throws AtlasError E_STREAM if something is missing or set up so that messages could be lost or appear twice; what the
+ *   client throws if the server does not answer
+ */
+export async function setUpStreams(jsm: JetStreamManager, options: SetupOptions): Promise<Setup> {
+  const { names } = options;
+  const created: string[] = [];
+  const source = await streamConfig(jsm, names.from, options, created);
+  const output = await streamConfig(jsm, names.to, options, created);
+  const rejects = await streamConfig(jsm, names.rejects, options, created);
+  refuse('stream', source.name, commonProblems(source));
+  for (const config of [output, rejects]) {
+    refuse('stream', config.name, [...commonProblems(config), ...outputProblems(config, source)]);
+  }
+  const consumer = await consumerInfo(jsm, options, created);
+  refuse('consumer', names.consumer, consumerProblems(consumer, options.startAt));
+
+  const losesOld = source.discard !== DiscardPolicy.New && [source.max_bytes, source.max_msgs].some(isLimited);
+  return {
+    outputPrefix: subjectPrefix(output, /\.[>*]$/),
+    rejectsPrefix: subjectPrefix(rejects, /\.>$/),
+    maxMessageBytes: isLimited(output.max_msg_size) ? output.max_msg_size : Number.POSITIVE_INFINITY,
+    ackWaitMs: millis(consumer.config.ack_wait ?? nanos(options.ackWaitMs)),
+    created,
+    warnings: losesOld
+      ? [
+          `the stream ${source.name} deletes its oldest messages when it is full, processed or not; discard "new" does not`,
+        ]
+      : [],
+  };
+}

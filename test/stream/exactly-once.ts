@@ -1,0 +1,33 @@
+/** What "exactly once" means, as a check of the two streams. Shares no code with the worker or the reader. */
+import { createHash } from 'node:crypto';
+import type { NatsConnection } from '@nats-io/transport-node';
+import { openDatabase } from '../../src/database/database.js';
+import { createBlockEnricher } from '../../src/enrich/enricher.js';
+import { messagesOf } from './nats.js';
+
+const digest = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
+
+/**
+ * Compares the output stream with the local enrichment of the source stream, message by message.
+ *
+ * @returns what is wrong: messages that are missing, appear twice or differ; empty if nothing is
+ */
+export async function outputFaults(connection: NatsConnection, from: string, to: string, dataDir: string) {
+  const database = openDatabase(dataDir);
+  const enricher = createBlockEnricher(database);
+  const expected = new Map<string, string>();
+  for (const { seq, data } of await messagesOf(connection, from)) {
+    expected.set(`${to.toLowerCase()}.${seq}`, digest(enricher.enrichBlock(data)));
+  }
+  database.close();
+  const faults: string[] = [];
+  const seen = new Set<string>();
+  for (const { subject, data } of await messagesOf(connection, to)) {
+    if (seen.has(subject)) faults.push(`${subject} appears twice`);
+    else if (!expected.has(subject)) faults.push(`${subject} answers no message`);
+    else if (expected.get(subject) !== digest(data)) faults.push(`${subject} differs`);
+    seen.add(subject);
+  }
+  for (const subject of expected.keys()) if (!seen.has(subject)) faults.push(`${subject} is missing`);
+  return { faults, messages: expected.size };
+}

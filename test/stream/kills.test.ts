@@ -1,0 +1,160 @@
+/**
+ * Workers and the server are killed at random while messages flow. scripts/stream-kills.sh runs this with more kills.
+ */
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type NatsConnection, TimeoutError } from '@nats-io/transport-node';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { finished, ipatlas, start } from '../support/cli.js';
+import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { until } from '../support/serve.js';
+import { outputFaults } from './exactly-once.js';
+import { hasNatsServer, managerOf, messagesOf, NatsServerProcess, SKIPPED } from './nats.js';
+
+const WORKERS = 2;
+const WORKER_KILLS = Number(process.env.STREAM_WORKER_KILLS ?? 5);
+const SERVER_KILLS = Number(process.env.STREAM_SERVER_KILLS ?? 2);
+/** Every so many kills of a worker are a stop instead: it goes on after its messages were delivered to another one. */
+const STOP_EVERY = 3;
+const ACK_WAIT_S = 2;
+/** Messages that are in the output since the last kill before the next one. */
+const PROGRESS = 100;
+const LINES = 20;
+/** Messages that are published at a time, and the pause after them. */
+const BATCH = 20;
+const BATCH_PAUSE_MS = 40;
+
+/** A message: lines with addresses of both families, some broken; one in three lacks its final newline. */
+function message(number: number): string {
+  const lines = Array.from({ length: LINES }, (_, line) => {
+    if (line === 7) return `not JSON ${number}`;
+    const ip = line % 3 === 0 ? `2a00:1::${(number + line).toString(16)}` : `8.${number & 255}.${line}.1`;
+    return `{"n":${number},"ip":"${ip}","text":"${'x'.repeat(number % 200)}"}`;
+  });
+  return lines.join('\n') + (number % 3 === 0 ? '' : '\n');
+}
+
+describe.skipIf(!hasNatsServer())('kills', () => {
+  let dataDir: string;
+  let server: NatsServerProcess;
+
+  beforeAll(async () => {
+    dataDir = temporaryDir();
+    await publishBlocks(dataDir, SMALL_WORLD);
+    server = await NatsServerProcess.start();
+  });
+  afterAll(async () => {
+    await server.remove();
+    rmSync(dataDir, { recursive: true });
+  });
+
+  it(`of ${WORKER_KILLS} workers and ${SERVER_KILLS} servers leave each message in the output once`, async () => {
+    const flags = ['--server', server.url, '--from', 'IN', '--to', 'OUT', '--data', dataDir];
+    const init = ['--init', '--once', '--ack-wait', String(ACK_WAIT_S), '--max-bytes', '1000000000'];
+    expect((await ipatlas(['stream', ...flags, ...init])).code).toBe(0);
+    const connection = await server.connect();
+    const manager = await managerOf(connection, 1_000);
+    /** Messages in the output; -1 while the server is away. */
+    const outputCount = async (): Promise<number> =>
+      manager.streams.info('OUT').then(
+        ({ state }) => state.messages,
+        () => -1,
+      );
+
+    let isOver = false;
+    const producer = produce(connection, () => isOver);
+    const workers: ChildProcess[] = [];
+    const startWorker = (index: number): void => {
+      workers[index] = start(['stream', ...flags]);
+      workers[index]!.stderr?.resume();
+      workers[index]!.stdout?.resume();
+    };
+    for (let index = 0; index < WORKERS; index++) startWorker(index);
+
+    let workerKills = 0;
+    let serverKills = 0;
+    const stopped = new Set<ChildProcess>();
+    while (workerKills < WORKER_KILLS || serverKills < SERVER_KILLS) {
+      let before = -1;
+      await until(async () => {
+        before = await outputCount();
+        return before >= 0;
+      }, 'an answer of the server');
+      await until(async () => (await outputCount()) > before + PROGRESS * Math.random(), 'progress of the workers');
+      const left = WORKER_KILLS - workerKills + SERVER_KILLS - serverKills;
+      if (Math.random() * left < SERVER_KILLS - serverKills) {
+        serverKills++;
+        await server.kill();
+        await server.resume();
+        continue;
+      }
+      const index = Math.floor(Math.random() * WORKERS);
+      const worker = workers[index]!;
+      if (++workerKills % STOP_EVERY === 0) {
+        worker.kill('SIGSTOP');
+        stopped.add(worker);
+        // Its messages are delivered again, and done by others, before it goes on.
+        setTimeout(() => {
+          worker.kill('SIGCONT');
+          stopped.delete(worker);
+        }, 2000 * ACK_WAIT_S).unref();
+      } else {
+        worker.kill('SIGKILL');
+      }
+      startWorker(index);
+    }
+    isOver = true;
+    await producer;
+    await until(() => stopped.size === 0, 'the end of the stops');
+
+    // A last worker ends when everything is done; then the others must not add anything more.
+    const last = await ipatlas(['stream', ...flags, '--once']);
+    expect(last.code, last.stderr).toBe(0);
+    for (const worker of workers) {
+      if (worker.exitCode === null && worker.signalCode === null) {
+        worker.kill('SIGTERM');
+        await once(worker, 'exit');
+      }
+    }
+    const { faults, messages } = await outputFaults(connection, 'IN', 'OUT', dataDir);
+    expect(faults).toEqual([]);
+    expect(messages).toBeGreaterThan(PROGRESS);
+    if (process.env.STREAM_WORKER_KILLS !== undefined) {
+      process.stderr.write(`${messages} messages, ${workerKills} kills of workers, ${serverKills} of the server\n`);
+    }
+
+    // The reader gives, in order, what "enrich" makes of the same messages.
+    const files = (await messagesOf(connection, 'IN')).map(({ data }) => Buffer.from(data).toString());
+    const input = join(dataDir, 'input.jsonl');
+    writeFileSync(input, files.map((text) => (text.endsWith('\n') ? text : `${text}\n`)).join(''));
+    await ipatlas(['enrich', input, '-o', join(dataDir, 'enriched.jsonl'), '--data', dataDir]);
+    const reader = start(['stream', ...flags, '--read', '--once']);
+    const { code, stdout, stderr } = await finished(reader);
+    expect(code, stderr).toBe(0);
+    const enriched = readFileSync(join(dataDir, 'enriched.jsonl'), 'utf8');
+    expect(stdout === enriched || `${stdout}\n` === enriched).toBe(true);
+    await connection.close();
+  }, 600_000);
+});
+
+/** Publishes messages until told to stop, some at a time, while the server is killed and comes back. */
+async function produce(connection: NatsConnection, isOver: () => boolean): Promise<void> {
+  for (let number = 0; !isOver(); ) {
+    const batch = Array.from({ length: BATCH }, () => message(number++));
+    await Promise.all(
+      batch.map((text) =>
+        connection.request('in.lines', text, { timeout: 2_000 }).catch((error: unknown) => {
+          // Whether it was stored is unknown: the check takes what the stream holds as the truth.
+          if (!(error instanceof TimeoutError) && !String(error).includes('no responders')) throw error;
+        }),
+      ),
+    );
+    // Keeps the run short: each message is read again several times by the checks.
+    await sleep(BATCH_PAUSE_MS);
+  }
+}
+
+if (!hasNatsServer()) it(SKIPPED, ({ skip }) => skip(SKIPPED));

@@ -1,0 +1,120 @@
+/** A real nats-server for tests: started, killed and started again on the same files. */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { type JetStreamManager, jetstreamManager, type StoredMsg } from '@nats-io/jetstream';
+import { connect, type NatsConnection } from '@nats-io/transport-node';
+import { temporaryDir } from '../support/release.js';
+import { until } from '../support/serve.js';
+
+export const SKIPPED =
+  'SKIPPED: nats-server is not installed (scripts/ci-packages.sh installs it); streams are NOT tested';
+
+export function hasNatsServer(): boolean {
+  return spawnSync('nats-server', ['--version']).error === undefined;
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as { port: number };
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+export interface ServerOptions {
+  /** Largest message in bytes. */
+  maxPayload?: number;
+  /** More lines of its configuration file. */
+  config?: string;
+}
+
+export class NatsServerProcess {
+  readonly url: string;
+  readonly #dir: string;
+  readonly #port: number;
+  #child: ChildProcess | undefined;
+
+  private constructor(dir: string, port: number, scheme: string) {
+    this.#dir = dir;
+    this.#port = port;
+    this.url = `${scheme}://127.0.0.1:${port}`;
+  }
+
+  /** Starts a server on a free port of the loopback address, with its files in a temporary folder. */
+  static async start({ maxPayload = 1_048_576, config = '' }: ServerOptions = {}): Promise<NatsServerProcess> {
+    const dir = temporaryDir();
+    const port = await freePort();
+    mkdirSync(join(dir, 'store'));
+    const lines = [
+      `listen: "127.0.0.1:${port}"`,
+      `jetstream { store_dir: "${join(dir, 'store')}", max_file_store: 4GB }`,
+      `max_payload: ${maxPayload}`,
+      `log_file: "${join(dir, 'log')}"`,
+      config,
+    ];
+    writeFileSync(join(dir, 'nats.conf'), lines.join('\n'));
+    const server = new NatsServerProcess(dir, port, config.includes('tls') ? 'tls' : 'nats');
+    await server.resume();
+    return server;
+  }
+
+  get pid(): number {
+    return this.#child!.pid!;
+  }
+
+  /** Starts the server again and waits until it accepts connections. */
+  async resume(): Promise<void> {
+    this.#child = spawn('nats-server', ['-c', join(this.#dir, 'nats.conf')], { stdio: 'ignore' });
+    await until(async () => {
+      const probe = spawnSync('bash', ['-c', `exec 3<>/dev/tcp/127.0.0.1/${this.#port} && head -c 4 <&3`]);
+      return probe.stdout.toString() === 'INFO';
+    }, 'the start of nats-server');
+  }
+
+  /** Kills the server and waits until it is gone. */
+  async kill(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
+    if (this.#child === undefined || this.#child.exitCode !== null || this.#child.signalCode !== null) return;
+    this.#child.kill(signal);
+    await once(this.#child, 'exit');
+  }
+
+  connect(): Promise<NatsConnection> {
+    return connect({ servers: `127.0.0.1:${this.#port}`, maxReconnectAttempts: -1, reconnectTimeWait: 100 });
+  }
+
+  async remove(): Promise<void> {
+    await this.kill();
+    rmSync(this.#dir, { recursive: true });
+  }
+}
+
+/** Publishes messages in order and waits until each is stored. */
+export async function publishAll(connection: NatsConnection, subject: string, messages: (string | Uint8Array)[]) {
+  for (let from = 0; from < messages.length; from += 50) {
+    const batch = messages.slice(from, from + 50);
+    await Promise.all(batch.map((message) => connection.request(subject, message, { timeout: 20_000 })));
+  }
+}
+
+/** All messages of a stream, in its order. */
+export async function messagesOf(connection: NatsConnection, stream: string): Promise<StoredMsg[]> {
+  const manager = await managerOf(connection);
+  const { state } = await manager.streams.info(stream);
+  const messages: StoredMsg[] = [];
+  for (let from = state.first_seq; from <= state.last_seq; from += 50) {
+    const batch = Array.from({ length: Math.min(50, state.last_seq - from + 1) }, (_, index) =>
+      manager.streams.getMessage(stream, { seq: from + index }),
+    );
+    for (const message of await Promise.all(batch)) if (message !== null) messages.push(message);
+  }
+  return messages;
+}
+
+/** @param timeout of each request, in milliseconds */
+export async function managerOf(connection: NatsConnection, timeout = 20_000): Promise<JetStreamManager> {
+  return jetstreamManager(connection, { timeout });
+}
