@@ -17,6 +17,8 @@ export {
 export type { Manifest, ManifestFile, ManifestInput } from './database/release.js';
 export type { EnrichCounts } from './enrich/counts.js';
 export {
+  type BlockEnricher,
+  createBlockEnricher,
   createEnricher,
   createEnricherStream,
   type Enricher,

@@ -1,0 +1,149 @@
+/** The enrichers as a library: messages, options, and types. */
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Database, openDatabase } from '../../src/database/database.js';
+import {
+  createBlockEnricher,
+  createEnricher,
+  createEnricherStream,
+  type EnricherOptions,
+} from '../../src/enrich/enricher.js';
+import { parseAdd, parseFields } from '../../src/enrich/options.js';
+import { packageFile } from '../../src/package-root.js';
+import { expectLines } from '../support/line-oracle.js';
+import { ANY_INPUT } from '../support/nasty-lines.js';
+import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+
+let dataDir: string;
+let database: Database;
+beforeAll(async () => {
+  dataDir = temporaryDir();
+  await publishBlocks(dataDir, SMALL_WORLD);
+  database = openDatabase(dataDir);
+});
+afterAll(() => rmSync(dataDir, { recursive: true }));
+
+const RUNS = Math.ceil(Number(process.env.FUZZ_RUNS ?? 400) / 8);
+
+describe('enrichBlock', () => {
+  it('makes one message of one, as the oracle does', () => {
+    const options = { fields: parseFields([]), add: parseAdd('country_code'), onInvalid: 'keep' } as const;
+    const { enrichBlock } = createBlockEnricher(database, { add: ['country_code'] });
+    fc.assert(
+      fc.property(fc.array(ANY_INPUT, { maxLength: 5 }), (messages) => {
+        for (const message of messages) {
+          const expected = expectLines(database, message, { ...options, fields: [...options.fields] });
+          expect(Buffer.from(enrichBlock(message)).toString('latin1')).toBe(expected.output.toString('latin1'));
+        }
+      }),
+      { numRuns: RUNS },
+    );
+  });
+
+  it('never joins a message without a final newline to the next', () => {
+    const enricher = createBlockEnricher(database, { add: ['country_code'] });
+    const half = Buffer.from('{"ip":"8.8.8.8"');
+    expect(Buffer.from(enricher.enrichBlock(half)).toString()).toBe(half.toString());
+    expect(Buffer.from(enricher.enrichBlock(Buffer.from('}'))).toString()).toBe('}');
+    expect(Buffer.from(enricher.enrichBlock(Buffer.from('{"ip":"8.8.8.8"}'))).toString()).toBe(
+      '{"ip":"8.8.8.8","geo":{"country_code":"US"}}',
+    );
+    expect(enricher.enrichBlock(Buffer.alloc(0))).toHaveLength(0);
+    expect(enricher.counts).toMatchObject({ lines: 3, invalid_line: 2, found: 1 });
+  });
+
+  it('returns memory of its own, also for messages larger than a block', () => {
+    const { enrichBlock } = createBlockEnricher(database, { add: ['country_code'] });
+    const line = '{"ip":"8.8.8.8"}\n';
+    const enriched = '{"ip":"8.8.8.8","geo":{"country_code":"US"}}\n';
+    const first = enrichBlock(Buffer.from(line));
+    const large = enrichBlock(Buffer.from(line.repeat(100_000)));
+    enrichBlock(Buffer.from('{"a":1}\n'));
+    expect(Buffer.from(first).toString()).toBe(enriched);
+    expect(Buffer.from(large).toString() === enriched.repeat(100_000)).toBe(true);
+  });
+
+  it('fails under the policy fail, and takes the next message as if nothing had happened', () => {
+    const rejected: string[] = [];
+    const { enrichBlock } = createBlockEnricher(database, {
+      onInvalid: 'fail',
+      onReject: (lines) => rejected.push(Buffer.from(lines).toString()),
+    });
+    const bad = Buffer.from(`{}\nx\n${'{}\n'.repeat(100_000)}{"half"`);
+    for (let i = 0; i < 3; i++) {
+      expect(() => enrichBlock(bad)).toThrow(expect.objectContaining({ code: 'E_BAD_INPUT' }));
+      expect(() => enrichBlock(bad)).toThrow('line 2 is not a JSON object');
+      expect(Buffer.from(enrichBlock(Buffer.from('{}'))).toString()).toBe('{"geo":null}');
+    }
+    expect(rejected).toEqual(Array(6).fill('x\n'));
+  });
+
+  it('fails with a TypeError if the message is not a Uint8Array', () => {
+    const { enrichBlock } = createBlockEnricher(database);
+    expect(() => enrichBlock('{}' as unknown as Uint8Array)).toThrow(TypeError);
+  });
+});
+
+describe('options that are not valid are refused', () => {
+  it.each<[what: string, options: unknown, message: string]>([
+    ['an unknown name', { fields: ['ip'] }, 'there is no option "fields"; the options are field, add'],
+    ['a field of another type', { field: 5 }, 'field must be'],
+    ['fields of another type', { field: ['ip', null] }, 'field must be'],
+    ['an unknown member', { add: ['planet'] }, 'choose from country, country_code, is_eu, reason'],
+    ['members as text', { add: 'country' }, 'add must be an array'],
+    ['no members', { add: [] }, 'choose from'],
+    ['two members in one', { add: ['country,is_eu'] }, 'choose from'],
+    ['an unknown policy', { onInvalid: 'ignore' }, 'onInvalid must be keep, drop, fail, not "ignore"'],
+    ['a reject handler of another type', { onReject: true }, 'onReject must be a function'],
+  ])('%s', (_, options, message) => {
+    for (const create of [createEnricher, createEnricherStream, createBlockEnricher]) {
+      expect(() => create(database, options as EnricherOptions)).toThrow(
+        expect.objectContaining({ code: 'E_USAGE', message: expect.stringContaining(message) }),
+      );
+    }
+  });
+
+  it('but options that are undefined are not', () => {
+    const options = { field: undefined, add: undefined, onInvalid: undefined } as unknown as EnricherOptions;
+    expect(() => createEnricher(database, options)).not.toThrow();
+  });
+});
+
+describe('the types of createEnricherStream', () => {
+  let dir: string;
+  beforeAll(() => {
+    dir = mkdtempSync(packageFile('node_modules/.types-'));
+  });
+  afterAll(() => rmSync(dir, { recursive: true }));
+
+  it.each([
+    ['with the DOM library', ['es2023', 'dom']],
+    ['without the DOM library', ['es2023']],
+  ])('are right %s', (_, lib) => {
+    writeFileSync(
+      join(dir, 'use.ts'),
+      `import { createEnricherStream, type Database } from '../../dist/src/index.js';
+export async function use(database: Database, response: Response): Promise<number> {
+  const stream = createEnricherStream(database, { add: ['is_eu'] });
+  const output: ReadableStream<Uint8Array> = response.body!.pipeThrough(stream);
+  const reader = output.getReader();
+  await reader.read();
+  return stream.counts.lines;
+}
+`,
+    );
+    const compilerOptions = { noEmit: true, strict: true, module: 'nodenext', target: 'es2022', types: ['node'], lib };
+    writeFileSync(join(dir, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['use.ts'] }));
+    const tsc = packageFile('node_modules/typescript/bin/tsc');
+    let output = '';
+    try {
+      execFileSync(process.execPath, [tsc, '-p', dir], { encoding: 'utf8' });
+    } catch (error) {
+      output = (error as { stdout: string }).stdout;
+    }
+    expect(output).toBe('');
+  });
+});
