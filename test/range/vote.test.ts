@@ -36,12 +36,10 @@ function elect(covering: readonly TinyCandidate[], voters: readonly Voter[]): Ou
     );
     return row === undefined ? [] : [{ ...row, voter }];
   });
-  const delegation = Math.min(...rows.filter(({ voter }) => voter.kind === 'registry').map(width));
-  const evidence = rows.filter((row) => row.voter.kind === 'registry' || width(row) <= delegation);
-  const lineages = [...new Set(evidence.map(({ voter }) => voter.lineage))];
+  const lineages = [...new Set(rows.map(({ voter }) => voter.lineage))];
   const votes = lineages.map((lineage) => {
-    const rowsOf = evidence.filter(({ voter }) => voter.lineage === lineage);
-    return narrowest(rowsOf, false) as (typeof evidence)[number];
+    const ofLineage = rows.filter(({ voter }) => voter.lineage === lineage);
+    return narrowest(ofLineage, false) as (typeof rows)[number];
   });
   if (votes.length === 0) {
     const bottom = narrowest(
@@ -55,14 +53,14 @@ function elect(covering: readonly TinyCandidate[], voters: readonly Voter[]): Ou
 
   const share = (value: number): number =>
     Math.floor((100 * votes.filter((vote) => vote.value === value).length) / votes.length);
-  const words = evidence.filter(({ voter }) => voter.kind === 'operator' || voter.kind === 'geofeed');
-  const word = narrowest(words, false) as (typeof evidence)[number] | undefined;
+  const words = rows.filter(({ voter }) => voter.kind === 'operator' || voter.kind === 'geofeed');
+  const word = narrowest(words, false) as (typeof rows)[number] | undefined;
   if (word !== undefined) {
     return { value: word.value, layers: bit(word.voter.layer), confidence: share(word.value) };
   }
   const countries = [...new Set(votes.map(({ value }) => value))].map((value) => {
     const supporters = votes.filter((vote) => vote.value === value);
-    const listed = (vote: (typeof evidence)[number]): number => voters.indexOf(vote.voter);
+    const listed = (vote: (typeof rows)[number]): number => voters.indexOf(vote.voter);
     const least = Math.min(...supporters.map(width));
     const first = Math.min(...supporters.filter((vote) => width(vote) === least).map(listed));
     return { value, supporters, least, first };
@@ -184,29 +182,16 @@ describe('voteRanges', () => {
     expect([...vote(list, ['a', 'geolocation'], ['b', 'geolocation']).value]).toEqual([first, 0]);
   });
 
-  it('does not count rows that are wider than the delegation, however many they are', () => {
-    const list = [
-      { from: 0, to: 63, value: 1, layer: first },
-      { from: 0, to: 31, value: 1, layer: second },
-      { from: 8, to: 15, value: 2, layer: third },
-    ];
-    const result = vote(list, ['a', 'geolocation'], ['b', 'geolocation'], ['rir', 'registry']);
-    expect([...result.value]).toEqual([1, 2, 1, 0]);
-    expect(result.confidence[1]).toBe(100);
-  });
-
-  it('lets the operator decide against all others, unless its row is wider than the delegation', () => {
-    const list = [
-      { from: 0, to: 31, value: 1, layer: first },
-      { from: 0, to: 31, value: 1, layer: second },
-      { from: 0, to: 31, value: 2, layer: third },
-      { from: 0, to: 31, value: 1, layer: fourth },
-      { from: 32, to: 39, value: 1, layer: first },
-      { from: 32, to: 47, value: 2, layer: third },
-      { from: 32, to: 39, value: 1, layer: fourth },
-    ];
-    const result = vote(list, ['a', 'geolocation'], ['b', 'geolocation'], ['cloud', 'operator'], ['rir', 'registry']);
-    expect([...result.value]).toEqual([2, 1, 2, 0]);
+  it('lets the operator decide against all others', () => {
+    const list = [first, second, third, fourth].map((layer) => ({
+      from: 0,
+      to: 31,
+      value: layer === third ? 2 : 1,
+      layer,
+    }));
+    const result = vote(list, ['a', 'geolocation'], ['b', 'routing'], ['cloud', 'operator'], ['rir', 'registry']);
+    expect([...result.value]).toEqual([2, 0]);
+    expect(result.layers[0]).toBe(1 << third);
     expect(result.confidence[0]).toBe(25);
   });
 });

@@ -1,0 +1,103 @@
+// Reads the databases: sources that a build may use, and those that are held out of every build.
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { loadReference } from '../dist/pipeline/config/reference.js';
+import { ingestSource } from '../dist/pipeline/stages/ingest.js';
+import { countryTable, resolveCountry } from '../dist/src/country/country.js';
+import { DEBIAN, PACKAGES, packageDate, SEEDS } from './paths.js';
+
+/** Day as of which the European Union's membership counts; the databases are of the same month. */
+const AS_OF = '2026-06-17';
+
+const csvFiles = (directory, name) => ['ipv4', 'ipv6'].map((family) => join(directory, `${name}-${family}.csv`));
+
+function npmDatabase(parent, name) {
+  const directory = join(parent, name);
+  return { files: csvFiles(directory, name), format: 'ip-location-db', date: packageDate(directory) };
+}
+
+/** Unpacks the Debian package tor-geoipdb, and returns its two files; undefined without apt. */
+function debianDatabase() {
+  const files = ['geoip', 'geoip6'].map((name) => join(DEBIAN, 'usr', 'share', 'tor', name));
+  if (!existsSync(files[0])) {
+    const scratch = `${DEBIAN}.new`;
+    rmSync(scratch, { recursive: true, force: true });
+    mkdirSync(scratch, { recursive: true });
+    const download = spawnSync('apt-get', ['download', 'tor-geoipdb'], { cwd: scratch, encoding: 'utf8' });
+    if (download.status !== 0) return undefined;
+    const archive = readdirSync(scratch).find((name) => name.endsWith('.deb'));
+    const unpack = spawnSync('dpkg-deb', ['-x', archive, '.'], { cwd: scratch, encoding: 'utf8' });
+    if (unpack.status !== 0) throw new Error(unpack.stderr);
+    rmSync(DEBIAN, { recursive: true, force: true });
+    renameSync(scratch, DEBIAN);
+  }
+  const generated = /^# Generated: (.*)$/m.exec(readFileSync(files[0], 'latin1').slice(0, 4096));
+  return { files, format: 'tor-geoip', date: new Date(generated[1]).toISOString().slice(0, 10) };
+}
+
+/** The databases by name, those that cannot be had aside. */
+function listDatabases() {
+  const iptoasn = join(PACKAGES, 'iptoasn-country-mmdb');
+  return {
+    whois: npmDatabase(SEEDS, 'geo-whois-asn-country'),
+    rir: npmDatabase(SEEDS, 'asn-country'),
+    dbip: npmDatabase(PACKAGES, 'dbip-country'),
+    bgp: {
+      files: [join(iptoasn, 'iptoasn-country.mmdb')],
+      format: 'mmdb',
+      date: packageDate(iptoasn),
+    },
+    geolite2: npmDatabase(PACKAGES, 'geolite2-country'),
+    ipfire: debianDatabase(),
+  };
+}
+
+/** The countries of all databases: a range's value is an index into `codes`; 0 stands for no country. */
+export class Countries {
+  codes = [''];
+  /** Whether each is a member of the European Union. */
+  inEu = [false];
+  #reference = loadReference();
+  #table = countryTable(this.#reference, AS_OF);
+  #indexes = new Map([['', 0]]);
+
+  /** Returns the index of a code as a database writes it. */
+  index(text) {
+    const country = resolveCountry(this.#reference, text);
+    if (typeof country !== 'object') return 0;
+    const { code } = country;
+    if (!this.#indexes.has(code)) {
+      this.#indexes.set(code, this.codes.push(code) - 1);
+      this.inEu.push(this.#table.get(code).isEu);
+    }
+    return this.#indexes.get(code);
+  }
+}
+
+/**
+ * Reads all databases.
+ *
+ * @returns by name: `date`, and the rows of both families, `v4` and `v6`, without those that name no country
+ */
+export async function readDatabases(countries) {
+  const databases = {};
+  for (const [name, database] of Object.entries(listDatabases())) {
+    if (database === undefined) {
+      console.log(`${name}: cannot be had on this machine, left out`);
+      continue;
+    }
+    const { files, format, date } = database;
+    const fetched = {
+      id: name,
+      version: '',
+      from: 'file',
+      files: files.map((path) => ({ name: basename(path), path })),
+    };
+    const { ingested } = await ingestSource({ source: { id: name, format, maxRejectShare: 0 }, fetched }, console.log);
+    const indexOf = ingested.codes.map((code) => countries.index(code));
+    for (const ranges of [ingested.v4, ingested.v6]) ranges.value = ranges.value.map((code) => indexOf[code]);
+    databases[name] = { date, v4: ingested.v4, v6: ingested.v6 };
+  }
+  return databases;
+}

@@ -1,0 +1,19 @@
+import type { RangeColumns } from '../src/range/columns.js';
+
+export interface CountryTable {
+  inEu: readonly boolean[];
+}
+
+export function valueAt(ranges: RangeColumns, words: Uint32Array): number;
+export function parsed(text: string): { family: 0 | 4 | 6; words: Uint32Array };
+export function comparePlaces(
+  ranges: { v4: RangeColumns; v6: RangeColumns },
+  places: readonly { family: 0 | 4 | 6; words: Uint32Array; class: string; value: number }[],
+  countries: CountryTable,
+): Record<string, { right: number; euWrong: number; total: number }>;
+export function compareRanges(
+  ranges: RangeColumns,
+  other: RangeColumns,
+  delegations: RangeColumns,
+  countries: CountryTable,
+): { addresses: number; delegations: number; eu: number };

@@ -1,0 +1,87 @@
+// The merge strategies that are compared, each as one list of ranges per family.
+import { RangeBuilder } from '../dist/src/range/columns.js';
+import { mergeRanges } from '../dist/src/range/merge.js';
+import { voteRanges } from '../dist/src/range/vote.js';
+
+/** Kind of each source, as in sources.json. */
+const KINDS = { whois: 'geolocation', rir: 'registry', dbip: 'geolocation', bgp: 'routing' };
+
+/** Lowest layer of a source. */
+const FIRST_LAYER = 2;
+
+/** Collects the rows of sources that name a country; the first source has the highest layer. */
+function candidatesOf(sources, family) {
+  const builder = new RangeBuilder(family);
+  for (const [position, source] of sources.entries()) {
+    const { first, last, value, count } = source[`v${family}`];
+    const layer = FIRST_LAYER + sources.length - 1 - position;
+    for (let i = 0; i < count; i++) if (value[i] !== 0) builder.add(first, last, i, value[i], layer);
+  }
+  return builder.finish();
+}
+
+const bothFamilies = (merge) => ({ v4: merge(4), v6: merge(6) });
+
+/** Merges by priority, the first name answering first. */
+export function byPriority(databases, names) {
+  const sources = names.map((name) => databases[name]);
+  return bothFamilies((family) => mergeRanges(candidatesOf(sources, family)));
+}
+
+/**
+ * Merges by evidence.
+ *
+ * @param lineages lists of names; the sources of one list have one vote
+ */
+export function byEvidence(databases, lineages) {
+  const names = lineages.flat();
+  const voters = names.map((name, position) => ({
+    layer: FIRST_LAYER + names.length - 1 - position,
+    lineage: String(lineages.findIndex((list) => list.includes(name))),
+    kind: KINDS[name],
+  }));
+  const sources = names.map((name) => databases[name]);
+  return bothFamilies((family) => voteRanges(candidatesOf(sources, family), voters));
+}
+
+/**
+ * Lists the strategies.
+ *
+ * @returns `name`, `whois` if a source derived from WHOIS takes part, `candidate` if it can be a default, and `merge`, which
+ *   returns the ranges of both families
+ */
+export function listStrategies(databases) {
+  const single = (name) => ({ name, whois: name === 'whois', merge: () => byPriority(databases, [name]) });
+  const priority = (...names) => ({
+    name: names.join(' > '),
+    whois: names.includes('whois'),
+    candidate: true,
+    merge: () => byPriority(databases, names),
+  });
+  const evidence = (...lineages) => ({
+    name: `evidence ${lineages.map((list) => list.join('+')).join(' | ')}`,
+    whois: lineages.flat().includes('whois'),
+    candidate: true,
+    merge: () => byEvidence(databases, lineages),
+  });
+  const strategies = [
+    single('whois'),
+    single('rir'),
+    single('dbip'),
+    single('bgp'),
+    priority('whois', 'rir'),
+    priority('rir', 'whois'),
+    priority('dbip', 'rir'),
+    priority('dbip', 'whois', 'rir'),
+    evidence(['whois', 'rir']),
+    evidence(['dbip'], ['rir']),
+    evidence(['dbip'], ['rir', 'bgp']),
+    evidence(['dbip'], ['rir'], ['bgp']),
+    evidence(['dbip'], ['whois', 'rir']),
+    evidence(['dbip'], ['whois'], ['rir']),
+    single('geolite2'),
+    single('ipfire'),
+  ];
+  const available = (name) => name in databases;
+  return strategies.filter(({ name }) => !['geolite2', 'ipfire'].includes(name) || available(name));
+}
