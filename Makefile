@@ -1,7 +1,7 @@
 # Everything from a fresh clone. A target does only what has not been done yet.
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: help run test db bench clean distclean install compile
+.PHONY: help run test db bench truth clean distclean install compile
 
 # Native modules fit one version of Node's binary interface, so each version has its own stamp.
 INSTALLED := node_modules/.installed-$(shell node -p process.versions.modules)
@@ -26,6 +26,10 @@ db: compile ## build and publish the database
 bench: compile ## compare the speed with what you would use instead
 	npm install --prefix bench --no-package-lock --silent
 	node bench/run.js
+
+truth: compile ## measure how often each source and merge strategy is right
+	npm install --prefix truth --no-package-lock --silent
+	node truth/run.js
 
 install: $(INSTALLED) ## install the dependencies
 # The lock file has better-sqlite3 12, for Node 20. Later versions of Node take 13, which needs no install script.
