@@ -98,6 +98,7 @@ export class AtlasError extends Error {
 export const WIRE_ERRORS = {
   invalid_address: { status: 400, message: 'Invalid IP address' },
   too_many: { status: 400, message: `Too many IPs. Maximum batch size is ${MAX_BATCH}.` },
+  batch_over_rate: { status: 400, message: 'The batch has more addresses than the rate of the key allows in a minute' },
   body_empty: { status: 400, message: 'The body is empty, not a JSON array of strings' },
   body_not_json: { status: 400, message: 'The body is not valid JSON' },
   body_not_array: { status: 400, message: 'The body is JSON but not an array; send an array of strings' },
@@ -109,6 +110,7 @@ export const WIRE_ERRORS = {
   method_not_allowed: { status: 405, message: 'Method not allowed' },
   body_too_large: { status: 413, message: `The body is larger than ${MAX_BODY_BYTES} bytes` },
   not_json_type: { status: 415, message: 'Content-Type must be application/json' },
+  body_encoded: { status: 415, message: 'The body must not be compressed; send it without Content-Encoding' },
   rate_exceeded: { status: 429, message: 'Rate limit exceeded' },
   internal: { status: 500, message: 'Internal error' },
   no_database: { status: 503, message: 'Database not loaded' },

@@ -217,6 +217,12 @@ export const SOCKET_TIMEOUT_MS = 30_000;
  */
 export const KEEP_ALIVE_TIMEOUT_MS = 65_000;
 
+/**
+ * Time in milliseconds after which a connection is closed on which something that is not a request was answered, even if
+ * the client goes on sending.
+ */
+export const REFUSED_CONNECTION_MS = 1_500;
+
 // API: shutdown, in the order of its phases
 
 /** Time in milliseconds in which `/readyz` fails and requests are still accepted, so that load balancers notice. */
@@ -236,16 +242,34 @@ export const RELEASE_POLL_MS = 500;
 /** How often the keys are checked, in milliseconds; a change is promised within 1 s. */
 export const KEYS_POLL_MS = 250;
 
+/** First wait in milliseconds before a current release that could not be used is tried again; it doubles each time. */
+export const RELEASE_RETRY_MS = 1_000;
+
+/** First wait in milliseconds before a worker process is replaced or told again what it could not do; it doubles. */
+export const WORKER_RETRY_MS = 500;
+
+/** Longest of these waits in milliseconds. To verify a release takes most of a second of computing. */
+export const RETRY_MAX_MS = 60_000;
+
 // API: rate limit
 
-/** Window of the rate limit in milliseconds: rates are in addresses a minute. */
+/** Length of the sliding window of the rate limit in milliseconds: rates are in addresses a minute. */
 export const RATE_WINDOW_MS = 60_000;
 
 /** Addresses a minute for a key without a rate of its own: stops a runaway client, but not a bulk user. */
 export const DEFAULT_RATE = 1_000_000;
 
+/** Time in milliseconds whose addresses are counted together: bounds the memory of a key to some 60 numbers. */
+export const RATE_STEP_MS = 1_000;
+
 /** Share of a key's rate that a worker process draws at once from the shared count, to avoid a message per request. */
 export const RATE_LEASE_SHARE = 0.001;
+
+/** Largest share of the free addresses that is drawn ahead: near the end of a rate, each request asks the shared count. */
+export const RATE_LEASE_FREE_SHARE = 1 / 16;
+
+/** Time in milliseconds after which addresses that were drawn and not used go back to the shared count. */
+export const RATE_LEASE_MS = 1_000;
 
 // Streams (NATS JetStream)
 

@@ -1,72 +1,85 @@
 /**
- * The lookup API as a Fastify app, listening nowhere yet.
+ * The lookup API as a Fastify app that does not listen yet.
  *
- * Every answer is made at once, in one turn of the event loop: hooks and handlers take callbacks, and a request reads
- * the release once. So a release can be swapped and closed between any two requests.
+ * A request takes one path: Fastify's router, the key, the rate limit, the lookup, the {@link Responder}. It reads the
+ * release once and is answered in the same turn of the event loop, so a release can be replaced and closed between any
+ * two requests.
  */
-import type { RequestListener } from 'node:http';
+import type { Socket } from 'node:net';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import { MAX_BODY_BYTES, MAX_HEADER_BYTES } from '../limits.js';
-import { Admission } from './admission.js';
-import { refuse, sendJson } from './answers.js';
-import { BodyError, parseJsonBody, wireErrorOf } from './body.js';
+import { type KeyParameter, keyParameter, presentedKey } from './auth.js';
+import { BodyError, bodyIsExpected, isEncoded, parseJsonBody, wireErrorOf } from './body.js';
 import type { TrustedProxies } from './caller.js';
-import type { KeyFinder } from './key-ring.js';
+import type { ActiveKey, KeyFinder } from './key-cache.js';
 import { type AccessLog, errorFields, type Log } from './log.js';
 import { type RequestMetrics, UNMATCHED_ROUTE } from './metrics.js';
-import { type BaseUrls, openApiDocument } from './openapi.js';
-import { decodableTarget, LOOKUP_ROUTE, methodsOf, needsKey, pathOf } from './paths.js';
-import type { RateLimiter } from './rate-limit.js';
+import { type BaseUrls, definition, openApiDocument, wireSchema } from './openapi.js';
+import type { RateLimiter, RateState } from './rate-limit.js';
+import { type Headers, Responder } from './responses.js';
+import { allowedMethods, decodableTarget, needsKey, pathOf, ROUTES, type RouteName } from './routes.js';
 import type { ServedRelease } from './served-release.js';
-import { withShortWay } from './short-way.js';
-import { definition, wireSchema } from './wire-schema.js';
 
-/** `leaving`: serves as ever, but asks to be sent nothing more; `closing`: each answer ends its connection. */
-export type Phase = 'serving' | 'leaving' | 'closing';
+/** `predrain`: answers as usual, but `/readyz` fails; `closing`: each response ends its connection. */
+export type Phase = 'serving' | 'predrain' | 'closing';
 
 export interface AppDeps {
-  /** The release that answers now, or undefined while none is loaded. */
+  /** The current release, or undefined if none is loaded. */
   release(): ServedRelease | undefined;
   keys: KeyFinder;
   limiter: RateLimiter;
-  /** Addresses a minute for a key that has no rate of its own; 0 for no limit. */
+  /** Addresses a minute for a key without a rate of its own; 0 for no limit. */
   defaultRate: number;
   proxies: TrustedProxies;
   log: Log;
-  /** How far the server is from its end; by default `serving`. */
+  /** How far the shutdown is; by default `serving`. */
   phase?(): Phase;
   metrics?: RequestMetrics | undefined;
   accessLog?: AccessLog | undefined;
-  /** Goes out as `X-Served-By`. */
+  /** Sent as `X-Served-By`. */
   region?: string | undefined;
   /** Where clients find the service, for the OpenAPI document. */
   baseUrls?: BaseUrls | undefined;
 }
 
-/** What a browser may send and read (Fetch standard, "CORS protocol"). Constant, so no plugin works it out per request. */
-const CORS_METHODS = 'GET, HEAD, POST';
-const CORS_REQUEST_HEADERS = 'X-API-Key, Content-Type';
-const CORS_RESPONSE_HEADERS =
-  'X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Retry-After, X-Database-Release, X-Database-Age, X-Served-By';
-const CORS_MAX_AGE_S = '86400';
-
-function preflight(reply: FastifyReply, allow: string | undefined): void {
-  if (allow !== undefined) reply.header('allow', allow);
-  reply.header('access-control-allow-methods', CORS_METHODS);
-  reply.header('access-control-allow-headers', CORS_REQUEST_HEADERS);
-  reply.header('access-control-max-age', CORS_MAX_AGE_S);
-  reply.code(204).send();
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The key of a request to a route that needs one; null before it is checked. */
+    apiKey: ActiveKey | null;
+  }
 }
 
-function createFastify(): FastifyInstance {
+type Handler = (request: FastifyRequest, reply: FastifyReply) => undefined | Promise<undefined>;
+
+/**
+ * Builds the app.
+ *
+ * @param deps everything it uses; it reads no configuration, and no files other than the schemas
+ */
+export function buildApp(deps: AppDeps): FastifyInstance {
+  const { region, phase = () => 'serving' } = deps;
+  const responder = new Responder({ region, isClosing: () => phase() === 'closing' });
+  const app = createFastify(responder);
+  app.decorateRequest('apiKey', null);
+  addErrors(app, deps, responder);
+  addObservers(app, deps);
+  addRoutes(app, deps, responder);
+  return app;
+}
+
+function createFastify(responder: Responder): FastifyInstance {
   const app = fastify({
     bodyLimit: MAX_BODY_BYTES,
-    // A path as long as the headers may be is an address that is not valid, not an error of its own.
-    routerOptions: { maxParamLength: MAX_HEADER_BYTES },
+    routerOptions: {
+      // A path that is as long as the headers may be is an address that is not valid, not an error of its own.
+      maxParamLength: MAX_HEADER_BYTES,
+      querystringParser: (query) => ({ apikey: keyParameter(query) }),
+    },
     rewriteUrl: (request) => decodableTarget(request.url!),
-    // A number in a batch is a mistake, not a string.
+    // A number in a batch is an error; it must not become a string.
     ajv: { customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: false } },
-    frameworkErrors: (_error, _request, reply) => refuse(reply as unknown as FastifyReply, 'bad_request'),
+    frameworkErrors: (_error, request, reply) =>
+      responder.error(request as FastifyRequest, reply as unknown as FastifyReply, 'bad_request'),
     genReqId: () => '',
   });
   app.addSchema(wireSchema());
@@ -75,68 +88,54 @@ function createFastify(): FastifyInstance {
   return app;
 }
 
-/**
- * Builds the app.
- *
- * @param deps all it needs; it reads no configuration, and no file but the schemas
- */
-export function buildApp(deps: AppDeps): FastifyInstance {
-  return assemble(deps, new Admission(deps.keys, deps.limiter, deps.defaultRate));
+/** Checks the key of a request; returns undefined if the request was refused. */
+function authenticate(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  keys: KeyFinder,
+  responder: Responder,
+): ActiveKey | undefined {
+  const { apikey } = request.query as { apikey: KeyParameter };
+  const presented = presentedKey(request.headers, apikey);
+  if ('error' in presented) {
+    responder.error(request, reply, presented.error);
+    return undefined;
+  }
+  const key = keys.find(presented.key);
+  if (key === undefined) responder.error(request, reply, 'key_invalid');
+  return key;
 }
 
-/** Builds the app and the listener of a server in front of it. */
-export async function buildListener(deps: AppDeps): Promise<{ app: FastifyInstance; listener: RequestListener }> {
-  const admission = new Admission(deps.keys, deps.limiter, deps.defaultRate);
-  const app = assemble(deps, admission);
-  await app.ready();
-  return { app, listener: withShortWay(app, deps, admission) };
-}
-
-function assemble(deps: AppDeps, admission: Admission): FastifyInstance {
-  const app = createFastify();
-  addErrors(app, deps, admission);
-  addObservers(app, deps);
-  addLookups(app, deps, admission);
-  addBatch(app, deps, admission);
-  addOperations(app, deps);
-  return app;
-}
-
-/** What every request gets, and what is said to those that no route answers. */
-function addErrors(app: FastifyInstance, { region, phase, log }: AppDeps, admission: Admission): void {
-  function unrouted(request: FastifyRequest, reply: FastifyReply): void {
+/** Answers requests that no route matches, and errors. */
+function addErrors(app: FastifyInstance, { keys, log }: AppDeps, responder: Responder): void {
+  function unmatched(request: FastifyRequest, reply: FastifyReply): void {
     const path = pathOf(request.raw.url!);
-    const methods = methodsOf(path);
+    const allowed = allowedMethods(path);
     if (request.method === 'OPTIONS') {
-      preflight(reply, methods);
+      responder.options(request, reply, allowed);
       return;
     }
-    if (needsKey(path) && admission.authenticate(request, reply) === undefined) return;
-    if (methods !== undefined) reply.header('allow', methods);
-    refuse(reply, methods === undefined ? 'not_found' : 'method_not_allowed');
+    if (needsKey(path) && authenticate(request, reply, keys, responder) === undefined) return;
+    if (allowed === undefined) responder.error(request, reply, 'not_found');
+    else responder.error(request, reply, 'method_not_allowed', ['allow', allowed]);
   }
 
   app.addHook('onRequest', (request, reply, done) => {
-    reply.header('access-control-allow-origin', '*');
-    // Only a browser's script needs to be told which headers it may read.
-    if (request.headers.origin !== undefined) reply.header('access-control-expose-headers', CORS_RESPONSE_HEADERS);
-    if (region !== undefined) reply.header('x-served-by', region);
-    if (phase?.() === 'closing') reply.header('connection', 'close');
-    // Answered here, before Fastify would read a body that nobody wants.
-    if (request.is404) unrouted(request, reply);
+    // Answered here, before Fastify reads a body that nobody uses.
+    if (request.is404) unmatched(request, reply);
     else done();
   });
-  app.setNotFoundHandler(unrouted);
+  app.setNotFoundHandler(unmatched);
   app.setErrorHandler((error, request, reply) => {
     const wire = wireErrorOf(error, request.body);
     if (wire === 'internal') log.error(errorFields(error), 'a request failed');
-    // Fastify ends the connection where a body could not be parsed; but such a body was read whole.
-    if (error instanceof BodyError && phase?.() !== 'closing') reply.removeHeader('connection');
-    refuse(reply, wire);
+    // Fastify asks to end the connection if it did not read the body. A body that could not be parsed was read.
+    const unread = reply.hasHeader('connection') && !(error instanceof BodyError);
+    responder.error(request, reply, wire, unread ? ['connection', 'close'] : []);
   });
 }
 
-/** Metrics and access log, where wanted. */
+/** Adds metrics and the access log, if they are wanted. */
 function addObservers(app: FastifyInstance, { metrics, accessLog }: AppDeps): void {
   if (metrics === undefined && accessLog === undefined) return;
   app.addHook('onResponse', (request, reply, done) => {
@@ -153,63 +152,179 @@ function addObservers(app: FastifyInstance, { metrics, accessLog }: AppDeps): vo
   });
 }
 
-function addLookups(app: FastifyInstance, { release, proxies, metrics }: AppDeps, admission: Admission): void {
-  const schema = { response: { 200: definition('LookupResult'), '4xx': definition('Error') } };
-  const options = { schema, onRequest: admission.one };
-
-  function answer(reply: FastifyReply, ip: string): void {
-    const served = release();
-    if (served === undefined) {
-      refuse(reply, 'no_database');
-      return;
-    }
-    reply.header('x-database-release', served.id).header('x-database-age', served.age());
-    const result = served.lookup(ip);
-    metrics?.lookup(result);
-    if (result === undefined) refuse(reply, 'invalid_address');
-    else sendJson(reply, served.json(result));
-  }
-
-  function answerSelf(request: FastifyRequest, reply: FastifyReply): void {
-    // No peer: it has gone, and nobody will read the answer.
-    const peer = request.raw.socket.remoteAddress ?? '';
-    answer(reply, proxies.caller(peer, request.headers['x-forwarded-for'] as string | undefined));
-  }
-
-  app.get<{ Params: { ip: string } }>(LOOKUP_ROUTE, options, (request, reply) => answer(reply, request.params.ip));
-  app.get('/api/lookup', options, answerSelf);
-  app.get('/api/lookup/', options, answerSelf);
+/** The headers about a key's rate. */
+function rateHeaders({ limit, remaining, resetIn }: RateState): string[] {
+  const reset = Math.ceil((Date.now() + resetIn) / 1000);
+  return [
+    'x-ratelimit-limit',
+    String(limit),
+    'x-ratelimit-remaining',
+    String(remaining),
+    'x-ratelimit-reset',
+    String(reset),
+  ];
 }
 
-function addBatch(app: FastifyInstance, { release, metrics }: AppDeps, admission: Admission): void {
-  const schema = {
-    body: definition('BatchRequest'),
-    response: { 200: definition('BatchResponse'), '4xx': definition('Error') },
-  };
-  app.post<{ Body: string[] }>('/api/batch', { schema, onRequest: admission.some }, (request, reply) => {
-    admission.many(request as FastifyRequest, request.body.length, reply, () => {
-      const served = release();
-      if (served === undefined) {
-        refuse(reply, 'no_database');
+function addRoutes(app: FastifyInstance, deps: AppDeps, responder: Responder): void {
+  const { release, keys, limiter, defaultRate, proxies, metrics, phase = () => 'serving' } = deps;
+
+  function checkKey(request: FastifyRequest, reply: FastifyReply, done: () => void): void {
+    const key = authenticate(request, reply, keys, responder);
+    if (key === undefined) return;
+    request.apiKey = key;
+    done();
+  }
+
+  /**
+   * Counts addresses against the rate of the request's key, all or none.
+   *
+   * @param addresses how many; 0 only asks whether any are left
+   * @param allowed called with the headers about the rate; not called if the request is refused
+   */
+  function countAddresses(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    addresses: number,
+    allowed: (headers: Headers) => void,
+  ): undefined | Promise<undefined> {
+    const key = request.apiKey!;
+    const limit = key.rate ?? defaultRate;
+    if (limit === 0) {
+      allowed([]);
+      return undefined;
+    }
+
+    function proceed(state: RateState): undefined {
+      const headers = rateHeaders(state);
+      if (state.allowed) {
+        allowed(headers);
         return;
       }
-      reply.header('x-database-release', served.id).header('x-database-age', served.age());
-      const { json, outcomes } = served.batch(request.body);
-      metrics?.lookups(outcomes);
-      sendJson(reply, json);
+      const seconds = Math.max(1, Math.ceil(state.retryIn / 1000));
+      responder.error(request, reply, 'rate_exceeded', [...headers, 'retry-after', String(seconds)]);
+    }
+
+    const state = limiter.take(key.id, addresses, limit);
+    return state instanceof Promise ? holdingConnection(request, state.then(proceed)) : proceed(state);
+  }
+
+  function withRelease(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    headers: Headers,
+    use: (served: ServedRelease, headers: Headers) => void,
+  ): void {
+    const served = release();
+    if (served === undefined) responder.error(request, reply, 'no_database', headers);
+    else use(served, [...headers, ...served.headers()]);
+  }
+
+  const lookUp = (request: FastifyRequest, reply: FastifyReply, ip: string) =>
+    countAddresses(request, reply, 1, (rate) =>
+      withRelease(request, reply, rate, (served, headers) => {
+        const result = served.lookup(ip);
+        metrics?.lookup(result);
+        if (result === undefined) responder.error(request, reply, 'invalid_address', headers);
+        else responder.json(request, reply, 200, served.json(result), headers);
+      }),
+    );
+
+  function lookUpSelf(request: FastifyRequest, reply: FastifyReply) {
+    // Without a peer address the client is gone, and nobody reads the response.
+    const peer = request.raw.socket.remoteAddress ?? '';
+    return lookUp(request, reply, proxies.caller(peer, request.headers['x-forwarded-for'] as string | undefined));
+  }
+
+  /** Refuses a batch before its body is read if the rate is used up or the body cannot be used. */
+  const checkBatch = (request: FastifyRequest, reply: FastifyReply) =>
+    countAddresses(request, reply, 0, () => {
+      if (isEncoded(request.headers)) {
+        responder.error(request, reply, 'body_encoded', ['accept-encoding', 'identity', 'connection', 'close']);
+      } else if (expectsContinue(request) && bodyIsExpected(request.headers)) {
+        reply.raw.writeContinue();
+      }
     });
-  });
+
+  function lookUpBatch(request: FastifyRequest, reply: FastifyReply) {
+    const ips = request.body as string[];
+    const limit = request.apiKey!.rate ?? defaultRate;
+    if (limit !== 0 && ips.length > limit) {
+      responder.error(request, reply, 'batch_over_rate');
+      return undefined;
+    }
+    return countAddresses(request, reply, ips.length, (rate) =>
+      withRelease(request, reply, rate, (served, headers) => {
+        const { json, outcomes } = served.batch(ips);
+        metrics?.lookups(outcomes);
+        responder.json(request, reply, 200, json, headers);
+      }),
+    );
+  }
+
+  function readiness(request: FastifyRequest, reply: FastifyReply): undefined {
+    const served = release();
+    if (phase() !== 'serving') responder.error(request, reply, 'stopping');
+    else if (served === undefined) responder.error(request, reply, 'no_database');
+    else responder.json(request, reply, 200, JSON.stringify({ status: 'ready', release: served.id }));
+  }
+
+  const document = JSON.stringify(openApiDocument(deps.baseUrls ?? {}));
+  const handlers: Record<RouteName, Handler> = {
+    lookup: (request, reply) => lookUp(request, reply, (request.params as { ip: string }).ip),
+    lookupSelf: lookUpSelf,
+    lookupSelfBare: lookUpSelf,
+    batch: lookUpBatch,
+    health: (request, reply) => void responder.json(request, reply, 200, '{"status":"ok"}'),
+    readiness,
+    openApi: (request, reply) => void responder.json(request, reply, 200, document),
+  };
+  for (const name of Object.keys(ROUTES) as RouteName[]) {
+    const { method, path, needsKey } = ROUTES[name];
+    const isBatch = name === 'batch';
+    app.route({
+      method,
+      url: path,
+      ...(isBatch ? { schema: { body: definition('BatchRequest') } } : {}),
+      onRequest: needsKey ? [checkKey] : [],
+      // An asynchronous hook; Fastify stops after it if the request was answered.
+      preParsing: isBatch ? [async (request, reply) => checkBatch(request, reply)] : [],
+      handler: handlers[name],
+    });
+  }
 }
 
-/** Routes for whoever runs the service, without a key. */
-function addOperations(app: FastifyInstance, { release, phase, baseUrls }: AppDeps): void {
-  app.get('/healthz', (_request, reply) => sendJson(reply, '{"status":"ok"}'));
-  app.get('/readyz', (_request, reply) => {
-    const served = release();
-    if ((phase?.() ?? 'serving') !== 'serving') refuse(reply, 'stopping');
-    else if (served === undefined) refuse(reply, 'no_database');
-    else sendJson(reply, JSON.stringify({ status: 'ready', release: served.id }));
-  });
-  const document = JSON.stringify(openApiDocument(baseUrls ?? {}));
-  app.get('/openapi.json', (_request, reply) => sendJson(reply, document));
+/** Whether a client waits for 100 Continue before it sends the body. Node refuses any other expectation. */
+function expectsContinue({ headers, raw }: FastifyRequest): boolean {
+  return headers.expect !== undefined && raw.httpVersion === '1.1';
+}
+
+/** Promises that each connection is held for. */
+const holds = new WeakMap<Socket, number>();
+
+function pauseAgain(this: Socket): void {
+  this.pause();
+}
+
+/**
+ * Reads nothing from a request's connection until a promise is settled.
+ *
+ * A client may send its request and close its half of the connection. Node ends the connection when it reads that, and
+ * the answer would be lost if it is not ready by then. Node also resumes a connection by itself when it has parsed a
+ * request or its body is read.
+ */
+async function holdingConnection<Value>({ raw: { socket } }: FastifyRequest, promise: Promise<Value>): Promise<Value> {
+  const others = holds.get(socket) ?? 0;
+  holds.set(socket, others + 1);
+  if (others === 0) socket.on('resume', pauseAgain);
+  socket.pause();
+  try {
+    return await promise;
+  } finally {
+    const left = holds.get(socket)! - 1;
+    holds.set(socket, left);
+    if (left === 0) {
+      socket.off('resume', pauseAgain);
+      socket.resume();
+    }
+  }
 }

@@ -1,5 +1,4 @@
-/** Who is calling: the socket's peer, or what trusted proxies say about it. */
-
+/** The caller's address: the peer of the socket, or what trusted proxies say about it. */
 import { type Family, parseAddress } from '../address/parse.js';
 import { addressWords } from '../address/words.js';
 import { AtlasError } from '../errors.js';
@@ -12,13 +11,13 @@ interface Block {
   last: Uint32Array;
 }
 
-/** Bits in front of the IPv4 address in an IPv4-mapped one. */
+/** Bits before the IPv4 address in an IPv4-mapped address. */
 const MAPPED_BITS = 96;
 
-/** Scratch for the address at hand; everything here is synchronous. */
+/** Words of the address that is being checked; everything here is synchronous. */
 const words = new Uint32Array(4);
 
-/** A block as an administrator writes it. An IPv4-mapped one is the IPv4 block inside, as with addresses. */
+/** Parses a block. An IPv4-mapped block is the IPv4 block in it, as with addresses. */
 function parseBlock(text: string): Block {
   const first = new Uint32Array(4);
   const last = new Uint32Array(4);
@@ -26,7 +25,7 @@ function parseBlock(text: string): Block {
   if (block === undefined || block.hostBitsSet) {
     throw new AtlasError(
       'E_USAGE',
-      `--trust-proxy: ${JSON.stringify(text)} is no CIDR block${block?.hostBitsSet ? ' (it has bits behind its prefix)' : ''}; write it as 10.0.0.0/8 or 2001:db8::/32`,
+      `--trust-proxy: ${JSON.stringify(text)} is not a CIDR block${block?.hostBitsSet ? ' (it has bits set after its prefix)' : ''}; write it as 10.0.0.0/8 or 2001:db8::/32`,
     );
   }
   const mapped =
@@ -46,35 +45,35 @@ function notAbove(address: Uint32Array, bound: Uint32Array): boolean {
   return true;
 }
 
-/** A link-local peer carries its interface behind a percent sign (RFC 4007 §11): not part of the address. */
+/** Removes the zone of a link-local address, its interface after a percent sign (RFC 4007 §11). */
 function withoutZone(peer: string): string {
   const percent = peer.indexOf('%');
   return percent < 0 ? peer : peer.slice(0, percent);
 }
 
-/** The proxies whose word is taken. */
+/** The proxies whose `X-Forwarded-For` is trusted. */
 export class TrustedProxies {
   readonly #blocks: Block[];
 
   /**
-   * @param cidrs the blocks that the proxies' addresses lie in
-   * @throws AtlasError E_USAGE where one is no CIDR block
+   * @param cidrs the blocks that contain the proxies' addresses
+   * @throws AtlasError E_USAGE if one is not a CIDR block
    */
   constructor(cidrs: readonly string[] = []) {
     this.#blocks = cidrs.map(parseBlock);
   }
 
   /**
-   * The caller's address.
+   * Returns the caller's address.
    *
-   * Each proxy appends the address that it was called from to `X-Forwarded-For`. Read from the right, the entries are
-   * true as long as they were written by trusted proxies: the first that is none of them is the caller. Whatever stands
-   * left of it the caller may have made up. Other forwarding headers are not read: a proxy that does not set one passes
-   * on whatever the caller sent.
+   * Each proxy appends the address that called it to `X-Forwarded-For`. Read from the right, the entries are true as long
+   * as trusted proxies wrote them: the first address that is not a trusted proxy is the caller. The caller may have
+   * invented everything to the left of it. Other forwarding headers are ignored: a proxy that does not set one passes on
+   * what the caller sent.
    *
-   * @param peer the address of the socket's other end
-   * @param forwardedFor the header, several ones joined by commas
-   * @returns the right-most address that is no trusted proxy; where all are trusted, the left-most; where an entry is no
+   * @param peer the address of the other end of the socket
+   * @param forwardedFor the header; repeated headers are joined by commas
+   * @returns the right-most address that is not a trusted proxy; if all are trusted, the left-most; if an entry is not an
    *   address, the trusted proxy that wrote it
    */
   caller(peer: string, forwardedFor: string | undefined): string {

@@ -1,14 +1,15 @@
-/** The HTTP server around the app: sizes, time-outs, and JSON for requests that never become one for the app. */
+/** The HTTP server in front of the app: limits of size and time, and JSON for input that is not a request. */
 import {
-  createServer,
   type IncomingMessage,
   type RequestListener,
-  type Server,
+  Server,
+  type ServerOptions,
   type ServerResponse,
   STATUS_CODES,
 } from 'node:http';
-import { Server as NetServer, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { systemErrorCode, WIRE_ERRORS, type WireError } from '../errors.js';
 import {
   DRAIN_GRACE_MS,
@@ -16,11 +17,12 @@ import {
   HEADERS_TIMEOUT_MS,
   KEEP_ALIVE_TIMEOUT_MS,
   MAX_HEADER_BYTES,
+  REFUSED_CONNECTION_MS,
   REQUEST_TIMEOUT_MS,
   SOCKET_TIMEOUT_MS,
 } from '../limits.js';
-import { ERROR_BODIES, JSON_TYPE } from './answers.js';
-import { ALL_METHODS } from './paths.js';
+import { ERROR_BODIES, JSON_TYPE } from './responses.js';
+import { ALL_METHODS } from './routes.js';
 
 /** How often Node looks for requests that are overdue, in milliseconds. */
 const TIMEOUT_CHECK_MS = 1_000;
@@ -28,7 +30,13 @@ const TIMEOUT_CHECK_MS = 1_000;
 /** How often connections that became idle are closed while the server stops, in milliseconds. */
 const IDLE_CHECK_MS = 20;
 
-/** What is wrong with bytes that are no request, by the parser's error code. */
+/** Most turns of the event loop in which connections are still accepted before the server stops listening. */
+const MAX_ACCEPT_TURNS = 200;
+
+/** A turn of the event loop that is shorter than this in milliseconds did nothing but look for connections. */
+const QUIET_TURN_MS = 0.2;
+
+/** The error for bytes that are not a request, by the code of Node's parser. */
 function unparsedError(error: Error): WireError {
   switch (systemErrorCode(error)) {
     case 'HPE_HEADER_OVERFLOW':
@@ -40,13 +48,7 @@ function unparsedError(error: Error): WireError {
   }
 }
 
-/** The answer to an earlier request of the connection that is still to come; Node keeps it there. */
-type Answering = Duplex & { _httpMessage?: ServerResponse | null };
-
-/** Sockets whose last answer is on its way, or waits for its turn: what else comes on them changes nothing. */
-const ending = new WeakSet<Duplex>();
-
-/** The headers of an answer that is no route's; the last of its connection. */
+/** The headers of a response that no route gives; it is the last of its connection. */
 function headersOf(error: WireError, region: string | undefined): Record<string, string> {
   return {
     'access-control-allow-origin': '*',
@@ -58,35 +60,20 @@ function headersOf(error: WireError, region: string | undefined): Record<string,
   };
 }
 
-/** Answers on a socket, behind the answers to the requests before, and closes it. */
-function answerSocket(socket: Answering, error: WireError, region: string | undefined): void {
-  const earlier = socket._httpMessage;
-  // A request that is not whole is the one that is answered here.
-  if (earlier?.req.complete) {
-    earlier.once('close', () => answerSocket(socket, error, region));
-    return;
-  }
-  if (!socket.writable) {
-    socket.destroy();
-    return;
-  }
-  const { status } = WIRE_ERRORS[error];
-  const lines = Object.entries(headersOf(error, region)).map(([name, value]) => `${name}: ${value}\r\n`);
-  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${ERROR_BODIES[error]}`);
-}
-
 /** Times in milliseconds that a client has. */
 export interface ClientTimes {
   /** To send a request's headers. */
   headers: number;
   /** To send a request. */
   request: number;
-  /** To take the next part of an answer. */
+  /** To receive the next part of a response. */
   socket: number;
   /** Between two requests on a connection. */
   keepAlive: number;
   /** How often Node looks for requests that are overdue. */
   check: number;
+  /** To close a connection after the response to something that is not a request. */
+  refused: number;
 }
 
 const CLIENT_TIMES: ClientTimes = {
@@ -95,66 +82,131 @@ const CLIENT_TIMES: ClientTimes = {
   socket: SOCKET_TIMEOUT_MS,
   keepAlive: KEEP_ALIVE_TIMEOUT_MS,
   check: TIMEOUT_CHECK_MS,
+  refused: REFUSED_CONNECTION_MS,
 };
 
 export interface HttpServerOptions {
   /** Sent as `X-Served-By`. */
   region?: string | undefined;
-  /** Told the status of each answer to something that never becomes a request for the listener. */
+  /** Called with the status of each response to something that the listener does not receive. */
   onUnparsed?: (status: number) => void;
   times?: ClientTimes;
 }
 
-/** @param listener answers the requests */
-export function createHttpServer(
-  listener: RequestListener,
-  { region, onUnparsed = () => {}, times = CLIENT_TIMES }: HttpServerOptions = {},
-): Server {
-  const server = createServer(
-    {
+/** Whether Node is done with a response: all of it is written, and the socket is free for the next one. */
+function isSent(response: ServerResponse): boolean {
+  return response.writableFinished && response.socket === null;
+}
+
+/** An HTTP server that can stop listening without closing idle connections, and knows the responses of a connection. */
+export class ApiHttpServer extends Server {
+  /** The response to the newest request of each connection. */
+  readonly #newest = new WeakMap<Duplex, ServerResponse>();
+  /** The response before another one of the same connection, if it was not finished when the request came. */
+  readonly #before = new WeakMap<ServerResponse, ServerResponse>();
+  /** Connections whose last response is on its way. Node does not track all of them. */
+  readonly #refused = new Set<Duplex>();
+  readonly #options: Required<Omit<HttpServerOptions, 'region'>> & Pick<HttpServerOptions, 'region'>;
+  #keepsIdleConnections = false;
+
+  /** @param listener answers the requests */
+  constructor(listener: RequestListener, { region, onUnparsed = () => {}, times = CLIENT_TIMES }: HttpServerOptions) {
+    const options: ServerOptions = {
       maxHeaderSize: MAX_HEADER_BYTES,
       headersTimeout: times.headers,
       requestTimeout: times.request,
       keepAliveTimeout: times.keepAlive,
       connectionsCheckingInterval: times.check,
-      // Node's own answer to a request without Host would not be JSON, and nothing here depends on a host's name.
+      // Node's own response to a request without Host is not JSON, and nothing here depends on the name of a host.
       requireHostHeader: false,
       noDelay: true,
-    },
-    listener,
-  );
-  server.timeout = times.socket;
-  // Who sends a request and then closes that half of the connection still wants the answer, which may take a turn.
-  (server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
-
-  function refuse(socket: Duplex, error: WireError): void {
-    if (ending.has(socket)) return;
-    ending.add(socket);
-    onUnparsed(WIRE_ERRORS[error].status);
-    answerSocket(socket, error, region);
+    };
+    super(options);
+    this.#options = { region, onUnparsed, times };
+    this.timeout = times.socket;
+    const receive = (request: IncomingMessage, response: ServerResponse): void => {
+      this.#remember(request.socket, response);
+      listener(request, response);
+    };
+    this.on('request', receive);
+    // The app asks for the body with 100 Continue, if it wants it.
+    this.on('checkContinue', receive);
+    this.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
+      this.#remember(request.socket, response);
+      const { status } = WIRE_ERRORS.expectation;
+      onUnparsed(status);
+      response.writeHead(status, headersOf('expectation', region));
+      response.end(ERROR_BODIES.expectation);
+    });
+    this.on('clientError', (error: Error, socket: Duplex) => {
+      // The client is gone.
+      if (systemErrorCode(error) === 'ECONNRESET') socket.destroy();
+      else this.#refuse(socket, unparsedError(error));
+    });
+    this.on('connect', (_request: IncomingMessage, socket: Socket) => {
+      // Node no longer watches such a socket: its errors and its end are handled here.
+      socket.on('error', () => socket.destroy());
+      socket.resume();
+      this.#refuse(socket, 'method_not_allowed');
+    });
   }
-  server.on('clientError', (error: Error, socket: Duplex) => {
-    // The other end is gone.
-    if (systemErrorCode(error) === 'ECONNRESET') {
+
+  /** Closes idle connections, unless the server is about to stop listening only. Node's `close` calls it. */
+  override closeIdleConnections(): void {
+    if (!this.#keepsIdleConnections) super.closeIdleConnections();
+  }
+
+  /** Closes all connections, those that Node does not track among them. */
+  override closeAllConnections(): void {
+    super.closeAllConnections();
+    for (const socket of this.#refused) socket.destroy();
+  }
+
+  /**
+   * Stops listening. Open connections stay open, idle ones too: a request may be on its way on each of them.
+   *
+   * @param closed called when the last connection is closed
+   */
+  stopListening(closed: () => void): void {
+    this.#keepsIdleConnections = true;
+    this.close(closed);
+    this.#keepsIdleConnections = false;
+  }
+
+  #remember(socket: Socket, response: ServerResponse): void {
+    const before = this.#newest.get(socket);
+    if (before !== undefined && !isSent(before)) this.#before.set(response, before);
+    this.#newest.set(socket, response);
+  }
+
+  /** Answers something that is not a request, after the responses to the requests before it, and ends the connection. */
+  #refuse(socket: Duplex, error: WireError): void {
+    // The connection is being closed: further errors of the parser change nothing.
+    if (this.#refused.has(socket) || socket.destroyed) return;
+    this.#refused.add(socket);
+    socket.once('close', () => this.#refused.delete(socket));
+    this.#options.onUnparsed(WIRE_ERRORS[error].status);
+
+    const newest = this.#newest.get(socket);
+    // A request that is not complete is the one that is refused here.
+    const earlier = newest === undefined || newest.req.complete ? newest : this.#before.get(newest);
+    if (earlier === undefined || isSent(earlier)) this.#endWith(socket, error);
+    else earlier.once('close', () => this.#endWith(socket, error));
+  }
+
+  #endWith(socket: Duplex, error: WireError): void {
+    if (!socket.writable) {
       socket.destroy();
       return;
     }
-    refuse(socket, unparsedError(error));
-  });
-  server.on('checkExpectation', (_request: IncomingMessage, response: ServerResponse) => {
-    const { status } = WIRE_ERRORS.expectation;
-    onUnparsed(status);
-    response.writeHead(status, headersOf('expectation', region));
-    response.end(ERROR_BODIES.expectation);
-  });
-  server.on('connect', (_request: IncomingMessage, socket: Socket) => {
-    // Node lets go of such a socket altogether: its errors and its end are to be seen to here.
-    socket.on('error', () => socket.destroy());
-    socket.setTimeout(times.keepAlive, () => socket.destroy());
-    socket.resume();
-    refuse(socket, 'method_not_allowed');
-  });
-  return server;
+    const { region, times } = this.#options;
+    const { status } = WIRE_ERRORS[error];
+    const lines = Object.entries(headersOf(error, region)).map(([name, value]) => `${name}: ${value}\r\n`);
+    socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${ERROR_BODIES[error]}`);
+    // A client that goes on sending would keep the connection open.
+    const timer = setTimeout(() => socket.destroy(), times.refused);
+    socket.once('close', () => clearTimeout(timer));
+  }
 }
 
 /** Listens; port 0 for any free one. */
@@ -168,35 +220,52 @@ export function listen(server: Server, host: string, port: number): Promise<void
   });
 }
 
-const sleep = (milliseconds: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, milliseconds));
+/**
+ * Accepts the connections that wait, so that none is reset when the server stops listening.
+ *
+ * The event loop accepts one connection a turn. A turn in which none came, and which did no other work, ends just after
+ * the queue was seen empty.
+ */
+async function acceptWaiting(server: Server): Promise<void> {
+  let accepted = true;
+  const onConnection = (): void => {
+    accepted = true;
+  };
+  server.on('connection', onConnection);
+  for (let turn = 0; turn < MAX_ACCEPT_TURNS; turn++) {
+    const start = performance.now();
+    accepted = false;
+    await nextTurn();
+    if (!accepted && performance.now() - start < QUIET_TURN_MS) break;
+  }
+  server.off('connection', onConnection);
+}
 
 /**
- * Ends a server without dropping a request.
+ * Stops a server without dropping a request.
  *
- * First it stops listening: whoever connects now is refused, and knows it. Connections that are there are served on, each
- * answer ending its connection (the app sees to that). After a while those are closed that nothing came on, and requests
- * under way are waited for.
+ * First it stops listening: clients that connect now are refused and know it. Requests on open connections are still
+ * answered, and each response ends its connection (the app sees to that). After the grace period idle connections are
+ * closed, and requests that are being processed are waited for.
  *
  * @param grace how long an idle connection may still bring a request, in milliseconds
- * @param patience how long requests under way are waited for after that, in milliseconds
- * @param onDeaf called once it no longer listens. Answers should end their connections from then on, not before: callers
- *   would connect anew at the very moment when that is in vain
- * @returns whether all were answered in time; those that were not are cut off
+ * @param patience how long requests are waited for after that, in milliseconds
+ * @param onStopListening called when the server no longer listens. Responses should end their connections from then on,
+ *   not before: clients would connect again while the server stops listening
+ * @returns whether all requests were answered in time; the others are cut off
  */
 export async function drain(
-  server: Server,
+  server: ApiHttpServer,
   grace = DRAIN_GRACE_MS,
   patience = DRAIN_TIMEOUT_MS,
-  onDeaf: () => void = () => {},
+  onStopListening: () => void = () => {},
 ): Promise<boolean> {
-  // Right behind the turn in which the connections that wait were accepted: what is not accepted yet is lost.
-  await new Promise<void>((resolve) => setImmediate(resolve));
+  await acceptWaiting(server);
   let closed = false;
-  // An HTTP server's own close() would close idle connections at once, in the face of a request that is on its way.
-  NetServer.prototype.close.call(server, () => {
+  server.stopListening(() => {
     closed = true;
   });
-  onDeaf();
+  onStopListening();
   const graceEnd = performance.now() + grace;
   const end = graceEnd + patience;
   while (!closed && performance.now() < end) {
@@ -204,6 +273,5 @@ export async function drain(
     await sleep(IDLE_CHECK_MS);
   }
   server.closeAllConnections();
-  server.close(() => {}); // ends Node's own look-out for overdue requests
   return closed;
 }

@@ -1,8 +1,8 @@
 /**
- * API keys at rest: made, listed and revoked here, each kept as its SHA-256 only.
+ * The file of API keys: creates, lists and revokes them. Only the SHA-256 of a key is stored.
  *
- * The file uses a rollback journal, not a write-ahead log: a server that may only read the data directory can then read
- * it too, and it is written a few times a day at most.
+ * The file uses a rollback journal, not a write-ahead log, so that a server that may only read the data directory can
+ * read it too. It is written a few times a day at most.
  */
 import { hash, randomBytes } from 'node:crypto';
 import { mkdirSync, readFileSync, statSync } from 'node:fs';
@@ -17,32 +17,32 @@ export const KEYS_FILE = 'keys.sqlite';
 /** `PRAGMA user_version` of schemas/keys.sql. */
 const KEYS_VERSION = 1;
 
-/** How long a writer waits for another one, in milliseconds. */
+/** How long a writer waits for another writer, in milliseconds. */
 const WRITE_TIMEOUT_MS = 5_000;
 
-/** A key's head: a leaked one can be told by it, and found by scanners. */
-const KEY_HEAD = 'ipa_';
+/** Prefix of every key, so that people and scanners recognize a leaked one. */
+const KEY_PREFIX = 'ipa_';
 const KEY_BYTES = 32;
 const ID_BYTES = 4;
 
-/** What is known of a key; the key itself is not. */
+/** What is stored about a key; not the key itself. */
 export interface KeyRecord {
   id: string;
   label: string;
-  /** Addresses a minute; null where the server's rate holds. */
+  /** Addresses a minute; null for the server's rate. */
   rate: number | null;
   /** ISO 8601, UTC. */
   created: string;
-  /** ISO 8601, UTC; null while the key works. */
+  /** ISO 8601, UTC; null while the key is valid. */
   revoked: string | null;
 }
 
-/** The path of a data directory's keys. */
+/** Returns the path of the keys of a data directory. */
 export function keysPath(dataDir: string): string {
   return join(dataDir, KEYS_FILE);
 }
 
-/** What a key is known by: the hexadecimal SHA-256 of its text. */
+/** Returns the hexadecimal SHA-256 of a key's text, which identifies the key. */
 export function hashKey(key: string): string {
   return hash('sha256', key);
 }
@@ -53,7 +53,7 @@ function keysError(path: string, error: unknown): AtlasError {
   });
 }
 
-/** Checks that a database is one of keys, of a version that is understood. */
+/** Checks that a database is a file of keys of a supported version. */
 export function checkKeysVersion(path: string, database: Sqlite.Database): void {
   const version = database.pragma('user_version', { simple: true });
   if (version === KEYS_VERSION) return;
@@ -74,7 +74,7 @@ function openForWriting(dataDir: string): Sqlite.Database {
     throw keysError(path, error);
   }
   try {
-    // Two first calls at once: the second finds the table made by the first.
+    // Of two first calls at once, the second finds the table that the first created.
     database
       .transaction(() => {
         if (database.pragma('user_version', { simple: true }) !== 0) return;
@@ -101,18 +101,18 @@ function withKeys<Result>(dataDir: string, use: (database: Sqlite.Database) => R
 }
 
 /**
- * Makes a key.
+ * Creates a key.
  *
- * @param dataDir the data directory; made where it is not there
+ * @param dataDir the data directory; created if it does not exist
  * @param rate addresses a minute, or null for the server's rate
- * @returns the key's text, which is kept nowhere, and its id
- * @throws AtlasError E_DATA_DIR where it cannot be stored, E_USAGE where the label holds control characters
+ * @returns the key's text, which is not stored, and its id
+ * @throws AtlasError E_DATA_DIR if it cannot be stored, E_USAGE if the label has control characters
  */
 export function createKey(dataDir: string, label: string, rate: number | null): { id: string; key: string } {
-  // A terminal would take some of them for orders.
-  if (/\p{Cc}/u.test(label)) throw new AtlasError('E_USAGE', 'the label holds a control character; leave it out');
+  // A terminal would interpret some of them as commands.
+  if (/\p{Cc}/u.test(label)) throw new AtlasError('E_USAGE', 'the label has a control character; remove it');
   const id = randomBytes(ID_BYTES).toString('hex');
-  const key = KEY_HEAD + randomBytes(KEY_BYTES).toString('base64url');
+  const key = KEY_PREFIX + randomBytes(KEY_BYTES).toString('base64url');
   withKeys(dataDir, (database) =>
     database
       .prepare('INSERT INTO api_key (id, hash, label, rate, created) VALUES (?, ?, ?, ?, ?)')
@@ -121,7 +121,7 @@ export function createKey(dataDir: string, label: string, rate: number | null): 
   return { id, key };
 }
 
-/** All keys, revoked ones included, the oldest first. */
+/** Returns all keys, including revoked ones, the oldest first. */
 export function listKeys(dataDir: string): KeyRecord[] {
   if (!keysExist(dataDir)) return [];
   return withKeys(dataDir, (database) =>
@@ -130,10 +130,10 @@ export function listKeys(dataDir: string): KeyRecord[] {
 }
 
 /**
- * Revokes a key for good. Servers notice within a second.
+ * Revokes a key permanently. Servers notice within a second.
  *
- * @returns what is known of it; its `revoked` is the time of the first revocation
- * @throws AtlasError E_USAGE where there is no such key
+ * @returns what is stored about it; its `revoked` is the time of the first revocation
+ * @throws AtlasError E_USAGE if there is no such key
  */
 export function revokeKey(dataDir: string, id: string): KeyRecord {
   const revoked = keysExist(dataDir)
@@ -152,8 +152,8 @@ export function revokeKey(dataDir: string, id: string): KeyRecord {
   return revoked;
 }
 
-/** Whether a key's text is that of a key that works. */
-export function keyWorks(dataDir: string, key: string): boolean {
+/** Returns whether a text is a valid key. */
+export function isValidKey(dataDir: string, key: string): boolean {
   if (!keysExist(dataDir)) return false;
   return withKeys(
     dataDir,

@@ -1,9 +1,9 @@
 /**
  * Logs, without anything personal.
  *
- * What the server does goes to stderr as JSON lines. Nothing that a request brought is ever passed to these functions,
- * not even an error's message, which may quote it: an error is logged by its kind, its code and where in the code it
- * arose. The access log, which is opt-in, goes to stdout and holds five fields a request.
+ * What the server does goes to stderr as JSON lines. Nothing from a request is ever passed to these functions, not even
+ * the message of an error, which may quote it: an error is logged by its kind, its code and its place in the code. The
+ * access log, which is opt-in, goes to stdout and has five fields for each request.
  */
 import { type DestinationStream, destination, pino, stdTimeFunctions } from 'pino';
 import { systemErrorCode } from '../errors.js';
@@ -19,59 +19,95 @@ export interface Log {
 
 /** One answered request, as the access log shows it. */
 export interface Access {
-  method: string;
-  /** The pattern, such as `/api/lookup/:ip`; never the path that was asked for. */
+  /** Null for input that is not a request. */
+  method: string | null;
+  /** The pattern, such as `/api/lookup/:ip`; never the path that was requested. */
   route: string;
   status: number;
-  /** From the headers' arrival to the answer's hand-over, in milliseconds. */
+  /** From the arrival of the headers to the end of the response, in milliseconds. */
   duration_ms: number;
 }
 
 export interface AccessLog {
   write(access: Access): void;
-  /** Writes what is still held back. */
+  /** Writes what is still in the buffer. */
   flush(): void;
 }
 
 const STDOUT = 1;
 const STDERR = 2;
 
-/** Bytes of access log that are written together, and how long a line may wait, in milliseconds. */
+/** Bytes of access log that are written together. */
 const ACCESS_BUFFER_BYTES = 8_192;
+
+/** Longest time in milliseconds that a line of the access log stays in the buffer. */
 const ACCESS_FLUSH_MS = 1_000;
 
-/** @param stream where to; default stderr, each line written at once */
-export function createLog(stream: DestinationStream = destination({ fd: STDERR, sync: true })): Log {
+/** Most bytes of access log that wait to be written, as when the disk is full; lines beyond are dropped. */
+const ACCESS_MAX_BYTES = 1_048_576;
+
+/** Returns the log of the server. @param stream where to; by default stderr, each line written at once */
+export function createLog(stream: DestinationStream = standardError()): Log {
   return pino(
     { base: null, timestamp: stdTimeFunctions.isoTime, formatters: { level: (level) => ({ level }) } },
     stream,
   );
 }
 
-/** The access log on stdout, in blocks: a system call a request would cost more than the look-up. */
-export function createAccessLog(): AccessLog {
+function standardError(): DestinationStream {
+  const stream = destination({ fd: STDERR, sync: true });
+  // There is no other place to report that stderr cannot be written, and the server must go on.
+  stream.on('error', () => {});
+  return stream;
+}
+
+/**
+ * Returns the access log on stdout. It writes many lines at a time: a system call for each request would cost more than
+ * the lookup.
+ *
+ * @param log told, once for each time that it begins, that stdout cannot be written
+ */
+export function createAccessLog(log: Log): AccessLog {
   const stream = destination({
     fd: STDOUT,
     sync: false,
     minLength: ACCESS_BUFFER_BYTES,
+    maxLength: ACCESS_MAX_BYTES,
     periodicFlush: ACCESS_FLUSH_MS,
+  });
+  let problem: string | undefined;
+  const report = (error: unknown): void => {
+    const code = systemErrorCode(error) ?? 'unknown';
+    if (code === problem) return;
+    problem = code;
+    log.error({ code }, 'the access log cannot be written; requests are still answered');
+  };
+  stream.on('error', report);
+  stream.on('write', () => {
+    problem = undefined;
   });
   return {
     write({ method, route, status, duration_ms }) {
       const time = new Date().toISOString();
-      // Written by hand: a line of pino's would carry a level, which says nothing here.
+      // Not by pino: its lines have a level, which says nothing here.
       stream.write(`${JSON.stringify({ time, method, route, status, duration_ms: toMicroseconds(duration_ms) })}\n`);
     },
-    flush: () => stream.flushSync(),
+    flush() {
+      try {
+        stream.flushSync();
+      } catch (error) {
+        report(error);
+      }
+    },
   };
 }
 
-/** Milliseconds cut to whole microseconds: more digits are noise. */
+/** Rounds milliseconds to whole microseconds: more digits are noise. */
 function toMicroseconds(milliseconds: number): number {
   return Math.round(milliseconds * 1000) / 1000;
 }
 
-/** What may be logged of an error: its kind, its code, its place in the code. Not its message. */
+/** Returns what may be logged of an error: its kind, its code, its place in the code, but not its message. */
 export function errorFields(error: unknown): LogFields {
   if (!(error instanceof Error)) return { kind: typeof error };
   const frames = (error.stack ?? '').split('\n').filter((line) => /^\s+at /.test(line));

@@ -1,19 +1,20 @@
-/** Prometheus metrics: of requests (each worker its own, added up), and of the release (the process that watches it). */
-
+/** Prometheus metrics: of requests, by each worker and added up, and of the release, by the process that watches it. */
 import { createServer, type Server } from 'node:http';
 import { AggregatorRegistry, Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { releaseAge } from '../database/age.js';
 import type { LookupResult } from '../database/database.js';
 import type { Outcomes } from './served-release.js';
 
-/** Upper bounds in seconds: a look-up takes some 20 µs, a batch a millisecond, and a slow client seconds. */
+/** Upper bounds in seconds: a lookup takes some 20 µs, a batch a millisecond, and a slow client seconds. */
 const LATENCY_BUCKETS = [0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.25, 1, 5, 20];
 
-/** The route of what no pattern matches, and of what is no HTTP request. */
+/** The route of requests that no route matches. */
 export const UNMATCHED_ROUTE = 'unmatched';
+
+/** The route of input that is not an HTTP request. */
 export const UNPARSED_ROUTE = 'unparsed';
 
-/** What a worker counts. */
+/** The metrics of one process that answers requests. */
 export class RequestMetrics {
   readonly registry = new Registry();
   readonly #requests: Counter<'route' | 'status'>;
@@ -30,7 +31,7 @@ export class RequestMetrics {
     });
     this.#latency = new Histogram({
       name: 'ipatlas_request_duration_seconds',
-      help: 'Time from the headers of a request to the end of its answer, by route pattern.',
+      help: 'Time from the headers of a request to the end of its response, by route pattern.',
       labelNames: ['route'],
       buckets: LATENCY_BUCKETS,
       registers,
@@ -44,18 +45,19 @@ export class RequestMetrics {
     collectDefaultMetrics({ register: this.registry });
   }
 
-  /** @param seconds how long the answer took */
+  /** Counts a request. @param seconds from its headers to the end of the response */
   request(route: string, status: number, seconds: number): void {
     this.#requests.inc({ route, status });
     this.#latency.observe({ route }, seconds);
   }
 
-  /** @param result of a single look-up; undefined where the text was no address */
+  /** Counts a lookup. @param result undefined if the text was not an address */
   lookup(result: LookupResult | undefined): void {
     const outcome = result === undefined ? 'invalid' : result.country === null ? 'no_country' : 'found';
     this.#lookups.inc({ outcome });
   }
 
+  /** Counts the lookups of a batch. */
   lookups(outcomes: Outcomes): void {
     this.#lookups.inc({ outcome: 'found' }, outcomes.found);
     this.#lookups.inc({ outcome: 'no_country' }, outcomes.no_country);
@@ -63,7 +65,7 @@ export class RequestMetrics {
   }
 }
 
-/** What the process counts that watches for releases. */
+/** The metrics of the process that watches for releases. */
 export class ReleaseMetrics {
   readonly registry = new Registry();
   readonly #info: Gauge<'release'>;
@@ -74,14 +76,14 @@ export class ReleaseMetrics {
     const registers = [this.registry];
     this.#info = new Gauge({
       name: 'ipatlas_release_info',
-      help: 'The release that answers: 1, with its id as a label.',
+      help: 'The release that is served: 1, with its id as a label.',
       labelNames: ['release'],
       registers,
     });
     const asOf = (): string | undefined => this.#asOf;
     new Gauge({
       name: 'ipatlas_release_age_seconds',
-      help: 'Time since the as-of date of the release that answers (its midnight, UTC).',
+      help: 'Time since the as-of date of the release that is served (its midnight, UTC).',
       registers,
       collect() {
         const date = asOf();
@@ -91,7 +93,7 @@ export class ReleaseMetrics {
     });
     this.#failures = new Counter({
       name: 'ipatlas_failed_reloads_total',
-      help: 'Releases that were refused because they are damaged.',
+      help: 'Times that the current release could not be used, for each reason: damaged, missing or unreadable.',
       registers,
     });
   }
@@ -108,18 +110,18 @@ export class ReleaseMetrics {
   }
 }
 
-/** In a worker: lets the primary collect what it counts. */
+/** Lets the primary collect the metrics of this worker. */
 export function exposeToPrimary(metrics: RequestMetrics): void {
   AggregatorRegistry.setRegistries([metrics.registry]);
   new AggregatorRegistry();
 }
 
-/** Everything as text, of one process. */
+/** Returns all metrics of a single process as text. */
 export async function singleProcessMetrics(requests: RequestMetrics, releases: ReleaseMetrics): Promise<string> {
   return (await requests.registry.metrics()) + (await releases.registry.metrics());
 }
 
-/** Everything as text: the workers' numbers added up, and the primary's own. */
+/** Returns a function for all metrics as text: the sums over the workers, and the primary's own. */
 export function clusterMetrics(releases: ReleaseMetrics): () => Promise<string> {
   const workers = new AggregatorRegistry();
   return async () => (await workers.clusterMetrics()) + (await releases.registry.metrics());

@@ -1,12 +1,32 @@
-/** The OpenAPI 3.1 document, made of schemas/wire.schema.json. */
+/** schemas/wire.schema.json and, from it and the routes, the OpenAPI 3.1 document. */
 import { readFileSync } from 'node:fs';
 import { WIRE_ERRORS, type WireError } from '../errors.js';
-import { MAX_BATCH } from '../limits.js';
 import { packageFile } from '../package-root.js';
-import { KEY_PARAMETER } from './authenticate.js';
-import { wireSchema } from './wire-schema.js';
+import { KEY_PARAMETER } from './auth.js';
+import { type Operation, ROUTES, type Route } from './routes.js';
 
-/** Where clients find the service. With or without `/api/` at the end, as the EU address is published with it. */
+const WIRE_SCHEMA_ID = 'wire';
+
+/** The schemas by name. */
+interface WireSchema {
+  $id: string;
+  $defs: Record<string, object>;
+}
+
+/** Reads the file. Its `$schema` is left out: Fastify's validator knows the keywords, but not the name of the dialect. */
+export function wireSchema(): WireSchema {
+  const { $schema: _, ...schema } = JSON.parse(
+    readFileSync(packageFile('schemas/wire.schema.json'), 'utf8'),
+  ) as WireSchema & { $schema: string };
+  return schema;
+}
+
+/** Returns a reference to one of the schemas, for Fastify. */
+export function definition(name: string): { $ref: string } {
+  return { $ref: `${WIRE_SCHEMA_ID}#/$defs/${name}` };
+}
+
+/** Where clients find the service, with or without `/api/` at the end: the EU address is published with it. */
 export interface BaseUrls {
   default?: string | undefined;
   eu?: string | undefined;
@@ -14,7 +34,7 @@ export interface BaseUrls {
 
 const JSON_MEDIA = 'application/json';
 
-/** A base address without the `/api` that the paths bring along. */
+/** A base address without `/api`, which is part of the paths. */
 function serverUrl(url: string): string {
   return url.replace(/\/+$/, '').replace(/\/api$/, '') || '/';
 }
@@ -39,60 +59,70 @@ function headerReferences(names: readonly string[]): object {
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }
 
-/** Error answers, those of one status as one response with its messages. */
+/** The responses of some errors, one for each status. */
 function errorResponses(errors: readonly WireError[]): Record<string, object> {
   const responses: Record<string, object> = {};
   for (const status of new Set(errors.map((error) => WIRE_ERRORS[error].status))) {
-    const described = errors.map((error) => WIRE_ERRORS[error]).filter((error) => error.status === status);
+    const messages = errors.map((error) => WIRE_ERRORS[error]).filter((error) => error.status === status);
     responses[status] = {
-      description: described.map(({ message }) => message).join(' · '),
+      description: messages.map(({ message }) => message).join(' · '),
       ...(status === 429 ? { headers: headerReferences([...RATE_HEADERS, 'Retry-After']) } : {}),
-      content: jsonContent('Error', { error: described[0]!.message }),
+      content: jsonContent('Error', { error: messages[0]!.message }),
     };
   }
   return responses;
 }
 
-function success(description: string, schema: string): object {
-  return {
-    description,
-    headers: headerReferences([...RATE_HEADERS, 'X-Database-Release', 'X-Database-Age', 'X-Served-By']),
-    content: jsonContent(schema),
-  };
-}
-
+/** Errors of every route that needs a key. */
 const KEY_ERRORS = ['key_twice', 'key_missing', 'key_invalid', 'rate_exceeded', 'internal', 'no_database'] as const;
 
-function lookupOperation(operationId: string, summary: string, description: string, parameters: object[] = []): object {
+const LOOKUP_HEADERS = [...RATE_HEADERS, 'X-Database-Release', 'X-Database-Age', 'X-Served-By'];
+
+const ADDRESS_PARAMETER = {
+  name: 'ip',
+  in: 'path',
+  required: true,
+  description: 'IPv4 in dotted decimal, or IPv6 in full or compressed.',
+  schema: { type: 'string' },
+  examples: { ipv4: { value: '8.8.8.8' }, ipv6: { value: '2001:4860:4860::8888' } },
+};
+
+function operationObject(operation: Operation, needsKey: boolean): object {
+  const { id, summary, description, hasAddress, request, response, errors } = operation;
   return {
-    operationId,
+    operationId: id,
     summary,
-    description,
-    parameters,
+    ...(description === undefined ? {} : { description }),
+    ...(needsKey ? {} : { security: [] }),
+    ...(hasAddress ? { parameters: [ADDRESS_PARAMETER] } : {}),
+    ...(request === undefined ? {} : { requestBody: { required: true, content: jsonContent(request) } }),
     responses: {
-      200: success('The result. An address without a country has nulls.', 'LookupResult'),
-      ...errorResponses([...(parameters.length > 0 ? (['invalid_address'] as const) : []), ...KEY_ERRORS]),
+      200: {
+        description: response.description,
+        ...(needsKey ? { headers: headerReferences(LOOKUP_HEADERS) } : {}),
+        content: jsonContent(response.schema),
+      },
+      ...errorResponses(needsKey ? [...errors, ...KEY_ERRORS] : errors),
     },
   };
 }
 
-function unkeyedOperation(operationId: string, summary: string, schema: string, errors: WireError[] = []): object {
-  return {
-    operationId,
-    summary,
-    security: [],
-    responses: { 200: { description: 'Yes.', content: jsonContent(schema) }, ...errorResponses(errors) },
-  };
+function paths(): Record<string, object> {
+  const described: Record<string, object> = {};
+  for (const { path, method, needsKey, operation } of Object.values<Route>(ROUTES)) {
+    if (operation === undefined) continue;
+    described[path.replace(/:(\w+)/g, '{$1}')] = { [method.toLowerCase()]: operationObject(operation, needsKey) };
+  }
+  return described;
 }
 
 /** Builds the document. */
 export function openApiDocument(baseUrls: BaseUrls): object {
   const { version, license } = JSON.parse(readFileSync(packageFile('package.json'), 'utf8')) as Record<string, string>;
-  // The schemas refer to each other where they stand; here they stand elsewhere.
+  // The schemas refer to each other by their place in the file, which is another one here.
   const schemas = JSON.parse(
     JSON.stringify(wireSchema().$defs).replaceAll('"#/$defs/', '"#/components/schemas/'),
   ) as object;
-  const self = 'The address is the one that the request comes from: usually the IPv6 address of a caller that has one.';
   return {
     openapi: '3.1.0',
     info: {
@@ -103,62 +133,31 @@ export function openApiDocument(baseUrls: BaseUrls): object {
     },
     servers: servers(baseUrls),
     security: [{ header: [] }, { query: [] }],
-    paths: {
-      '/api/lookup/{ip}': {
-        get: lookupOperation('lookup', 'Look an address up', 'IPv6 stands in the path as it is.', [
-          {
-            name: 'ip',
-            in: 'path',
-            required: true,
-            description: 'IPv4 in dotted decimal, or IPv6 in full or shortened.',
-            schema: { type: 'string' },
-            examples: { ipv4: { value: '8.8.8.8' }, ipv6: { value: '2001:4860:4860::8888' } },
-          },
-        ]),
-      },
-      '/api/lookup/': { get: lookupOperation('lookupSelf', 'Look the own address up', self) },
-      '/api/batch': {
-        post: {
-          operationId: 'batch',
-          summary: 'Look many addresses up',
-          description: `Up to ${MAX_BATCH} addresses. Each counts one against the rate limit.`,
-          requestBody: { required: true, content: jsonContent('BatchRequest') },
-          responses: {
-            200: success('A result for each string.', 'BatchResponse'),
-            ...errorResponses([
-              'too_many',
-              'body_empty',
-              'body_not_json',
-              'body_not_array',
-              'body_not_strings',
-              ...KEY_ERRORS,
-              'body_too_large',
-              'not_json_type',
-            ]),
-          },
-        },
-      },
-      '/healthz': { get: unkeyedOperation('health', 'Is the server alive?', 'Health') },
-      '/readyz': {
-        get: unkeyedOperation('readiness', 'Is a database loaded?', 'Readiness', ['no_database', 'stopping']),
-      },
-    },
+    paths: paths(),
     components: {
       securitySchemes: {
-        header: { type: 'apiKey', in: 'header', name: 'X-API-Key', description: 'The recommended way.' },
-        query: { type: 'apiKey', in: 'query', name: KEY_PARAMETER, description: 'Case-sensitive. Never both at once.' },
+        header: { type: 'apiKey', in: 'header', name: 'X-API-Key', description: 'Recommended.' },
+        query: {
+          type: 'apiKey',
+          in: 'query',
+          name: KEY_PARAMETER,
+          description: 'Case-sensitive. Not together with the header.',
+        },
       },
       headers: {
         'X-RateLimit-Limit': { description: 'Addresses a minute for this key.', schema: { type: 'integer' } },
-        'X-RateLimit-Remaining': { description: 'Addresses left in this window.', schema: { type: 'integer' } },
-        'X-RateLimit-Reset': { description: 'When the window ends, in Unix seconds.', schema: { type: 'integer' } },
-        'Retry-After': { description: 'Seconds until the window ends.', schema: { type: 'integer' } },
+        'X-RateLimit-Remaining': { description: 'Addresses that are left now.', schema: { type: 'integer' } },
+        'X-RateLimit-Reset': {
+          description: 'When all addresses are free again if no more are looked up, in Unix seconds.',
+          schema: { type: 'integer' },
+        },
+        'Retry-After': { description: 'Seconds until the request may succeed.', schema: { type: 'integer' } },
         'X-Database-Age': {
-          description: 'Age of its data in seconds: the time since its as-of date began.',
+          description: 'Age of the data in seconds: the time since its as-of date began.',
           schema: { type: 'integer', minimum: 0 },
         },
         'X-Database-Release': { description: 'Id of the release that answered.', schema: { type: 'string' } },
-        'X-Served-By': { description: 'The region, where the server has one.', schema: { type: 'string' } },
+        'X-Served-By': { description: 'The region, if the server has one.', schema: { type: 'string' } },
       },
       schemas,
     },

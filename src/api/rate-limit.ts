@@ -1,92 +1,196 @@
 /**
- * The rate limit: addresses a minute for each key, in windows of a minute that begin with the first address counted.
+ * The rate limit: addresses a minute for each key, in a window that slides.
  *
- * Our own, because a batch must count as many addresses as it holds, and all of them or none: @fastify/rate-limit counts
- * requests and has no cost; rate-limiter-flexible has one, but counts what it refuses and asks a shared store once a
- * request. Here the limiter draws a share of the rate from its store ahead of time and spends it without asking.
+ * At no time have more addresses than the rate been counted in the last minute. A window that starts anew every minute
+ * would allow twice the rate around its edge, and a token bucket twice the rate in its first minute.
+ *
+ * Own code, because a batch must count as many addresses as it has, and all of them or none: @fastify/rate-limit counts
+ * requests and has no cost; rate-limiter-flexible has a cost, but counts what it refuses and asks a shared store for
+ * each request. Here a process draws some addresses from the shared store ahead of time and uses them without asking.
+ *
+ * All times are of a monotonic clock, so a clock that is set changes nothing. Processes exchange durations only.
  */
-import { type RATE_LEASE_SHARE, RATE_WINDOW_MS } from '../limits.js';
+import { RATE_LEASE_FREE_SHARE, RATE_LEASE_MS, RATE_STEP_MS, RATE_WINDOW_MS } from '../limits.js';
 
-/** What a store grants. */
+/** The answer of a store. */
 export interface Grant {
-  /** Addresses that may now be spent until `resetAt`; 0 where the store has fewer than the least asked for. */
+  /** Addresses that were taken out of the window; 0 if fewer than the least are free. */
   granted: number;
-  /** Addresses that the store has left. */
+  /** Addresses that are still free. */
   remaining: number;
-  /** When the window ends, in milliseconds since 1970. */
-  resetAt: number;
+  /** Milliseconds until all addresses are free again if no more are taken. */
+  resetIn: number;
+  /** Milliseconds until the least may be free; 0 if they are free already. */
+  retryIn: number;
+  /** Milliseconds until it makes sense to ask again: less than `retryIn` if other processes may give addresses back. */
+  askAgainIn: number;
 }
 
-/** The common count of a key's addresses. In memory here; a shared one (of several machines) would do the same. */
+/** The count of the addresses of each key that all processes share. */
 export interface RateStore {
   /**
-   * Takes addresses out of a key's window.
+   * Takes addresses out of the window of a key, at least `least` or none.
    *
    * @param keyId the key
    * @param limit the key's rate, addresses a minute
-   * @param least how many are needed; 0 only asks what is left
-   * @param most how many may be taken, at least `least`
-   * @param callback called once, at once or later
+   * @param least how many are needed; 0 only asks
+   * @param most how many may be taken to be used within {@link RATE_LEASE_MS}; at least `least`
    */
-  lease(keyId: string, limit: number, least: number, most: number, callback: (grant: Grant) => void): void;
+  take(keyId: string, limit: number, least: number, most: number): Grant | Promise<Grant>;
+
+  /** Puts addresses back that were taken and not used. */
+  giveBack(keyId: string, count: number): void;
+}
+
+/** Addresses counted within one step; they become free together. */
+interface Step {
+  start: number;
+  /** When the last of them was counted. */
+  end: number;
+  count: number;
+}
+
+/** The last minute of one key. */
+interface Window {
+  /** Oldest first. */
+  steps: Step[];
+  used: number;
+  /** When the last address that was taken ahead is used or given back. */
+  aheadUntil: number;
 }
 
 /** A store in the memory of this process. */
 export class MemoryRateStore implements RateStore {
   readonly #now: () => number;
-  /** By key; as many as there are keys, so nothing need be cleared away. */
-  readonly #windows = new Map<string, { used: number; resetAt: number }>();
+  /** One for each key that was ever used; keys are few. */
+  readonly #windows = new Map<string, Window>();
 
-  constructor(now: () => number = Date.now) {
+  /** @param now a monotonic clock in milliseconds */
+  constructor(now: () => number = () => performance.now()) {
     this.#now = now;
   }
 
-  lease(keyId: string, limit: number, least: number, most: number, callback: (grant: Grant) => void): void {
+  take(keyId: string, limit: number, least: number, most: number): Grant {
     const now = this.#now();
+    const window = this.#window(keyId, now);
+    const free = Math.max(0, limit - window.used);
+    const ahead = Math.max(least, Math.min(most, Math.floor(free * RATE_LEASE_FREE_SHARE)));
+    const granted = free >= least ? ahead : 0;
+    if (granted > 0) count(window, granted, now);
+    if (granted > least) window.aheadUntil = now + RATE_LEASE_MS;
+    const remaining = free - granted;
+    const missing = Math.max(1, least) - free;
+    const retryIn = missing > 0 ? freeIn(window, window.used - limit + Math.max(1, least), now) : 0;
+    const askAgainIn = window.aheadUntil > now ? Math.min(retryIn, window.aheadUntil - now) : retryIn;
+    return { granted, remaining, resetIn: freeIn(window, window.used, now), retryIn, askAgainIn };
+  }
+
+  giveBack(keyId: string, count: number): void {
+    const window = this.#window(keyId, this.#now());
+    let left = count;
+    for (let step = window.steps.at(-1); step !== undefined && left > 0; step = window.steps.at(-1)) {
+      const returned = Math.min(left, step.count);
+      step.count -= returned;
+      window.used -= returned;
+      left -= returned;
+      if (step.count === 0) window.steps.pop();
+    }
+  }
+
+  /** The window of a key without the steps that are over. */
+  #window(keyId: string, now: number): Window {
     let window = this.#windows.get(keyId);
-    if (window === undefined || now >= window.resetAt) {
-      window = { used: 0, resetAt: now + RATE_WINDOW_MS };
+    if (window === undefined) {
+      window = { steps: [], used: 0, aheadUntil: 0 };
       this.#windows.set(keyId, window);
     }
-    const free = Math.max(0, limit - window.used);
-    const granted = free >= least ? Math.min(free, most) : 0;
-    window.used += granted;
-    callback({ granted, remaining: free - granted, resetAt: window.resetAt });
+    for (let step = window.steps[0]; step !== undefined && now >= step.end + RATE_WINDOW_MS; step = window.steps[0]) {
+      window.used -= step.count;
+      window.steps.shift();
+    }
+    return window;
   }
 }
 
-/** What the limiter says to a request. */
+function count(window: Window, addresses: number, now: number): void {
+  window.used += addresses;
+  const last = window.steps.at(-1);
+  if (last !== undefined && now - last.start < RATE_STEP_MS) {
+    last.count += addresses;
+    last.end = now;
+  } else {
+    window.steps.push({ start: now, end: now, count: addresses });
+  }
+}
+
+/** Milliseconds until so many of the used addresses are free; a minute if more are needed than are used. */
+function freeIn(window: Window, addresses: number, now: number): number {
+  let freed = 0;
+  for (const { end, count } of window.steps) {
+    if (freed >= addresses) break;
+    freed += count;
+    if (freed >= addresses) return end + RATE_WINDOW_MS - now;
+  }
+  return addresses <= 0 ? 0 : RATE_WINDOW_MS;
+}
+
+/** What the limiter answers a request. */
 export interface RateState {
   allowed: boolean;
   /** The key's rate, addresses a minute. */
   limit: number;
-  /** Addresses left in the window, as far as this process knows. */
+  /** Addresses that are free, as far as this process knows. */
   remaining: number;
-  /** When the window ends, in milliseconds since 1970. */
-  resetAt: number;
+  /** Milliseconds until all addresses are free again if no more are taken. */
+  resetIn: number;
+  /** Milliseconds until the request may succeed; 0 if it was allowed. */
+  retryIn: number;
 }
 
-interface Lease {
-  /** Addresses drawn and not spent. */
-  left: number;
-  /** What the store had left when last asked. */
-  elsewhere: number;
+/** A request that waits for the store. */
+interface Waiting {
+  cost: number;
+  limit: number;
+  resolve(state: RateState): void;
+  reject(error: unknown): void;
+}
+
+/** A refusal of the store, so that it need not be asked again too early. */
+interface Refusal {
+  least: number;
+  limit: number;
+  retryAt: number;
+  askAgainAt: number;
+}
+
+/** What this process knows of a key. */
+interface KeyState {
+  /** Addresses drawn and not used, and until when they may be used. */
+  leased: number;
+  leasedUntil: number;
+  /** What the store had left when it was last asked, and when all would be free. */
+  remaining: number;
   resetAt: number;
+  refusal: Refusal | undefined;
+  /** Requests that wait, in their order. While there are any, the store is being asked, once. */
+  waiting: Waiting[];
+  /** Gives back what is not used in time. */
+  timer: NodeJS.Timeout | undefined;
 }
 
 export class RateLimiter {
   readonly #store: RateStore;
   readonly #share: number;
   readonly #now: () => number;
-  readonly #leases = new Map<string, Lease>();
+  readonly #keys = new Map<string, KeyState>();
 
   /**
-   * @param store the common count
-   * @param share of a key's rate that is drawn at once. 0 asks every time; more saves asking, and lets other processes
-   *   find the rate used up while up to that share of it lies here unspent. A rate whose share is below two addresses is
-   *   counted exactly, and so is any where this process alone uses the store.
+   * @param store the shared count
+   * @param share of a key's rate that is drawn at once. 0 asks the store for each request, which is right for a store in
+   *   this process
+   * @param now a monotonic clock in milliseconds
    */
-  constructor(store: RateStore, share: 0 | typeof RATE_LEASE_SHARE = 0, now: () => number = Date.now) {
+  constructor(store: RateStore, share = 0, now: () => number = () => performance.now()) {
     this.#store = store;
     this.#share = share;
     this.#now = now;
@@ -95,46 +199,138 @@ export class RateLimiter {
   /**
    * Counts addresses, all of them or none.
    *
-   * @param cost number of addresses; 0 counts none and is allowed as long as one more would be
+   * @param cost number of addresses; 0 counts none, and is allowed if one more would be
    * @param limit the key's rate, addresses a minute
-   * @param callback called once, at once where the store need not be asked or answers at once
+   * @returns a promise only if the store answers with one
    */
-  take(keyId: string, cost: number, limit: number, callback: (state: RateState) => void): void {
-    const lease = this.#leaseOf(keyId);
-    const needed = Math.max(1, cost);
-    if (lease.left >= needed) {
-      lease.left -= cost;
-      callback({ allowed: true, limit, remaining: lease.left + lease.elsewhere, resetAt: lease.resetAt });
-      return;
+  take(keyId: string, cost: number, limit: number): RateState | Promise<RateState> {
+    const key = this.#key(keyId);
+    if (key.waiting.length === 0) {
+      const local = this.#answerLocally(keyId, key, cost, limit);
+      if (local !== undefined) return local;
+      const [least, most] = this.#demand(key, [{ cost, limit }]);
+      const grant = this.#store.take(keyId, limit, least, most);
+      if (!(grant instanceof Promise)) return this.#answer(keyId, key, cost, limit, least, grant);
+      const answer = this.#wait(key, cost, limit);
+      void this.#serveWaiting(keyId, key, grant, least);
+      return answer;
     }
-    const least = needed - lease.left;
-    this.#store.lease(keyId, limit, least, Math.max(least, Math.floor(limit * this.#share)), (grant) => {
-      // The window that was asked about may have ended meanwhile: the lease of the new one counts.
-      const current = this.#leaseOf(keyId);
-      current.left += grant.granted;
-      current.elsewhere = grant.remaining;
-      current.resetAt = grant.resetAt;
-      if (current.left >= needed) {
-        current.left -= cost;
-        callback({ allowed: true, limit, remaining: current.left + current.elsewhere, resetAt: current.resetAt });
-      } else if (grant.granted > 0) {
-        // Another request spent of the same lease while this one waited.
-        this.take(keyId, cost, limit, callback);
-      } else {
-        callback({ allowed: false, limit, remaining: current.left + current.elsewhere, resetAt: current.resetAt });
-      }
-    });
+    // One request to the store at a time: requests that arrive meanwhile would each draw a share of the rate.
+    return this.#wait(key, cost, limit);
   }
 
-  #leaseOf(keyId: string): Lease {
-    let lease = this.#leases.get(keyId);
-    if (lease === undefined) {
-      lease = { left: 0, elsewhere: 0, resetAt: 0 };
-      this.#leases.set(keyId, lease);
-    } else if (this.#now() >= lease.resetAt) {
-      lease.left = 0;
-      lease.elsewhere = 0;
+  #wait(key: KeyState, cost: number, limit: number): Promise<RateState> {
+    return new Promise((resolve, reject) => key.waiting.push({ cost, limit, resolve, reject }));
+  }
+
+  /** Answers the requests that wait, in their order. Asks the store as often as needed, for one request at a time. */
+  async #serveWaiting(keyId: string, key: KeyState, firstGrant: Promise<Grant>, firstLeast: number): Promise<void> {
+    let asked: { grant: Promise<Grant> | Grant; least: number } | undefined = { grant: firstGrant, least: firstLeast };
+    for (let next = key.waiting[0]; next !== undefined; next = key.waiting[0]) {
+      const { cost, limit, resolve, reject } = next;
+      try {
+        if (asked === undefined) {
+          const local = this.#answerLocally(keyId, key, cost, limit);
+          if (local !== undefined) {
+            key.waiting.shift();
+            resolve(local);
+            continue;
+          }
+          const [least, most] = this.#demand(key, key.waiting);
+          asked = { grant: this.#store.take(keyId, limit, least, most), least };
+        }
+        const { grant, least } = asked;
+        asked = undefined;
+        const state = this.#answer(keyId, key, cost, limit, least, await grant);
+        key.waiting.shift();
+        resolve(state);
+      } catch (error) {
+        asked = undefined;
+        key.waiting.shift();
+        reject(error);
+      }
     }
-    return lease;
+  }
+
+  /** How many addresses to ask for: what the first request needs at least, and at most what all need and a share ahead. */
+  #demand(key: KeyState, requests: readonly { cost: number; limit: number }[]): [least: number, most: number] {
+    const { cost, limit } = requests[0]!;
+    if (cost === 0) return [0, 0];
+    const least = cost - key.leased;
+    const all = requests.reduce((sum, request) => sum + request.cost, 0) - key.leased;
+    return [least, this.#share === 0 ? least : Math.max(all, Math.floor(limit * this.#share))];
+  }
+
+  /** The answer to a request that the store was asked for. */
+  #answer(keyId: string, key: KeyState, cost: number, limit: number, least: number, grant: Grant): RateState {
+    const now = this.#now();
+    key.leased += grant.granted;
+    key.leasedUntil = now + RATE_LEASE_MS;
+    key.remaining = grant.remaining;
+    key.resetAt = now + grant.resetIn;
+    const allowed = cost === 0 ? grant.remaining > 0 : grant.granted >= least;
+    key.refusal = allowed
+      ? undefined
+      : { least: Math.max(1, least), limit, retryAt: now + grant.retryIn, askAgainAt: now + grant.askAgainIn };
+    if (allowed) key.leased -= cost;
+    if (key.leased > 0) key.timer ??= this.#giveBackLater(keyId, key);
+    return this.#state(key, allowed, limit, now);
+  }
+
+  /** The answer to a request if the store need not be asked. */
+  #answerLocally(keyId: string, key: KeyState, cost: number, limit: number): RateState | undefined {
+    const now = this.#now();
+    if (key.leased > 0 && now >= key.leasedUntil) this.#giveBack(keyId, key);
+    const needed = Math.max(1, cost);
+    if (key.leased >= needed) {
+      key.leased -= cost;
+      return this.#state(key, true, limit, now);
+    }
+    const { refusal } = key;
+    if (refusal === undefined || refusal.limit !== limit || now >= refusal.askAgainAt) return undefined;
+    return needed - key.leased >= refusal.least ? this.#state(key, false, limit, now) : undefined;
+  }
+
+  #state(key: KeyState, allowed: boolean, limit: number, now: number): RateState {
+    return {
+      allowed,
+      limit,
+      remaining: key.leased + key.remaining,
+      resetIn: Math.max(0, key.resetAt - now),
+      retryIn: allowed || key.refusal === undefined ? 0 : Math.max(0, key.refusal.retryAt - now),
+    };
+  }
+
+  #giveBackLater(keyId: string, key: KeyState): NodeJS.Timeout {
+    return setTimeout(() => {
+      key.timer = undefined;
+      if (key.leased === 0) return;
+      // While the store is asked, what is leased is part of a request that waits.
+      if (this.#now() >= key.leasedUntil && key.waiting.length === 0) this.#giveBack(keyId, key);
+      else key.timer = this.#giveBackLater(keyId, key);
+    }, RATE_LEASE_MS).unref();
+  }
+
+  #giveBack(keyId: string, key: KeyState): void {
+    this.#store.giveBack(keyId, key.leased);
+    key.remaining += key.leased;
+    key.leased = 0;
+  }
+
+  #key(keyId: string): KeyState {
+    let key = this.#keys.get(keyId);
+    if (key === undefined) {
+      key = {
+        leased: 0,
+        leasedUntil: 0,
+        remaining: 0,
+        resetAt: 0,
+        refusal: undefined,
+        waiting: [],
+        timer: undefined,
+      };
+      this.#keys.set(keyId, key);
+    }
+    return key;
   }
 }

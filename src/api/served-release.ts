@@ -1,22 +1,25 @@
 /** A release as the API serves it: address text in, JSON text out. */
+import { validateHeaderValue } from 'node:http';
 import { releaseAge } from '../database/age.js';
 import type { Database, LookupResult } from '../database/database.js';
+import { AtlasError, messageOf } from '../errors.js';
+import type { Headers } from './responses.js';
 
-/** How look-ups came out, for the metrics. */
+/** Numbers of lookups by outcome, for the metrics. */
 export interface Outcomes {
   found: number;
   no_country: number;
   invalid: number;
 }
 
-/** A batch's answer. */
-export interface BatchAnswer {
+/** The response to a batch. */
+export interface BatchResponse {
   /** JSON in UTF-8. */
   json: Buffer;
   outcomes: Outcomes;
 }
 
-/** What stands behind the address in a result's JSON; the same for every address of a country. */
+/** The JSON of a result after the address; the same for every address of a country. */
 interface Tail {
   text: string;
   /** Its bytes in UTF-8, each as one character. */
@@ -26,10 +29,10 @@ interface Tail {
 const INVALID_ELEMENT = '{"error":"invalid ip"}';
 
 /**
- * A text's bytes in UTF-8, each as one character.
+ * Returns the bytes of a text in UTF-8, each as one character.
  *
- * V8 keeps a text of such characters in one byte each, and it is turned into bytes by copying. One "Türkiye" in a batch
- * would make it two bytes each, and translating a hundred kilobytes take as long as the thousand look-ups.
+ * V8 stores such a text in one byte a character, and copies it to make bytes of it. A single "Türkiye" in a batch would
+ * need two bytes for each character, and encoding 100 kB of them takes as long as the thousand lookups.
  */
 function utf8AsCharacters(text: string): string {
   return Buffer.from(text, 'utf8').toString('latin1');
@@ -40,34 +43,49 @@ export class ServedRelease {
   /** `YYYY-MM-DD`. */
   readonly asOf: string;
   readonly #database: Database;
-  /** By country code. There are some 250, so none is made twice. */
+  /** By country code; there are some 250. */
   readonly #tails = new Map<string | null, Tail>();
+  /** The headers that name the release, and the second of the Unix clock for which they are right. */
+  #headers: Headers = [];
+  #headersSecond = Number.NaN;
 
+  /** @throws AtlasError E_DAMAGED if the manifest has values that no response can name */
   constructor(database: Database) {
     this.#database = database;
     this.id = database.manifest.id;
     this.asOf = database.manifest.as_of;
+    try {
+      for (const value of this.headers()) validateHeaderValue('x-database-release', value);
+    } catch (error) {
+      throw new AtlasError('E_DAMAGED', `${database.dir}: its manifest is damaged: ${messageOf(error)}`, {
+        cause: error,
+      });
+    }
+    if (!Number.isFinite(releaseAge(database.manifest))) {
+      throw new AtlasError('E_DAMAGED', `${database.dir}: the as-of date in its manifest is not a date`);
+    }
   }
 
-  /** @returns the result, or undefined where the text is no address */
+  /** Returns the result, or undefined if the text is not an address. */
   lookup(ip: string): LookupResult | undefined {
     return this.#database.lookup(ip);
   }
 
-  /** Seconds since the as-of date began, as a header has it. */
-  age(): string {
-    return String(releaseAge(this.#database.manifest));
+  /** Returns the headers that say which release answers and how old its data is, in seconds. */
+  headers(): Headers {
+    const second = Math.floor(Date.now() / 1000);
+    if (second !== this.#headersSecond) {
+      const age = String(releaseAge(this.#database.manifest));
+      this.#headers = ['x-database-release', this.id, 'x-database-age', age];
+      this.#headersSecond = second;
+    }
+    return this.#headers;
   }
 
-  /** A result as JSON; the same text as JSON.stringify makes. */
+  /** Returns a result as JSON; the same text as JSON.stringify returns. */
   json(result: LookupResult): string {
-    // The address is the formatter's own text: nothing in it needs an escape.
+    // The address is text that this program wrote, without characters that JSON escapes.
     return `{"ip":"${result.ip}${this.#tail(result).text}`;
-  }
-
-  /** The bytes of {@link json} in UTF-8, each as one character. */
-  jsonCharacters(result: LookupResult): string {
-    return `{"ip":"${result.ip}${this.#tail(result).bytes}`;
   }
 
   #tail(result: LookupResult): Tail {
@@ -81,13 +99,13 @@ export class ServedRelease {
   }
 
   /**
-   * A batch's results as one JSON object, in the order of the strings' first appearance.
+   * Looks up a batch; returns one JSON object, its members in the order in which the strings first appear.
    *
-   * Written as text, member by member: an object would bring keys like "1" to the front, and lose "__proto__".
+   * The text is written member by member: an object would move keys like "1" to the front, and lose "__proto__".
    *
    * @param ips any strings
    */
-  batch(ips: readonly string[]): BatchAnswer {
+  batch(ips: readonly string[]): BatchResponse {
     const outcomes: Outcomes = { found: 0, no_country: 0, invalid: 0 };
     const seen = new Set<string>();
     let json = '{';
@@ -102,7 +120,7 @@ export class ServedRelease {
       } else {
         if (result.country === null) outcomes.no_country++;
         else outcomes.found++;
-        // What parses as an address consists of digits, letters a to f, dots and colons.
+        // A valid address has only digits, letters a to f, dots and colons.
         json += `"${ip}":{"ip":"${result.ip}${this.#tail(result).bytes}`;
       }
     }

@@ -1,35 +1,50 @@
-/** The service as a whole: what serves, what looks for releases, what counts, and how it ends. */
+/** The whole service: it starts the processes that answer, watches for releases, serves metrics, and stops. */
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { readManifest, releaseDir } from '../database/release.js';
+import { join } from 'node:path';
+import { RANGE_FILE, readManifest, releaseDir } from '../database/release.js';
 import { AtlasError, messageOf } from '../errors.js';
 import { RELEASE_POLL_MS } from '../limits.js';
-import { singleProcess, WorkerFleet } from './fleet.js';
+import { openRangeFile } from '../rangefile/reader.js';
+import { singleProcess, WorkerCluster } from './cluster.js';
 import type { Log } from './log.js';
 import { clusterMetrics, ReleaseMetrics, RequestMetrics, serveMetrics, singleProcessMetrics } from './metrics.js';
-import { requireInUnion } from './region.js';
-import { ReleaseWatch, type VerifyRelease } from './release-watch.js';
-import type { ServeSettings } from './settings.js';
+import { ReleaseWatcher, type VerifyRelease } from './release-watcher.js';
+import type { ServeSettings } from './server.js';
 
 export interface ServiceOptions {
   log: Log;
   verify: VerifyRelease;
-  /** Called when requests are answered, with the address for people. */
+  /** Called when requests are answered, with a URL to try. */
   onListening(url: string): void;
   /** Resolves when the service is to stop. */
   untilStopped: Promise<unknown>;
 }
 
-/** An address to try the server at: what listens everywhere or on a loopback address answers to localhost. */
+/** Returns a URL to try the server: localhost if it listens on all addresses or on a loopback address. */
 export function publicUrl(host: string | undefined, port: number): string {
   const local = host === undefined || ['::', '0.0.0.0', '::1', '127.0.0.1', 'localhost'].includes(host);
   const name = local ? 'localhost' : host.includes(':') ? `[${host}]` : host;
   return `http://${name}:${port}`;
 }
 
-/** Refuses what could not be promised: an EU base address outside the Union, by the current release. */
-function checkRegion({ region, dataDir }: ServeSettings): void {
-  if (region?.eu) requireInUnion(releaseDir(dataDir), region.country);
+/**
+ * Checks that a country is in the European Union as of a release: an EU base address must be served from within it.
+ *
+ * @param dir the release's directory
+ * @param country ISO 3166-1 alpha-2, upper case
+ * @throws AtlasError E_USAGE if it is not, or if the release does not have the country
+ */
+export function requireInUnion(dir: string, country: string): void {
+  const { records, asOf } = openRangeFile(join(dir, RANGE_FILE));
+  const record = records.find((one) => one.kind === 'country' && one.code === country);
+  if (record?.kind === 'country' && record.isEu) return;
+  const name = record?.kind === 'country' ? `${record.name} (${country})` : country;
+  const problem = record === undefined ? 'is not in the database' : 'is not in the European Union';
+  throw new AtlasError(
+    'E_USAGE',
+    `--eu: ${name} ${problem} as of ${asOf}; serve the EU base address from a member state, or omit --eu`,
+  );
 }
 
 async function startMetrics(port: number, collect: () => Promise<string>): Promise<Server> {
@@ -43,43 +58,42 @@ async function startMetrics(port: number, collect: () => Promise<string>): Promi
 }
 
 /**
- * Serves until told to stop.
- *
- * Without a release it serves all the same: requests are answered 503 until one is published.
+ * Serves until it is told to stop. Without a release it answers 503 until one is published.
  *
  * @returns whether all requests were answered in time when it stopped
- * @throws AtlasError E_USAGE where it cannot listen, or `--eu` does not hold; E_NO_DATABASE where `--eu` cannot be checked
+ * @throws AtlasError E_USAGE if it cannot listen or the country is not in the European Union; E_NO_DATABASE if that
+ *   cannot be checked
  */
 export async function runService(settings: ServeSettings, options: ServiceOptions): Promise<boolean> {
   const { log, verify, onListening, untilStopped } = options;
   const { dataDir, region, workers, metricsPort } = settings;
-  checkRegion(settings);
+  if (region?.eu) requireInUnion(releaseDir(dataDir), region.country);
 
   const releases = new ReleaseMetrics();
   const requests = workers === 1 && metricsPort !== undefined ? new RequestMetrics() : undefined;
-  const fleet = workers === 1 ? singleProcess(settings, log, requests) : new WorkerFleet(workers, log);
-  const watch = new ReleaseWatch({
+  const cluster = workers === 1 ? singleProcess(settings, log, requests) : new WorkerCluster(workers, log);
+  const watcher = new ReleaseWatcher({
     dataDir,
     interval: RELEASE_POLL_MS,
     verify,
     onRelease(dir) {
       if (region?.eu) requireInUnion(dir, region.country);
       const { id, as_of } = readManifest(dir);
-      fleet.useRelease(dir);
+      cluster.useRelease(dir);
       releases.release(id, as_of);
-      log.info({ release: id, as_of }, 'answering from this release');
+      log.info({ release: id, as_of }, 'serving this release');
     },
     onFailure(problem) {
       releases.failedReload();
-      log.error({ problem }, 'the current release is not used; what was served before is served on');
+      log.error({ problem }, 'the current release is not used; the one before is still served');
     },
   });
 
   let metricsServer: Server | undefined;
   let inTime = true;
   try {
-    await watch.start();
-    if (!watch.found) log.warn({}, 'there is no release to serve: requests are answered 503 until one is published');
+    await watcher.start();
+    if (!watcher.found) log.warn({}, 'there is no release to serve; requests are answered 503 until one is published');
     if (metricsPort !== undefined) {
       const collect =
         requests === undefined ? clusterMetrics(releases) : () => singleProcessMetrics(requests, releases);
@@ -87,17 +101,17 @@ export async function runService(settings: ServeSettings, options: ServiceOption
       const { port } = metricsServer.address() as AddressInfo;
       log.info({ url: `${publicUrl(undefined, port)}/metrics` }, 'metrics');
     }
-    const url = publicUrl(settings.host, await fleet.listen());
+    const url = publicUrl(settings.host, await cluster.listen());
     log.info({ url, workers }, 'listening');
     onListening(url);
     await untilStopped;
     log.info({}, 'stopping');
   } finally {
-    watch.stop();
-    inTime = await fleet.stop();
+    watcher.stop();
+    inTime = await cluster.stop();
     metricsServer?.close();
     metricsServer?.closeAllConnections();
   }
-  if (!inTime) log.warn({}, 'some requests were cut off: they took too long');
+  if (!inTime) log.warn({}, 'some requests took too long and were cut off');
   return inTime;
 }

@@ -1,8 +1,8 @@
-/** The thread that verifies a release and ends. */
+/** Entry point of the thread that verifies one release. */
 import { parentPort, workerData } from 'node:worker_threads';
 import { verifyRelease } from '../database/verify.js';
 import { messageOf } from '../errors.js';
-import type { VerifyAnswer } from './release-watch.js';
+import type { VerifyAnswer } from './release-watcher.js';
 
 function verify(dir: string): VerifyAnswer {
   try {

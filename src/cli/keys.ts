@@ -1,4 +1,4 @@
-/** `ipatlas keys`: who may call the API. */
+/** `ipatlas keys`: the keys of the API. */
 import { createKey, type KeyRecord, listKeys, revokeKey } from '../api/keys.js';
 import { AtlasError, EXIT } from '../errors.js';
 import { type Command, type Invocation, print, table, text } from './command.js';
@@ -6,13 +6,16 @@ import { type Command, type Invocation, print, table, text } from './command.js'
 function rateOf(value: string | undefined): number | null {
   if (value === undefined) return null;
   if (/^[1-9]\d{0,11}$/.test(value)) return Number(value);
-  throw new AtlasError('E_USAGE', `--rate ${JSON.stringify(value)} is no number of addresses a minute, such as 60000`);
+  throw new AtlasError(
+    'E_USAGE',
+    `--rate ${JSON.stringify(value)} is not a number of addresses a minute, such as 60000`,
+  );
 }
 
 async function create({ dataDir, values }: Invocation): Promise<void> {
   const { id, key } = createKey(dataDir, text(values, 'label') ?? '', rateOf(text(values, 'rate')));
   await print(values.json === true ? `${JSON.stringify({ id, key })}\n` : `${key}\n`);
-  process.stderr.write(`ipatlas: this is key ${id}; it is shown this once and stored nowhere\n`);
+  process.stderr.write(`ipatlas: this is key ${id}; it is shown only once and not stored\n`);
 }
 
 function rows(keys: KeyRecord[]): string[][] {
@@ -32,12 +35,12 @@ async function list({ dataDir, values }: Invocation): Promise<void> {
   const keys = listKeys(dataDir);
   if (values.json === true) await print(`${JSON.stringify(keys)}\n`);
   else if (keys.length > 0) await print(table(rows(keys)));
-  else process.stderr.write(`ipatlas: no keys in ${dataDir}; make one with "ipatlas keys create"\n`);
+  else process.stderr.write(`ipatlas: no keys in ${dataDir}; create one with "ipatlas keys create"\n`);
 }
 
 function revoke({ dataDir, positionals }: Invocation): void {
   const { id, revoked } = revokeKey(dataDir, positionals[1]!);
-  process.stderr.write(`ipatlas: key ${id} is revoked since ${revoked}\n`);
+  process.stderr.write(`ipatlas: key ${id} was revoked at ${revoked}\n`);
 }
 
 const ACTIONS: Record<string, { words: number; run(invocation: Invocation): void | Promise<void> }> = {
@@ -51,7 +54,7 @@ async function run(invocation: Invocation): Promise<number> {
   const name = positionals[0]!;
   const action = Object.hasOwn(ACTIONS, name) ? ACTIONS[name] : undefined;
   if (action === undefined || positionals.length !== action.words) {
-    throw new AtlasError('E_USAGE', 'say "keys create", "keys list" or "keys revoke ID"; see "ipatlas keys --help"');
+    throw new AtlasError('E_USAGE', 'use "keys create", "keys list" or "keys revoke ID"; see "ipatlas keys --help"');
   }
   await action.run(invocation);
   return EXIT.ok;
@@ -60,10 +63,10 @@ async function run(invocation: Invocation): Promise<number> {
 export const command: Command = {
   help: `Usage: ipatlas keys create [--label TEXT] [--rate N] | list | revoke ID
 
-Keys for the API. "create" prints a new key once, alone on stdout; only its hash is stored. A revoked key stops working
-within a second, and for good.
+Manages the keys of the API. "create" prints a new key once, alone on stdout;
+only its hash is stored. A revoked key is refused within a second, permanently.
 
-  --label TEXT  whose key it is, for the list
+  --label TEXT  the owner of the key, for the list
   --rate N      addresses a minute for this key (default: the server's --rate)
   --json        the list, or the new key and its id, as JSON
   --data DIR    the data directory (or IPATLAS_DATA; default data)

@@ -4,12 +4,12 @@ import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from '
 import { availableParallelism } from 'node:os';
 import { dirname, resolve } from 'node:path';
 import { TrustedProxies } from '../api/caller.js';
-import { runWorker } from '../api/fleet.js';
-import { createKey, keyWorks } from '../api/keys.js';
+import { runWorker } from '../api/cluster.js';
+import { createKey, isValidKey } from '../api/keys.js';
 import { createLog, errorFields, type Log } from '../api/log.js';
-import { verifyInThread } from '../api/release-watch.js';
+import { verifyInThread } from '../api/release-watcher.js';
+import type { ServeSettings } from '../api/server.js';
 import { runService } from '../api/service.js';
-import type { ServeSettings } from '../api/settings.js';
 import { AtlasError, EXIT, writeError } from '../errors.js';
 import { DEFAULT_RATE } from '../limits.js';
 import { sqlite } from '../sqlite.js';
@@ -28,7 +28,7 @@ function integer(values: OptionValues, name: string, most: number): number | und
   const value = text(values, name);
   if (value === undefined) return undefined;
   if (/^\d{1,13}$/.test(value) && Number(value) <= most) return Number(value);
-  throw usage(`--${name} ${JSON.stringify(value)} is no number from 0 to ${most}`);
+  throw usage(`--${name} ${JSON.stringify(value)} is not a number from 0 to ${most}`);
 }
 
 function workers(values: OptionValues): number {
@@ -40,14 +40,14 @@ function baseUrl(values: OptionValues, name: string): string | undefined {
   const value = text(values, name);
   if (value === undefined) return undefined;
   if (URL.canParse(value) && /^https?:$/.test(new URL(value).protocol)) return value;
-  throw usage(`--${name} ${JSON.stringify(value)} is no http or https address`);
+  throw usage(`--${name} ${JSON.stringify(value)} is not an http or https URL`);
 }
 
 function trustProxy(values: OptionValues): string[] {
   const list = text(values, 'trust-proxy');
   if (list === undefined) return [];
   const cidrs = list.split(',').map((cidr) => cidr.trim());
-  // Throws here where one is no block, before anything is started.
+  // Throws if one is not a CIDR block, before anything is started.
   new TrustedProxies(cidrs);
   return cidrs;
 }
@@ -57,20 +57,20 @@ function region(values: OptionValues): ServeSettings['region'] {
   const country = text(values, 'country');
   const eu = values.eu === true;
   if (name === undefined && country === undefined && !eu) return undefined;
-  if (name === undefined || country === undefined) throw usage('--region NAME and --country CC go together');
-  // It becomes a header's value.
+  if (name === undefined || country === undefined) throw usage('--region NAME and --country CC must be used together');
+  // The name becomes the value of a header.
   if (!/^[\w.-]{1,64}$/.test(name)) {
     throw usage(
-      `--region ${JSON.stringify(name)} has more than 64 characters, or others than letters, digits, ".", "_" and "-"`,
+      `--region ${JSON.stringify(name)} must have at most 64 characters, all of them letters, digits, ".", "_" or "-"`,
     );
   }
   if (!/^[A-Z]{2}$/.test(country)) {
-    throw usage(`--country ${JSON.stringify(country)} is no country code such as DE`);
+    throw usage(`--country ${JSON.stringify(country)} is not a country code such as DE`);
   }
   return { name, country, eu };
 }
 
-/** What the flags say. Throws AtlasError E_USAGE for one that makes no sense. */
+/** Returns the settings from the flags. Throws AtlasError E_USAGE if one is not valid. */
 export function readSettings({ dataDir, values }: Invocation): ServeSettings {
   return {
     dataDir,
@@ -86,8 +86,8 @@ export function readSettings({ dataDir, values }: Invocation): ServeSettings {
   };
 }
 
-/** A fault must not be printed as Node does it: its message may hold what a request brought. */
-function reportFaults(log: Log): void {
+/** Logs errors that nothing else handles. Node would print the message, which may quote a request. */
+function reportInternalErrors(log: Log): void {
   process.on('uncaughtException', (error) => {
     log.error(errorFields(error), 'internal error (a bug in ipatlas), please report it; the process ends');
     process.exit(EXIT.fault);
@@ -107,12 +107,12 @@ function stopSignal(): Promise<void> {
 }
 
 /**
- * Sees to it that a file holds a key that works, for the developer's own use: the one key that is kept in clear, readable
- * by its owner alone.
+ * Makes sure that a file has a valid key, for development. It is the only key that is stored as text; only its owner can
+ * read the file.
  */
 function keepDevKey(dataDir: string, file: string): void {
   try {
-    if (existsSync(file) && keyWorks(dataDir, readFileSync(file, 'utf8').trim())) return;
+    if (existsSync(file) && isValidKey(dataDir, readFileSync(file, 'utf8').trim())) return;
     mkdirSync(dirname(file), { recursive: true });
     const { key } = createKey(dataDir, `for ${file}`, null);
     const fresh = `${file}.new`;
@@ -123,7 +123,7 @@ function keepDevKey(dataDir: string, file: string): void {
   }
 }
 
-/** A line to paste into a shell. The key itself is not printed: the shell reads it. */
+/** Returns a line to paste into a shell. The key itself is not printed: the shell reads it. */
 function curlLine(url: string, keyFile: string): string {
   const quoted = resolve(keyFile).replaceAll("'", "'\\''");
   return `curl -H "X-API-Key: $(cat '${quoted}')" ${url}/api/lookup/8.8.8.8\n`;
@@ -132,12 +132,12 @@ function curlLine(url: string, keyFile: string): string {
 async function run(invocation: Invocation): Promise<number> {
   const settings = readSettings(invocation);
   const log = createLog();
-  reportFaults(log);
+  reportInternalErrors(log);
   if (cluster.isWorker) return (await runWorker(settings, log)) ? EXIT.ok : EXIT.fault;
 
   const { dataDir } = settings;
   if (!existsSync(dataDir)) {
-    throw new AtlasError('E_NO_DATABASE', `there is no directory ${dataDir}; make it with "ipatlas build --offline"`);
+    throw new AtlasError('E_NO_DATABASE', `there is no directory ${dataDir}; create it with "ipatlas build --offline"`);
   }
   // Keys are in SQLite: a native module that cannot be loaded must fail here, not as a 503 for each request.
   sqlite();
@@ -157,22 +157,34 @@ async function run(invocation: Invocation): Promise<number> {
 export const command: Command = {
   help: `Usage: ipatlas serve [options]
 
-Serves the lookup API from the current release. A newer one is noticed within two seconds, verified, and served from then
-on. Without a release it waits for one, answering 503. Ends on SIGTERM or Ctrl-C, after the requests under way.
+Serves the lookup API from the current release. A newer release is noticed
+within two seconds, verified, and served from then on. Without a release, it
+waits for one and answers 503. Stops on SIGTERM or Ctrl-C, after the requests
+that are being processed.
 
-  --host HOST         listen on this address (default ::, all addresses of IPv6 and IPv4)
-  --port PORT         (default ${DEFAULT_PORT}; 0 for any free one)
-  --workers N         processes that answer (default 1; 0 for one on each core)
-  --trust-proxy LIST  CIDR blocks of proxies whose X-Forwarded-For counts, with commas between (default none)
-  --rate N            addresses a minute for a key without a rate of its own (default ${DEFAULT_RATE}; 0 for no limit)
-  --access-log        one JSON line a request on stdout: time, method, route, status, duration
-  --region NAME       where this server stands; sent as X-Served-By. With --country CC
-  --eu                serve an EU base address: refuses to start where CC is not in the European Union
-  --metrics-port PORT Prometheus metrics on http://127.0.0.1:PORT/metrics (default none)
-  --base-url URL      where clients find the service, for /openapi.json
-  --eu-base-url URL   where clients find its servers inside the European Union, for /openapi.json
-  --dev-key FILE      keep a key that works in FILE, and print a curl line that uses it
-  --data DIR          the data directory (or IPATLAS_DATA; default data)
+  --host HOST           listen on this address
+                        (default ::, all addresses of IPv6 and IPv4)
+  --port PORT           (default ${DEFAULT_PORT}; 0 for any free port)
+  --workers N           processes that answer (default 1; 0 for one per core)
+  --trust-proxy LIST    CIDR blocks, separated by commas, of proxies whose
+                        X-Forwarded-For is trusted (default none)
+  --rate N              addresses a minute for a key without a rate of its own
+                        (default ${DEFAULT_RATE}; 0 for no limit)
+  --access-log          write one JSON line per request to stdout: time, method,
+                        route, status, duration
+  --region NAME         where this server is; sent as X-Served-By.
+                        Needs --country CC
+  --country CC          the country where this server is, such as DE
+  --eu                  serve an EU base address: refuses to start if CC is not
+                        in the European Union
+  --metrics-port PORT   Prometheus metrics on http://127.0.0.1:PORT/metrics
+                        (default none)
+  --base-url URL        where clients find the service, for /openapi.json
+  --eu-base-url URL     where clients find its servers inside the European
+                        Union, for /openapi.json
+  --dev-key FILE        keep a valid key in FILE, and print a curl line that
+                        uses it
+  --data DIR            the data directory (or IPATLAS_DATA; default data)
 `,
   options: {
     host: { type: 'string' },

@@ -1,9 +1,6 @@
 import { rmSync } from 'node:fs';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { buildListener } from '../../src/api/app.js';
-import { appDeps, KEY, testApp } from '../support/api.js';
+import { KEY, testApp } from '../support/api.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 
 let dataDir: string;
@@ -30,18 +27,4 @@ it('every answer of a release says how old its data is', async () => {
     expect(age).toBeGreaterThanOrEqual(before);
     expect(age).toBeLessThanOrEqual(expected());
   }
-});
-
-it('the short way says so as well', async () => {
-  const { app, listener } = await buildListener(appDeps(dataDir));
-  const server = createServer(listener).listen(0, '127.0.0.1');
-  await new Promise((resolve) => server.once('listening', resolve));
-  const before = expected();
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/api/lookup/8.8.8.8`;
-  const age = Number((await fetch(url, { headers: { 'X-API-Key': KEY } })).headers.get('x-database-age'));
-  expect(age).toBeGreaterThanOrEqual(before);
-  expect(age).toBeLessThanOrEqual(expected());
-  server.closeAllConnections();
-  server.close();
-  await app.close();
 });

@@ -1,30 +1,25 @@
 /** Bytes as an ill-meaning client sends them, to a real server: the contract's answer, never a 500, and it still serves. */
 import { rmSync } from 'node:fs';
-import type { Server } from 'node:http';
-import { type AddressInfo, connect } from 'node:net';
+import { connect } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { buildListener } from '../../src/api/app.js';
-import { createHttpServer, drain, listen } from '../../src/api/http-server.js';
+import { type ApiHttpServer, drain } from '../../src/api/http-server.js';
 import { MemoryRateStore, RateLimiter, type RateStore } from '../../src/api/rate-limit.js';
-import { appDeps, KEY, keptLog } from '../support/api.js';
+import { appDeps, KEY, keptLog, portOf, startServer } from '../support/api.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 import { exchange } from '../support/serve.js';
 
 const log = keptLog();
 const unparsed: number[] = [];
 let dataDir: string;
-let server: Server;
+let server: ApiHttpServer;
 let port: number;
-
-const portOf = (one: Server): number => (one.address() as AddressInfo).port;
 
 beforeAll(async () => {
   dataDir = temporaryDir();
   await publishBlocks(dataDir, SMALL_WORLD);
-  const { listener } = await buildListener(appDeps(dataDir, { log }));
-  server = createHttpServer(listener, { onUnparsed: (status) => unparsed.push(status) });
-  await listen(server, '127.0.0.1', 0);
+  server = await startServer(appDeps(dataDir, { log }), { onUnparsed: (status) => unparsed.push(status) });
   port = portOf(server);
 });
 afterAll(() => {
@@ -103,7 +98,12 @@ describe.each<[string, Buffer, number, string]>([
   ['UTF-16', post(Buffer.from('["8.8.8.8"]', 'utf16le')), 400, 'The body is not valid JSON'],
   ['300 kB', post(`["${'x'.repeat(300_000)}"]`), 413, 'The body is larger than 262144 bytes'],
   ['20 MB', post(`["${'x'.repeat(20_000_000)}"]`), 413, 'The body is larger than 262144 bytes'],
-  ['a compressed body', post(gzipSync('["8.8.8.8"]'), 'Content-Encoding: gzip'), 400, 'The body is not valid JSON'],
+  [
+    'a compressed body',
+    post(gzipSync('["8.8.8.8"]'), 'Content-Encoding: gzip'),
+    415,
+    'The body must not be compressed; send it without Content-Encoding',
+  ],
   [
     'a form',
     request('POST /api/batch HTTP/1.1', ['Content-Type: multipart/form-data; boundary=x', 'Content-Length: 3'], 'abc'),
@@ -180,16 +180,20 @@ describe('what comes behind a request', () => {
   async function slowly(): Promise<number> {
     const near = new MemoryRateStore();
     const far: RateStore = {
-      lease: (keyId, limit, least, most, callback) =>
-        near.lease(keyId, limit, least, most, (grant) => setTimeout(callback, 20, grant)),
+      async take(keyId, limit, least, most) {
+        await sleep(20);
+        return near.take(keyId, limit, least, most);
+      },
+      giveBack: (keyId, count) => near.giveBack(keyId, count),
     };
-    const { listener } = await buildListener(appDeps(dataDir, { limiter: new RateLimiter(far) }));
-    const slow = createHttpServer(listener, { region: 'fra-1', onUnparsed: (status) => told.push(status) });
+    const slow = await startServer(appDeps(dataDir, { limiter: new RateLimiter(far) }), {
+      region: 'fra-1',
+      onUnparsed: (status) => told.push(status),
+    });
     slowServers.push(slow);
-    await listen(slow, '127.0.0.1', 0);
     return portOf(slow);
   }
-  const slowServers: Server[] = [];
+  const slowServers: ApiHttpServer[] = [];
   const told: number[] = [];
   afterAll(() => {
     for (const slow of slowServers) slow.close();
@@ -280,9 +284,7 @@ it('answers a fault in a look-up with 500, and serves on', async () => {
       throw new Error('8.8.8.8 is to blame');
     },
   });
-  const { listener } = await buildListener({ ...deps, release: () => (faulty ? broken : served) });
-  const other = createHttpServer(listener);
-  await listen(other, '127.0.0.1', 0);
+  const other = await startServer({ ...deps, release: () => (faulty ? broken : served) });
   const lookup = get('/api/lookup/8.8.8.8').toString().replace('Connection: close\r\n', '');
   const answer = await exchange(portOf(other), lookup + get('/healthz'));
   expect(answer).toMatch(/^HTTP\/1\.1 500 [\s\S]*\{"error":"Internal error"\}HTTP\/1\.1 200 /);
@@ -294,12 +296,10 @@ it('answers a fault in a look-up with 500, and serves on', async () => {
 });
 
 describe('slow clients', () => {
-  const times = { headers: 300, request: 400, socket: 500, keepAlive: 60_000, check: 50 };
+  const times = { headers: 300, request: 400, socket: 500, keepAlive: 60_000, check: 50, refused: 300 };
 
   it('are told 408 when headers or body do not come', async () => {
-    const { listener } = await buildListener(appDeps(dataDir));
-    const slow = createHttpServer(listener, { times });
-    await listen(slow, '127.0.0.1', 0);
+    const slow = await startServer(appDeps(dataDir), { times });
     const late = 'HTTP/1.1 408 Request Timeout';
     expect(await exchange(portOf(slow), 'GET /api/lookup/8.8.8.8 HTTP/1.1\r\nX-A')).toContain(late);
     expect(await exchange(portOf(slow), post('["8.8.8.8"]').subarray(0, -5))).toContain(late);
@@ -323,9 +323,7 @@ describe('draining', () => {
 
   it('refuses connections, answers what comes on those that are open and what is under way, and ends', async () => {
     let closing = false;
-    const { listener } = await buildListener(appDeps(dataDir, { phase: () => (closing ? 'closing' : 'serving') }));
-    const ending = createHttpServer(listener);
-    await listen(ending, '127.0.0.1', 0);
+    const ending = await startServer(appDeps(dataDir, { phase: () => (closing ? 'closing' : 'serving') }));
     const [idle, again, half] = [open(portOf(ending)), open(portOf(ending)), open(portOf(ending))];
     for (const one of [idle, again]) {
       one.write(keepingAlive(get('/healthz')));
@@ -351,9 +349,7 @@ describe('draining', () => {
   });
 
   it('cuts off what takes too long', async () => {
-    const { listener } = await buildListener(appDeps(dataDir));
-    const ending = createHttpServer(listener);
-    await listen(ending, '127.0.0.1', 0);
+    const ending = await startServer(appDeps(dataDir));
     const half = exchange(portOf(ending), post('["8.8.8.8"]').subarray(0, -5));
     await new Promise((resolve) => setTimeout(resolve, 50));
     const listening: boolean[] = [];

@@ -39,7 +39,7 @@ describe('the caller', () => {
   it.each(['10.0.0.0/33', '10.0.0.1/8', '10.0.0', '', ' 10.0.0.0/8', '10.0.0.0/8 ', 'localhost', '::/129', '*', '1'])(
     'refuses to trust %j',
     (cidr) => {
-      expect(() => new TrustedProxies([cidr])).toThrow(/--trust-proxy: .* is no CIDR block/);
+      expect(() => new TrustedProxies([cidr])).toThrow(/--trust-proxy: .* is not a CIDR block/);
     },
   );
 

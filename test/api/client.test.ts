@@ -3,8 +3,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { buildListener } from '../../src/api/app.js';
-import { createHttpServer, listen } from '../../src/api/http-server.js';
+import { ApiHttpServer, listen } from '../../src/api/http-server.js';
 import {
   AuthenticationError,
   Client,
@@ -14,7 +13,7 @@ import {
   ServiceError,
 } from '../../src/client/client.js';
 import { packageFile } from '../../src/package-root.js';
-import { type AppChanges, appDeps, KEY } from '../support/api.js';
+import { type AppChanges, appDeps, KEY, listenerOf } from '../support/api.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 
 const US = { country: 'United States', country_code: 'US', is_eu: false };
@@ -28,7 +27,7 @@ const started = async (server: Server): Promise<string> => {
   return urlOf(server);
 };
 const service = async (changes: AppChanges = {}): Promise<string> =>
-  started(createHttpServer((await buildListener(appDeps(dataDir, changes))).listener));
+  started(new ApiHttpServer(await listenerOf(appDeps(dataDir, changes)), {}));
 
 let baseUrl: string;
 beforeAll(async () => {

@@ -1,18 +1,18 @@
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { KeyRing } from '../../src/api/key-ring.js';
-import { createKey, keysPath, keyWorks, listKeys, revokeKey } from '../../src/api/keys.js';
+import { KeyCache } from '../../src/api/key-cache.js';
+import { createKey, isValidKey, keysPath, listKeys, revokeKey } from '../../src/api/keys.js';
 import { ipatlas } from '../support/cli.js';
 import { temporaryDir } from '../support/release.js';
 
 let dataDir: string;
-let ring: KeyRing;
+let ring: KeyCache;
 let problems: string[];
 beforeEach(() => {
   dataDir = temporaryDir();
   problems = [];
-  ring = new KeyRing(keysPath(dataDir), (problem) => problems.push(problem));
+  ring = new KeyCache(keysPath(dataDir), (problem) => problems.push(problem));
 });
 afterEach(() => {
   ring.stop();
@@ -54,7 +54,7 @@ describe('keys', () => {
     const revoked = revokeKey(dataDir, first.id);
     expect(revoked.revoked).toMatch(/^\d{4}-\d\d-\d\dT.*Z$/);
     expect(revokeKey(dataDir, first.id)).toEqual(revoked);
-    expect([keyWorks(dataDir, first.key), keyWorks(dataDir, second.key), keyWorks(dataDir, 'other')]).toEqual([
+    expect([isValidKey(dataDir, first.key), isValidKey(dataDir, second.key), isValidKey(dataDir, 'other')]).toEqual([
       false,
       true,
       false,
@@ -64,7 +64,7 @@ describe('keys', () => {
 
   it('need no file to be asked for, and make none then', () => {
     expect(listKeys(dataDir)).toEqual([]);
-    expect(keyWorks(dataDir, 'x')).toBe(false);
+    expect(isValidKey(dataDir, 'x')).toBe(false);
     expect(() => revokeKey(dataDir, 'x')).toThrow(/there is no key "x"/);
     expect(existsSync(keysPath(dataDir))).toBe(false);
   });
@@ -159,12 +159,12 @@ describe('ipatlas keys', () => {
   });
 
   it.each([
-    [['frob'], /say "keys create"/],
-    [['create', 'extra'], /say "keys create"/],
-    [['revoke'], /say "keys create"/],
+    [['frob'], /use "keys create"/],
+    [['create', 'extra'], /use "keys create"/],
+    [['revoke'], /use "keys create"/],
     [['revoke', 'nope'], /there is no key "nope"; "ipatlas keys list"/],
-    [['create', '--rate', '0'], /--rate "0" is no number of addresses a minute/],
-    [['create', '--rate', 'many'], /--rate "many" is no number/],
+    [['create', '--rate', '0'], /--rate "0" is not a number of addresses a minute/],
+    [['create', '--rate', 'many'], /--rate "many" is not a number/],
   ])('refuses %j', async (args, message) => {
     const result = await keys(...args);
     expect(result).toMatchObject({ code: 2, stdout: '', stderr: expect.stringMatching(message) });

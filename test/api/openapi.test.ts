@@ -2,7 +2,7 @@ import { rmSync } from 'node:fs';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openApiDocument } from '../../src/api/openapi.js';
-import { methodsOf } from '../../src/api/paths.js';
+import { allowedMethods } from '../../src/api/routes.js';
 import { WIRE_ERRORS } from '../../src/errors.js';
 import { MAX_BATCH } from '../../src/limits.js';
 import { testApp } from '../support/api.js';
@@ -54,7 +54,7 @@ describe('the OpenAPI document', () => {
   it('describes the routes there are, and every error of theirs', () => {
     const { paths, components } = document();
     for (const [path, operations] of Object.entries(paths)) {
-      const allowed = methodsOf(path.replace('{ip}', '8.8.8.8'))!.toLowerCase();
+      const allowed = allowedMethods(path.replace('{ip}', '8.8.8.8'))!.toLowerCase();
       for (const method of Object.keys(operations)) expect(allowed).toContain(method);
     }
     const described = Object.values(paths)

@@ -6,8 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { requireInUnion } from '../../src/api/region.js';
-import { publicUrl } from '../../src/api/service.js';
+import { publicUrl, requireInUnion } from '../../src/api/service.js';
 import { readSettings } from '../../src/cli/serve.js';
 import { finished, ipatlas, start } from '../support/cli.js';
 import { country, publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
@@ -248,7 +247,7 @@ describe('several workers', () => {
     // A worker that dies is replaced, and its successor knows the release and the keys.
     const children = execFileSync('ps', ['-o', 'pid=', '--ppid', String(server.child.pid)], { encoding: 'utf8' });
     process.kill(Number(children.trim().split(/\s+/)[0]), 'SIGKILL');
-    await server.logged(/another takes its place/);
+    await server.logged(/another one replaces it/);
     await until(async () => {
       const now = execFileSync('ps', ['-o', 'pid=', '--ppid', String(server.child.pid)], { encoding: 'utf8' });
       return now.trim().split(/\s+/).length === 2;
@@ -381,19 +380,19 @@ describe('an EU base address', () => {
 
 describe('ipatlas serve', () => {
   it.each<[Record<string, string | boolean>, RegExp]>([
-    [{ port: '65536' }, /--port "65536" is no number from 0 to 65535/],
-    [{ port: 'http' }, /--port "http" is no number/],
-    [{ workers: '-1' }, /--workers "-1" is no number/],
-    [{ rate: '1.5' }, /--rate "1.5" is no number/],
-    [{ 'metrics-port': '' }, /--metrics-port "" is no number/],
-    [{ 'trust-proxy': '10.0.0.1/8' }, /"10.0.0.1\/8" is no CIDR block \(it has bits behind its prefix\)/],
-    [{ 'trust-proxy': '' }, /"" is no CIDR block/],
-    [{ 'base-url': 'ftp://x' }, /--base-url "ftp:\/\/x" is no http or https address/],
-    [{ 'eu-base-url': 'ip.example' }, /--eu-base-url "ip.example" is no http/],
-    [{ eu: true }, /--region NAME and --country CC go together/],
-    [{ region: 'fra-1' }, /--region NAME and --country CC go together/],
+    [{ port: '65536' }, /--port "65536" is not a number from 0 to 65535/],
+    [{ port: 'http' }, /--port "http" is not a number/],
+    [{ workers: '-1' }, /--workers "-1" is not a number/],
+    [{ rate: '1.5' }, /--rate "1.5" is not a number/],
+    [{ 'metrics-port': '' }, /--metrics-port "" is not a number/],
+    [{ 'trust-proxy': '10.0.0.1/8' }, /"10.0.0.1\/8" is not a CIDR block \(it has bits set after its prefix\)/],
+    [{ 'trust-proxy': '' }, /"" is not a CIDR block/],
+    [{ 'base-url': 'ftp://x' }, /--base-url "ftp:\/\/x" is not an http or https URL/],
+    [{ 'eu-base-url': 'ip.example' }, /--eu-base-url "ip.example" is not an http/],
+    [{ eu: true }, /--region NAME and --country CC must be used together/],
+    [{ region: 'fra-1' }, /--region NAME and --country CC must be used together/],
     [{ region: 'a b', country: 'DE' }, /--region "a b"/],
-    [{ region: 'fra-1', country: 'de' }, /--country "de" is no country code/],
+    [{ region: 'fra-1', country: 'de' }, /--country "de" is not a country code/],
   ])('refuses %j', (values, message) => {
     const read = () => readSettings({ dataDir, values, positionals: [] });
     expect(read).toThrow(message);

@@ -1,8 +1,10 @@
-/** An app to inject requests into, over a small real release. */
-
+/** An app to inject requests into, or to serve, with a small real release. */
+import type { RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { type AppDeps, buildApp } from '../../src/api/app.js';
 import { TrustedProxies } from '../../src/api/caller.js';
-import type { ActiveKey } from '../../src/api/key-ring.js';
+import { ApiHttpServer, type HttpServerOptions, listen } from '../../src/api/http-server.js';
+import type { ActiveKey } from '../../src/api/key-cache.js';
 import type { Log, LogFields } from '../../src/api/log.js';
 import { MemoryRateStore, RateLimiter } from '../../src/api/rate-limit.js';
 import { ServedRelease } from '../../src/api/served-release.js';
@@ -13,7 +15,7 @@ export type AppChanges = Partial<AppDeps>;
 export const KEY = 'ipa_key-of-the-tests';
 export const OTHER_KEY = 'ipa_another-key-of-the-tests';
 
-/** A log that is kept. */
+/** Returns a log that keeps its lines. */
 export function keptLog(): Log & { lines: [LogFields, string][] } {
   const lines: [LogFields, string][] = [];
   const keep = (fields: LogFields, message: string): void => {
@@ -22,12 +24,12 @@ export function keptLog(): Log & { lines: [LogFields, string][] } {
   return { lines, info: keep, warn: keep, error: keep };
 }
 
-/** Keys by their text. */
+/** Returns keys by their text. */
 export function fixedKeys(keys: Record<string, ActiveKey>) {
   return { find: (presented: string) => (Object.hasOwn(keys, presented) ? keys[presented] : undefined) };
 }
 
-/** Deps over the current release of a data directory. */
+/** Returns the dependencies of an app that serves the current release of a data directory. */
 export function appDeps(dataDir: string, changes: AppChanges = {}): AppDeps {
   const served = new ServedRelease(openDatabase(dataDir));
   return {
@@ -43,4 +45,22 @@ export function appDeps(dataDir: string, changes: AppChanges = {}): AppDeps {
 
 export function testApp(dataDir: string, changes: AppChanges = {}) {
   return buildApp(appDeps(dataDir, changes));
+}
+
+/** Returns what a server calls for each request. */
+export async function listenerOf(deps: AppDeps): Promise<RequestListener> {
+  const app = buildApp(deps);
+  await app.ready();
+  return app.routing;
+}
+
+/** Starts a server for an app, on the IPv4 loopback address. */
+export async function startServer(deps: AppDeps, options: HttpServerOptions = {}): Promise<ApiHttpServer> {
+  const server = new ApiHttpServer(await listenerOf(deps), options);
+  await listen(server, '127.0.0.1', 0);
+  return server;
+}
+
+export function portOf(server: ApiHttpServer): number {
+  return (server.address() as AddressInfo).port;
 }

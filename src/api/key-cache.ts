@@ -1,24 +1,24 @@
-/** The keys that work, in a server's memory, kept up to date with keys.sqlite. */
+/** The valid keys in a server's memory, kept up to date with keys.sqlite. */
 import { statSync } from 'node:fs';
 import type Sqlite from 'better-sqlite3';
 import { AtlasError, messageOf } from '../errors.js';
 import { sqlite } from '../sqlite.js';
 import { checkKeysVersion, hashKey } from './keys.js';
 
-/** A key that works. */
+/** A valid key. */
 export interface ActiveKey {
   id: string;
-  /** Addresses a minute; null where the server's rate holds. */
+  /** Addresses a minute; null for the server's rate. */
   rate: number | null;
 }
 
-/** Something that knows which keys work. */
+/** Finds valid keys. */
 export interface KeyFinder {
-  /** @returns the key, or undefined where the text is no key that works */
+  /** Returns the key, or undefined if the text is not a valid key. */
   find(presented: string): ActiveKey | undefined;
 }
 
-/** How long a reader waits for a writer, in milliseconds: briefly, since requests wait too. The next poll tries again. */
+/** How long a reader waits for a writer, in milliseconds: not long, because requests wait too. The next poll tries again. */
 const READ_TIMEOUT_MS = 20;
 
 interface Row {
@@ -30,24 +30,23 @@ interface Row {
 /**
  * Keys by the hash of their text.
  *
- * A presented key is hashed before it is looked for. The time of the search can then tell something about hashes at
- * most, and which text has a hash near to a stored one cannot be planned: as good as a comparison in constant time, and
- * independent of how many keys there are.
+ * A presented key is hashed before it is searched. The time of the search can reveal something about hashes at most, and
+ * nobody can choose a text by its hash: this is as good as a comparison in constant time, for any number of keys.
  */
-export class KeyRing implements KeyFinder {
+export class KeyCache implements KeyFinder {
   readonly #path: string;
   readonly #onProblem: (message: string) => void;
   #keys: ReadonlyMap<string, ActiveKey> = new Map();
   #database: Sqlite.Database | undefined;
-  /** Which file is open: another one may take its place. */
+  /** The inode of the open file: another file may replace it. */
   #inode = 0;
   #version: unknown;
   #problem = '';
   #timer: NodeJS.Timeout | undefined;
 
   /**
-   * @param path of keys.sqlite; it need not be there yet
-   * @param onProblem told once where the file cannot be read; the keys known so far go on working
+   * @param path of keys.sqlite, which need not exist yet
+   * @param onProblem called once if the file cannot be read; the keys read before still work then
    */
   constructor(path: string, onProblem: (message: string) => void) {
     this.#path = path;
@@ -58,7 +57,7 @@ export class KeyRing implements KeyFinder {
     return this.#keys.get(hashKey(presented));
   }
 
-  /** Reads the keys now and from then on whenever they changed, which is looked for every `interval` milliseconds. */
+  /** Reads the keys now, and checks for changes every `interval` milliseconds from then on. */
   start(interval: number): void {
     this.refresh();
     this.#timer = setInterval(() => this.refresh(), interval);
@@ -70,7 +69,7 @@ export class KeyRing implements KeyFinder {
     this.#close();
   }
 
-  /** Takes up what changed since the last time. */
+  /** Reads what changed since the last time. */
   refresh(): void {
     try {
       this.#reload();
@@ -78,7 +77,7 @@ export class KeyRing implements KeyFinder {
     } catch (error) {
       this.#close();
       const problem = messageOf(error);
-      // A writer in the middle of its work; the next poll will see what it wrote.
+      // A writer is at work; the next poll reads what it wrote.
       if (/SQLITE_BUSY/.test(String((error as { code?: unknown }).code)) || problem === this.#problem) return;
       this.#problem = problem;
       this.#onProblem(problem);
@@ -88,7 +87,7 @@ export class KeyRing implements KeyFinder {
   #reload(): void {
     const stat = statSync(this.#path, { throwIfNoEntry: false });
     if (stat === undefined) {
-      // No file, no keys: whoever removes it wants none to work.
+      // No file, no keys: an operator who removes it wants no key to work.
       this.#close();
       this.#keys = new Map();
       return;
@@ -105,7 +104,7 @@ export class KeyRing implements KeyFinder {
     this.#close();
     const database = new (sqlite())(this.#path, { readonly: true, fileMustExist: true, timeout: READ_TIMEOUT_MS });
     try {
-      // A file of version 0 is being made at this moment.
+      // A file of version 0 is just being created.
       if (database.pragma('user_version', { simple: true }) === 0) throw new AtlasError('E_DATA_DIR', 'no keys yet');
       checkKeysVersion(this.#path, database);
     } catch (error) {

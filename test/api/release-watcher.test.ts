@@ -2,7 +2,7 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { switchCurrent } from '../../pipeline/operations/current-link.js';
-import { ReleaseWatch } from '../../src/api/release-watch.js';
+import { ReleaseWatcher } from '../../src/api/release-watcher.js';
 import { RANGE_FILE, RELEASES_DIR } from '../../src/database/release.js';
 import { verifyRelease } from '../../src/database/verify.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
@@ -11,13 +11,13 @@ let dataDir: string;
 let taken: string[];
 let failures: string[];
 let verified: number;
-let watch: ReleaseWatch;
+let watcher: ReleaseWatcher;
 beforeEach(() => {
   dataDir = temporaryDir();
   taken = [];
   failures = [];
   verified = 0;
-  watch = new ReleaseWatch({
+  watcher = new ReleaseWatcher({
     dataDir,
     interval: 5,
     verify: async (dir) => {
@@ -31,7 +31,7 @@ beforeEach(() => {
   });
 });
 afterEach(() => {
-  watch.stop();
+  watcher.stop();
   rmSync(dataDir, { recursive: true, force: true });
 });
 
@@ -45,46 +45,46 @@ const damage = (id: string): void => {
 
 describe('the watch for releases', () => {
   it('takes up each release that becomes current, once', async () => {
-    await watch.check();
-    expect([taken, watch.found]).toEqual([[], false]);
+    await watcher.check();
+    expect([taken, watcher.found]).toEqual([[], false]);
     const first = await publishBlocks(dataDir, SMALL_WORLD);
-    for (let i = 0; i < 3; i++) await watch.check();
+    for (let i = 0; i < 3; i++) await watcher.check();
     const second = await publishBlocks(dataDir, SMALL_WORLD.slice(1));
-    for (let i = 0; i < 3; i++) await watch.check();
+    for (let i = 0; i < 3; i++) await watcher.check();
     switchCurrent(dataDir, first);
-    await watch.check();
-    expect([taken, verified, watch.found, failures]).toEqual([[first, second, first], 3, true, []]);
+    await watcher.check();
+    expect([taken, verified, watcher.found, failures]).toEqual([[first, second, first], 3, true, []]);
   });
 
   it('refuses a damaged release, once, and takes the next', async () => {
     const first = await publishBlocks(dataDir, SMALL_WORLD);
-    await watch.check();
+    await watcher.check();
     const second = await publishBlocks(dataDir, SMALL_WORLD.slice(1));
     damage(second);
-    for (let i = 0; i < 5; i++) await watch.check();
+    for (let i = 0; i < 5; i++) await watcher.check();
     expect([taken, verified]).toEqual([[first], 2]);
     expect(failures).toEqual([expect.stringMatching(/ranges\.ipr does not match the SHA-256/)]);
     // The same release built again is another link to the same name.
     await publishBlocks(dataDir, SMALL_WORLD.slice(1));
-    await watch.check();
+    await watcher.check();
     expect([taken, failures.length]).toEqual([[first, second], 1]);
   });
 
   it('says once that the link cannot be read, and goes on', async () => {
     writeFileSync(join(dataDir, 'current'), 'no link');
-    for (let i = 0; i < 3; i++) await watch.check();
+    for (let i = 0; i < 3; i++) await watcher.check();
     expect(failures).toHaveLength(1);
     rmSync(join(dataDir, 'current'));
     const id = await publishBlocks(dataDir, SMALL_WORLD);
-    await watch.check();
+    await watcher.check();
     expect(taken).toEqual([id]);
   });
 
   it('looks by itself once started, until stopped', async () => {
-    await watch.start();
+    await watcher.start();
     const id = await publishBlocks(dataDir, SMALL_WORLD);
     await expect.poll(() => taken).toEqual([id]);
-    watch.stop();
+    watcher.stop();
     await publishBlocks(dataDir, SMALL_WORLD.slice(1));
     await new Promise((resolve) => setTimeout(resolve, 50));
     expect(taken).toEqual([id]);

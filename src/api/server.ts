@@ -1,22 +1,42 @@
 /** One process that answers requests: app, keys, release, HTTP server. */
-import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import { openDatabase } from '../database/database.js';
 import { AtlasError, messageOf, systemErrorCode } from '../errors.js';
 import { KEYS_POLL_MS, PREDRAIN_MS } from '../limits.js';
-import { buildListener, type Phase } from './app.js';
+import { buildApp, type Phase } from './app.js';
 import { TrustedProxies } from './caller.js';
-import { createHttpServer, drain, listen } from './http-server.js';
-import { KeyRing } from './key-ring.js';
+import { ApiHttpServer, drain, listen } from './http-server.js';
+import { KeyCache } from './key-cache.js';
 import { keysPath } from './keys.js';
 import { type AccessLog, createAccessLog, type Log } from './log.js';
 import { type RequestMetrics, UNPARSED_ROUTE } from './metrics.js';
+import type { BaseUrls } from './openapi.js';
 import type { RateLimiter } from './rate-limit.js';
 import { ServedRelease } from './served-release.js';
-import type { ServeSettings } from './settings.js';
 
-/** All addresses of the machine: of IPv6 and, mapped into it, of IPv4; and where there is no IPv6, of IPv4. */
+/** What a server is configured with when it starts. */
+export interface ServeSettings {
+  dataDir: string;
+  /** Undefined: all addresses, IPv6 and IPv4. */
+  host: string | undefined;
+  /** 0 for any free one. */
+  port: number;
+  /** Processes that answer. */
+  workers: number;
+  /** CIDR blocks of the proxies whose `X-Forwarded-For` is trusted. */
+  trustProxy: string[];
+  /** Addresses a minute for a key without a rate of its own; 0 for no limit. */
+  rate: number;
+  accessLog: boolean;
+  /** Where this server is; the name is sent as `X-Served-By`. */
+  region: { name: string; country: string; eu: boolean } | undefined;
+  /** Undefined: no metrics. */
+  metricsPort: number | undefined;
+  baseUrls: BaseUrls;
+}
+
+/** All addresses of the machine: IPv6 and, mapped into it, IPv4. On a machine without IPv6, all IPv4 addresses. */
 const ALL_ADDRESSES = '::';
 const ALL_IPV4_ADDRESSES = '0.0.0.0';
 const NO_IPV6 = ['EAFNOSUPPORT', 'EADDRNOTAVAIL'];
@@ -24,11 +44,11 @@ const NO_IPV6 = ['EAFNOSUPPORT', 'EADDRNOTAVAIL'];
 export class ApiServer {
   readonly #settings: ServeSettings;
   readonly #log: Log;
-  readonly #keys: KeyRing;
+  readonly #keys: KeyCache;
   readonly #accessLog: AccessLog | undefined;
   readonly #metrics: RequestMetrics | undefined;
   #app: FastifyInstance | undefined;
-  #server: Server | undefined;
+  #server: ApiHttpServer | undefined;
   #release: ServedRelease | undefined;
   #phase: Phase = 'serving';
 
@@ -36,23 +56,23 @@ export class ApiServer {
     this.#settings = settings;
     this.#log = log;
     this.#metrics = metrics;
-    this.#accessLog = settings.accessLog ? createAccessLog() : undefined;
-    this.#keys = new KeyRing(keysPath(settings.dataDir), (problem) =>
-      log.error({ problem }, 'the keys cannot be read; those known so far go on working'),
+    this.#accessLog = settings.accessLog ? createAccessLog(log) : undefined;
+    this.#keys = new KeyCache(keysPath(settings.dataDir), (problem) =>
+      log.error({ problem }, 'the keys cannot be read; the keys read before still work'),
     );
   }
 
   /**
    * Answers from another release from now on.
    *
-   * @param dir its directory; it is taken to be verified
-   * @throws AtlasError where it cannot be opened; the old release then stays
+   * @param dir its directory; it must have been verified
+   * @throws AtlasError if it cannot be opened; the old release is kept then
    */
   useRelease(dir: string): void {
     const next = new ServedRelease(openDatabase(dir));
     const old = this.#release;
     this.#release = next;
-    // No request is in the middle of the old one: each reads the release once and answers in the same turn.
+    // No request is using the old one: each reads the release once and is answered in the same turn.
     old?.close();
   }
 
@@ -60,12 +80,12 @@ export class ApiServer {
    * Begins to answer.
    *
    * @returns the port
-   * @throws AtlasError E_USAGE where it cannot listen there
+   * @throws AtlasError E_USAGE if it cannot listen there
    */
   async listen(limiter: RateLimiter): Promise<number> {
     const { trustProxy, rate, region, baseUrls } = this.#settings;
     this.#keys.start(KEYS_POLL_MS);
-    const { app, listener } = await buildListener({
+    const app = buildApp({
       release: () => this.#release,
       keys: this.#keys,
       limiter,
@@ -79,15 +99,19 @@ export class ApiServer {
       baseUrls,
     });
     this.#app = app;
-    this.#server = createHttpServer(listener, {
+    await app.ready();
+    this.#server = new ApiHttpServer(app.routing, {
       region: region?.name,
-      onUnparsed: (status) => this.#metrics?.request(UNPARSED_ROUTE, status, 0),
+      onUnparsed: (status) => {
+        this.#metrics?.request(UNPARSED_ROUTE, status, 0);
+        this.#accessLog?.write({ method: null, route: UNPARSED_ROUTE, status, duration_ms: 0 });
+      },
     });
     await this.#bind(this.#server);
     return (this.#server.address() as AddressInfo).port;
   }
 
-  async #bind(server: Server): Promise<void> {
+  async #bind(server: ApiHttpServer): Promise<void> {
     const { host, port } = this.#settings;
     try {
       await listen(server, host ?? ALL_ADDRESSES, port).catch((error: unknown) => {
@@ -107,8 +131,8 @@ export class ApiServer {
   async stop(): Promise<boolean> {
     let inTime = true;
     if (this.#server?.listening) {
-      // Whoever watches /readyz looks elsewhere by the time nobody listens here.
-      this.#phase = 'leaving';
+      // Load balancers that check /readyz have stopped sending requests when the server stops listening.
+      this.#phase = 'predrain';
       await new Promise((resolve) => setTimeout(resolve, PREDRAIN_MS));
       inTime = await drain(this.#server, undefined, undefined, () => {
         this.#phase = 'closing';

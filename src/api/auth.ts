@@ -1,0 +1,45 @@
+/** The API key that a request carries. */
+import type { IncomingHttpHeaders } from 'node:http';
+import { parse } from 'node:querystring';
+import type { WireError } from '../errors.js';
+
+/** Name of the query parameter; case-sensitive, unlike header names. */
+export const KEY_PARAMETER = 'apikey';
+const KEY_HEADER = 'x-api-key';
+
+/** Value of the query parameter: text, several texts, or none. */
+export type KeyParameter = string | string[] | undefined;
+
+const ONLY_THE_KEY = new RegExp(`^${KEY_PARAMETER}=([\\w-]*)$`);
+
+/**
+ * Returns the value of `apikey` in a query string. No other parameter is read.
+ *
+ * @param query without the question mark
+ */
+export function keyParameter(query: string): KeyParameter {
+  if (query === '') return undefined;
+  // The usual query, without the cost of a parser.
+  const only = ONLY_THE_KEY.exec(query);
+  return only === null ? parse(query, '&', '=', { maxKeys: 0 })[KEY_PARAMETER] : only[1];
+}
+
+/**
+ * Returns the key of a request, which must carry exactly one.
+ *
+ * @param headers of the request
+ * @param parameter value of `apikey` in its query
+ * @returns the key's text, or the error
+ */
+export function presentedKey(
+  headers: IncomingHttpHeaders,
+  parameter: KeyParameter,
+): { key: string } | { error: WireError } {
+  const header = headers[KEY_HEADER] as string | undefined;
+  if (header !== undefined && parameter !== undefined) return { error: 'key_twice' };
+  if (Array.isArray(parameter)) return { error: 'key_twice' };
+  // Node joins a repeated header with commas (RFC 9110 §5.3), which no key contains.
+  if (header?.includes(',')) return { error: 'key_twice' };
+  const key = header ?? parameter ?? '';
+  return key === '' ? { error: 'key_missing' } : { key };
+}

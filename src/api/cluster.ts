@@ -1,0 +1,294 @@
+/**
+ * The processes that answer requests: this one, or several workers under a primary. Both are controlled alike.
+ *
+ * The primary opens no release and answers no request. It hands out connections, watches for releases, verifies each once
+ * for all workers, and keeps the shared count of the rate limits.
+ */
+import cluster, { type Worker } from 'node:cluster';
+import { AtlasError, type ErrorCode } from '../errors.js';
+import {
+  DRAIN_GRACE_MS,
+  DRAIN_TIMEOUT_MS,
+  PREDRAIN_MS,
+  RATE_LEASE_SHARE,
+  RETRY_MAX_MS,
+  WORKER_RETRY_MS,
+} from '../limits.js';
+import { errorFields, type Log } from './log.js';
+import { exposeToPrimary, RequestMetrics } from './metrics.js';
+import { type Grant, MemoryRateStore, RateLimiter, type RateStore } from './rate-limit.js';
+import { ApiServer, type ServeSettings } from './server.js';
+
+export interface Cluster {
+  /** Answers from the release in this directory from now on. Throws if it cannot be opened. */
+  useRelease(dir: string): void;
+  /** Begins to answer; resolves to the port. */
+  listen(): Promise<number>;
+  /** Stops without dropping a request; resolves to whether all requests were answered in time. */
+  stop(): Promise<boolean>;
+}
+
+/** Answers in this process. */
+export function singleProcess(settings: ServeSettings, log: Log, metrics: RequestMetrics | undefined): Cluster {
+  const server = new ApiServer(settings, log, metrics);
+  return {
+    useRelease: (dir) => server.useRelease(dir),
+    listen: () => server.listen(new RateLimiter(new MemoryRateStore())),
+    stop: () => server.stop(),
+  };
+}
+
+/** What the primary tells a worker. */
+export type ToWorker =
+  | { type: 'release'; dir: string }
+  | { type: 'listen' }
+  | { type: 'grant'; request: number; grant: Grant }
+  | { type: 'stop' };
+
+/** What a worker tells the primary. */
+export type FromWorker =
+  | { type: 'ready' }
+  | { type: 'listening'; port: number }
+  | { type: 'failed'; code: ErrorCode; message: string }
+  | { type: 'release_failed'; dir: string; message: string }
+  | { type: 'take'; request: number; keyId: string; limit: number; least: number; most: number }
+  | { type: 'give_back'; keyId: string; count: number };
+
+/** The part of a worker process that the primary uses. */
+export type WorkerProcess = Pick<Worker, 'on' | 'once' | 'send' | 'isConnected'> & {
+  process: { kill(signal: NodeJS.Signals): unknown };
+};
+
+/** How long the primary waits for a worker that was told to stop before it ends it, in milliseconds. */
+const STOP_TIMEOUT_MS = PREDRAIN_MS + DRAIN_GRACE_MS + DRAIN_TIMEOUT_MS + 2_000;
+
+/** Returns the wait before the next try, in milliseconds: it doubles with each failure in a row. */
+function backoff(failures: number): number {
+  return Math.min(WORKER_RETRY_MS * 2 ** Math.min(failures, 16), RETRY_MAX_MS);
+}
+
+/** Several workers, each a process that runs the same command line again. */
+export class WorkerCluster implements Cluster {
+  readonly #count: number;
+  readonly #log: Log;
+  readonly #fork: () => WorkerProcess;
+  readonly #rates = new MemoryRateStore();
+  readonly #workers = new Set<WorkerProcess>();
+  /** Replacements in a row that failed. */
+  #failedReplacements = 0;
+  #releaseDir: string | undefined;
+  #stopping = false;
+  #inTime = true;
+
+  /** @param fork starts a worker */
+  constructor(count: number, log: Log, fork: () => WorkerProcess = () => cluster.fork()) {
+    this.#count = count;
+    this.#log = log;
+    this.#fork = fork;
+  }
+
+  useRelease(dir: string): void {
+    this.#releaseDir = dir;
+    for (const worker of this.#workers) this.#send(worker, { type: 'release', dir });
+  }
+
+  async listen(): Promise<number> {
+    const ports = await Promise.all(Array.from({ length: this.#count }, () => this.#start()));
+    return ports[0]!;
+  }
+
+  async stop(): Promise<boolean> {
+    this.#stopping = true;
+    await Promise.all(
+      [...this.#workers].map(
+        (worker) =>
+          new Promise<void>((resolve) => {
+            const overdue = setTimeout(() => worker.process.kill('SIGKILL'), STOP_TIMEOUT_MS);
+            worker.once('exit', (code) => {
+              if (code !== 0) this.#inTime = false;
+              clearTimeout(overdue);
+              resolve();
+            });
+            this.#send(worker, { type: 'stop' });
+          }),
+      ),
+    );
+    return this.#inTime;
+  }
+
+  #send(worker: WorkerProcess, message: ToWorker): void {
+    // A worker that just ended is replaced, and its successor receives everything.
+    if (worker.isConnected()) worker.send(message, () => {});
+  }
+
+  /** Starts a worker; resolves to its port. Rejects if it cannot listen; the worker is ended then. */
+  #start(): Promise<number> {
+    const worker = this.#fork();
+    this.#workers.add(worker);
+    return new Promise((resolve, reject) => {
+      let listening = false;
+      let failedReleases = 0;
+      worker.on('message', (message: FromWorker) => {
+        switch (message.type) {
+          case 'ready':
+            this.#instruct(worker);
+            break;
+          case 'listening':
+            listening = true;
+            resolve(message.port);
+            break;
+          case 'failed':
+            worker.process.kill('SIGKILL');
+            reject(new AtlasError(message.code, message.message));
+            break;
+          case 'release_failed':
+            this.#log.error({ problem: message.message }, 'a worker could not open a release; it keeps the one before');
+            this.#resend(worker, message.dir, failedReleases++);
+            break;
+          case 'take': {
+            const { request, keyId, limit, least, most } = message;
+            this.#send(worker, { type: 'grant', request, grant: this.#rates.take(keyId, limit, least, most) });
+            break;
+          }
+          case 'give_back':
+            this.#rates.giveBack(message.keyId, message.count);
+            break;
+        }
+      });
+      worker.once('exit', (code, signal) => {
+        this.#workers.delete(worker);
+        reject(new AtlasError('E_FAULT', `a worker ended before it listened (exit code ${code}, signal ${signal})`));
+        if (!listening || this.#stopping) return;
+        this.#log.error({ code, signal }, 'a worker ended; another one replaces it');
+        this.#replace();
+      });
+    });
+  }
+
+  /** Tells a worker everything that it must know; messages before it was ready are lost. */
+  #instruct(worker: WorkerProcess): void {
+    if (this.#stopping) {
+      this.#send(worker, { type: 'stop' });
+      return;
+    }
+    if (this.#releaseDir !== undefined) this.#send(worker, { type: 'release', dir: this.#releaseDir });
+    this.#send(worker, { type: 'listen' });
+  }
+
+  /** Asks a worker again to use a release that it could not open, unless another one is current by then. */
+  #resend(worker: WorkerProcess, dir: string, failures: number): void {
+    setTimeout(() => {
+      if (!this.#stopping && this.#releaseDir === dir) this.#send(worker, { type: 'release', dir });
+    }, backoff(failures)).unref();
+  }
+
+  #replace(): void {
+    setTimeout(() => {
+      if (this.#stopping) return;
+      this.#start().then(
+        () => {
+          this.#failedReplacements = 0;
+        },
+        (error: unknown) => {
+          if (this.#stopping) return;
+          const problem = error instanceof AtlasError ? { problem: error.message } : errorFields(error);
+          this.#log.error(problem, 'a worker could not be started; it is tried again');
+          this.#failedReplacements++;
+          this.#replace();
+        },
+      );
+    }, backoff(this.#failedReplacements));
+  }
+}
+
+/** The shared count as a worker sees it: a message to the primary, and one back. */
+class PrimaryRateStore implements RateStore {
+  readonly #send: (message: FromWorker) => void;
+  readonly #waiting = new Map<number, (grant: Grant) => void>();
+  #last = 0;
+
+  constructor(send: (message: FromWorker) => void) {
+    this.#send = send;
+  }
+
+  take(keyId: string, limit: number, least: number, most: number): Promise<Grant> {
+    const request = ++this.#last;
+    return new Promise((resolve) => {
+      this.#waiting.set(request, resolve);
+      this.#send({ type: 'take', request, keyId, limit, least, most });
+    });
+  }
+
+  giveBack(keyId: string, count: number): void {
+    this.#send({ type: 'give_back', keyId, count });
+  }
+
+  /** Passes an answer of the primary on. */
+  grant(request: number, grant: Grant): void {
+    const resolve = this.#waiting.get(request);
+    this.#waiting.delete(request);
+    resolve?.(grant);
+  }
+}
+
+/**
+ * Runs a worker: does what the primary says until it is told to stop.
+ *
+ * @returns whether all requests were answered in time when it stopped
+ */
+export async function runWorker(settings: ServeSettings, log: Log): Promise<boolean> {
+  const metrics = settings.metricsPort === undefined ? undefined : new RequestMetrics();
+  if (metrics !== undefined) exposeToPrimary(metrics);
+  const server = new ApiServer(settings, log, metrics);
+  const tell = (message: FromWorker): void => {
+    process.send?.(message);
+  };
+  const rates = new PrimaryRateStore(tell);
+
+  async function listen(): Promise<void> {
+    try {
+      tell({ type: 'listening', port: await server.listen(new RateLimiter(rates, RATE_LEASE_SHARE)) });
+    } catch (error) {
+      if (!(error instanceof AtlasError)) throw error;
+      tell({ type: 'failed', code: error.code, message: error.message });
+    }
+  }
+
+  function useRelease(dir: string): void {
+    try {
+      server.useRelease(dir);
+    } catch (error) {
+      if (!(error instanceof AtlasError)) throw error;
+      tell({ type: 'release_failed', dir, message: error.message });
+    }
+  }
+
+  let listening = Promise.resolve();
+  await new Promise<void>((resolve) => {
+    process.on('message', (message: ToWorker) => {
+      switch (message.type) {
+        case 'release':
+          useRelease(message.dir);
+          break;
+        case 'listen':
+          listening = listen();
+          break;
+        case 'grant':
+          rates.grant(message.request, message.grant);
+          break;
+        case 'stop':
+          resolve();
+          break;
+      }
+    });
+    // Ctrl-C reaches every process of the terminal, but the primary says when to stop. SIGTERM to this process counts.
+    process.on('SIGINT', () => {});
+    process.once('SIGTERM', resolve);
+    tell({ type: 'ready' });
+  });
+  // A worker may be told to stop while it starts; a server that does not listen yet cannot be stopped.
+  await listening;
+  const inTime = await server.stop();
+  process.disconnect?.();
+  return inTime;
+}

@@ -1,0 +1,166 @@
+/**
+ * The routes of the API, in one table. Routing, `Allow`, 404 and 405, and the OpenAPI document follow from it.
+ */
+import type { WireError } from '../errors.js';
+import { MAX_BATCH } from '../limits.js';
+
+/** The part of a route that only the OpenAPI document needs. */
+export interface Operation {
+  id: string;
+  summary: string;
+  description?: string;
+  /** The path has the parameter `ip`. */
+  hasAddress?: true;
+  /** The name in schemas/wire.schema.json of the request body, if there is one. */
+  request?: string;
+  /** What a 200 means, and the name of its schema. */
+  response: { description: string; schema: string };
+  /** Errors beside those of every route that needs a key. */
+  errors: readonly WireError[];
+}
+
+export interface Route {
+  /** A GET route also answers HEAD. */
+  method: 'GET' | 'POST';
+  /** The path as Fastify's router takes it; also the label of metrics and the access log. */
+  path: string;
+  needsKey: boolean;
+  /** Undefined for a route that the OpenAPI document leaves out. */
+  operation?: Operation;
+}
+
+/** Looks up the caller's address; documented once, with the trailing slash. */
+const LOOKUP_SELF = {
+  method: 'GET',
+  needsKey: true,
+} as const;
+
+export const ROUTES = {
+  lookup: {
+    method: 'GET',
+    path: '/api/lookup/:ip',
+    needsKey: true,
+    operation: {
+      id: 'lookup',
+      summary: 'Look up an address',
+      description: 'An IPv6 address is written in the path as it is; percent-encoding also works.',
+      hasAddress: true,
+      response: { description: 'The result. An address without a country has nulls.', schema: 'LookupResult' },
+      errors: ['invalid_address'],
+    },
+  },
+  lookupSelf: {
+    ...LOOKUP_SELF,
+    path: '/api/lookup/',
+    operation: {
+      id: 'lookupSelf',
+      summary: "Look up the caller's address",
+      description:
+        'The address is the one that the request comes from: usually the IPv6 address if the caller has one.',
+      response: { description: 'The result. An address without a country has nulls.', schema: 'LookupResult' },
+      errors: [],
+    },
+  },
+  lookupSelfBare: { ...LOOKUP_SELF, path: '/api/lookup' },
+  batch: {
+    method: 'POST',
+    path: '/api/batch',
+    needsKey: true,
+    operation: {
+      id: 'batch',
+      summary: 'Look up many addresses',
+      description: `Up to ${MAX_BATCH} addresses. Each counts one against the rate limit.`,
+      request: 'BatchRequest',
+      response: { description: 'A result for each string.', schema: 'BatchResponse' },
+      errors: [
+        'too_many',
+        'batch_over_rate',
+        'body_empty',
+        'body_not_json',
+        'body_not_array',
+        'body_not_strings',
+        'body_too_large',
+        'not_json_type',
+        'body_encoded',
+      ],
+    },
+  },
+  health: {
+    method: 'GET',
+    path: '/healthz',
+    needsKey: false,
+    operation: {
+      id: 'health',
+      summary: 'Is the server alive?',
+      response: { description: 'Yes.', schema: 'Health' },
+      errors: [],
+    },
+  },
+  readiness: {
+    method: 'GET',
+    path: '/readyz',
+    needsKey: false,
+    operation: {
+      id: 'readiness',
+      summary: 'Is a database loaded?',
+      response: { description: 'Yes.', schema: 'Readiness' },
+      errors: ['no_database', 'stopping'],
+    },
+  },
+  openApi: { method: 'GET', path: '/openapi.json', needsKey: false },
+} as const satisfies Record<string, Route>;
+
+export type RouteName = keyof typeof ROUTES;
+
+/** Value of `Allow` by the method of a route. */
+const ALLOWED = { GET: 'GET, HEAD, OPTIONS', POST: 'POST, OPTIONS' } as const;
+
+/** All methods that some route answers. */
+export const ALL_METHODS = 'GET, HEAD, POST, OPTIONS';
+
+/** Each route's path as a pattern: a parameter is one segment that is not empty. */
+const PATTERNS = Object.values(ROUTES).map(
+  ({ path, method }) => [new RegExp(`^${path.replaceAll('.', '\\.').replace(/:\w+/g, '[^/]+')}$`), method] as const,
+);
+
+/** Every path here needs a key, whether a route answers it or not. */
+const API_PATH = /^\/api(\/|$)/;
+
+/** Returns the value of `Allow` for a path, or undefined if no route has this path. */
+export function allowedMethods(path: string): string | undefined {
+  const match = PATTERNS.find(([pattern]) => pattern.test(path));
+  return match === undefined ? undefined : ALLOWED[match[1]];
+}
+
+/** Returns whether requests for a path that no route answers need a key. */
+export function needsKey(path: string): boolean {
+  return API_PATH.test(path);
+}
+
+/**
+ * Returns the decoded path of a request target, as the router reads it. The target may be in absolute form
+ * (RFC 9112 §3.2.2).
+ *
+ * @param target a {@link decodableTarget}
+ */
+export function pathOf(target: string): string {
+  return decodeURI(target.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i, '').replace(/[?#].*$/s, ''));
+}
+
+/**
+ * Returns a request target whose path can be percent-decoded.
+ *
+ * The router refuses a malformed percent sign before the key is checked. Such percent signs are therefore escaped, and
+ * the path is treated as text that is not an address.
+ */
+export function decodableTarget(target: string): string {
+  if (!target.includes('%')) return target;
+  const query = target.indexOf('?');
+  const path = query < 0 ? target : target.slice(0, query);
+  try {
+    decodeURIComponent(path);
+    return target;
+  } catch {
+    return path.replaceAll('%', '%25') + target.slice(path.length);
+  }
+}

@@ -1,0 +1,384 @@
+/** Every response to a lookup, header for header, against a naive model of the wire contract. */
+import { once } from 'node:events';
+import { rmSync } from 'node:fs';
+import { connect } from 'node:net';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { ApiHttpServer } from '../../src/api/http-server.js';
+import { RequestMetrics } from '../../src/api/metrics.js';
+import { MemoryRateStore, RateLimiter, type RateStore } from '../../src/api/rate-limit.js';
+import { type AppChanges, appDeps, KEY, OTHER_KEY, portOf, startServer } from '../support/api.js';
+import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { exchange } from '../support/serve.js';
+
+let dataDir: string;
+let release: string;
+const servers: ApiHttpServer[] = [];
+beforeAll(async () => {
+  dataDir = temporaryDir();
+  release = await publishBlocks(dataDir, SMALL_WORLD);
+});
+afterAll(() => {
+  for (const server of servers) server.close();
+  rmSync(dataDir, { recursive: true });
+});
+
+/** A store that answers later, as one in another process does. */
+function remoteStore(): RateStore {
+  const store = new MemoryRateStore();
+  return {
+    take: (...demand) => new Promise((resolve) => setImmediate(() => resolve(store.take(...demand)))),
+    giveBack: (keyId, count) => store.giveBack(keyId, count),
+  };
+}
+
+async function start(changes: AppChanges = {}, store: RateStore = new MemoryRateStore()): Promise<number> {
+  const server = await startServer(
+    appDeps(dataDir, { limiter: new RateLimiter(store), defaultRate: 1_000, ...changes }),
+    { region: changes.region },
+  );
+  servers.push(server);
+  return portOf(server);
+}
+
+/** A request as a test writes it. */
+interface Asked {
+  method: string;
+  target: string;
+  version: '1.0' | '1.1';
+  headers: [name: string, value: string][];
+  body: string;
+}
+
+function asked(target: string, headers: Asked['headers'] = [], more: Partial<Asked> = {}): Asked {
+  return { method: 'GET', target, version: '1.1', headers, body: '', ...more };
+}
+
+const bytesOf = ({ method, target, version, headers, body }: Asked): string => {
+  const all = body === '' ? headers : [...headers, ['Content-Length', String(body.length)]];
+  return [`${method} ${target} HTTP/${version}`, ...all.map(([name, value]) => `${name}: ${value}`), '', body].join(
+    '\r\n',
+  );
+};
+
+/** A response: its status, its headers by lower-case name, its body. */
+interface Answer {
+  status: number;
+  headers: Record<string, string>;
+  body: string;
+}
+
+/** Reads the responses to some requests from all bytes that came back. */
+function parseAnswers(text: string, requests: Asked[]): Answer[] {
+  const answers: Answer[] = [];
+  for (let rest = text; rest !== ''; ) {
+    const end = rest.indexOf('\r\n\r\n');
+    const [first = '', ...lines] = rest.slice(0, end).split('\r\n');
+    const headers: Record<string, string> = {};
+    for (const line of lines) {
+      const [, name, value] = /^([^:]+): (.*)$/.exec(line)!;
+      expect(headers[name!.toLowerCase()], `${name} twice`).toBeUndefined();
+      headers[name!.toLowerCase()] = value!;
+    }
+    const status = Number(/^HTTP\/1\.1 (\d{3}) /.exec(first)![1]);
+    const isHead = requests[answers.length]?.method === 'HEAD';
+    const length = isHead ? 0 : Number(headers['content-length'] ?? 0);
+    const from = end + 4;
+    answers.push({ status, headers, body: rest.slice(from, from + length) });
+    rest = rest.slice(from + length);
+  }
+  return answers;
+}
+
+const RESULTS: Record<string, string> = {
+  '8.8.8.8': '{"ip":"8.8.8.8","country":"United States","country_code":"US","is_eu":false}',
+  '::ffff:8.8.8.8': '{"ip":"8.8.8.8","country":"United States","country_code":"US","is_eu":false}',
+  '2001:4860::1':
+    '{"ip":"2001:4860:0000:0000:0000:0000:0000:0001","country":"United States","country_code":"US","is_eu":false}',
+  '193.0.6.139': '{"ip":"193.0.6.139","country":"Netherlands","country_code":"NL","is_eu":true}',
+  '10.0.0.1': '{"ip":"10.0.0.1","country":null,"country_code":null,"is_eu":false}',
+  '::1': '{"ip":"0000:0000:0000:0000:0000:0000:0000:0001","country":null,"country_code":null,"is_eu":false}',
+  '127.0.0.1': '{"ip":"127.0.0.1","country":null,"country_code":null,"is_eu":false}',
+};
+
+/** The service as the wire contract describes it, one request after the other. */
+class Model {
+  readonly #options: { limit: number; region?: string | undefined; closing?: boolean; noDatabase?: boolean };
+  readonly #left: Record<string, number>;
+
+  constructor(options: { limit: number; region?: string | undefined; closing?: boolean; noDatabase?: boolean }) {
+    this.#options = options;
+    this.#left = { [KEY]: options.limit, [OTHER_KEY]: options.limit };
+  }
+
+  /**
+   * The answers to requests that are sent together: none after one that ends the connection. Requests after one with
+   * which the server ends it, and not the client, were read together with it, so they are counted.
+   */
+  answers(requests: Asked[]): Answer[] {
+    const answers: Answer[] = [];
+    for (const request of requests) {
+      const answer = this.#answer(request);
+      if (answers.at(-1)?.headers.connection !== 'close') answers.push(answer);
+      if (answer.headers.connection === 'close' && answer.status !== 417) break;
+    }
+    return answers;
+  }
+
+  #answer(request: Asked): Answer {
+    const of = (name: string) =>
+      request.headers.filter(([one]) => one.toLowerCase() === name).map(([, value]) => value);
+    const { region, closing } = this.#options;
+    // HTTP/1.0 has no expectations (RFC 9110 §10.1.1).
+    const unexpected = request.version === '1.1' && of('expect').includes('the-unexpected');
+    const connection = of('connection')[0];
+    const ends =
+      unexpected || closing || connection === 'close' || (request.version === '1.0' && connection !== 'keep-alive');
+    const common: Record<string, string> = {
+      'access-control-allow-origin': '*',
+      date: 'a date',
+      connection: ends ? 'close' : 'keep-alive',
+      ...(ends ? {} : { 'keep-alive': 'timeout=65' }),
+      ...(region === undefined ? {} : { 'x-served-by': region }),
+      ...(of('origin').length > 0 && !unexpected
+        ? {
+            'access-control-expose-headers':
+              'X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Retry-After, X-Database-Release, X-Database-Age, X-Served-By',
+          }
+        : {}),
+    };
+    const json = (status: number, body: string, headers: Record<string, string> = {}): Answer => ({
+      status,
+      headers: {
+        ...common,
+        ...headers,
+        'content-type': 'application/json; charset=utf-8',
+        'content-length': String(body.length),
+      },
+      body: request.method === 'HEAD' ? '' : body,
+    });
+    const error = (status: number, message: string, headers: Record<string, string> = {}): Answer =>
+      json(status, JSON.stringify({ error: message }), headers);
+
+    if (unexpected) return error(417, 'Expectation not supported');
+    const [path = '', query = ''] = request.target.split(/[?#](.*)/s);
+    const text = path.slice('/api/lookup/'.length);
+    const allow: Record<string, string> = text.includes('/') ? {} : { allow: 'GET, HEAD, OPTIONS' };
+    if (request.method === 'OPTIONS') {
+      const cors = {
+        'access-control-allow-methods': 'GET, HEAD, POST',
+        'access-control-allow-headers': 'X-API-Key, Content-Type',
+        'access-control-max-age': '86400',
+      };
+      return { status: 204, headers: { ...common, ...cors, ...allow }, body: '' };
+    }
+    const keys = [...of('x-api-key'), ...query.split('&').flatMap((pair) => /^apikey=(.*)$/.exec(pair)?.[1] ?? [])];
+    if (keys.length > 1) return error(400, 'Provide the API key once, as apikey or X-API-Key');
+    const key = keys[0] ?? '';
+    if (key === '') return error(401, 'Missing API key');
+    if (this.#left[key] === undefined) return error(403, 'Invalid API key');
+    if (text.includes('/')) return error(404, 'Not found');
+    if (!['GET', 'HEAD'].includes(request.method)) return error(405, 'Method not allowed', allow);
+
+    const { limit } = this.#options;
+    const headers: Record<string, string> = {};
+    if (limit > 0) {
+      const allowed = this.#left[key] > 0;
+      if (allowed) this.#left[key]--;
+      headers['x-ratelimit-limit'] = String(limit);
+      headers['x-ratelimit-remaining'] = String(this.#left[key]);
+      headers['x-ratelimit-reset'] = 'in a minute';
+      if (!allowed) return error(429, 'Rate limit exceeded', { ...headers, 'retry-after': 'in a minute' });
+    }
+    if (this.#options.noDatabase) return error(503, 'Database not loaded', headers);
+    Object.assign(headers, { 'x-database-release': release, 'x-database-age': 'a number' });
+    const address = text === '' ? '127.0.0.1' : text === '%3A%3A1' ? '::1' : text;
+    const result = RESULTS[address.toLowerCase()];
+    return result === undefined ? error(400, 'Invalid IP address', headers) : json(200, result, headers);
+  }
+}
+
+/** Replaces what the clock decides, after a look at whether it is plausible. */
+function withoutTimes({ status, headers, body }: Answer): Answer {
+  const now = Date.now() / 1000;
+  const checked = { ...headers };
+  if (/^\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT$/.test(headers.date ?? '')) checked.date = 'a date';
+  if (/^\d+$/.test(headers['x-database-age'] ?? '')) checked['x-database-age'] = 'a number';
+  const reset = Number(headers['x-ratelimit-reset']);
+  if (reset > now && reset < now + 62) checked['x-ratelimit-reset'] = 'in a minute';
+  const retry = Number(headers['retry-after']);
+  if (retry >= 1 && retry <= 60) checked['retry-after'] = 'in a minute';
+  return { status, headers: checked, body };
+}
+
+/** Sent after the requests that are compared: ends a connection that was kept, and is not counted. */
+const LAST = 'GET /nothing HTTP/1.1\r\nConnection: close\r\n\r\n';
+
+async function answersOf(port: number, requests: Asked[]): Promise<Answer[]> {
+  const text = await exchange(port, Buffer.from(requests.map(bytesOf).join('') + LAST, 'latin1'));
+  const answers = parseAnswers(text, requests);
+  // The answer to the last one, unless a request before it ended the connection.
+  if (answers.at(-1)?.body === '{"error":"Not found"}' && answers.length > requests.length) answers.pop();
+  return answers.map(withoutTimes);
+}
+
+const KEYED: [string, string] = ['X-API-Key', KEY];
+const LOOKUP = '/api/lookup/8.8.8.8';
+const REQUESTS: [what: string, request: Asked][] = [
+  ['IPv4', asked(LOOKUP, [KEYED])],
+  ['IPv6', asked('/api/lookup/2001:4860::1', [['x-api-key', KEY]])],
+  ['a mapped address', asked('/api/lookup/::ffff:8.8.8.8', [['X-Api-Key', KEY]])],
+  ['no country', asked('/api/lookup/10.0.0.1', [KEYED])],
+  ['a host and other headers', asked(LOOKUP, [['Host', 'ip.example'], ['Accept', '*/*'], KEYED, ['Cookie', 'a=b']])],
+  ['HTTP/1.0', asked(LOOKUP, [KEYED], { version: '1.0' })],
+  ['HTTP/1.0 kept alive', asked(LOOKUP, [KEYED, ['Connection', 'keep-alive']], { version: '1.0' })],
+  ['a browser', asked(LOOKUP, [['Origin', 'https://shop.example'], KEYED])],
+  ['a browser with the key in the query', asked(`${LOOKUP}?apikey=${KEY}`, [['Origin', 'https://shop.example']])],
+  ['HEAD', asked(LOOKUP, [KEYED], { method: 'HEAD' })],
+  ['the key in the query', asked(`${LOOKUP}?apikey=${KEY}`)],
+  ['the key in the query, after another parameter', asked(`${LOOKUP}?a=1&apikey=${KEY}`)],
+  ['both ways', asked(`${LOOKUP}?apikey=${KEY}`, [KEYED])],
+  ['another query', asked(`${LOOKUP}?a=1`, [KEYED])],
+  ['an empty query', asked(`${LOOKUP}?`, [KEYED])],
+  ['a fragment', asked(`${LOOKUP}#a`, [KEYED])],
+  ['the key twice', asked(LOOKUP, [KEYED, ['x-api-key', KEY]])],
+  ['no key', asked(LOOKUP)],
+  ['an empty key', asked(LOOKUP, [['X-API-Key', '']])],
+  ['a wrong key', asked(LOOKUP, [['X-API-Key', 'wrong']])],
+  ['no address', asked('/api/lookup/nonsense', [KEYED])],
+  ['percent-encoding', asked('/api/lookup/%3A%3A1', [KEYED])],
+  ["the caller's address", asked('/api/lookup/', [KEYED])],
+  ['another path', asked('/api/lookup/8.8.8.8/', [KEYED])],
+  ['another method', asked(LOOKUP, [KEYED], { method: 'POST' })],
+  ['the end of the connection', asked(LOOKUP, [KEYED, ['Connection', 'close']])],
+];
+
+function often<Value>(usual: Value, rare: Value[]): fc.Arbitrary<Value> {
+  return fc.oneof({ weight: 3, arbitrary: fc.constant(usual) }, { weight: 1, arbitrary: fc.constantFrom(...rare) });
+}
+
+/** A request that is ordinary in most of its parts. */
+const anyRequest: fc.Arbitrary<Asked> = fc
+  .record({
+    method: often('GET', ['HEAD', 'OPTIONS', 'POST', 'DELETE']),
+    address: often('8.8.8.8', ['::1', '::FFFF:8.8.8.8', '10.0.0.1', '01.2.3.4', '%3A%3A1', '%', '', 'a/b']),
+    query: often('', ['?', '?x=1', `?apikey=${KEY}`, '?apikey=', '#x', `?apikey=${KEY}&apikey=${KEY}`]),
+    version: often<'1.0' | '1.1'>('1.1', ['1.0']),
+    connection: often<[string, string][]>([], [[['Connection', 'close']], [['Connection', 'keep-alive']]]),
+    headers: fc.subarray<[string, string]>(
+      [
+        ['x-api-KEY', OTHER_KEY],
+        ['X-API-Key', 'wrong'],
+        ['Origin', 'https://shop.example'],
+        ['Host', 'ip.example'],
+        ['Expect', 'the-unexpected'],
+        ['X-Forwarded-For', '9.9.9.9'],
+        ['TE', 'trailers'],
+        ['Cookie', '\u00e4=b'],
+      ],
+      { maxLength: 3 },
+    ),
+    keyed: often(true, [false]),
+    // A body that nobody reads, and that must not be taken for the next request.
+    body: often('', ['GET /readyz HTTP/1.1\r\n\r\n']),
+  })
+  .map(({ method, address, query, version, connection, headers, keyed, body }) => ({
+    method,
+    target: `/api/lookup/${address}${query}`,
+    version,
+    headers: [...(keyed ? [KEYED] : []), ...headers, ...connection],
+    body,
+  }));
+
+describe('responses are those of the wire contract', () => {
+  it.each<[string, AppChanges, ConstructorParameters<typeof Model>[0]]>([
+    ['by default', {}, { limit: 1_000 }],
+    ['in a region', { region: 'fra-1' }, { limit: 1_000, region: 'fra-1' }],
+    ['without a rate limit', { defaultRate: 0 }, { limit: 0 }],
+    ['at the end of a rate', { defaultRate: 3 }, { limit: 3 }],
+    ['without a database', { release: () => undefined }, { limit: 1_000, noDatabase: true }],
+    ['when stopping', { phase: () => 'closing' }, { limit: 1_000, closing: true }],
+  ])('%s', async (_, changes, options) => {
+    const model = new Model(options);
+    const port = await start(changes);
+    for (const [what, request] of REQUESTS) {
+      expect([what, ...(await answersOf(port, [request]))]).toEqual([what, ...model.answers([request])]);
+    }
+  });
+
+  it.each<[string, () => RateStore]>([
+    ['', () => new MemoryRateStore()],
+    [', with the rates in another process', remoteStore],
+  ])('for any requests of a connection%s', async (_, store) => {
+    const port = await start({ defaultRate: 300, region: 'fra-1' }, store());
+    const model = new Model({ limit: 300, region: 'fra-1' });
+    await fc.assert(
+      fc.asyncProperty(fc.array(anyRequest, { minLength: 1, maxLength: 4 }), async (requests) => {
+        expect(await answersOf(port, requests)).toEqual(model.answers(requests));
+      }),
+      // An answer depends on the requests before it, so a failure does not shrink.
+      { numRuns: 200, endOnFailure: true },
+    );
+  });
+
+  it('a caller that is gone before the answer changes nothing', async () => {
+    const port = await start({}, remoteStore());
+    const bytes = bytesOf(asked(LOOKUP, [KEYED])).repeat(20);
+    const callers = Array.from({ length: 50 }, () => connect(port, '127.0.0.1'));
+    await Promise.all(
+      callers.map(async (caller) => {
+        caller.on('error', () => {});
+        await once(caller, 'connect');
+        caller.write(bytes, () => caller.resetAndDestroy());
+        await once(caller, 'close');
+      }),
+    );
+    const [answer] = await answersOf(port, [asked(LOOKUP, [['X-API-Key', OTHER_KEY]])]);
+    expect(answer?.status).toBe(200);
+  });
+
+  it('each request is counted once, by route and status', async () => {
+    const metrics = new RequestMetrics();
+    const accesses: unknown[] = [];
+    const accessLog = {
+      write: ({ duration_ms, ...rest }: { duration_ms: number }) => accesses.push(rest),
+      flush() {},
+    };
+    const port = await start({ metrics, accessLog });
+    const model = new Model({ limit: 1_000 });
+    const expected: unknown[] = [];
+    for (const [, request] of REQUESTS) {
+      await answersOf(port, [request]);
+      const [{ status, headers } = { status: 0, headers: { connection: '' } }] = model.answers([request]);
+      const isRouted = status !== 404 && status !== 405;
+      const isSelf = request.target === '/api/lookup/';
+      const route = isRouted ? (isSelf ? '/api/lookup/' : '/api/lookup/:ip') : 'unmatched';
+      expected.push({ method: request.method, route, status });
+      if (headers.connection !== 'close') expected.push({ method: 'GET', route: 'unmatched', status: 404 });
+    }
+    expect(accesses).toEqual(expected);
+    const text = await metrics.registry.metrics();
+    const total = [...text.matchAll(/^ipatlas_requests_total\{.*\} (\d+)$/gm)].reduce(
+      (sum, [, count]) => sum + Number(count),
+      0,
+    );
+    expect(total).toBe(expected.length);
+    expect(text).toMatch(/^ipatlas_lookups_total\{outcome="found"\} 1\d$/m);
+  });
+});
+
+it('a release whose id no header can carry is answered with 500, and the server goes on', async () => {
+  const deps = appDeps(dataDir);
+  const served = deps.release()!;
+  let damaged = true;
+  const broken = Object.assign(Object.create(served) as typeof served, {
+    headers: () => ['x-database-release', 'a\r\nb', 'x-database-age', '1'],
+    lookup: (ip: string) => served.lookup(ip),
+    json: (result: Parameters<typeof served.json>[0]) => served.json(result),
+  });
+  const port = await start({ release: () => (damaged ? broken : served) }, remoteStore());
+  const [failed] = await answersOf(port, [asked(LOOKUP, [KEYED])]);
+  expect([failed?.status, failed?.body]).toEqual([500, '{"error":"Internal error"}']);
+  damaged = false;
+  expect((await answersOf(port, [asked(LOOKUP, [KEYED])]))[0]?.status).toBe(200);
+});
