@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:http';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { errorFields, type Log } from '../api/log.js';
 import { ReleaseMetrics } from '../api/metrics.js';
-import { ReleaseWatch, verifyInThread } from '../api/release-watch.js';
+import { ReleaseWatcher, verifyInThread } from '../api/release-watcher.js';
 import { openDatabase } from '../database/database.js';
 import type { EnricherOptions } from '../enrich/enricher.js';
 import { AtlasError, messageOf } from '../errors.js';
@@ -179,7 +179,7 @@ export async function followRelease({ dataDir, enricher, metrics, log }: FollowO
     return release;
   }
   let current = open(dataDir);
-  const watch = new ReleaseWatch({
+  const watch = new ReleaseWatcher({
     dataDir,
     interval: RELEASE_POLL_MS,
     verify: verifyInThread,
