@@ -44,6 +44,7 @@ Writes to stdout.
                        core. The order of lines is kept
   -o, --output FILE    write to FILE, which is replaced at the end and may be an
                        input; "-" is stdout
+  -z, --compress KIND  compress the output: gzip or zstd (from Node 22.15 on)
   --stats FILE         write the summary to FILE as JSON; "-" is stdout, if the
                        output is a file
   --data DIR           the data directory (or IPATLAS_DATA; default data)

@@ -6,6 +6,7 @@ import { releaseDir } from '../database/release.js';
 import { type EnrichCounts, emptyCounts, warningOf } from '../enrich/counts.js';
 import { checkInputs, isInput, STDIN_PATH } from '../enrich/input/inputs.js';
 import { FORMAT_NAMES, type FormatName, INVALID_POLICIES, type InvalidPolicy, parseFields } from '../enrich/options.js';
+import { COMPRESSIONS, checkCompression, compressedOutput, type OutputCompression } from '../enrich/output/compress.js';
 import { type Output, plainOutput, replacedOutput, standardOutput, statOutput } from '../enrich/output/output.js';
 import { showProgress, summaryText } from '../enrich/progress.js';
 import { AtlasError, EXIT, systemErrorCode } from '../errors.js';
@@ -29,6 +30,7 @@ export const OUTPUT_OPTIONS = {
   output: { type: 'string', short: 'o' },
   rejects: { type: 'string' },
   stats: { type: 'string' },
+  compress: { type: 'string', short: 'z' },
 } as const satisfies OptionTable;
 
 export interface StreamRequest {
@@ -47,6 +49,8 @@ export interface StreamRequest {
   output: string | undefined;
   rejects: string | undefined;
   stats: string | undefined;
+  /** Compression of the first output. */
+  compression: OutputCompression | undefined;
 }
 
 function usageError(message: string): AtlasError {
@@ -95,9 +99,16 @@ function parseSideOutput(values: OptionValues, flag: string, inputs: string[]): 
   return path;
 }
 
+function parseCompression(values: OptionValues): OutputCompression | undefined {
+  if (text(values, 'compress') === undefined) return undefined;
+  const compression = choice(values, 'compress', COMPRESSIONS, 'gzip');
+  checkCompression(compression);
+  return compression;
+}
+
 /** Refuses two outputs to one file, because one would overwrite the other. */
 function checkDistinct(values: OptionValues): void {
-  const files = Object.keys(OUTPUT_OPTIONS).flatMap((flag) => {
+  const files = ['output', 'rejects', 'stats'].flatMap((flag) => {
     const path = text(values, flag);
     if (path === undefined || path === '') return [];
     if (path === STDOUT_PATH) return [{ flag, path, file: STDOUT_PATH }];
@@ -143,7 +154,8 @@ export function parseStreamRequest({ dataDir, values, positionals }: Invocation)
   if (output === undefined) checkStandardOutput(inputs);
   const rejects = parseSideOutput(values, 'rejects', inputs);
   const stats = parseSideOutput(values, 'stats', inputs);
-  return { dataDir, inputs, total, format, itemsPath, fields, onInvalid, jobs, output, rejects, stats };
+  const compression = parseCompression(values);
+  return { dataDir, inputs, total, format, itemsPath, fields, onInvalid, jobs, output, rejects, stats, compression };
 }
 
 const ENDING_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
@@ -200,7 +212,8 @@ export async function runStream(request: StreamRequest, work: (work: StreamWork)
   releaseDir(request.dataDir);
   let output: Output | undefined;
   const signals = watchSignals(() => output?.abandon());
-  output = request.output === undefined ? standardOutput() : replacedOutput(request.output);
+  const target = request.output === undefined ? standardOutput() : replacedOutput(request.output);
+  output = request.compression === undefined ? target : compressedOutput(target, request.compression);
   const rejects = openSideOutput(request.rejects);
   const stats = openSideOutput(request.stats);
   const counts = emptyCounts();
@@ -210,6 +223,7 @@ export async function runStream(request: StreamRequest, work: (work: StreamWork)
   let warning: string | undefined;
   try {
     await work({ output, rejects, counts, signal: signals.signal });
+    await output.end();
     if (signals.received() === undefined) output.commit();
     warning = warningOf(counts, request.fields);
   } catch (error) {

@@ -4,7 +4,7 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, st
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { gzipSync } from 'node:zlib';
+import { gunzipSync, gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { packageFile } from '../../src/package-root.js';
 import { finished, ipatlas, type RunOptions, start } from '../support/cli.js';
@@ -220,6 +220,39 @@ it('enriches the complete lines of gzip data that is followed by garbage, then f
   expect(result.code).toBe(4);
   expect(result.stderr).toContain('the gzip data is followed by bytes that are not gzip');
   expect(result.stdout === ENRICHED.repeat(1000)).toBe(true);
+});
+
+describe('-z', () => {
+  it.each(['jsonl', 'list'])('compresses the output with gzip (%s)', async (format) => {
+    const [line, enriched] =
+      format === 'jsonl' ? [LINE, ENRICHED] : ['8.8.8.8\n', '8.8.8.8\tUnited States\tUS\tfalse\n'];
+    const input = line.repeat(30_000);
+    const { code } = await enrich(['--format', format, '-z', 'gzip', '-o', join(dir, 'out.gz')], { input });
+    expect(code).toBe(0);
+    const packed = readFileSync(join(dir, 'out.gz'));
+    expect(gunzipSync(packed).toString() === enriched.repeat(30_000)).toBe(true);
+    const piped = await shell(`"$NODE" "$MAIN" enrich --data "$DATA" -z gzip /dev/null | gunzip -c`);
+    expect(piped).toMatchObject({ code: 0, stdout: '' });
+  });
+
+  it('compresses with zstd if this version of Node supports it, and says so otherwise', async () => {
+    const zlib = (await import('node:zlib')) as { zstdDecompressSync?: (bytes: Buffer) => Buffer };
+    const out = join(dir, 'out.zst');
+    const result = await enrich(['-z', 'zstd', '-o', out], { input: LINE });
+    if (zlib.zstdDecompressSync === undefined) {
+      expect(result).toMatchObject({
+        code: 2,
+        stderr: expect.stringContaining('does not support zstd; use Node 22.15'),
+      });
+      expect(readdirSync(dir)).toEqual([]);
+    } else {
+      expect(zlib.zstdDecompressSync(readFileSync(out)).toString()).toBe(ENRICHED);
+    }
+  });
+
+  it('refuses other kinds', async () => {
+    expect(await enrich(['-z', 'lzw'])).toMatchObject({ code: 2, stderr: expect.stringContaining('gzip, zstd') });
+  });
 });
 
 it('uses all cores with --jobs 0', async () => {

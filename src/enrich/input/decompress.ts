@@ -198,7 +198,10 @@ async function* gunzip(source: ByteSource): AsyncGenerator<Buffer> {
   }
 }
 
-/** Functions of newer versions of Node. */
+/** The versions of Node that support zstd. */
+export const ZSTD_NODE_VERSIONS = '22.15, 23.8 or later';
+
+/** A function of newer versions of Node. */
 const { createZstdDecompress } = zlib as { createZstdDecompress?: () => Transform & zlib.Zlib };
 
 /**
@@ -210,8 +213,8 @@ async function* unzstd(source: ByteSource): AsyncGenerator<Buffer> {
   if (createZstdDecompress === undefined) {
     throw new AtlasError(
       'E_BAD_INPUT',
-      `${source.name} is compressed with zstd, which Node ${process.versions.node} does not support; use Node 22.15, ` +
-        '23.8 or later, or decompress it first, as in: zstd -dc FILE | ipatlas …',
+      `${source.name} is compressed with zstd, which Node ${process.versions.node} does not support; use Node ` +
+        `${ZSTD_NODE_VERSIONS}, or decompress it first, as in: zstd -dc FILE | ipatlas …`,
     );
   }
   const decompressor = new Decompressor(createZstdDecompress());

@@ -5,6 +5,8 @@ import { openPendingFile } from '../../files.js';
 import { type ByteSink, fileSink } from './sink.js';
 
 export interface Output extends ByteSink {
+  /** Writes what is buffered. Must be called after the last write. */
+  end(): Promise<void>;
   /** Completes the output: gives a replaced file its name. */
   commit(): void;
   /** Leaves a file that would be replaced as it was. Does nothing after `commit`. */
@@ -12,6 +14,8 @@ export interface Output extends ByteSink {
 }
 
 const STDOUT_FD = 1;
+
+async function nothingBuffered(): Promise<void> {}
 
 function withOutputErrors<T>(name: string, action: () => T): T {
   try {
@@ -50,7 +54,7 @@ export function statOutput(path: string): Stats | undefined {
 
 /** Standard output. Its writes fail with EPIPE when the reader has closed the pipe. */
 export function standardOutput(): Output {
-  return { ...namedSink('standard output', STDOUT_FD, true), commit() {}, abandon() {} };
+  return { ...namedSink('standard output', STDOUT_FD, true), end: nothingBuffered, commit() {}, abandon() {} };
 }
 
 /**
@@ -65,7 +69,12 @@ export function plainOutput(path: string): Output {
     if (isOpen) closeSync(fd);
     isOpen = false;
   }
-  return { ...namedSink(path, fd, false), commit: () => withOutputErrors(path, close), abandon: close };
+  return {
+    ...namedSink(path, fd, false),
+    end: nothingBuffered,
+    commit: () => withOutputErrors(path, close),
+    abandon: close,
+  };
 }
 
 /**
@@ -78,6 +87,7 @@ export function replacedOutput(path: string): Output {
   const file = withOutputErrors(path, () => openPendingFile(path));
   return {
     ...namedSink(path, file.fd, !file.isReplacement),
+    end: nothingBuffered,
     commit: () => withOutputErrors(path, () => file.commit()),
     abandon: () => file.abandon(),
   };
