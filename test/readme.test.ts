@@ -1,19 +1,19 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { allOptions } from '../src/cli/command-line.js';
+import { loadCommands } from '../src/cli/commands.js';
 import { REASONS } from '../src/country/assignment.js';
 import { ERROR_TABLE, EXIT } from '../src/errors.js';
 import { packageFile } from '../src/package-root.js';
-import { ipatlas } from './support/cli.js';
 
 const readme = readFileSync(packageFile('README.md'), 'utf8');
 
 describe('the README', () => {
   it('documents every command and every flag', async () => {
-    const { stdout } = await ipatlas(['--help']);
-    for (const [, name] of stdout.matchAll(/^ {2}([a-z]+) {2,}/gm)) {
+    for (const { name, command } of await loadCommands()) {
       expect(readme, `the command ${name}`).toMatch(new RegExp(`ipatlas ${name}|\`${name}\``));
-      const { command } = await import(`../src/cli/${name}.ts`);
-      for (const flag of Object.keys(command.options)) expect(readme, `--${flag} of ${name}`).toContain(`--${flag}`);
+      for (const flag of Object.keys(allOptions(command)))
+        expect(readme, `--${flag} of ${name}`).toContain(`--${flag}`);
     }
   });
 
@@ -26,7 +26,7 @@ describe('the README', () => {
 
   it('documents every target of the Makefile', () => {
     const makefile = readFileSync(packageFile('Makefile'), 'utf8');
-    for (const target of ['run', 'test', 'db', 'bench', 'clean']) {
+    for (const target of ['run', 'test', 'db', 'bench', 'clean', 'distclean']) {
       expect(makefile).toMatch(new RegExp(`^${target}:`, 'm'));
       expect(readme).toContain(`make ${target}`);
     }

@@ -187,16 +187,17 @@ async function run({ dataDir, values, positionals }: Invocation): Promise<number
 export const command: Command = {
   help: `Usage: ipatlas diff A B
 
-Says which addresses have another answer in release B than in release A: sums by pair of answers, and the ranges. A and B
-are ids of releases (refused ones too), "current", or directories of releases. An answer is a country's code, or in lower
-case why there is none (private, unallocated, …), or the scheme (6to4, nat64, teredo) whose IPv4 address inside answers.
+Shows which addresses have a different result in release B than in release A: totals for each pair of results, and the
+ranges. A and B are ids of releases (also of refused ones), "current", or directories of releases. A result is a country
+code, or a reason in lower case (private, unallocated, …), or the scheme (6to4, nat64, teredo) of an embedded IPv4 address,
+whose country is the result.
 
-  --json      everything as one JSON object: countries described otherwise, ranges, pairs
-  --csv       every range that changed, one a row, with its CIDR blocks
-  --by WHAT   rows of --csv: range (default), or pair, the sums by pair of answers
-  --data DIR  the data directory (or IPATLAS_DATA; default data)
+  --json      print everything as one JSON object: changed countries, ranges, pairs
+  --csv       print every range that changed, one per row, with its CIDR blocks
+  --by WHAT   rows of --csv: range (default), or pair, the totals for each pair of results
 `,
   options: { json: { type: 'boolean' }, csv: { type: 'boolean' }, by: { type: 'string' } },
   arguments: [2, 2],
+  choices: { by: ['range', 'pair'] },
   run,
 };

@@ -1,6 +1,6 @@
 /** `ipatlas enrich`: adds the country to every line, record or item of a stream. */
 import { enrich } from '../enrich/enrich.js';
-import { parseAdd } from '../enrich/options.js';
+import { FORMAT_NAMES, INVALID_POLICIES, parseAdd } from '../enrich/options.js';
 import { MAX_JOBS } from '../limits.js';
 import { type Command, type Invocation, text } from './command.js';
 import { INPUT_OPTIONS, OUTPUT_OPTIONS, parseStreamRequest, runStream } from './streams.js';
@@ -52,5 +52,7 @@ Writes to stdout.
   options: { ...INPUT_OPTIONS, ...OUTPUT_OPTIONS, add: { type: 'string' } },
   arguments: [0, Number.POSITIVE_INFINITY],
   writesToDescriptor: true,
+  choices: { format: FORMAT_NAMES, 'on-invalid': INVALID_POLICIES },
+  needsDatabase: true,
   run,
 };

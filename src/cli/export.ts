@@ -134,5 +134,7 @@ ${formatLines()}
     'database-type': { type: 'string' },
   },
   arguments: [1, 1],
+  choices: { '': Object.keys(FORMATS), family: ['4', '6'] },
+  needsDatabase: true,
   run,
 };

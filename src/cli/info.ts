@@ -51,11 +51,10 @@ async function run({ dataDir, values }: Invocation): Promise<number> {
 export const command: Command = {
   help: `Usage: ipatlas info
 
-Says what the current release is: its date and age, sources, counts and files.
+Shows the current release: its date and age, sources, counts and files.
 
-  --max-age DAYS  warn where the data is older (or IPATLAS_MAX_AGE; default ${DEFAULT_MAX_AGE_DAYS}); never more than a warning
-  --json          the release's manifest, with the age of the data in seconds
-  --data DIR      the data directory (or IPATLAS_DATA; default data)
+  --max-age DAYS  print a warning if the data is older (or IPATLAS_MAX_AGE; default ${DEFAULT_MAX_AGE_DAYS}); the exit code stays 0
+  --json          print the release's manifest, with the age of the data in seconds
 `,
   options: { json: { type: 'boolean' }, 'max-age': { type: 'string' } },
   arguments: [0, 0],

@@ -33,7 +33,7 @@ async function run({ dataDir, values, positionals }: Invocation): Promise<number
   let invalid = 0;
   const rows = [['IP', 'COUNTRY', 'CODE', 'EU', ...(withReason ? ['REASON'] : [])]];
   // A table needs all its rows to know its widths; a stream must not wait for its end.
-  const asTable = process.stdout.isTTY && !positionals.includes('-');
+  const asTable = process.stdout.isTTY && values.json !== true && !positionals.includes('-');
   for await (const ip of addresses(positionals)) {
     const line = lookupLine(database, ip, withReason);
     if (line.error !== undefined) invalid++;
@@ -50,14 +50,16 @@ async function run({ dataDir, values, positionals }: Invocation): Promise<number
 export const command: Command = {
   help: `Usage: ipatlas lookup IP… | -
 
-Looks addresses up: one JSON object a line, or a table on a terminal. "-" reads addresses from stdin, one a line.
+Looks addresses up. Prints one JSON object a line, or a table on a terminal. "-" reads addresses from stdin, one a line.
 An address that is not valid gives {"ip":…,"error":"invalid ip"} and, at the end, exit code 4.
 
-  --reason         also say why an address has no country
-  --engine ENGINE  binary (default: the range file) or sqlite (the mirror); both answer alike
-  --data DIR       the data directory (or IPATLAS_DATA; default data)
+  --reason         also show why an address has no country
+  --json           print JSON lines on a terminal, too
+  --engine ENGINE  binary (default): the range file; or sqlite: the mirror. Both give the same results
 `,
-  options: { reason: { type: 'boolean' }, engine: { type: 'string' } },
+  options: { reason: { type: 'boolean' }, json: { type: 'boolean' }, engine: { type: 'string' } },
+  choices: { engine: ['binary', 'sqlite'] },
+  needsDatabase: true,
   arguments: [1, Number.POSITIVE_INFINITY],
   run,
 };

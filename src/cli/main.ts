@@ -1,112 +1,69 @@
 #!/usr/bin/env node
-/**
- * The command line. Each command is a file of its own and loaded only when it is called: a look-up from cold must not pay
- * for the build, the server or the native module.
- */
-import { readFileSync } from 'node:fs';
-import { parseArgs } from 'node:util';
+/** The command line: finds the command, runs it, and turns errors into a message and an exit code. */
+import { debuglog } from 'node:util';
 import { AtlasError, EXIT, messageOf, systemErrorCode, writeError } from '../errors.js';
-import { packageFile } from '../package-root.js';
-import type { Command, OptionValues } from './command.js';
+import { usageError } from './command.js';
+import { parseCommandLine, splitCommandLine } from './command-line.js';
+import { helpPage, loadCommand, version } from './commands.js';
+import { defaultDataDir } from './data-dir.js';
 
-/** The commands, in the order of the help page, each with its one line. */
-const COMMANDS: Record<string, { summary: string; load: () => Promise<{ command: Command }> }> = {
-  build: { summary: 'build the database from its sources and publish it', load: () => import('./build.js') },
-  lookup: { summary: 'look addresses up', load: () => import('./lookup.js') },
-  enrich: { summary: 'add the country to JSON lines, JSON, CSV, TSV or lists', load: () => import('./enrich.js') },
-  stream: { summary: 'enrich the messages of a NATS JetStream stream', load: () => import('./stream.js') },
-  export: {
-    summary: 'write a release for other software: mmdb, csv, cidr, nginx, haproxy, nft',
-    load: () => import('./export.js'),
-  },
-  info: { summary: 'say what the current release is made of', load: () => import('./info.js') },
-  verify: { summary: 'check every byte of a release', load: () => import('./verify.js') },
-  serve: { summary: 'serve the lookup API', load: () => import('./serve.js') },
-  keys: { summary: 'make, list and revoke keys for the API', load: () => import('./keys.js') },
-  explain: { summary: 'say why an address has its answer', load: () => import('./explain.js') },
-  diff: { summary: 'say what differs between two releases', load: () => import('./diff.js') },
-  rollback: { summary: 'make an earlier release current again', load: () => import('./rollback.js') },
-  releases: { summary: 'list the releases there are', load: () => import('./releases.js') },
-};
+const debug = debuglog('ipatlas');
 
-const GLOBAL_OPTIONS = {
-  data: { type: 'string' },
-  help: { type: 'boolean', short: 'h' },
-  version: { type: 'boolean' },
-} as const;
-
-const DEFAULT_DATA_DIR = 'data';
-
-function version(): string {
-  return (JSON.parse(readFileSync(packageFile('package.json'), 'utf8')) as { version: string }).version;
-}
-
-function helpPage(): string {
-  const width = Math.max(...Object.keys(COMMANDS).map((name) => name.length));
-  const list = Object.entries(COMMANDS).map(([name, { summary }]) => `  ${name.padEnd(width)}  ${summary}`);
-  return `ipatlas: which country an IP address is in, and whether that is in the European Union
-
-Usage: ipatlas COMMAND [options]
-
-${list.join('\n')}
-
-  --data DIR   the data directory (or IPATLAS_DATA; default ${DEFAULT_DATA_DIR})
-  --help       this page, or a command's
-  --version    the version
-
-Exit codes: 0 done, 1 internal error or failing disk, 2 wrong usage or configuration, 3 refused to publish, 4 bad input,
-5 no database or a damaged one, 6 a source could not be fetched or read
-`;
-}
-
-function usageError(message: string, name?: string): AtlasError {
-  return new AtlasError('E_USAGE', `${message}; see "ipatlas ${name === undefined ? '' : `${name} `}--help"`);
-}
-
-/** Parses the rest of a command's line. */
-function parseCommandLine(name: string, command: Command, argv: string[]) {
-  try {
-    return parseArgs({
-      args: argv,
-      options: { ...GLOBAL_OPTIONS, ...command.options },
-      allowPositionals: true,
-      strict: true,
-    });
-  } catch (error) {
-    // Node's message goes on with advice about `--` that only confuses here; its first sentence says it all.
-    throw usageError(messageOf(error).split(/\. To specify|\. Use/)[0]!, name);
-  }
-}
-
-async function runCommand(name: string, argv: string[]): Promise<number> {
-  const entry = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
-  if (entry === undefined) throw usageError(`there is no command ${JSON.stringify(name)}`);
-  const { command } = await entry.load();
-  const parsed = parseCommandLine(name, command, argv);
-  const values = parsed.values as OptionValues;
+async function runCommand(name: string, args: string[]): Promise<number> {
+  const { command } = await loadCommand(name);
+  const { values, positionals } = await parseCommandLine(name, command, args);
   if (values.help === true || command.writesToDescriptor !== true) exitWhenReaderCloses();
   if (values.help === true) {
-    process.stdout.write(command.help);
+    process.stdout.write(await helpPage(name));
     return EXIT.ok;
   }
-  const { positionals } = parsed;
   const [least, most] = command.arguments;
   if (positionals.length < least) throw usageError('an argument is missing', name);
-  if (positionals.length > most)
-    throw usageError(`the argument ${JSON.stringify(positionals[most])} is one too many`, name);
-  const dataDir = (values.data as string | undefined) ?? process.env.IPATLAS_DATA ?? DEFAULT_DATA_DIR;
+  if (positionals.length > most) throw usageError(`unexpected argument ${JSON.stringify(positionals[most])}`, name);
+  const dataDir = (values.data as string | undefined) ?? process.env.IPATLAS_DATA ?? defaultDataDir();
   if (dataDir === '') throw usageError('--data (or IPATLAS_DATA) is empty', name);
-  return command.run({ dataDir, values, positionals });
+  const invocation = { dataDir, values, positionals };
+  try {
+    return await command.run(invocation);
+  } catch (error) {
+    const missing = error instanceof AtlasError && error.code === 'E_NO_DATABASE';
+    if (!missing || command.needsDatabase !== true) throw error;
+    // A command opens the release before it reads or writes anything, so it can run again.
+    const { buildFirst } = await import('./first-build.js');
+    await buildFirst(dataDir, values.yes === true, error);
+    return command.run(invocation);
+  }
 }
 
-/** Splits `[global options] COMMAND …`: global options may stand in front of the command as well. */
-function splitCommandLine(argv: string[]): { name: string | undefined; rest: string[] } {
-  for (let i = 0; i < argv.length; i++) {
-    const argument = argv[i]!;
-    if (argument === '--data') i++;
-    else if (!argument.startsWith('-')) return { name: argument, rest: [...argv.slice(0, i), ...argv.slice(i + 1)] };
+async function main(args: string[]): Promise<number> {
+  const { name, rest } = splitCommandLine(args);
+  if (name !== undefined) return runCommand(name, rest);
+  exitWhenReaderCloses();
+  if (rest.includes('--version')) {
+    process.stdout.write(`${version()}\n`);
+    return EXIT.ok;
   }
-  return { name: undefined, rest: argv };
+  if (rest.includes('--help') || rest.includes('-h')) {
+    process.stdout.write(await helpPage());
+    return EXIT.ok;
+  }
+  if (rest.length > 0) throw usageError(`no command is given with ${JSON.stringify(rest[0])}`);
+  process.stderr.write(await helpPage());
+  return EXIT.usage;
+}
+
+/** Prints an error in one line and returns the exit code. */
+function report(error: unknown): number {
+  if (error instanceof AtlasError) {
+    process.stderr.write(`ipatlas: ${error.message}\n`);
+    debug('%s', error.stack);
+    return error.exitCode;
+  }
+  process.stderr.write(
+    `ipatlas: internal error (bug): ${messageOf(error).replaceAll(/\s*\n\s*/g, ' ')}; please report it, with the output of the same command under NODE_DEBUG=ipatlas\n`,
+  );
+  debug('%s', error instanceof Error ? error.stack : error);
+  return EXIT.fault;
 }
 
 /** Ends the process quietly if the reader closes the pipe early, as in `ipatlas … | head -1`. */
@@ -116,34 +73,10 @@ function exitWhenReaderCloses(): void {
   });
 }
 
-async function main(argv: string[]): Promise<number> {
-  const { name, rest } = splitCommandLine(argv);
-  if (name !== undefined) return runCommand(name, rest);
-  exitWhenReaderCloses();
-  if (rest.includes('--version')) {
-    process.stdout.write(`${version()}\n`);
-    return EXIT.ok;
-  }
-  if (rest.includes('--help') || rest.includes('-h')) {
-    process.stdout.write(helpPage());
-    return EXIT.ok;
-  }
-  process.stderr.write(helpPage());
-  return EXIT.usage;
-}
-
-/** One place turns whatever was thrown into a message and an exit code. */
-function report(error: unknown): number {
-  if (error instanceof AtlasError) {
-    process.stderr.write(`ipatlas: ${error.message}\n`);
-    return error.exitCode;
-  }
-  process.stderr.write(
-    `ipatlas: internal error (a bug in ipatlas); please report it: ${error instanceof Error ? error.stack : error}\n`,
-  );
-  return EXIT.fault;
-}
-
+// For an error outside the command's promise, unless the command has a handler of its own, as the server has.
+process.on('uncaughtException', (error) => {
+  if (process.listenerCount('uncaughtException') === 1) process.exit(report(error));
+});
 try {
   process.exitCode = await main(process.argv.slice(2));
 } catch (error) {

@@ -77,8 +77,7 @@ export const command: Command = {
 Lists the releases in the data directory, the newest first; "*" marks the current one. Releases that a gate refused are
 named below the list.
 
-  --json      the list as JSON
-  --data DIR  the data directory (or IPATLAS_DATA; default data)
+  --json  print the list as JSON
 `,
   options: { json: { type: 'boolean' } },
   arguments: [0, 0],

@@ -24,11 +24,11 @@ async function run({ dataDir, values, positionals }: Invocation): Promise<number
 export const command: Command = {
   help: `Usage: ipatlas verify [DIR]
 
-Checks a release: each file against the manifest, the range file walked whole, the SQLite mirror equal to it range by
-range. DIR is the directory of a release or a data directory; default the current release. Exit code 5 where it is damaged.
+Checks a release: the hash of each file against the manifest, the whole structure of the range file, and that the SQLite
+mirror has the same ranges. DIR is the directory of a release, or a data directory; the default is the current release. The
+exit code is 5 if the release is damaged.
 
-  --json      the result as JSON
-  --data DIR  the data directory (or IPATLAS_DATA; default data)
+  --json  print the result as JSON
 `,
   options: { json: { type: 'boolean' } },
   arguments: [0, 1],

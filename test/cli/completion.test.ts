@@ -1,0 +1,84 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { allOptions } from '../../src/cli/command-line.js';
+import { loadCommands } from '../../src/cli/commands.js';
+import { manualPage } from '../../src/cli/manual.js';
+import { packageFile } from '../../src/package-root.js';
+import { ipatlas } from '../support/cli.js';
+
+const commands = await loadCommands();
+const script = async (shell: string) => (await ipatlas(['completion', shell])).stdout;
+const isInstalled = (program: string) => spawnSync(program, ['--version']).error === undefined;
+
+/** Returns what bash offers for the last of these words. */
+async function bashOffers(...words: string[]): Promise<string[]> {
+  const source = `${await script('bash')}
+COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=(); _ipatlas; printf '%s\\n' "\${COMPREPLY[@]}"`;
+  const output = execFileSync('bash', ['-c', source, 'bash', 'ipatlas', ...words], {
+    encoding: 'utf8',
+    cwd: packageFile('schemas'),
+  });
+  return output.split('\n').filter((word) => word !== '');
+}
+
+describe('ipatlas completion', () => {
+  it('bash: offers commands, flags, values, files and directories', async () => {
+    expect(await bashOffers('')).toEqual(commands.map(({ name }) => name));
+    expect(await bashOffers('exp')).toEqual(['export', 'explain']);
+    expect(await bashOffers('--d')).toEqual(['--data']);
+    expect(await bashOffers('lookup', '--rea')).toEqual(['--reason']);
+    expect(await bashOffers('lookup', '--engine', '')).toEqual(['binary', 'sqlite']);
+    expect(await bashOffers('export', 'ng')).toEqual(['nginx']);
+    expect(await bashOffers('enrich', '-o', 'mani')).toEqual(['manifest.schema.json']);
+    expect(await bashOffers('enrich', 'mani')).toEqual(['manifest.schema.json']);
+    expect(await bashOffers('--data', '..', 'enrich', '--form')).toEqual(['--format']);
+    expect(await bashOffers('info', '--max-age', '')).toEqual([]);
+    for (const { name, command } of commands)
+      expect(await bashOffers(name, '--')).toEqual(Object.keys(allOptions(command)).map((flag) => `--${flag}`));
+  });
+
+  it.each(['zsh', 'fish'])('%s: every command with every flag; the shell finds no mistake in it', async (shell) => {
+    const text = await script(shell);
+    for (const { name, command } of commands) {
+      const part = text
+        .split('\n')
+        .filter((line) => shell === 'zsh' || line.includes(`__fish_seen_subcommand_from ${name}'`));
+      expect(text).toContain(name);
+      for (const flag of Object.keys(allOptions(command))) {
+        expect(
+          part.some((line) => line.includes(shell === 'zsh' ? `*--${flag}[` : ` -l ${flag} `)),
+          flag,
+        ).toBe(true);
+      }
+      expect((text.match(/'/g) ?? []).length % 2).toBe(0);
+    }
+    if (!isInstalled(shell)) return;
+    const { status, stderr } = spawnSync(shell, ['-n'], { input: text, encoding: 'utf8' });
+    expect([status, stderr]).toEqual([0, '']);
+  });
+});
+
+describe('the manual page', () => {
+  it('has every command with every flag, and every exit code', async () => {
+    const page = await manualPage('2026-01-01');
+    for (const { name, command } of commands) {
+      const section = page.split(`\n.SS ipatlas ${name}\n`)[1]?.split('\n.SS ')[0];
+      expect(section, name).toBeDefined();
+      for (const flag of Object.keys(allOptions(command)))
+        expect(section).toContain(`\\-\\-${flag.replaceAll('-', '\\-')}`);
+    }
+    for (const code of [0, 1, 2, 3, 4, 5, 6, 130]) expect(page).toContain(`\n\\fB${code}\\fR\n`);
+    // A line that begins with a dot or a quote is a request: only those that are used here.
+    for (const line of page.split('\n')) if (/^[.']/.test(line)) expect(line).toMatch(/^\.(TH|SH|SS|PP|TP|br)\b/);
+  });
+
+  it('is part of the build, and groff finds no mistake in it', ({ skip }) => {
+    const { man } = JSON.parse(readFileSync(packageFile('package.json'), 'utf8')) as { man: string };
+    const path = packageFile(man);
+    expect(readFileSync(path, 'utf8')).toMatch(/^\.TH IPATLAS 1 "\d{4}-\d\d-\d\d" "ipatlas \d/);
+    if (!isInstalled('groff')) skip('SKIPPED: groff is not installed, so the manual page is not formatted');
+    const { status, stderr } = spawnSync('groff', ['-man', '-Tutf8', '-ww', path], { encoding: 'utf8' });
+    expect([status, stderr]).toEqual([0, '']);
+  });
+});

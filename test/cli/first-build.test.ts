@@ -1,0 +1,77 @@
+import { spawn } from 'node:child_process';
+import { existsSync, mkdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { packageFile } from '../../src/package-root.js';
+import { finished, ipatlas } from '../support/cli.js';
+import { temporaryDir } from '../support/release.js';
+
+/** An empty working directory, and a home directory of its own. */
+let cwd: string;
+let home: string;
+beforeEach(() => {
+  cwd = temporaryDir();
+  home = join(cwd, 'home');
+  mkdirSync(home);
+});
+afterEach(() => rmSync(cwd, { recursive: true }));
+
+const env = () => ({ HOME: home, IPATLAS_DATA: undefined, XDG_DATA_HOME: undefined });
+const GOOGLE = '{"ip":"8.8.8.8","country":"United States","country_code":"US","is_eu":false}\n';
+
+describe('the first command that needs a database', () => {
+  it('builds one with --yes, in the data directory of the user', async () => {
+    const { code, stdout, stderr } = await ipatlas(['lookup', '--yes', '8.8.8.8'], { cwd, env: env() });
+    expect([code, stdout], stderr).toEqual([0, GOOGLE]);
+    expect(existsSync(join(home, '.local/share/ipatlas/current/manifest.json'))).toBe(true);
+    expect(existsSync(join(cwd, 'data'))).toBe(false);
+    const again = await ipatlas(['enrich'], { cwd, env: env(), input: '{"ip":"8.8.8.8"}\n' });
+    expect(again).toMatchObject({ code: 0, stdout: expect.stringContaining('"country_code":"US"') });
+  });
+
+  it.each([['lookup', '8.8.8.8'], ['enrich'], ['export', 'csv']])(
+    'without --yes and a terminal, %s says how',
+    async (...args) => {
+      const { code, stdout, stderr } = await ipatlas(args, { cwd, env: env() });
+      expect([code, stdout]).toEqual([5, '']);
+      expect(stderr).toMatch(
+        /^ipatlas: no release in .*ipatlas; make one with "ipatlas build --offline", or add --yes [^\n]*\n$/,
+      );
+      expect(existsSync(join(home, '.local'))).toBe(false);
+    },
+  );
+
+  it('on a terminal it asks, and "n" builds nothing', async ({ skip }) => {
+    // script(1) of util-linux runs a command on a terminal of its own.
+    if (process.platform !== 'linux' || !existsSync('/usr/bin/script')) skip('SKIPPED: script(1) is not installed');
+    const command = `${process.execPath} ${packageFile('dist/src/cli/main.js')} lookup 8.8.8.8`;
+    const run = (answer: string) => {
+      const child = spawn('/usr/bin/script', ['-qec', command, '/dev/null'], {
+        cwd,
+        env: { ...process.env, ...env() },
+      });
+      // Answered when it asks: a terminal that is closed earlier would be an answer, too.
+      child.stdout.on('data', (chunk: Buffer) => {
+        if (chunk.includes('[Y/n]')) child.stdin.write(answer);
+      });
+      return finished(child);
+    };
+    const refused = await run('n\n');
+    expect(refused.stdout).toMatch(/There is no database in .*\. Build it now/);
+    expect(refused.code, refused.stdout).toBe(5);
+    expect(existsSync(join(home, '.local'))).toBe(false);
+    const built = await run('\n');
+    expect(built.code, built.stdout).toBe(0);
+    expect(built.stdout).toMatch(/8\.8\.8\.8 +United States +US +no/);
+  });
+
+  it('a release that is asked for by a wrong name is not a reason to build', async () => {
+    mkdirSync(join(cwd, 'data/releases'), { recursive: true });
+    const { code, stderr } = await ipatlas(['export', 'csv', '--yes', '--release', '2026-01-01-000000000000'], {
+      cwd,
+      env: env(),
+    });
+    expect(code).toBe(5);
+    expect(stderr).toMatch(/there is no release 2026-01-01-000000000000/);
+  });
+});
