@@ -198,13 +198,21 @@ describe('an input that is not what it should be', () => {
   });
 
   it('of zstd is refused if this version of Node does not support it, and read otherwise', async () => {
-    // `printf '{"ip":"8.8.8.8"}\n' | zstd --no-check`
-    const packed = Buffer.from('28b52ffd2011890000 7b226970223a22382e382e382e38227d0a'.replaceAll(' ', ''), 'hex');
-    const result = await enrich([file('in.zst', packed)]);
-    if ('createZstdDecompress' in (await import('node:zlib'))) {
-      expect(result).toMatchObject({ code: 0, stdout: ENRICHED });
-    } else {
+    // A frame as RFC 8878 describes it: magic number, descriptor, content size, and one raw block.
+    const header = Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0x20, LINE.length, (LINE.length << 3) | 1, 0, 0]);
+    const frame = Buffer.concat([header, Buffer.from(LINE)]);
+    const result = await enrich([file('in.zst', Buffer.concat([frame, frame]))]);
+    if (!('createZstdDecompress' in (await import('node:zlib')))) {
       expect(result).toMatchObject({ code: 4, stdout: '', stderr: expect.stringContaining('use Node 22.15') });
+      return;
+    }
+    expect(result).toMatchObject({ code: 0, stdout: ENRICHED.repeat(2) });
+    for (const [more, message] of [
+      [frame.subarray(0, 20), 'unexpected end of file'],
+      [Buffer.from('garbage'), 'followed by bytes that are not zstd'],
+    ] as const) {
+      const damaged = await enrich([file('damaged.zst', Buffer.concat([frame, more]))]);
+      expect(damaged).toMatchObject({ code: 4, stdout: ENRICHED, stderr: expect.stringContaining(message) });
     }
   });
 });

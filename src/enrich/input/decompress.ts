@@ -3,6 +3,7 @@ import type { Transform } from 'node:stream';
 import * as zlib from 'node:zlib';
 import { AtlasError } from '../../errors.js';
 import { type ByteSource, chunksOf } from './source.js';
+import { ZstdFrameEnd } from './zstd-frame.js';
 
 /** Compressed bytes processed at a time. Their output must fit into memory, and is up to a thousand times as large. */
 const INPUT_BYTES = 32_768;
@@ -205,7 +206,35 @@ export const ZSTD_NODE_VERSIONS = '22.15, 23.8 or later';
 const { createZstdDecompress } = zlib as { createZstdDecompress?: () => Transform & zlib.Zlib };
 
 /**
- * Yields the data of a zstd file.
+ * Yields the data of one zstd frame, whose magic number is next. A decompressor gets no byte after the end of its frame: some
+ * versions of Node ignore further frames, and frames that are cut off.
+ */
+async function* unzstdFrame(
+  reader: ByteReader,
+  createDecompressor: () => Transform & zlib.Zlib,
+): AsyncGenerator<Buffer> {
+  const end = new ZstdFrameEnd();
+  const decompressor = new Decompressor(createDecompressor());
+  try {
+    while (!end.isReached) {
+      const chunk = await reader.nextChunk();
+      if (chunk === undefined) throw new Error(UNEXPECTED_END);
+      const length = end.add(chunk);
+      if (length < chunk.length) reader.unread(chunk.subarray(length));
+      await decompressor.write(chunk.subarray(0, length));
+      yield* decompressor.takeOutput();
+      if (decompressor.failure !== undefined) throw decompressor.failure;
+    }
+    await decompressor.end();
+    yield* decompressor.takeOutput();
+    if (decompressor.failure !== undefined) throw decompressor.failure;
+  } finally {
+    decompressor.destroy();
+  }
+}
+
+/**
+ * Yields the data of a zstd file, one or more frames (RFC 8878 §3.1).
  *
  * @throws AtlasError E_BAD_INPUT if this version of Node does not support zstd; Error as {@link gunzip} does
  */
@@ -217,18 +246,12 @@ async function* unzstd(source: ByteSource): AsyncGenerator<Buffer> {
         `${ZSTD_NODE_VERSIONS}, or decompress it first, as in: zstd -dc FILE | ipatlas …`,
     );
   }
-  const decompressor = new Decompressor(createZstdDecompress());
-  try {
-    for await (const chunk of chunksOf(source, INPUT_BYTES)) {
-      await decompressor.write(chunk);
-      yield* decompressor.takeOutput();
-      if (decompressor.failure !== undefined) throw decompressor.failure;
-    }
-    await decompressor.end();
-    yield* decompressor.takeOutput();
-    if (decompressor.failure !== undefined) throw decompressor.failure;
-  } finally {
-    decompressor.destroy();
+  const reader = new ByteReader(source);
+  for (;;) {
+    const chunk = await reader.nextChunk();
+    if (chunk === undefined) return;
+    reader.unread(chunk);
+    yield* unzstdFrame(reader, createZstdDecompress);
   }
 }
 
