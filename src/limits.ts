@@ -291,6 +291,12 @@ export const STREAM_MAX_BYTES = 10_737_418_240;
 /** How long one request for messages stays open, in milliseconds; also how long a worker takes to notice a stop. */
 export const STREAM_PULL_MS = 1_000;
 
+/** The same for a worker that ends with the stream, which then ends sooner. */
+export const STREAM_ONCE_PULL_MS = 200;
+
+/** How long a consumer must be missing before a worker gives up, in milliseconds: servers may say so while they start. */
+export const STREAM_GONE_MS = 5_000;
+
 /** How long to wait for the broker's answer to one request, in milliseconds. */
 export const STREAM_REQUEST_TIMEOUT_MS = 5_000;
 

@@ -64,10 +64,15 @@ export interface Reject {
   bytes: Uint8Array | undefined;
 }
 
-/** How much may be delivered. */
-export interface PullLimit {
+/** How much may be in flight. */
+export interface FlowLimit {
   messages: number;
   bytes: number;
+}
+
+/** How much may be delivered, and how long to wait for it. */
+export interface PullLimit extends FlowLimit {
+  waitMs: number;
 }
 
 /** What is left to do. */
@@ -102,8 +107,8 @@ export interface Broker {
   readonly closed: Promise<Error | undefined>;
 
   /**
-   * Asks for messages once. Resolves when the request is over: the limit is reached, a second has passed, or the connection
-   * was lost.
+   * Asks for messages once. Resolves when the request is over: the limit is reached, the time is over, or the connection was
+   * lost.
    *
    * @param deliver called with each message as it arrives
    * @throws AtlasError E_STREAM if the stream or the consumer is gone

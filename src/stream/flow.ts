@@ -1,14 +1,14 @@
 /** Limits what is in flight, in messages and in bytes. */
-import type { PullLimit } from './broker.js';
+import type { FlowLimit } from './broker.js';
 
 export class FlowWindow {
-  readonly #limit: PullLimit;
+  readonly #limit: FlowLimit;
   #messages = 0;
   #bytes = 0;
   #wake: (() => void)[] = [];
 
   /** @param limit most that is in flight at a time */
-  constructor(limit: PullLimit) {
+  constructor(limit: FlowLimit) {
     this.#limit = limit;
   }
 
@@ -38,7 +38,7 @@ export class FlowWindow {
   }
 
   /** What may still enter. */
-  get room(): PullLimit {
+  get room(): FlowLimit {
     return { messages: this.#limit.messages - this.#messages, bytes: this.#limit.bytes - this.#bytes };
   }
 

@@ -24,8 +24,8 @@ import {
 import { AtlasError, messageOf } from '../errors.js';
 import {
   STREAM_CONNECT_TIMEOUT_MS,
+  STREAM_GONE_MS,
   STREAM_HEADER_BYTES,
-  STREAM_PULL_MS,
   STREAM_REQUEST_TIMEOUT_MS,
   STREAM_RETRY_MS,
 } from '../limits.js';
@@ -336,9 +336,9 @@ export class NatsBroker implements Broker {
         clearTimeout(timer);
         resolve(suspicious);
       };
-      const timer = setTimeout(() => end(true), STREAM_PULL_MS + PULL_GRACE_MS);
+      const timer = setTimeout(() => end(true), limit.waitMs + PULL_GRACE_MS);
       this.#pull = { reply, messagesLeft: limit.messages, deliver, end };
-      const request = { batch: limit.messages, max_bytes: limit.bytes, expires: nanos(STREAM_PULL_MS) };
+      const request = { batch: limit.messages, max_bytes: limit.bytes, expires: nanos(limit.waitMs) };
       this.#connection.publish(`$JS.API.CONSUMER.MSG.NEXT.${from}.${consumer}`, JSON.stringify(request), { reply });
     });
     this.#pull = undefined;
@@ -347,7 +347,7 @@ export class NatsBroker implements Broker {
 
   /** Fails if the consumer is gone. A server that starts may say so for a moment. */
   async #checkConsumer(): Promise<void> {
-    const end = performance.now() + STREAM_CONNECT_TIMEOUT_MS;
+    const end = performance.now() + STREAM_GONE_MS;
     for (;;) {
       try {
         await this.#manager.consumers.info(this.#names.from, this.#names.consumer);

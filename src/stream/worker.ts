@@ -7,8 +7,8 @@
  * Workers keep no state of their own, so they can be started and killed at any time.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { STREAM_RETRY_MAX_MS, STREAM_RETRY_MS } from '../limits.js';
-import { type Broker, BrokerUnavailable, type Delivery, type OutputPart, type PullLimit } from './broker.js';
+import { STREAM_ONCE_PULL_MS, STREAM_PULL_MS, STREAM_RETRY_MAX_MS, STREAM_RETRY_MS } from '../limits.js';
+import { type Broker, BrokerUnavailable, type Delivery, type FlowLimit, type OutputPart } from './broker.js';
 import { FlowWindow } from './flow.js';
 import { type Enriched, type EnrichMessage, nextPart } from './message.js';
 
@@ -47,7 +47,7 @@ export interface WorkerOptions {
   release: () => ActiveRelease;
   oversize: OversizePolicy;
   /** Most input in flight. */
-  inFlight: PullLimit;
+  inFlight: FlowLimit;
   /** Most output bytes that wait to be stored; the output of one message may go beyond it. */
   maxOutputBytes: number;
   /** Ends when all messages that the source held at the start are done. */
@@ -96,9 +96,10 @@ export class Worker {
   async run(): Promise<void> {
     const { broker, once, signal } = this.#options;
     const last = once ? (await this.#persistently(() => broker.sourceRange())).last : Number.POSITIVE_INFINITY;
+    const waitMs = once ? STREAM_ONCE_PULL_MS : STREAM_PULL_MS;
     while (!signal.aborted && this.#failure === undefined) {
       let delivered = 0;
-      await broker.pull(this.#input.room, (delivery) => {
+      await broker.pull({ ...this.#input.room, waitMs }, (delivery) => {
         delivered++;
         this.#accept(delivery);
       });

@@ -105,7 +105,7 @@ export async function messagesOf(connection: NatsConnection, stream: string): Pr
   const manager = await managerOf(connection);
   const { state } = await manager.streams.info(stream);
   const messages: StoredMsg[] = [];
-  for (let from = state.first_seq; from <= state.last_seq; from += 50) {
+  for (let from = Math.max(1, state.first_seq); from <= state.last_seq; from += 50) {
     const batch = Array.from({ length: Math.min(50, state.last_seq - from + 1) }, (_, index) =>
       manager.streams.getMessage(stream, { seq: from + index }),
     );

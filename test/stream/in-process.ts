@@ -1,0 +1,92 @@
+/** Workers and brokers in the test's own process, against a real server. */
+import { jetstreamManager } from '@nats-io/jetstream';
+import { openDatabase } from '../../src/database/database.js';
+import type { Broker } from '../../src/stream/broker.js';
+import { jsonLinesEnricher } from '../../src/stream/message.js';
+import { connectNats, NatsBroker } from '../../src/stream/nats.js';
+import { type SetupOptions, setUpStreams } from '../../src/stream/setup.js';
+import { type ActiveRelease, Worker, type WorkerEvents, type WorkerOptions } from '../../src/stream/worker.js';
+
+export const MEGABYTE = 1_048_576;
+
+/** Setup of streams whose names end in a suffix, so that tests can share a server. */
+export function setupOptions(suffix: string, changes: Partial<SetupOptions> = {}): SetupOptions {
+  return {
+    names: { from: `IN${suffix}`, to: `OUT${suffix}`, rejects: `REJECTS${suffix}`, consumer: 'workers' },
+    startAt: undefined,
+    create: true,
+    ackWaitMs: 1_000,
+    maxBytes: 64 * MEGABYTE,
+    maxAgeMs: 0,
+    replicas: 1,
+    ...changes,
+  };
+}
+
+/** An object that does what another does, but for some members. */
+export function altered<Target extends object>(target: Target, changes: Partial<Target>): Target {
+  return new Proxy(target, {
+    get(_, name) {
+      if (Object.hasOwn(changes, name)) return changes[name as keyof Target];
+      const member = Reflect.get(target, name, target);
+      return typeof member === 'function' ? member.bind(target) : member;
+    },
+  });
+}
+
+/**
+ * Opens a broker, creating the streams.
+ *
+ * @param checksSequence false leaves out the header by which the server refuses a second output of a message
+ */
+export async function openBroker(url: string, options: SetupOptions, checksSequence = true): Promise<NatsBroker> {
+  const real = await connectNats({ url });
+  const connection = checksSequence
+    ? real
+    : altered(real, {
+        request: (subject, payload, requestOptions) => {
+          requestOptions?.headers?.delete('Nats-Expected-Last-Subject-Sequence');
+          return real.request(subject, payload, requestOptions);
+        },
+      });
+  const manager = await jetstreamManager(real);
+  return new NatsBroker(connection, manager, options.names, await setUpStreams(manager, options));
+}
+
+/** The current release of a data directory, as a worker uses it. */
+export function releaseOf(dataDir: string, onInvalid: 'keep' | 'drop' | 'fail' = 'keep'): ActiveRelease {
+  const database = openDatabase(dataDir);
+  const release = { id: database.manifest.id, enrich: jsonLinesEnricher(database, { onInvalid }) };
+  database.close();
+  return release;
+}
+
+/** Names of events in the order in which they came. */
+export function recordedEvents(): WorkerEvents & { log: string[] } {
+  const log: string[] = [];
+  return {
+    log,
+    delivered: () => {},
+    appended: () => log.push('appended'),
+    done: () => log.push('done'),
+    alreadyDone: () => log.push('alreadyDone'),
+    rejected: (_delivery, reason) => log.push(`rejected ${reason}`),
+    retried: () => log.push('retried'),
+    failed: () => log.push('failed'),
+  };
+}
+
+/** A worker that ends when the source is done. */
+export function worker(broker: Broker, release: ActiveRelease, changes: Partial<WorkerOptions> = {}): Worker {
+  return new Worker({
+    broker,
+    release: () => release,
+    oversize: 'split',
+    inFlight: { messages: 64, bytes: 8 * MEGABYTE },
+    maxOutputBytes: 8 * MEGABYTE,
+    once: true,
+    signal: new AbortController().signal,
+    events: recordedEvents(),
+    ...changes,
+  });
+}

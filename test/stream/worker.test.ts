@@ -1,0 +1,343 @@
+import { rmSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { StreamConfig } from '@nats-io/jetstream';
+import { type NatsConnection, nanos } from '@nats-io/transport-node';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openDatabase } from '../../src/database/database.js';
+import { createBlockEnricher } from '../../src/enrich/enricher.js';
+import { AtlasError } from '../../src/errors.js';
+import type { Broker, Delivery } from '../../src/stream/broker.js';
+import { HEADER, type NatsBroker, parsePart } from '../../src/stream/nats.js';
+import { type ReadMessage, readInOrder } from '../../src/stream/reader.js';
+import { type ActiveRelease, Worker } from '../../src/stream/worker.js';
+import { country, publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { until } from '../support/serve.js';
+import { outputFaults } from './exactly-once.js';
+import { altered, MEGABYTE, openBroker, recordedEvents, releaseOf, setupOptions, worker } from './in-process.js';
+import { hasNatsServer, managerOf, messagesOf, NatsServerProcess, publishAll, SKIPPED } from './nats.js';
+
+/** Small, so that bare addresses outgrow it. */
+const MAX_PAYLOAD = 65_536;
+
+const bareLines = (count: number, first = 0): string =>
+  Array.from({ length: count }, (_, line) => `{"ip":"8.0.${(first + line) >> 8}.${(first + line) & 255}"}\n`).join('');
+
+if (!hasNatsServer()) it(SKIPPED, ({ skip }) => skip(SKIPPED));
+
+describe.skipIf(!hasNatsServer())('a worker', () => {
+  let dataDir: string;
+  let otherDataDir: string;
+  let server: NatsServerProcess;
+  let connection: NatsConnection;
+  let release: ActiveRelease;
+  let otherRelease: ActiveRelease;
+  const brokers: NatsBroker[] = [];
+
+  beforeAll(async () => {
+    dataDir = temporaryDir();
+    otherDataDir = temporaryDir();
+    await publishBlocks(dataDir, SMALL_WORLD);
+    await publishBlocks(otherDataDir, [['8.0.0.0/8', country('XK', 'A country with a name that is much longer')]]);
+    release = releaseOf(dataDir);
+    otherRelease = releaseOf(otherDataDir);
+    server = await NatsServerProcess.start({ maxPayload: MAX_PAYLOAD });
+    connection = await server.connect();
+  });
+  afterAll(async () => {
+    await Promise.all(brokers.map((broker) => broker.close()));
+    await connection.close();
+    await server.remove();
+    rmSync(dataDir, { recursive: true });
+    rmSync(otherDataDir, { recursive: true });
+  });
+
+  async function open(suffix: string, checksSequence = true): Promise<NatsBroker> {
+    const broker = await openBroker(server.url, setupOptions(suffix), checksSequence);
+    brokers.push(broker);
+    return broker;
+  }
+
+  function enriched(text: string, from = dataDir): string {
+    const database = openDatabase(from);
+    const output = createBlockEnricher(database).enrichBlock(Buffer.from(text));
+    database.close();
+    return Buffer.from(output).toString();
+  }
+
+  /** All output in order, as the reader gives it. */
+  async function readAll(broker: Broker): Promise<ReadMessage[]> {
+    const messages: ReadMessage[] = [];
+    const signal = new AbortController().signal;
+    for await (const message of readInOrder({ broker, once: true, signal })) messages.push(message);
+    return messages;
+  }
+
+  const textOf = ({ parts }: ReadMessage): string => parts.map(({ bytes }) => Buffer.from(bytes).toString()).join('');
+
+  /**
+   * A worker takes messages and is stopped; another does them; the first one goes on.
+   *
+   * @returns what is wrong with the output, and what the first worker saw
+   */
+  async function stoppedAndWokenUp(suffix: string, checksSequence: boolean) {
+    const zombie = await open(suffix, checksSequence);
+    await publishAll(
+      connection,
+      `in${suffix.toLowerCase()}.a`,
+      Array.from({ length: 20 }, (_, n) => bareLines(3, n)),
+    );
+    const held: Delivery[] = [];
+    while (held.length < 10) {
+      await zombie.pull({ messages: 10 - held.length, bytes: MEGABYTE, waitMs: 1_000 }, (delivery) =>
+        held.push(delivery),
+      );
+    }
+    await worker(await open(suffix, checksSequence), release).run();
+
+    const controller = new AbortController();
+    const pull: Broker['pull'] = async (_limit, deliver) => {
+      for (const delivery of held.splice(0)) deliver(delivery);
+      controller.abort();
+    };
+    const events = recordedEvents();
+    const wokenUp = altered<Broker>(zombie, { pull });
+    await worker(wokenUp, release, { once: false, signal: controller.signal, events }).run();
+    const { faults } = await outputFaults(connection, `IN${suffix}`, `OUT${suffix}`, dataDir);
+    return { faults, log: events.log };
+  }
+
+  it('that was stopped and wakes up adds nothing to what another worker wrote meanwhile', async () => {
+    const { faults, log } = await stoppedAndWokenUp('A', true);
+    expect(faults).toEqual([]);
+    expect(log.filter((event) => event === 'alreadyDone')).toHaveLength(10);
+    expect(log).not.toContain('appended');
+  });
+
+  it('without the expected sequence would write messages twice, which the check finds', async () => {
+    const { faults } = await stoppedAndWokenUp('B', false);
+    expect(faults).toHaveLength(10);
+    expect(faults[0]).toMatch(/appears twice$/);
+  });
+
+  it('splits output that is too large at ends of lines; another worker goes on in the middle, with its release', async () => {
+    const text = bareLines(2_500).slice(0, -1);
+    const broker = await open('C');
+    await publishAll(connection, 'inc.a', ['{"ip":"8.8.8.8"}', text, '{"ip":"10.0.0.1"}\n']);
+    let appended = 0;
+    const dying = altered<Broker>(broker, {
+      append: async (part, previous) => {
+        // Dies in the middle of the second message.
+        if (++appended === 3) throw new Error('dies');
+        return broker.append(part, previous);
+      },
+    });
+    const alone = { inFlight: { messages: 1, bytes: MEGABYTE } };
+    await expect(worker(dying, release, alone).run()).rejects.toThrow('dies');
+    await worker(broker, otherRelease, alone).run();
+
+    const [first, second, third] = await readAll(broker);
+    expect(textOf(first!)).toBe(enriched('{"ip":"8.8.8.8"}'));
+    expect(textOf(third!)).toBe(enriched('{"ip":"10.0.0.1"}\n', otherDataDir));
+    const { parts } = second!;
+    expect(parts.length).toBeGreaterThan(2);
+    expect(parts.map(({ number }) => number)).toEqual(parts.map((_, index) => index + 1));
+    expect(parts.map(({ release: id }) => id === release.id)).toEqual(parts.map((_, index) => index === 0));
+    let begin = 0;
+    for (const { inputEnd, bytes, number } of parts) {
+      const dir = number === 1 ? dataDir : otherDataDir;
+      expect(Buffer.from(bytes).toString()).toBe(enriched(text.slice(begin, inputEnd), dir));
+      begin = inputEnd;
+    }
+    expect(begin).toBe(text.length);
+  });
+
+  it('refuses a single line that is too large, and keeps its position', async () => {
+    const broker = await open('D');
+    const long = `{"ip":"8.8.8.8","text":"${'x'.repeat(MAX_PAYLOAD - 2_100)}"}\n`;
+    const text = `${bareLines(10)}${long}${bareLines(10)}`;
+    await publishAll(connection, 'ind.a', [text]);
+    await worker(broker, release).run();
+    const [message] = await readAll(broker);
+    expect(message!.parts.map(({ rejected }) => rejected)).toEqual([undefined, 'too_large', undefined]);
+    expect(textOf(message!)).toBe(enriched(bareLines(10)).repeat(2));
+    const rejects = await messagesOf(connection, 'REJECTSD');
+    expect(rejects.map(({ subject }) => subject)).toEqual([`rejectsd.1.${bareLines(10).length}`]);
+    expect(Buffer.from(rejects[0]!.data).toString()).toBe(long);
+  });
+
+  it('rejects a message whose output is too large, if that is the policy', async () => {
+    const broker = await open('E');
+    const text = bareLines(2_500);
+    await publishAll(connection, 'ine.a', [text, bareLines(2)]);
+    await worker(broker, release, { oversize: 'reject' }).run();
+    const [large, small] = await readAll(broker);
+    expect(large!.parts).toMatchObject([{ rejected: 'too_large', bytes: new Uint8Array(0), isLast: true }]);
+    expect(textOf(small!)).toBe(enriched(bareLines(2)));
+    const [reject] = await messagesOf(connection, 'REJECTSE');
+    expect(reject!.subject).toBe('rejectse.1');
+    expect(reject!.header.get(HEADER.rejected)).toBe('too_large');
+    expect(Buffer.from(reject!.data).toString()).toBe(text);
+  });
+
+  it.each([
+    ['fail', '', '{"ip":"8.8.8.8"}\nbroken\n'],
+    ['drop', '{"ip":"8.8.8.8"}\n', 'broken\n'],
+    ['keep', '{"ip":"8.8.8.8"}\nbroken\n', undefined],
+  ] as const)('under the policy %s goes on after an invalid line', async (policy, output, rejected) => {
+    const suffix = `F-${policy}`;
+    const broker = await open(suffix);
+    await publishAll(connection, `in${suffix.toLowerCase()}.a`, ['{"ip":"8.8.8.8"}\nbroken\n', bareLines(2)]);
+    await worker(broker, releaseOf(dataDir, policy)).run();
+    const [first, second] = await readAll(broker);
+    expect(textOf(first!)).toBe(policy === 'fail' ? '' : enriched(output));
+    expect(textOf(second!)).toBe(enriched(bareLines(2)));
+    const rejects = await messagesOf(connection, `REJECTS${suffix}`);
+    expect(rejects.map(({ data }) => Buffer.from(data).toString())).toEqual(rejected === undefined ? [] : [rejected]);
+  });
+
+  it('goes on after a message that it fails on because of a bug', async () => {
+    const broker = await open('G');
+    await publishAll(connection, 'ing.a', [bareLines(1), 'poison', bareLines(2)]);
+    const events = recordedEvents();
+    const enrich: ActiveRelease['enrich'] = (bytes) => {
+      if (Buffer.from(bytes).toString() === 'poison') throw new Error('a bug');
+      return release.enrich(bytes);
+    };
+    await worker(broker, { id: release.id, enrich }, { events }).run();
+    expect((await readAll(broker)).map(textOf)).toEqual([enriched(bareLines(1)), '', enriched(bareLines(2))]);
+    expect(events.log).toContain('failed');
+    expect(events.log).toContain('rejected internal_error');
+  });
+
+  it('does not take the output of another message for its own, if a server lost messages and used sequences again', async () => {
+    const broker = await open('H');
+    const lost = { source: { sequence: 1, storedAt: '1' }, number: 1, isLast: true, inputEnd: 3, release: 'old' };
+    await broker.append({ ...lost, bytes: Buffer.from('old') }, 0);
+    await publishAll(connection, 'inh.a', [bareLines(1)]);
+    const events = recordedEvents();
+    await worker(broker, release, { events }).run();
+    expect(events.log).toEqual(['rejected sequence_reused', 'done']);
+    const [reject] = await messagesOf(connection, 'REJECTSH');
+    expect(Buffer.from(reject!.data).toString()).toBe(bareLines(1));
+  });
+
+  it('waits with bounded memory while the output is full, and goes on when there is room', async () => {
+    const options = setupOptions('I', { maxBytes: 2 * MEGABYTE });
+    const broker = await openBroker(server.url, options);
+    brokers.push(broker);
+    const manager = await managerOf(connection);
+    await manager.streams.update('OUTI', { max_bytes: 100_000 });
+    await publishAll(
+      connection,
+      'ini.a',
+      Array.from({ length: 60 }, (_, n) => bareLines(200, n)),
+    );
+    const events = recordedEvents();
+    const limits = { inFlight: { messages: 16, bytes: 40_000 }, maxOutputBytes: 60_000 };
+    const busy = worker(broker, release, { ...limits, events });
+    let most = { messages: 0, inputBytes: 0, outputBytes: 0 };
+    let isOver = false;
+    const watching = (async () => {
+      while (!isOver) {
+        const { inFlight } = busy;
+        most = {
+          messages: Math.max(most.messages, inFlight.messages),
+          inputBytes: Math.max(most.inputBytes, inFlight.inputBytes),
+          outputBytes: Math.max(most.outputBytes, inFlight.outputBytes),
+        };
+        await sleep(1);
+      }
+    })();
+    const run = busy.run();
+    await until(() => events.log.filter((event) => event === 'retried').length > 20, 'retries');
+    await manager.streams.update('OUTI', { max_bytes: 32 * MEGABYTE });
+    await run;
+    isOver = true;
+    await watching;
+    expect((await outputFaults(connection, 'INI', 'OUTI', dataDir)).faults).toEqual([]);
+    expect(most.messages).toBeLessThanOrEqual(16);
+    expect(most.inputBytes).toBeLessThanOrEqual(40_000);
+    // One message may go beyond the limit.
+    expect(most.outputBytes).toBeLessThanOrEqual(60_000 + enriched(bareLines(200)).length);
+    expect(most.outputBytes).toBeGreaterThan(0);
+  });
+
+  it('takes up another release between two messages, and names it in a header', async () => {
+    const broker = await open('J');
+    await publishAll(
+      connection,
+      'inj.a',
+      Array.from({ length: 10 }, () => bareLines(1)),
+    );
+    let enrichedMessages = 0;
+    const options = { broker, oversize: 'split', inFlight: { messages: 4, bytes: MEGABYTE }, once: true } as const;
+    const run = new Worker({
+      ...options,
+      release: () => (enrichedMessages++ < 5 ? release : otherRelease),
+      maxOutputBytes: MEGABYTE,
+      signal: new AbortController().signal,
+      events: recordedEvents(),
+    });
+    await run.run();
+    const parts = (await messagesOf(connection, 'OUTJ')).map((message) => parsePart(message)!);
+    expect(parts.filter(({ release: id }) => id === release.id)).toHaveLength(5);
+    for (const { release: id, bytes } of parts) {
+      expect(Buffer.from(bytes).toString()).toBe(enriched(bareLines(1), id === release.id ? dataDir : otherDataDir));
+    }
+  });
+
+  it('ends with an error if its consumer is deleted', async () => {
+    const broker = await open('K');
+    const running = worker(broker, release, { once: false }).run();
+    await (await managerOf(connection)).consumers.delete('INK', 'workers');
+    const error = await running.catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(AtlasError);
+    expect(error).toMatchObject({
+      code: 'E_STREAM',
+      message: expect.stringContaining('consumer workers of INK is gone'),
+    });
+  }, 30_000);
+
+  describe('refuses a stream', () => {
+    const day = nanos(86_400_000);
+    it.each([
+      ['L1', 'IN', { retention: 'workqueue' }, /INL1 is set up wrongly: its retention is "workqueue"/],
+      ['L2', 'OUT', { retention: 'interest' }, /OUTL2 is set up wrongly: its retention is "interest"/],
+      ['L3', 'OUT', { storage: 'memory' }, /kept in memory only/],
+      ['L4', 'OUT', { discard: 'old', max_bytes: 1_000_000 }, /deletes old messages when it is full/],
+      ['L5', 'OUT', { max_age: day }, /expire before those of INL5/],
+      ['L6', 'OUT', { max_msgs_per_subject: 1, discard: 'old' }, /limits the parts of a split message/],
+      ['L7', 'REJECTS', { subject: 'rejectsl7.*' }, /needs a subject like rejectsl7\.>/],
+      ['L8', 'OUT', { subject: 'outl8' }, /needs a subject like outl8\.>/],
+      ['L9', 'OUT', { no_ack: true }, /does not confirm messages/],
+    ] as const)('%s %s %j', async (suffix, name, settings, message) => {
+      const manager = await managerOf(connection);
+      const full = `${name}${suffix}`;
+      const { subject = `${full.toLowerCase()}.>`, ...changes }: Partial<StreamConfig> & { subject?: string } =
+        settings;
+      await manager.streams.add({ discard: 'new', ...changes, name: full, subjects: [subject] });
+      const opening = openBroker(server.url, setupOptions(suffix));
+      await expect(opening).rejects.toMatchObject({ code: 'E_STREAM', message: expect.stringMatching(message) });
+    });
+
+    it.each([
+      ['M1', { max_deliver: 5 }, /max_deliver makes it drop messages/],
+      ['M2', { ack_policy: 'none' }, /each message must be acknowledged/],
+      ['M3', { filter_subject: 'inm3.a' }, /it has a filter/],
+      ['M4', { deliver_policy: 'new' }, /it began at another message/],
+    ] as const)('with a consumer %s %j', async (suffix, changes, message) => {
+      const manager = await managerOf(connection);
+      await manager.streams.add({ name: `IN${suffix}`, subjects: [`in${suffix.toLowerCase()}.>`] });
+      await manager.consumers.add(`IN${suffix}`, { durable_name: 'workers', ack_policy: 'explicit', ...changes });
+      const opening = openBroker(server.url, setupOptions(suffix, { startAt: { kind: 'first' } }));
+      await expect(opening).rejects.toMatchObject({ code: 'E_STREAM', message: expect.stringMatching(message) });
+    });
+
+    it('that is missing', async () => {
+      const opening = openBroker(server.url, setupOptions('N', { create: false }));
+      await expect(opening).rejects.toMatchObject({
+        message: 'there is no stream INN on the server; --init creates it',
+      });
+    });
+  });
+});
