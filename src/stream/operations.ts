@@ -55,13 +55,15 @@ export class StreamMetrics {
   /** Adds what can be asked for at any time: the backlog, what is in flight, the connection. */
   observe(broker: Broker, worker: Worker): void {
     const registers = [this.#registry];
-    const gauge = (name: string, help: string, value: () => number | Promise<number>): void => {
+    const gauge = (name: string, help: string, value: () => number | Promise<number | undefined>): void => {
       new Gauge({
         name: `ipatlas_stream_${name}`,
         help,
         registers,
         async collect() {
-          this.set(await value());
+          const now = await value();
+          if (now === undefined) this.remove();
+          else this.set(now);
         },
       });
     };
@@ -69,11 +71,11 @@ export class StreamMetrics {
     gauge('in_flight_messages', 'Messages that this worker holds.', () => worker.inFlight.messages);
     gauge('in_flight_input_bytes', 'Bytes of input that this worker holds.', () => worker.inFlight.inputBytes);
     gauge('in_flight_output_bytes', 'Bytes of output that this worker holds.', () => worker.inFlight.outputBytes);
-    // Not a number while the broker does not answer.
-    const backlog = async (name: 'pending' | 'unacknowledged'): Promise<number> =>
+    // Left out while the broker does not answer.
+    const backlog = async (name: 'pending' | 'unacknowledged'): Promise<number | undefined> =>
       broker.backlog().then(
         (left) => left[name],
-        () => Number.NaN,
+        () => undefined,
       );
     gauge('lag_messages', 'Messages of the source that were never delivered, to any worker.', () => backlog('pending'));
     gauge('unacknowledged_messages', 'Messages that are delivered to any worker and not done.', () =>

@@ -1,0 +1,207 @@
+/** The worker as a process: its flags, its release, its metrics and health, how it stops, and how it connects. */
+import { execFileSync, spawnSync } from 'node:child_process';
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { NatsConnection } from '@nats-io/transport-node';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { HEADER } from '../../src/stream/nats.js';
+import { finished, ipatlas, start } from '../support/cli.js';
+import { country, publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { until } from '../support/serve.js';
+import { hasNatsServer, managerOf, messagesOf, NatsServerProcess, publishAll, SKIPPED } from './nats.js';
+
+const LINE = '{"ip":"8.8.8.8"}\n';
+
+if (!hasNatsServer()) it(SKIPPED, ({ skip }) => skip(SKIPPED));
+
+describe.skipIf(!hasNatsServer())('ipatlas stream', () => {
+  let dataDir: string;
+  let server: NatsServerProcess;
+  let connection: NatsConnection;
+
+  beforeAll(async () => {
+    dataDir = temporaryDir();
+    await publishBlocks(dataDir, SMALL_WORLD);
+    server = await NatsServerProcess.start();
+    connection = await server.connect();
+  });
+  afterAll(async () => {
+    await connection.close();
+    await server.remove();
+    rmSync(dataDir, { recursive: true });
+  });
+
+  /** The arguments for streams that end in a suffix. */
+  const args = (suffix: string, ...more: string[]): string[] => [
+    ...['stream', '--server', server.url, '--from', `IN${suffix}`, '--to', `OUT${suffix}`],
+    ...['--max-bytes', '100000000', '--data', dataDir, ...more],
+  ];
+  const outputOf = async (suffix: string): Promise<string[]> =>
+    (await messagesOf(connection, `OUT${suffix}`)).map(({ data }) => Buffer.from(data).toString());
+
+  it('follows the current release, shows metrics and health, and stops when told to', async () => {
+    const first = await publishBlocks(dataDir, SMALL_WORLD);
+    const child = start(args('A', '--init', '--metrics-port', '0'));
+    let log = '';
+    child.stderr!.setEncoding('utf8').on('data', (chunk: string) => {
+      log += chunk;
+    });
+    const ended = finished(child);
+    const port = await until(() => /"port":(\d+)/.exec(log)?.[1], 'the port of the metrics');
+    const get = async (path: string) => {
+      const response = await fetch(`http://127.0.0.1:${port}${path}`);
+      return { status: response.status, text: await response.text() };
+    };
+    const metric = async (name: string): Promise<number> =>
+      Number(new RegExp(`^ipatlas_${name} (\\S+)$`, 'm').exec((await get('/metrics')).text)?.[1]);
+
+    await publishAll(connection, 'ina.x', [LINE, LINE]);
+    await until(async () => (await metric('stream_messages_total')) === 2, 'two messages');
+    expect(await get('/healthz')).toMatchObject({ status: 200 });
+    expect(await get('/readyz')).toMatchObject({ status: 200 });
+    expect(await get('/other')).toMatchObject({ status: 404 });
+    expect(await metric('stream_lag_messages')).toBe(0);
+    expect(await metric('stream_input_bytes_total')).toBe(2 * LINE.length);
+    expect(await metric('release_age_seconds')).toBeGreaterThan(0);
+
+    const second = await publishBlocks(dataDir, [['8.0.0.0/8', country('XK', 'Elsewhere')]]);
+    await until(() => log.includes(second), 'the second release');
+    await publishAll(connection, 'ina.x', [LINE]);
+    await until(async () => (await metric('stream_messages_total')) === 3, 'the third message');
+    const messages = await messagesOf(connection, 'OUTA');
+    expect(messages.map(({ header }) => header.get(HEADER.release))).toEqual([first, first, second]);
+    expect(messages.map(({ data }) => /"country_code":"(..)"/.exec(Buffer.from(data).toString())![1])).toEqual([
+      ...['US', 'US', 'XK'],
+    ]);
+    expect(messages[2]!.subject).toBe('outa.3');
+    expect(messages[2]!.header.get(HEADER.source)).toMatch(/^INA 3 \d{19}$/);
+
+    await server.kill();
+    await until(async () => (await get('/readyz')).status === 503, 'the loss of the server');
+    expect(await get('/healthz')).toMatchObject({ status: 200 });
+    expect(await metric('stream_connected')).toBe(0);
+    expect(await metric('stream_lag_messages')).toBeNaN(); // not there
+    await server.resume();
+    await until(async () => (await get('/readyz')).status === 200, 'the return of the server');
+    await publishAll(connection, 'ina.x', [LINE]);
+    await until(async () => (await metric('stream_messages_total')) === 4, 'the fourth message');
+
+    child.kill('SIGTERM');
+    expect(await ended).toMatchObject({ code: 0 });
+    expect(log).toContain('"msg":"stopped"');
+    // Nothing that a message holds.
+    expect(log).not.toContain('8.8.8.8');
+    await publishBlocks(dataDir, SMALL_WORLD);
+  });
+
+  it('says what --init creates, and creates nothing a second time', async () => {
+    const first = await ipatlas(args('B', '--init', '--once'));
+    expect(first.code, first.stderr).toBe(0);
+    expect(first.stderr.match(/created the (stream|consumer) \w+/g)).toEqual([
+      ...['created the stream INB', 'created the stream OUTB', 'created the stream OUTB_REJECTS'],
+      'created the consumer ipatlas_OUTB',
+    ]);
+    const second = await ipatlas(args('B', '--init', '--once'));
+    expect(second).toMatchObject({ code: 0, stderr: expect.not.stringContaining('created') });
+  });
+
+  it('begins at a sequence or at a time', async () => {
+    const manager = await managerOf(connection);
+    await manager.streams.add({ name: 'INC', subjects: ['inc.>'] });
+    await publishAll(connection, 'inc.x', ['{"n":1}\n', '{"n":2}\n', '{"n":3}\n', '{"n":4}\n']);
+    const fromSequence = [...args('C', '--init', '--once', '--from-seq', '3')];
+    expect(await ipatlas(fromSequence)).toMatchObject({ code: 0 });
+    expect(await outputOf('C')).toEqual(['{"n":3,"geo":null}\n', '{"n":4,"geo":null}\n']);
+    const read = await ipatlas(args('C', '--read', '--once', '--from-seq', '4'));
+    expect(read).toMatchObject({ code: 0, stdout: '{"n":4,"geo":null}\n' });
+
+    const { time } = (await manager.streams.getMessage('INC', { seq: 2 }))!;
+    const other = ['--to', 'OUTC2', '--init', '--once', '--from-time', time.toISOString()];
+    expect(await ipatlas(args('C', ...other))).toMatchObject({ code: 0 });
+    // The time is cut to milliseconds, in which the first message may have come as well.
+    expect((await outputOf('C2')).slice(-3)).toEqual([2, 3, 4].map((n) => `{"n":${n},"geo":null}\n`));
+
+    const another = await ipatlas(args('C', '--once', '--from-seq', '2'));
+    expect(another).toMatchObject({ code: 2, stderr: expect.stringContaining('began at another message') });
+  });
+
+  it('takes the flags of enrich', async () => {
+    await ipatlas(args('D', '--init', '--once'));
+    await publishAll(connection, 'ind.x', ['{"client":{"ip":"8.8.8.8"}}\nbroken\n']);
+    const flags = ['--field', 'client.ip=place', '--add', 'country_code', '--on-invalid', 'drop', '--once'];
+    expect(await ipatlas(args('D', ...flags))).toMatchObject({ code: 0 });
+    expect(await outputOf('D')).toEqual(['{"client":{"ip":"8.8.8.8"},"place":{"country_code":"US"}}\n']);
+  });
+
+  it.each([
+    [['--server', 'http://localhost'], /--server must be an address such as/],
+    [['--to', 'IN'], /must name different streams/],
+    [['--to', 'a.b'], /--to "a.b" is not a name/],
+    [['--from-seq', '0', '--init'], /--from-seq "0" is not a number from 1/],
+    [['--from-seq', '1', '--from-time', '2026-01-01'], /not both/],
+    [['--from-time', 'yesterday'], /--from-time "yesterday" is not a time/],
+    [['--on-oversize', 'cut'], /--on-oversize is "cut"; it can be split, reject/],
+    [['--on-invalid', 'cut'], /--on-invalid is "cut"; it can be keep, drop, fail/],
+    [['--creds', '/nowhere/creds'], /--creds \/nowhere\/creds cannot be read/],
+    [['--add', 'city'], /city/],
+    [[], /there is no stream IN on the server; --init creates it/],
+  ])('refuses %j', async (flags, message) => {
+    const result = await ipatlas(args('', ...flags));
+    expect(result).toMatchObject({ code: 2, stdout: '', stderr: expect.stringMatching(message) });
+  });
+
+  it('says that a release is missing, and that a server cannot be reached', async () => {
+    const empty = temporaryDir();
+    const noRelease = await ipatlas([...args('E', '--init', '--once'), '--data', empty]);
+    expect(noRelease).toMatchObject({ code: 5 });
+    rmSync(empty, { recursive: true });
+    const noServer = await ipatlas(args('E', '--server', 'nats://user:secret@localhost.invalid:1'));
+    expect(noServer).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('cannot connect to the NATS server at'),
+    });
+    expect(noServer.stderr).not.toContain('secret');
+  }, 40_000);
+
+  it('connects with a password over TLS, with its own certificate', async ({ skip }) => {
+    if (spawnSync('openssl', ['version']).error !== undefined)
+      skip('SKIPPED: openssl is not installed; TLS is NOT tested');
+    const dir = temporaryDir();
+    const file = (name: string): string => join(dir, name);
+    const openssl = (...command: string[]) => execFileSync('openssl', command, { stdio: 'pipe' });
+    const newKey = ['-newkey', 'rsa:2048', '-nodes', '-days', '2'];
+    openssl('req', '-x509', ...newKey, '-keyout', file('ca.key'), '-out', file('ca.pem'), '-subj', '/CN=test CA');
+    for (const name of ['server', 'client']) {
+      writeFileSync(file(`${name}.ext`), 'subjectAltName=DNS:localhost,IP:127.0.0.1');
+      openssl('req', ...newKey, '-keyout', file(`${name}.key`), '-out', file(`${name}.csr`), '-subj', `/CN=${name}`);
+      openssl(
+        ...['x509', '-req', '-in', file(`${name}.csr`), '-CA', file('ca.pem'), '-CAkey', file('ca.key')],
+        ...['-CAcreateserial', '-days', '2', '-extfile', file(`${name}.ext`), '-out', file(`${name}.pem`)],
+      );
+    }
+    const tls = `tls { cert_file: "${file('server.pem')}", key_file: "${file('server.key')}", ca_file: "${file('ca.pem')}", verify: true }`;
+    const secure = await NatsServerProcess.start({
+      config: `${tls}\nauthorization { user: ann, password: "s3cret/x" }`,
+    });
+    try {
+      const url = secure.url.replace('tls://', 'tls://ann:s3cret%2Fx@');
+      const certificates = [
+        '--tls-ca',
+        file('ca.pem'),
+        '--tls-cert',
+        file('client.pem'),
+        '--tls-key',
+        file('client.key'),
+      ];
+      const done = await ipatlas(args('F', '--server', url, '--init', '--once', ...certificates));
+      expect(done.code, done.stderr).toBe(0);
+      const wrong = await ipatlas(args('F', '--server', url.replace('s3cret', 'wrong'), '--once', ...certificates));
+      expect(wrong).toMatchObject({ code: 2, stderr: expect.stringMatching(/cannot connect .*authorization/i) });
+      const untrusted = await ipatlas(args('F', '--server', url, '--once'));
+      expect(untrusted).toMatchObject({ code: 2, stderr: expect.stringMatching(/cannot connect .*certificate/i) });
+    } finally {
+      await secure.remove();
+      rmSync(dir, { recursive: true });
+    }
+  }, 60_000);
+});
