@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Country } from '../src/country/country.js';
+import { releaseId } from '../src/database/release.js';
 import { MIRROR_VERSION } from '../src/mirror/reader.js';
 import { packageFile } from '../src/package-root.js';
 import { MAJOR_VERSION, MINOR_VERSION } from '../src/rangefile/layout.js';
@@ -57,5 +58,5 @@ export function identifyRelease(
     overrides: overrides.map(({ family, first, last, result }) => [family, [...first], [...last], result]),
     overridesFile,
   });
-  return { id: `${asOf}-${sha256([asOf, inputHash]).slice(0, 12)}`, inputHash, toolVersion };
+  return { id: releaseId(asOf, inputHash), inputHash, toolVersion };
 }

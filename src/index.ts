@@ -1,5 +1,5 @@
 /**
- * ipatlas as a library: open a release, look addresses up.
+ * The library: opens a release and looks up addresses.
  *
  * ```ts
  * import { openDatabase } from 'ipatlas';
@@ -7,6 +7,7 @@
  * database.lookup('8.8.8.8'); // { ip: '8.8.8.8', country: 'United States', country_code: 'US', is_eu: false }
  * ```
  */
+export type { Reason } from './country/assignment.js';
 export {
   Database,
   type LookupResult,

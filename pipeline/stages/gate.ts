@@ -7,16 +7,10 @@ import { join } from 'node:path';
 import { BinaryEngine } from '../../src/database/binary-engine.js';
 import { Database } from '../../src/database/database.js';
 import { rangeList } from '../../src/database/diff.js';
-import {
-  currentReleaseId,
-  type Manifest,
-  RANGE_FILE,
-  RELEASES_DIR,
-  readManifest,
-  releaseIds,
-} from '../../src/database/release.js';
+import { currentReleaseId, type Manifest, RELEASES_DIR, readManifest, releaseIds } from '../../src/database/release.js';
+import { openReleaseRanges } from '../../src/database/release-files.js';
 import { AtlasError } from '../../src/errors.js';
-import { openRangeFile, type RangeFile } from '../../src/rangefile/reader.js';
+import type { RangeFile } from '../../src/rangefile/reader.js';
 import type { Override } from '../config/overrides.js';
 import type { Sentinel } from '../config/reference.js';
 import type { GateLimits } from '../config/sources.js';
@@ -49,7 +43,7 @@ interface OpenRelease {
 
 function openRelease(dir: string): OpenRelease {
   const manifest = readManifest(dir);
-  const file = openRangeFile(join(dir, RANGE_FILE));
+  const file = openReleaseRanges(dir, manifest);
   return { id: manifest.id, manifest, file, database: new Database(dir, manifest, new BinaryEngine(file)) };
 }
 

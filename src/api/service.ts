@@ -1,11 +1,10 @@
 /** The whole service: it starts the processes that answer, watches for releases, serves metrics, and stops. */
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { join } from 'node:path';
-import { RANGE_FILE, readManifest, releaseDir } from '../database/release.js';
+import { readManifest, releaseDir } from '../database/release.js';
+import { openReleaseRanges } from '../database/release-files.js';
 import { AtlasError, messageOf } from '../errors.js';
 import { RELEASE_POLL_MS } from '../limits.js';
-import { openRangeFile } from '../rangefile/reader.js';
 import { singleProcess, WorkerCluster } from './cluster.js';
 import type { Log } from './log.js';
 import { clusterMetrics, ReleaseMetrics, RequestMetrics, serveMetrics, singleProcessMetrics } from './metrics.js';
@@ -36,7 +35,7 @@ export function publicUrl(host: string | undefined, port: number): string {
  * @throws AtlasError E_USAGE if it is not, or if the release does not have the country
  */
 export function requireInUnion(dir: string, country: string): void {
-  const { records, asOf } = openRangeFile(join(dir, RANGE_FILE));
+  const { records, asOf } = openReleaseRanges(dir);
   const record = records.find((one) => one.kind === 'country' && one.code === country);
   if (record?.kind === 'country' && record.isEu) return;
   const name = record?.kind === 'country' ? `${record.name} (${country})` : country;

@@ -1,6 +1,5 @@
 /** `ipatlas diff`: what has another answer in one release than in another. */
 
-import { join } from 'node:path';
 import { formatAddress } from '../address/format.js';
 import type { Family } from '../address/parse.js';
 import { rangeSize } from '../address/words.js';
@@ -16,11 +15,12 @@ import {
   type Segment,
   segments,
 } from '../database/diff.js';
-import { type Manifest, namedRelease, RANGE_FILE, readManifest } from '../database/release.js';
+import { type Manifest, namedRelease, readManifest } from '../database/release.js';
+import { openReleaseRanges } from '../database/release-files.js';
 import { AtlasError, EXIT } from '../errors.js';
 import { PAIRS_SHOWN } from '../limits.js';
 import { formatCidr, rangeToCidrs } from '../range/cidr.js';
-import { openRangeFile, type RangeFile } from '../rangefile/reader.js';
+import type { RangeFile } from '../rangefile/reader.js';
 import { grouped, table } from '../text-table.js';
 import { type Command, type Invocation, print, text } from './command.js';
 
@@ -33,7 +33,7 @@ interface Side {
 
 function openSide(dataDir: string, name: string): Side {
   const dir = namedRelease(dataDir, name);
-  return { manifest: readManifest(dir), file: openRangeFile(join(dir, RANGE_FILE)) };
+  return { manifest: readManifest(dir), file: openReleaseRanges(dir) };
 }
 
 /** The segments of one family whose answers differ. */

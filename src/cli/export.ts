@@ -1,12 +1,14 @@
 /** `ipatlas export`: a release in the form that other software reads. */
+
 import { join } from 'node:path';
-import { type Manifest, RANGE_FILE, RELEASES_DIR, readManifest, releaseDir, releaseIds } from '../database/release.js';
+import { type Manifest, RELEASES_DIR, readManifest, releaseDir, releaseIds } from '../database/release.js';
+import { openReleaseRanges } from '../database/release-files.js';
 import { AtlasError, EXIT } from '../errors.js';
 import { type ExportRequest, FORMATS, type FormatName } from '../export/formats.js';
 import { DEFAULT_DATABASE_TYPE } from '../export/mmdb/mmdb.js';
 import { NFT_SET_NAME } from '../export/nft.js';
 import { writeFile, writeToStream } from '../export/output.js';
-import { openRangeFile, type RangeFile } from '../rangefile/reader.js';
+import type { RangeFile } from '../rangefile/reader.js';
 import { type Command, type Invocation, type OptionValues, outputPath, text } from './command.js';
 
 function usage(message: string): AtlasError {
@@ -72,7 +74,7 @@ function titleOf({ id, inputs }: Manifest, codes: ReadonlySet<string> | undefine
 
 function requestFrom(format: FormatName, { dataDir, values }: Invocation): ExportRequest {
   const release = chosenRelease(dataDir, text(values, 'release'));
-  const file = openRangeFile(join(release, RANGE_FILE));
+  const file = openReleaseRanges(release);
   const countries = chosenCodes(file, values);
   return {
     file,

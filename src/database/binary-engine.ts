@@ -1,42 +1,45 @@
-/** Look-up in the range file, in memory. */
+/** Looks up addresses in the range file, in memory. */
 import { type EmbeddedScheme, embeddedIPv4 } from '../address/embedded.js';
+import type { Reason } from '../country/assignment.js';
 import type { RangeRecord } from '../rangefile/layout.js';
 import type { RangeFile } from '../rangefile/reader.js';
 import { findIPv4, findIPv6 } from '../rangefile/search.js';
-import type { Answer, Engine } from './engine.js';
+import type { CountryResult, Engine } from './engine.js';
 
-/** The answer that a record stands for; for an embedded scheme, only a placeholder. */
-export function recordAnswer(record: RangeRecord): Answer {
+/** Returns the result for a record. That of an embedded scheme is a placeholder: the IPv4 address decides. */
+export function recordResult(record: RangeRecord): CountryResult {
   if (record.kind === 'country') {
     return { country: record.name, country_code: record.code, is_eu: record.isEu, reason: null };
   }
-  return { country: null, country_code: null, is_eu: false, reason: record.kind === 'none' ? record.reason : null };
+  // A file of a newer minor version may have reasons that this version does not list.
+  const reason = record.kind === 'none' ? (record.reason as Reason) : null;
+  return { country: null, country_code: null, is_eu: false, reason };
 }
 
 export class BinaryEngine implements Engine {
   readonly #file: RangeFile;
   /** By record number. */
-  readonly #answers: Answer[];
-  /** By record number: the scheme, where the IPv4 address inside answers. */
+  readonly #results: CountryResult[];
+  /** By record number: the scheme of records with an embedded IPv4 address. */
   readonly #schemes: (EmbeddedScheme | undefined)[];
 
   constructor(file: RangeFile) {
     this.#file = file;
-    this.#answers = file.records.map(recordAnswer);
+    this.#results = file.records.map(recordResult);
     this.#schemes = file.records.map((record) => (record.kind === 'embedded' ? record.scheme : undefined));
   }
 
-  answerIPv4(address: number): Answer {
-    return this.#answers[this.#file.record4[findIPv4(this.#file, address)]!]!;
+  lookupIPv4(address: number): CountryResult {
+    return this.#results[this.#file.record4[findIPv4(this.#file, address)]!]!;
   }
 
-  answerIPv6(words: Uint32Array): Answer {
+  lookupIPv6(words: Uint32Array): CountryResult {
     const file = this.#file;
     const record = file.record6[findIPv6(file, words)]!;
     const scheme = this.#schemes[record];
-    return scheme === undefined ? this.#answers[record]! : this.answerIPv4(embeddedIPv4(scheme, words) | 0);
+    return scheme === undefined ? this.#results[record]! : this.lookupIPv4(embeddedIPv4(scheme, words) | 0);
   }
 
-  /** Nothing to release: the file was read whole. */
+  /** Does nothing: the file is in memory. */
   close(): void {}
 }

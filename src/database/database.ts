@@ -1,4 +1,5 @@
-/** A release, open for look-ups: address text or bytes in, the service's result out. */
+/** Opens a release and looks addresses up in it. */
+import { realpathSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { formatIPv4, formatIPv6Full } from '../address/format.js';
 import {
@@ -10,17 +11,20 @@ import {
   parseIPv4,
   parseIPv6Form,
 } from '../address/parse.js';
-import { openRangeFile } from '../rangefile/reader.js';
+import type { Reason } from '../country/assignment.js';
+import { AtlasError, messageOf } from '../errors.js';
+import { RELEASE_POLL_MS } from '../limits.js';
 import { BinaryEngine } from './binary-engine.js';
 import type { Engine } from './engine.js';
-import { type Manifest, MIRROR_FILE, RANGE_FILE, readManifest, releaseDir } from './release.js';
+import { CURRENT_LINK, MANIFEST_FILE, type Manifest, readManifest, releaseDir } from './release.js';
+import { checkReleaseMirror, openReleaseRanges } from './release-files.js';
 import { openSqliteEngine } from './sqlite-engine.js';
 
-/** The lookup result: these four fields, in this order. */
+/** A lookup result: these four fields, in this order. */
 export interface LookupResult {
   /** Dotted decimal, or eight groups of four lower-case hex digits. */
   ip: string;
-  /** English short name, or null where the address has no country. */
+  /** English short name, or null if the address has no country. */
   country: string | null;
   /** ISO 3166-1 alpha-2, upper case, and XK for Kosovo; or null. */
   country_code: string | null;
@@ -28,68 +32,90 @@ export interface LookupResult {
   is_eu: boolean;
 }
 
-/** A lookup result, and why it names no country; null where it names one. */
+/** A lookup result with the reason why it has no country; null if it has one. */
 export interface ReasonedResult extends LookupResult {
-  reason: string | null;
+  reason: Reason | null;
 }
 
 export interface OpenOptions {
   /** `binary`, the range file in memory (default), or `sqlite`, the mirror. */
   engine?: 'binary' | 'sqlite';
+  /**
+   * Follows the data directory: when another release becomes current, look-ups use it, without an interruption. A release
+   * that cannot be opened or does not match its manifest is reported by `process.emitWarning`, and the previous one stays
+   * in use. `close` stops following. Default: false.
+   */
+  watch?: boolean;
 }
 
-/** Scratch for the address at hand; look-ups are synchronous. */
+/** Receives parsed addresses. One array serves all look-ups, because they are synchronous. */
 const words = new Uint32Array(4);
 
-export class Database {
-  /** The directory of the release, symbolic links resolved. */
-  readonly dir: string;
-  readonly manifest: Manifest;
-  readonly #engine: Engine;
+/** An open release. */
+interface Release {
+  dir: string;
+  manifest: Manifest;
+  engine: Engine;
+}
+
+export class Database implements Disposable {
+  #dir: string;
+  #manifest: Manifest;
+  #engine: Engine;
+  #timer: NodeJS.Timeout | undefined;
 
   constructor(dir: string, manifest: Manifest, engine: Engine) {
-    this.dir = dir;
-    this.manifest = manifest;
+    this.#dir = dir;
+    this.#manifest = manifest;
     this.#engine = engine;
   }
 
+  /** The directory of the release, with symbolic links resolved. */
+  get dir(): string {
+    return this.#dir;
+  }
+
+  get manifest(): Manifest {
+    return this.#manifest;
+  }
+
   /**
-   * Looks an address up.
+   * Looks up an address.
    *
-   * @param text an IPv4 address in dotted decimal or an IPv6 address in any form of RFC 4291, nothing around it
-   * @returns the result, or undefined where the text is no address. Never throws for a text
+   * @param text an IPv4 address in dotted decimal or an IPv6 address in any form of RFC 4291, without white space
+   * @returns the result, or undefined if the text is not an address
    */
   lookup(text: string): LookupResult | undefined {
-    // Kept small, the other family apart: then the engine's part is compiled into it, which halves the time.
+    // IPv6 has a method of its own to keep this one small: V8 then inlines the engine, which halves the time.
     const address = looksLikeIPv6(text) ? -1 : parseIPv4(text);
     if (address < 0) return this.#lookupIPv6(text);
-    const { country, country_code, is_eu } = this.#engine.answerIPv4(address | 0);
-    // Leading zeros being refused, an IPv4 address has one spelling: the text is its own canonical form.
+    const { country, country_code, is_eu } = this.#engine.lookupIPv4(address | 0);
+    // Leading zeros are not accepted, so the text of an IPv4 address is its canonical form.
     return { ip: text, country, country_code, is_eu };
   }
 
   /**
-   * As {@link lookup}, with the reason why there is no country.
+   * Looks up an address as {@link lookup}, with the reason why it has no country.
    *
-   * @returns the result, or undefined where the text is no address
+   * @returns the result, or undefined if the text is not an address
    */
   lookupWithReason(text: string): ReasonedResult | undefined {
     const family = parseAddress(text, words);
     if (family === 0) return undefined;
-    if (family === 4) return { ip: formatIPv4(words[0]!), ...this.#engine.answerIPv4(words[0]! | 0) };
-    return { ip: formatIPv6Full(words), ...this.#engine.answerIPv6(words) };
+    if (family === 4) return { ip: formatIPv4(words[0]!), ...this.#engine.lookupIPv4(words[0]! | 0) };
+    return { ip: formatIPv6Full(words), ...this.#engine.lookupIPv6(words) };
   }
 
   /**
    * Looks up an address given as bytes in network order.
    *
    * @param bytes 4 bytes (IPv4) or 16 (IPv6)
-   * @returns the result, or undefined where there are neither 4 nor 16 bytes
+   * @returns the result, or undefined for any other number of bytes
    */
   lookupBytes(bytes: Uint8Array): LookupResult | undefined {
     if (bytes.length === 4) {
       const address = readWord(bytes, 0);
-      const { country, country_code, is_eu } = this.#engine.answerIPv4(address | 0);
+      const { country, country_code, is_eu } = this.#engine.lookupIPv4(address | 0);
       return { ip: formatIPv4(address), country, country_code, is_eu };
     }
     if (bytes.length !== 16) return undefined;
@@ -97,9 +123,27 @@ export class Database {
     return this.#lookupWords();
   }
 
-  /** Frees what the engine holds. The database must not be used afterwards. */
+  /** Frees the resources and stops following the data directory. The database must not be used afterwards. */
   close(): void {
+    clearInterval(this.#timer);
     this.#engine.close();
+  }
+
+  /** Calls {@link close} at the end of a `using` block. */
+  [Symbol.dispose](): void {
+    this.close();
+  }
+
+  /** @internal Calls `open` at every interval and uses the release that it returns, if any. */
+  follow(open: () => Release | undefined): void {
+    this.#timer = setInterval(() => {
+      const release = open();
+      if (release === undefined) return;
+      const previous = this.#engine;
+      ({ dir: this.#dir, manifest: this.#manifest, engine: this.#engine } = release);
+      previous.close();
+    }, RELEASE_POLL_MS);
+    this.#timer.unref();
   }
 
   #lookupIPv6(text: string): LookupResult | undefined {
@@ -108,37 +152,83 @@ export class Database {
     return this.#lookupWords(form === IPV6_IN_FULL ? text : undefined);
   }
 
-  /** The result for the IPv6 address in `words`; `full` is its text in full, where that is at hand. */
+  /** Returns the result for the IPv6 address in `words`; `full` is its text in full, if known. */
   #lookupWords(full?: string): LookupResult {
     if (isMapped(words)) {
-      const { country, country_code, is_eu } = this.#engine.answerIPv4(words[3]! | 0);
+      const { country, country_code, is_eu } = this.#engine.lookupIPv4(words[3]! | 0);
       return { ip: formatIPv4(words[3]!), country, country_code, is_eu };
     }
-    const { country, country_code, is_eu } = this.#engine.answerIPv6(words);
+    const { country, country_code, is_eu } = this.#engine.lookupIPv6(words);
     return { ip: full ?? formatIPv6Full(words), country, country_code, is_eu };
   }
 }
 
-/** Four bytes in network order as a number. */
+/** Reads four bytes in network order as an unsigned number. */
 function readWord(bytes: Uint8Array, at: number): number {
   return ((bytes[at]! << 24) | (bytes[at + 1]! << 16) | (bytes[at + 2]! << 8) | bytes[at + 3]!) >>> 0;
 }
 
+function openRelease(dir: string, engine: OpenOptions['engine']): Release {
+  const manifest = readManifest(dir);
+  if (engine === 'sqlite') return { dir, manifest, engine: openSqliteEngine(checkReleaseMirror(dir, manifest)) };
+  return { dir, manifest, engine: new BinaryEngine(openReleaseRanges(dir, manifest)) };
+}
+
+function openFixed(dir: string, engine: OpenOptions['engine']): Database {
+  const release = openRelease(dir, engine);
+  return new Database(release.dir, release.manifest, release.engine);
+}
+
+/** Returns what changes if another release becomes current, or the same one is built again. */
+function markOf(dir: string): string {
+  const { ino, ctimeMs } = statSync(join(dir, MANIFEST_FILE));
+  return `${dir} ${ino} ${ctimeMs}`;
+}
+
+/** Returns a function that opens the current release if it has changed since the last call. */
+function releaseFollower(dataDir: string, mark: string, engine: OpenOptions['engine']): () => Release | undefined {
+  let seen = mark;
+  let reported = '';
+  return () => {
+    let current = '';
+    try {
+      const dir = realpathSync(join(dataDir, CURRENT_LINK));
+      current = markOf(dir);
+      if (current === seen) return undefined;
+      const release = openRelease(dir, engine);
+      seen = current;
+      return release;
+    } catch (error) {
+      // A damaged release stays damaged until it is built again; any other error may be temporary.
+      if (error instanceof AtlasError && error.code === 'E_DAMAGED') seen = current;
+      const message = `ipatlas: the current release of ${dataDir} is not used: ${messageOf(error)}`;
+      if (message !== reported) process.emitWarning(message, { code: 'IPATLAS_RELEASE' });
+      reported = message;
+      return undefined;
+    }
+  };
+}
+
 /**
- * Opens a release for look-ups.
+ * Opens a release for look-ups. Its hash is checked against the manifest, unless that was done before and the file has not
+ * changed since; see release-files.ts.
  *
- * The release is resolved once: one that is published later is not noticed. Opening checks the structure of the range
- * file, not every byte; `ipatlas verify` does that.
+ * Without the option `watch`, a release that is published later is not used.
  *
- * @param dir a data directory, whose current release is opened, or the directory of one release
+ * @param dir a data directory, whose current release is opened, or a release directory
  * @returns the database; close it when done
- * @throws AtlasError E_NO_DATABASE where there is no release, E_DAMAGED where it is not whole or of another version
+ * @throws AtlasError E_NO_DATABASE if there is no release, E_DAMAGED if it is damaged or of another version, E_USAGE for
+ *   `watch` with a release directory
  */
-export function openDatabase(dir: string, options: OpenOptions = {}): Database {
+export function openDatabase(dir: string, { engine = 'binary', watch = false }: OpenOptions = {}): Database {
   const release = releaseDir(dir);
-  const manifest = readManifest(release);
-  if (options.engine === 'sqlite') {
-    return new Database(release, manifest, openSqliteEngine(join(release, MIRROR_FILE)));
+  if (!watch) return openFixed(release, engine);
+  if (statSync(join(dir, MANIFEST_FILE), { throwIfNoEntry: false }) !== undefined) {
+    throw new AtlasError('E_USAGE', `watch needs a data directory, but ${dir} is a release, which never changes`);
   }
-  return new Database(release, manifest, new BinaryEngine(openRangeFile(join(release, RANGE_FILE))));
+  // The mark is read first: a release that changes while it is opened is opened again.
+  const mark = markOf(release);
+  const database = openFixed(release, engine);
+  database.follow(releaseFollower(dir, mark, engine));
+  return database;
 }

@@ -1,22 +1,23 @@
-/** What a look-up engine is, and what it answers. */
+/** The interface of the look-up engines. */
+import type { Reason } from '../country/assignment.js';
 
-/** The answer for a range of addresses. */
-export interface Answer {
-  /** English short name, or null where no country is named. */
+/** What a look-up finds for an address. */
+export interface CountryResult {
+  /** English short name, or null without a country. */
   country: string | null;
-  /** ISO 3166-1 alpha-2, upper case, and XK; or null. */
+  /** ISO 3166-1 alpha-2, upper case, or XK; or null. */
   country_code: string | null;
-  /** Whether the country is in the European Union as of the release's date. */
+  /** Whether the country is in the European Union as of the date of the release. */
   is_eu: boolean;
-  /** Why there is no country (`private`, `unallocated`, …), or null where there is one. */
-  reason: string | null;
+  /** Why there is no country (`private`, `unallocated`, …), or null if there is one. */
+  reason: Reason | null;
 }
 
-/** A database of ranges. Both engines, the binary and the SQLite one, answer alike. */
+/** Looks up addresses in a release. The binary and the SQLite engine give the same results. */
 export interface Engine {
-  /** @param address as a 32-bit integer, of either sign */
-  answerIPv4(address: number): Answer;
-  /** @param words the address, four 32-bit words, most significant first; not an IPv4-mapped one */
-  answerIPv6(words: Uint32Array): Answer;
+  /** @param address as a 32-bit integer, signed or unsigned */
+  lookupIPv4(address: number): CountryResult;
+  /** @param words the address, four 32-bit words, most significant first; not IPv4-mapped */
+  lookupIPv6(words: Uint32Array): CountryResult;
   close(): void;
 }

@@ -1,7 +1,11 @@
-/** Releases on disk: where they are, what a manifest says, which one is current. */
+/** Releases on disk: their directories, their manifests, and the current one. */
+import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
+import { isDate } from '../country/country.js';
 import { AtlasError, messageOf, systemErrorCode } from '../errors.js';
+import { packageFile } from '../package-root.js';
+import { type Schema, schemaViolation } from './schema.js';
 
 /** Files of a release. */
 export const RANGE_FILE = 'ranges.ipr';
@@ -12,7 +16,7 @@ export const REPORT_FILE = 'report.json';
 /** Names in the data directory. */
 export const RELEASES_DIR = 'releases';
 export const CURRENT_LINK = 'current';
-/** Within the releases: those that a gate refused. */
+/** Directory within `releases` for releases that a gate refused. */
 export const REFUSED_DIR = 'refused';
 
 /** A file as a manifest lists it. */
@@ -31,32 +35,32 @@ export interface ManifestInput {
   attribution: string;
   rows: number;
   rejected: number;
-  /** How its files are read, as in sources.json; what an explanation needs to read them again. */
+  /** The format of its files, as in sources.json: `ipatlas explain` reads them again. */
   format: string | object;
   files: ManifestFile[];
 }
 
-/** A gate that would not let a release through. */
+/** A gate that refused a release. */
 export interface Refusal {
   /** The threshold's name in sources.json, or `rolledBack`. */
   gate: string;
   message: string;
 }
 
-/** `manifest.json`: what a release was made of and what it holds; its schema is schemas/manifest.schema.json. */
+/** `manifest.json`: the inputs and the content of a release; its schema is schemas/manifest.schema.json. */
 export interface Manifest {
   manifest_version: 1;
   id: string;
   /** `YYYY-MM-DD`: EU membership and expiry of overrides are as of this day. */
   as_of: string;
   tool_version: string;
-  /** SHA-256 over all that decides the content; equal for two builds that would give the same ranges. */
+  /** SHA-256 over everything that determines the content: equal for two builds that give the same ranges. */
   input_hash: string;
-  /** In order of priority, the first answering first. */
+  /** In order of priority, the highest first. */
   inputs: ManifestInput[];
-  /** The user's overrides; not there where none are configured. */
+  /** The user's overrides, if configured. */
   overrides?: ManifestFile;
-  /** Not there but where a person overrode the gates. Such a manifest is not a function of the inputs alone. */
+  /** Present if a person overrode the gates. Such a manifest does not depend on the inputs alone. */
   forced?: {
     /** Name of the account. */
     by: string;
@@ -69,16 +73,21 @@ export interface Manifest {
     ipv4_ranges: number;
     ipv6_ranges: number;
     countries: number;
-    /** Addresses with a country, decimal. */
+    /** IPv4 addresses with a country, decimal. */
     ipv4_addresses_with_country: string;
-    /** Blocks of 2^80 addresses (/48) with a country, whole ones, decimal. */
+    /** IPv6 addresses with a country in units of a /48 (2^80 addresses), rounded down, decimal. */
     ipv6_48s_with_country: string;
   };
 }
 
-/** The directory of a release, checked to be there: a release directory itself, or the data directory's current one. */
+/**
+ * Returns the directory of a release, with symbolic links resolved.
+ *
+ * @param dir a release directory, or a data directory, whose current release is meant
+ * @throws AtlasError E_NO_DATABASE if there is none
+ */
 export function releaseDir(dir: string): string {
-  // Resolved once: a release that is published meanwhile must not change what is being read.
+  // Links are resolved once, so that a release published later does not change what is read.
   for (const candidate of [dir, join(dir, CURRENT_LINK)]) {
     if (statSync(join(candidate, MANIFEST_FILE), { throwIfNoEntry: false }) !== undefined)
       return realpathSync(candidate);
@@ -89,34 +98,59 @@ export function releaseDir(dir: string): string {
   );
 }
 
+/** Returns the id of a release: its as-of date and a hash of the date and {@link Manifest.input_hash}. */
+export function releaseId(asOf: string, inputHash: string): string {
+  const hash = createHash('sha256')
+    .update(JSON.stringify([asOf, inputHash]))
+    .digest('hex');
+  return `${asOf}-${hash.slice(0, 12)}`;
+}
+
+/** Returns what is wrong with a parsed manifest, or undefined. */
+function manifestProblem(manifest: unknown, directory: string): string | undefined {
+  const schema = JSON.parse(readFileSync(packageFile('schemas/manifest.schema.json'), 'utf8')) as Schema;
+  const violation = schemaViolation(schema, manifest);
+  if (violation !== undefined) return violation;
+  const { id, as_of, input_hash } = manifest as Manifest;
+  if (!isDate(as_of)) return `as_of is ${as_of}, which is not a date`;
+  if (id !== releaseId(as_of, input_hash)) return `id is ${id}, which is not that of its date and inputs`;
+  // A release may be copied to a directory with a name of another kind.
+  if (RELEASE_ID.test(directory) && id !== directory) return `id is ${id}, but its directory is ${directory}`;
+  return undefined;
+}
+
 /**
- * Reads a release's manifest.
+ * Reads the manifest of a release and checks the form of every value.
  *
- * @param dir the release's directory
- * @throws AtlasError E_NO_DATABASE where there is none, E_DAMAGED where it is not readable as one
+ * @param dir the release directory
+ * @throws AtlasError E_NO_DATABASE if there is none, E_DAMAGED if it is not valid or belongs to another directory
  */
 export function readManifest(dir: string): Manifest {
   const path = join(dir, MANIFEST_FILE);
   let text: string;
+  let directory: string;
   try {
     text = readFileSync(path, 'utf8');
+    directory = basename(realpathSync(dir));
   } catch (error) {
     const code = systemErrorCode(error) === 'ENOENT' ? 'E_NO_DATABASE' : 'E_DAMAGED';
     throw new AtlasError(code, `${path} cannot be read: ${messageOf(error)}`, { cause: error });
   }
-  let manifest: Partial<Manifest> | null;
+  let manifest: unknown;
   try {
-    manifest = JSON.parse(text) as Partial<Manifest> | null;
+    manifest = JSON.parse(text);
   } catch (error) {
     throw new AtlasError('E_DAMAGED', `${path} is not JSON: ${messageOf(error)}`, { cause: error });
   }
-  if (manifest?.manifest_version !== 1 || typeof manifest.id !== 'string') {
-    throw new AtlasError('E_DAMAGED', `${path} is not a manifest of version 1; build the release again`);
-  }
-  return manifest as Manifest;
+  const problem = manifestProblem(manifest, directory);
+  if (problem === undefined) return manifest as Manifest;
+  throw new AtlasError(
+    'E_DAMAGED',
+    `${path} is not a valid manifest: ${problem}; build the release again or roll back`,
+  );
 }
 
-/** The id of the release that `current` names, or undefined where there is none. */
+/** Returns the id of the release that `current` links to, or undefined if there is none. */
 export function currentReleaseId(dataDir: string): string | undefined {
   try {
     return basename(realpathSync(join(dataDir, CURRENT_LINK)));
@@ -126,10 +160,10 @@ export function currentReleaseId(dataDir: string): string | undefined {
   }
 }
 
-/** A release's id: its as-of date and the head of a hash over what it was made from. */
+/** The form of a release id, see {@link releaseId}. */
 const RELEASE_ID = /^\d{4}-\d\d-\d\d-[0-9a-f]{12}$/;
 
-/** The ids of the releases in a folder, the newest first by the time they were made. */
+/** Returns the ids of the releases in a directory, the newest first by the time of their manifests. */
 function idsIn(releases: string): string[] {
   if (statSync(releases, { throwIfNoEntry: false }) === undefined) return [];
   return readdirSync(releases, { withFileTypes: true })
@@ -142,22 +176,22 @@ function idsIn(releases: string): string[] {
     .map(({ id }) => id);
 }
 
-/** The ids of the releases there are, the newest first by the time they were made. Refused ones are not among them. */
+/** Returns the ids of the published releases, the newest first. */
 export function releaseIds(dataDir: string): string[] {
   return idsIn(join(dataDir, RELEASES_DIR));
 }
 
-/** The ids of the refused releases that are kept, the newest first. */
+/** Returns the ids of the refused releases that are kept, the newest first. */
 export function refusedIds(dataDir: string): string[] {
   return idsIn(join(dataDir, RELEASES_DIR, REFUSED_DIR));
 }
 
 /**
- * The directory of a release as a person names it.
+ * Returns the directory of a release that a user names.
  *
  * @param dataDir the data directory
- * @param name `current`; the id of a release, a refused one included; or the path of a release or of a data directory
- * @throws AtlasError E_NO_DATABASE where there is no such release
+ * @param name `current`; the id of a release, refused ones included; or the path of a release or of a data directory
+ * @throws AtlasError E_NO_DATABASE if there is no such release
  */
 export function namedRelease(dataDir: string, name: string): string {
   if (name === CURRENT_LINK) return releaseDir(dataDir);

@@ -1,13 +1,14 @@
-/** Look-up in the SQLite mirror: one index step an address. For comparison, and for those who trust SQL more. */
+/** Looks up addresses in the SQLite mirror, one query per address: for comparison with the binary engine. */
 import { EMBEDDED_SCHEMES, type EmbeddedScheme, embeddedIPv4 } from '../address/embedded.js';
+import type { Reason } from '../country/assignment.js';
 import { openMirror } from '../mirror/reader.js';
-import type { Answer, Engine } from './engine.js';
+import type { CountryResult, Engine } from './engine.js';
 
 interface Row {
   country: string | null;
   country_code: string | null;
   is_eu: number | null;
-  reason: string | null;
+  reason: Reason | EmbeddedScheme | null;
 }
 
 const FIND = (table: string): string => `
@@ -15,8 +16,9 @@ const FIND = (table: string): string => `
   FROM (SELECT country_code, reason FROM ${table} WHERE first <= ? ORDER BY first DESC LIMIT 1)
   LEFT JOIN country ON code = country_code`;
 
-function toAnswer(row: Row): Answer {
-  return { country: row.country, country_code: row.country_code, is_eu: row.is_eu === 1, reason: row.reason };
+function toResult(row: Row): CountryResult {
+  const { country, country_code, is_eu, reason } = row;
+  return { country, country_code, is_eu: is_eu === 1, reason: reason as Reason | null };
 }
 
 /**
@@ -30,14 +32,14 @@ export function openSqliteEngine(path: string): Engine {
   const find4 = database.prepare<[number], Row>(FIND('ipv4_range'));
   const find6 = database.prepare<[Buffer], Row>(FIND('ipv6_range'));
   const key = Buffer.alloc(16);
-  const answerIPv4 = (address: number): Answer => toAnswer(find4.get(address >>> 0)!);
+  const lookupIPv4 = (address: number): CountryResult => toResult(find4.get(address >>> 0)!);
   return {
-    answerIPv4,
-    answerIPv6(words) {
+    lookupIPv4,
+    lookupIPv6(words) {
       for (let i = 0; i < 4; i++) key.writeUInt32BE(words[i]!, 4 * i);
       const row = find6.get(key)!;
       const embedded = row.reason !== null && EMBEDDED_SCHEMES.includes(row.reason as EmbeddedScheme);
-      return embedded ? answerIPv4(embeddedIPv4(row.reason as EmbeddedScheme, words)) : toAnswer(row);
+      return embedded ? lookupIPv4(embeddedIPv4(row.reason as EmbeddedScheme, words)) : toResult(row);
     },
     close: () => {
       database.close();

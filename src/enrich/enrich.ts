@@ -1,8 +1,8 @@
 /** Enriches files of any format. */
-import { join } from 'node:path';
+
 import { openDatabase } from '../database/database.js';
-import { RANGE_FILE, releaseDir } from '../database/release.js';
-import { openRangeFile } from '../rangefile/reader.js';
+import { releaseDir } from '../database/release.js';
+import { openReleaseRanges } from '../database/release-files.js';
 import type { EnrichCounts } from './counts.js';
 import { enrichDocuments } from './enrich-documents.js';
 import { enrichLines } from './enrich-lines.js';
@@ -67,8 +67,8 @@ export async function enrich(request: EnrichRequest): Promise<void> {
   const inputs = openInputs(request.inputs, { format, fields: options.fields });
   const createFormat = await loadFormat(request);
   if (createFormat === undefined) {
-    const path = join(releaseDir(dataDir), RANGE_FILE);
-    return enrichLines({ ...request, inputs, openFile: () => openRangeFile(path) });
+    const release = releaseDir(dataDir);
+    return enrichLines({ ...request, inputs, openFile: () => openReleaseRanges(release) });
   }
   const database = openDatabase(dataDir);
   try {

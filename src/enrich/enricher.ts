@@ -1,11 +1,11 @@
 /** The library's enrichers: a Node stream, a web stream, and a synchronous function for messages. All take JSON lines. */
-import { join } from 'node:path';
+
 import { Transform, type TransformCallback } from 'node:stream';
 import type { Database } from '../database/database.js';
-import { RANGE_FILE } from '../database/release.js';
+import { openReleaseRanges } from '../database/release-files.js';
 import { AtlasError } from '../errors.js';
 import { ENRICH_BLOCK_BYTES, MAX_LINE_BYTES } from '../limits.js';
-import { openRangeFile, type RangeFile } from '../rangefile/reader.js';
+import type { RangeFile } from '../rangefile/reader.js';
 import { BlockRunner } from './block-runner.js';
 import { type EnrichCounts, emptyCounts } from './counts.js';
 import { type Block, LineBuffer } from './input/line-buffer.js';
@@ -176,7 +176,7 @@ function parseEnricherOptions(options: EnricherOptions): EnrichOptions {
 
 function openEnricher(database: Database, options: EnricherOptions, emit: (bytes: Uint8Array) => void): LineEnricher {
   const parsed = parseEnricherOptions(options);
-  const file = openRangeFile(join(database.dir, RANGE_FILE));
+  const file = openReleaseRanges(database.dir);
   return new LineEnricher(file, parsed, emit, options.onReject);
 }
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { formatIPv4, formatIPv6, formatIPv6Full } from '../../src/address/format.js';
-import { recordAnswer } from '../../src/database/binary-engine.js';
+import { recordResult } from '../../src/database/binary-engine.js';
 import { type Database, openDatabase } from '../../src/database/database.js';
 import { RANGE_FILE } from '../../src/database/release.js';
 import { Kernel, Slot } from '../../src/enrich/kernel/kernel.js';
@@ -73,7 +73,7 @@ describe('the twin of the address parser', () => {
   function expectSame(text: string): void {
     const result = database.lookupWithReason(text);
     const record = recordOf(text);
-    const answer = record < 0 ? undefined : { ip: result?.ip, ...recordAnswer(file.records[record]!) };
+    const answer = record < 0 ? undefined : { ip: result?.ip, ...recordResult(file.records[record]!) };
     expect(answer, JSON.stringify(text)).toEqual(result);
   }
 

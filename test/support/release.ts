@@ -10,6 +10,7 @@ import { publishStage } from '../../pipeline/stages/publish.js';
 import type { EmbeddedScheme } from '../../src/address/embedded.js';
 import type { Family } from '../../src/address/parse.js';
 import { addressWords } from '../../src/address/words.js';
+import { releaseId } from '../../src/database/release.js';
 import { parseCidr } from '../../src/range/cidr.js';
 import type { CandidateRanges } from '../../src/range/columns.js';
 import { mergeRanges } from '../../src/range/merge.js';
@@ -104,7 +105,7 @@ export async function publishBlocks(dataDir: string, blocks: Block[], asOf = '20
   const records: RangeRecord[] = [reason('unallocated')];
   const normalized = { v4: partitionOf(4, blocks, records), v6: partitionOf(6, blocks, records), records };
   const inputHash = createHash('sha256').update(JSON.stringify(blocks)).digest('hex');
-  const identity = { id: `${asOf}-${inputHash.slice(0, 12)}`, inputHash, toolVersion: 'test' };
+  const identity = { id: releaseId(asOf, inputHash), inputHash, toolVersion: 'test' };
   const compiled = await compileStage.run({ normalized, inputs: [], identity }, context);
   await publishStage(5).run(compiled.output, context);
   return identity.id;

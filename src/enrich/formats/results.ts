@@ -1,6 +1,6 @@
 /** Looks up field values, counts, and formats results. Shared by all formats. */
 import type { ReasonedResult } from '../../database/database.js';
-import type { Answer } from '../../database/engine.js';
+import type { CountryResult } from '../../database/engine.js';
 import type { Addable } from '../options.js';
 import { asByteText, type FormatContext } from './format.js';
 
@@ -17,7 +17,7 @@ export type ResultFormatter = (value: FieldValue) => string;
  * @param add the members wanted, in order
  * @returns a JSON object without blanks, such as `{"country":"Germany","country_code":"DE","is_eu":true}`
  */
-export function resultJson(result: Answer, add: readonly Addable[]): string {
+export function resultJson(result: CountryResult, add: readonly Addable[]): string {
   return `{${add.map((name) => `"${name}":${JSON.stringify(result[name])}`).join(',')}}`;
 }
 

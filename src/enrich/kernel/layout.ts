@@ -8,7 +8,7 @@
  * Memory is sized once, for the longest line there may be. What is never touched (most of the large slot and of the stacks)
  * costs address space only.
  */
-import { recordAnswer } from '../../database/binary-engine.js';
+import { recordResult } from '../../database/binary-engine.js';
 import { AtlasError } from '../../errors.js';
 import { MAX_ADDRESS_LENGTH, MAX_FIELDS, MAX_JSON_DEPTH } from '../../limits.js';
 import type { RangeRecord } from '../../rangefile/layout.js';
@@ -201,7 +201,7 @@ function outcomeOf(record: RangeRecord): number {
 
 /** The members to splice in, `,"name":…`, for each field and record, and for no answer. */
 function placeFragments(plan: Plan, records: readonly RangeRecord[], options: EnrichOptions) {
-  const answers = [...records.map((record) => resultJson(recordAnswer(record), options.add)), 'null'];
+  const answers = [...records.map((record) => resultJson(recordResult(record), options.add)), 'null'];
   const table = new Uint32Array(options.fields.length * answers.length * 2);
   let longestInsert = 0;
   options.fields.forEach(({ name }, field) => {

@@ -1,0 +1,129 @@
+/**
+ * Opens the files of a release and checks their hashes against the manifest.
+ *
+ * Hashing the range file takes about 10 ms, more than the rest of opening it. So the result is stored in the release
+ * directory in `.verified.json`, together with the size, times and inode of the file, and a file that has not changed
+ * since is not hashed again. This detects every change that is made through the file system, because each one updates
+ * the ctime, which programs cannot set. It does not detect a disk that returns other bytes than were written, nor a writer
+ * that bypasses the file system or forges `.verified.json`; `ipatlas verify` reads every byte regardless.
+ */
+import { createHash } from 'node:crypto';
+import { type BigIntStats, closeSync, fstatSync, openSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { AtlasError, messageOf, systemErrorCode } from '../errors.js';
+import { replaceFile } from '../files.js';
+import { decodeRangeFile, type RangeFile } from '../rangefile/reader.js';
+import { type Manifest, type ManifestFile, MIRROR_FILE, RANGE_FILE, readManifest } from './release.js';
+
+export const STAMP_FILE = '.verified.json';
+
+/**
+ * Nanoseconds that a file must be unchanged before its hash is stored. File systems record times in steps of up to two
+ * seconds, so a later change within the same step would not be visible.
+ */
+const SETTLE_NS = 2_000_000_000n;
+
+/** Returns what identifies a version of a file. Numbers are decimal text: nanoseconds do not fit into a JSON number. */
+function stampOf(stat: BigIntStats, sha256: string): string {
+  return [stat.size, stat.mtimeNs, stat.ctimeNs, stat.ino, sha256].join(' ');
+}
+
+function readStamps(dir: string): Record<string, unknown> {
+  try {
+    const stamps: unknown = JSON.parse(readFileSync(join(dir, STAMP_FILE), 'utf8'));
+    return typeof stamps === 'object' && stamps !== null ? { ...stamps } : {};
+  } catch (error) {
+    // A file that is missing, unreadable or not JSON only means that the hash is computed again.
+    if (error instanceof SyntaxError || systemErrorCode(error) !== undefined) return {};
+    throw error;
+  }
+}
+
+/** Stores that a file was verified. A directory that cannot be written, such as a read-only volume, stays without. */
+function writeStamp(dir: string, name: string, stamp: string): void {
+  try {
+    replaceFile(join(dir, STAMP_FILE), [`${JSON.stringify({ ...readStamps(dir), [name]: stamp })}\n`]);
+  } catch (error) {
+    if (systemErrorCode(error) === undefined) throw error;
+  }
+}
+
+/** Returns the entry of a file in the manifest; see {@link checkHash}. */
+function outputOf(dir: string, manifest: Manifest, name: string): ManifestFile {
+  const output = manifest.outputs.find((file) => file.name === name);
+  if (output === undefined) throw new AtlasError('E_DAMAGED', `${dir}: the manifest does not list ${name}`);
+  return output;
+}
+
+/**
+ * Checks the content of a file of a release against the manifest.
+ *
+ * @param path of the file, for the message
+ * @throws AtlasError E_DAMAGED if its size or SHA-256 differs
+ */
+export function checkHash(path: string, content: Uint8Array, { bytes, sha256 }: ManifestFile): void {
+  if (content.length !== bytes) {
+    throw new AtlasError('E_DAMAGED', `${path} has ${content.length} bytes, but its manifest says ${bytes}`);
+  }
+  if (createHash('sha256').update(content).digest('hex') !== sha256) {
+    throw new AtlasError('E_DAMAGED', `${path} does not match the SHA-256 in its manifest; build the release again`);
+  }
+}
+
+/**
+ * Reads a file of a release, or only verifies it, and checks its hash unless it was checked before.
+ *
+ * @param read whether the content is needed even if the hash is known
+ */
+function readChecked(dir: string, manifest: Manifest, name: string, read: boolean): Buffer | undefined {
+  const path = join(dir, name);
+  const output = outputOf(dir, manifest, name);
+  let fd: number;
+  try {
+    fd = openSync(path, 'r');
+  } catch (error) {
+    throw new AtlasError('E_NO_DATABASE', `${path} cannot be read: ${messageOf(error)}`, { cause: error });
+  }
+  try {
+    const stat = fstatSync(fd, { bigint: true });
+    const stamp = stampOf(stat, output.sha256);
+    const isKnown = stat.size === BigInt(output.bytes) && readStamps(dir)[name] === stamp;
+    if (isKnown && !read) return undefined;
+    const content = readFileSync(fd);
+    if (isKnown) return content;
+    checkHash(path, content, output);
+    const changed = stat.mtimeNs > stat.ctimeNs ? stat.mtimeNs : stat.ctimeNs;
+    // A change after the first fstat would be missing from the stamp.
+    const isUnchanged = stampOf(fstatSync(fd, { bigint: true }), output.sha256) === stamp;
+    const now = BigInt(Date.now()) * 1_000_000n;
+    if (isUnchanged && now - changed > SETTLE_NS) writeStamp(dir, name, stamp);
+    return content;
+  } catch (error) {
+    if (error instanceof AtlasError) throw error;
+    throw new AtlasError('E_NO_DATABASE', `${path} cannot be read: ${messageOf(error)}`, { cause: error });
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/**
+ * Opens the range file of a release.
+ *
+ * @param dir the release directory
+ * @throws AtlasError E_NO_DATABASE if it cannot be read, E_DAMAGED if the manifest is not valid or the file does not match it
+ */
+export function openReleaseRanges(dir: string, manifest: Manifest = readManifest(dir)): RangeFile {
+  return decodeRangeFile(readChecked(dir, manifest, RANGE_FILE, true)!, join(dir, RANGE_FILE));
+}
+
+/**
+ * Checks the mirror of a release.
+ *
+ * @param dir the release directory
+ * @returns its path
+ * @throws AtlasError E_NO_DATABASE if it cannot be read, E_DAMAGED if it does not match the manifest
+ */
+export function checkReleaseMirror(dir: string, manifest: Manifest = readManifest(dir)): string {
+  readChecked(dir, manifest, MIRROR_FILE, false);
+  return join(dir, MIRROR_FILE);
+}

@@ -1,0 +1,132 @@
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { openDatabase } from '../../src/database/database.js';
+import { RANGE_FILE, releaseDir } from '../../src/database/release.js';
+import { openReleaseRanges, STAMP_FILE } from '../../src/database/release-files.js';
+import { ipatlas } from '../support/cli.js';
+import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+
+let dataDir: string;
+let release: string;
+let ranges: string;
+let stamp: string;
+beforeEach(async () => {
+  dataDir = temporaryDir();
+  await publishBlocks(dataDir, SMALL_WORLD);
+  release = releaseDir(dataDir);
+  ranges = join(release, RANGE_FILE);
+  stamp = join(release, STAMP_FILE);
+});
+afterEach(() => rmSync(dataDir, { recursive: true }));
+
+/** Opens until the files are old enough for their hashes to be stored. */
+async function openUntilStored(engine: 'binary' | 'sqlite' = 'binary'): Promise<void> {
+  const file = engine === 'binary' ? RANGE_FILE : 'ranges.sqlite';
+  await expect
+    .poll(
+      () => {
+        openDatabase(dataDir, { engine }).close();
+        return existsSync(stamp) ? Object.keys(JSON.parse(readFileSync(stamp, 'utf8'))) : [];
+      },
+      { timeout: 20_000, interval: 200 },
+    )
+    .toContain(file);
+}
+
+/** Flips a bit in place, as a faulty program would. */
+function flipBit(path: string, index: number, bit: number): void {
+  const byte = readFileSync(path)[index]! ^ (1 << bit);
+  const fd = openSync(path, 'r+');
+  writeSync(fd, Uint8Array.of(byte), 0, 1, index);
+  closeSync(fd);
+}
+
+const DAMAGED = expect.objectContaining({ code: 'E_DAMAGED' });
+
+describe('opening a release', () => {
+  it('does not store the hash of a file that may still change within the same clock step', () => {
+    const soon = new Date(Date.now() + 3_600_000);
+    utimesSync(ranges, soon, soon);
+    openDatabase(dataDir).close();
+    expect(existsSync(stamp)).toBe(false);
+  });
+
+  it('refuses each flipped bit of the range file, whether its hash is stored or not', { timeout: 60_000 }, async () => {
+    const { size } = statSync(ranges);
+    const flips = fc.sample(fc.tuple(fc.nat(size - 1), fc.nat(7)), 300);
+    for (const phase of ['not stored', 'stored']) {
+      if (phase === 'stored') await openUntilStored();
+      for (const [index, bit] of flips) {
+        const { atime, mtime } = statSync(ranges);
+        flipBit(ranges, index, bit);
+        // Setting the time back does not help: the ctime changes as well.
+        utimesSync(ranges, atime, mtime);
+        expect(() => openReleaseRanges(release), `bit ${bit} of byte ${index}, ${phase}`).toThrow(DAMAGED);
+        flipBit(ranges, index, bit);
+      }
+      openDatabase(dataDir).close();
+    }
+  });
+
+  it('refuses a flipped bit in every command that reads the range file', { timeout: 60_000 }, async () => {
+    await openUntilStored();
+    flipBit(ranges, statSync(ranges).size >> 1, 0);
+    for (const args of [
+      ['lookup', '8.8.8.8'],
+      ['enrich'],
+      ['export', 'csv'],
+      ['diff', 'current', 'current'],
+      ['verify'],
+    ]) {
+      const result = await ipatlas([...args, '--data', dataDir], { input: '{"ip":"8.8.8.8"}\n' });
+      expect(result, args.join(' ')).toMatchObject({ code: 5, stdout: '' });
+      expect(result.stderr).toMatch(/does not match the SHA-256/);
+    }
+  });
+
+  it('refuses a damaged mirror', { timeout: 60_000 }, async () => {
+    const mirror = join(release, 'ranges.sqlite');
+    await openUntilStored('sqlite');
+    flipBit(mirror, statSync(mirror).size - 1, 0);
+    expect(() => openDatabase(dataDir, { engine: 'sqlite' })).toThrow(DAMAGED);
+  });
+
+  it('hashes again if the file was replaced or the manifest names another hash', async () => {
+    await openUntilStored();
+    const content = readFileSync(ranges);
+    content[content.length - 1]! ^= 1;
+    writeFileSync(`${ranges}.new`, content);
+    renameSync(`${ranges}.new`, ranges);
+    expect(() => openDatabase(dataDir)).toThrow(DAMAGED);
+  });
+
+  it.each(['', 'null', '[]', '{"ranges.ipr":1}', '{', '\0'])('ignores a stamp file that contains %j', (content) => {
+    writeFileSync(stamp, content);
+    openDatabase(dataDir).close();
+    flipBit(ranges, 200, 3);
+    expect(() => openDatabase(dataDir)).toThrow(DAMAGED);
+  });
+
+  it('works if the stamp cannot be written', { timeout: 30_000 }, async () => {
+    rmSync(stamp, { force: true });
+    mkdirSync(stamp); // neither readable as a file nor replaceable by one
+    await expect.poll(() => Date.now() - statSync(ranges).ctimeMs, { timeout: 20_000 }).toBeGreaterThan(2100);
+    openDatabase(dataDir).close();
+    expect(readdirSync(release).filter((name) => name.endsWith('.part'))).toEqual([]);
+  });
+});
