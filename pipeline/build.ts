@@ -20,6 +20,7 @@ import { loadSources, type SourceConfig, type SourcesConfig, selectSources } fro
 import { storeObject } from './fetching/cache.js';
 import { type GateResult, keepRefused, recordForce, refusalError } from './gates/refusal.js';
 import { checkRolledBack } from './gates/rolled-back.js';
+import type { MergeStrategy } from './merging/evidence.js';
 import { withDataDir } from './operations/data-dir.js';
 import { removeUnusedFiles } from './operations/prune.js';
 import { forgetRolledBack } from './operations/rollback.js';
@@ -85,11 +86,12 @@ function isUpToDate(
 }
 
 function manifestInputs(
+  merge: MergeStrategy,
   sources: SourceConfig[],
   fetched: FetchedSource[],
   ingested: IngestedSource[],
 ): ManifestInput[] {
-  return sources.map(({ id, license, attribution, format }, index) => ({
+  return sources.map(({ id, license, attribution, format, lineage, kind, space }, index) => ({
     id,
     version: fetched[index]!.version,
     license,
@@ -97,6 +99,7 @@ function manifestInputs(
     rows: ingested[index]!.rows,
     rejected: ingested[index]!.rejected,
     format,
+    ...(merge === 'evidence' && { lineage, kind, space }),
     files: fetched[index]!.files.map(({ name, bytes, sha256 }) => ({ name, bytes, sha256 })),
   }));
 }
@@ -131,7 +134,15 @@ async function runStages(options: BuildOptions, context: StageContext): Promise<
 
   const fetched = await runner.run(fetchStage(), sources);
   const withFiles = sources.map((source, index) => ({ source, fetched: fetched[index]! }));
-  const identity = identifyRelease(withFiles, reference, countries, overrides, overridesFile?.sha256 ?? '', asOf);
+  const identity = identifyRelease(
+    withFiles,
+    config.merge,
+    reference,
+    countries,
+    overrides,
+    overridesFile?.sha256 ?? '',
+    asOf,
+  );
   if (!force && isUpToDate(dataDir, identity, options.asOf !== undefined, note)) {
     const id = currentReleaseId(dataDir)!;
     note(`nothing has changed; ${currentText(dataDir)}`);
@@ -144,8 +155,11 @@ async function runStages(options: BuildOptions, context: StageContext): Promise<
   }
 
   const ingested = await runner.run(ingestStage, withFiles);
-  const normalized = await runner.run(normalizeStage, { sources: ingested, reference, countries, overrides });
-  const inputs = manifestInputs(sources, fetched, ingested);
+  const normalized = await runner.run(normalizeStage, {
+    ...{ sources: ingested, reference, countries, overrides },
+    evidence: config.merge === 'evidence' ? sources : undefined,
+  });
+  const inputs = manifestInputs(config.merge, sources, fetched, ingested);
   const compiled = await runner.run(compileStage, { normalized, inputs, overrides: overridesFile, identity });
   const verified = await runner.run(verifyStage, compiled);
   const gates = gateStage({ limits: config.gates, sentinels: reference.sentinels, overrides });

@@ -9,6 +9,7 @@ import { MAJOR_VERSION, MINOR_VERSION } from '../src/rangefile/layout.js';
 import type { Override } from './config/overrides.js';
 import type { Reference } from './config/reference.js';
 import type { SourceConfig } from './config/sources.js';
+import type { MergeStrategy } from './merging/evidence.js';
 import type { FetchedSource } from './stage.js';
 
 export interface ReleaseIdentity {
@@ -27,6 +28,7 @@ function sha256(value: unknown): string {
  * Computes the identity of a release from its inputs.
  *
  * @param sources each with its fetched files, in order of priority
+ * @param merge how they are merged
  * @param countries as of the build's date
  * @param overrides the rows that apply
  * @param overridesFile SHA-256 of their file, which counts as a whole because `explain` shows its rows; empty if there
@@ -35,6 +37,7 @@ function sha256(value: unknown): string {
  */
 export function identifyRelease(
   sources: { source: SourceConfig; fetched: FetchedSource }[],
+  merge: MergeStrategy,
   reference: Reference,
   countries: ReadonlyMap<string, Country>,
   overrides: readonly Override[],
@@ -52,6 +55,10 @@ export function identifyRelease(
       version: fetched.version,
       files: fetched.files.map(({ name, sha256: hash }) => [name, hash]),
     })),
+    // Only in one strategy, so that releases merged by priority keep their ids.
+    ...(merge === 'evidence' && {
+      evidence: sources.map(({ source: { lineage, kind, space } }) => [lineage, kind, space]),
+    }),
     countries: [...countries.values()],
     aliases: [...reference.aliases],
     special: reference.special.map(({ block, result, layer }) => [block, result, layer]),

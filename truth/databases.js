@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { loadReference } from '../dist/pipeline/config/reference.js';
-import { ingestSource } from '../dist/pipeline/stages/ingest.js';
+import { readSource } from '../dist/pipeline/source-formats/read-source.js';
 import { countryTable, resolveCountry } from '../dist/src/country/country.js';
 import { DEBIAN, PACKAGES, packageDate, SEEDS } from './paths.js';
 
@@ -94,7 +94,7 @@ export async function readDatabases(countries) {
       from: 'file',
       files: files.map((path) => ({ name: basename(path), path })),
     };
-    const { ingested } = await ingestSource({ source: { id: name, format, maxRejectShare: 0 }, fetched }, console.log);
+    const { ingested } = await readSource({ source: { id: name, format, maxRejectShare: 0 }, fetched }, console.log);
     const indexOf = ingested.codes.map((code) => countries.index(code));
     for (const ranges of [ingested.v4, ingested.v6]) ranges.value = ranges.value.map((code) => indexOf[code]);
     databases[name] = { date, v4: ingested.v4, v6: ingested.v6 };

@@ -9,6 +9,9 @@ import { parseIPv4 } from '../../src/address/parse.js';
 import { AtlasError, messageOf } from '../../src/errors.js';
 import { DEFAULT_GATES, DEFAULT_MAX_REJECT_SHARE, KEPT_RELEASES, MAX_SOURCES } from '../../src/limits.js';
 import { packageRoot } from '../../src/package-root.js';
+import { parseCidr } from '../../src/range/cidr.js';
+import type { SourceKind } from '../../src/range/vote.js';
+import type { MergeStrategy, SourceEvidence } from '../merging/evidence.js';
 
 /** A package in an npm registry. */
 export interface NpmFetch {
@@ -45,7 +48,7 @@ export type FetchConfig = NpmFetch | HttpsFetch | FileFetch;
 export type FormatReference = string | Record<string, unknown>;
 
 /** One source, defaults applied. */
-export interface SourceConfig {
+export interface SourceConfig extends SourceEvidence {
   id: string;
   title: string;
   license: string;
@@ -70,6 +73,7 @@ export interface SourcesConfig {
   sources: SourceConfig[];
   /** Absolute path of the overrides, or undefined where none are configured. */
   overrides: string | undefined;
+  merge: MergeStrategy;
   keepReleases: number;
   gates: GateLimits;
 }
@@ -77,6 +81,7 @@ export interface SourcesConfig {
 /** The file as it is written, once the schema has accepted it. */
 interface SourcesFile {
   maxRejectShare?: number;
+  merge?: MergeStrategy;
   overrides?: string;
   keepReleases?: number;
   gates?: Partial<GateLimits>;
@@ -89,6 +94,9 @@ interface SourceEntry {
   license: string;
   attribution?: string;
   homepage?: string;
+  lineage?: string;
+  kind?: SourceKind;
+  space?: string[];
   fetch: { npm?: string; https?: string; file?: string; files?: string[] };
   format: FormatReference;
   maxRejectShare?: number;
@@ -239,12 +247,29 @@ function contentProblems(file: SourcesFile): string[] {
     if (earlier === undefined) firstUse.set(source.id, index);
     else
       problems.push(`sources[${index}].id is "${source.id}", as is sources[${earlier}].id; expected ids that differ`);
+    problems.push(...spaceProblems(source, file.merge).map((problem) => `sources[${index}].${problem}`));
     const { https } = source.fetch;
     const reason = https === undefined ? undefined : urlProblem(https.replaceAll(PLACEHOLDER, 'x'));
     if (reason !== undefined)
       problems.push(`sources[${index}].fetch.https is ${JSON.stringify(https)}; expected ${reason}`);
   });
   return problems;
+}
+
+/** Returns what is wrong with a source's `space`. */
+function spaceProblems({ kind, space }: SourceEntry, merge: MergeStrategy | undefined): string[] {
+  if (space === undefined) {
+    const isDecisive = kind === 'operator' || kind === 'geofeed';
+    if (merge !== 'evidence' || !isDecisive) return [];
+    return [
+      `space is missing; expected the CIDR blocks of the owner, because a source of kind ${kind} overrides all others`,
+    ];
+  }
+  return space.flatMap((text, index) => {
+    const block = parseCidr(text, new Uint32Array(4), new Uint32Array(4));
+    const isValid = block !== undefined && text.includes('/') && !block.hostBitsSet;
+    return isValid ? [] : [`space[${index}] is ${JSON.stringify(text)}; expected a CIDR block without host bits`];
+  });
 }
 
 /** `${NAME}` in an address: the environment variable NAME. */
@@ -277,11 +302,15 @@ function withDefaults(file: SourcesFile, absolute: string): SourcesConfig {
       license: source.license,
       attribution: source.attribution ?? '',
       homepage: source.homepage ?? '',
+      lineage: source.lineage ?? source.id,
+      kind: source.kind ?? 'geolocation',
+      space: source.space ?? [],
       fetch: fetchConfig(source.fetch, baseDir),
       format: source.format,
       maxRejectShare: source.maxRejectShare ?? file.maxRejectShare ?? DEFAULT_MAX_REJECT_SHARE,
     })),
     overrides: file.overrides === undefined ? undefined : path.resolve(baseDir, file.overrides),
+    merge: file.merge ?? 'priority',
     keepReleases: file.keepReleases ?? KEPT_RELEASES,
     gates: { ...DEFAULT_GATES, ...file.gates },
   };

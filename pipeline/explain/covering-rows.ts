@@ -9,6 +9,7 @@ import type { Manifest, ManifestFile, ManifestInput } from '../../src/database/r
 import { loadOverrides } from '../config/overrides.js';
 import type { Reference } from '../config/reference.js';
 import { hashFile, objectPath } from '../fetching/cache.js';
+import { OwnerSpace } from '../merging/evidence.js';
 import { LAYERS, sourceLayer } from '../merging/layers.js';
 import type { RowPosition } from '../source-formats/csv-rows.js';
 import { readSource } from '../source-formats/read-source.js';
@@ -38,6 +39,8 @@ export interface CoveringRow {
   line: number | null;
   /** The row as written in the file; for special-purpose ranges the block, its name and its RFC. */
   text: string;
+  /** Whether a build did not use it because it is not inside the space of its source's owner. */
+  isOutsideSpace: boolean;
 }
 
 export interface CoveringRows {
@@ -84,13 +87,14 @@ async function withTexts(located: readonly LocatedRow[]): Promise<CoveringRow[]>
 
 /** Finds the covering rows of one source. A row without a country is in the lowest layer, as in a build. */
 async function rowsOfSource(
-  { id, format }: ManifestInput,
+  { id, format, space }: ManifestInput,
   layer: number,
   files: FetchedFile[],
   targets: readonly Target[],
   reference: Reference,
 ): Promise<CoveringRow[]> {
   const located: LocatedRow[] = [];
+  const ownerSpace = new OwnerSpace(space ?? []);
   const source = { id, format, maxRejectShare: 1 };
   const fetched = { id, version: '', from: 'cache' as const, files };
   await readSource(
@@ -112,6 +116,7 @@ async function rowsOfSource(
           file: file.name,
           line: null,
           text: code,
+          isOutsideSpace: !ownerSpace.contains(family, first, last, 0),
         };
         located.push({ row, path: file.path, position: position && { ...position } });
       }
@@ -128,6 +133,7 @@ function rowsOfRegistries(targets: readonly Target[], { special }: Reference): C
         ...{ source: 'special-purpose', layer: layer === 'under' ? LAYERS.embedded : LAYERS.special, target },
         ...{ first, last, label: recordLabel(result), file: null, line: null },
         text: `${block} ${name} (${rfc})`,
+        isOutsideSpace: false,
       })),
   );
 }
@@ -147,6 +153,7 @@ function rowsOfOverrides(
         ...{ source: 'overrides', layer: LAYERS.overrides, target, first, last, file: file.name, line },
         label: result.kind === 'country' ? result.code : result.reason,
         text: lines[line - 1] ?? '',
+        isOutsideSpace: false,
       })),
   );
 }

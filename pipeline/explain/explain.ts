@@ -14,8 +14,10 @@ import { openMirror } from '../../src/mirror/reader.js';
 import { mergeRanges } from '../../src/range/merge.js';
 import { loadReference, type Reference, type SpecialRange } from '../config/reference.js';
 import { CandidateBuilder } from '../merging/candidate-builder.js';
+import type { SourceEvidence } from '../merging/evidence.js';
 import { LAYERS } from '../merging/layers.js';
 import { type CoveringRow, type CoveringRows, findCoveringRows, type Target } from './covering-rows.js';
+import { agrees, voteAt, whyOutvoted } from './vote.js';
 
 /** The range of the release that contains an address. A name here is a key of `ipatlas explain --json`. */
 export interface MatchedRange {
@@ -41,12 +43,16 @@ export interface ExplainedRow {
   outcome: 'won' | 'lost' | 'open';
   /** Why it lost; null if it did not. */
   why: string | null;
+  /** The lineage that it may vote for, if the release was merged by evidence. */
+  lineage?: string;
 }
 
 /** One address explained. A name here is a key of `ipatlas explain --json`. */
 export interface Step {
   address: string;
   range: MatchedRange;
+  /** If the result was put to the vote: lineages with a row, and those of them that agree with the result. */
+  vote?: { lineages: number; agreeing: number };
   /** The rows that cover the address, the winner first. */
   claims: ExplainedRow[];
   /** Ids of the sources without a row for the address. */
@@ -153,6 +159,20 @@ function isCutOut({ first, last, target }: CoveringRow, prefix: SpecialRange): b
   return atFirst < 0 || atLast > 0 || (atFirst === 0 && atLast === 0);
 }
 
+/** Returns whether a row is one that may vote: that of a source, with a country. */
+function isVote({ layer }: CoveringRow): boolean {
+  return layer > LAYERS.embedded && layer < LAYERS.special;
+}
+
+/** Returns how the sources of a release were merged by evidence; undefined if they were merged by priority. */
+function evidenceOf({ inputs }: Manifest): (SourceEvidence & { id: string })[] | undefined {
+  const sources = inputs.flatMap(({ id, lineage, kind, space }) =>
+    lineage === undefined || kind === undefined ? [] : [{ id, lineage, kind, space: space ?? [] }],
+  );
+  return sources.length === 0 ? undefined : sources;
+}
+
+const OUTSIDE_SPACE = 'it is not inside the space of the owner of the data';
 const CUT_OUT = 'it spans a prefix whose addresses have the country of the IPv4 address inside';
 
 /** Returns why a row lost against the winner. */
@@ -171,10 +191,26 @@ function whyLost(row: CoveringRow, winner: CoveringRow): string {
   return 'a later row covers the same range, or one of the same size';
 }
 
-function explained(row: CoveringRow, outcome: ExplainedRow['outcome'], why: string | null): ExplainedRow {
+function explained(
+  row: CoveringRow,
+  outcome: ExplainedRow['outcome'],
+  why: string | null,
+  lineage: string | undefined,
+): ExplainedRow {
   const { source, file, line, text, label, target } = row;
   const [first, last] = [row.first, row.last].map((address) => formatAddress(target.family, address));
-  return { source, file, line, text, first: first!, last: last!, says: label, outcome, why };
+  return {
+    source,
+    file,
+    line,
+    text,
+    first: first!,
+    last: last!,
+    says: label,
+    outcome,
+    why,
+    ...(lineage !== undefined && { lineage }),
+  };
 }
 
 /** Sorts rows: the highest layer first; within a layer the narrowest first; of equal sizes the later first. */
@@ -194,10 +230,16 @@ function explainStep(
   reference: Reference,
   notes: string[],
 ): Step {
-  const rows = allRows.filter((row) => row.target === target);
+  const rowsHere = allRows.filter((row) => row.target === target);
+  const rows = rowsHere.filter((row) => !row.isOutsideSpace);
   const embedded = reference.special.filter(({ result }) => result.kind === 'embedded');
-  const winner = winnerOf(rows, target, embedded);
-  const isOpen = missing.some(({ layer }) => layer > (winner?.layer ?? -1));
+  const top = winnerOf(rows, target, embedded);
+  const sources = evidenceOf(manifest);
+  const isPutToVote = sources !== undefined && (top === undefined || top.layer < LAYERS.special);
+  const vote = isPutToVote ? voteAt(rows.filter(isVote), target, embedded, sources) : undefined;
+  const winner = vote?.winner ?? top;
+  const decidingLayer = isPutToVote ? LAYERS.embedded : (winner?.layer ?? -1);
+  const isOpen = missing.some(({ layer }) => layer > decidingLayer);
   const address = formatAddress(target.family, target.words);
   if (!isOpen && (winner?.label ?? 'unallocated') !== range.answer) {
     notes.push(
@@ -207,16 +249,21 @@ function explainStep(
   const wasCutOut = (row: CoveringRow): boolean =>
     isCutAround(row.layer) && embedded.some((prefix) => isCutOut(row, prefix));
   const explainRow = (row: CoveringRow): ExplainedRow => {
-    if (isOpen) return explained(row, 'open', null);
-    if (row === winner) return explained(row, 'won', null);
-    return explained(row, 'lost', wasCutOut(row) ? CUT_OUT : whyLost(row, winner!));
+    const lineage = sources?.find(({ id }) => id === row.source)?.lineage;
+    if (row.isOutsideSpace) return explained(row, 'lost', OUTSIDE_SPACE, lineage);
+    if (isOpen) return explained(row, 'open', null, lineage);
+    if (row === winner || (vote !== undefined && agrees(vote, row))) return explained(row, 'won', null, lineage);
+    if (wasCutOut(row)) return explained(row, 'lost', CUT_OUT, lineage);
+    const why = vote !== undefined && isVote(row) ? whyOutvoted(vote, row) : whyLost(row, winner!);
+    return explained(row, 'lost', why, lineage);
   };
-  const losers = byPrecedence(rows.filter((row) => row !== winner));
+  const others = byPrecedence(rowsHere.filter((row) => row !== winner));
   return {
     address,
     range,
-    claims: (winner === undefined ? losers : [winner, ...losers]).map(explainRow),
-    silent: manifest.inputs.map(({ id }) => id).filter((id) => !rows.some(({ source }) => source === id)),
+    ...(vote !== undefined && !isOpen && { vote: { lineages: vote.lineages, agreeing: vote.agreeing } }),
+    claims: (winner === undefined ? others : [winner, ...others]).map(explainRow),
+    silent: manifest.inputs.map(({ id }) => id).filter((id) => !rowsHere.some(({ source }) => source === id)),
   };
 }
 

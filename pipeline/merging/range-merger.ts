@@ -2,13 +2,15 @@
 import type { Family } from '../../src/address/parse.js';
 import type { Assignment } from '../../src/country/assignment.js';
 import { type Country, resolveCountry } from '../../src/country/country.js';
-import type { MergedRanges } from '../../src/range/columns.js';
+import type { CandidateRanges, MergedRanges } from '../../src/range/columns.js';
 import { mergeRanges } from '../../src/range/merge.js';
+import { type Voter, voteRanges } from '../../src/range/vote.js';
 import { type RangeRecord, recordKey } from '../../src/rangefile/layout.js';
 import type { Override } from '../config/overrides.js';
 import type { Reference, SpecialRange } from '../config/reference.js';
 import type { IngestedSource } from '../stage.js';
 import { CandidateBuilder } from './candidate-builder.js';
+import { OwnerSpace, type SourceEvidence, votersOf } from './evidence.js';
 import { LAYERS, sourceLayer } from './layers.js';
 
 export interface MergeInput {
@@ -18,6 +20,8 @@ export interface MergeInput {
   /** By code, as of the build's date. */
   countries: ReadonlyMap<string, Country>;
   overrides: readonly Override[];
+  /** For each source, if they are merged by evidence; undefined if by priority. */
+  evidence?: readonly SourceEvidence[] | undefined;
 }
 
 /** The merged ranges of both families; each range's value is an index into `records`. */
@@ -31,6 +35,8 @@ export interface Normalized {
 export interface MergeResult extends Normalized {
   /** Number of candidate ranges, both families together. */
   candidates: number;
+  /** Ids of the sources with rows outside the space of their owner, each with the number of those rows. */
+  outsideSpace: ReadonlyMap<string, number>;
   /** Country codes that are in no table, each with the number of its rows. */
   unknownCodes: ReadonlyMap<string, number>;
 }
@@ -61,6 +67,7 @@ class RecordTable {
 const EXTRA_CAPACITY = 64;
 
 class RangeMerger {
+  readonly #outsideSpace = new Map<string, number>();
   readonly #unknownCodes = new Map<string, number>();
   readonly #reference: Reference;
   readonly #records: RecordTable;
@@ -78,7 +85,7 @@ class RangeMerger {
     };
   }
 
-  addSource(source: IngestedSource, layer: number): void {
+  addSource(source: IngestedSource, layer: number, space: OwnerSpace): void {
     const resolved = source.codes.map((code) => resolveCountry(this.#reference, code));
     /** The record of each of the source's codes; undefined if the code names no country. */
     const recordOf = resolved.map((country) =>
@@ -86,9 +93,14 @@ class RangeMerger {
     );
     const unknown = this.#records.indexOf({ kind: 'none', reason: 'unknown' });
     const rowsOf = new Uint32Array(source.codes.length);
+    let outside = 0;
     for (const ranges of [source.v4, source.v6]) {
       const builder = this.#builders[ranges.family];
       for (let i = 0; i < ranges.count; i++) {
+        if (!space.contains(ranges.family, ranges.first, ranges.last, i)) {
+          outside++;
+          continue;
+        }
         const code = ranges.value[i]!;
         rowsOf[code] = rowsOf[code]! + 1;
         const record = recordOf[code];
@@ -96,6 +108,7 @@ class RangeMerger {
         else builder.addAround(ranges.first, ranges.last, i, record, layer);
       }
     }
+    if (outside > 0) this.#outsideSpace.set(source.id, outside);
     source.codes.forEach((code, index) => {
       if (resolved[index] !== 'unknown') return;
       this.#unknownCodes.set(code, (this.#unknownCodes.get(code) ?? 0) + rowsOf[index]!);
@@ -113,26 +126,32 @@ class RangeMerger {
     this.#builders[family].add(first, last, 0, this.#records.indexOf(result), LAYERS.overrides);
   }
 
-  merge(): MergeResult {
+  /** @param voters in the order of the sources; undefined to merge by priority */
+  merge(voters: readonly Voter[] | undefined): MergeResult {
+    const merge = (candidates: CandidateRanges): MergedRanges =>
+      voters === undefined ? mergeRanges(candidates) : voteRanges(candidates, voters);
     const v4 = this.#builders[4].finish();
     const v6 = this.#builders[6].finish();
     return {
-      v4: mergeRanges(v4),
-      v6: mergeRanges(v6),
+      v4: merge(v4),
+      v6: merge(v6),
       records: this.#records.records,
       candidates: v4.count + v6.count,
+      outsideSpace: this.#outsideSpace,
       unknownCodes: this.#unknownCodes,
     };
   }
 }
 
-/** Merges the sources in order of priority, with the special-purpose ranges and overrides above them. */
-export function mergeByPriority(input: MergeInput): MergeResult {
+/** Merges the sources by priority or by evidence, with the special-purpose ranges and overrides above them. */
+export function mergeSources(input: MergeInput): MergeResult {
+  const { sources, evidence } = input;
   const merger = new RangeMerger(input);
-  for (const [position, source] of input.sources.entries()) {
-    merger.addSource(source, sourceLayer(position, input.sources.length));
+  for (const [position, source] of sources.entries()) {
+    const space = new OwnerSpace(evidence?.[position]?.space ?? []);
+    merger.addSource(source, sourceLayer(position, sources.length), space);
   }
   for (const range of input.reference.special) merger.addSpecial(range);
   for (const override of input.overrides) merger.addOverride(override);
-  return merger.merge();
+  return merger.merge(evidence && votersOf(evidence));
 }

@@ -1,11 +1,14 @@
 /** Stage `normalize`: the rows of all sources become one sorted, gap-free list of ranges for each family. */
-import { type MergeInput, mergeByPriority, type Normalized } from '../merging/range-merger.js';
+import { type MergeInput, mergeSources, type Normalized } from '../merging/range-merger.js';
 import type { Stage } from '../stage.js';
 
 export const normalizeStage: Stage<MergeInput, Normalized> = {
   name: 'normalize',
   run: async (input, { note }) => {
-    const { v4, v6, records, candidates, unknownCodes } = mergeByPriority(input);
+    const { v4, v6, records, candidates, outsideSpace, unknownCodes } = mergeSources(input);
+    for (const [id, rows] of outsideSpace) {
+      note(`${id}: ${rows} rows outside the space of its owner are not used`);
+    }
     for (const [code, rows] of unknownCodes) {
       note(`the code ${JSON.stringify(code)} (${rows} rows) is not a known country; treated as no country`);
     }

@@ -11,19 +11,21 @@ function describeResult({ ip, country, country_code, is_eu, reason }: ReasonedRe
   return `${ip}: no country, ${reason}: ${isReason(reason!) ? REASONS[reason] : ''}`;
 }
 
-function describeRow({ source, file, line, text, first, last, says, outcome, why }: ExplainedRow): string {
+function describeRow({ source, file, line, text, first, last, says, outcome, why, lineage }: ExplainedRow): string {
   const mark = { won: '✓', lost: '·', open: '?' }[outcome];
   const at = file === null ? '' : `, ${file}${line === null ? '' : ` line ${line}`}`;
   // A file without lines has no row text, so the range itself is shown.
   const row = file !== null && line === null ? `${first} – ${last} ${text}` : text;
-  return `  ${mark} ${source}: ${says}${at}: ${row}\n${why === null ? '' : `      lost: ${why}\n`}`;
+  const of = lineage === undefined ? '' : ` (lineage ${lineage})`;
+  return `  ${mark} ${source}${of}: ${says}${at}: ${row}\n${why === null ? '' : `      lost: ${why}\n`}`;
 }
 
-function describeStep({ address, range, claims, silent }: Step): string {
+function describeStep({ address, range, vote, claims, silent }: Step): string {
   return [
     `\n${address}\n`,
     `  range ${range.first} – ${range.last} has the result ${range.answer}`,
     range.sources.length === 0 ? '\n' : `, from ${range.sources.join(', ')}\n`,
+    vote === undefined ? '' : `  ${vote.agreeing} of ${vote.lineages} lineages agree with it\n`,
     ...claims.map(describeRow),
     claims.length === 0 ? '  no row covers it\n' : '',
     silent.length === 0 ? '' : `  no data from ${silent.join(', ')}\n`,

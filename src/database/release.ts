@@ -5,6 +5,7 @@ import { basename, join } from 'node:path';
 import { isDate } from '../country/country.js';
 import { AtlasError, messageOf, systemErrorCode } from '../errors.js';
 import { packageFile } from '../package-root.js';
+import type { SourceKind } from '../range/vote.js';
 import { type Schema, schemaViolation } from './schema.js';
 
 /** Files of a release. */
@@ -37,6 +38,10 @@ export interface ManifestInput {
   rejected: number;
   /** The format of its files, as in sources.json: `ipatlas explain` reads them again. */
   format: string | object;
+  /** How it took part in merging by evidence; without these keys the sources were merged by priority. */
+  lineage?: string;
+  kind?: SourceKind;
+  space?: readonly string[];
   files: ManifestFile[];
 }
 

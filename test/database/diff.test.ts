@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { loadReference } from '../../pipeline/config/reference.js';
 import { computeDelta } from '../../pipeline/gates/delta.js';
-import { mergeByPriority } from '../../pipeline/merging/range-merger.js';
+import { mergeSources } from '../../pipeline/merging/range-merger.js';
 import { readSource } from '../../pipeline/source-formats/read-source.js';
 import type { Family } from '../../src/address/parse.js';
 import { rangeSize } from '../../src/address/words.js';
@@ -235,7 +235,7 @@ describe('two real data sets', () => {
       { source: { id, format: 'ip-location-db', maxRejectShare: 0 }, fetched },
       () => {},
     );
-    const { v4, v6, records } = mergeByPriority({ sources: [ingested], reference, countries, overrides: [] });
+    const { v4, v6, records } = mergeSources({ sources: [ingested], reference, countries, overrides: [] });
     return decodeRangeFile(encodeRangeFile({ asOf: '2026-01-01', v4, v6, records }), id);
   };
 

@@ -21,7 +21,8 @@ export function scratchDir(): string {
 
 export function source(fetch: FetchConfig, id = 'test'): SourceConfig {
   const texts = { title: id, license: 'CC0-1.0', attribution: '', homepage: '' };
-  return { id, ...texts, fetch, format: 'ip-location-db', maxRejectShare: 0 };
+  const evidence = { lineage: id, kind: 'geolocation' as const, space: [] };
+  return { id, ...texts, ...evidence, fetch, format: 'ip-location-db', maxRejectShare: 0 };
 }
 
 /** Runs the stage as a build does. Waits between tries take no time, but are written down. */

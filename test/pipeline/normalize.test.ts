@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Override } from '../../pipeline/config/overrides.js';
 import { loadReference } from '../../pipeline/config/reference.js';
-import { type MergeInput, mergeByPriority } from '../../pipeline/merging/range-merger.js';
+import { type MergeInput, mergeSources } from '../../pipeline/merging/range-merger.js';
 import type { IngestedSource } from '../../pipeline/stage.js';
 import { parseAddress } from '../../src/address/parse.js';
 import { addressWords } from '../../src/address/words.js';
@@ -49,7 +49,7 @@ function override([first, last, code]: Row): Override {
 
 /** What the normalized ranges say of an address: a code, a reason or a scheme; by walking them from the end. */
 function answerer(input: Pick<MergeInput, 'sources' | 'overrides'>) {
-  const result = mergeByPriority({ ...input, reference, countries });
+  const result = mergeSources({ ...input, reference, countries });
   return (text: string): string => {
     const address = words(text);
     const { family, count, first, value } = address.length === 1 ? result.v4 : result.v6;
@@ -83,7 +83,7 @@ describe('normalize', () => {
       'unknown',
       'unallocated',
     ]);
-    expect([...mergeByPriority({ sources, reference, countries, overrides: [] }).unknownCodes]).toEqual([['QQ', 1]]);
+    expect([...mergeSources({ sources, reference, countries, overrides: [] }).unknownCodes]).toEqual([['QQ', 1]]);
   });
 
   it('lays special-purpose ranges over sources, overrides over those', () => {

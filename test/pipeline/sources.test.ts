@@ -39,11 +39,13 @@ describe('loadSources', () => {
     expect(await loadSources(file)).toEqual({
       path: file,
       overrides: undefined,
+      merge: 'priority',
       keepReleases: KEPT_RELEASES,
       gates: DEFAULT_GATES,
       sources: [
         {
           ...{ id: 'one', title: 'one', license: 'CC0-1.0', attribution: '', homepage: '' },
+          ...{ lineage: 'one', kind: 'geolocation', space: [] },
           fetch: { kind: 'npm', spec: '@scope/name@latest', files: ['a.csv'] },
           format: 'ip-location-db',
           maxRejectShare: DEFAULT_MAX_REJECT_SHARE,

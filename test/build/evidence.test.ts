@@ -1,0 +1,183 @@
+import { readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { explain } from '../../pipeline/explain/explain.js';
+import { openDatabase } from '../../src/database/database.js';
+import { currentReleaseId, MANIFEST_FILE, namedRelease, RANGE_FILE } from '../../src/database/release.js';
+import { ipatlas } from '../support/cli.js';
+import { temporaryDir } from '../support/release.js';
+import { buildOnce, manifestOf, writeSources } from '../support/sources.js';
+
+let dir: string;
+let dataDir: string;
+beforeEach(() => {
+  dir = temporaryDir();
+  dataDir = join(dir, 'data');
+});
+afterEach(() => rmSync(dir, { recursive: true, force: true }));
+
+const GATES = { maxWrongSentinels: 99 };
+
+interface Source {
+  id: string;
+  rows: string[];
+  lineage?: string;
+  kind?: string;
+  space?: string[];
+}
+
+/** Builds from sources, and returns the outcome. */
+async function build(sources: Source[], merge: string | null = 'evidence') {
+  const files = Object.fromEntries(sources.map(({ id, rows }) => [id, rows]));
+  const entries = sources.map(({ rows, ...keys }) => ({
+    ...keys,
+    ...{ license: 'CC0-1.0', fetch: { file: `${keys.id}.csv` }, format: 'ip-location-db' },
+  }));
+  const file = writeSources(dir, files, { gates: GATES, sources: entries, ...(merge && { merge }) });
+  return buildOnce(dataDir, file, { asOf: '2026-01-01' });
+}
+
+const explained = (ip: string) => explain(dataDir, namedRelease(dataDir, 'current'), ip);
+
+/** Returns the country of an address in the current release. */
+function countryOf(ip: string): string | null {
+  const database = openDatabase(namedRelease(dataDir, 'current'));
+  try {
+    return database.lookup(ip)!.country_code;
+  } finally {
+    database.close();
+  }
+}
+
+const SOURCES: Source[] = [
+  { id: 'geo', lineage: 'geo', rows: ['30.0.0.0,30.0.255.255,DE', '30.0.8.0,30.0.8.255,FR', '30.1.0.0,30.1.0.255,ES'] },
+  { id: 'copy', lineage: 'geo', rows: ['30.0.0.0,30.0.255.255,DE', '30.1.0.0,30.1.0.255,ES'] },
+  { id: 'other', lineage: 'other', rows: ['30.0.0.0,30.0.255.255,NL', '30.1.0.0,30.1.0.255,IT'] },
+  { id: 'rir', lineage: 'rir', kind: 'registry', rows: ['30.0.0.0,30.127.255.255,NL'] },
+  {
+    ...{ id: 'cloud', lineage: 'cloud', kind: 'operator', space: ['30.0.9.0/24'] },
+    rows: ['30.0.9.0,30.0.9.127,SE', '30.0.10.0,30.0.10.255,SE', '30.0.9.0,30.0.10.255,SE', '40.0.0.0,40.0.0.255,SE'],
+  },
+];
+
+describe('a build that merges by evidence', () => {
+  it('counts votes by lineage, lets the narrower win ties, and the operator decide in its own space alone', async () => {
+    const { outcome, notes } = await build(SOURCES);
+    expect(outcome).toBe('published');
+    expect(countryOf('30.0.1.1')).toBe('NL'); // DE, DE and NL, NL: two lineages against one
+    expect(countryOf('30.0.8.1')).toBe('NL');
+    expect(countryOf('30.1.0.1')).toBe('ES'); // ES, IT, NL: as many votes, ES and IT as wide, ES listed first
+    expect(countryOf('30.2.0.1')).toBe('NL');
+    expect(countryOf('30.0.9.1')).toBe('SE');
+    expect(countryOf('30.0.9.200')).toBe('NL');
+    expect(countryOf('30.0.10.1')).toBe('NL');
+    expect(countryOf('40.0.0.1')).toBe(null);
+    expect(notes).toContainEqual(expect.stringContaining('cloud: 3 rows outside the space of its owner are not used'));
+    expect(manifestOf(dataDir).inputs[4]).toMatchObject({ lineage: 'cloud', kind: 'operator', space: ['30.0.9.0/24'] });
+  });
+
+  it('explains each vote', async () => {
+    await build(SOURCES);
+    const { steps, notes } = await explained('30.0.8.1');
+    const [{ vote, claims, range }] = steps as [(typeof steps)[number]];
+    expect(notes).toEqual([]);
+    expect(vote).toEqual({ lineages: 3, agreeing: 2 });
+    expect(range).toMatchObject({ answer: 'NL', sources: ['other', 'rir'] });
+    expect(claims.map(({ source, lineage, says, outcome, why }) => [source, lineage, says, outcome, why])).toEqual([
+      ['other', 'other', 'NL', 'won', null],
+      ['geo', 'geo', 'FR', 'lost', 'outvoted by 2 lineages to 1'],
+      ['geo', 'geo', 'DE', 'lost', 'its source has a narrower range, or a later row for the same range'],
+      ['copy', 'geo', 'DE', 'lost', 'geo has the vote of their lineage'],
+      ['rir', 'rir', 'NL', 'won', null],
+    ]);
+
+    const tie = (await explained('30.1.0.1')).steps[0]!.claims;
+    expect(tie.map(({ source, why }) => [source, why])).toEqual([
+      ['geo', null],
+      ['copy', 'geo has the vote of their lineage'],
+      ['other', 'tied, and geo comes before it in sources.json'],
+      ['rir', 'tied, and its range is wider'],
+    ]);
+    const operator = (await explained('30.0.9.1')).steps[0]!.claims;
+    expect(operator.map(({ source, why }) => [source, why])).toContainEqual([
+      'rir',
+      'the data of the operator, cloud, overrides it',
+    ]);
+    const outside = (await explained('30.0.10.1')).steps[0]!.claims;
+    expect(outside.filter(({ source }) => source === 'cloud').map(({ why }) => why)).toEqual([
+      'it is not inside the space of the owner of the data',
+      'it is not inside the space of the owner of the data',
+    ]);
+    const { stdout } = await ipatlas(['explain', '30.0.8.1', '--data', dataDir]);
+    expect(stdout).toContain('2 of 3 lineages agree with it');
+    expect(stdout).toContain('✓ other (lineage other): NL');
+  });
+
+  it('explains every address with the result of the release', async () => {
+    const row = fc
+      .tuple(fc.nat(255), fc.nat(255), fc.constantFrom('DE', 'FR', 'NL', 'ZZ'))
+      .map(([a, b, code]) => `30.0.0.${Math.min(a, b)},30.0.0.${Math.max(a, b)},${code}`);
+    const source = fc.record({
+      rows: fc.array(row, { minLength: 1, maxLength: 6 }),
+      lineage: fc.constantFrom('a', 'b', 'c'),
+      kind: fc.constantFrom('geolocation', 'registry', 'operator', 'geofeed'),
+    });
+    const lists = fc.array(source, { minLength: 1, maxLength: 4 });
+    await fc.assert(
+      fc.asyncProperty(lists, fc.array(fc.nat(255), { minLength: 4, maxLength: 4 }), async (list, offsets) => {
+        rmSync(dataDir, { recursive: true, force: true });
+        const rows = [
+          ...list.map((each, i) => ({ ...each, id: `s${i}`, space: ['30.0.0.0/25'] })),
+          ...SOURCES.slice(3, 4),
+        ];
+        const { outcome, message } = await build(rows);
+        expect(outcome, message).toBe('published');
+        for (const offset of offsets) {
+          const { notes, steps } = await explained(`30.0.0.${offset}`);
+          expect(notes).toEqual([]);
+          const { range, claims } = steps[0]!;
+          expect(claims[0]?.outcome).toBe('won');
+          expect(claims[0]?.says).toBe(range.answer);
+          const winners = claims.filter((each) => each.outcome === 'won').map((each) => each.source);
+          expect(range.sources).toEqual(expect.arrayContaining(winners));
+        }
+      }),
+      { numRuns: 15 },
+    );
+  });
+
+  it('gives the same bytes as before if the strategy is priority, with or without the keys of evidence', async () => {
+    const bytes = async (sources: Source[], merge: string | null): Promise<Buffer> => {
+      rmSync(dataDir, { recursive: true, force: true });
+      expect((await build(sources, merge)).outcome).toBe('published');
+      return readFileSync(join(dataDir, 'releases', currentReleaseId(dataDir)!, RANGE_FILE));
+    };
+    const manifest = () => readFileSync(join(namedRelease(dataDir, 'current'), MANIFEST_FILE), 'utf8');
+    const plain = SOURCES.slice(0, 4).map(({ id, rows }) => ({ id, rows }));
+    const without = [await bytes(plain, null), manifest()];
+    expect([await bytes(SOURCES.slice(0, 4), 'priority'), manifest()]).toEqual(without);
+    expect((await bytes(SOURCES.slice(0, 4), 'evidence')).equals(without[0] as Buffer)).toBe(false);
+  });
+
+  it.each([
+    [{ kind: 'operator' }, 'sources[0].space is missing; expected the CIDR blocks of the owner'],
+    [{ kind: 'geofeed' }, 'sources[0].space is missing'],
+    [{ space: ['30.0.0.1/24'] }, 'sources[0].space[0] is "30.0.0.1/24"; expected a CIDR block without host bits'],
+    [{ space: ['30.0.0.0'] }, 'sources[0].space[0] is "30.0.0.0"; expected a CIDR block'],
+    [{ kind: 'rumor' }, 'sources[0].kind is "rumor"; expected one of operator, geofeed'],
+    [{ lineage: 'A b' }, 'sources[0].lineage is "A b"'],
+  ])('refuses %j', async (keys, expected) => {
+    const { outcome, message } = await build([{ id: 'one', rows: ['30.0.0.0,30.0.0.255,DE'], ...keys }]);
+    expect(outcome).toBe('E_CONFIG');
+    expect(message).toContain(expected);
+  });
+
+  it('refuses an unknown strategy', async () => {
+    const { outcome, message } = await build([{ id: 'one', rows: ['30.0.0.0,30.0.0.255,DE'] }], 'vote');
+    expect([outcome, message]).toEqual([
+      'E_CONFIG',
+      expect.stringContaining('merge is "vote"; expected one of priority, evidence'),
+    ]);
+  });
+});
