@@ -1,4 +1,5 @@
 /** `ipatlas keys`: the keys of the API. */
+import { existsSync } from 'node:fs';
 import { createKey, type KeyRecord, listKeys, revokeKey } from '../api/keys.js';
 import { AtlasError, EXIT } from '../errors.js';
 import { type Command, type Invocation, print, table, text } from './command.js';
@@ -13,8 +14,11 @@ function rateOf(value: string | undefined): number | null {
 }
 
 async function create({ dataDir, values }: Invocation): Promise<void> {
+  const isNew = !existsSync(dataDir);
   const { id, key } = createKey(dataDir, text(values, 'label') ?? '', rateOf(text(values, 'rate')));
   await print(values.json === true ? `${JSON.stringify({ id, key })}\n` : `${key}\n`);
+  // Said aloud because it may be a mistyped path, and no server knows the key then.
+  if (isNew) process.stderr.write(`ipatlas: warning: the data directory ${dataDir} did not exist and was created\n`);
   process.stderr.write(`ipatlas: this is key ${id}; it is shown only once and not stored\n`);
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /** The command line: finds the command, runs it, and turns errors into a message and an exit code. */
-import { debuglog } from 'node:util';
-import { AtlasError, EXIT, messageOf, systemErrorCode, writeError } from '../errors.js';
+import { debuglog, getSystemErrorMap } from 'node:util';
+import { AtlasError, EXIT, isDiskError, messageOf, systemErrorCode, writeError } from '../errors.js';
 import { usageError } from './command.js';
 import { parseCommandLine, splitCommandLine } from './command-line.js';
 import { helpPage, loadCommand, version } from './commands.js';
@@ -52,8 +52,25 @@ async function main(args: string[]): Promise<number> {
   return EXIT.usage;
 }
 
+/**
+ * What the environment can cause anywhere, such as a data directory that may not be read: an error of the user's system,
+ * not a bug. ENOENT is left out because all files that may be missing are checked.
+ */
+const ENVIRONMENT_ERROR = /^(EACCES|EPERM|ENOTDIR|EISDIR|ELOOP|ENAMETOOLONG|EROFS|EMFILE|ENFILE)$/;
+
+function environmentError(error: unknown): AtlasError | undefined {
+  const { code = '', errno, path, syscall } = error as NodeJS.ErrnoException;
+  const isFull = isDiskError(error);
+  if (errno === undefined || !(isFull || ENVIRONMENT_ERROR.test(code))) return undefined;
+  const [, reason] = getSystemErrorMap().get(errno) ?? [];
+  return new AtlasError(isFull ? 'E_DISK' : 'E_USAGE', `${path ?? syscall}: ${reason ?? code} (${code})`, {
+    cause: error,
+  });
+}
+
 /** Prints an error in one line and returns the exit code. */
-function report(error: unknown): number {
+function report(thrown: unknown): number {
+  const error = environmentError(thrown) ?? thrown;
   if (error instanceof AtlasError) {
     process.stderr.write(`ipatlas: ${error.message}\n`);
     debug('%s', error.stack);

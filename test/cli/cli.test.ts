@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { packageFile } from '../../src/package-root.js';
@@ -165,6 +165,24 @@ describe('errors', () => {
       };`;
     const { code, stderr } = await broken(late, ['lookup', '-', '--data', dataDir]);
     expect([code, stderr]).toEqual([1, expect.stringMatching(/^ipatlas: internal error \(bug\): late;[^\n]*\n$/)]);
+  });
+
+  it('what the system refuses is not called a bug', async () => {
+    const file = join(dataDir, 'a-file');
+    writeFileSync(file, '');
+    const { code, stdout, stderr } = await ipatlas(['info', '--data', file]);
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr).toMatch(/^ipatlas: \/[^\n]*a-file[^\n]*: not a directory[^\n]*\n$/);
+    rmSync(file);
+  });
+
+  it('keys create says so when it makes a data directory, which may be a mistyped one', async () => {
+    const missing = join(dataDir, 'mistyped');
+    const first = await ipatlas(['keys', 'create', '--data', missing]);
+    expect(first).toMatchObject({ code: 0, stdout: expect.stringMatching(/^ipa_[^\n]+\n$/) });
+    expect(first.stderr).toContain(`warning: the data directory ${missing} did not exist and was created`);
+    expect((await ipatlas(['keys', 'create', '--data', missing])).stderr).not.toContain('warning');
+    rmSync(missing, { recursive: true });
   });
 
   it('NODE_DEBUG=ipatlas adds the stack', async () => {
