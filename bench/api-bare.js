@@ -1,10 +1,26 @@
-// What single look-ups are held against: node:http alone, with a constant body of as many bytes as its argument says.
+// What single lookups are compared with: a server that does nothing but answer with the same headers and body.
+// Arguments: "node" (node:http alone) or "fastify" (one Fastify route), and a JSON array of headers and the body.
 // Prints its port.
 import { createServer } from 'node:http';
+import { fastify } from 'fastify';
 
-const body = 'x'.repeat(Number(process.argv[2]));
-const server = createServer((_request, response) => {
-  response.writeHead(200, { 'content-type': 'application/json; charset=utf-8', 'content-length': body.length });
-  response.end(body);
-});
-server.listen(0, '127.0.0.1', () => console.log(server.address().port));
+const [, , kind, answer] = process.argv;
+const { headers, body } = JSON.parse(answer);
+
+function bareNode() {
+  const server = createServer((_request, response) => {
+    response.writeHead(200, headers);
+    response.end(body);
+  });
+  server.listen(0, '127.0.0.1', () => console.log(server.address().port));
+}
+
+async function bareFastify() {
+  const app = fastify();
+  app.get('/api/lookup/:ip', (_request, reply) => reply.headers(headers).send(body));
+  await app.listen({ port: 0, host: '127.0.0.1' });
+  console.log(app.server.address().port);
+}
+
+if (kind === 'node') bareNode();
+else await bareFastify();
