@@ -3,7 +3,7 @@ import { statSync } from 'node:fs';
 import type Sqlite from 'better-sqlite3';
 import { AtlasError, messageOf } from '../errors.js';
 import { sqlite } from '../sqlite.js';
-import { checkKeysVersion, hashKey } from './keys.js';
+import { CHANGES_VERSION, hashKey, keysVersion } from './keys.js';
 
 /** A valid key. */
 export interface ActiveKey {
@@ -36,11 +36,23 @@ interface Row {
 export class KeyCache implements KeyFinder {
   readonly #path: string;
   readonly #onProblem: (message: string) => void;
-  #keys: ReadonlyMap<string, ActiveKey> = new Map();
+  /** Valid keys by the hash of their text. */
+  #keys = new Map<string, ActiveKey>();
+  /** The hash of each of them, by id. */
+  #hashes = new Map<string, string>();
+  /**
+   * Valid keys by their text, those that were presented since the last change: to hash each time would be a tenth of the
+   * work for a request. Other texts are not kept. V8 hashes strings with a random seed and compares whole strings only if
+   * these hashes are equal, so its time says no more about a key than that of the search above.
+   */
+  readonly #presented = new Map<string, ActiveKey>();
   #database: Sqlite.Database | undefined;
   /** The inode of the open file: another file may replace it. */
   #inode = 0;
-  #version: unknown;
+  /** `PRAGMA data_version` when the file was last read; undefined if all of it must be read. */
+  #dataVersion: unknown;
+  /** The last change that was read; undefined if the file does not record changes. */
+  #sequence: number | undefined;
   #problem = '';
   #timer: NodeJS.Timeout | undefined;
 
@@ -54,7 +66,11 @@ export class KeyCache implements KeyFinder {
   }
 
   find(presented: string): ActiveKey | undefined {
-    return this.#keys.get(hashKey(presented));
+    const known = this.#presented.get(presented);
+    if (known !== undefined) return known;
+    const key = this.#keys.get(hashKey(presented));
+    if (key !== undefined) this.#presented.set(presented, key);
+    return key;
   }
 
   /** Reads the keys now, and checks for changes every `interval` milliseconds from then on. */
@@ -89,15 +105,57 @@ export class KeyCache implements KeyFinder {
     if (stat === undefined) {
       // No file, no keys: an operator who removes it wants no key to work.
       this.#close();
-      this.#keys = new Map();
+      this.#clear();
       return;
     }
     if (this.#database === undefined || this.#inode !== stat.ino) this.#open(stat.ino);
-    const version = this.#database?.pragma('data_version', { simple: true });
-    if (version === this.#version) return;
-    const rows = this.#database!.prepare<[], Row>('SELECT id, hash, rate FROM api_key WHERE revoked IS NULL').all();
-    this.#keys = new Map(rows.map(({ id, hash, rate }) => [hash.toString('hex'), { id, rate }]));
-    this.#version = version;
+    const database = this.#database!;
+    const dataVersion = database.pragma('data_version', { simple: true });
+    if (dataVersion === this.#dataVersion) return;
+    // One transaction: a change between two of its statements would be missed, or read twice.
+    database.transaction(() => {
+      // A writer may have upgraded the file.
+      const recordsChanges = keysVersion(this.#path, database) >= CHANGES_VERSION;
+      if (recordsChanges && this.#sequence !== undefined) this.#readChanges(database, this.#sequence);
+      else this.#readAll(database, recordsChanges);
+    })();
+    this.#dataVersion = dataVersion;
+  }
+
+  #readAll(database: Sqlite.Database, recordsChanges: boolean): void {
+    const rows = database.prepare<[], Row>('SELECT id, hash, rate FROM api_key WHERE revoked IS NULL').all();
+    this.#clear();
+    for (const row of rows) this.#add(row);
+    this.#sequence = recordsChanges ? lastChange(database) : undefined;
+  }
+
+  #readChanges(database: Sqlite.Database, after: number): void {
+    const last = lastChange(database);
+    const changed = database
+      .prepare<[number], { id: string }>('SELECT DISTINCT key_id AS id FROM key_change WHERE sequence > ?')
+      .all(after);
+    const read = database.prepare<[string], Row>('SELECT id, hash, rate FROM api_key WHERE id = ? AND revoked IS NULL');
+    this.#presented.clear();
+    for (const { id } of changed) {
+      const hash = this.#hashes.get(id);
+      if (hash !== undefined) this.#keys.delete(hash);
+      this.#hashes.delete(id);
+      const row = read.get(id);
+      if (row !== undefined) this.#add(row);
+    }
+    this.#sequence = last;
+  }
+
+  #add({ id, hash, rate }: Row): void {
+    const text = hash.toString('hex');
+    this.#keys.set(text, { id, rate });
+    this.#hashes.set(id, text);
+  }
+
+  #clear(): void {
+    this.#keys = new Map();
+    this.#hashes = new Map();
+    this.#presented.clear();
   }
 
   #open(inode: number): void {
@@ -105,19 +163,24 @@ export class KeyCache implements KeyFinder {
     const database = new (sqlite())(this.#path, { readonly: true, fileMustExist: true, timeout: READ_TIMEOUT_MS });
     try {
       // A file of version 0 is just being created.
-      if (database.pragma('user_version', { simple: true }) === 0) throw new AtlasError('E_DATA_DIR', 'no keys yet');
-      checkKeysVersion(this.#path, database);
+      if (keysVersion(this.#path, database) === 0) throw new AtlasError('E_DATA_DIR', `${this.#path} is empty`);
     } catch (error) {
       database.close();
       throw error;
     }
     this.#database = database;
     this.#inode = inode;
-    this.#version = undefined;
+    this.#dataVersion = undefined;
+    this.#sequence = undefined;
   }
 
   #close(): void {
     this.#database?.close();
     this.#database = undefined;
   }
+}
+
+/** Returns the number of the newest change; 0 if there is none. */
+function lastChange(database: Sqlite.Database): number {
+  return database.prepare<[], number>('SELECT coalesce(max(sequence), 0) FROM key_change').pluck().get()!;
 }

@@ -5,7 +5,7 @@
  * read it too. It is written a few times a day at most.
  */
 import { hash, randomBytes } from 'node:crypto';
-import { mkdirSync, readFileSync, statSync } from 'node:fs';
+import { closeSync, mkdirSync, openSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type Sqlite from 'better-sqlite3';
 import { AtlasError, isDiskError, messageOf, systemErrorCode } from '../errors.js';
@@ -14,8 +14,15 @@ import { sqlite } from '../sqlite.js';
 
 export const KEYS_FILE = 'keys.sqlite';
 
-/** `PRAGMA user_version` of schemas/keys.sql. */
-const KEYS_VERSION = 1;
+/** The scripts that make each version of the file (`PRAGMA user_version`) of the one before; version 0 is an empty file. */
+const SCRIPTS = ['schemas/keys.sql', 'schemas/keys-changes.sql'];
+const KEYS_VERSION = SCRIPTS.length;
+
+/** The first version that records which keys changed. */
+export const CHANGES_VERSION = 2;
+
+/** Permissions of a new file: the hashes and labels are for its owner only. */
+const KEYS_MODE = 0o600;
 
 /** How long a writer waits for another writer, in milliseconds. */
 const WRITE_TIMEOUT_MS = 5_000;
@@ -53,14 +60,35 @@ function keysError(path: string, error: unknown): AtlasError {
   });
 }
 
-/** Checks that a database is a file of keys of a supported version. */
-export function checkKeysVersion(path: string, database: Sqlite.Database): void {
-  const version = database.pragma('user_version', { simple: true });
-  if (version === KEYS_VERSION) return;
+/** Returns the version of a file of keys. Throws AtlasError E_DATA_DIR if it is a later one than this program knows. */
+export function keysVersion(path: string, database: Sqlite.Database): number {
+  const version = database.pragma('user_version', { simple: true }) as number;
+  if (version >= 0 && version <= KEYS_VERSION) return version;
   throw new AtlasError(
     'E_DATA_DIR',
     `${path} is of version ${version}, but this ipatlas knows version ${KEYS_VERSION}; move it away or use another version`,
   );
+}
+
+/** Brings a file of keys to the newest version. */
+function upgrade(path: string, database: Sqlite.Database): void {
+  database
+    .transaction(() => {
+      // Another process may have done it since the version was read.
+      for (const script of SCRIPTS.slice(keysVersion(path, database))) {
+        database.exec(readFileSync(packageFile(script), 'utf8'));
+      }
+    })
+    .immediate();
+}
+
+/** Creates an empty file if there is none: SQLite would create it readable for everyone. */
+function createPrivately(path: string): void {
+  try {
+    closeSync(openSync(path, 'wx', KEYS_MODE));
+  } catch (error) {
+    if (systemErrorCode(error) !== 'EEXIST') throw error;
+  }
 }
 
 function openForWriting(dataDir: string): Sqlite.Database {
@@ -69,19 +97,13 @@ function openForWriting(dataDir: string): Sqlite.Database {
   let database: Sqlite.Database;
   try {
     mkdirSync(dataDir, { recursive: true });
+    createPrivately(path);
     database = new SqliteDatabase(path, { timeout: WRITE_TIMEOUT_MS });
   } catch (error) {
     throw keysError(path, error);
   }
   try {
-    // Of two first calls at once, the second finds the table that the first created.
-    database
-      .transaction(() => {
-        if (database.pragma('user_version', { simple: true }) !== 0) return;
-        database.exec(readFileSync(packageFile('schemas/keys.sql'), 'utf8'));
-      })
-      .immediate();
-    checkKeysVersion(path, database);
+    if (keysVersion(path, database) < KEYS_VERSION) upgrade(path, database);
     return database;
   } catch (error) {
     database.close();

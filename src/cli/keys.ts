@@ -1,5 +1,5 @@
 /** `ipatlas keys`: the keys of the API. */
-import { existsSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { createKey, type KeyRecord, listKeys, revokeKey } from '../api/keys.js';
 import { AtlasError, EXIT } from '../errors.js';
 import { type Command, type Invocation, print, table, text } from './command.js';
@@ -13,12 +13,19 @@ function rateOf(value: string | undefined): number | null {
   );
 }
 
+/** Refuses a data directory that does not exist: a mistyped one would get a key that no server knows. */
+function requireDirectory(dataDir: string): void {
+  if (statSync(dataDir, { throwIfNoEntry: false })?.isDirectory()) return;
+  throw new AtlasError(
+    'E_USAGE',
+    `there is no directory ${dataDir}; create it with "ipatlas build", or name an existing one with --data`,
+  );
+}
+
 async function create({ dataDir, values }: Invocation): Promise<void> {
-  const isNew = !existsSync(dataDir);
+  requireDirectory(dataDir);
   const { id, key } = createKey(dataDir, text(values, 'label') ?? '', rateOf(text(values, 'rate')));
   await print(values.json === true ? `${JSON.stringify({ id, key })}\n` : `${key}\n`);
-  // Said aloud because it may be a mistyped path, and no server knows the key then.
-  if (isNew) process.stderr.write(`ipatlas: warning: the data directory ${dataDir} did not exist and was created\n`);
   process.stderr.write(`ipatlas: this is key ${id}; it is shown only once and not stored\n`);
 }
 

@@ -1,21 +1,24 @@
-import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { KeyCache } from '../../src/api/key-cache.js';
-import { createKey, isValidKey, keysPath, listKeys, revokeKey } from '../../src/api/keys.js';
+import { createKey, hashKey, isValidKey, keysPath, listKeys, revokeKey } from '../../src/api/keys.js';
+import { packageFile } from '../../src/package-root.js';
+import { sqlite } from '../../src/sqlite.js';
 import { ipatlas } from '../support/cli.js';
 import { temporaryDir } from '../support/release.js';
 
 let dataDir: string;
-let ring: KeyCache;
+let cache: KeyCache;
 let problems: string[];
 beforeEach(() => {
   dataDir = temporaryDir();
   problems = [];
-  ring = new KeyCache(keysPath(dataDir), (problem) => problems.push(problem));
+  cache = new KeyCache(keysPath(dataDir), (problem) => problems.push(problem));
 });
 afterEach(() => {
-  ring.stop();
+  cache.stop();
   rmSync(dataDir, { recursive: true });
 });
 
@@ -69,80 +72,204 @@ describe('keys', () => {
     expect(existsSync(keysPath(dataDir))).toBe(false);
   });
 
+  it('are in a file that only its owner can read', () => {
+    const umask = process.umask(0);
+    try {
+      createKey(dataDir, '', null);
+    } finally {
+      process.umask(umask);
+    }
+    expect(statSync(keysPath(dataDir)).mode & 0o777).toBe(0o600);
+  });
+
+  it('keep the permissions of a file that exists', () => {
+    createKey(dataDir, '', null);
+    chmodSync(keysPath(dataDir), 0o640);
+    createKey(dataDir, '', null);
+    expect(statSync(keysPath(dataDir)).mode & 0o777).toBe(0o640);
+  });
+
   it('refuse a file that is not theirs', () => {
     writeFileSync(keysPath(dataDir), 'no database at all, but long enough to be looked at');
     expect(() => createKey(dataDir, '', null)).toThrow(expect.objectContaining({ code: 'E_DATA_DIR' }));
   });
 });
 
-describe('the key ring', () => {
+describe('the key cache', () => {
   it('knows keys as they come and go', () => {
-    ring.refresh();
-    expect(ring.find('x')).toBeUndefined();
+    cache.refresh();
+    expect(cache.find('x')).toBeUndefined();
     const first = createKey(dataDir, '', null);
-    ring.refresh();
-    expect(ring.find(first.key)).toEqual({ id: first.id, rate: null });
-    expect(ring.find(`${first.key} `)).toBeUndefined();
-    expect(ring.find('')).toBeUndefined();
+    cache.refresh();
+    expect(cache.find(first.key)).toEqual({ id: first.id, rate: null });
+    expect(cache.find(`${first.key} `)).toBeUndefined();
+    expect(cache.find('')).toBeUndefined();
     const second = createKey(dataDir, '', 7);
-    ring.refresh();
-    expect(ring.find(second.key)).toEqual({ id: second.id, rate: 7 });
+    cache.refresh();
+    expect(cache.find(second.key)).toEqual({ id: second.id, rate: 7 });
     revokeKey(dataDir, first.id);
-    ring.refresh();
-    expect([ring.find(first.key), ring.find(second.key)?.id]).toEqual([undefined, second.id]);
+    cache.refresh();
+    expect([cache.find(first.key), cache.find(second.key)?.id]).toEqual([undefined, second.id]);
     expect(problems).toEqual([]);
   });
 
   it('follows when another file takes the place of the first', () => {
     const { key } = createKey(dataDir, '', null);
-    ring.refresh();
+    cache.refresh();
     const other = temporaryDir();
     const replaced = createKey(other, '', null);
     renameSync(keysPath(other), keysPath(dataDir));
     rmSync(other, { recursive: true });
-    ring.refresh();
-    expect([ring.find(key), ring.find(replaced.key)?.id]).toEqual([undefined, replaced.id]);
+    cache.refresh();
+    expect([cache.find(key), cache.find(replaced.key)?.id]).toEqual([undefined, replaced.id]);
   });
 
   it('knows no key where the file is removed', () => {
     const { key } = createKey(dataDir, '', null);
-    ring.refresh();
+    cache.refresh();
     rmSync(keysPath(dataDir));
-    ring.refresh();
-    expect(ring.find(key)).toBeUndefined();
+    cache.refresh();
+    expect(cache.find(key)).toBeUndefined();
   });
 
   it('keeps what it knows where the file is damaged, and says so once', () => {
     const { id, key } = createKey(dataDir, '', null);
-    ring.refresh();
+    cache.refresh();
     rmSync(keysPath(dataDir));
     writeFileSync(keysPath(dataDir), 'x'.repeat(5_000));
-    for (let i = 0; i < 3; i++) ring.refresh();
-    expect(ring.find(key)).toEqual({ id, rate: null });
+    for (let i = 0; i < 3; i++) cache.refresh();
+    expect(cache.find(key)).toEqual({ id, rate: null });
     expect(problems).toHaveLength(1);
     rmSync(keysPath(dataDir));
     const next = createKey(dataDir, '', null);
-    ring.refresh();
-    expect([ring.find(key), ring.find(next.key)?.id]).toEqual([undefined, next.id]);
+    cache.refresh();
+    expect([cache.find(key), cache.find(next.key)?.id]).toEqual([undefined, next.id]);
   });
 
-  it('does not mind a writer at work', async () => {
+  it('waits for a writer at work', () => {
     createKey(dataDir, '', null);
-    ring.refresh();
-    const { sqlite } = await import('../../src/sqlite.js');
+    cache.refresh();
     const writer = new (sqlite())(keysPath(dataDir));
     writer.exec('BEGIN EXCLUSIVE; UPDATE api_key SET rate = 9');
-    ring.refresh();
+    cache.refresh();
     expect(problems).toEqual([]);
     writer.exec('COMMIT');
     writer.close();
-    ring.refresh();
+    cache.refresh();
     expect(problems).toEqual([]);
   });
 });
 
+/** A file of keys as the first version wrote it. */
+function firstVersion(): string {
+  const database = new (sqlite())(keysPath(dataDir));
+  database.exec(readFileSync(packageFile('schemas/keys.sql'), 'utf8'));
+  database
+    .prepare("INSERT INTO api_key (id, hash, label, created) VALUES ('00000001', ?, '', '2026-01-01T00:00:00.000Z')")
+    .run(Buffer.from(hashKey('ipa_old'), 'hex'));
+  database.close();
+  return 'ipa_old';
+}
+
+describe('changes of many keys', () => {
+  const change = fc.oneof(
+    fc.record({ kind: fc.constant('create' as const), rate: fc.option(fc.integer({ min: 1, max: 9 })) }),
+    fc.record({ kind: fc.constantFrom('revoke' as const, 'delete' as const, 'rate' as const), which: fc.nat() }),
+    fc.constant({ kind: 'refresh' as const }),
+  );
+
+  it.each([
+    ['a new file', () => undefined],
+    ['a file of the first version', firstVersion],
+  ])('are read one by one as all at once: %s', (_, prepare) => {
+    fc.assert(
+      fc.property(fc.array(change, { maxLength: 25 }), (changes) => {
+        rmSync(keysPath(dataDir), { force: true });
+        const texts = new Map<string, string>();
+        const old = prepare();
+        if (old !== undefined) texts.set('00000001', old);
+        const incremental = new KeyCache(keysPath(dataDir), (problem) => problems.push(problem));
+        incremental.refresh();
+        const edit = (sql: string, id: string) => {
+          const database = new (sqlite())(keysPath(dataDir));
+          database.prepare(sql).run(id);
+          database.close();
+        };
+        for (const one of changes) {
+          if (one.kind === 'refresh') incremental.refresh();
+          else if (one.kind === 'create') {
+            const { id, key } = createKey(dataDir, '', one.rate);
+            texts.set(id, key);
+          } else {
+            const id = [...texts.keys()][one.which % Math.max(1, texts.size)];
+            if (id === undefined) continue;
+            if (one.kind === 'revoke') revokeKey(dataDir, id);
+            // As an operator may do by hand.
+            else if (one.kind === 'delete') edit('DELETE FROM api_key WHERE id = ?', id);
+            else edit('UPDATE api_key SET rate = 77 WHERE id = ?', id);
+            if (one.kind === 'delete') texts.delete(id);
+          }
+        }
+        incremental.refresh();
+        const fresh = new KeyCache(keysPath(dataDir), (problem) => problems.push(problem));
+        fresh.refresh();
+        for (const key of texts.values()) expect(incremental.find(key)).toEqual(fresh.find(key));
+        const valid = listKeys(dataDir).filter(({ revoked }) => revoked === null);
+        expect([...texts.values()].filter((key) => incremental.find(key) !== undefined)).toHaveLength(valid.length);
+        for (const cache of [incremental, fresh]) cache.stop();
+        expect(problems).toEqual([]);
+      }),
+      { numRuns: 25 },
+    );
+  });
+
+  it('cost no more than the keys that changed', () => {
+    const first = createKey(dataDir, '', 1);
+    cache.refresh();
+    const database = new (sqlite())(keysPath(dataDir));
+    // A change that is not recorded is not noticed: so the other keys are not read again.
+    database.exec('DROP TRIGGER api_key_updated; UPDATE api_key SET rate = 2');
+    database.close();
+    const second = createKey(dataDir, '', 3);
+    cache.refresh();
+    expect([cache.find(first.key)?.rate, cache.find(second.key)?.rate]).toEqual([1, 3]);
+  });
+
+  it('reach keys that were presented before', () => {
+    const { id, key } = createKey(dataDir, '', null);
+    cache.refresh();
+    expect(cache.find(key)?.id).toBe(id);
+    revokeKey(dataDir, id);
+    cache.refresh();
+    expect(cache.find(key)).toBeUndefined();
+  });
+});
+
+describe('a file of keys of another version', () => {
+  it('is read as it is if it is the first version, and followed when a command upgrades it', () => {
+    const key = firstVersion();
+    cache.refresh();
+    expect(cache.find(key)).toEqual({ id: '00000001', rate: null });
+    const next = createKey(dataDir, '', 5);
+    cache.refresh();
+    expect([cache.find(key)?.id, cache.find(next.key)?.rate]).toEqual(['00000001', 5]);
+    revokeKey(dataDir, '00000001');
+    cache.refresh();
+    expect(cache.find(key)).toBeUndefined();
+    expect(problems).toEqual([]);
+  });
+
+  it('is refused if it is of a later version', () => {
+    createKey(dataDir, '', null);
+    const database = new (sqlite())(keysPath(dataDir));
+    database.pragma('user_version = 3');
+    database.close();
+    expect(() => createKey(dataDir, '', null)).toThrow(/is of version 3, but this ipatlas knows version 2/);
+  });
+});
+
 describe('ipatlas keys', () => {
-  const keys = (...args: string[]) => ipatlas(['keys', ...args, '--data', join(dataDir, 'fresh')]);
+  const keys = (...args: string[]) => ipatlas(['keys', ...args, '--data', dataDir]);
 
   it('prints a new key once, alone on stdout', async () => {
     const made = await keys('create', '--label', 'shop', '--rate', '600');
@@ -170,7 +297,17 @@ describe('ipatlas keys', () => {
     expect(result).toMatchObject({ code: 2, stdout: '', stderr: expect.stringMatching(message) });
   });
 
-  it('says so where there are none', async () => {
+  it('creates no key in a directory that does not exist, and not the directory', async () => {
+    const mistyped = join(dataDir, 'mistyped');
+    expect(await ipatlas(['keys', 'create', '--data', mistyped])).toMatchObject({
+      code: 2,
+      stdout: '',
+      stderr: expect.stringMatching(/there is no directory .*mistyped; create it with "ipatlas build"/),
+    });
+    expect(existsSync(mistyped)).toBe(false);
+  });
+
+  it('says so if there are none', async () => {
     expect(await keys('list')).toMatchObject({ code: 0, stdout: '', stderr: expect.stringMatching(/no keys in/) });
   });
 });

@@ -176,15 +176,6 @@ describe('errors', () => {
     rmSync(file);
   });
 
-  it('keys create says so when it makes a data directory, which may be a mistyped one', async () => {
-    const missing = join(dataDir, 'mistyped');
-    const first = await ipatlas(['keys', 'create', '--data', missing]);
-    expect(first).toMatchObject({ code: 0, stdout: expect.stringMatching(/^ipa_[^\n]+\n$/) });
-    expect(first.stderr).toContain(`warning: the data directory ${missing} did not exist and was created`);
-    expect((await ipatlas(['keys', 'create', '--data', missing])).stderr).not.toContain('warning');
-    rmSync(missing, { recursive: true });
-  });
-
   it('NODE_DEBUG=ipatlas adds the stack', async () => {
     const { code, stderr } = await broken(BUG, ['version'], { NODE_DEBUG: 'ipatlas' });
     expect(code).toBe(1);
