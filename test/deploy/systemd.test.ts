@@ -24,7 +24,9 @@ function isInstalled(): boolean {
 
 describe('the systemd units', () => {
   it('are there', () => {
-    expect(units.sort()).toEqual(['ipatlas-build.service', 'ipatlas-build.timer', 'ipatlas.service']);
+    expect(units.sort()).toEqual([
+      ...['ipatlas-build.service', 'ipatlas-build.timer', 'ipatlas-stream@.service', 'ipatlas.service'],
+    ]);
   });
 
   it('are found right by systemd-analyze verify, which finds a wrong one wrong', ({ skip }) => {
@@ -41,7 +43,7 @@ describe('the systemd units', () => {
   it('are hardened: systemd-analyze security gives an exposure below 2 of 10', ({ skip }) => {
     if (!isInstalled())
       skip('SKIPPED: systemd-analyze is not installed here; the hardening of the units is not judged');
-    for (const name of ['ipatlas.service', 'ipatlas-build.service']) {
+    for (const name of units.filter((unit) => unit.endsWith('.service'))) {
       const report = execFileSync('systemd-analyze', ['security', '--offline=yes', '--no-pager', join(FOLDER, name)]);
       const [, level] = /exposure level for \S+: ([\d.]+)/.exec(report.toString())!;
       expect(Number(level)).toBeLessThan(2);

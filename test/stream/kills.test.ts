@@ -22,6 +22,8 @@ const STOP_EVERY = 3;
 const ACK_WAIT_S = 2;
 /** Messages that are in the output since the last kill before the next one. */
 const PROGRESS = 100;
+/** Most time for the run: far above what it takes. */
+const KILLS_TIMEOUT_MS = 120_000 + 30_000 * (WORKER_KILLS + SERVER_KILLS);
 const LINES = 20;
 /** Messages that are published at a time, and the pause after them. */
 const BATCH = 20;
@@ -137,7 +139,7 @@ describe.skipIf(!hasNatsServer())('kills', () => {
     const enriched = readFileSync(join(dataDir, 'enriched.jsonl'), 'utf8');
     expect(stdout === enriched || `${stdout}\n` === enriched).toBe(true);
     await connection.close();
-  }, 600_000);
+  }, KILLS_TIMEOUT_MS);
 });
 
 /** Publishes messages until told to stop, some at a time, while the server is killed and comes back. */
