@@ -155,7 +155,12 @@ export async function run() {
       row(`${name}: two workers`, speed(best.two));
       const ratio = best.one / best.empty;
       const hasGoal = size >= 100_000;
-      row(`${name}: one worker / without work`, `${ratio.toFixed(2)} ×`, hasGoal ? `≥ ${GOAL} ×` : '', !hasGoal || ratio >= GOAL);
+      row(
+        `${name}: one worker / without work`,
+        `${ratio.toFixed(2)} ×`,
+        hasGoal ? `≥ ${GOAL} ×` : '',
+        !hasGoal || ratio >= GOAL,
+      );
     }
     const messages = messagesOf(lines, 100_000, LAG_BYTES);
     const { peakMegabytes } = await trial(server, { messages, bytes: LAG_BYTES, dataDir }, 'enrich', 1);

@@ -1,8 +1,15 @@
 /** `ipatlas stream`: a worker on NATS JetStream, and the reader of its output. */
 import { createLog } from '../api/log.js';
 import type { EnricherOptions } from '../enrich/enricher.js';
-import { INVALID_POLICIES, type InvalidPolicy, parseAdd } from '../enrich/options.js';
-import { AtlasError, EXIT } from '../errors.js';
+import {
+  FORMAT_NAMES,
+  type FormatName,
+  INVALID_POLICIES,
+  type InvalidPolicy,
+  parseAdd,
+  parseFields,
+} from '../enrich/options.js';
+import { AtlasError, EXIT, messageOf } from '../errors.js';
 import { STREAM_ACK_WAIT_S, STREAM_BYTES_IN_FLIGHT, STREAM_MAX_BYTES, STREAM_MESSAGES_IN_FLIGHT } from '../limits.js';
 import type { NatsBroker, NatsServer } from '../stream/nats.js';
 import type { SetupOptions, StartAt } from '../stream/setup.js';
@@ -82,11 +89,29 @@ function readServer(values: OptionValues): NatsServer {
 }
 
 function readEnricher(values: OptionValues): Omit<EnricherOptions, 'onReject'> {
+  const field = (values.field ?? []) as string[];
+  parseFields(field);
   return {
-    field: (values.field ?? []) as string[],
+    field,
     add: parseAdd(text(values, 'add')),
     onInvalid: oneOf<InvalidPolicy>(values, 'on-invalid', INVALID_POLICIES),
   };
+}
+
+function readFormat(values: OptionValues): FormatName {
+  return oneOf<FormatName>(values, 'format', FORMAT_NAMES);
+}
+
+/** Formats whose lines can be enriched one without the others, so that output can be split. */
+const LINE_FORMATS: readonly FormatName[] = ['jsonl', 'list'];
+
+function readOversize(values: OptionValues): OversizePolicy {
+  const isSplittable = LINE_FORMATS.includes(readFormat(values));
+  if (isSplittable) return oneOf<OversizePolicy>(values, 'on-oversize', OVERSIZE_POLICIES);
+  if (text(values, 'on-oversize') === 'split') {
+    throw usage(`--on-oversize split goes with --format ${LINE_FORMATS.join(' or ')} only`);
+  }
+  return 'reject';
 }
 
 /** Aborts at the first signal to stop; the second ends the process at once. */
@@ -125,16 +150,25 @@ async function work(broker: NatsBroker, { values, dataDir }: Invocation, signal:
   const log = createLog();
   const metrics = new StreamMetrics();
   const port = integer(values, 'metrics-port', 0, MAX_PORT);
-  const release = await followRelease({ dataDir, enricher: readEnricher(values), metrics: metrics.releases, log });
+  const release = await followRelease({
+    dataDir,
+    enricher: readEnricher(values),
+    format: readFormat(values),
+    itemsPath: text(values, 'items')?.split('.') ?? [],
+    metrics: metrics.releases,
+    log,
+  });
+  const lost = new AbortController();
+  void broker.closed.then((error) => lost.abort(error));
   const maxBytes = Math.max(STREAM_BYTES_IN_FLIGHT, 4 * broker.maxPartBytes);
   const worker = new Worker({
     broker,
     release: release.current,
-    oversize: oneOf<OversizePolicy>(values, 'on-oversize', OVERSIZE_POLICIES),
+    oversize: readOversize(values),
     inFlight: { messages: STREAM_MESSAGES_IN_FLIGHT, bytes: maxBytes },
     maxOutputBytes: maxBytes,
     once: values.once === true,
-    signal,
+    signal: AbortSignal.any([signal, lost.signal]),
     events: workerEvents(metrics, log),
   });
   metrics.observe(broker, worker);
@@ -143,14 +177,14 @@ async function work(broker: NatsBroker, { values, dataDir }: Invocation, signal:
   if (address !== null && typeof address === 'object') log.info({ port: address.port }, 'metrics and health');
   log.info({}, 'working');
   try {
-    const ended = broker.closed.then((error) => {
-      throw new AtlasError('E_STREAM', `the connection was closed: ${error?.message ?? 'by the server'}`);
-    });
-    await Promise.race([worker.run(), ended]);
+    await worker.run();
   } finally {
     release.stop();
     server?.close();
     server?.closeAllConnections();
+  }
+  if (lost.signal.aborted) {
+    throw new AtlasError('E_STREAM', `the connection was closed: ${messageOf(lost.signal.reason)}`);
   }
   log.info({}, signal.aborted ? 'stopped' : 'done');
 }
@@ -159,8 +193,9 @@ async function run(invocation: Invocation): Promise<number> {
   const { values } = invocation;
   const setupOptions = readSetup(values);
   const server = readServer(values);
+  // Checked before any connection.
   readEnricher(values);
-  oneOf<OversizePolicy>(values, 'on-oversize', OVERSIZE_POLICIES);
+  readOversize(values);
   const signal = stopSignal();
   const { openNatsBroker } = await import('../stream/nats.js');
   const { broker, setup } = await openNatsBroker(server, setupOptions);
@@ -193,8 +228,10 @@ added. Any number of workers can run at a time. The output holds each message ex
   --from-time TIME     begin at the first message since this time (with --init)
   --field PATH[=NAME], --add LIST, --on-invalid POLICY
                        as in "ipatlas enrich"; with fail, a message with such a line goes to the rejects as a whole
+  --format FORMAT, --items PATH
+                       as in "ipatlas enrich"; in all formats but jsonl and list, each message is a whole document
   --on-oversize P      output that is larger than the server's max_payload: split it at ends of lines (default), or
-                       reject the message
+                       reject the message (always in formats that are not lines)
   --creds FILE         credentials of a NATS user
   --tls-ca FILE, --tls-cert FILE, --tls-key FILE
                        the certificate authority of the server; a certificate and key of this client
@@ -219,6 +256,8 @@ added. Any number of workers can run at a time. The output holds each message ex
     field: { type: 'string', multiple: true },
     add: { type: 'string' },
     'on-invalid': { type: 'string' },
+    format: { type: 'string' },
+    items: { type: 'string' },
     'on-oversize': { type: 'string' },
     creds: { type: 'string' },
     'tls-ca': { type: 'string' },

@@ -33,11 +33,14 @@ export interface EnrichRequest {
   signal: AbortSignal;
 }
 
-/** Loads a format. The line engine must not wait for the libraries of the other formats. */
-async function loadFormat({
+/**
+ * Loads a format; undefined for JSON lines, which the kernel reads. The line engine must not wait for the libraries of the
+ * other formats.
+ */
+export async function loadFormat({
   format,
   itemsPath,
-}: EnrichRequest): Promise<((context: FormatContext) => FormatEnricher) | undefined> {
+}: Pick<EnrichRequest, 'format' | 'itemsPath'>): Promise<((context: FormatContext) => FormatEnricher) | undefined> {
   switch (format) {
     case 'jsonl':
       return undefined;

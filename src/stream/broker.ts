@@ -85,7 +85,7 @@ export interface Backlog {
   acknowledgedUpTo: number;
 }
 
-/** The sequences that the source stream holds; `last` is below `first` if it is empty. */
+/** The sequences of the source stream that workers process; `last` is below `first` if there are none. */
 export interface SourceRange {
   first: number;
   last: number;

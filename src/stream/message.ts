@@ -1,6 +1,9 @@
 /** Turns one source message into the parts of its output. No broker is involved. */
 import type { Database } from '../database/database.js';
+import { emptyCounts } from '../enrich/counts.js';
 import { createBlockEnricher, type EnricherOptions } from '../enrich/enricher.js';
+import type { FormatContext, FormatEnricher } from '../enrich/formats/format.js';
+import type { EnrichOptions } from '../enrich/options.js';
 import { AtlasError } from '../errors.js';
 
 /** What enriching a message, or some of its lines, gives. */
@@ -18,6 +21,12 @@ export type EnrichMessage = (bytes: Uint8Array) => Enriched | Promise<Enriched>;
 const EMPTY = new Uint8Array(0);
 const NEWLINE = 10;
 
+/** The result for a message that is not valid; throws an error of any other kind. */
+function refusalOf(error: unknown): Enriched {
+  if (!(error instanceof AtlasError && error.code === 'E_BAD_INPUT')) throw error;
+  return { output: EMPTY, rejects: EMPTY, refusal: error.message };
+}
+
 /**
  * Returns a function that enriches messages of JSON lines with one release.
  *
@@ -33,8 +42,38 @@ export function jsonLinesEnricher(database: Database, options: Omit<EnricherOpti
       const output = enricher.enrichBlock(bytes);
       return { output, rejects: Buffer.concat(rejects), refusal: undefined };
     } catch (error) {
-      if (!(error instanceof AtlasError && error.code === 'E_BAD_INPUT')) throw error;
-      return { output: EMPTY, rejects: EMPTY, refusal: error.message };
+      return refusalOf(error);
+    }
+  };
+}
+
+/** The message as one chunk. */
+async function* oneChunk(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield bytes;
+}
+
+/**
+ * Returns a function that enriches messages of another format, each a whole document or table of its own.
+ *
+ * @param database is to stay open
+ */
+export function documentEnricher(
+  database: Database,
+  createFormat: (context: FormatContext) => FormatEnricher,
+  options: EnrichOptions,
+): EnrichMessage {
+  return async (bytes) => {
+    const output: Uint8Array[] = [];
+    const rejects: Uint8Array[] = [];
+    const reject = (record: Uint8Array): void => {
+      if (options.onInvalid === 'drop') rejects.push(record);
+    };
+    const format = createFormat({ database, options, counts: emptyCounts(), reject });
+    try {
+      for await (const chunk of format.enrich('message', oneChunk(bytes))) output.push(chunk);
+      return { output: Buffer.concat(output), rejects: Buffer.concat(rejects), refusal: undefined };
+    } catch (error) {
+      return refusalOf(error);
     }
   };
 }

@@ -437,7 +437,7 @@ export class NatsBroker implements Broker {
 
   async sourceRange(): Promise<SourceRange> {
     const { state } = await this.#apiRequest('stream', () => this.#manager.streams.info(this.#names.from));
-    return { first: state.first_seq, last: state.last_seq };
+    return { first: Math.max(state.first_seq, this.#setup.startSequence), last: state.last_seq };
   }
 
   async hasSource(sequence: number): Promise<boolean> {

@@ -5,11 +5,13 @@ import { errorFields, type Log } from '../api/log.js';
 import { ReleaseMetrics } from '../api/metrics.js';
 import { ReleaseWatcher, verifyInThread } from '../api/release-watcher.js';
 import { openDatabase } from '../database/database.js';
+import { loadFormat } from '../enrich/enrich.js';
 import type { EnricherOptions } from '../enrich/enricher.js';
+import { checkAdd, type FormatName, parseFields } from '../enrich/options.js';
 import { AtlasError, messageOf } from '../errors.js';
 import { RELEASE_POLL_MS } from '../limits.js';
 import type { Broker } from './broker.js';
-import { jsonLinesEnricher } from './message.js';
+import { documentEnricher, jsonLinesEnricher } from './message.js';
 import type { ActiveRelease, Worker, WorkerEvents } from './worker.js';
 
 /** Upper bounds in seconds of the time from a message's arrival in the source to its output. */
@@ -155,6 +157,9 @@ export function workerEvents(metrics: StreamMetrics, log: Log): WorkerEvents {
 export interface FollowOptions {
   dataDir: string;
   enricher: Omit<EnricherOptions, 'onReject'>;
+  format: FormatName;
+  /** For `json`: the keys that lead to the array of items. */
+  itemsPath: readonly string[];
   metrics: ReleaseMetrics;
   log: Log;
 }
@@ -170,12 +175,26 @@ export interface FollowedRelease {
  *
  * @throws AtlasError E_NO_DATABASE or E_DAMAGED if there is no release to begin with; E_USAGE for fields that are not valid
  */
-export async function followRelease({ dataDir, enricher, metrics, log }: FollowOptions): Promise<FollowedRelease> {
+export async function followRelease({
+  dataDir,
+  enricher,
+  format,
+  itemsPath,
+  metrics,
+  log,
+}: FollowOptions): Promise<FollowedRelease> {
+  const createFormat = await loadFormat({ format, itemsPath });
+  const fields = [enricher.field ?? []].flat();
+  const options = { fields: parseFields(fields), add: checkAdd(enricher.add), onInvalid: enricher.onInvalid ?? 'keep' };
   function open(dir: string): ActiveRelease {
     const database = openDatabase(dir);
     const { id, as_of } = database.manifest;
-    const release = { id, enrich: jsonLinesEnricher(database, enricher) };
-    database.close();
+    // Not closed: a message that is under way may still use it.
+    const enrich =
+      createFormat === undefined
+        ? jsonLinesEnricher(database, enricher)
+        : documentEnricher(database, createFormat, options);
+    const release = { id, enrich };
     metrics.release(id, as_of);
     log.info({ release: id, as_of }, 'answering from this release');
     return release;

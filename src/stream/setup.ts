@@ -49,6 +49,8 @@ export interface Setup {
   /** Largest message that the output stream accepts in bytes, headers included; infinite without such a limit. */
   maxMessageBytes: number;
   ackWaitMs: number;
+  /** Sequence at which the consumer began, if it began at one. */
+  startSequence: number;
   /** One sentence for each thing that was created. */
   created: string[];
   /** One sentence for each setting that is allowed but loses messages. */
@@ -245,6 +247,7 @@ export async function setUpStreams(jsm: JetStreamManager, options: SetupOptions)
     rejectsPrefix: subjectPrefix(rejects, /\.>$/),
     maxMessageBytes: isLimited(output.max_msg_size) ? output.max_msg_size : Number.POSITIVE_INFINITY,
     ackWaitMs: millis(consumer.config.ack_wait ?? nanos(options.ackWaitMs)),
+    startSequence: consumer.config.opt_start_seq ?? 1,
     created,
     warnings: losesOld
       ? [

@@ -53,93 +53,97 @@ describe.skipIf(!hasNatsServer())('kills', () => {
     rmSync(dataDir, { recursive: true });
   });
 
-  it(`of ${WORKER_KILLS} workers and ${SERVER_KILLS} servers leave each message in the output once`, async () => {
-    const flags = ['--server', server.url, '--from', 'IN', '--to', 'OUT', '--data', dataDir];
-    const init = ['--init', '--once', '--ack-wait', String(ACK_WAIT_S), '--max-bytes', '1000000000'];
-    expect((await ipatlas(['stream', ...flags, ...init])).code).toBe(0);
-    const connection = await server.connect();
-    const manager = await managerOf(connection, 1_000);
-    /** Messages in the output; -1 while the server is away. */
-    const outputCount = async (): Promise<number> =>
-      manager.streams.info('OUT').then(
-        ({ state }) => state.messages,
-        () => -1,
-      );
+  it(
+    `of ${WORKER_KILLS} workers and ${SERVER_KILLS} servers leave each message in the output once`,
+    async () => {
+      const flags = ['--server', server.url, '--from', 'IN', '--to', 'OUT', '--data', dataDir];
+      const init = ['--init', '--once', '--ack-wait', String(ACK_WAIT_S), '--max-bytes', '1000000000'];
+      expect((await ipatlas(['stream', ...flags, ...init])).code).toBe(0);
+      const connection = await server.connect();
+      const manager = await managerOf(connection, 1_000);
+      /** Messages in the output; -1 while the server is away. */
+      const outputCount = async (): Promise<number> =>
+        manager.streams.info('OUT').then(
+          ({ state }) => state.messages,
+          () => -1,
+        );
 
-    let isOver = false;
-    const producer = produce(connection, () => isOver);
-    const workers: ChildProcess[] = [];
-    const startWorker = (index: number): void => {
-      workers[index] = start(['stream', ...flags]);
-      workers[index]!.stderr?.resume();
-      workers[index]!.stdout?.resume();
-    };
-    for (let index = 0; index < WORKERS; index++) startWorker(index);
+      let isOver = false;
+      const producer = produce(connection, () => isOver);
+      const workers: ChildProcess[] = [];
+      const startWorker = (index: number): void => {
+        workers[index] = start(['stream', ...flags]);
+        workers[index]!.stderr?.resume();
+        workers[index]!.stdout?.resume();
+      };
+      for (let index = 0; index < WORKERS; index++) startWorker(index);
 
-    let workerKills = 0;
-    let serverKills = 0;
-    const stopped = new Set<ChildProcess>();
-    while (workerKills < WORKER_KILLS || serverKills < SERVER_KILLS) {
-      let before = -1;
-      await until(async () => {
-        before = await outputCount();
-        return before >= 0;
-      }, 'an answer of the server');
-      await until(async () => (await outputCount()) > before + PROGRESS * Math.random(), 'progress of the workers');
-      const left = WORKER_KILLS - workerKills + SERVER_KILLS - serverKills;
-      if (Math.random() * left < SERVER_KILLS - serverKills) {
-        serverKills++;
-        await server.kill();
-        await server.resume();
-        continue;
+      let workerKills = 0;
+      let serverKills = 0;
+      const stopped = new Set<ChildProcess>();
+      while (workerKills < WORKER_KILLS || serverKills < SERVER_KILLS) {
+        let before = -1;
+        await until(async () => {
+          before = await outputCount();
+          return before >= 0;
+        }, 'an answer of the server');
+        await until(async () => (await outputCount()) > before + PROGRESS * Math.random(), 'progress of the workers');
+        const left = WORKER_KILLS - workerKills + SERVER_KILLS - serverKills;
+        if (Math.random() * left < SERVER_KILLS - serverKills) {
+          serverKills++;
+          await server.kill();
+          await server.resume();
+          continue;
+        }
+        const index = Math.floor(Math.random() * WORKERS);
+        const worker = workers[index]!;
+        if (++workerKills % STOP_EVERY === 0) {
+          worker.kill('SIGSTOP');
+          stopped.add(worker);
+          // Its messages are delivered again, and done by others, before it goes on.
+          setTimeout(() => {
+            worker.kill('SIGCONT');
+            stopped.delete(worker);
+          }, 2000 * ACK_WAIT_S).unref();
+        } else {
+          worker.kill('SIGKILL');
+        }
+        startWorker(index);
       }
-      const index = Math.floor(Math.random() * WORKERS);
-      const worker = workers[index]!;
-      if (++workerKills % STOP_EVERY === 0) {
-        worker.kill('SIGSTOP');
-        stopped.add(worker);
-        // Its messages are delivered again, and done by others, before it goes on.
-        setTimeout(() => {
-          worker.kill('SIGCONT');
-          stopped.delete(worker);
-        }, 2000 * ACK_WAIT_S).unref();
-      } else {
-        worker.kill('SIGKILL');
-      }
-      startWorker(index);
-    }
-    isOver = true;
-    await producer;
-    await until(() => stopped.size === 0, 'the end of the stops');
+      isOver = true;
+      await producer;
+      await until(() => stopped.size === 0, 'the end of the stops');
 
-    // A last worker ends when everything is done; then the others must not add anything more.
-    const last = await ipatlas(['stream', ...flags, '--once']);
-    expect(last.code, last.stderr).toBe(0);
-    for (const worker of workers) {
-      if (worker.exitCode === null && worker.signalCode === null) {
-        worker.kill('SIGTERM');
-        await once(worker, 'exit');
+      // A last worker ends when everything is done; then the others must not add anything more.
+      const last = await ipatlas(['stream', ...flags, '--once']);
+      expect(last.code, last.stderr).toBe(0);
+      for (const worker of workers) {
+        if (worker.exitCode === null && worker.signalCode === null) {
+          worker.kill('SIGTERM');
+          await once(worker, 'exit');
+        }
       }
-    }
-    const { faults, messages } = await outputFaults(connection, 'IN', 'OUT', dataDir);
-    expect(faults).toEqual([]);
-    expect(messages).toBeGreaterThan(PROGRESS);
-    if (process.env.STREAM_WORKER_KILLS !== undefined) {
-      process.stderr.write(`${messages} messages, ${workerKills} kills of workers, ${serverKills} of the server\n`);
-    }
+      const { faults, messages } = await outputFaults(connection, 'IN', 'OUT', dataDir);
+      expect(faults).toEqual([]);
+      expect(messages).toBeGreaterThan(PROGRESS);
+      if (process.env.STREAM_WORKER_KILLS !== undefined) {
+        process.stderr.write(`${messages} messages, ${workerKills} kills of workers, ${serverKills} of the server\n`);
+      }
 
-    // The reader gives, in order, what "enrich" makes of the same messages.
-    const files = (await messagesOf(connection, 'IN')).map(({ data }) => Buffer.from(data).toString());
-    const input = join(dataDir, 'input.jsonl');
-    writeFileSync(input, files.map((text) => (text.endsWith('\n') ? text : `${text}\n`)).join(''));
-    await ipatlas(['enrich', input, '-o', join(dataDir, 'enriched.jsonl'), '--data', dataDir]);
-    const reader = start(['stream', ...flags, '--read', '--once']);
-    const { code, stdout, stderr } = await finished(reader);
-    expect(code, stderr).toBe(0);
-    const enriched = readFileSync(join(dataDir, 'enriched.jsonl'), 'utf8');
-    expect(stdout === enriched || `${stdout}\n` === enriched).toBe(true);
-    await connection.close();
-  }, KILLS_TIMEOUT_MS);
+      // The reader gives, in order, what "enrich" makes of the same messages.
+      const files = (await messagesOf(connection, 'IN')).map(({ data }) => Buffer.from(data).toString());
+      const input = join(dataDir, 'input.jsonl');
+      writeFileSync(input, files.map((text) => (text.endsWith('\n') ? text : `${text}\n`)).join(''));
+      await ipatlas(['enrich', input, '-o', join(dataDir, 'enriched.jsonl'), '--data', dataDir]);
+      const reader = start(['stream', ...flags, '--read', '--once']);
+      const { code, stdout, stderr } = await finished(reader);
+      expect(code, stderr).toBe(0);
+      const enriched = readFileSync(join(dataDir, 'enriched.jsonl'), 'utf8');
+      expect(stdout === enriched || `${stdout}\n` === enriched).toBe(true);
+      await connection.close();
+    },
+    KILLS_TIMEOUT_MS,
+  );
 });
 
 /** Publishes messages until told to stop, some at a time, while the server is killed and comes back. */

@@ -133,6 +133,17 @@ describe.skipIf(!hasNatsServer())('ipatlas stream', () => {
     expect(await outputOf('D')).toEqual(['{"client":{"ip":"8.8.8.8"},"place":{"country_code":"US"}}\n']);
   });
 
+  it('takes the formats of enrich, each message a document of its own', async () => {
+    await ipatlas(args('G', '--init', '--once'));
+    await publishAll(connection, 'ing.x', ['name,ip\na,8.8.8.8\n', 'ip\n10.0.0.1', 'ip\n8.8.8.8,too,many\n']);
+    const flags = ['--format', 'csv', '--add', 'country_code', '--on-invalid', 'fail', '--once'];
+    expect(await ipatlas(args('G', ...flags))).toMatchObject({ code: 0 });
+    const output = (await outputOf('G')).sort();
+    expect(output).toEqual(['', 'ip,geo_country_code\n10.0.0.1,', 'name,ip,geo_country_code\na,8.8.8.8,US\n']);
+    const split = await ipatlas(args('G', '--format', 'csv', '--on-oversize', 'split'));
+    expect(split).toMatchObject({ code: 2, stderr: expect.stringContaining('goes with --format jsonl or list') });
+  });
+
   it.each([
     [['--server', 'http://localhost'], /--server must be an address such as/],
     [['--to', 'IN'], /must name different streams/],
