@@ -1,10 +1,10 @@
-/** IPv6 addresses that carry an IPv4 address, and where in them it stands. */
+/** IPv6 addresses that embed an IPv4 address, and its position in them. */
 
-/** The schemes whose addresses answer with the country of the IPv4 address inside. */
+/** The schemes whose addresses have the country of the embedded IPv4 address. */
 export const EMBEDDED_SCHEMES = ['6to4', 'nat64', 'teredo'] as const;
 export type EmbeddedScheme = (typeof EMBEDDED_SCHEMES)[number];
 
-/** The bit, counted from the most significant one, at which the IPv4 address begins, and whether its bits are inverted. */
+/** Position of the IPv4 address in bits from the most significant one, and whether its bits are inverted. */
 export const EMBEDDED_LAYOUT: Record<EmbeddedScheme, { offset: 16 | 96; inverted: boolean }> = {
   '6to4': { offset: 16, inverted: false },
   nat64: { offset: 96, inverted: false },
@@ -28,13 +28,13 @@ export function schemeOf(words: Uint32Array, bits = 128): EmbeddedScheme | undef
 }
 
 /**
- * The IPv4 address inside an IPv6 address.
+ * Returns the IPv4 address that an IPv6 address embeds.
  *
- * - `6to4` (RFC 3056 §2): the 32 bits behind `2002::/16`.
+ * - `6to4` (RFC 3056 §2): the 32 bits after `2002::/16`.
  * - `nat64` (RFC 6052 §2.2): the last 32 bits of `64:ff9b::/96`.
  * - `teredo` (RFC 4380 §4): the client's address, the last 32 bits of `2001::/32`, each bit inverted.
  *
- * @param scheme the scheme of the prefix that the address lies in
+ * @param scheme of the prefix that contains the address
  * @param words the IPv6 address, four words, most significant first
  * @returns the IPv4 address, 0 to 2^32 - 1
  */

@@ -1,6 +1,7 @@
 /** `ipatlas export`: a release in the form that other software reads. */
 
 import { join } from 'node:path';
+import type { EmbeddedScheme } from '../address/embedded.js';
 import { type Manifest, RELEASES_DIR, readManifest, releaseDir, releaseIds } from '../database/release.js';
 import { openReleaseRanges } from '../database/release-files.js';
 import { AtlasError, EXIT } from '../errors.js';
@@ -51,10 +52,21 @@ function chosenCodes(file: RangeFile, values: OptionValues): Set<string> | undef
   return codes;
 }
 
-function embeddedOr(fallback: boolean, value: string | undefined): boolean {
-  if (value === undefined) return fallback;
-  if (value === 'yes' || value === 'no') return value === 'yes';
-  throw usage(`--embedded is ${JSON.stringify(value)}; it can be yes or no`);
+/** The schemes that `--embedded` names. `yes` and `no` are the older spellings of `all` and `none`. */
+function chosenSchemes(name: FormatName, value: string | undefined): Set<EmbeddedScheme> {
+  const { schemes, embedded } = FORMATS[name];
+  if (value === undefined) return new Set(embedded);
+  if (value === 'all' || value === 'yes') return new Set(schemes);
+  if (value === 'none' || value === 'no') return new Set();
+  return new Set(
+    value.split(',').map((part) => {
+      const scheme = schemes.find((one) => one === part.trim());
+      if (scheme !== undefined) return scheme;
+      throw usage(
+        `--embedded is ${JSON.stringify(value)}; for ${name} it can be all, none, or some of ${schemes.join(',')}`,
+      );
+    }),
+  );
 }
 
 /** Name of the nft sets, without the family's digit. */
@@ -80,7 +92,7 @@ function requestFrom(format: FormatName, { dataDir, values }: Invocation): Expor
     file,
     countries,
     families: chosenFamilies(text(values, 'family')),
-    embedded: embeddedOr(FORMATS[format].embedded, text(values, 'embedded')),
+    embedded: chosenSchemes(format, text(values, 'embedded')),
     title: titleOf(readManifest(release), countries),
     databaseType: text(values, 'database-type') ?? DEFAULT_DATABASE_TYPE,
     setName: setName(values),
@@ -97,7 +109,7 @@ async function run(invocation: Invocation): Promise<number> {
     process.stderr.write(`${output}: ${bytes} bytes. ${request.title}\n`);
     return EXIT.ok;
   }
-  if (format.isBinary && process.stdout.isTTY) throw usage(`${name} is no text for a terminal; name a file with -o`);
+  if (format.isBinary && process.stdout.isTTY) throw usage(`${name} is not text for a terminal; name a file with -o`);
   await writeToStream(format.write(request), process.stdout);
   return EXIT.ok;
 }
@@ -119,8 +131,10 @@ ${formatLines()}
   --family 4|6            one family only
   --countries LIST        these countries only, by their codes: DE,FR
   --eu                    these only that are in the European Union (with --countries: both together)
-  --embedded yes|no       whether IPv6 addresses that carry an IPv4 address (6to4, NAT64, in mmdb also Teredo) are in it
-                          with that one's country (default: yes for mmdb, nginx and haproxy)
+  --embedded LIST         IPv6 addresses that get the country of the IPv4
+                          address in them: 6to4, nat64, and in mmdb teredo;
+                          or all, or none (default: 6to4,nat64 for mmdb,
+                          nginx and haproxy, else none)
   --set NAME              nft: the sets are NAME4 and NAME6 (default: eu or countries)
   --database-type NAME    mmdb: the type in its metadata (default: ${DEFAULT_DATABASE_TYPE})
   --data DIR              the data directory (or IPATLAS_DATA; default data)

@@ -3,12 +3,12 @@ import { formatAddress } from '../address/format.js';
 import { blockLines, rangeLines } from './lines.js';
 import { type CountryRecord, chosenCountries, exportedRanges, type Selection } from './ranges.js';
 
-/** A field of RFC 4180, quoted where it must be. */
+/** Formats a field of RFC 4180, quoted if necessary. */
 function field(text: string): string {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-/** By record number: the fields behind the addresses, with the line end. */
+/** Returns the fields after the addresses, with the line end, by record number. */
 function rowEnds(selection: Selection): string[] {
   const rowEnd = ({ code, name, isEu }: CountryRecord): string => `,${code},${field(name)},${isEu}\n`;
   return chosenCountries(selection).map((country) => (country === undefined ? '' : rowEnd(country)));

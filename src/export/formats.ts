@@ -1,66 +1,77 @@
 /** The formats of `ipatlas export`, in one table. */
+import { EMBEDDED_SCHEMES, type EmbeddedScheme } from '../address/embedded.js';
 import { cidr, csv } from './csv.js';
 import { haproxy, nginx } from './maps.js';
 import { type MmdbLabels, mmdb } from './mmdb/mmdb.js';
 import { nft } from './nft.js';
 import type { Selection } from './ranges.js';
 
-/** A selection, and what the file says of itself. The title, a line for people, stands in comments and metadata. */
+/** A selection and the labels of the file. The title is one line, for comments and metadata. */
 export interface ExportRequest extends Selection, MmdbLabels {
-  /** Name of the sets in `nft`. */
+  /** Name of the sets in `nft`, without the digit of the family. */
   setName: string;
 }
 
 export interface Format {
   /** One line for the help page. */
   summary: string;
-  /** Whether the content is no text. */
+  /** Whether the content is binary. */
   isBinary: boolean;
+  /** The schemes of embedded IPv4 addresses that the format can hold. */
+  schemes: readonly EmbeddedScheme[];
   /**
-   * Whether IPv6 addresses that carry an IPv4 address are exported unless asked otherwise: yes where an engine looks
-   * addresses up in the file, no where the file lists what the data says, and for nftables, to which twice the blocks are
-   * three times the time to load.
+   * The schemes exported by default. Formats for look-ups have 6to4 and NAT64. Tables have none, and neither has `nft`,
+   * because twice the blocks take nftables three times as long to load.
    */
-  embedded: boolean;
-  /** The file's content, in pieces; the same bytes for the same release and selection. */
+  embedded: readonly EmbeddedScheme[];
+  /** Returns the content of the file in pieces; the same bytes for the same release and selection. */
   write(request: ExportRequest): Iterable<string | Uint8Array>;
 }
+
+/** The schemes that are a block for each IPv4 block: Teredo would be 2^64 blocks each, which only a tree can share. */
+const LISTABLE: readonly EmbeddedScheme[] = ['6to4', 'nat64'];
 
 export const FORMATS = {
   mmdb: {
     summary: 'MaxMind DB 2.0, records of the GeoIP2 Country shape',
     isBinary: true,
-    embedded: true,
+    schemes: EMBEDDED_SCHEMES,
+    embedded: LISTABLE,
     write: (request) => mmdb(request, request),
   },
   csv: {
     summary: 'a table of ranges: start,end,country_code,country,is_eu',
     isBinary: false,
-    embedded: false,
+    schemes: LISTABLE,
+    embedded: [],
     write: csv,
   },
   cidr: {
     summary: 'a table of CIDR blocks: network,country_code,country,is_eu',
     isBinary: false,
-    embedded: false,
+    schemes: LISTABLE,
+    embedded: [],
     write: cidr,
   },
   nginx: {
     summary: 'lines for a geo block of nginx',
     isBinary: false,
-    embedded: true,
+    schemes: LISTABLE,
+    embedded: LISTABLE,
     write: (request) => nginx(request, request.title),
   },
   haproxy: {
     summary: 'a map for map_ip of HAProxy',
     isBinary: false,
-    embedded: true,
+    schemes: LISTABLE,
+    embedded: LISTABLE,
     write: (request) => haproxy(request, request.title),
   },
   nft: {
     summary: 'two sets, IPv4 and IPv6, of all chosen countries together, for nftables',
     isBinary: false,
-    embedded: false,
+    schemes: LISTABLE,
+    embedded: [],
     write: (request) => nft(request, request.title, request.setName),
   },
 } satisfies Record<string, Format>;

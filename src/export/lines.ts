@@ -1,15 +1,15 @@
-/** Text exports: a line for each range or CIDR block, in pieces of a size that suits a pipe. */
+/** Text exports: one line per range or CIDR block. */
 import type { Family } from '../address/parse.js';
 import { formatCidr, rangeToCidrs } from '../range/cidr.js';
 import type { ExportedRange } from './ranges.js';
 
-/** Characters collected before they are handed on: a pipe takes 64 KiB at once. */
+/** Characters in a piece of the output: the default capacity of a pipe. */
 const PIECE_LENGTH = 65_536;
 
 /**
- * Ranges as text.
+ * Formats ranges.
  *
- * @param line the text of one range, line end included
+ * @param line formats one range, line end included
  */
 export function* rangeLines(
   ranges: Iterable<ExportedRange>,
@@ -26,9 +26,9 @@ export function* rangeLines(
 }
 
 /**
- * Ranges as the fewest CIDR blocks, a line each.
+ * Formats ranges as the fewest CIDR blocks, one per line.
  *
- * @param ends by record number, what stands behind the block, line end included
+ * @param ends by record number, the text after the block, line end included
  */
 export function blockLines(
   family: Family,

@@ -1,4 +1,4 @@
-/** The formats `nginx` and `haproxy`: a CIDR block and its country code a line, as these two include them. */
+/** The formats `nginx` and `haproxy`: lines of a CIDR block and its country code. */
 import { blockLines } from './lines.js';
 import { chosenCountries, exportedRanges, type Selection } from './ranges.js';
 
@@ -8,12 +8,12 @@ function* codeLines(selection: Selection, title: string, lineEnd: string): Gener
   for (const family of selection.families) yield* blockLines(family, exportedRanges(selection, family), ends);
 }
 
-/** Lines for the inside of nginx's `geo` block. It picks the narrowest block; where none fits, its value is empty. */
+/** Writes lines for a `geo` block of nginx, which uses the smallest block that matches, and an empty value if none does. */
 export function nginx(selection: Selection, title: string): Generator<string> {
   return codeLines(selection, title, ';\n');
 }
 
-/** A map for HAProxy's converter `map_ip`. */
+/** Writes a map for HAProxy's converter `map_ip`. */
 export function haproxy(selection: Selection, title: string): Generator<string> {
   return codeLines(selection, title, '\n');
 }

@@ -1,8 +1,8 @@
 /**
- * The format `nft`: the chosen countries as two named sets, one a family, in the table `inet ipatlas`.
+ * The format `nft`: the chosen countries as two named sets, one per family, in the table `inet ipatlas`.
  *
- * The file is one transaction: it makes what is missing, empties the sets and fills them. So loading a newer one replaces
- * the addresses while rules go on using the sets.
+ * The file is one transaction: it creates the table and the sets if they are missing, empties the sets, and fills them. So
+ * loading a newer file replaces the addresses while rules use the sets.
  */
 import type { Family } from '../address/parse.js';
 import { blockLines } from './lines.js';
@@ -10,12 +10,12 @@ import { exportedRanges, mergeNeighbors, type Selection } from './ranges.js';
 
 export const NFT_TABLE = 'inet ipatlas';
 
-/** What nft takes as an identifier, with room for the family's digit behind it. */
+/** An identifier of nft, one character shorter than its limit: the digit of the family follows. */
 export const NFT_SET_NAME = /^[A-Za-z][A-Za-z0-9_]{0,29}$/;
 
 function* setOf(selection: Selection, family: Family, set: string): Generator<string> {
   yield `add set ${NFT_TABLE} ${set} { type ipv${family}_addr; flags interval; }\nflush set ${NFT_TABLE} ${set}\n`;
-  // To a set it does not matter which of the countries a block is in.
+  // The set does not distinguish countries, so adjacent ranges of two countries are joined.
   const ranges = mergeNeighbors(exportedRanges(selection, family), () => true);
   const ends = selection.file.records.map(() => ',\n');
   let isEmpty = true;
@@ -28,8 +28,10 @@ function* setOf(selection: Selection, family: Family, set: string): Generator<st
 }
 
 /**
- * @param title goes into a comment
- * @param setName the sets are called so, with `4` or `6` behind it
+ * Writes the nft file.
+ *
+ * @param title for a comment
+ * @param setName name of the sets without the digit of the family, `4` or `6`
  */
 export function* nft(selection: Selection, title: string, setName: string): Generator<string> {
   yield `# ${title}\nadd table ${NFT_TABLE}\n`;

@@ -1,4 +1,4 @@
-/** The ranges of a release that an export writes: those of the chosen countries, in ascending order. */
+/** Selects the ranges of a release that an export writes: those of the chosen countries, in ascending order. */
 
 import { EMBEDDED_LAYOUT, type EmbeddedScheme, embeddedIPv4 } from '../address/embedded.js';
 import type { Family } from '../address/parse.js';
@@ -7,28 +7,29 @@ import type { RangeRecord } from '../rangefile/layout.js';
 import { firstIPv6, type RangeFile } from '../rangefile/reader.js';
 import { findIPv4 } from '../rangefile/search.js';
 
-/** What is to be exported. */
+/** What to export. */
 export interface Selection {
   file: RangeFile;
   families: readonly Family[];
   /** Country codes, upper case; undefined for all. */
   countries: ReadonlySet<string> | undefined;
-  /** Whether 6to4, NAT64 and Teredo addresses are exported with the country of the IPv4 address inside. */
-  embedded: boolean;
+  /** Schemes whose addresses are exported with the country of the embedded IPv4 address; those of others have no country. */
+  embedded: ReadonlySet<EmbeddedScheme>;
 }
 
 export type CountryRecord = Extract<RangeRecord, { kind: 'country' }>;
 
-/** A range of one record. Whoever yields ranges reuses the object: it holds until the next one is asked for. */
+/** A range of one record. Generators reuse the object: it is valid until the next one is requested. */
 export interface ExportedRange {
-  /** One word (IPv4) or four, most significant first; so is `last`, which is inclusive. */
+  /** First address, one word (IPv4) or four, most significant first. */
   first: Uint32Array;
+  /** Last address, inclusive. */
   last: Uint32Array;
-  /** Record number in the range file; it is that of a chosen country. */
+  /** Record number in the range file, of a chosen country. */
   record: number;
 }
 
-/** By record number: the country, where it is one that the selection takes. */
+/** Returns the countries of the selection by record number; undefined for all other records. */
 export function chosenCountries({ file, countries }: Selection): (CountryRecord | undefined)[] {
   return file.records.map((record) => {
     if (record.kind !== 'country') return undefined;
@@ -37,9 +38,9 @@ export function chosenCountries({ file, countries }: Selection): (CountryRecord 
 }
 
 /**
- * The ranges of the chosen countries in one family.
+ * Returns the ranges of the chosen countries in one family.
  *
- * @returns disjoint ranges in ascending order. Two that meet have different records, so each is as wide as it can be
+ * @returns disjoint ranges in ascending order. Adjacent ranges have different records
  */
 export function exportedRanges(selection: Selection, family: Family): Iterable<ExportedRange> {
   const isChosen = chosenCountries(selection).map((country) => country !== undefined);
@@ -48,10 +49,10 @@ export function exportedRanges(selection: Selection, family: Family): Iterable<E
 }
 
 /**
- * Joins ranges that meet.
+ * Joins adjacent ranges.
  *
  * @param ranges disjoint, in ascending order
- * @param mayJoin whether ranges of these two records become one, which has the first record
+ * @param mayJoin whether adjacent ranges of these two records become one, with the first record
  */
 export function* mergeNeighbors(
   ranges: Iterable<ExportedRange>,
@@ -79,7 +80,7 @@ function emptyRange(family: Family): ExportedRange {
   return { first: new Uint32Array(addressWords(family)), last: new Uint32Array(addressWords(family)), record: 0 };
 }
 
-/** The chosen IPv4 ranges that begin in or reach into `from` to `to`, whole. */
+/** Yields the chosen IPv4 ranges that overlap the range from `from` to `to`, in full. */
 function* rangesIPv4(
   file: RangeFile,
   isChosen: readonly boolean[],
@@ -103,10 +104,10 @@ function* rangesIPv6(selection: Selection, isChosen: readonly boolean[]): Genera
   for (let i = 0; i < file.count6; i++) {
     range.record = file.record6[i]!;
     const record = file.records[range.record]!;
-    const isCarrier = embedded && record.kind === 'embedded';
-    if (!isChosen[range.record] && !isCarrier) continue;
+    const scheme = record.kind === 'embedded' && embedded.has(record.scheme) ? record.scheme : undefined;
+    if (!isChosen[range.record] && scheme === undefined) continue;
     boundsIPv6(file, i, range);
-    if (isCarrier) yield* carriedRanges(file, record.scheme, range, isChosen);
+    if (scheme !== undefined) yield* embeddedRanges(file, scheme, range, isChosen);
     else yield range;
   }
 }
@@ -123,33 +124,33 @@ function boundsIPv6(file: RangeFile, index: number, { first, last }: ExportedRan
 }
 
 /**
- * The chosen IPv4 ranges that lie inside a range of a scheme, as IPv6 ranges.
+ * Yields the chosen IPv4 ranges that a range of a scheme embeds, as IPv6 ranges.
  *
- * The range lies within one prefix of the scheme, as reference data has it. Teredo gives none: the 64 bits before its
- * IPv4 address are free, so each IPv4 range would be 2^64 ranges.
+ * The range is within one prefix of the scheme, as the reference data defines it. Teredo yields nothing: the 64 bits before
+ * its IPv4 address vary freely, so each IPv4 range would be 2^64 ranges.
  */
-function* carriedRanges(
+function* embeddedRanges(
   file: RangeFile,
   scheme: EmbeddedScheme,
-  carrier: ExportedRange,
+  prefix: ExportedRange,
   isChosen: readonly boolean[],
 ): Generator<ExportedRange> {
   if (EMBEDDED_LAYOUT[scheme].inverted) return;
   const range = emptyRange(6);
-  const from = embeddedIPv4(scheme, carrier.first);
-  const to = embeddedIPv4(scheme, carrier.last);
+  const from = embeddedIPv4(scheme, prefix.first);
+  const to = embeddedIPv4(scheme, prefix.last);
   for (const { first, last, record } of rangesIPv4(file, isChosen, from, to)) {
     range.record = record;
-    // At its ends the carrier may hold but a part of an IPv4 range, and but a part of what one IPv4 address has.
-    if (first[0]! > from) embedIPv4(scheme, first[0]!, 0, carrier.first, range.first);
-    else range.first.set(carrier.first);
-    if (last[0]! < to) embedIPv4(scheme, last[0]!, 0xffffffff, carrier.first, range.last);
-    else range.last.set(carrier.last);
+    // The range may begin or end within an IPv4 range, and within the addresses that embed one IPv4 address.
+    if (first[0]! > from) embedIPv4(scheme, first[0]!, 0, prefix.first, range.first);
+    else range.first.set(prefix.first);
+    if (last[0]! < to) embedIPv4(scheme, last[0]!, 0xffffffff, prefix.first, range.last);
+    else range.last.set(prefix.last);
     yield range;
   }
 }
 
-/** Writes an IPv6 address: the prefix of `prefix`, the IPv4 address, and behind it the bits of `fill`. */
+/** Writes an IPv6 address: the bits of `prefix`, the IPv4 address, and after it the bits of `fill`. */
 function embedIPv4(scheme: EmbeddedScheme, address: number, fill: number, prefix: Uint32Array, into: Uint32Array) {
   into.set(prefix);
   if (EMBEDDED_LAYOUT[scheme].offset === 96) {

@@ -107,6 +107,9 @@ describe('ipatlas export', () => {
     expect(await has('nginx', '--embedded', 'no')).toBe(false);
     expect(await has('csv')).toBe(false);
     expect(await has('csv', '--embedded', 'yes')).toBe(true);
+    expect(await has('csv', '--embedded', '6to4')).toBe(true);
+    expect(await has('csv', '--embedded', 'nat64')).toBe(false);
+    expect(await has('nginx', '--embedded', 'none')).toBe(false);
   });
 
   it.each([
@@ -123,7 +126,8 @@ describe('ipatlas export', () => {
       /--countries names "UK", which no range of this release has \(as of 2026-01-01\)/,
     ],
     [['csv', '--countries', ''], 2, /--countries names ""/],
-    [['csv', '--embedded', 'maybe'], 2, /--embedded is "maybe"/],
+    [['csv', '--embedded', 'maybe'], 2, /--embedded is "maybe"; for csv it can be all, none, or some of 6to4,nat64/],
+    [['csv', '--embedded', 'teredo'], 2, /--embedded is "teredo"; for csv/],
     [['nft', '--set', 'a b'], 2, /--set is "a b"/],
     [
       ['csv', '--release', '2020-01-01-0123456789ab'],

@@ -1,14 +1,33 @@
 import fc from 'fast-check';
 import { type CountryResponse, Reader } from 'mmdb-lib';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { EMBEDDED_SCHEMES } from '../../src/address/embedded.js';
+import { parseAddress } from '../../src/address/parse.js';
 import { continentTable } from '../../src/export/mmdb/continents.js';
 import { assemble, encodeNode } from '../../src/export/mmdb/mmdb.js';
 import { leafOf, NO_DATA } from '../../src/export/mmdb/tree.js';
 import { mapOf, ValueWriter } from '../../src/export/mmdb/values.js';
+import { findIPv6 } from '../../src/rangefile/search.js';
 import { type Block, country, embedded, reason, SMALL_WORLD } from '../support/release.js';
 import { answers, largeWorld, sampleAddresses, type World, worldOf } from './support.js';
 
 type Record = CountryResponse & { country_code: string; country_name: string; is_eu: boolean };
+
+const ALL = new Set(EMBEDDED_SCHEMES);
+const NONE = new Set<never>();
+
+/** Counts the networks of a file with 24-bit records: the paths from the root to a leaf. */
+function countNetworks(file: Buffer): bigint {
+  const { nodeCount } = new Reader<Record>(file).metadata;
+  const known = new Map<number, bigint>();
+  const below = (node: number): bigint => {
+    if (node >= nodeCount) return 1n;
+    const count = known.get(node) ?? below(file.readUIntBE(6 * node, 3)) + below(file.readUIntBE(6 * node + 3, 3));
+    known.set(node, count);
+    return count;
+  };
+  return below(0);
+}
 
 function codes(reader: Reader<Record>, addresses: readonly string[]): string[] {
   return addresses.map((ip) => reader.get(ip)?.country?.iso_code ?? '');
@@ -110,7 +129,7 @@ describe('a file', () => {
   let reader: Reader<Record>;
   beforeAll(() => {
     world = worldOf(largeWorld());
-    file = world.exported('mmdb');
+    file = world.exported('mmdb', { embedded: ALL });
     reader = new Reader<Record>(file);
   });
 
@@ -128,7 +147,7 @@ describe('a file', () => {
   });
 
   it('has the same bytes every time', () => {
-    expect(world.exported('mmdb').equals(file)).toBe(true);
+    expect(world.exported('mmdb', { embedded: ALL }).equals(file)).toBe(true);
   });
 
   it('holds GeoIP2 records with the flat fields beside them', () => {
@@ -156,18 +175,43 @@ describe('a file', () => {
   });
 
   it('can leave out the embedded addresses', () => {
-    const plain = new Reader<Record>(world.exported('mmdb', { embedded: false }));
+    const plain = new Reader<Record>(world.exported('mmdb', { embedded: NONE }));
     expect(plain.get('193.0.6.139')).not.toBeNull();
     for (const ip of ['2002:c100:68b::1', '64:ff9b::c100:68b', '2001::3eff:f974']) expect(plain.get(ip)).toBeNull();
     expect(plain.get('::ffff:8.8.8.8')).toEqual(plain.get('8.8.8.8'));
     expect(plain.get('2002:808:809:1::5')?.country_code).toBe('FR');
   });
 
+  it('leaves out Teredo by default, so that all networks of the file can be listed', () => {
+    const usual = world.exported('mmdb');
+    const { file: ranges } = world;
+    const words = new Uint32Array(4);
+    const isTeredo = (ip: string): boolean => {
+      if (parseAddress(ip, words) !== 6) return false;
+      const record = ranges.records[ranges.record6[findIPv6(ranges, words)]!]!;
+      return record.kind === 'embedded' && record.scheme === 'teredo';
+    };
+    const addresses = sampleAddresses(world, 5000);
+    const expected = answers(world, addresses).map((code, i) => (isTeredo(addresses[i]!) ? '' : code));
+    expect(addresses.filter(isTeredo).length).toBeGreaterThan(10);
+    expect(codes(new Reader<Record>(usual), addresses)).toEqual(expected);
+    // IPv4 is there four times: plain, mapped, 6to4 and NAT64. A range is at most 2 networks a bit of its address.
+    const { count4, count6 } = ranges;
+    expect(countNetworks(usual)).toBeLessThan(BigInt(4 * 2 * 32 * count4 + 2 * 128 * count6));
+    expect(countNetworks(file)).toBeGreaterThan(1n << 64n);
+  });
+
+  it('can leave out any scheme', () => {
+    const some = new Reader<Record>(world.exported('mmdb', { embedded: new Set(['nat64'] as const) }));
+    expect(some.get('64:ff9b::c100:68b')?.country_code).toBe('NL');
+    for (const ip of ['2002:c100:68b::1', '2001::3eff:f974']) expect(some.get(ip)).toBeNull();
+  });
+
   it.each([
     [[4] as const, 4],
     [[6] as const, 6],
   ])('of family %j', (families, ipVersion) => {
-    const one = new Reader<Record>(world.exported('mmdb', { families }));
+    const one = new Reader<Record>(world.exported('mmdb', { embedded: ALL, families }));
     expect(one.metadata.ipVersion).toBe(ipVersion);
     const addresses = sampleAddresses(world, 2000).filter((ip) => ip.includes(':') === (ipVersion === 6));
     const expected = answers(world, addresses);
@@ -179,7 +223,7 @@ describe('a file', () => {
   });
 
   it('holds chosen countries only', () => {
-    const some = new Reader<Record>(world.exported('mmdb', { countries: new Set(['DE', 'US']) }));
+    const some = new Reader<Record>(world.exported('mmdb', { embedded: ALL, countries: new Set(['DE', 'US']) }));
     const addresses = sampleAddresses(world, 2000);
     const expected = answers(world, addresses).map((code) => (['DE', 'US'].includes(code) ? code : ''));
     expect(codes(some, addresses)).toEqual(expected);
@@ -218,7 +262,7 @@ describe('unusual worlds', () => {
     ],
   ])('%s', (_name, blocks) => {
     const world = worldOf(blocks);
-    const reader = new Reader<Record>(world.exported('mmdb'));
+    const reader = new Reader<Record>(world.exported('mmdb', { embedded: ALL }));
     const addresses = sampleAddresses(world, 1000);
     expect(codes(reader, addresses)).toEqual(answers(world, addresses));
   });
@@ -244,7 +288,7 @@ describe('unusual worlds', () => {
     fc.assert(
       fc.property(fc.array(block, { maxLength: 12 }), (blocks) => {
         const world = worldOf([...SMALL_WORLD, ...blocks]);
-        const reader = new Reader<Record>(world.exported('mmdb'));
+        const reader = new Reader<Record>(world.exported('mmdb', { embedded: ALL }));
         const addresses = sampleAddresses(world, 400);
         expect(codes(reader, addresses)).toEqual(answers(world, addresses));
       }),

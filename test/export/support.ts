@@ -141,7 +141,7 @@ export function worldOf(blocks: Block[]): World {
         file,
         families: [4, 6],
         countries: undefined,
-        embedded: FORMATS[format].embedded,
+        embedded: new Set(FORMATS[format].embedded),
         title: 'a title',
         databaseType: 'ipatlas-Country',
         setName: 'countries',

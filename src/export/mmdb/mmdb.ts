@@ -11,14 +11,14 @@ import { type MmdbMap, mapOf, type Unsigned, ValueWriter } from './values.js';
 const DATA_SEPARATOR_BYTES = 16;
 const METADATA_MARKER = Buffer.from('\xab\xcd\xefMaxMind.com', 'latin1');
 
-/** Sizes of one record of a node, in bits, that all readers know. */
+/** Sizes of a node's record in bits that all readers support. */
 const RECORD_SIZES = [24, 28, 32] as const;
 type RecordSize = (typeof RECORD_SIZES)[number];
 
-/** Most readers of GeoIP2 data look for "Country" in the type. Names that begin with "GeoIP" are their owner's. */
+/** Most readers of GeoIP2 data require "Country" in the type. Names that begin with "GeoIP" belong to MaxMind. */
 export const DEFAULT_DATABASE_TYPE = 'ipatlas-Country';
 
-/** What the file says of an address. */
+/** Returns the data of a country. */
 function dataOf({ code, name, isEu }: CountryRecord, continent: Continent | undefined): MmdbMap {
   return mapOf({
     continent: continent && mapOf({ code: continent.code, names: mapOf({ en: continent.name }) }),
@@ -29,7 +29,7 @@ function dataOf({ code, name, isEu }: CountryRecord, continent: Continent | unde
   });
 }
 
-/** The data section, and for each record of the range file the offset of its data. */
+/** The data section, and the offset of the data by record number of the range file. */
 interface DataSection {
   bytes: Uint8Array;
   offsets: readonly number[];
@@ -44,14 +44,14 @@ function dataSection(countries: readonly (CountryRecord | undefined)[]): DataSec
   return { bytes: writer.bytes, offsets };
 }
 
-/** The smallest record size that holds the tree's greatest number. */
+/** Returns the smallest record size that holds a number. */
 function recordSizeFor(greatest: number): RecordSize {
   const size = RECORD_SIZES.find((bits) => greatest < 2 ** bits);
   if (size === undefined) throw new RangeError(`${greatest} does not fit in 32 bits`);
   return size;
 }
 
-/** Writes one node: its two records, most significant byte first. */
+/** Writes a node: its two records, most significant byte first. With 28 bits, byte 3 holds the top 4 bits of both. */
 export function encodeNode(size: RecordSize, bytes: Buffer, at: number, left: number, right: number): void {
   if (size === 32) {
     bytes.writeUInt32BE(left, at);
@@ -63,7 +63,7 @@ export function encodeNode(size: RecordSize, bytes: Buffer, at: number, left: nu
   bytes.writeUIntBE(right & 0xffffff, at + (size === 28 ? 4 : 3), 3);
 }
 
-/** The search tree as bytes. */
+/** Encodes the search tree. */
 function encodeTree(tree: Tree, offsets: readonly number[], size: RecordSize): Buffer {
   const numberOf = (reference: Reference): number => {
     if (reference >= 0) return reference;
@@ -77,19 +77,19 @@ function encodeTree(tree: Tree, offsets: readonly number[], size: RecordSize): B
   return bytes;
 }
 
-/** Seconds from 1970 to the begin of a day, UTC. */
+/** Returns the Unix time of a date at 00:00 UTC, in seconds. */
 function epochOf(date: string): number {
   return Date.parse(`${date}T00:00:00Z`) / 1000;
 }
 
-/** What an MMDB file says of itself. */
+/** The labels of an MMDB file. */
 export interface MmdbLabels {
   /** Description of the database, in English. */
   title: string;
   databaseType: string;
 }
 
-/** What a file says of itself, and what its tree is for. */
+/** All of the metadata that depends on the release and the selection. */
 interface FileLabels extends MmdbLabels {
   /** `YYYY-MM-DD`. */
   asOf: string;
@@ -115,7 +115,7 @@ function metadata(nodeCount: number, recordSize: RecordSize, labels: FileLabels)
   return writer.bytes;
 }
 
-/** A whole file, in its parts. */
+/** Yields the sections of a file. */
 export function* assemble(
   tree: Tree,
   data: DataSection,
@@ -129,7 +129,7 @@ export function* assemble(
   yield metadata(tree.count, recordSize, labels);
 }
 
-/** The file. Its build time is the release's as-of date at 00:00 UTC, so that the bytes are always the same. */
+/** Yields an MMDB file. Its build time is the as-of date of the release, so that the bytes are always the same. */
 export function mmdb(selection: Selection, labels: MmdbLabels): Generator<Uint8Array> {
   const { file, families, embedded } = selection;
   const countries = chosenCountries(selection);

@@ -1,30 +1,30 @@
 /**
  * The search tree of the MaxMind DB format, built from the sorted ranges of a range file.
  *
- * Nodes stand in two columns, not in objects. A subtree that occurs twice is stored once: a reader follows node numbers and
- * cannot tell. So an alias, a shared subtree and a prefix of many free bits are all the same thing here.
+ * Nodes are in two columns, not in objects. Equal subtrees are stored once: readers follow node numbers and see no
+ * difference. So aliases of the IPv4 addresses cost no space, and a run of bits that vary freely costs one node per bit.
  */
 import { EMBEDDED_LAYOUT, type EmbeddedScheme } from '../../address/embedded.js';
 import { compareAddresses } from '../../address/words.js';
 import { type RangeFile, rangeColumns } from '../../rangefile/reader.js';
 
-/** What a record of a node refers to: a node, 0 and up; or a leaf, below 0. */
+/** What a record of a node refers to: a node if not negative, else a leaf. */
 export type Reference = number;
 
-/** The leaf of addresses without data. */
+/** The leaf for addresses without data. */
 export const NO_DATA: Reference = -1;
 
-/** The leaf of a record of the range file. */
+/** Returns the leaf for a record of the range file. */
 export function leafOf(record: number): Reference {
   return -2 - record;
 }
 
-/** The record of the range file that a leaf stands for. */
+/** Returns the record of the range file for a leaf. */
 export function recordOf(leaf: Reference): number {
   return -2 - leaf;
 }
 
-/** A tree in columns. Node 0 is the root; every node is above those that it refers to. */
+/** A tree in columns. Node 0 is the root. */
 export interface Tree {
   count: number;
   left: Int32Array;
@@ -33,15 +33,15 @@ export interface Tree {
 
 const FIRST_CAPACITY = 1 << 16;
 
-/** Nodes, each pair of references once. */
+/** Stores nodes so that each pair of references exists once. */
 class NodeStore {
   count = 0;
   left = new Int32Array(FIRST_CAPACITY);
   right = new Int32Array(FIRST_CAPACITY);
-  /** Open addressing: a node's number plus 1, or 0; twice as many slots as nodes at least. */
+  /** Hash table with open addressing: node number plus 1, or 0 for an empty slot. At least twice as many slots as nodes. */
   #slots = new Int32Array(2 * FIRST_CAPACITY);
 
-  /** The node with these two references; two times the same leaf is that leaf. */
+  /** Returns the node with these two references; if both are the same leaf, that leaf. */
   node(left: Reference, right: Reference): Reference {
     return left === right && left < 0 ? left : this.nodeEvenIfEqual(left, right);
   }
@@ -80,39 +80,39 @@ class NodeStore {
   }
 }
 
-/** Bit `depth` of an address, counted from the most significant one. */
+/** Returns bit `depth` of an address, counted from the most significant one. */
 function bitAt(words: Uint32Array, depth: number): number {
   return (words[depth >>> 5]! >>> (31 - (depth & 31))) & 1;
 }
 
-/** The bits of word `index` that lie in the first `depth` bits of an address. */
+/** Returns the mask of the bits of word `index` that are among the first `depth` bits of an address. */
 function prefixMask(depth: number, index: number): number {
   const bits = Math.min(32, Math.max(0, depth - 32 * index));
   return bits === 0 ? 0 : (0xffffffff << (32 - bits)) >>> 0;
 }
 
-/** The two /96 blocks that hold the IPv4 addresses in a tree for IPv6: where the format keeps them, and IPv4-mapped ones. */
+/** The two /96 blocks of an IPv6 tree that hold the IPv4 addresses: `::/96`, by the format, and IPv4-mapped addresses. */
 const IPV4_BLOCKS = [new Uint32Array(4), Uint32Array.of(0, 0, 0xffff, 0)] as const;
 const IPV4_DEPTH = 96;
 
-/** Sorted first addresses of a family's ranges, and what each range leads to. */
+/** The ranges of a family, and the references for blocks of addresses in them. */
 interface Column {
   words: number;
   count: number;
   first: Uint32Array;
-  /** The reference for a whole block in range `range` that begins at `path` and is `depth` bits deep. */
+  /** Returns the reference for a block inside one range; the block is the first `depth` bits of `path`. */
   leaf(range: number, path: Uint32Array, depth: number): Reference;
-  /** What a block leads to, whatever the ranges say; undefined where they decide. */
+  /** Returns the reference for a block whose content does not depend on the ranges; undefined for all others. */
   fixed?(path: Uint32Array, depth: number): Reference | undefined;
-  /** Whether a block that lies in one range must be divided nevertheless. */
+  /** Whether a block inside one range must be divided because it contains a fixed block. */
   mustDivide?(path: Uint32Array, depth: number): boolean;
 }
 
-/** Builds a family's tree from its ranges, in one pass from the root down and back. */
+/** Builds the tree of a family from its ranges, depth first. */
 class ColumnBuilder {
   readonly #store: NodeStore;
   readonly #column: Column;
-  /** The first address of the block at hand. */
+  /** First address of the block that is being built. */
   readonly #path: Uint32Array;
 
   constructor(store: NodeStore, column: Column) {
@@ -126,8 +126,10 @@ class ColumnBuilder {
   }
 
   /**
-   * @param low the range that the block begins in
-   * @param high the first range behind the block
+   * Returns the reference for the block of `depth` bits at the current path.
+   *
+   * @param low the range that contains the start of the block
+   * @param high the first range after the block
    */
   #block(low: number, high: number, depth: number): Reference {
     const path = this.#path;
@@ -145,12 +147,12 @@ class ColumnBuilder {
     return this.#store.node(left, right);
   }
 
-  /** The first of the ranges from `low` to below `high` that begins in the upper half of the block; `high` if none does. */
+  /** Returns the first range from `low` to below `high` that begins in the upper half of the block, or `high`. */
   #firstInUpperHalf(low: number, high: number, depth: number): number {
     const { first, words } = this.#column;
     const word = depth >>> 5;
     const shift = 31 - (depth & 31);
-    // All of them begin in the block, so this one bit decides.
+    // All of these ranges begin in the block, so one bit decides.
     while (low < high) {
       const middle = (low + high) >>> 1;
       if (((first[middle * words + word]! >>> shift) & 1) === 1) high = middle;
@@ -166,7 +168,7 @@ class ColumnBuilder {
   }
 }
 
-/** The trees of the IPv4 addresses, plain and with all bits inverted, for IPv6 blocks to lead to. */
+/** The tree of the IPv4 addresses, and the same with all address bits inverted, for IPv6 blocks to refer to. */
 class IPv4Trees {
   readonly plain: Reference;
   readonly #store: NodeStore;
@@ -177,14 +179,14 @@ class IPv4Trees {
     this.plain = plain;
   }
 
-  /** What a block of a scheme leads to. */
+  /** Returns the reference for a block of a scheme. */
   at(scheme: EmbeddedScheme, path: Uint32Array, depth: number): Reference {
     const { offset, inverted } = EMBEDDED_LAYOUT[scheme];
     let reference = inverted ? this.#invertedTree() : this.plain;
     for (let bit = offset; bit < Math.min(depth, offset + 32) && reference >= 0; bit++) {
       reference = this.#store[bitAt(path, bit) === 0 ? 'left' : 'right'][reference]!;
     }
-    // Free bits before the IPv4 address: both values of each lead to the same node.
+    // Bits between the block and the IPv4 address vary freely: both values of each refer to the same node.
     for (let bit = depth; bit < offset; bit++) reference = this.#store.node(reference, reference);
     return reference;
   }
@@ -206,9 +208,9 @@ class IPv4Trees {
   }
 }
 
-/** Numbers the nodes from the root down, so that the root is 0 and what belongs together lies together. */
+/** Numbers the nodes in depth-first order, so that the root is 0 and a look-up reads nodes that are close together. */
 function numbered(store: NodeStore, top: Reference): Tree {
-  // A tree has a node, even where all addresses have the same answer.
+  // A tree has at least one node, even if all addresses have the same data.
   const root = top >= 0 ? top : store.nodeEvenIfEqual(top, top);
   const numberOf = new Int32Array(store.count).fill(-1);
   const order = new Int32Array(store.count);
@@ -231,10 +233,10 @@ function numbered(store: NodeStore, top: Reference): Tree {
 
 export interface TreeRequest {
   file: RangeFile;
-  /** The records, by number, that get a leaf; the others' addresses have no data. */
+  /** By record number: whether the addresses of the record have data. */
   isChosen: readonly boolean[];
-  /** Whether IPv6 blocks of a scheme lead into the IPv4 addresses. */
-  embedded: boolean;
+  /** The schemes whose IPv6 blocks refer to the tree of the IPv4 addresses. */
+  embedded: ReadonlySet<EmbeddedScheme>;
 }
 
 function ipv4Column({ file, isChosen }: TreeRequest): Column {
@@ -257,7 +259,7 @@ function ipv6Column({ file, isChosen, embedded }: TreeRequest, trees: IPv4Trees,
     leaf(range, path, depth) {
       const record = file.record6[range]!;
       const scheme = schemes[record];
-      if (scheme !== undefined && embedded) return trees.at(scheme, path, depth);
+      if (scheme !== undefined && embedded.has(scheme)) return trees.at(scheme, path, depth);
       return isChosen[record] ? leafOf(record) : NO_DATA;
     },
     mustDivide: (path, depth) => depth < IPV4_DEPTH && leadsToIPv4(path, depth),
@@ -268,19 +270,17 @@ function ipv6Column({ file, isChosen, embedded }: TreeRequest, trees: IPv4Trees,
   };
 }
 
-/**
- * The tree of IPv4 addresses alone, for a file of `ip_version` 4.
- */
+/** Builds the tree of the IPv4 addresses alone, for a file with `ip_version` 4. */
 export function buildIPv4Tree(request: TreeRequest): Tree {
   const store = new NodeStore();
   return numbered(store, new ColumnBuilder(store, ipv4Column(request)).build());
 }
 
 /**
- * The tree of both families, for a file of `ip_version` 6.
+ * Builds the tree of both families, for a file with `ip_version` 6.
  *
- * IPv4 addresses are at `::/96` and, as IPv4-mapped ones, at `::ffff:0:0/96`. Blocks of 6to4, NAT64 and Teredo lead to the
- * IPv4 address that `ipatlas lookup` takes out of them.
+ * IPv4 addresses are at `::/96` and, IPv4-mapped, at `::ffff:0:0/96`. Blocks of the chosen schemes refer to the tree of the
+ * IPv4 addresses.
  *
  * @param withIPv4 whether IPv4 addresses themselves have data
  */

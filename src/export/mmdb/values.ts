@@ -7,21 +7,21 @@ export interface Unsigned {
 }
 
 export type MmdbValue = string | boolean | Unsigned | readonly MmdbValue[] | MmdbMap;
-/** Keys are written in the order in which they stand. */
+/** Keys are written in the order of the map. */
 export type MmdbMap = ReadonlyMap<string, MmdbValue>;
 
-/** Type numbers of the format. Above 7 the control byte says "extended", and the next byte is the number less 7. */
+/** Type numbers of the format. Above 7, the control byte says "extended", and the next byte is the number minus 7. */
 const TYPE = { pointer: 1, string: 2, unsigned16: 5, unsigned32: 6, map: 7, unsigned64: 9, array: 11, boolean: 14 };
 
-/** Largest offsets that a pointer with one, two and three bytes behind its control byte reaches, exclusive. */
+/** Exclusive upper limits of the offsets that fit into one, two and three bytes after the control byte of a pointer. */
 const POINTER_LIMITS = [2 ** 11, 2 ** 11 + 2 ** 19, 2 ** 11 + 2 ** 19 + 2 ** 27] as const;
 
-/** A map of an object's members; undefined ones are left out. */
+/** Returns a map of the members of an object, without those that are undefined. */
 export function mapOf(members: Record<string, MmdbValue | undefined>): MmdbMap {
   return new Map(Object.entries(members).filter((member): member is [string, MmdbValue] => member[1] !== undefined));
 }
 
-/** A control byte, with the bytes that hold the rest of the size where it does not fit in five bits. */
+/** Returns a control byte, and the bytes for the rest of the size if it does not fit into five bits. */
 function control(type: number, size: number): number[] {
   const extended = type > 7 ? [type - 7] : [];
   const top = type > 7 ? 0 : type << 5;
@@ -35,7 +35,7 @@ function bigEndian(value: number, bytes: number): number[] {
   return Array.from({ length: bytes }, (_, index) => Math.floor(value / 256 ** (bytes - 1 - index)) % 256);
 }
 
-/** An integer without leading zero bytes: none at all for zero. */
+/** Encodes an integer without leading zero bytes, so zero has no bytes. */
 function unsigned({ bits, value }: Unsigned): number[] {
   const type = { 16: TYPE.unsigned16, 32: TYPE.unsigned32, 64: TYPE.unsigned64 }[bits];
   let bytes = 0;
@@ -51,14 +51,14 @@ function pointer(offset: number): number[] {
   return [(TYPE.pointer << 5) | (form << 3) | top!, ...rest];
 }
 
-/** Appends values one behind the other. A string, map or array that stands there already is pointed at, where that is shorter. */
+/** Appends values. A string, map or array that was written before becomes a pointer to it, if that is shorter. */
 export class ValueWriter {
   readonly #bytes: number[] = [];
-  /** Where each value stands that a pointer can name. */
+  /** Offset of each value by {@link keyOf}. */
   readonly #offsets = new Map<string, number>();
   readonly #sharing: boolean;
 
-  /** @param sharing whether to use pointers. Metadata goes without: readers do not agree on where its offsets begin */
+  /** @param sharing whether to use pointers. Metadata has none: readers disagree on the base of their offsets */
   constructor(sharing: boolean) {
     this.#sharing = sharing;
   }
@@ -68,7 +68,7 @@ export class ValueWriter {
   }
 
   /**
-   * Appends a value for a record of the tree to point at. One that stands there already is not written again.
+   * Appends a value for nodes of the tree to refer to, unless it was written before.
    *
    * @returns its offset
    */
@@ -123,7 +123,7 @@ function isMap(value: MmdbValue): value is MmdbMap {
   return value instanceof Map;
 }
 
-/** Equal for equal values only. */
+/** Returns a text that is equal for equal values only. */
 function keyOf(value: MmdbValue): string {
   return JSON.stringify(value, (_, part) => (part instanceof Map ? { map: [...part] } : part));
 }
