@@ -1,32 +1,22 @@
 /**
- * What the line engine should do, said in another way: a line is taken apart by recursive descent, byte by byte, and keys and
- * values are read with JSON.parse. Slow, and shares nothing with the kernel.
+ * What the enrichment of JSON lines should do, computed in another way: JSON.parse decides what is valid and what the values
+ * are; a recursive descent over the bytes finds where the members are. Slow, and shares nothing with the kernel.
  */
 import type { Database } from '../../src/database/database.js';
 import { type EnrichCounts, emptyCounts } from '../../src/enrich/counts.js';
 import type { EnrichOptions } from '../../src/enrich/options.js';
 
-type Value =
-  | { kind: 'object'; members: Member[] }
-  | { kind: 'string'; text: string | undefined }
-  | { kind: 'array' }
-  | { kind: 'scalar' };
-
-/** A member, and where all of it stands: from behind the comma or brace before it to the one behind it. */
+/** A member of an object: its key, and its text with the blanks around it, without the commas. */
 interface Member {
-  key: string | undefined;
-  value: Value;
+  key: string;
   from: number;
   to: number;
 }
 
-/** What cannot stand in a number or literal. How those are spelled is not checked further. */
-const NO_SCALAR = ' \t\r\n{}[]:,"\\\f\x1a';
+const decode = (bytes: string): string => Buffer.from(bytes, 'latin1').toString();
 
-class Broken extends Error {}
-
-/** A line taken apart; each of its characters is one byte. */
-class Descent {
+/** Finds the members of the object in a valid line. Each character of the line is one byte. */
+class MemberFinder {
   readonly #line: string;
   #at = 0;
 
@@ -34,94 +24,61 @@ class Descent {
     this.#line = line;
   }
 
-  /** The object that is all of the line, with the place of its closing brace. */
-  root(): { members: Member[]; open: number; close: number } {
-    this.#blanks();
-    const open = this.#at;
-    if (this.#line[open] !== '{') throw new Broken();
-    const { members } = this.#object();
-    const close = this.#at - 1;
-    this.#blanks();
-    if (this.#at !== this.#line.length) throw new Broken();
-    return { members, open, close };
-  }
-
-  #blanks(): void {
-    while (/[ \t\r]/.test(this.#line[this.#at] ?? '')) this.#at++;
-  }
-
-  #eat(character: string): boolean {
-    if (this.#line[this.#at] !== character) return false;
-    this.#at++;
-    return true;
-  }
-
-  #object(): { kind: 'object'; members: Member[] } {
-    this.#at++;
+  find(): { members: Member[]; open: number; close: number } {
+    this.#skip(/[ \t\r]/);
+    const open = this.#at++;
     const members: Member[] = [];
-    let from = this.#at;
-    this.#blanks();
-    if (this.#eat('}')) return { kind: 'object', members };
-    for (;;) {
-      this.#blanks();
-      const key = this.#string();
-      this.#blanks();
-      if (!this.#eat(':')) throw new Broken();
-      const value = this.#value();
-      this.#blanks();
-      members.push({ key, value, from, to: this.#at });
-      if (this.#eat('}')) return { kind: 'object', members };
-      if (!this.#eat(',')) throw new Broken();
-      from = this.#at;
+    while (this.#line[this.#at - 1] !== '}') {
+      const from = this.#at;
+      this.#skip(/[ \t\r]/);
+      if (this.#line[this.#at] === '}') {
+        this.#at++;
+        break;
+      }
+      const keyFrom = this.#at;
+      this.#skipString();
+      const key = JSON.parse(decode(this.#line.slice(keyFrom, this.#at))) as string;
+      this.#skipValue();
+      members.push({ key, from, to: this.#at });
+      this.#at++;
     }
+    return { members, open, close: this.#at - 1 };
   }
 
-  #array(): { kind: 'array' } {
+  #skip(characters: RegExp): void {
+    while (characters.test(this.#line[this.#at] ?? '')) this.#at++;
+  }
+
+  #skipString(): void {
     this.#at++;
-    this.#blanks();
-    if (this.#eat(']')) return { kind: 'array' };
-    for (;;) {
-      this.#value();
-      this.#blanks();
-      if (this.#eat(']')) return { kind: 'array' };
-      if (!this.#eat(',')) throw new Broken();
-    }
+    while (this.#line[this.#at] !== '"') this.#at += this.#line[this.#at] === '\\' ? 2 : 1;
+    this.#at++;
   }
 
-  #value(): Value {
-    this.#blanks();
-    const first = this.#line[this.#at];
-    if (first === '{') return this.#object();
-    if (first === '[') return this.#array();
-    if (first === '"') return { kind: 'string', text: this.#string() };
-    const from = this.#at;
-    while (!NO_SCALAR.includes(this.#line[this.#at] ?? ' ')) this.#at++;
-    if (this.#at === from) throw new Broken();
-    return { kind: 'scalar' };
-  }
-
-  /** What a string says; undefined where an escape in it is none of JSON's. */
-  #string(): string | undefined {
-    const from = this.#at;
-    if (!this.#eat('"')) throw new Broken();
-    while (!this.#eat('"')) {
-      if (this.#at >= this.#line.length) throw new Broken();
-      this.#at += this.#line[this.#at] === '\\' ? 2 : 1;
-    }
-    const text = Buffer.from(this.#line.slice(from, this.#at), 'latin1').toString();
-    try {
-      // Control characters are let pass inside strings, which JSON.parse does not do.
-      return JSON.parse(
-        text.replace(/\p{Cc}/gu, (control) => `\\u${control.charCodeAt(0).toString(16).padStart(4, '0')}`),
-      );
-    } catch {
-      return undefined;
+  /** Skips up to the comma or closing brace after a value. */
+  #skipValue(): void {
+    for (let depth = 0; ; ) {
+      const character = this.#line[this.#at]!;
+      if (depth === 0 && (character === ',' || character === '}')) return;
+      if (character === '"') {
+        this.#skipString();
+        continue;
+      }
+      if ('{['.includes(character)) depth++;
+      if ('}]'.includes(character)) depth--;
+      this.#at++;
     }
   }
 }
 
-function lastOf(members: Member[], key: string): Value | undefined {
-  return members.findLast((member) => member.key === key)?.value;
+/** Returns the object in a line, or undefined if the line is not a JSON object. */
+function parseObject(line: string): object | undefined {
+  try {
+    const value: unknown = JSON.parse(decode(line));
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 export interface Expected {
@@ -132,22 +89,18 @@ export interface Expected {
   failsAt: number | undefined;
 }
 
-/** The answer to a path, as JSON. */
-function answerText(
-  database: Database,
-  members: Member[],
-  path: string[],
-  options: EnrichOptions,
-  counts: EnrichCounts,
-) {
-  let value: Value | undefined = { kind: 'object', members };
-  for (const key of path) value = value?.kind === 'object' ? lastOf(value.members, key) : undefined;
+/** Returns the result of a path as JSON, and counts it. */
+function resultText(database: Database, object: object, path: string[], options: EnrichOptions, counts: EnrichCounts) {
+  let value: unknown = object;
+  for (const key of path) {
+    const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
+    value = isObject && Object.hasOwn(value as object, key) ? (value as Record<string, unknown>)[key] : undefined;
+  }
   if (value === undefined) {
     counts.missing_field++;
     return 'null';
   }
-  const result =
-    value.kind === 'string' && value.text !== undefined ? database.lookupWithReason(value.text) : undefined;
+  const result = typeof value === 'string' ? database.lookupWithReason(value) : undefined;
   if (result === undefined) {
     counts.invalid_address++;
     return 'null';
@@ -163,27 +116,22 @@ function enrichLine(
   options: EnrichOptions,
   counts: EnrichCounts,
 ): string | undefined {
-  let root: ReturnType<Descent['root']>;
-  try {
-    root = new Descent(line).root();
-  } catch (error) {
-    if (error instanceof Broken) return undefined;
-    throw error;
-  }
-  const { members, open, close } = root;
+  const object = parseObject(line);
+  if (object === undefined) return undefined;
+  const { members, open, close } = new MemberFinder(line).find();
   const others = members.filter(({ key }) => !options.fields.some(({ name }) => name === key));
   const texts = others.map(({ from, to }) => line.slice(from, to));
-  // Where nothing is replaced, not even the blanks of an empty object are touched.
+  // If nothing is replaced, even the blanks of an empty object stay.
   const kept = others.length === members.length ? line.slice(open + 1, close) : texts.join(',');
   const added = options.fields.map(({ path, name }) => {
-    const text = `${JSON.stringify(name)}:${answerText(database, members, path, options, counts)}`;
+    const text = `${JSON.stringify(name)}:${resultText(database, object, path, options, counts)}`;
     return Buffer.from(text).toString('latin1');
   });
   const comma = others.length > 0 ? ',' : '';
   return `${line.slice(0, open + 1)}${kept}${comma}${added.join(',')}${line.slice(close)}`;
 }
 
-/** What becomes of an input. */
+/** Returns what becomes of an input. */
 export function expectLines(
   database: Database,
   input: Uint8Array,

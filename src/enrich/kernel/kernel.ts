@@ -1,18 +1,19 @@
-/** The kernel, loaded: a WebAssembly module compiled from assembly/, working in a memory that was laid out for it. */
+/** Loads and runs the kernel, a WebAssembly module compiled from assembly/, in a memory that layout.ts has laid out. */
 import { readFileSync } from 'node:fs';
 import { AtlasError, messageOf } from '../../errors.js';
 import { packageFile } from '../../package-root.js';
 import type { EnrichCounts } from '../counts.js';
-import { type KernelLayout, SLOT_FIELDS, type SlotPlace } from './layout.js';
+import * as abi from './abi.js';
+import type { KernelLayout, SlotPlace } from './layout.js';
 
-/** What the module exports; addresses are bytes from the start of its memory. */
+/** The module's exports, see assembly/index.ts. Addresses are bytes from the start of the memory. */
 interface Exports {
-  begin(config: number, areas: number): void;
+  configure(config: number, areas: number): void;
   run(slot: number): number;
   recordOf(from: number, to: number): number;
 }
 
-/** The same module twice, since a module says whether its memory is shared. */
+/** The same module twice: a module declares whether its memory is shared. */
 const MODULE_FILES = {
   shared: 'dist/src/enrich/kernel/kernel-shared.wasm',
   alone: 'dist/src/enrich/kernel/kernel-alone.wasm',
@@ -21,9 +22,9 @@ const MODULE_FILES = {
 const compiled: { -readonly [Kind in keyof typeof MODULE_FILES]?: WebAssembly.Module } = {};
 
 /**
- * The compiled module for a memory; can be sent to another thread.
+ * Returns the compiled module for a memory; it can be sent to another thread.
  *
- * @throws AtlasError E_FAULT where the package was not built
+ * @throws AtlasError E_FAULT if the package was not built
  */
 export function kernelModule({ memory }: KernelLayout): WebAssembly.Module {
   const kind = memory.buffer instanceof SharedArrayBuffer ? 'shared' : 'alone';
@@ -40,112 +41,112 @@ export function kernelModule({ memory }: KernelLayout): WebAssembly.Module {
   return compiled[kind];
 }
 
-const FIELD = Object.fromEntries(SLOT_FIELDS.map((name, index) => [name, index])) as Record<
-  (typeof SLOT_FIELDS)[number],
-  number
->;
-
-/** A slot as JavaScript sees it: its areas and its numbers. */
+/** A slot as the host sees it: its input, its output, its header. */
 export class Slot {
   readonly place: SlotPlace;
-  /** Where input goes. */
+  /** The room for input. */
   readonly input: Buffer;
-  readonly #fields: Uint32Array;
-  readonly #all: Uint8Array;
+  readonly #header: Uint32Array;
+  readonly #memory: Uint8Array;
 
   constructor(layout: KernelLayout, place: SlotPlace) {
     this.place = place;
-    this.#all = new Uint8Array(layout.memory.buffer);
-    this.#fields = new Uint32Array(layout.memory.buffer, place.head, SLOT_FIELDS.length);
+    this.#memory = new Uint8Array(layout.memory.buffer);
+    this.#header = new Uint32Array(layout.memory.buffer, place.head, abi.SLOT_BYTES / 4);
     this.input = Buffer.from(layout.memory.buffer, place.input, place.inputBytes);
   }
 
+  #get(offset: number): number {
+    return this.#header[offset / 4]!;
+  }
+
+  #set(offset: number, value: number): void {
+    this.#header[offset / 4] = value;
+  }
+
   /**
-   * Makes ready for the lines that stand in `input`.
+   * Prepares the slot for the lines in `input`.
    *
-   * @param length bytes of input, whole lines; only the last of all may lack its newline
-   * @param skip bytes at its beginning (a byte order mark) that are passed on and belong to no line
+   * @param length bytes of input: whole lines; only the last one of all may lack its newline
+   * @param skip bytes at its beginning (a byte order mark) that are copied and belong to no line
    */
   begin(length: number, skip: number): void {
-    const { place } = this;
-    const { input, output } = place;
-    const fields = this.#fields;
-    fields[FIELD.copied] = input;
-    fields[FIELD.next] = input + skip;
-    fields[FIELD.inputEnd] = input + length;
-    fields[FIELD.outputEnd] = output + place.outputBytes;
+    const { input, output, outputBytes } = this.place;
+    this.#set(abi.SLOT_COPIED, input);
+    this.#set(abi.SLOT_NEXT, input + skip);
+    this.#set(abi.SLOT_INPUT_END, input + length);
+    this.#set(abi.SLOT_OUTPUT_END, output + outputBytes);
     this.clear();
   }
 
-  /** Makes ready for the rest of the same lines, what was put out having been taken. */
+  /** Prepares the slot for the rest of the same lines, after its output was taken. */
   clear(): void {
-    this.#fields[FIELD.output] = this.place.output;
-    this.#fields[FIELD.rejects] = this.place.rejects;
+    this.#set(abi.SLOT_OUTPUT, this.place.output);
+    this.#set(abi.SLOT_REJECTS, this.place.rejects);
   }
 
-  /** What the last run put out; good until the next. */
+  /** The output of the last run; valid until the next run. */
   get output(): Uint8Array {
-    return this.#all.subarray(this.place.output, this.#fields[FIELD.output]);
+    return this.#memory.subarray(this.place.output, this.#get(abi.SLOT_OUTPUT));
   }
 
-  /** The lines that the last run refused. */
+  /** The invalid lines of the last run; valid until the next run. */
   get rejects(): Uint8Array {
-    return this.#all.subarray(this.place.rejects, this.#fields[FIELD.rejects]);
+    return this.#memory.subarray(this.place.rejects, this.#get(abi.SLOT_REJECTS));
   }
 
-  /** Whether the last run stopped at a line that the policy fails on. */
+  /** Whether the last run stopped at an invalid line because of the policy `fail`. */
   get refused(): boolean {
-    return this.#fields[FIELD.refused] !== 0;
+    return this.#get(abi.SLOT_FAILED) !== 0;
   }
 
-  /** Lines that the last run dealt with. */
+  /** Lines that the last run processed. */
   get lines(): number {
-    return this.#fields[FIELD.lines]!;
+    return this.#get(abi.SLOT_LINES);
   }
 
-  /** Adds what the last run counted. */
+  /** Adds the counts of the last run. */
   addCountsTo(counts: EnrichCounts): void {
-    const fields = this.#fields;
-    counts.lines += fields[FIELD.lines]!;
-    counts.found += fields[FIELD.found_count]!;
-    counts.no_country += fields[FIELD.no_country]!;
-    counts.invalid_address += fields[FIELD.invalid_address]!;
-    counts.missing_field += fields[FIELD.missing_field]!;
-    counts.invalid_line += fields[FIELD.invalid_line]!;
+    counts.lines += this.lines;
+    counts.found += this.#get(abi.SLOT_FOUND);
+    counts.no_country += this.#get(abi.SLOT_NO_COUNTRY);
+    counts.invalid_address += this.#get(abi.SLOT_INVALID_ADDRESS);
+    counts.missing_field += this.#get(abi.SLOT_MISSING_FIELD);
+    counts.invalid_line += this.#get(abi.SLOT_INVALID_LINE);
   }
 }
 
-/** One thread's instance. */
+/** One thread's instance of the kernel. */
 export class Kernel {
   readonly #exports: Exports;
   readonly #memory: WebAssembly.Memory;
 
   /**
-   * The first one in a memory makes the tables there; no other thread may begin before it has.
+   * The first one in a memory makes the lookup tables; other threads must not begin before it has.
    *
-   * @param thread the number of the thread that it works for, whose working areas it takes
+   * @param thread number of the thread, whose working areas it uses
    */
   constructor(layout: KernelLayout, thread = 0, module: WebAssembly.Module = kernelModule(layout)) {
     const instance = new WebAssembly.Instance(module, { env: { memory: layout.memory } });
     this.#exports = instance.exports as unknown as Exports;
-    this.#exports.begin(layout.config, layout.threads[thread]!);
+    this.#exports.configure(layout.config, layout.threads[thread]!);
     this.#memory = layout.memory;
   }
 
   /**
-   * Works through the lines of a slot that was made ready.
+   * Processes the lines of a slot that was prepared.
    *
-   * @returns whether all were dealt with. Where not, its output is full (take it, {@link Slot.clear}, run again), or a line
-   *   was refused
+   * @returns whether all were processed. If not, the output is full (take it, {@link Slot.clear}, run again), or the policy
+   *   is to fail at an invalid line
    */
   run(slot: SlotPlace): boolean {
     return this.#exports.run(slot.head) !== 0;
   }
 
   /**
-   * The number of the record that answers an address, or -1 where the text is none. Tests hold it against the library's.
+   * Returns the record of an address, or -1 if the text is not an address. For tests, which compare it with the library's.
    *
-   * @param slot whose input area receives the text
+   * @param slot its input area receives the text
    */
   recordOf(slot: SlotPlace, text: Uint8Array): number {
     new Uint8Array(this.#memory.buffer).set(text, slot.input);

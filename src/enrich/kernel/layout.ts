@@ -1,121 +1,36 @@
 /**
- * The kernel's memory: what lies where. Written once; then any number of threads work in it, each on a slot.
+ * Lays out the kernel's memory: what is where, see README.md. It is written once; then any number of threads work in it, each
+ * on its own slot.
  *
- * ```
- * columns of the release · answers as text · tree of keys · configuration │ thread 0 │ … │ slot 0 │ … │ large slot
- * ```
- *
- * Memory is sized once, for the longest line there may be. What is never touched (most of the large slot and of the stacks)
- * costs address space only.
+ * The memory has its final size from the start, with room for the longest line. Pages that are never touched (most of the
+ * large slot and of the stacks) take address space only.
  */
 import { recordResult } from '../../database/binary-engine.js';
 import { AtlasError } from '../../errors.js';
-import { MAX_ADDRESS_LENGTH, MAX_FIELDS, MAX_JSON_DEPTH } from '../../limits.js';
+import { MAX_ADDRESS_LENGTH, MAX_JSON_DEPTH } from '../../limits.js';
 import type { RangeRecord } from '../../rangefile/layout.js';
 import type { RangeFile } from '../../rangefile/reader.js';
 import { resultJson } from '../formats/results.js';
 import { type EnrichOptions, INVALID_POLICIES } from '../options.js';
-import { buildKeyTree } from './keys.js';
-import { octetForms } from './octets.js';
+import * as abi from './abi.js';
+import { ipv4Forms } from './ipv4-forms.js';
+import { buildKeyTree, type KeyTree } from './key-tree.js';
 
-/** WebAssembly memory comes in pages of this many bytes. */
+/** WebAssembly memory has pages of this many bytes. */
 const PAGE_BYTES = 65_536;
 
 /** The first address in use; the compiler may place constants below it. */
 const FIRST_ADDRESS = 1024;
 
-/** The kernel reads and writes up to a block past the end of an area. */
-const SLACK_BYTES = 128;
-
-/** Addresses stay below it: the topmost bit marks breaches, see assembly/separators.ts. */
+/** Largest memory in bytes: what one typed array of V8 can surely have. */
 const MAX_MEMORY_BYTES = 2 ** 31;
 
-/** Separators that the kernel finds before it walks them: some 4 KiB of input at a time, so that all stays in the first cache. */
-const INDEX_ENTRIES = 1024;
+/** Areas begin at multiples of a cache line. */
+const AREA_ALIGNMENT = 64;
 
-/** IPv6 ranges to a group, and so the levels of assembly/tables.ts. */
-const FAN_OUT = 8;
-
-/**
- * Answers that wait for each other at a time, at most: enough for the look-ups to wait for memory together, and at least
- * those of one line. assembly/pending.ts and assembly/lookup.ts say how many bytes each takes.
- */
-const PENDING_ANSWERS = Math.max(64, MAX_FIELDS);
-
-/** 4-byte numbers, in this order, that assembly/config.ts reads. */
-const CONFIG_FIELDS = [
-  'low4',
-  'record4',
-  'buckets4',
-  'crowded4',
-  'levels6',
-  'levelCount',
-  'count4',
-  'count6',
-  'low6',
-  'record6',
-  'outcomes',
-  'recordCount',
-  'fragments',
-  'longestInsert',
-  'fieldTargets',
-  'fieldCount',
-  'nodes',
-  'targetCount',
-  'longestKey',
-  'policy',
-  'keepsRejects',
-  'maxDepth',
-  'octetForms',
-  'mostAnswers',
-  // Set when the tables have been made of the columns.
-  'prepared',
-] as const;
-type Config = Record<(typeof CONFIG_FIELDS)[number], number>;
-
-/** 4-byte numbers at the head of a slot, in this order; assembly/slot.ts reads and writes them. */
-export const SLOT_FIELDS = [
-  // In: where input not yet put out begins, the first line, the end of the input. The kernel moves the first two on.
-  'copied',
-  'next',
-  'inputEnd',
-  // In and out: where the next byte of output goes. In: where output has to end.
-  'output',
-  'outputEnd',
-  // In and out: where the next refused line goes.
-  'rejects',
-  // Out: the counts of the last run.
-  'lines',
-  'found_count',
-  'no_country',
-  'invalid_address',
-  'missing_field',
-  'invalid_line',
-  // Out: 1 where a line was met that the policy fails on.
-  'refused',
-] as const;
-
-/** 4-byte numbers, in this order, that say where a thread's working areas lie; assembly/slot.ts reads them. */
-const AREA_FIELDS = [
-  'found',
-  'scratch',
-  'stack',
-  // Room for the addresses of separators, and how many.
-  'index',
-  'indexEntries',
-  // Room for the values of an address's digits.
-  'digits',
-  // Room for the lines that wait for their answers, the answers, and what is asked.
-  'pending',
-  'answers',
-  'queries4',
-  'queries6',
-] as const;
-type Areas = Record<(typeof AREA_FIELDS)[number], number>;
-
-/** Where a slot's areas lie, in bytes from the start of the memory. One thread at a time works on a slot. */
+/** Where a slot's areas are, in bytes from the start of the memory. One thread at a time works on a slot. */
 export interface SlotPlace {
-  /** Its `SLOT_FIELDS`. */
+  /** Its header, see `SLOT_…` in abi.ts. */
   head: number;
   input: number;
   /** Bytes that the input area takes. */
@@ -125,11 +40,11 @@ export interface SlotPlace {
   rejects: number;
 }
 
-/** All that a thread needs to work in the memory; can be sent to another one. */
+/** Everything that a thread needs to work in the memory; can be sent to another thread. */
 export interface KernelLayout {
   memory: WebAssembly.Memory;
   config: number;
-  /** For each thread, its `AREA_FIELDS`. */
+  /** For each thread, the table of its working areas, see `AREAS_…` in abi.ts. */
   threads: number[];
   slots: SlotPlace[];
   /** The slot for a line that does not fit into another one. */
@@ -146,39 +61,46 @@ export interface LayoutRequest {
   blockBytes: number;
   /** Longest line in bytes, without its newline. */
   maxLineBytes: number;
-  /** Whether refused lines are collected. */
+  /** Whether invalid lines are collected. */
   keepsRejects: boolean;
 }
 
-/** Hands out areas of memory from the bottom up, and remembers what belongs there. */
-class Plan {
+/** Allocates areas from the bottom up and remembers their contents. */
+class MemoryPlan {
   #end = FIRST_ADDRESS;
   readonly #contents: { at: number; bytes: Uint8Array }[] = [];
 
-  /** An area of a number of bytes; begins at a multiple of 64, a cache line. */
+  /** Returns the address of an area of a number of bytes. */
   reserve(bytes: number): number {
     const at = this.#end;
-    this.#end = Math.ceil((at + bytes) / 64) * 64;
+    this.#end = Math.ceil((at + bytes) / AREA_ALIGNMENT) * AREA_ALIGNMENT;
     return at;
   }
 
-  /** An area that holds a copy of an array. */
+  /** Returns the address of an area that will hold a copy of an array. */
   place(array: Uint8Array | Uint16Array | Uint32Array): number {
     const at = this.reserve(array.byteLength);
     this.#contents.push({ at, bytes: new Uint8Array(array.buffer, array.byteOffset, array.byteLength) });
     return at;
   }
 
-  /** Where the next area will begin. */
+  /** Returns the address of a table of 4-byte numbers, each at its offset. */
+  placeTable(bytes: number, entries: readonly (readonly [offset: number, value: number])[]): number {
+    const table = new Uint32Array(bytes / 4);
+    for (const [offset, value] of entries) table[offset / 4] = value;
+    return this.place(table);
+  }
+
+  /** The address of the next area. */
   get end(): number {
     return this.#end;
   }
 
   /**
-   * Memory laid out as planned.
+   * Makes the memory and fills it.
    *
-   * @param shared whether several threads are to work in it. The collector does not see how large such a memory is, and so
-   *   lets those that are done with pile up
+   * @param shared whether several threads will work in it. The garbage collector does not see the size of a shared memory, so
+   *   unused ones would pile up
    */
   build(shared: boolean): WebAssembly.Memory {
     if (this.#end > MAX_MEMORY_BYTES) {
@@ -193,22 +115,24 @@ class Plan {
   }
 }
 
-/** What an address of this record counts as, or by which scheme it holds another: the numbers of assembly/config.ts. */
+const EMBEDDED_OUTCOMES = { '6to4': abi.OUTCOME_6TO4, nat64: abi.OUTCOME_NAT64, teredo: abi.OUTCOME_TEREDO };
+
+/** Returns the `OUTCOME_…` code of a record. */
 function outcomeOf(record: RangeRecord): number {
-  if (record.kind === 'country') return 0;
-  return record.kind === 'none' ? 1 : { '6to4': 2, nat64: 3, teredo: 4 }[record.scheme];
+  if (record.kind === 'country') return abi.OUTCOME_COUNTRY;
+  return record.kind === 'none' ? abi.OUTCOME_NO_COUNTRY : EMBEDDED_OUTCOMES[record.scheme];
 }
 
-/** The members to splice in, `,"name":…`, for each field and record, and for no answer. */
-function placeFragments(plan: Plan, records: readonly RangeRecord[], options: EnrichOptions) {
-  const answers = [...records.map((record) => resultJson(recordResult(record), options.add)), 'null'];
-  const table = new Uint32Array(options.fields.length * answers.length * 2);
+/** Places the texts to insert, `,"name":…`, for each field: one for each record, then one for no result. */
+function placeFragments(plan: MemoryPlan, records: readonly RangeRecord[], options: EnrichOptions) {
+  const results = [...records.map((record) => resultJson(recordResult(record), options.add)), 'null'];
+  const table = new Uint32Array((options.fields.length * results.length * abi.FRAGMENT_BYTES) / 4);
   let longestInsert = 0;
   options.fields.forEach(({ name }, field) => {
-    const texts = answers.map((answer) => Buffer.from(`,${JSON.stringify(name)}:${answer}`));
+    const texts = results.map((result) => Buffer.from(`,${JSON.stringify(name)}:${result}`));
     let at = plan.place(Buffer.concat(texts));
     texts.forEach((text, record) => {
-      table.set([at, text.length], 2 * (field * answers.length + record));
+      table.set([at, text.length], ((field * results.length + record) * abi.FRAGMENT_BYTES) / 4);
       at += text.length;
     });
     longestInsert += Math.max(...texts.map((text) => text.length));
@@ -216,82 +140,94 @@ function placeFragments(plan: Plan, records: readonly RangeRecord[], options: En
   return { fragments: plan.place(table), longestInsert };
 }
 
-/** Room for the levels of IPv6 start addresses; the lowest is the column of their first halves. */
-function placeLevels(plan: Plan, file: RangeFile) {
+/** Places the levels of IPv6 start addresses. The lowest is the column of their first halves; the kernel fills the others. */
+function placeLevels(plan: MemoryPlan, file: RangeFile) {
   const levels = [plan.place(file.high6)];
-  for (let count = file.count6; count > FAN_OUT; ) {
-    count = Math.ceil(count / FAN_OUT);
+  for (let count = file.count6; count > abi.LEVEL_FAN_OUT; ) {
+    count = Math.ceil(count / abi.LEVEL_FAN_OUT);
     levels.unshift(plan.reserve(8 * count));
   }
-  return { levels6: plan.place(Uint32Array.from(levels)), levelCount: levels.length };
+  return { levels: plan.place(Uint32Array.from(levels)), levelCount: levels.length };
+}
+
+/** Places the configuration and everything that it refers to; returns its address and the numbers that other areas need. */
+function placeConfig(plan: MemoryPlan, { file, options, keepsRejects }: LayoutRequest) {
+  const tree = buildKeyTree(options.fields, plan.end);
+  const keyTree = plan.place(tree.bytes);
+  const { fragments, longestInsert } = placeFragments(plan, file.records, options);
+  const { levels, levelCount } = placeLevels(plan, file);
+  const config = plan.placeTable(abi.CONFIG_BYTES, [
+    [abi.CONFIG_START4, plan.place(file.start4)],
+    [abi.CONFIG_RECORD4, plan.place(file.record4)],
+    [abi.CONFIG_BUCKETS4, plan.place(file.index4)],
+    [abi.CONFIG_CROWDED4, plan.reserve(abi.CROWDED_BYTES * file.index4.length)],
+    [abi.CONFIG_COUNT4, file.count4],
+    [abi.CONFIG_LEVELS6, levels],
+    [abi.CONFIG_LEVEL_COUNT6, levelCount],
+    [abi.CONFIG_LOW6, plan.place(file.low6)],
+    [abi.CONFIG_RECORD6, plan.place(file.record6)],
+    [abi.CONFIG_COUNT6, file.count6],
+    [abi.CONFIG_OUTCOMES, plan.place(Uint8Array.from(file.records, outcomeOf))],
+    [abi.CONFIG_RECORD_COUNT, file.records.length],
+    [abi.CONFIG_FRAGMENTS, fragments],
+    [abi.CONFIG_LONGEST_INSERT, longestInsert],
+    [abi.CONFIG_FIELD_TARGETS, plan.place(Uint32Array.from(tree.fieldTargets))],
+    [abi.CONFIG_FIELD_COUNT, options.fields.length],
+    [abi.CONFIG_KEY_TREE, keyTree],
+    [abi.CONFIG_TARGET_COUNT, tree.targetCount],
+    [abi.CONFIG_LONGEST_KEY, tree.longestKey],
+    [abi.CONFIG_KEY_LENGTHS, Number(tree.keyLengths & 0xffff_ffffn)],
+    [abi.CONFIG_KEY_LENGTHS + 4, Number(tree.keyLengths >> 32n)],
+    [abi.CONFIG_COMPARES_ALL_KEYS, tree.comparesAllKeys ? 1 : 0],
+    // The order of the policies is that of their codes in abi.ts; a test compares them.
+    [abi.CONFIG_POLICY, INVALID_POLICIES.indexOf(options.onInvalid)],
+    [abi.CONFIG_KEEPS_REJECTS, keepsRejects ? 1 : 0],
+    [abi.CONFIG_IPV4_FORMS, plan.place(ipv4Forms())],
+    [abi.CONFIG_MAX_DEPTH, MAX_JSON_DEPTH],
+    [abi.CONFIG_MAX_ADDRESS_LENGTH, MAX_ADDRESS_LENGTH],
+  ]);
+  return { config, tree, longestInsert };
+}
+
+/** Reserves the working areas of a thread; returns the address of their table. */
+function reserveAreas(plan: MemoryPlan, { targetCount, longestKey, fieldTargets }: KeyTree): number {
+  const lines = abi.BATCH_VALUES + abi.BLOCK_LINES;
+  const values = abi.BATCH_VALUES + abi.BLOCK_LINES * fieldTargets.length;
+  return plan.placeTable(abi.AREAS_BYTES, [
+    [abi.AREAS_VALUE_OFFSETS, plan.reserve(4 * targetCount)],
+    [abi.AREAS_SCRATCH, plan.reserve(Math.max(longestKey, MAX_ADDRESS_LENGTH) + abi.SLACK_BYTES)],
+    [abi.AREAS_STACK, plan.reserve(2 * (MAX_JSON_DEPTH + 1))],
+    [abi.AREAS_DIGITS, plan.reserve(abi.SLACK_BYTES)],
+    [abi.AREAS_LINES, plan.reserve(abi.LINE_BYTES * lines)],
+    [abi.AREAS_VALUES, plan.reserve(4 * values)],
+    [abi.AREAS_QUERIES4, plan.reserve(abi.QUERY4_BYTES * values)],
+    [abi.AREAS_QUERIES6, plan.reserve(abi.QUERY6_BYTES * values)],
+  ]);
 }
 
 /**
- * Lays out memory for an enrichment: copies the release's columns into it. The first kernel to work in it makes the tables.
+ * Lays out memory for an enrichment and copies the release's columns into it. The first kernel to work in it makes the lookup
+ * tables.
  *
- * @throws AtlasError E_USAGE where the options ask for more fields, or longer keys, than the kernel takes, or where there are
- *   so many slots that the memory would be too large
+ * @throws AtlasError E_USAGE if the options ask for more fields, or longer keys, than the kernel takes, or if the slots would
+ *   make the memory too large
  */
 export function layOut(request: LayoutRequest): KernelLayout {
-  const { file, options, blockBytes, maxLineBytes, keepsRejects } = request;
-  const plan = new Plan();
-  const tree = buildKeyTree(options.fields, plan.end);
-  const config: Config = {
-    nodes: plan.place(tree.bytes),
-    targetCount: tree.targetCount,
-    longestKey: tree.longestKey,
-    fieldTargets: plan.place(Uint32Array.from(tree.fieldTargets)),
-    fieldCount: options.fields.length,
-    ...placeFragments(plan, file.records, options),
-    outcomes: plan.place(Uint8Array.from(file.records, outcomeOf)),
-    recordCount: file.records.length,
-    // Columns as they are; assembly/tables.ts makes of them, in place, what these names say.
-    low4: plan.place(file.start4),
-    record4: plan.place(file.record4),
-    buckets4: plan.place(file.index4),
-    crowded4: plan.reserve(8 * file.index4.length),
-    ...placeLevels(plan, file),
-    count4: file.count4,
-    count6: file.count6,
-    low6: plan.place(file.low6),
-    record6: plan.place(file.record6),
-    policy: INVALID_POLICIES.indexOf(options.onInvalid),
-    keepsRejects: keepsRejects ? 1 : 0,
-    maxDepth: MAX_JSON_DEPTH,
-    octetForms: plan.place(octetForms()),
-    mostAnswers: PENDING_ANSWERS,
-    prepared: 0,
-  };
-  const configAt = plan.place(Uint32Array.from(CONFIG_FIELDS, (name) => config[name]));
-
-  const threads = Array.from({ length: request.threadCount }, () => {
-    const areas: Areas = {
-      found: plan.reserve(4 * tree.targetCount),
-      scratch: plan.reserve(Math.max(tree.longestKey, MAX_ADDRESS_LENGTH) + SLACK_BYTES),
-      stack: plan.reserve(2 * (MAX_JSON_DEPTH + 1)),
-      index: plan.reserve(4 * INDEX_ENTRIES + SLACK_BYTES),
-      indexEntries: INDEX_ENTRIES,
-      digits: plan.reserve(SLACK_BYTES),
-      pending: plan.reserve(PENDING_ANSWERS * 20),
-      answers: plan.reserve(PENDING_ANSWERS * 4),
-      queries4: plan.reserve(PENDING_ANSWERS * 16),
-      queries6: plan.reserve(PENDING_ANSWERS * 24),
-    };
-    return plan.place(Uint32Array.from(AREA_FIELDS, (name) => areas[name]));
-  });
-  const placeSlot = (inputBytes: number, outputBytes: number): SlotPlace => ({
-    head: plan.reserve(4 * SLOT_FIELDS.length),
-    input: plan.reserve(inputBytes + SLACK_BYTES),
+  const { blockBytes, maxLineBytes, keepsRejects, threadCount, slotCount } = request;
+  const plan = new MemoryPlan();
+  const { config, tree, longestInsert } = placeConfig(plan, request);
+  const threads = Array.from({ length: threadCount }, () => reserveAreas(plan, tree));
+  const reserveSlot = (inputBytes: number, outputBytes: number): SlotPlace => ({
+    head: plan.reserve(abi.SLOT_BYTES),
+    input: plan.reserve(inputBytes + abi.SLACK_BYTES),
     inputBytes,
-    output: plan.reserve(outputBytes + SLACK_BYTES),
+    output: plan.reserve(outputBytes + abi.SLACK_BYTES),
     outputBytes,
-    rejects: plan.reserve(keepsRejects ? inputBytes + SLACK_BYTES : 0),
+    rejects: plan.reserve(keepsRejects ? inputBytes + abi.SLACK_BYTES : 0),
   });
-  // Output is full where a block's lines are so short that the answers more than double them; then it comes in parts.
-  const slots = Array.from({ length: request.slotCount }, () =>
-    placeSlot(blockBytes, 2 * blockBytes + config.longestInsert),
-  );
+  // The results more than double a block of very short lines. Its output then comes in parts.
+  const slots = Array.from({ length: slotCount }, () => reserveSlot(blockBytes, 2 * blockBytes + longestInsert));
   const largeBytes = maxLineBytes + blockBytes;
-  const large = placeSlot(largeBytes, largeBytes + config.longestInsert);
-  return { memory: plan.build(request.threadCount > 1), config: configAt, threads, slots, large };
+  const large = reserveSlot(largeBytes, largeBytes + longestInsert);
+  return { memory: plan.build(threadCount > 1), config, threads, slots, large };
 }

@@ -1,4 +1,4 @@
-/** What the kernel uses of WebAssembly: its types come with TypeScript's browser library only, which a Node program leaves out. */
+/** The part of WebAssembly that the host uses. Its types come with the DOM library of TypeScript only. */
 declare namespace WebAssembly {
   class Module {
     constructor(bytes: Uint8Array);

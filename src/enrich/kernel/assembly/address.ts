@@ -1,28 +1,24 @@
 /**
- * Address text to numbers: the twin over bytes of src/address/parse.ts, which says what is accepted and why. A test holds
- * the two against each other.
+ * Parses addresses from bytes. src/address/parse.ts, which parses them from text, says what is accepted and why; a test
+ * compares the two.
  */
-import { octetForms } from './config';
+import { IPV4_FORM_BYTES, IPV4_FORM_LEAST } from '../abi';
+import { COLON, DOT } from './ascii';
+import { ipv4Forms, maxAddressLength } from './config';
 import { digits } from './slot';
 
-const DOT: i8 = 46;
-const COLON: i8 = 58;
-
-/** Longest address text in bytes; `MAX_ADDRESS_LENGTH` in src/limits.ts. */
-export const MAX_ADDRESS_LENGTH: usize = 45;
-
-/** Answers of `parseAddress`. */
+/** Results of `parseAddress`. */
 export const NO_ADDRESS: u32 = 0;
 export const IPV4: u32 = 4;
 export const IPV6: u32 = 6;
 
-/** The address that was parsed last; an IPv4 one stands in the last 32 bits of `low`. */
+/** The address that was parsed last. An IPv4 address is in the last 32 bits of `low`. */
 export let high: u64 = 0;
 export let low: u64 = 0;
 
 /**
- * The IPv4 address in `from … to`, or -1. All four numbers at once: their digits are moved to fixed places, hundreds before
- * tens before ones, by the form that belongs to where the dots stand (`octetForms` in `../octets.ts`).
+ * Returns the IPv4 address in `from … to`, or -1. The positions of the dots select a digit arrangement (../ipv4-forms.ts)
+ * that moves the digits of all four numbers to fixed places at once.
  */
 function parseIPv4(from: usize, to: usize): i64 {
   const length = <u32>(to - from);
@@ -30,10 +26,10 @@ function parseIPv4(from: usize, to: usize): i64 {
   const all = ((<u32>1) << length) - 1;
   const text = v128.load(from);
   const isDigit = i8x16.le_u(i8x16.sub(text, i8x16.splat(48)), i8x16.splat(9));
-  const dots = <u32>i8x16.bitmask(i8x16.eq(text, i8x16.splat(DOT))) & all;
+  const dots = <u32>i8x16.bitmask(i8x16.eq(text, i8x16.splat(<i8>DOT))) & all;
   if (((<u32>i8x16.bitmask(isDigit) & all) | dots) != all || popcnt(dots) != 3) return -1;
 
-  // How many digits each number has, less one; unsigned, so that none is more than any.
+  // The digits of each number, less one. If there are none, that is a very large unsigned number.
   const dot1: u32 = ctz(dots);
   const dot2: u32 = ctz(dots & (dots - 1));
   const dot3: u32 = 31 - clz(dots);
@@ -42,25 +38,25 @@ function parseIPv4(from: usize, to: usize): i64 {
   const c: u32 = dot3 - dot2 - 2;
   const d: u32 = length - dot3 - 2;
   if (a > 2 || b > 2 || c > 2 || d > 2) return -1;
-  const form = octetForms + <usize>(27 * a + 9 * b + 3 * c + d) * 32;
+  const form = ipv4Forms + <usize>(27 * a + 9 * b + 3 * c + d) * IPV4_FORM_BYTES;
 
   // Four hundreds, four tens, four ones; zeros where a number has fewer digits.
   const digit = i8x16.sub_sat_u(i8x16.swizzle(text, v128.load(form)), i8x16.splat(48));
   const weighted = i16x8.mul(i16x8.extend_low_i8x16_u(digit), i16x8(100, 100, 100, 100, 10, 10, 10, 10));
   const tens = i64x2.shuffle(weighted, weighted, 1, 0);
   const numbers = i16x8.add(i16x8.add(weighted, tens), i16x8.extend_high_i8x16_u(digit));
-  // A number below what its digits can say has a leading zero.
+  // A number that is too small for its digits has a leading zero.
   const wrong = v128.or(
     i16x8.gt_u(numbers, i16x8.splat(255)),
-    i16x8.lt_u(numbers, v128.load(form, 16)),
+    i16x8.lt_u(numbers, v128.load(form, IPV4_FORM_LEAST)),
   );
   if ((i16x8.bitmask(wrong) & 15) != 0) return -1;
   return <i64>(<u32>i32x4.extract_lane(i8x16.narrow_i16x8_u(numbers, numbers), 0));
 }
 
-/** Where a byte stands in 48. */
-@inline function positions(a: v128, b: v128, c: v128, byte: i8): u64 {
-  const all = i8x16.splat(byte);
+/** Returns where a byte is in 48 bytes. */
+@inline function positions(a: v128, b: v128, c: v128, byte: u32): u64 {
+  const all = i8x16.splat(<i8>byte);
   return bits(i8x16.eq(a, all), i8x16.eq(b, all), i8x16.eq(c, all));
 }
 
@@ -70,7 +66,7 @@ function parseIPv4(from: usize, to: usize): i64 {
   );
 }
 
-/** Which bytes are hexadecimal digits. */
+/** Returns all ones for hexadecimal digits. */
 @inline function isHex(text: v128): v128 {
   const digit = i8x16.le_u(i8x16.sub(text, i8x16.splat(48)), i8x16.splat(9));
   return v128.or(digit, isLetter(text));
@@ -80,13 +76,13 @@ function parseIPv4(from: usize, to: usize): i64 {
   return i8x16.le_u(i8x16.sub(v128.or(text, i8x16.splat(32)), i8x16.splat(97)), i8x16.splat(5));
 }
 
-/** Stores the values of hexadecimal digits; of other bytes, anything. */
+/** Stores the values of hexadecimal digits. The values of other bytes are not used. */
 @inline function storeValues(text: v128, offset: usize): void {
   const nine = v128.and(isLetter(text), i8x16.splat(9));
   v128.store(digits + offset, i8x16.add(v128.and(text, i8x16.splat(15)), nine));
 }
 
-/** The group of `length` digits, 1 to 4, whose values end at `end`. */
+/** Returns the group of 1 to 4 digits whose values end at `end`. */
 @inline function groupBefore(end: usize, length: usize): u64 {
   const values = load<u32>(end - 4) & (0xffff_ffff << (32 - 8 * <u32>length));
   const pairs = (values << 4) | (values >> 8);
@@ -96,7 +92,7 @@ function parseIPv4(from: usize, to: usize): i64 {
 /** Parses `from … to` as an IPv6 address into `high` and `low`. */
 function parseIPv6(from: usize, to: usize): bool {
   const length = to - from;
-  if (length < 2 || length > MAX_ADDRESS_LENGTH) return false;
+  if (length < 2 || length > maxAddressLength) return false;
   const a = v128.load(from);
   const b = v128.load(from, 16);
   const c = v128.load(from, 32);
@@ -104,13 +100,13 @@ function parseIPv6(from: usize, to: usize): bool {
   let colons = positions(a, b, c, COLON) & all;
   const dots = positions(a, b, c, DOT) & all;
   if (colons == 0 || ((bits(isHex(a), isHex(b), isHex(c)) & all) | colons | dots) != all) return false;
-  // Group by group reads the values of four digits, and so up to three bytes before the first.
+  // Each group reads the values of four digits, so up to three bytes before the first are read.
   storeValues(a, 4);
   storeValues(b, 20);
   storeValues(c, 36);
   const values = digits + 4;
 
-  // Groups are shifted in from the right; at `::` those so far are set aside.
+  // Groups are shifted in from the right. At `::` the ones so far are set aside.
   let h: u64 = 0;
   let l: u64 = 0;
   let gapHigh: u64 = 0;
@@ -143,7 +139,7 @@ function parseIPv6(from: usize, to: usize): bool {
     start = at + 1;
   }
   if (dots != 0) {
-    // A dotted-decimal tail stands for the last two groups; dots before it are in none.
+    // A dotted-decimal tail is the last two groups; no dot may be before it.
     if (<usize>ctz(dots) < start) return false;
     const tail = parseIPv4(from + start, to);
     if (tail < 0 || count > 6) return false;
@@ -163,7 +159,7 @@ function parseIPv6(from: usize, to: usize): bool {
   if (gapAt < 0) {
     if (count != 8) return false;
   } else {
-    // `::` stands for one group of zeros or more. The groups before it move to the top.
+    // `::` means one or more groups of zeros (RFC 4291, section 2.2). The groups before it move to the top.
     if (count > 7) return false;
     const shift = 128 - 16 * <u64>gapAt;
     if (shift < 64) {
@@ -177,7 +173,7 @@ function parseIPv6(from: usize, to: usize): bool {
 }
 
 /**
- * Parses the text `from … to`; reads up to 48 bytes from `from` on. An IPv4-mapped IPv6 address is that IPv4 address.
+ * Parses the text `from … to`; reads 48 bytes from `from` on. An IPv4-mapped IPv6 address is that IPv4 address.
  *
  * @returns `NO_ADDRESS`, `IPV4` or `IPV6`; the address is in `high` and `low`
  */

@@ -1,118 +1,88 @@
 /**
- * The keys that count, as a tree: the keys of each path from the top of the object down, and the names that answers go
- * to. `../layout.ts` writes it.
- *
- * A node is 32 bytes:
- *    0  u64  lengths of its children's keys: bit n for n bytes, bit 63 for 63 and more
- *    8  u32  address of its children's edges
- *   12  u32  number of children
- *   16  u32  first target at or below it; 20 u32 behind the last
- *   24  u32  1 where it is a target itself (then it is the first)
- *   28  u32  1 where it is a name that an answer goes to
- * An edge is 24 bytes:
- *    0  u64  the last 8 bytes of the key and the quote before it, zeros before a shorter one
- *    8  u64  the bits of those that count
- *   16  u32  address of the key; 20 u16 its length; 22 u16 the child's number
+ * The keys that count, as a tree: the keys of each field's path, and the top-level keys that results are written to.
+ * ../key-tree.ts writes it; ../abi.ts has the format of its nodes and edges.
  */
-import { longestKey, nodes } from './config';
-import { found, scratch } from './slot';
-import { hasEscape, unescape } from './text';
+import {
+  EDGE_BYTES,
+  EDGE_CHILD,
+  EDGE_KEY,
+  EDGE_KEY_LENGTH,
+  EDGE_TAIL,
+  EDGE_TAIL_MASK,
+  NODE_BYTES,
+  NODE_CHILD_COUNT,
+  NODE_EDGES,
+  NODE_FIRST_TARGET,
+  NODE_IS_RESULT,
+  NODE_IS_TARGET,
+  NODE_TARGETS_END,
+} from '../abi';
+import { QUOTE } from './ascii';
+import { keyTree, longestKey } from './config';
+import { scratch, valueOffsets } from './slot';
+import { hasEscape, unescape } from './strings';
 
-const QUOTE: u8 = 34;
-const NODE_BYTES: usize = 32;
-const EDGE_BYTES: usize = 24;
+/** Bytes that an escape takes at most: `\u0041`. */
+const LONGEST_ESCAPE: usize = 6;
 
 @inline function nodeAt(node: u32): usize {
-  return nodes + <usize>node * NODE_BYTES;
+  return keyTree + <usize>node * NODE_BYTES;
 }
 
-/** Whether a node has keys below it that count. */
+/** Returns whether a node has keys below it. */
 @inline export function hasChildren(node: u32): bool {
-  return load<u32>(nodeAt(node), 12) != 0;
+  return load<u32>(nodeAt(node), NODE_CHILD_COUNT) != 0;
 }
 
-/** Whether a node is a name that an answer goes to. */
-@inline export function isAnswerName(node: u32): bool {
-  return load<u32>(nodeAt(node), 28) != 0;
+/** Returns whether a node is a top-level key that a result is written to. */
+@inline export function isResultKey(node: u32): bool {
+  return load<u32>(nodeAt(node), NODE_IS_RESULT) != 0;
 }
 
-function sameBytes(a: usize, b: usize, length: usize): bool {
+function isSame(a: usize, b: usize, length: usize): bool {
   for (let i: usize = 0; i < length; i++) if (load<u8>(a + i) != load<u8>(b + i)) return false;
   return true;
 }
 
-/** Whether the bytes before `close` end like an edge's key, the quote before it included where there is room for it. */
-@inline function endsLike(edge: usize, close: usize): bool {
-  return (load<u64>(close - 8) & load<u64>(edge, 8)) == load<u64>(edge);
-}
-
-/** Whether the bytes of a longer key before the ones that `endsLike` saw are those of an edge's. */
-@inline function beginsLike(edge: usize, close: usize, length: usize): bool {
-  return length <= 7 || sameBytes(close - length, load<u32>(edge, 16), length - 7);
-}
-
-/** The child whose key is the `length` bytes before `close`, with a quote before them; or -1. */
-function childOf(at: usize, close: usize, length: usize): i32 {
-  let edge: usize = load<u32>(at, 8);
-  const end = edge + <usize>load<u32>(at, 12) * EDGE_BYTES;
-  for (; edge < end; edge += EDGE_BYTES) {
-    if (load<u16>(edge, 20) != <u32>length) continue;
-    if (endsLike(edge, close) && beginsLike(edge, close, length)) return load<u16>(edge, 22);
-  }
-  return -1;
-}
-
 /**
- * Finds a key at the top that has no escapes.
+ * Finds a key without escapes below a node.
  *
- * @param close where its closing quote stands
- * @returns its node, or -1 where it does not count
+ * @param open its opening quote; @param close its closing quote
+ * @returns the child, or -1 if the key does not count
  */
-@inline export function findTopKey(close: usize): i32 {
-  let edge: usize = load<u32>(nodes, 8);
-  const end = edge + <usize>load<u32>(nodes, 12) * EDGE_BYTES;
-  for (; edge < end; edge += EDGE_BYTES) {
-    if (!endsLike(edge, close)) continue;
-    const length: usize = load<u16>(edge, 20);
-    if (load<u8>(close - length - 1) == QUOTE && beginsLike(edge, close, length)) return load<u16>(edge, 22);
-  }
-  return -1;
-}
-
-/**
- * Finds a key below a node.
- *
- * @param key the first byte behind its opening quote; @param length in bytes as written
- * @param mayEscape whether backslashes are about
- * @returns the child, or -1 where the key does not count
- */
-@inline export function findKey(node: u32, key: usize, length: usize, mayEscape: bool): i32 {
+@inline export function findKey(node: u32, open: usize, close: usize): i32 {
   const at = nodeAt(node);
-  if (mayEscape) return findEscapedKey(at, key, length);
-  if (((load<u64>(at) >> min<u64>(length, 63)) & 1) == 0) return -1;
-  return childOf(at, key + length, length);
+  const length = close - open - 1;
+  let edge: usize = load<u32>(at, NODE_EDGES);
+  const end = edge + <usize>load<u32>(at, NODE_CHILD_COUNT) * EDGE_BYTES;
+  // The end of a key with the quote before it, as one number.
+  const tail = load<u64>(close - 8);
+  for (; edge < end; edge += EDGE_BYTES) {
+    if ((tail & load<u64>(edge, EDGE_TAIL_MASK)) != load<u64>(edge, EDGE_TAIL)) continue;
+    if (<usize>load<u16>(edge, EDGE_KEY_LENGTH) != length) continue;
+    if (length <= 7 || isSame(open + 1, load<u32>(edge, EDGE_KEY), length - 7)) return load<u16>(edge, EDGE_CHILD);
+  }
+  return -1;
 }
 
-function findEscapedKey(at: usize, key: usize, length: usize): i32 {
-  // A byte takes at most six as an escape.
-  if (length > 6 * <usize>longestKey) return -1;
-  if (!hasEscape(key, key + length)) return childOf(at, key + length, length);
+/** Finds a key that may have escapes, see `findKey`. */
+export function findEscapedKey(node: u32, open: usize, close: usize): i32 {
+  if (close - open - 1 > LONGEST_ESCAPE * <usize>longestKey) return -1;
+  if (!hasEscape(open + 1, close)) return findKey(node, open, close);
   const text = scratch + 8;
   store<u8>(text - 1, QUOTE);
-  const plain = unescape(key, key + length, text, longestKey);
-  return plain < 0 ? -1 : childOf(at, text + plain, plain);
+  const length = unescape(open + 1, close, text, longestKey);
+  return length < 0 ? -1 : findKey(node, text - 1, text + length);
 }
 
 /**
- * Notes that a key that counts stands in this line. Of keys that stand twice the last counts, as a whole: what was found
- * below an earlier one is forgotten.
- *
- * @param colon where the colon behind it stands
+ * Notes a key of the current line. Of equal keys the last one counts, as in JSON.parse, so what was found below an earlier
+ * one is forgotten.
  */
 export function noteKey(node: u32, colon: usize): void {
   const at = nodeAt(node);
-  const first = load<u32>(at, 16);
-  const end = load<u32>(at, 20);
-  for (let target = first; target < end; target++) store<u32>(found + (target << 2), 0);
-  if (load<u32>(at, 24) != 0) store<u32>(found + (first << 2), <u32>colon);
+  const first = load<u32>(at, NODE_FIRST_TARGET);
+  const end = load<u32>(at, NODE_TARGETS_END);
+  for (let target = first; target < end; target++) store<u32>(valueOffsets + (<usize>target << 2), 0);
+  if (load<u32>(at, NODE_IS_TARGET) != 0) store<u32>(valueOffsets + (<usize>first << 2), <u32>colon);
 }

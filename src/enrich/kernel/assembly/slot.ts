@@ -1,89 +1,100 @@
-/** The thread's working areas, and the slot being worked on: where its output goes and what was counted. One slot is worked
- * on by one thread at a time. */
-import { FAIL, KEEP, keepsRejects, policy } from './config';
+/** The thread's working areas, and the slot that is being processed: its output and counts. One thread at a time uses a slot. */
+import {
+  AREAS_DIGITS,
+  AREAS_LINES,
+  AREAS_QUERIES4,
+  AREAS_QUERIES6,
+  AREAS_SCRATCH,
+  AREAS_STACK,
+  AREAS_VALUE_OFFSETS,
+  AREAS_VALUES,
+  POLICY_FAIL,
+  POLICY_KEEP,
+  SLOT_COPIED,
+  SLOT_FAILED,
+  SLOT_FOUND,
+  SLOT_INVALID_ADDRESS,
+  SLOT_INVALID_LINE,
+  SLOT_LINES,
+  SLOT_MISSING_FIELD,
+  SLOT_NEXT,
+  SLOT_NO_COUNTRY,
+  SLOT_OUTPUT,
+  SLOT_OUTPUT_END,
+  SLOT_REJECTS,
+} from '../abi';
+import { keepsRejects, policy } from './config';
 
-/** For each target, 4 bytes: where the colon before its value stands in this line, or 0. */
-export let found: usize = 0;
-/** Room for one key or address with its escapes undone. */
+export let valueOffsets: usize = 0;
 export let scratch: usize = 0;
-/** Two bytes a level of nesting, see walk.ts. */
 export let stack: usize = 0;
-/** Room for the addresses of separators, 4 bytes each. */
-export let index: usize = 0;
-export let indexEntries: u32 = 0;
-/** Room for the values of an address's digits. */
 export let digits: usize = 0;
-
-/** Room for lines that wait for their answers, see pending.ts; for the answers, 4 bytes each; and for what is asked, see
- * lookup.ts. */
-export let pending: usize = 0;
-export let answers: usize = 0;
+export let lines: usize = 0;
+export let values: usize = 0;
 export let queries4: usize = 0;
 export let queries6: usize = 0;
 
-/** Where the next byte of output goes, and where output has to end. */
+/** The next byte of output, and the end of the room for it. */
 let out: usize = 0;
 let outEnd: usize = 0;
-/** Input below this address has been put out. What lies between here and the line at hand goes out with it, in one copy. */
+/** Input before this address is in the output. The rest up to the current line is copied together with it. */
 let copied: usize = 0;
-/** Where the next refused line goes. */
+/** The next byte of rejected lines. */
 let rejects: usize = 0;
 
-let lines: u32 = 0;
+let lineCount: u32 = 0;
 let foundCount: u32 = 0;
 let noCountryCount: u32 = 0;
 let invalidAddressCount: u32 = 0;
 let missingFieldCount: u32 = 0;
 let invalidLineCount: u32 = 0;
-/** Whether the work stopped at a line that is no JSON object. */
-let refused: bool = false;
+/** Whether the run stopped at an invalid line. */
+let failed: bool = false;
 
-/** Takes up the thread's working areas; their numbers are `AREA_FIELDS` in `../layout.ts`. */
-export function takeAreas(areas: usize): void {
-  found = load<u32>(areas, 0);
-  scratch = load<u32>(areas, 4);
-  stack = load<u32>(areas, 8);
-  index = load<u32>(areas, 12);
-  indexEntries = load<u32>(areas, 16);
-  digits = load<u32>(areas, 20);
-  pending = load<u32>(areas, 24);
-  answers = load<u32>(areas, 28);
-  queries4 = load<u32>(areas, 32);
-  queries6 = load<u32>(areas, 36);
+/** Reads where the thread's working areas are, see `AREAS_…` in ../abi.ts. */
+export function readAreas(at: usize): void {
+  valueOffsets = load<u32>(at, AREAS_VALUE_OFFSETS);
+  scratch = load<u32>(at, AREAS_SCRATCH);
+  stack = load<u32>(at, AREAS_STACK);
+  digits = load<u32>(at, AREAS_DIGITS);
+  lines = load<u32>(at, AREAS_LINES);
+  values = load<u32>(at, AREAS_VALUES);
+  queries4 = load<u32>(at, AREAS_QUERIES4);
+  queries6 = load<u32>(at, AREAS_QUERIES6);
 }
 
-/** Takes up a slot; its numbers are `SLOT_FIELDS` in `../layout.ts`. */
+/** Reads the header of a slot, see `SLOT_…` in ../abi.ts, and resets the counts. */
 export function openSlot(slot: usize): void {
-  copied = load<u32>(slot, 0);
-  out = load<u32>(slot, 12);
-  outEnd = load<u32>(slot, 16);
-  rejects = load<u32>(slot, 20);
-  lines = 0;
+  copied = load<u32>(slot, SLOT_COPIED);
+  out = load<u32>(slot, SLOT_OUTPUT);
+  outEnd = load<u32>(slot, SLOT_OUTPUT_END);
+  rejects = load<u32>(slot, SLOT_REJECTS);
+  lineCount = 0;
   foundCount = 0;
   noCountryCount = 0;
   invalidAddressCount = 0;
   missingFieldCount = 0;
   invalidLineCount = 0;
-  refused = false;
+  failed = false;
 }
 
-/** Writes down how far the work went. */
+/** Writes the header of a slot; `next` is the first line that was not processed. */
 export function closeSlot(slot: usize, next: usize): void {
-  store<u32>(slot, <u32>copied, 0);
-  store<u32>(slot, <u32>next, 4);
-  store<u32>(slot, <u32>out, 12);
-  store<u32>(slot, <u32>rejects, 20);
-  store<u32>(slot, lines, 24);
-  store<u32>(slot, foundCount, 28);
-  store<u32>(slot, noCountryCount, 32);
-  store<u32>(slot, invalidAddressCount, 36);
-  store<u32>(slot, missingFieldCount, 40);
-  store<u32>(slot, invalidLineCount, 44);
-  store<u32>(slot, refused, 48);
+  store<u32>(slot, <u32>copied, SLOT_COPIED);
+  store<u32>(slot, <u32>next, SLOT_NEXT);
+  store<u32>(slot, <u32>out, SLOT_OUTPUT);
+  store<u32>(slot, <u32>rejects, SLOT_REJECTS);
+  store<u32>(slot, lineCount, SLOT_LINES);
+  store<u32>(slot, foundCount, SLOT_FOUND);
+  store<u32>(slot, noCountryCount, SLOT_NO_COUNTRY);
+  store<u32>(slot, invalidAddressCount, SLOT_INVALID_ADDRESS);
+  store<u32>(slot, missingFieldCount, SLOT_MISSING_FIELD);
+  store<u32>(slot, invalidLineCount, SLOT_INVALID_LINE);
+  store<u32>(slot, failed, SLOT_FAILED);
 }
 
 @inline export function countLine(): void {
-  lines++;
+  lineCount++;
 }
 @inline export function countFound(): void {
   foundCount++;
@@ -98,12 +109,12 @@ export function closeSlot(slot: usize, next: usize): void {
   missingFieldCount++;
 }
 
-/** From this many bytes on, the engine's own copy is worth its call. */
+/** Bytes from which on the engine's own copy is faster than a loop, in spite of the call. */
 const LONG_COPY: usize = 512;
 
 /**
- * Copies 16 bytes at a time. Reads and writes up to 15 bytes past the end: every area has that much room behind it, and
- * what is written past the end is written over next.
+ * Copies 16 bytes at a time. Reads and writes up to 15 bytes past the end: every area has slack, and the next write to the
+ * output replaces what was written past its end.
  */
 @inline function copy(to: usize, from: usize, length: usize): void {
   if (length >= LONG_COPY) {
@@ -118,19 +129,19 @@ const LONG_COPY: usize = 512;
   }
 }
 
-/** Puts bytes out. */
+/** Appends bytes to the output. */
 @inline export function put(from: usize, length: usize): void {
   copy(out, from, length);
   out += length;
 }
 
-/** Puts one byte out. */
+/** Appends one byte to the output. */
 @inline export function putByte(byte: u8): void {
   store<u8>(out, byte);
   out++;
 }
 
-/** Puts out the input that has not been, up to an address. */
+/** Appends the input that has not been copied, up to an address. */
 @inline export function putInputTo(end: usize): void {
   put(copied, end - copied);
   copied = end;
@@ -141,28 +152,28 @@ const LONG_COPY: usize = 512;
   copied = at;
 }
 
-/** Whether the pending input up to an address fits into the output, and `more` bytes besides. */
+/** Returns whether the output has room for the input up to an address and a number of bytes more. */
 @inline export function hasRoom(end: usize, more: usize): bool {
   return out + (end - copied) + more <= outEnd;
 }
 
 /**
- * Deals with a line that is no JSON object.
+ * Handles an invalid line by the policy.
  *
- * @returns whether to go on; not under the policy `fail`
+ * @returns whether to go on, which is false under `POLICY_FAIL`
  */
-export function refuseLine(start: usize, end: usize): bool {
-  lines++;
+export function rejectLine(start: usize, end: usize): bool {
+  lineCount++;
   invalidLineCount++;
   if (keepsRejects) {
     copy(rejects, start, end - start);
     rejects += end - start;
   }
-  if (policy == FAIL) {
-    refused = true;
+  if (policy == POLICY_FAIL) {
+    failed = true;
     return false;
   }
-  if (policy != KEEP) {
+  if (policy != POLICY_KEEP) {
     putInputTo(start);
     skipInputTo(end);
   }

@@ -1,0 +1,177 @@
+/**
+ * The interface between the kernel and its host: offsets, sizes and codes of everything that both read in the kernel's memory.
+ *
+ * Two compilers read this file, tsc for the host and asc for the kernel (assembly/), so it holds numeric constants only.
+ * Offsets and sizes are in bytes. All numbers in memory are little-endian; where no size is given they have 4 bytes.
+ * README.md shows the memory as a whole.
+ */
+
+/** Bytes by which the kernel may read or write past the end of an area: two blocks of 64. */
+export const SLACK_BYTES = 128;
+
+/** Values from which on a batch is looked up: enough for the lookups to wait for memory together. */
+export const BATCH_VALUES = 64;
+
+/** Most lines that end in one block of 64 bytes: the shortest is `{}` and its newline. A batch may exceed its limit by them. */
+export const BLOCK_LINES = 22;
+
+// Configuration: written once, before the first kernel starts, and then only read.
+
+/** IPv4 start addresses. The kernel keeps their last 16 bits, 2 bytes each. */
+export const CONFIG_START4 = 0;
+/** Records of the IPv4 ranges, 2 bytes each. */
+export const CONFIG_RECORD4 = 4;
+/** Index of the IPv4 ranges by the first 16 bits. The kernel makes its bucket table of it. */
+export const CONFIG_BUCKETS4 = 8;
+/** Room for the buckets that hold several ranges, `CROWDED_BYTES` each. */
+export const CONFIG_CROWDED4 = 12;
+/** Number of IPv4 ranges. */
+export const CONFIG_COUNT4 = 16;
+/** Addresses of the levels of IPv6 start addresses, topmost first. */
+export const CONFIG_LEVELS6 = 20;
+/** Number of those levels. */
+export const CONFIG_LEVEL_COUNT6 = 24;
+/** Last 64 bits of the IPv6 start addresses, 8 bytes each. */
+export const CONFIG_LOW6 = 28;
+/** Records of the IPv6 ranges, 2 bytes each. */
+export const CONFIG_RECORD6 = 32;
+/** Number of IPv6 ranges. */
+export const CONFIG_COUNT6 = 36;
+/** One `OUTCOME_…` code for each record, 1 byte each. */
+export const CONFIG_OUTCOMES = 40;
+/** Number of records. */
+export const CONFIG_RECORD_COUNT = 44;
+/** For each field and each record, then for no result: a text to insert, `FRAGMENT_BYTES` each. */
+export const CONFIG_FRAGMENTS = 48;
+/** Bytes that the texts inserted into one line have at most. */
+export const CONFIG_LONGEST_INSERT = 52;
+/** For each field, the target of its path in the key tree. */
+export const CONFIG_FIELD_TARGETS = 56;
+/** Number of fields. */
+export const CONFIG_FIELD_COUNT = 60;
+/** The key tree. */
+export const CONFIG_KEY_TREE = 64;
+/** Number of targets in the key tree. */
+export const CONFIG_TARGET_COUNT = 68;
+/** Length of the longest key in the key tree. */
+export const CONFIG_LONGEST_KEY = 72;
+/** What happens to an invalid line: a `POLICY_…` code. */
+export const CONFIG_POLICY = 76;
+/** 1 if invalid lines are also copied to the rejects. */
+export const CONFIG_KEEPS_REJECTS = 80;
+/** The digit arrangements of dotted-decimal addresses, `IPV4_FORM_BYTES` each. */
+export const CONFIG_IPV4_FORMS = 84;
+/** Set to 1 by the kernel that has made the lookup tables. */
+export const CONFIG_TABLES_MADE = 88;
+/** 8 bytes: the lengths of all keys in the key tree; bit n means n bytes. */
+export const CONFIG_KEY_LENGTHS = 96;
+/** 1 if some keys in the tree are longer than `KEY_LENGTHS_MAX`: then the kernel compares every key. */
+export const CONFIG_COMPARES_ALL_KEYS = 104;
+/** Levels of nesting that are followed (MAX_JSON_DEPTH). */
+export const CONFIG_MAX_DEPTH = 108;
+/** Longest address text (MAX_ADDRESS_LENGTH). */
+export const CONFIG_MAX_ADDRESS_LENGTH = 112;
+export const CONFIG_BYTES = 116;
+
+/** Longest key in bytes that the kernel recognizes by its length: its quotes are in one block of 64 bytes or in adjacent ones. */
+export const KEY_LENGTHS_MAX = 62;
+
+/** A bucket with several ranges: the first range, the number of ranges. */
+export const CROWDED_BYTES = 8;
+/** A text to insert: its address, its length. */
+export const FRAGMENT_BYTES = 8;
+/** Keys in a group of an IPv6 level, which is one cache line of 64 bytes. */
+export const LEVEL_FAN_OUT = 8;
+
+// What an address of a record counts as, or the scheme by which it embeds an IPv4 address.
+export const OUTCOME_COUNTRY = 0;
+export const OUTCOME_NO_COUNTRY = 1;
+export const OUTCOME_6TO4 = 2;
+export const OUTCOME_NAT64 = 3;
+export const OUTCOME_TEREDO = 4;
+
+// What happens to a line that is not a JSON object.
+export const POLICY_KEEP = 0;
+export const POLICY_DROP = 1;
+export const POLICY_FAIL = 2;
+
+// A digit arrangement of a dotted-decimal address, see ipv4-forms.ts: 16 source positions, four least values of 2 bytes.
+export const IPV4_FORM_LEAST = 16;
+export const IPV4_FORM_BYTES = 32;
+
+// A node of the key tree, see key-tree.ts.
+/** Address of the edges to its children. */
+export const NODE_EDGES = 0;
+/** Number of its children. */
+export const NODE_CHILD_COUNT = 4;
+/** First target at or below the node. */
+export const NODE_FIRST_TARGET = 8;
+/** End of the targets at or below the node. */
+export const NODE_TARGETS_END = 12;
+/** 1 if the node is a target itself; then it is the first one. */
+export const NODE_IS_TARGET = 16;
+/** 1 if the node is a top-level key that a result is written to. */
+export const NODE_IS_RESULT = 20;
+export const NODE_BYTES = 24;
+
+// An edge of the key tree.
+/** 8 bytes: the end of the key with the quote before it, padded with zeros at the front. */
+export const EDGE_TAIL = 0;
+/** 8 bytes: the bits of `EDGE_TAIL` that are compared. */
+export const EDGE_TAIL_MASK = 8;
+/** Address of the key. */
+export const EDGE_KEY = 16;
+/** 2 bytes: length of the key. */
+export const EDGE_KEY_LENGTH = 20;
+/** 2 bytes: number of the child. */
+export const EDGE_CHILD = 22;
+export const EDGE_BYTES = 24;
+
+// Working areas of a thread.
+/** For each target, the colon before its value in the current line, or 0. */
+export const AREAS_VALUE_OFFSETS = 0;
+/** Room for one key or address without its escapes. */
+export const AREAS_SCRATCH = 4;
+/** Room for the open objects and arrays, 2 bytes each. */
+export const AREAS_STACK = 8;
+/** Room for the values of an address's digits. */
+export const AREAS_DIGITS = 12;
+/** Room for the lines of a batch, `LINE_BYTES` each. */
+export const AREAS_LINES = 16;
+/** Room for the values of a batch: first their offsets, then their records. */
+export const AREAS_VALUES = 20;
+/** Room for the IPv4 queries of a batch, `QUERY4_BYTES` each. */
+export const AREAS_QUERIES4 = 24;
+/** Room for the IPv6 queries of a batch, `QUERY6_BYTES` each. */
+export const AREAS_QUERIES6 = 28;
+export const AREAS_BYTES = 32;
+
+export const LINE_BYTES = 24;
+export const QUERY4_BYTES = 16;
+export const QUERY6_BYTES = 24;
+
+// The header of a slot.
+/** In and out: the first byte of input that has not been copied to the output. */
+export const SLOT_COPIED = 0;
+/** In and out: the first line that has not been processed. */
+export const SLOT_NEXT = 4;
+/** In: the end of the input. */
+export const SLOT_INPUT_END = 8;
+/** In and out: the next byte of output. */
+export const SLOT_OUTPUT = 12;
+/** In: the end of the room for output. */
+export const SLOT_OUTPUT_END = 16;
+/** In and out: the next byte of rejected lines. */
+export const SLOT_REJECTS = 20;
+/** Out: lines processed in the last run, of all kinds. */
+export const SLOT_LINES = 24;
+/** Out: values of the last run by result: country, no country, not an address, missing. */
+export const SLOT_FOUND = 28;
+export const SLOT_NO_COUNTRY = 32;
+export const SLOT_INVALID_ADDRESS = 36;
+export const SLOT_MISSING_FIELD = 40;
+/** Out: invalid lines of the last run. */
+export const SLOT_INVALID_LINE = 44;
+/** Out: 1 if the run stopped at an invalid line because of `POLICY_FAIL`. */
+export const SLOT_FAILED = 48;
+export const SLOT_BYTES = 52;

@@ -1,0 +1,26 @@
+/** The bytes that JSON and addresses are made of. */
+
+export const TAB: u32 = 9;
+export const NEWLINE: u32 = 10;
+export const CARRIAGE_RETURN: u32 = 13;
+export const SPACE: u32 = 32;
+export const QUOTE: u32 = 34;
+export const COMMA: u32 = 44;
+export const MINUS: u32 = 45;
+export const PLUS: u32 = 43;
+export const DOT: u32 = 46;
+export const ZERO: u32 = 48;
+export const COLON: u32 = 58;
+export const OPENING_BRACKET: u32 = 91;
+export const BACKSLASH: u32 = 92;
+export const CLOSING_BRACKET: u32 = 93;
+export const OPENING_BRACE: u32 = 123;
+export const CLOSING_BRACE: u32 = 125;
+
+/** The bit in which letters differ from capitals, and braces from brackets. */
+export const CASE_BIT: u32 = 32;
+
+/** Returns whether a byte is white space within a line (RFC 8259, section 2); a newline ends the line. */
+@inline export function isBlank(byte: u32): bool {
+  return byte == SPACE || byte == TAB || byte == CARRIAGE_RETURN;
+}

@@ -1,0 +1,172 @@
+/**
+ * Valid lines that wait for their results. They are processed some dozens at a time, step by step: all addresses are parsed,
+ * then all are looked up, then all lines are put out. A lookup mostly waits for memory, and this way many wait together.
+ */
+import { BATCH_VALUES, FRAGMENT_BYTES, LINE_BYTES, OUTCOME_COUNTRY } from '../abi';
+import { parseAddress } from './address';
+import { isBlank, OPENING_BRACE, QUOTE } from './ascii';
+import { fieldCount, fieldTargets, fragments, longestInsert, maxAddressLength, outcomes, recordCount } from './config';
+import { addQuery, answerQueries, startQueries } from './lookup';
+import { putKeptMembers } from './members';
+import {
+  countFound,
+  countInvalidAddress,
+  countLine,
+  countMissingField,
+  countNoCountry,
+  hasRoom,
+  lines,
+  put,
+  putInputTo,
+  scratch,
+  skipInputTo,
+  valueOffsets,
+  values,
+} from './slot';
+import { closingQuote, quoteOrBackslash, unescape } from './strings';
+
+// What is kept of a line: its first byte, its braces, the end of its input, and which members are replaced.
+const LINE_START: usize = 0;
+const LINE_OPEN: usize = 4;
+const LINE_CLOSE: usize = 8;
+const LINE_END: usize = 12;
+const LINE_FIRST_REPLACED: usize = 16;
+const LINE_REPLACED_COUNT: usize = 20;
+
+/** The number of lines that wait. */
+let lineCount: u32 = 0;
+
+/** Discards the lines of an earlier run. */
+export function startBatch(): void {
+  lineCount = 0;
+}
+
+/**
+ * Adds a line; the offsets of its values are in `valueOffsets`.
+ *
+ * @param start its first byte; @param open its opening brace; @param close its closing brace
+ * @param end the end of its input, after its newline if it has one
+ * @param firstReplaced the opening quote of the first member that is replaced; @param replacedCount how many are
+ */
+@inline export function addLine(
+  start: usize,
+  open: usize,
+  close: usize,
+  end: usize,
+  firstReplaced: usize,
+  replacedCount: u32,
+): void {
+  const line = lines + <usize>lineCount * LINE_BYTES;
+  store<u32>(line, <u32>start, LINE_START);
+  store<u32>(line, <u32>open, LINE_OPEN);
+  store<u32>(line, <u32>close, LINE_CLOSE);
+  store<u32>(line, <u32>end, LINE_END);
+  store<u32>(line, <u32>firstReplaced, LINE_FIRST_REPLACED);
+  store<u32>(line, replacedCount, LINE_REPLACED_COUNT);
+  let value = values + (<usize>(lineCount * fieldCount) << 2);
+  for (let field: u32 = 0; field < fieldCount; field++) {
+    store<u32>(value, load<u32>(valueOffsets + (<usize>load<u32>(fieldTargets + (<usize>field << 2)) << 2)));
+    value += 4;
+  }
+  lineCount++;
+}
+
+/**
+ * Drops the lines that close at an address or after it.
+ *
+ * @returns the first byte of the first of them, or 0
+ */
+export function dropLines(from: usize): usize {
+  let start: usize = 0;
+  while (lineCount > 0) {
+    const line = lines + <usize>(lineCount - 1) * LINE_BYTES;
+    if (<usize>load<u32>(line, LINE_CLOSE) < from) break;
+    start = load<u32>(line, LINE_START);
+    lineCount--;
+  }
+  return start;
+}
+
+/** Returns whether the batch must be flushed. It has room for the lines of one more block than this allows. */
+@inline export function isBatchFull(): bool {
+  return lineCount * fieldCount >= <u32>BATCH_VALUES;
+}
+
+/** Adds a query for the address in the string whose text begins at `from`; returns whether it is an address. */
+@inline function queryString(result: usize, from: usize): bool {
+  const end = quoteOrBackslash(from);
+  if (load<u8>(end) == <u8>QUOTE) {
+    return end - from <= maxAddressLength && addQuery(result, parseAddress(from, end));
+  }
+  const length = unescape(from, closingQuote(end), scratch, maxAddressLength);
+  return length >= 0 && addQuery(result, parseAddress(scratch, scratch + length));
+}
+
+/** Replaces each value offset with a lookup query. A missing value becomes record `recordCount` + 1, an invalid one `recordCount`. */
+function queryValues(): void {
+  startQueries();
+  const end = values + (<usize>(lineCount * fieldCount) << 2);
+  for (let value = values; value < end; value += 4) {
+    let at: usize = load<u32>(value);
+    if (at == 0) {
+      store<u32>(value, recordCount + 1);
+      continue;
+    }
+    do at++;
+    while (isBlank(load<u8>(at)));
+    if (load<u8>(at) != <u8>QUOTE || !queryString(value, at + 1)) store<u32>(value, recordCount);
+  }
+}
+
+@inline function countResult(record: u32): void {
+  if (record > recordCount) countMissingField();
+  else if (record == recordCount) countInvalidAddress();
+  else if (load<u8>(outcomes + record) == <u8>OUTCOME_COUNTRY) countFound();
+  else countNoCountry();
+}
+
+/** Puts out a line's results, each as `,"name":…`; the first without its comma if no member is before it. */
+@inline function putResults(line: u32, hasMembers: bool): void {
+  const value = values + (<usize>(line * fieldCount) << 2);
+  for (let field: u32 = 0; field < fieldCount; field++) {
+    const record = load<u32>(value + (<usize>field << 2));
+    countResult(record);
+    const fragment = fragments + <usize>(field * (recordCount + 1) + min(record, recordCount)) * FRAGMENT_BYTES;
+    const skip: u32 = hasMembers || field != 0 ? 0 : 1;
+    put(load<u32>(fragment) + skip, load<u32>(fragment, 4) - skip);
+  }
+}
+
+/** Returns whether an object has members. */
+@inline function hasMembers(open: usize, close: usize): bool {
+  let last = close - 1;
+  while (isBlank(load<u8>(last))) last--;
+  return last != open;
+}
+
+/**
+ * Looks up the addresses of the batch and puts out its lines.
+ *
+ * @returns 0, or the first byte of the first line that does not fit into the output; that line and those after it are discarded
+ */
+export function flushBatch(): usize {
+  queryValues();
+  answerQueries();
+  const count = lineCount;
+  lineCount = 0;
+  for (let i: u32 = 0; i < count; i++) {
+    const line = lines + <usize>i * LINE_BYTES;
+    if (!hasRoom(load<u32>(line, LINE_END), longestInsert)) return load<u32>(line, LINE_START);
+    const open: usize = load<u32>(line, LINE_OPEN);
+    const close: usize = load<u32>(line, LINE_CLOSE);
+    const replaced = load<u32>(line, LINE_REPLACED_COUNT);
+    countLine();
+    if (replaced == 0) {
+      putInputTo(close);
+      putResults(i, hasMembers(open, close));
+    } else {
+      putResults(i, putKeptMembers(open, close, load<u32>(line, LINE_FIRST_REPLACED), replaced));
+    }
+  }
+  return 0;
+}

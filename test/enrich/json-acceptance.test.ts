@@ -1,0 +1,136 @@
+/** The kernel accepts a line as a JSON object if and only if JSON.parse does. */
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openDatabase } from '../../src/database/database.js';
+import { RANGE_FILE } from '../../src/database/release.js';
+import { emptyCounts } from '../../src/enrich/counts.js';
+import { Kernel, Slot } from '../../src/enrich/kernel/kernel.js';
+import { layOut } from '../../src/enrich/kernel/layout.js';
+import { parseAdd, parseFields } from '../../src/enrich/options.js';
+import { openRangeFile } from '../../src/rangefile/reader.js';
+import { JSON_TEXTS, PLACEMENTS } from '../support/json-texts.js';
+import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+
+/** Lines that are mutated. FUZZ_RUNS=40000 makes them ten million. */
+const MUTATIONS = Number(process.env.FUZZ_RUNS ?? 400) * 250;
+
+const BLOCK_BYTES = 262_144;
+
+let dataDir: string;
+let kernel: Kernel;
+let slot: Slot;
+beforeAll(async () => {
+  dataDir = temporaryDir();
+  await publishBlocks(dataDir, SMALL_WORLD);
+  const layout = layOut({
+    file: openRangeFile(join(openDatabase(dataDir).dir, RANGE_FILE)),
+    options: { fields: parseFields(['ip', 'a.ip', 'client.ip']), add: parseAdd('country_code'), onInvalid: 'keep' },
+    threadCount: 1,
+    slotCount: 1,
+    blockBytes: BLOCK_BYTES,
+    maxLineBytes: BLOCK_BYTES,
+    keepsRejects: true,
+  });
+  kernel = new Kernel(layout);
+  slot = new Slot(layout, layout.slots[0]!);
+});
+afterAll(() => rmSync(dataDir, { recursive: true }));
+
+/** Returns whether a line, each character a byte, is a JSON object or blank. */
+function isAccepted(line: string): boolean {
+  if (/^[ \t\r]*$/.test(line)) return true;
+  try {
+    const value: unknown = JSON.parse(Buffer.from(line, 'latin1').toString());
+    return typeof value === 'object' && value !== null && !Array.isArray(value);
+  } catch {
+    return false;
+  }
+}
+
+/** Returns the lines that the kernel rejects. */
+function rejectedLines(lines: readonly string[]): string {
+  const input = Buffer.from(lines.map((line) => `${line}\n`).join(''), 'latin1');
+  slot.input.set(input);
+  // What follows the input must not matter.
+  slot.input.fill('{"', input.length);
+  slot.begin(input.length, 0);
+  const rejected: Buffer[] = [];
+  const counts = emptyCounts();
+  for (let done = false; !done; ) {
+    slot.clear();
+    done = kernel.run(slot.place);
+    rejected.push(Buffer.from(slot.rejects));
+    slot.addCountsTo(counts);
+  }
+  expect(counts.lines).toBe(lines.length);
+  return Buffer.concat(rejected).toString('latin1');
+}
+
+/** Compares with JSON.parse; names the first line on which the two differ. */
+function expectSame(lines: readonly string[]): void {
+  const expected = lines.filter((line) => !isAccepted(line)).map((line) => `${line}\n`);
+  const actual = rejectedLines(lines);
+  if (actual === expected.join('')) return;
+  for (const line of lines) {
+    expect({ line, rejected: rejectedLines([line]) !== '' }).toEqual({ line, rejected: !isAccepted(line) });
+  }
+  expect(actual, 'the lines together').toBe(expected.join(''));
+}
+
+describe('acceptance', () => {
+  const placed = PLACEMENTS.flatMap((place) => JSON_TEXTS.map(place)).filter((line) => !line.includes('\n'));
+
+  it('is that of JSON.parse on the edges of the grammar, in four placements', () => {
+    expect(placed.filter(isAccepted).length).toBeGreaterThan(200);
+    for (const line of placed) expectSame([line]);
+    expectSame(placed);
+  });
+
+  it('does not depend on where in a block of 64 bytes a line begins', () => {
+    for (let shift = 1; shift < 64; shift++) {
+      const filler = `{"n":"${'x'.repeat(shift)}"}`;
+      expectSame([filler, ...placed.filter((_, index) => index % 7 === shift % 7)]);
+      const padded = placed.map((line) => line.replace('{', `{"p":"${'x'.repeat(shift)}",`));
+      expectSame(padded.filter((_, index) => index % 11 === shift % 11));
+    }
+  });
+
+  it('is that of JSON.parse on mutated lines', { timeout: 60_000 + MUTATIONS }, () => {
+    let state = 20_261_122;
+    const below = (limit: number): number => {
+      state ^= state << 13;
+      state ^= state >>> 17;
+      state ^= state << 5;
+      return (state >>> 0) % limit;
+    };
+    const seeds = [
+      ...placed.filter((line) => isAccepted(line) && line.length < 150),
+      '{"time":"2026-01-01T00:00:00.000Z","ip":"8.8.8.8","status":200,"ms":12.25,"bytes":-1.5e-7,"ok":true,"ref":null}',
+      '{ "client" : { "ip" : "2a00::1" , "tags" : [ "a\\"b" , "\\u00e9\\\\" , 0.5 , false ] } , "geo" : { "x" : [ ] } }',
+      '{"a":{"ip":"8.8.8.8"},"p":"C:\\\\x\\\\y","l":[[1,2],[3,{"b":[]}],{}],"client_geo":1,"n":-0,"e":1E+2,"s":""}',
+    ];
+    const bytes = '{}[]:,"\\ \t\r0123456789+-.eEtrufalsn/b\0\x1f\x7f\x80\xc3\xa9\xff';
+    const mutated = (): string => {
+      let line = seeds[below(seeds.length)]!;
+      for (let changes = below(4); changes >= 0; changes--) {
+        const at = below(line.length + 1);
+        const kind = below(4);
+        const end = kind === 0 ? at : at + 1 + (kind === 1 ? below(4) : 0);
+        const from = below(line.length + 1);
+        const put = kind === 1 ? '' : kind === 3 ? line.slice(from, from + below(8)) : bytes[below(bytes.length)]!;
+        line = line.slice(0, at) + put + line.slice(end);
+      }
+      return line;
+    };
+    let accepted = 0;
+    for (let done = 0; done < MUTATIONS; done += 1000) {
+      const lines = Array.from({ length: 1000 }, mutated);
+      accepted += lines.filter(isAccepted).length;
+      expectSame(lines);
+    }
+    // Both sides are tried.
+    expect(accepted).toBeGreaterThan(MUTATIONS / 20);
+    expect(accepted).toBeLessThan(MUTATIONS / 2);
+  });
+});
