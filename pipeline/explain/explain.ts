@@ -5,7 +5,7 @@
 import { join } from 'node:path';
 import { EMBEDDED_SCHEMES, type EmbeddedScheme, embeddedIPv4 } from '../../src/address/embedded.js';
 import { formatAddress } from '../../src/address/format.js';
-import { parseAddress } from '../../src/address/parse.js';
+import { type Family, parseAddress } from '../../src/address/parse.js';
 import { addressWords, compareAddresses, rangeContains, rangeSize } from '../../src/address/words.js';
 import { openDatabase, type ReasonedResult } from '../../src/database/database.js';
 import { type Manifest, MIRROR_FILE } from '../../src/database/release.js';
@@ -27,6 +27,11 @@ export interface MatchedRange {
   answer: string;
   /** Ids of the sources that won somewhere in the range, the one with the highest priority first. */
   sources: string[];
+  /**
+   * Lowest share of the lineages that agree within the range, in percent, if the release was merged by evidence; 100 if
+   * the result was not put to the vote.
+   */
+  confidence?: number;
 }
 
 /** A row that covers the address, and its outcome. A name here is a key of `ipatlas explain --json`. */
@@ -94,6 +99,15 @@ class MirrorRanges {
     this.#mirror = openMirror(join(dir, MIRROR_FILE));
   }
 
+  /** Returns the confidence of a range; undefined if the release was merged by priority. */
+  #confidence(family: Family, first: number | Buffer): number | undefined {
+    const table = `ipv${family}_confidence`;
+    const exists = this.#mirror.prepare("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?").get(table);
+    if (exists === undefined) return undefined;
+    const percent = this.#mirror.prepare<[number | Buffer], number>(`SELECT percent FROM ${table} WHERE first = ?`);
+    return percent.pluck().get(first) ?? 100;
+  }
+
   find({ family, words }: Target): MatchedRange {
     const bytes = Buffer.alloc(4 * words.length);
     for (const [k, word] of words.entries()) bytes.writeUInt32BE(word, 4 * k);
@@ -108,7 +122,9 @@ class MirrorRanges {
       .prepare<[number], string>('SELECT id FROM source WHERE ? >> layer & 1 ORDER BY layer DESC')
       .pluck()
       .all(row.sources);
-    return { first: addressText(row.first), last: addressText(row.last), answer: row.answer, sources };
+    const confidence = this.#confidence(family, row.first);
+    const range = { first: addressText(row.first), last: addressText(row.last), answer: row.answer, sources };
+    return confidence === undefined ? range : { ...range, confidence };
   }
 
   close(): void {

@@ -101,6 +101,7 @@ export const compileStage: Stage<CompileInput, FinishedRelease> = {
     writeMirror(mirrorPath, {
       meta: { as_of: asOf, release: identity.id, tool_version: identity.toolVersion },
       sources: mirrorSources(inputs),
+      hasConfidence: inputs.some(({ lineage }) => lineage !== undefined),
       v4,
       v6,
       records,

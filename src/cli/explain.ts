@@ -24,7 +24,8 @@ function describeStep({ address, range, vote, claims, silent }: Step): string {
   return [
     `\n${address}\n`,
     `  range ${range.first} – ${range.last} has the result ${range.answer}`,
-    range.sources.length === 0 ? '\n' : `, from ${range.sources.join(', ')}\n`,
+    range.sources.length === 0 ? '' : `, from ${range.sources.join(', ')}`,
+    range.confidence === undefined ? '\n' : `, confidence ${range.confidence} %\n`,
     vote === undefined ? '' : `  ${vote.agreeing} of ${vote.lineages} lineages agree with it\n`,
     ...claims.map(describeRow),
     claims.length === 0 ? '  no row covers it\n' : '',

@@ -25,6 +25,8 @@ export interface MirrorContent {
   v6: MergedRanges;
   /** By the values of the ranges. */
   records: readonly RangeRecord[];
+  /** Whether the sources voted, so that the confidence of the ranges is written. */
+  hasConfidence?: boolean;
 }
 
 /** Rows in one INSERT, to call the native module less often. 50 rows of 5 values are well below SQLite's limit of 32,766. */
@@ -54,6 +56,17 @@ function insertRows(
 function recordColumns(record: RangeRecord): [string | null, string | null] {
   if (record.kind === 'country') return [record.code, null];
   return [null, record.kind === 'none' ? record.reason : record.scheme];
+}
+
+/** Writes the ranges on which the lineages disagree; schemas/mirror-confidence.sql is the specification. */
+function writeConfidence(database: Sqlite.Database, { v4, v6 }: MirrorContent, first6: Buffer): void {
+  database.exec(readFileSync(packageFile('schemas/mirror-confidence.sql'), 'utf8'));
+  const insert4 = database.prepare('INSERT INTO ipv4_confidence VALUES (?, ?)');
+  for (let i = 0; i < v4.count; i++) if (v4.confidence[i]! < 100) insert4.run(v4.first[i]!, v4.confidence[i]!);
+  const insert6 = database.prepare('INSERT INTO ipv6_confidence VALUES (?, ?)');
+  for (let i = 0; i < v6.count; i++) {
+    if (v6.confidence[i]! < 100) insert6.run(first6.subarray(16 * i, 16 * i + 16), v6.confidence[i]!);
+  }
 }
 
 /**
@@ -91,6 +104,7 @@ export function writeMirror(path: string, content: MirrorContent): void {
       const at = 16 * i;
       values.push(first.subarray(at, at + 16), last.subarray(at, at + 16), ...columns[v6.value[i]!]!, v6.layers[i]!);
     });
+    if (content.hasConfidence === true) writeConfidence(database, content, first);
     database.exec('COMMIT');
   } finally {
     database.close();

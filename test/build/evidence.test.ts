@@ -4,7 +4,8 @@ import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { explain } from '../../pipeline/explain/explain.js';
 import { openDatabase } from '../../src/database/database.js';
-import { currentReleaseId, MANIFEST_FILE, namedRelease, RANGE_FILE } from '../../src/database/release.js';
+import { currentReleaseId, MANIFEST_FILE, MIRROR_FILE, namedRelease, RANGE_FILE } from '../../src/database/release.js';
+import { openMirror } from '../../src/mirror/reader.js';
 import { ipatlas } from '../support/cli.js';
 import { temporaryDir } from '../support/release.js';
 import { buildOnce, manifestOf, writeSources } from '../support/sources.js';
@@ -83,7 +84,7 @@ describe('a build that merges by evidence', () => {
     const [{ vote, claims, range }] = steps as [(typeof steps)[number]];
     expect(notes).toEqual([]);
     expect(vote).toEqual({ lineages: 3, agreeing: 2 });
-    expect(range).toMatchObject({ answer: 'NL', sources: ['other', 'rir'] });
+    expect(range).toMatchObject({ answer: 'NL', sources: ['other', 'rir'], confidence: 66 });
     expect(claims.map(({ source, lineage, says, outcome, why }) => [source, lineage, says, outcome, why])).toEqual([
       ['other', 'other', 'NL', 'won', null],
       ['geo', 'geo', 'FR', 'lost', 'outvoted by 2 lineages to 1'],
@@ -110,8 +111,33 @@ describe('a build that merges by evidence', () => {
       'it is not inside the space of the owner of the data',
     ]);
     const { stdout } = await ipatlas(['explain', '30.0.8.1', '--data', dataDir]);
+    expect(stdout).toContain('from other, rir, confidence 66 %');
     expect(stdout).toContain('2 of 3 lineages agree with it');
     expect(stdout).toContain('✓ other (lineage other): NL');
+  });
+
+  it('writes the confidence of ranges on which the lineages disagree into the mirror', async () => {
+    const tables = "SELECT name FROM sqlite_master WHERE name LIKE '%confidence' ORDER BY name";
+    const read = (sql: string): unknown[] => {
+      const mirror = openMirror(join(namedRelease(dataDir, 'current'), MIRROR_FILE));
+      try {
+        return mirror.prepare(sql).pluck().all();
+      } finally {
+        mirror.close();
+      }
+    };
+    await build([
+      { id: 'a', rows: ['30.0.0.0,30.0.0.255,DE', '30.0.1.0,30.0.1.255,FR', '2a00::,2a00:ffff::,DE'] },
+      { id: 'b', rows: ['30.0.0.0,30.0.0.255,DE', '30.0.1.0,30.0.1.255,NL', '2a00:1::,2a00:2::,NL'] },
+    ]);
+    const address = 30 * 2 ** 24;
+    expect(read('SELECT first FROM ipv4_confidence WHERE percent = 50')).toEqual([address + 256]);
+    expect(read('SELECT count(*) FROM ipv4_confidence')).toEqual([1]);
+    expect(read('SELECT lower(hex(first)) || percent FROM ipv6_confidence')).toEqual([`2a000001${'0'.repeat(24)}50`]);
+
+    rmSync(dataDir, { recursive: true });
+    await build([{ id: 'a', rows: ['30.0.0.0,30.0.0.255,DE', '30.0.1.0,30.0.1.255,FR'] }], 'priority');
+    expect(read(tables)).toEqual([]);
   });
 
   it('explains every address with the result of the release', async () => {
