@@ -3,7 +3,7 @@ import { enrich } from '../enrich/enrich.js';
 import { FORMAT_NAMES, INVALID_POLICIES, parseAdd } from '../enrich/options.js';
 import { MAX_JOBS } from '../limits.js';
 import { type Command, type Invocation, text } from './command.js';
-import { INPUT_OPTIONS, OUTPUT_OPTIONS, parseStreamRequest, runStream } from './streams.js';
+import { INPUT_OPTIONS, OUTPUT_OPTIONS, parseStreamRequest, runStream } from './records.js';
 
 async function run(invocation: Invocation): Promise<number> {
   const add = parseAdd(text(invocation.values, 'add'));
@@ -49,7 +49,13 @@ Writes to stdout.
                        output is a file
   --data DIR           the data directory (or IPATLAS_DATA; default data)
 `,
-  options: { ...INPUT_OPTIONS, ...OUTPUT_OPTIONS, add: { type: 'string' } },
+  options: {
+    ...INPUT_OPTIONS,
+    ...OUTPUT_OPTIONS,
+    add: { type: 'string' },
+    'on-invalid': { type: 'string' },
+    rejects: { type: 'string' },
+  },
   arguments: [0, Number.POSITIVE_INFINITY],
   writesToDescriptor: true,
   choices: { format: FORMAT_NAMES, 'on-invalid': INVALID_POLICIES },

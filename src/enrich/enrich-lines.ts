@@ -5,13 +5,14 @@
  * threads and in this thread. A writer writes the results in the order of the blocks and returns the slots to the reader.
  * The number of slots limits memory and so provides backpressure.
  */
+import { recordResult } from '../database/binary-engine.js';
 import { ENRICH_BLOCK_BYTES, MAX_LINE_BYTES } from '../limits.js';
 import type { RangeFile } from '../rangefile/reader.js';
 import { BlockRunner } from './block-runner.js';
 import type { EnrichCounts } from './counts.js';
 import { BlockReader } from './input/block-reader.js';
 import type { ByteSource } from './input/source.js';
-import { Kernel, Slot } from './kernel/kernel.js';
+import { countRecords, Kernel, Slot } from './kernel/kernel.js';
 import { layOut } from './kernel/layout.js';
 import type { EnrichOptions } from './options.js';
 import { BlockWriter } from './output/block-writer.js';
@@ -58,8 +59,9 @@ async function run(request: LineRequest, workers: WorkerPool | undefined): Promi
   const blockBytes = Math.min(request.blockBytes ?? ENRICH_BLOCK_BYTES, maxLineBytes);
   // The workers start while this thread opens the release.
   if ((request.total ?? 0) > EARLY_START_BLOCKS * blockBytes) workers?.start();
+  const file = request.openFile();
   const layout = layOut({
-    file: request.openFile(),
+    file,
     options,
     threadCount: jobs,
     slotCount: MAIN_THREAD_SLOTS + SLOTS_PER_WORKER * (jobs - 1),
@@ -101,6 +103,12 @@ async function run(request: LineRequest, workers: WorkerPool | undefined): Promi
   }
   await reading;
   counts.bytes = reader.bytesRead;
+  if (options.query?.kind === 'summarize') {
+    const { summary } = options.query;
+    countRecords(layout, file.records.length).forEach((count, record) => {
+      summary.add(recordResult(file.records[record]!), count);
+    });
+  }
 }
 
 /**

@@ -1,8 +1,9 @@
-/** Enriches files of any format. */
+/** Processes files of any format. */
 
 import { openDatabase } from '../database/database.js';
 import { releaseDir } from '../database/release.js';
 import { openReleaseRanges } from '../database/release-files.js';
+import type { RangeFile } from '../rangefile/reader.js';
 import type { EnrichCounts } from './counts.js';
 import { enrichDocuments } from './enrich-documents.js';
 import { enrichLines } from './enrich-lines.js';
@@ -10,6 +11,7 @@ import type { FormatContext, FormatEnricher } from './formats/format.js';
 import { openInputs } from './input/inputs.js';
 import type { EnrichOptions, FormatName } from './options.js';
 import type { ByteSink } from './output/sink.js';
+import { checkCountries } from './query.js';
 
 export interface EnrichRequest {
   /** The data directory. Its current release is opened once; a release published during the run is not noticed. */
@@ -59,7 +61,7 @@ export async function loadFormat({
 }
 
 /**
- * Enriches inputs in order.
+ * Processes inputs in order: enriches them, or applies the query of the options.
  *
  * @throws AtlasError E_BAD_INPUT if an input cannot be read, is not in the format or, under the policy `fail`, has an
  *   invalid record; everything before that is written. E_USAGE for options that are not valid for the input or the kernel.
@@ -69,10 +71,23 @@ export async function enrich(request: EnrichRequest): Promise<void> {
   const { dataDir, format, options } = request;
   const inputs = openInputs(request.inputs, { format, fields: options.fields });
   const createFormat = await loadFormat(request);
-  if (createFormat === undefined) {
-    const release = releaseDir(dataDir);
-    return enrichLines({ ...request, inputs, openFile: () => openReleaseRanges(release) });
+  const release = releaseDir(dataDir);
+  const { query } = options;
+
+  function openFile(): RangeFile {
+    const file = openReleaseRanges(release);
+    if (query?.kind === 'filter') {
+      checkCountries(
+        query,
+        file.records.flatMap((record) => (record.kind === 'country' ? [record.code] : [])),
+      );
+    }
+    return file;
   }
+  if (createFormat === undefined) {
+    return enrichLines({ ...request, inputs, openFile });
+  }
+  if (query?.kind === 'filter') openFile();
   const database = openDatabase(dataDir);
   try {
     await enrichDocuments(createFormat, { ...request, inputs, database });

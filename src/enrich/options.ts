@@ -1,5 +1,6 @@
 /** The options of an enrichment in any format: the fields, what to add, and the policy for invalid lines. */
 import { AtlasError } from '../errors.js';
+import type { RecordQuery } from './query.js';
 
 /** The members that a result can have. */
 const ADDABLE = ['country', 'country_code', 'is_eu', 'reason'] as const;
@@ -26,6 +27,8 @@ export interface EnrichOptions {
   fields: FieldRequest[];
   add: Addable[];
   onInvalid: InvalidPolicy;
+  /** What to do instead of adding results to the records, if anything. */
+  query?: RecordQuery | undefined;
 }
 
 /** Name of the result of a single field without a name. */

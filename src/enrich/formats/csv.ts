@@ -4,6 +4,7 @@
  */
 import { AtlasError } from '../../errors.js';
 import type { FieldRequest } from '../options.js';
+import { passesOthers } from '../query.js';
 import {
   asByteText,
   BYTE_ORDER_MARK,
@@ -13,7 +14,7 @@ import {
   textToBytes,
 } from './format.js';
 import { RecordReader } from './records.js';
-import { cellResults, cellText, MISSING } from './results.js';
+import { cellResults, cellText, MISSING, recordQuery } from './results.js';
 
 /** Returns the column that a field names. In a table, the dots of a path are part of the name. */
 function columnName({ path }: FieldRequest): string {
@@ -66,12 +67,15 @@ interface TableHeader {
  */
 export function tableFormat(context: FormatContext, delimiter: ',' | '\t'): FormatEnricher {
   const { options, counts } = context;
+  const { query } = options;
   const resultCells = cellResults(context, delimiter);
+  const isPassedOn = query === undefined ? undefined : recordQuery(context, query);
   const format = { newline: '\n', enrich };
   let tableHeader: TableHeader | undefined;
 
   /** Returns the header's cells for the results. */
   function resultColumns(names: string[], input: string): string {
+    if (query !== undefined) return '';
     const added = options.fields.flatMap(({ name }) => options.add.map((part) => `${name}_${part}`));
     const duplicate = added.find((name) => names.includes(name));
     if (duplicate !== undefined) {
@@ -102,9 +106,10 @@ export function tableFormat(context: FormatContext, delimiter: ',' | '\t'): Form
 
   function processRecord(cells: string[], record: string, { fieldColumns }: TableHeader): string {
     counts.lines++;
+    const values = fieldColumns.map((column) => (cells[column] === '' ? MISSING : cells[column]!));
+    if (isPassedOn !== undefined) return isPassedOn(values) ? record : '';
     const [body, ending] = splitEnding(record);
-    const results = fieldColumns.map((column) => resultCells(cells[column] === '' ? MISSING : cells[column]!));
-    return body + results.join('') + ending;
+    return body + values.map(resultCells).join('') + ending;
   }
 
   /** @param isNew false for a further part of a line that came in parts */
@@ -126,7 +131,7 @@ export function tableFormat(context: FormatContext, delimiter: ',' | '\t'): Form
     function process(cells: string[], record: string): string {
       if (isBlank(record)) {
         counts.lines++;
-        return record;
+        return query === undefined || passesOthers(query) ? record : '';
       }
       if (isHeader) {
         isHeader = false;

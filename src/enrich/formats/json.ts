@@ -16,7 +16,7 @@ import {
 } from './format.js';
 import { JsonItem } from './json-item.js';
 import { JsonText, type TokenHandler } from './json-text.js';
-import { jsonResults, type ResultFormatter } from './results.js';
+import { jsonResults, type ResultFormatter, recordQuery } from './results.js';
 
 /** Matches text with bytes that are not ASCII. */
 const NOT_ASCII = /[^\0-\x7f]/;
@@ -151,7 +151,16 @@ class Document {
   }
 
   #finishObject(item: JsonItem, end: number): void {
-    const { fields } = this.#context.options;
+    const { fields, query } = this.#context.options;
+    if (query !== undefined) {
+      if (recordQuery(this.#context, query)(item.values)) {
+        this.#copySeparator(item.start);
+        this.#copyTo(end);
+      } else {
+        this.#written = end;
+      }
+      return;
+    }
     const added = new Map(
       fields.map(({ name }, index) => [
         name,

@@ -1,7 +1,8 @@
 /** A list: one address per line. Each part of the result is appended to the line after a tab, which makes a TSV table. */
 import { MAX_ADDRESS_LENGTH } from '../../limits.js';
+import { passesOthers } from '../query.js';
 import { BYTE_ORDER_MARK, bytesToText, type FormatContext, type FormatEnricher, textToBytes } from './format.js';
-import { cellResults, NOT_TEXT } from './results.js';
+import { cellResults, NOT_TEXT, recordQuery } from './results.js';
 
 /** A line with more bytes than this cannot be an address; includes a byte order mark and the line ending. */
 const MAX_HELD_BYTES = MAX_ADDRESS_LENGTH + 8;
@@ -11,14 +12,18 @@ const MAX_HELD_BYTES = MAX_ADDRESS_LENGTH + 8;
  * line is invalid. Blank lines are passed on.
  */
 export function listFormat(context: FormatContext): FormatEnricher {
+  const { query } = context.options;
   const resultCells = cellResults(context, '\t');
+  const isPassedOn = query === undefined ? undefined : recordQuery(context, query);
 
   /** @param ending the line ending: `\n`, `\r\n`, or nothing */
   function finishLine(line: string, ending: string, isFirst: boolean, isTooLong: boolean): string {
     context.counts.lines++;
-    if (isTooLong) return line + resultCells(NOT_TEXT) + ending;
     const address = isFirst && line.startsWith(BYTE_ORDER_MARK) ? line.slice(BYTE_ORDER_MARK.length) : line;
-    return line + (address.trim() === '' ? '' : resultCells(address)) + ending;
+    const isBlank = !isTooLong && address.trim() === '';
+    const value = isTooLong ? NOT_TEXT : address;
+    if (query !== undefined) return (isBlank ? passesOthers(query) : isPassedOn!([value])) ? line + ending : '';
+    return line + (isBlank ? '' : resultCells(value)) + ending;
   }
 
   async function* enrich(_name: string, chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
@@ -40,7 +45,7 @@ export function listFormat(context: FormatContext): FormatEnricher {
       }
       held = text.slice(from);
       if (held.length > MAX_HELD_BYTES) {
-        out.push(held.slice(0, -1));
+        if (query === undefined || passesOthers(query)) out.push(held.slice(0, -1));
         held = held.slice(-1);
         isTooLong = true;
       }

@@ -2,6 +2,7 @@
 import type { ReasonedResult } from '../../database/database.js';
 import type { CountryResult } from '../../database/engine.js';
 import type { Addable } from '../options.js';
+import { type RecordQuery, selects } from '../query.js';
 import { asByteText, type FormatContext } from './format.js';
 
 /** The value of a field that is missing, and of one that is not a string and so cannot be an address. */
@@ -21,12 +22,42 @@ export function resultJson(result: CountryResult, add: readonly Addable[]): stri
   return `{${add.map((name) => `"${name}":${JSON.stringify(result[name])}`).join(',')}}`;
 }
 
+/** Looks up the value of a field and counts it. Returns undefined if it is missing or not an address. */
+function lookUp({ database, counts }: FormatContext, value: FieldValue): ReasonedResult | undefined {
+  if (value === MISSING) {
+    counts.missing_field++;
+    return undefined;
+  }
+  const result = value === NOT_TEXT ? undefined : database.lookupWithReason(value);
+  if (result === undefined) counts.invalid_address++;
+  else if (result.country_code === null) counts.no_country++;
+  else counts.found++;
+  return result;
+}
+
+/**
+ * Returns a function that applies a query to a record, given the values of its fields, and returns whether the record is
+ * passed on.
+ */
+export function recordQuery(context: FormatContext, query: RecordQuery): (values: readonly FieldValue[]) => boolean {
+  return (values) => {
+    let isSelected = false;
+    for (const value of values) {
+      const result = lookUp(context, value);
+      if (result === undefined) continue;
+      if (query.kind === 'summarize') query.summary.add(result);
+      else if (selects(query, result)) isSelected = true;
+    }
+    return query.kind === 'filter' && isSelected !== query.isInverted;
+  };
+}
+
 /**
  * @param format returns a result as text; must return the same text for the same country or reason
  * @param none the text if the field is missing or its value is not an address
  */
 function resultFormatter(
-  { database, counts }: FormatContext,
+  context: FormatContext,
   format: (result: ReasonedResult) => string,
   none: string,
 ): ResultFormatter {
@@ -45,18 +76,8 @@ function resultFormatter(
   }
 
   return (value) => {
-    if (value === MISSING) {
-      counts.missing_field++;
-      return none;
-    }
-    const result = value === NOT_TEXT ? undefined : database.lookupWithReason(value);
-    if (result === undefined) {
-      counts.invalid_address++;
-      return none;
-    }
-    if (result.country_code === null) counts.no_country++;
-    else counts.found++;
-    return textOf(result);
+    const result = lookUp(context, value);
+    return result === undefined ? none : textOf(result);
   };
 }
 

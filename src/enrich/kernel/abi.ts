@@ -71,7 +71,14 @@ export const CONFIG_COMPARES_ALL_KEYS = 104;
 export const CONFIG_MAX_DEPTH = 108;
 /** Longest address text (MAX_ADDRESS_LENGTH). */
 export const CONFIG_MAX_ADDRESS_LENGTH = 112;
-export const CONFIG_BYTES = 116;
+/**
+ * For a query in place of enrichment: for each record, then for no address and for a missing value, 1 byte that is 1 if the
+ * query selects it. 0 to enrich.
+ */
+export const CONFIG_SELECTED = 116;
+/** 1 if a query passes on the lines that it does not select, and those without an address. */
+export const CONFIG_PASSES_OTHERS = 120;
+export const CONFIG_BYTES = 124;
 
 /** Longest key in bytes that the kernel recognizes by its length: its quotes are in one block of 64 bytes or in adjacent ones. */
 export const KEY_LENGTHS_MAX = 62;
@@ -144,7 +151,9 @@ export const AREAS_VALUES = 20;
 export const AREAS_QUERIES4 = 24;
 /** Room for the IPv6 queries of a batch, `QUERY6_BYTES` each. */
 export const AREAS_QUERIES6 = 28;
-export const AREAS_BYTES = 32;
+/** For a query: the number of addresses found for each record, 8 bytes each. The kernel never resets them. */
+export const AREAS_RECORD_COUNTS = 32;
+export const AREAS_BYTES = 36;
 
 export const LINE_BYTES = 24;
 export const QUERY4_BYTES = 16;

@@ -116,6 +116,18 @@ export class Slot {
   }
 }
 
+/**
+ * Returns the number of addresses that a query has found for each record, in all threads.
+ *
+ * @param recordCount number of records of the release
+ */
+export function countRecords({ memory, recordCounts = [] }: KernelLayout, recordCount: number): number[] {
+  const threads = recordCounts.map((at) => new BigUint64Array(memory.buffer, at, recordCount));
+  return Array.from({ length: recordCount }, (_, record) =>
+    threads.reduce((sum, counts) => sum + Number(counts[record]), 0),
+  );
+}
+
 /** One thread's instance of the kernel. */
 export class Kernel {
   readonly #exports: Exports;

@@ -12,6 +12,7 @@ import type { RangeRecord } from '../../rangefile/layout.js';
 import type { RangeFile } from '../../rangefile/reader.js';
 import { resultJson } from '../formats/results.js';
 import { type EnrichOptions, INVALID_POLICIES } from '../options.js';
+import { passesOthers, type RecordQuery, selects } from '../query.js';
 import * as abi from './abi.js';
 import { ipv4Forms } from './ipv4-forms.js';
 import { buildKeyTree, type KeyTree } from './key-tree.js';
@@ -44,6 +45,8 @@ export interface SlotPlace {
 export interface KernelLayout {
   memory: WebAssembly.Memory;
   config: number;
+  /** For each thread, the number of addresses found for each record, 8 bytes each; undefined without a query. */
+  recordCounts: number[] | undefined;
   /** For each thread, the table of its working areas, see `AREAS_…` in abi.ts. */
   threads: number[];
   slots: SlotPlace[];
@@ -150,8 +153,15 @@ function placeLevels(plan: MemoryPlan, file: RangeFile) {
   return { levels: plan.place(Uint32Array.from(levels)), levelCount: levels.length };
 }
 
+/** For each record, then for no address and for a missing value: 1 if a query selects it. */
+function selectedRecords(query: RecordQuery, records: readonly RangeRecord[]): Uint8Array {
+  const isSelected = (record: RangeRecord): boolean => query.kind === 'filter' && selects(query, recordResult(record));
+  return Uint8Array.from([...records.map(isSelected), false, false], Number);
+}
+
 /** Places the configuration and everything that it refers to; returns its address and the numbers that other areas need. */
 function placeConfig(plan: MemoryPlan, { file, options, keepsRejects }: LayoutRequest) {
+  const { query } = options;
   const tree = buildKeyTree(options.fields, plan.end);
   const keyTree = plan.place(tree.bytes);
   const { fragments, longestInsert } = placeFragments(plan, file.records, options);
@@ -184,13 +194,19 @@ function placeConfig(plan: MemoryPlan, { file, options, keepsRejects }: LayoutRe
     [abi.CONFIG_KEEPS_REJECTS, keepsRejects ? 1 : 0],
     [abi.CONFIG_IPV4_FORMS, plan.place(ipv4Forms())],
     [abi.CONFIG_MAX_DEPTH, MAX_JSON_DEPTH],
+    [abi.CONFIG_SELECTED, query === undefined ? 0 : plan.place(selectedRecords(query, file.records))],
+    [abi.CONFIG_PASSES_OTHERS, query !== undefined && passesOthers(query) ? 1 : 0],
     [abi.CONFIG_MAX_ADDRESS_LENGTH, MAX_ADDRESS_LENGTH],
   ]);
   return { config, tree, longestInsert };
 }
 
 /** Reserves the working areas of a thread; returns the address of their table. */
-function reserveAreas(plan: MemoryPlan, { targetCount, longestKey, fieldTargets }: KeyTree): number {
+function reserveAreas(
+  plan: MemoryPlan,
+  { targetCount, longestKey, fieldTargets }: KeyTree,
+  recordCounts: number,
+): number {
   const lines = abi.BATCH_VALUES + abi.BLOCK_LINES;
   const values = abi.BATCH_VALUES + abi.BLOCK_LINES * fieldTargets.length;
   return plan.placeTable(abi.AREAS_BYTES, [
@@ -200,6 +216,7 @@ function reserveAreas(plan: MemoryPlan, { targetCount, longestKey, fieldTargets 
     [abi.AREAS_DIGITS, plan.reserve(abi.SLACK_BYTES)],
     [abi.AREAS_LINES, plan.reserve(abi.LINE_BYTES * lines)],
     [abi.AREAS_VALUES, plan.reserve(4 * values)],
+    [abi.AREAS_RECORD_COUNTS, recordCounts],
     [abi.AREAS_QUERIES4, plan.reserve(abi.QUERY4_BYTES * values)],
     [abi.AREAS_QUERIES6, plan.reserve(abi.QUERY6_BYTES * values)],
   ]);
@@ -216,7 +233,12 @@ export function layOut(request: LayoutRequest): KernelLayout {
   const { blockBytes, maxLineBytes, keepsRejects, threadCount, slotCount } = request;
   const plan = new MemoryPlan();
   const { config, tree, longestInsert } = placeConfig(plan, request);
-  const threads = Array.from({ length: threadCount }, () => reserveAreas(plan, tree));
+  const { file, options } = request;
+  const recordCounts =
+    options.query && Array.from({ length: threadCount }, () => plan.reserve(8 * file.records.length));
+  const threads = Array.from({ length: threadCount }, (_, thread) =>
+    reserveAreas(plan, tree, recordCounts?.[thread] ?? 0),
+  );
   const reserveSlot = (inputBytes: number, outputBytes: number): SlotPlace => ({
     head: plan.reserve(abi.SLOT_BYTES),
     input: plan.reserve(inputBytes + abi.SLACK_BYTES),
@@ -229,5 +251,5 @@ export function layOut(request: LayoutRequest): KernelLayout {
   const slots = Array.from({ length: slotCount }, () => reserveSlot(blockBytes, 2 * blockBytes + longestInsert));
   const largeBytes = maxLineBytes + blockBytes;
   const large = reserveSlot(largeBytes, largeBytes + longestInsert);
-  return { memory: plan.build(threadCount > 1), config, threads, slots, large };
+  return { memory: plan.build(threadCount > 1), config, threads, recordCounts, slots, large };
 }

@@ -5,7 +5,7 @@
 import { BATCH_VALUES, FRAGMENT_BYTES, LINE_BYTES, OUTCOME_COUNTRY } from '../abi';
 import { parseAddress } from './address';
 import { isBlank, OPENING_BRACE, QUOTE } from './ascii';
-import { fieldCount, fieldTargets, fragments, longestInsert, maxAddressLength, outcomes, recordCount } from './config';
+import { fieldCount, fieldTargets, fragments, longestInsert, maxAddressLength, outcomes, passesOthers, recordCount, selected } from './config';
 import { addQuery, answerQueries, startQueries } from './lookup';
 import { putKeptMembers } from './members';
 import {
@@ -14,10 +14,12 @@ import {
   countLine,
   countMissingField,
   countNoCountry,
+  dropLine,
   hasRoom,
   lines,
   put,
   putInputTo,
+  recordCounts,
   scratch,
   skipInputTo,
   valueOffsets,
@@ -137,6 +139,21 @@ function queryValues(): void {
   }
 }
 
+/** Applies the query to a line: counts its results, and leaves it out of the output unless the query passes it on. */
+@inline function queryLine(value: usize, start: usize, end: usize): void {
+  let isSelected = false;
+  for (let field: u32 = 0; field < fieldCount; field++) {
+    const record = load<u32>(value + (<usize>field << 2));
+    countResult(record);
+    if (load<u8>(selected + record) != 0) isSelected = true;
+    if (record < recordCount) {
+      const count = recordCounts + (<usize>record << 3);
+      store<u64>(count, load<u64>(count) + 1);
+    }
+  }
+  if (isSelected == passesOthers) dropLine(start, end);
+}
+
 /** Returns whether an object has members. */
 @inline function hasMembers(open: usize, close: usize): bool {
   let last = close - 1;
@@ -161,6 +178,10 @@ export function flushBatch(): usize {
     const close: usize = load<u32>(line, LINE_CLOSE);
     const replaced = load<u32>(line, LINE_REPLACED_COUNT);
     countLine();
+    if (selected != 0) {
+      queryLine(values + (<usize>(i * fieldCount) << 2), load<u32>(line, LINE_START), load<u32>(line, LINE_END));
+      continue;
+    }
     if (replaced == 0) {
       putInputTo(close);
       putResults(i, hasMembers(open, close));

@@ -23,10 +23,12 @@ import {
   CONFIG_MAX_ADDRESS_LENGTH,
   CONFIG_MAX_DEPTH,
   CONFIG_OUTCOMES,
+  CONFIG_PASSES_OTHERS,
   CONFIG_POLICY,
   CONFIG_RECORD4,
   CONFIG_RECORD6,
   CONFIG_RECORD_COUNT,
+  CONFIG_SELECTED,
   CONFIG_START4,
   CONFIG_TABLES_MADE,
   CONFIG_TARGET_COUNT,
@@ -60,6 +62,8 @@ export let policy: u32 = 0;
 export let keepsRejects: bool = false;
 export let ipv4Forms: usize = 0;
 export let maxDepth: u32 = 0;
+export let selected: usize = 0;
+export let passesOthers: bool = false;
 export let maxAddressLength: usize = 0;
 
 /** Marks a bucket in which one range holds all addresses: the other bits are its record. */
@@ -92,6 +96,8 @@ export function readConfig(at: usize): void {
   comparesAllKeys = load<u32>(at, CONFIG_COMPARES_ALL_KEYS) != 0;
   ipv4Forms = load<u32>(at, CONFIG_IPV4_FORMS);
   maxDepth = load<u32>(at, CONFIG_MAX_DEPTH);
+  selected = load<u32>(at, CONFIG_SELECTED);
+  passesOthers = load<u32>(at, CONFIG_PASSES_OTHERS) != 0;
   maxAddressLength = load<u32>(at, CONFIG_MAX_ADDRESS_LENGTH);
 }
 

@@ -23,7 +23,7 @@ import {
   ZERO,
 } from './ascii';
 import { addLine, dropLines, flushBatch, isBatchFull, startBatch } from './batch';
-import { comparesAllKeys, keyLengths, maxDepth, targetCount } from './config';
+import { comparesAllKeys, keyLengths, maxDepth, passesOthers, selected, targetCount } from './config';
 import { backslashes, escapeErrors, escapeOpen, findEscapes, resetEscapes } from './escapes';
 import { findEscapedKey, findKey, hasChildren, isResultKey, noteKey } from './keys';
 import {
@@ -43,7 +43,7 @@ import {
   spread,
 } from './masks';
 import { checkFractions, checkNumbers, lastLeadingZeros, numberOpen, resetNumbers } from './numbers';
-import { countLine, hasRoom, rejectLine, stack, valueOffsets } from './slot';
+import { countLine, dropLine, hasRoom, rejectLine, stack, valueOffsets } from './slot';
 import { openingQuote } from './strings';
 
 /** What an opening bracket or brace is in. From `NODE` on it is an object that belongs to a node of the key tree. */
@@ -84,8 +84,10 @@ function endOtherLine(start: usize, newline: usize, end: usize): usize {
   if (!hasRoom(end, 0)) return start;
   let at = start;
   while (isBlank(load<u8>(at))) at++;
-  if (at == newline) countLine();
-  else if (!rejectLine(start, end)) return start;
+  if (at == newline) {
+    countLine();
+    if (selected != 0 && !passesOthers) dropLine(start, end);
+  } else if (!rejectLine(start, end)) return start;
   return 0;
 }
 

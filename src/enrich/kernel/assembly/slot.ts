@@ -4,6 +4,7 @@ import {
   AREAS_LINES,
   AREAS_QUERIES4,
   AREAS_QUERIES6,
+  AREAS_RECORD_COUNTS,
   AREAS_SCRATCH,
   AREAS_STACK,
   AREAS_VALUE_OFFSETS,
@@ -33,6 +34,7 @@ export let lines: usize = 0;
 export let values: usize = 0;
 export let queries4: usize = 0;
 export let queries6: usize = 0;
+export let recordCounts: usize = 0;
 
 /** The next byte of output, and the end of the room for it. */
 let out: usize = 0;
@@ -61,6 +63,7 @@ export function readAreas(at: usize): void {
   values = load<u32>(at, AREAS_VALUES);
   queries4 = load<u32>(at, AREAS_QUERIES4);
   queries6 = load<u32>(at, AREAS_QUERIES6);
+  recordCounts = load<u32>(at, AREAS_RECORD_COUNTS);
 }
 
 /** Reads the header of a slot, see `SLOT_…` in ../abi.ts, and resets the counts. */
@@ -155,6 +158,12 @@ const LONG_COPY: usize = 512;
 /** Returns whether the output has room for the input up to an address and a number of bytes more. */
 @inline export function hasRoom(end: usize, more: usize): bool {
   return out + (end - copied) + more <= outEnd;
+}
+
+/** Leaves a line out of the output. */
+export function dropLine(start: usize, end: usize): void {
+  putInputTo(start);
+  skipInputTo(end);
 }
 
 /**

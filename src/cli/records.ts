@@ -1,4 +1,4 @@
-/** What the commands that read streams of records share: their flags, inputs, outputs, signals and summary. */
+/** What the commands that process records share: their flags, inputs, outputs, signals and statistics. */
 import { fstatSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
@@ -21,14 +21,12 @@ export const INPUT_OPTIONS = {
   field: { type: 'string', multiple: true },
   format: { type: 'string' },
   items: { type: 'string' },
-  'on-invalid': { type: 'string' },
   jobs: { type: 'string' },
 } as const satisfies OptionTable;
 
 /** The flags of the outputs. */
 export const OUTPUT_OPTIONS = {
   output: { type: 'string', short: 'o' },
-  rejects: { type: 'string' },
   stats: { type: 'string' },
   compress: { type: 'string', short: 'z' },
 } as const satisfies OptionTable;
@@ -136,7 +134,7 @@ function checkStandardOutput(inputs: readonly string[]): void {
   throw usageError(`${name} is also the output; write to another file, or use -o FILE, which replaces it at the end`);
 }
 
-/** Parses the flags in {@link INPUT_OPTIONS} and {@link OUTPUT_OPTIONS}, and checks the inputs. */
+/** Parses the flags in {@link INPUT_OPTIONS} and {@link OUTPUT_OPTIONS}, `--on-invalid` and `--rejects`; checks the inputs. */
 export function parseStreamRequest({ dataDir, values, positionals }: Invocation): StreamRequest {
   const format = choice(values, 'format', FORMAT_NAMES, 'jsonl');
   const specs = (values.field ?? []) as string[];
@@ -203,11 +201,16 @@ function openSideOutput(path: string | undefined): Output | undefined {
 }
 
 /**
- * Opens the outputs, runs a command's work, and writes the summary.
+ * Opens the outputs, runs a command's work, and writes the statistics.
  *
+ * @param showsCounts whether the counts are printed to stderr
  * @returns the exit code
  */
-export async function runStream(request: StreamRequest, work: (work: StreamWork) => Promise<void>): Promise<number> {
+export async function runStream(
+  request: StreamRequest,
+  work: (work: StreamWork) => Promise<void>,
+  showsCounts = true,
+): Promise<number> {
   // Checked before an output is opened, so that a missing release leaves no trace.
   releaseDir(request.dataDir);
   let output: Output | undefined;
@@ -238,7 +241,7 @@ export async function runStream(request: StreamRequest, work: (work: StreamWork)
     await stats?.write(Buffer.from(`${JSON.stringify({ ...counts, seconds: seconds(), warning })}\n`));
     stats?.commit();
   }
-  process.stderr.write(summaryText(counts, seconds()));
+  if (showsCounts) process.stderr.write(summaryText(counts, seconds()));
   if (warning !== undefined) process.stderr.write(`ipatlas: warning: ${warning}\n`);
   const received = signals.received();
   if (received === undefined) return EXIT.ok;

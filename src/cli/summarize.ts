@@ -1,0 +1,93 @@
+/** `ipatlas summarize`: counts the records of a stream by country. */
+import type { EnrichCounts } from '../enrich/counts.js';
+import { enrich } from '../enrich/enrich.js';
+import { FORMAT_NAMES } from '../enrich/options.js';
+import { formatCount } from '../enrich/progress.js';
+import { CountrySummary } from '../enrich/query.js';
+import { MAX_JOBS } from '../limits.js';
+import { percent } from '../text-table.js';
+import { type Command, type Invocation, print, table } from './command.js';
+import { choice, INPUT_OPTIONS, parseStreamRequest, runStream } from './records.js';
+
+const GROUPINGS = ['country', 'eu'] as const;
+type Grouping = (typeof GROUPINGS)[number];
+
+/** The values without a country, as `enrich --stats` counts them. */
+function otherCounts({ lines, no_country, invalid_address, missing_field, invalid_line }: EnrichCounts) {
+  return { lines, no_country, invalid_address, missing_field, invalid_line };
+}
+
+function summaryJson(by: Grouping, summary: CountrySummary, counts: EnrichCounts): string {
+  const groups = by === 'eu' ? summary.byEu() : { countries: summary.byCountry() };
+  return `${JSON.stringify({ by, ...groups, ...otherCounts(counts) })}\n`;
+}
+
+function summaryTable(by: Grouping, summary: CountrySummary, counts: EnrichCounts): string {
+  const groups: [code: string, name: string, count: number][] =
+    by === 'eu'
+      ? [
+          ['', 'in the European Union', summary.byEu().eu],
+          ['', 'not in the European Union', summary.byEu().not_eu],
+        ]
+      : summary.byCountry().map(({ country_code, country, count }) => [country_code, country, count]);
+  const others: typeof groups = [
+    ['', 'no country', counts.no_country],
+    ['', 'invalid address', counts.invalid_address],
+    ['', 'missing field', counts.missing_field],
+    ['', 'invalid line', counts.invalid_line],
+  ];
+  const rows = [...groups, ...others.filter(([, , count]) => count > 0)];
+  const total = rows.reduce((sum, [, , count]) => sum + count, 0);
+  const cells = rows.map(([code, name, count]) => [code, name, formatCount(count), percent(count / total)]);
+  const withCode = [['code', 'country', 'lines', 'share'], ...cells];
+  return by === 'country'
+    ? table(withCode, [2, 3])
+    : table(
+        withCode.map(([, name, count, share]) => [name!, count!, share!]),
+        [1, 2],
+      );
+}
+
+async function run(invocation: Invocation): Promise<number> {
+  const { values } = invocation;
+  const by = choice(values, 'by', GROUPINGS, 'country');
+  const request = parseStreamRequest(invocation);
+  const summary = new CountrySummary();
+  const query = { kind: 'summarize', summary } as const;
+  const options = { fields: request.fields, add: [], onInvalid: 'drop', query } as const;
+  return runStream(
+    request,
+    async (work) => {
+      await enrich({ ...request, ...work, output: { write() {} }, options: { ...options, add: [] } });
+      await print((values.json === true ? summaryJson : summaryTable)(by, summary, work.counts));
+    },
+    false,
+  );
+}
+
+export const command: Command = {
+  help: `Usage: ipatlas summarize [--by country|eu] [--json] [FILE…]
+
+Counts lines, records or items by the country of their address, most frequent
+first. Reads several files one after the other; without a file, or for "-", it
+reads stdin. gzip is recognized, and zstd from Node 22.15 on.
+
+  --by GROUP           country (default), or eu: in and outside the European
+                       Union
+  --json               one JSON object
+  --field PATH         where the address is: a key, a path with dots
+                       (client.ip), or a column; repeatable, default ip. With
+                       several, each address counts
+  --format FORMAT      jsonl (default), json, csv, tsv or list, as for enrich
+  --items PATH         for json: the keys, with dots, that lead to the array
+                       inside the document
+  --jobs N             threads for jsonl, 1 to ${MAX_JOBS}; 0, the default, is one per
+                       core
+  --data DIR           the data directory (or IPATLAS_DATA; default data)
+`,
+  options: { ...INPUT_OPTIONS, by: { type: 'string' }, json: { type: 'boolean' } },
+  arguments: [0, Number.POSITIVE_INFINITY],
+  choices: { format: FORMAT_NAMES, by: GROUPINGS },
+  needsDatabase: true,
+  run,
+};

@@ -1,0 +1,81 @@
+/** The operations other than enrichment: passing on the records of some countries, and counting records by country. */
+import type { CountryResult } from '../database/engine.js';
+import { AtlasError } from '../errors.js';
+
+/** Passes on the records with an address in certain countries, unchanged. */
+export interface Filter {
+  kind: 'filter';
+  /** ISO 3166-1 alpha-2 codes, upper case. */
+  countries: ReadonlySet<string>;
+  /** Whether all countries of the European Union are selected, too. */
+  selectsEu: boolean;
+  /** Passes on the other records instead: every record that is not passed on without it. */
+  isInverted: boolean;
+}
+
+/** Counts addresses by country; nothing is passed on. */
+export interface Summarize {
+  kind: 'summarize';
+  summary: CountrySummary;
+}
+
+export type RecordQuery = Filter | Summarize;
+
+/** Returns whether a filter selects the result of an address. */
+export function selects({ countries, selectsEu }: Filter, result: CountryResult): boolean {
+  return (selectsEu && result.is_eu) || (result.country_code !== null && countries.has(result.country_code));
+}
+
+/** Returns whether a query passes on records that have no address, such as invalid and blank lines. */
+export function passesOthers(query: RecordQuery): boolean {
+  return query.kind === 'filter' && query.isInverted;
+}
+
+/**
+ * Checks that a release has the countries of a filter.
+ *
+ * @param codes the countries of the release
+ * @throws AtlasError E_USAGE for a country that it does not have
+ */
+export function checkCountries({ countries }: Filter, codes: Iterable<string>): void {
+  const known = new Set(codes);
+  const unknown = [...countries].find((code) => !known.has(code));
+  if (unknown === undefined) return;
+  throw new AtlasError(
+    'E_USAGE',
+    `the release has no country ${JSON.stringify(unknown)}; countries are ISO 3166-1 alpha-2 codes, such as DE or GB`,
+  );
+}
+
+export interface CountryCount {
+  country: string;
+  country_code: string;
+  is_eu: boolean;
+  /** Number of addresses. */
+  count: number;
+}
+
+/** The number of addresses of each country. */
+export class CountrySummary {
+  readonly #counts = new Map<string, CountryCount>();
+
+  /** Counts addresses with the same result; ignores results without a country. */
+  add({ country, country_code, is_eu }: CountryResult, count = 1): void {
+    if (country === null || country_code === null || count === 0) return;
+    const entry = this.#counts.get(country_code);
+    if (entry === undefined) this.#counts.set(country_code, { country, country_code, is_eu, count });
+    else entry.count += count;
+  }
+
+  /** Returns the countries, most addresses first, and by code if they have the same number. */
+  byCountry(): CountryCount[] {
+    return [...this.#counts.values()].sort((a, b) => b.count - a.count || (a.country_code < b.country_code ? -1 : 1));
+  }
+
+  /** Returns the number of addresses in and outside the European Union. */
+  byEu(): { eu: number; not_eu: number } {
+    const sums = { eu: 0, not_eu: 0 };
+    for (const { is_eu, count } of this.#counts.values()) sums[is_eu ? 'eu' : 'not_eu'] += count;
+    return sums;
+  }
+}
