@@ -341,7 +341,7 @@ describe('usage', () => {
     [['--field', ''], 'empty key'],
     [['--field', 'a=x', '--field', 'b=x'], 'two fields would write to "x"'],
     [['--format', 'list', '--field', 'ip'], '--field cannot be used with --format list'],
-    [['--frobnicate'], "Unknown option '--frobnicate'"],
+    [['--frobnicate'], 'unknown option "--frobnicate"'],
     [['/'], '/ is a directory'],
   ])('%j is wrong', async (args, message) => {
     const { code, stdout, stderr } = await enrich(args);

@@ -1,0 +1,258 @@
+/** Filters and summaries, against naive twins that look at one record at a time. */
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Database, openDatabase } from '../../src/database/database.js';
+import { RANGE_FILE } from '../../src/database/release.js';
+import { type EnrichCounts, emptyCounts } from '../../src/enrich/counts.js';
+import { enrichLines } from '../../src/enrich/enrich-lines.js';
+import { tableFormat } from '../../src/enrich/formats/csv.js';
+import type { FormatContext, FormatEnricher } from '../../src/enrich/formats/format.js';
+import { jsonFormat } from '../../src/enrich/formats/json.js';
+import { listFormat } from '../../src/enrich/formats/list.js';
+import { streamSource } from '../../src/enrich/input/source.js';
+import { type EnrichOptions, parseFields } from '../../src/enrich/options.js';
+import { CountrySummary, checkCountries, type Filter, type RecordQuery } from '../../src/enrich/query.js';
+import { openRangeFile, type RangeFile } from '../../src/rangefile/reader.js';
+import { expectLines } from '../support/line-oracle.js';
+import { ANY_INPUT } from '../support/nasty-lines.js';
+import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+
+const RUNS = Math.ceil(Number(process.env.FUZZ_RUNS ?? 400) / 4);
+
+let dataDir: string;
+let database: Database;
+let file: RangeFile;
+beforeAll(async () => {
+  dataDir = temporaryDir();
+  await publishBlocks(dataDir, SMALL_WORLD);
+  database = openDatabase(dataDir);
+  file = openRangeFile(join(database.dir, RANGE_FILE));
+});
+afterAll(() => rmSync(dataDir, { recursive: true }));
+
+const FILTERS: fc.Arbitrary<Filter> = fc.record({
+  kind: fc.constant('filter' as const),
+  countries: fc.subarray(['US', 'NL', 'CI', 'DE']).map((codes) => new Set(codes)),
+  selectsEu: fc.boolean(),
+  isInverted: fc.boolean(),
+});
+
+/** Returns whether a result, as JSON.parse reads it, is selected. */
+function isSelected({ countries, selectsEu }: Filter, result: { country_code: string | null; is_eu: boolean } | null) {
+  if (result === null || result.country_code === null) return false;
+  return countries.has(result.country_code) || (selectsEu && result.is_eu);
+}
+
+function optionsOf(query: RecordQuery, fields: string[]): EnrichOptions {
+  const keepsInvalid = query.kind === 'filter' && query.isInverted;
+  return { fields: parseFields(fields), add: [], onInvalid: keepsInvalid ? 'keep' : 'drop', query };
+}
+
+function cut(input: Uint8Array, cuts: number[]): Uint8Array[] {
+  const at = [0, ...cuts.map((position) => position % (input.length + 1)).sort((a, b) => a - b), input.length];
+  return at.slice(1).map((end, index) => input.slice(at[index], end));
+}
+async function* stream(chunks: Uint8Array[]): AsyncGenerator<Uint8Array> {
+  yield* chunks;
+}
+
+/** A line and the results of its fields; undefined for a line that is blank or invalid. */
+interface NaiveLine {
+  text: string;
+  results: ({ country_code: string | null; is_eu: boolean } | null)[] | undefined;
+}
+
+/** Takes an input apart, line by line, with the oracle of the line engine. */
+function naiveLines(input: Buffer, fields: string[], maxLineBytes: number): { mark: string; lines: NaiveLine[] } {
+  const text = input.toString('latin1');
+  const mark = text.startsWith('\xef\xbb\xbf') ? '\xef\xbb\xbf' : '';
+  const options: EnrichOptions = {
+    fields: parseFields(fields.map((field, index) => `${field}=Q${index}`)),
+    add: ['country_code', 'is_eu'],
+    onInvalid: 'keep',
+  };
+  const lines = (text.slice(mark.length).match(/[^\n]*\n|[^\n]+$/g) ?? []).map((line) => {
+    const { output, counts } = expectLines(database, Buffer.from(line, 'latin1'), options, maxLineBytes);
+    const isRecord = counts.invalid_line === 0 && /[^ \t\r\n]/.test(line);
+    const results = fields.map((_, index) => {
+      const found = [...output.toString('latin1').matchAll(new RegExp(`"Q${index}":(null|\\{[^}]*\\})`, 'g'))].at(-1);
+      return isRecord ? JSON.parse(found![1]!) : null;
+    });
+    return { text: line, results: isRecord ? results : undefined };
+  });
+  return { mark, lines };
+}
+
+async function run(input: Buffer, options: EnrichOptions, cuts: number[], jobs: number, sizes = {}) {
+  const output: Buffer[] = [];
+  const counts = emptyCounts();
+  await enrichLines({
+    inputs: [streamSource('input', stream(cut(input, cuts)))],
+    output: { write: (bytes) => void output.push(Buffer.from(bytes)) },
+    openFile: () => file,
+    options,
+    jobs,
+    counts,
+    ...sizes,
+  });
+  return { output: Buffer.concat(output).toString('latin1'), counts };
+}
+
+const FIELDS = fc.constantFrom<string[][]>(['ip'], ['client.ip'], ['ip', 'client.ip'], ['a', 'ip', 'client.ip']);
+const SIZES = fc.record({ blockBytes: fc.integer({ min: 1, max: 400 }), maxLineBytes: fc.constantFrom(60, 100_000) });
+
+describe('JSON lines', () => {
+  it('are passed on or not as the naive twin says, whatever the chunks, blocks and jobs', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        ANY_INPUT,
+        FIELDS,
+        FILTERS,
+        fc.array(fc.nat(), { maxLength: 4 }),
+        fc.integer({ min: 1, max: 3 }),
+        SIZES,
+        async (input, fields, filter, cuts, jobs, sizes) => {
+          const { mark, lines } = naiveLines(input, fields, sizes.maxLineBytes);
+          // A first line that is too long is passed on or dropped with its byte order mark.
+          fc.pre(mark === '' || lines[0] === undefined || lines[0].text.length < sizes.maxLineBytes - 3);
+          const expected = lines.filter(
+            ({ results }) => (results ?? []).some((result) => isSelected(filter, result)) !== filter.isInverted,
+          );
+          const { output } = await run(input, optionsOf(filter, fields), cuts, jobs, sizes);
+          expect(output).toBe(mark + expected.map(({ text }) => text).join(''));
+        },
+      ),
+      { numRuns: RUNS },
+    );
+  });
+
+  it('are counted by country as the naive twin does', async () => {
+    await fc.assert(
+      fc.asyncProperty(ANY_INPUT, FIELDS, fc.integer({ min: 1, max: 3 }), SIZES, async (input, fields, jobs, sizes) => {
+        const { lines } = naiveLines(input, fields, sizes.maxLineBytes);
+        const expected: Record<string, number> = {};
+        for (const result of lines.flatMap(({ results }) => results ?? [])) {
+          const code = result?.country_code;
+          if (code != null) expected[code] = (expected[code] ?? 0) + 1;
+        }
+        const summary = new CountrySummary();
+        const { counts } = await run(input, optionsOf({ kind: 'summarize', summary }, fields), [], jobs, sizes);
+        const actual = summary.byCountry();
+        expect(Object.fromEntries(actual.map(({ country_code, count }) => [country_code, count]))).toEqual(expected);
+        expect(counts.found).toBe(actual.reduce((sum, { count }) => sum + count, 0));
+        const options = { fields: parseFields(fields), add: [], onInvalid: 'drop' } as const;
+        const enriched = expectLines(
+          database,
+          input,
+          { ...options, fields: [...options.fields], add: [] },
+          sizes.maxLineBytes,
+        );
+        expect(counts).toEqual(enriched.counts);
+      }),
+      { numRuns: RUNS },
+    );
+  });
+
+  it('keep their order and number in megabytes of input', async () => {
+    const ips = ['8.8.8.8', '193.0.0.1', '10.0.0.1', 'x'];
+    const lines = Array.from({ length: 60_000 }, (_, index) => `{"n":${index},"ip":"${ips[index % 4]}"}\n`);
+    const input = Buffer.from(lines.join(''));
+    for (const jobs of [1, 2, 4]) {
+      const filter: Filter = { kind: 'filter', countries: new Set(['NL']), selectsEu: false, isInverted: false };
+      const { output } = await run(input, optionsOf(filter, ['ip']), [], jobs);
+      expect(output === lines.filter((_, index) => index % 4 === 1).join('')).toBe(true);
+      const summary = new CountrySummary();
+      const { counts } = await run(input, optionsOf({ kind: 'summarize', summary }, ['ip']), [], jobs);
+      expect(summary.byEu()).toEqual({ eu: 15_000, not_eu: 15_000 });
+      expect(counts).toMatchObject({ lines: 60_000, no_country: 15_000, invalid_address: 15_000 });
+    }
+  });
+});
+
+/** Addresses and other values, with and without a country. */
+const VALUE = fc.constantFrom('8.8.8.8', '193.0.6.139', '90.0.0.1', '80.1.2.3', '10.0.0.1', '::1', 'x', '');
+
+async function runFormat(
+  make: (context: FormatContext) => FormatEnricher,
+  input: string,
+  query: RecordQuery,
+  cuts: number[],
+): Promise<{ output: string; counts: EnrichCounts }> {
+  const counts = emptyCounts();
+  const format = make({ database, options: optionsOf(query, []), counts, reject: () => {} });
+  const output: Uint8Array[] = [];
+  for await (const part of format.enrich('input', stream(cut(Buffer.from(input), cuts)))) output.push(part);
+  return { output: Buffer.concat(output).toString(), counts };
+}
+
+describe('other formats', () => {
+  const cuts = fc.array(fc.nat(), { maxLength: 4 });
+  const selects = (filter: Filter, value: string) =>
+    isSelected(filter, database.lookup(value) ?? null) !== filter.isInverted;
+
+  it('lists', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(VALUE), FILTERS, cuts, async (values, filter, positions) => {
+        const input = values.map((value) => `${value}\n`).join('');
+        const expected = values.filter((value) => selects(filter, value)).map((value) => `${value}\n`);
+        expect((await runFormat(listFormat, input, filter, positions)).output).toBe(expected.join(''));
+      }),
+    );
+  });
+
+  it('tables, with their header', async () => {
+    const row = fc.tuple(fc.nat(), VALUE, fc.boolean());
+    await fc.assert(
+      fc.asyncProperty(fc.array(row), FILTERS, cuts, async (rows, filter, positions) => {
+        const text = ([n, ip, isWhole]: [number, string, boolean]) => `${n},"${ip}"${isWhole ? '' : ',more'}\r\n`;
+        const expected = rows.filter(([, ip, isWhole]) => (isWhole ? selects(filter, ip) : filter.isInverted));
+        const input = `n,ip\r\n${rows.map(text).join('')}\r\n`;
+        const { output } = await runFormat((context) => tableFormat(context, ','), input, filter, positions);
+        expect(output).toBe(`n,ip\r\n${expected.map(text).join('')}${filter.isInverted ? '\r\n' : ''}`);
+      }),
+    );
+  });
+
+  it('JSON documents, which stay valid', async () => {
+    const item = fc.oneof(
+      VALUE.map((ip) => ({ ip, x: [1, { y: 2 }] })),
+      fc.constantFrom<unknown>({}, 5, [], null),
+    );
+    await fc.assert(
+      fc.asyncProperty(fc.array(item), FILTERS, cuts, async (items, filter, positions) => {
+        const input = JSON.stringify(items, null, 1);
+        const expected = items.filter((one) => selects(filter, (one as { ip?: string } | null)?.ip ?? ''));
+        const { output } = await runFormat((context) => jsonFormat(context, []), input, filter, positions);
+        expect(JSON.parse(output)).toEqual(expected);
+      }),
+    );
+  });
+
+  it('are summarized', async () => {
+    const lists = fc.array(VALUE);
+    await fc.assert(
+      fc.asyncProperty(lists, async (values) => {
+        const expected = values.filter((value) => database.lookup(value)?.is_eu === true).length;
+        for (const [make, input] of [
+          [listFormat, values.map((value) => `${value}\n`).join('')],
+          [(context: FormatContext) => tableFormat(context, ','), ['ip', ...values.map((ip) => `"${ip}"`)].join('\n')],
+          [(context: FormatContext) => jsonFormat(context, []), JSON.stringify(values.map((ip) => ({ ip })))],
+        ] as const) {
+          const summary = new CountrySummary();
+          await runFormat(make, input, { kind: 'summarize', summary }, []);
+          expect(summary.byEu().eu).toBe(expected);
+        }
+      }),
+    );
+  });
+});
+
+it('refuses a country that the release does not have', () => {
+  const filter: Filter = { kind: 'filter', countries: new Set(['DE', 'UK']), selectsEu: false, isInverted: false };
+  expect(() => checkCountries(filter, ['DE', 'GB'])).toThrow(
+    expect.objectContaining({ code: 'E_USAGE', message: expect.stringContaining('no country "UK"') }),
+  );
+  expect(() => checkCountries(filter, ['DE', 'UK'])).not.toThrow();
+});
