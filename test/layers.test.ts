@@ -4,10 +4,10 @@ import { describe, expect, it } from 'vitest';
 import { packageRoot } from '../src/package-root.js';
 
 /**
- * The layers of src, the lowest first; each may import from its own and from lower ones. Files directly in src are the
- * ground, but for index.ts, the library's face.
+ * The layers of src, the lowest first: a file may import from its own layer and from lower ones. `ground` are the files
+ * directly in src, except index.ts, which is `library`.
  */
-const LAYERS = [
+const SRC_LAYERS = [
   ['ground'],
   ['address', 'range', 'country'],
   ['rangefile', 'mirror'],
@@ -15,50 +15,126 @@ const LAYERS = [
   ['enrich', 'export'],
   ['api'],
   ['stream'],
-  ['face', 'client'],
+  ['library', 'client'],
   ['cli'],
 ];
 
-function layerOf(file: string): number {
+/** The layers of the pipeline, the lowest first: folders, and files directly in it. */
+const PIPELINE_LAYERS = [
+  ['stage.ts'],
+  ['config', 'merging'],
+  ['fetching', 'source-formats', 'release-id.ts'],
+  ['operations'],
+  ['gates', 'explain'],
+  ['stages', 'stage-runner.ts'],
+  ['build.ts'],
+  ['index.ts'],
+];
+
+/** The files of src/enrich that the kernel may import besides its own. */
+const BELOW_KERNEL = ['counts.ts', 'options.ts', 'query.ts', 'formats/results.ts'];
+
+function srcGroup(file: string): string {
   const [top, ...rest] = file.split('/');
-  const name = rest.length > 0 ? top! : file === 'index.ts' ? 'face' : 'ground';
-  const layer = LAYERS.findIndex((names) => names.includes(name));
-  if (layer < 0) throw new Error(`src/${file} is in no layer`);
+  if (rest.length > 0) return top!;
+  return file === 'index.ts' ? 'library' : 'ground';
+}
+
+function pipelineGroup(file: string): string {
+  return file.split('/')[0]!;
+}
+
+/** Returns the layer of a group. A group in no layer is an error, so that new folders are added above. */
+function layerOf(layers: readonly string[][], group: string): number {
+  const layer = layers.findIndex((groups) => groups.includes(group));
+  if (layer < 0) throw new Error(`${group} is in no layer`);
   return layer;
 }
 
-function typescriptFiles(dir: string): string[] {
-  return readdirSync(join(packageRoot(), dir), { recursive: true, encoding: 'utf8' }).filter(
+/** TypeScript files of a folder, relative to it, without the AssemblyScript of the kernel. */
+function filesIn(folder: string): string[] {
+  return readdirSync(join(packageRoot(), folder), { recursive: true, encoding: 'utf8' }).filter(
     (file) => file.endsWith('.ts') && !file.includes('assembly'),
   );
 }
 
-/** The relative imports of a file, as paths from the package's root. */
-function importsOf(dir: string, file: string): string[] {
-  const text = readFileSync(join(packageRoot(), dir, file), 'utf8');
+/** The relative imports of a file, types included, as paths of `.ts` files from the root of the package. */
+function importsOf(file: string): string[] {
+  const text = readFileSync(join(packageRoot(), file), 'utf8');
   const specifiers = [...text.matchAll(/(?:from|import)\s*\(?\s*'(\.[^']+)'/g)].map(([, specifier]) => specifier!);
-  return specifiers.map((specifier) => join(dir, dirname(file), specifier));
+  return specifiers.map((specifier) => join(dirname(file), specifier).replace(/\.js$/, '.ts'));
 }
 
-describe('imports point one way', () => {
-  it.each(typescriptFiles('src'))('src/%s', (file) => {
-    for (const target of importsOf('src', file)) {
+/** Returns an import cycle as a list of files, or undefined. */
+function findCycle(files: readonly string[], targets: (file: string) => readonly string[]): string[] | undefined {
+  const finished = new Set<string>();
+  const path: string[] = [];
+  const visit = (file: string): string[] | undefined => {
+    if (path.includes(file)) return [...path.slice(path.indexOf(file)), file];
+    if (finished.has(file)) return undefined;
+    path.push(file);
+    for (const target of targets(file)) {
+      const cycle = visit(target);
+      if (cycle !== undefined) return cycle;
+    }
+    path.pop();
+    finished.add(file);
+    return undefined;
+  };
+  for (const file of files) {
+    const cycle = visit(file);
+    if (cycle !== undefined) return cycle;
+  }
+  return undefined;
+}
+
+describe('imports', () => {
+  it.each(filesIn('src'))('of src/%s point to the same or lower layers', (file) => {
+    for (const target of importsOf(join('src', file))) {
       if (target.startsWith('pipeline/')) {
-        // The only way from the command line into the pipeline.
-        expect([target, dirname(file)]).toEqual(['pipeline/index.js', 'cli']);
+        // The only import of the pipeline is by the command line.
+        expect([target, dirname(file)]).toEqual(['pipeline/index.ts', 'cli']);
         continue;
       }
-      const inSrc = relative('src', target).replace(/\.js$/, '.ts');
-      expect(layerOf(inSrc), `src/${file} imports ${target}`).toBeLessThanOrEqual(layerOf(file));
+      const layer = layerOf(SRC_LAYERS, srcGroup(relative('src', target)));
+      expect(layer, `src/${file} imports ${target}`).toBeLessThanOrEqual(layerOf(SRC_LAYERS, srcGroup(file)));
     }
   });
 
-  it.each(typescriptFiles('pipeline'))('pipeline/%s', (file) => {
-    const database = LAYERS.findIndex((names) => names.includes('database'));
-    for (const target of importsOf('pipeline', file)) {
-      if (!target.startsWith('src/')) continue;
-      const inSrc = relative('src', target).replace(/\.js$/, '.ts');
-      expect(layerOf(inSrc), `pipeline/${file} imports ${target}`).toBeLessThanOrEqual(database);
+  it.each(filesIn('pipeline'))('of pipeline/%s point to the same or lower layers', (file) => {
+    for (const target of importsOf(join('pipeline', file))) {
+      const inSrc = target.startsWith('src/');
+      const [targetLayer, limit] = inSrc
+        ? [layerOf(SRC_LAYERS, srcGroup(relative('src', target))), layerOf(SRC_LAYERS, 'database')]
+        : [
+            layerOf(PIPELINE_LAYERS, pipelineGroup(relative('pipeline', target))),
+            layerOf(PIPELINE_LAYERS, pipelineGroup(file)),
+          ];
+      expect(targetLayer, `pipeline/${file} imports ${target}`).toBeLessThanOrEqual(limit);
     }
+  });
+
+  it.each(filesIn('src/enrich/kernel'))('of the kernel file %s do not point to the rest of the engine', (file) => {
+    for (const target of importsOf(join('src/enrich/kernel', file))) {
+      const inEnrich = relative('src/enrich', target);
+      if (inEnrich.startsWith('..') || inEnrich.startsWith('kernel/')) continue;
+      expect(BELOW_KERNEL, `${file} imports ${target}`).toContain(inEnrich);
+    }
+  });
+
+  it('have no cycle among files', () => {
+    const files = ['src', 'pipeline'].flatMap((folder) => filesIn(folder).map((file) => join(folder, file)));
+    expect(findCycle(files, (file) => importsOf(file).filter((target) => files.includes(target)))).toBeUndefined();
+  });
+});
+
+describe('the search for cycles', () => {
+  it.each<[Record<string, string[]>, string[] | undefined]>([
+    [{ a: ['b'], b: ['c'], c: [] }, undefined],
+    [{ a: ['b', 'c'], b: ['c'], c: [] }, undefined],
+    [{ a: ['a'] }, ['a', 'a']],
+    [{ a: ['b'], b: ['c'], c: ['b'] }, ['b', 'c', 'b']],
+  ])('%j: %j', (graph, expected) => {
+    expect(findCycle(Object.keys(graph), (file) => graph[file]!)).toEqual(expected);
   });
 });
