@@ -21,7 +21,8 @@ or for "-", it reads stdin. gzip is recognized, and zstd from Node 22.15 on.
 Writes to stdout.
 
   --field PATH[=NAME]  where the address is: a key, a path with dots
-                       (client.ip), or a column; repeatable, default ip.
+                       (client.ip), or a column; repeatable, default ip. A dot
+                       in a key is written as \\. (client\\.ip).
                        The result is added as NAME: default geo or, with
                        several fields, the path and _geo
   --add LIST           what to add: of country,country_code,is_eu,reason;

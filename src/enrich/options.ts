@@ -36,8 +36,23 @@ const DEFAULT_NAME = 'geo';
 const DEFAULT_FIELD = 'ip';
 const DEFAULT_ADD: readonly Addable[] = ['country', 'country_code', 'is_eu'];
 
+/** An escaped dot, equals sign or backslash, or any other character. */
+const SPEC_CHARACTER = /\\([.=\\])|./gsu;
+
+/** Splits `PATH` or `PATH=NAME` into the keys of the path and the name, and removes the escapes of the path. */
+function splitSpec(spec: string): { path: string[]; name: string | undefined } {
+  const path = [''];
+  for (const { 0: text, 1: escaped, index } of spec.matchAll(SPEC_CHARACTER)) {
+    if (text === '=') return { path, name: spec.slice(index + 1) };
+    if (text === '.') path.push('');
+    else path[path.length - 1] += escaped ?? text;
+  }
+  return { path, name: undefined };
+}
+
 /**
- * Parses fields, each `PATH` or `PATH=NAME`.
+ * Parses fields, each `PATH` or `PATH=NAME`. A path is one or more keys with dots between them; in a key, a dot, an equals
+ * sign or a backslash can be escaped with a backslash.
  *
  * @param specs the fields as text; if there are none, `ip`
  * @returns the fields. The default name is `geo` or, with several fields, the path with `_` for `.` and `_geo` appended
@@ -46,18 +61,16 @@ const DEFAULT_ADD: readonly Addable[] = ['country', 'country_code', 'is_eu'];
 export function parseFields(specs: readonly string[]): FieldRequest[] {
   const given = specs.length === 0 ? [DEFAULT_FIELD] : specs;
   const fields = given.map((spec) => {
-    const equals = spec.indexOf('=');
-    const path = equals < 0 ? spec : spec.slice(0, equals);
-    const defaultName = given.length === 1 ? DEFAULT_NAME : `${path.replaceAll('.', '_')}_geo`;
-    const name = equals < 0 ? defaultName : spec.slice(equals + 1);
-    const keys = path.split('.');
-    if (name === '' || keys.includes('')) {
+    const { path, name: givenName } = splitSpec(spec);
+    const defaultName = given.length === 1 ? DEFAULT_NAME : `${path.join('_').replaceAll('.', '_')}_geo`;
+    const name = givenName ?? defaultName;
+    if (name === '' || path.includes('')) {
       throw new AtlasError(
         'E_USAGE',
         `the field ${JSON.stringify(spec)} has an empty key; write it as ip, client.ip or client.ip=geo`,
       );
     }
-    return { path: keys, name };
+    return { path, name };
   });
   const names = fields.map(({ name }) => name);
   const duplicate = names.find((name, index) => names.indexOf(name) !== index);
