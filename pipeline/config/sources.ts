@@ -256,14 +256,11 @@ function contentProblems(file: SourcesFile): string[] {
   return problems;
 }
 
-/** Returns what is wrong with a source's `space`. */
+/** Returns what is wrong with a source's `space`. An operator's own list needs none; anybody can publish a geofeed. */
 function spaceProblems({ kind, space }: SourceEntry, merge: MergeStrategy | undefined): string[] {
   if (space === undefined) {
-    const isDecisive = kind === 'operator' || kind === 'geofeed';
-    if (merge !== 'evidence' || !isDecisive) return [];
-    return [
-      `space is missing; expected the CIDR blocks of the owner, because a source of kind ${kind} overrides all others`,
-    ];
+    if (merge !== 'evidence' || kind !== 'geofeed') return [];
+    return ['space is missing; expected the CIDR blocks of the owner, because a geofeed overrides all other sources'];
   }
   return space.flatMap((text, index) => {
     const block = parseCidr(text, new Uint32Array(4), new Uint32Array(4));

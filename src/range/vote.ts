@@ -5,7 +5,7 @@
  *
  * 1. Of each source, the narrowest row that covers the address counts; of equally wide ones, the latest.
  * 2. If the operator of the network or its geofeed (RFC 8805) has a row, that row decides; of several, the narrowest. The
- *    caller must pass such rows only inside space of their owner.
+ *    caller passes such rows only inside space of their owner, as far as it is known.
  * 3. Otherwise, each lineage has one vote, that of its narrowest row. Sources of one lineage share their origin, so they
  *    repeat each other instead of confirming each other. The country with the most votes wins; of countries with as
  *    many votes, the one with the narrowest row; then the one whose source is listed first.

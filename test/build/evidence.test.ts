@@ -78,6 +78,23 @@ describe('a build that merges by evidence', () => {
     expect(manifestOf(dataDir).inputs[4]).toMatchObject({ lineage: 'cloud', kind: 'operator', space: ['30.0.9.0/24'] });
   });
 
+  it('uses nothing that a geofeed says about space of others', async () => {
+    const others = SOURCES.slice(0, 4);
+    await build(others);
+    const expected = ['30.0.0.1', '30.0.8.1', '30.1.0.1', '30.2.0.1', '40.0.0.1', '1.1.1.1'].map(countryOf);
+    const rows = [
+      '0.0.0.0,255.255.255.255,KP',
+      '30.0.0.0,30.0.0.1,KP',
+      '30.0.8.1,30.0.8.1,KP',
+      '40.0.0.0,40.0.0.255,KP',
+    ];
+    rows.push('30.0.8.1,30.0.8.1,ZZ', '50.0.0.0,50.0.0.255,CH', '49.255.255.255,50.0.0.0,KP');
+    rmSync(dataDir, { recursive: true });
+    await build([{ id: 'feed', kind: 'geofeed', space: ['50.0.0.0/24'], rows }, ...others]);
+    expect(['30.0.0.1', '30.0.8.1', '30.1.0.1', '30.2.0.1', '40.0.0.1', '1.1.1.1'].map(countryOf)).toEqual(expected);
+    expect(['49.255.255.255', '50.0.0.0', '50.0.0.255', '50.0.1.0'].map(countryOf)).toEqual([null, 'CH', 'CH', null]);
+  });
+
   it('explains each vote', async () => {
     await build(SOURCES);
     const { steps, notes } = await explained('30.0.8.1');
@@ -187,8 +204,7 @@ describe('a build that merges by evidence', () => {
   });
 
   it.each([
-    [{ kind: 'operator' }, 'sources[0].space is missing; expected the CIDR blocks of the owner'],
-    [{ kind: 'geofeed' }, 'sources[0].space is missing'],
+    [{ kind: 'geofeed' }, 'sources[0].space is missing; expected the CIDR blocks of the owner'],
     [{ space: ['30.0.0.1/24'] }, 'sources[0].space[0] is "30.0.0.1/24"; expected a CIDR block without host bits'],
     [{ space: ['30.0.0.0'] }, 'sources[0].space[0] is "30.0.0.0"; expected a CIDR block'],
     [{ kind: 'rumor' }, 'sources[0].kind is "rumor"; expected one of operator, geofeed'],
