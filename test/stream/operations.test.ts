@@ -8,6 +8,7 @@ import { HEADER } from '../../src/stream/nats.js';
 import { finished, ipatlas, start } from '../support/cli.js';
 import { country, publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 import { until } from '../support/serve.js';
+import { makeCredentials } from './credentials.js';
 import { hasNatsServer, managerOf, messagesOf, NatsServerProcess, publishAll, SKIPPED } from './nats.js';
 
 const LINE = '{"ip":"8.8.8.8"}\n';
@@ -173,6 +174,25 @@ describe.skipIf(!hasNatsServer())('ipatlas stream', () => {
     });
     expect(noServer.stderr).not.toContain('secret');
   }, 40_000);
+
+  it('connects with the credentials of a NATS user', async () => {
+    const dir = temporaryDir();
+    const { config, creds } = makeCredentials();
+    const other = makeCredentials();
+    writeFileSync(join(dir, 'user.creds'), creds);
+    writeFileSync(join(dir, 'other.creds'), other.creds);
+    const guarded = await NatsServerProcess.start({ config });
+    try {
+      const flags = ['--server', guarded.url, '--init', '--once', '--creds'];
+      const done = await ipatlas(args('H', ...flags, join(dir, 'user.creds')));
+      expect(done.code, done.stderr).toBe(0);
+      const refused = await ipatlas(args('H', ...flags, join(dir, 'other.creds')));
+      expect(refused).toMatchObject({ code: 2, stderr: expect.stringMatching(/cannot connect .*authorization/i) });
+    } finally {
+      await guarded.remove();
+      rmSync(dir, { recursive: true });
+    }
+  });
 
   it('connects with a password over TLS, with its own certificate', async ({ skip }) => {
     if (spawnSync('openssl', ['version']).error !== undefined)
