@@ -42,6 +42,8 @@ function message(number: number): string {
 describe.skipIf(!hasNatsServer())('kills', () => {
   let dataDir: string;
   let server: NatsServerProcess;
+  /** Every worker, so that none is left running when the test fails. */
+  const started: ChildProcess[] = [];
 
   beforeAll(async () => {
     dataDir = temporaryDir();
@@ -49,6 +51,7 @@ describe.skipIf(!hasNatsServer())('kills', () => {
     server = await NatsServerProcess.start();
   });
   afterAll(async () => {
+    for (const worker of started) worker.kill('SIGKILL');
     await server.remove();
     rmSync(dataDir, { recursive: true });
   });
@@ -72,9 +75,11 @@ describe.skipIf(!hasNatsServer())('kills', () => {
       const producer = produce(connection, () => isOver);
       const workers: ChildProcess[] = [];
       const startWorker = (index: number): void => {
-        workers[index] = start(['stream', ...flags]);
-        workers[index]!.stderr?.resume();
-        workers[index]!.stdout?.resume();
+        const worker = start(['stream', ...flags]);
+        worker.stderr?.resume();
+        worker.stdout?.resume();
+        workers[index] = worker;
+        started.push(worker);
       };
       for (let index = 0; index < WORKERS; index++) startWorker(index);
 
@@ -100,11 +105,12 @@ describe.skipIf(!hasNatsServer())('kills', () => {
         if (++workerKills % STOP_EVERY === 0) {
           worker.kill('SIGSTOP');
           stopped.add(worker);
-          // Its messages are delivered again, and done by others, before it goes on.
+          // Its messages are delivered again, and done by others, before it goes on. Later it is killed.
+          setTimeout(() => worker.kill('SIGCONT'), 2000 * ACK_WAIT_S).unref();
           setTimeout(() => {
-            worker.kill('SIGCONT');
+            worker.kill('SIGKILL');
             stopped.delete(worker);
-          }, 2000 * ACK_WAIT_S).unref();
+          }, 3000 * ACK_WAIT_S).unref();
         } else {
           worker.kill('SIGKILL');
         }
