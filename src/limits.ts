@@ -228,8 +228,11 @@ export const REFUSED_CONNECTION_MS = 1_500;
 /** Time in milliseconds in which `/readyz` fails and requests are still accepted, so that load balancers notice. */
 export const PREDRAIN_MS = 500;
 
-/** Time in milliseconds in which open connections may still send a request and new connections are refused. */
-export const DRAIN_GRACE_MS = 250;
+/**
+ * Time in milliseconds in which open connections may still send a request and new connections are refused. A client on a
+ * busy machine may take some hundred milliseconds from one response to its next request.
+ */
+export const DRAIN_GRACE_MS = 1_000;
 
 /** Longest wait in milliseconds for the requests that are still being processed. */
 export const DRAIN_TIMEOUT_MS = 10_000;

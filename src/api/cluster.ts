@@ -138,8 +138,8 @@ export class WorkerCluster implements Cluster {
             resolve(message.port);
             break;
           case 'failed':
-            worker.process.kill('SIGKILL');
             reject(new AtlasError(message.code, message.message));
+            worker.process.kill('SIGKILL');
             break;
           case 'release_failed':
             this.#log.error({ problem: message.message }, 'a worker could not open a release; it keeps the one before');

@@ -5,6 +5,9 @@
  * the message of an error, which may quote it: an error is logged by its kind, its code and its place in the code. The
  * access log, which is opt-in, goes to stdout and has five fields for each request.
  */
+import { write } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import { type DestinationStream, destination, pino, stdTimeFunctions } from 'pino';
 import { systemErrorCode } from '../errors.js';
 
@@ -31,7 +34,7 @@ export interface Access {
 export interface AccessLog {
   write(access: Access): void;
   /** Writes what is still in the buffer. */
-  flush(): void;
+  flush(): Promise<void>;
 }
 
 const STDOUT = 1;
@@ -61,44 +64,74 @@ function standardError(): DestinationStream {
   return stream;
 }
 
+/** Wait in milliseconds before a write is tried again to which the reader of a pipe was not ready. */
+const ACCESS_RETRY_MS = 10;
+
+const writePart = promisify(write);
+
+/** Writes all of a chunk; rejects with the system error if it cannot be written. */
+async function writeAll(fd: number, chunk: Buffer): Promise<void> {
+  for (let at = 0; at < chunk.length; ) {
+    try {
+      at += (await writePart(fd, chunk, at)).bytesWritten;
+    } catch (error) {
+      if (systemErrorCode(error) !== 'EAGAIN') throw error;
+      await sleep(ACCESS_RETRY_MS);
+    }
+  }
+}
+
 /**
- * Returns the access log on stdout. It writes many lines at a time: a system call for each request would cost more than
- * the lookup.
+ * Returns the access log. It writes many lines at a time: a system call for each request would cost more than the lookup.
  *
- * @param log told, once for each time that it begins, that stdout cannot be written
+ * Own code, because pino's destination never ends to try again when the process exits and the disk is full.
+ *
+ * @param log told, once for each time that it begins, that lines are lost
+ * @param fd where to; by default stdout
  */
-export function createAccessLog(log: Log): AccessLog {
-  const stream = destination({
-    fd: STDOUT,
-    sync: false,
-    minLength: ACCESS_BUFFER_BYTES,
-    maxLength: ACCESS_MAX_BYTES,
-    periodicFlush: ACCESS_FLUSH_MS,
-  });
+export function createAccessLog(log: Log, fd: number = STDOUT): AccessLog {
+  let lines = '';
+  let writing: Promise<void> | undefined;
   let problem: string | undefined;
-  const report = (error: unknown): void => {
-    const code = systemErrorCode(error) ?? 'unknown';
-    if (code === problem) return;
+
+  function report(code: string): void {
+    if (code !== problem) log.error({ code }, 'the access log cannot be written; requests are still answered');
     problem = code;
-    log.error({ code }, 'the access log cannot be written; requests are still answered');
-  };
-  stream.on('error', report);
-  stream.on('write', () => {
-    problem = undefined;
-  });
+  }
+
+  async function writeLines(): Promise<void> {
+    while (lines !== '') {
+      const chunk = Buffer.from(lines);
+      lines = '';
+      try {
+        await writeAll(fd, chunk);
+        problem = undefined;
+      } catch (error) {
+        report(systemErrorCode(error) ?? 'unknown');
+      }
+    }
+  }
+
+  function flush(): Promise<void> {
+    writing ??= writeLines().finally(() => {
+      writing = undefined;
+    });
+    return writing;
+  }
+
+  setInterval(flush, ACCESS_FLUSH_MS).unref();
   return {
     write({ method, route, status, duration_ms }) {
+      if (lines.length >= ACCESS_MAX_BYTES) {
+        report('dropped');
+        return;
+      }
       const time = new Date().toISOString();
       // Not by pino: its lines have a level, which says nothing here.
-      stream.write(`${JSON.stringify({ time, method, route, status, duration_ms: toMicroseconds(duration_ms) })}\n`);
+      lines += `${JSON.stringify({ time, method, route, status, duration_ms: toMicroseconds(duration_ms) })}\n`;
+      if (lines.length >= ACCESS_BUFFER_BYTES) void flush();
     },
-    flush() {
-      try {
-        stream.flushSync();
-      } catch (error) {
-        report(error);
-      }
-    },
+    flush,
   };
 }
 

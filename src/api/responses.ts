@@ -65,7 +65,7 @@ export class Responder {
   ): void {
     const all = this.#headers(request, headers);
     all.push('content-type', JSON_TYPE, 'content-length', String(Buffer.byteLength(json)));
-    write(reply, status, all, json);
+    write(reply, status, all, request.method === 'HEAD' ? '' : json);
   }
 
   /** Sends an error. */

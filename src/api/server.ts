@@ -141,7 +141,7 @@ export class ApiServer {
     await this.#app?.close();
     this.#keys.stop();
     this.#release?.close();
-    this.#accessLog?.flush();
+    await this.#accessLog?.flush();
     return inTime;
   }
 }

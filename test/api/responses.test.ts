@@ -101,6 +101,12 @@ const RESULTS: Record<string, string> = {
   '127.0.0.1': '{"ip":"127.0.0.1","country":null,"country_code":null,"is_eu":false}',
 };
 
+/** Whether the client ends the connection with this request (RFC 9112 §9.3). */
+function endsConnection({ version, headers }: Asked): boolean {
+  const connection = headers.find(([name]) => name === 'Connection')?.[1];
+  return connection === 'close' || (version === '1.0' && connection !== 'keep-alive');
+}
+
 /** The service as the wire contract describes it, one request after the other. */
 class Model {
   readonly #options: { limit: number; region?: string | undefined; closing?: boolean; noDatabase?: boolean };
@@ -120,7 +126,7 @@ class Model {
     for (const request of requests) {
       const answer = this.#answer(request);
       if (answers.at(-1)?.headers.connection !== 'close') answers.push(answer);
-      if (answer.headers.connection === 'close' && answer.status !== 417) break;
+      if (endsConnection(request)) break;
     }
     return answers;
   }
@@ -131,9 +137,9 @@ class Model {
     const { region, closing } = this.#options;
     // HTTP/1.0 has no expectations (RFC 9110 §10.1.1).
     const unexpected = request.version === '1.1' && of('expect').includes('the-unexpected');
-    const connection = of('connection')[0];
-    const ends =
-      unexpected || closing || connection === 'close' || (request.version === '1.0' && connection !== 'keep-alive');
+    // Node keeps no HTTP/1.0 connection after a response without a length.
+    const hasNoLength = request.version === '1.0' && request.method === 'OPTIONS';
+    const ends = unexpected || closing || hasNoLength || endsConnection(request);
     const common: Record<string, string> = {
       'access-control-allow-origin': '*',
       date: 'a date',
@@ -342,7 +348,7 @@ describe('responses are those of the wire contract', () => {
     const accesses: unknown[] = [];
     const accessLog = {
       write: ({ duration_ms, ...rest }: { duration_ms: number }) => accesses.push(rest),
-      flush() {},
+      flush: async () => {},
     };
     const port = await start({ metrics, accessLog });
     const model = new Model({ limit: 1_000 });

@@ -1,16 +1,17 @@
 /** `ipatlas serve` as a process, over real sockets. */
-import { type ChildProcess, execFileSync } from 'node:child_process';
-import { mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { closeSync, mkdirSync, openSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, connect } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { publicUrl, requireInUnion } from '../../src/api/service.js';
 import { readSettings } from '../../src/cli/serve.js';
+import { packageFile } from '../../src/package-root.js';
 import { finished, ipatlas, start } from '../support/cli.js';
 import { country, publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
-import { makeKey, type ServeProcess, serve, serveWith, until } from '../support/serve.js';
+import { exchange, makeKey, type ServeProcess, serve, serveWith, until } from '../support/serve.js';
 
 let dataDir: string;
 let key: string;
@@ -100,7 +101,7 @@ describe('one process', () => {
     // The watch may have been quicker than the damage; then it is asked to look again.
     execFileSync('ln', ['-sfn', join('releases', third), join(empty, 'current')]);
     const { problem } = await server.logged(/is not used/);
-    expect(problem).toMatch(/ranges\.ipr has \d+ bytes where the manifest says/);
+    expect(problem).toMatch(/ranges\.ipr has \d+ bytes, but its manifest says/);
     expect((await ask(url, ownKey)).status).toBe(200);
     const metrics = await (await fetch(String((await server.logged('metrics')).url))).text();
     expect(metrics).toMatch(/^ipatlas_failed_reloads_total 1$/m);
@@ -152,6 +153,8 @@ describe('one process', () => {
     await fetch(`${server.url}/api/lookup/9.9.9.9?apikey=${key}`);
     await ask(`${server.url}/api/lookup/nonsense`);
     await fetch(`${server.url}/nothing`);
+    await exchange(server.port, 'no request\r\n\r\n');
+    await exchange(server.port, 'CONNECT ip.example:443 HTTP/1.1\r\nHost: ip.example\r\n\r\n');
     expect(await server.stop()).toBe(0);
     const lines = server
       .stdout()
@@ -167,7 +170,59 @@ describe('one process', () => {
       ['GET', '/api/lookup/:ip', 200],
       ['GET', '/api/lookup/:ip', 400],
       ['GET', 'unmatched', 404],
+      [null, 'unparsed', 400],
+      [null, 'unparsed', 405],
     ]);
+  });
+
+  it.each(['1', '2'])('goes on if its access log is on a full disk, with %s workers', async (workers) => {
+    const full = openSync('/dev/full', 'w');
+    const args = ['serve', '--data', dataDir, '--port', '0', '--access-log', '--workers', workers];
+    const child = spawn(process.execPath, [packageFile('dist/src/cli/main.js'), ...args], {
+      stdio: ['ignore', full, 'pipe'],
+    });
+    closeSync(full);
+    let log = '';
+    child.stderr?.setEncoding('utf8').on('data', (chunk: string) => {
+      log += chunk;
+    });
+    const ended = new Promise((resolve) => child.once('close', resolve));
+    try {
+      const url = await until(() => /"url":"([^"]+)".*"listening"/.exec(log)?.[1], 'the start');
+      await until(async () => {
+        expect((await ask(`${url}/api/lookup/8.8.8.8`)).status).toBe(200);
+        return log.includes('the access log cannot be written');
+      }, 'the report');
+      expect(log).toContain('"code":"ENOSPC"');
+      expect((await ask(`${url}/api/lookup/8.8.8.8`)).status).toBe(200);
+      child.kill('SIGTERM');
+      expect(await ended).toBe(0);
+    } finally {
+      child.kill('SIGKILL');
+    }
+  });
+
+  it('stops although a client keeps a refused tunnel open', async () => {
+    const server = await started(dataDir);
+    const tunnel = connect({ port: server.port, host: '127.0.0.1', allowHalfOpen: true });
+    tunnel.on('error', () => {});
+    tunnel.write('CONNECT ip.example:443 HTTP/1.1\r\nHost: ip.example\r\n\r\n');
+    await new Promise((resolve) => tunnel.once('data', resolve));
+    expect(await server.stop()).toBe(0);
+    tunnel.destroy();
+  });
+
+  it('reports a current link that names no release, and counts it', async () => {
+    const own = temporaryDir();
+    await publishBlocks(own, SMALL_WORLD);
+    const server = await started(own, '--metrics-port', '0');
+    execFileSync('ln', ['-sfn', join('releases', '2026-01-01-000000000000'), join(own, 'current')]);
+    const { problem } = await server.logged(/is not used/);
+    expect(problem).toMatch(/current names a release that does not exist/);
+    const metrics = await (await fetch(String((await server.logged('metrics')).url))).text();
+    expect(metrics).toMatch(/^ipatlas_failed_reloads_total 1$/m);
+    expect((await fetch(`${server.url}/readyz`)).status).toBe(200);
+    rmSync(own, { recursive: true });
   });
 
   it('keeps a key for the developer and prints a line that works when pasted', async () => {
@@ -256,6 +311,50 @@ describe('several workers', () => {
     expect(await server.stop()).toBe(0);
     expect(server.log().at(-1)?.msg).toBe('stopping'); // and nothing was cut off
     rmSync(own, { recursive: true });
+  });
+});
+
+describe('the rate of a key, with two workers', () => {
+  /** Sends requests on connections of their own, so that the workers take turns. */
+  const batch = async (server: ServeProcess, withKey: string, addresses: number) => {
+    const response = await fetch(`${server.url}/api/batch`, {
+      method: 'POST',
+      headers: { 'x-api-key': withKey, 'content-type': 'application/json', connection: 'close' },
+      body: JSON.stringify(Array(addresses).fill('8.8.8.8')),
+    });
+    return [response.status, ((await response.json()) as { error?: string }).error];
+  };
+
+  it('is used up exactly, by batches, empty batches and single lookups', async () => {
+    const server = await started(dataDir, '--workers', '2');
+    const ownKey = await makeKey(dataDir, '--rate', '3000');
+    await until(async () => (await batch(server, ownKey, 0))[0] === 200, 'the key in one worker');
+    await until(async () => (await batch(server, ownKey, 0))[0] === 200, 'the key in the other worker');
+    let allowed = 0;
+    for (let round = 0; round < 60; round++) {
+      const sizes = [0, 100, 0, 7, 1];
+      const statuses = await Promise.all(sizes.map((size) => batch(server, ownKey, size)));
+      for (const [index, [status]] of statuses.entries()) if (status === 200) allowed += sizes[index]!;
+      expect(allowed).toBeLessThanOrEqual(3_000);
+    }
+    // Addresses that one worker drew ahead and did not use come back within a second.
+    await until(async () => {
+      if ((await batch(server, ownKey, 1))[0] === 200) allowed++;
+      return allowed === 3_000;
+    }, 'the whole rate');
+    expect((await batch(server, ownKey, 1))[0]).toBe(429);
+  });
+
+  it('makes a batch that is larger than it an error that waiting cannot help', async () => {
+    const server = await started(dataDir, '--workers', '2');
+    const ownKey = await makeKey(dataDir, '--rate', '5');
+    await until(async () => (await batch(server, ownKey, 0))[0] === 200, 'the key');
+    expect(
+      await until(
+        async () => ((await batch(server, ownKey, 6))[0] === 400 ? batch(server, ownKey, 6) : false),
+        'the refusal',
+      ),
+    ).toEqual([400, 'The batch has more addresses than the rate of the key allows in a minute']);
   });
 });
 

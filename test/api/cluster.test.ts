@@ -1,0 +1,142 @@
+/** The primary of several workers, with workers that the test plays. */
+import { EventEmitter } from 'node:events';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { type FromWorker, type ToWorker, WorkerCluster, type WorkerProcess } from '../../src/api/cluster.js';
+import { RETRY_MAX_MS, WORKER_RETRY_MS } from '../../src/limits.js';
+import { keptLog } from '../support/api.js';
+
+class PlayedWorker extends EventEmitter {
+  readonly told: ToWorker[] = [];
+  killed = false;
+  readonly process = {
+    kill: () => {
+      this.killed = true;
+      this.emit('exit', null, 'SIGKILL');
+    },
+  };
+
+  isConnected(): boolean {
+    return !this.killed;
+  }
+
+  send(message: ToWorker): boolean {
+    this.told.push(message);
+    return true;
+  }
+
+  says(message: FromWorker): void {
+    this.emit('message', message);
+  }
+}
+
+let workers: PlayedWorker[];
+let log: ReturnType<typeof keptLog>;
+let cluster: WorkerCluster;
+beforeEach(() => {
+  vi.useFakeTimers();
+  workers = [];
+  log = keptLog();
+  cluster = new WorkerCluster(2, log, () => {
+    const worker = new PlayedWorker();
+    workers.push(worker);
+    return worker as unknown as WorkerProcess;
+  });
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+async function listening(): Promise<void> {
+  const port = cluster.listen();
+  for (const worker of workers) {
+    worker.says({ type: 'ready' });
+    worker.says({ type: 'listening', port: 8080 });
+  }
+  expect(await port).toBe(8080);
+}
+
+describe('a worker that ends', () => {
+  it('is replaced; a replacement that fails is ended, and the next one comes later each time', async () => {
+    cluster.useRelease('/a/release');
+    await listening();
+    workers[0]!.emit('exit', 1, null);
+    const waits: number[] = [];
+    for (let failures = 0; failures < 12; failures++) {
+      const before = workers.length;
+      let waited = 0;
+      while (workers.length === before) {
+        await vi.advanceTimersByTimeAsync(100);
+        waited += 100;
+      }
+      waits.push(waited);
+      const replacement = workers.at(-1)!;
+      replacement.says({ type: 'ready' });
+      replacement.says({ type: 'failed', code: 'E_USAGE', message: 'cannot listen' });
+      await vi.advanceTimersByTimeAsync(0);
+      expect(replacement.killed).toBe(true);
+    }
+    expect(waits.slice(0, 4)).toEqual([1, 2, 4, 8].map((times) => times * WORKER_RETRY_MS));
+    expect(waits.at(-1)).toBe(RETRY_MAX_MS);
+    expect(workers.filter(({ killed }) => !killed)).toHaveLength(2); // the first one, which said so itself, and the second
+
+    await vi.advanceTimersByTimeAsync(RETRY_MAX_MS);
+    const good = workers.at(-1)!;
+    good.says({ type: 'ready' });
+    good.says({ type: 'listening', port: 8080 });
+    await vi.advanceTimersByTimeAsync(RETRY_MAX_MS);
+    expect(workers.at(-1)).toBe(good);
+    expect(good.told).toEqual([{ type: 'release', dir: '/a/release' }, { type: 'listen' }]);
+    // After a success, the waits begin anew.
+    good.emit('exit', 1, null);
+    await vi.advanceTimersByTimeAsync(WORKER_RETRY_MS);
+    expect(workers.at(-1)).not.toBe(good);
+  });
+
+  it('at the start makes the service fail, and is ended', async () => {
+    const port = cluster.listen();
+    const failed = expect(port).rejects.toThrow('cannot listen');
+    workers[0]!.says({ type: 'failed', code: 'E_USAGE', message: 'cannot listen' });
+    await failed;
+    expect(workers[0]!.killed).toBe(true);
+  });
+});
+
+describe('a release that a worker cannot open', () => {
+  it('is offered again, later each time, as long as it is the current one', async () => {
+    await listening();
+    cluster.useRelease('/first');
+    const [worker] = workers;
+    const offers = () => worker!.told.filter((message) => message.type === 'release').map(({ dir }) => dir);
+    worker!.says({ type: 'release_failed', dir: '/first', message: 'EMFILE' });
+    await vi.advanceTimersByTimeAsync(WORKER_RETRY_MS);
+    expect(offers()).toEqual(['/first', '/first']);
+    worker!.says({ type: 'release_failed', dir: '/first', message: 'EMFILE' });
+    await vi.advanceTimersByTimeAsync(WORKER_RETRY_MS);
+    expect(offers()).toHaveLength(2);
+    await vi.advanceTimersByTimeAsync(WORKER_RETRY_MS);
+    expect(offers()).toHaveLength(3);
+    worker!.says({ type: 'release_failed', dir: '/first', message: 'EMFILE' });
+    cluster.useRelease('/second');
+    await vi.advanceTimersByTimeAsync(RETRY_MAX_MS);
+    expect(offers()).toEqual(['/first', '/first', '/first', '/second']);
+    expect(log.lines.filter(([, message]) => message.includes('could not open a release'))).toHaveLength(3);
+  });
+});
+
+it('workers share one count of a key', async () => {
+  await listening();
+  const [one, other] = workers;
+  one!.says({ type: 'take', request: 1, keyId: 'k', limit: 10, least: 4, most: 4 });
+  other!.says({ type: 'take', request: 1, keyId: 'k', limit: 10, least: 7, most: 7 });
+  one!.says({ type: 'give_back', keyId: 'k', count: 1 });
+  other!.says({ type: 'take', request: 2, keyId: 'k', limit: 10, least: 7, most: 7 });
+  const grants = (worker: PlayedWorker) =>
+    worker.told.flatMap((message) => (message.type === 'grant' ? [[message.request, message.grant.granted]] : []));
+  expect([grants(one!), grants(other!)]).toEqual([
+    [[1, 4]],
+    [
+      [1, 0],
+      [2, 7],
+    ],
+  ]);
+});

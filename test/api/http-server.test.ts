@@ -1,0 +1,155 @@
+/** Connections that a client does not end, and the order in which a server stops. */
+import { once } from 'node:events';
+import { rmSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type ApiHttpServer, type ClientTimes, drain } from '../../src/api/http-server.js';
+import { RATE_WINDOW_MS } from '../../src/limits.js';
+import { type AppChanges, appDeps, fixedKeys, KEY, portOf, startServer } from '../support/api.js';
+import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { exchange, until } from '../support/serve.js';
+
+const TIMES: ClientTimes = { headers: 300, request: 400, socket: 60_000, keepAlive: 60_000, check: 50, refused: 200 };
+
+let dataDir: string;
+const servers: ApiHttpServer[] = [];
+beforeAll(async () => {
+  dataDir = temporaryDir();
+  await publishBlocks(dataDir, SMALL_WORLD);
+});
+afterAll(() => {
+  for (const server of servers) {
+    server.closeAllConnections();
+    server.close();
+  }
+  rmSync(dataDir, { recursive: true });
+});
+
+async function start(changes: AppChanges = {}): Promise<ApiHttpServer> {
+  const server = await startServer(appDeps(dataDir, changes), { times: TIMES });
+  servers.push(server);
+  return server;
+}
+
+const connections = (server: ApiHttpServer): Promise<number> =>
+  new Promise((resolve, reject) =>
+    server.getConnections((error, count) => (error === null ? resolve(count) : reject(error))),
+  );
+
+/** A client that sends one byte after another, and never ends its half of the connection. */
+function drip(port: number, first: string | Buffer): { socket: Socket; answer: () => string; stop: () => void } {
+  const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true }, () => socket.write(first));
+  let answer = '';
+  socket.setEncoding('latin1').on('data', (chunk) => {
+    answer += chunk;
+  });
+  socket.on('error', () => {});
+  const timer = setInterval(() => {
+    if (socket.writable) socket.write('x');
+  }, 20);
+  return { socket, answer: () => answer, stop: () => clearInterval(timer) };
+}
+
+describe('a client that goes on sending after the last response', () => {
+  it.each([
+    ['400', 'no request at all\r\n\r\n'],
+    ['408', 'GET /api/lookup/8.8.8.8 HTTP/1.1\r\nX-A'],
+    ['431', `GET /healthz HTTP/1.1\r\nA: ${'a'.repeat(20_000)}\r\n\r\n`],
+    ['405', 'CONNECT ip.example:443 HTTP/1.1\r\nHost: ip.example\r\n\r\n'],
+    ['417', 'GET /healthz HTTP/1.1\r\nExpect: miracles\r\n\r\n'],
+  ])('does not keep its connection: %s', async (status, bytes) => {
+    const server = await start();
+    const { answer, stop } = drip(portOf(server), bytes);
+    await until(() => answer().includes(`HTTP/1.1 ${status} `), `the response ${status}`);
+    await until(async () => (await connections(server)) === 0, 'the end of the connection');
+    stop();
+  });
+});
+
+it('a tunnel that a client keeps open does not keep the server from stopping', async () => {
+  const server = await startServer(appDeps(dataDir), { times: { ...TIMES, refused: 3_600_000 } });
+  const { answer, stop } = drip(portOf(server), 'CONNECT ip.example:443 HTTP/1.1\r\nHost: ip.example\r\n\r\n');
+  await until(() => answer().includes('HTTP/1.1 405 '), 'the refusal');
+  expect(await connections(server)).toBe(1);
+  await drain(server, 0, 50);
+  await until(async () => (await connections(server)) === 0, 'the end of the connection');
+  stop();
+});
+
+it('an idle connection is still served after the server has stopped listening', async () => {
+  const server = await start();
+  const socket = connect(portOf(server), '127.0.0.1');
+  let answers = '';
+  socket.setEncoding('latin1').on('data', (chunk) => {
+    answers += chunk;
+  });
+  const request = 'GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n';
+  socket.write(request);
+  await until(() => answers.includes('{"status":"ok"}'), 'the first response');
+  const stopped = new Promise<void>((resolve) => server.stopListening(resolve));
+  expect(server.listening).toBe(false);
+  socket.write(request);
+  await until(() => answers.match(/\{"status":"ok"\}/g)?.length === 2, 'the second response');
+  server.closeIdleConnections();
+  await stopped;
+});
+
+it('connections that wait to be accepted are served when the server stops', async () => {
+  for (let round = 0; round < 5; round++) {
+    const server = await startServer(appDeps(dataDir));
+    const port = portOf(server);
+    const answers = Array.from({ length: 40 }, () =>
+      exchange(port, 'GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n'),
+    );
+    // In the same turn: the kernel has the connections before the event loop accepts one.
+    await new Promise((resolve) => setImmediate(resolve));
+    const drained = drain(server, 100, 10_000);
+    for (const answer of await Promise.all(answers)) expect(answer).toContain('{"status":"ok"}');
+    expect(await drained).toBe(true);
+  }
+});
+
+describe('100 Continue', () => {
+  const head = (headers: string[]) => ['POST /api/batch HTTP/1.1', 'Host: a', ...headers, '', ''].join('\r\n');
+  const EXPECT = ['Expect: 100-continue', 'Connection: close'];
+  const JSON_TYPE = 'Content-Type: application/json';
+  const KEYED = `X-API-Key: ${KEY}`;
+
+  it('is sent if the body is wanted', async () => {
+    const port = portOf(await start());
+    const body = '["8.8.8.8"]';
+    const socket = connect(port, '127.0.0.1', () =>
+      socket.write(head([...EXPECT, KEYED, JSON_TYPE, `Content-Length: ${body.length}`])),
+    );
+    let answer = '';
+    socket.setEncoding('latin1').on('data', (chunk: string) => {
+      if (answer === '') socket.write(body);
+      answer += chunk;
+    });
+    await once(socket, 'close');
+    expect(answer).toMatch(/^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 200 OK\r\n[\s\S]*"country_code":"US"/);
+  });
+
+  it.each([
+    ['413', [KEYED, JSON_TYPE, 'Content-Length: 300000']],
+    ['415', [KEYED, 'Content-Type: text/plain', 'Content-Length: 3']],
+    ['415', [KEYED, JSON_TYPE, 'Content-Encoding: gzip', 'Content-Length: 3']],
+    ['401', [JSON_TYPE, 'Content-Length: 3']],
+    ['403', ['X-API-Key: wrong', JSON_TYPE, 'Content-Length: 3']],
+    ['404', [KEYED, JSON_TYPE, 'Content-Length: 3']],
+  ])('is not sent before a %s', async (status, headers) => {
+    const port = portOf(await start());
+    const text =
+      status === '404' ? head([...EXPECT, ...headers]).replace('batch', 'other') : head([...EXPECT, ...headers]);
+    expect(await exchange(port, text)).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
+  });
+
+  it('is not sent before a 429', async () => {
+    const port = portOf(await start({ keys: fixedKeys({ [KEY]: { id: 'one', rate: 1 } }) }));
+    const lookup = `GET /api/lookup/8.8.8.8 HTTP/1.1\r\n${KEYED}\r\nConnection: close\r\n\r\n`;
+    expect(await exchange(port, lookup)).toContain(' 200 OK');
+    const answer = await exchange(port, head([...EXPECT, KEYED, JSON_TYPE, 'Content-Length: 3']));
+    expect(answer).toMatch(/^HTTP\/1\.1 429 /);
+    expect(Number(/retry-after: (\d+)/.exec(answer)?.[1])).toBeLessThanOrEqual(RATE_WINDOW_MS / 1000);
+  });
+});
