@@ -16,7 +16,7 @@ import { AtlasError } from '../src/errors.js';
 import { replaceFile } from '../src/files.js';
 import { loadOverrides, type Override } from './config/overrides.js';
 import { loadReference, type Reference } from './config/reference.js';
-import { loadSources, type SourceConfig, type SourcesConfig, selectSources } from './config/sources.js';
+import { loadSources, type SourcesConfig, selectSources } from './config/sources.js';
 import { storeObject } from './fetching/cache.js';
 import { type GateResult, keepRefused, recordForce, refusalError } from './gates/refusal.js';
 import { checkRolledBack } from './gates/rolled-back.js';
@@ -87,20 +87,21 @@ function isUpToDate(
 
 function manifestInputs(
   merge: MergeStrategy,
-  sources: SourceConfig[],
-  fetched: FetchedSource[],
-  ingested: IngestedSource[],
+  fetched: readonly FetchedSource[],
+  ingested: readonly IngestedSource[],
 ): ManifestInput[] {
-  return sources.map(({ id, license, attribution, format, lineage, kind, space }, index) => ({
+  return fetched.map(({ id, source, version, dataDate, seed, files }, index) => ({
     id,
-    version: fetched[index]!.version,
-    license,
-    attribution,
+    version,
+    license: source.license,
+    attribution: source.attribution,
     rows: ingested[index]!.rows,
     rejected: ingested[index]!.rejected,
-    format,
-    ...(merge === 'evidence' && { lineage, kind, space }),
-    files: fetched[index]!.files.map(({ name, bytes, sha256 }) => ({ name, bytes, sha256 })),
+    format: source.format,
+    ...(merge === 'evidence' && { lineage: source.lineage, kind: source.kind, space: source.space }),
+    ...(dataDate && { data_date: dataDate.date, data_date_evidence: dataDate.evidence }),
+    ...(seed !== undefined && { seed }),
+    files: files.map(({ name, bytes, sha256 }) => ({ name, bytes, sha256 })),
   }));
 }
 
@@ -132,8 +133,8 @@ async function runStages(options: BuildOptions, context: StageContext): Promise<
   const { rows: overrides, file: overridesFile } = await readOverrides(config, reference, context);
   const runner = new StageRunner(context, options.signal);
 
-  const fetched = await runner.run(fetchStage(), sources);
-  const withFiles = sources.map((source, index) => ({ source, fetched: fetched[index]! }));
+  const { sources: fetched, missing } = await runner.run(fetchStage(), sources);
+  const withFiles = fetched.map((each) => ({ source: each.source, fetched: each }));
   const identity = identifyRelease(
     withFiles,
     config.merge,
@@ -157,10 +158,13 @@ async function runStages(options: BuildOptions, context: StageContext): Promise<
   const ingested = await runner.run(ingestStage, withFiles);
   const normalized = await runner.run(normalizeStage, {
     ...{ sources: ingested, reference, countries, overrides },
-    evidence: config.merge === 'evidence' ? sources : undefined,
+    evidence: config.merge === 'evidence' ? fetched.map(({ source }) => source) : undefined,
   });
-  const inputs = manifestInputs(config.merge, sources, fetched, ingested);
-  const compiled = await runner.run(compileStage, { normalized, inputs, overrides: overridesFile, identity });
+  const inputs = manifestInputs(config.merge, fetched, ingested);
+  const compiled = await runner.run(compileStage, {
+    ...{ normalized, inputs, missing, identity },
+    overrides: overridesFile,
+  });
   const verified = await runner.run(verifyStage, compiled);
   const gates = gateStage({ limits: config.gates, sentinels: reference.sentinels, overrides });
   const gated = await runner.run(gates, verified);

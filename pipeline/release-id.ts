@@ -10,6 +10,8 @@ import type { Override } from './config/overrides.js';
 import type { Reference } from './config/reference.js';
 import type { SourceConfig } from './config/sources.js';
 import type { MergeStrategy } from './merging/evidence.js';
+import { resolveFormat } from './source-formats/formats.js';
+import { loadOperatorRegions } from './source-formats/operator-ranges.js';
 import type { FetchedSource } from './stage.js';
 
 export interface ReleaseIdentity {
@@ -18,6 +20,11 @@ export interface ReleaseIdentity {
   /** SHA-256 of everything that determines the ranges. Of the date, only its effects are part of it: EU membership, expired overrides. */
   inputHash: string;
   toolVersion: string;
+}
+
+/** Returns whether a source's countries come from `operator-regions.csv`. */
+function usesRegions({ format }: SourceConfig): boolean {
+  return 'operator' in resolveFormat(format);
 }
 
 function sha256(value: unknown): string {
@@ -61,6 +68,8 @@ export function identifyRelease(
     }),
     countries: [...countries.values()],
     aliases: [...reference.aliases],
+    // Only if a format needs it, so that other releases keep their ids.
+    ...(sources.some(({ source }) => usesRegions(source)) && { regions: [...loadOperatorRegions()] }),
     special: reference.special.map(({ block, result, layer }) => [block, result, layer]),
     overrides: overrides.map(({ family, first, last, result }) => [family, [...first], [...last], result]),
     overridesFile,

@@ -1,5 +1,6 @@
 /** What a stage of the build is, and the types that pass from one stage to the next. */
 import type { BoundedRanges } from '../src/range/columns.js';
+import type { SourceConfig } from './config/sources.js';
 
 /** Figures of a stage for `report.json` and the progress line: input, output, rejected. */
 export type Counts = Record<string, number | string>;
@@ -34,14 +35,40 @@ export interface FetchedFile {
   sha256: string;
 }
 
+/** The date of a source's data, and how it is known. */
+export interface DataDate {
+  /** `YYYY-MM-DD`. */
+  date: string;
+  evidence: string;
+}
+
 /** The files of a source. */
 export interface FetchedSource {
   id: string;
+  /** The source with what the place of its files sets: format, license, attribution. */
+  source: SourceConfig;
   /** Version of the source: that of the package, or the ETag or date of a download; empty if there is none. */
   version: string;
   /** Where the copy came from; `pinned` is a package installed together with ipatlas. */
   from: 'network' | 'cache' | 'pinned' | 'file';
+  /** Undefined if nothing tells it. */
+  dataDate: DataDate | undefined;
+  /** The publisher's warning if the files are only a seed for the first build. */
+  seed: string | undefined;
   files: FetchedFile[];
+}
+
+/** An optional source that a build does without. */
+export interface MissingSource {
+  id: string;
+  reason: string;
+}
+
+/** The sources of a build. */
+export interface FetchedSources {
+  /** In order of priority. */
+  sources: FetchedSource[];
+  missing: MissingSource[];
 }
 
 /** The ranges of a source; each range's value is an index into `codes`. */

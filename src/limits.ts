@@ -48,6 +48,21 @@ export const FETCH_IDLE_TIMEOUT_MS = 30_000;
 /** Longest time in milliseconds that one try may take (30 minutes): a server may send a few bytes at a time forever. */
 export const FETCH_TRY_TIMEOUT_MS = 1_800_000;
 
+/** Largest list of addresses of a cloud operator in bytes (64 MiB), which is parsed in memory; the largest has 3 MB. */
+export const MAX_OPERATOR_LIST_BYTES = 67_108_864;
+
+/** Share of a source's rows that must name a country: fewer mean a wrong column or another kind of code. */
+export const MIN_COUNTRY_ROWS_SHARE = 0.5;
+
+/** Share of a family's addresses from which on a source determines the age of the data: a twentieth. */
+export const MIN_SOURCE_SHARE = 0.05;
+
+/** Largest checksum file in bytes (1 MiB): a list of the hashes of a whole folder fits. */
+export const MAX_CHECKSUM_BYTES = 1_048_576;
+
+/** Periods (months or days) that a download goes back if its address has a date and there is no such file yet. */
+export const MAX_PERIODS_BACK = 1;
+
 /** Redirects followed for one download. More are a loop. */
 export const MAX_REDIRECTS = 5;
 

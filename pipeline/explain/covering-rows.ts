@@ -96,9 +96,8 @@ async function rowsOfSource(
   const located: LocatedRow[] = [];
   const ownerSpace = new OwnerSpace(space ?? []);
   const source = { id, format, maxRejectShare: 1 };
-  const fetched = { id, version: '', from: 'cache' as const, files };
   await readSource(
-    { source, fetched },
+    { source, fetched: { files } },
     () => {},
     ({ family, first, last, code, file, position }) => {
       for (const target of targets) {

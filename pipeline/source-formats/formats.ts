@@ -6,6 +6,7 @@ import type { Family } from '../../src/address/parse.js';
 import { AtlasError } from '../../src/errors.js';
 import type { Dialect } from './csv-rows.js';
 import { DEFAULT_COUNTRY_PATHS } from './mmdb.js';
+import type { Operator } from './operator-ranges.js';
 
 /** A column: its number from zero, or its name in the header row. */
 export type Column = number | string;
@@ -81,6 +82,13 @@ export interface MmdbFormat {
   ranges: readonly { files: string[] }[];
 }
 
+/** The list of addresses of a cloud operator, in the operator's own JSON format. */
+export interface OperatorFormat {
+  operator: Operator;
+  /** Patterns of the files to read. */
+  ranges: readonly { files: string[] }[];
+}
+
 /** A CSV format with defaults filled in. */
 export interface Format {
   dialect: Dialect;
@@ -98,7 +106,7 @@ const UNDELEGATED = ['available', 'reserved'];
 const RIR_VERSIONS = ['1', '2', '2.1', '2.2', '2.3'];
 
 /** The formats that a source can name. */
-export const BUILT_IN_FORMATS: Readonly<Record<string, FormatConfig | MmdbFormatConfig>> = {
+export const BUILT_IN_FORMATS: Readonly<Record<string, FormatConfig | MmdbFormatConfig | { operator: Operator }>> = {
   // github.com/sapics/ip-location-db: first, last, country; a file for each family.
   'ip-location-db': {
     quote: null,
@@ -171,6 +179,17 @@ export const BUILT_IN_FORMATS: Readonly<Record<string, FormatConfig | MmdbFormat
   },
   // MaxMind DB: GeoIP2, GeoLite2, and other files of that format.
   mmdb: { mmdb: {} },
+  // RFC 8805: prefix, country, region, city, postal code. A prefix may be a single address; a row without a country says
+  // that the prefix must not be geolocated.
+  geofeed: {
+    comment: '#',
+    ranges: [{ files: ['*'], cidr: { network: 0 } }],
+    country: 1,
+  },
+  // Lists of the cloud operators. `data/reference/operator-regions.csv` has the countries of their regions.
+  'aws-ip-ranges': { operator: 'aws' },
+  'google-cloud': { operator: 'google' },
+  'oracle-cloud': { operator: 'oracle' },
 };
 
 /**
@@ -179,8 +198,9 @@ export const BUILT_IN_FORMATS: Readonly<Record<string, FormatConfig | MmdbFormat
  * @param reference the name of a built-in format, or a format that its schema accepted
  * @throws AtlasError E_CONFIG for an unknown name, or for named columns in files without a header row
  */
-export function resolveFormat(reference: string | object): Format | MmdbFormat {
+export function resolveFormat(reference: string | object): Format | MmdbFormat | OperatorFormat {
   const config = typeof reference === 'string' ? builtIn(reference) : (reference as FormatConfig | MmdbFormatConfig);
+  if ('operator' in config) return { operator: config.operator, ranges: [{ files: ['*'] }] };
   if ('mmdb' in config) {
     const { country } = config.mmdb;
     return { countryPaths: country === undefined ? DEFAULT_COUNTRY_PATHS : [country], ranges: [{ files: ['*.mmdb'] }] };
@@ -206,7 +226,7 @@ export function resolveFormat(reference: string | object): Format | MmdbFormat {
   };
 }
 
-function builtIn(name: string): FormatConfig | MmdbFormatConfig {
+function builtIn(name: string): FormatConfig | MmdbFormatConfig | { operator: Operator } {
   const config = Object.hasOwn(BUILT_IN_FORMATS, name) ? BUILT_IN_FORMATS[name] : undefined;
   if (config !== undefined) return config;
   const names = Object.keys(BUILT_IN_FORMATS).join(', ');

@@ -59,7 +59,8 @@ function parseDecimalRange(first: string, last: string, family: Family | undefin
   return toOneFamily(range, 4, 4);
 }
 
-function parseCidrRange(text: string, range: Range): string | undefined {
+/** Parses a CIDR block or a single address. Returns undefined, or the reason why it is not valid. */
+export function parseCidrRange(text: string, range: Range): string | undefined {
   const block = parseCidr(text, range.first, range.last);
   if (block === undefined) return 'the CIDR block cannot be read';
   // Either the address or the prefix length is wrong, and nobody can tell which.

@@ -17,7 +17,8 @@ import {
   resolveFormat,
 } from './formats.js';
 import { readMmdb } from './mmdb.js';
-import { emptyRange, rangeParser } from './range-notation.js';
+import { loadOperatorRegions, type Operator, type OperatorRegions, readOperatorPrefixes } from './operator-ranges.js';
+import { emptyRange, parseCidrRange, rangeParser } from './range-notation.js';
 import { printable, type Reject, RejectLog } from './rejects.js';
 
 /** Number of rejected rows that an error message shows. */
@@ -32,7 +33,7 @@ export interface SourceInput {
     /** Share of the source's rows that may be rejected, 0 to 1. */
     maxRejectShare: number;
   };
-  fetched: FetchedSource;
+  fetched: Pick<FetchedSource, 'files'>;
 }
 
 /** The ranges of a source, and the rows that gave none. */
@@ -84,6 +85,9 @@ export async function readSource(
       const files = sortFiles(fetched.files, format.ranges, []);
       noteUnused(files.unused);
       for (const { file } of files.ranges) readNetworks(file, format, rows);
+    } else if ('operator' in format) {
+      const regions = loadOperatorRegions();
+      for (const file of fetched.files) readOperatorFile(file, format.operator, regions, rows, note);
     } else {
       const files = sortFiles(fetched.files, format.ranges, locationNames(format));
       noteUnused(files.unused);
@@ -209,6 +213,37 @@ function readNetworks(file: FetchedFile, format: MmdbFormat, rows: SourceRows): 
     if (typeof code === 'number') rows.append(family, first, last, code, undefined);
     else rows.rejects.addRange(rows.count + 1, `${formatAddress(family, first)} ${text}`, code);
   });
+}
+
+/** Reads the list of a cloud operator. Prefixes of regions without a country, such as `GLOBAL`, are skipped. */
+function readOperatorFile(
+  file: FetchedFile,
+  operator: Operator,
+  regions: OperatorRegions,
+  rows: SourceRows,
+  note: (text: string) => void,
+): void {
+  rows.beginFile(file);
+  const range = emptyRange();
+  const unknown = new Set<string>();
+  for (const { prefix, region, zone } of readOperatorPrefixes(file.path, file.name, operator)) {
+    const country = regions.get(`${operator} ${zone}`) ?? regions.get(`${operator} ${region}`);
+    if (country === undefined) {
+      if (region.toLowerCase() !== 'global') unknown.add(region);
+      rows.skipped++;
+      continue;
+    }
+    const problem = parseCidrRange(prefix, range);
+    const code = rows.codes.index(country);
+    if (problem === undefined && typeof code === 'number') {
+      rows.append(range.family, range.first, range.last, code, undefined);
+    } else rows.rejects.addRange(rows.count + 1, `${prefix} ${region}`, problem ?? String(code));
+  }
+  if (unknown.size > 0) {
+    note(
+      `${file.name}: no country is known for the regions ${[...unknown].sort().join(', ')}; their prefixes are skipped`,
+    );
+  }
 }
 
 /** Reads the CSV files of a source. */

@@ -15,15 +15,18 @@ import { type MirrorSource, writeMirror } from '../../src/mirror/writer.js';
 import type { MergedRanges } from '../../src/range/columns.js';
 import type { RangeRecord } from '../../src/rangefile/layout.js';
 import { encodeRangeFile } from '../../src/rangefile/writer.js';
+import { dataDate } from '../merging/data-date.js';
 import { LAYERS, sourceLayer } from '../merging/layers.js';
 import type { Normalized } from '../merging/range-merger.js';
 import type { ReleaseIdentity } from '../release-id.js';
-import type { FinishedRelease, Stage } from '../stage.js';
+import type { FinishedRelease, MissingSource, Stage } from '../stage.js';
 
 export interface CompileInput {
   normalized: Normalized;
   /** The source with the highest priority first. */
   inputs: ManifestInput[];
+  /** Optional sources that the build does without. */
+  missing?: MissingSource[];
   /** The user's overrides; undefined if none are configured. */
   overrides?: ManifestFile | undefined;
   identity: ReleaseIdentity;
@@ -91,7 +94,7 @@ function describe(name: string, content: Buffer): ManifestFile {
 
 export const compileStage: Stage<CompileInput, FinishedRelease> = {
   name: 'compile',
-  run: async ({ normalized, inputs, overrides, identity }, { workDir, asOf }) => {
+  run: async ({ normalized, inputs, missing = [], overrides, identity }, { workDir, asOf }) => {
     const { v4, v6, records } = normalized;
     const dir = join(workDir, 'release');
     mkdirSync(dir);
@@ -107,6 +110,7 @@ export const compileStage: Stage<CompileInput, FinishedRelease> = {
       records,
     });
     const outputs = [describe(RANGE_FILE, rangeFile), describe(MIRROR_FILE, readFileSync(mirrorPath))];
+    const date = dataDate(inputs, [v4, v6], records);
     const manifest: Manifest = {
       manifest_version: 1,
       id: identity.id,
@@ -115,6 +119,8 @@ export const compileStage: Stage<CompileInput, FinishedRelease> = {
       input_hash: identity.inputHash,
       inputs,
       ...(overrides && { overrides }),
+      ...(date !== undefined && { data_date: date }),
+      ...(missing.length > 0 && { missing }),
       outputs,
       counts: {
         ipv4_ranges: v4.count,

@@ -18,9 +18,11 @@ import {
   checkCountries,
   checkDelta,
   checkRows,
+  checkSeeds,
   checkSentinelResults,
   deltaCounts,
   describeDeltas,
+  replacesSeed,
 } from '../gates/checks.js';
 import { computeDelta } from '../gates/delta.js';
 import type { GateResult } from '../gates/refusal.js';
@@ -73,12 +75,17 @@ export const gateStage = ({ limits, sentinels, overrides }: GateInput): Stage<Fi
         ? []
         : ([4, 6] as const).map((family) => computeDelta(rangeList(before.file, family), rangeList(now.file, family)));
     const results = checkSentinels(sentinels, overrides, now.database, before?.database);
-    const refusals = [
-      ...checkSentinelResults(results, limits),
-      ...deltas.flatMap((delta) => checkDelta(delta, limits)),
-      ...checkCountries(deltas, limits),
-      ...(before === undefined ? [] : checkRows(now.manifest, before.manifest, limits)),
-    ];
+    const refusals = checkSentinelResults(results, limits);
+    if (before !== undefined) refusals.push(...checkSeeds(now.manifest, before.manifest));
+    if (before !== undefined && replacesSeed(now.manifest, before.manifest)) {
+      note(`release ${before.id} was made from a seed, so the changes from it are not limited`);
+    } else if (before !== undefined) {
+      refusals.push(
+        ...deltas.flatMap((delta) => checkDelta(delta, limits)),
+        ...checkCountries(deltas, limits),
+        ...checkRows(now.manifest, before.manifest, limits),
+      );
+    }
     const withStatus = (status: SentinelResult['status']): number =>
       results.filter((result) => result.status === status).length;
     return {

@@ -14,6 +14,13 @@ function parseDate(value: string): string {
   throw new AtlasError('E_USAGE', `--as-of ${JSON.stringify(value)} is not a date; write it as 2026-01-31`);
 }
 
+/** Parses the ids of `--only`. */
+function parseIds(value: string): string[] {
+  const ids = value.split(',').map((id) => id.trim());
+  if (!ids.includes('')) return ids;
+  throw new AtlasError('E_USAGE', `--only ${JSON.stringify(value)} has an empty id; write ids separated by commas`);
+}
+
 function note(line: string): void {
   process.stderr.write(`${line}\n`);
 }
@@ -84,7 +91,7 @@ async function run(invocation: Invocation): Promise<number> {
   const options: BuildOptions = {
     dataDir,
     sourcesFile: text(values, 'sources') ?? packageFile(join('data', 'sources.json')),
-    only: only === undefined ? [] : only.split(',').filter((id) => id !== ''),
+    only: only === undefined ? [] : parseIds(only),
     asOf: asOf === undefined ? undefined : parseDate(asOf),
     offline: values.offline === true,
     force: values.force === true,

@@ -6,15 +6,18 @@ import type { Manifest } from './release.js';
 const SECONDS_A_DAY = 86_400;
 
 /**
- * The age of a release's data: the time since its as-of date began, in UTC. A build that finds its sources unchanged makes
- * no new release, so sources that stand still make the data older too.
+ * Returns the age of a release's data: the time since the start, in UTC, of the day that its data is from. If that day is
+ * not known, it is the day of the build.
  *
  * @param manifest of the release
  * @param now milliseconds since 1970
- * @returns whole seconds; 0 where the date is in the future
+ * @returns whole seconds; 0 if the day is in the future
  */
-export function releaseAge({ as_of }: Pick<Manifest, 'as_of'>, now: number = Date.now()): number {
-  return Math.max(0, Math.floor((now - Date.parse(`${as_of}T00:00:00Z`)) / 1000));
+export function releaseAge(
+  { as_of, data_date = as_of }: Pick<Manifest, 'as_of' | 'data_date'>,
+  now: number = Date.now(),
+): number {
+  return Math.max(0, Math.floor((now - Date.parse(`${data_date}T00:00:00Z`)) / 1000));
 }
 
 /** Whole days of an age in seconds. */

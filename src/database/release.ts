@@ -42,6 +42,11 @@ export interface ManifestInput {
   lineage?: string;
   kind?: SourceKind;
   space?: readonly string[];
+  /** Date of the data, `YYYY-MM-DD`, and how it is known; missing if nothing tells it. */
+  data_date?: string;
+  data_date_evidence?: string;
+  /** The publisher's warning, if the files are only a seed for a first build. */
+  seed?: string;
   files: ManifestFile[];
 }
 
@@ -73,6 +78,10 @@ export interface Manifest {
     at: string;
     refusals: Refusal[];
   };
+  /** Date of the oldest source with a substantial share of the addresses, `YYYY-MM-DD`; missing if nothing tells it. */
+  data_date?: string;
+  /** Optional sources that the build did without, with the reason; missing if there are none. */
+  missing?: { id: string; reason: string }[];
   outputs: ManifestFile[];
   counts: {
     ipv4_ranges: number;

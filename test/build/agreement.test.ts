@@ -16,7 +16,7 @@ const EVERY_ROW = 100;
 let dataDir: string;
 beforeAll(async () => {
   dataDir = temporaryDir();
-  const built = await ipatlas(['build', '--offline', '--only', 'geo-whois-asn-country', '--data', dataDir]);
+  const built = await ipatlas(['build', '--offline', '--only', 'user-country', '--data', dataDir]);
   expect(built).toMatchObject({ code: 0 });
 });
 afterAll(() => rmSync(dataDir, { recursive: true }));

@@ -288,7 +288,15 @@ describe('a data directory that cannot be written', () => {
 
 describe('builds that are disturbed', () => {
   /** Real sources: long enough that there is a moment to kill at. */
-  const realBuild = (...args: string[]) => ['build', '--offline', '--only', 'asn-country', '--data', dataDir, ...args];
+  const realBuild = (...args: string[]) => [
+    'build',
+    '--offline',
+    '--only',
+    'rir-delegations',
+    '--data',
+    dataDir,
+    ...args,
+  ];
 
   it('two at once: one builds, the other says that it is busy and exits 2', async () => {
     const results = await Promise.all([ipatlas(realBuild()), ipatlas(realBuild())]);

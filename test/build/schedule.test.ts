@@ -190,7 +190,7 @@ describe('ipatlas build --schedule', () => {
   });
 
   it('ends with 0 on SIGTERM in the middle of a build, and the next build has a clean start', async () => {
-    const real = ['build', '--offline', '--only', 'asn-country', '--data', join(dir, 'data')];
+    const real = ['build', '--offline', '--only', 'rir-delegations', '--data', join(dir, 'data')];
     const child = start([...real, '--schedule', '0 0 1 1 *']);
     const end = finished(child);
     let seen = '';

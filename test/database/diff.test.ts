@@ -230,7 +230,7 @@ describe('two real data sets', () => {
       const name = `${id}-${family}.csv`;
       return { name, path: packageFile(`node_modules/@ip-location-db/${id}/${name}`), bytes: 0, sha256: '' };
     });
-    const fetched = { id, version: '', from: 'file' as const, files };
+    const fetched = { files };
     const { ingested } = await readSource(
       { source: { id, format: 'ip-location-db', maxRejectShare: 0 }, fetched },
       () => {},

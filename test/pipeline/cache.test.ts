@@ -22,8 +22,9 @@ const store = (dataDir: string, text: string) =>
 
 function entry(...texts: string[]): CacheEntry {
   const files = texts.map((text, index) => ({ name: `${index}.csv`, bytes: text.length, sha256: sha256(text) }));
-  const facts = { version: '1', integrity: '', etag: '', lastModified: '', fetchedAt: '2026-01-01T00:00:00.000Z' };
-  return { format: 1, request: 'r', ...facts, files };
+  const facts = { version: '1', integrity: '', dataDate: null, fetchedAt: '2026-01-01T00:00:00.000Z' };
+  const downloads = [{ address: 'https://example.org/a', etag: '', lastModified: '', files }];
+  return { format: 2, request: 'r', ...facts, downloads };
 }
 
 describe('storeObject', () => {
@@ -60,26 +61,29 @@ describe('storeObject', () => {
 describe('cache entries', () => {
   it('come back as they were written, for their own request', async () => {
     const dataDir = scratchDir();
-    await writeEntry(dataDir, 'one', entry('a', 'b'));
-    await writeEntry(dataDir, 'one', entry('b'));
-    expect(await readEntry(dataDir, 'one', 'r')).toEqual(entry('b'));
-    expect(await readEntry(dataDir, 'one', 'other')).toBeUndefined();
-    expect(await readEntry(dataDir, 'two', 'r')).toBeUndefined();
-    expect(readdirSync(path.join(dataDir, 'cache', 'sources'))).toEqual(['one.json']);
+    await writeEntry(dataDir, 'one', 0, entry('a', 'b'));
+    await writeEntry(dataDir, 'one', 0, entry('b'));
+    await writeEntry(dataDir, 'one', 1, entry('c'));
+    expect(await readEntry(dataDir, 'one', 0, 'r')).toEqual(entry('b'));
+    expect(await readEntry(dataDir, 'one', 1, 'r')).toEqual(entry('c'));
+    expect(await readEntry(dataDir, 'one', 0, 'other')).toBeUndefined();
+    expect(await readEntry(dataDir, 'two', 0, 'r')).toBeUndefined();
+    expect(readdirSync(path.join(dataDir, 'cache', 'sources'))).toEqual(['one.json', 'one@1.json']);
   });
 
   it.each([
     ['nothing', ''],
     ['half of it', JSON.stringify(entry('a')).slice(0, 60)],
-    ['another version', JSON.stringify({ ...entry('a'), format: 2 })],
+    ['another version', JSON.stringify({ ...entry('a'), format: 1 })],
     ['null', 'null'],
-    ['no files', JSON.stringify({ ...entry('a'), files: undefined })],
-    ['a path for a hash', JSON.stringify({ ...entry('a'), files: [{ name: 'a', sha256: '../../x' }] })],
+    ['no downloads', JSON.stringify({ ...entry('a'), downloads: undefined })],
+    ['a download without files', JSON.stringify({ ...entry('a'), downloads: [null] })],
+    ['a path for a hash', JSON.stringify(entry('a')).replace(sha256('a'), '../../x')],
   ])('count as absent where the file holds %s', async (_what, text) => {
     const dataDir = scratchDir();
-    await writeEntry(dataDir, 'one', entry('a'));
+    await writeEntry(dataDir, 'one', 0, entry('a'));
     writeFileSync(path.join(dataDir, 'cache', 'sources', 'one.json'), text);
-    expect(await readEntry(dataDir, 'one', 'r')).toBeUndefined();
+    expect(await readEntry(dataDir, 'one', 0, 'r')).toBeUndefined();
   });
 });
 
@@ -92,12 +96,12 @@ describe('cachedFiles', () => {
       { ...a, name: '0.csv' },
       { ...b, name: '1.csv' },
     ];
-    expect(await cachedFiles(dataDir, entry('a', 'b'))).toEqual(files);
+    expect(await cachedFiles(dataDir, entry('a', 'b').downloads[0]!.files)).toEqual(files);
     writeFileSync(b.path, 'B');
-    expect(await cachedFiles(dataDir, entry('a', 'b'))).toBeUndefined();
+    expect(await cachedFiles(dataDir, entry('a', 'b').downloads[0]!.files)).toBeUndefined();
     expect(objects(dataDir)).toEqual([a.sha256]);
     rmSync(a.path);
-    expect(await cachedFiles(dataDir, entry('a'))).toBeUndefined();
+    expect(await cachedFiles(dataDir, entry('a').downloads[0]!.files)).toBeUndefined();
   });
 });
 
@@ -105,7 +109,7 @@ describe('pruneCache', () => {
   it('keeps what an entry or a release refers to, and removes the rest and stray parts', async () => {
     const dataDir = scratchDir();
     for (const text of ['entry', 'release', 'old', 'older']) await store(dataDir, text);
-    await writeEntry(dataDir, 'one', entry('entry'));
+    await writeEntry(dataDir, 'one', 0, entry('entry'));
     writeFileSync(objectPath(dataDir, '.part-1'), 'xx');
     writeFileSync(path.join(dataDir, 'cache', 'sources', '.part-2'), '{"format":1');
     writeFileSync(path.join(dataDir, 'cache', 'sources', 'broken.json'), '{');

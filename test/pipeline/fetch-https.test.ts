@@ -5,12 +5,13 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { fillPlaceholders, nameOfUrl, redirectTarget } from '../../pipeline/fetching/https.js';
-import type { FetchLimits } from '../../pipeline/stages/fetch.js';
+import { fillVariables } from '../../pipeline/config/address.js';
+import type { FetchLimits } from '../../pipeline/fetching/fetch-source.js';
+import { nameOfUrl, redirectTarget } from '../../pipeline/fetching/https.js';
 import { MAX_REDIRECTS } from '../../src/limits.js';
 import { atlasError, makeZip, runFetch, scratchDir, serve, source, textsOf } from './fetch-support.js';
 
-const https = (url: string, files: string[] = []) => source({ kind: 'https', url, files });
+const https = (url: string, files: string[] = []) => source({ kind: 'https', urls: [url], files });
 
 /** Answers one request after the other with these; the last for all that follow. */
 function script(...answers: http.RequestListener[]): http.RequestListener {
@@ -290,9 +291,9 @@ describe('fetch over https', () => {
     });
 
     it('must be set', () => {
-      expect(fillPlaceholders(`https://h/\${A}\${B_2}`, { A: 'x', B_2: '/' })).toBe('https://h/x%2F');
-      expect(() => fillPlaceholders(`https://h/\${A}`, {})).toThrow('the environment variable A is not set');
-      expect(() => fillPlaceholders(`https://h/\${A}`, { A: '' })).toThrow('the environment variable A is not set');
+      expect(fillVariables(`https://h/\${A}\${B_2}`, { A: 'x', B_2: '/' })).toBe('https://h/x%2F');
+      expect(() => fillVariables(`https://h/\${A}`, {})).toThrow('the environment variable A is not set');
+      expect(() => fillVariables(`https://h/\${A}`, { A: '' })).toThrow('the environment variable A is not set');
     });
   });
 

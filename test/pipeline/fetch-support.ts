@@ -7,7 +7,7 @@ import path from 'node:path';
 import { crc32, deflateRawSync } from 'node:zlib';
 import { create } from 'tar';
 import { onTestFinished } from 'vitest';
-import type { FetchConfig, SourceConfig } from '../../pipeline/config/sources.js';
+import type { Place, SourceConfig } from '../../pipeline/config/sources.js';
 import type { FetchedSource } from '../../pipeline/stage.js';
 import { type FetchOptions, fetchStage } from '../../pipeline/stages/fetch.js';
 import { AtlasError } from '../../src/errors.js';
@@ -19,17 +19,17 @@ export function scratchDir(): string {
   return directory;
 }
 
-export function source(fetch: FetchConfig, id = 'test'): SourceConfig {
+export function source(place: Place | Place[], id = 'test', optional = false): SourceConfig {
   const texts = { title: id, license: 'CC0-1.0', attribution: '', homepage: '' };
-  const evidence = { lineage: id, kind: 'geolocation' as const, space: [] };
-  return { id, ...texts, ...evidence, fetch, format: 'ip-location-db', maxRejectShare: 0 };
+  const merging = { lineage: id, kind: 'geolocation' as const, space: [], optional };
+  return { id, ...texts, ...merging, places: [place].flat(), format: 'ip-location-db', maxRejectShare: 0 };
 }
 
 /** Runs the stage as a build does. Waits between tries take no time, but are written down. */
 export async function runFetch(
   sources: SourceConfig[],
   dataDir: string,
-  { offline = false, ...options }: FetchOptions & { offline?: boolean } = {},
+  { offline = false, asOf = '2026-01-01', ...options }: FetchOptions & { offline?: boolean; asOf?: string } = {},
 ) {
   const notes: string[] = [];
   const waits: number[] = [];
@@ -38,13 +38,13 @@ export async function runFetch(
   const wait = async (milliseconds: number) => {
     waits.push(milliseconds);
   };
-  const context = { dataDir, workDir, offline, asOf: '2026-01-01', note: (text: string) => notes.push(text) };
+  const context = { dataDir, workDir, offline, asOf, note: (text: string) => notes.push(text) };
   const { output, counts } = await fetchStage({ wait, ...options }).run(sources, context);
-  return { output, counts, notes, waits };
+  return { output: output.sources, missing: output.missing, counts, notes, waits };
 }
 
 /** The files of a fetched source as name and text. */
-export function textsOf(fetched: FetchedSource | undefined): Record<string, string> {
+export function textsOf(fetched: Pick<FetchedSource, 'files'> | undefined): Record<string, string> {
   return Object.fromEntries((fetched?.files ?? []).map((file) => [file.name, readFileSync(file.path, 'utf8')]));
 }
 

@@ -85,7 +85,7 @@ describe('the fetch stage', () => {
       setTimeout(() => response.end(request.url), request.url === '/slow' ? 100 : 0);
     });
     const baseDir = folder({ 'a.csv': 'a' });
-    const remote = (id: string) => source({ kind: 'https', url: `${url}/${id}`, files: [] }, id);
+    const remote = (id: string) => source({ kind: 'https', urls: [`${url}/${id}`], files: [] }, id);
     const sources = [remote('slow'), file(baseDir, 'a.csv', [], 'local'), ...'bcdefg'.split('').map(remote)];
     const { output, counts } = await runFetch(sources, scratchDir());
     expect(output.map(({ id }) => id)).toEqual(['slow', 'local', 'b', 'c', 'd', 'e', 'f', 'g']);
@@ -107,7 +107,7 @@ describe('the fetch stage', () => {
     const { url, requests } = await serve((request, response) => {
       response.writeHead(request.url === '/good' ? 200 : 404, { etag: '"1"' }).end('text');
     });
-    const remote = (id: string) => source({ kind: 'https', url: `${url}/${id}`, files: [] }, id);
+    const remote = (id: string) => source({ kind: 'https', urls: [`${url}/${id}`], files: [] }, id);
     const error = await atlasError(runFetch([remote('bad'), remote('good'), remote('worse')], dataDir));
     expect(error.code).toBe('E_FETCH');
     const lines = error.message.split('\n');
@@ -120,7 +120,7 @@ describe('the fetch stage', () => {
   });
 
   it('says what to do where a download was never made and the build is offline', async () => {
-    const remote = source({ kind: 'https', url: 'https://example.invalid/a', files: [] });
+    const remote = source({ kind: 'https', urls: ['https://example.invalid/a'], files: [] });
     const error = await atlasError(runFetch([remote], scratchDir(), { offline: true }));
     expect(error.code).toBe('E_FETCH');
     expect(error.message).toMatch(/cannot get https.*: no usable copy in the cache; build once without --offline/);

@@ -24,13 +24,16 @@ describe('loadSources', () => {
   it('reads the default sources, whose files are in the pinned packages', async () => {
     const root = packageRoot();
     const config = await loadSources(path.join(root, 'data', 'sources.json'));
-    expect(config.sources.map(({ id }) => id)).toEqual(['geo-whois-asn-country', 'asn-country']);
-    for (const { fetch, license, attribution } of config.sources) {
-      expect(license).toBe('CC-BY-4.0');
-      expect(attribution).toMatch(/NRO.*ip-location-db/);
-      if (fetch.kind !== 'npm') throw new Error(`unexpected kind ${fetch.kind}`);
-      const directory = path.join(root, 'node_modules', fetch.spec.replace(/@latest$/, ''));
-      for (const file of fetch.files) expect(existsSync(path.join(directory, file)), file).toBe(true);
+    for (const { id, places, optional, attribution, license } of config.sources) {
+      expect(places[0]!.kind).toBe('https');
+      if (license !== 'PDDL-1.0') expect(attribution).not.toBe('');
+      if (optional) continue;
+      const seed = places.at(-1)!;
+      if (seed.kind !== 'npm') throw new Error(`${id} has no seed`);
+      expect(seed).toMatchObject({ seed: expect.stringContaining('June 2026') });
+      expect(seed.attribution).toMatch(/NRO.*ip-location-db/);
+      const directory = path.join(root, 'node_modules', seed.spec.replace(/@latest$/, ''));
+      for (const file of seed.files) expect(existsSync(path.join(directory, file)), file).toBe(true);
     }
   });
 
@@ -45,8 +48,8 @@ describe('loadSources', () => {
       sources: [
         {
           ...{ id: 'one', title: 'one', license: 'CC0-1.0', attribution: '', homepage: '' },
-          ...{ lineage: 'one', kind: 'geolocation', space: [] },
-          fetch: { kind: 'npm', spec: '@scope/name@latest', files: ['a.csv'] },
+          ...{ lineage: 'one', kind: 'geolocation', space: [], optional: false },
+          places: [{ kind: 'npm', spec: '@scope/name@latest', files: ['a.csv'] }],
           format: 'ip-location-db',
           maxRejectShare: DEFAULT_MAX_REJECT_SHARE,
         },
@@ -73,15 +76,15 @@ describe('loadSources', () => {
     expect(config.gates).toEqual({ ...DEFAULT_GATES, maxRowsChange: 0.5, maxBlockIPv4: 1 });
     expect(config.sources).toMatchObject([
       { title: 'First', attribution: 'Someone', homepage: 'https://example.org', maxRejectShare: 0.5 },
-      { fetch: { kind: 'file', pattern: 'data/*.csv', baseDir, files: [] }, maxRejectShare: 0 },
-      { fetch: { kind: 'https', url: 'https://example.org/x.zip', files: ['*.csv'] } },
+      { places: [{ kind: 'file', pattern: 'data/*.csv', baseDir, files: [] }], maxRejectShare: 0 },
+      { places: [{ kind: 'https', urls: ['https://example.org/x.zip'], files: ['*.csv'] }] },
     ]);
   });
 
   it('takes plain http for this machine alone', async () => {
     for (const host of ['localhost', '127.0.0.1:8080', '127.9.9.9', '[::1]:80']) {
       const config = await loadSources(written(withSource({ fetch: { https: `http://${host}/a.csv` } })));
-      expect(config.sources[0]?.fetch).toMatchObject({ url: `http://${host}/a.csv` });
+      expect(config.sources[0]?.places).toMatchObject([{ urls: [`http://${host}/a.csv`] }]);
     }
   });
 

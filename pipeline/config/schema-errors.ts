@@ -1,0 +1,59 @@
+/** Turns the errors of a JSON Schema into messages that name the value and what is expected. */
+import type { ErrorObject } from 'ajv/dist/2020.js';
+import { joinPath } from './json-file.js';
+
+/** Returns one line for each thing that the schema does not accept. */
+export function describeSchemaErrors(errors: readonly ErrorObject[]): string[] {
+  return [...new Set(errors.filter((error) => !isPartOfChoice(error)).map(describeError))];
+}
+
+/**
+ * Returns whether the error is about one alternative of a choice. The alternatives of our schemas differ only in a
+ * required key and describe no properties. The choice as a whole has an error of its own, which says more.
+ */
+function isPartOfChoice(error: ErrorObject): boolean {
+  return error.keyword === 'required' && error.parentSchema?.properties === undefined;
+}
+
+function describeError(error: ErrorObject): string {
+  const { keyword, params, parentSchema = {} } = error;
+  const at = pathText(error.instancePath);
+  if (keyword === 'required' || keyword === 'dependentRequired') {
+    const key = String(params.missingProperty);
+    return `${joinPath(at, key)} is missing; expected ${keyDescription(parentSchema, key)}`;
+  }
+  if (keyword === 'additionalProperties') {
+    const known = Object.keys((parentSchema.properties as object | undefined) ?? {}).join(', ');
+    return `${joinPath(at, String(params.additionalProperty))} is not a known key; expected one of ${known}`;
+  }
+  return `${at || 'the file'} is ${shortened(error.data)}; expected ${expectation(error)}`;
+}
+
+function expectation(error: ErrorObject): string {
+  const description = error.parentSchema?.description;
+  const rule = (error.message ?? 'another value').replace(/^must NOT have /, 'no ').replace(/^must (be )?/, '');
+  if (error.keyword === 'enum') return `one of ${(error.params.allowedValues as unknown[]).join(', ')}`;
+  if (typeof description !== 'string') return rule;
+  return ['pattern', 'oneOf', 'anyOf'].includes(error.keyword) ? description : `${rule} (${description})`;
+}
+
+/** Returns what the schema says about a key. */
+function keyDescription(schema: Record<string, unknown>, key: string): string {
+  const property = (schema.properties as Record<string, { description?: string }> | undefined)?.[key];
+  return property?.description ?? 'a value for it';
+}
+
+/** Converts a JSON pointer (RFC 6901) into a path as in code: `/sources/0/id` is `sources[0].id`. */
+function pathText(pointer: string): string {
+  return pointer
+    .split('/')
+    .slice(1)
+    .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
+    .reduce((text, part) => (/^\d+$/.test(part) ? `${text}[${part}]` : joinPath(text, part)), '');
+}
+
+/** Returns a value as short JSON, without the user and password of an address. */
+function shortened(value: unknown): string {
+  const text = JSON.stringify(value).replace(/:\/\/[^/?#"]*@/g, '://***@');
+  return text.length > 60 ? `${text.slice(0, 57)}…` : text;
+}

