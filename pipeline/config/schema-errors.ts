@@ -9,10 +9,11 @@ export function describeSchemaErrors(errors: readonly ErrorObject[]): string[] {
 
 /**
  * Returns whether the error is about one alternative of a choice. The alternatives of our schemas differ only in a
- * required key and describe no properties. The choice as a whole has an error of its own, which says more.
+ * required key and describe no properties. The choice as a whole has an error of its own, which says more. An error of
+ * the keyword `if` only repeats that the chosen branch has errors.
  */
 function isPartOfChoice(error: ErrorObject): boolean {
-  return error.keyword === 'required' && error.parentSchema?.properties === undefined;
+  return error.keyword === 'if' || (error.keyword === 'required' && error.parentSchema?.properties === undefined);
 }
 
 function describeError(error: ErrorObject): string {

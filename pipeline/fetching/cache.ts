@@ -9,13 +9,13 @@
  * temporary file, which is removed later. Every object is checked against its hash before it is used.
  */
 import { createHash } from 'node:crypto';
-import { createReadStream, createWriteStream } from 'node:fs';
+import { createReadStream } from 'node:fs';
 import { mkdir, readdir, readFile, rm, stat, unlink } from 'node:fs/promises';
 import path from 'node:path';
-import { type Readable, Transform } from 'node:stream';
+import { type Readable, Transform, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { systemErrorCode } from '../../src/errors.js';
-import { openPendingFile, replaceFile } from '../../src/files.js';
+import { openPendingFile, replaceFile, writePieces } from '../../src/files.js';
 import type { DataDate, FetchedFile } from '../stage.js';
 
 /** A file of a cached source. */
@@ -72,6 +72,20 @@ export function objectPath(dataDir: string, sha256: string): string {
 /** A stream of bytes and the transformations it goes through, such as a decompressor. */
 export type Streams = [Readable, ...Transform[]];
 
+/** Returns a stream that writes to a descriptor and, unlike a WriteStream of `node:fs`, never closes it. */
+function writer(fd: number): Writable {
+  return new Writable({
+    write(chunk: Buffer, _encoding, done) {
+      try {
+        writePieces(fd, [chunk]);
+        done();
+      } catch (error) {
+        done(error as Error);
+      }
+    },
+  });
+}
+
 /**
  * Stores the output of streams as an object, completely or not at all.
  *
@@ -100,7 +114,7 @@ export async function storeObject(
   });
   const object = openPendingFile(path.join(directory, 'object'));
   try {
-    await pipeline([...(await open()), meter, createWriteStream('', { fd: object.fd, autoClose: false })]);
+    await pipeline([...(await open()), meter, writer(object.fd)]);
     const sha256 = hash.digest('hex');
     const target = objectPath(dataDir, sha256);
     object.commit(target);

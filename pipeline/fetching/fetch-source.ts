@@ -154,7 +154,7 @@ async function fetchFiles(job: FetchJob, place: FilePlace): Promise<Copy> {
 async function pathsOf({ pattern, baseDir }: FilePlace): Promise<string[]> {
   const literal = path.resolve(baseDir, pattern);
   if (existsSync(literal)) return [literal];
-  const found = await glob(pattern, { cwd: baseDir, absolute: true, onlyFiles: false });
+  const found = await glob(pattern, { cwd: baseDir, absolute: true });
   return found.sort();
 }
 

@@ -124,9 +124,42 @@ const GOLDEN: Record<string, { ranges: string[]; codes: string[]; skipped: numbe
     codes: ['AU', 'CN', 'DE', 'JP', 'NZ', 'FR'],
     skipped: 0,
   },
+  // A single address is a prefix, too; a row without a country says that its prefix must not be geolocated.
+  geofeed: {
+    ranges: [
+      '192.0.2.0-192.0.2.127 US',
+      '192.0.2.128-192.0.2.255 DE',
+      '198.51.100.7-198.51.100.7 FR',
+      '203.0.113.0-203.0.113.255 ',
+      '2001:db8:1::-2001:db8:1:ffff:ffff:ffff:ffff:ffff JP',
+    ],
+    codes: ['US', 'DE', 'FR', '', 'JP'],
+    skipped: 0,
+  },
+  // Rows of EC2 only; a local zone may be in another country than its region; GLOBAL is no country.
+  'aws-ip-ranges': {
+    ranges: [
+      '3.4.12.4-3.4.12.4 IE',
+      '15.220.252.0-15.220.255.255 CL',
+      '15.190.244.0-15.190.247.255 US',
+      '2600:1f15::-2600:1f15:fff:ffff:ffff:ffff:ffff:ffff US',
+    ],
+    codes: ['IE', 'CL', 'US'],
+    skipped: 1,
+  },
+  'google-cloud': {
+    ranges: ['34.80.0.0-34.81.255.255 TW', '2600:1900:4010::-2600:1900:401f:ffff:ffff:ffff:ffff:ffff BE'],
+    codes: ['TW', 'BE'],
+    skipped: 1,
+  },
+  'oracle-cloud': {
+    ranges: ['132.145.0.0-132.145.63.255 GB', '140.238.64.0-140.238.127.255 GB', '130.61.0.0-130.61.255.255 DE'],
+    codes: ['GB', 'DE'],
+    skipped: 0,
+  },
 };
 
-describe('ready-made formats', () => {
+describe('built-in formats', () => {
   test('each has its golden result', () => {
     expect(Object.keys(GOLDEN)).toEqual(Object.keys(BUILT_IN_FORMATS));
   });
@@ -138,7 +171,7 @@ describe('ready-made formats', () => {
     expect(ingested.rejected).toBe(0);
   });
 
-  test('decimal files of other names: a row is IPv6 where its last address is above 2^32 - 1', async () => {
+  test('decimal files of other names: a row is IPv6 if its last address is above 2^32 - 1', async () => {
     const rows = ['4294967295,4294967295,AA', '4294967295,4294967296,BB', '0,281470681743359,CC'];
     const { ingested } = await ingestContents('ip-location-db-num', { 'mine.csv': rows.join('\n') });
     expect(rangesText(ingested)).toEqual([
@@ -148,7 +181,7 @@ describe('ready-made formats', () => {
     ]);
   });
 
-  test('a name that is none lists those there are', () => {
+  test('an unknown name is refused, and the message lists the known ones', () => {
     expect(() => resolveFormat('maxmind')).toThrow(
       /format "maxmind" is unknown; the built-in formats are ip-location-db, /,
     );
@@ -168,7 +201,9 @@ describe('the schema', () => {
     expect(validate('maxmind')).toBe(false);
   });
 
-  test.each(Object.entries(BUILT_IN_FORMATS))('accepts the description of %s', (_name, format) => {
+  // The formats of operators cannot be described in sources.json, only named.
+  const described = Object.entries(BUILT_IN_FORMATS).filter(([, format]) => !('operator' in format));
+  test.each(described)('accepts the description of %s', (_name, format) => {
     expect(validate(format)).toBe(true);
   });
 

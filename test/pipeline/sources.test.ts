@@ -169,7 +169,7 @@ describe('loadSources', () => {
     [
       'plain http',
       withSource({ fetch: { https: 'http://example.org/a' } }),
-      'expected an https:// address (http:// is for this',
+      'expected an https:// address (http:// is only for this',
     ],
     [
       'ftp',

@@ -1,0 +1,67 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { loadReference } from '../../pipeline/config/reference.js';
+import { loadOperatorRegions } from '../../pipeline/source-formats/operator-ranges.js';
+import { AtlasError } from '../../src/errors.js';
+import { ingestContents, rangesText } from './ingest-helper.js';
+
+test('every country of the region table is known', () => {
+  const { countries } = loadReference();
+  const regions = loadOperatorRegions();
+  expect(regions.size).toBeGreaterThan(100);
+  for (const [region, country] of regions) expect(countries.has(country), region).toBe(true);
+});
+
+test.each([
+  ['aws-ip-ranges', 'not JSON', /is not JSON/],
+  ['aws-ip-ranges', 'null', /has no prefixes/],
+  ['google-cloud', '[]', /has no prefixes/],
+  ['oracle-cloud', '{"regions":{}}', /has no prefixes/],
+  [
+    'google-cloud',
+    '{"prefixes":[{"scope":"global","ipv4Prefix":"1.0.0.0/8"}]}',
+    /hold no ranges \(1 rows were skipped\)/,
+  ],
+])('%s refuses %s', async (format, content, message) => {
+  await expect(ingestContents(format, { 'a.json': content })).rejects.toThrow(message);
+});
+
+test('a prefix that is not valid is rejected', async () => {
+  const prefixes = ['1.0.0.0/24', '1.0.1.1/24', 'x', 7, null].map((ipv4Prefix) => ({ ipv4Prefix, scope: 'us-east1' }));
+  const { ingested } = await ingestContents('google-cloud', { 'a.json': JSON.stringify({ prefixes }) }, 1);
+  expect(rangesText(ingested)).toEqual(['1.0.0.0-1.0.0.255 US']);
+  expect(ingested.rejected).toBe(4);
+});
+
+test('any JSON gives ranges or one clear error', async () => {
+  const key = fc.constantFrom(
+    'prefixes',
+    'ipv6_prefixes',
+    'regions',
+    'cidrs',
+    'cidr',
+    'ip_prefix',
+    'region',
+    'service',
+    'x',
+  );
+  const value = fc.letrec((tie) => ({
+    node: fc.oneof(
+      { maxDepth: 4 },
+      fc.constantFrom('EC2', 'us-east-1', 'uk-london-1', '1.0.0.0/8', '::/0', '', null, 1, true),
+      fc.array(tie('node'), { maxLength: 3 }),
+      fc.dictionary(key, tie('node'), { maxKeys: 4 }),
+    ),
+  })).node;
+  await fc.assert(
+    fc.asyncProperty(fc.constantFrom('aws-ip-ranges', 'google-cloud', 'oracle-cloud'), value, async (format, json) => {
+      try {
+        const { ingested } = await ingestContents(format, { 'a.json': JSON.stringify(json) }, 1);
+        expect(ingested.rows).toBeGreaterThan(0);
+      } catch (error) {
+        expect(error).toBeInstanceOf(AtlasError);
+      }
+    }),
+    { numRuns: 300 },
+  );
+});
