@@ -94,18 +94,24 @@ function placeError(job: FetchJob, place: Place, error: unknown): string | Atlas
       { cause: error },
     );
   }
-  return `cannot get ${originOf(place)}: ${messageOf(error)}`;
+  return `cannot get ${originText(place)}: ${messageOf(error)}`;
 }
 
-/** Returns the origin of a place for messages and cache keys, as sources.json writes it but without credentials. */
-function originOf(place: Place): string {
-  if (place.kind === 'npm') return place.spec;
-  return place.kind === 'file' ? place.pattern : place.urls.map(withoutCredentials).join(', ');
+/** Returns the origins of a place as sources.json writes them, but without credentials. */
+function originsOf(place: Place): string[] {
+  if (place.kind === 'npm') return [place.spec];
+  return place.kind === 'file' ? [place.pattern] : place.urls.map(withoutCredentials);
+}
+
+/** Returns the origin of a place for messages. */
+function originText(place: Place): string {
+  const [first, ...others] = originsOf(place);
+  return others.length === 0 ? first! : `${first} and ${others.length} more`;
 }
 
 /** Returns a request as text: two are equal if they ask for the same files of the same origin. */
 function requestKey(place: Place): string {
-  return JSON.stringify([place.kind, originOf(place), place.files]);
+  return JSON.stringify([place.kind, originsOf(place), place.files]);
 }
 
 async function fetchPlace(job: FetchJob, place: Place, index: number): Promise<Copy> {
