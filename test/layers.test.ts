@@ -21,8 +21,7 @@ const SRC_LAYERS = [
 
 /** The layers of the pipeline, the lowest first: folders, and files directly in it. */
 const PIPELINE_LAYERS = [
-  ['stage.ts'],
-  ['config', 'merging'],
+  ['stage.ts', 'config', 'merging'],
   ['fetching', 'source-formats', 'release-id.ts'],
   ['operations'],
   ['gates', 'explain'],
