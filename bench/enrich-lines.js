@@ -1,4 +1,4 @@
-// Generates the lines that the enrichment benchmarks read: about 200 bytes each, one address in five IPv6.
+// Generates the lines that the enrichment benchmarks read, in several shapes; one address in five is IPv6.
 import { closeSync, openSync, writeSync } from 'node:fs';
 import { randomWords } from './measure.js';
 
@@ -26,33 +26,110 @@ const BLOCKS6 = [
   '2c0f',
 ];
 
-/** Writes `count` lines; the same ones every time. Returns their bytes. */
-export function writeLines(path, count) {
-  const random = randomWords(20_261_121);
-  const below = (limit) => random() % limit;
-  const hex = () => below(65_536).toString(16);
+const WORDS =
+  'request handled by upstream worker connection reset retry budget exhausted after timeout cache miss'.split(' ');
+
+const SEED = 20_261_121;
+let random = randomWords(SEED);
+const below = (limit) => random() % limit;
+const hex = () => below(65_536).toString(16);
+const ipv4 = () => `${1 + below(223)}.${below(256)}.${below(256)}.${below(256)}`;
+const ipv6 = () => `${BLOCKS6[below(BLOCKS6.length)]}:${hex()}:${hex()}:${hex()}::${hex()}`;
+const address = (i) => (i % 5 === 4 ? ipv6() : ipv4());
+const words = (count) => Array.from({ length: count }, () => WORDS[below(WORDS.length)]).join(' ');
+
+/** A line of an access log, about 200 bytes. */
+function logRecord(i, ip = address(i)) {
+  return {
+    time: new Date(1_760_000_000_000 + 37 * i).toISOString(),
+    level: i % 50 === 0 ? 'warn' : 'info',
+    ip,
+    method: i % 7 === 0 ? 'POST' : 'GET',
+    path: `${PATHS[i % PATHS.length]}/${below(100_000)}`,
+    status: i % 11 === 0 ? 404 : 200,
+    bytes: below(100_000),
+    ms: below(50_000) / 100,
+    agent: AGENTS[below(AGENTS.length)],
+    referrer: null,
+  };
+}
+
+/** An event like those of AWS CloudTrail: nested, about 1000 bytes. */
+function auditEvent(i) {
+  const account = String(100_000_000_000 + below(1e9));
+  const time = new Date(1_760_000_000_000 + 37 * i).toISOString();
+  return {
+    eventVersion: '1.08',
+    userIdentity: {
+      type: 'AssumedRole',
+      principalId: `AROA${below(1e9)}:session`,
+      arn: `arn:aws:sts::${account}:assumed-role/app/session`,
+      sessionContext: {
+        sessionIssuer: { type: 'Role', userName: 'app', accountId: account },
+        attributes: { mfaAuthenticated: 'false', creationDate: time },
+      },
+    },
+    eventTime: time,
+    eventSource: 's3.amazonaws.com',
+    eventName: 'GetObject',
+    awsRegion: 'eu-west-1',
+    sourceIPAddress: address(i),
+    userAgent: AGENTS[below(AGENTS.length)],
+    requestParameters: { bucketName: 'logs', key: `a/b/${below(1e6)}`, Host: 'logs.s3.amazonaws.com' },
+    responseElements: null,
+    additionalEventData: { SignatureVersion: 'SigV4', bytesTransferredIn: 0, bytesTransferredOut: below(1e6) },
+    resources: [
+      { type: 'AWS::S3::Object', ARN: `arn:aws:s3:::logs/a/b/${below(1e6)}` },
+      { type: 'AWS::S3::Bucket', ARN: 'arn:aws:s3:::logs', accountId: account },
+    ],
+    readOnly: true,
+    eventType: 'AwsApiCall',
+  };
+}
+
+function nested(i) {
+  const { ip, ...rest } = logRecord(i);
+  return { ...rest, client: { port: below(65_536), ip, tls: true } };
+}
+
+function withArrays(i) {
+  const spans = [below(999), below(999), 0.5];
+  const message = `said "${words(1)}"\n${words(3)}`;
+  return { ...logRecord(i), tags: ['web', words(1)], path: `C:\\logs\\${below(999)}`, message, spans };
+}
+
+/** Blanks after commas and colons, as Python's json.dumps writes them. */
+const spaced = (value) =>
+  JSON.stringify(value, null, 1)
+    .replace(/\n */g, ' ')
+    .replace(/([[{]) /g, '$1')
+    .replace(/ ([\]}])/g, '$1');
+
+/** The shapes of lines: how one is made, the field with the address, the least ratio to a program that parses each line. */
+export const SHAPES = {
+  flat: { goal: 20, line: (i) => JSON.stringify(logRecord(i)) },
+  spaced: { goal: 16, line: (i) => spaced(logRecord(i)) },
+  'nested field': { goal: 16, field: 'client.ip', line: (i) => JSON.stringify(nested(i)) },
+  'arrays and escapes': { goal: 16, line: (i) => JSON.stringify(withArrays(i)) },
+  'replaced member': {
+    goal: 12,
+    line: (i) => JSON.stringify({ ...logRecord(i), geo: { country: 'Nowhere', code: 'XX' }, last: i }),
+  },
+  deep: { goal: 12, field: 'sourceIPAddress', line: (i) => JSON.stringify(auditEvent(i)) },
+  tiny: { goal: 12, line: () => JSON.stringify({ ip: ipv4(), n: below(1000) }) },
+  '2 kB': { goal: 16, line: (i) => JSON.stringify({ ...logRecord(i), message: words(250) }) },
+  'IPv6 only': { goal: 16, line: (i) => JSON.stringify(logRecord(i, ipv6())) },
+};
+
+/** Writes `count` lines of a shape; the same ones every time. Returns their bytes. */
+export function writeLines(path, count, shape = 'flat') {
+  const { line } = SHAPES[shape];
+  random = randomWords(SEED);
   const file = openSync(path, 'w');
   let bytes = 0;
   let lines = [];
   for (let i = 0; i < count; i++) {
-    const ip =
-      i % 5 === 4
-        ? `${BLOCKS6[below(BLOCKS6.length)]}:${hex()}:${hex()}:${hex()}::${hex()}`
-        : `${1 + below(223)}.${below(256)}.${below(256)}.${below(256)}`;
-    lines.push(
-      JSON.stringify({
-        time: new Date(1_760_000_000_000 + 37 * i).toISOString(),
-        level: i % 50 === 0 ? 'warn' : 'info',
-        ip,
-        method: i % 7 === 0 ? 'POST' : 'GET',
-        path: `${PATHS[i % PATHS.length]}/${below(100_000)}`,
-        status: i % 11 === 0 ? 404 : 200,
-        bytes: below(100_000),
-        ms: below(50_000) / 100,
-        agent: AGENTS[below(AGENTS.length)],
-        referrer: null,
-      }),
-    );
+    lines.push(line(i));
     if (lines.length === 10_000 || i === count - 1) {
       bytes += writeSync(file, `${lines.join('\n')}\n`);
       lines = [];

@@ -3,7 +3,8 @@ import { createReadStream, createWriteStream } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { open } from 'maxmind';
 
-const [input, database] = process.argv.slice(2);
+const [input, database, field = 'ip'] = process.argv.slice(2);
+const path = field.split('.');
 const EU = new Set('AT BE BG CY CZ DE DK EE ES FI FR GR HR HU IE IT LT LU LV MT NL PL PT RO SE SI SK'.split(' '));
 const names = new Intl.DisplayNames('en', { type: 'region' });
 const answers = new Map();
@@ -22,7 +23,7 @@ const output = createWriteStream('/dev/null');
 const begun = performance.now();
 for await (const line of createInterface({ input: createReadStream(input) })) {
   const record = JSON.parse(line);
-  const found = reader.get(record.ip);
+  const found = reader.get(path.reduce((value, key) => value[key], record));
   record.geo = found === null ? { country: null, country_code: null, is_eu: false } : answerOf(found.country_code);
   if (!output.write(`${JSON.stringify(record)}\n`)) await new Promise((resolve) => output.once('drain', resolve));
 }

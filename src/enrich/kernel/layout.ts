@@ -11,7 +11,7 @@ import { MAX_ADDRESS_LENGTH, MAX_JSON_DEPTH } from '../../limits.js';
 import type { RangeRecord } from '../../rangefile/layout.js';
 import type { RangeFile } from '../../rangefile/reader.js';
 import { resultJson } from '../formats/results.js';
-import { type EnrichOptions, INVALID_POLICIES } from '../options.js';
+import type { EnrichOptions, InvalidPolicy } from '../options.js';
 import { passesOthers, type RecordQuery, selects } from '../query.js';
 import * as abi from './abi.js';
 import { ipv4Forms } from './ipv4-forms.js';
@@ -118,6 +118,12 @@ class MemoryPlan {
   }
 }
 
+const POLICIES: Record<InvalidPolicy, number> = {
+  keep: abi.POLICY_KEEP,
+  drop: abi.POLICY_DROP,
+  fail: abi.POLICY_FAIL,
+};
+
 const EMBEDDED_OUTCOMES = { '6to4': abi.OUTCOME_6TO4, nat64: abi.OUTCOME_NAT64, teredo: abi.OUTCOME_TEREDO };
 
 /** Returns the `OUTCOME_…` code of a record. */
@@ -189,8 +195,7 @@ function placeConfig(plan: MemoryPlan, { file, options, keepsRejects }: LayoutRe
     [abi.CONFIG_KEY_LENGTHS, Number(tree.keyLengths & 0xffff_ffffn)],
     [abi.CONFIG_KEY_LENGTHS + 4, Number(tree.keyLengths >> 32n)],
     [abi.CONFIG_COMPARES_ALL_KEYS, tree.comparesAllKeys ? 1 : 0],
-    // The order of the policies is that of their codes in abi.ts; a test compares them.
-    [abi.CONFIG_POLICY, INVALID_POLICIES.indexOf(options.onInvalid)],
+    [abi.CONFIG_POLICY, POLICIES[options.onInvalid]],
     [abi.CONFIG_KEEPS_REJECTS, keepsRejects ? 1 : 0],
     [abi.CONFIG_IPV4_FORMS, plan.place(ipv4Forms())],
     [abi.CONFIG_MAX_DEPTH, MAX_JSON_DEPTH],

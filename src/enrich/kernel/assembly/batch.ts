@@ -4,7 +4,7 @@
  */
 import { BATCH_VALUES, FRAGMENT_BYTES, LINE_BYTES, OUTCOME_COUNTRY } from '../abi';
 import { parseAddress } from './address';
-import { isBlank, OPENING_BRACE, QUOTE } from './ascii';
+import { isBlank, QUOTE } from './ascii';
 import { fieldCount, fieldTargets, fragments, longestInsert, maxAddressLength, outcomes, passesOthers, recordCount, selected } from './config';
 import { addQuery, answerQueries, startQueries } from './lookup';
 import { putKeptMembers } from './members';
@@ -21,7 +21,6 @@ import {
   putInputTo,
   recordCounts,
   scratch,
-  skipInputTo,
   valueOffsets,
   values,
 } from './slot';
