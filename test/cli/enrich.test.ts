@@ -59,7 +59,7 @@ function shell(line: string, env: NodeJS.ProcessEnv = {}) {
 const US = '"geo":{"country":"United States","country_code":"US","is_eu":false}';
 const NL = '"geo":{"country":"Netherlands","country_code":"NL","is_eu":true}';
 
-/** For each format a few records, in and out; in between, one that is none of the format. */
+/** For each format, a few records of the input and the output, and one that is invalid. */
 const FORMATS: {
   format: string;
   head: string;
@@ -110,19 +110,19 @@ const FORMATS: {
 describe.each(FORMATS)('$format', ({ format, head, good, bad, tail, headOut, goodOut }) => {
   const tailOut = tail.replace('{}', '{"geo":null}');
 
-  it('goes from stdin to stdout', async () => {
+  it('reads stdin and writes stdout', async () => {
     const input = head + good + good + tail;
     const { code, stdout, stderr } = await enrich(['--format', format], { input });
     expect(stdout).toBe(headOut + goodOut + goodOut + tailOut);
     expect(code).toBe(0);
-    // No terminal: neither a bar nor an escape sequence, but the summary.
+    // Not a terminal: no progress bar and no escape sequence, only the summary.
     expect(stderr).toMatch(/^\d+ lines, \d+ B in /);
     expect(stderr).toMatch(/\n {2}found +2\n/);
     expect(stderr).not.toContain('\x1b');
     expect(stderr).not.toContain('\r');
   });
 
-  it('reads gzip, of several members too, whatever the name', async () => {
+  it('reads gzip with one or several members, under any file name', async () => {
     const packed = Buffer.concat([gzipSync(head + good.slice(0, 5)), gzipSync(good.slice(5)), gzipSync(tail)]);
     const expected = headOut + goodOut + tailOut;
     const fromFile = await enrich(['--format', format, file('input.txt', packed)]);
@@ -133,7 +133,7 @@ describe.each(FORMATS)('$format', ({ format, head, good, bad, tail, headOut, goo
     expect(damaged.stderr).toContain('damaged.gz');
   });
 
-  it('keeps, drops or fails at what is no record, and puts it aside', async () => {
+  it('keeps, drops or fails at an invalid record, and writes it to the rejects', async () => {
     const input = head + good + bad + good + tail;
     const rejects = join(dir, 'rejects');
     const stats = join(dir, 'stats.json');
@@ -167,18 +167,18 @@ describe.each(FORMATS)('$format', ({ format, head, good, bad, tail, headOut, goo
     expect(read('rejects')).toBe(bad.replace(',', ''));
   });
 
-  it('ends at once, and quietly, when the reader goes', async () => {
+  it('ends at once and quietly when the reader closes the pipe', async () => {
     const pipe = `{ printf '%s' "$HEAD"; yes "$GOOD"; } | "$NODE" "$MAIN" enrich --data "$DATA" --format ${format} | head -n 2; echo "\${PIPESTATUS[1]}"`;
     const { stdout, stderr } = await shell(pipe, { HEAD: head, GOOD: good.trimEnd() });
     expect(stdout).toBe(`${(headOut + goodOut + goodOut).split('\n').slice(0, 2).join('\n')}\n0\n`);
     expect(stderr).toBe('');
   });
 
-  it('writes whole lines when interrupted, and exits with 130', async () => {
+  it('writes complete lines when interrupted, and exits with 130', async () => {
     const child = startEnrich(['--format', format]);
     const end = finished(child);
     const firstOutput = once(child.stdout!, 'data');
-    // The last line is not whole, and stdin stays open.
+    // The last line is incomplete, and stdin stays open.
     child.stdin!.write(head + good.repeat(3000) + good.slice(0, 7));
     await firstOutput;
     child.kill('SIGINT');
@@ -186,14 +186,14 @@ describe.each(FORMATS)('$format', ({ format, head, good, bad, tail, headOut, goo
     expect(code).toBe(130);
     expect(stderr).toContain('SIGINT');
     const lines = Math.round((stdout.length - headOut.length) / goodOut.length);
-    // What stands between two items of a document comes with the second.
+    // The text between two items of a document is written with the second.
     expect(stdout).toBe(
       format === 'json' ? (headOut + goodOut.repeat(lines)).slice(0, stdout.length) : headOut + goodOut.repeat(lines),
     );
     expect(stdout.endsWith(goodOut.trimEnd().replace(/,$/, '')) || stdout.endsWith(goodOut)).toBe(true);
   });
 
-  it('is interrupted while it waits for input', async () => {
+  it('can be interrupted while it waits for input', async () => {
     const child = startEnrich(['--format', format, '-o', join(dir, 'out')]);
     const end = finished(child);
     while (readdirSync(dir).length === 0) await wait(20);
@@ -201,7 +201,7 @@ describe.each(FORMATS)('$format', ({ format, head, good, bad, tail, headOut, goo
     expect(await end).toMatchObject({ code: 130, stdout: '' });
   });
 
-  it('replaces the output only when all is done', async () => {
+  it('replaces the output only at the end', async () => {
     const path = file('out', 'old');
     for (const [signal, result] of [
       ['SIGINT', { code: 130, signal: null }],
@@ -229,7 +229,7 @@ describe.each(FORMATS)('$format', ({ format, head, good, bad, tail, headOut, goo
     expect(readdirSync(dir)).toEqual(['out']);
   });
 
-  it('leaves the old output where it is killed', async () => {
+  it('leaves the old output if it is killed', async () => {
     const path = file('out', 'old');
     const child = startEnrich(['--format', format, '-o', path]);
     const end = finished(child);
@@ -242,7 +242,7 @@ describe.each(FORMATS)('$format', ({ format, head, good, bad, tail, headOut, goo
 });
 
 describe('files', () => {
-  it('come in order, and none grows onto the last line of the one before', async () => {
+  it('are read in order, and never joined to the last line of the one before', async () => {
     const a = file('a', '8.8.8.8');
     const b = file('b', gzipSync('193.0.0.1\n::1'));
     const c = file('c', '');
@@ -254,7 +254,7 @@ describe('files', () => {
     expect(stderr).toContain(`5 lines, ${bytes} B in `);
   });
 
-  it('of JSON lines come in order too', async () => {
+  it('of JSON lines are read in order, too', async () => {
     const a = file('a', '{"ip":"8.8.8.8"}');
     const b = file('b', '{"ip":"193.0.0.1"}\n');
     expect((await enrich([a, b])).stdout).toBe(`{"ip":"8.8.8.8",${US}}\n{"ip":"193.0.0.1",${NL}}\n`);
@@ -286,7 +286,7 @@ describe('files', () => {
     expect(differing.stderr).toContain(`${c} has the columns n, ip, but the input before it ip, n`);
   });
 
-  it('that are not there are named before any work is done', async () => {
+  it('that do not exist are reported before the run starts', async () => {
     const out = join(dir, 'out');
     const { code, stdout, stderr } = await enrich([file('a', '{}\n'), join(dir, 'missing.jsonl'), '-o', out]);
     expect(code).toBe(2);
@@ -307,7 +307,7 @@ describe('-o', () => {
     expect(readlinkSync(join(dir, 'link'))).toBe('list');
   });
 
-  it('writes to what is no file as it is', async () => {
+  it('writes to a device or a pipe in place', async () => {
     expect((await enrich(['--format', 'list', '-o', '/dev/null'], { input: '8.8.8.8\n' })).code).toBe(0);
     expect(statSync('/dev/null').isCharacterDevice()).toBe(true);
     const piped = shell('"$NODE" "$MAIN" enrich --data "$DATA" --format list -o /dev/stdout <<< ::1 | cat');
@@ -351,18 +351,18 @@ describe('usage', () => {
     expect(stdout).toBe('');
   });
 
-  it('names the columns there are', async () => {
+  it('names the columns of the table', async () => {
     const { code, stderr } = await enrich(['--format', 'csv', '--field', 'address'], { input: 'id,ip\n1,::1\n' });
     expect(code).toBe(2);
     expect(stderr).toContain('standard input has no column "address"; its columns are id, ip');
   });
 
-  it('passes a line of 100 MB, and the lines around it come out', async () => {
+  it('passes on a line of 100 MB, and enriches the lines around it', async () => {
     const good = '{"ip":"8.8.8.8"}\n';
     const long = Buffer.alloc(100_000_000, '{"ip":"8.8.8.8"} ');
     const input = file('in.jsonl', Buffer.concat([Buffer.from(good), long, Buffer.from(`\n${good}`)]));
-    const answered = `{"ip":"8.8.8.8",${US}}\n`;
-    const expected = Buffer.concat([Buffer.from(answered), long, Buffer.from(`\n${answered}`)]);
+    const enriched = `{"ip":"8.8.8.8",${US}}\n`;
+    const expected = Buffer.concat([Buffer.from(enriched), long, Buffer.from(`\n${enriched}`)]);
     for (const jobs of ['1', '2']) {
       const { code, stderr } = await enrich([input, '--jobs', jobs, '-o', join(dir, 'out')]);
       expect(code).toBe(0);
@@ -372,7 +372,7 @@ describe('usage', () => {
     }
   });
 
-  it.each(['--output', '--rejects', '--stats'])('says so where %s cannot even be looked at', async (flag) => {
+  it.each(['--output', '--rejects', '--stats'])('reports that %s cannot be examined', async (flag) => {
     symlinkSync('loop', join(dir, 'loop'));
     const result = await enrich([flag, join(dir, 'loop')], { input: '{}\n' });
     expect(result).toMatchObject({
@@ -382,7 +382,7 @@ describe('usage', () => {
     });
   });
 
-  it('does not write two things into one file', async () => {
+  it('does not write two outputs to one file', async () => {
     const input = file('in.jsonl', '{"ip":"8.8.8.8"}\nx\n');
     symlinkSync('there', join(dir, 'link'));
     file('there', 'as it was');
@@ -401,7 +401,7 @@ describe('usage', () => {
     expect(await enrich([input, '-o', '/dev/null', '--rejects', '/dev/null'])).toMatchObject({ code: 0 });
   });
 
-  it('fails where nobody takes the rejects', async () => {
+  it('fails if the reader of the rejects closes the pipe', async () => {
     const input = file('in.jsonl', '{"ip":"8.8.8.8"}\nno object\n'.repeat(200_000));
     const line = `"$NODE" "$MAIN" enrich --data "$DATA" -o "${dir}/out" --rejects >(head -c1 > /dev/null) "${input}"`;
     expect(await shell(line)).toMatchObject({ code: 2, stderr: expect.stringMatching(/cannot be written: EPIPE/) });
@@ -423,20 +423,20 @@ describe('usage', () => {
     expect(await finished(late)).toMatchObject({ code: 0, stdout: `{"ip":"193.0.0.1",${NL}}\n` });
   });
 
-  it('takes as many jobs as it says', async () => {
+  it('takes as many jobs as documented', async () => {
     const rejects = join(dir, 'rejects');
     const result = await enrich(['--jobs', '256', '--rejects', rejects], { input: '{"ip": "8.8.8.8"}\n' });
     expect(result).toMatchObject({ code: 0, stdout: `{"ip": "8.8.8.8",${US}}\n` });
     expect(await enrich(['--jobs', '257'])).toMatchObject({ code: 2 });
   });
 
-  it.each(['--rejects', '--stats'])('does not write over an input (%s)', async (flag) => {
+  it.each(['--rejects', '--stats'])('does not overwrite an input (%s)', async (flag) => {
     const path = file('a', '{}\n');
     expect((await enrich([path, flag, join(dir, '..', String(number - 1), 'a')])).code).toBe(2);
     expect(read('a')).toBe('{}\n');
   });
 
-  it('says that there is no database, and leaves no trace', async () => {
+  it('reports a missing database, and leaves no file', async () => {
     for (const format of ['jsonl', 'list']) {
       const { code } = await enrich(['--data', join(dir, 'none'), '--format', format, '-o', join(dir, 'out')]);
       expect(code).toBe(5);
@@ -453,7 +453,7 @@ describe('usage', () => {
 });
 
 describe('memory', () => {
-  /** The most memory in bytes that a process has held so far. */
+  /** Returns the peak memory of a process in bytes. */
   function peakMemory(pid: number): number {
     const status = readFileSync(`/proc/${pid}/status`, 'utf8');
     return Number(/VmHWM:\s*(\d+) kB/.exec(status)![1]) * 1024;
@@ -463,14 +463,14 @@ describe('memory', () => {
   const INPUT_BYTES = 60_000_000;
   const MAX_MEMORY_BYTES = 200_000_000;
 
-  // tsv is csv with another separator.
+  // TSV is CSV with another delimiter.
   it.skipIf(!existsSync('/proc/self/status')).each(FORMATS.filter(({ format }) => format !== 'tsv'))(
     'stays the same however much comes in as $format (needs /proc)',
     async ({ format, head, good, tail }) => {
       const child = startEnrich(['--format', format]);
       child.stdout!.resume();
       const end = once(child, 'close');
-      // Records of some size, or the small ones would take long.
+      // Longer records, because short ones would take long.
       const record = good
         .replace('8.8.8.8"', `8.8.8.8","text":"${'x'.repeat(2000)}"`)
         .replace('"1"', `"${'x'.repeat(2000)}"`);

@@ -14,7 +14,7 @@ import { expectLines } from '../support/line-oracle.js';
 import { ANY_INPUT, FLAT_LINES } from '../support/nasty-lines.js';
 import { LARGE_WORLD, publishBlocks, temporaryDir } from '../support/release.js';
 
-/** Times each property is tried; set it high for a long soak. */
+/** Runs of each property; set it high for a long test. */
 const RUNS = Math.ceil(Number(process.env.FUZZ_RUNS ?? 400) / 10);
 
 let dataDir: string;
@@ -37,7 +37,7 @@ async function* chunksOf(input: Uint8Array, cuts: number[]): AsyncGenerator<Uint
   for (let i = 1; i < at.length; i++) yield input.subarray(at[i - 1], at[i]);
 }
 
-/** A source, and whether it was closed. */
+/** Wraps a source to record whether it was closed. */
 function watched(source: ByteSource): ByteSource & { closed: boolean } {
   return {
     name: source.name,
@@ -54,7 +54,7 @@ function watched(source: ByteSource): ByteSource & { closed: boolean } {
   };
 }
 
-/** Runs the engine over inputs; output is copied, as its memory is used again. */
+/** Runs the engine over inputs. The output is copied, because its memory is reused. */
 async function enrich(inputs: ByteSource[], request: Partial<LineRequest> = {}) {
   const output: Buffer[] = [];
   const rejects: Buffer[] = [];
@@ -82,8 +82,8 @@ async function enrich(inputs: ByteSource[], request: Partial<LineRequest> = {}) 
   };
 }
 
-/** Joins what comes of several inputs: where more follows one that ends without a newline, it gets one. */
-function join2(parts: string[]): string {
+/** Joins the outputs of several inputs; adds the newline that an output lacks if another follows. */
+function joinOutputs(parts: string[]): string {
   return parts
     .filter((part) => part !== '')
     .map((part, index, all) => (index < all.length - 1 && !part.endsWith('\n') ? `${part}\n` : part))
@@ -91,7 +91,7 @@ function join2(parts: string[]): string {
 }
 
 describe('enrichLines', () => {
-  it('does what the oracle says, whatever the inputs, chunks, blocks and jobs', async () => {
+  it('equals the oracle for all inputs, chunks, blocks and jobs', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.tuple(ANY_INPUT, fc.array(fc.nat(), { maxLength: 5 })), { maxLength: 3 }),
@@ -109,8 +109,8 @@ describe('enrichLines', () => {
           const expected = inputs.map(([input]) => expectLines(database, input, options, maxLineBytes));
           const failing = expected.findIndex(({ failsAt }) => failsAt !== undefined);
           const done = failing < 0 ? expected : expected.slice(0, failing + 1);
-          expect(actual.output).toBe(join2(done.map(({ output }) => output.toString('latin1'))));
-          expect(actual.rejects).toBe(join2(done.map(({ rejects }) => rejects.toString('latin1'))));
+          expect(actual.output).toBe(joinOutputs(done.map(({ output }) => output.toString('latin1'))));
+          expect(actual.rejects).toBe(joinOutputs(done.map(({ rejects }) => rejects.toString('latin1'))));
           if (failing >= 0) {
             expect(actual.error).toMatchObject({ code: 'E_BAD_INPUT' });
             expect(String(actual.error)).toContain(`input ${failing}: line ${expected[failing]!.failsAt} `);
@@ -136,7 +136,7 @@ describe('enrichLines', () => {
     [`${'x'.repeat(62)}=a`, 'ip'],
     ['client.ip', 'ip=c'],
     ['a":true,"ip=a', 'ip'],
-  ])('does what the oracle says with the lines of logs, for %s', async (...fields) => {
+  ])('equals the oracle on the lines of logs, for %s', async (...fields) => {
     const options = optionsOf('keep', fields);
     await fc.assert(
       fc.asyncProperty(FLAT_LINES, fc.integer({ min: 1000, max: 30_000 }), async (lines, blockBytes) => {
@@ -152,7 +152,7 @@ describe('enrichLines', () => {
     );
   });
 
-  it('tells a key with a quote in it from two members', async () => {
+  it('distinguishes a key with a quote from two members', async () => {
     const options = optionsOf('keep', ['a":1,"ip=x', 'ip=geo']);
     const input = Buffer.from('{"a":1,"ip":"8.8.8.8"}\n{"a\\":1,\\"ip":"8.8.8.8"}\n');
     const { output } = await enrich([streamSource('input', chunksOf(input, []))], { options });
@@ -160,7 +160,7 @@ describe('enrichLines', () => {
     expect(output.split('\n')[0]).toMatch(/"x":null,"geo":\{"country_code":"US"\}\}$/);
   });
 
-  it('keeps the order with any number of jobs, blocks of any weight between', async () => {
+  it('keeps the order with any number of jobs and blocks of different cost', async () => {
     const lines = Array.from({ length: 20_000 }, (_, index) => {
       const padding = index % 1000 < 300 ? '[[1,2,{"a":"b"}],3]' : `"${'x'.repeat(index % 200)}"`;
       return `{"n":${index},"ip":"8.8.${index % 256}.8","p":${padding}}\n`;
@@ -177,7 +177,7 @@ describe('enrichLines', () => {
     }
   });
 
-  it('puts out many times its input', async () => {
+  it('writes an output many times as long as its input', async () => {
     const input = Buffer.from('{}\n'.repeat(50_000));
     for (const jobs of [1, 2]) {
       const { output, counts } = await enrich([streamSource('input', chunksOf(input, []))], { jobs });
@@ -186,7 +186,7 @@ describe('enrichLines', () => {
     }
   });
 
-  it.each([1, 2])('reads no further ahead than it has room for, with %i jobs', async (jobs) => {
+  it.each([1, 2])('reads no further ahead than it has slots, with %i jobs', async (jobs) => {
     let taken = 0;
     async function* endless(): AsyncGenerator<Buffer> {
       for (;;) {
@@ -195,9 +195,9 @@ describe('enrichLines', () => {
       }
     }
     const controller = new AbortController();
-    let letGo = (): void => {};
+    let unblock = (): void => {};
     const stuck = new Promise<void>((resolve) => {
-      letGo = resolve;
+      unblock = resolve;
     });
     const run = enrich([streamSource('input', endless())], {
       jobs,
@@ -206,15 +206,15 @@ describe('enrichLines', () => {
       output: { write: () => stuck },
       rejects: undefined,
     });
-    // Until nothing moves any more.
+    // Until it reads no more.
     for (let before = -1; before !== taken; await sleep(50)) before = taken;
     expect(taken).toBeLessThanOrEqual(10_000);
     controller.abort();
-    letGo();
+    unblock();
     expect((await run).error).toBeUndefined();
   });
 
-  it('aborted, ends after whole lines, even while a read waits', async () => {
+  it('ends after complete lines when aborted, even while a read waits', async () => {
     const controller = new AbortController();
     async function* stalls(): AsyncGenerator<Buffer> {
       yield Buffer.from('{"n":1}\n{"n":2}\n{"n":');
@@ -232,14 +232,14 @@ describe('enrichLines', () => {
     expect(unread.bytesRead).toBe(0);
   });
 
-  it('aborted before it begins, writes nothing', async () => {
+  it('writes nothing if aborted before the start', async () => {
     const source = watched(streamSource('input', chunksOf(Buffer.from('{}\n'), [])));
     const { output, error } = await enrich([source], { signal: AbortSignal.abort() });
     expect({ output, error }).toEqual({ output: '', error: undefined });
     expect(source.closed).toBe(true);
   });
 
-  it.each([1, 2])('fails with what the output fails with, with %i jobs', async (jobs) => {
+  it.each([1, 2])('fails with the error of the output, with %i jobs', async (jobs) => {
     async function* endless(): AsyncGenerator<Buffer> {
       for (;;) yield Buffer.from('{}\n'.repeat(100));
     }
@@ -253,9 +253,9 @@ describe('enrichLines', () => {
     expect(source.closed).toBe(true);
   });
 
-  // Nobody asks for the next write then: the line takes the large slot, or nothing more comes.
+  // Then nothing waits for the next write: the line occupies the large slot, or no more input arrives.
   it.each([1, 2])(
-    'fails so with a line longer than a block, or while the input is silent, with %i jobs',
+    'fails at once with a line longer than a block, or while the input is silent, with %i jobs',
     async (jobs) => {
       const write = async (): Promise<void> => {
         await sleep(1);
@@ -279,7 +279,7 @@ describe('enrichLines', () => {
     },
   );
 
-  it('fails with what reading fails with, all before it being written', async () => {
+  it('fails with the error of a read, after writing everything before it', async () => {
     async function* breaks(): AsyncGenerator<Buffer> {
       yield Buffer.from('{"n":1}\n{"n":2}\n{"n":');
       throw new Error('no more');
@@ -290,7 +290,7 @@ describe('enrichLines', () => {
     expect(output).toBe('{"n":1,"geo":null}\n{"n":2,"geo":null}\n');
   });
 
-  it('fails with what opening the next input fails with', async () => {
+  it('fails with the error of opening the next input', async () => {
     async function* inputs(): AsyncGenerator<ByteSource> {
       yield streamSource('first', chunksOf(Buffer.from('{}\n'), []));
       throw new Error('no such file');
@@ -310,14 +310,14 @@ describe('enrichLines', () => {
     expect(output.split('\n').length - 1).toBe(3001);
   });
 
-  it('passes rubbish, and the lines around it come out', async () => {
+  it('passes on garbage, and enriches the lines around it', async () => {
     const random = Buffer.alloc(300_000);
     let state = 1;
     for (let i = 0; i < random.length; i++) {
       state = (state * 1_103_515_245 + 12_345) >>> 0;
       random[i] = state >>> 24;
     }
-    const rubbish: [what: string, bytes: Buffer][] = [
+    const garbage: [what: string, bytes: Buffer][] = [
       ['an object and more', Buffer.from('{"a":1},{"ip":"8.8.8.8"}')],
       ['random bytes', Buffer.from(random.filter((byte) => byte !== 10))],
       ['zeros', Buffer.alloc(100_000)],
@@ -331,29 +331,29 @@ describe('enrichLines', () => {
     ];
     const good = '{"ip":"8.8.8.8"}\n';
     const input = Buffer.concat(
-      rubbish.flatMap(([, bytes]) => [Buffer.from(good), bytes, Buffer.from('\n')]).concat(Buffer.from(good)),
+      garbage.flatMap(([, bytes]) => [Buffer.from(good), bytes, Buffer.from('\n')]).concat(Buffer.from(good)),
     );
-    const answered = '{"ip":"8.8.8.8","geo":{"country_code":"US"}}\n';
+    const enriched = '{"ip":"8.8.8.8","geo":{"country_code":"US"}}\n';
     for (const jobs of [1, 2]) {
       const { output, counts } = await enrich([streamSource('input', chunksOf(input, []))], {
         jobs,
         maxLineBytes: 350_000,
         blockBytes: 65_536,
       });
-      const expected = rubbish
-        .flatMap(([, bytes]) => [answered, bytes.toString('latin1'), '\n'])
-        .concat(answered)
+      const expected = garbage
+        .flatMap(([, bytes]) => [enriched, bytes.toString('latin1'), '\n'])
+        .concat(enriched)
         .join('');
       expect(output === expected).toBe(true);
       expect(counts).toMatchObject({
-        found: rubbish.length + 1,
-        invalid_line: rubbish.length,
-        lines: 2 * rubbish.length + 1,
+        found: garbage.length + 1,
+        invalid_line: garbage.length,
+        lines: 2 * garbage.length + 1,
       });
     }
   });
 
-  it('says what it has done as it goes', async () => {
+  it('reports its progress', async () => {
     const seen: number[] = [];
     const counts = emptyCounts();
     const input = Buffer.from('{}\n'.repeat(3000));

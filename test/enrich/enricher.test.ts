@@ -14,7 +14,7 @@ import { expectLines } from '../support/line-oracle.js';
 import { ANY_INPUT, OBJECT_LINE } from '../support/nasty-lines.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 
-/** Times each property is tried; set it high for a long soak. */
+/** Runs of each property; set it high for a long test. */
 const RUNS = Number(process.env.FUZZ_RUNS ?? 400);
 
 let dataDir: string;
@@ -32,7 +32,7 @@ function optionsOf(fields: string[], onInvalid: InvalidPolicy = 'keep', add?: st
   return { fields: parseFields(fields), add: parseAdd(add), onInvalid };
 }
 
-/** Enriches with an engine of its own. */
+/** Enriches with a new enricher. */
 function enrich(input: Uint8Array, options: EnrichOptions, cuts: number[] = [], sizes: EnricherSizes = {}) {
   const output: Uint8Array[] = [];
   const rejects: Uint8Array[] = [];
@@ -64,7 +64,7 @@ const NOWHERE = '{"country":null,"country_code":null,"is_eu":false}';
 
 describe('a line', () => {
   const cases: [what: string, line: string, expected: string, fields?: string[]][] = [
-    ['gets its answer last', '{"ip":"8.8.8.8","a":1}', `{"ip":"8.8.8.8","a":1,"geo":${US}}`],
+    ['gets its result last', '{"ip":"8.8.8.8","a":1}', `{"ip":"8.8.8.8","a":1,"geo":${US}}`],
     ['keeps blanks', ' { "ip" : "8.8.8.8" } ', ` { "ip" : "8.8.8.8" ,"geo":${US}} `],
     ['keeps a carriage return', '{"ip":"8.8.8.8"}\r', `{"ip":"8.8.8.8","geo":${US}}\r`],
     ['without the field', '{"a":1}', '{"a":1,"geo":null}'],
@@ -118,7 +118,7 @@ describe('a line', () => {
   ];
   it.each(cases)('%s', (_, line, expected, fields) => {
     expect(enrichText(line, fields)).toBe(expected);
-    // In front of and behind other lines, at every place in a block.
+    // Before and after other lines, at different positions in a block.
     for (const before of ['', '{}', 'x'.repeat(61), '{"a":"', '\\']) {
       expect(enrichText(`${before}\n${line}\n{}`, fields).split('\n')[1]).toBe(expected);
     }
@@ -194,7 +194,7 @@ describe('a line', () => {
     ],
     ...['{"a":[}]', '{"a":[1}', '{"a":{"b":1]', '{"a":[[1]}', '{]', '{"a":1;}}'],
   ].filter((line) => line !== '{"a":(}');
-  it.each(invalid)('%s is no object and passes', (line) => {
+  it.each(invalid)('%s is not an object and is passed on', (line) => {
     const { output, rejects, counts } = enrich(Buffer.from(`{}\n${line}\n{}`), optionsOf([]));
     expect(output.toString()).toBe(`{"geo":null}\n${line}\n{"geo":null}`);
     expect(rejects.toString()).toBe(`${line}\n`);
@@ -224,7 +224,7 @@ describe('a line', () => {
     }
   });
 
-  it('that nests deeper than is followed is refused, and its neighbors are not', () => {
+  it('that is nested too deeply is invalid, and its neighbors are not', () => {
     const line = `{"a":${'['.repeat(1_000_000)}${']'.repeat(1_000_000)}}`;
     const { output, counts } = enrich(Buffer.from(`{}\n${line}\n{}`), optionsOf([]), [], { maxLineBytes: 4_000_000 });
     expect(output.toString()).toBe(`{"geo":null}\n${line}\n{"geo":null}`);
@@ -232,7 +232,7 @@ describe('a line', () => {
   });
 });
 
-/** Fields that reach each way of finding and replacing. */
+/** Fields that use every path of finding and replacing members. */
 const FIELDS = fc.constantFrom<string[][]>(
   ['ip'],
   ['client.ip'],
@@ -247,7 +247,7 @@ const FIELDS = fc.constantFrom<string[][]>(
 const ADD = fc.constantFrom(undefined, 'country_code', 'reason,is_eu');
 
 describe('any input', () => {
-  it('becomes what the oracle says, whatever the chunks, blocks and longest line', () => {
+  it('equals the oracle for all chunks, blocks and longest lines', () => {
     fc.assert(
       fc.property(
         ANY_INPUT,
@@ -276,7 +276,7 @@ describe('any input', () => {
     );
   });
 
-  it('comes out the same byte by byte', () => {
+  it('gives the same output byte by byte', () => {
     fc.assert(
       fc.property(ANY_INPUT, FIELDS, (input, fields) => {
         const options = optionsOf(fields);
@@ -291,7 +291,7 @@ describe('any input', () => {
     );
   });
 
-  it('that is JSON means the same to JSON.parse, but for the answer', () => {
+  it('that is JSON has the same meaning to JSON.parse, except for the result', () => {
     fc.assert(
       fc.property(fc.array(OBJECT_LINE, { maxLength: 5 }), FIELDS, (lines, fields) => {
         const options = optionsOf(fields);
@@ -303,7 +303,7 @@ describe('any input', () => {
           .map((line) => JSON.parse(line));
         expect(after.length).toBe(before.length);
         before.forEach((object, index) => {
-          const answers = options.fields.map(({ path, name }) => {
+          const results = options.fields.map(({ path, name }) => {
             let value = object;
             for (const key of path) {
               const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
@@ -313,7 +313,7 @@ describe('any input', () => {
             return [name, result === undefined ? null : { ...result, ip: undefined }];
           });
           const rest = Object.entries(object).filter(([key]) => !options.fields.some(({ name }) => name === key));
-          expect(new Map(Object.entries(after[index]))).toEqual(new Map([...rest, ...answers] as [string, unknown][]));
+          expect(new Map(Object.entries(after[index]))).toEqual(new Map([...rest, ...results] as [string, unknown][]));
         });
       }),
       { numRuns: RUNS },
@@ -360,7 +360,7 @@ describe('createEnricher', () => {
     }
   });
 
-  it('takes options in a friendly form', async () => {
+  it('takes its options', async () => {
     const rejected: string[] = [];
     const enricher = createEnricher(database, {
       field: ['client.ip', 'ip=country'],
@@ -383,7 +383,7 @@ describe('createEnricher', () => {
     await expect(done).rejects.toThrow('line 3 is not a JSON object');
   });
 
-  it('refuses options that it does not understand', () => {
+  it('refuses options that are not valid', () => {
     expect(() => createEnricher(database, { field: 'a..b' })).toThrow(expect.objectContaining({ code: 'E_USAGE' }));
     expect(() => createEnricher(database, { field: 'k'.repeat(1025) })).toThrow('longer than');
     const fields = Array.from({ length: 65 }, (_, index) => `f${index}`);
@@ -392,7 +392,7 @@ describe('createEnricher', () => {
     expect(() => createEnricher(database, { field: fields.slice(1) })).not.toThrow();
   });
 
-  it('lets go of its memory when it is done: one for each request of a server is no burden', async () => {
+  it('releases its memory when it ends, so that a server can use one for each request', async () => {
     const run = async (): Promise<void> => {
       const enricher = createEnricher(database).resume();
       enricher.end('{"ip":"8.8.8.8"}\n');
@@ -400,7 +400,7 @@ describe('createEnricher', () => {
     };
     for (let i = 0; i < 20; i++) await run();
     const before = process.memoryUsage.rss();
-    // Nearly half a megabyte each, where none were let go of.
+    // Nearly half a megabyte each if none were released.
     for (let i = 0; i < 400; i++) await run();
     expect(process.memoryUsage.rss() - before).toBeLessThan(80_000_000);
   });
@@ -419,7 +419,7 @@ describe('createEnricher', () => {
     expect(stream.counts.lines).toBe(2);
   });
 
-  it('fails, as a web stream, at what is no chunk of bytes', async () => {
+  it('fails as a web stream if a chunk is not a Uint8Array', async () => {
     const stream = createEnricherStream(database);
     const writer = stream.writable.getWriter();
     const reading = stream.readable.getReader().read();

@@ -23,7 +23,7 @@ describe('numbers for people', () => {
     [999.7, '1.0 kB'],
   ])('%d bytes are %s', (bytes, expected) => expect(formatBytes(bytes)).toBe(expected));
 
-  it('has thousands apart', () => expect(formatCount(1234567.8)).toBe('1,234,568'));
+  it('separates thousands', () => expect(formatCount(1234567.8)).toBe('1,234,568'));
 
   it.each([
     [0.2, '1 s'],
@@ -37,7 +37,7 @@ describe('numbers for people', () => {
 describe('the progress line', () => {
   const counts = { ...emptyCounts(), bytes: 25_000_000, lines: 100_000 };
 
-  it('has a bar and the time left where the size is known', () => {
+  it('has a bar and the time left if the size is known', () => {
     expect(progressLine(counts, 100_000_000, 2)).toBe(
       '[#####---------------]  25 %  6 s left  25.0 MB of 100.0 MB  50,000 lines/s',
     );
@@ -46,19 +46,19 @@ describe('the progress line', () => {
     expect(progressLine(counts, 20_000_000, 2)).toContain('100 %  0 s left  25.0 MB of 20.0 MB  50,000 lines/s');
   });
 
-  it('says what has been done where it is not', () => {
+  it('has the counts if it is not', () => {
     expect(progressLine(counts, undefined, 2)).toBe('25.0 MB  100,000 lines  50,000 lines/s');
     expect(progressLine(emptyCounts(), 0, 0)).toBe('0 B  0 lines  0 lines/s');
   });
 
-  it('does not show where stderr is no terminal', () => {
+  it('is not shown if stderr is not a terminal', () => {
     expect(process.stderr.isTTY).toBeFalsy();
     const stop = showProgress(counts, 1);
     stop();
   });
 });
 
-it('sums up', () => {
+it('formats the summary', () => {
   const counts = {
     lines: 1_000_000,
     bytes: 209_000_000,

@@ -13,14 +13,14 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(dir, { recursive: true }));
 
-/** Lines that do not pack too well. */
+/** Lines that do not compress too well. */
 const LINES = Buffer.from(
   Array.from({ length: 60_000 }, (_, index) => `{"n":${index},"x":${(index * 2_654_435_761) % 4_294_967_296}}\n`).join(
     '',
   ),
 );
 
-/** All that a source gives to a reader that takes its time, and what it fails with. */
+/** Reads all of a source slowly; returns the bytes and the error, if any. */
 async function readSlowly(path: string): Promise<{ bytes: Buffer; error: unknown }> {
   const source = recognizedSource(openSource(path), { format: 'jsonl', fields: [] });
   const parts: Buffer[] = [];
@@ -39,7 +39,7 @@ async function readSlowly(path: string): Promise<{ bytes: Buffer; error: unknown
   }
 }
 
-it('gives all that can be unpacked of a file that was cut off, then fails', async () => {
+it('returns everything that can be decompressed of a truncated file, then fails', async () => {
   const packed = gzipSync(LINES);
   for (const length of [packed.length >> 1, packed.length - 1, 11]) {
     const path = join(dir, `cut-${length}.gz`);
@@ -51,22 +51,22 @@ it('gives all that can be unpacked of a file that was cut off, then fails', asyn
   }
 });
 
-it('gives what is in front of damage, then fails', async () => {
+it('returns the data before damaged bytes, then fails', async () => {
   const packed = gzipSync(LINES);
   packed.fill(0xff, packed.length - 20_000, packed.length - 10_000);
   const path = join(dir, 'damaged.gz');
   writeFileSync(path, packed);
   const { bytes, error } = await readSlowly(path);
-  // Damage can unpack to something for a while; what is in front of it is there.
+  // Damaged bytes may decompress to some data; the data before them is complete.
   const half = LINES.length >> 1;
   expect(bytes.subarray(0, half).equals(LINES.subarray(0, half))).toBe(true);
   expect(error).toMatchObject({ code: 'E_BAD_INPUT' });
 });
 
-it('unpacks several members of any size', async () => {
+it('decompresses several members of any size', async () => {
   const parts = [Buffer.alloc(0), LINES, Buffer.from('x'), Buffer.alloc(3_000_000)];
   const path = join(dir, 'members.gz');
-  // Zeros behind the last are padding, as tapes have it.
+  // Zeros after the last member are padding, as on tapes.
   writeFileSync(path, Buffer.concat([...parts.map((part) => gzipSync(part)), Buffer.alloc(200_000)]));
   const { bytes, error } = await readSlowly(path);
   expect(error).toBeUndefined();
