@@ -1,39 +1,110 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { allOptions } from '../src/cli/command-line.js';
 import { loadCommands } from '../src/cli/commands.js';
+import { commandReference } from '../src/cli/manual.js';
 import { REASONS } from '../src/country/assignment.js';
 import { ERROR_TABLE, EXIT } from '../src/errors.js';
-import { packageFile } from '../src/package-root.js';
+import { packageFile, packageRoot } from '../src/package-root.js';
 
-const readme = readFileSync(packageFile('README.md'), 'utf8');
+const read = (path: string): string => readFileSync(packageFile(path), 'utf8');
+const DOCS = [
+  'README.md',
+  'CONTRIBUTING.md',
+  ...readdirSync(packageFile('docs'))
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => `docs/${name}`),
+];
+const reference = read('docs/reference.md');
 
-describe('the README', () => {
-  it('documents every command and every flag', async () => {
+function typescriptFiles(folder: string): string[] {
+  const files = readdirSync(join(packageRoot(), folder), { recursive: true, encoding: 'utf8' });
+  return files.filter((file) => file.endsWith('.ts')).map((file) => `${folder}/${file}`);
+}
+
+/** The anchors of a Markdown file, made from its headings as GitHub does. */
+function anchorsOf(markdown: string): string[] {
+  return [...markdown.matchAll(/^#+ (.*)$/gm)].map(([, heading]) =>
+    heading!
+      .toLowerCase()
+      .replaceAll(/[^\w -]/g, '')
+      .replaceAll(' ', '-'),
+  );
+}
+
+describe('the documentation', () => {
+  it('has every command and every flag, as the help pages have them', async () => {
+    const commands = read('docs/commands.md');
+    expect(commands, 'run "npm run docs"').toBe(await commandReference());
     for (const { name, command } of await loadCommands()) {
-      expect(readme, `the command ${name}`).toMatch(new RegExp(`ipatlas ${name}|\`${name}\``));
+      const section = commands.split(`\n## ipatlas ${name}\n`)[1]?.split('\n## ')[0];
       for (const flag of Object.keys(allOptions(command)))
-        expect(readme, `--${flag} of ${name}`).toContain(`--${flag}`);
+        expect(section, `--${flag} of ${name}`).toContain(`--${flag}`);
     }
   });
 
-  it('documents every error code, exit code and reason', () => {
+  it('has every error code, exit code and reason', () => {
     for (const [code, { meaning }] of Object.entries(ERROR_TABLE))
-      expect(readme).toContain(`| \`${code}\` | ${meaning} |`);
-    for (const exit of Object.values(EXIT)) expect(readme).toMatch(new RegExp(`^\\| ${exit} \\|`, 'm'));
-    for (const reason of Object.keys(REASONS)) expect(readme).toContain(`\`${reason}\``);
+      expect(reference).toContain(`| \`${code}\` | ${meaning} |`);
+    for (const exit of Object.values(EXIT)) expect(reference).toMatch(new RegExp(`^\\| ${exit} \\|`, 'm'));
+    for (const [reason, meaning] of Object.entries(REASONS))
+      expect(reference).toContain(`| \`${reason}\` | ${meaning} |`);
   });
 
-  it('documents every target of the Makefile', () => {
-    const makefile = readFileSync(packageFile('Makefile'), 'utf8');
-    for (const target of ['run', 'test', 'db', 'bench', 'clean', 'distclean']) {
-      expect(makefile).toMatch(new RegExp(`^${target}:`, 'm'));
-      expect(readme).toContain(`make ${target}`);
+  it('has every environment variable that the code reads', () => {
+    const names = [...typescriptFiles('src'), ...typescriptFiles('pipeline')].flatMap((file) =>
+      [...read(file).matchAll(/\benv\.([A-Z][A-Z_]+)/g)].map(([, name]) => name!),
+    );
+    expect(names).toContain('IPATLAS_DATA');
+    // SUDO_USER only names the user in a manifest.
+    for (const name of new Set(names)) if (name !== 'SUDO_USER') expect(reference).toContain(`\`${name}\``);
+  });
+
+  it('has every target of the Makefile', () => {
+    const targets = [...read('Makefile').matchAll(/^([a-z]+):.*##/gm)].map(([, target]) => target!);
+    expect(targets).toEqual(expect.arrayContaining(['run', 'test', 'db', 'bench', 'clean', 'distclean']));
+    const text = DOCS.map(read).join('\n');
+    for (const target of targets)
+      if (!['install', 'compile'].includes(target)) expect(text).toContain(`make ${target}`);
+  });
+
+  it.each(DOCS)('%s: every link leads to a file and a heading that exist', (file) => {
+    for (const [, path, anchor] of read(file).matchAll(/\]\((?!http|mailto)([^)#]*)(?:#([^)]+))?\)/g)) {
+      const target = path === '' ? file : join(dirname(file), path!);
+      expect(existsSync(packageFile(target)), `${file}: ${path}`).toBe(true);
+      if (anchor !== undefined) expect(anchorsOf(read(target)), `${file}: #${anchor}`).toContain(anchor);
     }
   });
 
-  it('names no file that is not there', () => {
-    for (const [, link] of readme.matchAll(/\]\((?!http)([^)#]+)\)/g))
-      expect(() => readFileSync(packageFile(link!))).not.toThrow();
+  it('gives the limits that the code has', async () => {
+    const limits = (await import('../src/limits.js')) as unknown as Record<string, number>;
+    const bulk = read('docs/bulk.md');
+    const api = read('docs/api.md');
+    const grouped = (name: string, unit = 1) => (limits[name]! / unit).toLocaleString('en-US');
+    const MIB = 2 ** 20;
+    expect(bulk).toContain(`| line of JSON lines | ${grouped('MAX_LINE_BYTES', MIB)} MiB;`);
+    expect(bulk).toContain(`| nesting of a line | ${grouped('MAX_JSON_DEPTH')} levels |`);
+    expect(bulk).toContain(`| fields in one run | ${grouped('MAX_FIELDS')} |`);
+    expect(bulk).toContain(`| ${grouped('MAX_PATH_KEYS')}, ${grouped('MAX_KEY_BYTES')} |`);
+    expect(bulk).toContain(`| CSV or TSV record | ${grouped('MAX_CSV_RECORD_BYTES', MIB)} MiB;`);
+    expect(bulk).toContain(`| item of a JSON document | ${grouped('MAX_JSON_ITEM_BYTES', MIB)} MiB |`);
+    expect(bulk).toContain(`| \`--jobs\` | ${grouped('MAX_JOBS')} |`);
+    expect(api).toContain(`| addresses in a batch | ${grouped('MAX_BATCH')} |`);
+    expect(api).toContain(`| request body | ${grouped('MAX_BODY_BYTES')} bytes |`);
+    expect(api).toContain(`| request line and headers | ${grouped('MAX_HEADER_BYTES')} bytes |`);
+    expect(api).toContain(`| ${grouped('HEADERS_TIMEOUT_MS', 1000)} s, ${grouped('REQUEST_TIMEOUT_MS', 1000)} s |`);
+    expect(api).toContain(`| idle connection | ${grouped('KEEP_ALIVE_TIMEOUT_MS', 1000)} s |`);
+    expect(reference).toContain(`| text of an address | ${grouped('MAX_ADDRESS_LENGTH')} characters |`);
+    expect(reference).toContain(`| sources in a build | ${grouped('MAX_SOURCES')} |`);
+    expect(reference).toContain(`| CSV row of a source | ${grouped('MAX_CSV_ROW_BYTES')} bytes |`);
+    expect(reference).toContain(`| records of an MMDB source | ${grouped('MAX_MMDB_STEPS')} `);
+    expect(reference).toContain(
+      `| releases kept | ${grouped('KEPT_RELEASES')}, and ${grouped('KEPT_REFUSED')} refused ones |`,
+    );
+  });
+
+  it('README stays short', () => {
+    expect(read('README.md').split('\n').length).toBeLessThan(180);
   });
 });

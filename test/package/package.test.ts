@@ -62,11 +62,13 @@ describe('the package, installed elsewhere', () => {
     expect(top).toEqual([
       'CHANGELOG.md',
       'LICENSE',
+      'NOTICE',
       'README.md',
       'data',
       'deploy',
       'dist',
       'docs',
+      'examples',
       'package.json',
       'schemas',
       'src',

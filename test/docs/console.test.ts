@@ -1,0 +1,60 @@
+import { cpSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { packageFile, packageRoot } from '../../src/package-root.js';
+import { ipatlas } from '../support/cli.js';
+import { consoleSteps, normalized, runSteps, withOutputs } from '../support/console.js';
+import { temporaryDir } from '../support/release.js';
+
+/**
+ * Runs every console block of the documentation and compares what it prints. `UPDATE_DOCS=1` writes the new output into the
+ * files; read the difference before you commit it.
+ */
+const FILES = ['README.md', 'docs/rebuild.md', 'docs/bulk.md', 'docs/api.md', 'docs/library.md'];
+/** These begin without a database and build it themselves. */
+const BUILDS_ITSELF = ['docs/rebuild.md'];
+
+let work: string;
+beforeAll(async () => {
+  work = temporaryDir();
+  expect(await ipatlas(['build', '--offline', '--data', join(work, 'data')])).toMatchObject({ code: 0 });
+}, 180_000);
+afterAll(() => rmSync(work, { recursive: true, force: true }));
+
+describe('the console blocks of the documentation', () => {
+  it.each(FILES)(
+    '%s',
+    async (file) => {
+      const cwd = temporaryDir();
+      cpSync(packageFile('examples'), join(cwd, 'examples'), { recursive: true });
+      // The examples import ipatlas by its name, as a project does that has installed it.
+      mkdirSync(join(cwd, 'node_modules'));
+      symlinkSync(packageRoot(), join(cwd, 'node_modules', 'ipatlas'));
+      if (!BUILDS_ITSELF.includes(file)) {
+        cpSync(join(work, 'data'), join(cwd, 'data'), { recursive: true, verbatimSymlinks: true });
+      }
+      const markdown = readFileSync(packageFile(file), 'utf8');
+      const steps = consoleSteps(markdown);
+      const outputs = await runSteps(steps, cwd);
+      rmSync(cwd, { recursive: true, force: true });
+      if (process.env.UPDATE_DOCS === '1') writeFileSync(packageFile(file), withOutputs(markdown, outputs));
+      else {
+        const told = steps.map(({ command, output }) => [command, normalized(output)]);
+        expect(steps.map(({ command }, index) => [command, normalized(outputs[index]!)])).toEqual(told);
+      }
+      expect(steps.length).toBeGreaterThan(0);
+    },
+    300_000,
+  );
+});
+
+it('finds a difference, and takes over a new output', () => {
+  const markdown = 'text\n```console\n$ a \\\n  b\none\n$ c\n```\n';
+  expect(consoleSteps(markdown)).toEqual([
+    { command: 'a \\\n  b', output: 'one\n' },
+    { command: 'c', output: '' },
+  ]);
+  expect(withOutputs(markdown, ['1\n2\n', '3\n'])).toBe('text\n```console\n$ a \\\n  b\n1\n2\n$ c\n3\n```\n');
+  expect(normalized('release 2026-01-31-0123456789ab in 1.2 s')).toBe('release RELEASE in SECONDS');
+  expect(normalized('country NL')).not.toBe(normalized('country DE'));
+});

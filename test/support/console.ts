@@ -1,0 +1,121 @@
+/**
+ * Runs the console blocks of a Markdown file: each line that begins with `$ ` is a command, the lines below it are what
+ * it prints. All commands of a file run in one shell, one after the other.
+ */
+import { execFile } from 'node:child_process';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { delimiter, join } from 'node:path';
+import { packageFile } from '../../src/package-root.js';
+
+export interface Step {
+  command: string;
+  output: string;
+}
+
+const BLOCK = /^```console\n([\s\S]*?)^```$/gm;
+
+/** Returns the commands of all console blocks, with what the text says they print. */
+export function consoleSteps(markdown: string): Step[] {
+  return [...markdown.matchAll(BLOCK)].flatMap(([, block]) => stepsOf(block!));
+}
+
+function stepsOf(block: string): Step[] {
+  const steps: Step[] = [];
+  for (const line of block.trimEnd().split('\n')) {
+    if (line.includes('```')) throw new Error(`a console block does not end before: ${line}`);
+    const step = steps.at(-1);
+    if (line.startsWith('$ ')) steps.push({ command: line.slice(2), output: '' });
+    else if (step === undefined) throw new Error(`a console block begins with output: ${line}`);
+    else if (/[|\\]$/.test(step.command) && step.output === '') step.command += `\n${line}`;
+    else step.output += `${line}\n`;
+  }
+  return steps;
+}
+
+/** Replaces the outputs in a text by those of a run. */
+export function withOutputs(markdown: string, outputs: readonly string[]): string {
+  let next = 0;
+  return markdown.replaceAll(BLOCK, (_, block: string) => {
+    const text = stepsOf(block).map(({ command }) => `$ ${command}\n${outputs[next++]!}`);
+    return `\`\`\`console\n${text.join('')}\`\`\``;
+  });
+}
+
+/** Replaces what differs from run to run: ids, dates, times, keys, hashes, and sizes that depend on SQLite's version. */
+export function normalized(output: string): string {
+  return inFixedOrder(output)
+    .replaceAll(/\d{4}-\d\d-\d\d-[0-9a-f]{12}/g, 'RELEASE')
+    .replaceAll(/\d{4}-\d\d-\d\d/g, 'DATE')
+    .replaceAll(/\d\d:\d\d\b/g, 'TIME')
+    .replaceAll(/\d+\.\d+ s\b/g, 'SECONDS')
+    .replaceAll(/[\d.]+ [kMG]?B\/s/g, 'SPEED')
+    .replaceAll(/ipa_[\w-]{43}/g, 'KEY')
+    .replaceAll(/\bkey [0-9a-f]{8}\b/g, 'key ID')
+    .replaceAll(/^[0-9a-f]{8} {2}/gm, 'ID  ')
+    .replaceAll(/sha256 [0-9a-f]{16}/g, 'SHA')
+    .replaceAll(/(?<=bytes )\d+|\d+(?= bytes)|\d+\.\d(?= {2}geo-whois)/g, 'N')
+    .replaceAll(/ {2,}/g, '  ');
+}
+
+/** Sorts the lines about single sources, which are fetched and read at the same time. */
+function inFixedOrder(output: string): string {
+  return output.replaceAll(
+    /(^[\w-]+: .*(pinned copy|rejected)\n){2,}/gm,
+    (lines) => `${lines.trimEnd().split('\n').sort().join('\n')}\n`,
+  );
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as { port: number };
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+/** The port that the texts name; a run uses a free one in its place. */
+const DOCUMENTED_PORT = '8080';
+
+/**
+ * Runs commands in one shell. One that ends with `&` runs on in the background; the next waits until its server answers.
+ *
+ * @param cwd the working directory, empty but for what the commands need
+ * @returns what each printed, standard output and error together
+ */
+export async function runSteps(steps: readonly Step[], cwd: string): Promise<string[]> {
+  const scratch = join(cwd, '.console');
+  mkdirSync(join(scratch, 'bin'), { recursive: true });
+  const shim = `#!/bin/sh\nexec '${process.execPath}' '${packageFile('dist/src/cli/main.js')}' "$@"\n`;
+  writeFileSync(join(scratch, 'bin', 'ipatlas'), shim, { mode: 0o755 });
+  const port = String(await freePort());
+  const ready = `until curl -sf -o /dev/null http://localhost:${port}/readyz; do sleep 0.1; done`;
+  const script = steps.map(({ command }, index) => {
+    const redirect = `> .console/${index} 2>&1`;
+    const text = command.replaceAll(DOCUMENTED_PORT, port);
+    return text.endsWith(' &')
+      ? `{ ${text.slice(0, -2)}; } > .console/log 2>&1 & : ${redirect}\n${ready}`
+      : `{ ${text}\n} ${redirect}`;
+  });
+  script.push('jobs -p | xargs -r kill; wait');
+  const env = {
+    ...process.env,
+    PATH: [join(scratch, 'bin'), process.env.PATH].join(delimiter),
+    HOME: join(cwd, '.console'),
+    IPATLAS_DATA: undefined,
+    XDG_DATA_HOME: undefined,
+    LC_ALL: 'C.UTF-8',
+  };
+  await new Promise<void>((resolve, reject) => {
+    execFile('bash', ['-c', script.join('\n')], { cwd, env, timeout: 240_000 }, (error, _, stderr) => {
+      // The last command decides the exit code; what matters is that the shell came to the end.
+      if (error === null || error.killed !== true) resolve();
+      else reject(new Error(`the commands did not end: ${stderr}`));
+    });
+  });
+  return steps.map((_, index) => {
+    const output = readFileSync(join(scratch, String(index)), 'utf8').replaceAll(port, DOCUMENTED_PORT);
+    // In a text, the next command is on a line of its own.
+    return output === '' || output.endsWith('\n') ? output : `${output}\n`;
+  });
+}
