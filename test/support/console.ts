@@ -22,7 +22,7 @@ export function consoleSteps(markdown: string): Step[] {
 
 function stepsOf(block: string): Step[] {
   const steps: Step[] = [];
-  for (const line of block.trimEnd().split('\n')) {
+  for (const line of block.replace(/\n$/, '').split('\n')) {
     if (line.includes('```')) throw new Error(`a console block does not end before: ${line}`);
     const step = steps.at(-1);
     if (line.startsWith('$ ')) steps.push({ command: line.slice(2), output: '' });
@@ -46,6 +46,7 @@ export function withOutputs(markdown: string, outputs: readonly string[]): strin
 export function normalized(output: string): string {
   return inFixedOrder(output)
     .replaceAll(/\d{4}-\d\d-\d\d-[0-9a-f]{12}/g, 'RELEASE')
+    .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'INSTANT')
     .replaceAll(/\d{4}-\d\d-\d\d/g, 'DATE')
     .replaceAll(/\d\d:\d\d\b/g, 'TIME')
     .replaceAll(/\d+\.\d+ s\b/g, 'SECONDS')
