@@ -213,8 +213,8 @@ export const command: Command = {
   help: `Usage: ipatlas stream --server URL --from STREAM --to STREAM [options]
 
 A worker on NATS JetStream: takes messages of JSON lines from one stream and puts them into another, with the country
-added. Any number of workers can run at a time. The output holds each message exactly once, whatever is killed
-(docs/streams.md). Ends on SIGTERM or Ctrl-C, after the messages in flight.
+added. Any number of workers can run at a time. The output holds each message exactly once, even if
+workers or the server are killed (docs/streams.md). Ends on SIGTERM or Ctrl-C, after the messages in flight.
 
   --server URL         nats://HOST:PORT or tls://HOST:PORT, several with commas between them; user:password@ is allowed
   --from STREAM        read messages from here

@@ -29,7 +29,7 @@ export interface StreamNames {
 
 export interface SetupOptions {
   names: StreamNames;
-  /** Where the consumer begins; undefined accepts an existing consumer whatever it began with. */
+  /** Where the consumer begins; undefined accepts any existing consumer. */
   startAt: StartAt | undefined;
   /** Creates what is missing. */
   create: boolean;

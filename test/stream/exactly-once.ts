@@ -12,7 +12,7 @@ const digest = (bytes: Uint8Array): string => createHash('sha256').update(bytes)
  *
  * @returns what is wrong: messages that are missing, appear twice or differ; empty if nothing is
  */
-export async function outputFaults(connection: NatsConnection, from: string, to: string, dataDir: string) {
+export async function outputErrors(connection: NatsConnection, from: string, to: string, dataDir: string) {
   const database = openDatabase(dataDir);
   const enricher = createBlockEnricher(database);
   const expected = new Map<string, string>();
@@ -20,14 +20,14 @@ export async function outputFaults(connection: NatsConnection, from: string, to:
     expected.set(`${to.toLowerCase()}.${seq}`, digest(enricher.enrichBlock(data)));
   }
   database.close();
-  const faults: string[] = [];
+  const errors: string[] = [];
   const seen = new Set<string>();
   for (const { subject, data } of await messagesOf(connection, to)) {
-    if (seen.has(subject)) faults.push(`${subject} appears twice`);
-    else if (!expected.has(subject)) faults.push(`${subject} answers no message`);
-    else if (expected.get(subject) !== digest(data)) faults.push(`${subject} differs`);
+    if (seen.has(subject)) errors.push(`${subject} appears twice`);
+    else if (!expected.has(subject)) errors.push(`${subject} answers no message`);
+    else if (expected.get(subject) !== digest(data)) errors.push(`${subject} differs`);
     seen.add(subject);
   }
-  for (const subject of expected.keys()) if (!seen.has(subject)) faults.push(`${subject} is missing`);
-  return { faults, messages: expected.size };
+  for (const subject of expected.keys()) if (!seen.has(subject)) errors.push(`${subject} is missing`);
+  return { errors, messages: expected.size };
 }

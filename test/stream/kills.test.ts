@@ -11,7 +11,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { finished, ipatlas, start } from '../support/cli.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 import { until } from '../support/serve.js';
-import { outputFaults } from './exactly-once.js';
+import { outputErrors } from './exactly-once.js';
 import { hasNatsServer, managerOf, messagesOf, NatsServerProcess, SKIPPED } from './nats.js';
 
 const WORKERS = 2;
@@ -129,8 +129,8 @@ describe.skipIf(!hasNatsServer())('kills', () => {
           await once(worker, 'exit');
         }
       }
-      const { faults, messages } = await outputFaults(connection, 'IN', 'OUT', dataDir);
-      expect(faults).toEqual([]);
+      const { errors, messages } = await outputErrors(connection, 'IN', 'OUT', dataDir);
+      expect(errors).toEqual([]);
       expect(messages).toBeGreaterThan(PROGRESS);
       if (process.env.STREAM_WORKER_KILLS !== undefined) {
         process.stderr.write(`${messages} messages, ${workerKills} kills of workers, ${serverKills} of the server\n`);

@@ -12,7 +12,7 @@ import { type ReadMessage, readInOrder } from '../../src/stream/reader.js';
 import { type ActiveRelease, Worker } from '../../src/stream/worker.js';
 import { country, publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 import { until } from '../support/serve.js';
-import { outputFaults } from './exactly-once.js';
+import { outputErrors } from './exactly-once.js';
 import { altered, MEGABYTE, openBroker, recordedEvents, releaseOf, setupOptions, worker } from './in-process.js';
 import { hasNatsServer, managerOf, messagesOf, NatsServerProcess, publishAll, SKIPPED } from './nats.js';
 
@@ -102,21 +102,21 @@ describe.skipIf(!hasNatsServer())('a worker', () => {
     const events = recordedEvents();
     const wokenUp = altered<Broker>(zombie, { pull });
     await worker(wokenUp, release, { once: false, signal: controller.signal, events }).run();
-    const { faults } = await outputFaults(connection, `IN${suffix}`, `OUT${suffix}`, dataDir);
-    return { faults, log: events.log };
+    const { errors } = await outputErrors(connection, `IN${suffix}`, `OUT${suffix}`, dataDir);
+    return { errors, log: events.log };
   }
 
   it('that was stopped and wakes up adds nothing to what another worker wrote meanwhile', async () => {
-    const { faults, log } = await stoppedAndWokenUp('A', true);
-    expect(faults).toEqual([]);
+    const { errors, log } = await stoppedAndWokenUp('A', true);
+    expect(errors).toEqual([]);
     expect(log.filter((event) => event === 'alreadyDone')).toHaveLength(10);
     expect(log).not.toContain('appended');
   });
 
   it('without the expected sequence would write messages twice, which the check finds', async () => {
-    const { faults } = await stoppedAndWokenUp('B', false);
-    expect(faults).toHaveLength(10);
-    expect(faults[0]).toMatch(/appears twice$/);
+    const { errors } = await stoppedAndWokenUp('B', false);
+    expect(errors).toHaveLength(10);
+    expect(errors[0]).toMatch(/appears twice$/);
   });
 
   it('splits output that is too large at ends of lines; another worker goes on in the middle, with its release', async () => {
@@ -254,7 +254,7 @@ describe.skipIf(!hasNatsServer())('a worker', () => {
     await run;
     isOver = true;
     await watching;
-    expect((await outputFaults(connection, 'INI', 'OUTI', dataDir)).faults).toEqual([]);
+    expect((await outputErrors(connection, 'INI', 'OUTI', dataDir)).errors).toEqual([]);
     expect(most.messages).toBeLessThanOrEqual(16);
     expect(most.inputBytes).toBeLessThanOrEqual(40_000);
     // One message may go beyond the limit.
