@@ -1,4 +1,4 @@
-/** The kernel's own parser, search and tables, held against the library's. */
+/** Compares the kernel's address parser, search and tables with the library's. */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
@@ -19,7 +19,7 @@ import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js'
 /** Times each property is tried; set it high for a long soak. */
 const RUNS = Number(process.env.FUZZ_RUNS ?? 400) * 5;
 
-/** A kernel that answers text with a record's number. */
+/** Returns a function that looks an address up in the kernel and returns its record. */
 function recordFinder(file: RangeFile): (text: string) => number {
   const options = { fields: parseFields([]), add: parseAdd(undefined), onInvalid: 'keep' as const };
   const layout = layOut({
@@ -37,12 +37,12 @@ function recordFinder(file: RangeFile): (text: string) => number {
   kernel.run(slot.place);
   return (text) => {
     const bytes = Buffer.from(text);
-    slot.input.fill(0x31); // what lies behind the text must not matter: here, more digits
+    slot.input.fill(0x31); // what follows the text must not matter: here, more digits
     return kernel.recordOf(slot.place, bytes);
   };
 }
 
-describe('the twin of the address parser', () => {
+describe('the address parser', () => {
   let dataDir: string;
   let database: Database;
   let file: RangeFile;
@@ -235,7 +235,7 @@ describe('the twin of the address parser', () => {
   });
 });
 
-/** Start addresses of ranges: the first is zero, each is a few bits away from the one before or anywhere. */
+/** Returns start addresses of ranges: zero, then sums of steps that may be close together or far apart. */
 function startsOf(steps: [bits: number, factor: number][], limit: bigint): bigint[] {
   const starts = new Set([0n]);
   let last = 0n;
@@ -258,7 +258,7 @@ function columnsOf(family: 4 | 6, starts: bigint[], recordCount: number) {
   return { family, count: starts.length, first, value: Uint16Array.from(starts, (_, index) => index % recordCount) };
 }
 
-/** The addresses at both sides of each start, and the last. */
+/** Returns the addresses on both sides of each start, and the last address. */
 function probesOf(starts: bigint[], limit: bigint): bigint[] {
   return [...starts.flatMap((start) => [start - 1n, start, start + 1n]), limit - 1n].filter(
     (at) => at >= 0n && at < limit,

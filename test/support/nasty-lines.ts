@@ -1,9 +1,9 @@
-/** Random JSON lines with every nasty thing, as text. */
+/** Generators of JSON lines, valid and invalid, with everything that parsers get wrong. */
 import fc from 'fast-check';
 
 const BLANK = fc.constantFrom('', '', '', ' ', '\t', '\r', '  ', '   \t');
 
-/** Keys: the ones that fields ask for, and what looks like them. */
+/** Keys: those of the fields, and similar ones. */
 const KEYS = [
   'ip',
   'client',
@@ -56,7 +56,7 @@ const ADDRESSES = [
   '[::1]',
 ];
 
-/** What stands in strings and looks like structure. */
+/** Texts of strings that look like structure. */
 const STRINGS = [
   '',
   '","ip":"8.8.8.8',
@@ -72,13 +72,13 @@ const STRINGS = [
   '😀',
 ];
 
-/** Spells a string as JSON, its characters escaped or not, as the bits say. */
+/** Writes a string as JSON; the bits select the characters that are escaped. */
 function spell(text: string, bits: number): string {
   let spelled = '';
   for (let i = 0; i < text.length; i++) {
     const unit = text.charCodeAt(i);
     const must = unit < 32 || unit === 34 || unit === 92;
-    // Halves of a pair are spelled the same way.
+    // Both halves of a surrogate pair are written the same way.
     const may = ((bits >> (i % 5)) & 1) === 1 && (unit < 0xd800 || bits % 2 === 1);
     const pair = unit >= 0xd800 && unit < 0xe000;
     if (pair ? bits % 2 === 1 : must || may) {
@@ -122,18 +122,18 @@ const { object } = fc.letrec<{ value: string; object: string; array: string }>((
     .map(([blank, items]) => (items.length === 0 ? `[${blank}]` : `[${items.map((item) => item.join('')).join(',')}]`)),
 }));
 
-/** A JSON object in a line. */
+/** A line that is a JSON object. */
 export const OBJECT_LINE: fc.Arbitrary<string> = fc
   .tuple(BLANK, object, BLANK)
   .map(([before, text, after]) => before + text + after);
 
-/** What a byte is replaced by, to break things: mostly what has a meaning. */
+/** A byte to insert; mostly one that has a meaning in JSON. */
 const NASTY_BYTE = fc.oneof(
   { weight: 3, arbitrary: fc.constantFrom(...'{}[]:,"\\ \t\r\n\0\f\x1a') },
   fc.nat(255).map((byte) => String.fromCharCode(byte)),
 );
 
-/** A line with a few bytes put in, left out or replaced. */
+/** A line with a few bytes inserted, removed or replaced. */
 const broken = (lines: fc.Arbitrary<string>, mostChanges: number): fc.Arbitrary<string> =>
   fc
     .tuple(
@@ -150,7 +150,7 @@ const broken = (lines: fc.Arbitrary<string>, mostChanges: number): fc.Arbitrary<
       }, line),
     );
 
-/** An object that is often broken, sometimes not. */
+/** An object with changed bytes; it may still be valid. */
 const BROKEN_LINE = broken(OBJECT_LINE, 3);
 
 const FLAT_VALUE = fc.oneof(
@@ -166,14 +166,14 @@ const FLAT_KEY = fc
   )
   .map((key) => `"${key}"`);
 
-/** An object with nothing nested in it and no blanks, as most logs have them: its tokens. */
+/** The tokens of a flat object: nothing nested and no blanks, as in most logs. */
 const FLAT_TOKENS = fc
   .array(fc.tuple(fc.oneof({ weight: 9, arbitrary: FLAT_KEY }, KEY), FLAT_VALUE), { minLength: 1, maxLength: 8 })
   .map((members) => ['{', ...members.flatMap(([key, value]) => [',', key, ':', value]).slice(1), '}']);
 
 const FLAT_LINE = FLAT_TOKENS.map((tokens) => tokens.join(''));
 
-/** Such an object with a few tokens put in, left out or replaced: `{"a"}`, `{1:2}`, `{"a":1:2}`. */
+/** A flat object with a few tokens inserted, removed or replaced: `{"a"}`, `{1:2}`, `{"a":1:2}`. */
 const MISPLACED_LINE = fc
   .tuple(
     FLAT_TOKENS,
@@ -191,7 +191,7 @@ const MISPLACED_LINE = fc
       .join(''),
   );
 
-/** Such lines, a few of them broken in one place: each of their characters is one byte. */
+/** Flat objects, a few of them changed in one place. Each character is one byte. */
 export const FLAT_LINES: fc.Arbitrary<string[]> = fc.array(
   fc.oneof(
     { weight: 12, arbitrary: FLAT_LINE.map((line) => Buffer.from(line).toString('latin1')) },
@@ -201,7 +201,7 @@ export const FLAT_LINES: fc.Arbitrary<string[]> = fc.array(
   { minLength: 1, maxLength: 150, size: 'max' },
 );
 
-const RUBBISH_LINE = fc.oneof(
+const ARBITRARY_LINE = fc.oneof(
   fc.constantFrom(
     '',
     ' ',
@@ -226,14 +226,14 @@ const RUBBISH_LINE = fc.oneof(
   fc.string({ unit: NASTY_BYTE, maxLength: 80 }),
 );
 
-/** A line's bytes, each as one character: an object, a broken one, or rubbish. */
+/** A line: an object, a changed one, or arbitrary bytes. Each character is one byte. */
 export const ANY_LINE: fc.Arbitrary<string> = fc.oneof(
   { weight: 4, arbitrary: OBJECT_LINE.map((line) => Buffer.from(line).toString('latin1')) },
   { weight: 2, arbitrary: BROKEN_LINE },
-  { weight: 1, arbitrary: RUBBISH_LINE },
+  { weight: 1, arbitrary: ARBITRARY_LINE },
 );
 
-/** An input: lines with either kind of newline, the last with or without one, with or without a byte order mark. */
+/** An input: lines that end with LF or CR LF, the last one with or without it, with or without a byte order mark. */
 export const ANY_INPUT: fc.Arbitrary<Buffer> = fc
   .tuple(
     fc.array(fc.tuple(ANY_LINE, fc.constantFrom('\n', '\n', '\r\n')), { maxLength: 12 }),
