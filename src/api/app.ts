@@ -185,7 +185,7 @@ function addRoutes(app: FastifyInstance, deps: AppDeps, responder: Responder): v
     request: FastifyRequest,
     reply: FastifyReply,
     addresses: number,
-    allowed: (headers: Headers) => void,
+    allowed: (headers: string[]) => void,
   ): undefined | Promise<undefined> {
     const key = request.apiKey!;
     const limit = key.rate ?? defaultRate;
@@ -211,12 +211,15 @@ function addRoutes(app: FastifyInstance, deps: AppDeps, responder: Responder): v
   function withRelease(
     request: FastifyRequest,
     reply: FastifyReply,
-    headers: Headers,
+    headers: string[],
     use: (served: ServedRelease, headers: Headers) => void,
   ): void {
     const served = release();
     if (served === undefined) responder.error(request, reply, 'no_database', headers);
-    else use(served, [...headers, ...served.headers()]);
+    else {
+      headers.push(...served.headers());
+      use(served, headers);
+    }
   }
 
   const lookUp = (request: FastifyRequest, reply: FastifyReply, ip: string) =>

@@ -82,7 +82,9 @@ export class MemoryRateStore implements RateStore {
     const missing = Math.max(1, least) - free;
     const retryIn = missing > 0 ? freeIn(window, window.used - limit + Math.max(1, least), now) : 0;
     const askAgainIn = window.aheadUntil > now ? Math.min(retryIn, window.aheadUntil - now) : retryIn;
-    return { granted, remaining, resetIn: freeIn(window, window.used, now), retryIn, askAgainIn };
+    const last = window.steps.at(-1);
+    const resetIn = last === undefined ? 0 : last.end + RATE_WINDOW_MS - now;
+    return { granted, remaining, resetIn, retryIn, askAgainIn };
   }
 
   giveBack(keyId: string, count: number): void {

@@ -88,7 +88,9 @@ export class Responder {
 
   #headers(request: FastifyRequest, more: Headers): string[] {
     const common = request.headers.origin === undefined ? this.#common : this.#commonForBrowsers;
-    return this.#isClosing() ? [...common, ...more, 'connection', 'close'] : [...common, ...more];
+    const all = common.concat(more);
+    if (this.#isClosing()) all.push('connection', 'close');
+    return all;
   }
 }
 

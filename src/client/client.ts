@@ -1,6 +1,6 @@
 /**
- * The client library: `import { Client } from 'ipatlas/client'`. No dependency and nothing of Node's, so it runs in a
- * browser as well.
+ * The client library: `import { Client } from 'ipatlas/client'`. It has no dependencies and uses nothing of Node,
+ * so it also runs in a browser.
  *
  * ```ts
  * const client = new Client('<API_KEY>', { baseUrl: 'https://ip.example' });
@@ -13,36 +13,36 @@ import { MAX_BATCH } from '../limits.js';
 
 export type { LookupResult } from '../database/database.js';
 
-/** Where `make run` and `ipatlas serve` serve. */
+/** The URL that `make run` and `ipatlas serve` listen on. */
 const DEFAULT_BASE_URL = 'http://localhost:8080';
 
-/** Milliseconds until a request is given up. */
+/** Milliseconds after which a request is aborted. */
 const DEFAULT_TIMEOUT_MS = 10_000;
 
-/** What the service says of a text that is no address. */
+/** The message of the service for a text that is not an address. */
 const INVALID_ADDRESS = 'Invalid IP address';
 
-/** Requests of one `batch` call that are under way at a time: enough to hide the way there and back. */
+/** Requests of one `batch` call that are sent at a time: enough to hide the round trip. */
 const BATCH_CONCURRENCY = 4;
 
 export interface ClientOptions {
-  /** The service's address, or that of its servers inside the European Union; with or without `/api/` at the end. */
+  /** The URL of the service, or of its servers inside the European Union, with or without `/api/` at the end. */
   baseUrl?: string;
-  /** Instead of the global `fetch`. */
+  /** Used instead of the global `fetch`. */
   fetch?: typeof globalThis.fetch;
-  /** Milliseconds until a request is given up; default 10 000, 0 for never. */
+  /** Milliseconds after which a request is aborted; default 10,000, 0 for never. */
   timeout?: number;
 }
 
-/** What a batch says of a string that is no address. */
+/** The value in a batch result for a string that is not an address. */
 export interface InvalidElement {
   error: string;
 }
 
-/** What went wrong with a request. Each kind that a program may want to tell apart is a class of its own. */
+/** An error of a request. Each kind that a program may want to handle is a separate class. */
 export class ServiceError extends Error {
   override readonly name: string = 'ServiceError';
-  /** The HTTP status; 0 where there was no answer. */
+  /** The HTTP status; 0 if there was no response. */
   readonly status: number;
 
   constructor(message: string, status: number, options?: { cause?: unknown }) {
@@ -56,7 +56,7 @@ export class AuthenticationError extends ServiceError {
   override readonly name = 'AuthenticationError';
 }
 
-/** The text is no IP address. */
+/** The text is not an IP address. */
 export class InvalidAddressError extends ServiceError {
   override readonly name = 'InvalidAddressError';
 }
@@ -73,23 +73,23 @@ export class RateLimitError extends ServiceError {
   }
 }
 
-/** No answer: the service cannot be reached, or took longer than the timeout. */
+/** No response: the service cannot be reached, or took longer than the timeout. */
 export class ConnectionError extends ServiceError {
   override readonly name = 'ConnectionError';
 }
 
-/** `https://eu.example/api/` and `https://eu.example` are the same service. */
+/** Returns the base URL without `/api`: `https://eu.example/api/` and `https://eu.example` are the same service. */
 function rootUrl(baseUrl: string): string {
   return baseUrl.replace(/\/+$/, '').replace(/\/api$/, '');
 }
 
-/** The `error` of an answer, where it has one. */
+/** Returns the `error` of a response body, if it has one. */
 async function errorSentence(response: Response): Promise<string> {
   try {
     const { error } = (await response.json()) as { error?: unknown };
     if (typeof error === 'string') return error;
   } catch {
-    // Not the service's own answer: that of a proxy, perhaps.
+    // Not a response of the service, but perhaps of a proxy.
   }
   return `the service answered ${response.status}`;
 }
@@ -111,26 +111,26 @@ export class Client {
 
   /**
    * @param apiKey sent as the header `X-API-Key`
-   * @throws TypeError where the key is empty
+   * @throws TypeError if the key is empty
    */
   constructor(apiKey: string, options: ClientOptions = {}) {
     if (typeof apiKey !== 'string' || apiKey === '') throw new TypeError('an API key is needed');
     this.#apiKey = apiKey;
     this.#root = rootUrl(options.baseUrl ?? DEFAULT_BASE_URL);
-    // Browsers want `fetch` called as a function of the window.
+    // Browsers require `fetch` to be called as a function of the window.
     this.#fetch = options.fetch ?? ((input, init) => globalThis.fetch(input, init));
     this.#timeout = options.timeout ?? DEFAULT_TIMEOUT_MS;
   }
 
   /**
-   * Looks an address up.
+   * Looks up an address.
    *
    * @param ip IPv4 in dotted decimal, or IPv6
-   * @returns the result; nulls where the address has no country
+   * @returns the result; with nulls if the address has no country
    * @throws InvalidAddressError without a request; AuthenticationError, RateLimitError, ConnectionError, ServiceError
    */
   async lookup(ip: string): Promise<LookupResult> {
-    // Checked here because "" and ".." would ask for something else: the own address, or another path.
+    // Checked here because "" and ".." would request something else: the caller's address, or another path.
     if (parseAddress(ip, new Uint32Array(4)) === 0) throw new InvalidAddressError(INVALID_ADDRESS, 400);
     return this.#request<LookupResult>(`/api/lookup/${ip}`);
   }
@@ -141,12 +141,12 @@ export class Client {
   }
 
   /**
-   * Looks many addresses up, in requests of up to 1,000.
+   * Looks up many addresses, in requests of up to 1,000.
    *
    * @param ips any strings; each is looked up once
-   * @returns an object without prototype: each string is a key, its value the result, or `{ error }` where it is no
-   *   address
-   * @throws the first error of any of the requests; the others are given up. Otherwise as {@link lookup}
+   * @returns an object without prototype: each string is a key, its value the result, or `{ error }` if it is not
+   *   an address
+   * @throws the first error of any of the requests; the others are aborted. Otherwise as {@link lookup}
    */
   async batch(ips: Iterable<string>): Promise<Record<string, LookupResult | InvalidElement>> {
     const all = [...new Set(ips)];
@@ -164,7 +164,7 @@ export class Client {
       failed.abort();
       throw error;
     }
-    // Without a prototype even "__proto__" is a key like any other.
+    // Without a prototype, even "__proto__" is an ordinary key.
     return Object.assign(Object.create(null), ...answers);
   }
 
@@ -177,7 +177,7 @@ export class Client {
     });
   }
 
-  /** @returns the body of a successful answer */
+  /** Sends a request; returns the body of a successful response. */
   async #request<Body>(path: string, init: RequestInit = {}): Promise<Body> {
     const response = await this.#send(path, init);
     if (!response.ok) throw await errorOf(response);

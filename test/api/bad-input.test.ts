@@ -1,4 +1,4 @@
-/** Bytes as an ill-meaning client sends them, to a real server: the contract's answer, never a 500, and it still serves. */
+/** Hostile input to a real server: the response of the contract, never a 500, and the server goes on. */
 import { rmSync } from 'node:fs';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -80,7 +80,7 @@ describe.each<[string, Buffer, number, string]>([
     400,
     'Invalid IP address',
   ],
-  ['a body that is no JSON', post('{nonsense'), 400, 'The body is not valid JSON'],
+  ['a body that is not JSON', post('{nonsense'), 400, 'The body is not valid JSON'],
   ['deep nesting', post('['.repeat(100_000)), 400, 'The body is not valid JSON'],
   [
     'deep nesting that is closed',
@@ -141,10 +141,10 @@ describe.each<[string, Buffer, number, string]>([
   ['an unknown method', request('BREW /api/lookup/8.8.8.8 HTTP/1.1'), 400, 'Bad request'],
   ['a tunnel', request('CONNECT ip.example:443 HTTP/1.1'), 405, 'Method not allowed'],
   ['a demand', request('POST /api/batch HTTP/1.1', ['Expect: miracles']), 417, 'Expectation not supported'],
-])('%s', (_, bytes, status, sentence) => {
+])('%s', (_, bytes, status, message) => {
   it(`is answered ${status}, and the next request as ever`, async () => {
     const answer = await ask(bytes);
-    expect([answer.status, answer.body]).toEqual([status, JSON.stringify({ error: sentence })]);
+    expect([answer.status, answer.body]).toEqual([status, JSON.stringify({ error: message })]);
     expect(answer.head).toMatch(/\r\ncontent-type: application\/json; charset=utf-8(\r\n|$)/i);
     expect(answer.head).toMatch(/\r\naccess-control-allow-origin: \*(\r\n|$)/i);
     expect(/\r\nallow: \w/i.test(answer.head)).toBe(status === 405);
@@ -169,7 +169,7 @@ it('has logged nothing, and counted what was no request', () => {
   for (const status of unparsed) expect([400, 405, 417, 431]).toContain(status);
 });
 
-describe('what comes behind a request', () => {
+describe('input after a request', () => {
   const kept = (bytes: Buffer) => bytes.toString('latin1').replace('Connection: close\r\n', '');
   const lookup = kept(get('/api/lookup/8.8.8.8'));
   const batch = kept(post('["8.8.8.8"]'));
@@ -200,13 +200,13 @@ describe('what comes behind a request', () => {
   });
 
   it.each([
-    ['garbage behind a look-up', lookup + garbage, [200, 400]],
-    ['garbage behind a batch', batch + garbage, [200, 400]],
-    ['garbage twice, behind two batches', batch + batch + garbage + garbage, [200, 200, 400]],
-    ['a tunnel behind a look-up', lookup + tunnel, [200, 405]],
-    ['a tunnel behind a batch', batch + tunnel, [200, 405]],
+    ['garbage after a lookup', lookup + garbage, [200, 400]],
+    ['garbage after a batch', batch + garbage, [200, 400]],
+    ['garbage twice, after two batches', batch + batch + garbage + garbage, [200, 200, 400]],
+    ['a tunnel after a lookup', lookup + tunnel, [200, 405]],
+    ['a tunnel after a batch', batch + tunnel, [200, 405]],
     [
-      'a body that is none, behind a batch',
+      'a malformed body, after a batch',
       batch +
         kept(
           request(
@@ -227,9 +227,9 @@ describe('what comes behind a request', () => {
   });
 
   it.each([
-    ['a look-up', lookup],
+    ['a lookup', lookup],
     ['a batch', batch],
-  ])('is the end of what the client sends, behind %s', async (_, bytes) => {
+  ])('may be the end of what the client sends, after %s', async (_, bytes) => {
     for (const to of [port, await slowly()]) {
       const socket = connect({ port: to, host: '127.0.0.1', allowHalfOpen: true });
       let answer = '';
@@ -274,7 +274,7 @@ describe('what comes behind a request', () => {
   });
 });
 
-it('answers a fault in a look-up with 500, and serves on', async () => {
+it('answers an internal error in a lookup with 500, and goes on', async () => {
   const kept = keptLog();
   let faulty = true;
   const deps = appDeps(dataDir, { log: kept });
@@ -321,7 +321,7 @@ describe('draining', () => {
   }
   const keepingAlive = (bytes: Buffer) => bytes.toString().replace('Connection: close\r\n', '');
 
-  it('refuses connections, answers what comes on those that are open and what is under way, and ends', async () => {
+  it('refuses new connections, answers requests on open ones, and ends', async () => {
     let closing = false;
     const ending = await startServer(appDeps(dataDir, { phase: () => (closing ? 'closing' : 'serving') }));
     const [idle, again, half] = [open(portOf(ending)), open(portOf(ending)), open(portOf(ending))];

@@ -10,7 +10,7 @@ describe('the caller', () => {
     [[], '192.0.2.1', '8.8.8.8', '192.0.2.1'],
     [[], 'fe80::1%eth0', '8.8.8.8', 'fe80::1'],
     [['10.0.0.0/8'], '192.0.2.1', '8.8.8.8', '192.0.2.1'],
-    // The right-most that is no proxy.
+    // The right-most address that is not a proxy.
     [['10.0.0.0/8'], '10.1.1.1', '8.8.8.8', '8.8.8.8'],
     [['10.0.0.0/8'], '::ffff:10.1.1.1', '8.8.8.8', '8.8.8.8'],
     [['10.0.0.0/8'], '10.1.1.1', '8.8.8.8, 9.9.9.9', '9.9.9.9'],
@@ -24,7 +24,7 @@ describe('the caller', () => {
     // All are proxies: the one that is farthest away.
     [['10.0.0.0/8'], '10.1.1.1', '10.3.3.3, 10.2.2.2', '10.3.3.3'],
     [['10.0.0.0/8'], '10.1.1.1', undefined, '10.1.1.1'],
-    // What is no address says nothing: the proxy that passed it on.
+    // An entry that is not an address: the proxy that passed it on.
     [['10.0.0.0/8'], '10.1.1.1', '', '10.1.1.1'],
     [['10.0.0.0/8'], '10.1.1.1', 'unknown', '10.1.1.1'],
     [['10.0.0.0/8'], '10.1.1.1', '8.8.8.8, _hidden, 10.2.2.2', '10.2.2.2'],

@@ -64,7 +64,7 @@ describe('the client', () => {
     expect(await client.lookupSelf()).toMatchObject({ ip: '127.0.0.1', country: null });
   });
 
-  it.each(['', '/', '/api', '/api/', '/api//'])('takes the base address with %j behind it', async (tail) => {
+  it.each(['', '/', '/api', '/api/', '/api//'])('accepts the base address with %j after it', async (tail) => {
     expect(await new Client(KEY, { baseUrl: baseUrl + tail }).lookup('8.8.8.8')).toMatchObject(US);
   });
 
@@ -125,7 +125,7 @@ describe('what can go wrong', () => {
   });
 
   it.each(['', '..', '.', 'nonsense', '8.8.8.8/../../healthz', '8.8.8.8?apikey=x', ' 8.8.8.8', 'fe80::1%eth0'])(
-    'is %j, which is no address: it makes no request',
+    'is %j, which is not an address: no request is sent',
     async (ip) => {
       const never: typeof fetch = () => expect.fail('a request was made');
       const error = await failure(new Client(KEY, { fetch: never }).lookup(ip));

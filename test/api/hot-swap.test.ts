@@ -19,7 +19,7 @@ const TIDY = `--import "data:text/javascript,${encodeURIComponent(
     "setInterval(vm.runInNewContext('gc'), 250).unref();",
 )}"`;
 
-/** Many ranges, so that a release which is not let go of shows: about a megabyte each. */
+/** Many ranges, about a megabyte, so that a release that is not freed can be noticed. */
 function world(first: string, second: string): Block[] {
   const blocks: Block[] = [];
   for (let block = 0; block < 30_000; block++) {
@@ -147,7 +147,7 @@ it('fails no request, answers none wrong, and keeps its memory level', async () 
   expect([...seen.keys()].sort()).toEqual([...releases].sort());
   for (const count of seen.values()) expect(count).toBeGreaterThan(100);
   expect(await metric('ipatlas_failed_reloads_total')).toBe(1);
-  // Fifteen releases that were not let go of would be fifteen megabytes.
+  // Fifteen releases that were not freed would be fifteen megabytes.
   expect(Math.min(...early)).toBeGreaterThan(1_000_000);
   expect(late[0]! - early[0]!).toBeLessThan(7_000_000);
   // A hundred bytes kept of each request would be more than this.

@@ -23,7 +23,7 @@ afterEach(() => {
 });
 
 describe('keys', () => {
-  it('are 256 random bits behind a head', () => {
+  it('are 256 random bits after a prefix', () => {
     const keys = Array.from({ length: 50 }, () => createKey(dataDir, '', null));
     for (const { key } of keys) expect(key).toMatch(/^ipa_[A-Za-z0-9_-]{43}$/);
     expect(new Set(keys.map(({ key }) => key)).size).toBe(50);
@@ -124,7 +124,7 @@ describe('the key cache', () => {
     expect([cache.find(key), cache.find(replaced.key)?.id]).toEqual([undefined, replaced.id]);
   });
 
-  it('knows no key where the file is removed', () => {
+  it('has no keys if the file is removed', () => {
     const { key } = createKey(dataDir, '', null);
     cache.refresh();
     rmSync(keysPath(dataDir));
@@ -132,7 +132,7 @@ describe('the key cache', () => {
     expect(cache.find(key)).toBeUndefined();
   });
 
-  it('keeps what it knows where the file is damaged, and says so once', () => {
+  it('keeps its keys if the file is damaged, and reports it once', () => {
     const { id, key } = createKey(dataDir, '', null);
     cache.refresh();
     rmSync(keysPath(dataDir));

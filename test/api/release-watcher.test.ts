@@ -51,7 +51,7 @@ const damage = (id: string): void => {
 };
 
 describe('the watch for releases', () => {
-  it('takes up each release that becomes current, once', async () => {
+  it('uses each release that becomes current, once', async () => {
     await watcher.check();
     expect([taken, watcher.found]).toEqual([[], false]);
     const first = await publishBlocks(dataDir, SMALL_WORLD);

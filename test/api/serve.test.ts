@@ -135,11 +135,11 @@ describe('one process', () => {
     other.close();
   });
 
-  it('ends at a fault of its own, and says nothing of what it holds', async () => {
-    const fault = `--import "data:text/javascript,${encodeURIComponent(
+  it('ends at an internal error, and logs nothing from a request', async () => {
+    const bug = `--import "data:text/javascript,${encodeURIComponent(
       'process.on("SIGUSR2", () => { throw new RangeError(Array(4).fill(8).join(".")); });',
     )}"`;
-    const server = await serveWith({ NODE_OPTIONS: fault }, dataDir);
+    const server = await serveWith({ NODE_OPTIONS: bug }, dataDir);
     servers.push(server);
     expect(await server.stop('SIGUSR2')).toBe(1);
     expect(server.log().at(-1)).toMatchObject({ msg: expect.stringMatching(/internal error/) });
@@ -420,7 +420,7 @@ describe('an EU base address', () => {
     expect(listed.map(({ url }) => url)).toEqual(['/', 'https://eu.ip.example']);
   });
 
-  it('stays with the release it has, where the next one puts it outside', async () => {
+  it('keeps its release if the next one puts the country outside the Union', async () => {
     const own = temporaryDir();
     const first = await publishBlocks(own, SMALL_WORLD);
     const server = await started(own, '--region', 'fra-1', '--country', 'DE', '--eu');

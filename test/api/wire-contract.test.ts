@@ -52,7 +52,7 @@ const post = (payload: string, headers: Record<string, string> = {}, to = app) =
   });
 const lookup = async (ip: string) => (await get(`/api/lookup/${ip}`)).json() as Record<string, unknown>;
 const batch = async (ips: unknown) => (await post(JSON.stringify(ips))).json() as Record<string, unknown>;
-const error = (sentence: string) => ({ error: sentence });
+const error = (message: string) => ({ error: message });
 
 const ajv = new Ajv2020({ schemas: [wireSchema()] });
 const valid = (name: string, value: unknown) => {
@@ -184,7 +184,7 @@ describe('endpoints', () => {
     });
   });
 
-  it('believes no forwarding header by default, and only trusted proxies else', async () => {
+  it('ignores forwarding headers by default, and trusts only the configured proxies', async () => {
     const forwarded = {
       ...HEADERS,
       'x-forwarded-for': '8.8.8.8, 193.0.6.139',
@@ -192,12 +192,12 @@ describe('endpoints', () => {
       'x-real-ip': '81.0.0.1',
     };
     expect((await get('/api/lookup/', forwarded, '80.1.1.1')).json()).toMatchObject({ ip: '80.1.1.1' });
-    const behind = testApp(dataDir, { proxies: new TrustedProxies(['80.0.0.0/8']) });
-    const ask = (remoteAddress: string) => behind.inject({ url: '/api/lookup/', headers: forwarded, remoteAddress });
+    const proxied = testApp(dataDir, { proxies: new TrustedProxies(['80.0.0.0/8']) });
+    const ask = (remoteAddress: string) => proxied.inject({ url: '/api/lookup/', headers: forwarded, remoteAddress });
     expect((await ask('80.1.1.1')).json()).toMatchObject({ ip: '193.0.6.139' });
     expect((await ask('::ffff:80.1.1.1')).json()).toMatchObject({ ip: '193.0.6.139' });
     expect((await ask('81.1.1.1')).json()).toMatchObject({ ip: '81.1.1.1' });
-    await behind.close();
+    await proxied.close();
   });
 
   it('answers a batch with an object: each string is a key, in order, duplicates once, families mixed', async () => {
@@ -395,7 +395,7 @@ describe('the order: key, then rate limit, then input', () => {
     await one.close();
   });
 
-  it('counts each key for itself, at its own rate where it has one', async () => {
+  it('counts each key for itself, at its own rate if it has one', async () => {
     const one = limited({
       defaultRate: 1,
       keys: fixedKeys({ [KEY]: { id: 'one', rate: null }, [OTHER_KEY]: { id: 'two', rate: 3 } }),
@@ -430,12 +430,12 @@ describe('errors', () => {
     ['[["8.8.8.8"]]', 'The body is an array with an element that is not a string'],
     [`${'['.repeat(50_000)}${']'.repeat(50_000)}`, 'The body is an array with an element that is not a string'],
     [JSON.stringify(Array(1001).fill(1)), 'Too many IPs. Maximum batch size is 1000.'],
-  ])('says what is wrong with the body %.40s', async (payload, sentence) => {
+  ])('says what is wrong with the body %.40s', async (payload, message) => {
     const response = await post(payload);
-    expect([response.statusCode, response.json()]).toEqual([400, error(sentence)]);
+    expect([response.statusCode, response.json()]).toEqual([400, error(message)]);
   });
 
-  it('refuses bytes that are no UTF-8', async () => {
+  it('refuses bytes that are not UTF-8', async () => {
     const response = await app.inject({
       method: 'POST',
       url: '/api/batch',
@@ -505,7 +505,7 @@ describe('errors', () => {
     expect((await post('["8.8.8.8"]', { 'content-type': type })).statusCode).toBe(200);
   });
 
-  it('answers a fault with 500, and logs it without what was asked', async () => {
+  it('answers an internal error with 500, and logs it without the request', async () => {
     const lines: unknown[] = [];
     const keep = (...line: unknown[]) => void lines.push(line);
     const broken = testApp(dataDir, {
