@@ -2,6 +2,7 @@ import { existsSync, readFileSync, readlinkSync, rmSync, truncateSync, writeFile
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { loadReference } from '../../pipeline/config/reference.js';
+import { checkSentinels } from '../../pipeline/gates/sentinels.js';
 import { openDatabase } from '../../src/database/database.js';
 import { refusedIds, releaseIds } from '../../src/database/release.js';
 import { KEPT_REFUSED, MIN_ROWS_CHANGE } from '../../src/limits.js';
@@ -224,6 +225,19 @@ describe('thresholds', () => {
       outcome: 'published',
     });
   });
+});
+
+it('an override of IPv4 leaves a sentinel alone that carries that IPv4 address only by accident', () => {
+  const override = {
+    ...{ family: 4 as const, first: Uint32Array.of(0x26000000), last: Uint32Array.of(0x26ffffff) },
+    ...{ result: { kind: 'none' as const, reason: 'unknown' as const }, note: '', line: 1 },
+  };
+  const expected = { kind: 'country' as const, code: 'US' };
+  // The bits after the first 16 of 2607:2607:: are 38.7.0.0, but the address is not in 2002::/16.
+  const sentinels = ['2607:2607::1', '2002:2607::1', '38.7.0.1'].map((ip) => ({ ip, expected, why: '' }));
+  const database = { lookupWithReason: () => ({ country_code: 'US' }) } as never;
+  const checked = checkSentinels(sentinels, [override], database, undefined);
+  expect(checked.map(({ ip }) => ip)).toEqual(['2607:2607::1']);
 });
 
 describe('--force', () => {

@@ -65,6 +65,15 @@ function answerer(input: Pick<MergeInput, 'sources' | 'overrides'>) {
 }
 
 describe('normalize', () => {
+  it.each([
+    ['6to4', '2002::', '2002:ffff:ffff:ffff:ffff:ffff:ffff:ffff', '2002:808:808::1'],
+    ['Teredo', '2001::', '2001:0:ffff:ffff:ffff:ffff:ffff:ffff', '2001:0:4136:e378:8000:63bf:f7f7:f7f7'],
+    ['NAT64', '64:ff9b::', '64:ff9b::ffff:ffff', '64:ff9b::808:808'],
+  ])('a row that equals the prefix of %s says nothing about the addresses inside', (_name, first, last, ip) => {
+    const answer = answerer({ sources: [source('row', [[first, last, 'DE']])], overrides: [] });
+    expect(answer(ip)).toMatch(/^(6to4|teredo|nat64)$/);
+  });
+
   it('brings codes to ISO, lets lower sources answer where a higher one names no country, and reports unknown codes', () => {
     const sources = [
       source('high', [

@@ -103,6 +103,44 @@ describe('loadSources', () => {
     expect(error.message).toMatch(message);
   });
 
+  it.each([
+    ['{"sources": [], "sources": []}', 'sources'],
+    ['{"sources": [{"id": "a", "fetch": {"npm": "x", "npm": "y"}, "id": "b"}]}', 'sources[0].fetch.npm, sources[0].id'],
+    ['{"sources": [1, [{"a": {}}], {"b": [], "c": null, "b": 1}]}', 'sources[2].b'],
+  ])('refuses a key that is given twice: %s', async (text, keys) => {
+    const error = await atlasError(loadSources(written(text)));
+    expect(error.code).toBe('E_CONFIG');
+    expect(error.message).toMatch(new RegExp(`has keys that are given twice: ${keys.replace(/[[\].]/g, '\\$&')}$`));
+  });
+
+  it('reads several places, each with its own format, license and seed', async () => {
+    const living = { https: ['https://example.org/a', 'https://example.org/b'], checksum: `\${url}.md5` };
+    const seed = { npm: 'x', files: ['a.csv'], format: 'dbip-lite', license: 'L', attribution: 'A', seed: 'old' };
+    const config = await loadSources(written(withSource({ fetch: [living, seed], optional: true, kind: 'registry' })));
+    expect(config.sources[0]).toMatchObject({
+      optional: true,
+      kind: 'registry',
+      places: [
+        { kind: 'https', urls: living.https, files: [], checksum: living.checksum },
+        { kind: 'npm', spec: 'x', format: 'dbip-lite', license: 'L', attribution: 'A', seed: 'old' },
+      ],
+    });
+  });
+
+  it.each<[string, unknown, RegExp]>([
+    ['no places', [], /sources\[0\]\.fetch is \[\]; expected/],
+    ['a place of no kind', [{ files: ['a'] }], /sources\[0\]\.fetch\[0\] is .*expected an object with exactly one of/],
+    ['a checksum of a package', { npm: 'x', files: ['a'], checksum: 'https://h/a' }, /fetch\.https is missing/],
+    ['a checksum over plain http', { https: 'https://h/a', checksum: 'http://h/a' }, /checksum is .*expected an https/],
+    [
+      'one address of two',
+      [{ https: ['https://h/a', 'http://u:p@h/b'] }],
+      /fetch\[0\]\.https is "http:\/\/\*\*\*@h\/b"/,
+    ],
+  ])('refuses %s', async (_what, fetch, message) => {
+    expect((await atlasError(loadSources(written(withSource({ fetch }))))).message).toMatch(message);
+  });
+
   it('names a file that is not there', async () => {
     const error = await atlasError(loadSources(path.join(scratchDir(), 'absent.json')));
     expect(error.code).toBe('E_CONFIG');

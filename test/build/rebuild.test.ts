@@ -1,0 +1,96 @@
+/** When a build makes a release again, and which builds never publish one. */
+import { mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { publishStage } from '../../pipeline/stages/publish.js';
+import { verifyRelease } from '../../src/database/verify.js';
+import { temporaryDir } from '../support/release.js';
+import { buildOnce, manifestOf, writeSources } from '../support/sources.js';
+
+let dir: string;
+let dataDir: string;
+beforeEach(() => {
+  dir = temporaryDir();
+  dataDir = join(dir, 'data');
+});
+afterEach(() => rmSync(dir, { recursive: true, force: true }));
+
+const ROWS = ['80.0.0.0,80.255.255.255,DE', '81.0.0.0,81.255.255.255,FR', '2a00::,2a00::ffff,IT'];
+const sources = (rows = ROWS, more: object = {}): string => writeSources(dir, { one: rows }, more);
+const releaseDir = (id: string): string => join(dataDir, 'releases', id);
+
+describe('a current release that is damaged', () => {
+  it.each(['ranges.ipr', 'ranges.sqlite'])('is built again: %s', async (name) => {
+    const { id } = await buildOnce(dataDir, sources());
+    truncateSync(join(releaseDir(id!), name), 1000);
+    expect(await buildOnce(dataDir, sources())).toMatchObject({ outcome: 'published', id });
+    expect(verifyRelease(releaseDir(id!)).manifest.id).toBe(id);
+  });
+
+  it('is built again with one flipped byte in the middle', async () => {
+    const { id } = await buildOnce(dataDir, sources());
+    const file = join(releaseDir(id!), 'ranges.ipr');
+    const bytes = readFileSync(file);
+    bytes[bytes.length >> 1]! ^= 1;
+    writeFileSync(file, bytes);
+    const { outcome, notes } = await buildOnce(dataDir, sources());
+    expect(outcome).toBe('published');
+    expect(notes.join('\n')).toContain(`the current release ${id} is damaged and will be built again`);
+  });
+});
+
+it('--force builds although nothing changed', async () => {
+  const { id } = await buildOnce(dataDir, sources());
+  expect(await buildOnce(dataDir, sources())).toMatchObject({ outcome: 'unchanged', id });
+  expect(await buildOnce(dataDir, sources(), { force: true })).toMatchObject({ outcome: 'published', id });
+});
+
+it.each([
+  ['a file', (path: string) => writeFileSync(path, '')],
+  ['a folder', (path: string) => mkdirSync(path)],
+])('`current` as %s is a clear error', async (kind, make) => {
+  mkdirSync(dataDir);
+  make(join(dataDir, 'current'));
+  const { outcome, exit, message } = await buildOnce(dataDir, sources());
+  expect({ outcome, exit }).toEqual({ outcome: 'E_DATA_DIR', exit: 2 });
+  expect(message).toMatch(new RegExp(`current is ${kind}; it must be a symbolic link to a release`));
+});
+
+it('publish lists the files that are there, if another version of SQLite wrote other bytes for the same release', async () => {
+  const { id } = await buildOnce(dataDir, sources());
+  const before = manifestOf(dataDir, id);
+  const again = join(dir, 'again');
+  mkdirSync(again);
+  const outputs = before.outputs.map((file) => ({ ...file, sha256: '0'.repeat(64) }));
+  writeFileSync(join(again, 'manifest.json'), JSON.stringify({ ...before, tool_version: 'other', outputs }));
+  const context = { dataDir, workDir: dir, offline: true, asOf: '2026-01-01', note: () => {} };
+  await publishStage(5).run({ id: id!, dir: again }, context);
+  expect(manifestOf(dataDir, id)).toEqual({ ...before, tool_version: 'other' });
+  expect(verifyRelease(releaseDir(id!)).manifest.tool_version).toBe('other');
+});
+
+describe('a source that names no countries', () => {
+  it.each<[string, string[], RegExp]>([
+    [
+      'codes of three letters',
+      ROWS.map((row) => `${row}U`),
+      /3 of 3 rows name no country \("DEU", "FRU", "ITU"\).*three letters/,
+    ],
+    [
+      'numbers of networks',
+      ROWS.map((row, i) => row.replace(/..$/, `AS${i}`)),
+      /3 of 3 rows name no country.*which column/,
+    ],
+    ['mostly nothing', ROWS.map((row, i) => (i === 0 ? row : row.replace(/..$/, ''))), /2 of 3 rows name no country/],
+  ])('fails: %s', async (_what, rows, message) => {
+    const built = await buildOnce(dataDir, sources(rows), { force: true });
+    expect(built).toMatchObject({ outcome: 'E_BAD_INPUT', exit: 4 });
+    expect(built.message).toMatch(message);
+  });
+
+  it('passes if half of its rows do', async () => {
+    const without = ['90.0.0.0,90.0.0.255,ZZ', '90.0.1.0,90.0.1.255,', '90.0.2.0,90.0.2.255,XYZ'];
+    const rows = [...ROWS, ...without];
+    expect(await buildOnce(dataDir, sources(rows))).toMatchObject({ outcome: 'published' });
+  });
+});

@@ -1,0 +1,96 @@
+/** From a seed to living data, and what happens when living data cannot be had any more. */
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { releaseAge } from '../../src/database/age.js';
+import { temporaryDir } from '../support/release.js';
+import { buildOnce, madeUpWorld, manifestOf, rowsText } from '../support/sources.js';
+
+let dir: string;
+let dataDir: string;
+let sourcesFile: string;
+
+const WORLD = madeUpWorld();
+/** The world with all countries of its IPv4 /12s swapped, which the gates refuse on any normal night. */
+const OTHER = WORLD.map((row) =>
+  row.last.endsWith('.255.255') ? { ...row, code: row.code === 'DE' ? 'FR' : 'DE' } : row,
+);
+
+/** Writes the files of the two places; undefined: the file is not there. */
+function write(living: readonly string[] | undefined): void {
+  if (living === undefined) rmSync(join(dir, 'living.csv'), { force: true });
+  else writeFileSync(join(dir, 'living.csv'), living.join('\n'));
+}
+
+beforeEach(() => {
+  dir = temporaryDir();
+  dataDir = join(dir, 'data');
+  sourcesFile = join(dir, 'sources.json');
+  writeFileSync(join(dir, 'seed.csv'), rowsText(WORLD).join('\n'));
+  const fetch = [{ file: 'living.csv' }, { file: 'seed.csv', seed: 'no longer updated', license: 'seed license' }];
+  const source = { id: 'world', license: 'living license', fetch, format: 'ip-location-db' };
+  writeFileSync(sourcesFile, JSON.stringify({ sources: [source] }));
+});
+afterEach(() => rmSync(dir, { recursive: true, force: true }));
+
+describe('a seed', () => {
+  it('is called a seed in the manifest', async () => {
+    const { outcome, notes } = await buildOnce(dataDir, sourcesFile);
+    expect(outcome).toBe('published');
+    expect(manifestOf(dataDir).inputs).toMatchObject([{ seed: 'no longer updated', license: 'seed license' }]);
+    expect(notes.join('\n')).toContain('world: only a seed for the first build: no longer updated');
+  });
+
+  it('is replaced by living data however much changes', async () => {
+    await buildOnce(dataDir, sourcesFile);
+    write(rowsText(OTHER));
+    const { outcome, notes } = await buildOnce(dataDir, sourcesFile);
+    expect(outcome).toBe('published');
+    expect(notes.join('\n')).toMatch(/was made from a seed, so the changes from it are not limited/);
+    expect(manifestOf(dataDir).inputs[0]).toMatchObject({ license: 'living license' });
+    expect(manifestOf(dataDir).inputs[0]!.seed).toBeUndefined();
+  });
+
+  it('is replaced only by data whose sentinels are right', async () => {
+    await buildOnce(dataDir, sourcesFile);
+    write(rowsText(OTHER).map((row) => row.replace(/^8\.8\.8\.8,8\.8\.8\.8,US/, '8.8.8.8,8.8.8.8,BR')));
+    const { outcome, message } = await buildOnce(dataDir, sourcesFile);
+    expect(outcome).toBe('E_REFUSED');
+    expect(message).toMatch(/8\.8\.8\.8: expected US, got BR/);
+  });
+
+  it('never replaces living data', async () => {
+    write(rowsText(WORLD));
+    const { id } = await buildOnce(dataDir, sourcesFile);
+    write(undefined);
+    const { outcome, message } = await buildOnce(dataDir, sourcesFile);
+    expect(outcome).toBe('E_REFUSED');
+    expect(message).toMatch(/source world can only be had from its seed/);
+    expect(manifestOf(dataDir).id).toBe(id);
+  });
+});
+
+it('the age of the data is that of the oldest source with a twentieth of the addresses', async () => {
+  const rir = (day: string, rows: string[]): string =>
+    [
+      `2|ripencc|1|${rows.length}|19830101|${day}|+0000`,
+      ...rows.map((row) => `ripencc|${row}|20000101|allocated`),
+    ].join('\n');
+  writeFileSync(join(dir, 'new'), rir('20260301', ['DE|ipv4|80.0.0.0|16777216']));
+  writeFileSync(join(dir, 'old'), rir('20250101', ['FR|ipv4|81.0.0.0|1048576', 'FR|ipv4|90.0.0.0|65536']));
+  const list = (ids: string[]) =>
+    ids.map((id) => ({ id, license: 'x', fetch: { file: id }, format: 'rir-delegated-extended' }));
+  const dateOf = async (): Promise<string | undefined> => {
+    writeFileSync(sourcesFile, JSON.stringify({ sources: list(['new', 'old']) }));
+    await buildOnce(dataDir, sourcesFile, { force: true });
+    return manifestOf(dataDir).data_date;
+  };
+  expect(await dateOf()).toBe('2025-01-01');
+  expect(manifestOf(dataDir).inputs).toMatchObject([
+    { data_date: '2026-03-01', data_date_evidence: 'date in the file' },
+    { data_date: '2025-01-01' },
+  ]);
+  expect(releaseAge(manifestOf(dataDir), Date.UTC(2025, 0, 2))).toBe(86_400);
+  writeFileSync(join(dir, 'old'), rir('20250101', ['FR|ipv4|90.0.0.0|65536']));
+  expect(await dateOf()).toBe('2026-03-01');
+});
