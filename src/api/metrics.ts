@@ -70,7 +70,7 @@ export class ReleaseMetrics {
   readonly registry = new Registry();
   readonly #info: Gauge<'release'>;
   readonly #failures: Counter;
-  #asOf: string | undefined;
+  #dataDate: string | undefined;
 
   constructor() {
     const registers = [this.registry];
@@ -80,13 +80,13 @@ export class ReleaseMetrics {
       labelNames: ['release'],
       registers,
     });
-    const asOf = (): string | undefined => this.#asOf;
+    const dataDate = (): string | undefined => this.#dataDate;
     new Gauge({
       name: 'ipatlas_release_age_seconds',
       help: 'Time since the as-of date of the release that is served (its midnight, UTC).',
       registers,
       collect() {
-        const date = asOf();
+        const date = dataDate();
         if (date === undefined) this.remove();
         else this.set(releaseAge({ as_of: date }));
       },
@@ -98,11 +98,11 @@ export class ReleaseMetrics {
     });
   }
 
-  /** @param asOf `YYYY-MM-DD` */
-  release(id: string, asOf: string): void {
+  /** @param dataDate day that the release's data is from, `YYYY-MM-DD` */
+  release(id: string, dataDate: string): void {
     this.#info.reset();
     this.#info.set({ release: id }, 1);
-    this.#asOf = asOf;
+    this.#dataDate = dataDate;
   }
 
   failedReload(): void {

@@ -77,9 +77,9 @@ export async function runService(settings: ServeSettings, options: ServiceOption
     verify,
     onRelease(dir) {
       if (region?.eu) requireInUnion(dir, region.country);
-      const { id, as_of } = readManifest(dir);
+      const { id, as_of, data_date = as_of } = readManifest(dir);
       cluster.useRelease(dir);
-      releases.release(id, as_of);
+      releases.release(id, data_date);
       log.info({ release: id, as_of }, 'serving this release');
     },
     onFailure(problem) {

@@ -11,6 +11,7 @@ function facts(manifest: Manifest): [string, string | number][] {
   return [
     ['release', manifest.id],
     ['as of', manifest.as_of],
+    ['date of the data', manifest.data_date ?? 'unknown'],
     ['age of the data', `${age} ${age === 1 ? 'day' : 'days'}`],
     ['made by', `ipatlas ${manifest.tool_version}`],
     ...(forced === undefined ? [] : [['forced by', `${forced.by} at ${forced.at}`] as [string, string]]),
@@ -23,6 +24,10 @@ function facts(manifest: Manifest): [string, string | number][] {
       `source ${id}`,
       `${version}, ${rows} rows, ${license}`,
     ]),
+    ...manifest.inputs.flatMap(({ id, seed }): [string, string][] =>
+      seed === undefined ? [] : [[`seed ${id}`, `only for a first build: ${seed}`]],
+    ),
+    ...(manifest.missing ?? []).map(({ id }): [string, string] => [`source ${id}`, 'missing; it is optional']),
     ...manifest.outputs.map(({ name, bytes, sha256 }): [string, string] => [
       name,
       `${bytes} bytes, sha256 ${sha256.slice(0, 16)}…`,
