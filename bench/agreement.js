@@ -1,10 +1,10 @@
-// Every answer against an independent reader of the same data: the source package's MMDB twin, read with `maxmind`.
-// `node bench/run.js agreement` compares a million random addresses a family and both ends of every row, one to each
-// side. What differs must be explained by a rule of ours; anything else is a fault, and is printed.
+// Compares results with an independent reader of the same data: the MMDB twin of the source, read with `maxmind`, at a
+// million random addresses per family, both ends of every row, and the neighbors of these. A documented rule must explain
+// every difference; all others are printed.
 import maxmind from 'maxmind';
 import { openDatabase } from '../dist/src/index.js';
 import { openRangeFile } from '../dist/src/rangefile/reader.js';
-import { compareWithTwin } from './compare-twin.js';
+import { compareWithTwin } from '../test/support/mmdb-twin.js';
 import { row, section } from './measure.js';
 import { CSV_FILES, dataDirectory, MMDB } from './paths.js';
 

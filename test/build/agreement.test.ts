@@ -1,12 +1,12 @@
 import { rmSync } from 'node:fs';
 import maxmind from 'maxmind';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { compareWithTwin } from '../../bench/compare-twin.js';
 import { randomWords } from '../../bench/measure.js';
 import { CSV_FILES, MMDB } from '../../bench/paths.js';
 import { openDatabase } from '../../src/database/database.js';
 import { openRangeFile } from '../../src/rangefile/reader.js';
 import { ipatlas } from '../support/cli.js';
+import { compareWithTwin } from '../support/mmdb-twin.js';
 import { temporaryDir } from '../support/release.js';
 
 // A sample; `node bench/run.js agreement` compares a million addresses a family and both ends of every row.
@@ -21,7 +21,7 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(dataDir, { recursive: true }));
 
-it('answers as an independent reader of the same data does, but for the rules that say otherwise', async () => {
+it('agrees with an independent reader of the same data, except by documented rules', async () => {
   const database = openDatabase(dataDir);
   const result = compareWithTwin({
     database,
@@ -33,18 +33,18 @@ it('answers as an independent reader of the same data does, but for the rules th
   });
   expect(result.unexplained).toEqual([]);
   expect(result.compared).toBeGreaterThan(60_000);
-  // The rules concern few addresses; were they many, the explanation would be an excuse.
+  // The rules must explain few addresses only.
   const explained = Object.values(result.explained).reduce((sum, count) => sum + count, 0);
   expect(explained / result.compared).toBeLessThan(0.001);
 });
 
-it('answers alike from the range file and from the mirror', () => {
+it('finds the same in the range file and in the mirror', () => {
   const engines = (['binary', 'sqlite'] as const).map((engine) => openDatabase(dataDir, { engine }));
   const next = randomWords(7);
   for (let i = 0; i < RANDOM; i++) {
     const bytes = new Uint8Array(i % 2 === 0 ? 4 : 16);
     for (const at of bytes.keys()) bytes[at] = next() >>> 24;
-    // Half of the IPv6 ones where there is something, a few in the embedded prefixes.
+    // Half of the IPv6 addresses are in a used part of the space, a few in the prefixes with embedded IPv4 addresses.
     if (bytes.length === 16 && i % 4 === 1) bytes.set([0x2a, next() % 20]);
     if (bytes.length === 16 && i % 100 === 1)
       bytes.set(

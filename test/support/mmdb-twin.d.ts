@@ -1,5 +1,5 @@
-import type { Database } from '../src/database/database.js';
-import type { RangeFile } from '../src/rangefile/reader.js';
+import type { Database } from '../../src/database/database.js';
+import type { RangeFile } from '../../src/rangefile/reader.js';
 
 export function compareWithTwin(options: {
   database: Pick<Database, 'lookupWithReason'>;

@@ -1,16 +1,17 @@
-// Compares a database with the MMDB twin of its one source. Used by the benchmark in full and by a test on a sample.
+// Compares a database with its MMDB twin, the same source published as MMDB. A test compares a sample; the benchmark, which
+// needs this file as JavaScript, compares everything.
 import { readFileSync } from 'node:fs';
-import { formatIPv4, formatIPv6 } from '../dist/src/address/format.js';
-import { parseAddress } from '../dist/src/address/parse.js';
-import { randomWords } from './measure.js';
+import { randomWords } from '../../bench/measure.js';
+import { formatIPv4, formatIPv6 } from '../../dist/src/address/format.js';
+import { parseAddress } from '../../dist/src/address/parse.js';
 
-/** Codes that the source writes otherwise than ISO, and what we make of them; see data/reference/country-aliases.csv. */
+/** Codes of the source that are not ISO codes, and their ISO codes; see data/reference/country-aliases.csv. */
 const ALIASES = { AN: 'CW', UK: 'GB', EL: 'GR', FX: 'FR', TP: 'TL' };
 
-/** Why our answer may differ from the twin's, or undefined. */
+/** Returns the rule by which the two results differ, or undefined if there is none. */
 function rule(ours, theirs, ip) {
   if (ours.country_code === null) {
-    // IANA's registries are laid over every source.
+    // The IANA registries cover every source.
     if (ours.reason !== 'unallocated' && ours.reason !== 'unknown') return 'special-purpose range';
     return undefined;
   }
@@ -26,10 +27,10 @@ function addOne(words, by) {
     result[i] = sum >>> 0;
     if (sum >= 0 && sum <= 0xffffffff) return result;
   }
-  return result; // wrapped: the other end of the space, as good an address as any
+  return result; // wrapped around to the other end of the address space, which is also a valid probe
 }
 
-/** The ends of each row of a CSV file of ranges, both neighbors with them. */
+/** Yields the ends of the rows of a CSV file of ranges, and the neighbors of each end. */
 function* boundaries(path, every) {
   const words = new Uint32Array(4);
   const lines = readFileSync(path, 'utf8').split('\n');
@@ -43,11 +44,11 @@ function* boundaries(path, every) {
   }
 }
 
-/** Every address to compare: random ones, and the ends of the source's rows with both neighbors. */
+/** Yields the addresses to compare: random ones, and the ends of the rows of the source with their neighbors. */
 function* probes(file, csvFiles, random, everyRow) {
   const next = randomWords(88172645);
   for (let i = 0; i < random; i++) yield [next()];
-  // Random IPv6 addresses where there is something: near the ranges there are, and anywhere in 2000::/3.
+  // Random IPv6 addresses in the used part of the space: near ranges, and anywhere in 2000::/3.
   for (let i = 0; i < random; i++) {
     if (i % 2 === 0) yield [(0x20000000 | (next() >>> 3)) >>> 0, next(), next(), next()];
     else {
@@ -58,12 +59,12 @@ function* probes(file, csvFiles, random, everyRow) {
   for (const path of csvFiles) yield* boundaries(path, everyRow);
 }
 
-/** An address as one number. */
+/** Returns an address as one number. */
 function toBigInt(words) {
   return words.reduce((number, word) => (number << 32n) | BigInt(word), 0n);
 }
 
-/** The rows of the source that cover each of some addresses, in one pass. */
+/** Returns the rows of the source that cover each difference, in one pass over the files. */
 function coveringRows(differences, csvFiles) {
   const covering = new Map(differences.map((difference) => [difference, []]));
   const words = new Uint32Array(4);
@@ -87,8 +88,8 @@ function coveringRows(differences, csvFiles) {
 }
 
 /**
- * Whether a difference comes of rows of the source that overlap: of those that cover the address, ours is what the
- * narrowest says, the twin's what the last says (it writes row over row).
+ * Whether a difference is due to overlapping rows of the source: ipatlas uses the smallest row that covers the address, the
+ * twin the last one.
  */
 function isOverlap({ ours, theirs }, covering) {
   if (covering.length < 2 || covering.at(-1).country !== theirs) return false;
@@ -97,8 +98,12 @@ function isOverlap({ ours, theirs }, covering) {
 }
 
 /**
- * @param options.csvFiles the source's rows; @param options.everyRow 1 for every row, n for each n-th
- * @returns how many were compared, how many differ by each rule, and a line for each that differs without one
+ * Compares the results of a database and its twin.
+ *
+ * @param options.csvFiles the files of the source
+ * @param options.random number of random addresses per family
+ * @param options.everyRow 1 to probe every row, n for every n-th
+ * @returns the number compared, the number of differences by rule, and a line for each difference without a rule
  */
 export function compareWithTwin({ database, file, twin, csvFiles, random, everyRow }) {
   const result = { compared: 0, explained: {}, unexplained: [] };
@@ -118,7 +123,8 @@ export function compareWithTwin({ database, file, twin, csvFiles, random, everyR
   }
   for (const [difference, rows] of coveringRows(open, csvFiles)) {
     const { ip, ours, theirs } = difference;
-    if (isOverlap(difference, rows)) explain('rows of the source overlap: ours the narrowest, the twin the last');
+    if (isOverlap(difference, rows))
+      explain('rows of the source overlap: ipatlas uses the smallest, the twin the last');
     else result.unexplained.push(`${ip}: ours ${ours.country_code} (${ours.reason}), twin ${theirs}`);
   }
   return result;
