@@ -1,16 +1,16 @@
-/** Where the package itself lies: its schemas and reference data are files beside the code. */
+/** Finds the files of the package itself, such as schemas and reference data. */
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { AtlasError } from './errors.js';
 
 /**
- * The root directory of the package that a module belongs to: the nearest directory upward with a package.json. It is
- * searched rather than counted in `..`, because the same code runs as `src/*.ts` and as `dist/src/*.js`.
+ * Returns the root directory of the package that contains a module: the nearest parent directory with a package.json. It is
+ * searched for, because the same code runs as `src/*.ts` and as `dist/src/*.js`.
  *
  * @param moduleUrl `import.meta.url` of a module in the package; by default of this one
  * @returns an absolute path
- * @throws AtlasError E_FAULT where there is no package.json upward: the installation is not whole
+ * @throws AtlasError E_FAULT if no parent directory has a package.json: the installation is incomplete
  */
 export function packageRoot(moduleUrl: string = import.meta.url): string {
   const start = path.dirname(fileURLToPath(moduleUrl));
@@ -22,7 +22,7 @@ export function packageRoot(moduleUrl: string = import.meta.url): string {
   }
 }
 
-/** The absolute path of a file of the package, given relative to its root. */
+/** Returns the absolute path of a file of the package, given relative to its root. */
 export function packageFile(relative: string): string {
   return path.join(packageRoot(), relative);
 }

@@ -1,14 +1,13 @@
 /**
- * The one address parser: text to numbers. Pipeline, engine, API and library all use it (the enrichment kernel has a twin
- * over bytes, tested against this one).
+ * Parses addresses. Everything uses this parser, except the enrichment kernel, whose parser of bytes is tested against it.
  *
- * Accepted (RFC 4291 §2.2, narrowed as documented in README.md): four decimal groups 0–255 without leading zeros; IPv6 in
- * full or with one `::`, leading zeros optional, either letter case, with or without a dotted-decimal tail. Refused: zone
- * ids, ports, brackets, masks, blanks, anything else.
+ * Accepted forms (RFC 4291 §2.2): four decimal groups from 0 to 255 without leading zeros; IPv6 in full or with one `::`,
+ * leading zeros optional, in upper or lower case, with or without a dotted-decimal tail. Everything else is refused, such
+ * as zone ids, ports, brackets, masks and white space.
  */
 import { MAX_ADDRESS_LENGTH } from '../limits.js';
 
-/** Address family of a parsed address; 0 stands for "no address". */
+/** Address family of a parsed address. */
 export type Family = 4 | 6;
 
 const DOT = 46;
@@ -20,10 +19,10 @@ const MAPPED_WORD = 0x0000ffff;
 /**
  * Parses an IPv4 address in dotted decimal.
  *
- * @param text the text it stands in
+ * @param text that contains the address
  * @param from index of its first character
- * @param to index behind its last character
- * @returns the address, 0 to 2^32 - 1, or -1 where the text is no such address
+ * @param to index after its last character
+ * @returns the address, 0 to 2^32 - 1, or -1 if the text is not an IPv4 address
  */
 export function parseIPv4(text: string, from = 0, to = text.length): number {
   if (to - from < 7 || to - from > 15) return -1;
@@ -33,7 +32,7 @@ export function parseIPv4(text: string, from = 0, to = text.length): number {
   for (let i = from; i < to; i++) {
     const digit = text.charCodeAt(i) - 48;
     if (digit >= 0 && digit <= 9) {
-      // A further digit behind a lone 0 would be a leading zero: ambiguous (octal in some parsers), so refused.
+      // Leading zeros are refused, because some parsers read them as octal.
       if (octet === 0) return -1;
       octet = octet < 0 ? digit : octet * 10 + digit;
       if (octet > 255) return -1;
@@ -52,47 +51,47 @@ export function parseIPv4(text: string, from = 0, to = text.length): number {
 /** Above the value of every hexadecimal digit. */
 const NO_DIGIT = 16;
 
-/** Values of the hexadecimal digits by character code; {@link NO_DIGIT} for every other 16-bit code: no bounds to check. */
+/** Values of the hexadecimal digits by character code, {@link NO_DIGIT} for every other code: no bounds check is needed. */
 const HEX_DIGITS = new Uint8Array(65_536).fill(NO_DIGIT);
 for (const [value, digit] of [...'0123456789abcdef'].entries()) {
   HEX_DIGITS[digit.charCodeAt(0)] = value;
   HEX_DIGITS[digit.toUpperCase().charCodeAt(0)] = value;
 }
 
-/** The groups of the address being parsed; parsing is synchronous, so one scratch area serves every call. */
+/** The groups of the address that is being parsed. One array serves all calls, because parsing is synchronous. */
 const groups = new Uint16Array(8);
 
 /**
  * Parses an IPv6 address.
  *
  * @param text the whole text
- * @param words receives the address as four 32-bit words, most significant first; left as they were where it fails
+ * @param words receives the address as four 32-bit words, most significant first; unchanged if the text is not an address
  * @returns whether the text is an IPv6 address
  */
 export function parseIPv6(text: string, words: Uint32Array): boolean {
   return parseIPv6Form(text, words) !== NOT_IPV6;
 }
 
-/** What {@link parseIPv6Form} finds. */
+/** Result of {@link parseIPv6Form}: the text is not an IPv6 address. */
 export const NOT_IPV6 = 0;
 export const IPV6 = 1;
-/** An IPv6 address that is written in full, in lower case: as the service answers, so it need not be written anew. */
+/** The text is an IPv6 address in full and in lower case, as in look-up results, so it need not be formatted again. */
 export const IPV6_IN_FULL = 2;
 
 /** Length of an IPv6 address in full: eight groups of four digits. Only one with a dotted-decimal tail can be as long. */
 const FULL_LENGTH = 39;
 
-/** The bit that ASCII digits, colons and lower-case letters have, and upper-case letters do not. */
+/** The bit that is set in ASCII digits, colons and lower-case letters, but not in upper-case letters. */
 const NOT_UPPER = 0x20;
 
-/** As {@link parseIPv6}, and tells the full form from others. */
+/** Parses as {@link parseIPv6}, and distinguishes the full form from others. */
 export function parseIPv6Form(text: string, words: Uint32Array): typeof NOT_IPV6 | typeof IPV6 | typeof IPV6_IN_FULL {
   const length = text.length;
   if (length < 2 || length > MAX_ADDRESS_LENGTH) return NOT_IPV6;
-  /** Groups so far, and how many of them stand before the `::`. */
   let count = 0;
+  /** Number of groups before the `::`, or -1. */
   let gapAt = -1;
-  /** The bits that all hexadecimal digits so far have in common, of the one that matters. */
+  /** {@link NOT_UPPER} while no upper-case digit was found. */
   let common = NOT_UPPER;
   let i = 0;
   if (text.charCodeAt(0) === COLON) {
@@ -102,7 +101,7 @@ export function parseIPv6Form(text: string, words: Uint32Array): typeof NOT_IPV6
   }
   while (i < length) {
     if (count === 8) return NOT_IPV6;
-    // A group, up to four digits. Written out: a loop over the digits takes a third longer.
+    // A group of up to four digits. A loop over the digits takes a third longer.
     const start = i;
     let code = text.charCodeAt(i);
     let group = HEX_DIGITS[code]!;
@@ -136,12 +135,12 @@ export function parseIPv6Form(text: string, words: Uint32Array): typeof NOT_IPV6
       break;
     }
     if (code === DOT) {
-      // What was read are the first digits of a dotted-decimal tail, which stands for the last two groups.
+      // These are the first digits of a dotted-decimal tail, which replaces the last two groups.
       const tail = parseIPv4(text, start, length);
       if (tail < 0 || count > 6) return NOT_IPV6;
       groups[count++] = tail >>> 16;
       groups[count++] = tail;
-      common = 0; // not the full form, be it as long
+      common = 0; // not the full form, even if it has the same length
       break;
     }
     if (code !== COLON) return NOT_IPV6;
@@ -157,7 +156,7 @@ export function parseIPv6Form(text: string, words: Uint32Array): typeof NOT_IPV6
   if (gapAt < 0) {
     if (count !== 8) return NOT_IPV6;
   } else {
-    // `::` stands for one group of zeros or more (RFC 4291 §2.2).
+    // `::` replaces one or more groups of zeros (RFC 4291 §2.2).
     if (count > 7) return NOT_IPV6;
     const shift = 8 - count;
     for (let k = count - 1; k >= gapAt; k--) groups[k + shift] = groups[k]!;
@@ -170,25 +169,25 @@ export function parseIPv6Form(text: string, words: Uint32Array): typeof NOT_IPV6
   return length === FULL_LENGTH && count === 8 && common !== 0 ? IPV6_IN_FULL : IPV6;
 }
 
-/** Whether four words hold an IPv4-mapped address, which *is* that IPv4 address everywhere. */
+/** Whether four words are an IPv4-mapped address, which is always treated as the IPv4 address. */
 export function isMapped(words: Uint32Array): boolean {
   return words[2] === MAPPED_WORD && words[0] === 0 && words[1] === 0;
 }
 
 /**
- * Whether a text can only be an IPv6 address: one has a colon behind at most four digits. Spares most IPv6 addresses the
- * attempt to read them as IPv4.
+ * Whether a text has a colon after four characters, so that it cannot be an IPv4 address. This avoids parsing most IPv6
+ * addresses as IPv4 first.
  */
 export function looksLikeIPv6(text: string): boolean {
   return text.length > 4 && text.charCodeAt(4) === COLON;
 }
 
 /**
- * Parses an address of either family. An IPv4-mapped IPv6 address counts as the IPv4 address inside.
+ * Parses an address of either family. An IPv4-mapped IPv6 address is the IPv4 address in it.
  *
- * @param text the whole text, nothing around the address
- * @param words receives the address: an IPv4 one in `words[0]`, an IPv6 one in all four, most significant first
- * @returns 4 or 6, or 0 where the text is no address
+ * @param text the whole text
+ * @param words receives the address: IPv4 in `words[0]`, IPv6 in all four words, most significant first
+ * @returns 4 or 6, or 0 if the text is not an address
  */
 export function parseAddress(text: string, words: Uint32Array): Family | 0 {
   const address = looksLikeIPv6(text) ? -1 : parseIPv4(text);

@@ -1,9 +1,9 @@
-/** How old a release's data is, and when that is worth a warning. */
+/** The age of a release's data, and the warning about old data. */
 import { AtlasError } from '../errors.js';
 import { DEFAULT_MAX_AGE_DAYS } from '../limits.js';
 import type { Manifest } from './release.js';
 
-const SECONDS_A_DAY = 86_400;
+const SECONDS_PER_DAY = 86_400;
 
 /**
  * Returns the age of a release's data: the time since the start, in UTC, of the day that its data is from. If that day is
@@ -20,29 +20,29 @@ export function releaseAge(
   return Math.max(0, Math.floor((now - Date.parse(`${data_date}T00:00:00Z`)) / 1000));
 }
 
-/** Whole days of an age in seconds. */
+/** Returns an age in whole days. */
 export function ageDays(seconds: number): number {
-  return Math.floor(seconds / SECONDS_A_DAY);
+  return Math.floor(seconds / SECONDS_PER_DAY);
 }
 
 /**
- * What to say of a release that is older than it should be; undefined where it is not.
+ * Returns the warning about a release with old data, or undefined.
  *
- * @param maxDays the age, in days, above which data counts as stale
+ * @param maxDays the age in days above which data is old
  * @param now milliseconds since 1970
  */
 export function staleWarning(manifest: Manifest, maxDays: number, now: number = Date.now()): string | undefined {
   const days = ageDays(releaseAge(manifest, now));
   if (days <= maxDays) return undefined;
-  return `the data of release ${manifest.id} is ${days} days old, more than ${maxDays}; see whether the builds still run`;
+  return `the data of release ${manifest.id} is ${days} days old, more than ${maxDays}; check whether the scheduled builds still run`;
 }
 
 /**
- * The age in days above which data counts as stale, from a flag or the environment.
+ * Parses the age in days above which data is old, from a flag or an environment variable.
  *
  * @param text a number of days, or undefined for the default
  * @param name of the flag or variable, for the message
- * @throws AtlasError E_USAGE where the text is no such number
+ * @throws AtlasError E_USAGE if the text is not a number of days
  */
 export function parseMaxAge(text: string | undefined, name: string): number {
   if (text === undefined) return DEFAULT_MAX_AGE_DAYS;

@@ -1,7 +1,4 @@
-/**
- * What differs between two releases: one walk over both sorted lists of a family. The walk holds two positions and one
- * range, whatever the size of the lists.
- */
+/** Compares two releases in one pass over the sorted ranges of both. */
 
 import type { Family } from '../address/parse.js';
 import { addressBits, addressWords, compareAddresses, copyAddress, previousAddress } from '../address/words.js';
@@ -12,26 +9,27 @@ import type { RangeRecord } from '../rangefile/layout.js';
 import { type RangeFile, rangeColumns } from '../rangefile/reader.js';
 import { grouped } from '../text-table.js';
 
-/** One family of a range file with what each record answers; `value` is the record number. */
+/** One family of a range file, with a label for each record; `value` is the record number. */
 export interface RangeList extends RangeColumns {
   /** By record number, see {@link recordLabel}. */
   labels: readonly string[];
 }
 
-/** A range in which both lists have one answer each. */
+/** A range in which each of the two lists has one record. */
 export interface Segment {
   family: Family;
-  /** First and last address, inclusive, in words; valid until the next segment is asked for. */
+  /** First address, in words; valid until the next segment is requested. */
   first: Uint32Array;
+  /** Last address, inclusive. */
   last: Uint32Array;
-  /** Labels of what was answered and what is. */
+  /** Labels of the records before and after. */
   from: string;
   to: string;
 }
 
 /**
- * A record in a word. Countries are two capital letters (`DE`); a reason why there is none is lower case (`private`,
- * `unallocated`), as is a scheme whose embedded IPv4 address answers (`6to4`). So no two records of a file look alike.
+ * Returns a word for a record, different for every record of a file: a country code in upper case (`DE`), or a reason
+ * (`private`, `unallocated`) or scheme (`6to4`) in lower case.
  */
 export function recordLabel(record: RangeRecord): string {
   if (record.kind === 'country') return record.code;
@@ -49,11 +47,11 @@ export function rangeList(file: RangeFile, family: Family): RangeList {
 }
 
 /**
- * Walks two lists side by side.
+ * Splits the address space at the range boundaries of two lists.
  *
  * @param before a list of one family
  * @param after a list of the same family
- * @returns the whole address space as segments, in order; one object, filled anew for each
+ * @returns the whole address space as segments, in ascending order; the same object each time
  */
 export function* segments(before: RangeList, after: RangeList): Generator<Segment> {
   const { family } = before;
@@ -72,7 +70,7 @@ export function* segments(before: RangeList, after: RangeList): Generator<Segmen
       yield segment;
       return;
     }
-    // The segment ends where the nearer of the two next ranges begins; both step where they begin together.
+    // The segment ends before the nearer of the two next ranges; if both begin together, both lists advance.
     const order = !moreAfter ? -1 : !moreBefore ? 1 : compareAddresses(before.first, i + 1, after.first, j + 1, words);
     const [next, index] = order <= 0 ? [before.first, i + 1] : [after.first, j + 1];
     previousAddress(next, index, words, last);
@@ -83,14 +81,13 @@ export function* segments(before: RangeList, after: RangeList): Generator<Segmen
   }
 }
 
-/** What sizes of a family are told in, as a number of addresses: one (IPv4), a /48 (IPv6). */
+/** Returns the unit of sizes in a family, in addresses: one for IPv4, a /48 for IPv6. */
 export function sizeUnit(family: Family): bigint {
   return family === 4 ? 1n : 1n << 80n;
 }
 
 /**
- * A number of addresses for a person: IPv4 in addresses, IPv6 in /48 blocks, the size of one site (RFC 6177), as the number
- * of IPv6 addresses says nothing.
+ * Formats a number of addresses: IPv4 in addresses, IPv6 in /48 blocks, the size of one site (RFC 6177).
  */
 export function formatSize(family: Family, addresses: bigint): string {
   if (family === 4) return grouped(addresses);
@@ -100,21 +97,21 @@ export function formatSize(family: Family, addresses: bigint): string {
   return exact < 0.001 ? '<0.001' : grouped(Number(exact.toFixed(3)));
 }
 
-/** What {@link formatSize} counts. */
+/** Returns the name of the unit of {@link formatSize}. */
 export function formatSizeUnit(family: Family): string {
   return family === 4 ? 'addresses' : '/48s';
 }
 
-/** Addresses that went from one answer to another. */
+/** Addresses that changed from one record to another. */
 export interface PairTotal {
   from: string;
   to: string;
   addresses: bigint;
-  /** How many ranges they are. */
+  /** Number of ranges with these addresses. */
   ranges: number;
 }
 
-/** Adds up the segments whose answers differ, by pair of answers. */
+/** Adds up changed segments by pair of labels. */
 export class PairTotals {
   readonly #totals = new Map<string, PairTotal>();
 
@@ -128,7 +125,7 @@ export class PairTotals {
     }
   }
 
-  /** The one of most addresses first; equal ones in alphabetical order. */
+  /** Returns the pairs by descending number of addresses, then in alphabetical order. */
   sorted(): PairTotal[] {
     return [...this.#totals.values()].sort((a, b) => {
       if (a.addresses !== b.addresses) return a.addresses > b.addresses ? -1 : 1;
@@ -137,7 +134,7 @@ export class PairTotals {
   }
 }
 
-/** A CIDR block all of whose addresses went from one answer to another. */
+/** A CIDR block of addresses that all changed from one record to another. */
 export interface ChangedBlock {
   first: Uint32Array;
   prefix: number;
@@ -145,12 +142,12 @@ export interface ChangedBlock {
   to: string;
 }
 
-/** Keeps the largest blocks; of equal ones the first. */
+/** Keeps the largest blocks; of equally large ones the first. */
 export class LargestBlocks {
   readonly blocks: ChangedBlock[] = [];
 
   add({ family, first, last, from, to }: Segment, size: bigint): void {
-    // Most changes are smaller than what is kept already, and need not be cut into blocks.
+    // Most changes are smaller than the blocks kept so far, and need not be split.
     const smallest = this.blocks[BLOCKS_SHOWN - 1];
     if (smallest !== undefined && size <= 1n << BigInt(addressBits(family) - smallest.prefix)) return;
     rangeToCidrs(family, first, last, (block, prefix) => {
@@ -162,14 +159,14 @@ export class LargestBlocks {
   }
 }
 
-/** A country whose name or membership in the European Union differs: then so do the answers of all its addresses. */
+/** A country whose name or EU membership changed, so that the results of all its addresses changed. */
 export interface CountryChange {
   code: string;
   name: [before: string, after: string];
   is_eu: [before: boolean, after: boolean];
 }
 
-/** The countries in both files that are described differently, by code. */
+/** Returns the countries of both files whose name or EU membership differs, by code. */
 export function countryChanges(before: RangeFile, after: RangeFile): CountryChange[] {
   const countries = (file: RangeFile) => file.records.filter((record) => record.kind === 'country');
   const earlier = new Map(countries(before).map((record) => [record.code, record]));

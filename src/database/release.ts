@@ -125,8 +125,9 @@ function manifestProblem(manifest: unknown, directory: string): string | undefin
   const schema = JSON.parse(readFileSync(packageFile('schemas/manifest.schema.json'), 'utf8')) as Schema;
   const violation = schemaViolation(schema, manifest);
   if (violation !== undefined) return violation;
-  const { id, as_of, input_hash } = manifest as Manifest;
+  const { id, as_of, data_date, input_hash } = manifest as Manifest;
   if (!isDate(as_of)) return `as_of is ${as_of}, which is not a date`;
+  if (data_date !== undefined && !isDate(data_date)) return `data_date is ${data_date}, which is not a date`;
   if (id !== releaseId(as_of, input_hash)) return `id is ${id}, which is not that of its date and inputs`;
   // A release may be copied to a directory with a name of another kind.
   if (RELEASE_ID.test(directory) && id !== directory) return `id is ${id}, but its directory is ${directory}`;
@@ -215,6 +216,6 @@ export function namedRelease(dataDir: string, name: string): string {
   if (!RELEASE_ID.test(name) && statSync(name, { throwIfNoEntry: false }) !== undefined) return releaseDir(name);
   throw new AtlasError(
     'E_NO_DATABASE',
-    `there is no release ${JSON.stringify(name)}; "ipatlas releases" lists those in ${dataDir}, and the path of one does as well`,
+    `there is no release ${JSON.stringify(name)}; "ipatlas releases" lists those in ${dataDir}; a path is accepted as well`,
   );
 }

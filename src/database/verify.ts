@@ -34,7 +34,7 @@ export interface VerifiedRelease {
 }
 
 /**
- * Verifies a release. Reads every byte, whatever was verified before.
+ * Verifies a release. Reads every byte, even if it was verified before.
  *
  * @param dir the release directory
  * @returns its manifest and the open range file

@@ -1,4 +1,4 @@
-/** The numbers of FORMAT.md, for the code: one place for writer, reader and verifier. */
+/** The constants of FORMAT.md, for the writer, the reader and the verifier. */
 import type { EmbeddedScheme } from '../address/embedded.js';
 
 /** `\x89IPR\r\n\x1a\n`. */
@@ -10,14 +10,14 @@ export const MINOR_VERSION = 0;
 export const HEADER_BYTES = 80;
 export const HEADER = { major: 8, minor: 10, sections: 12, fileSize: 16, asOf: 24, crc32: 28, sha256: 32 } as const;
 
-/** One entry of the section table, in bytes, and the offsets of its fields. */
+/** Size of an entry of the section table in bytes, and the offsets of its fields. */
 export const ENTRY_BYTES = 24;
 export const ENTRY = { tag: 0, elementBytes: 4, offset: 8, length: 16 } as const;
 
-/** Sections begin at a multiple of this many bytes, so that a typed array or a 128-bit load can be laid over any. */
+/** Sections begin at multiples of this number of bytes, as typed arrays and 128-bit loads require. */
 export const ALIGNMENT = 16;
 
-/** The sections in their order in the file, each with the size of one element in bytes. */
+/** The sections in file order, with the size of an element in bytes. */
 export const SECTIONS = {
   '4STA': 4,
   '4REC': 2,
@@ -32,25 +32,25 @@ export const SECTIONS = {
 export type SectionTag = keyof typeof SECTIONS;
 export const SECTION_TAGS = Object.keys(SECTIONS) as SectionTag[];
 
-/** Entries of an index: one for each value of the top 16 bits, and one behind them. */
+/** Entries of an index: one for each value of the top 16 bits, and one for the total. */
 export const INDEX_ENTRIES = 65_537;
 
-/** Most records a file can hold: record numbers are 16 bits wide. */
+/** Most records in a file: record numbers have 16 bits. */
 export const MAX_RECORDS = 65_536;
 
-/** One record, in bytes, and the offsets of its fields. */
+/** Size of a record in bytes, and the offsets of its fields. */
 export const RECORD_BYTES = 16;
 export const RECORD = { kind: 0, flags: 1, code: 2, textOffset: 4, textLength: 8 } as const;
 export const RECORD_KINDS = ['none', 'country', 'embedded'] as const;
 export const FLAG_EU = 1;
 
-/** What a range says: a country, why there is none, or that the IPv4 address inside answers. */
+/** A record: a country, a reason why there is none, or a scheme whose embedded IPv4 address decides. */
 export type RangeRecord =
   | { kind: 'none'; reason: string }
   | { kind: 'country'; code: string; name: string; isEu: boolean }
   | { kind: 'embedded'; scheme: EmbeddedScheme };
 
-/** The order of records in a file, and whether two are the same: kind, then code or text. */
+/** Returns a key that identifies a record and sorts records in file order: by kind, then by code or text. */
 export function recordKey(record: RangeRecord): string {
   switch (record.kind) {
     case 'none':
@@ -62,18 +62,18 @@ export function recordKey(record: RangeRecord): string {
   }
 }
 
-/** `2026-11-21` as 20261121. */
+/** Encodes `2026-11-21` as 20261121. */
 export function encodeDate(date: string): number {
   return Number(date.replaceAll('-', ''));
 }
 
-/** 20261121 as `2026-11-21`. */
+/** Decodes 20261121 as `2026-11-21`. */
 export function decodeDate(value: number): string {
   const digits = String(value).padStart(8, '0');
   return `${digits.slice(0, 4)}-${digits.slice(4, 6)}-${digits.slice(6)}`;
 }
 
-/** The next multiple of the alignment. */
+/** Rounds an offset up to a multiple of the alignment. */
 export function align(offset: number): number {
   return Math.ceil(offset / ALIGNMENT) * ALIGNMENT;
 }

@@ -1,4 +1,4 @@
-/** Reads the range file: opening checks its structure, so that every later read is in bounds. See FORMAT.md. */
+/** Reads the range file. Opening it checks the structure, so that every later access is in bounds. See FORMAT.md. */
 import { readFileSync } from 'node:fs';
 import { endianness } from 'node:os';
 import { crc32 } from 'node:zlib';
@@ -27,50 +27,50 @@ import {
   type SectionTag,
 } from './layout.js';
 
-/** A range file in memory: typed arrays over its bytes. */
+/** A range file in memory: typed arrays over its bytes. Columns are named after the sections of FORMAT.md. */
 export interface RangeFile {
   path: string;
   bytes: Uint8Array;
-  /** Where the sections begin that the checksum covers. */
+  /** Offset of the first section; the SHA-256 covers everything from here. */
   headEnd: number;
-  /** The date as of which EU membership is given, `YYYY-MM-DD`. */
+  /** Date of the EU membership, `YYYY-MM-DD`. */
   asOf: string;
   records: RangeRecord[];
-  /** Number of IPv4 ranges; `start4`, `record4` and `index4` are the columns of FORMAT.md. */
+  /** Number of IPv4 ranges. */
   count4: number;
   start4: Uint32Array;
-  /** The same memory as `start4` in halves: the low 16 bits of range `i` are element `2 * i`. */
+  /** The memory of `start4` as 16-bit elements: the low half of range `i` is element `2 * i`. */
   start4Low: Uint16Array;
   record4: Uint16Array;
   index4: Uint32Array;
-  /** Number of IPv6 ranges. `high6` and `low6` hold two 32-bit words a range, the less significant first. */
+  /** Number of IPv6 ranges. `high6` and `low6` have two 32-bit words per range, the less significant first. */
   count6: number;
   high6: Uint32Array;
   low6: Uint32Array;
   record6: Uint16Array;
   index6: Uint32Array;
-  /** A finer index over the crowded buckets, once it has been derived; see {@link denseIndex}. */
+  /** A finer index of the crowded buckets, once {@link denseIndex} has built it. */
   dense6: DenseIndex | undefined;
 }
 
 /**
- * IPv6 is used in a few blocks only: 46 of the 65,536 buckets hold nearly all ranges, up to 40,000 each. For those the
- * search starts from the next eight bits of the address as well.
+ * A finer index of IPv6. Only few blocks of the address space are in use: 46 of the 65,536 buckets hold nearly all ranges, up
+ * to 40,000 each. In these, the next eight bits of the address narrow down the search.
  */
 export interface DenseIndex {
-  /** By bucket: its number among the crowded ones, from 1; 0 for all others. */
+  /** By bucket: its number among the crowded buckets, from 1; 0 for all others. */
   number: Uint16Array;
   /**
-   * {@link DENSE_STRIDE} elements a crowded bucket: element k is the number of ranges that begin below the k-th of its 256
-   * parts, the last one that of ranges below the next bucket.
+   * {@link DENSE_STRIDE} elements per crowded bucket: element k is the number of ranges that begin below part k of the
+   * bucket, and the last element the number of ranges that begin below the next bucket.
    */
   below: Uint32Array;
 }
 
-/** Parts of a crowded bucket, and one behind them. */
+/** Elements per crowded bucket: one for each of 256 parts, and one for the end. */
 export const DENSE_STRIDE = 257;
 
-/** A bucket of more ranges than this is crowded: its search takes seven steps or more. */
+/** A bucket with more ranges is crowded: a binary search in it takes seven steps or more. */
 const CROWDED = 64;
 
 function buildDenseIndex({ high6, index6 }: RangeFile): DenseIndex {
@@ -92,7 +92,7 @@ function buildDenseIndex({ high6, index6 }: RangeFile): DenseIndex {
   return { number, below };
 }
 
-/** The finer index over a file's crowded buckets; made when it is first asked for, since not all who open a file need it. */
+/** Returns the finer index of a file. It is built on first use, because not every user of the file needs it. */
 export function denseIndex(file: RangeFile): DenseIndex {
   file.dense6 ??= buildDenseIndex(file);
   return file.dense6;
@@ -132,12 +132,12 @@ function readSectionTable(path: string, bytes: Buffer, sections: number, headEnd
     const offset = Number(bytes.readBigUInt64LE(entry + ENTRY.offset));
     const length = Number(bytes.readBigUInt64LE(entry + ENTRY.length));
     if (offset % ALIGNMENT !== 0 || offset < headEnd || offset + length > bytes.length) {
-      throw damaged(path, `section ${tag} (offset ${offset}, ${length} bytes) does not lie in the file`);
+      throw damaged(path, `section ${tag} (offset ${offset}, ${length} bytes) is not inside the file`);
     }
     const elementBytes = SECTIONS[tag];
     if (elementBytes === undefined) continue; // of a newer minor version
     if (bytes.readUInt32LE(entry + ENTRY.elementBytes) !== elementBytes || length % elementBytes !== 0) {
-      throw damaged(path, `section ${tag} does not hold elements of ${elementBytes} bytes`);
+      throw damaged(path, `section ${tag} does not consist of elements of ${elementBytes} bytes`);
     }
     table[tag] = { offset, length };
   }
@@ -145,22 +145,22 @@ function readSectionTable(path: string, bytes: Buffer, sections: number, headEnd
   return table as SectionTable;
 }
 
-/** Magic, version, size and checksum of the head; returns the number of sections. */
+/** Checks magic number, version, size and CRC-32; returns the number of sections and their offset. */
 function checkHeader(path: string, bytes: Buffer): { sections: number; headEnd: number } {
-  if (bytes.length < HEADER_BYTES) throw damaged(path, `${bytes.length} bytes are too few for a range file`);
+  if (bytes.length < HEADER_BYTES) throw damaged(path, `${bytes.length} bytes are not enough for a range file`);
   if (!MAGIC.every((byte, index) => bytes[index] === byte)) throw damaged(path, 'not a range file (no magic number)');
   const major = bytes.readUInt16LE(HEADER.major);
   if (major !== MAJOR_VERSION) {
     throw damaged(path, `format version ${major}, but this ipatlas reads version ${MAJOR_VERSION}`);
   }
   const fileSize = Number(bytes.readBigUInt64LE(HEADER.fileSize));
-  if (fileSize !== bytes.length) throw damaged(path, `${bytes.length} bytes long where its header says ${fileSize}`);
+  if (fileSize !== bytes.length) throw damaged(path, `${bytes.length} bytes long, but its header says ${fileSize}`);
   const sections = bytes.readUInt32LE(HEADER.sections);
   const headEnd = HEADER_BYTES + sections * ENTRY_BYTES;
   if (headEnd > bytes.length) throw damaged(path, `a table of ${sections} sections does not fit`);
   const head = Buffer.from(bytes.subarray(0, headEnd));
   head.writeUInt32LE(0, HEADER.crc32);
-  // The writer takes the checksum of the head with SHA-256 in place and these four bytes zero.
+  // The CRC-32 covers the header with these four bytes zero.
   if (crc32(head) !== bytes.readUInt32LE(HEADER.crc32)) throw damaged(path, 'the checksum of its header is wrong');
   return { sections, headEnd };
 }
@@ -169,7 +169,7 @@ function decodeRecord(path: string, table: DataView, index: number, text: Buffer
   const at = index * RECORD_BYTES;
   const offset = table.getUint32(at + RECORD.textOffset, true);
   const length = table.getUint32(at + RECORD.textLength, true);
-  if (offset + length > text.length) throw damaged(path, `the text of record ${index} lies outside its section`);
+  if (offset + length > text.length) throw damaged(path, `the text of record ${index} is outside its section`);
   const label = text.toString('utf8', offset, offset + length);
   const kind = RECORD_KINDS[table.getUint8(at + RECORD.kind)];
   switch (kind) {
@@ -189,34 +189,34 @@ function decodeRecord(path: string, table: DataView, index: number, text: Buffer
   }
 }
 
-/** The greatest number in a column. */
+/** Returns the greatest number in a column. */
 function greatest(column: Uint16Array | Uint32Array): number {
   let most = 0;
   for (let i = 0; i < column.length; i++) if (column[i]! > most) most = column[i]!;
   return most;
 }
 
-/** An index says how many ranges begin below each bucket: it never falls, and ends with all of them. */
+/** Checks an index: the number of ranges below each bucket never decreases, and the last entry is the number of ranges. */
 function checkIndex(path: string, index: Uint32Array, count: number): void {
-  // The first range begins at the first address, and so in the first bucket.
+  // The first range begins at address zero, in the first bucket.
   let sound = index[0] === 0 && index[1]! > 0 && index[index.length - 1] === count;
   for (let i = 1; i < index.length; i++) if (index[i]! < index[i - 1]!) sound = false;
   if (!sound) throw damaged(path, 'an index points outside its column');
 }
 
 /**
- * Lays a range file's bytes out.
+ * Decodes a range file.
  *
  * @param bytes the whole file
- * @param path its name, for messages
- * @returns the file; its arrays share memory with `bytes` where `bytes` is aligned
- * @throws AtlasError E_DAMAGED where the structure is not that of FORMAT.md or the version is not known
+ * @param path of the file, for messages
+ * @returns the file; its arrays share memory with `bytes` if that is aligned
+ * @throws AtlasError E_DAMAGED if the structure is not that of FORMAT.md or the version is unknown
  */
 export function decodeRangeFile(bytes: Buffer, path: string): RangeFile {
   if (endianness() !== 'LE') throw new AtlasError('E_FAULT', 'range files can be read on little-endian machines only');
   const { sections, headEnd } = checkHeader(path, bytes);
   const table = readSectionTable(path, bytes, sections, headEnd);
-  // Typed arrays need an aligned start; a buffer that Node cut out of a pool may not have one.
+  // Typed arrays need an aligned offset, which a buffer from Node's pool may not have.
   const whole = bytes.byteOffset % ALIGNMENT === 0 ? bytes : new Uint8Array(bytes);
   const u16 = (tag: SectionTag): Uint16Array =>
     new Uint16Array(whole.buffer, whole.byteOffset + table[tag].offset, table[tag].length / 2);
@@ -257,8 +257,8 @@ export function decodeRangeFile(bytes: Buffer, path: string): RangeFile {
     index6: u32('6IDX'),
     dense6: undefined,
   };
-  // With these, a search can leave neither the columns nor the records, whatever else may be wrong. (Whether ranges are in
-  // order is for the verifier: it takes too long here.)
+  // These checks keep every search inside the columns and the records, even in a damaged file. Checking the order of the
+  // ranges would take too long here; the verifier does it.
   if (Math.max(greatest(file.record4), greatest(file.record6)) >= recordCount) {
     throw damaged(path, 'a range names a record that does not exist');
   }
@@ -274,10 +274,10 @@ export function decodeRangeFile(bytes: Buffer, path: string): RangeFile {
 }
 
 /**
- * Opens a range file.
+ * Opens a range file without checking its hash; `openReleaseRanges` also does that.
  *
- * @param path of the file; read whole into memory (some 8 MB)
- * @throws AtlasError E_NO_DATABASE where it cannot be read, E_DAMAGED where it is no valid range file
+ * @param path of the file; all of it is read into memory (about 8 MB)
+ * @throws AtlasError E_NO_DATABASE if it cannot be read, E_DAMAGED if it is not a valid range file
  */
 export function openRangeFile(path: string): RangeFile {
   let bytes: Buffer;

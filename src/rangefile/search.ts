@@ -1,23 +1,23 @@
-/** The search in a range file: which range, and so which record, an address belongs to. */
+/** Finds the range of a range file that contains an address. */
 import { DENSE_STRIDE, denseIndex, type RangeFile } from './reader.js';
 
 /**
- * The range that an IPv4 address lies in.
+ * Finds the range that contains an IPv4 address.
  *
- * @param address as a 32-bit integer, of either sign: a signed one spares the engine a number on the heap
+ * @param address as a 32-bit integer, signed or unsigned. V8 needs no heap number for a signed one
  * @returns index of the range
  */
 export function findIPv4(file: RangeFile, address: number): number {
   const { start4Low, index4 } = file;
   const bucket = address >>> 16;
   const above = (address & 0xffff) + 1;
-  // The last range known to begin at or below the address, and the number of ranges behind it that may do so as well.
+  // The last range that is known to begin at or below the address, and the number of ranges after it that may do so.
   let range = index4[bucket]! - 1;
   let left = index4[bucket + 1]! - 1 - range;
   while (left > 0) {
     const half = (left + 1) >> 1;
-    // Within a bucket the low 16 bits decide. Their difference is negative where the range begins at or below the address;
-    // its sign, spread over all bits, adds the step or nothing. A branch here would be guessed wrong every other time.
+    // Within a bucket, the low 16 bits decide. The difference is negative if the range begins at or below the address. Its
+    // sign, extended to all bits, selects the step or zero: the processor would mispredict every other branch here.
     range += half & ((start4Low[2 * (range + half)]! - above) >> 31);
     left -= half;
   }
@@ -25,7 +25,7 @@ export function findIPv4(file: RangeFile, address: number): number {
 }
 
 /**
- * The range that an IPv6 address lies in.
+ * Finds the range that contains an IPv6 address.
  *
  * @param words the address, four 32-bit words, most significant first
  * @returns index of the range
@@ -40,7 +40,7 @@ export function findIPv6(file: RangeFile, words: Uint32Array): number {
   const bucket = w0 >>> 16;
   const crowded = dense6.number[bucket]!;
   const part = crowded * DENSE_STRIDE + ((w0 >>> 8) & 0xff);
-  // The first range of [low, high) that begins above the address; the answer is the one before it.
+  // Finds the first range of [low, high) that begins above the address; the result is the one before it.
   let low = crowded === 0 ? index6[bucket]! : dense6.below[part]!;
   let high = crowded === 0 ? index6[bucket + 1]! : dense6.below[part + 1]!;
   while (low < high) {

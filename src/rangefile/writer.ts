@@ -29,15 +29,15 @@ import {
 export interface RangeFileContent {
   /** `YYYY-MM-DD`. */
   asOf: string;
-  /** `value` is an index into `records`. */
+  /** IPv4 ranges; `value` is an index into `records`, as in `v6`. */
   v4: RangeColumns;
   v6: RangeColumns;
   records: readonly RangeRecord[];
 }
 
 /**
- * The records that ranges use, in the file's order, and the columns renumbered to them. Record numbers that come out of a
- * build depend on the order of the sources' rows; those in a file must not.
+ * Returns the records that ranges use, in file order, and the columns renumbered to them. The record numbers of a build depend
+ * on the order of the rows of its sources; those of a file must not.
  */
 function canonicalRecords(content: RangeFileContent): { records: RangeRecord[]; v4: Uint16Array; v6: Uint16Array } {
   const used = new Set<number>();
@@ -55,7 +55,7 @@ function canonicalRecords(content: RangeFileContent): { records: RangeRecord[]; 
   };
 }
 
-/** For each value of an address's top 16 bits, how many ranges begin below it. */
+/** Returns, for each value of the top 16 bits of an address, how many ranges begin below it. */
 export function buildIndex(count: number, topBits: (range: number) => number): Uint32Array {
   const index = new Uint32Array(INDEX_ENTRIES);
   let range = 0;
@@ -66,7 +66,7 @@ export function buildIndex(count: number, topBits: (range: number) => number): U
   return index;
 }
 
-/** IPv6 first addresses as two columns of 64-bit numbers, each stored low word first (little-endian). */
+/** Splits IPv6 first addresses into two columns of 64-bit numbers, each with the low word first (little-endian). */
 function splitIPv6(count: number, first: Uint32Array): { high: Uint32Array; low: Uint32Array } {
   const high = new Uint32Array(2 * count);
   const low = new Uint32Array(2 * count);
@@ -79,7 +79,7 @@ function splitIPv6(count: number, first: Uint32Array): { high: Uint32Array; low:
   return { high, low };
 }
 
-/** The sections `RECO` and `TEXT`. */
+/** Encodes the sections `RECO` and `TEXT`. */
 function encodeRecords(records: readonly RangeRecord[]): { table: Uint8Array; text: Uint8Array } {
   const table = new DataView(new ArrayBuffer(records.length * RECORD_BYTES));
   const texts: Buffer[] = [];
@@ -105,7 +105,7 @@ function encodeRecords(records: readonly RangeRecord[]): { table: Uint8Array; te
   return { table: new Uint8Array(table.buffer), text: Buffer.concat(texts) };
 }
 
-/** The bytes of a typed array, as they stand in memory: this code runs on little-endian machines only. */
+/** Returns the bytes of a typed array as they are in memory: this code runs on little-endian machines only. */
 function bytesOf(array: Uint16Array | Uint32Array): Uint8Array {
   return new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
 }
@@ -113,8 +113,8 @@ function bytesOf(array: Uint16Array | Uint32Array): Uint8Array {
 /**
  * Encodes a whole range file.
  *
- * @param content ranges of both families and the records they name
- * @returns the file's bytes; the same for the same content, whatever order `records` is in
+ * @param content the ranges of both families, and their records
+ * @returns the bytes of the file; the same for the same content in any order of `records`
  */
 export function encodeRangeFile(content: RangeFileContent): Buffer {
   const { records, v4, v6 } = canonicalRecords(content);

@@ -182,11 +182,11 @@ describe('bad files', () => {
 
   // Each row: what was done to the file, who notices, and what the message says of it.
   it.each<[string, (bytes: Buffer) => Buffer, 'open' | 'verify', RegExp]>([
-    ['empty', () => Buffer.alloc(0), 'open', /0 bytes are too few/],
-    ['cut in the header', (b) => b.subarray(0, 40), 'open', /40 bytes are too few/],
-    ['cut in the section table', (b) => b.subarray(0, 100), 'open', /100 bytes long where its header says/],
-    ['last byte cut off', (b) => b.subarray(0, -1), 'open', /bytes long where its header says/],
-    ['something behind it', (b) => Buffer.concat([b, Buffer.of(0)]), 'open', /bytes long where its header says/],
+    ['empty', () => Buffer.alloc(0), 'open', /0 bytes are not enough/],
+    ['cut in the header', (b) => b.subarray(0, 40), 'open', /40 bytes are not enough/],
+    ['cut in the section table', (b) => b.subarray(0, 100), 'open', /100 bytes long, but its header says/],
+    ['last byte cut off', (b) => b.subarray(0, -1), 'open', /bytes long, but its header says/],
+    ['something behind it', (b) => Buffer.concat([b, Buffer.of(0)]), 'open', /bytes long, but its header says/],
     ['text', (b) => Buffer.from('start,end,country\n'.repeat(b.length)), 'open', /no magic number/],
     [
       'line ends altered',
@@ -201,15 +201,15 @@ describe('bad files', () => {
       'a flipped bit in the section table',
       set(HEADER_BYTES + 9, 0xff),
       'open',
-      /does not lie in the file|checksum of its header/,
+      /is not inside the file|checksum of its header/,
     ],
     [
       'a section outside the file',
       (b) => resealHead(set(HEADER_BYTES + 12, 0xff)(b)),
       'open',
-      /does not lie in the file/,
+      /is not inside the file/,
     ],
-    ['a section not aligned', (b) => resealHead(set(HEADER_BYTES + 8, 1)(b)), 'open', /does not lie in the file/],
+    ['a section not aligned', (b) => resealHead(set(HEADER_BYTES + 8, 1)(b)), 'open', /is not inside the file/],
     ['a tag that is missing', (b) => resealHead(set(HEADER_BYTES, 0x58)(b)), 'open', /section 4STA is missing/],
     ['elements of another size', (b) => resealHead(set(HEADER_BYTES + 4, 8)(b)), 'open', /elements of 4 bytes/],
     [
@@ -223,7 +223,7 @@ describe('bad files', () => {
     ['an index that falls', set(section('4IDX', 4 * 65535), 0), 'open', /an index points outside its column/],
     ['an index that begins late', set(section('6IDX', 4), 0), 'open', /an index points outside its column/],
     ['an unknown kind of record', set(section('RECO', 0), 9), 'open', /record 0 is of an unknown kind/],
-    ['a text outside its section', set(section('RECO', 11), 0xff), 'open', /text of record 0 lies outside/],
+    ['a text outside its section', set(section('RECO', 11), 0xff), 'open', /text of record 0 is outside/],
     ['a flipped bit in a column', set(section('6HIG', 20), 1), 'verify', /does not match its SHA-256/],
     ['a flipped bit in a text', set(section('TEXT', 0), 1), 'verify', /does not match its SHA-256/],
     [
