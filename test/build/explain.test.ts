@@ -324,7 +324,10 @@ describe('whatever the sources say', () => {
       const [low, high] = [Math.min(a, b), Math.max(a, b)];
       return is4 ? `${v4(low)},${last4(high + 128)},${code}` : `${v6(low)},${v6(high)},${code}`;
     });
-  const list = fc.array(row, { minLength: 1, maxLength: 12 });
+  // A build refuses a source in which most rows name no country.
+  const list = fc
+    .array(row, { minLength: 1, maxLength: 12 })
+    .filter((rows) => 2 * rows.filter((each) => /(DE|FR)$/.test(each)).length >= rows.length);
   const asked = fc.array(
     fc.oneof(
       fc.nat(383).map(last4),
