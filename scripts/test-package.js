@@ -21,7 +21,7 @@ import { $ } from 'zx';
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
 /** Longest time in milliseconds that the server may take to start, answer and stop. */
 const PATIENCE_MS = 60_000;
-const ONLY = 'asn-country'; // one small source is enough, and halves the time
+const ONLY = 'rir-delegations'; // one small source is enough, and halves the time
 
 const { values } = parseArgs({
   options: {

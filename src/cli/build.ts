@@ -119,7 +119,6 @@ sources.json.
                       release. A build that fails because no server is reachable is retried with growing waits
   --jitter SECONDS    longest random delay of a scheduled build (default ${SCHEDULE_JITTER_S}), so that servers are not all asked at once
   --json              print the outcome as JSON
-  --data DIR          the data directory (or IPATLAS_DATA; default data)
 `,
   options: {
     sources: { type: 'string' },

@@ -7,7 +7,6 @@ import { EXIT } from '../errors.js';
 import { packageFile } from '../package-root.js';
 import { type Command, type NamedCommand, print, unknownName, usageError } from './command.js';
 import { DATA_DIR_HELP } from './data-dir.js';
-import type { HelpItem } from './help.js';
 
 interface Entry {
   /** One line for the help page. */
@@ -105,10 +104,6 @@ export async function fullHelp(command: Command) {
     common.unshift({ term: '--yes', lines: ['if there is no database, build one first, without a question'] });
   }
   if (command.withoutData !== true) common.unshift({ term: '--data DIR', lines: [DATA_DIR_HELP] });
-  const isCommon = ({ term }: HelpItem) => term.startsWith('--data ');
-  help.blocks = help.blocks.map((block) =>
-    typeof block === 'string' ? block : block.filter((item) => !isCommon(item)),
-  );
   const own = help.blocks.at(-1);
   if (Array.isArray(own) && own.some(({ term }) => term.startsWith('-'))) own.push(...common);
   else help.blocks.push(common);

@@ -48,7 +48,6 @@ Writes to stdout.
   -z, --compress KIND  compress the output: gzip or zstd (from Node 22.15 on)
   --stats FILE         write the summary to FILE as JSON; "-" is stdout, if the
                        output is a file
-  --data DIR           the data directory (or IPATLAS_DATA; default data)
 `,
   options: {
     ...INPUT_OPTIONS,

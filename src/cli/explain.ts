@@ -63,7 +63,6 @@ from; the cache keeps them as long as the release.
 
   --release ID  a release other than the current one: its id (also of a refused one) or its directory
   --json        the explanation as JSON
-  --data DIR    the data directory (or IPATLAS_DATA; default data)
 `,
   options: { release: { type: 'string' }, json: { type: 'boolean' } },
   arguments: [1, 1],

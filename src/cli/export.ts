@@ -137,7 +137,6 @@ ${formatLines()}
                           nginx and haproxy, else none)
   --set NAME              nft: the sets are NAME4 and NAME6 (default: eu or countries)
   --database-type NAME    mmdb: the type in its metadata (default: ${DEFAULT_DATABASE_TYPE})
-  --data DIR              the data directory (or IPATLAS_DATA; default data)
 `,
   options: {
     output: { type: 'string', short: 'o' },

@@ -58,7 +58,6 @@ recognized, and zstd from Node 22.15 on. Writes to stdout.
   -z, --compress KIND  compress the output: gzip or zstd (from Node 22.15 on)
   --stats FILE         write the counts to FILE as JSON; "-" is stdout, if the
                        output is a file
-  --data DIR           the data directory (or IPATLAS_DATA; default data)
 `,
   options: {
     ...INPUT_OPTIONS,

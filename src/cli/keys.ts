@@ -80,7 +80,6 @@ only its hash is stored. A revoked key is refused within a second, permanently.
   --label TEXT  the owner of the key, for the list
   --rate N      addresses a minute for this key (default: the server's --rate)
   --json        the list, or the new key and its id, as JSON
-  --data DIR    the data directory (or IPATLAS_DATA; default data)
 `,
   options: { label: { type: 'string' }, rate: { type: 'string' }, json: { type: 'boolean' } },
   arguments: [1, 2],

@@ -27,7 +27,6 @@ The release that was current is recorded: a build from the same sources does not
 sources change, --force is given, or you roll back to that release by its id.
 
   --json      print the two releases as JSON: {"from":…,"to":…}
-  --data DIR  the data directory (or IPATLAS_DATA; default data)
 `,
   options: { json: { type: 'boolean' } },
   arguments: [0, 1],

@@ -184,7 +184,6 @@ that are being processed.
                         Union, for /openapi.json
   --dev-key FILE        keep a valid key in FILE, and print a curl line that
                         uses it
-  --data DIR            the data directory (or IPATLAS_DATA; default data)
 `,
   options: {
     host: { type: 'string' },

@@ -240,7 +240,6 @@ workers or the server are killed (docs/streams.md). Ends on SIGTERM or Ctrl-C, a
   --max-bytes N        --init: size of a stream in bytes (default ${STREAM_MAX_BYTES})
   --max-age SECONDS    --init: how long streams keep messages (default 0, forever)
   --replicas N         --init: replicas of each stream, 1 to ${MAX_REPLICAS} (default 1)
-  --data DIR           the data directory (or IPATLAS_DATA; default data)
 `,
   options: {
     server: { type: 'string' },

@@ -83,7 +83,6 @@ reads stdin. gzip is recognized, and zstd from Node 22.15 on.
                        inside the document
   --jobs N             threads for jsonl, 1 to ${MAX_JOBS}; 0, the default, is one per
                        core
-  --data DIR           the data directory (or IPATLAS_DATA; default data)
 `,
   options: { ...INPUT_OPTIONS, by: { type: 'string' }, json: { type: 'boolean' } },
   arguments: [0, Number.POSITIVE_INFINITY],

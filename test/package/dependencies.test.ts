@@ -8,8 +8,6 @@ import { packageFile, packageRoot } from '../../src/package-root.js';
 const NOT_IMPORTED: Record<string, string> = {
   '@ip-location-db/asn-country': 'the data of the first build',
   '@ip-location-db/geo-whois-asn-country': 'the data of the first build',
-  '@nats-io/jetstream': 'streams',
-  '@nats-io/transport-node': 'streams',
   'light-my-request': 'a dependency of fastify, held at the last version whose dependencies run on Node 20',
 };
 
