@@ -50,19 +50,20 @@ export function normalized(output: string): string {
     .replaceAll(/\d{4}-\d\d-\d\d/g, 'DATE')
     .replaceAll(/\d\d:\d\d\b/g, 'TIME')
     .replaceAll(/\d+\.\d+ s\b/g, 'SECONDS')
+    .replaceAll(/\d+ days\b/g, 'DAYS')
     .replaceAll(/[\d.]+ [kMG]?B\/s/g, 'SPEED')
     .replaceAll(/ipa_[\w-]{43}/g, 'KEY')
     .replaceAll(/\bkey [0-9a-f]{8}\b/g, 'key ID')
     .replaceAll(/^[0-9a-f]{8} {2}/gm, 'ID  ')
     .replaceAll(/sha256 [0-9a-f]{16}/g, 'SHA')
-    .replaceAll(/(?<=bytes )\d+|\d+(?= bytes)|\d+\.\d(?= {2}geo-whois)/g, 'N')
+    .replaceAll(/(?<=bytes )\d+|\d+(?= bytes)|\d+\.\d(?= {2}user-country)/g, 'N')
     .replaceAll(/ {2,}/g, '  ');
 }
 
 /** Sorts the lines about single sources, which are fetched and read at the same time. */
 function inFixedOrder(output: string): string {
   return output.replaceAll(
-    /(^[\w-]+: .*(pinned copy|rejected)\n){2,}/gm,
+    /(^(source "[\w-]+"|[\w-]+): .*\n){2,}/gm,
     (lines) => `${lines.trimEnd().split('\n').sort().join('\n')}\n`,
   );
 }
