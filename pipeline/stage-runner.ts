@@ -1,4 +1,4 @@
-/** Runs stages one after another, and records the time and the counts of each. */
+/** Runs a stage and records its time and its counts. The order of the stages is in build.ts. */
 import type { Counts, Stage, StageContext } from './stage.js';
 
 export class StageRunner {

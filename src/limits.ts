@@ -1,4 +1,7 @@
-/** Every limit in one place, by topic, each with its unit and its reason. */
+/**
+ * The limits that users and operators can meet, by topic, each with its unit and its reason. The sizes of one
+ * algorithm's buffers are next to that algorithm.
+ */
 
 // Addresses
 

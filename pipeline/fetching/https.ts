@@ -9,7 +9,7 @@ import { EnvHttpProxyAgent, fetch, type Response } from 'undici';
 import { expBackoff } from 'zx';
 import { messageOf } from '../../src/errors.js';
 import { MAX_CHECKSUM_BYTES, MAX_REDIRECTS } from '../../src/limits.js';
-import { addressProblem } from '../config/address.js';
+import { addressProblem } from '../config/url.js';
 import { parseChecksum } from './checksum.js';
 
 /** Limits of a download; defaults are in `src/limits.ts`. Times in milliseconds. */

@@ -1,4 +1,7 @@
-/** The gates: each compares a figure with its threshold, which is in `gates` of sources.json. */
+/**
+ * The gates. Most compare a figure with a threshold: that of `gates` in sources.json, or else of `DEFAULT_GATES` in
+ * src/limits.ts.
+ */
 import { formatAddress } from '../../src/address/format.js';
 import { formatSize, formatSizeUnit, sizeUnit } from '../../src/database/diff.js';
 import type { Manifest, Refusal } from '../../src/database/release.js';

@@ -1,4 +1,7 @@
-/** What happens to a release that the gates refuse: it is kept for inspection, or published by force with a record. */
+/**
+ * Carries out what build.ts decides for a release that does not pass the gates: it is kept for inspection, or published
+ * by force, with a record.
+ */
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import {

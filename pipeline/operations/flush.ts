@@ -1,4 +1,4 @@
-/** Flushing to disk. */
+/** Flushes files and folders to disk. */
 import { closeSync, fsyncSync, openSync } from 'node:fs';
 
 /** Flushes the content of a file, or the names in a folder, to the disk. */

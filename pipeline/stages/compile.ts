@@ -15,9 +15,9 @@ import { type MirrorSource, writeMirror } from '../../src/mirror/writer.js';
 import type { MergedRanges } from '../../src/range/columns.js';
 import type { RangeRecord } from '../../src/rangefile/layout.js';
 import { encodeRangeFile } from '../../src/rangefile/writer.js';
-import { dataDate } from '../merging/data-date.js';
 import { LAYERS, sourceLayer } from '../merging/layers.js';
 import type { Normalized } from '../merging/range-merger.js';
+import { dataDate } from '../merging/release-date.js';
 import type { ReleaseIdentity } from '../release-id.js';
 import type { FinishedRelease, MissingSource, Stage } from '../stage.js';
 

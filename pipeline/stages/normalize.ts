@@ -1,4 +1,4 @@
-/** Stage `normalize`: the rows of all sources become one sorted, gap-free list of ranges for each family. */
+/** Stage `normalize`: merges the rows of all sources (see merging/) into one sorted, gap-free list of ranges per family. */
 import { type MergeInput, mergeSources, type Normalized } from '../merging/range-merger.js';
 import { checkUsableCountries } from '../merging/usable-countries.js';
 import type { Stage } from '../stage.js';

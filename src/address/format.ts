@@ -10,7 +10,7 @@ export function formatIPv4(address: number): string {
 }
 
 /**
- * Formats an IPv6 address in full: eight groups of four lower-case hex digits, as in look-up results.
+ * Formats an IPv6 address in full: eight groups of four lower-case hex digits, as in lookup results.
  *
  * @param words four 32-bit words, most significant first
  */

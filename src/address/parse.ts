@@ -75,7 +75,7 @@ export function parseIPv6(text: string, words: Uint32Array): boolean {
 /** Result of {@link parseIPv6Form}: the text is not an IPv6 address. */
 export const NOT_IPV6 = 0;
 export const IPV6 = 1;
-/** The text is an IPv6 address in full and in lower case, as in look-up results, so it need not be formatted again. */
+/** The text is an IPv6 address in full and in lower case, as in lookup results, so it need not be formatted again. */
 export const IPV6_IN_FULL = 2;
 
 /** Length of an IPv6 address in full: eight groups of four digits. Only one with a dotted-decimal tail can be as long. */

@@ -125,7 +125,7 @@ function count(window: Window, addresses: number, now: number): void {
   }
 }
 
-/** Milliseconds until so many of the used addresses are free; a minute if more are needed than are used. */
+/** Milliseconds until the given number of used addresses is free again; a minute if more are needed than are used. */
 function freeIn(window: Window, addresses: number, now: number): number {
   let freed = 0;
   for (const { end, count } of window.steps) {

@@ -41,14 +41,14 @@ export interface OpenOptions {
   /** `binary`, the range file in memory (default), or `sqlite`, the mirror. */
   engine?: 'binary' | 'sqlite';
   /**
-   * Follows the data directory: when another release becomes current, look-ups use it, without an interruption. A release
+   * Follows the data directory: when another release becomes current, lookups use it, without an interruption. A release
    * that cannot be opened or does not match its manifest is reported by `process.emitWarning`, and the previous one stays
    * in use. `close` stops following. Default: false.
    */
   watch?: boolean;
 }
 
-/** Receives parsed addresses. One array serves all look-ups, because they are synchronous. */
+/** Receives parsed addresses. One array serves all lookups, because they are synchronous. */
 const words = new Uint32Array(4);
 
 /** An open release. */
@@ -210,7 +210,7 @@ function releaseFollower(dataDir: string, mark: string, engine: OpenOptions['eng
 }
 
 /**
- * Opens a release for look-ups. Its hash is checked against the manifest, unless that was done before and the file has not
+ * Opens a release for lookups. Its hash is checked against the manifest, unless that was done before and the file has not
  * changed since; see release-files.ts.
  *
  * Without the option `watch`, a release that is published later is not used.

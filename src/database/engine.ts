@@ -1,7 +1,7 @@
-/** The interface of the look-up engines. */
+/** The interface of the lookup engines. */
 import type { Reason } from '../country/assignment.js';
 
-/** What a look-up finds for an address. */
+/** What a lookup finds for an address. */
 export interface CountryResult {
   /** English short name, or null without a country. */
   country: string | null;

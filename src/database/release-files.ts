@@ -1,8 +1,8 @@
 /**
- * Opens the files of a release and checks their hashes against the manifest.
+ * Opens the range file of a release, and checks the hashes of that file and of the mirror against the manifest.
  *
  * Hashing the range file takes about 10 ms, more than the rest of opening it. So the result is stored in the release
- * directory in `.verified.json`, together with the size, times and inode of the file, and a file that has not changed
+ * directory in `.verified.json` (the stamp), together with the size, times and inode of the file, and a file that has not changed
  * since is not hashed again. This detects every change that is made through the file system, because each one updates
  * the ctime, which programs cannot set. It does not detect a disk that returns other bytes than were written, nor a writer
  * that bypasses the file system or forges `.verified.json`; `ipatlas verify` reads every byte regardless.

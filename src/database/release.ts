@@ -45,7 +45,7 @@ export interface ManifestInput {
   /** Date of the data, `YYYY-MM-DD`, and how it is known; missing if nothing tells it. */
   data_date?: string;
   data_date_evidence?: string;
-  /** The publisher's warning, if the files are only a seed for a first build. */
+  /** Present if the files are a seed (data for a first build only): the publisher's warning, as text. */
   seed?: string;
   files: ManifestFile[];
 }

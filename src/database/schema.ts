@@ -1,7 +1,7 @@
 /**
  * Validates a value against a JSON Schema, in the few keywords that schemas/manifest.schema.json uses.
  *
- * The library ajv needs 150 to 400 ms to load and compile that schema, and opening a release for a single look-up takes
+ * The library ajv needs 150 to 400 ms to load and compile that schema, and opening a release for a single lookup takes
  * less than 10 ms. A test compares this validator with ajv.
  */
 

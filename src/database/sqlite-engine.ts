@@ -22,7 +22,7 @@ function toResult(row: Row): CountryResult {
 }
 
 /**
- * Opens the mirror for look-ups.
+ * Opens the mirror for lookups.
  *
  * @param path of the SQLite file; opened read-only
  * @throws AtlasError E_NO_DATABASE or E_DAMAGED

@@ -5,7 +5,7 @@ import type { Block } from './input/line-buffer.js';
 import type { Kernel } from './kernel/kernel.js';
 import type { InvalidPolicy } from './options.js';
 
-/** A part of what becomes of a block. The bytes are in the kernel's memory, and valid until the next part is requested. */
+/** One part of the result of a block. The bytes are in the kernel's memory, and valid until the next part is requested. */
 export interface BlockResult {
   output: Uint8Array;
   /** Lines that are not records of the format. */

@@ -1,4 +1,7 @@
-/** Processes files of any format. */
+/**
+ * Runs `enrich`, `filter` and `summarize` on inputs of any format: JSON lines by the line engine (enrich-lines.ts), the
+ * other formats by enrich-documents.ts.
+ */
 
 import { openDatabase } from '../database/database.js';
 import { releaseDir } from '../database/release.js';

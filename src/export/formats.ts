@@ -20,7 +20,7 @@ export interface Format {
   /** The schemes of embedded IPv4 addresses that the format can hold. */
   schemes: readonly EmbeddedScheme[];
   /**
-   * The schemes exported by default. Formats for look-ups have 6to4 and NAT64. Tables have none, and neither has `nft`,
+   * The schemes exported by default. Formats for lookups have 6to4 and NAT64. Tables have none, and neither has `nft`,
    * because twice the blocks take nftables three times as long to load.
    */
   embedded: readonly EmbeddedScheme[];

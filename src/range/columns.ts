@@ -3,8 +3,8 @@ import type { Family } from '../address/parse.js';
 import { addressWords } from '../address/words.js';
 
 /**
- * A partition of a family's whole address space. Ranges are in ascending order and have no gaps: each ends before the
- * next begins, the first begins at address zero, and the last ends at the last address.
+ * Ranges of one family. Without explicit ends they are a partition of the whole address space: in ascending order and
+ * without gaps, each ends before the next begins, the first begins at address zero, the last ends at the last address.
  */
 export interface RangeColumns {
   family: Family;
@@ -15,15 +15,15 @@ export interface RangeColumns {
   value: Uint16Array;
 }
 
-/** Ranges with an explicit end, in any order, overlapping or not. */
+/** Ranges with explicit ends: not a partition, but in any order, overlapping or not. */
 export interface BoundedRanges extends RangeColumns {
   /** Last address of each range, inclusive, not below the first. */
   last: Uint32Array;
 }
 
-/** Ranges that compete for addresses. Of two in the same layer with the same bounds, the one with the higher index wins. */
+/** Candidate ranges: ranges that compete for addresses until merge.ts or vote.ts decides. Of two in the same layer with the same bounds, the one with the higher index wins. */
 export interface CandidateRanges extends BoundedRanges {
-  /** Priority of each range, 0 to 31: a higher layer covers a lower one. */
+  /** Priority of each range, 0 to 31: a higher layer takes precedence over a lower one. */
   layer: Uint8Array;
 }
 

@@ -35,7 +35,7 @@ export function sortedOrder(count: number, compare: (a: number, b: number) => nu
   return from;
 }
 
-/** The candidates that contain the position of the sweep, in a binary heap: the one that covers the others is on top. */
+/** The candidates that contain the position of the sweep, in a binary heap: the one that takes precedence is on top. */
 export class ActiveRanges {
   readonly #heap: number[] = [];
   readonly #candidates: CandidateRanges;
@@ -46,19 +46,19 @@ export class ActiveRanges {
     this.#words = words;
   }
 
-  /** Index of the covering candidate, or -1. */
+  /** Index of the candidate that takes precedence, or -1. */
   get top(): number {
     return this.#heap[0] ?? -1;
   }
 
-  /** Removes the candidates that end before `position`, so that {@link top} covers it. */
+  /** Removes the candidates that end before `position`, so that {@link top} contains it. */
   popEnded(position: Uint32Array): void {
     const { last } = this.#candidates;
     while (this.top >= 0 && compareAddresses(last, this.top, position, 0, this.#words) < 0) this.pop();
   }
 
-  /** Whether candidate `a` covers candidate `b`: higher layer first, then smaller size, then higher index. */
-  #covers(a: number, b: number): boolean {
+  /** Whether candidate `a` takes precedence over candidate `b`: higher layer first, then smaller size, then higher index. */
+  #precedes(a: number, b: number): boolean {
     const { first, last, layer } = this.#candidates;
     if (layer[a] !== layer[b]) return layer[a]! > layer[b]!;
     const order = compareSizes(first, last, a, b, this.#words);
@@ -71,7 +71,7 @@ export class ActiveRanges {
     heap.push(candidate);
     while (at > 0) {
       const parent = (at - 1) >> 1;
-      if (!this.#covers(candidate, heap[parent]!)) break;
+      if (!this.#precedes(candidate, heap[parent]!)) break;
       heap[at] = heap[parent]!;
       at = parent;
     }
@@ -86,8 +86,8 @@ export class ActiveRanges {
     for (;;) {
       let child = 2 * at + 1;
       if (child >= heap.length) break;
-      if (child + 1 < heap.length && this.#covers(heap[child + 1]!, heap[child]!)) child++;
-      if (!this.#covers(heap[child]!, moved)) break;
+      if (child + 1 < heap.length && this.#precedes(heap[child + 1]!, heap[child]!)) child++;
+      if (!this.#precedes(heap[child]!, moved)) break;
       heap[at] = heap[child]!;
       at = child;
     }

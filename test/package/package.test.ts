@@ -31,7 +31,7 @@ afterAll(() => rmSync(dir, { recursive: true, force: true }));
 
 describe('the package, installed elsewhere', () => {
   it('builds and answers by its command', () => {
-    run('npx', ['--no-install', 'ipatlas', 'build', '--offline', '--only', 'rir-delegations']);
+    run('npx', ['--no-install', 'ipatlas', 'build', '--data', 'data', '--offline', '--only', 'rir-delegations']);
     expect(JSON.parse(run('npx', ['--no-install', 'ipatlas', 'lookup', '193.0.6.139']))).toMatchObject({
       country_code: 'NL',
       is_eu: true,

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { fillVariables } from '../../pipeline/config/address.js';
+import { fillVariables } from '../../pipeline/config/url.js';
 import type { FetchLimits } from '../../pipeline/fetching/fetch-source.js';
 import { nameOfUrl, redirectTarget } from '../../pipeline/fetching/https.js';
 import { MAX_REDIRECTS } from '../../src/limits.js';

@@ -1,4 +1,4 @@
-/** The outputs of a command: standard output, a file that is replaced when complete, or a file written as the work goes on. */
+/** The outputs of a command: standard output, a file that is replaced when complete, or a file written incrementally. */
 import { closeSync, openSync, type Stats, statSync } from 'node:fs';
 import { systemErrorCode, writeError } from '../../errors.js';
 import { openPendingFile } from '../../files.js';

@@ -208,7 +208,7 @@ class IPv4Trees {
   }
 }
 
-/** Numbers the nodes in depth-first order, so that the root is 0 and a look-up reads nodes that are close together. */
+/** Numbers the nodes in depth-first order, so that the root is 0 and a lookup reads nodes that are close together. */
 function numbered(store: NodeStore, top: Reference): Tree {
   // A tree has at least one node, even if all addresses have the same data.
   const root = top >= 0 ? top : store.nodeEvenIfEqual(top, top);

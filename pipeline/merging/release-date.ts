@@ -1,4 +1,4 @@
-/** The age of a release's data: that of the oldest source with a substantial share of the addresses. */
+/** The date of a release's data: that of the oldest source with a substantial share of the addresses. */
 import { addressWords, copyAddress, previousAddress, rangeSize } from '../../src/address/words.js';
 import type { ManifestInput } from '../../src/database/release.js';
 import { MIN_SOURCE_SHARE } from '../../src/limits.js';
