@@ -116,6 +116,7 @@ async function tryPair(work, tarball, { nodeVersion, nodeDir, manager, managerDi
   const env = {
     ...process.env,
     PATH: [join(nodeDir, 'bin'), join(dirname(managerDir), '.bin'), process.env.PATH].join(delimiter),
+    IPATLAS_DATA: join(project, 'data'), // not the data directory of the user
     // A package manager that finds itself in another project's script takes over its settings.
     npm_config_user_agent: undefined,
   };
