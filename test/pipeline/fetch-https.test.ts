@@ -1,5 +1,7 @@
-import { readdirSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import type http from 'node:http';
+import { createServer as createSecureServer } from 'node:https';
 import net from 'node:net';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -213,6 +215,45 @@ describe('fetch over https', () => {
     const limits = { retries: 0, idleTimeoutMs: 600, tryTimeoutMs: 60_000 };
     const { output } = await runFetch([https(`${url}/a`)], scratchDir(), { limits });
     expect(textsOf(output[0])).toEqual({ a: 'xxxxxxxx' });
+  });
+
+  it('does not retry a server whose certificate nobody vouches for', async () => {
+    const dir = scratchDir();
+    const file = (name: string): string => path.join(dir, name);
+    const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=IP:127.0.0.1'];
+    execFileSync(
+      'openssl',
+      ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', ...subject].concat([
+        '-keyout',
+        file('key.pem'),
+        '-out',
+        file('cert.pem'),
+      ]),
+      { stdio: 'pipe' },
+    );
+    let connections = 0;
+    const server = createSecureServer({ key: readFileSync(file('key.pem')), cert: readFileSync(file('cert.pem')) });
+    server.on('connection', () => connections++);
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    try {
+      const { port } = server.address() as net.AddressInfo;
+      const error = await atlasError(runFetch([https(`https://127.0.0.1:${port}/a`)], dir));
+      expect([error.code, error.message]).toEqual(['E_FETCH', expect.stringMatching(/self-signed certificate/)]);
+      expect(connections).toBe(1);
+    } finally {
+      server.close();
+    }
+  });
+
+  it('does not retry a port that fetch refuses', async () => {
+    const error = await atlasError(
+      runFetch([https('http://127.0.0.1:6000/a')], scratchDir(), {
+        wait: async () => {
+          throw new Error('it was retried');
+        },
+      }),
+    );
+    expect([error.code, error.message]).toEqual(['E_FETCH', expect.stringMatching(/bad port/)]);
   });
 
   it('uses the copy in the cache when a download fails, and says how old it is', async () => {
