@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Installs what the tests of the exports run against (docs/exports.md), where this machine takes Debian packages. The
-# tests do without: whatever cannot be installed is skipped there, with a word about it. So this never fails.
+# Installs the programs that tests run against: readers of exports (docs/exports.md), nats-server, shells. If a program
+# cannot be installed, its tests are skipped and say so. So this script never fails.
 set -uo pipefail
 
-packages=(nats-server mmdb-bin python3-maxminddb nginx libnginx-mod-http-geoip2 haproxy nftables)
+packages=(nats-server zsh fish groff-base openssl mmdb-bin python3-maxminddb nginx libnginx-mod-http-geoip2 haproxy nftables)
 
 installed() { dpkg-query -W -f '${Status}' "$1" 2>/dev/null | grep -q '^install ok installed$'; }
 
