@@ -96,7 +96,7 @@ export async function runSteps(steps: readonly Step[], cwd: string): Promise<str
     const redirect = `> .console/${index} 2>&1`;
     const text = command.replaceAll(DOCUMENTED_PORT, port);
     return text.endsWith(' &')
-      ? `{ ${text.slice(0, -2)}; } > .console/log 2>&1 & : ${redirect}\n${ready}`
+      ? `${text.slice(0, -2)} > .console/log 2>&1 &\n: ${redirect}\n${ready}` // no braces: the signal is for the command
       : `{ ${text}\n} ${redirect}`;
   });
   script.push('jobs -p | xargs -r kill; wait');
