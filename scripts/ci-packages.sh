@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Installs the programs that tests run against: readers of exports (docs/exports.md), nats-server, shells. If a program
-# cannot be installed, its tests are skipped and say so. So this script never fails.
+# Installs the programs that tests run against: readers of exports (docs/exports.md), nats-server, Redis, gdnsd,
+# Chromium, shells. If a program cannot be installed, its tests are skipped and say so. So this script never fails.
 set -uo pipefail
 
-packages=(nats-server zsh fish groff-base openssl mmdb-bin python3-maxminddb nginx libnginx-mod-http-geoip2 haproxy nftables)
+packages=(nats-server redis-server gdnsd bind9-dnsutils chromium fonts-dejavu-core zsh fish groff-base openssl
+  mmdb-bin python3-maxminddb nginx libnginx-mod-http-geoip2 haproxy nftables)
 
 installed() { dpkg-query -W -f '${Status}' "$1" 2>/dev/null | grep -q '^install ok installed$'; }
 
@@ -24,7 +25,7 @@ if [ ! -e "$policy" ]; then
   printf '#!/bin/sh\nexit 101\n' >"$policy" && chmod +x "$policy"
   trap 'rm -f "$policy"' EXIT
 fi
-if ! { timeout 60 apt-get -qq update && timeout 180 apt-get -qq install -y --no-install-recommends "${missing[@]}"; } >/dev/null; then
+if ! { timeout 60 apt-get -qq update && timeout 300 apt-get -qq install -y --no-install-recommends "${missing[@]}"; } >/dev/null; then
   echo "could not be installed: ${missing[*]}; their tests will be skipped" >&2
 fi
 exit 0

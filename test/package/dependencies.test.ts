@@ -8,6 +8,11 @@ import { packageFile, packageRoot } from '../../src/package-root.js';
 const NOT_IMPORTED: Record<string, string> = {
   '@ip-location-db/asn-country': 'the data of the first build',
   '@ip-location-db/geo-whois-asn-country': 'the data of the first build',
+  '@fastify/static': 'the page',
+  '@fastify/swagger-ui': 'the page',
+  '@redis/client': 'shared rate limits',
+  '@tufjs/models': 'signed releases',
+  'tuf-js': 'signed releases',
   'light-my-request': 'a dependency of fastify, held at the last version whose dependencies run on Node 20',
 };
 
