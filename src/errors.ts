@@ -106,6 +106,7 @@ export const WIRE_ERRORS = {
   key_twice: { status: 400, message: 'Provide the API key once, as apikey or X-API-Key' },
   key_missing: { status: 401, message: 'Missing API key' },
   key_invalid: { status: 403, message: 'Invalid API key' },
+  origin_refused: { status: 403, message: 'The API key must not be used from this origin' },
   not_found: { status: 404, message: 'Not found' },
   method_not_allowed: { status: 405, message: 'Method not allowed' },
   body_too_large: { status: 413, message: `The body is larger than ${MAX_BODY_BYTES} bytes` },

@@ -8,7 +8,7 @@
 import type { Socket } from 'node:net';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import { MAX_BODY_BYTES, MAX_HEADER_BYTES } from '../limits.js';
-import { type KeyParameter, keyParameter, presentedKey } from './auth.js';
+import { type KeyParameter, keyParameter, originError, presentedKey } from './auth.js';
 import { BodyError, bodyIsExpected, isEncoded, parseJsonBody, wireErrorOf } from './body.js';
 import type { TrustedProxies } from './caller.js';
 import type { ActiveKey, KeyFinder } from './key-cache.js';
@@ -102,8 +102,10 @@ function authenticate(
     return undefined;
   }
   const key = keys.find(presented.key);
-  if (key === undefined) responder.error(request, reply, 'key_invalid');
-  return key;
+  const error = key === undefined ? 'key_invalid' : originError(key, request.headers.origin);
+  if (error === undefined) return key;
+  responder.error(request, reply, error);
+  return undefined;
 }
 
 /** Answers requests that no route matches, and errors. */

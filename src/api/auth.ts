@@ -2,6 +2,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { parse } from 'node:querystring';
 import type { WireError } from '../errors.js';
+import type { ActiveKey } from './key-cache.js';
 
 /** Name of the query parameter; case-sensitive, unlike header names. */
 export const KEY_PARAMETER = 'apikey';
@@ -42,4 +43,15 @@ export function presentedKey(
   if (header?.includes(',')) return { error: 'key_twice' };
   const key = header ?? parameter ?? '';
   return key === '' ? { error: 'key_missing' } : { key };
+}
+
+/**
+ * Returns the error if a key must not be used from an origin. Browsers send the origin of the page with every request to
+ * another origin, and pages cannot change it (Fetch standard, "`Origin` header"); other programs can send what they like.
+ *
+ * @param origin value of the header `Origin`
+ */
+export function originError({ origins }: ActiveKey, origin: string | undefined): WireError | undefined {
+  if (origins === null) return undefined;
+  return origin !== undefined && origins.includes(origin) ? undefined : 'origin_refused';
 }

@@ -3,13 +3,17 @@ import { statSync } from 'node:fs';
 import type Sqlite from 'better-sqlite3';
 import { AtlasError, messageOf } from '../errors.js';
 import { sqlite } from '../sqlite.js';
-import { CHANGES_VERSION, hashKey, keysVersion } from './keys.js';
+import { BROWSERS_VERSION, CHANGES_VERSION, hashKey, keysVersion, parseOrigins } from './keys.js';
 
 /** A valid key. */
 export interface ActiveKey {
   id: string;
   /** Addresses a minute; null for the server's rate. */
   rate: number | null;
+  /** The only origins from which it works; null for no restriction. */
+  origins: readonly string[] | null;
+  /** Whether its holder made it by signing up. */
+  selfIssued: boolean;
 }
 
 /** Finds valid keys. */
@@ -25,6 +29,13 @@ interface Row {
   id: string;
   hash: Buffer;
   rate: number | null;
+  origins: string | null;
+  self_issued: number;
+}
+
+/** Returns the columns of {@link Row} as SQL, for a file of a version. */
+function rowColumns(version: number): string {
+  return `id, hash, rate, ${version >= BROWSERS_VERSION ? 'origins, self_issued' : 'NULL AS origins, 0 AS self_issued'}`;
 }
 
 /**
@@ -115,26 +126,29 @@ export class KeyCache implements KeyFinder {
     // One transaction: a change between two of its statements would be missed, or read twice.
     database.transaction(() => {
       // A writer may have upgraded the file.
-      const recordsChanges = keysVersion(this.#path, database) >= CHANGES_VERSION;
-      if (recordsChanges && this.#sequence !== undefined) this.#readChanges(database, this.#sequence);
-      else this.#readAll(database, recordsChanges);
+      const version = keysVersion(this.#path, database);
+      if (version >= CHANGES_VERSION && this.#sequence !== undefined)
+        this.#readChanges(database, version, this.#sequence);
+      else this.#readAll(database, version);
     })();
     this.#dataVersion = dataVersion;
   }
 
-  #readAll(database: Sqlite.Database, recordsChanges: boolean): void {
-    const rows = database.prepare<[], Row>('SELECT id, hash, rate FROM api_key WHERE revoked IS NULL').all();
+  #readAll(database: Sqlite.Database, version: number): void {
+    const rows = database.prepare<[], Row>(`SELECT ${rowColumns(version)} FROM api_key WHERE revoked IS NULL`).all();
     this.#clear();
     for (const row of rows) this.#add(row);
-    this.#sequence = recordsChanges ? lastChange(database) : undefined;
+    this.#sequence = version >= CHANGES_VERSION ? lastChange(database) : undefined;
   }
 
-  #readChanges(database: Sqlite.Database, after: number): void {
+  #readChanges(database: Sqlite.Database, version: number, after: number): void {
     const last = lastChange(database);
     const changed = database
       .prepare<[number], { id: string }>('SELECT DISTINCT key_id AS id FROM key_change WHERE sequence > ?')
       .all(after);
-    const read = database.prepare<[string], Row>('SELECT id, hash, rate FROM api_key WHERE id = ? AND revoked IS NULL');
+    const read = database.prepare<[string], Row>(
+      `SELECT ${rowColumns(version)} FROM api_key WHERE id = ? AND revoked IS NULL`,
+    );
     this.#presented.clear();
     for (const { id } of changed) {
       const hash = this.#hashes.get(id);
@@ -146,9 +160,9 @@ export class KeyCache implements KeyFinder {
     this.#sequence = last;
   }
 
-  #add({ id, hash, rate }: Row): void {
+  #add({ id, hash, rate, origins, self_issued }: Row): void {
     const text = hash.toString('hex');
-    this.#keys.set(text, { id, rate });
+    this.#keys.set(text, { id, rate, origins: parseOrigins(origins), selfIssued: self_issued === 1 });
     this.#hashes.set(id, text);
   }
 

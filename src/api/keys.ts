@@ -15,11 +15,14 @@ import { sqlite } from '../sqlite.js';
 export const KEYS_FILE = 'keys.sqlite';
 
 /** The scripts that make each version of the file (`PRAGMA user_version`) of the one before; version 0 is an empty file. */
-const SCRIPTS = ['schemas/keys.sql', 'schemas/keys-changes.sql'];
+const SCRIPTS = ['schemas/keys.sql', 'schemas/keys-changes.sql', 'schemas/keys-browsers.sql'];
 const KEYS_VERSION = SCRIPTS.length;
 
 /** The first version that records which keys changed. */
 export const CHANGES_VERSION = 2;
+
+/** The first version that has the columns `origins` and `self_issued`. */
+export const BROWSERS_VERSION = 3;
 
 /** Permissions of a new file: the hashes and labels are for its owner only. */
 const KEYS_MODE = 0o600;
@@ -32,12 +35,20 @@ const KEY_PREFIX = 'ipa_';
 const KEY_BYTES = 32;
 const ID_BYTES = 4;
 
-/** What is stored about a key; not the key itself. */
-export interface KeyRecord {
-  id: string;
+/** What the creator of a key decides. */
+export interface KeyOptions {
   label: string;
   /** Addresses a minute; null for the server's rate. */
   rate: number | null;
+  /** The only origins from which the key works, as {@link parseOrigin} returns them; null for no restriction. */
+  origins: string[] | null;
+  /** Whether the holder made it by signing up. */
+  self_issued: boolean;
+}
+
+/** What is stored about a key; not the key itself. */
+export interface KeyRecord extends KeyOptions {
+  id: string;
   /** ISO 8601, UTC. */
   created: string;
   /** ISO 8601, UTC; null while the key is valid. */
@@ -123,22 +134,60 @@ function withKeys<Result>(dataDir: string, use: (database: Sqlite.Database) => R
 }
 
 /**
+ * Returns the origin that a URL names, as browsers send it (RFC 6454 §6.2): scheme, host, and a port that is not the
+ * default one.
+ *
+ * @throws AtlasError E_USAGE if the text is not a URL of http or https, or names more than an origin
+ */
+export function parseOrigin(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url !== undefined && /^https?:$/.test(url.protocol) && url.href === `${url.origin}/`) return url.origin;
+  throw new AtlasError('E_USAGE', `${JSON.stringify(text)} is not an origin such as https://example.com`);
+}
+
+/** The columns of {@link KeyRecord}. */
+const RECORD_COLUMNS = 'id, label, rate, origins, self_issued, created, revoked';
+
+type RecordRow = Omit<KeyRecord, 'origins' | 'self_issued'> & { origins: string | null; self_issued: number };
+
+function recordOf({ origins, self_issued, ...row }: RecordRow): KeyRecord {
+  return { ...row, origins: parseOrigins(origins), self_issued: self_issued === 1 };
+}
+
+/** Parses the column `origins`. */
+export function parseOrigins(json: string | null): string[] | null {
+  return json === null ? null : (JSON.parse(json) as string[]);
+}
+
+/**
  * Creates a key.
  *
  * @param dataDir the data directory; created if it does not exist
- * @param rate addresses a minute, or null for the server's rate
  * @returns the key's text, which is not stored, and its id
  * @throws AtlasError E_DATA_DIR if it cannot be stored, E_USAGE if the label has control characters
  */
-export function createKey(dataDir: string, label: string, rate: number | null): { id: string; key: string } {
+export function createKey(
+  dataDir: string,
+  { label = '', rate = null, origins = null, self_issued = false }: Partial<KeyOptions> = {},
+): { id: string; key: string } {
   // A terminal would interpret some of them as commands.
   if (/\p{Cc}/u.test(label)) throw new AtlasError('E_USAGE', 'the label has a control character; remove it');
   const id = randomBytes(ID_BYTES).toString('hex');
   const key = KEY_PREFIX + randomBytes(KEY_BYTES).toString('base64url');
   withKeys(dataDir, (database) =>
     database
-      .prepare('INSERT INTO api_key (id, hash, label, rate, created) VALUES (?, ?, ?, ?, ?)')
-      .run(id, Buffer.from(hashKey(key), 'hex'), label, rate, new Date().toISOString()),
+      .prepare(
+        'INSERT INTO api_key (id, hash, label, rate, origins, self_issued, created) VALUES (?, ?, ?, ?, ?, ?, ?)',
+      )
+      .run(
+        id,
+        Buffer.from(hashKey(key), 'hex'),
+        label,
+        rate,
+        origins === null ? null : JSON.stringify(origins),
+        self_issued ? 1 : 0,
+        new Date().toISOString(),
+      ),
   );
   return { id, key };
 }
@@ -147,7 +196,7 @@ export function createKey(dataDir: string, label: string, rate: number | null): 
 export function listKeys(dataDir: string): KeyRecord[] {
   if (!keysExist(dataDir)) return [];
   return withKeys(dataDir, (database) =>
-    database.prepare<[], KeyRecord>('SELECT id, label, rate, created, revoked FROM api_key ORDER BY created, id').all(),
+    database.prepare<[], RecordRow>(`SELECT ${RECORD_COLUMNS} FROM api_key ORDER BY created, id`).all().map(recordOf),
   );
 }
 
@@ -163,9 +212,8 @@ export function revokeKey(dataDir: string, id: string): KeyRecord {
         database
           .prepare('UPDATE api_key SET revoked = ? WHERE id = ? AND revoked IS NULL')
           .run(new Date().toISOString(), id);
-        return database
-          .prepare<[string], KeyRecord>('SELECT id, label, rate, created, revoked FROM api_key WHERE id = ?')
-          .get(id);
+        const row = database.prepare<[string], RecordRow>(`SELECT ${RECORD_COLUMNS} FROM api_key WHERE id = ?`).get(id);
+        return row === undefined ? undefined : recordOf(row);
       })
     : undefined;
   if (revoked === undefined) {

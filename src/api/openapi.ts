@@ -74,7 +74,15 @@ function errorResponses(errors: readonly WireError[]): Record<string, object> {
 }
 
 /** Errors of every route that needs a key. */
-const KEY_ERRORS = ['key_twice', 'key_missing', 'key_invalid', 'rate_exceeded', 'internal', 'no_database'] as const;
+const KEY_ERRORS = [
+  'key_twice',
+  'key_missing',
+  'key_invalid',
+  'origin_refused',
+  'rate_exceeded',
+  'internal',
+  'no_database',
+] as const;
 
 const LOOKUP_HEADERS = [...RATE_HEADERS, 'X-Database-Release', 'X-Database-Age', 'X-Served-By'];
 

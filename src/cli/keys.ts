@@ -1,6 +1,6 @@
 /** `ipatlas keys`: the keys of the API. */
 import { statSync } from 'node:fs';
-import { createKey, type KeyRecord, listKeys, revokeKey } from '../api/keys.js';
+import { createKey, type KeyRecord, listKeys, parseOrigin, revokeKey } from '../api/keys.js';
 import { AtlasError, EXIT } from '../errors.js';
 import { type Command, type Invocation, print, table, text } from './command.js';
 
@@ -24,18 +24,26 @@ function requireDirectory(dataDir: string): void {
 
 async function create({ dataDir, values }: Invocation): Promise<void> {
   requireDirectory(dataDir);
-  const { id, key } = createKey(dataDir, text(values, 'label') ?? '', rateOf(text(values, 'rate')));
+  const origins =
+    values.origin === undefined ? null : [values.origin].flat().map((origin) => parseOrigin(String(origin)));
+  const { id, key } = createKey(dataDir, {
+    label: text(values, 'label') ?? '',
+    rate: rateOf(text(values, 'rate')),
+    origins,
+  });
   await print(values.json === true ? `${JSON.stringify({ id, key })}\n` : `${key}\n`);
   process.stderr.write(`ipatlas: this is key ${id}; it is shown only once and not stored\n`);
 }
 
 function rows(keys: KeyRecord[]): string[][] {
   return [
-    ['ID', 'CREATED', 'REVOKED', 'RATE', 'LABEL'],
-    ...keys.map(({ id, created, revoked, rate, label }) => [
+    ['ID', 'CREATED', 'REVOKED', 'SELF-ISSUED', 'ORIGINS', 'RATE', 'LABEL'],
+    ...keys.map(({ id, created, revoked, rate, origins, self_issued, label }) => [
       id,
       created,
       revoked ?? '-',
+      self_issued ? 'yes' : '-',
+      origins?.join(',') ?? '-',
       rate === null ? '-' : String(rate),
       label,
     ]),
@@ -72,16 +80,23 @@ async function run(invocation: Invocation): Promise<number> {
 }
 
 export const command: Command = {
-  help: `Usage: ipatlas keys create [--label TEXT] [--rate N] | list | revoke ID
+  help: `Usage: ipatlas keys create [--label TEXT] [--rate N] [--origin URL] | list | revoke ID
 
 Manages the keys of the API. "create" prints a new key once, alone on stdout;
 only its hash is stored. A revoked key is refused within a second, permanently.
 
   --label TEXT  the owner of the key, for the list
   --rate N      addresses a minute for this key (default: the server's --rate)
+  --origin URL  the key works only in web pages of this origin, such as
+                https://example.com; may be given several times
   --json        the list, or the new key and its id, as JSON
 `,
-  options: { label: { type: 'string' }, rate: { type: 'string' }, json: { type: 'boolean' } },
+  options: {
+    label: { type: 'string' },
+    rate: { type: 'string' },
+    origin: { type: 'string', multiple: true },
+    json: { type: 'boolean' },
+  },
   arguments: [1, 2],
   run,
 };

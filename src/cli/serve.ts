@@ -114,7 +114,7 @@ function keepDevKey(dataDir: string, file: string): void {
   try {
     if (existsSync(file) && isValidKey(dataDir, readFileSync(file, 'utf8').trim())) return;
     mkdirSync(dirname(file), { recursive: true });
-    const { key } = createKey(dataDir, `for ${file}`, null);
+    const { key } = createKey(dataDir, { label: `for ${file}` });
     const fresh = `${file}.new`;
     writeFileSync(fresh, `${key}\n`, { mode: 0o600 });
     renameSync(fresh, file);

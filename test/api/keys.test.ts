@@ -24,14 +24,14 @@ afterEach(() => {
 
 describe('keys', () => {
   it('are 256 random bits after a prefix', () => {
-    const keys = Array.from({ length: 50 }, () => createKey(dataDir, '', null));
+    const keys = Array.from({ length: 50 }, () => createKey(dataDir));
     for (const { key } of keys) expect(key).toMatch(/^ipa_[A-Za-z0-9_-]{43}$/);
     expect(new Set(keys.map(({ key }) => key)).size).toBe(50);
     expect(new Set(keys.map(({ id }) => id)).size).toBe(50);
   });
 
   it('are in no file in clear', () => {
-    const { key } = createKey(dataDir, 'a label', null);
+    const { key } = createKey(dataDir, { label: 'a label' });
     expect(readdirSync(dataDir)).toEqual(['keys.sqlite']);
     const bytes = readFileSync(keysPath(dataDir));
     expect(bytes.includes('a label')).toBe(true);
@@ -41,15 +41,15 @@ describe('keys', () => {
 
   it('have a label that a terminal can show', () => {
     for (const label of ['\u001b[2J', 'two\nlines', '\u009b'])
-      expect(() => createKey(dataDir, label, null)).toThrow(/control character/);
+      expect(() => createKey(dataDir, { label })).toThrow(/control character/);
     expect(listKeys(dataDir)).toEqual([]);
-    createKey(dataDir, 'Zoë’s 🔑', null);
+    createKey(dataDir, { label: 'Zoë’s 🔑' });
     expect(listKeys(dataDir)).toMatchObject([{ label: 'Zoë’s 🔑' }]);
   });
 
   it('are listed and revoked once and for all', () => {
-    const first = createKey(dataDir, 'first', null);
-    const second = createKey(dataDir, 'second', 120);
+    const first = createKey(dataDir, { label: 'first' });
+    const second = createKey(dataDir, { label: 'second', rate: 120 });
     expect(listKeys(dataDir)).toMatchObject([
       { id: first.id, label: 'first', rate: null, revoked: null },
       { id: second.id, label: 'second', rate: 120, revoked: null },
@@ -75,7 +75,7 @@ describe('keys', () => {
   it('are in a file that only its owner can read', () => {
     const umask = process.umask(0);
     try {
-      createKey(dataDir, '', null);
+      createKey(dataDir);
     } finally {
       process.umask(umask);
     }
@@ -83,15 +83,15 @@ describe('keys', () => {
   });
 
   it('keep the permissions of a file that exists', () => {
-    createKey(dataDir, '', null);
+    createKey(dataDir);
     chmodSync(keysPath(dataDir), 0o640);
-    createKey(dataDir, '', null);
+    createKey(dataDir);
     expect(statSync(keysPath(dataDir)).mode & 0o777).toBe(0o640);
   });
 
   it('refuse a file that is not theirs', () => {
     writeFileSync(keysPath(dataDir), 'no database at all, but long enough to be looked at');
-    expect(() => createKey(dataDir, '', null)).toThrow(expect.objectContaining({ code: 'E_DATA_DIR' }));
+    expect(() => createKey(dataDir)).toThrow(expect.objectContaining({ code: 'E_DATA_DIR' }));
   });
 });
 
@@ -99,25 +99,32 @@ describe('the key cache', () => {
   it('knows keys as they come and go', () => {
     cache.refresh();
     expect(cache.find('x')).toBeUndefined();
-    const first = createKey(dataDir, '', null);
+    const first = createKey(dataDir);
     cache.refresh();
-    expect(cache.find(first.key)).toEqual({ id: first.id, rate: null });
+    expect(cache.find(first.key)).toEqual({ id: first.id, rate: null, origins: null, selfIssued: false });
     expect(cache.find(`${first.key} `)).toBeUndefined();
     expect(cache.find('')).toBeUndefined();
-    const second = createKey(dataDir, '', 7);
+    const second = createKey(dataDir, { rate: 7 });
     cache.refresh();
-    expect(cache.find(second.key)).toEqual({ id: second.id, rate: 7 });
+    expect(cache.find(second.key)).toEqual({ id: second.id, rate: 7, origins: null, selfIssued: false });
     revokeKey(dataDir, first.id);
     cache.refresh();
     expect([cache.find(first.key), cache.find(second.key)?.id]).toEqual([undefined, second.id]);
     expect(problems).toEqual([]);
   });
 
+  it('knows the origins of keys, and which are self-issued', () => {
+    const origins = ['https://shop.example', 'http://localhost:3000'];
+    const { key, id } = createKey(dataDir, { origins, self_issued: true });
+    cache.refresh();
+    expect(cache.find(key)).toEqual({ id, rate: null, origins, selfIssued: true });
+  });
+
   it('follows when another file takes the place of the first', () => {
-    const { key } = createKey(dataDir, '', null);
+    const { key } = createKey(dataDir);
     cache.refresh();
     const other = temporaryDir();
-    const replaced = createKey(other, '', null);
+    const replaced = createKey(other);
     renameSync(keysPath(other), keysPath(dataDir));
     rmSync(other, { recursive: true });
     cache.refresh();
@@ -125,7 +132,7 @@ describe('the key cache', () => {
   });
 
   it('has no keys if the file is removed', () => {
-    const { key } = createKey(dataDir, '', null);
+    const { key } = createKey(dataDir);
     cache.refresh();
     rmSync(keysPath(dataDir));
     cache.refresh();
@@ -133,21 +140,21 @@ describe('the key cache', () => {
   });
 
   it('keeps its keys if the file is damaged, and reports it once', () => {
-    const { id, key } = createKey(dataDir, '', null);
+    const { id, key } = createKey(dataDir);
     cache.refresh();
     rmSync(keysPath(dataDir));
     writeFileSync(keysPath(dataDir), 'x'.repeat(5_000));
     for (let i = 0; i < 3; i++) cache.refresh();
-    expect(cache.find(key)).toEqual({ id, rate: null });
+    expect(cache.find(key)).toEqual({ id, rate: null, origins: null, selfIssued: false });
     expect(problems).toHaveLength(1);
     rmSync(keysPath(dataDir));
-    const next = createKey(dataDir, '', null);
+    const next = createKey(dataDir);
     cache.refresh();
     expect([cache.find(key), cache.find(next.key)?.id]).toEqual([undefined, next.id]);
   });
 
   it('waits for a writer at work', () => {
-    createKey(dataDir, '', null);
+    createKey(dataDir);
     cache.refresh();
     const writer = new (sqlite())(keysPath(dataDir));
     writer.exec('BEGIN EXCLUSIVE; UPDATE api_key SET rate = 9');
@@ -160,16 +167,18 @@ describe('the key cache', () => {
   });
 });
 
-/** A file of keys as the first version wrote it. */
-function firstVersion(): string {
+/** A file of keys as an earlier version wrote it. */
+function earlierVersion(...scripts: string[]): string {
   const database = new (sqlite())(keysPath(dataDir));
-  database.exec(readFileSync(packageFile('schemas/keys.sql'), 'utf8'));
+  for (const script of scripts) database.exec(readFileSync(packageFile(script), 'utf8'));
   database
     .prepare("INSERT INTO api_key (id, hash, label, created) VALUES ('00000001', ?, '', '2026-01-01T00:00:00.000Z')")
     .run(Buffer.from(hashKey('ipa_old'), 'hex'));
   database.close();
   return 'ipa_old';
 }
+const firstVersion = () => earlierVersion('schemas/keys.sql');
+const secondVersion = () => earlierVersion('schemas/keys.sql', 'schemas/keys-changes.sql');
 
 describe('changes of many keys', () => {
   const change = fc.oneof(
@@ -181,6 +190,7 @@ describe('changes of many keys', () => {
   it.each([
     ['a new file', () => undefined],
     ['a file of the first version', firstVersion],
+    ['a file of the second version', secondVersion],
   ])('are read one by one as all at once: %s', (_, prepare) => {
     fc.assert(
       fc.property(fc.array(change, { maxLength: 25 }), (changes) => {
@@ -198,7 +208,7 @@ describe('changes of many keys', () => {
         for (const one of changes) {
           if (one.kind === 'refresh') incremental.refresh();
           else if (one.kind === 'create') {
-            const { id, key } = createKey(dataDir, '', one.rate);
+            const { id, key } = createKey(dataDir, { rate: one.rate });
             texts.set(id, key);
           } else {
             const id = [...texts.keys()][one.which % Math.max(1, texts.size)];
@@ -224,19 +234,19 @@ describe('changes of many keys', () => {
   });
 
   it('cost no more than the keys that changed', () => {
-    const first = createKey(dataDir, '', 1);
+    const first = createKey(dataDir, { rate: 1 });
     cache.refresh();
     const database = new (sqlite())(keysPath(dataDir));
     // A change that is not recorded is not noticed: so the other keys are not read again.
     database.exec('DROP TRIGGER api_key_updated; UPDATE api_key SET rate = 2');
     database.close();
-    const second = createKey(dataDir, '', 3);
+    const second = createKey(dataDir, { rate: 3 });
     cache.refresh();
     expect([cache.find(first.key)?.rate, cache.find(second.key)?.rate]).toEqual([1, 3]);
   });
 
   it('reach keys that were presented before', () => {
-    const { id, key } = createKey(dataDir, '', null);
+    const { id, key } = createKey(dataDir);
     cache.refresh();
     expect(cache.find(key)?.id).toBe(id);
     revokeKey(dataDir, id);
@@ -246,11 +256,14 @@ describe('changes of many keys', () => {
 });
 
 describe('a file of keys of another version', () => {
-  it('is read as it is if it is the first version, and followed when a command upgrades it', () => {
-    const key = firstVersion();
+  it.each([
+    ['first', firstVersion],
+    ['second', secondVersion],
+  ])('is read as it is if it is the %s version, and followed when a command upgrades it', (_, prepare) => {
+    const key = prepare();
     cache.refresh();
-    expect(cache.find(key)).toEqual({ id: '00000001', rate: null });
-    const next = createKey(dataDir, '', 5);
+    expect(cache.find(key)).toEqual({ id: '00000001', rate: null, origins: null, selfIssued: false });
+    const next = createKey(dataDir, { rate: 5 });
     cache.refresh();
     expect([cache.find(key)?.id, cache.find(next.key)?.rate]).toEqual(['00000001', 5]);
     revokeKey(dataDir, '00000001');
@@ -259,12 +272,22 @@ describe('a file of keys of another version', () => {
     expect(problems).toEqual([]);
   });
 
+  it('keeps its keys when it is upgraded', () => {
+    const key = firstVersion();
+    createKey(dataDir, { origins: ['https://shop.example'], self_issued: true });
+    expect(listKeys(dataDir)).toMatchObject([
+      { id: '00000001', rate: null, origins: null, self_issued: false, revoked: null },
+      { origins: ['https://shop.example'], self_issued: true },
+    ]);
+    expect(isValidKey(dataDir, key)).toBe(true);
+  });
+
   it('is refused if it is of a later version', () => {
-    createKey(dataDir, '', null);
+    createKey(dataDir);
     const database = new (sqlite())(keysPath(dataDir));
-    database.pragma('user_version = 3');
+    database.pragma('user_version = 4');
     database.close();
-    expect(() => createKey(dataDir, '', null)).toThrow(/is of version 3, but this ipatlas knows version 2/);
+    expect(() => createKey(dataDir)).toThrow(/is of version 4, but this ipatlas knows version 3/);
   });
 });
 
@@ -283,6 +306,32 @@ describe('ipatlas keys', () => {
     expect(JSON.parse((await keys('list', '--json')).stdout)[0].revoked).not.toBeNull();
     const printed = list.stdout + json.stdout + list.stderr + made.stderr;
     expect(printed).not.toContain(made.stdout.trim());
+  });
+
+  it('binds a key to the origins that are given', async () => {
+    const origins = ['--origin', 'https://Shop.example:443/', '--origin', 'http://localhost:3000'];
+    expect(await keys('create', ...origins)).toMatchObject({ code: 0 });
+    expect(JSON.parse((await keys('list', '--json')).stdout)).toMatchObject([
+      { origins: ['https://shop.example', 'http://localhost:3000'], self_issued: false },
+    ]);
+    expect((await keys('list')).stdout).toMatch(/ https:\/\/shop\.example,http:\/\/localhost:3000 /);
+  });
+
+  it.each([
+    'shop.example',
+    'https://shop.example/cart',
+    'https://user@shop.example',
+    'https://shop.example?a',
+    'ftp://shop.example',
+    'null',
+    '*',
+    '',
+  ])('refuses the origin %j', async (origin) => {
+    expect(await keys('create', '--origin', origin)).toMatchObject({
+      code: 2,
+      stdout: '',
+      stderr: expect.stringMatching(/is not an origin such as https:\/\/example\.com/),
+    });
   });
 
   it.each([
