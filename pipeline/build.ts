@@ -18,6 +18,7 @@ import { loadOverrides, type Override } from './config/overrides.js';
 import { loadReference, type Reference } from './config/reference.js';
 import { loadSources, type SourcesConfig, selectSources } from './config/sources.js';
 import { storeObject } from './fetching/cache.js';
+import { releasedCopy } from './fetching/released-copy.js';
 import { type GateResult, keepRefused, recordForce, refusalError } from './gates/refusal.js';
 import { checkRolledBack } from './gates/rolled-back.js';
 import type { MergeStrategy } from './merging/evidence.js';
@@ -123,6 +124,12 @@ function currentText(dataDir: string): string {
   return current === undefined ? 'there is still no release' : `release ${current} stays current`;
 }
 
+/** A source with its files. */
+interface BuildInput {
+  source: FetchedSource['source'];
+  fetched: FetchedSource;
+}
+
 async function runStages(options: BuildOptions, context: StageContext): Promise<BuildResult> {
   const { dataDir, workDir, asOf, note } = context;
   const { force } = options;
@@ -133,29 +140,40 @@ async function runStages(options: BuildOptions, context: StageContext): Promise<
   const { rows: overrides, file: overridesFile } = await readOverrides(config, reference, context);
   const runner = new StageRunner(context, options.signal);
 
-  const { sources: fetched, missing } = await runner.run(fetchStage(), sources);
-  const withFiles = fetched.map((each) => ({ source: each.source, fetched: each }));
-  const identity = identifyRelease(
-    withFiles,
-    config.merge,
-    reference,
-    countries,
-    overrides,
-    overridesFile?.sha256 ?? '',
-    asOf,
-  );
-  if (!force && isUpToDate(dataDir, identity, options.asOf !== undefined, note)) {
-    const id = currentReleaseId(dataDir)!;
-    note(`nothing has changed; ${currentText(dataDir)}`);
-    return { id, outcome: 'unchanged', forced: [] };
-  }
-  const rolledBack = checkRolledBack(dataDir, identity.inputHash);
-  if (rolledBack[0] !== undefined && !force) {
+  const identify = (inputs: readonly BuildInput[]): ReleaseIdentity =>
+    identifyRelease(inputs, config.merge, reference, countries, overrides, overridesFile?.sha256 ?? '', asOf);
+  /** Returns the result if there is nothing to build from inputs; throws if they may not be built from. */
+  const checkInputs = ({ inputHash, ...identity }: ReleaseIdentity): BuildResult | undefined => {
+    if (force) return undefined;
+    if (isUpToDate(dataDir, { inputHash, ...identity }, options.asOf !== undefined, note)) {
+      note(`nothing has changed; ${currentText(dataDir)}`);
+      return { id: currentReleaseId(dataDir)!, outcome: 'unchanged', forced: [] };
+    }
+    const [refusal] = checkRolledBack(dataDir, inputHash);
+    if (refusal === undefined) return undefined;
     const advice = 'Nothing is built until they change, or --force confirms that the release is wanted again.';
-    throw new AtlasError('E_REFUSED', `${rolledBack[0].message}; ${currentText(dataDir)}. ${advice}`);
-  }
+    throw new AtlasError('E_REFUSED', `${refusal.message}; ${currentText(dataDir)}. ${advice}`);
+  };
 
-  const ingested = await runner.run(ingestStage, withFiles);
+  const { sources: downloaded, missing } = await runner.run(fetchStage(), sources);
+  const wanted = downloaded.map((each): BuildInput => ({ source: each.source, fetched: each }));
+  const unchanged = checkInputs(identify(wanted));
+  if (unchanged !== undefined) return unchanged;
+
+  const ingest = ingestStage<BuildInput>({
+    reference,
+    findEarlier: async (input) => {
+      const fetched = await releasedCopy(dataDir, input.fetched);
+      return fetched && { ...input, fetched };
+    },
+  });
+  const { ingested, inputs: used } = await runner.run(ingest, wanted);
+  const fetched = used.map((input) => input.fetched);
+  const identity = identify(used);
+  const stillUnchanged = used.some((input, index) => input !== wanted[index]) ? checkInputs(identity) : undefined;
+  if (stillUnchanged !== undefined) return stillUnchanged;
+  const rolledBack = checkRolledBack(dataDir, identity.inputHash);
+
   const normalized = await runner.run(normalizeStage, {
     ...{ sources: ingested, reference, countries, overrides },
     evidence: config.merge === 'evidence' ? fetched.map(({ source }) => source) : undefined,

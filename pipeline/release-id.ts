@@ -43,7 +43,7 @@ function sha256(value: unknown): string {
  * @param asOf the build's date, `YYYY-MM-DD`
  */
 export function identifyRelease(
-  sources: { source: SourceConfig; fetched: FetchedSource }[],
+  sources: readonly { source: SourceConfig; fetched: FetchedSource }[],
   merge: MergeStrategy,
   reference: Reference,
   countries: ReadonlyMap<string, Country>,

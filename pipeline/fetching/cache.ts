@@ -126,13 +126,14 @@ export async function storeObject(
 }
 
 /**
- * Reads the cache entry of a source.
+ * Reads the cache entry of a place of a source. If there is none, uses that of another place or source with the same
+ * request, so that a source keeps its copies if sources.json gives it another id or adds a place.
  *
  * @param dataDir the data directory
  * @param id the source
  * @param place index of the place in the source's list
  * @param request the request that the entry must be for
- * @returns undefined if there is no entry, it is for another request, or it cannot be read
+ * @returns undefined if there is no entry for the request that can be read
  */
 export async function readEntry(
   dataDir: string,
@@ -140,13 +141,23 @@ export async function readEntry(
   place: number,
   request: string,
 ): Promise<CacheEntry | undefined> {
-  let value: unknown;
+  const own = entryPath(dataDir, id, place);
+  const directory = path.dirname(own);
+  const others = (await namesIn(directory)).filter((name) => name.endsWith('.json')).sort();
+  for (const file of [own, ...others.map((name) => path.join(directory, name))]) {
+    const entry = await readEntryFile(file);
+    if (entry?.request === request) return entry;
+  }
+  return undefined;
+}
+
+async function readEntryFile(file: string): Promise<CacheEntry | undefined> {
   try {
-    value = JSON.parse(await readFile(entryPath(dataDir, id, place), 'utf8'));
+    const value: unknown = JSON.parse(await readFile(file, 'utf8'));
+    return isEntry(value) ? value : undefined;
   } catch {
     return undefined; // not a failure: the source is fetched again
   }
-  return isEntry(value) && value.request === request ? value : undefined;
 }
 
 function isEntry(value: unknown): value is CacheEntry {
@@ -254,11 +265,6 @@ async function namesIn(directory: string): Promise<string[]> {
 
 /** Returns the hashes in the file of an entry; none if it cannot be read, as it will never be used. */
 async function hashesOf(file: string): Promise<string[]> {
-  try {
-    const value: unknown = JSON.parse(await readFile(file, 'utf8'));
-    if (!isEntry(value)) return [];
-    return value.downloads.flatMap(({ files }) => files.map(({ sha256 }) => sha256));
-  } catch {
-    return [];
-  }
+  const entry = await readEntryFile(file);
+  return entry?.downloads.flatMap(({ files }) => files.map(({ sha256 }) => sha256)) ?? [];
 }

@@ -265,18 +265,18 @@ async function downloadOne(
     const known = cached?.address === shown ? cached : undefined;
     const target = path.join(job.workDir, 'download');
     try {
-      const answer = await download(url, target, known, job);
-      if (answer === 'unchanged') {
+      const { isUnchanged, ...validators } = await download(url, target, known, job);
+      if (isUnchanged) {
         if (known === undefined) throw new Error('the server answered 304 to a request without conditions');
         const { stored, ...facts } = known;
-        const hints = { addressDate: date, lastModified: known.lastModified };
-        return { facts, files: stored, isNew: false, dataDate: await findDataDate(stored, hints) };
+        const dataDate = await findDataDate(stored, { addressDate: date, ...validators });
+        return { facts: { ...facts, ...validators }, files: stored, isNew: false, dataDate };
       }
       const name = nameOfUrl(url);
       if (place.checksum !== undefined) await checkDownload(target, name, checksumUrl(place, url, name, job), job);
       const files = await takeFiles(job.dataDir, [{ path: target, name }], place.files, job.limits.maxUnpackedBytes);
-      const dataDate = await findDataDate(files, { addressDate: date, ...answer });
-      return { facts: { address: shown, ...answer, files: files.map(withoutPath) }, files, isNew: true, dataDate };
+      const dataDate = await findDataDate(files, { addressDate: date, ...validators });
+      return { facts: { address: shown, ...validators, files: files.map(withoutPath) }, files, isNew: true, dataDate };
     } catch (error) {
       if (!(error instanceof NotFoundError) || !hasDate(template) || back >= MAX_PERIODS_BACK) throw error;
       job.note(`${shown} does not exist yet; trying the period before`);

@@ -30,6 +30,11 @@ export interface Validators {
   lastModified: string;
 }
 
+/** The outcome of a download. */
+export interface Downloaded extends Validators {
+  isUnchanged: boolean;
+}
+
 /** What a download needs besides its address. */
 export interface DownloadContext {
   limits: DownloadLimits;
@@ -60,7 +65,7 @@ export class NotFoundError extends Error {}
  * @param url the address; user and password in it are sent as Basic authentication (RFC 7617)
  * @param target path of the new file
  * @param known validators of the copy in the cache; undefined if there is none
- * @returns the validators of the new file, or 'unchanged'
+ * @returns the validators of the file, and whether it is unchanged, so that nothing was downloaded
  * @throws NotFoundError if the server has no such file; Error with the reason for other failures, when no attempt is left;
  *   a system error if the target cannot be written
  */
@@ -69,7 +74,7 @@ export async function download(
   target: string,
   known: Validators | undefined,
   context: DownloadContext,
-): Promise<Validators | 'unchanged'> {
+): Promise<Downloaded> {
   const { limits, wait, note } = context;
   // undici's `retry` interceptor and zx's `retry` neither honor a limit on Retry-After nor tell which errors are final.
   const delays = expBackoff(limits.maxBackoffMs, limits.backoffMs);
@@ -95,22 +100,31 @@ async function tryDownload(
   target: string,
   known: Validators | undefined,
   { limits, env }: DownloadContext,
-): Promise<Validators | 'unchanged'> {
+): Promise<Downloaded> {
   const watchdog = startWatchdog(limits);
   const dispatcher = proxyAgent(env);
   try {
     const response = await request(url, known, watchdog.signal, dispatcher);
     if (response.status === 304 && known !== undefined) {
       await response.body?.cancel();
-      return 'unchanged';
+      // The headers of a 304 replace those of the copy (RFC 9111 §3.2): a publisher may confirm old content each day.
+      return { isUnchanged: true, ...validatorsOf(response, known) };
     }
     await checkStatus(response, limits);
     await saveBody(response, target, limits.maxDownloadBytes, watchdog.reset);
-    return { etag: response.headers.get('etag') ?? '', lastModified: response.headers.get('last-modified') ?? '' };
+    return { isUnchanged: false, ...validatorsOf(response, { etag: '', lastModified: '' }) };
   } finally {
     watchdog.stop();
     await dispatcher.destroy();
   }
+}
+
+/** Returns the validators in a response's headers; those that it does not have are taken from `fallback`. */
+function validatorsOf({ headers }: Response, fallback: Validators): Validators {
+  return {
+    etag: headers.get('etag') ?? fallback.etag,
+    lastModified: headers.get('last-modified') ?? fallback.lastModified,
+  };
 }
 
 /** Returns an agent that honors HTTP_PROXY, HTTPS_PROXY and NO_PROXY, in either case. */

@@ -1,38 +1,85 @@
 /**
  * Stage `ingest`: reads the files of the sources into ranges. Rows that cannot be parsed are written to
- * `rejects.ndjson`; a source with too many of them fails the build.
+ * `rejects.ndjson`; a source with too many of them fails the build, or is replaced by an earlier copy.
  */
 import { appendFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { readSource, type SourceInput } from '../source-formats/read-source.js';
-import type { IngestedSource, Stage } from '../stage.js';
+import type { CountryReference } from '../../src/country/country.js';
+import { AtlasError } from '../../src/errors.js';
+import { checkUsableCountries } from '../merging/usable-countries.js';
+import { readSource, type SourceInput, type SourceResult } from '../source-formats/read-source.js';
+import type { IngestedSource, Stage, StageContext } from '../stage.js';
 
 /** File in the data directory with the rejected rows of the last build, one JSON object a line. */
 export const REJECTS_FILE = 'rejects.ndjson';
+
+export interface IngestOptions<Input extends SourceInput> {
+  reference: CountryReference;
+  /** Returns what to read instead of a source that cannot be read; undefined if there is nothing. */
+  findEarlier: (input: Input) => Promise<Input | undefined>;
+}
+
+export interface IngestResult<Input extends SourceInput> {
+  ingested: IngestedSource[];
+  /** The inputs that were read: those of the stage, or earlier ones. */
+  inputs: Input[];
+}
 
 /**
  * The stage. Its counts are, for each source, `<id>.rows` (ranges read), `.ipv4`, `.ipv6`, `.rejected` and `.skipped`, and
  * the sums of rows and rejected rows.
  */
-export const ingestStage: Stage<readonly SourceInput[], IngestedSource[]> = {
-  name: 'ingest',
-  run: async (inputs, context) => {
-    const rejectsPath = path.join(context.dataDir, REJECTS_FILE);
-    await writeFile(rejectsPath, '');
-    const output: IngestedSource[] = [];
-    const counts: Record<string, number> = { rows: 0, rejected: 0 };
-    for (const input of inputs) {
-      const { ingested, skipped, rejects } = await readSource(input, context.note);
-      await appendFile(rejectsPath, rejects.map((reject) => `${JSON.stringify(reject)}\n`).join(''));
-      output.push(ingested);
-      const { id, rows, rejected, v4, v6 } = ingested;
-      for (const [name, value] of Object.entries({ rows, ipv4: v4.count, ipv6: v6.count, rejected, skipped })) {
-        counts[`${id}.${name}`] = value;
+export function ingestStage<Input extends SourceInput>(
+  options: IngestOptions<Input>,
+): Stage<readonly Input[], IngestResult<Input>> {
+  return {
+    name: 'ingest',
+    run: async (inputs, context) => {
+      const rejectsPath = path.join(context.dataDir, REJECTS_FILE);
+      await writeFile(rejectsPath, '');
+      const output: IngestResult<Input> = { ingested: [], inputs: [] };
+      const counts: Record<string, number> = { rows: 0, rejected: 0 };
+      for (const given of inputs) {
+        const { input, result } = await readUsable(given, options, context);
+        const { ingested, skipped, rejects } = result;
+        await appendFile(rejectsPath, rejects.map((reject) => `${JSON.stringify(reject)}\n`).join(''));
+        output.ingested.push(ingested);
+        output.inputs.push(input);
+        const { id, rows, rejected, v4, v6 } = ingested;
+        for (const [name, value] of Object.entries({ rows, ipv4: v4.count, ipv6: v6.count, rejected, skipped })) {
+          counts[`${id}.${name}`] = value;
+        }
+        counts.rows = counts.rows! + rows;
+        counts.rejected = counts.rejected! + rejected;
+        context.note(`${id}: ${v4.count} IPv4 and ${v6.count} IPv6 ranges, ${rejected} rows rejected`);
       }
-      counts.rows = counts.rows! + rows;
-      counts.rejected = counts.rejected! + rejected;
-      context.note(`${id}: ${v4.count} IPv4 and ${v6.count} IPv6 ranges, ${rejected} rows rejected`);
-    }
-    return { output, counts };
-  },
-};
+      return { output, counts };
+    },
+  };
+}
+
+/**
+ * Reads a source, or an earlier copy of it if its files are not what they should be.
+ *
+ * @throws AtlasError E_BAD_INPUT if there is no earlier copy
+ */
+async function readUsable<Input extends SourceInput>(
+  input: Input,
+  { reference, findEarlier }: IngestOptions<Input>,
+  { note }: StageContext,
+): Promise<{ input: Input; result: SourceResult }> {
+  const read = async (from: Input): Promise<SourceResult> => {
+    const result = await readSource(from, note);
+    checkUsableCountries(result.ingested, reference);
+    return result;
+  };
+  try {
+    return { input, result: await read(input) };
+  } catch (error) {
+    if (!(error instanceof AtlasError) || error.code !== 'E_BAD_INPUT') throw error;
+    const earlier = await findEarlier(input);
+    if (earlier === undefined) throw error;
+    note(`${error.message}. The build continues with the files of an earlier release`);
+    return { input: earlier, result: await read(earlier) };
+  }
+}

@@ -1,12 +1,10 @@
 /** Stage `normalize`: merges the rows of all sources (see merging/) into one sorted, gap-free list of ranges per family. */
 import { type MergeInput, mergeSources, type Normalized } from '../merging/range-merger.js';
-import { checkUsableCountries } from '../merging/usable-countries.js';
 import type { Stage } from '../stage.js';
 
 export const normalizeStage: Stage<MergeInput, Normalized> = {
   name: 'normalize',
   run: async (input, { note }) => {
-    for (const source of input.sources) checkUsableCountries(source, input.reference);
     const { v4, v6, records, candidates, outsideSpace, unknownCodes } = mergeSources(input);
     for (const [id, rows] of outsideSpace) {
       note(`${id}: ${rows} rows outside the space of its owner are not used`);

@@ -67,8 +67,17 @@ describe('cache entries', () => {
     expect(await readEntry(dataDir, 'one', 0, 'r')).toEqual(entry('b'));
     expect(await readEntry(dataDir, 'one', 1, 'r')).toEqual(entry('c'));
     expect(await readEntry(dataDir, 'one', 0, 'other')).toBeUndefined();
-    expect(await readEntry(dataDir, 'two', 0, 'r')).toBeUndefined();
     expect(readdirSync(path.join(dataDir, 'cache', 'sources'))).toEqual(['one.json', 'one@1.json']);
+  });
+
+  it('are found by their request for a source that got another id or another place', async () => {
+    const dataDir = scratchDir();
+    await writeEntry(dataDir, 'one', 0, entry('a'));
+    expect(await readEntry(dataDir, 'two', 0, 'r')).toEqual(entry('a'));
+    expect(await readEntry(dataDir, 'one', 1, 'r')).toEqual(entry('a'));
+    await writeEntry(dataDir, 'two', 0, entry('b'));
+    expect(await readEntry(dataDir, 'two', 0, 'r')).toEqual(entry('b'));
+    expect(await readEntry(dataDir, 'two', 0, 'other')).toBeUndefined();
   });
 
   it.each([

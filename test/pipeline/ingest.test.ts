@@ -1,6 +1,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
+import { loadReference } from '../../pipeline/config/reference.js';
 import { readSource } from '../../pipeline/source-formats/read-source.js';
 import { printable } from '../../pipeline/source-formats/rejects.js';
 import type { StageContext } from '../../pipeline/stage.js';
@@ -359,8 +360,9 @@ describe('the stage', () => {
         inputOf('ip-location-db', [one!], 0.5, 'first'),
         inputOf('rir-delegated-extended', [two!], 0.5, 'second'),
       ];
-      const { output, counts } = await ingestStage.run(inputs, contextOf(workDir, notes));
-      expect(output.map(({ id, rows, rejected, codes }) => ({ id, rows, rejected, codes }))).toEqual([
+      const stage = ingestStage({ reference: loadReference(), findEarlier: async () => undefined });
+      const { output, counts } = await stage.run(inputs, contextOf(workDir, notes));
+      expect(output.ingested.map(({ id, rows, rejected, codes }) => ({ id, rows, rejected, codes }))).toEqual([
         { id: 'first', rows: 2, rejected: 1, codes: ['AU', 'CN'] },
         { id: 'second', rows: 1, rejected: 0, codes: ['NL'] },
       ]);
