@@ -292,6 +292,27 @@ export const RATE_LEASE_FREE_SHARE = 1 / 16;
 /** Time in milliseconds after which addresses that were drawn and not used go back to the shared count. */
 export const RATE_LEASE_MS = 1_000;
 
+/**
+ * Longest wait for an answer of Redis about a rate, in milliseconds. Redis needs less than one; a request that waited
+ * longer would be slower than its lookup is worth.
+ */
+export const RATE_STORE_TIMEOUT_MS = 50;
+
+/** How often a server checks that Redis answers, and tells the others that it runs, in milliseconds. */
+export const RATE_STORE_CHECK_MS = 1_000;
+
+/** Longest wait between two attempts to connect to Redis, in milliseconds. */
+export const RATE_STORE_RECONNECT_MS = 500;
+
+/**
+ * Time in milliseconds for which servers still count by themselves after Redis is back: long enough for each of them to
+ * connect, check, and report what it counted meanwhile.
+ */
+export const RATE_STORE_SETTLE_MS = 3_000;
+
+/** Time in milliseconds after which a server that reports nothing has no share of the rates any more. */
+export const RATE_SERVER_EXPIRES_MS = 10_000;
+
 // Streams (NATS JetStream)
 
 /** Messages that one worker has in flight: hides the round trips of messages of one line. */

@@ -28,12 +28,19 @@ export interface Cluster {
   stop(): Promise<boolean>;
 }
 
-/** Answers in this process. */
-export function singleProcess(settings: ServeSettings, log: Log, metrics: RequestMetrics | undefined): Cluster {
+/** Answers in this process. @param shared the count of several servers, if they share one */
+export function singleProcess(
+  settings: ServeSettings,
+  log: Log,
+  metrics: RequestMetrics | undefined,
+  shared?: RateStore,
+): Cluster {
   const server = new ApiServer(settings, log, metrics);
+  const limiter =
+    shared === undefined ? new RateLimiter(new MemoryRateStore()) : new RateLimiter(shared, RATE_LEASE_SHARE);
   return {
     useRelease: (dir) => server.useRelease(dir),
-    listen: () => server.listen(new RateLimiter(new MemoryRateStore())),
+    listen: () => server.listen(limiter),
     stop: () => server.stop(),
   };
 }
@@ -45,13 +52,23 @@ export type ToWorker =
   | { type: 'grant'; request: number; grant: Grant }
   | { type: 'stop' };
 
+/** A worker's request for addresses. */
+interface Demand {
+  type: 'take';
+  request: number;
+  keyId: string;
+  limit: number;
+  least: number;
+  most: number;
+}
+
 /** What a worker tells the primary. */
 export type FromWorker =
   | { type: 'ready' }
   | { type: 'listening'; port: number }
   | { type: 'failed'; code: ErrorCode; message: string }
   | { type: 'release_failed'; dir: string; message: string }
-  | { type: 'take'; request: number; keyId: string; limit: number; least: number; most: number }
+  | Demand
   | { type: 'give_back'; keyId: string; count: number };
 
 /** The part of a worker process that the primary uses. */
@@ -72,7 +89,7 @@ export class WorkerCluster implements Cluster {
   readonly #count: number;
   readonly #log: Log;
   readonly #fork: () => WorkerProcess;
-  readonly #rates = new MemoryRateStore();
+  readonly #rates: RateStore;
   readonly #workers = new Set<WorkerProcess>();
   /** Replacements in a row that failed. */
   #failedReplacements = 0;
@@ -80,11 +97,20 @@ export class WorkerCluster implements Cluster {
   #stopping = false;
   #inTime = true;
 
-  /** @param fork starts a worker */
-  constructor(count: number, log: Log, fork: () => WorkerProcess = () => cluster.fork()) {
+  /**
+   * @param fork starts a worker
+   * @param rates the count that the workers share
+   */
+  constructor(
+    count: number,
+    log: Log,
+    fork: () => WorkerProcess = () => cluster.fork(),
+    rates: RateStore = new MemoryRateStore(),
+  ) {
     this.#count = count;
     this.#log = log;
     this.#fork = fork;
+    this.#rates = rates;
   }
 
   useRelease(dir: string): void {
@@ -145,11 +171,9 @@ export class WorkerCluster implements Cluster {
             this.#log.error({ problem: message.message }, 'a worker could not open a release; it keeps the one before');
             this.#resend(worker, message.dir, failedReleases++);
             break;
-          case 'take': {
-            const { request, keyId, limit, least, most } = message;
-            this.#send(worker, { type: 'grant', request, grant: this.#rates.take(keyId, limit, least, most) });
+          case 'take':
+            this.#grant(worker, message);
             break;
-          }
           case 'give_back':
             this.#rates.giveBack(message.keyId, message.count);
             break;
@@ -163,6 +187,13 @@ export class WorkerCluster implements Cluster {
         this.#replace();
       });
     });
+  }
+
+  #grant(worker: WorkerProcess, { request, keyId, limit, least, most }: Demand): void {
+    const send = (grant: Grant): void => this.#send(worker, { type: 'grant', request, grant });
+    const grant = this.#rates.take(keyId, limit, least, most);
+    if (grant instanceof Promise) void grant.then(send);
+    else send(grant);
   }
 
   /** Tells a worker everything that it must know; messages before it was ready are lost. */

@@ -110,21 +110,49 @@ export class ReleaseMetrics {
   }
 }
 
+/** The metrics of rates that several servers share. */
+export class SharedRateMetrics {
+  readonly registry = new Registry();
+  readonly #shared: Gauge;
+
+  constructor() {
+    this.#shared = new Gauge({
+      name: 'ipatlas_rates_shared',
+      help: '1 while rates are counted in Redis together with the other servers, 0 while Redis does not answer.',
+      registers: [this.registry],
+    });
+  }
+
+  /** @param shared whether rates are counted together with the other servers */
+  change(shared: boolean): void {
+    this.#shared.set(shared ? 1 : 0);
+  }
+}
+
 /** Lets the primary collect the metrics of this worker. */
 export function exposeToPrimary(metrics: RequestMetrics): void {
   AggregatorRegistry.setRegistries([metrics.registry]);
   new AggregatorRegistry();
 }
 
+/** Metrics that are not of requests. */
+interface OtherMetrics {
+  registry: Registry;
+}
+
+async function textOf(metrics: readonly OtherMetrics[]): Promise<string> {
+  return (await Promise.all(metrics.map(({ registry }) => registry.metrics()))).join('');
+}
+
 /** Returns all metrics of a single process as text. */
-export async function singleProcessMetrics(requests: RequestMetrics, releases: ReleaseMetrics): Promise<string> {
-  return (await requests.registry.metrics()) + (await releases.registry.metrics());
+export async function singleProcessMetrics(requests: RequestMetrics, others: readonly OtherMetrics[]): Promise<string> {
+  return (await requests.registry.metrics()) + (await textOf(others));
 }
 
 /** Returns a function for all metrics as text: the sums over the workers, and the primary's own. */
-export function clusterMetrics(releases: ReleaseMetrics): () => Promise<string> {
+export function clusterMetrics(others: readonly OtherMetrics[]): () => Promise<string> {
   const workers = new AggregatorRegistry();
-  return async () => (await workers.clusterMetrics()) + (await releases.registry.metrics());
+  return async () => (await workers.clusterMetrics()) + (await textOf(others));
 }
 
 const LOOPBACK = '127.0.0.1';

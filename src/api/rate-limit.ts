@@ -59,6 +59,14 @@ interface Window {
   aheadUntil: number;
 }
 
+/** What was counted for a key in the last minute. */
+export interface Counted {
+  /** Oldest first: how long ago in milliseconds, and how many addresses. */
+  steps: [age: number, addresses: number][];
+  /** Milliseconds until the last address that was taken ahead is used or given back. */
+  aheadFor: number;
+}
+
 /** A store in the memory of this process. */
 export class MemoryRateStore implements RateStore {
   readonly #now: () => number;
@@ -85,6 +93,33 @@ export class MemoryRateStore implements RateStore {
     const last = window.steps.at(-1);
     const resetIn = last === undefined ? 0 : last.end + RATE_WINDOW_MS - now;
     return { granted, remaining, resetIn, retryIn, askAgainIn };
+  }
+
+  /**
+   * Counts addresses that another store granted.
+   *
+   * @param ahead whether some of them are not used yet
+   */
+  count(keyId: string, addresses: number, ahead: boolean): void {
+    const now = this.#now();
+    const window = this.#window(keyId, now);
+    count(window, addresses, now);
+    if (ahead) window.aheadUntil = now + RATE_LEASE_MS;
+  }
+
+  /** Returns what is counted for a key. */
+  counted(keyId: string): Counted {
+    const now = this.#now();
+    const { steps, aheadUntil } = this.#window(keyId, now);
+    return {
+      steps: steps.map(({ end, count }) => [Math.floor(now - end), count]),
+      aheadFor: Math.max(0, Math.ceil(aheadUntil - now)),
+    };
+  }
+
+  /** Returns the keys that have counted addresses. */
+  countedKeys(): string[] {
+    return [...this.#windows.keys()].filter((keyId) => this.#window(keyId, this.#now()).used > 0);
   }
 
   giveBack(keyId: string, count: number): void {

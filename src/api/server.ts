@@ -28,6 +28,8 @@ export interface ServeSettings {
   trustProxy: string[];
   /** Addresses a minute for a key without a rate of its own; 0 for no limit. */
   rate: number;
+  /** URL of the Redis that counts the rates of several servers; undefined if each counts by itself. */
+  redis: string | undefined;
   accessLog: boolean;
   /** Where this server is; the name is sent as `X-Served-By`. */
   region: { name: string; country: string; eu: boolean } | undefined;

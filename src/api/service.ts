@@ -7,7 +7,15 @@ import { AtlasError, messageOf } from '../errors.js';
 import { RELEASE_POLL_MS } from '../limits.js';
 import { singleProcess, WorkerCluster } from './cluster.js';
 import type { Log } from './log.js';
-import { clusterMetrics, ReleaseMetrics, RequestMetrics, serveMetrics, singleProcessMetrics } from './metrics.js';
+import {
+  clusterMetrics,
+  ReleaseMetrics,
+  RequestMetrics,
+  SharedRateMetrics,
+  serveMetrics,
+  singleProcessMetrics,
+} from './metrics.js';
+import { RedisRateStore } from './redis-rate-store.js';
 import { ReleaseWatcher, type VerifyRelease } from './release-watcher.js';
 import type { ServeSettings } from './server.js';
 
@@ -65,12 +73,18 @@ async function startMetrics(port: number, collect: () => Promise<string>): Promi
  */
 export async function runService(settings: ServeSettings, options: ServiceOptions): Promise<boolean> {
   const { log, verify, onListening, untilStopped } = options;
-  const { dataDir, region, workers, metricsPort } = settings;
+  const { dataDir, region, workers, metricsPort, redis } = settings;
   if (region?.eu) requireInUnion(releaseDir(dataDir), region.country);
 
   const releases = new ReleaseMetrics();
   const requests = workers === 1 && metricsPort !== undefined ? new RequestMetrics() : undefined;
-  const cluster = workers === 1 ? singleProcess(settings, log, requests) : new WorkerCluster(workers, log);
+  const rateMetrics = new SharedRateMetrics();
+  const rates =
+    redis === undefined
+      ? undefined
+      : new RedisRateStore({ url: redis, log, onChange: (shared) => rateMetrics.change(shared) });
+  const cluster =
+    workers === 1 ? singleProcess(settings, log, requests, rates) : new WorkerCluster(workers, log, undefined, rates);
   const watcher = new ReleaseWatcher({
     dataDir,
     interval: RELEASE_POLL_MS,
@@ -93,9 +107,10 @@ export async function runService(settings: ServeSettings, options: ServiceOption
   try {
     await watcher.start();
     if (!watcher.found) log.warn({}, 'there is no release to serve; requests are answered 503 until one is published');
+    await rates?.start();
     if (metricsPort !== undefined) {
-      const collect =
-        requests === undefined ? clusterMetrics(releases) : () => singleProcessMetrics(requests, releases);
+      const others = rates === undefined ? [releases] : [releases, rateMetrics];
+      const collect = requests === undefined ? clusterMetrics(others) : () => singleProcessMetrics(requests, others);
       metricsServer = await startMetrics(metricsPort, collect);
       const { port } = metricsServer.address() as AddressInfo;
       log.info({ url: `${publicUrl(undefined, port)}/metrics` }, 'metrics');
@@ -108,6 +123,7 @@ export async function runService(settings: ServeSettings, options: ServiceOption
   } finally {
     watcher.stop();
     inTime = await cluster.stop();
+    await rates?.stop();
     metricsServer?.close();
     metricsServer?.closeAllConnections();
   }

@@ -7,6 +7,7 @@ import { TrustedProxies } from '../api/caller.js';
 import { runWorker } from '../api/cluster.js';
 import { createKey, isValidKey } from '../api/keys.js';
 import { createLog, errorFields, type Log } from '../api/log.js';
+import { redisAddress } from '../api/redis-rate-store.js';
 import { verifyInThread } from '../api/release-watcher.js';
 import type { ServeSettings } from '../api/server.js';
 import { runService } from '../api/service.js';
@@ -70,6 +71,14 @@ function region(values: OptionValues): ServeSettings['region'] {
   return { name, country, eu };
 }
 
+/** Returns the URL of Redis. It may have a password, which the environment hides from other users of the machine. */
+function redisUrl(values: OptionValues): string | undefined {
+  const url = text(values, 'redis') ?? process.env.IPATLAS_REDIS;
+  if (url === undefined || url === '') return undefined;
+  redisAddress(url);
+  return url;
+}
+
 /** Returns the settings from the flags. Throws AtlasError E_USAGE if one is not valid. */
 export function readSettings({ dataDir, values }: Invocation): ServeSettings {
   return {
@@ -79,6 +88,7 @@ export function readSettings({ dataDir, values }: Invocation): ServeSettings {
     workers: workers(values),
     trustProxy: trustProxy(values),
     rate: integer(values, 'rate', MAX_RATE) ?? DEFAULT_RATE,
+    redis: redisUrl(values),
     accessLog: values['access-log'] === true,
     region: region(values),
     metricsPort: integer(values, 'metrics-port', MAX_PORT),
@@ -170,6 +180,9 @@ that are being processed.
                         X-Forwarded-For is trusted (default none)
   --rate N              addresses a minute for a key without a rate of its own
                         (default ${DEFAULT_RATE}; 0 for no limit)
+  --redis URL           count the rates together with other servers in Redis:
+                        redis://USER:PASSWORD@HOST:6379, or rediss:// for TLS
+                        (default: the variable IPATLAS_REDIS, else none)
   --access-log          write one JSON line per request to stdout: time, method,
                         route, status, duration
   --region NAME         where this server is; sent as X-Served-By.
@@ -191,6 +204,7 @@ that are being processed.
     workers: { type: 'string' },
     'trust-proxy': { type: 'string' },
     rate: { type: 'string' },
+    redis: { type: 'string' },
     'access-log': { type: 'boolean' },
     region: { type: 'string' },
     country: { type: 'string' },

@@ -1,0 +1,337 @@
+/**
+ * The rate limit of several servers: a store in Redis.
+ *
+ * Each server counts in its own memory what it takes, and sends this count with each request. Redis keeps the counts of
+ * all servers, and one Lua script (schemas/rate-window.lua) grants addresses out of their sum. So nothing is lost with
+ * Redis: after a restart, it receives the counts again.
+ *
+ * If Redis does not answer, a server counts by itself, and allows each key the rate divided by the number of servers that
+ * Redis last knew; what it allowed before counts too. When Redis is back, all servers first report their counts.
+ */
+import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
+import type { CommandParser } from '@redis/client';
+import { AtlasError, messageOf, systemErrorCode } from '../errors.js';
+import {
+  RATE_LEASE_FREE_SHARE,
+  RATE_LEASE_MS,
+  RATE_SERVER_EXPIRES_MS,
+  RATE_STORE_CHECK_MS,
+  RATE_STORE_RECONNECT_MS,
+  RATE_STORE_SETTLE_MS,
+  RATE_STORE_TIMEOUT_MS,
+  RATE_WINDOW_MS,
+} from '../limits.js';
+import { packageFile } from '../package-root.js';
+import type { Log } from './log.js';
+import { type Grant, MemoryRateStore, type RateStore } from './rate-limit.js';
+
+/** Names in Redis: other programs may use the same one. */
+const RATE_PREFIX = 'ipatlas:rate:';
+const SERVERS = 'ipatlas:servers';
+
+/** Reports of keys that are sent together, so that each is answered in time. */
+const REPORTED_AT_ONCE = 64;
+
+/** Checks in a row without an answer after which the connection is made anew: its other end may be gone silently. */
+const CHECKS_UNTIL_RECONNECT = 5;
+
+/**
+ * Notes that a server runs.
+ *
+ * KEYS[1]: a sorted set of the servers by the time of their last note. ARGV: the server; milliseconds until one without
+ * a note is forgotten. Returns the number of servers.
+ */
+const NOTE_SERVER = `
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+redis.call('ZADD', KEYS[1], now, ARGV[1])
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - ARGV[2])
+redis.call('ZREMRANGEBYSCORE', KEYS[1], now + ARGV[2], '+inf')
+redis.call('PEXPIRE', KEYS[1], ARGV[2])
+return redis.call('ZCARD', KEYS[1])`;
+
+/** The script that takes addresses: granted, remaining, resetIn, retryIn, askAgainIn. */
+export function takeScript(): string {
+  return readFileSync(packageFile('schemas/rate-window.lua'), 'utf8');
+}
+
+/** What the store asks of Redis. */
+interface RedisConnection {
+  /** Resolves when it is connected for the first time. */
+  ready: Promise<unknown>;
+  take(key: string, args: string[]): Promise<number[]>;
+  noteServer(key: string, args: string[]): Promise<number>;
+  forgetServer(key: string, server: string): Promise<unknown>;
+  destroy(): void;
+}
+
+/** Returns the host and port of the URL of a Redis server, without user and password. Throws AtlasError E_USAGE. */
+export function redisAddress(url: string): string {
+  const parsed = URL.canParse(url) ? new URL(url) : undefined;
+  if (parsed === undefined || !/^rediss?:$/.test(parsed.protocol) || parsed.hostname === '') {
+    throw new AtlasError('E_USAGE', 'the address of Redis is not a URL such as redis://user:password@host:6379');
+  }
+  return `${parsed.hostname}:${parsed.port || '6379'}`;
+}
+
+async function connect(url: string, onError: (error: Error) => void): Promise<RedisConnection> {
+  const { createClient, defineScript } = await import('@redis/client');
+  const command = {
+    NUMBER_OF_KEYS: 1,
+    parseCommand(parser: CommandParser, key: string, args: string[]): void {
+      parser.pushKey(key);
+      parser.push(...args);
+    },
+  };
+  const client = createClient({
+    url,
+    socket: {
+      connectTimeout: RATE_STORE_SETTLE_MS,
+      reconnectStrategy: (retries) => Math.min(2 ** retries, RATE_STORE_RECONNECT_MS),
+    },
+    // A question about a rate is of no use later.
+    disableOfflineQueue: true,
+    maintNotifications: 'disabled',
+    scripts: {
+      takeAddresses: defineScript({
+        SCRIPT: takeScript(),
+        ...command,
+        transformReply: (reply: unknown): number[] => reply as number[],
+      }),
+      noteServer: defineScript({
+        SCRIPT: NOTE_SERVER,
+        ...command,
+        transformReply: (reply: unknown) => reply as number,
+      }),
+    },
+  });
+  client.on('error', onError);
+  const ready = client.connect();
+  // Rejects only if the client is destroyed before; other failures are events, and the client tries again.
+  ready.catch(onError);
+  return {
+    ready,
+    take: (key, args) => client.takeAddresses(key, args),
+    noteServer: (key, args) => client.noteServer(key, args),
+    forgetServer: (key, server) => client.zRem(key, server),
+    destroy: () => client.destroy(),
+  };
+}
+
+/** Rejects if a promise is not settled in time. @param timeout in milliseconds */
+async function inTime<Value>(promise: Promise<Value>, timeout: number): Promise<Value> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(async () => {
+      // If this process was busy, the answer has arrived already and is read in this turn.
+      await turn();
+      reject(new Error(`no answer within ${timeout} ms`));
+    }, timeout);
+  });
+  try {
+    return await Promise.race([promise, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+export interface RedisRateOptions {
+  /** `redis://` or `rediss://`, with user and password if needed. Never logged. */
+  url: string;
+  log: Log;
+  /** Called when this server begins to count with the others, or by itself. */
+  onChange?(shared: boolean): void;
+  /** Longest wait for an answer in milliseconds; by default {@link RATE_STORE_TIMEOUT_MS}. */
+  timeout?: number;
+}
+
+export class RedisRateStore implements RateStore {
+  readonly #url: string;
+  readonly #address: string;
+  readonly #log: Log;
+  readonly #onChange: (shared: boolean) => void;
+  readonly #timeout: number;
+  readonly #server = randomUUID();
+  /** What this server counted. */
+  readonly #own = new MemoryRateStore();
+  /** The last request for each key: one at a time, because each sends all that was counted before. */
+  readonly #last = new Map<string, Promise<Grant>>();
+  #redis: RedisConnection | undefined;
+  #isShared = false;
+  /** Servers that Redis last knew, this one included. */
+  #servers = 1;
+  /** When this server may count with the others again; undefined while Redis does not answer. */
+  #settledAt: number | undefined = 0;
+  #failedChecks = 0;
+  /** Why there is no connection, and why the last request failed. */
+  #connectionProblem: string | undefined;
+  #problem = '';
+  #timer: NodeJS.Timeout | undefined;
+  #checking: Promise<void> = Promise.resolve();
+  #isStopped = false;
+
+  /** @throws AtlasError E_USAGE if the URL is not one of Redis */
+  constructor({ url, log, onChange, timeout }: RedisRateOptions) {
+    this.#url = url;
+    this.#address = redisAddress(url);
+    this.#log = log;
+    this.#onChange = onChange ?? (() => {});
+    this.#timeout = timeout ?? RATE_STORE_TIMEOUT_MS;
+  }
+
+  /** Whether this server counts with the others. */
+  get isShared(): boolean {
+    return this.#isShared;
+  }
+
+  /** Servers that share the rates, as far as is known. */
+  get servers(): number {
+    return this.#servers;
+  }
+
+  /** Connects. If Redis cannot be reached, this is logged, and tried again for ever. */
+  async start(): Promise<void> {
+    await this.#connect();
+    const timeout = new AbortController();
+    const longest = sleep(RATE_STORE_CHECK_MS, undefined, { signal: timeout.signal }).catch(() => {});
+    await Promise.race([this.#redis!.ready.catch(() => {}), longest]);
+    timeout.abort();
+    await this.#check();
+    if (!this.#isShared) this.#logFallBack();
+    this.#checkLater();
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    clearTimeout(this.#timer);
+    await this.#checking;
+    const redis = this.#redis;
+    if (redis === undefined) return;
+    // If Redis does not answer, the server is forgotten later.
+    await inTime(redis.forgetServer(SERVERS, this.#server), this.#timeout).catch(() => {});
+    redis.destroy();
+  }
+
+  take(keyId: string, limit: number, least: number, most: number): Promise<Grant> {
+    return this.#inOrder(keyId, () => this.#take(keyId, limit, least, most));
+  }
+
+  giveBack(keyId: string, count: number): void {
+    this.#own.giveBack(keyId, count);
+    // Tells the others. A failure is noticed by the next request.
+    if (this.#isShared) void this.#report(keyId).catch(() => {});
+  }
+
+  #inOrder(keyId: string, work: () => Promise<Grant>): Promise<Grant> {
+    const previous = this.#last.get(keyId) ?? Promise.resolve();
+    const next = previous.then(work, work);
+    this.#last.set(keyId, next);
+    const forget = (): void => {
+      if (this.#last.get(keyId) === next) this.#last.delete(keyId);
+    };
+    next.then(forget, forget);
+    return next;
+  }
+
+  async #take(keyId: string, limit: number, least: number, most: number): Promise<Grant> {
+    if (this.#isShared) {
+      try {
+        const grant = await this.#ask(keyId, limit, least, most);
+        if (grant.granted > 0) this.#own.count(keyId, grant.granted, grant.granted > least);
+        return grant;
+      } catch (error) {
+        this.#fallBack(error);
+      }
+    }
+    const grant = this.#own.take(keyId, Math.ceil(limit / this.#servers), least, most);
+    // Redis may be back much earlier.
+    return { ...grant, askAgainIn: Math.min(grant.askAgainIn, RATE_STORE_CHECK_MS) };
+  }
+
+  async #ask(keyId: string, limit: number, least: number, most: number): Promise<Grant> {
+    const { steps, aheadFor } = this.#own.counted(keyId);
+    const numbers = [limit, least, most, RATE_WINDOW_MS, RATE_LEASE_MS, RATE_LEASE_FREE_SHARE].map(String);
+    const args = [this.#server, ...numbers, JSON.stringify(steps), String(aheadFor)];
+    const [granted, remaining, resetIn, retryIn, askAgainIn] = await inTime(
+      this.#redis!.take(RATE_PREFIX + keyId, args),
+      this.#timeout,
+    );
+    return {
+      granted: granted!,
+      remaining: remaining!,
+      resetIn: resetIn!,
+      retryIn: retryIn!,
+      askAgainIn: askAgainIn!,
+    };
+  }
+
+  /** Sends what this server counted for a key, and takes nothing. */
+  #report(keyId: string): Promise<Grant> {
+    return this.#inOrder(keyId, () => this.#ask(keyId, 0, 0, 0));
+  }
+
+  #checkLater(): void {
+    if (this.#isStopped) return;
+    this.#timer = setTimeout(() => {
+      this.#checking = this.#check().finally(() => this.#checkLater());
+    }, RATE_STORE_CHECK_MS);
+    this.#timer.unref();
+  }
+
+  /** Tells Redis that this server runs; reports and counts with the others again if Redis was away. */
+  async #check(): Promise<void> {
+    try {
+      const note = this.#redis!.noteServer(SERVERS, [this.#server, String(RATE_SERVER_EXPIRES_MS)]);
+      const servers = await inTime(note, this.#timeout);
+      this.#failedChecks = 0;
+      this.#connectionProblem = undefined;
+      if (!this.#isShared) await this.#recover(servers);
+      // Until then, a Redis that was restarted does not know all servers.
+      if (this.#isShared) this.#servers = servers;
+    } catch (error) {
+      this.#fallBack(error);
+      if (++this.#failedChecks % CHECKS_UNTIL_RECONNECT === 0) await this.#connect();
+    }
+  }
+
+  /** Reports all counts, and counts with the others from now on if these also had time to report. */
+  async #recover(servers: number): Promise<void> {
+    const keyIds = this.#own.countedKeys();
+    for (let from = 0; from < keyIds.length; from += REPORTED_AT_ONCE) {
+      await Promise.all(keyIds.slice(from, from + REPORTED_AT_ONCE).map((keyId) => this.#report(keyId)));
+    }
+    const now = performance.now();
+    this.#settledAt ??= now + RATE_STORE_SETTLE_MS;
+    if (now < this.#settledAt) return;
+    this.#isShared = true;
+    this.#log.info({ redis: this.#address, servers }, 'rates are counted together with the other servers');
+    this.#onChange(true);
+  }
+
+  /** Counts by itself from now on. */
+  #fallBack(error: unknown): void {
+    this.#settledAt = undefined;
+    this.#problem = this.#connectionProblem ?? messageOf(error);
+    if (!this.#isShared) return;
+    this.#isShared = false;
+    this.#logFallBack();
+    this.#onChange(false);
+  }
+
+  #logFallBack(): void {
+    this.#log.warn(
+      { redis: this.#address, problem: this.#problem, servers: this.#servers },
+      'Redis does not answer; until it does, this server allows each key its rate divided by the number of servers',
+    );
+  }
+
+  async #connect(): Promise<void> {
+    this.#redis?.destroy();
+    this.#redis = await connect(this.#url, (error) => {
+      // An error that Node collected from several addresses has no message.
+      this.#connectionProblem = messageOf(error) || systemErrorCode(error) || 'no connection';
+    });
+  }
+}
