@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import {
+import fs, {
   chmodSync,
   chownSync,
   existsSync,
@@ -16,6 +16,7 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -35,6 +36,22 @@ afterEach(() => rmSync(directory, { recursive: true, force: true }));
 const permissions = (path: string): number => statSync(path).mode & 0o777;
 const temporaryFiles = (): string[] => readdirSync(directory).filter((name) => name.endsWith('.part'));
 const isRoot = process.getuid?.() === 0;
+
+/** Runs an action while `replacement` takes the place of openSync, which it receives. */
+function withOpenSync(
+  replacement: (openSync: typeof fs.openSync, ...args: Parameters<typeof fs.openSync>) => number,
+  action: () => void,
+): void {
+  const { openSync } = fs;
+  fs.openSync = (...args) => replacement(openSync, ...args);
+  syncBuiltinESMExports();
+  try {
+    action();
+  } finally {
+    fs.openSync = openSync;
+    syncBuiltinESMExports();
+  }
+}
 
 describe('a pending file', () => {
   it('is invisible under the final name until commit', () => {
@@ -105,6 +122,36 @@ describe('a pending file', () => {
       }),
       { numRuns: isRoot ? 200 : 20, examples: [[0o600, 0]] },
     );
+  });
+
+  it('is created with no more permissions than the file that it replaces has', () => {
+    writeFileSync(target, 'old');
+    chmodSync(target, 0o600);
+    const modes: number[] = [];
+    withOpenSync(
+      (openSync, ...args) => {
+        const fd = openSync(...args);
+        modes.push(fs.fstatSync(fd).mode & 0o777);
+        return fd;
+      },
+      () => openPendingFile(target).abandon(),
+    );
+    expect(modes).toEqual([0o600]);
+  });
+
+  it('does not follow a link that another process makes under its temporary name', () => {
+    const victim = join(directory, 'victim');
+    writeFileSync(victim, 'old');
+    const open = (): void =>
+      withOpenSync(
+        (openSync, path, ...args) => {
+          symlinkSync(victim, path);
+          return openSync(path, ...args);
+        },
+        () => replaceFile(target, ['x']),
+      );
+    expect(open).toThrow(/EEXIST/);
+    expect(readFileSync(victim, 'utf8')).toBe('old');
   });
 
   it('has the permissions of a new file, or those given', () => {

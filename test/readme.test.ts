@@ -59,6 +59,18 @@ describe('the documentation', () => {
     expect(names).toContain('IPATLAS_DATA');
     // SUDO_USER only names the user in a manifest.
     for (const name of new Set(names)) if (name !== 'SUDO_USER') expect(reference).toContain(`\`${name}\``);
+    for (const name of ['HTTPS_PROXY', 'HTTP_PROXY', 'NO_PROXY']) expect(reference).toContain(`\`${name}\``);
+  });
+
+  it('says what the readers of an export need that do not take the default', () => {
+    const exports = read('docs/exports.md');
+    const line = (reader: string) => exports.split('\n').find((text) => text.includes(reader));
+    expect(line('`GeoIP2::Database::Reader`')).toContain('`ipatlas export mmdb --database-type GeoLite2-Country`');
+    expect(line('`geoip2-golang`')).toContain('`ipatlas export mmdb --database-type GeoLite2-Country`');
+    expect(line('BIND')).toContain('the file name `GeoIP2-Country.mmdb`');
+    const postgres = exports.split('\n## PostgreSQL\n')[1]?.split('\n## ')[0];
+    expect(postgres).toContain('Use an SP-GiST index');
+    expect(postgres).toContain('USING spgist (network inet_ops)');
   });
 
   it('has every target of the Makefile', () => {

@@ -282,9 +282,10 @@ async function saveBody(response: Response, target: string, maxBytes: number, on
   }
 }
 
-/** Returns why the network failed: fetch only says "fetch failed", and its cause has the reason. */
+/** Returns why the network failed: fetch only says "fetch failed", and the innermost cause has the reason. */
 function networkReason(error: unknown): string {
-  const cause = error instanceof Error ? error.cause : undefined;
+  let cause: unknown;
+  for (let inner = error; inner instanceof Error && inner.cause !== undefined; inner = inner.cause) cause = inner.cause;
   if (cause === undefined) return messageOf(error);
   // A host with several addresses fails with one error for each.
   const reasons = cause instanceof AggregateError ? cause.errors : [cause];

@@ -191,6 +191,20 @@ describe('what the gates compare with', () => {
     expect(await buildOnce(dataDir, sources(WORLD))).toMatchObject({ outcome: 'published' });
   });
 
+  it.each([
+    ['an address of LACNIC', '200.3.14.10'],
+    ['an IPv6 address of LACNIC', '2001:13c7:7002:4000::10'],
+    ['Google Public DNS over IPv6', '2001:4860:4860::8888'],
+    ['Cloudflare DNS', '1.1.1.1'],
+    ['a root server', '198.41.0.4'],
+  ])('does not include %s, which databases place differently: a first build is published', async (_, ip) => {
+    for (const code of ['US', 'BR', 'AU']) {
+      const rows = [...WORLD, { first: ip, last: ip, code }];
+      rmSync(dataDir, { recursive: true, force: true });
+      expect(await buildOnce(dataDir, sources(rows))).toMatchObject({ outcome: 'published' });
+    }
+  });
+
   it('is the newest whole release where the current one is damaged', async () => {
     const first = await buildOnce(dataDir, sources(WORLD));
     await buildOnce(dataDir, sources([...WORLD, { first: '102.1.0.0', last: '102.1.0.255', code: 'SM' }]));

@@ -27,6 +27,13 @@ describe('a current release that is damaged', () => {
     expect(verifyRelease(releaseDir(id!)).manifest.id).toBe(id);
   });
 
+  it.each(['ranges.ipr', 'ranges.sqlite', 'manifest.json'])('is built again without %s', async (name) => {
+    const { id } = await buildOnce(dataDir, sources());
+    rmSync(join(releaseDir(id!), name));
+    expect(await buildOnce(dataDir, sources())).toMatchObject({ outcome: 'published', id });
+    expect(verifyRelease(releaseDir(id!)).manifest.id).toBe(id);
+  });
+
   it('is built again with one flipped byte in the middle', async () => {
     const { id } = await buildOnce(dataDir, sources());
     const file = join(releaseDir(id!), 'ranges.ipr');

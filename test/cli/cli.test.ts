@@ -177,6 +177,15 @@ describe('errors', () => {
     rmSync(file);
   });
 
+  it('a full disk is not called a bug, and is exit code 1', async () => {
+    const full = `JSON.parse = () => {
+      throw Object.assign(new Error('ENOSPC'), { code: 'ENOSPC', errno: -28, syscall: 'write', path: '/somewhere' });
+    };`;
+    const { code, stdout, stderr } = await broken(full, ['version']);
+    expect([code, stdout]).toEqual([1, '']);
+    expect(stderr).toBe('ipatlas: /somewhere: no space left on device (ENOSPC)\n');
+  });
+
   it('NODE_DEBUG=ipatlas adds the stack', async () => {
     const { code, stderr } = await broken(BUG, ['version'], { NODE_DEBUG: 'ipatlas' });
     expect(code).toBe(1);

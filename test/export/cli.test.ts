@@ -1,11 +1,13 @@
 import { execFileSync, spawn } from 'node:child_process';
 import {
+  chmodSync,
   existsSync,
   lstatSync,
   mkdirSync,
   readdirSync,
   readFileSync,
   rmSync,
+  statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
@@ -174,13 +176,22 @@ describe('ipatlas export', () => {
   });
 });
 
-describe('-o', () => {
+describe('the output file', () => {
   it('keeps what is there where the export fails, and leaves nothing beside it', async () => {
     writeFileSync(out, 'old');
     expect((await run('csv', '-o', join(out, 'in-a-file'))).code).toBe(2);
     expect((await run('csv', '--release', 'x', '-o', out)).code).toBe(5);
     expect(readFileSync(out, 'utf8')).toBe('old');
     expect(readdirSync(join(dir, 'out'))).toEqual(['file']);
+  });
+
+  it('keeps the permissions of the file that it replaces', async () => {
+    for (const mode of [0o600, 0o666]) {
+      writeFileSync(out, 'old');
+      chmodSync(out, mode);
+      expect((await run('csv', '-o', out)).code).toBe(0);
+      expect(statSync(out).mode & 0o777).toBe(mode);
+    }
   });
 
   it('replaces the file that a link names, not the link', async () => {
