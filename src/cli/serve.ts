@@ -1,6 +1,6 @@
 /** `ipatlas serve`: the lookup API. */
 import cluster from 'node:cluster';
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { dirname, resolve } from 'node:path';
 import { TrustedProxies } from '../api/caller.js';
@@ -12,6 +12,7 @@ import { verifyInThread } from '../api/release-watcher.js';
 import type { ServeSettings } from '../api/server.js';
 import { runService } from '../api/service.js';
 import { AtlasError, EXIT, writeError } from '../errors.js';
+import { replaceFile } from '../files.js';
 import { DEFAULT_RATE } from '../limits.js';
 import { sqlite } from '../sqlite.js';
 import { type Command, type Invocation, type OptionValues, print, text } from './command.js';
@@ -125,9 +126,7 @@ function keepDevKey(dataDir: string, file: string): void {
     if (existsSync(file) && isValidKey(dataDir, readFileSync(file, 'utf8').trim())) return;
     mkdirSync(dirname(file), { recursive: true });
     const { key } = createKey(dataDir, { label: `for ${file}` });
-    const fresh = `${file}.new`;
-    writeFileSync(fresh, `${key}\n`, { mode: 0o600 });
-    renameSync(fresh, file);
+    replaceFile(file, [`${key}\n`], { mode: 0o600 });
   } catch (error) {
     throw writeError(`--dev-key ${file}`, error);
   }

@@ -1,6 +1,16 @@
 /** `ipatlas serve` as a process, over real sockets. */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { closeSync, mkdirSync, openSync, readFileSync, rmSync, statSync } from 'node:fs';
+import {
+  closeSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { availableParallelism } from 'node:os';
@@ -246,6 +256,20 @@ describe('one process', () => {
     await ipatlas(['keys', 'revoke', keys.find(({ label }) => label.includes('dev'))!.id, '--data', dataDir]);
     await (await started(dataDir, '--dev-key', file)).stop();
     expect(readFileSync(file, 'utf8')).not.toBe(kept);
+  });
+
+  it('stores the key for the developer for its owner only, and never in a file that was put beside it', async () => {
+    const file = join(dataDir, 'others', 'dev.key');
+    const trap = join(dataDir, 'others', 'trap');
+    mkdirSync(join(file, '..'));
+    writeFileSync(file, 'not a key\n', { mode: 0o644 });
+    writeFileSync(trap, '');
+    symlinkSync(trap, `${file}.new`);
+    await (await started(dataDir, '--dev-key', file)).stop();
+    expect(readFileSync(file, 'utf8')).toMatch(/^ipa_/);
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    expect(readFileSync(trap, 'utf8')).toBe('');
+    expect(readdirSync(join(file, '..')).sort()).toEqual(['dev.key', 'dev.key.new', 'trap']);
   });
 });
 

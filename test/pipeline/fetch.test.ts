@@ -1,5 +1,4 @@
 /** The stage as a whole: local files, several sources, what is left behind, and its errors. */
-import { execFileSync } from 'node:child_process';
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
@@ -78,14 +77,6 @@ describe('fetch from files', () => {
     expect(error).toMatchObject({ code: 'E_FETCH', exitCode: 6 });
     expect(error.message).toMatch(message);
   });
-});
-
-it('refuses a named pipe, which nobody may write to', async () => {
-  const baseDir = scratchDir();
-  execFileSync('mkfifo', [path.join(baseDir, 'pipe.csv')]);
-  const error = await atlasError(runFetch([file(baseDir, 'pipe.csv')], scratchDir()));
-  expect(error).toMatchObject({ code: 'E_FETCH', exitCode: 6 });
-  expect(error.message).toMatch(/cannot get pipe\.csv: .*pipe\.csv is not a regular file/);
 });
 
 describe('the fetch stage', () => {

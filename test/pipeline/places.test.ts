@@ -1,7 +1,7 @@
 /** Sources with several places, files, dates in addresses, checksums, and a seed. */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import type http from 'node:http';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
@@ -239,6 +239,27 @@ describe('what must not be', () => {
     expect(`${error.message}${error.stack}`).not.toMatch(/s3cret|hidden/);
     expect(withoutCredentials('https://a:b@c/d@e?f')).toBe('https://***@c/d@e?f');
     expect(withoutCredentials('https://c/d@e')).toBe('https://c/d@e');
+  });
+
+  it('a password is not in the note about an older period, nor in the cache', async () => {
+    const { url } = await files({ '/2025-12.csv': 'december' }, { etag: '"v1"' });
+    const dataDir = scratchDir();
+    const address = `${url.replace('//', '//me:s3cret@')}/\${date:YYYY-MM}.csv`;
+    const { notes } = await runFetch([source(place([address]))], dataDir);
+    expect(notes[0]).toMatch(/\/\/\*\*\*@127\.0\.0\.1:\d+\/2026-01\.csv does not exist yet; trying the period before/);
+    const written = readdirSync(dataDir, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map(({ parentPath, name }) => readFileSync(path.join(parentPath, name), 'utf8'));
+    expect(written.length).toBeGreaterThan(1);
+    expect(`${notes}${written}`).not.toContain('s3cret');
+  });
+
+  it('a variable that is not set is an error of the configuration, without the password beside it', async () => {
+    const address = `https://me:s3cret@h.invalid/\${UNSET_NAME}`;
+    const error = await atlasError(runFetch([source(place([address]))], scratchDir(), { env: {} }));
+    expect(error).toMatchObject({ code: 'E_CONFIG', exitCode: 2 });
+    expect(error.message).toMatch(/the environment variable UNSET_NAME is not set; https:\/\/\*\*\*@h\.invalid/);
+    expect(error.message).not.toContain('s3cret');
   });
 
   it('a port that fetch refuses is not tried again', async () => {

@@ -133,6 +133,11 @@ describe('loadSources', () => {
     ['a checksum of a package', { npm: 'x', files: ['a'], checksum: 'https://h/a' }, /fetch\.https is missing/],
     ['a checksum over plain http', { https: 'https://h/a', checksum: 'http://h/a' }, /checksum is .*expected an https/],
     [
+      'a checksum over plain http, without its password',
+      { https: 'https://h/a', checksum: 'http://u:p@h/a' },
+      /checksum is "http:\/\/\*\*\*@h\/a"; expected an https/,
+    ],
+    [
       'one address of two',
       [{ https: ['https://h/a', 'http://u:p@h/b'] }],
       /fetch\[0\]\.https is "http:\/\/\*\*\*@h\/b"/,

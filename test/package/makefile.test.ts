@@ -1,0 +1,108 @@
+/** The Makefile, run by make itself in a small copy of the project. npm is a script that only records how it was called. */
+import { execFileSync } from 'node:child_process';
+import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { packageFile } from '../../src/package-root.js';
+import { temporaryDir } from '../support/release.js';
+
+let dir: string;
+let calls: string;
+
+/** Writes a file with its folders, an hour old so that whatever is written later is newer. */
+function write(name: string, content = ''): void {
+  const path = join(dir, name);
+  mkdirSync(join(path, '..'), { recursive: true });
+  writeFileSync(path, content);
+  age(name, 3600);
+}
+
+function age(name: string, seconds: number): void {
+  const time = Date.now() / 1000 - seconds;
+  utimesSync(join(dir, name), time, time);
+}
+
+const has = (name: string): boolean => existsSync(join(dir, name));
+
+/** Runs a target; returns how npm was called. */
+function make(target: string): string[] {
+  writeFileSync(calls, '');
+  const PATH = [join(dir, '.git', 'bin'), process.env.PATH].join(delimiter);
+  execFileSync('make', ['-C', dir, target], { env: { ...process.env, PATH, CALLS: calls }, stdio: 'pipe' });
+  return readFileSync(calls, 'utf8').split('\n').slice(0, -1);
+}
+
+const git = (...args: string[]) => execFileSync('git', ['-C', dir, ...args], { stdio: 'pipe' });
+
+/** What the pipeline and the server leave in the data directory. */
+const DATA = ['data/keys.sqlite', 'data/dev.key', 'data/current', 'data/releases/one/ranges.ipr', 'data/cache/one'];
+const SOURCES = [
+  'src/a.ts',
+  'src/folder/b.ts',
+  'pipeline/c.ts',
+  'tsconfig.json',
+  'tsconfig.build.json',
+  'package.json',
+];
+const STAMP = `node_modules/.installed-${process.versions.modules}`;
+const BUILD = ['run --silent build'];
+
+beforeEach(() => {
+  dir = temporaryDir();
+  git('init', '-q');
+  for (const name of [...SOURCES, 'package-lock.json']) write(name);
+  for (const name of ['Makefile', '.gitignore']) copyFileSync(packageFile(name), join(dir, name));
+  git('add', '-A');
+  for (const name of [STAMP, ...DATA]) write(name);
+  for (const name of ['src', 'src/folder', 'pipeline', 'package.json', 'package-lock.json']) age(name, 7200);
+  // In .git, so that distclean leaves them.
+  calls = join(dir, '.git', 'calls');
+  write('.git/bin/npm', '#!/bin/sh\necho "$*" >> "$CALLS"\nmkdir -p dist\n');
+  execFileSync('chmod', ['+x', join(dir, '.git', 'bin', 'npm')]);
+});
+afterEach(() => rmSync(dir, { recursive: true }));
+
+describe('make compile', () => {
+  it('does nothing if nothing changed', () => {
+    expect(make('compile')).toEqual(BUILD);
+    age('dist/.compiled', 60);
+    expect(make('compile')).toEqual([]);
+  });
+
+  it.each<[string, () => void]>([
+    ['a source is changed', () => write('src/folder/b.ts', 'new')],
+    ['a source is added', () => write('pipeline/d.ts')],
+    ['a source is removed', () => rmSync(join(dir, 'src/a.ts'))],
+    ['a setting of the compiler is changed', () => write('tsconfig.json', '{}')],
+    ['the compiled files are removed', () => rmSync(join(dir, 'dist'), { recursive: true })],
+  ])('compiles again if %s', (_, change) => {
+    make('compile');
+    age('dist/.compiled', 5400);
+    change();
+    expect(make('compile')).toEqual(BUILD);
+  });
+
+  it('installs again if the lock file is changed', () => {
+    make('compile');
+    age(STAMP, 5400);
+    age('dist/.compiled', 5400);
+    write('package-lock.json', '{}');
+    const called = make('compile');
+    expect(called[0]).toMatch(/^ci\b/);
+    expect(called.at(-1)).toBe(BUILD[0]);
+  });
+});
+
+it('make clean removes what was compiled, and keeps packages, keys and releases', () => {
+  make('compile');
+  make('clean');
+  expect(has('dist')).toBe(false);
+  for (const name of [STAMP, ...DATA, ...SOURCES]) expect(has(name), name).toBe(true);
+});
+
+it('make distclean removes everything that is not part of the repository', () => {
+  make('compile');
+  make('distclean');
+  for (const name of ['dist', 'node_modules', ...DATA]) expect(has(name), name).toBe(false);
+  for (const name of SOURCES) expect(has(name), name).toBe(true);
+});
