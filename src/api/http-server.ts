@@ -93,17 +93,28 @@ export interface HttpServerOptions {
   times?: ClientTimes;
 }
 
+/** The response to the newest request of a connection. A property, because a WeakMap takes longer for each request. */
+const NEWEST = Symbol('newest response');
+
+/** The response before another one of the same connection, if it was not finished when the request came. */
+const BEFORE = Symbol('response before');
+
+type Answered = ServerResponse & { [BEFORE]?: Answered };
+type Connection = Duplex & { [NEWEST]?: Answered };
+
 /** Whether Node is done with a response: all of it is written, and the socket is free for the next one. */
 function isSent(response: ServerResponse): boolean {
   return response.writableFinished && response.socket === null;
 }
 
+function remember(connection: Connection, response: Answered): void {
+  const before = connection[NEWEST];
+  if (before !== undefined && !isSent(before)) response[BEFORE] = before;
+  connection[NEWEST] = response;
+}
+
 /** An HTTP server that can stop listening without closing idle connections, and knows the responses of a connection. */
 export class ApiHttpServer extends Server {
-  /** The response to the newest request of each connection. */
-  readonly #newest = new WeakMap<Duplex, ServerResponse>();
-  /** The response before another one of the same connection, if it was not finished when the request came. */
-  readonly #before = new WeakMap<ServerResponse, ServerResponse>();
   /** Connections whose last response is on its way. Node does not track all of them. */
   readonly #refused = new Set<Duplex>();
   readonly #options: Required<Omit<HttpServerOptions, 'region'>> & Pick<HttpServerOptions, 'region'>;
@@ -125,14 +136,14 @@ export class ApiHttpServer extends Server {
     this.#options = { region, onUnparsed, times };
     this.timeout = times.socket;
     const receive = (request: IncomingMessage, response: ServerResponse): void => {
-      this.#remember(request.socket, response);
+      remember(request.socket, response);
       listener(request, response);
     };
     this.on('request', receive);
     // The app asks for the body with 100 Continue, if it wants it.
     this.on('checkContinue', receive);
     this.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
-      this.#remember(request.socket, response);
+      remember(request.socket, response);
       const { status } = WIRE_ERRORS.expectation;
       onUnparsed(status);
       response.writeHead(status, headersOf('expectation', region));
@@ -173,23 +184,17 @@ export class ApiHttpServer extends Server {
     this.#keepsIdleConnections = false;
   }
 
-  #remember(socket: Socket, response: ServerResponse): void {
-    const before = this.#newest.get(socket);
-    if (before !== undefined && !isSent(before)) this.#before.set(response, before);
-    this.#newest.set(socket, response);
-  }
-
   /** Answers something that is not a request, after the responses to the requests before it, and ends the connection. */
-  #refuse(socket: Duplex, error: WireError): void {
+  #refuse(socket: Connection, error: WireError): void {
     // The connection is being closed: further errors of the parser change nothing.
     if (this.#refused.has(socket) || socket.destroyed) return;
     this.#refused.add(socket);
     socket.once('close', () => this.#refused.delete(socket));
     this.#options.onUnparsed(WIRE_ERRORS[error].status);
 
-    const newest = this.#newest.get(socket);
+    const newest = socket[NEWEST];
     // A request that is not complete is the one that is refused here.
-    const earlier = newest === undefined || newest.req.complete ? newest : this.#before.get(newest);
+    const earlier = newest === undefined || newest.req.complete ? newest : newest[BEFORE];
     if (earlier === undefined || isSent(earlier)) this.#endWith(socket, error);
     else earlier.once('close', () => this.#endWith(socket, error));
   }
