@@ -96,6 +96,78 @@ describe('acceptance', () => {
     }
   });
 
+  it('is that of JSON.parse for scalars of a flat object, wherever in a block they are', { timeout: 60_000 }, () => {
+    const digits = [1, 2, 7, 13, 14, 15, 16, 17, 30, 62, 63, 64, 65, 130].map((count) =>
+      '1234567890'.repeat(13).slice(-count),
+    );
+    const numbers = digits.flatMap((run) => [run, `-${run}`, `0${run}`, `1.${run}`, `${run}.5`, `${run}.${run}`]);
+    const endings = [
+      '',
+      '.',
+      'e',
+      'E5',
+      'e+',
+      'e-07',
+      '.0e1',
+      '-',
+      'x',
+      '.5.5',
+      '..',
+      '0x',
+      ' ',
+      '\t',
+      '\r',
+      '"',
+      ':1',
+      '\x80',
+    ];
+    const literals = [
+      'true',
+      'false',
+      'null',
+      'nul',
+      'fals',
+      'tru',
+      'True',
+      'nulll',
+      'trueu',
+      'falsee',
+      'null1',
+      'true.',
+      'nu',
+    ];
+    const scalars = ['0', '-0', '00', '-', '', '.', '.5', '+1', '-.5', '0.0', ...literals, ...numbers].flatMap(
+      (scalar) => endings.map((ending) => scalar + ending),
+    );
+    const forms = [
+      (scalar: string) => `{"a":${scalar}}`,
+      (scalar: string) => `{"ip":"8.8.8.8","a":${scalar},"b":"c"}`,
+      (scalar: string) => `{"ip":${scalar},"b":${scalar}}`,
+    ];
+    for (let shift = 0; shift < 64; shift++) {
+      const mine = scalars.filter((_, index) => index % 8 === shift % 8);
+      const lines = mine.map((scalar) => forms[shift % 3]!(scalar).replace('{', `{"p":"${'x'.repeat(shift)}",`));
+      expectSame(lines);
+      expectSame(lines.filter(isAccepted));
+    }
+  });
+
+  it('is that of JSON.parse for a flat object with any one byte changed, missing or added', { timeout: 60_000 }, () => {
+    const line = '{"ip":"8.8.8.8","b":1.5,"geo":null,"c":-7,"":"\\""}';
+    const bytes = '{}[]:,"\\ \t\r0159+-.eEnul/b\0\x1f\x7f\x80\xff';
+    const changed = Array.from(line, (_, at) => [
+      line.slice(0, at) + line.slice(at + 1),
+      ...Array.from(bytes, (byte) => line.slice(0, at) + byte + line.slice(at)),
+      ...Array.from(bytes, (byte) => line.slice(0, at) + byte + line.slice(at + 1)),
+    ]).flat();
+    expect(changed.filter(isAccepted).length).toBeGreaterThan(100);
+    for (let shift = 0; shift < 64; shift++) {
+      // Between flat lines, so that the beginnings of the lines are at all places of a block.
+      const filler = `{"n":"${'x'.repeat(shift)}"}`;
+      expectSame(changed.filter((_, index) => index % 8 === shift % 8).flatMap((one) => [filler, one, filler]));
+    }
+  });
+
   it('is that of JSON.parse on mutated lines', { timeout: 60_000 + MUTATIONS }, () => {
     let state = 20_261_122;
     const below = (limit: number): number => {
@@ -107,6 +179,7 @@ describe('acceptance', () => {
     const seeds = [
       ...placed.filter((line) => isAccepted(line) && line.length < 150),
       '{"time":"2026-01-01T00:00:00.000Z","ip":"8.8.8.8","status":200,"ms":12.25,"bytes":-1.5e-7,"ok":true,"ref":null}',
+      '{"ip":"8.8.8.8","n":123456789012345,"m":0.25,"x":1e5,"y":-12.5E-3,"geo":true,"text":"C:\\\\x \\u00e9","a":"b"}',
       '{ "client" : { "ip" : "2a00::1" , "tags" : [ "a\\"b" , "\\u00e9\\\\" , 0.5 , false ] } , "geo" : { "x" : [ ] } }',
       '{"a":{"ip":"8.8.8.8"},"p":"C:\\\\x\\\\y","l":[[1,2],[3,{"b":[]}],{}],"client_geo":1,"n":-0,"e":1E+2,"s":""}',
     ];

@@ -12,6 +12,9 @@ export const SLACK_BYTES = 128;
 /** Values from which on a batch is looked up: enough for the lookups to wait for memory together. */
 export const BATCH_VALUES = 64;
 
+/** Bytes that the flat-object path scans at a time, a multiple of 64: few enough to stay in the fastest cache. */
+export const FLAT_CHUNK_BYTES = 4096;
+
 /** Most lines that end in one block of 64 bytes: the shortest is `{}` and its newline. A batch may exceed its limit by them. */
 export const BLOCK_LINES = 22;
 
@@ -78,10 +81,15 @@ export const CONFIG_MAX_ADDRESS_LENGTH = 112;
 export const CONFIG_SELECTED = 116;
 /** 1 if a query passes on the lines that it does not select, and those without an address. */
 export const CONFIG_PASSES_OTHERS = 120;
-export const CONFIG_BYTES = 124;
+/** 1 if the flat-object path can find the keys: all have at most `FLAT_KEY_MAX` bytes, and none contains a quote. */
+export const CONFIG_TRIES_FLAT_PATH = 124;
+export const CONFIG_BYTES = 128;
 
 /** Longest key in bytes that the kernel recognizes by its length: its quotes are in one block of 64 bytes or in adjacent ones. */
 export const KEY_LENGTHS_MAX = 62;
+
+/** Longest key in bytes whose opening quote is in the same block of 64 bytes as its colon, or in the block before. */
+export const FLAT_KEY_MAX = 61;
 
 /** A bucket with several ranges: the first range, the number of ranges. */
 export const CROWDED_BYTES = 8;
@@ -153,7 +161,9 @@ export const AREAS_QUERIES4 = 24;
 export const AREAS_QUERIES6 = 28;
 /** For a query: the number of addresses found for each record, 8 bytes each. The kernel never resets them. */
 export const AREAS_RECORD_COUNTS = 32;
-export const AREAS_BYTES = 36;
+/** Room for the events of `FLAT_CHUNK_BYTES`, 4 bytes each. */
+export const AREAS_EVENTS = 36;
+export const AREAS_BYTES = 40;
 
 export const LINE_BYTES = 24;
 export const QUERY4_BYTES = 16;

@@ -27,6 +27,8 @@ export interface KeyTree {
   keyLengths: bigint;
   /** Whether there are longer keys. */
   comparesAllKeys: boolean;
+  /** Whether the flat-object path can find the keys. */
+  triesFlatPath: boolean;
 }
 
 const encoder = new TextEncoder();
@@ -140,5 +142,6 @@ export function buildKeyTree(fields: readonly FieldRequest[], at: number): KeyTr
     longestKey: Math.max(...keys.map(length)),
     keyLengths: recognized.reduce((lengths, key) => lengths | (1n << BigInt(length(key))), 0n),
     comparesAllKeys: keys.some((key) => length(key) > abi.KEY_LENGTHS_MAX),
+    triesFlatPath: recognized.length === keys.length && keys.every((key) => length(key) <= abi.FLAT_KEY_MAX),
   };
 }

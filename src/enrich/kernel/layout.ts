@@ -195,6 +195,7 @@ function placeConfig(plan: MemoryPlan, { file, options, keepsRejects }: LayoutRe
     [abi.CONFIG_KEY_LENGTHS, Number(tree.keyLengths & 0xffff_ffffn)],
     [abi.CONFIG_KEY_LENGTHS + 4, Number(tree.keyLengths >> 32n)],
     [abi.CONFIG_COMPARES_ALL_KEYS, tree.comparesAllKeys ? 1 : 0],
+    [abi.CONFIG_TRIES_FLAT_PATH, tree.triesFlatPath ? 1 : 0],
     [abi.CONFIG_POLICY, POLICIES[options.onInvalid]],
     [abi.CONFIG_KEEPS_REJECTS, keepsRejects ? 1 : 0],
     [abi.CONFIG_IPV4_FORMS, plan.place(ipv4Forms())],
@@ -224,6 +225,7 @@ function reserveAreas(
     [abi.AREAS_RECORD_COUNTS, recordCounts],
     [abi.AREAS_QUERIES4, plan.reserve(abi.QUERY4_BYTES * values)],
     [abi.AREAS_QUERIES6, plan.reserve(abi.QUERY6_BYTES * values)],
+    [abi.AREAS_EVENTS, plan.reserve(4 * abi.FLAT_CHUNK_BYTES + abi.SLACK_BYTES)],
   ]);
 }
 

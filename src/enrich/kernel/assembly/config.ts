@@ -32,6 +32,7 @@ import {
   CONFIG_START4,
   CONFIG_TABLES_MADE,
   CONFIG_TARGET_COUNT,
+  CONFIG_TRIES_FLAT_PATH,
 } from '../abi';
 
 /** Last 16 bits of the IPv4 start addresses, 2 bytes each; within a bucket the first 16 bits are the same. */
@@ -58,6 +59,7 @@ export let longestKey: u32 = 0;
 /** Lengths of all keys in the tree, see `NODE_KEY_LENGTHS`. */
 export let keyLengths: u64 = 0;
 export let comparesAllKeys: bool = false;
+export let triesFlatPath: bool = false;
 export let policy: u32 = 0;
 export let keepsRejects: bool = false;
 export let ipv4Forms: usize = 0;
@@ -94,6 +96,7 @@ export function readConfig(at: usize): void {
   policy = load<u32>(at, CONFIG_POLICY);
   keepsRejects = load<u32>(at, CONFIG_KEEPS_REJECTS) != 0;
   comparesAllKeys = load<u32>(at, CONFIG_COMPARES_ALL_KEYS) != 0;
+  triesFlatPath = load<u32>(at, CONFIG_TRIES_FLAT_PATH) != 0;
   ipv4Forms = load<u32>(at, CONFIG_IPV4_FORMS);
   maxDepth = load<u32>(at, CONFIG_MAX_DEPTH);
   selected = load<u32>(at, CONFIG_SELECTED);

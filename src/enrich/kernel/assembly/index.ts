@@ -2,7 +2,7 @@
 import { SLOT_INPUT_END, SLOT_NEXT } from '../abi';
 import { NEWLINE } from './ascii';
 import { claimTables, readConfig } from './config';
-import { processLines } from './scan';
+import { processLines } from './process';
 import { closeSlot, openSlot, putInputTo, readAreas } from './slot';
 import { makeTables } from './tables';
 

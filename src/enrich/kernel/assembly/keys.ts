@@ -18,7 +18,7 @@ import {
   NODE_TARGETS_END,
 } from '../abi';
 import { QUOTE } from './ascii';
-import { keyTree, longestKey } from './config';
+import { keyTree, longestKey, targetCount } from './config';
 import { scratch, valueOffsets } from './slot';
 import { hasEscape, unescape } from './strings';
 
@@ -65,6 +65,29 @@ function isSame(a: usize, b: usize, length: usize): bool {
   return -1;
 }
 
+/** The opening quote of the key that `findFlatKey` has found. */
+export let flatKeyOpen: usize = 0;
+
+/**
+ * Finds a top-level key without escapes by its closing quote alone. No key in the tree may contain a quote.
+ *
+ * @returns the child of the root, or -1 if the key does not count
+ */
+@inline export function findFlatKey(close: usize): i32 {
+  let edge: usize = load<u32>(keyTree, NODE_EDGES);
+  const end = edge + <usize>load<u32>(keyTree, NODE_CHILD_COUNT) * EDGE_BYTES;
+  const tail = load<u64>(close - 8);
+  for (; edge < end; edge += EDGE_BYTES) {
+    if ((tail & load<u64>(edge, EDGE_TAIL_MASK)) != load<u64>(edge, EDGE_TAIL)) continue;
+    const length = <usize>load<u16>(edge, EDGE_KEY_LENGTH);
+    const open = close - 1 - length;
+    if (length > 7 && (load<u8>(open) != <u8>QUOTE || !isSame(open + 1, load<u32>(edge, EDGE_KEY), length - 7))) continue;
+    flatKeyOpen = open;
+    return load<u16>(edge, EDGE_CHILD);
+  }
+  return -1;
+}
+
 /** Finds a key that may have escapes, see `findKey`. */
 export function findEscapedKey(node: u32, open: usize, close: usize): i32 {
   if (close - open - 1 > LONGEST_ESCAPE * <usize>longestKey) return -1;
@@ -85,4 +108,9 @@ export function noteKey(node: u32, colon: usize): void {
   const end = load<u32>(at, NODE_TARGETS_END);
   for (let target = first; target < end; target++) store<u32>(valueOffsets + (<usize>target << 2), 0);
   if (load<u32>(at, NODE_IS_TARGET) != 0) store<u32>(valueOffsets + (<usize>first << 2), <u32>colon);
+}
+
+/** Forgets the values of a line. */
+@inline export function clearValues(): void {
+  for (let target: u32 = 0; target < targetCount; target++) store<u32>(valueOffsets + (<usize>target << 2), 0);
 }

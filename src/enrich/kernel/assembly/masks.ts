@@ -2,7 +2,7 @@
  * Masks over a block of 64 bytes: bit n of a mask belongs to byte n. Adding masks carries a bit through a run of ones to the
  * first zero after it, which finds the end of a string, of white space or of digits without a loop.
  */
-import { CARRIAGE_RETURN, OPENING_BRACE, SPACE, TAB } from './ascii';
+import { BACKSLASH, CARRIAGE_RETURN, NEWLINE, OPENING_BRACE, SPACE, TAB } from './ascii';
 
 /** Bytes in a block. */
 export const BLOCK: usize = 64;
@@ -38,8 +38,15 @@ const EVEN: u64 = 0x5555_5555_5555_5555;
 
 /** Returns where bytes are in `first … first + count - 1`. */
 @inline export function inRange(a: v128, b: v128, c: v128, d: v128, first: u32, count: u32): u64 {
-  const all = i8x16.splat(<i8>first);
-  return atMost(i8x16.sub(a, all), i8x16.sub(b, all), i8x16.sub(c, all), i8x16.sub(d, all), count - 1);
+  // Adding moves the range to the greatest signed numbers.
+  const move = i8x16.splat(<i8>(128 - first - count));
+  const limit = i8x16.splat(<i8>(127 - count));
+  return bits(
+    i8x16.gt_s(i8x16.add(a, move), limit),
+    i8x16.gt_s(i8x16.add(b, move), limit),
+    i8x16.gt_s(i8x16.add(c, move), limit),
+    i8x16.gt_s(i8x16.add(d, move), limit),
+  );
 }
 
 /** Returns whether a byte is in the block. */
@@ -54,6 +61,25 @@ const EVEN: u64 = 0x5555_5555_5555_5555;
 @inline export function hasControl(a: v128, b: v128, c: v128, d: v128): bool {
   const least = i8x16.min_u(i8x16.min_u(a, b), i8x16.min_u(c, d));
   return v128.any_true(i8x16.le_u(least, i8x16.splat(31)));
+}
+
+/** Returns whether a control character other than a newline, or a backslash, is in the block. */
+@inline export function hasControlOrBackslash(a: v128, b: v128, c: v128, d: v128): bool {
+  const newline = i8x16.splat(<i8>NEWLINE);
+  const backslash = i8x16.splat(<i8>BACKSLASH);
+  const least = i8x16.min_u(
+    i8x16.min_u(v128.or(a, i8x16.eq(a, newline)), v128.or(b, i8x16.eq(b, newline))),
+    i8x16.min_u(v128.or(c, i8x16.eq(c, newline)), v128.or(d, i8x16.eq(d, newline))),
+  );
+  return v128.any_true(
+    v128.or(
+      i8x16.le_u(least, i8x16.splat(31)),
+      v128.or(
+        v128.or(i8x16.eq(a, backslash), i8x16.eq(b, backslash)),
+        v128.or(i8x16.eq(c, backslash), i8x16.eq(d, backslash)),
+      ),
+    ),
+  );
 }
 
 /** Returns where brackets and braces are, and two bytes between them that have no place outside of strings: `|` and backslash. */

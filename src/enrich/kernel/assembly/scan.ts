@@ -22,10 +22,11 @@ import {
   SPACE,
   ZERO,
 } from './ascii';
-import { addLine, dropLines, flushBatch, isBatchFull, startBatch } from './batch';
-import { comparesAllKeys, keyLengths, maxDepth, passesOthers, selected, targetCount } from './config';
+import { addLine, dropLines, flushBatch, isBatchFull } from './batch';
+import { comparesAllKeys, keyLengths, maxDepth, passesOthers, selected } from './config';
 import { backslashes, escapeErrors, escapeOpen, findEscapes, resetEscapes } from './escapes';
-import { findEscapedKey, findKey, hasChildren, isResultKey, noteKey } from './keys';
+import { clearValues, findEscapedKey, findKey, hasChildren, isResultKey, noteKey } from './keys';
+import { literalBits } from './literals';
 import {
   atMost,
   blankBytes,
@@ -43,7 +44,7 @@ import {
   spread,
 } from './masks';
 import { checkFractions, checkNumbers, lastLeadingZeros, numberOpen, resetNumbers } from './numbers';
-import { countLine, dropLine, hasRoom, rejectLine, stack, valueOffsets } from './slot';
+import { countLine, dropLine, hasRoom, rejectLine, stack } from './slot';
 import { openingQuote } from './strings';
 
 /** What an opening bracket or brace is in. From `NODE` on it is an object that belongs to a node of the key tree. */
@@ -51,25 +52,14 @@ const ARRAY: u32 = 0;
 const OBJECT: u32 = 1;
 const NODE: u32 = 2;
 
-// The first four bytes of the literals.
-const TRUE: u32 = 0x65757274;
-const NULL: u32 = 0x6c6c756e;
-const FALS: u32 = 0x736c6166;
-const LETTER_E: u32 = 0x65;
-
 /** Returns the first newline at an address or after it; there must be one. */
-function newlineFrom(at: usize): usize {
+export function newlineFrom(at: usize): usize {
   const newline = i8x16.splat(<i8>NEWLINE);
   while (true) {
     const mask = i8x16.bitmask(i8x16.eq(v128.load(at), newline));
     if (mask != 0) return at + ctz(mask);
     at += 16;
   }
-}
-
-/** Forgets the values of a line. */
-@inline function clearValues(): void {
-  for (let target: u32 = 0; target < targetCount; target++) store<u32>(valueOffsets + (<usize>target << 2), 0);
 }
 
 /**
@@ -91,23 +81,14 @@ function endOtherLine(start: usize, newline: usize, end: usize): usize {
   return 0;
 }
 
-/** Returns as many one bits as the literal at an address has bytes: none, four or five. Without branches, which would be mispredicted. */
-@inline function literalBits(at: usize): u64 {
-  const word = load<u32>(at);
-  const isFour = u64(word == TRUE) | u64(word == NULL);
-  const isFive = u64(word == FALS) & u64(load<u8>(at, 4) == <u8>LETTER_E);
-  return isFour * 15 + isFive * 31;
-}
-
 /**
- * Processes lines.
+ * Processes lines. Valid ones at the end may still be in the batch.
  *
  * @param from first byte of the first line; @param end after the last newline
  * @param inputEnd the end of the input: one byte less, if the last newline is not part of the input
  * @returns `end`, or the first byte of the first line that was not processed: the output is full, or the policy is to fail
  */
-export function processLines(from: usize, end: usize, inputEnd: usize): usize {
-  startBatch();
+export function processAnyLines(from: usize, end: usize, inputEnd: usize): usize {
   clearValues();
   let block = from;
   let lineStart = from;
@@ -380,10 +361,7 @@ export function processLines(from: usize, end: usize, inputEnd: usize): usize {
       const full = flushBatch();
       if (full != 0) return full;
     }
-    if (lineStart >= end) {
-      const full = flushBatch();
-      return full != 0 ? full : end;
-    }
+    if (lineStart >= end) return end;
     if (isRestart) {
       block = lineStart;
       replacedCount = 0;

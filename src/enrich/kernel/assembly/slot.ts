@@ -1,6 +1,7 @@
 /** The thread's working areas, and the slot that is being processed: its output and counts. One thread at a time uses a slot. */
 import {
   AREAS_DIGITS,
+  AREAS_EVENTS,
   AREAS_LINES,
   AREAS_QUERIES4,
   AREAS_QUERIES6,
@@ -35,6 +36,7 @@ export let values: usize = 0;
 export let queries4: usize = 0;
 export let queries6: usize = 0;
 export let recordCounts: usize = 0;
+export let events: usize = 0;
 
 /** The next byte of output, and the end of the room for it. */
 let out: usize = 0;
@@ -64,6 +66,7 @@ export function readAreas(at: usize): void {
   queries4 = load<u32>(at, AREAS_QUERIES4);
   queries6 = load<u32>(at, AREAS_QUERIES6);
   recordCounts = load<u32>(at, AREAS_RECORD_COUNTS);
+  events = load<u32>(at, AREAS_EVENTS);
 }
 
 /** Reads the header of a slot, see `SLOT_…` in ../abi.ts, and resets the counts. */
