@@ -267,7 +267,7 @@ describe('a process that ends early', () => {
     expect(readFileSync(target, 'utf8')).toBe('newer');
   });
 
-  it('is told from this one by time if the system gives its number again', () => {
+  it('is distinguished by time from a later process with the same id', () => {
     const old = join(directory, `.out.csv.${process.pid}.0123456789abcdef.part`);
     const fresh = join(directory, `.out.csv.${process.pid}.fedcba9876543210.part`);
     for (const path of [old, fresh]) writeFileSync(path, 'x');
@@ -276,7 +276,7 @@ describe('a process that ends early', () => {
     expect([existsSync(old), existsSync(fresh)]).toEqual([false, true]);
   });
 
-  it('has left an old or a new file, whole, whenever it is killed', async () => {
+  it('leaves the whole old or the whole new file whenever it is killed', async () => {
     const size = 100_000;
     const isWhole = (content: string): boolean => content.length === size && new Set(content).size === 1;
     writeFileSync(target, 'a'.repeat(size));

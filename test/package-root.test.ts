@@ -6,7 +6,7 @@ import { packageRoot } from '../src/package-root.js';
 import { scratchDir } from './pipeline/fetch-support.js';
 
 describe('packageRoot', () => {
-  it('is where the package.json of ipatlas lies', () => {
+  it('is the folder of the package.json of ipatlas', () => {
     const manifest = JSON.parse(readFileSync(path.join(packageRoot(), 'package.json'), 'utf8'));
     expect(manifest.name).toBe('ipatlas');
   });
@@ -18,7 +18,7 @@ describe('packageRoot', () => {
     }
   });
 
-  it('says what is wrong where there is no package', () => {
+  it('reports a missing package', () => {
     const lonely = path.join(scratchDir(), 'a', 'b.js');
     expect(() => packageRoot(pathToFileURL(lonely).href)).toThrow(/no package\.json in .*install ipatlas again/);
   });

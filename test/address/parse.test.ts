@@ -162,7 +162,7 @@ describe('formats', () => {
     );
   });
 
-  it('writes what it reads', () => {
+  it('formats every address so that it is parsed to the same address', () => {
     const words = new Uint32Array(4);
     fc.assert(
       fc.property(fc.oneof(ipv4Text, ipv6Text), (text) => {

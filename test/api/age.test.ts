@@ -13,7 +13,7 @@ afterAll(() => rmSync(dataDir, { recursive: true }));
 /** Seconds since the release's date began. */
 const expected = (): number => Math.floor((Date.now() - Date.UTC(2026, 0, 1)) / 1000);
 
-it('every answer of a release says how old its data is', async () => {
+it('every response from a release has the age of its data', async () => {
   const app = testApp(dataDir);
   const headers = { 'x-api-key': KEY };
   const before = expected();

@@ -142,7 +142,7 @@ describe.each<[string, Buffer, number, string]>([
   ['a tunnel', request('CONNECT ip.example:443 HTTP/1.1'), 405, 'Method not allowed'],
   ['a demand', request('POST /api/batch HTTP/1.1', ['Expect: miracles']), 417, 'Expectation not supported'],
 ])('%s', (_, bytes, status, message) => {
-  it(`is answered ${status}, and the next request as ever`, async () => {
+  it(`is answered ${status}, and the next request works`, async () => {
     const answer = await ask(bytes);
     expect([answer.status, answer.body]).toEqual([status, JSON.stringify({ error: message })]);
     expect(answer.head).toMatch(/\r\ncontent-type: application\/json; charset=utf-8(\r\n|$)/i);
@@ -163,7 +163,7 @@ it.each([
   expect(await exchange(port, request(line))).toContain('"country_code":"US"');
 });
 
-it('has logged nothing, and counted what was no request', () => {
+it('nothing was logged, and input that is not a request was counted', () => {
   expect(log.lines).toEqual([]);
   expect(unparsed.length).toBeGreaterThanOrEqual(10);
   for (const status of unparsed) expect([400, 405, 417, 431]).toContain(status);
@@ -217,7 +217,7 @@ describe('input after a request', () => {
         ),
       [200, 400],
     ],
-  ])('is answered in its turn: %s', async (_, bytes, statuses) => {
+  ])('is answered in order: %s', async (_, bytes, statuses) => {
     for (const to of [port, await slowly()]) {
       const answers = await exchange(to, Buffer.from(bytes, 'latin1'));
       expect([...answers.matchAll(/HTTP\/1\.1 (\d+) /g)].map(([, status]) => Number(status))).toEqual(statuses);
@@ -229,7 +229,7 @@ describe('input after a request', () => {
   it.each([
     ['a lookup', lookup],
     ['a batch', batch],
-  ])('may be the end of what the client sends, after %s', async (_, bytes) => {
+  ])('is answered if the client closes its half of the connection after %s', async (_, bytes) => {
     for (const to of [port, await slowly()]) {
       const socket = connect({ port: to, host: '127.0.0.1', allowHalfOpen: true });
       let answer = '';
@@ -242,7 +242,7 @@ describe('input after a request', () => {
     }
   });
 
-  it('is answered once, however much of it comes', async () => {
+  it('is answered once, regardless of its length', async () => {
     const to = await slowly();
     for (const more of [garbage, batch]) {
       told.length = 0;
@@ -259,7 +259,7 @@ describe('input after a request', () => {
     }
   });
 
-  it('is a tunnel that its client gives up while an answer is under way', async () => {
+  it('does no harm if it is a CONNECT whose client disconnects before the response', async () => {
     const to = await slowly();
     for (let i = 0; i < 10; i++) {
       const socket = connect(to, '127.0.0.1', () => {
@@ -274,7 +274,7 @@ describe('input after a request', () => {
   });
 });
 
-it('answers an internal error in a lookup with 500, and goes on', async () => {
+it('answers 500 to an internal error in a lookup, and continues', async () => {
   const kept = keptLog();
   let faulty = true;
   const deps = appDeps(dataDir, { log: kept });
@@ -298,7 +298,7 @@ it('answers an internal error in a lookup with 500, and goes on', async () => {
 describe('slow clients', () => {
   const times = { headers: 300, request: 400, socket: 500, keepAlive: 60_000, check: 50, refused: 300 };
 
-  it('are told 408 when headers or body do not come', async () => {
+  it('get a 408 if headers or body do not arrive', async () => {
     const slow = await startServer(appDeps(dataDir), { times });
     const late = 'HTTP/1.1 408 Request Timeout';
     expect(await exchange(portOf(slow), 'GET /api/lookup/8.8.8.8 HTTP/1.1\r\nX-A')).toContain(late);
@@ -348,7 +348,7 @@ describe('draining', () => {
     expect(half.answer()).toContain('"country_code":"US"');
   });
 
-  it('cuts off what takes too long', async () => {
+  it('closes connections whose requests take too long', async () => {
     const ending = await startServer(appDeps(dataDir));
     const half = exchange(portOf(ending), post('["8.8.8.8"]').subarray(0, -5));
     await new Promise((resolve) => setTimeout(resolve, 50));

@@ -32,18 +32,18 @@ describe('the caller', () => {
     [['10.0.0.0/8'], '10.1.1.1', '8.8.8.8,', '10.1.1.1'],
     [['10.0.0.0/8'], '10.1.1.1', 'garbage, 9.9.9.9', '9.9.9.9'],
     [['10.0.0.0/8'], '', '8.8.8.8', ''],
-  ])('trusting %j, called by %s for %j, is %s', (cidrs, peer, forwardedFor, caller) => {
+  ])('with trusted proxies %j, peer %s and X-Forwarded-For %j is %s', (cidrs, peer, forwardedFor, caller) => {
     expect(new TrustedProxies(cidrs).caller(peer, forwardedFor)).toBe(caller);
   });
 
   it.each(['10.0.0.0/33', '10.0.0.1/8', '10.0.0', '', ' 10.0.0.0/8', '10.0.0.0/8 ', 'localhost', '::/129', '*', '1'])(
-    'refuses to trust %j',
+    'refuses %j as a trusted proxy',
     (cidr) => {
       expect(() => new TrustedProxies([cidr])).toThrow(/--trust-proxy: .* is not a CIDR block/);
     },
   );
 
-  it('lies in the blocks that ipaddr.js says it lies in', () => {
+  it('agrees with ipaddr.js on which addresses are in a block', () => {
     const address = fc.oneof(
       fc.tuple(fc.integer({ min: 8, max: 11 }), fc.nat(255), fc.nat(3), fc.nat(255)).map((bytes) => bytes.join('.')),
       fc

@@ -87,7 +87,7 @@ describe('the client', () => {
     }
   });
 
-  it('looks many up, a thousand a request, four requests at a time', async () => {
+  it('splits many addresses into batches of a thousand, four requests at a time', async () => {
     let running = 0;
     let most = 0;
     const sizes: number[] = [];
@@ -112,20 +112,20 @@ describe('the client', () => {
     expect(most).toBe(4);
   });
 
-  it('looks up nothing without a request, and any iterable', async () => {
+  it('sends no request for no addresses, and accepts any iterable', async () => {
     const never: typeof fetch = () => expect.fail('a request was made');
     expect(await new Client(KEY, { fetch: never }).batch([])).toEqual({});
     expect(Object.keys(await new Client(KEY, { baseUrl }).batch(new Set(['8.8.8.8', '8.8.4.4'])))).toHaveLength(2);
   });
 });
 
-describe('what can go wrong', () => {
-  it('is an empty key', () => {
+describe('the errors of the client', () => {
+  it('include an empty key', () => {
     expect(() => new Client('')).toThrow(TypeError);
   });
 
   it.each(['', '..', '.', 'nonsense', '8.8.8.8/../../healthz', '8.8.8.8?apikey=x', ' 8.8.8.8', 'fe80::1%eth0'])(
-    'is %j, which is not an address: no request is sent',
+    'include %j, which is not an address: no request is sent',
     async (ip) => {
       const never: typeof fetch = () => expect.fail('a request was made');
       const error = await failure(new Client(KEY, { fetch: never }).lookup(ip));
@@ -134,13 +134,13 @@ describe('what can go wrong', () => {
     },
   );
 
-  it('is a key that is not valid', async () => {
+  it('include a key that is not valid', async () => {
     const error = await failure(new Client('wrong', { baseUrl }).lookup('8.8.8.8'));
     expect(error).toBeInstanceOf(AuthenticationError);
     expect(error).toMatchObject({ name: 'AuthenticationError', status: 403, message: 'Invalid API key' });
   });
 
-  it('is a key that somebody on the way took out', async () => {
+  it('include a key that a proxy removed', async () => {
     const url = await service();
     const without: typeof fetch = (input) => fetch(input);
     const error = await failure(new Client(KEY, { baseUrl: url, fetch: without }).lookup('8.8.8.8'));
@@ -148,7 +148,7 @@ describe('what can go wrong', () => {
     expect(error).toMatchObject({ name: 'AuthenticationError', status: 401, message: 'Missing API key' });
   });
 
-  it('is a rate that is used up', async () => {
+  it('include a rate that is used up', async () => {
     const client = new Client(KEY, { baseUrl: await service({ defaultRate: 1 }) });
     await client.lookup('8.8.8.8');
     const error = await failure(client.lookup('8.8.8.8'));
@@ -159,7 +159,7 @@ describe('what can go wrong', () => {
     expect(await failure(client.batch(['8.8.8.8', '8.8.4.4']))).toBeInstanceOf(RateLimitError);
   });
 
-  it('is a service without a database', async () => {
+  it('include a service without a database', async () => {
     const error = await failure(new Client(KEY, { baseUrl: await service({ release: () => undefined }) }).lookupSelf());
     expect(error).toMatchObject({ name: 'ServiceError', status: 503, message: 'Database not loaded' });
   });
@@ -168,14 +168,14 @@ describe('what can go wrong', () => {
     [500, '<html>', /^the service answered 500$/],
     [404, '{"error":7}', /^the service answered 404$/],
     [200, 'nonsense', /^the answer is not JSON/],
-  ])('is an answer %i that is not the service’s', async (status, body, message) => {
+  ])('include a response with status %i that is not from the service', async (status, body, message) => {
     const other = await started(createServer((_, response) => response.writeHead(status).end(body)));
     const error = await failure(new Client(KEY, { baseUrl: other }).lookup('8.8.8.8'));
     expect(error).toBeInstanceOf(ServiceError);
     expect(error).toMatchObject({ status, message: expect.stringMatching(message) });
   });
 
-  it('is nobody there, or no answer in time', async () => {
+  it('include a server that cannot be reached or does not respond in time', async () => {
     const gone = createServer();
     await listen(gone, '127.0.0.1', 0);
     const url = urlOf(gone);
@@ -191,7 +191,7 @@ describe('what can go wrong', () => {
     expect(error).toMatchObject({ message: 'no answer within 50 ms' });
   });
 
-  it('gives the other requests of a batch up when one fails', async () => {
+  it('end the other requests of a lookup when one request fails', async () => {
     let aborted = 0;
     let calls = 0;
     const spy: typeof fetch = (_, init) =>
@@ -208,7 +208,7 @@ describe('what can go wrong', () => {
   });
 });
 
-it('needs nothing of Node and no package: it runs in a browser', () => {
+it('uses no module of Node and no package, so it runs in a browser', () => {
   const seen = new Set<string>();
   const visit = (file: string): void => {
     if (seen.has(file)) return;

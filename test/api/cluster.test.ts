@@ -56,7 +56,7 @@ async function listening(): Promise<void> {
 }
 
 describe('a worker that ends', () => {
-  it('is replaced; a replacement that fails is ended, and the next one comes later each time', async () => {
+  it('is replaced; a replacement that fails is ended, and the wait before the next one grows', async () => {
     cluster.useRelease('/a/release');
     await listening();
     workers[0]!.emit('exit', 1, null);
@@ -92,7 +92,7 @@ describe('a worker that ends', () => {
     expect(workers.at(-1)).not.toBe(good);
   });
 
-  it('at the start makes the service fail, and is ended', async () => {
+  it('when the service starts makes the service fail', async () => {
     const port = cluster.listen();
     const failed = expect(port).rejects.toThrow('cannot listen');
     workers[0]!.says({ type: 'failed', code: 'E_USAGE', message: 'cannot listen' });
@@ -102,7 +102,7 @@ describe('a worker that ends', () => {
 });
 
 describe('a release that a worker cannot open', () => {
-  it('is offered again, later each time, as long as it is the current one', async () => {
+  it('is offered again with growing waits while it is current', async () => {
     await listening();
     cluster.useRelease('/first');
     const [worker] = workers;

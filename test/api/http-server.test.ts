@@ -57,7 +57,7 @@ describe('a client that goes on sending after the last response', () => {
     ['431', `GET /healthz HTTP/1.1\r\nA: ${'a'.repeat(20_000)}\r\n\r\n`],
     ['405', 'CONNECT ip.example:443 HTTP/1.1\r\nHost: ip.example\r\n\r\n'],
     ['417', 'GET /healthz HTTP/1.1\r\nExpect: miracles\r\n\r\n'],
-  ])('does not keep its connection: %s', async (status, bytes) => {
+  ])('loses its connection: %s', async (status, bytes) => {
     const server = await start();
     const { answer, stop } = drip(portOf(server), bytes);
     await until(() => answer().includes(`HTTP/1.1 ${status} `), `the response ${status}`);

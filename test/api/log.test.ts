@@ -7,7 +7,7 @@ import { keptLog } from '../support/api.js';
 
 const LINE = { method: 'GET', route: '/api/lookup/:ip', status: 200, duration_ms: 0.1234567 };
 
-it('the access log has every line, in order, whenever they are flushed', async () => {
+it('the access log has every line, in order, regardless of when it is flushed', async () => {
   const dir = mkdtempSync(join(tmpdir(), 'ipatlas-test-'));
   const path = join(dir, 'access.log');
   const fd = openSync(path, 'w');
@@ -31,7 +31,7 @@ it('the access log has every line, in order, whenever they are flushed', async (
   rmSync(dir, { recursive: true });
 });
 
-it('the access log reports a full disk once, and loses lines rather than memory', async () => {
+it('the access log reports a full disk once, and drops lines instead of using more memory', async () => {
   const fd = openSync('/dev/full', 'w');
   const log = keptLog();
   const access = createAccessLog(log, fd);

@@ -36,7 +36,7 @@ describe('the OpenAPI document', () => {
     await app.close();
   });
 
-  it('would not be valid with a mistake in it', async () => {
+  it('is found invalid if a mistake is put into it', async () => {
     const { paths: _, ...broken } = document();
     expect((await new Validator().validate({ ...broken, paths: [] })).valid).toBe(false);
   });
@@ -51,7 +51,7 @@ describe('the OpenAPI document', () => {
     expect(urls({ eu: 'https://eu.ip.example/v/api' })).toEqual(['/', 'https://eu.ip.example/v']);
   });
 
-  it('describes the routes there are, and every error of theirs', () => {
+  it('describes every route with all its errors', () => {
     const { paths, components } = document();
     for (const [path, operations] of Object.entries(paths)) {
       const allowed = allowedMethods(path.replace('{ip}', '8.8.8.8'))!.toLowerCase();

@@ -88,7 +88,7 @@ const KINDS: [expected: number | number[], request: () => Promise<number>][] = [
   [417, () => bytes(`GET /api/lookup/${address()} HTTP/1.1\r\nExpect: ${junk()}\r\n\r\n`)],
 ];
 
-it.each([['1'], ['2']])('holds nothing of a thousand requests, with %s workers', async (workers) => {
+it.each([['1'], ['2']])('no log has anything from a thousand requests, with %s workers', async (workers) => {
   // Everything that can be written is.
   const all = ['--access-log', '--metrics-port', '0', '--trust-proxy', '127.0.0.1'];
   server = await serve(dataDir, '--workers', workers, ...all);

@@ -11,7 +11,7 @@ function take(limiter: RateLimiter, cost: number, limit: number, key = 'key'): R
 }
 
 describe('the limiter with a store in memory', () => {
-  it('counts the last minute as a list of all requests would', () => {
+  it('agrees with a model that lists all requests of the last minute', () => {
     const pause = fc.constantFrom(0, 1, RATE_STEP_MS, RATE_WINDOW_MS / 2, RATE_WINDOW_MS - 1, RATE_WINDOW_MS);
     const step = fc.record({ cost: fc.nat(12), pause });
     fc.assert(
@@ -67,14 +67,14 @@ describe('the limiter with a store in memory', () => {
     expect(take(limiter, 25, 100).allowed).toBe(true);
   });
 
-  it('counts keys apart', () => {
+  it('counts each key separately', () => {
     const limiter = new RateLimiter(new MemoryRateStore());
     expect(take(limiter, 3, 3, 'a').allowed).toBe(true);
     expect(take(limiter, 3, 3, 'b').allowed).toBe(true);
     expect(take(limiter, 1, 3, 'a').allowed).toBe(false);
   });
 
-  it('follows a rate that is changed', () => {
+  it('applies a changed rate', () => {
     const limiter = new RateLimiter(new MemoryRateStore());
     expect(take(limiter, 3, 3).allowed).toBe(true);
     expect(take(limiter, 1, 3).allowed).toBe(false);
@@ -82,7 +82,7 @@ describe('the limiter with a store in memory', () => {
     expect(take(limiter, 1, 2)).toMatchObject({ allowed: false, remaining: 0 });
   });
 
-  it('asks the store no more after a refusal until addresses are free', () => {
+  it('does not ask the store again after a refusal until addresses are free', () => {
     let now = 0;
     let asked = 0;
     const store = new MemoryRateStore(() => now);
@@ -208,7 +208,7 @@ describe('limiters of several workers with one store', () => {
     );
   });
 
-  it('draw nothing for a question about no addresses', async () => {
+  it('lease nothing for a batch without addresses', async () => {
     const store = new SlowStore(new MemoryRateStore());
     const [one, other] = [new RateLimiter(store, RATE_LEASE_SHARE), new RateLimiter(store, RATE_LEASE_SHARE)];
     const question = one.take('key', 0, 10);
@@ -219,7 +219,7 @@ describe('limiters of several workers with one store', () => {
     expect(await batch).toMatchObject({ allowed: true, remaining: 0 });
   });
 
-  it('ask for one lease at a time: a thousand requests at once draw no thousand leases', async () => {
+  it('ask for one lease at a time, also for a thousand requests at once', async () => {
     const store = new SlowStore(new MemoryRateStore());
     const limit = 1_000_000;
     const [one, other] = [new RateLimiter(store, RATE_LEASE_SHARE), new RateLimiter(store, RATE_LEASE_SHARE)];
@@ -232,7 +232,7 @@ describe('limiters of several workers with one store', () => {
     expect((await question).remaining).toBeGreaterThanOrEqual(limit - 2 * limit * RATE_LEASE_SHARE);
   });
 
-  it('ask once for a thousandth of a great rate', async () => {
+  it('ask once for a thousandth of a large rate', async () => {
     const store = new SlowStore(new MemoryRateStore(() => 0));
     const limiter = new RateLimiter(store, RATE_LEASE_SHARE, () => 0);
     let allowed = 0;
@@ -244,7 +244,7 @@ describe('limiters of several workers with one store', () => {
     expect([allowed, store.asked]).toEqual([1_000, 1]);
   });
 
-  it('give back what they do not use, without another request', async () => {
+  it('return unused addresses without another request', async () => {
     const store = new SlowStore(new MemoryRateStore());
     const limiter = new RateLimiter(store, RATE_LEASE_SHARE);
     const state = limiter.take('key', 1, 1_000_000);
@@ -253,7 +253,7 @@ describe('limiters of several workers with one store', () => {
     await expect.poll(() => store.givenBack, { timeout: 20 * RATE_LEASE_MS }).toBe(999);
   });
 
-  it('answer what waits if the store fails, and ask it again', async () => {
+  it('reject waiting requests if the store fails, and ask it again later', async () => {
     let fail = true;
     const store = new MemoryRateStore();
     const limiter = new RateLimiter({

@@ -50,7 +50,7 @@ const damage = (id: string): void => {
   writeFileSync(path, bytes);
 };
 
-describe('the watch for releases', () => {
+describe('the release watcher', () => {
   it('uses each release that becomes current, once', async () => {
     await watcher.check();
     expect([taken, watcher.found]).toEqual([[], false]);
@@ -77,7 +77,7 @@ describe('the watch for releases', () => {
     expect([taken, failures.length]).toEqual([[first, second], 1]);
   });
 
-  it('says once that the link cannot be read, and goes on', async () => {
+  it('reports once that the link cannot be read, and continues', async () => {
     writeFileSync(join(dataDir, 'current'), 'no link');
     for (let i = 0; i < 3; i++) await watcher.check();
     expect(failures).toHaveLength(1);
@@ -87,7 +87,7 @@ describe('the watch for releases', () => {
     expect(taken).toEqual([id]);
   });
 
-  it('tries a release again that could not be verified for a reason that passes', async () => {
+  it('verifies a release again after a temporary failure', async () => {
     const first = await publishBlocks(dataDir, SMALL_WORLD);
     problem = 'EMFILE: too many open files';
     for (let i = 0; i < 5; i++) await watcher.check();
@@ -132,7 +132,7 @@ describe('the watch for releases', () => {
     expect(failures).toHaveLength(2);
   });
 
-  it('looks by itself once started, until stopped', async () => {
+  it('checks at every interval from start to stop', async () => {
     await watcher.start();
     const id = await publishBlocks(dataDir, SMALL_WORLD);
     await expect.poll(() => taken).toEqual([id]);

@@ -296,7 +296,7 @@ const anyRequest: fc.Arbitrary<Asked> = fc
     body,
   }));
 
-describe('responses are those of the wire contract', () => {
+describe('responses follow the wire contract', () => {
   it.each<[string, AppChanges, ConstructorParameters<typeof Model>[0]]>([
     ['by default', {}, { limit: 1_000 }],
     ['in a region', { region: 'fra-1' }, { limit: 1_000, region: 'fra-1' }],
@@ -315,7 +315,7 @@ describe('responses are those of the wire contract', () => {
   it.each<[string, () => RateStore]>([
     ['', () => new MemoryRateStore()],
     [', with the rates in another process', remoteStore],
-  ])('for any requests of a connection%s', async (_, store) => {
+  ])('for any sequence of requests on a connection%s', async (_, store) => {
     const port = await start({ defaultRate: 300, region: 'fra-1' }, store());
     const model = new Model({ limit: 300, region: 'fra-1' });
     await fc.assert(
@@ -327,7 +327,7 @@ describe('responses are those of the wire contract', () => {
     );
   });
 
-  it('a caller that is gone before the answer changes nothing', async () => {
+  it('survive a caller that disconnects before the response', async () => {
     const port = await start({}, remoteStore());
     const bytes = bytesOf(asked(LOOKUP, [KEYED])).repeat(20);
     const callers = Array.from({ length: 50 }, () => connect(port, '127.0.0.1'));
@@ -343,7 +343,7 @@ describe('responses are those of the wire contract', () => {
     expect(answer?.status).toBe(200);
   });
 
-  it('each request is counted once, by route and status', async () => {
+  it('count each request once, by route and status', async () => {
     const metrics = new RequestMetrics();
     const accesses: unknown[] = [];
     const accessLog = {
@@ -373,7 +373,7 @@ describe('responses are those of the wire contract', () => {
   });
 });
 
-it('a release whose id no header can carry is answered with 500, and the server goes on', async () => {
+it('a release id that is not valid in a header gives a 500, and the server continues', async () => {
   const deps = appDeps(dataDir);
   const served = deps.release()!;
   let damaged = true;

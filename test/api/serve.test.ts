@@ -47,7 +47,7 @@ const ask = (url: string, withKey = key) => fetch(url, { headers: { 'x-api-key':
 const json = async (url: string, withKey = key) => (await ask(url, withKey)).json() as Promise<Record<string, unknown>>;
 
 describe('one process', () => {
-  it('serves callers of IPv4 and of IPv6, and each sees the own address', async () => {
+  it('serves callers over IPv4 and IPv6, and each sees its own address', async () => {
     const server = await started(dataDir);
     for (const [host, ip] of [
       ['127.0.0.1', '127.0.0.1'],
@@ -76,7 +76,7 @@ describe('one process', () => {
     expect(await server.stop()).toBe(0);
   });
 
-  it('believes the proxies it is told of', async () => {
+  it('trusts the configured proxies', async () => {
     const server = await started(dataDir, '--trust-proxy', '127.0.0.0/8, 10.0.0.0/8');
     const caller = async (host: string) => {
       const headers = { 'x-api-key': key, 'x-forwarded-for': '8.8.8.8, 193.0.6.139, 10.2.3.4' };
@@ -87,7 +87,7 @@ describe('one process', () => {
     expect(await caller('[::1]')).toBe('0000:0000:0000:0000:0000:0000:0000:0001');
   });
 
-  it('waits for a database, takes it up, and goes on when the next one is damaged', async () => {
+  it('waits for a database, uses it, and keeps it if the next one is damaged', async () => {
     const empty = temporaryDir();
     const ownKey = await makeKey(empty);
     const server = await started(empty, '--metrics-port', '0');
@@ -123,7 +123,7 @@ describe('one process', () => {
     rmSync(empty, { recursive: true });
   });
 
-  it('shows metrics to this machine alone, batches among them', async () => {
+  it('serves metrics, also of batches, on the loopback address only', async () => {
     const server = await started(dataDir, '--metrics-port', '0');
     const body = '["8.8.8.8","10.0.0.1","x","193.0.0.1"]';
     const headers = { 'X-API-Key': key, 'Content-Type': 'application/json' };
@@ -145,7 +145,7 @@ describe('one process', () => {
     other.close();
   });
 
-  it('ends at an internal error, and logs nothing from a request', async () => {
+  it('exits after an internal error, and logs nothing from a request', async () => {
     const bug = `--import "data:text/javascript,${encodeURIComponent(
       'process.on("SIGUSR2", () => { throw new RangeError(Array(4).fill(8).join(".")); });',
     )}"`;
@@ -157,7 +157,7 @@ describe('one process', () => {
     expect(server.stderr()).not.toContain('8.8.8.8');
   });
 
-  it('writes an access log where asked to: five fields a request', async () => {
+  it('writes an access log with five fields for each request', async () => {
     const server = await started(dataDir, '--access-log');
     await ask(`${server.url}/api/lookup/8.8.8.8`);
     await fetch(`${server.url}/api/lookup/9.9.9.9?apikey=${key}`);
@@ -185,7 +185,7 @@ describe('one process', () => {
     ]);
   });
 
-  it.each(['1', '2'])('goes on if its access log is on a full disk, with %s workers', async (workers) => {
+  it.each(['1', '2'])('continues if its access log is on a full disk, with %s workers', async (workers) => {
     const full = openSync('/dev/full', 'w');
     const args = ['serve', '--data', dataDir, '--port', '0', '--access-log', '--workers', workers];
     const child = spawn(process.execPath, [packageFile('dist/src/cli/main.js'), ...args], {
@@ -212,7 +212,7 @@ describe('one process', () => {
     }
   });
 
-  it('stops although a client keeps a refused tunnel open', async () => {
+  it('stops even if a client keeps a refused tunnel open', async () => {
     const server = await started(dataDir);
     const tunnel = connect({ port: server.port, host: '127.0.0.1', allowHalfOpen: true });
     tunnel.on('error', () => {});
@@ -274,7 +274,7 @@ describe('one process', () => {
 });
 
 describe('several workers', () => {
-  it('share the rate limit, see a key revoked, and swap releases together', async () => {
+  it('share the rate limit, notice a revoked key, and swap releases together', async () => {
     const own = temporaryDir();
     await publishBlocks(own, SMALL_WORLD);
     const ownKey = await makeKey(own, '--rate', '50');
@@ -349,7 +349,7 @@ describe('the rate of a key, with two workers', () => {
     return [response.status, ((await response.json()) as { error?: string }).error];
   };
 
-  it('is used up exactly, by batches, empty batches and single lookups', async () => {
+  it('is counted exactly for batches, empty batches and single lookups', async () => {
     const server = await started(dataDir, '--workers', '2');
     const ownKey = await makeKey(dataDir, '--rate', '3000');
     await until(async () => (await batch(server, ownKey, 0))[0] === 200, 'the key in one worker');
@@ -369,7 +369,7 @@ describe('the rate of a key, with two workers', () => {
     expect((await batch(server, ownKey, 1))[0]).toBe(429);
   });
 
-  it('makes a batch that is larger than it an error that waiting cannot help', async () => {
+  it('gives a 400 to a batch that is larger than the rate', async () => {
     const server = await started(dataDir, '--workers', '2');
     const ownKey = await makeKey(dataDir, '--rate', '5');
     await until(async () => (await batch(server, ownKey, 0))[0] === 200, 'the key');
@@ -386,7 +386,7 @@ describe('the rate of a key, with two workers', () => {
   });
 });
 
-describe('the end', () => {
+describe('shutdown', () => {
   /** Requests one after the other until the server is gone; the statuses and what failed. */
   async function client(url: string, done: () => boolean) {
     const statuses: number[] = [];
@@ -420,7 +420,7 @@ describe('the end', () => {
     expect(server.log().at(-1)?.msg).toBe('stopping');
   });
 
-  it('comes at once at the second signal', async () => {
+  it('is immediate at the second signal', async () => {
     const server = await started(dataDir);
     server.child.kill('SIGTERM');
     await server.logged('stopping');
@@ -429,7 +429,7 @@ describe('the end', () => {
 });
 
 describe('an EU base address', () => {
-  it('is served from a member state, which it names', async () => {
+  it('is served from a member state, which responses name', async () => {
     const server = await started(
       dataDir,
       '--region',
@@ -466,7 +466,7 @@ describe('an EU base address', () => {
     rmSync(own, { recursive: true });
   });
 
-  it('is refused elsewhere', async () => {
+  it('is refused outside the European Union', async () => {
     const args = ['--port', '0', '--region', 'iad', '--country', 'US', '--eu'];
     expect(await ipatlas(['serve', '--data', dataDir, ...args])).toMatchObject({
       code: 2,
@@ -480,13 +480,13 @@ describe('an EU base address', () => {
     ['NL', undefined],
     ['GB', /United Kingdom \(GB\) is not in the European Union as of 2026-01-01/],
     ['QQ', /QQ is not in the database/],
-  ])('in %s', (code, refusal) => {
+  ])('checks that a country is in the Union: %s', (code, refusal) => {
     const check = () => requireInUnion(join(dataDir, 'releases', release), code);
     if (refusal === undefined) check();
     else expect(check).toThrow(refusal);
   });
 
-  it('cannot be promised without a database', async () => {
+  it('is refused without a database', async () => {
     const empty = join(dataDir, 'empty');
     mkdirSync(empty, { recursive: true });
     const result = await ipatlas([
@@ -526,7 +526,7 @@ describe('ipatlas serve', () => {
     expect(read).toThrow(expect.objectContaining({ exitCode: 2 }));
   });
 
-  it('has settings of its own where none are given', () => {
+  it('has default settings', () => {
     expect(readSettings({ dataDir, values: {}, positionals: [] })).toMatchObject({
       host: undefined,
       port: 8080,
@@ -547,7 +547,7 @@ describe('ipatlas serve', () => {
     [['--host', '192.0.2.1'], 2, /cannot listen on port \d+: .*EADDRNOTAVAIL/],
     [['--dev-key', '/dev/null/key'], 2, /--dev-key \/dev\/null\/key cannot be written: E/],
     [['--data', '/nowhere/at/all'], 5, /there is no directory \/nowhere\/at\/all/],
-  ])('ends with %j', async (args, code, message) => {
+  ])('fails with arguments %j', async (args, code, message) => {
     expect(await ipatlas(['serve', '--data', dataDir, '--port', '0', ...args])).toMatchObject({
       code,
       stdout: '',
@@ -555,7 +555,7 @@ describe('ipatlas serve', () => {
     });
   });
 
-  it.each([['1'], ['2']])('refuses a port that is taken, with %s workers', async (workers) => {
+  it.each([['1'], ['2']])('refuses a port that is in use, with %s workers', async (workers) => {
     const other = createServer().listen(0, '::');
     await new Promise((resolve) => other.once('listening', resolve));
     const { port } = other.address() as AddressInfo;
@@ -564,7 +564,7 @@ describe('ipatlas serve', () => {
     other.close();
   });
 
-  it('shows an address that answers', () => {
+  it('prints a URL that works', () => {
     expect(
       [undefined, '::', '::1', '127.0.0.1', '192.0.2.7', '2001:db8::1', 'ip.example'].map((host) =>
         publicUrl(host, 8080),

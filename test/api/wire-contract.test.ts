@@ -79,7 +79,7 @@ describe('the lookup result', () => {
     expect(await lookup(ipOf(code))).toMatchObject({ country: name, country_code: code });
   });
 
-  it('says of every country and territory whether it is in the Union', async () => {
+  it('tells for every country and territory whether it is in the Union', async () => {
     const members =
       'AT BE BG CY CZ DE DK EE ES FI FR GR HR HU IE IT LT LU LV MT NL PL PT RO SE SI SK AX GF GP MF MQ RE YT'.split(
         ' ',
@@ -112,7 +112,7 @@ describe('the lookup result', () => {
     ['2002:808:808::1', '2002:0808:0808:0000:0000:0000:0000:0001'],
     ['64:ff9b::8.8.8.8', '0064:ff9b:0000:0000:0000:0000:0808:0808'],
     ['2001::f7f7:f7f7', '2001:0000:0000:0000:0000:0000:f7f7:f7f7'],
-  ])('answers %s as %s, in the United States', async (asked, ip) => {
+  ])('normalizes %s to %s, which is in the United States', async (asked, ip) => {
     expect(await lookup(asked)).toEqual({ ip, country: 'United States', country_code: 'US', is_eu: false });
     expect((await batch([asked]))[asked]).toEqual(await lookup(asked));
   });
@@ -328,7 +328,7 @@ describe('authentication', () => {
   });
 
   it.each(['/api', '/api/', '/api/nothing', '/api/lookup/1/2', '/api/batch'])(
-    'is asked for everywhere under /api/: %s',
+    'is required for every path below /api/: %s',
     async (url) => {
       const response = await get(url, {});
       expect([response.statusCode, response.json()]).toEqual(MISSING);
@@ -340,7 +340,7 @@ describe('the order: key, then rate limit, then input', () => {
   const limited = (changes: AppChanges = {}) =>
     testApp(dataDir, { limiter: new RateLimiter(new MemoryRateStore()), ...changes });
 
-  it('looks at the key first', async () => {
+  it('checks the key first', async () => {
     for (const payload of ['nonsense', '[1]', 'x'.repeat(300_000)]) {
       const response = await post(payload, { 'x-api-key': 'wrong' });
       expect([response.statusCode, response.json()]).toEqual([403, error('Invalid API key')]);
@@ -349,7 +349,7 @@ describe('the order: key, then rate limit, then input', () => {
     expect((await post('[]', { 'x-api-key': 'wrong', 'content-type': 'text/plain' })).statusCode).toBe(403);
   });
 
-  it('looks at the rate limit before the input, and counts an address that is not valid', async () => {
+  it('checks the rate limit before the input, and counts an address that is not valid', async () => {
     const one = limited({ defaultRate: 2 });
     const ask = (url: string) => one.inject({ url, headers: HEADERS });
     expect((await ask('/api/lookup/nonsense')).statusCode).toBe(400);
@@ -377,7 +377,7 @@ describe('the order: key, then rate limit, then input', () => {
     await one.close();
   });
 
-  it('says when to come again', async () => {
+  it('says when to try again', async () => {
     const one = limited({ defaultRate: 1 });
     const ask = () => one.inject({ url: '/api/lookup/8.8.8.8', headers: HEADERS });
     const before = Date.now() / 1000;
@@ -395,7 +395,7 @@ describe('the order: key, then rate limit, then input', () => {
     await one.close();
   });
 
-  it('counts each key for itself, at its own rate if it has one', async () => {
+  it('counts each key separately, at its own rate if it has one', async () => {
     const one = limited({
       defaultRate: 1,
       keys: fixedKeys({ [KEY]: { id: 'one', rate: null }, [OTHER_KEY]: { id: 'two', rate: 3 } }),
@@ -472,7 +472,7 @@ describe('errors', () => {
     ['PUT', '/api/batch', 'POST, OPTIONS'],
     ['GET', '/%61pi/b%61tch', 'POST, OPTIONS'],
     ['DELETE', '/%61pi/lookup/8.8.8.8', 'GET, HEAD, OPTIONS'],
-  ])('answers %s %s with 405 and what is allowed', async (method, url, allow) => {
+  ])('answers %s %s with 405 and the allowed methods', async (method, url, allow) => {
     const response = await app.inject({
       method: method as 'GET',
       url,
@@ -537,7 +537,7 @@ describe('errors', () => {
 });
 
 describe('operations', () => {
-  it('says that it is alive and ready, without a key', async () => {
+  it('reports that it is alive and ready, without a key', async () => {
     const health = (await get('/healthz', {})).json() as unknown;
     expect(health).toEqual({ status: 'ok' });
     expect(valid('Health', health)).toBeNull();
@@ -546,7 +546,7 @@ describe('operations', () => {
     expect(valid('Readiness', ready)).toBeNull();
   });
 
-  it('says which release answered, and where', async () => {
+  it('names the release and the region in each response', async () => {
     const regional = testApp(dataDir, { region: 'fra-1' });
     for (const url of ['/api/lookup/8.8.8.8', '/api/lookup/', '/api/lookup/nonsense']) {
       const { headers } = await regional.inject({ url, headers: HEADERS });
@@ -561,7 +561,7 @@ describe('operations', () => {
     await regional.close();
   });
 
-  it('takes connections back when it is about to stop', async () => {
+  it('closes connections after their response when it is about to stop', async () => {
     const stopping = testApp(dataDir, { phase: () => 'closing' });
     const response = await stopping.inject({ url: '/api/lookup/8.8.8.8', headers: HEADERS });
     expect([response.statusCode, response.headers.connection]).toEqual([200, 'close']);

@@ -21,7 +21,7 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(dataDir, { recursive: true }));
 
-it('agrees with an independent reader of the same data, except by documented rules', async () => {
+it('the release agrees with an independent reader of the same data, except for documented rules', async () => {
   const database = openDatabase(dataDir);
   const result = compareWithTwin({
     database,
@@ -38,7 +38,7 @@ it('agrees with an independent reader of the same data, except by documented rul
   expect(explained / result.compared).toBeLessThan(0.001);
 });
 
-it('finds the same in the range file and in the mirror', () => {
+it('the range file and the mirror give the same results', () => {
   const engines = (['binary', 'sqlite'] as const).map((engine) => openDatabase(dataDir, { engine }));
   const next = randomWords(7);
   for (let i = 0; i < RANDOM; i++) {

@@ -46,7 +46,7 @@ const GOOD =
   '8.0.0.0,8.255.255.255,US\n80.0.0.0,80.255.255.255,DE\n2a00::,2a00:ffff:ffff:ffff:ffff:ffff:ffff:ffff,FR\n';
 
 describe('ipatlas build', () => {
-  it('publishes a release that answers', async () => {
+  it('publishes a release that gives results', async () => {
     const result = await build(sources({ one: GOOD }), '--as-of', '2026-01-01', '--json');
     expect(result).toMatchObject({ code: 0 });
     const { release, outcome } = JSON.parse(result.stdout);
@@ -92,7 +92,7 @@ describe('ipatlas build', () => {
     });
   });
 
-  it('does nothing where nothing has changed, and says so', async () => {
+  it('does nothing if nothing has changed, and says so', async () => {
     const file = sources({ one: GOOD });
     await build(file, '--as-of', '2026-01-01');
     const before = current();
@@ -105,7 +105,7 @@ describe('ipatlas build', () => {
     expect(current()).not.toBe(before);
   });
 
-  it('builds anew where the current release is damaged', async () => {
+  it('builds again if the current release is damaged', async () => {
     const file = sources({ one: GOOD });
     await build(file, '--as-of', '2026-01-01');
     truncateSync(join(dataDir, current(), 'ranges.ipr'), 1000);
@@ -115,7 +115,7 @@ describe('ipatlas build', () => {
     expect((await ipatlas(['verify', '--data', dataDir])).code).toBe(0);
   });
 
-  it('makes EU membership as of the date', async () => {
+  it('stores EU membership as of the given date', async () => {
     const file = sources({ one: '81.0.0.0,81.255.255.255,UK\n' });
     for (const [asOf, isEu] of [
       ['2020-01-31', true],
@@ -126,7 +126,7 @@ describe('ipatlas build', () => {
     }
   });
 
-  it('lays sources over one another, special ranges over them, overrides over those', async () => {
+  it('merges sources by priority, special ranges over them, and overrides over all', async () => {
     writeFileSync(
       join(dir, 'overrides.csv'),
       'range,country,note,expires\n11.8.4.0/24,CH,ours,\n10.1.0.0/16,DE,our office,\n80.0.0.0/24,AT,over,2025-12-31\n',
@@ -154,7 +154,7 @@ describe('ipatlas build', () => {
     expect(answers).toEqual(['US', 'CA', 'CH', 'MX', 'DE', 'unknown', 'private', 'DE']);
   });
 
-  it('keeps five releases, the current one among them', async () => {
+  it('keeps five releases, including the current one', async () => {
     const file = sources({ one: GOOD });
     for (let day = 1; day <= 7; day++) await build(file, '--as-of', `2026-01-0${day}`);
     const kept = JSON.parse((await ipatlas(['releases', '--json', '--data', dataDir])).stdout);
@@ -191,7 +191,7 @@ describe('bad input leaves the current release as it is', () => {
     expect((await ipatlas(['verify', '--data', dataDir])).code).toBe(0);
   });
 
-  it('a few bad rows are put aside and told', async () => {
+  it('a few bad rows are set aside and reported', async () => {
     const result = await build(sources({ one: `${MANY}12.0.0.9,12.0.0.0,DE\n` }));
     expect(result).toMatchObject({ code: 0 });
     const rejects = readFileSync(join(dataDir, 'rejects.ndjson'), 'utf8').trimEnd().split('\n');
@@ -205,7 +205,7 @@ describe('bad input leaves the current release as it is', () => {
     ]);
   });
 
-  it('sources.json that is not valid: exit 2, and where', async () => {
+  it('an invalid sources.json gives exit code 2 and the position', async () => {
     const file = sources({ one: GOOD });
     writeFileSync(file, '{"sources": [{"id": "one", "fetch": {"file": 1}}]}');
     const result = await build(file);
@@ -214,7 +214,7 @@ describe('bad input leaves the current release as it is', () => {
     expect(existsSync(join(dataDir, 'current'))).toBe(false);
   });
 
-  it('a source that is not there: exit 6', async () => {
+  it('a missing source gives exit code 6', async () => {
     const file = sources({ one: GOOD });
     await build(file);
     const before = current();
@@ -225,7 +225,7 @@ describe('bad input leaves the current release as it is', () => {
     expect(current()).toBe(before);
   });
 
-  it('a sentinel that is wrong: exit 3', async () => {
+  it('a wrong sentinel gives exit code 3', async () => {
     await build(sources({ one: GOOD }));
     const before = current();
     const result = await build(sources({ one: GOOD.replace('US', 'BR') }));
@@ -236,14 +236,14 @@ describe('bad input leaves the current release as it is', () => {
 });
 
 describe('a data directory that cannot be written', () => {
-  it('is a file: exit 2', async () => {
+  it('because it is a file gives exit code 2', async () => {
     writeFileSync(dataDir, '');
     const result = await build(sources({ one: GOOD }));
     expect(result).toMatchObject({ code: 2 });
     expect(result.stderr).toMatch(/data directory .* cannot be written/);
   });
 
-  it('is on a full disk: exit 1, the current release stands', async ({ skip }) => {
+  it('because the disk is full gives exit code 1, and the current release stays', async ({ skip }) => {
     mkdirSync(dataDir);
     try {
       execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=6m', 'tmpfs', dataDir], { stdio: 'pipe' });
@@ -269,7 +269,7 @@ describe('a data directory that cannot be written', () => {
     }
   });
 
-  it('is read-only: exit 2', async ({ skip }) => {
+  it('because it is read-only gives exit code 2', async ({ skip }) => {
     mkdirSync(dataDir);
     try {
       execFileSync('mount', ['-t', 'tmpfs', '-o', 'ro', 'tmpfs', dataDir], { stdio: 'pipe' });
@@ -286,7 +286,7 @@ describe('a data directory that cannot be written', () => {
   });
 });
 
-describe('builds that are disturbed', () => {
+describe('builds that are interrupted', () => {
   /** Real sources: long enough that there is a moment to kill at. */
   const realBuild = (...args: string[]) => [
     'build',
@@ -298,13 +298,13 @@ describe('builds that are disturbed', () => {
     ...args,
   ];
 
-  it('two at once: one builds, the other says that it is busy and exits 2', async () => {
+  it('do not run at the same time: one builds, the other says that it is busy and exits with code 2', async () => {
     const results = await Promise.all([ipatlas(realBuild()), ipatlas(realBuild())]);
     expect(results.map(({ code }) => code).sort()).toEqual([0, 2]);
     expect(results.find(({ code }) => code === 2)!.stderr).toMatch(/another build is running/);
   });
 
-  it('killed at twenty moments: current is whole each time, and the next build succeeds', async () => {
+  it('leave a whole current release when killed at twenty moments, and the next build succeeds', async () => {
     expect((await ipatlas(realBuild('--as-of', '2026-01-01'))).code).toBe(0);
     const begin = performance.now();
     expect((await ipatlas(realBuild('--as-of', '2026-01-02'))).code).toBe(0);
@@ -327,7 +327,7 @@ describe('builds that are disturbed', () => {
 });
 
 describe('the default sources', () => {
-  it('build from what is installed, and answer', async () => {
+  it('can be built from the installed packages, and give results', async () => {
     const result = await ipatlas(['build', '--offline', '--data', dataDir]);
     expect(result).toMatchObject({ code: 0 });
     const { stdout } = await ipatlas([

@@ -63,7 +63,7 @@ const SOURCES: Source[] = [
 ];
 
 describe('a build that merges by evidence', () => {
-  it('counts votes by lineage, lets the narrower win ties, and the operator decide in its own space alone', async () => {
+  it('counts votes by lineage, breaks ties by the narrower range, and lets an operator decide in its own space only', async () => {
     const { outcome, notes } = await build(SOURCES);
     expect(outcome).toBe('published');
     expect(countryOf('30.0.1.1')).toBe('NL'); // DE, DE and NL, NL: two lineages against one
@@ -78,7 +78,7 @@ describe('a build that merges by evidence', () => {
     expect(manifestOf(dataDir).inputs[4]).toMatchObject({ lineage: 'cloud', kind: 'operator', space: ['30.0.9.0/24'] });
   });
 
-  it('uses nothing that a geofeed says about space of others', async () => {
+  it('ignores rows of a geofeed outside the space of its owner', async () => {
     const others = SOURCES.slice(0, 4);
     await build(others);
     const expected = ['30.0.0.1', '30.0.8.1', '30.1.0.1', '30.2.0.1', '40.0.0.1', '1.1.1.1'].map(countryOf);

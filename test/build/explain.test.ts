@@ -64,7 +64,7 @@ async function build(): Promise<void> {
 describe('explain', () => {
   beforeEach(build);
 
-  it('one source', async () => {
+  it('one source, one step', async () => {
     const { result, steps, notes, notation } = await explained('30.100.0.1');
     expect(result).toMatchObject({ ip: '30.100.0.1', country_code: 'NL' });
     expect({ notes, notation }).toEqual({ notes: [], notation: null });
@@ -181,7 +181,7 @@ describe('explain', () => {
     expect(notes).toEqual([]);
   });
 
-  it('mapped: that IPv4 address', async () => {
+  it('an IPv4-mapped address is explained as the IPv4 address', async () => {
     const { notation, result, steps } = await explained('::ffff:30.0.1.1');
     expect({ notation, ip: result.ip }).toEqual({ notation: 'mapped', ip: '30.0.1.1' });
     expect(steps).toEqual((await explained('30.0.1.1')).steps);
@@ -194,7 +194,7 @@ describe('explain', () => {
     ['6to4', '2002:1e00:101::1', '2002:1e00:101::1'],
     ['teredo', '2001:0:1::e1ff:fefe', '2001:0:1::e1ff:fefe'],
     ['nat64', '64:ff9b::30.0.1.1', '64:ff9b::1e00:101'],
-  ])('%s: which IPv4 address answers, and why', async (scheme, ip, address) => {
+  ])('%s: names the IPv4 address that decides, and explains it', async (scheme, ip, address) => {
     const { result, steps, notes } = await explained(ip);
     expect(result.country_code).toBe('DE');
     expect(notes).toEqual([]);
@@ -208,7 +208,7 @@ describe('explain', () => {
     expect(stdout).toMatch(`the result is that of the IPv4 address inside, 30.0.1.1 (${scheme})`);
   });
 
-  it('prints for people', async () => {
+  it('prints text for people', async () => {
     const { code, stdout, stderr } = await ipatlas(['explain', '30.0.5.1', '--data', dataDir]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout.split('\n')).toEqual([
@@ -232,7 +232,7 @@ describe('explain', () => {
     );
   });
 
-  it('refuses what is no address, and what is no release', async () => {
+  it('refuses text that is not an address, and an unknown release', async () => {
     expect(await ipatlas(['explain', '1.2.3', '--data', dataDir])).toMatchObject({ code: 4, stdout: '' });
     const none = ['explain', '1.2.3.4', '--release', '2020-01-01-0123456789ab', '--data', dataDir];
     expect(await ipatlas(none)).toMatchObject({ code: 5, stdout: '' });
@@ -240,7 +240,7 @@ describe('explain', () => {
 });
 
 describe('a source without lines', () => {
-  it('has its file, its range and its code told', async () => {
+  it('is explained by its file, range and code', async () => {
     const name = 'geo-whois-asn-country-ipv4.mmdb';
     const fetch = { file: packageFile(`node_modules/@ip-location-db/geo-whois-asn-country-mmdb/${name}`) };
     const sources = [{ id: 'tree', license: 'CC0-1.0', fetch, format: 'mmdb' }];
@@ -257,8 +257,8 @@ describe('a source without lines', () => {
   });
 });
 
-describe('a release stays explainable', () => {
-  it('when sources and overrides have gone on', async () => {
+describe('an old release', () => {
+  it('can be explained after its sources and overrides have changed', async () => {
     await build();
     const old = manifestOf(dataDir).id;
     writeFileSync(join(dir, 'overrides.csv'), 'range,country,note,expires\n30.0.5.0/24,LI,moved,\n');
@@ -278,7 +278,7 @@ describe('a release stays explainable', () => {
     ]);
   });
 
-  it('as far as its files are there, and says which are not', async () => {
+  it('is explained as far as its files exist, and the missing ones are named', async () => {
     await build();
     const { inputs, overrides } = manifestOf(dataDir);
     const object = (sha256: string): string => join(dataDir, 'cache/objects', sha256);
@@ -299,7 +299,7 @@ describe('a release stays explainable', () => {
     expect(short(altered.steps[0]!.claims)).toEqual([['first', 'DE', 2, 'open']]);
   });
 
-  it('and the cache keeps no more than that', async () => {
+  it('keeps only the files in the cache that its explanation needs', async () => {
     const file = (code: string): string =>
       writeSources(
         dir,
@@ -312,7 +312,7 @@ describe('a release stays explainable', () => {
   });
 });
 
-describe('whatever the sources say', () => {
+describe('any sources', () => {
   // A tiny space with everything in it that is decided by rank: special ranges, carriers of IPv4 addresses, no countries.
   const CODES = ['DE', 'FR', 'ZZ', 'XX'];
   const v4 = (n: number): string => `9.255.255.${n}`;
@@ -338,7 +338,7 @@ describe('whatever the sources say', () => {
     { minLength: 4, maxLength: 8 },
   );
 
-  it('the claim that wins says what the release answers', async () => {
+  it('the winning row gives the result of the release', async () => {
     await fc.assert(
       fc.asyncProperty(list, list, asked, async (first, second, ips) => {
         rmSync(dir, { recursive: true, force: true });

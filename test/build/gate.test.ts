@@ -170,7 +170,7 @@ describe('a good night is published', () => {
     expect(existsSync(join(dataDir, 'releases/refused'))).toBe(false);
   });
 
-  it('a short list of rows may change as it likes', async () => {
+  it('a short list of rows may change without limit', async () => {
     const short = (count: number): string[] =>
       Array.from({ length: count }, (_, i) => `192.1.${i}.0,192.1.${i}.255,AR`);
     const rows = rowsText(WORLD);
@@ -180,8 +180,8 @@ describe('a good night is published', () => {
   });
 });
 
-describe('what the gates compare with', () => {
-  it('is nothing at first, which is said; the sentinels must be right even so', async () => {
+describe('the release that the gates compare with', () => {
+  it('does not exist for a first build, which is reported; the sentinels are still checked', async () => {
     const wrong = altered((row) => (row.first === '8.8.8.8' ? { ...row, code: 'BR' } : row));
     const refused = await buildOnce(dataDir, sources(wrong));
     expect(refused).toMatchObject({ outcome: 'E_REFUSED' });
@@ -205,7 +205,7 @@ describe('what the gates compare with', () => {
     }
   });
 
-  it('is the newest whole release where the current one is damaged', async () => {
+  it('is the newest whole release if the current one is damaged', async () => {
     const first = await buildOnce(dataDir, sources(WORLD));
     await buildOnce(dataDir, sources([...WORLD, { first: '102.1.0.0', last: '102.1.0.255', code: 'SM' }]));
     truncateSync(join(dataDir, current(), 'ranges.ipr'), 1000);
@@ -217,8 +217,8 @@ describe('what the gates compare with', () => {
   });
 });
 
-describe('thresholds', () => {
-  it('are those of sources.json', async () => {
+describe('the limits of the gates', () => {
+  it('come from sources.json', async () => {
     const rows = everyNth(33, 4, withCode('LI'));
     await buildOnce(dataDir, sources(WORLD));
     expect(await buildOnce(dataDir, sources(rows))).toMatchObject({ outcome: 'E_REFUSED' });
@@ -231,7 +231,7 @@ describe('thresholds', () => {
     expect(await buildOnce(dataDir, strict)).toMatchObject({ outcome: 'E_REFUSED' });
   });
 
-  it('let a wrong sentinel be where an override says so', async () => {
+  it('do not apply to a sentinel that an override covers', async () => {
     const wrong = altered((row) => (row.first === '8.8.8.8' ? { ...row, code: 'BR' } : row));
     await buildOnce(dataDir, sources(WORLD));
     writeFileSync(join(dir, 'overrides.csv'), 'range,country\n8.8.8.8,BR\n');
@@ -241,7 +241,7 @@ describe('thresholds', () => {
   });
 });
 
-it('an override of IPv4 leaves a sentinel alone that carries that IPv4 address only by accident', () => {
+it('an IPv4 override does not cover an IPv6 sentinel whose bits only happen to contain that IPv4 address', () => {
   const override = {
     ...{ family: 4 as const, first: Uint32Array.of(0x26000000), last: Uint32Array.of(0x26ffffff) },
     ...{ result: { kind: 'none' as const, reason: 'unknown' as const }, note: '', line: 1 },
@@ -257,7 +257,7 @@ it('an override of IPv4 leaves a sentinel alone that carries that IPv4 address o
 describe('--force', () => {
   const gone = altered((row) => (row.first.startsWith('150.') ? undefined : row));
 
-  it('publishes, and the manifest says who overrode what; the next night is compared with that', async () => {
+  it('publishes, records who overrode which gates, and the next build is compared with that release', async () => {
     await buildOnce(dataDir, sources(WORLD));
     expect(await buildOnce(dataDir, sources(gone))).toMatchObject({ outcome: 'E_REFUSED' });
     const forced = await buildOnce(dataDir, sources(gone), { force: true });
@@ -277,7 +277,7 @@ describe('--force', () => {
     expect(manifestOf(dataDir).forced).toBeUndefined();
   });
 
-  it('leaves no trace where nothing had to be overridden', async () => {
+  it('records nothing if no gate refused', async () => {
     await buildOnce(dataDir, sources(WORLD), { asOf: '2026-01-01', force: true });
     const manifest = manifestOf(dataDir);
     expect(manifest.forced).toBeUndefined();
@@ -286,7 +286,7 @@ describe('--force', () => {
     expect(manifestOf(dataDir)).toEqual(manifest);
   });
 
-  it('lets a wrong sentinel stay wrong, but no other become so', async () => {
+  it('accepts a sentinel that stays wrong, but no other wrong one', async () => {
     const wrong = altered((row) => (row.first === '8.8.8.8' ? { ...row, code: 'BR' } : row));
     await buildOnce(dataDir, sources(wrong), { force: true });
     const next = await buildOnce(dataDir, sources([...wrong, { first: '102.1.0.0', last: '102.1.0.255', code: 'SM' }]));
@@ -299,7 +299,7 @@ describe('--force', () => {
 });
 
 describe('refused releases', () => {
-  it('are kept, a few, and explainable, with no trace among the releases', async () => {
+  it('are kept in small number, can be explained, and are not among the releases', async () => {
     await buildOnce(dataDir, sources(WORLD));
     const before = namesIn(dataDir, 'cache/objects');
     for (let night = 0; night < KEPT_REFUSED + 2; night++) {
@@ -325,7 +325,7 @@ describe('refused releases', () => {
 });
 
 describe('on the command line', () => {
-  it('a refusal is exit code 3, with what moved on stderr and nothing on stdout', async () => {
+  it('a refusal gives exit code 3, with the changes on stderr and nothing on stdout', async () => {
     const build = (rows: Row[], ...args: string[]) =>
       ipatlas(['build', '--sources', sources(rows), '--data', dataDir, ...args]);
     await build(WORLD);
@@ -348,7 +348,7 @@ describe('on the command line', () => {
 });
 
 describe('the made-up world', () => {
-  it('is right about every sentinel that names a country', async () => {
+  it('has the expected country for every sentinel that names one', async () => {
     await buildOnce(dataDir, sources(WORLD));
     const database = openDatabase(dataDir);
     for (const { ip, expected } of loadReference().sentinels) {

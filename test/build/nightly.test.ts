@@ -49,7 +49,7 @@ async function killedBuild(): Promise<void> {
   rmSync(join(dir, 'world.csv'));
 }
 
-it('a week of nights: what is published is what should be', async () => {
+it('a week of nightly builds publishes the right releases', async () => {
   const log: [night: string, exit: number | null, answer: string | null][] = [];
   const ids: string[] = [];
   const night = async (name: string, run: () => Promise<{ code: number | null } | undefined>): Promise<void> => {

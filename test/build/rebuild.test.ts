@@ -19,7 +19,7 @@ const ROWS = ['80.0.0.0,80.255.255.255,DE', '81.0.0.0,81.255.255.255,FR', '2a00:
 const sources = (rows = ROWS, more: object = {}): string => writeSources(dir, { one: rows }, more);
 const releaseDir = (id: string): string => join(dataDir, 'releases', id);
 
-describe('a current release that is damaged', () => {
+describe('a damaged current release', () => {
   it.each(['ranges.ipr', 'ranges.sqlite'])('is built again: %s', async (name) => {
     const { id } = await buildOnce(dataDir, sources());
     truncateSync(join(releaseDir(id!), name), 1000);

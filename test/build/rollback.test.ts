@@ -26,7 +26,7 @@ const rollback = (...args: string[]) => ipatlas(['rollback', ...args, '--data', 
 const answer = (): string | null | undefined => openDatabase(dataDir).lookup('30.0.0.1')?.country_code;
 
 describe('ipatlas rollback', () => {
-  it('goes to the release before, and further back', async () => {
+  it('goes back one release, and another one', async () => {
     const ids = [];
     for (const code of ['DE', 'FR', 'IT']) ids.push((await build(code)).id!);
     expect(await rollback()).toMatchObject({
@@ -45,7 +45,7 @@ describe('ipatlas rollback', () => {
     expect(current()).toBe(ids[0]);
   });
 
-  it('goes to the one named, forward too; staying is no fault', async () => {
+  it('goes to the named release, also forward; the current one is accepted', async () => {
     const ids = [];
     for (const code of ['DE', 'FR', 'IT']) ids.push((await build(code)).id!);
     expect((await rollback(ids[0]!)).code).toBe(0);
@@ -55,14 +55,14 @@ describe('ipatlas rollback', () => {
     expect(await rollback(ids[2]!)).toMatchObject({ code: 0, stderr: expect.stringMatching(/is already current/) });
   });
 
-  it('has a release to go to even where current is gone', async () => {
+  it('works if current is missing', async () => {
     const { id } = await build('DE');
     rmSync(join(dataDir, 'current'));
     expect(rollBack(dataDir, undefined)).toEqual({ from: undefined, to: id });
     expect(current()).toBe(id);
   });
 
-  it('leaves a damaged current release, but does not go to a damaged one', async () => {
+  it('goes from a damaged release to a whole one, never to a damaged one', async () => {
     const [first, second, third] = [await build('DE'), await build('FR'), await build('IT')].map(({ id }) => id!);
     truncateSync(join(dataDir, 'releases', second!, 'ranges.ipr'), 1000);
     expect(await rollback()).toMatchObject({ code: 5, stderr: expect.stringMatching(/ranges\.ipr has 1000 bytes/) });
@@ -84,7 +84,7 @@ describe('ipatlas rollback', () => {
     ['2020-01-01-0123456789ab', /there is no release 2020-01-01-0123456789ab in .*"ipatlas releases"/],
     ['../../etc', /there is no release \.\.\/\.\.\/etc/],
     ['refused', /there is no release refused/],
-  ])('knows no release %s: exit 5', async (id, message) => {
+  ])('gives exit code 5 for the unknown release %s', async (id, message) => {
     await build('DE');
     mkdirSync(join(dataDir, 'releases/refused'), { recursive: true });
     const before = current();
@@ -92,7 +92,7 @@ describe('ipatlas rollback', () => {
     expect(current()).toBe(before);
   });
 
-  it('makes no data directory, and waits for no build', async () => {
+  it('creates no data directory, and does not wait for a build', async () => {
     expect(await rollback()).toMatchObject({ code: 5, stderr: expect.stringMatching(/no data directory/) });
     await build('DE');
     await build('FR');
@@ -104,7 +104,7 @@ describe('ipatlas rollback', () => {
 });
 
 describe('the build after a rollback', () => {
-  it('does not publish again what was left, until it is forced', async () => {
+  it('does not publish the same inputs again unless forced', async () => {
     const [first, second] = [await build('DE'), await build('FR')].map(({ id }) => id!);
     rollBack(dataDir, undefined);
     for (let night = 0; night < 2; night++) {
@@ -124,14 +124,14 @@ describe('the build after a rollback', () => {
     expect(await build('FR')).toMatchObject({ outcome: 'published' });
   });
 
-  it('finds nothing changed where the sources are those of the release gone back to', async () => {
+  it('finds nothing changed if the sources are those of the release that is current again', async () => {
     await build('DE');
     await build('FR');
     const { to } = rollBack(dataDir, undefined);
     expect(await build('DE')).toMatchObject({ outcome: 'unchanged', id: to });
   });
 
-  it('publishes other sources, and compares them with the release gone back to', async () => {
+  it('publishes other sources, and compares them with the release that is current again', async () => {
     const first = await build('DE');
     await build('FR');
     rollBack(dataDir, undefined);
@@ -142,7 +142,7 @@ describe('the build after a rollback', () => {
     expect(await build('FR')).toMatchObject({ outcome: 'E_REFUSED' });
   });
 
-  it('publishes again where the way back was taken back', async () => {
+  it('publishes the same inputs again after the rollback was undone', async () => {
     const [first, second] = [await build('DE'), await build('FR')].map(({ id }) => id!);
     rollBack(dataDir, undefined);
     rollBack(dataDir, second);
@@ -151,7 +151,7 @@ describe('the build after a rollback', () => {
     expect((await build('DE')).message).toMatch(`those of release ${first}`);
   });
 
-  it('says what to do where the record of that is damaged', async () => {
+  it('says what to do if the record of rollbacks is damaged', async () => {
     await build('DE');
     writeFileSync(join(dataDir, 'rolled-back.json'), '{');
     expect(await build('FR')).toMatchObject({

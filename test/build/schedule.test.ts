@@ -39,19 +39,19 @@ const failing = (code: 'E_FETCH' | 'E_REFUSED' | 'E_CONFIG') => async (): Promis
 };
 
 describe('a schedule', () => {
-  it('runs at its times, and says when the next is', async () => {
+  it('runs at its times, and prints the next one', async () => {
     const notes = await play(2, async () => {});
     expect(notes).toEqual([expect.stringMatching(/^next build at \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/)]);
   });
 
-  it('tries again what may pass, with waits, and is not ended by it', async () => {
+  it('retries temporary failures with growing waits, and continues', async () => {
     // A yearly time: every run but the first is a retry.
     const notes = await play(4, failing('E_FETCH'), { pattern: '0 0 1 1 *' });
     expect(notes.filter((line) => line === 'E_FETCH: no luck')).toHaveLength(3);
     expect(notes.filter((line) => line.startsWith('trying again at '))).toHaveLength(3);
   });
 
-  it('survives faults of ours as well, and tells where they are', async () => {
+  it('survives internal errors, and reports their place in the code', async () => {
     const notes = await play(
       2,
       async () => {
@@ -62,19 +62,19 @@ describe('a schedule', () => {
     expect(notes[0]).toMatch(/^internal error: TypeError: oops\n +at /);
   });
 
-  it('does not try again at once what will be the same, but at its next time', async () => {
+  it('waits for its next time after a permanent failure', async () => {
     for (const code of ['E_REFUSED', 'E_CONFIG'] as const) {
       const notes = await play(2, failing(code));
       expect(notes).toEqual([`${code}: no luck`, expect.stringMatching(/^next build at /)]);
     }
   });
 
-  it('gives up trying again when the next time is due', async () => {
+  it('stops retrying when the next time is due', async () => {
     const notes = await play(2, failing('E_FETCH'), { retryMs: 5000, maxRetryMs: 5000 });
     expect(notes).toEqual(['E_FETCH: no luck', expect.stringMatching(/^next build at /)]);
   });
 
-  it('never runs twice at once', async () => {
+  it('never runs two builds at the same time', async () => {
     let running = 0;
     await play(3, async () => {
       running++;
@@ -84,12 +84,12 @@ describe('a schedule', () => {
     });
   });
 
-  it('waits for its first time unless told to run at once', async () => {
+  it('waits for its first time unless it must run immediately', async () => {
     const notes = await play(1, async () => {}, { atOnce: false });
     expect(notes).toEqual([expect.stringMatching(/^next build at /)]);
   });
 
-  it('ends at once while it waits', async () => {
+  it('ends immediately while it waits', async () => {
     const controller = new AbortController();
     let calls = 0;
     const run = async (): Promise<void> => {
@@ -102,12 +102,12 @@ describe('a schedule', () => {
 });
 
 describe('patterns', () => {
-  it.each(['17 4 * * *', '*/5 * * * *', '0 17 4 * * *', '0 0 29 2 *', '@daily'])('%s is one', (pattern) => {
+  it.each(['17 4 * * *', '*/5 * * * *', '0 17 4 * * *', '0 0 29 2 *', '@daily'])('%s is accepted', (pattern) => {
     expect(parsePattern(pattern).nextRun()).toBeInstanceOf(Date);
   });
 
   it.each(['', 'soon', '61 * * * *', '* * * *', '0 0 30 2 *', '2031-01-01T00:00:00', '0 0 0 1 1 * 2031'])(
-    '%j is none',
+    '%j is refused',
     (pattern) => {
       expect(() => parsePattern(pattern)).toThrow(/--schedule .*write five fields, as in "17 4 \* \* \*"/);
     },
@@ -151,7 +151,7 @@ describe('ipatlas build --schedule', () => {
     expect(await ipatlas(['build', '--jitter', '1'])).toMatchObject({ code: 2 });
   });
 
-  it('builds at once, again and again, survives what fails, and ends with 0 on SIGTERM', async () => {
+  it('builds immediately and repeatedly, survives failures, and exits with 0 on SIGTERM', async () => {
     const file = writeSources(dir, { one: GOOD });
     const child = start(args(file, '--json'));
     const end = finished(child);
@@ -189,7 +189,7 @@ describe('ipatlas build --schedule', () => {
     expect(outcomes).toContain('unchanged');
   });
 
-  it('ends with 0 on SIGTERM in the middle of a build, and the next build has a clean start', async () => {
+  it('exits with 0 on SIGTERM in the middle of a build, and the next build starts clean', async () => {
     const real = ['build', '--offline', '--only', 'rir-delegations', '--data', join(dir, 'data')];
     const child = start([...real, '--schedule', '0 0 1 1 *']);
     const end = finished(child);

@@ -34,14 +34,14 @@ beforeEach(() => {
 afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
 describe('a seed', () => {
-  it('is called a seed in the manifest', async () => {
+  it('is marked as a seed in the manifest', async () => {
     const { outcome, notes } = await buildOnce(dataDir, sourcesFile);
     expect(outcome).toBe('published');
     expect(manifestOf(dataDir).inputs).toMatchObject([{ seed: 'no longer updated', license: 'seed license' }]);
     expect(notes.join('\n')).toContain('world: only a seed for the first build: no longer updated');
   });
 
-  it('is replaced by living data however much changes', async () => {
+  it('is replaced by newer data without a limit on changes', async () => {
     await buildOnce(dataDir, sourcesFile);
     write(rowsText(OTHER));
     const { outcome, notes } = await buildOnce(dataDir, sourcesFile);
@@ -51,7 +51,7 @@ describe('a seed', () => {
     expect(manifestOf(dataDir).inputs[0]!.seed).toBeUndefined();
   });
 
-  it('is replaced only by data whose sentinels are right', async () => {
+  it('is replaced only by data with the right sentinels', async () => {
     await buildOnce(dataDir, sourcesFile);
     write(rowsText(OTHER).map((row) => row.replace(/^8\.8\.8\.8,8\.8\.8\.8,US/, '8.8.8.8,8.8.8.8,BR')));
     const { outcome, message } = await buildOnce(dataDir, sourcesFile);
@@ -59,7 +59,7 @@ describe('a seed', () => {
     expect(message).toMatch(/8\.8\.8\.8: expected US, got BR/);
   });
 
-  it('never replaces living data', async () => {
+  it('never replaces data that is not a seed', async () => {
     write(rowsText(WORLD));
     const { id } = await buildOnce(dataDir, sourcesFile);
     write(undefined);

@@ -75,7 +75,7 @@ describe('ipatlas', () => {
 });
 
 describe('ipatlas lookup', () => {
-  it('prints one result a line', async () => {
+  it('prints one result per line', async () => {
     const { code, stdout, stderr } = await withData('lookup', '8.8.8.8', '2a00:1::', '10.0.0.1', '::ffff:193.0.6.139');
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toBe(
@@ -89,7 +89,7 @@ describe('ipatlas lookup', () => {
     );
   });
 
-  it('answers the rest and exits 4 where an address is not valid', async () => {
+  it('prints the other results and exits with 4 if an address is not valid', async () => {
     const { code, stdout, stderr } = await withData('lookup', 'fe80::1%eth0', '80.0.0.1', '--reason', '10.0.0.1');
     expect(code).toBe(4);
     expect(
@@ -105,7 +105,7 @@ describe('ipatlas lookup', () => {
     expect(stderr).toMatch(/1 of the addresses given is not valid/);
   });
 
-  it.each(['binary', 'sqlite'])('reads addresses from stdin, engine %s', async (engine) => {
+  it.each(['binary', 'sqlite'])('reads addresses from stdin, with the %s engine', async (engine) => {
     const { code, stdout } = await ipatlas(['lookup', '-', '--engine', engine, '--data', dataDir], {
       input: '8.8.8.8\r\n\n::1\n80.1.1.1',
     });
@@ -118,7 +118,7 @@ describe('ipatlas lookup', () => {
     ).toEqual(['US', null, 'DE']);
   });
 
-  it('ends at once when its reader has enough', async () => {
+  it('exits quietly when its reader closes the pipe', async () => {
     const child = start(['lookup', '-', '--data', dataDir]);
     const end = finished(child);
     child.stdin!.on('error', () => {});
@@ -131,7 +131,7 @@ describe('ipatlas lookup', () => {
 });
 
 describe('ipatlas info, verify, releases', () => {
-  it('tell what there is', async () => {
+  it('print the state of the data directory', async () => {
     const info = await withData('info');
     expect(info.code).toBe(0);
     expect(info.stdout).toContain(release);
@@ -151,13 +151,13 @@ describe('errors', () => {
     ipatlas(args, { env: { ...env, NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(code)}` } });
   const BUG = "JSON.parse = () => { throw new TypeError('first line\\n  second line') };";
 
-  it('a bug is one line, without a stack', async () => {
+  it('a bug is reported in one line, without a stack', async () => {
     const { code, stdout, stderr } = await broken(BUG, ['version']);
     expect([code, stdout]).toEqual([1, '']);
     expect(stderr).toMatch(/^ipatlas: internal error \(bug\): first line second line; please report it[^\n]*\n$/);
   });
 
-  it('an error outside the promise of the command is one line as well', async () => {
+  it('an error outside the promise of the command is also reported in one line', async () => {
     // Throws in a callback once the command has begun, which is when it first listens to its output.
     const late = `const { on } = process.stdout;
       process.stdout.on = function (...args) {
@@ -168,7 +168,7 @@ describe('errors', () => {
     expect([code, stderr]).toEqual([1, expect.stringMatching(/^ipatlas: internal error \(bug\): late;[^\n]*\n$/)]);
   });
 
-  it('what the system refuses is not called a bug', async () => {
+  it('an error of the system is not called a bug', async () => {
     const file = join(dataDir, 'a-file');
     writeFileSync(file, '');
     const { code, stdout, stderr } = await ipatlas(['info', '--data', file]);

@@ -25,7 +25,7 @@ COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=(); _ipatlas; printf '%s\\n
 }
 
 describe('ipatlas completion', () => {
-  it('bash: offers commands, flags, values, files and directories', async () => {
+  it('offers commands, flags, values, files and directories in bash', async () => {
     expect(await bashOffers('')).toEqual(commands.map(({ name }) => name));
     expect(await bashOffers('exp')).toEqual(['export', 'explain']);
     expect(await bashOffers('--d')).toEqual(['--data']);
@@ -40,7 +40,7 @@ describe('ipatlas completion', () => {
       expect(await bashOffers(name, '--')).toEqual(Object.keys(allOptions(command)).map((flag) => `--${flag}`));
   });
 
-  it.each(['zsh', 'fish'])('%s: every command with every flag', async (shell) => {
+  it.each(['zsh', 'fish'])('has every command with every flag for %s', async (shell) => {
     const text = await script(shell);
     for (const { name, command } of commands) {
       const part = text
@@ -57,7 +57,7 @@ describe('ipatlas completion', () => {
     }
   });
 
-  it.for(['zsh', 'fish'])('%s: the shell finds no mistake in it', async (shell, { skip }) => {
+  it.for(['zsh', 'fish'])('is accepted by the shell itself: %s', async (shell, { skip }) => {
     if (!isInstalled(shell)) skip(`SKIPPED: ${shell} is not installed (scripts/ci-packages.sh installs it)`);
     const file = join(mkdtempSync(join(tmpdir(), 'ipatlas-test-')), 'completion');
     writeFileSync(file, await script(shell));
@@ -81,7 +81,7 @@ describe('the manual page', () => {
     for (const line of page.split('\n')) if (/^[.']/.test(line)) expect(line).toMatch(/^\.(TH|SH|SS|PP|TP|br)\b/);
   });
 
-  it('is part of the build, and groff finds no mistake in it', ({ skip }) => {
+  it('is part of the build, and groff accepts it', ({ skip }) => {
     const { man } = JSON.parse(readFileSync(packageFile('package.json'), 'utf8')) as { man: string };
     const path = packageFile(man);
     expect(readFileSync(path, 'utf8')).toMatch(/^\.TH IPATLAS 1 "\d{4}-\d\d-\d\d" "ipatlas \d/);

@@ -90,7 +90,7 @@ describe('ipatlas diff', () => {
     expect(stdout).toMatch(/^DE +FR +32,768 +1$/m);
   });
 
-  it('the other way round is the other way round', async () => {
+  it('is mirrored if the releases are swapped', async () => {
     const { pairs } = JSON.parse((await diff(after, before, '--json')).stdout);
     const turned = pairs.map(({ family, from, to, addresses, ranges }: Record<string, unknown>) => [
       family,
@@ -102,7 +102,7 @@ describe('ipatlas diff', () => {
     expect(turned.sort()).toEqual([...PAIRS].sort());
   });
 
-  it('finds no difference where there is none', async () => {
+  it('finds no difference between equal releases', async () => {
     expect((await diff(after, 'current')).stdout).toMatch(/IPv4: no difference\n\nIPv6: no difference\n$/);
     expect(JSON.parse((await diff(after, 'current', '--json')).stdout)).toMatchObject({
       countries: [],
@@ -112,7 +112,7 @@ describe('ipatlas diff', () => {
     expect((await diff(after, 'current', '--csv')).stdout).toBe('family,first,last,addresses,from,to,cidrs\n');
   });
 
-  it('takes ids, "current" and directories', async () => {
+  it('accepts ids, "current" and directories', async () => {
     const { stdout } = await diff(before, after);
     expect((await diff(join(dataDir, 'releases', before), dataDir)).stdout).toBe(stdout);
   });
@@ -130,7 +130,7 @@ describe('ipatlas diff', () => {
 });
 
 describe('the age of the data', () => {
-  it('is told by info; a warning past a limit is no more than that', async () => {
+  it('is printed by info, with a warning above a limit', async () => {
     const info = (...args: string[]) => ipatlas(['info', '--data', dataDir, ...args]);
     const { stdout } = await info('--max-age', '1000000');
     expect(stdout).toMatch(/^age of the data +\d+ days?$/m);

@@ -143,7 +143,7 @@ describe('a warning', () => {
     expect(JSON.parse(readFileSync(stats, 'utf8')).warning).toContain(warning);
   });
 
-  it('is not given without a reason', async () => {
+  it('is not given if a country was found or nothing was read', async () => {
     for (const input of ['', '\n\n', `x\n${LINE}`]) {
       const stats = join(dir, 'stats');
       const { stderr } = await enrich(['--stats', stats], { input });
@@ -153,7 +153,7 @@ describe('a warning', () => {
   });
 });
 
-describe('an input that is not what it should be', () => {
+describe('an input of another kind than expected', () => {
   const TABLE = 'id,ip\n1,8.8.8.8\n';
   it.each<[what: string, input: string | Buffer, args: string[], message: string]>([
     ['bzip2', Buffer.from('425a6839314159265359', 'hex'), [], 'is compressed with bzip2'],
@@ -258,7 +258,7 @@ describe('-z', () => {
     }
   });
 
-  it('refuses other kinds', async () => {
+  it('refuses other kinds of compression', async () => {
     expect(await enrich(['-z', 'lzw'])).toMatchObject({ code: 2, stderr: expect.stringContaining('gzip, zstd') });
   });
 });

@@ -167,7 +167,7 @@ describe.each(FORMATS)('$format', ({ format, head, good, bad, tail, headOut, goo
     expect(read('rejects')).toBe(bad.replace(',', ''));
   });
 
-  it('ends at once and quietly when the reader closes the pipe', async () => {
+  it('exits quietly when the reader closes the pipe', async () => {
     const pipe = `{ printf '%s' "$HEAD"; yes "$GOOD"; } | "$NODE" "$MAIN" enrich --data "$DATA" --format ${format} | head -n 2; echo "\${PIPESTATUS[1]}"`;
     const { stdout, stderr } = await shell(pipe, { HEAD: head, GOOD: good.trimEnd() });
     expect(stdout).toBe(`${(headOut + goodOut + goodOut).split('\n').slice(0, 2).join('\n')}\n0\n`);
@@ -229,7 +229,7 @@ describe.each(FORMATS)('$format', ({ format, head, good, bad, tail, headOut, goo
     expect(readdirSync(dir)).toEqual(['out']);
   });
 
-  it('leaves the old output if it is killed', async () => {
+  it('keeps the old output if it is killed', async () => {
     const path = file('out', 'old');
     const child = startEnrich(['--format', format, '-o', path]);
     const end = finished(child);
@@ -423,7 +423,7 @@ describe('usage', () => {
     expect(await finished(late)).toMatchObject({ code: 0, stdout: `{"ip":"193.0.0.1",${NL}}\n` });
   });
 
-  it('takes as many jobs as documented', async () => {
+  it('accepts as many jobs as documented', async () => {
     const rejects = join(dir, 'rejects');
     const result = await enrich(['--jobs', '256', '--rejects', rejects], { input: '{"ip": "8.8.8.8"}\n' });
     expect(result).toMatchObject({ code: 0, stdout: `{"ip": "8.8.8.8",${US}}\n` });
@@ -465,7 +465,7 @@ describe('memory', () => {
 
   // TSV is CSV with another delimiter.
   it.skipIf(!existsSync('/proc/self/status')).each(FORMATS.filter(({ format }) => format !== 'tsv'))(
-    'stays the same however much comes in as $format (needs /proc)',
+    'does not grow with the size of the input, for $format (needs /proc)',
     async ({ format, head, good, tail }) => {
       const child = startEnrich(['--format', format]);
       child.stdout!.resume();

@@ -42,7 +42,7 @@ describe('filter', () => {
     ['tsv', 'ip\tb\n8.8.8.8\t1\n193.0.0.1\t2', 'ip\tb\n193.0.0.1\t2'],
     ['json', '[{"ip":"8.8.8.8"},\n 5, {"ip": "193.0.0.1"} ]\n', '[ {"ip": "193.0.0.1"} ]\n'],
     ['json', '{"n":1,"d":[{"ip":"8.8.8.8"}]}', '{"n":1,"d":[]}', ['--items', 'd']],
-  ])('of %s', async (format, input, expected, args = []) => {
+  ])('keeps matching records of %s', async (format, input, expected, args = []) => {
     const result = await run(['filter', '--eu', '--format', format, ...args], input);
     expect(result).toMatchObject({ code: 0, stdout: expected });
   });

@@ -20,7 +20,7 @@ const env = () => ({ HOME: home, IPATLAS_DATA: undefined, XDG_DATA_HOME: undefin
 const GOOGLE = '{"ip":"8.8.8.8","country":"United States","country_code":"US","is_eu":false}\n';
 
 describe('the first command that needs a database', () => {
-  it('builds one with --yes, in the data directory of the user', async () => {
+  it('builds one with --yes, in the XDG data directory', async () => {
     const { code, stdout, stderr } = await ipatlas(['lookup', '--yes', '8.8.8.8'], { cwd, env: env() });
     expect([code, stdout], stderr).toEqual([0, GOOGLE]);
     expect(existsSync(join(home, '.local/share/ipatlas/current/manifest.json'))).toBe(true);
@@ -30,7 +30,7 @@ describe('the first command that needs a database', () => {
   });
 
   it.each([['lookup', '8.8.8.8'], ['enrich'], ['export', 'csv']])(
-    'without --yes and a terminal, %s says how',
+    'without --yes and a terminal, says how to build one: %s',
     async (...args) => {
       const { code, stdout, stderr } = await ipatlas(args, { cwd, env: env() });
       expect([code, stdout]).toEqual([5, '']);
@@ -41,7 +41,7 @@ describe('the first command that needs a database', () => {
     },
   );
 
-  it('on a terminal it asks, and "n" builds nothing', async ({ skip }) => {
+  it('asks on a terminal, and "n" builds nothing', async ({ skip }) => {
     // script(1) of util-linux runs a command on a terminal of its own.
     if (process.platform !== 'linux' || !existsSync('/usr/bin/script')) skip('SKIPPED: script(1) is not installed');
     const command = `${process.execPath} ${packageFile('dist/src/cli/main.js')} lookup 8.8.8.8`;
@@ -65,7 +65,7 @@ describe('the first command that needs a database', () => {
     expect(built.stdout).toMatch(/8\.8\.8\.8 +United States +US +no/);
   });
 
-  it('a release that is asked for by a wrong name is not a reason to build', async () => {
+  it('does not build one if a release with a wrong name was requested', async () => {
     mkdirSync(join(cwd, 'data/releases'), { recursive: true });
     const { code, stderr } = await ipatlas(['export', 'csv', '--yes', '--release', '2026-01-01-000000000000'], {
       cwd,

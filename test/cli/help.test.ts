@@ -37,7 +37,7 @@ describe('help pages', () => {
     expect(await ipatlas(['help', name])).toMatchObject({ code: 0, stdout });
   });
 
-  it('every item that names a flag names one that there is', () => {
+  it('every documented flag exists', () => {
     for (const { name, command } of commands) {
       const terms = parseHelp(command.help).blocks.flatMap((block) => (typeof block === 'string' ? [] : block));
       for (const { term } of terms)

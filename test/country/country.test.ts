@@ -16,7 +16,7 @@ const cldrNames = new Intl.DisplayNames('en', { type: 'region', fallback: 'none'
 const cldrRegion = (code: string): string => new Intl.Locale(`und-${code}`).region!;
 
 describe('codes and names', () => {
-  test('are those of ISO 3166-1 as CLDR has them, and XK', () => {
+  test('codes are those of ISO 3166-1 in CLDR, and XK', () => {
     // Regions of CLDR that are no country of ISO 3166-1: exceptional reservations, groupings, pseudo-locales.
     const noCountry = new Set('AC CP CQ DG EA EU EZ IC QO TA UN XA XB ZZ'.split(' '));
     const expected = PAIRS.filter(
@@ -26,7 +26,7 @@ describe('codes and names', () => {
     expect(countries.size).toBe(250);
   });
 
-  test('names are those of CLDR, but for these', () => {
+  test('names are those of CLDR, with listed exceptions', () => {
     const differing = [...countries].filter(([code, name]) => name !== cldrNames.of(code));
     expect(Object.fromEntries(differing)).toEqual({
       AG: 'Antigua and Barbuda',
@@ -74,7 +74,7 @@ describe('codes and names', () => {
 });
 
 describe('aliases', () => {
-  test('of withdrawn codes are those of CLDR, but for these', () => {
+  test('of withdrawn codes are those of CLDR, with listed exceptions', () => {
     const expected = new Map(
       PAIRS.filter((code) => cldrRegion(code) !== code).map((code) => [code, cldrRegion(code)] as const),
     );
@@ -138,7 +138,7 @@ describe('aliases', () => {
     expect(resolveCountry(reference, raw)).toEqual(expected);
   });
 
-  test('every alias answers a code of the table or none', () => {
+  test('every alias resolves to a code of the table or to none', () => {
     for (const alias of aliases.keys()) {
       const resolved = resolveCountry(reference, alias.toLowerCase());
       if (typeof resolved === 'object') expect(countries.has(resolved.code)).toBe(true);
@@ -148,7 +148,7 @@ describe('aliases', () => {
 });
 
 describe('countryTable', () => {
-  test('has every country with name and membership as of the day, in order', () => {
+  test('has every country with its name, and its membership as of the day, in order', () => {
     const table = countryTable(reference, '2020-01-31');
     expect([...table.keys()]).toEqual([...countries.keys()]);
     expect(table.get('GB')).toEqual({ code: 'GB', name: 'United Kingdom', isEu: true });
@@ -164,7 +164,7 @@ describe('countryTable', () => {
 });
 
 describe('reasons', () => {
-  test('are short words in snake case, each with its meaning', () => {
+  test('are short words in snake case, each with a meaning', () => {
     for (const [reason, meaning] of Object.entries(REASONS)) {
       expect(reason).toMatch(/^[a-z]+(_[a-z]+)*$/);
       expect(meaning.length).toBeGreaterThan(10);
@@ -172,7 +172,7 @@ describe('reasons', () => {
     }
   });
 
-  test.each(['', 'Private', 'toString', 'nonsense'])('%j is none', (text) => {
+  test.each(['', 'Private', 'toString', 'nonsense'])('do not include %j', (text) => {
     expect(isReason(text)).toBe(false);
   });
 });

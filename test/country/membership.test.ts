@@ -14,12 +14,12 @@ function dayBefore(date: string): string {
   return new Date(Date.parse(`${date}T00:00:00Z`) - 86_400_000).toISOString().slice(0, 10);
 }
 
-test('today the 27 states and the 7 territories are members, and no one else', () => {
+test('today exactly the 27 states and the 7 territories are members', () => {
   expect(STATES).toHaveLength(27);
   expect(membersOn(new Date().toISOString().slice(0, 10))).toEqual([...STATES, ...TERRITORIES].sort());
 });
 
-describe('false by the wire contract', () => {
+describe('territories and neighbors that are not members by the wire contract', () => {
   const others = 'AW BL BQ CW FO GL NC PF PM SX TF WF NO IS LI CH GB GI AD MC SM VA XK'.split(' ');
   test.each(others)('%s', (code) => {
     expect(countries.has(code)).toBe(true);
@@ -38,7 +38,7 @@ test.each([
   ['2007-01-01', 25, 27],
   ['2013-07-01', 27, 28],
   ['2020-02-01', 28, 27],
-])('on %s the states go from %i to %i', (date, before, after) => {
+])('on %s the number of member states changes from %i to %i', (date, before, after) => {
   const states = new Set([...STATES, 'GB']);
   const count = (day: string): number => membersOn(day).filter((code) => states.has(code)).length;
   expect([count(dayBefore(date)), count(date)]).toEqual([before, after]);
@@ -74,7 +74,7 @@ test.each([
   if (until !== undefined) expect(isEu(code, until)).toBe(false);
 });
 
-test('every row that is not spelt out above switches on its own dates too', () => {
+test('every other row also takes effect exactly on its dates', () => {
   for (const { code, from, until } of memberships) {
     expect([code, isEu(code, dayBefore(from)), isEu(code, from)]).toEqual([code, false, true]);
     if (until !== undefined)
@@ -89,7 +89,7 @@ test('each row names a treaty, act or decision with its date', () => {
   }
 });
 
-test('a code that is in no table is no member', () => {
+test('a code that is in no table is not a member', () => {
   expect(isEu('ZZ', '2026-01-01')).toBe(false);
   expect(isEu('de', '2026-01-01')).toBe(false);
 });

@@ -21,13 +21,13 @@ describe('the age of a release', () => {
     expect(ageDays(seconds)).toBe(days);
   });
 
-  it('is worth a warning above the limit, not at it', () => {
+  it('gives a warning above the limit, not at it', () => {
     expect(staleWarning(manifest, 7, START + 8 * DAY - 1)).toBeUndefined();
     expect(staleWarning(manifest, 7, START + 8 * DAY)).toMatch(/2026-01-10-0123456789ab is 8 days old, more than 7/);
     expect(staleWarning(manifest, 0, START + DAY)).toMatch(/1 days old/);
   });
 
-  it('has a limit that can be set', () => {
+  it('has a configurable limit', () => {
     expect(parseMaxAge(undefined, '--max-age')).toBe(DEFAULT_MAX_AGE_DAYS);
     expect(parseMaxAge('0', '--max-age')).toBe(0);
     expect(parseMaxAge('1.5', '--max-age')).toBe(1.5);

@@ -64,13 +64,13 @@ describe.each(['binary', 'sqlite'] as const)('the %s engine', (engine) => {
     ['2002:a00:1::', { ip: '2002:0a00:0001:0000:0000:0000:0000:0000', ...NOWHERE, reason: 'private' }],
     ['64:ff9b::8.8.8.8', { ip: '0064:ff9b:0000:0000:0000:0000:0808:0808', ...US, reason: null }],
     ['2001:0:1::f7f7:f7f7', { ip: '2001:0000:0001:0000:0000:0000:f7f7:f7f7', ...US, reason: null }],
-  ])('answers %s', (text, expected) => {
+  ])('gives the expected result for %s', (text, expected) => {
     expect(database.lookupWithReason(text)).toEqual(expected);
     const { reason: _, ...fields } = expected;
     expect(Object.entries(database.lookup(text)!)).toEqual(Object.entries(fields));
   });
 
-  it('answers in full and in lower case, whatever was asked', () => {
+  it('writes addresses in full and in lower case, regardless of the spelling', () => {
     const full = '2a00:abcd:0000:0000:0000:0000:00ef:0001';
     for (const text of [
       full,
@@ -85,7 +85,7 @@ describe.each(['binary', 'sqlite'] as const)('the %s engine', (engine) => {
     }
   });
 
-  it('takes the range of a single address, and not its neighbors', () => {
+  it('finds a range of a single address, and not for its neighbors', () => {
     expect(database.lookup('2a00:1:0:1::42')?.country_code).toBe('GB');
     expect(database.lookup('2a00:1:0:1::43')?.country_code).toBe('FR');
   });
@@ -103,7 +103,7 @@ describe.each(['binary', 'sqlite'] as const)('the %s engine', (engine) => {
     '8.8.8.8/8',
     '[::1]',
     '::g',
-  ])('says that %j is no address', (text) => {
+  ])('returns undefined for %j, which is not an address', (text) => {
     expect(database.lookup(text)).toBeUndefined();
     expect(database.lookupWithReason(text)).toBeUndefined();
   });

@@ -117,7 +117,7 @@ describe('a diff agrees with a comparison address by address', () => {
     );
   });
 
-  it.each([4, 6] as const)('and so does what the gates computeDelta, IPv%d', (family) => {
+  it.each([4, 6] as const)('and so does computeDelta of the gates, IPv%d', (family) => {
     fc.assert(
       fc.property(cells, cells, (a, b) => {
         const movement = computeDelta(listOf(family, a, 7), listOf(family, b, 7));
@@ -153,7 +153,7 @@ describe('a diff agrees with a comparison address by address', () => {
 });
 
 describe('the largest blocks', () => {
-  it('are the largest, whatever the order they come in', () => {
+  it('do not depend on the order of the changes', () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(fc.nat(255), fc.integer({ min: 1, max: 60 })), { maxLength: 30 }), (ranges) => {
         const largest = new LargestBlocks();
@@ -179,7 +179,7 @@ describe('the largest blocks', () => {
 });
 
 describe('rangeList', () => {
-  it.each([4, 6] as const)('has the ranges of the file, IPv%d', (family) => {
+  it.each([4, 6] as const)('returns the ranges of the file, IPv%d', (family) => {
     const cells = [1, 1, 2, 0, 3, 4, 5, 1];
     const { count, first, value, labels } = rangeList(fileOf(cells), family);
     const expected = listOf(family, cells, 9);
@@ -191,7 +191,7 @@ describe('rangeList', () => {
 });
 
 describe('countryChanges', () => {
-  it('tells names and memberships that differ, of countries in both', () => {
+  it('lists the countries of both releases whose name or membership differs', () => {
     const before = fileOf([1, 2, 3]);
     const records = [
       reason('unallocated'),
@@ -239,7 +239,7 @@ describe('two real data sets', () => {
     return decodeRangeFile(encodeRangeFile({ asOf: '2026-01-01', v4, v6, records }), id);
   };
 
-  it('give the same sums as looking up both at every boundary', async () => {
+  it('give the same sums as a lookup in both at every boundary', async () => {
     const [a, b] = [await fileOfPackage('asn-country'), await fileOfPackage('geo-whois-asn-country')];
     const label = (file: RangeFile, record: number): string => {
       const answer = file.records[record]!;

@@ -82,12 +82,12 @@ const mutation = (): fc.Arbitrary<unknown> =>
     });
 
 describe('a manifest', () => {
-  it('is valid as it is published', () => {
+  it('is valid when published', () => {
     expect(isValid(manifest)).toBe(true);
     expect(useRelease()).toBeUndefined();
   });
 
-  it('is refused as E_DAMAGED if any value is of another form, and never causes another error', () => {
+  it('is refused with E_DAMAGED, and no other error, if any value has another form', () => {
     fc.assert(
       fc.property(mutation(), (mutated) => {
         writeFileSync(path, JSON.stringify(mutated));
@@ -132,7 +132,7 @@ describe('a manifest', () => {
     expect(() => verifyRelease(release)).toThrow(`id is ${other.id}, but its directory is ${manifest.id}`);
   });
 
-  it('must have a date of the calendar', () => {
+  it('must have a valid date', () => {
     const other = { ...manifest, as_of: '2026-02-30', id: releaseId('2026-02-30', manifest.input_hash) };
     writeFileSync(path, JSON.stringify(other));
     expect(() => readManifest(release)).toThrow('as_of is 2026-02-30, which is not a date');

@@ -21,7 +21,7 @@ afterEach(() => {
 const found = (database: Database): string | null => database.lookup('8.8.8.8')!.country_code;
 
 describe.each(['binary', 'sqlite'] as const)('a database that follows releases (%s)', (engine) => {
-  it('uses a release that is published later, and gives a result at any time', { timeout: 30_000 }, async () => {
+  it('uses a release that is published later, and gives results all the time', { timeout: 30_000 }, async () => {
     using database = openDatabase(dataDir, { engine, watch: true });
     const other = openDatabase(dataDir, { engine });
     expect(found(database)).toBe('AA');
@@ -32,7 +32,7 @@ describe.each(['binary', 'sqlite'] as const)('a database that follows releases (
     other.close();
   });
 
-  it('keeps the release in use if the next is damaged, says so once, and takes the one after', {
+  it('keeps its release if the next one is damaged, reports it once, and uses the one after', {
     timeout: 60_000,
   }, async () => {
     const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
@@ -55,7 +55,7 @@ describe.each(['binary', 'sqlite'] as const)('a database that follows releases (
 });
 
 describe('watch', () => {
-  it('survives a data directory without a current release for a while', { timeout: 60_000 }, async () => {
+  it('survives a data directory that temporarily has no current release', { timeout: 60_000 }, async () => {
     const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
     using database = openDatabase(dataDir, { watch: true });
     const link = join(dataDir, 'current');
@@ -79,14 +79,14 @@ describe('watch', () => {
     }
   });
 
-  it('needs a data directory', () => {
+  it('requires a data directory', () => {
     expect(() => openDatabase(releaseDir(dataDir), { watch: true })).toThrow(
       expect.objectContaining({ code: 'E_USAGE' }),
     );
   });
 });
 
-describe('using', () => {
+describe('Symbol.dispose', () => {
   it('closes the database', () => {
     const close = vi.fn();
     {

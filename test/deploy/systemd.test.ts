@@ -23,13 +23,13 @@ function isInstalled(): boolean {
 }
 
 describe('the systemd units', () => {
-  it('are there', () => {
+  it('exist', () => {
     expect(units.sort()).toEqual([
       ...['ipatlas-build.service', 'ipatlas-build.timer', 'ipatlas-stream@.service', 'ipatlas.service'],
     ]);
   });
 
-  it('are found right by systemd-analyze verify, which finds a wrong one wrong', ({ skip }) => {
+  it('pass systemd-analyze verify, which refuses a wrong one', ({ skip }) => {
     if (!isInstalled())
       skip('SKIPPED: systemd-analyze is not installed here; the units in deploy/systemd are not verified');
     expect(verify(units.map((name) => join(FOLDER, name)))).toBe('');
@@ -40,7 +40,7 @@ describe('the systemd units', () => {
     rmSync(dir, { recursive: true });
   });
 
-  it('are hardened: systemd-analyze security gives an exposure below 2 of 10', ({ skip }) => {
+  it('have an exposure below 2 of 10 in systemd-analyze security', ({ skip }) => {
     if (!isInstalled())
       skip('SKIPPED: systemd-analyze is not installed here; the hardening of the units is not judged');
     for (const name of units.filter((unit) => unit.endsWith('.service'))) {
@@ -50,7 +50,7 @@ describe('the systemd units', () => {
     }
   });
 
-  it('call commands and flags that there are', async () => {
+  it('call commands and flags that exist', async () => {
     for (const name of units.filter((unit) => unit.endsWith('.service'))) {
       const [, command, rest] = /^ExecStart=\/usr\/bin\/env ipatlas (\w+)(.*)$/m.exec(
         readFileSync(join(FOLDER, name), 'utf8'),

@@ -310,7 +310,7 @@ describe('enrichLines', () => {
     expect(output.split('\n').length - 1).toBe(3001);
   });
 
-  it('passes on garbage, and enriches the lines around it', async () => {
+  it('copies garbage, and enriches the lines around it', async () => {
     const random = Buffer.alloc(300_000);
     let state = 1;
     for (let i = 0; i < random.length; i++) {

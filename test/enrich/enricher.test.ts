@@ -194,7 +194,7 @@ describe('a line', () => {
     ],
     ...['{"a":[}]', '{"a":[1}', '{"a":{"b":1]', '{"a":[[1]}', '{]', '{"a":1;}}'],
   ].filter((line) => line !== '{"a":(}');
-  it.each(invalid)('%s is not an object and is passed on', (line) => {
+  it.each(invalid)('%s is not an object and is copied', (line) => {
     const { output, rejects, counts } = enrich(Buffer.from(`{}\n${line}\n{}`), optionsOf([]));
     expect(output.toString()).toBe(`{"geo":null}\n${line}\n{"geo":null}`);
     expect(rejects.toString()).toBe(`${line}\n`);
@@ -360,7 +360,7 @@ describe('createEnricher', () => {
     }
   });
 
-  it('takes its options', async () => {
+  it('accepts its options', async () => {
     const rejected: string[] = [];
     const enricher = createEnricher(database, {
       field: ['client.ip', 'ip=country'],

@@ -107,7 +107,7 @@ describe('a list', () => {
     expect((await collect(format, everyByte(Buffer.from(input)))).toString()).toBe(expected);
   });
 
-  it('adds what is asked for, and counts', async () => {
+  it('adds the requested values, and counts', async () => {
     const { output, counts } = await enrich(list, '8.8.8.8\n10.0.0.1\nx\n\n', { add: 'reason,country_code' });
     expect(output).toBe('8.8.8.8\t\tUS\n10.0.0.1\tprivate\t\nx\t\t\n\n');
     expect(counts).toMatchObject({ lines: 4, found: 1, no_country: 1, invalid_address: 1, missing_field: 0 });
@@ -175,7 +175,7 @@ describe('a table', () => {
     expect((await enrich(tsv, input.replaceAll(',', '\t'))).output).toBe(expected.replaceAll(',', '\t'));
   });
 
-  it('takes several fields and columns with dots, and quotes a column name if necessary', async () => {
+  it('accepts several fields and columns with dots, and quotes a column name if necessary', async () => {
     const { output, counts } = await enrich(csv, 'src.ip,dst\n8.8.8.8,::1\n', {
       fields: ['src.ip', 'dst=to, maybe'],
       add: 'country_code,reason',
@@ -489,7 +489,7 @@ describe('a JSON document', () => {
     },
   );
 
-  it('takes ten thousand levels of nesting', async () => {
+  it('accepts ten thousand levels of nesting', async () => {
     const deep = `${'[{"a":'.repeat(5000)}1${'}]'.repeat(5000)}`;
     expect((await enrich(json, `[{"ip":"8.8.8.8","a":${deep}}]`)).output).toBe(`[{"ip":"8.8.8.8","a":${deep},${US}}]`);
   });

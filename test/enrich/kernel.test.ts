@@ -182,7 +182,7 @@ describe('the address parser', () => {
   ];
   it.each(texts)('%j', expectSame);
 
-  it('agrees on addresses in every spelling', () => {
+  it('agrees with the TypeScript parser on addresses in every spelling', () => {
     const words = fc.tuple(fc.nat(0xffffffff), fc.nat(0xffffffff), fc.nat(0xffffffff), fc.nat(0xffffffff));
     const blocks = fc.constantFrom<number[]>(
       [],
@@ -207,7 +207,7 @@ describe('the address parser', () => {
     );
   });
 
-  it('agrees on text that is nearly an address', () => {
+  it('agrees with the TypeScript parser on text that is nearly an address', () => {
     const start = fc.constantFrom(...texts);
     const change = fc.tuple(
       fc.nat(),
@@ -227,7 +227,7 @@ describe('the address parser', () => {
     );
   });
 
-  it('agrees on any text', () => {
+  it('agrees with the TypeScript parser on any text', () => {
     fc.assert(
       fc.property(fc.oneof(fc.string(), fc.string({ unit: fc.constantFrom(...'0123456789abcdef:.') })), expectSame),
       { numRuns: RUNS },
@@ -287,7 +287,7 @@ describe('the search', () => {
     }
   }
 
-  it('agrees at both sides of every range, whatever the ranges', () => {
+  it('agrees with the reader at both ends of every range, for any ranges', () => {
     const steps = (bits: number) =>
       fc.array(fc.tuple(fc.nat(bits - 1), fc.integer({ min: 1, max: 300 })), { minLength: 1, maxLength: 150 });
     fc.assert(
@@ -299,7 +299,7 @@ describe('the search', () => {
   });
 
   it.each([1, 7, 8, 9, 63, 64, 65, 511, 512, 513, 4097])(
-    'agrees with %i ranges, crowded and of one first half',
+    'agrees with the reader for %i crowded ranges with the same first half',
     (count) => {
       const crowded4 = Array.from({ length: count }, (_, index) =>
         index === 0 ? 0n : 0x0808_0000n + 3n * BigInt(index),

@@ -29,7 +29,7 @@ afterAll(() => rmSync(dataDir, { recursive: true }));
 const RUNS = Math.ceil(Number(process.env.FUZZ_RUNS ?? 400) / 8);
 
 describe('enrichBlock', () => {
-  it('makes one message of one, as the oracle does', () => {
+  it('returns one message for each message, as the oracle does', () => {
     const options = { fields: parseFields([]), add: parseAdd('country_code'), onInvalid: 'keep' } as const;
     const { enrichBlock } = createBlockEnricher(database, { add: ['country_code'] });
     fc.assert(
@@ -66,7 +66,7 @@ describe('enrichBlock', () => {
     expect(Buffer.from(large).toString() === enriched.repeat(100_000)).toBe(true);
   });
 
-  it('fails under the policy fail, and takes the next message as if nothing had happened', () => {
+  it('fails under the policy fail, and processes the next message normally', () => {
     const rejected: string[] = [];
     const { enrichBlock } = createBlockEnricher(database, {
       onInvalid: 'fail',
@@ -106,7 +106,7 @@ describe('options that are not valid are refused', () => {
     }
   });
 
-  it('but options that are undefined are not', () => {
+  it('undefined options are accepted', () => {
     const options = { field: undefined, add: undefined, onInvalid: undefined } as unknown as EnricherOptions;
     expect(() => createEnricher(database, options)).not.toThrow();
   });

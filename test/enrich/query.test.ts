@@ -104,7 +104,7 @@ const FIELDS = fc.constantFrom<string[][]>(['ip'], ['client.ip'], ['ip', 'client
 const SIZES = fc.record({ blockBytes: fc.integer({ min: 1, max: 400 }), maxLineBytes: fc.constantFrom(60, 100_000) });
 
 describe('JSON lines', () => {
-  it('are passed on or not as the naive twin says, whatever the chunks, blocks and jobs', async () => {
+  it('are filtered as the naive twin does, for any chunks, blocks and jobs', async () => {
     await fc.assert(
       fc.asyncProperty(
         ANY_INPUT,
@@ -192,7 +192,7 @@ describe('other formats', () => {
   const selects = (filter: Filter, value: string) =>
     isSelected(filter, database.lookup(value) ?? null) !== filter.isInverted;
 
-  it('lists', async () => {
+  it('lists are filtered', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(VALUE), FILTERS, cuts, async (values, filter, positions) => {
         const input = values.map((value) => `${value}\n`).join('');
@@ -202,7 +202,7 @@ describe('other formats', () => {
     );
   });
 
-  it('tables, with their header', async () => {
+  it('tables are filtered, and keep their header', async () => {
     const row = fc.tuple(fc.nat(), VALUE, fc.boolean());
     await fc.assert(
       fc.asyncProperty(fc.array(row), FILTERS, cuts, async (rows, filter, positions) => {
@@ -215,7 +215,7 @@ describe('other formats', () => {
     );
   });
 
-  it('JSON documents, which stay valid', async () => {
+  it('JSON documents are filtered, and stay valid', async () => {
     const item = fc.oneof(
       VALUE.map((ip) => ({ ip, x: [1, { y: 2 }] })),
       fc.constantFrom<unknown>({}, 5, [], null),

@@ -67,7 +67,7 @@ describe('ipatlas export', () => {
     },
   );
 
-  it('takes another release', async () => {
+  it('exports another release with --release', async () => {
     const { stdout } = await run('cidr', '--release', older, '--family', '4');
     expect(stdout).toContain('193.0.0.0/21,NL,Netherlands,true\n');
     expect(stdout.split('\n').length).toBe(7);
@@ -76,7 +76,7 @@ describe('ipatlas export', () => {
     );
   });
 
-  it('chooses countries, in either letter case, and the European Union', async () => {
+  it('selects countries, in upper or lower case, and the European Union', async () => {
     const codes = async (...args: string[]) => {
       const { stdout } = await run('csv', '--release', older, ...args);
       return [
@@ -153,7 +153,7 @@ describe('ipatlas export', () => {
     expect(result).toMatchObject({ code: 1, stderr: expect.stringMatching(message) });
   });
 
-  it('takes "-" as standard output, and no empty name', async () => {
+  it('accepts "-" as standard output, and refuses an empty name', async () => {
     const { stdout } = await run('csv');
     expect(await run('csv', '-o', '-')).toMatchObject({ code: 0, stdout });
     expect(readdirSync('.')).not.toContain('-');
@@ -161,7 +161,7 @@ describe('ipatlas export', () => {
     expect(result).toMatchObject({ code: 2, stdout: '', stderr: expect.stringMatching(/--output is empty/) });
   });
 
-  it('ends at once when its reader has enough', async () => {
+  it('exits quietly when its reader closes the pipe', async () => {
     const child = start(['export', 'csv', '--data', dataDir]);
     const end = finished(child);
     child.stdout!.once('data', () => child.stdout!.destroy());
@@ -177,7 +177,7 @@ describe('ipatlas export', () => {
 });
 
 describe('the output file', () => {
-  it('keeps what is there where the export fails, and leaves nothing beside it', async () => {
+  it('is not changed if the export fails, and no temporary file stays', async () => {
     writeFileSync(out, 'old');
     expect((await run('csv', '-o', join(out, 'in-a-file'))).code).toBe(2);
     expect((await run('csv', '--release', 'x', '-o', out)).code).toBe(5);
@@ -194,7 +194,7 @@ describe('the output file', () => {
     }
   });
 
-  it('replaces the file that a link names, not the link', async () => {
+  it('is the target of a symbolic link, and the link stays', async () => {
     const target = join(dir, 'out', 'target');
     writeFileSync(target, 'old');
     symlinkSync(target, out);
@@ -203,7 +203,7 @@ describe('the output file', () => {
     expect(readFileSync(target, 'utf8')).toContain('start,end');
   });
 
-  it('writes into a device or pipe, and does not replace it', async () => {
+  it('is written in place if it is a device or a pipe', async () => {
     const pipe = join(dir, 'out', 'pipe');
     execFileSync('mkfifo', [pipe]);
     const reader = finished(spawn('cat', [pipe]));
@@ -214,7 +214,7 @@ describe('the output file', () => {
     expect(lstatSync('/dev/null').isCharacterDevice()).toBe(true);
   });
 
-  it('"-" is stdout', async () => {
+  it('is stdout if it is "-"', async () => {
     expect((await run('cidr', '-o', '-')).stdout).toContain('network,country_code');
     expect(existsSync('-')).toBe(false);
   });

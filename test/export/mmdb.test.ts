@@ -52,7 +52,7 @@ describe('values', () => {
     [13_392, '5e3333'],
     [65_820, '5effff'],
     [65_821, '5f000000'],
-  ])('text of %d bytes', (length, head) => {
+  ])('encodes text of %d bytes', (length, head) => {
     expect(bytes('x'.repeat(length))).toBe(head + '78'.repeat(length));
   });
 
@@ -66,11 +66,11 @@ describe('values', () => {
     [{ bits: 64, value: 1_795_219_200 } as const, `0402${(1_795_219_200).toString(16)}`],
     [['en', 'de'], '020442656e426465'],
     [mapOf({ a: 'b', c: undefined }), 'e141614162'],
-  ])('%j', (value, hex) => {
+  ])('encodes %j', (value, hex) => {
     expect(bytes(value)).toBe(hex);
   });
 
-  it('points at what is there already, where that is shorter', () => {
+  it('refers to an earlier value if a pointer is shorter', () => {
     const writer = new ValueWriter(true);
     const names = mapOf({ en: 'Nowhere' });
     expect(writer.append(names)).toBe(0);
@@ -108,7 +108,7 @@ describe('nodes', () => {
     expect(bytes.toString('hex')).toBe(hex);
   });
 
-  it.each([24, 28, 32] as const)('are read again, %d bits', (recordSize) => {
+  it.each([24, 28, 32] as const)('are read back, with %d bits', (recordSize) => {
     // 0.0.0.0/2 has data, 64.0.0.0/2 has none, 128.0.0.0/1 has other data.
     const tree = { count: 2, left: Int32Array.of(1, leafOf(0)), right: Int32Array.of(leafOf(1), NO_DATA) };
     const data = new ValueWriter(true);
@@ -133,7 +133,7 @@ describe('a file', () => {
     reader = new Reader<Record>(file);
   });
 
-  it('says what it is', () => {
+  it('describes itself in its metadata', () => {
     expect(reader.metadata).toMatchObject({
       binaryFormatMajorVersion: 2,
       binaryFormatMinorVersion: 0,
@@ -150,7 +150,7 @@ describe('a file', () => {
     expect(world.exported('mmdb', { embedded: ALL }).equals(file)).toBe(true);
   });
 
-  it('holds GeoIP2 records with the flat fields beside them', () => {
+  it('has GeoIP2 records and the flat fields', () => {
     expect(reader.get('2002:808:809:1::5')).toEqual({
       continent: { code: 'EU', names: { en: 'Europe' } },
       country: { is_in_european_union: true, iso_code: 'FR', names: { en: 'France' } },
@@ -167,14 +167,14 @@ describe('a file', () => {
     }
   });
 
-  it('answers as the release does', () => {
+  it('gives the same results as the release', () => {
     const addresses = sampleAddresses(world, 20_000);
     const expected = answers(world, addresses);
     expect(new Set(expected).size).toBeGreaterThan(15);
     expect(codes(reader, addresses)).toEqual(expected);
   });
 
-  it('can leave out the embedded addresses', () => {
+  it('can omit embedded addresses', () => {
     const plain = new Reader<Record>(world.exported('mmdb', { embedded: NONE }));
     expect(plain.get('193.0.6.139')).not.toBeNull();
     for (const ip of ['2002:c100:68b::1', '64:ff9b::c100:68b', '2001::3eff:f974']) expect(plain.get(ip)).toBeNull();
@@ -182,7 +182,7 @@ describe('a file', () => {
     expect(plain.get('2002:808:809:1::5')?.country_code).toBe('FR');
   });
 
-  it('leaves out Teredo by default, so that all networks of the file can be listed', () => {
+  it('omits Teredo by default, so that all networks of the file can be listed', () => {
     const usual = world.exported('mmdb');
     const { file: ranges } = world;
     const words = new Uint32Array(4);
@@ -201,7 +201,7 @@ describe('a file', () => {
     expect(countNetworks(file)).toBeGreaterThan(1n << 64n);
   });
 
-  it('can leave out any scheme', () => {
+  it('can omit any scheme', () => {
     const some = new Reader<Record>(world.exported('mmdb', { embedded: new Set(['nat64'] as const) }));
     expect(some.get('64:ff9b::c100:68b')?.country_code).toBe('NL');
     for (const ip of ['2002:c100:68b::1', '2001::3eff:f974']) expect(some.get(ip)).toBeNull();
@@ -210,7 +210,7 @@ describe('a file', () => {
   it.each([
     [[4] as const, 4],
     [[6] as const, 6],
-  ])('of family %j', (families, ipVersion) => {
+  ])('can have only the family %j', (families, ipVersion) => {
     const one = new Reader<Record>(world.exported('mmdb', { embedded: ALL, families }));
     expect(one.metadata.ipVersion).toBe(ipVersion);
     const addresses = sampleAddresses(world, 2000).filter((ip) => ip.includes(':') === (ipVersion === 6));
@@ -222,7 +222,7 @@ describe('a file', () => {
     if (ipVersion === 6) expect(one.get('8.8.8.8')).toBeNull();
   });
 
-  it('holds chosen countries only', () => {
+  it('can have only some countries', () => {
     const some = new Reader<Record>(world.exported('mmdb', { embedded: ALL, countries: new Set(['DE', 'US']) }));
     const addresses = sampleAddresses(world, 2000);
     const expected = answers(world, addresses).map((code) => (['DE', 'US'].includes(code) ? code : ''));
@@ -230,7 +230,7 @@ describe('a file', () => {
   });
 });
 
-describe('unusual worlds', () => {
+describe('unusual data', () => {
   const US = country('US', 'United States');
   it.each<[string, Block[]]>([
     ['nothing at all', []],
@@ -267,7 +267,7 @@ describe('unusual worlds', () => {
     expect(codes(reader, addresses)).toEqual(answers(world, addresses));
   });
 
-  it('any small world', () => {
+  it('gives the same results as the release for any small data', () => {
     const records = [US, country('DE', 'Germany', true), reason('private')];
     const place = fc.constantFrom(
       '0.0.0.',
@@ -298,7 +298,7 @@ describe('unusual worlds', () => {
 });
 
 describe('continents', () => {
-  it('has each country once', () => {
+  it('have each country once', () => {
     expect(continentTable().size).toBe(250);
     expect(continentTable().get('TR')).toEqual({ code: 'AS', name: 'Asia' });
   });

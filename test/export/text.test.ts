@@ -13,14 +13,14 @@ const ODD_NAMES: Block[] = [
   ['2.0.0.0/8', country('BB', 'A "quoted" land')],
 ];
 
-describe('the small world', () => {
+describe('small data', () => {
   let world: World;
   beforeAll(() => {
     world = worldOf(SMALL_WORLD);
   });
   const lines = (format: FormatName, options = {}): string[] => world.exported(format, options).toString().split('\n');
 
-  it('as csv', () => {
+  it('is exported as csv', () => {
     expect(lines('csv')).toEqual([
       'start,end,country_code,country,is_eu',
       '8.0.0.0,8.255.255.255,US,United States,false',
@@ -38,7 +38,7 @@ describe('the small world', () => {
     ]);
   });
 
-  it('as cidr, of one family', () => {
+  it('is exported as cidr, of one family', () => {
     expect(lines('cidr', { families: [4] })).toEqual([
       'network,country_code,country,is_eu',
       '8.0.0.0/8,US,United States,false',
@@ -51,7 +51,7 @@ describe('the small world', () => {
     expect(lines('cidr', { families: [6] })[1]).toBe('2001:4860::/32,US,United States,false');
   });
 
-  it('as lines for nginx, the embedded addresses with them', () => {
+  it('is exported as lines for nginx, with embedded addresses', () => {
     expect(lines('nginx', { countries: new Set(['NL', 'CI']) })).toEqual([
       '# a title',
       '90.0.0.0/16 CI;',
@@ -64,7 +64,7 @@ describe('the small world', () => {
     ]);
   });
 
-  it('as a map for HAProxy', () => {
+  it('is exported as a map for HAProxy', () => {
     expect(lines('haproxy', { embedded: NONE, countries: new Set(['US']) })).toEqual([
       '# a title',
       '8.0.0.0/8 US',
@@ -73,7 +73,7 @@ describe('the small world', () => {
     ]);
   });
 
-  it('as sets for nftables, the countries together', () => {
+  it('is exported as sets of all countries for nftables', () => {
     expect(lines('nft', { countries: new Set(['DE', 'GB']), setName: 'some' })).toEqual([
       '# a title',
       'add table inet ipatlas',
@@ -95,7 +95,7 @@ describe('the small world', () => {
     ]);
   });
 
-  it('leaves out an empty set’s elements, which nft does not take', () => {
+  it('omits the elements of an empty set, which nft would refuse', () => {
     expect(lines('nft', { families: [6], countries: new Set(['CI']) })).toEqual([
       '# a title',
       'add table inet ipatlas',
@@ -112,7 +112,7 @@ describe('the small world', () => {
   });
 });
 
-it('quotes names in CSV where it must', () => {
+it('quotes names in CSV if necessary', () => {
   const world = worldOf(ODD_NAMES);
   expect(world.exported('csv').toString()).toBe(
     'start,end,country_code,country,is_eu\n' +
@@ -180,7 +180,7 @@ function reading(format: FormatName, text: string): (ip: string) => string {
   };
 }
 
-describe('the large world', () => {
+describe('large data', () => {
   let world: World;
   let addresses: string[];
   let expected: string[];
@@ -194,7 +194,7 @@ describe('the large world', () => {
   const isTeredo = (ip: string): boolean => ip.startsWith('2001:0:') || ip.startsWith('2001::');
   const isCarrier = (ip: string): boolean => isTeredo(ip) || ip.startsWith('2002:') || ip.startsWith('64:ff9b::');
 
-  it.each(['csv', 'cidr', 'nginx', 'haproxy'] as const)('%s answers as the release does', (format) => {
+  it.each(['csv', 'cidr', 'nginx', 'haproxy'] as const)('gives the same results as the release in %s', (format) => {
     const answer = reading(format, world.exported(format).toString());
     const isLeftOut = ['csv', 'cidr'].includes(format) ? isCarrier : isTeredo;
     const asked = addresses.map((_, i) => i).filter((i) => !isLeftOut(addresses[i]!));
@@ -204,7 +204,7 @@ describe('the large world', () => {
     );
   });
 
-  it('nft has the members it should', () => {
+  it('has the right members in nft', () => {
     const countries = new Set(['DE', 'FR', 'RE']);
     const answer = reading('nft', world.exported('nft', { countries, embedded: LISTABLE }).toString());
     const asked = addresses.map((_, i) => i).filter((i) => !isTeredo(addresses[i]!));
@@ -213,7 +213,7 @@ describe('the large world', () => {
     );
   });
 
-  it('ranges of a scheme with country of their own stand among those of the IPv4 addresses', () => {
+  it('ranges inside an embedded prefix that have their own country are exported in order', () => {
     const answer = reading('nginx', world.exported('nginx').toString());
     expect(answer('2002:808:809:1::5')).toBe('FR');
     expect(answer('2002:808:808:1::1')).toBe('');
@@ -251,7 +251,7 @@ describe('blocks', () => {
       Number(BigInt.asUintN(32, address >> BigInt(32 * ((family === 4 ? 0 : 3) - k)))),
     );
 
-  it('of a range are the fewest that hold it exactly, against a painter', () => {
+  it('of a range are the fewest that cover it exactly', () => {
     fc.assert(
       fc.property(fc.constantFrom(...WINDOWS), fc.nat(255), fc.nat(255), ([family, base], a, b) => {
         const [from, to] = [base + BigInt(Math.min(a, b)), base + BigInt(Math.max(a, b))];
@@ -273,7 +273,7 @@ describe('blocks', () => {
     );
   });
 
-  it('of wide ranges too', () => {
+  it('of wide ranges are the fewest as well', () => {
     const list: string[] = [];
     rangeToCidrs(6, words(6, 1n), words(6, 2n ** 128n - 2n), (_, prefix) => list.push(`/${prefix}`));
     expect(list).toEqual([
@@ -282,7 +282,7 @@ describe('blocks', () => {
     ]);
   });
 
-  it('of an export are the fewest for each country, and for nft of all together', () => {
+  it('of an export are the fewest for each country, and in nft for all countries together', () => {
     const codes = ['DE', 'FR', 'US'] as const;
     const painting = fc.array(fc.tuple(fc.nat(255), fc.nat(5), fc.constantFrom(...codes)), {
       minLength: 1,

@@ -20,7 +20,7 @@ beforeAll(async () => {
 afterAll(() => rmSync(dataDir, { recursive: true }));
 
 describe('the mirror', () => {
-  it('finds an address by index in one step', () => {
+  it('finds an address with one index lookup', () => {
     const database = new (sqlite())(path, { readonly: true });
     for (const table of ['ipv4_range', 'ipv6_range']) {
       const plan = database
@@ -33,7 +33,7 @@ describe('the mirror', () => {
     database.close();
   });
 
-  it('has a view that a person can read', () => {
+  it('has a readable view', () => {
     const database = new (sqlite())(path, { readonly: true });
     const rows = database
       .prepare(

@@ -33,7 +33,7 @@ function importedPackages(folder: string): string[] {
     );
 }
 
-it('the dependencies are what the sources import: package managers that hoist nothing find each of them', () => {
+it('the declared dependencies are exactly the imported packages', () => {
   const { dependencies } = JSON.parse(readFileSync(packageFile('package.json'), 'utf8')) as {
     dependencies: Record<string, string>;
   };

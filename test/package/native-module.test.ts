@@ -66,7 +66,7 @@ const COMMANDS = [
 ];
 
 describe.each(CASES)('if the native module is %s', (_, version, main, reason) => {
-  it.each(COMMANDS)('%s says so in one line, exit code 2', async (...args) => {
+  it.each(COMMANDS)('%s reports it in one line, with exit code 2', async (...args) => {
     replaceModule(version, main);
     const { code, stdout, stderr } = await run(...args);
     expect(stderr).toMatch(
@@ -76,7 +76,7 @@ describe.each(CASES)('if the native module is %s', (_, version, main, reason) =>
     expect([code, stdout]).toEqual([2, '']);
   });
 
-  it('lookup answers from the range file', async () => {
+  it('lookup works, because it uses the range file', async () => {
     replaceModule(version, main);
     const { code, stdout } = await run('lookup', '8.8.8.8');
     expect([code, JSON.parse(stdout).country_code]).toEqual([0, 'US']);

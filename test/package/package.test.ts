@@ -30,7 +30,7 @@ beforeAll(() => {
 afterAll(() => rmSync(dir, { recursive: true, force: true }));
 
 describe('the package, installed elsewhere', () => {
-  it('builds and answers by its command', () => {
+  it('builds and looks up with its command', () => {
     run('npx', ['--no-install', 'ipatlas', 'build', '--data', 'data', '--offline', '--only', 'rir-delegations']);
     expect(JSON.parse(run('npx', ['--no-install', 'ipatlas', 'lookup', '193.0.6.139']))).toMatchObject({
       country_code: 'NL',
@@ -38,7 +38,7 @@ describe('the package, installed elsewhere', () => {
     });
   });
 
-  it('answers by its import, with types', () => {
+  it('can be imported, with types', () => {
     const script =
       "import { openDatabase } from 'ipatlas'; console.log(JSON.stringify(openDatabase('data').lookup('8.8.8.8')));";
     expect(JSON.parse(run(process.execPath, ['--input-type=module', '-e', script]))).toMatchObject({
@@ -55,7 +55,7 @@ describe('the package, installed elsewhere', () => {
     run(process.execPath, [tsc, '--noEmit', '--strict', '--module', 'nodenext', ...types, 'use.ts']);
   });
 
-  it('holds what it needs and no more', () => {
+  it('has all files that it needs and no others', () => {
     const files = run('npm', ['ls', '--all', '--json', '--omit=dev']);
     expect(JSON.parse(files).problems).toBeUndefined();
     const top = readdirSync(join(project, 'node_modules', 'ipatlas')).sort();

@@ -28,7 +28,7 @@ function entry(...texts: string[]): CacheEntry {
 }
 
 describe('storeObject', () => {
-  it('names an object by its content, stored once', async () => {
+  it('names an object by its content, and stores it once', async () => {
     const dataDir = scratchDir();
     const file = { name: 'a.csv', bytes: 4, sha256: sha256('text'), path: objectPath(dataDir, sha256('text')) };
     expect(await store(dataDir, 'text')).toEqual(file);
@@ -37,7 +37,7 @@ describe('storeObject', () => {
     expect(readFileSync(file.path, 'utf8')).toBe('text');
   });
 
-  it('leaves nothing behind where a stream breaks', async () => {
+  it('leaves no file if a stream fails', async () => {
     const dataDir = scratchDir();
     const broken = async function* () {
       yield Buffer.from('half');
@@ -51,7 +51,7 @@ describe('storeObject', () => {
     expect(objects(dataDir)).toEqual([]);
   });
 
-  it('fails with the system error where it cannot write', async () => {
+  it('fails with the system error if it cannot write', async () => {
     const dataDir = scratchDir();
     writeFileSync(path.join(dataDir, 'cache'), 'in the way');
     await expect(store(dataDir, 'text')).rejects.toMatchObject({ code: 'ENOTDIR' });
@@ -59,7 +59,7 @@ describe('storeObject', () => {
 });
 
 describe('cache entries', () => {
-  it('come back as they were written, for their own request', async () => {
+  it('are returned as they were written, for the same request', async () => {
     const dataDir = scratchDir();
     await writeEntry(dataDir, 'one', 0, entry('a', 'b'));
     await writeEntry(dataDir, 'one', 0, entry('b'));
@@ -70,7 +70,7 @@ describe('cache entries', () => {
     expect(readdirSync(path.join(dataDir, 'cache', 'sources'))).toEqual(['one.json', 'one@1.json']);
   });
 
-  it('are found by their request for a source that got another id or another place', async () => {
+  it('are found by their request if the source has another id or another place now', async () => {
     const dataDir = scratchDir();
     await writeEntry(dataDir, 'one', 0, entry('a'));
     expect(await readEntry(dataDir, 'two', 0, 'r')).toEqual(entry('a'));
@@ -88,7 +88,7 @@ describe('cache entries', () => {
     ['no downloads', JSON.stringify({ ...entry('a'), downloads: undefined })],
     ['a download without files', JSON.stringify({ ...entry('a'), downloads: [null] })],
     ['a path for a hash', JSON.stringify(entry('a')).replace(sha256('a'), '../../x')],
-  ])('count as absent where the file holds %s', async (_what, text) => {
+  ])('count as missing if the file contains %s', async (_what, text) => {
     const dataDir = scratchDir();
     await writeEntry(dataDir, 'one', 0, entry('a'));
     writeFileSync(path.join(dataDir, 'cache', 'sources', 'one.json'), text);
@@ -97,7 +97,7 @@ describe('cache entries', () => {
 });
 
 describe('cachedFiles', () => {
-  it('gives whole files alone, and removes a damaged one', async () => {
+  it('returns only whole files, and removes a damaged one', async () => {
     const dataDir = scratchDir();
     const a = await store(dataDir, 'a');
     const b = await store(dataDir, 'b');
@@ -115,7 +115,7 @@ describe('cachedFiles', () => {
 });
 
 describe('pruneCache', () => {
-  it('keeps what an entry or a release refers to, and removes the rest and stray parts', async () => {
+  it('keeps files that an entry or a release refers to, and removes others and temporary files', async () => {
     const dataDir = scratchDir();
     for (const text of ['entry', 'release', 'old', 'older']) await store(dataDir, text);
     await writeEntry(dataDir, 'one', 0, entry('entry'));
@@ -127,7 +127,7 @@ describe('pruneCache', () => {
     expect(readdirSync(path.join(dataDir, 'cache', 'sources')).sort()).toEqual(['broken.json', 'one.json']);
   });
 
-  it('is content with no cache, or an empty one', async () => {
+  it('accepts a missing or empty cache', async () => {
     const dataDir = scratchDir();
     expect(await pruneCache(dataDir, new Set())).toEqual({ removed: 0, bytes: 0 });
     mkdirSync(path.join(dataDir, 'cache', 'objects'), { recursive: true });

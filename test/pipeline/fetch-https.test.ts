@@ -87,7 +87,7 @@ describe('fetch over https', () => {
       '2026-01-01T00:00:00.000Z',
       { 'if-modified-since': 'Thu, 01 Jan 2026 00:00:00 GMT' },
     ],
-  ])('asks by %s whether its copy is still good', async (_what, headers, version, condition) => {
+  ])('asks with %s whether its copy is current', async (_what, headers, version, condition) => {
     const dataDir = scratchDir();
     const { url, requests } = await serve(script(answer(200, 'text', headers), answer(304), answer(200, 'new')));
     const get = async () => (await runFetch([https(`${url}/a`)], dataDir)).output[0];
@@ -100,7 +100,7 @@ describe('fetch over https', () => {
     expect(requests[1]?.headers).toMatchObject(condition);
   });
 
-  it('does not ask by a copy that is damaged, or of another request', async () => {
+  it('does not send validators of a damaged copy, or of another request', async () => {
     const dataDir = scratchDir();
     const { url, requests } = await serve(answer(200, 'text', { etag: '"v1"' }));
     const { output } = await runFetch([https(`${url}/a`)], dataDir);
@@ -119,7 +119,7 @@ describe('fetch over https', () => {
     ['a body cut short', [breakOff({ 'content-length': '1000' })], 1],
     ['a chunked body cut short', [breakOff({})], 1],
     ['silence', [silent], 1],
-  ])('tries again after %s', async (_what, failures, count) => {
+  ])('retries after %s', async (_what, failures, count) => {
     const { url } = await serve(script(...failures, answer(200, 'text')));
     const limits = { idleTimeoutMs: 200, backoffMs: 1000, maxBackoffMs: 3000 };
     const { output, waits, notes } = await runFetch([https(`${url}/a`)], scratchDir(), { limits });
@@ -204,7 +204,7 @@ describe('fetch over https', () => {
     expect(readdirSync(dataDir, { recursive: true }).filter((name) => /part|evil/.test(String(name)))).toEqual([]);
   });
 
-  it('bears with a server that is slow but not silent', async () => {
+  it('waits for a server that is slow but not silent', async () => {
     const { url } = await serve(async (_request, response) => {
       for (let i = 0; i < 8; i++) {
         response.write('x');
@@ -217,7 +217,7 @@ describe('fetch over https', () => {
     expect(textsOf(output[0])).toEqual({ a: 'xxxxxxxx' });
   });
 
-  it('does not retry a server whose certificate nobody vouches for', async () => {
+  it('does not retry a server whose certificate is not trusted', async () => {
     const dir = scratchDir();
     const file = (name: string): string => path.join(dir, name);
     const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=IP:127.0.0.1'];
@@ -269,7 +269,7 @@ describe('fetch over https', () => {
     }
   });
 
-  it('says what became of the connection', async () => {
+  it('names the network error', async () => {
     const error = await atlasError(
       runFetch([https(`${await closedPort()}/a`)], scratchDir(), { limits: { retries: 0 } }),
     );
@@ -279,7 +279,7 @@ describe('fetch over https', () => {
   describe('redirects', () => {
     const redirect = (location: string, status = 302) => answer(status, 'elsewhere', { location });
 
-    it.each([301, 302, 303, 307, 308])('follows %i', async (status) => {
+    it.each([301, 302, 303, 307, 308])('are followed with status %i', async (status) => {
       const { url, requests } = await serve(script(redirect('/there?x=1', status), answer(200, 'text')));
       const { output } = await runFetch([https(`${url}/a.csv`)], scratchDir());
       expect(textsOf(output[0])).toEqual({ 'a.csv': 'text' });
@@ -295,14 +295,14 @@ describe('fetch over https', () => {
       ['to another scheme', 'ftp://example.invalid/x', /redirected to .*; expected an https/],
       ['to no address', 'https://a b/', /redirected to an address that is not well-formed/],
       ['in a circle', '/a', new RegExp(`more than ${MAX_REDIRECTS} redirects`)],
-    ])('refuses one %s', async (_what, location, reason) => {
+    ])('are refused %s', async (_what, location, reason) => {
       const { url } = await serve(redirect(location));
       const error = await atlasError(runFetch([https(`${url}/a`)], scratchDir()));
       expect(error.code).toBe('E_FETCH');
       expect(error.message).toMatch(reason);
     });
 
-    it('never goes from https to plain http, not even to this machine', () => {
+    it('never lead from https to plain http, not even on this machine', () => {
       const from = new URL('https://example.invalid/a/b');
       expect(redirectTarget('../c', from).href).toBe('https://example.invalid/c');
       expect(redirectTarget('//other.invalid/c', from).href).toBe('https://other.invalid/c');
@@ -311,7 +311,7 @@ describe('fetch over https', () => {
       );
     });
 
-    it('gives credentials to the server they are for, and to no other', async () => {
+    it('send credentials only to the server that they are for', async () => {
       const other = await serve(answer(200, 'text'));
       const first = await serve(script(redirect('/b'), redirect(`${other.url}/c`)));
       const url = first.url.replace('//', `//me:\${SECRET}@`);
@@ -323,7 +323,7 @@ describe('fetch over https', () => {
   });
 
   describe('a key in the address', () => {
-    it('comes from the environment, and stays out of messages and cache', async () => {
+    it('comes from the environment, and is in no message and not in the cache', async () => {
       const dataDir = scratchDir();
       const { url, requests } = await serve(script(answer(200, 'text'), answer(404)));
       const run = () => runFetch([https(`${url}/a?key=\${KEY}`)], dataDir, { env: { KEY: 's3cret&' } });

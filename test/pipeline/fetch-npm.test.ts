@@ -73,7 +73,7 @@ function installed(version: string, files: Record<string, string>, root = scratc
 }
 
 describe('fetch from npm', () => {
-  it('takes the named files, once for each version', async () => {
+  it('takes the named files, and downloads each version once', async () => {
     const dataDir = scratchDir();
     const versions = [{ version: '2.3.9', tarball: await makeTarball({ 'a.csv': 'a1', 'in/b.csv': 'b1', c: 'c1' }) }];
     const { env, tarballs } = await registry(versions);
@@ -93,7 +93,7 @@ describe('fetch from npm', () => {
     });
   });
 
-  it('resolves a range to the newest version, by number and not by letter', async () => {
+  it('resolves a range to the newest version, compared by number', async () => {
     const tarball = Buffer.from('x');
     const versions = ['2.3.10', '2.3.9', '3.0.0'].map((version) => ({ version, tarball }));
     const context = await npmContext(versions);
@@ -101,7 +101,7 @@ describe('fetch from npm', () => {
     expect(resolved).toEqual({ name: NAME, version: '2.3.10', integrity: integrityOf(tarball), publishedAt: '' });
   });
 
-  it('refuses a tarball that is not the one that was resolved, or too large', async () => {
+  it('refuses a tarball that differs from the resolved one or is too large', async () => {
     const tarball = await makeTarball({ 'a.csv': 'text' });
     const context = await npmContext([{ version: '1.0.0', tarball }]);
     const other = integrityOf(Buffer.from('other'));
@@ -128,14 +128,14 @@ describe('fetch from npm', () => {
     expect(error.message).toContain('the registry gives no integrity for it');
   });
 
-  it('gives npm’s reason for a package that is not there', async () => {
+  it('reports the reason of npm for a missing package', async () => {
     const { env } = await registry([]);
     const error = await atlasError(runFetch([npm('@test/absent')], scratchDir(), { env }));
     expect(error).toMatchObject({ code: 'E_FETCH', exitCode: 6 });
     expect(error.message).toMatch(/^source "test": cannot get @test\/absent: npm: E404: /);
   });
 
-  it('says where npm itself is missing, or does not come to an end', async () => {
+  it('reports that npm is missing or does not end', async () => {
     const bin = scratchDir();
     symlinkSync('/bin/sh', path.join(bin, 'sh'));
     const missing = await atlasError(runFetch([npm(NAME)], scratchDir(), { env: { PATH: bin } }));
@@ -155,7 +155,7 @@ describe('takeFromTarball', () => {
     return textsOf({ files: await takeFromTarball(directory, file, wanted, directory, max) });
   }
 
-  it('says what a package contains where a file is missing, and takes no link', async () => {
+  it('lists the content of a package if a file is missing, and refuses links', async () => {
     const tarball = await makeTarball({ 'b.csv': 'text', 'in/c.csv': '' }, (directory) => {
       symlinkSync('/etc/hostname', path.join(directory, 'a.csv'));
     });
@@ -179,7 +179,7 @@ describe('takeFromTarball', () => {
     expect(await take(tarball, ['evil.csv'])).toEqual({ 'evil.csv': 'evil' });
   });
 
-  it('has a limit for what is unpacked, all wanted files together', async () => {
+  it('limits the unpacked size of all wanted files together', async () => {
     const content = { 'a.csv': 'x'.repeat(600), 'b.csv': 'x'.repeat(600), 'c.csv': 'x'.repeat(600) };
     const tarball = await makeTarball(content);
     expect(Object.keys(await take(tarball, ['a.csv', 'b.csv'], 1200))).toEqual(['a.csv', 'b.csv']);
@@ -200,7 +200,7 @@ describe('takeFromTarball', () => {
 });
 
 describe('npm sources offline', () => {
-  it('come from the cache before node_modules, and from there before failing', async () => {
+  it('come from the cache, else from node_modules', async () => {
     const dataDir = scratchDir();
     const { env } = await registry([{ version: '2.0.0', tarball: await makeTarball({ 'a.csv': 'cached' }) }]);
     const packageRoot = installed('1.0.0', { 'a.csv': 'pinned' });
@@ -234,7 +234,7 @@ describe('npm sources offline', () => {
     expect(error.message).toContain('there is no file "a.csv" in it');
   });
 
-  it('come from the packages this repository pins', async () => {
+  it('come from the packages that this repository pins', async () => {
     const spec = '@ip-location-db/asn-country@latest';
     const { output } = await runFetch([npm(spec, ['NRO_LICENSE'])], scratchDir(), { offline: true });
     expect(output[0]).toMatchObject({ from: 'pinned', version: expect.stringMatching(/^\d+\.\d+\.\d+$/) });
@@ -245,7 +245,7 @@ describe('findPinned', () => {
   const find = async (spec: string, root: string) =>
     (await findPinned({ kind: 'npm', spec, files: [] }, root))?.version;
 
-  it('finds a copy in or above the root: nested, hoisted, or beside it', async () => {
+  it('finds a copy in or above the root: nested, hoisted, or next to it', async () => {
     const project = installed('1.0.0', {});
     const root = path.join(project, 'node_modules', 'ipatlas');
     mkdirSync(root, { recursive: true });
@@ -266,7 +266,7 @@ describe('findPinned', () => {
     ['@^1.2.0', false],
     ['@1', false],
     ['@>=1', false],
-  ])('answers a spec with "%s": %s', async (selector, found) => {
+  ])('returns the version for the spec "%s": %s', async (selector, found) => {
     const root = installed('1.2.3', {});
     expect(await find(`${NAME}${selector}`, root)).toBe(found ? '1.2.3' : undefined);
   });

@@ -80,7 +80,7 @@ describe('fetch from files', () => {
 });
 
 describe('the fetch stage', () => {
-  it('gives sources in their order, whichever is done first', async () => {
+  it('returns sources in their order, regardless of which is done first', async () => {
     const { url } = await serve((request, response) => {
       setTimeout(() => response.end(request.url), request.url === '/slow' ? 100 : 0);
     });
@@ -102,7 +102,7 @@ describe('the fetch stage', () => {
     expect(counts).toMatchObject({ sources: 8, network: 7, file: 1 });
   });
 
-  it('names every source that failed, in their order, and keeps what the others got', async () => {
+  it('names every source that failed, in order, and keeps the downloads of the others', async () => {
     const dataDir = scratchDir();
     const { url, requests } = await serve((request, response) => {
       response.writeHead(request.url === '/good' ? 200 : 404, { etag: '"1"' }).end('text');
@@ -119,14 +119,14 @@ describe('the fetch stage', () => {
     expect(requests).toHaveLength(3);
   });
 
-  it('says what to do where a download was never made and the build is offline', async () => {
+  it('says what to do if the build is offline and the cache has no copy', async () => {
     const remote = source({ kind: 'https', urls: ['https://example.invalid/a'], files: [] });
     const error = await atlasError(runFetch([remote], scratchDir(), { offline: true }));
     expect(error.code).toBe('E_FETCH');
     expect(error.message).toMatch(/cannot get https.*: no usable copy in the cache; build once without --offline/);
   });
 
-  it('does not mind what a killed fetch left', async () => {
+  it('ignores what a killed fetch left', async () => {
     const dataDir = scratchDir();
     const baseDir = folder({ 'a.csv': 'whole' });
     const objects = path.join(dataDir, 'cache', 'objects');
@@ -140,7 +140,7 @@ describe('the fetch stage', () => {
     expect(readdirSync(path.join(dataDir, 'tmp', 'work'))).toEqual([]);
   });
 
-  it('tells a data directory that cannot be used from a source that cannot', async () => {
+  it('distinguishes a data directory that cannot be used from a source that cannot', async () => {
     const baseDir = folder({ 'a.csv': 'a' });
     const dataDir = scratchDir();
     writeFileSync(path.join(dataDir, 'cache'), 'in the way');

@@ -195,7 +195,7 @@ describe('the schema', () => {
   );
   const validate = new Ajv2020({ strict: true, strictRequired: false, allowUnionTypes: true }).compile(schema);
 
-  test('knows the ready-made names, and no other', () => {
+  test('accepts the built-in names only', () => {
     expect(schema.pattern).toBe(`^(${Object.keys(BUILT_IN_FORMATS).join('|')})$`);
     for (const name of Object.keys(BUILT_IN_FORMATS)) expect(validate(name)).toBe(true);
     expect(validate('maxmind')).toBe(false);
@@ -248,7 +248,7 @@ describe('the schema', () => {
   });
 });
 
-describe('formats of one’s own', () => {
+describe('user-defined formats', () => {
   const text = (files = ['*']) => [{ files, text: { first: 0, last: 1 } }];
 
   test.each<[string, object, string, string[]]>([
@@ -279,7 +279,7 @@ describe('formats of one’s own', () => {
     expect(rangesText(ingested)).toEqual(codes.map((code) => `1.0.0.0-1.0.0.1 ${code}`));
   });
 
-  test('a file is read as the first entry says that fits its name', async () => {
+  test('a file is read by the first entry that matches its name', async () => {
     const ranges = [
       { files: ['*.cidr', 'blocks-?.csv'], cidr: { network: 0 } },
       { files: ['*.csv'], prefix: { start: 0, prefix: 1 } },
@@ -297,7 +297,7 @@ describe('formats of one’s own', () => {
     expect(notes).toEqual(['test: LICENSE.txt is not read; its name matches nothing in the format']);
   });
 
-  test('a column by name where there is no header row', () => {
+  test('a column cannot be named if there is no header row', () => {
     const format = { header: false, ranges: text(), country: 'cc' };
     expect(() => resolveFormat(format)).toThrow(/column "cc" is given by name, but "header" is false/);
   });
@@ -311,7 +311,7 @@ describe('formats of one’s own', () => {
     ['axcsv', ['a.csv'], false],
     ['a(1)[x]+.csv', ['a(1)[x]+.csv'], true],
     ['a.csv.gz', ['*.csv'], false],
-  ])('%s against %j: %s', (name, patterns, fits) => {
+  ])('%s with the patterns %j: %s', (name, patterns, fits) => {
     expect(patterns.some((pattern) => matchesPattern(pattern, name, { ignoreCase: true }))).toBe(fits);
   });
 });

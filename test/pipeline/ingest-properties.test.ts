@@ -128,7 +128,7 @@ describe('random rows read back as they were written', () => {
     );
   });
 
-  test('decimal, the family told by the number', async () => {
+  test('decimal, with the family determined by the number', async () => {
     await fc.assert(
       fc.asyncProperty(many(ranges), async (written) => {
         const rows = written.map(({ first, last, code }) => `${first},${last},${code}`);
@@ -168,7 +168,7 @@ describe('random rows read back as they were written', () => {
     );
   });
 
-  test('as the RIRs do', async () => {
+  test('in the notation of the RIRs', async () => {
     await fc.assert(
       fc.asyncProperty(many(fc.oneof(ranges, blocks)), async (all) => {
         const written = all.filter((range) => range.family === 4 || 'prefix' in range);
@@ -253,7 +253,7 @@ describe('a damaged file', () => {
     return text.split(/\r?\n/).filter((line) => line.replaceAll(sign, '').trim() !== '').length;
   }
 
-  test('every line is a range or a reject, where nothing is quoted', async () => {
+  test('has a range or a reject for every line, if nothing is quoted', async () => {
     await fc.assert(
       fc.asyncProperty(edits, async (made) => {
         const bytes = damage(valid.join(''), made);
@@ -265,7 +265,7 @@ describe('a damaged file', () => {
     );
   });
 
-  test('no line is lost where fields are quoted, or the file is refused', async () => {
+  test('loses no line if fields are quoted, or is refused', async () => {
     await fc.assert(
       fc.asyncProperty(edits, async (made) => {
         const bytes = damage(quoted.join(''), made);
@@ -283,7 +283,7 @@ describe('a damaged file', () => {
   });
 });
 
-test('names with signs agree with a matcher that tries every split', () => {
+test('patterns with wildcards agree with a matcher that tries every split', () => {
   const fits = (name: string, pattern: string): boolean => {
     if (pattern === '') return name === '';
     if (pattern[0] === '*') return fits(name, pattern.slice(1)) || (name !== '' && fits(name.slice(1), pattern));

@@ -119,7 +119,7 @@ describe('a row that cannot be read', () => {
     expect(rejects[0]?.reason).toMatch(/is this the country column\?/);
   });
 
-  test('its text is that of the file, whatever stands around it, across chunks of reading', async () => {
+  test('is reported with its text, also across chunks', async () => {
     const lines: string[] = ['\ufeff# head'];
     const expected: [number, string][] = [];
     for (let i = 0; lines.length < 9000; i++) {
@@ -138,7 +138,7 @@ describe('a row that cannot be read', () => {
     }
   });
 
-  test('lines are those of LF and CRLF, whatever a row has in it', async () => {
+  test('is reported with its line number, for LF and CRLF', async () => {
     const { rejects } = await ingestContents('tor-geoip', { geoip: '1,2,AU\n#\ra\n\r1\r2\n\n5,6,A\rU\nb\r\n\rc' }, 1);
     expect(rejects.map(({ line, text }) => [line, text])).toEqual([
       [3, '\r1\r2'],
@@ -148,19 +148,19 @@ describe('a row that cannot be read', () => {
     ]);
   });
 
-  test('long text is cut', async () => {
+  test('is cut if it is long', async () => {
     const { rejects } = await ingestContents('ip-location-db', { 'a.csv': `${GOOD}${'x'.repeat(60_000)}\n` }, 1);
     expect(rejects[0]?.text).toBe('x'.repeat(MAX_REJECT_TEXT));
   });
 
-  test('in a file that ends in the middle of it', async () => {
+  test('is reported if the file ends in the middle of it', async () => {
     const { ingested, rejects } = await ingestContents('ip-location-db', { 'a.csv': `${GOOD}1.0.1.0,1.0.1.2` }, 1);
     expect(ingested.rows).toBe(1);
     expect(rejects.map(({ line, text }) => [line, text])).toEqual([[2, '1.0.1.0,1.0.1.2']]);
   });
 });
 
-describe('text that is read all the same', () => {
+describe('unusual text that is valid', () => {
   const expected = ['1.0.0.0-1.0.0.255 AU', '1.0.1.0-1.0.1.255 '];
 
   test.each<[string, string | Uint8Array]>([
@@ -173,7 +173,7 @@ describe('text that is read all the same', () => {
     ['blanks around fields', ' 1.0.0.0, 1.0.0.255\t,AU \n1.0.1.0 ,1.0.1.255, \n'],
     ['lower case', '1.0.0.0,1.0.0.255,au\n1.0.1.0,1.0.1.255,\n'],
     ['more columns', '1.0.0.0,1.0.0.255,AU,x\n1.0.1.0,1.0.1.255,,"\n'],
-    ['latin1 in a column of no use', Buffer.from('1.0.0.0,1.0.0.255,AU,\xe9\n1.0.1.0,1.0.1.255,,\xff\xfe\n', 'latin1')],
+    ['Latin-1 in an unused column', Buffer.from('1.0.0.0,1.0.0.255,AU,\xe9\n1.0.1.0,1.0.1.255,,\xff\xfe\n', 'latin1')],
     ['IPv4-mapped IPv6', '::ffff:1.0.0.0,::ffff:100:ff,AU\n1.0.1.0,::ffff:1.0.1.255,\n'],
   ])('%s', async (_what, content) => {
     const { ingested } = await ingestContents('ip-location-db', { 'a.csv': content });
@@ -194,7 +194,7 @@ describe('text that is read all the same', () => {
     expect([...ingested.v6.value]).toEqual([0, 0, 0, 1]);
   });
 
-  test('a quote sign out of place spoils its own row alone', async () => {
+  test('a misplaced quote rejects only its own row', async () => {
     const rows = [
       '"1.0.0.0","1.0.0.255","AU"',
       '"1.0.1.0","1.0"."1.255","AU"',
@@ -206,7 +206,7 @@ describe('text that is read all the same', () => {
     expect(rejects.map(({ line }) => line)).toEqual([2, 3]);
   });
 
-  test('rows behind a quote that is not closed are rejected, not lost', async () => {
+  test('rows after an unclosed quote are rejected, not lost', async () => {
     const row = (i: number): string => `"1.0.${i}.0","1.0.${i}.255","AU","Australia"`;
     const rows = [row(0), row(1).slice(0, -1), row(2), row(3)];
     const { ingested, rejects } = await ingestContents('dbip-lite', { 'a.csv': rows.join('\n') }, 1);
@@ -230,13 +230,13 @@ describe('a source that cannot be read', () => {
 
   test.each<[string, string, Record<string, string | Uint8Array>, RegExp]>([
     ['no bytes', 'ip-location-db', { 'a.csv': '', 'b.csv': '' }, /^source test: its files hold no ranges \(0 rows/],
-    ['blank lines alone', 'ip-location-db', { 'a.csv': '\n\r\n \n' }, /hold no range/],
-    ['a byte order mark alone', 'ip-location-db', { 'a.csv': '\ufeff' }, /hold no range/],
-    ['comments alone', 'tor-geoip', { geoip: '# a\n# b', geoip6: '#' }, /hold no range/],
-    ['a header alone', 'iplocate', { 'a.csv': 'network,country_code\n' }, /hold no range/],
-    ['rows to pass over alone', 'rir-delegated-extended', { a: 'x|*|asn|*|1|summary\n' }, /\(1 rows were skipped\)/],
-    ['binary rubbish', 'ip-location-db', { 'a.csv': rubbish }, /rows cannot be read .*\n {2}a\.csv, line 1: /],
-    ['binary rubbish, quotes heeded', 'dbip-lite', { 'a.csv': rubbish }, /cannot be read|bytes|quote/],
+    ['only blank lines', 'ip-location-db', { 'a.csv': '\n\r\n \n' }, /hold no range/],
+    ['only a byte order mark', 'ip-location-db', { 'a.csv': '\ufeff' }, /hold no range/],
+    ['only comments', 'tor-geoip', { geoip: '# a\n# b', geoip6: '#' }, /hold no range/],
+    ['only a header', 'iplocate', { 'a.csv': 'network,country_code\n' }, /hold no range/],
+    ['only rows to skip', 'rir-delegated-extended', { a: 'x|*|asn|*|1|summary\n' }, /\(1 rows were skipped\)/],
+    ['random bytes', 'ip-location-db', { 'a.csv': rubbish }, /rows cannot be read .*\n {2}a\.csv, line 1: /],
+    ['random bytes, in a format with quotes', 'dbip-lite', { 'a.csv': rubbish }, /cannot be read|bytes|quote/],
     [
       'NULs',
       'ip-location-db',
@@ -247,7 +247,7 @@ describe('a source that cannot be read', () => {
     ['endless fields', 'ip-location-db', { 'a.csv': GOOD + ','.repeat(long) }, /after line 1 is longer than/],
     ['an endless comment', 'tor-geoip', { geoip: `#${' '.repeat(long)}` }, /after line 0 is longer than/],
     [
-      'a quote open till far behind',
+      'a quote that is closed much later',
       'dbip-lite',
       { 'a.csv': `${GOOD}"1.0.0.0\n${MANY_GOOD.repeat(10)}` },
       /after line 1 is longer/,
@@ -289,7 +289,7 @@ describe('a source that cannot be read', () => {
     expect(error.code).toBe('E_BAD_INPUT');
   });
 
-  test('a file that is not there, or is a folder', async () => {
+  test('a missing file, or a folder', async () => {
     for (const file of ['/nowhere/a.csv', import.meta.dirname]) {
       const input = inputOf('ip-location-db', [{ name: 'a.csv', path: file, bytes: 0, sha256: '' }]);
       await expect(readSource(input, () => {})).rejects.toMatchObject({
@@ -300,7 +300,7 @@ describe('a source that cannot be read', () => {
   });
 });
 
-describe('the share of rows that may be unreadable', () => {
+describe('the share of rows that may be rejected', () => {
   const bad = '1.0.0.9,1.0.0.1,AU\n';
 
   test.each<[number, number, number, boolean]>([
@@ -311,14 +311,14 @@ describe('the share of rows that may be unreadable', () => {
     [0.5, 5, 5, true],
     [0.5, 6, 5, false],
     [1, 5, 1, true],
-  ])('%d: %d bad rows beside %d', async (share, badRows, goodRows, passes) => {
+  ])('limit %d, %d bad rows, %d good rows', async (share, badRows, goodRows, passes) => {
     const contents = { 'a.csv': GOOD.repeat(goodRows), 'b.csv': bad.repeat(badRows) };
     const result = ingestContents('ip-location-db', contents, share);
     if (passes) expect((await result).ingested.rejected).toBe(badRows);
     else await expect(result).rejects.toMatchObject({ code: 'E_BAD_INPUT' });
   });
 
-  test('the error tells the numbers, the first rows and what to do', async () => {
+  test('the error has the numbers, the first rows and what to do', async () => {
     const contents = { 'a.csv': `${GOOD}${bad.repeat(2)}`, 'b.csv': `rubbish\u001b[31m\n${bad}${GOOD.repeat(95)}` };
     const error = await failure('ip-location-db', contents, 0.001);
     expect(error.exitCode).toBe(4);
@@ -331,13 +331,13 @@ describe('the share of rows that may be unreadable', () => {
     ]);
   });
 
-  test('text of others is made fit for a terminal', () => {
+  test('control characters of a source are escaped in messages', () => {
     expect(printable('a\u009b1m\u202eb\u2028\n')).toBe('"a?1m?b?\\n"');
     expect(printable('x'.repeat(90))).toBe(`"${'x'.repeat(80)}…"`);
   });
 });
 
-describe('the stage', () => {
+describe('the ingest stage', () => {
   const contextOf = (workDir: string, notes: string[]): StageContext => ({
     dataDir: workDir,
     workDir,
@@ -346,7 +346,7 @@ describe('the stage', () => {
     note: (text) => notes.push(text),
   });
 
-  test('reads sources in order, counts each, and writes the rows it put aside', async () => {
+  test('reads sources in order, counts each, and writes the rejected rows', async () => {
     const contents = {
       'one.csv': `${GOOD}bad\n::,::1,CN\n`,
       'two.txt': '# x\nr|*|asn|*|1|summary\nr|NL|ipv4|193.0.0.0|256|x|assigned\n1\n',
@@ -398,7 +398,7 @@ describe('the stage', () => {
     expect(ingested.rejected).toBe(MAX_REJECTS_WRITTEN + 11);
   });
 
-  test('columns hold just the ranges, past every doubling', async () => {
+  test('columns have exactly the ranges, after any number of reallocations', async () => {
     const rows = Array.from({ length: 5000 }, (_, i) => [`0.${i >> 8}.${i & 255}.0`, `${(i + 1).toString(16)}::`]);
     const v4 = rows.map(([a]) => `${a},${a},AU`);
     const v6 = rows.map(([, b]) => `${b},${b},C${b!.length}`);
@@ -411,7 +411,7 @@ describe('the stage', () => {
   });
 });
 
-test('rows of differing length cost no error object each', async () => {
+test('rows of different lengths do not create an error object each', async () => {
   const rows = [
     '2|ripencc|1|1|1|1|+0',
     ...Array.from({ length: 500 }, (_, i) => `r|NL|ipv4|1.0.0.0|256|x|assigned${'|o'.repeat(i % 3)}`),

@@ -77,13 +77,13 @@ describe('records', () => {
     expect(rangesText(source)).toEqual([`0.0.0.0-31.255.255.255 ${code}`]);
   });
 
-  it('reads the place that the format names', async () => {
+  it('reads the path that the format names', async () => {
     const value = mapOf({ country_code: 'DE', location: mapOf({ nation: 'AT' }) });
     const source = await read(mmdbFile(threeBitTree([leafOf(0)]), [value]), { mmdb: { country: 'location.nation' } });
     expect(source.codes).toEqual(['AT']);
   });
 
-  it('rejects what is no country code, saying where', async () => {
+  it('rejects values that are not country codes, with their position', async () => {
     const file = mmdbFile(threeBitTree([leafOf(0), leafOf(1)]), [country('DE'), country('Deutschland')]);
     await expect(read(file)).rejects.toThrow(
       /1 of 2 rows cannot be read.*\n {2}x\.mmdb, line 2: the country is not a country code: "32\.0\.0\.0 Deutschland"/,
@@ -103,7 +103,7 @@ describe('records', () => {
     await expect(read(number)).rejects.toThrow(/"0\.0\.0\.0 123456789"/);
   });
 
-  it('joins neighbors of one record, and no others', async () => {
+  it('joins adjacent networks with the same record, and no others', async () => {
     const tree = threeBitTree([leafOf(0), leafOf(0), leafOf(1), leafOf(0), NO_DATA, leafOf(0), leafOf(0), leafOf(0)]);
     const source = await read(mmdbFile(tree, [country('DE'), country('FR')]));
     expect(rangesText(source)).toEqual([
@@ -114,12 +114,12 @@ describe('records', () => {
     ]);
   });
 
-  test.each([24, 28, 32] as const)('records of %d bits', async (size) => {
+  test.each([24, 28, 32] as const)('reads records of %d bits', async (size) => {
     const source = await read(mmdbFile(threeBitTree([NO_DATA, leafOf(0)]), [country('DE')], 4, size));
     expect(rangesText(source)).toEqual(['32.0.0.0-63.255.255.255 DE']);
   });
 
-  it('an IPv6 tree of one leaf says it of both families', async () => {
+  it('an IPv6 tree of one leaf applies to both families', async () => {
     const tree: Tree = { count: 1, left: Int32Array.of(leafOf(0)), right: Int32Array.of(leafOf(0)) };
     expect(rangesText(await read(mmdbFile(tree, [country('DE')], 6)))).toEqual([
       '0.0.0.0-255.255.255.255 DE',
@@ -165,25 +165,22 @@ class NaiveTree {
   }
 }
 
-describe('IPv4 a second time in trees of others', () => {
+describe('copies of the IPv4 tree in files of other producers', () => {
   const [DE, FR] = [leafOf(0), leafOf(1)];
   const values = [country('DE'), country('FR')];
   /** 1.0.0.0/8 in one country and 1.2.0.0/16 in another. */
   const base = (): NaiveTree => new NaiveTree().put('::100:0/104', DE).put('::102:0/112', FR);
   const IPV4 = ['1.0.0.0-1.1.255.255 DE', '1.2.0.0-1.2.255.255 FR', '1.3.0.0-1.255.255.255 DE'];
 
-  it('is nowhere in a plain tree', async () => {
+  it('do not exist in a plain tree', async () => {
     expect(rangesText(await read(mmdbFile(base().tree, values, 6)))).toEqual(IPV4);
   });
 
-  it.each(['::ffff:0:0/96', '2002::/16', '2001::/32', '64:ff9b::/96'])(
-    'is passed over as an alias at %s',
-    async (at) => {
-      const naive = base();
-      naive.put(at, naive.node('::/96'));
-      expect(rangesText(await read(mmdbFile(naive.tree, values, 6)))).toEqual(IPV4);
-    },
-  );
+  it.each(['::ffff:0:0/96', '2002::/16', '2001::/32', '64:ff9b::/96'])('are skipped as an alias at %s', async (at) => {
+    const naive = base();
+    naive.put(at, naive.node('::/96'));
+    expect(rangesText(await read(mmdbFile(naive.tree, values, 6)))).toEqual(IPV4);
+  });
 
   it.each([
     ['::ffff:0:0/96', '::ffff:100:0/104', '::ffff:102:0/112'],
@@ -191,12 +188,12 @@ describe('IPv4 a second time in trees of others', () => {
     ['64:ff9b::/96', '64:ff9b::100:0/104', '64:ff9b::102:0/112'],
     // Teredo, with a server's address, flags and port that are all zero.
     ['2001::/96', '2001::fe00:0/104', '2001::fefd:0/112'],
-  ])('is passed over as a copy at %s', async (_at, all, part) => {
+  ])('are skipped as a copy at %s', async (_at, all, part) => {
     const naive = base().put(all, DE).put(part, FR);
     expect(rangesText(await read(mmdbFile(naive.tree, values, 6)))).toEqual(IPV4);
   });
 
-  it('is kept where it differs', async () => {
+  it('are kept if they differ', async () => {
     const naive = base().put('2002:100::/24', DE).put('64:ff9b::103:0/112', FR);
     expect(rangesText(await read(mmdbFile(naive.tree, values, 6)))).toEqual([
       ...IPV4,
@@ -206,13 +203,13 @@ describe('IPv4 a second time in trees of others', () => {
     ]);
   });
 
-  it('is passed over under ::ffff:0:0/96 whatever stands there', async () => {
+  it('are skipped below ::ffff:0:0/96 in any case', async () => {
     const naive = base().put('::ffff:200:0/104', FR);
     expect(rangesText(await read(mmdbFile(naive.tree, values, 6)))).toEqual(IPV4);
   });
 });
 
-describe('files that are not sound', () => {
+describe('invalid files', () => {
   const good = mmdbFile(threeBitTree([leafOf(0)]), [country('DE')]);
   const metadata = good.indexOf('\xab\xcd\xefMaxMind.com', 0, 'latin1');
   /** 128 levels of nodes whose two records both lead to the next: 2^128 networks in a kilobyte. */
@@ -242,7 +239,7 @@ describe('files that are not sound', () => {
     expect((error as AtlasError).message).toMatch(message);
   });
 
-  it('a tree without end', () => {
+  it('a tree that describes too many networks', () => {
     const dir = temporaryDir();
     writeFileSync(join(dir, 'x.mmdb'), mmdbFile(endless, [country('DE')], 6));
     expect(() => readMmdb(join(dir, 'x.mmdb'), 'x.mmdb', DEFAULT_COUNTRY_PATHS, () => {}, 100_000)).toThrow(
@@ -258,7 +255,7 @@ describe('files that are not sound', () => {
   });
 });
 
-it('an export read back says of IPv4 and IPv6 what the release says, and nothing of embedded addresses twice', async () => {
+it('an export that is read back has the ranges of the release, without copies for embedded addresses', async () => {
   const world = worldOf(largeWorld());
   const source = await read(world.exported('mmdb'));
   const { file } = world;
@@ -291,7 +288,7 @@ describe('from CSV to MMDB and back', () => {
   });
   afterAll(() => rmSync(dir, { recursive: true }));
 
-  it('the release is the same, byte by byte', async () => {
+  it('gives the same release, byte for byte', async () => {
     const rows = [
       '1.0.0.0,1.0.0.255,AU',
       '1.0.1.0,1.0.3.255,CN',
@@ -324,7 +321,7 @@ describe('from CSV to MMDB and back', () => {
   });
 });
 
-describe('a published file, beside the CSV files of the same data', () => {
+describe('a published MMDB file, compared with the CSV files of the same data', () => {
   const mmdbPath = packageFile(`${PACKAGES}/geo-whois-asn-country-mmdb/geo-whois-asn-country.mmdb`);
   let source: IngestedSource;
   beforeAll(async () => {
@@ -332,7 +329,7 @@ describe('a published file, beside the CSV files of the same data', () => {
     source = (await readSource(inputOf('mmdb', files), () => {})).ingested;
   });
 
-  it('answers as mmdb-lib does', () => {
+  it('gives the same results as mmdb-lib', () => {
     const reader = new Reader<CountryResponse & { country_code: string }>(readFileSync(mmdbPath));
     const random = randomWords(7);
     const address = new Uint32Array(4);
@@ -351,7 +348,7 @@ describe('a published file, beside the CSV files of the same data', () => {
     }
   });
 
-  it('has the ranges of the CSV files, but where rows of these overlap', async () => {
+  it('has the ranges of the CSV files, except for overlapping rows', async () => {
     const name = 'geo-whois-asn-country';
     const files = ['ipv4', 'ipv6'].map((family) => ({
       name: `${name}-${family}.csv`,

@@ -74,7 +74,7 @@ describe('normalize', () => {
     expect(answer(ip)).toMatch(/^(6to4|teredo|nat64)$/);
   });
 
-  it('brings codes to ISO, lets lower sources answer where a higher one names no country, and reports unknown codes', () => {
+  it('resolves codes to ISO codes, uses a lower source if a higher one names no country, and reports unknown codes', () => {
     const sources = [
       source('high', [
         ['11.0.0.0', '11.0.0.255', 'UK'],
@@ -95,7 +95,7 @@ describe('normalize', () => {
     expect([...mergeSources({ sources, reference, countries, overrides: [] }).unknownCodes]).toEqual([['QQ', 1]]);
   });
 
-  it('lays special-purpose ranges over sources, overrides over those', () => {
+  it('puts special-purpose ranges over sources, and overrides over both', () => {
     const answer = answerer({
       sources: [source('wide', [['0.0.0.0', '255.255.255.255', 'US']])],
       overrides: [override(['10.9.0.0', '10.9.255.255', 'DE']), override(['12.0.0.0', '12.0.0.0', ''])],
@@ -105,7 +105,7 @@ describe('normalize', () => {
     ).toEqual(['private', 'DE', 'unknown', 'US', 'multicast', 'documentation', 'broadcast']);
   });
 
-  it('lets a source answer for an embedded prefix only by a range inside it', () => {
+  it('uses a source for an embedded prefix only if its range is inside the prefix', () => {
     const answer = answerer({
       sources: [
         source('ranges', [
@@ -133,7 +133,7 @@ describe('normalize', () => {
   });
 
   // 64 addresses, painted one by one: source by source from the lowest, then overrides; each painter's narrower ranges last.
-  it('equals a painter, for any ranges, codes and priorities', () => {
+  it('agrees with a model that fills an array, for any ranges, codes and priorities', () => {
     const BASE = 11 * 2 ** 24;
     const text = (offset: number): string => `11.0.0.${offset}`;
     const range = fc

@@ -54,7 +54,7 @@ test.each([
   expect(plain(load(`range,country,note,expires\n${range},${country},,\n`))).toEqual([expected]);
 });
 
-test('rows keep their order, line and note; comments and blank lines pass', () => {
+test('rows keep their order, line and note; comments and blank lines are ignored', () => {
   const { rows, expired } = load(
     '\ufeff# ours\nrange,country,note,expires\r\n\n9.0.0.0/8,US,"the lab, upstairs",\r\n# a comment\n8.0.0.0/8,DE,,2030-01-01\n',
   );
@@ -65,12 +65,12 @@ test('rows keep their order, line and note; comments and blank lines pass', () =
   ]);
 });
 
-test('note and expires may be missing, and columns stand in any order', () => {
+test('note and expires may be missing, and columns may be in any order', () => {
   expect(plain(load('country,range\nDE,8.0.0.0/8\n'))).toEqual(['8.0.0.0-8.255.255.255 DE']);
   expect(plain(load('expires,country,range\n,DE,8.0.0.0/8\n'))).toEqual(['8.0.0.0-8.255.255.255 DE']);
 });
 
-test('a file with nothing but its head has no rows', () => {
+test('a file with only a header has no rows', () => {
   expect(load('range,country,note,expires\n')).toEqual({ rows: [], expired: 0 });
 });
 
@@ -78,7 +78,7 @@ test.each([
   ['2026-06-14', 1, 0],
   ['2026-06-15', 0, 1],
   ['2026-06-16', 0, 1],
-])('as of %s a row that expires 2026-06-15: %i applies, %i expired', (asOf, rows, expired) => {
+])('as of %s, of rows that expire on 2026-06-15, %i apply and %i are expired', (asOf, rows, expired) => {
   const loaded = load('range,country,note,expires\n8.0.0.0/8,DE,,2026-06-15\n', asOf);
   expect([loaded.rows.length, loaded.expired]).toEqual([rows, expired]);
 });
@@ -121,7 +121,7 @@ describe('refused', () => {
     expect(() => load(text)).toThrow(/overrides\.csv:[45]: /);
   });
 
-  test('all that is wrong is named in one go, with its line', () => {
+  test('all errors are listed at once, with their lines', () => {
     const text = 'range,country,note,expires\nx,DE,,\n8.0.0.0/8,DE,,\n9.0.0.0/8,QQ,,soon\n';
     let message = '';
     try {
@@ -147,7 +147,7 @@ describe('refused', () => {
     expect(() => load(text)).toThrow(message);
   });
 
-  test('a file that is not there, or is a folder', () => {
+  test('a missing file, or a folder', () => {
     for (const file of [path.join(folder, 'missing.csv'), folder]) {
       expect(() => loadOverrides(file, reference, '2026-01-01')).toThrow(/cannot be read/);
     }

@@ -121,7 +121,7 @@ describe('a date in the address', () => {
     [`a-\${date:YYYY-MM}`, '2026-01-31', 1, 'a-2025-12', '2025-12-01'],
     [`\${date:YYYY-MM-DD}/a`, '2024-03-01', 1, '2024-02-29/a', '2024-02-29'],
     ['a', '2024-03-01', 0, 'a', undefined],
-  ])('%s on %s, %i back', (template, day, back, address, date) => {
+  ])('%s on %s, %i periods back', (template, day, back, address, date) => {
     expect(fillDate(template, day, back)).toEqual({ address, date });
   });
 });
@@ -138,7 +138,7 @@ describe('checksums', () => {
     expect((await atlasError(runFetch([checked], scratchDir()))).message).toMatch(/its checksum cannot be downloaded/);
   });
 
-  it('that are wrong leave the copy in the cache in use', async () => {
+  it('that are wrong keep the copy in the cache in use', async () => {
     const { url, content } = await files({ '/a': 'good', '/sums/a.md5': hash('md5', 'good') });
     const dataDir = scratchDir();
     const checked = source(place([`${url}/a`], { checksum: `${url}/sums/\${file}.md5` }));
@@ -158,7 +158,7 @@ describe('checksums', () => {
     expect(parseChecksum(text, 'x.csv')).toEqual(checksum);
   });
 
-  it.each(['', 'x', `${A}${A}  x.csv`, `${A}  y.csv\n${A}  z.csv`])('%j is no checksum of x.csv', (text) => {
+  it.each(['', 'x', `${A}${A}  x.csv`, `${A}  y.csv\n${A}  z.csv`])('%j has no checksum of x.csv', (text) => {
     expect(() => parseChecksum(text, 'x.csv')).toThrow(/has no SHA-256 or MD5 of x\.csv/);
   });
 });
@@ -176,7 +176,7 @@ describe('the date of the data', () => {
     ['{"creationTime":"2026-01-16T01:02:03.4"}', {}, '2026-01-16', 'date in the file'],
     ['{"last_updated_timestamp":"2026-01-17T01:02:03.4"}', {}, '2026-01-17', 'date in the file'],
     ['1.0.0.0,1.0.0.255,AU', modified, '2026-02-05', 'Last-Modified'],
-  ])('%j is by the best evidence', async (content, headers, date, evidence) => {
+  ])('comes from the best evidence: %j', async (content, headers, date, evidence) => {
     expect(await dateOf(content, headers)).toEqual({ date, evidence });
   });
 
@@ -219,7 +219,7 @@ describe('a seed', () => {
   });
 });
 
-describe('what must not be', () => {
+describe('errors and secrets', () => {
   it('a named pipe is refused and not waited for', async () => {
     const baseDir = scratchDir();
     execFileSync('mkfifo', [path.join(baseDir, 'pipe.csv')]);
@@ -267,22 +267,5 @@ describe('what must not be', () => {
     const wait = async (milliseconds: number) => waits.push(milliseconds);
     await atlasError(runFetch([source(place(['http://127.0.0.1:6000/a']))], scratchDir(), { wait }));
     expect(waits).toEqual([]);
-  });
-
-  it('an environment variable that is not set is a fault of the configuration', async () => {
-    const unset = source(place([`https://example.invalid/\${KEY}`]));
-    const error = await atlasError(runFetch([unset], scratchDir(), { env: {} }));
-    expect(error).toMatchObject({ code: 'E_CONFIG', exitCode: 2 });
-    expect(error.message).toMatch(/the environment variable KEY is not set/);
-  });
-
-  it('a proxy of the environment is used', async () => {
-    // undici sends CONNECT, which a plain server answers by closing the connection.
-    const proxy = await serve((_request, response) => response.end('by proxy'));
-    const env = { http_proxy: proxy.url, no_proxy: '' };
-    const error = await atlasError(
-      runFetch([source(place(['http://localhost:1/a']))], scratchDir(), { env, ...LIMITS }),
-    );
-    expect(error.message).not.toMatch(/ECONNREFUSED/);
   });
 });

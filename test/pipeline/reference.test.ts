@@ -138,7 +138,7 @@ describe('special-purpose ranges', () => {
     expect(wordAt(ip)).toBe(expected);
   });
 
-  test('hold all IPv6 but 2000::/3', () => {
+  test('cover all IPv6 addresses except 2000::/3', () => {
     const blocks = reference.special
       .filter(({ family }) => family === 6)
       .map(({ first, last }) => ({ first: toNumber(first), last: toNumber(last) }))
@@ -155,7 +155,7 @@ describe('special-purpose ranges', () => {
     expect(gaps.at(-1)).toBe('3fff:ffff:ffff:ffff:ffff:ffff:ffff:ffff');
   });
 
-  test('only the blocks with an IPv4 address inside lie beneath the sources', () => {
+  test('are below the sources only if their addresses embed an IPv4 address', () => {
     for (const { result, layer } of reference.special)
       expect(layer).toBe(result.kind === 'embedded' ? 'under' : 'over');
     expect(reference.special.filter(({ layer }) => layer === 'under').map(({ block }) => block)).toEqual([
@@ -165,7 +165,7 @@ describe('special-purpose ranges', () => {
     ]);
   });
 
-  test('use every reason but those that come of sources', () => {
+  test('use every reason except those that come from sources', () => {
     const used = new Set(reference.special.map(({ result }) => (result.kind === 'none' ? result.reason : '')));
     const unused = Object.keys(REASONS).filter((reason) => !used.has(reason as never));
     expect(unused).toEqual(['unknown', 'unallocated']);
@@ -209,7 +209,7 @@ describe('special-purpose ranges', () => {
     return words[theirs]!.includes(wordAt(text));
   }
 
-  test('agree with ipaddr.js at both ends of every range and beside them', () => {
+  test('agree with ipaddr.js at both ends of every range and next to them', () => {
     const top = { 4: (1n << 32n) - 1n, 6: (1n << 128n) - 1n };
     for (const { family, first, last } of reference.special) {
       const ends = [toNumber(first) - 1n, toNumber(first), toNumber(last), toNumber(last) + 1n];
@@ -242,7 +242,7 @@ describe('special-purpose ranges', () => {
 });
 
 describe('sentinels', () => {
-  test.each(reference.sentinels)('$ip, $why: the special ranges say the same', ({ ip, expected }) => {
+  test.each(reference.sentinels)('$ip, $why: agrees with the special-purpose ranges', ({ ip, expected }) => {
     const words = new Uint32Array(4);
     expect(parseAddress(ip, words)).not.toBe(0);
     const result = specialAt(ip)?.result;
@@ -266,7 +266,7 @@ describe('sentinels', () => {
 describe('files', () => {
   const files = ['countries', 'eu-membership', 'country-aliases', 'special-purpose', 'sentinels'];
 
-  test.each(files)('%s.csv names its origin, date and licence', (name) => {
+  test.each(files)('%s.csv names its origin, date and license', (name) => {
     const text = readFileSync(packageFile(`data/reference/${name}.csv`), 'utf8');
     const head = text.slice(0, text.search(/^[^#]/m));
     expect(head).toMatch(/Origin|Codes:/);
@@ -385,7 +385,7 @@ describe('files', () => {
     expect(loadReference(at).memberships.filter(({ code }) => code === 'GB')).toHaveLength(2);
   });
 
-  test('that is not UTF-8, or is not there, is refused by name', () => {
+  test('that are not UTF-8 or missing are refused by name', () => {
     const at = altered('countries.csv', (text) => text);
     writeFileSync(path.join(at, 'countries.csv'), Buffer.from('code,name\nCI,C\xf4te\n', 'latin1'));
     expect(() => loadReference(at)).toThrow(/countries\.csv: not UTF-8/);
@@ -393,7 +393,7 @@ describe('files', () => {
     expect(() => loadReference(at)).toThrow(/countries\.csv: cannot be read/);
   });
 
-  test('columns may stand in another order, with a byte order mark and CRLF', () => {
+  test('columns may be in another order, with a byte order mark and CRLF', () => {
     const rows = [...reference.countries].map(([code, name]) => `${name},${code}\r\n`).reverse();
     const at = altered('countries.csv', () => `\ufeffname,code\r\n${rows.join('')}`);
     expect([...loadReference(at).countries]).toEqual([...reference.countries]);

@@ -57,7 +57,7 @@ describe('loadSources', () => {
     });
   });
 
-  it('takes what the file says over the defaults, and paths from its directory', async () => {
+  it('uses the values of the file instead of the defaults, and paths relative to it', async () => {
     const file = written({
       $schema: 'sources.schema.json',
       maxRejectShare: 0.5,
@@ -81,14 +81,14 @@ describe('loadSources', () => {
     ]);
   });
 
-  it('takes plain http for this machine alone', async () => {
+  it('accepts plain http for this machine only', async () => {
     for (const host of ['localhost', '127.0.0.1:8080', '127.9.9.9', '[::1]:80']) {
       const config = await loadSources(written(withSource({ fetch: { https: `http://${host}/a.csv` } })));
       expect(config.sources[0]?.places).toMatchObject([{ urls: [`http://${host}/a.csv`] }]);
     }
   });
 
-  it('takes a byte order mark', async () => {
+  it('accepts a byte order mark', async () => {
     expect((await loadSources(written(`\ufeff${JSON.stringify({ sources: [ONE] })}`))).sources).toHaveLength(1);
   });
 
@@ -97,7 +97,7 @@ describe('loadSources', () => {
     ['a bare word', '{\n "sources": tru\n}', /sources\.json:2:13 is not JSON/],
     ['a cut-off file', '{"sources": [', /sources\.json:1:14 is not JSON/],
     ['an empty file', '', /sources\.json:1:1 is not JSON/],
-  ])('names line and column of %s', async (_what, text, message) => {
+  ])('reports line and column of %s', async (_what, text, message) => {
     const error = await atlasError(loadSources(written(text)));
     expect(error.code).toBe('E_CONFIG');
     expect(error.message).toMatch(message);
@@ -146,7 +146,7 @@ describe('loadSources', () => {
     expect((await atlasError(loadSources(written(withSource({ fetch }))))).message).toMatch(message);
   });
 
-  it('names a file that is not there', async () => {
+  it('names a missing file', async () => {
     const error = await atlasError(loadSources(path.join(scratchDir(), 'absent.json')));
     expect(error.code).toBe('E_CONFIG');
     expect(error.message).toMatch(/cannot read the sources file.*absent\.json/);
@@ -231,7 +231,7 @@ describe('loadSources', () => {
     expect(error.message.split('\n')).toHaveLength(2);
   });
 
-  it('lists all that is wrong at once', async () => {
+  it('lists all errors at once', async () => {
     const content = {
       sources: [
         { ...ONE, id: 'A', fetch: {} },
@@ -245,7 +245,7 @@ describe('loadSources', () => {
     }
   });
 
-  it(`takes ${MAX_SOURCES} sources and no more`, async () => {
+  it(`accepts ${MAX_SOURCES} sources and no more`, async () => {
     const many = (count: number) => ({ sources: Array.from({ length: count }, (_, i) => ({ ...ONE, id: `s${i}` })) });
     expect((await loadSources(written(many(MAX_SOURCES)))).sources).toHaveLength(MAX_SOURCES);
     const error = await atlasError(loadSources(written(many(MAX_SOURCES + 1))));
@@ -260,7 +260,7 @@ describe('selectSources', () => {
     expect(selectSources(await load(), ['three', 'one']).map(({ id }) => id)).toEqual(['one', 'three']);
   });
 
-  it('refuses an id that is not there, and names those that are', async () => {
+  it('refuses an unknown id, and lists the known ones', async () => {
     const config = await load();
     const error = await atlasError((async () => selectSources(config, ['one', 'four']))());
     expect(error.code).toBe('E_CONFIG');

@@ -118,7 +118,7 @@ describe('takeFiles', () => {
     await expect(take(inputs, wanted)).rejects.toThrow(message);
   });
 
-  it('takes just as much as it may', async () => {
+  it('accepts exactly the largest allowed size', async () => {
     const taken = await take({ 'a.gz': gzipSync(Buffer.alloc(1000)) }, [], 1000);
     expect(taken.a).toHaveLength(1000);
     await expect(take({ 'a.gz': gzipSync(Buffer.alloc(1001)) }, [], 1000)).rejects.toThrow(/more than 1000 bytes/);
@@ -147,7 +147,7 @@ describe('matchesPattern', () => {
   });
 });
 
-describe('listed', () => {
+describe('a list in a message', () => {
   it('names twenty and counts the rest', () => {
     expect(listed([])).toBe('none');
     expect(listed(['a', 'b'])).toBe('"a", "b"');

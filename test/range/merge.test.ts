@@ -30,7 +30,7 @@ const claim = fc
 describe.each(Object.entries(PLACES))('mergeRanges, %s', (_, { family, place }) => {
   const words = addressWords(family);
 
-  it('equals a painter, is gap-free, sorted and merged', () => {
+  it('agrees with a model that fills an array; the result has no gaps, is sorted and merged', () => {
     fc.assert(
       fc.property(fc.array(claim, { maxLength: 24 }), (list) => {
         const result = mergeRanges(toCandidates(family, place, list));
@@ -56,7 +56,7 @@ describe.each(Object.entries(PLACES))('mergeRanges, %s', (_, { family, place }) 
     );
   });
 
-  it('knows nothing of nothing', () => {
+  it('returns one range with record 0 for no candidates', () => {
     const result = mergeRanges(toCandidates(family, place, []));
     expect([result.count, [...result.first], [...result.value]]).toEqual([1, Array(words).fill(0), [0]]);
   });
@@ -96,7 +96,7 @@ describe('mergeRanges', () => {
 });
 
 describe('sortedOrder', () => {
-  it('sorts stably, whatever the runs', () => {
+  it('sorts stably, for any runs', () => {
     fc.assert(
       fc.property(fc.array(fc.nat(9)), (values) => {
         const order = [...sortedOrder(values.length, (a, b) => values[a]! - values[b]!)];

@@ -90,7 +90,7 @@ const electorate = fc
 describe.each(Object.entries(PLACES))('voteRanges, %s', (_, { family, place }) => {
   const words = addressWords(family);
 
-  it('agrees with the model at every address, is gap-free, sorted and merged', () => {
+  it('agrees with the model at every address; the result has no gaps, is sorted and merged', () => {
     fc.assert(
       fc.property(fc.array(candidate, { maxLength: 30 }), electorate, (list, voters) => {
         const result = voteRanges(toCandidates(family, place, list), voters);
@@ -182,7 +182,7 @@ describe('voteRanges', () => {
     expect([...vote(list, ['a', 'geolocation'], ['b', 'geolocation']).value]).toEqual([first, 0]);
   });
 
-  it('lets the operator decide against all others', () => {
+  it('gives an operator precedence over all others', () => {
     const list = [first, second, third, fourth].map((layer) => ({
       from: 0,
       to: 31,

@@ -45,7 +45,7 @@ function open(bytes: Buffer) {
 }
 
 describe('the range file', () => {
-  it('is what it was: golden bytes', () => {
+  it('has not changed: golden bytes', () => {
     const bytes = smallWorld();
     // After an intended change of the format: raise the version in layout.ts and FORMAT.md, then run with UPDATE_GOLDEN=1.
     if (process.env.UPDATE_GOLDEN === '1') writeFileSync(GOLDEN, gzipSync(bytes, { level: 9 }));
@@ -54,7 +54,7 @@ describe('the range file', () => {
     expect({ firstDifference, length: bytes.length }).toEqual({ firstDifference: -1, length: golden.length });
   });
 
-  it('opens, verifies and holds what was written', () => {
+  it('opens, verifies and has the ranges that were written', () => {
     const file = open(smallWorld());
     verifyRangeFile(file);
     expect(file.asOf).toBe('2026-01-01');
@@ -305,7 +305,7 @@ describe('bad files', () => {
     );
   });
 
-  it('says which file is not there', () => {
+  it('names a missing file', () => {
     const path = join('no', 'such', 'ranges.ipr');
     expect(() => openRangeFile(path)).toThrow(
       expect.objectContaining({ code: 'E_NO_DATABASE', message: expect.stringContaining(path) }),
