@@ -272,6 +272,12 @@ export const WORKER_RETRY_MS = 500;
 /** Longest of these waits in milliseconds. To verify a release takes most of a second of computing. */
 export const RETRY_MAX_MS = 60_000;
 
+/** Largest file of keys in bytes (64 MiB): some 400,000 keys. */
+export const MAX_KEY_FILE_BYTES = 67_108_864;
+
+/** Longest time in milliseconds to fetch a file of keys. */
+export const KEY_FILE_TIMEOUT_MS = 20_000;
+
 // API: rate limit
 
 /** Length of the sliding window of the rate limit in milliseconds: rates are in addresses a minute. */

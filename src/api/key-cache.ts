@@ -33,6 +33,32 @@ interface Row {
   self_issued: number;
 }
 
+/** Keys that are read at once: some two milliseconds, in which no request is answered. */
+const SLICE = 1_000;
+
+interface KeyMaps {
+  /** Valid keys by the hash of their text. */
+  keys: Map<string, ActiveKey>;
+  /** The hash of each of them, by id. */
+  hashes: Map<string, string>;
+}
+
+interface FullRead extends KeyMaps {
+  /** The last key that was read. */
+  lastId: string;
+  /** Of the file. */
+  version: number;
+  /** `PRAGMA data_version`, and the last change, before the first key was read. */
+  dataVersion: unknown;
+  sequence: number | undefined;
+}
+
+function addKey({ keys, hashes }: KeyMaps, { id, hash, rate, origins, self_issued }: Row): void {
+  const text = hash.toString('hex');
+  keys.set(text, { id, rate, origins: parseOrigins(origins), selfIssued: self_issued === 1 });
+  hashes.set(id, text);
+}
+
 /** Returns the columns of {@link Row} as SQL, for a file of a version. */
 function rowColumns(version: number): string {
   return `id, hash, rate, ${version >= BROWSERS_VERSION ? 'origins, self_issued' : 'NULL AS origins, 0 AS self_issued'}`;
@@ -64,6 +90,8 @@ export class KeyCache implements KeyFinder {
   #dataVersion: unknown;
   /** The last change that was read; undefined if the file does not record changes. */
   #sequence: number | undefined;
+  /** A read of all keys that is not finished. */
+  #fullRead: FullRead | undefined;
   #problem = '';
   #timer: NodeJS.Timeout | undefined;
 
@@ -98,8 +126,12 @@ export class KeyCache implements KeyFinder {
 
   /** Reads what changed since the last time. */
   refresh(): void {
+    this.#guard(() => this.#reload());
+  }
+
+  #guard(work: () => unknown): void {
     try {
-      this.#reload();
+      work();
       this.#problem = '';
     } catch (error) {
       this.#close();
@@ -123,50 +155,81 @@ export class KeyCache implements KeyFinder {
     const database = this.#database!;
     const dataVersion = database.pragma('data_version', { simple: true });
     if (dataVersion === this.#dataVersion) return;
-    // One transaction: a change between two of its statements would be missed, or read twice.
-    database.transaction(() => {
-      // A writer may have upgraded the file.
-      const version = keysVersion(this.#path, database);
-      if (version >= CHANGES_VERSION && this.#sequence !== undefined)
-        this.#readChanges(database, version, this.#sequence);
-      else this.#readAll(database, version);
-    })();
-    this.#dataVersion = dataVersion;
+    // A writer may have upgraded the file.
+    const version = keysVersion(this.#path, database);
+    if (this.#fullRead !== undefined) return;
+    if (version >= CHANGES_VERSION && this.#sequence !== undefined) this.#readChanges(version, dataVersion);
+    else this.#startFullRead(version, dataVersion);
   }
 
-  #readAll(database: Sqlite.Database, version: number): void {
-    const rows = database.prepare<[], Row>(`SELECT ${rowColumns(version)} FROM api_key WHERE revoked IS NULL`).all();
-    this.#clear();
-    for (const row of rows) this.#add(row);
-    this.#sequence = version >= CHANGES_VERSION ? lastChange(database) : undefined;
+  /** Reads all keys, in slices: requests are answered between them, by the keys that were read before. */
+  #startFullRead(version: number, dataVersion: unknown): void {
+    const sequence = version >= CHANGES_VERSION ? lastChange(this.#database!) : undefined;
+    this.#fullRead = { keys: new Map(), hashes: new Map(), lastId: '', version, dataVersion, sequence };
+    this.#readSlice();
   }
 
-  #readChanges(database: Sqlite.Database, version: number, after: number): void {
-    const last = lastChange(database);
-    const changed = database
-      .prepare<[number], { id: string }>('SELECT DISTINCT key_id AS id FROM key_change WHERE sequence > ?')
-      .all(after);
-    const read = database.prepare<[string], Row>(
-      `SELECT ${rowColumns(version)} FROM api_key WHERE id = ? AND revoked IS NULL`,
-    );
-    this.#presented.clear();
-    for (const { id } of changed) {
-      const hash = this.#hashes.get(id);
-      if (hash !== undefined) this.#keys.delete(hash);
-      this.#hashes.delete(id);
-      const row = read.get(id);
-      if (row !== undefined) this.#add(row);
+  /** Reads the next keys. Keys that change meanwhile are read by the next poll. */
+  #readSlice(): void {
+    const read = this.#fullRead!;
+    const rows = this.#database!.prepare<[string], Row>(
+      `SELECT ${rowColumns(read.version)} FROM api_key WHERE revoked IS NULL AND id > ? ORDER BY id LIMIT ${SLICE}`,
+    ).all(read.lastId);
+    for (const row of rows) addKey(read, row);
+    if (rows.length === SLICE) {
+      read.lastId = rows.at(-1)!.id;
+      this.#soon(() => this.#fullRead === read && this.#readSlice());
+      return;
     }
-    this.#sequence = last;
+    this.#fullRead = undefined;
+    this.#keys = read.keys;
+    this.#hashes = read.hashes;
+    this.#presented.clear();
+    this.#sequence = read.sequence;
+    this.#dataVersion = read.dataVersion;
   }
 
-  #add({ id, hash, rate, origins, self_issued }: Row): void {
-    const text = hash.toString('hex');
-    this.#keys.set(text, { id, rate, origins: parseOrigins(origins), selfIssued: self_issued === 1 });
-    this.#hashes.set(id, text);
+  /** Reads the keys that changed, in slices too. */
+  #readChanges(version: number, dataVersion: unknown): void {
+    const database = this.#database!;
+    // One transaction: a change between two of its statements would be missed.
+    const count = database.transaction(() => {
+      const changes = database
+        .prepare<[number], { sequence: number; id: string }>(
+          `SELECT sequence, key_id AS id FROM key_change WHERE sequence > ? ORDER BY sequence LIMIT ${SLICE}`,
+        )
+        .all(this.#sequence!);
+      const read = database.prepare<[string], Row>(
+        `SELECT ${rowColumns(version)} FROM api_key WHERE id = ? AND revoked IS NULL`,
+      );
+      this.#presented.clear();
+      // First all: a key may have got the hash of another one.
+      for (const { id } of changes) this.#remove(id);
+      for (const id of new Set(changes.map((change) => change.id))) {
+        const row = read.get(id);
+        if (row !== undefined) addKey({ keys: this.#keys, hashes: this.#hashes }, row);
+      }
+      this.#sequence = changes.at(-1)?.sequence ?? this.#sequence;
+      return changes.length;
+    })();
+    if (count < SLICE) this.#dataVersion = dataVersion;
+    else this.#soon(() => this.refresh());
+  }
+
+  /** Works on in the next turn of the event loop, or now if nothing else is to be done yet. */
+  #soon(work: () => unknown): void {
+    if (this.#timer === undefined) work();
+    else setImmediate(() => this.#guard(work));
+  }
+
+  #remove(id: string): void {
+    const hash = this.#hashes.get(id);
+    if (hash !== undefined && this.#keys.get(hash)?.id === id) this.#keys.delete(hash);
+    this.#hashes.delete(id);
   }
 
   #clear(): void {
+    this.#fullRead = undefined;
     this.#keys = new Map();
     this.#hashes = new Map();
     this.#presented.clear();
@@ -189,6 +252,7 @@ export class KeyCache implements KeyFinder {
   }
 
   #close(): void {
+    this.#fullRead = undefined;
     this.#database?.close();
     this.#database = undefined;
   }

@@ -11,11 +11,17 @@ import type Sqlite from 'better-sqlite3';
 import { AtlasError, isDiskError, messageOf, systemErrorCode } from '../errors.js';
 import { packageFile } from '../package-root.js';
 import { sqlite } from '../sqlite.js';
+import { type KeySet, keyLines, type SharedKey } from './key-file.js';
 
 export const KEYS_FILE = 'keys.sqlite';
 
 /** The scripts that make each version of the file (`PRAGMA user_version`) of the one before; version 0 is an empty file. */
-const SCRIPTS = ['schemas/keys.sql', 'schemas/keys-changes.sql', 'schemas/keys-browsers.sql'];
+const SCRIPTS = [
+  'schemas/keys.sql',
+  'schemas/keys-changes.sql',
+  'schemas/keys-browsers.sql',
+  'schemas/keys-shared.sql',
+];
 const KEYS_VERSION = SCRIPTS.length;
 
 /** The first version that records which keys changed. */
@@ -174,7 +180,8 @@ export function createKey(
   if (/\p{Cc}/u.test(label)) throw new AtlasError('E_USAGE', 'the label has a control character; remove it');
   const id = randomBytes(ID_BYTES).toString('hex');
   const key = KEY_PREFIX + randomBytes(KEY_BYTES).toString('base64url');
-  withKeys(dataDir, (database) =>
+  withKeys(dataDir, (database) => {
+    refuseImported(dataDir, database);
     database
       .prepare(
         'INSERT INTO api_key (id, hash, label, rate, origins, self_issued, created) VALUES (?, ?, ?, ?, ?, ?, ?)',
@@ -187,8 +194,8 @@ export function createKey(
         origins === null ? null : JSON.stringify(origins),
         self_issued ? 1 : 0,
         new Date().toISOString(),
-      ),
-  );
+      );
+  });
   return { id, key };
 }
 
@@ -209,6 +216,7 @@ export function listKeys(dataDir: string): KeyRecord[] {
 export function revokeKey(dataDir: string, id: string): KeyRecord {
   const revoked = keysExist(dataDir)
     ? withKeys(dataDir, (database) => {
+        refuseImported(dataDir, database);
         database
           .prepare('UPDATE api_key SET revoked = ? WHERE id = ? AND revoked IS NULL')
           .run(new Date().toISOString(), id);
@@ -220,6 +228,136 @@ export function revokeKey(dataDir: string, id: string): KeyRecord {
     throw new AtlasError('E_USAGE', `there is no key ${JSON.stringify(id)}; "ipatlas keys list" shows the ids`);
   }
   return revoked;
+}
+
+type SharedRow = Omit<SharedKey, 'origins' | 'self_issued'> & { origins: string | null; self_issued: number };
+
+/** Returns all valid keys in the order of their ids, as a file of keys has them. */
+function sharedKeys(database: Sqlite.Database): SharedKey[] {
+  return database
+    .prepare<[], SharedRow>(
+      `SELECT id, lower(hex(hash)) AS hash, rate, origins, self_issued, created FROM api_key
+       WHERE revoked IS NULL ORDER BY id`,
+    )
+    .all()
+    .map(({ origins, self_issued, ...row }) => ({
+      ...row,
+      origins: parseOrigins(origins),
+      self_issued: self_issued === 1,
+    }));
+}
+
+interface KeyFileRow {
+  version: number;
+  hash: Buffer;
+}
+
+function keyFileRow(database: Sqlite.Database, direction: 'exported' | 'imported'): KeyFileRow | undefined {
+  return database
+    .prepare<[string], KeyFileRow>('SELECT version, hash FROM key_file WHERE direction = ?')
+    .get(direction);
+}
+
+function setKeyFileRow(database: Sqlite.Database, direction: 'exported' | 'imported', row: KeyFileRow): void {
+  database
+    .prepare('INSERT OR REPLACE INTO key_file (direction, version, hash) VALUES (?, ?, ?)')
+    .run(direction, row.version, row.hash);
+}
+
+/** Refuses to change keys that an import would change back. */
+function refuseImported(dataDir: string, database: Sqlite.Database): void {
+  if (keyFileRow(database, 'imported') === undefined) return;
+  throw new AtlasError(
+    'E_USAGE',
+    `the keys of ${dataDir} are imported; create and revoke keys where they are exported`,
+  );
+}
+
+const contentHash = (keys: readonly SharedKey[]): Buffer => Buffer.from(hash('sha256', keyLines(keys)), 'hex');
+
+/**
+ * Returns the valid keys, for a file of keys. The version grows only if the keys changed since the last time.
+ *
+ * It is not less than the Unix time, so that it also grows if keys.sqlite is lost and made anew.
+ */
+export function exportKeys(dataDir: string): KeySet {
+  return withKeys(dataDir, (database) =>
+    database
+      .transaction(() => {
+        const keys = sharedKeys(database);
+        const hash = contentHash(keys);
+        const last = keyFileRow(database, 'exported');
+        if (last?.hash.equals(hash)) return { version: last.version, keys };
+        const version = Math.max((last?.version ?? 0) + 1, Math.floor(Date.now() / 1000));
+        setKeyFileRow(database, 'exported', { version, hash });
+        return { version, keys };
+      })
+      .immediate(),
+  );
+}
+
+/** What an import did. */
+export interface KeyImport {
+  version: number;
+  /** Keys that are valid now. */
+  keys: number;
+  /** Keys that were added or changed, and keys that were removed. */
+  changed: number;
+  removed: number;
+}
+
+/**
+ * Makes the keys of a file the keys of a data directory: all others are removed. Servers notice within a second.
+ *
+ * @param replace whether keys that were created here may be removed
+ * @throws AtlasError E_REFUSED if the file is older than the last one that was imported, or has its version and other
+ *   keys; E_USAGE if there are keys that were created here, unless `replace` is true
+ */
+export function importKeys(dataDir: string, { version, keys }: KeySet, replace: boolean): KeyImport {
+  const hash = contentHash(keys);
+  return withKeys(dataDir, (database) =>
+    database
+      .transaction(() => {
+        const last = keyFileRow(database, 'imported');
+        refuseOlder(last, { version, hash });
+        const present = new Map(sharedKeys(database).map((key) => [key.id, keyLines([key])]));
+        const count = database.prepare<[], number>('SELECT count(*) FROM api_key').pluck().get()!;
+        if (last === undefined && count > 0 && !replace) {
+          throw new AtlasError(
+            'E_USAGE',
+            `${dataDir} has ${count} keys of its own, which the import would remove; repeat it with --replace to do so`,
+          );
+        }
+        const wanted = new Set(keys.map(({ id }) => id));
+        const ids = database.prepare<[], string>('SELECT id FROM api_key').pluck().all();
+        const remove = database.prepare('DELETE FROM api_key WHERE id = ?');
+        const unwanted = ids.filter((id) => !wanted.has(id));
+        const changed = keys.filter((key) => present.get(key.id) !== keyLines([key]));
+        for (const id of unwanted) remove.run(id);
+        // First all, because two keys may have exchanged their ids.
+        for (const { id } of changed) remove.run(id);
+        const insert = database.prepare(
+          `INSERT INTO api_key (id, hash, label, rate, origins, self_issued, created) VALUES (?, ?, '', ?, ?, ?, ?)`,
+        );
+        for (const { id, hash, rate, origins, self_issued, created } of changed) {
+          const text = origins === null ? null : JSON.stringify(origins);
+          insert.run(id, Buffer.from(hash, 'hex'), rate, text, self_issued ? 1 : 0, created);
+        }
+        setKeyFileRow(database, 'imported', { version, hash });
+        return { version, keys: keys.length, changed: changed.length, removed: unwanted.length };
+      })
+      .immediate(),
+  );
+}
+
+function refuseOlder(last: KeyFileRow | undefined, { version, hash }: KeyFileRow): void {
+  if (last === undefined || version > last.version) return;
+  if (version === last.version && last.hash.equals(hash)) return;
+  const problem = version < last.version ? 'is older than' : 'has other keys than';
+  throw new AtlasError(
+    'E_REFUSED',
+    `the file of keys (version ${version}) ${problem} the one that was imported last (version ${last.version}); the keys stay as they are`,
+  );
 }
 
 /** Returns whether a text is a valid key. */

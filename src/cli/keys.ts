@@ -1,8 +1,10 @@
 /** `ipatlas keys`: the keys of the API. */
-import { statSync } from 'node:fs';
-import { createKey, type KeyRecord, listKeys, parseOrigin, revokeKey } from '../api/keys.js';
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createKey, exportKeys, importKeys, type KeyRecord, listKeys, parseOrigin, revokeKey } from '../api/keys.js';
 import { AtlasError, EXIT } from '../errors.js';
-import { type Command, type Invocation, print, table, text } from './command.js';
+import { writeFile } from '../export/output.js';
+import { type Command, type Invocation, type OptionValues, print, table, text } from './command.js';
 
 function rateOf(value: string | undefined): number | null {
   if (value === undefined) return null;
@@ -62,10 +64,78 @@ function revoke({ dataDir, positionals }: Invocation): void {
   process.stderr.write(`ipatlas: key ${id} was revoked at ${revoked}\n`);
 }
 
+/** Returns the value of a flag that must be given. */
+function required(values: OptionValues, name: string, action: string): string {
+  const value = text(values, name);
+  if (value !== undefined && value !== '') return value;
+  throw new AtlasError('E_USAGE', `"keys ${action}" needs --${name} FILE; see "ipatlas keys --help"`);
+}
+
+/** Runs once, or again and again until SIGTERM or Ctrl-C if `--every` is given. Then a failure does not end it. */
+async function onceOrEvery(values: OptionValues, work: () => Promise<void>): Promise<void> {
+  const every = text(values, 'every');
+  if (every === undefined) return work();
+  if (!/^[1-9]\d{0,5}$/.test(every)) {
+    throw new AtlasError('E_USAGE', `--every ${JSON.stringify(every)} is not a number of seconds, such as 20`);
+  }
+  const stop = new AbortController();
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => stop.abort());
+  let lastProblem = '';
+  while (!stop.signal.aborted) {
+    try {
+      await work();
+      lastProblem = '';
+    } catch (error) {
+      if (!(error instanceof AtlasError)) throw error;
+      if (error.message !== lastProblem) process.stderr.write(`ipatlas: ${error.code}: ${error.message}\n`);
+      lastProblem = error.message;
+    }
+    await sleep(1000 * Number(every), undefined, { signal: stop.signal }).catch(() => {});
+  }
+}
+
+async function exportFile({ dataDir, positionals, values }: Invocation): Promise<void> {
+  requireDirectory(dataDir);
+  const path = positionals[1]!;
+  const { readSigningKey, writeKeyFile } = await import('../api/key-file.js');
+  const key = readSigningKey(required(values, 'sign-key', 'export'));
+  await onceOrEvery(values, async () => {
+    const keys = exportKeys(dataDir);
+    const bytes = writeKeyFile(keys, key);
+    // The signature is deterministic, so the file is the same if the keys are. Its date then stays, too.
+    if (existsSync(path) && readFileSync(path).equals(bytes)) return;
+    writeFile(path, [bytes]);
+    process.stderr.write(`ipatlas: ${path}: ${keys.keys.length} keys, version ${keys.version}\n`);
+  });
+}
+
+async function importFile({ dataDir, positionals, values }: Invocation): Promise<void> {
+  requireDirectory(dataDir);
+  const source = positionals[1]!;
+  const { readKeyFile, readVerifyingKey } = await import('../api/key-file.js');
+  const { KeyFileSource } = await import('../api/key-file-source.js');
+  const names = [values['verify-key'] ?? []].flat().map(String);
+  if (names.length === 0) required(values, 'verify-key', 'import');
+  const publicKeys = names.map(readVerifyingKey);
+  const file = new KeyFileSource(source);
+  await onceOrEvery(values, async () => {
+    const bytes = await file.read();
+    if (bytes === undefined) return;
+    const done = importKeys(dataDir, readKeyFile(bytes, publicKeys), values.replace === true);
+    file.keep();
+    if (values.every !== undefined && done.changed + done.removed === 0) return;
+    process.stderr.write(
+      `ipatlas: ${done.keys} keys, version ${done.version}: ${done.changed} added or changed, ${done.removed} removed\n`,
+    );
+  });
+}
+
 const ACTIONS: Record<string, { words: number; run(invocation: Invocation): void | Promise<void> }> = {
   create: { words: 1, run: create },
   list: { words: 1, run: list },
   revoke: { words: 2, run: revoke },
+  export: { words: 2, run: exportFile },
+  import: { words: 2, run: importFile },
 };
 
 async function run(invocation: Invocation): Promise<number> {
@@ -73,30 +143,49 @@ async function run(invocation: Invocation): Promise<number> {
   const name = positionals[0]!;
   const action = Object.hasOwn(ACTIONS, name) ? ACTIONS[name] : undefined;
   if (action === undefined || positionals.length !== action.words) {
-    throw new AtlasError('E_USAGE', 'use "keys create", "keys list" or "keys revoke ID"; see "ipatlas keys --help"');
+    throw new AtlasError(
+      'E_USAGE',
+      'use "keys create", "keys list", "keys revoke ID", "keys export FILE" or "keys import FILE"; see "ipatlas keys --help"',
+    );
   }
   await action.run(invocation);
   return EXIT.ok;
 }
 
 export const command: Command = {
-  help: `Usage: ipatlas keys create [--label TEXT] [--rate N] [--origin URL] | list | revoke ID
+  help: `Usage: ipatlas keys create [--label TEXT] [--rate N] [--origin URL]
+       ipatlas keys list | revoke ID
+       ipatlas keys export FILE --sign-key FILE | import FILE --verify-key FILE
 
 Manages the keys of the API. "create" prints a new key once, alone on stdout;
 only its hash is stored. A revoked key is refused within a second, permanently.
+"export" writes the hashes of the valid keys to a signed file. "import" makes
+them the keys of another data directory; FILE may be a URL of http or https.
 
   --label TEXT  the owner of the key, for the list
   --rate N      addresses a minute for this key (default: the server's --rate)
   --origin URL  the key works only in web pages of this origin, such as
                 https://example.com; may be given several times
+  --sign-key FILE
+                export: the private Ed25519 key that signs, in PEM
+  --verify-key FILE
+                import: its public key, in PEM; several if it is replaced
+  --replace     import: also remove the keys that were created here
+  --every SECONDS
+                export, import: keep running, and repeat if something changed
   --json        the list, or the new key and its id, as JSON
 `,
   options: {
     label: { type: 'string' },
     rate: { type: 'string' },
     origin: { type: 'string', multiple: true },
+    'sign-key': { type: 'string' },
+    'verify-key': { type: 'string', multiple: true },
+    replace: { type: 'boolean' },
+    every: { type: 'string' },
     json: { type: 'boolean' },
   },
   arguments: [1, 2],
+  choices: { '': Object.keys(ACTIONS) },
   run,
 };

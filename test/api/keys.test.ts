@@ -285,9 +285,9 @@ describe('a file of keys of another version', () => {
   it('is refused if it is of a later version', () => {
     createKey(dataDir);
     const database = new (sqlite())(keysPath(dataDir));
-    database.pragma('user_version = 4');
+    database.pragma('user_version = 5');
     database.close();
-    expect(() => createKey(dataDir)).toThrow(/is of version 4, but this ipatlas knows version 3/);
+    expect(() => createKey(dataDir)).toThrow(/is of version 5, but this ipatlas knows version 4/);
   });
 });
 

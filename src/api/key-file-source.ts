@@ -1,0 +1,87 @@
+/** Where a file of keys comes from: a path or a URL that is asked again and again. */
+import { readFileSync, statSync } from 'node:fs';
+import { AtlasError, messageOf } from '../errors.js';
+import { KEY_FILE_TIMEOUT_MS, MAX_KEY_FILE_BYTES } from '../limits.js';
+
+function tooLarge(source: string): AtlasError {
+  return new AtlasError('E_BAD_INPUT', `${source} is larger than ${MAX_KEY_FILE_BYTES} bytes`);
+}
+
+/** Returns a URL without user and password, for messages. */
+function withoutCredentials(url: string): string {
+  const shown = new URL(url);
+  shown.username = '';
+  shown.password = '';
+  return shown.href;
+}
+
+export class KeyFileSource {
+  readonly #path: string;
+  readonly #isUrl: boolean;
+  /** How messages name it. */
+  readonly #name: string;
+  /** What identifies the content that was read last, and of the content that {@link keep} was called for. */
+  #read = '';
+  #kept = '';
+
+  /** @param source a path, or a URL of http or https; user and password in it are sent as HTTP Basic authentication */
+  constructor(source: string) {
+    this.#isUrl = URL.canParse(source) && /^https?:$/.test(new URL(source).protocol);
+    this.#path = source;
+    this.#name = this.#isUrl ? withoutCredentials(source) : source;
+  }
+
+  /**
+   * Returns the content, or undefined if it is the one that {@link keep} was called for.
+   *
+   * @throws AtlasError E_FETCH if it cannot be read, E_BAD_INPUT if it is too large
+   */
+  async read(): Promise<Buffer | undefined> {
+    try {
+      return this.#isUrl ? await this.#fetch() : this.#readFile();
+    } catch (error) {
+      if (error instanceof AtlasError) throw error;
+      // fetch says "fetch failed", and why in its cause.
+      const { cause } = error as { cause?: unknown };
+      throw new AtlasError('E_FETCH', `${this.#name} cannot be read: ${messageOf(cause ?? error)}`, { cause: error });
+    }
+  }
+
+  /** Notes that the content that was read last was used, so that it need not be read again. */
+  keep(): void {
+    this.#kept = this.#read;
+  }
+
+  #readFile(): Buffer | undefined {
+    const { size, mtimeMs, ino } = statSync(this.#path);
+    if (size > MAX_KEY_FILE_BYTES) throw tooLarge(this.#name);
+    this.#read = `${size} ${mtimeMs} ${ino}`;
+    return this.#read === this.#kept ? undefined : readFileSync(this.#path);
+  }
+
+  async #fetch(): Promise<Buffer | undefined> {
+    const url = new URL(this.#path);
+    const headers: Record<string, string> = this.#kept === '' ? {} : { 'if-none-match': this.#kept };
+    if (url.username !== '' || url.password !== '') {
+      const credentials = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`;
+      headers.authorization = `Basic ${Buffer.from(credentials).toString('base64')}`;
+    }
+    const response = await fetch(this.#name, {
+      headers,
+      redirect: 'error',
+      signal: AbortSignal.timeout(KEY_FILE_TIMEOUT_MS),
+    });
+    if (response.status === 304) return undefined;
+    if (response.status !== 200)
+      throw new AtlasError('E_FETCH', `${this.#name} answers with status ${response.status}`);
+    const pieces: Uint8Array[] = [];
+    let size = 0;
+    for await (const piece of response.body ?? []) {
+      size += piece.length;
+      if (size > MAX_KEY_FILE_BYTES) throw tooLarge(this.#name);
+      pieces.push(piece);
+    }
+    this.#read = response.headers.get('etag') ?? '';
+    return Buffer.concat(pieces);
+  }
+}

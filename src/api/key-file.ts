@@ -1,0 +1,129 @@
+/**
+ * The signed file that carries the keys of one data directory to other servers: hashes of keys, never keys or labels.
+ *
+ * The first line has the Ed25519 signature (RFC 8032) of all that follows, which is JSON by
+ * schemas/keys-file.schema.json:
+ *
+ *     ipatlas-keys ed25519 <signature in hexadecimal>
+ *     {"version":1763800000,"keys":[
+ *     {"id":"a79dfb58","hash":"…","rate":null,"origins":null,"self_issued":false,"created":"2026-11-22T05:10:27.835Z"}
+ *     ]}
+ */
+import { createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { AtlasError, messageOf } from '../errors.js';
+import { packageFile } from '../package-root.js';
+
+/** A valid key, as other servers need it. */
+export interface SharedKey {
+  id: string;
+  /** SHA-256 of the key's text, hexadecimal. */
+  hash: string;
+  /** Addresses a minute; null for the server's rate. */
+  rate: number | null;
+  origins: string[] | null;
+  self_issued: boolean;
+  /** ISO 8601, UTC. */
+  created: string;
+}
+
+export interface KeySet {
+  /** Grows with each file. */
+  version: number;
+  keys: SharedKey[];
+}
+
+/** Begins what is signed, so that no signature of something else is valid for a file of keys. */
+const CONTEXT = 'ipatlas-keys\n';
+const FIRST_LINE = /^ipatlas-keys ed25519 ([0-9a-f]{128})$/;
+/** Longest first line in bytes. */
+const FIRST_LINE_BYTES = 160;
+
+function signedBytes(payload: Uint8Array): Buffer {
+  return Buffer.concat([Buffer.from(CONTEXT), payload]);
+}
+
+function ed25519(key: KeyObject, path: string): KeyObject {
+  if (key.asymmetricKeyType === 'ed25519') return key;
+  throw new AtlasError('E_USAGE', `${path} is not an Ed25519 key; make one with "openssl genpkey -algorithm ed25519"`);
+}
+
+function readKey(path: string, what: string, parse: (pem: Buffer) => KeyObject): KeyObject {
+  try {
+    return ed25519(parse(readFileSync(path)), path);
+  } catch (error) {
+    if (error instanceof AtlasError) throw error;
+    // The message of the parser never quotes the file.
+    throw new AtlasError('E_USAGE', `${path} cannot be read as ${what} in PEM: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+/** Reads a private Ed25519 key (PKCS #8, PEM). Throws AtlasError E_USAGE if it is not one. */
+export function readSigningKey(path: string): KeyObject {
+  return readKey(path, 'a private key', (pem) => createPrivateKey(pem));
+}
+
+/** Reads a public Ed25519 key (SPKI, PEM). Throws AtlasError E_USAGE if it is not one. */
+export function readVerifyingKey(path: string): KeyObject {
+  return readKey(path, 'a public key', (pem) => createPublicKey(pem));
+}
+
+/** Returns the lines that list keys; the same for the same keys. */
+export function keyLines(keys: readonly SharedKey[]): string {
+  return keys
+    .map(({ id, hash, rate, origins, self_issued, created }) =>
+      JSON.stringify({ id, hash, rate, origins, self_issued, created }),
+    )
+    .join(',\n');
+}
+
+/** Returns a signed file. */
+export function writeKeyFile({ version, keys }: KeySet, key: KeyObject): Buffer {
+  const payload = Buffer.from(`{"version":${version},"keys":[\n${keyLines(keys)}\n]}\n`);
+  const signature = sign(null, signedBytes(payload), key).toString('hex');
+  return Buffer.concat([Buffer.from(`ipatlas-keys ed25519 ${signature}\n`), payload]);
+}
+
+/**
+ * Reads a signed file.
+ *
+ * @param publicKeys one of them must have signed it
+ * @throws AtlasError E_REFUSED if none of them did; E_BAD_INPUT if the bytes are not such a file
+ */
+export function readKeyFile(bytes: Buffer, publicKeys: readonly KeyObject[]): KeySet {
+  const end = bytes.subarray(0, FIRST_LINE_BYTES).indexOf('\n');
+  const match = FIRST_LINE.exec(bytes.toString('latin1', 0, Math.max(0, end)));
+  if (match === null)
+    throw new AtlasError('E_BAD_INPUT', 'this is not a file of keys; "ipatlas keys export" writes one');
+  const payload = bytes.subarray(end + 1);
+  const [signed, signature] = [signedBytes(payload), Buffer.from(match[1]!, 'hex')];
+  if (!publicKeys.some((key) => verify(null, signed, key, signature))) {
+    throw new AtlasError('E_REFUSED', 'the file of keys is not signed by the given key; the keys stay as they are');
+  }
+  return parsePayload(payload);
+}
+
+/** Parses what was signed. The signer may still have made a mistake. */
+function parsePayload(payload: Buffer): KeySet {
+  let value: unknown;
+  try {
+    value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(payload));
+  } catch (error) {
+    throw new AtlasError('E_BAD_INPUT', `the file of keys is not JSON: ${messageOf(error)}`, { cause: error });
+  }
+  const ajv = new Ajv2020({ allowUnionTypes: true });
+  const isValid = ajv.compile<KeySet>(JSON.parse(readFileSync(packageFile('schemas/keys-file.schema.json'), 'utf8')));
+  if (!isValid(value)) {
+    throw new AtlasError(
+      'E_BAD_INPUT',
+      `the file of keys is not valid: ${ajv.errorsText(isValid.errors, { dataVar: '' })}`,
+    );
+  }
+  for (const column of ['id', 'hash'] as const) {
+    if (new Set(value.keys.map((key) => key[column])).size < value.keys.length) {
+      throw new AtlasError('E_BAD_INPUT', `the file of keys has two keys with the same ${column}`);
+    }
+  }
+  return value;
+}

@@ -1,0 +1,537 @@
+import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+import { once } from 'node:events';
+import { copyFileSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { createServer, type RequestListener, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { KeyCache } from '../../src/api/key-cache.js';
+import { type KeySet, readKeyFile, type SharedKey, writeKeyFile } from '../../src/api/key-file.js';
+import { KeyFileSource } from '../../src/api/key-file-source.js';
+import {
+  createKey,
+  exportKeys,
+  hashKey,
+  importKeys,
+  isValidKey,
+  keysPath,
+  listKeys,
+  revokeKey,
+} from '../../src/api/keys.js';
+import { MAX_KEY_FILE_BYTES } from '../../src/limits.js';
+import { sqlite } from '../../src/sqlite.js';
+import { finished, ipatlas, start } from '../support/cli.js';
+import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { serve, until } from '../support/serve.js';
+
+const pair = generateKeyPairSync('ed25519');
+const other = generateKeyPairSync('ed25519');
+
+let dir: string;
+let origin: string;
+let node: string;
+beforeEach(() => {
+  dir = temporaryDir();
+  origin = temporaryDir();
+  node = temporaryDir();
+});
+afterEach(() => {
+  for (const folder of [dir, origin, node]) rmSync(folder, { recursive: true });
+});
+
+/** Makes keys as quickly as possible, straight in the file. */
+function insertKeys(dataDir: string, count: number, prefix = 'f'): void {
+  createKey(dataDir);
+  const database = new (sqlite())(keysPath(dataDir));
+  const insert = database.prepare(
+    `INSERT INTO api_key (id, hash, label, created) VALUES (?, ?, '', '2026-01-01T00:00:00Z')`,
+  );
+  database.transaction(() => {
+    for (let i = 0; i < count; i++) {
+      const id = prefix + i.toString(16).padStart(7, '0');
+      insert.run(id, Buffer.from(hashKey(`key ${id}`), 'hex'));
+    }
+  })();
+  database.close();
+}
+
+function query(dataDir: string, sql: string): unknown[] {
+  const database = new (sqlite())(keysPath(dataDir), { readonly: true });
+  try {
+    return database.prepare(sql).all();
+  } finally {
+    database.close();
+  }
+}
+
+function sharedKey(id: string, changes: Partial<SharedKey> = {}): SharedKey {
+  const rest = { rate: null, origins: null, self_issued: false, created: '2026-01-01T00:00:00.000Z' };
+  return { id, hash: hashKey(id), ...rest, ...changes };
+}
+
+/** Signs any text as a file of keys. */
+function signed(payload: string, key: KeyObject = pair.privateKey, context = 'ipatlas-keys\n'): Buffer {
+  const signature = sign(null, Buffer.from(context + payload), key).toString('hex');
+  return Buffer.from(`ipatlas-keys ed25519 ${signature}\n${payload}`);
+}
+
+const refused = expect.objectContaining({ code: 'E_REFUSED' });
+const badInput = expect.objectContaining({ code: 'E_BAD_INPUT' });
+
+describe('a file of keys', () => {
+  const set: KeySet = {
+    version: 7,
+    keys: [sharedKey('a1'), sharedKey('b2', { rate: 5, origins: ['https://a.example'], self_issued: true })],
+  };
+
+  it('is read as it was written, and has the same bytes each time', () => {
+    const bytes = writeKeyFile(set, pair.privateKey);
+    expect(readKeyFile(bytes, [other.publicKey, pair.publicKey])).toEqual(set);
+    expect(writeKeyFile(set, pair.privateKey).equals(bytes)).toBe(true);
+    expect(readKeyFile(writeKeyFile({ version: 1, keys: [] }, pair.privateKey), [pair.publicKey]).keys).toEqual([]);
+  });
+
+  it('has no key and no label', () => {
+    const { key } = createKey(origin, { label: 'a customer' });
+    const text = writeKeyFile(exportKeys(origin), pair.privateKey).toString();
+    expect(text).toContain(hashKey(key));
+    expect(text).not.toContain(key);
+    expect(text).not.toContain('a customer');
+  });
+
+  it('is refused if another key signed it', () => {
+    expect(() => readKeyFile(writeKeyFile(set, other.privateKey), [pair.publicKey])).toThrow(refused);
+  });
+
+  it('is refused if the signature is for something else', () => {
+    const payload = JSON.stringify(set);
+    expect(readKeyFile(signed(payload), [pair.publicKey])).toEqual(set);
+    expect(() => readKeyFile(signed(payload, pair.privateKey, ''), [pair.publicKey])).toThrow(refused);
+  });
+
+  it('is refused if one bit of it is changed, or a part is missing', () => {
+    const bytes = writeKeyFile(set, pair.privateKey);
+    const failure = expect.objectContaining({ code: expect.stringMatching(/^E_(REFUSED|BAD_INPUT)$/) });
+    for (let bit = 0; bit < 8 * bytes.length; bit++) {
+      const changed = Buffer.from(bytes);
+      changed[bit >> 3]! ^= 1 << (bit & 7);
+      expect(() => readKeyFile(changed, [pair.publicKey])).toThrow(failure);
+    }
+    for (let length = 0; length < bytes.length; length++) {
+      expect(() => readKeyFile(bytes.subarray(0, length), [pair.publicKey])).toThrow(failure);
+    }
+  });
+
+  it('is refused if it is any other bytes', () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 300 }), (bytes) => {
+        expect(() => readKeyFile(Buffer.from(bytes), [pair.publicKey])).toThrow(badInput);
+      }),
+    );
+  });
+
+  it.each<[string, string]>([
+    ['text', 'hello'],
+    ['an array', '[]'],
+    ['no version', '{"keys":[]}'],
+    ['a version of 0', '{"version":0,"keys":[]}'],
+    ['an unknown property', '{"version":1,"keys":[],"more":1}'],
+    ['a short hash', JSON.stringify({ version: 1, keys: [sharedKey('a', { hash: 'ab' })] })],
+    ['a rate of 0', JSON.stringify({ version: 1, keys: [sharedKey('a', { rate: 0 })] })],
+    ['an id that a terminal would interpret', JSON.stringify({ version: 1, keys: [sharedKey('\u001b[2J')] })],
+    ['an origin that is none', JSON.stringify({ version: 1, keys: [sharedKey('a', { origins: ['x'] })] })],
+    ['an id twice', JSON.stringify({ version: 1, keys: [sharedKey('a'), sharedKey('a', { hash: hashKey('b') })] })],
+    ['a hash twice', JSON.stringify({ version: 1, keys: [sharedKey('a'), sharedKey('b', { hash: hashKey('a') })] })],
+  ])('is refused if its signed part is %s', (_, payload) => {
+    expect(() => readKeyFile(signed(payload), [pair.publicKey])).toThrow(badInput);
+  });
+
+  it('is refused if its signed part is not UTF-8', () => {
+    const payload = Buffer.concat([Buffer.from('{"version":1,"keys":[]}'), Buffer.from([0xff])]);
+    const signature = sign(null, Buffer.concat([Buffer.from('ipatlas-keys\n'), payload]), pair.privateKey);
+    const bytes = Buffer.concat([Buffer.from(`ipatlas-keys ed25519 ${signature.toString('hex')}\n`), payload]);
+    expect(() => readKeyFile(bytes, [pair.publicKey])).toThrow(badInput);
+  });
+});
+
+describe('exported and imported keys', () => {
+  it('are the same on both sides, whatever changes', () => {
+    const change = fc.record({ kind: fc.constantFrom('create', 'browser', 'revoke', 'nothing'), which: fc.nat(9) });
+    fc.assert(
+      fc.property(fc.array(change, { maxLength: 12 }), (changes) => {
+        const [from, to] = [temporaryDir(), temporaryDir()];
+        const keys: { id: string; key: string }[] = [];
+        let version = 0;
+        for (const { kind, which } of changes) {
+          const one = keys[which % Math.max(1, keys.length)];
+          if (kind === 'create') keys.push(createKey(from, { label: 'x', rate: 3 }));
+          if (kind === 'browser') keys.push(createKey(from, { origins: ['https://a.example'], self_issued: true }));
+          if (kind === 'revoke' && one !== undefined) revokeKey(from, one.id);
+          const set = exportKeys(from);
+          expect(set.version).toBeGreaterThanOrEqual(version);
+          version = set.version;
+          importKeys(to, readKeyFile(writeKeyFile(set, pair.privateKey), [pair.publicKey]), false);
+          for (const { key } of keys) expect(isValidKey(to, key)).toBe(isValidKey(from, key));
+          const valid = listKeys(from).filter(({ revoked }) => revoked === null);
+          expect(listKeys(to)).toEqual(valid.map((record) => ({ ...record, label: '' })));
+        }
+        rmSync(from, { recursive: true });
+        rmSync(to, { recursive: true });
+      }),
+      { numRuns: 8 },
+    );
+  });
+
+  it('have a version that grows only if the keys change', () => {
+    const { id } = createKey(origin);
+    const first = exportKeys(origin);
+    expect(exportKeys(origin)).toEqual(first);
+    revokeKey(origin, id);
+    expect(exportKeys(origin).version).toBeGreaterThan(first.version);
+  });
+
+  it('have a version that grows if keys.sqlite is made anew', () => {
+    createKey(origin);
+    const { version } = exportKeys(origin);
+    expect(version).toBeLessThanOrEqual(Date.now() / 1000);
+    expect(version).toBeGreaterThan(1_700_000_000);
+  });
+
+  it('are refused if they are older than those of the last import, so that no revocation is undone', () => {
+    const set = (version: number, ...keys: SharedKey[]): KeySet => ({ version, keys });
+    importKeys(node, set(5, sharedKey('a')), false);
+    expect(() => importKeys(node, set(4, sharedKey('a'), sharedKey('b')), true)).toThrow(refused);
+    expect(() => importKeys(node, set(5, sharedKey('b')), true)).toThrow(refused);
+    expect(importKeys(node, set(5, sharedKey('a')), false)).toMatchObject({ changed: 0, removed: 0 });
+    expect(importKeys(node, set(6, sharedKey('b')), false)).toMatchObject({ keys: 1, changed: 1, removed: 1 });
+    expect(listKeys(node).map(({ id }) => id)).toEqual(['b']);
+  });
+
+  it('may exchange their ids', () => {
+    importKeys(node, { version: 1, keys: [sharedKey('a'), sharedKey('b')] }, false);
+    const exchanged = [sharedKey('a', { hash: hashKey('b') }), sharedKey('b', { hash: hashKey('a') })];
+    const cache = new KeyCache(keysPath(node), (problem) => expect.unreachable(problem));
+    cache.refresh();
+    expect([cache.find('a')?.id, cache.find('b')?.id]).toEqual(['a', 'b']);
+    expect(importKeys(node, { version: 2, keys: exchanged }, false).changed).toBe(2);
+    cache.refresh();
+    expect([cache.find('a')?.id, cache.find('b')?.id]).toEqual(['b', 'a']);
+    cache.stop();
+  });
+
+  it('replace keys that were created here only if asked to', () => {
+    const { key } = createKey(node);
+    const set = { version: 1, keys: [sharedKey('a')] };
+    expect(() => importKeys(node, set, false)).toThrow(/has 1 keys of its own/);
+    expect(isValidKey(node, key)).toBe(true);
+    importKeys(node, set, true);
+    expect([isValidKey(node, key), isValidKey(node, 'a')]).toEqual([false, true]);
+  });
+
+  it('are not created or revoked where they are imported', () => {
+    importKeys(node, { version: 1, keys: [sharedKey('a')] }, false);
+    expect(() => createKey(node)).toThrow(/are imported/);
+    expect(() => revokeKey(node, 'a')).toThrow(/are imported/);
+    expect(isValidKey(node, 'a')).toBe(true);
+  });
+
+  it('write only the keys that changed', () => {
+    const keys = Array.from({ length: 50 }, (_, index) => sharedKey(`a${index}`));
+    importKeys(node, { version: 1, keys }, false);
+    const [{ last }] = query(node, 'SELECT max(sequence) AS last FROM key_change') as [{ last: number }];
+    importKeys(node, { version: 2, keys: [...keys.slice(1), sharedKey('new')] }, false);
+    expect(query(node, `SELECT key_id FROM key_change WHERE sequence > ${last} ORDER BY key_id`)).toEqual([
+      { key_id: 'a0' },
+      { key_id: 'new' },
+    ]);
+  });
+});
+
+describe('the list of changes', () => {
+  it('has one row for each key, however often it changed', () => {
+    const { id } = createKey(origin);
+    const database = new (sqlite())(keysPath(origin));
+    for (let rate = 1; rate <= 40; rate++) database.prepare('UPDATE api_key SET rate = ?').run(rate);
+    database.prepare('UPDATE api_key SET id = ?').run('renamed');
+    database.prepare('DELETE FROM api_key').run();
+    database.close();
+    expect(query(origin, 'SELECT key_id FROM key_change ORDER BY sequence')).toMatchObject(
+      expect.arrayContaining([{ key_id: id }, { key_id: 'renamed' }]),
+    );
+    expect(query(origin, 'SELECT key_id FROM key_change')).toHaveLength(2);
+  });
+
+  it('is shortened when a file of the version before is upgraded', () => {
+    const { id, key } = createKey(origin);
+    const database = new (sqlite())(keysPath(origin));
+    database.exec(`
+      DROP TABLE key_file; DROP INDEX key_change_of_key; DROP TRIGGER api_key_updated; PRAGMA user_version = 3;
+      CREATE TRIGGER api_key_updated AFTER UPDATE ON api_key BEGIN
+        INSERT INTO key_change (key_id) VALUES (OLD.id), (NEW.id);
+      END;`);
+    for (let rate = 1; rate <= 40; rate++) database.prepare('UPDATE api_key SET rate = ?').run(rate);
+    database.close();
+    const cache = new KeyCache(keysPath(origin), (problem) => expect.unreachable(problem));
+    cache.refresh();
+    expect(cache.find(key)).toMatchObject({ id, rate: 40 });
+    createKey(origin);
+    expect(query(origin, 'SELECT key_id FROM key_change')).toHaveLength(2);
+    revokeKey(origin, id);
+    cache.refresh();
+    expect(cache.find(key)).toBeUndefined();
+    cache.stop();
+  });
+});
+
+describe('the key cache, with many keys', () => {
+  const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+  it('reads a file that replaces another in slices, and answers between them from the old one', async () => {
+    insertKeys(node, 1, '0');
+    const cache = new KeyCache(keysPath(node), (problem) => expect.unreachable(problem));
+    cache.start(60_000);
+    expect(cache.find('key 00000000')).toBeDefined();
+    insertKeys(origin, 5_500);
+    renameSync(keysPath(origin), keysPath(node));
+    cache.refresh();
+    let turns = 0;
+    while (cache.find('key f0000000') === undefined) {
+      expect(cache.find('key 00000000')).toBeDefined();
+      expect(++turns).toBeLessThan(100);
+      await turn();
+    }
+    expect(turns).toBeGreaterThan(3);
+    expect(cache.find('key 00000000')).toBeUndefined();
+    expect(cache.find(`key f${(5_499).toString(16).padStart(7, '0')}`)).toBeDefined();
+    cache.stop();
+  });
+
+  it('finds what changes while it reads', async () => {
+    insertKeys(node, 1, '0');
+    const cache = new KeyCache(keysPath(node), (problem) => expect.unreachable(problem));
+    cache.start(60_000);
+    insertKeys(origin, 3_500);
+    renameSync(keysPath(origin), keysPath(node));
+    cache.refresh();
+    await turn();
+    // One key that was read already, and one that is read later.
+    revokeKey(node, 'f0000000');
+    revokeKey(node, `f${(3_400).toString(16).padStart(7, '0')}`);
+    const { key } = createKey(node);
+    for (let i = 0; i < 20; i++) await turn();
+    cache.refresh();
+    expect([cache.find('key f0000000'), cache.find('key f0000d48')]).toEqual([undefined, undefined]);
+    expect([cache.find('key f0000001')?.id, cache.find(key)?.rate]).toEqual(['f0000001', null]);
+    cache.stop();
+  });
+
+  it('reads many changes in slices, too', async () => {
+    insertKeys(node, 1, '0');
+    const cache = new KeyCache(keysPath(node), (problem) => expect.unreachable(problem));
+    cache.start(60_000);
+    insertKeys(node, 4_200);
+    cache.refresh();
+    expect(cache.find('key f0001000')).toBeUndefined();
+    await expect.poll(() => cache.find('key f0001000')?.id, { timeout: 20_000 }).toBe('f0001000');
+    cache.stop();
+  });
+
+  it('knows all keys when the server starts to listen', () => {
+    insertKeys(node, 4_200);
+    const cache = new KeyCache(keysPath(node), (problem) => expect.unreachable(problem));
+    cache.start(60_000);
+    expect(cache.find('key f0001000')?.id).toBe('f0001000');
+    cache.stop();
+  });
+});
+
+describe('where a file of keys comes from', () => {
+  const servers: Server[] = [];
+  afterEach(() => {
+    for (const server of servers.splice(0)) server.close().closeAllConnections();
+  });
+
+  async function listening(listener: RequestListener, credentials = ''): Promise<string> {
+    const server = createServer(listener).listen(0, '127.0.0.1');
+    servers.push(server);
+    await once(server, 'listening');
+    return `http://${credentials}127.0.0.1:${(server.address() as AddressInfo).port}/keys`;
+  }
+
+  it('a path is read again if the file changed since it was used', async () => {
+    const path = join(dir, 'keys');
+    writeFileSync(path, 'one');
+    const source = new KeyFileSource(path);
+    expect(String(await source.read())).toBe('one');
+    expect(String(await source.read())).toBe('one');
+    source.keep();
+    expect(await source.read()).toBeUndefined();
+    writeFileSync(path, 'three');
+    expect(String(await source.read())).toBe('three');
+  });
+
+  it('a URL is asked for changes only, once its content was used', async () => {
+    const asked: (string | undefined)[] = [];
+    const url = await listening((request, response) => {
+      asked.push(request.headers['if-none-match']);
+      if (request.headers['if-none-match'] === '"1"') response.writeHead(304).end();
+      else response.writeHead(200, { etag: '"1"' }).end('content');
+    });
+    const source = new KeyFileSource(url);
+    expect(String(await source.read())).toBe('content');
+    expect(String(await source.read())).toBe('content');
+    source.keep();
+    expect(await source.read()).toBeUndefined();
+    expect(asked).toEqual([undefined, undefined, '"1"']);
+  });
+
+  it.each<[string, RequestListener, RegExp]>([
+    ['answers 404', (_, response) => response.writeHead(404).end(), /answers with status 404/],
+    ['redirects', (_, response) => response.writeHead(302, { location: '/x' }).end(), /cannot be read/],
+    ['closes the connection', (request) => request.socket.destroy(), /cannot be read/],
+    [
+      'sends less than it says',
+      (request, response) => {
+        response.writeHead(200, { 'content-length': '100' }).write('x');
+        setTimeout(() => request.socket.destroy(), 50);
+      },
+      /cannot be read/,
+    ],
+  ])('a server that %s is an error that does not quote the password', async (_, listener, message) => {
+    const url = await listening(listener, 'user:secret@');
+    const error = await new KeyFileSource(url).read().catch((error: unknown) => error);
+    expect(error).toMatchObject({ code: 'E_FETCH', message: expect.stringMatching(message) });
+    expect(String(error)).not.toContain('secret');
+  });
+
+  it('sends user and password', async () => {
+    const url = await listening((request, response) => {
+      response.writeHead(request.headers.authorization === `Basic ${btoa('user:se cret')}` ? 200 : 401).end('content');
+    }, 'user:se%20cret@');
+    expect(String(await new KeyFileSource(url).read())).toBe('content');
+  });
+
+  it('a server that sends without end is cut off', async () => {
+    const url = await listening((_, response) => {
+      const piece = Buffer.alloc(1_048_576);
+      const more = (): void => {
+        while (response.write(piece));
+        response.once('drain', more);
+      };
+      more();
+    });
+    await expect(new KeyFileSource(url).read()).rejects.toThrow(`larger than ${MAX_KEY_FILE_BYTES} bytes`);
+  });
+});
+
+describe('keys export and keys import', () => {
+  let signKey: string;
+  let verifyKey: string;
+  let file: string;
+  beforeEach(() => {
+    [signKey, verifyKey, file] = [join(dir, 'sign.pem'), join(dir, 'verify.pem'), join(dir, 'keys')];
+    writeFileSync(signKey, pair.privateKey.export({ type: 'pkcs8', format: 'pem' }));
+    writeFileSync(verifyKey, pair.publicKey.export({ type: 'spki', format: 'pem' }));
+  });
+
+  const exportFile = (...more: string[]) => ['keys', 'export', file, '--data', origin, '--sign-key', signKey, ...more];
+  const importFile = (...more: string[]) => [
+    'keys',
+    'import',
+    file,
+    '--data',
+    node,
+    '--verify-key',
+    verifyKey,
+    ...more,
+  ];
+
+  it('bring the keys to another data directory', async () => {
+    const { key } = createKey(origin);
+    expect(await ipatlas(exportFile())).toMatchObject({
+      code: 0,
+      stdout: '',
+      stderr: expect.stringContaining('1 keys'),
+    });
+    expect(await ipatlas(importFile())).toMatchObject({ code: 0, stderr: expect.stringContaining('1 added') });
+    expect(isValidKey(node, key)).toBe(true);
+    const { mtimeMs } = statSync(file);
+    expect(await ipatlas(exportFile())).toMatchObject({ code: 0, stderr: '' });
+    expect(statSync(file).mtimeMs).toBe(mtimeMs);
+  });
+
+  it('refuse an older file, a file that is not signed, and keys of another kind, each with its exit code', async () => {
+    const { id } = createKey(origin);
+    await ipatlas(exportFile());
+    copyFileSync(file, `${file}.old`);
+    revokeKey(origin, id);
+    await ipatlas(exportFile());
+    expect(await ipatlas(importFile())).toMatchObject({ code: 0 });
+    copyFileSync(`${file}.old`, file);
+    expect(await ipatlas(importFile())).toMatchObject({ code: 3, stderr: expect.stringContaining('is older than') });
+    writeFileSync(file, signed('{"version":2000000000,"keys":[]}', other.privateKey));
+    expect(await ipatlas(importFile())).toMatchObject({ code: 3, stderr: expect.stringContaining('not signed') });
+    writeFileSync(file, 'hello');
+    expect(await ipatlas(importFile())).toMatchObject({ code: 4 });
+    rmSync(file);
+    expect(await ipatlas(importFile())).toMatchObject({ code: 6 });
+    const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 });
+    writeFileSync(signKey, rsa.privateKey.export({ type: 'pkcs8', format: 'pem' }));
+    expect(await ipatlas(exportFile())).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('not an Ed25519 key'),
+    });
+    writeFileSync(verifyKey, 'hello');
+    expect(await ipatlas(importFile())).toMatchObject({ code: 2 });
+    expect(await ipatlas(importFile('--every', 'x'))).toMatchObject({ code: 2 });
+    expect(await ipatlas(['keys', 'import', file, '--data', node])).toMatchObject({ code: 2 });
+  });
+
+  it('reach a server while they keep running: a new key works there, and a revoked one does not', async () => {
+    await publishBlocks(node, SMALL_WORLD);
+    const { key, id } = createKey(origin);
+    const children = [start(exportFile('--every', '1')), start(importFile('--every', '1'))];
+    const server = await serve(node);
+    const status = async () =>
+      (await fetch(`${server.url}/api/lookup/8.8.8.8`, { headers: { 'x-api-key': key } })).status;
+    try {
+      await until(async () => (await status()) === 200, 'the arrival of the key');
+      revokeKey(origin, id);
+      await until(async () => (await status()) === 403, 'the arrival of the revocation');
+    } finally {
+      for (const child of children) child.kill('SIGTERM');
+      const ended = await Promise.all(children.map((child) => (child.exitCode === null ? finished(child) : undefined)));
+      await server.stop();
+      expect(ended.map((end) => end?.code)).toEqual([0, 0]);
+    }
+  });
+
+  it('leave all keys or none of the file if the import is killed', async () => {
+    insertKeys(origin, 10_000);
+    await ipatlas(exportFile());
+    const { keys } = exportKeys(origin);
+    const before = { version: 1, keys: keys.slice(0, 5_000).map((key) => ({ ...key, rate: 9 })) };
+    importKeys(node, before, false);
+    let killed = 0;
+    for (let i = 0; i < 6; i++) {
+      const child = start(importFile());
+      setTimeout(() => child.kill('SIGKILL'), 250 + 120 * i);
+      if ((await finished(child)).signal === 'SIGKILL') killed++;
+      const now = listKeys(node);
+      expect([5_000, keys.length]).toContain(now.length);
+      expect(now.filter(({ rate }) => rate === 9)).toHaveLength(now.length === 5_000 ? 5_000 : 0);
+    }
+    expect(killed).toBeGreaterThan(0);
+    expect((await ipatlas(importFile())).code).toBe(0);
+    expect(listKeys(node)).toHaveLength(keys.length);
+  });
+
+  it('never print the private key', async () => {
+    const pem = readFileSync(signKey, 'utf8');
+    writeFileSync(signKey, pem.replace('BEGIN', 'BEGAN'));
+    const { code, stderr } = await ipatlas(exportFile());
+    expect(code).toBe(2);
+    expect(stderr).not.toContain(pem.split('\n')[1]);
+  });
+});
