@@ -230,7 +230,7 @@ describe.runIf(isRoot)('as root', () => {
   });
 });
 
-/** Runs code in a process of its own, with the compiled module as `files`, until it ends or prints a line. */
+/** Runs code in another process, with the compiled module as `files`, until it ends or prints a line. */
 async function run(code: string, untilPrinted = false): Promise<ReturnType<typeof spawn>> {
   const module = pathToFileURL(packageFile('dist/src/files.js')).href;
   const script = `import * as files from ${JSON.stringify(module)};\n${code}`;

@@ -6,7 +6,7 @@ import { parseAddress } from '../../src/address/parse.js';
 
 const RUNS = 20_000;
 
-/** What our parser says: family and bytes in network order, or undefined. */
+/** Returns the result of the parser under test: family and bytes in network order, or undefined. */
 function ours(text: string): { family: number; bytes: number[] } | undefined {
   const words = new Uint32Array(4);
   const family = parseAddress(text, words);
@@ -16,7 +16,7 @@ function ours(text: string): { family: number; bytes: number[] } | undefined {
 }
 
 /**
- * What ipaddr.js says, brought to our rules. The intended differences, each one line: ipaddr.js accepts zone ids, octal,
+ * Returns the result of ipaddr.js under our rules. The intended differences, one line each: ipaddr.js accepts zone ids, octal,
  * hexadecimal and short IPv4 forms, leading zeros, and more than four digits a group, which we refuse; and it reads the
  * IPv4-compatible `::1.2.3.4` as the IPv4-mapped `::ffff:1.2.3.4`, where RFC 4291 keeps the two apart.
  */
@@ -44,7 +44,7 @@ const ipv4Text = fc.ipV4();
 const ipv6Text = fc.ipV6();
 const groups = fc.array(fc.integer({ min: 0, max: 0xffff }), { minLength: 8, maxLength: 8 });
 const mapped = fc.ipV4().map((text) => `::ffff:${text}`);
-/** Address text with one to three characters put in, taken out or exchanged, out of those that matter. */
+/** Address text in which one to three relevant characters were inserted, removed or replaced. */
 const mutated = fc
   .tuple(
     fc.oneof(ipv4Text, ipv6Text, mapped),
@@ -81,7 +81,7 @@ describe('parseAddress', () => {
       }),
       { numRuns: 5 * RUNS },
     );
-    // Otherwise the property would say nothing of what is accepted.
+    // Otherwise the property would not test accepted text.
     expect(accepted).toBeGreaterThan(RUNS / 10);
   });
 
@@ -154,7 +154,7 @@ describe('formats', () => {
         const [w0, w1, w2, w3] = toWords(eight) as [number, number, number, number];
         const address = new ipaddr.IPv6(eight);
         const full = eight.map((group) => group.toString(16).padStart(4, '0')).join(':');
-        // ipaddr.js writes the mapped block with a dotted-decimal tail; there is none of it in our IPv6 ranges.
+        // ipaddr.js writes the mapped block with a dotted-decimal tail; it does not occur in our IPv6 ranges.
         const short = address.isIPv4MappedAddress() || formatIPv6(w0, w1, w2, w3) === address.toRFC5952String();
         return short && formatIPv6Full(Uint32Array.of(w0, w1, w2, w3)) === full;
       }),

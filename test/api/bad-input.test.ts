@@ -1,4 +1,4 @@
-/** Hostile input to a real server: the response of the contract, never a 500, and the server goes on. */
+/** Hostile input to a real server: it sends the response of the contract, never a 500, and continues. */
 import { rmSync } from 'node:fs';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -158,7 +158,7 @@ it.each([
   ['in absolute form', 'GET http://ip.example/api/lookup/8.8.8.8 HTTP/1.1'],
   ['with an upgrade', 'GET /api/lookup/8.8.8.8 HTTP/1.1\r\nUpgrade: websocket\r\nConnection: upgrade'],
   ['with a body', 'GET /api/lookup/8.8.8.8 HTTP/1.1\r\nContent-Type: text/x\r\nContent-Length: 0'],
-  ['with a demand to go on', 'GET /api/lookup/8.8.8.8 HTTP/1.1\r\nExpect: 100-continue'],
+  ['with Expect: 100-continue', 'GET /api/lookup/8.8.8.8 HTTP/1.1\r\nExpect: 100-continue'],
 ])('answers a request %s', async (_, line) => {
   expect(await exchange(port, request(line))).toContain('"country_code":"US"');
 });
@@ -354,7 +354,7 @@ describe('draining', () => {
     await new Promise((resolve) => setTimeout(resolve, 50));
     const listening: boolean[] = [];
     expect(await drain(ending, 0, 50, () => listening.push(ending.listening))).toBe(false);
-    expect(listening).toEqual([false]); // told when nobody can connect any more, once
+    expect(listening).toEqual([false]); // called once, when no client can connect any more
     expect(await half).toBe('');
   });
 });

@@ -86,7 +86,7 @@ describe('a worker that ends', () => {
     await vi.advanceTimersByTimeAsync(RETRY_MAX_MS);
     expect(workers.at(-1)).toBe(good);
     expect(good.told).toEqual([{ type: 'release', dir: '/a/release' }, { type: 'listen' }]);
-    // After a success, the waits begin anew.
+    // After a success, the waits start again at the shortest.
     good.emit('exit', 1, null);
     await vi.advanceTimersByTimeAsync(WORKER_RETRY_MS);
     expect(workers.at(-1)).not.toBe(good);

@@ -51,7 +51,7 @@ afterAll(async () => {
   rmSync(dataDir, { recursive: true });
 });
 
-/** What each release answers, by its id; `20.0.0.1` lies in its first country, `20.0.1.1` in its second. */
+/** The results of each release, by its id; `20.0.0.1` is in its first country, `20.0.1.1` in its second. */
 const answers = (): Record<string, [single: string, batch: string]> =>
   Object.fromEntries(
     [

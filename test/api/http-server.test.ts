@@ -50,7 +50,7 @@ function drip(port: number, first: string | Buffer): { socket: Socket; answer: (
   return { socket, answer: () => answer, stop: () => clearInterval(timer) };
 }
 
-describe('a client that goes on sending after the last response', () => {
+describe('a client that continues to send after the last response', () => {
   it.each([
     ['400', 'no request at all\r\n\r\n'],
     ['408', 'GET /api/lookup/8.8.8.8 HTTP/1.1\r\nX-A'],

@@ -1,4 +1,4 @@
-/** Nothing that the process writes holds an address, a key or a URL: a thousand requests, then a search for each one used. */
+/** No output of the process has an address, a key or a URL: a thousand requests, then a search for everything they had. */
 import { randomBytes } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';

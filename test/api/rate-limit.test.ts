@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { type Grant, MemoryRateStore, RateLimiter, type RateState, type RateStore } from '../../src/api/rate-limit.js';
 import { RATE_LEASE_MS, RATE_LEASE_SHARE, RATE_STEP_MS, RATE_WINDOW_MS } from '../../src/limits.js';
 
-/** The answer of a limiter whose store answers at once. */
+/** Returns the answer of a limiter whose store answers synchronously. */
 function take(limiter: RateLimiter, cost: number, limit: number, key = 'key'): RateState {
   const state = limiter.take(key, cost, limit);
   if (state instanceof Promise) throw new Error('the limiter waits');

@@ -285,7 +285,7 @@ const anyRequest: fc.Arbitrary<Asked> = fc
       { maxLength: 3 },
     ),
     keyed: often(true, [false]),
-    // A body that nobody reads, and that must not be taken for the next request.
+    // A body that is not read, and must not be parsed as the next request.
     body: often('', ['GET /readyz HTTP/1.1\r\n\r\n']),
   })
   .map(({ method, address, query, version, connection, headers, keyed, body }) => ({

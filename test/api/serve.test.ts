@@ -137,7 +137,7 @@ describe('one process', () => {
     ]) {
       expect(metrics).toMatch(new RegExp(`^ipatlas_lookups_total\\{outcome="${outcome}"\\} ${count}$`, 'm'));
     }
-    // The same port is free on another of the machine's addresses only where nobody listens on all of them.
+    // The port is free on another address of the machine only if no process listens on all of them.
     const other = createServer();
     await new Promise<void>((resolve, reject) => {
       other.once('error', reject).listen({ host: '127.0.0.2', port: Number(url.port), exclusive: true }, resolve);
@@ -258,7 +258,7 @@ describe('one process', () => {
     expect(readFileSync(file, 'utf8')).not.toBe(kept);
   });
 
-  it('stores the key for the developer for its owner only, and never in a file that was put beside it', async () => {
+  it('stores the key for the developer for its owner only, and follows no link next to it', async () => {
     const file = join(dataDir, 'others', 'dev.key');
     const trap = join(dataDir, 'others', 'trap');
     mkdirSync(join(file, '..'));

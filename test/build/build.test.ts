@@ -25,7 +25,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
-/** A sources file whose sources are CSV files written here, the first answering first. */
+/** Writes a sources file and its CSV files, in order of priority. */
 function sources(files: Record<string, string>, more: object = {}): string {
   for (const [id, content] of Object.entries(files)) writeFileSync(join(dir, `${id}-ipv4.csv`), content);
   const path = join(dir, 'sources.json');
@@ -169,10 +169,10 @@ describe('bad input leaves the current release as it is', () => {
     (_, i) => `11.${i >> 8}.${i & 255}.0,11.${i >> 8}.${i & 255}.255,US\n`,
   ).join('');
 
-  // Each row: what the source holds, the exit code, and what the message says.
+  // Each row: the content of the source, the exit code, and the message.
   it.each<[string, string | Buffer, number, RegExp]>([
     ['an empty source', '', 4, /source bad: .*(no range|empty)/],
-    ['binary rubbish', Buffer.from(Array.from({ length: 5000 }, (_, i) => (i * 7919) % 256)), 4, /source bad: /],
+    ['random bytes', Buffer.from(Array.from({ length: 5000 }, (_, i) => (i * 7919) % 256)), 4, /source bad: /],
     ['a row cut off', `${GOOD}81.0.0.0,81.0.`, 4, /source bad: .*line 4/s],
     ['a range reversed', '9.0.0.9,9.0.0.0,US\n', 4, /source bad: .*line 1/s],
     ['families mixed', '9.0.0.0,2a00::,US\n', 4, /source bad: .*line 1/s],
@@ -287,7 +287,7 @@ describe('a data directory that cannot be written', () => {
 });
 
 describe('builds that are interrupted', () => {
-  /** Real sources: long enough that there is a moment to kill at. */
+  /** Real sources, so that the build takes long enough to be killed. */
   const realBuild = (...args: string[]) => [
     'build',
     '--offline',
@@ -318,7 +318,7 @@ describe('builds that are interrupted', () => {
       clearTimeout(timer);
       expect(await ipatlas(['verify', '--data', dataDir])).toMatchObject({ code: 0 });
     }
-    // Otherwise nothing was shown.
+    // Otherwise the test shows nothing.
     expect(killed).toBeGreaterThan(5);
     expect((await ipatlas(realBuild('--as-of', '2026-03-01'))).code).toBe(0);
     expect(openDatabase(dataDir).manifest.as_of).toBe('2026-03-01');

@@ -20,7 +20,7 @@ afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
 const explained = (ip: string, release = 'current') => explain(dataDir, namedRelease(dataDir, release), ip);
 
-/** Claims in short: who says what, in which line, and how it fared. */
+/** Returns rows in short form: source, value, line and outcome. */
 function short(claims: readonly ExplainedRow[]): unknown[][] {
   return claims.map(({ source, says, line, outcome, why }) => [
     source,
@@ -31,7 +31,7 @@ function short(claims: readonly ExplainedRow[]): unknown[][] {
   ]);
 }
 
-/** Two sources that agree and disagree, overrides, and every special case of laying ranges over each other. */
+/** Two sources that agree and disagree, overrides, and every special case of merging. */
 async function build(): Promise<void> {
   writeFileSync(
     join(dir, 'overrides.csv'),
@@ -283,16 +283,16 @@ describe('an old release', () => {
     const { inputs, overrides } = manifestOf(dataDir);
     const object = (sha256: string): string => join(dataDir, 'cache/objects', sha256);
     rmSync(object(inputs[1]!.files[0]!.sha256));
-    // What lies above the gap is as sure as before …
+    // Layers above the gap are known as before …
     const sure = await explained('30.0.1.1');
     expect(sure.notes).toEqual(['second.csv of source second is no longer in the cache, so its rows cannot be shown']);
     expect(short(sure.steps[0]!.claims)).toEqual([['first', 'DE', 2, 'won']]);
     expect(sure.steps[0]!.range).toMatchObject({ answer: 'DE', sources: ['first'] });
-    // … below it nothing is, but for what the mirror knows.
+    // … below it nothing is, except what the mirror has.
     const open = await explained('30.100.0.1');
     expect(open.result.country_code).toBe('NL');
     expect(open.steps[0]).toMatchObject({ claims: [], range: { answer: 'NL', sources: ['second'] } });
-    // A file that was altered is no better than one that is gone.
+    // A file that was changed counts as missing.
     writeFileSync(object(overrides!.sha256), 'range,country\n30.0.0.0/8,LI\n');
     const altered = await explained('30.0.1.1');
     expect(altered.notes).toContain('overrides.csv is no longer in the cache, so its rows cannot be shown');
@@ -313,7 +313,7 @@ describe('an old release', () => {
 });
 
 describe('any sources', () => {
-  // A tiny space with everything in it that is decided by rank: special ranges, carriers of IPv4 addresses, no countries.
+  // A tiny space with everything that is decided by layer: special ranges, embedded IPv4 addresses, rows without country.
   const CODES = ['DE', 'FR', 'ZZ', 'XX'];
   const v4 = (n: number): string => `9.255.255.${n}`;
   const last4 = (n: number): string => (n < 256 ? v4(n) : `10.0.0.${n - 256}`);

@@ -23,12 +23,12 @@ afterEach(() => rmSync(dir, { recursive: true, force: true }));
 const sources = (rows: readonly Row[], more: object = {}): string => writeSources(dir, { world: rowsText(rows) }, more);
 const current = (): string => readlinkSync(join(dataDir, 'current'));
 
-/** The world with some rows altered, or gone where the change says undefined. */
+/** Returns the world with changed rows; rows for which `change` returns undefined are removed. */
 function altered(change: (row: Row, index: number) => Row | undefined): Row[] {
   return WORLD.flatMap((row, index) => change(row, index) ?? []);
 }
 
-/** Every n-th row of the world's IPv4 /12s, or IPv6 /24s, altered. */
+/** Returns the world with every n-th of its IPv4 /12s, or IPv6 /24s, changed. */
 function everyNth(n: number, family: 4 | 6, change: (row: Row) => Row | undefined): Row[] {
   const isTwelve = ({ first, last }: Row): boolean =>
     family === 4 ? last.endsWith('.255.255') && first !== last : last.endsWith('ffff:ffff');
@@ -40,7 +40,7 @@ const withCode =
   (code: string) =>
   (row: Row): Row => ({ ...row, code });
 
-/** What each address of a few answers. */
+/** Returns the results for some addresses. */
 function answers(): unknown[] {
   const database = openDatabase(dataDir);
   const list = ['8.8.8.8', '100.0.0.1', '101.0.0.1', '102.0.0.1', '2a05:100::1', '150.1.1.1'].map((ip) =>
@@ -50,7 +50,7 @@ function answers(): unknown[] {
   return list;
 }
 
-/** Nights that must not be published: what the source holds then, the gates that refuse it, what is said. */
+/** Nights that must not be published: the content of the source, the gates that refuse it, and the message. */
 const BAD_NIGHTS: [what: string, rows: Row[], gates: string[], message: RegExp][] = [
   [
     'a /8 vanishes',
@@ -93,7 +93,7 @@ const BAD_NIGHTS: [what: string, rows: Row[], gates: string[], message: RegExp][
   ],
   [
     'a sentinel without its answer',
-    // Nothing else covers it: the /12 and the row of its own are gone.
+    // Nothing else covers it: its /12 and its own row are removed.
     altered((row) => (['8.0.0.0', '8.8.8.8'].includes(row.first) ? undefined : row)),
     ['maxWrongSentinels'],
     /8\.8\.8\.8: expected US, got reason:unallocated/,
@@ -138,7 +138,7 @@ describe('a bad night is refused', () => {
     expect(result).toMatchObject({ outcome: 'E_REFUSED', exit: 3 });
     expect(result.message).toMatch(message);
     expect(result.message).toMatch(/--force/);
-    // Current stands, and whoever asks it hears what it heard before.
+    // The current release stays, with the same results.
     expect(current()).toBe(before);
     expect(answers()).toEqual(said);
     expect(releaseIds(dataDir)).toHaveLength(1);
@@ -155,7 +155,7 @@ describe('a bad night is refused', () => {
   });
 });
 
-/** Several countries may fall to one gate. */
+/** One gate may refuse several countries. */
 const unlessRepeated = (gate: string, index: number, all: string[]): boolean => all.indexOf(gate) === index;
 
 describe('a good night is published', () => {
@@ -308,7 +308,7 @@ describe('refused releases', () => {
     }
     expect(refusedIds(dataDir)).toHaveLength(KEPT_REFUSED);
     expect(namesIn(dataDir, 'cache/objects')).toHaveLength(before.length + KEPT_REFUSED);
-    // The same inputs once more: in its place, not beside.
+    // The same inputs again replace it.
     await buildOnce(dataDir, sources(WORLD.slice(0, 2000 + KEPT_REFUSED + 1)));
     expect(refusedIds(dataDir)).toHaveLength(KEPT_REFUSED);
     const [refused] = refusedIds(dataDir);

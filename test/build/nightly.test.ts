@@ -18,7 +18,7 @@ afterAll(() => rmSync(dir, { recursive: true, force: true }));
 
 const WORLD = madeUpWorld();
 
-/** The world on a night: a network that wanders from country to country. */
+/** The world on a night: one network moves from country to country. */
 function worldWith(code: string): Row[] {
   return [...WORLD, { first: '102.9.0.0', last: '102.9.0.255', code }];
 }
@@ -27,7 +27,7 @@ const sources = (rows: Row[]): string => writeSources(dir, { world: rowsText(row
 const build = (...args: string[]) =>
   ipatlas(['build', '--sources', join(dir, 'sources.json'), '--data', dataDir, ...args]);
 
-/** What stands in the morning: the current release, and what it says of the network. */
+/** The state in the morning: the current release, and its result for the network. */
 function morning(): { id: string; answer: string | null } {
   const database = openDatabase(dataDir);
   const answer = database.lookup('102.9.0.1')!.country_code;
@@ -42,7 +42,7 @@ async function killedBuild(): Promise<void> {
   execFileSync('mkfifo', [join(dir, 'world.csv')]);
   const child = start(['build', '--sources', join(dir, 'sources.json'), '--data', dataDir]);
   const end = finished(child);
-  // Its scratch folder is there as soon as it holds the lock.
+  // Its temporary folder exists as soon as it has the lock.
   while (!readdirSync(dataDir).includes('tmp')) await new Promise((resolve) => setTimeout(resolve, 10));
   child.kill('SIGKILL');
   expect(await end).toMatchObject({ code: null, signal: 'SIGKILL' });
@@ -57,7 +57,7 @@ it('a week of nightly builds publishes the right releases', async () => {
     const { id, answer } = morning();
     if (id !== ids.at(-1)) ids.push(id);
     log.push([name, result === undefined ? null : result.code, answer]);
-    // Whatever happened, what stands is whole.
+    // The current release is whole in any case.
     expect((await ipatlas(['verify', '--data', dataDir])).code).toBe(0);
   };
   const buildOf =
@@ -98,7 +98,7 @@ it('a week of nightly builds publishes the right releases', async () => {
     ['same again', 3, 'AT'],
     ['news again', 0, 'NL'],
   ]);
-  // The log of published releases: four in all, one of which was current twice.
+  // Four published releases, one of which was current twice.
   const [first, second, third, again, fourth] = ids;
   expect(ids).toHaveLength(5);
   expect(again).toBe(second);

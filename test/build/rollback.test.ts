@@ -70,7 +70,7 @@ describe('ipatlas rollback', () => {
     writeFileSync(join(dataDir, 'releases', third!, 'manifest.json'), 'rubbish');
     expect((await rollback(first!)).code).toBe(0);
     expect([current(), answer()]).toEqual([first, 'DE']);
-    // The list shows what can still be read.
+    // The list shows everything that can be read.
     const listed = await ipatlas(['releases', '--json', '--data', dataDir]);
     expect(
       JSON.parse(listed.stdout)
@@ -118,7 +118,7 @@ describe('the build after a rollback', () => {
     expect([current(), answer()]).toEqual([second, 'FR']);
     expect(manifestOf(dataDir).forced?.refusals).toMatchObject([{ gate: 'rolledBack' }]);
     expect((await ipatlas(['verify', '--data', dataDir])).code).toBe(0);
-    // Forced once is wanted again: what follows is a build like any other.
+    // After one forced build, the next one is like any other.
     expect(await build('FR')).toMatchObject({ outcome: 'unchanged' });
     await build('IT');
     expect(await build('FR')).toMatchObject({ outcome: 'published' });
@@ -138,7 +138,7 @@ describe('the build after a rollback', () => {
     const result = await build('IT');
     expect(result).toMatchObject({ outcome: 'published' });
     expect(result.notes.join('\n')).toMatch(`compared with ${first.id}`);
-    // Nothing is forgotten meanwhile.
+    // The record of the rollback is kept.
     expect(await build('FR')).toMatchObject({ outcome: 'E_REFUSED' });
   });
 
@@ -147,7 +147,7 @@ describe('the build after a rollback', () => {
     rollBack(dataDir, undefined);
     rollBack(dataDir, second);
     expect(await build('FR')).toMatchObject({ outcome: 'unchanged' });
-    // Now it is the first that was left.
+    // Now the first release is the one that was rolled back from.
     expect((await build('DE')).message).toMatch(`those of release ${first}`);
   });
 

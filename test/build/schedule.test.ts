@@ -7,7 +7,7 @@ import { finished, ipatlas, start } from '../support/cli.js';
 import { temporaryDir } from '../support/release.js';
 import { writeSources } from '../support/sources.js';
 
-/** Runs a schedule of every second until `run` has been called as often as told; its notes. */
+/** Runs a schedule of every second until `run` was called the given number of times; returns its notes. */
 async function play(
   times: number,
   run: (call: number) => Promise<unknown>,
@@ -45,7 +45,7 @@ describe('a schedule', () => {
   });
 
   it('retries temporary failures with growing waits, and continues', async () => {
-    // A yearly time: every run but the first is a retry.
+    // A yearly schedule: every run except the first is a retry.
     const notes = await play(4, failing('E_FETCH'), { pattern: '0 0 1 1 *' });
     expect(notes.filter((line) => line === 'E_FETCH: no luck')).toHaveLength(3);
     expect(notes.filter((line) => line.startsWith('trying again at '))).toHaveLength(3);
@@ -79,7 +79,7 @@ describe('a schedule', () => {
     await play(3, async () => {
       running++;
       expect(running).toBe(1);
-      await new Promise((resolve) => setTimeout(resolve, 1200)); // longer than from one time to the next
+      await new Promise((resolve) => setTimeout(resolve, 1200)); // longer than the interval of the schedule
       running--;
     });
   });
@@ -196,7 +196,7 @@ describe('ipatlas build --schedule', () => {
     let seen = '';
     child.stderr!.on('data', (chunk: string) => {
       seen += chunk;
-      // Once: a second signal would end the process on the spot.
+      // Once: a second signal would end the process immediately.
       if (/^fetch /m.test(seen) && !child.killed) child.kill('SIGTERM');
     });
     expect(await end).toMatchObject({ code: 0, signal: null, stderr: expect.not.stringMatching(/^publish /m) });

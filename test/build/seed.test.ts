@@ -1,4 +1,4 @@
-/** From a seed to living data, and what happens when living data cannot be had any more. */
+/** Seeds: how newer data replaces them, and what happens if that data becomes unavailable. */
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -11,12 +11,12 @@ let dataDir: string;
 let sourcesFile: string;
 
 const WORLD = madeUpWorld();
-/** The world with all countries of its IPv4 /12s swapped, which the gates refuse on any normal night. */
+/** The world with all countries of its IPv4 /12s swapped, which the gates normally refuse. */
 const OTHER = WORLD.map((row) =>
   row.last.endsWith('.255.255') ? { ...row, code: row.code === 'DE' ? 'FR' : 'DE' } : row,
 );
 
-/** Writes the files of the two places; undefined: the file is not there. */
+/** Writes the files of the two places; undefined for a missing file. */
 function write(living: readonly string[] | undefined): void {
   if (living === undefined) rmSync(join(dir, 'living.csv'), { force: true });
   else writeFileSync(join(dir, 'living.csv'), living.join('\n'));

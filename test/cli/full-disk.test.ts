@@ -1,4 +1,4 @@
-/** Commands that write into the data directory while its disk is full, which a limit on the size of files stands for. */
+/** Commands that write into the data directory while its disk is full, simulated by a limit on the size of files. */
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';

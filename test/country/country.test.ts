@@ -11,13 +11,13 @@ const { countries, aliases } = reference;
 const LETTERS = Array.from({ length: 26 }, (_, i) => String.fromCharCode(65 + i));
 const PAIRS = LETTERS.flatMap((a) => LETTERS.map((b) => a + b));
 
-/** What the runtime's Unicode CLDR knows; it shares no data with ours. */
+/** The data of the runtime's Unicode CLDR, which is independent of ours. */
 const cldrNames = new Intl.DisplayNames('en', { type: 'region', fallback: 'none' });
 const cldrRegion = (code: string): string => new Intl.Locale(`und-${code}`).region!;
 
 describe('codes and names', () => {
   test('codes are those of ISO 3166-1 in CLDR, and XK', () => {
-    // Regions of CLDR that are no country of ISO 3166-1: exceptional reservations, groupings, pseudo-locales.
+    // Regions of CLDR that are not countries of ISO 3166-1: exceptional reservations, groupings, pseudo-locales.
     const noCountry = new Set('AC CP CQ DG EA EU EZ IC QO TA UN XA XB ZZ'.split(' '));
     const expected = PAIRS.filter(
       (code) => cldrNames.of(code) !== undefined && cldrRegion(code) === code && !noCountry.has(code),
@@ -130,7 +130,7 @@ describe('aliases', () => {
     ['0', 'unknown'],
     ['constructor', 'unknown'],
     ['__proto__', 'unknown'],
-    // Unicode's upper case of these is IE, FI and SS: letters outside ASCII must not turn into a code.
+    // Unicode's upper case of these is IE, FI and SS: letters outside ASCII must not become a code.
     ['ıe', 'unknown'],
     ['ﬁ', 'unknown'],
     ['ß', 'unknown'],

@@ -9,7 +9,7 @@ const membersOn = (asOf: string): string[] => [...countries.keys()].filter((code
 const STATES = 'AT BE BG CY CZ DE DK EE ES FI FR GR HR HU IE IT LT LU LV MT NL PL PT RO SE SI SK'.split(' ');
 const TERRITORIES = 'AX GF GP MF MQ RE YT'.split(' ');
 
-/** The day before. */
+/** Returns the day before. */
 function dayBefore(date: string): string {
   return new Date(Date.parse(`${date}T00:00:00Z`) - 86_400_000).toISOString().slice(0, 10);
 }
@@ -44,7 +44,7 @@ test.each([
   expect([count(dayBefore(date)), count(date)]).toEqual([before, after]);
 });
 
-// First day in, first day out.
+// The first day of membership, and the first day after it.
 test.each([
   ['DE', '1958-01-01', undefined],
   ['DK', '1973-01-01', undefined],

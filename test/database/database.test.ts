@@ -35,7 +35,7 @@ describe.each(['binary', 'sqlite'] as const)('the %s engine', (engine) => {
       'ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff',
       { ip: 'ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff', ...NOWHERE, reason: 'unallocated' },
     ],
-    // One address of its own inside wider ranges, and both its neighbors.
+    // A range of one address inside wider ranges, and both its neighbors.
     [
       '2a00:1:0:1::41',
       {
@@ -59,7 +59,7 @@ describe.each(['binary', 'sqlite'] as const)('the %s engine', (engine) => {
     // An IPv4-mapped address is that IPv4 address.
     ['::ffff:193.0.6.139', { ip: '193.0.6.139', ...NL, reason: null }],
     ['::FFFF:c100:068b', { ip: '193.0.6.139', ...NL, reason: null }],
-    // The IPv4 address inside answers: 6to4, NAT64, Teredo (inverted).
+    // The embedded IPv4 address decides: 6to4, NAT64, Teredo (inverted).
     ['2002:0808:0808::1', { ip: '2002:0808:0808:0000:0000:0000:0000:0001', ...US, reason: null }],
     ['2002:a00:1::', { ip: '2002:0a00:0001:0000:0000:0000:0000:0000', ...NOWHERE, reason: 'private' }],
     ['64:ff9b::8.8.8.8', { ip: '0064:ff9b:0000:0000:0000:0000:0808:0808', ...US, reason: null }],

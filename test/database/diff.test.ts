@@ -35,13 +35,13 @@ const RECORDS: RangeRecord[] = [
 const LABELS = ['unallocated', 'DE', 'FR', 'US', 'private', '6to4'];
 const isCountry = (record: number): boolean => record >= 1 && record <= 3;
 
-/** Addresses of the tiny space. Whatever lies behind it is unallocated. */
+/** Number of addresses in the tiny space. Addresses after it are unallocated. */
 const SPACE = 48;
 
-/** A cell is one IPv4 address, or 2^27 IPv6 addresses: so the tiny space of IPv6 lies across the border of two words. */
+/** A cell is one IPv4 address, or 2^27 IPv6 addresses: so the tiny space of IPv6 spans two words. */
 const CELL = { 4: 1n, 6: 1n << 27n } as const;
 
-/** Where ranges begin that hold what the cells say, the first cell at `base`; whatever lies around is unallocated. */
+/** Returns the starts of the ranges for the cells, the first cell at `base`; all other addresses are unallocated. */
 function starts(cells: number[], base: number): [at: number, record: number][] {
   const list: [number, number][] = base > 0 ? [[0, 0]] : [];
   [...cells, 0].forEach((record, i) => {
@@ -66,7 +66,7 @@ function fileOf(cells: number[], records = RECORDS): RangeFile {
   return decodeRangeFile(encodeRangeFile(content), 'test');
 }
 
-/** Cells in runs: neighbors often alike, as in real data. */
+/** Cells in runs: neighbors are often equal, as in real data. */
 const cells = fc
   .array(fc.tuple(fc.nat(LABELS.length - 1), fc.integer({ min: 1, max: 9 })), { minLength: 1, maxLength: 20 })
   .map((runs) => {
@@ -74,7 +74,7 @@ const cells = fc
     return Array.from({ length: SPACE }, (_, i) => list[i] ?? 0);
   });
 
-/** What a naive comparison, address by address, says: cells by pair of answers, and runs of cells. */
+/** Result of a naive comparison, address by address: cells by pair of results, and runs of cells. */
 function naive(before: number[], after: number[]) {
   const pairs: Record<string, bigint> = {};
   const changed: string[] = [];
@@ -137,7 +137,7 @@ describe('a diff agrees with a comparison address by address', () => {
           expect(before).toBe(count((from) => from === record));
           expect(kept).toBe(count((from, to) => from === record && to === record));
         }
-        // The longest stretch: between two cells that kept their country, how many changed.
+        // The longest run: the number of changed cells between two cells that kept their country.
         let open = 0;
         let longest = 0;
         a.forEach((from, i) => {
@@ -162,7 +162,7 @@ describe('the largest blocks', () => {
           const start = i * 1024 + from;
           const [first, last] = [Uint32Array.of(start), Uint32Array.of(start + length - 1)];
           largest.add({ family: 4, first, last, from: 'DE', to: 'FR' }, BigInt(length));
-          // Naive: take the largest aligned power of two, again and again.
+          // Naive: repeatedly take the largest aligned power of two.
           for (let at = start, left = length; left > 0; ) {
             let size = 1;
             while (size * 2 <= left && at % (size * 2) === 0) size *= 2;
@@ -222,7 +222,7 @@ describe('formatSize', () => {
 });
 
 describe('two real data sets', () => {
-  // Only one version of each package is pinned, so two packages that differ by some 5 % stand for two versions of one.
+  // Only one version of each package is pinned, so two packages that differ by about 5 % take the place of two versions of one.
   const reference = loadReference();
   const countries = countryTable(reference, '2026-01-01');
   const fileOfPackage = async (id: string): Promise<RangeFile> => {

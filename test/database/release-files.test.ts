@@ -48,7 +48,7 @@ async function openUntilStored(engine: 'binary' | 'sqlite' = 'binary'): Promise<
     .toContain(file);
 }
 
-/** Flips a bit in place, as a faulty program would. */
+/** Flips a bit in place, without a new file. */
 function flipBit(path: string, index: number, bit: number): void {
   const byte = readFileSync(path)[index]! ^ (1 << bit);
   const fd = openSync(path, 'r+');

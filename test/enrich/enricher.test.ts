@@ -69,7 +69,7 @@ describe('a line', () => {
     ['keeps a carriage return', '{"ip":"8.8.8.8"}\r', `{"ip":"8.8.8.8","geo":${US}}\r`],
     ['without the field', '{"a":1}', '{"a":1,"geo":null}'],
     ['that is empty', '{}', '{"geo":null}'],
-    ['that is empty but for blanks', '{ }', '{ "geo":null}'],
+    ['that has only white space', '{ }', '{ "geo":null}'],
     ['with no address', '{"ip":"localhost"}', '{"ip":"localhost","geo":null}'],
     ['with a number', '{"ip":134744072}', '{"ip":134744072,"geo":null}'],
     ['with an object', '{"ip":{"ip":"8.8.8.8"}}', '{"ip":{"ip":"8.8.8.8"},"geo":null}'],

@@ -9,7 +9,7 @@ import { fileSink } from '../../src/enrich/output/sink.js';
 import { systemErrorCode } from '../../src/errors.js';
 import { temporaryDir } from '../support/release.js';
 
-/** Sixteen times what a pipe holds. */
+/** Sixteen times the capacity of a pipe. */
 const CONTENT = Buffer.alloc(1_048_576, 'ipatlas\n');
 
 let dir: string;
@@ -27,7 +27,7 @@ afterEach(() => {
   fs.rmSync(dir, { recursive: true });
 });
 
-/** Opens the pipe for writing. The descriptor for reading lets it open at once; it is closed when the reader runs. */
+/** Opens the pipe for writing. The descriptor for reading lets it open immediately; it is closed when the reader runs. */
 function openPipe(flags = 0): { fd: number; closeReader: () => void } {
   const reader = openSync(pipe, constants.O_RDONLY | constants.O_NONBLOCK);
   const fd = openSync(pipe, constants.O_WRONLY | flags);

@@ -60,7 +60,7 @@ describe('ipatlas export', () => {
       expect(first.length).toBeGreaterThan(1000);
       await run(format, '--output', out);
       expect(readFileSync(out).equals(first)).toBe(true);
-      // A shell's redirection gives the same; and nothing is left beside the file.
+      // A shell's redirection gives the same bytes; no other file is left.
       const main = start(['export', format, '--data', dataDir]).spawnargs.slice(1);
       expect(execFileSync(process.execPath, main, { maxBuffer: 2 ** 28 }).equals(first)).toBe(true);
       expect(readdirSync(join(dir, 'out'))).toEqual(['file']);

@@ -55,7 +55,7 @@ afterAll(() => rmSync(dir, { recursive: true }));
 const isTeredo = (ip: string): boolean => ip.startsWith('2001:0:') || ip.startsWith('2001::');
 const isMapped = (ip: string): boolean => ip.startsWith('::ffff:');
 
-/** Compares answers to the addresses that `holds` takes, telling the address where they differ. */
+/** Compares the results for the addresses that `holds` accepts; a failure names the address. */
 function expectAnswers(got: string[], holds: (ip: string, i: number) => boolean = () => true): void {
   expect(got.length).toBe(addresses.length);
   const asked = addresses.map((_, i) => i).filter((i) => holds(addresses[i]!, i));

@@ -31,7 +31,7 @@ const COUNTRIES = [
 ];
 
 /**
- * Blocks that hold everything an export can meet: ranges of every width in both families, single addresses, reasons, and
+ * Blocks with everything that an export can contain: ranges of every width in both families, single addresses, reasons, and
  * each scheme of embedded IPv4 addresses with ranges of their own inside it, a country's and a reason's.
  */
 export function largeWorld(blocks = 3000): Block[] {

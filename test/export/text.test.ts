@@ -141,7 +141,7 @@ function expanded(address: string): string[] {
   return [...before, ...Array<string>(8 - before.length - behind.length).fill('0'), ...behind];
 }
 
-/** Sorted, disjoint ranges of one family, and which an address lies in. */
+/** Sorted, disjoint ranges of one family, and a search for the range of an address. */
 class Ranges {
   readonly #rows: { first: bigint; last: bigint; code: string }[];
   constructor(rows: { first: bigint; last: bigint; code: string }[]) {
@@ -222,7 +222,7 @@ describe('large data', () => {
 });
 
 /**
- * The fewest blocks that hold exactly the painted addresses, counted by halving the space: none where nothing is painted,
+ * Returns the fewest blocks that cover exactly the painted addresses, counted by halving the space: none if nothing is painted,
  * one where all is, else those of both halves.
  */
 function fewestBlocks(painted: ReadonlySet<bigint>, bits: number, low = 0n, depth = 0): number {

@@ -50,7 +50,7 @@ const DOCUMENTED_DIR = '/var/lib/ipatlas/';
 /**
  * A block of code from docs/exports.md.
  *
- * @param language as it stands behind the fence
+ * @param language the info string of the code fence
  * @param part some text in the block
  * @param dir where the exports are, in place of the documented directory
  */
@@ -87,7 +87,7 @@ export async function stopServer(child: ChildProcess | undefined): Promise<void>
   await ended;
 }
 
-/** Asks a server on a Unix socket for paths, all at once over one connection (HTTP/1.1 pipelining); gives the bodies. */
+/** Requests paths from a server on a Unix socket over one connection (HTTP/1.1 pipelining); returns the bodies. */
 export function bodies(socket: string, paths: string[]): Promise<string[]> {
   return new Promise((resolve, reject) => {
     const found: string[] = [];

@@ -73,7 +73,7 @@ describe('the mirror', () => {
     verifyMirror(path, openRangeFile(join(dataDir, 'current', 'ranges.ipr')), rows);
   });
 
-  // Each row is a change that leaves a sound SQLite file which is not the range file's equal.
+  // Each row is a change that leaves a valid SQLite file that differs from the range file.
   it.each([
     [
       'a range less',
@@ -111,7 +111,7 @@ describe('the mirror', () => {
     database.exec(change);
     database.close();
     expect(() => verifyRelease(dir)).toThrow(/ranges\.sqlite/);
-    // With the manifest brought up to date, the comparison itself must notice.
+    // The manifest is updated, so only the comparison can notice.
     const manifest = JSON.parse(readFileSync(join(dir, 'manifest.json'), 'utf8'));
     const bytes = readFileSync(join(dir, 'ranges.sqlite'));
     const output = manifest.outputs.find(({ name }: { name: string }) => name === 'ranges.sqlite');

@@ -9,7 +9,7 @@ import { temporaryDir } from '../support/release.js';
 let dir: string;
 let calls: string;
 
-/** Writes a file with its folders, an hour old so that whatever is written later is newer. */
+/** Writes a file with its folders, an hour old so that every file that is written later is newer. */
 function write(name: string, content = ''): void {
   const path = join(dir, name);
   mkdirSync(join(path, '..'), { recursive: true });

@@ -15,7 +15,7 @@ import { atlasError, makeZip, runFetch, scratchDir, serve, source, textsOf } fro
 
 const https = (url: string, files: string[] = []) => source({ kind: 'https', urls: [url], files });
 
-/** Answers one request after the other with these; the last for all that follow. */
+/** Answers requests in turn with these handlers, and all further ones with the last. */
 function script(...answers: http.RequestListener[]): http.RequestListener {
   let next = 0;
   return (request, response) => answers[Math.min(next++, answers.length - 1)]?.(request, response);
@@ -34,7 +34,7 @@ const breakOff =
     setTimeout(() => response.destroy(), 20);
   };
 
-/** Sends a byte every 20 ms, for ever. */
+/** Sends a byte every 20 ms, without end. */
 const trickle: http.RequestListener = (_request, response) => {
   const timer = setInterval(() => response.write('x'), 20);
   response.on('close', () => clearInterval(timer));
@@ -147,7 +147,7 @@ describe('fetch over https', () => {
     ['a date', new Date(Date.now() + 3_600_000).toUTCString(), (wait) => wait === 9000],
     ['a date gone by', 'Thu, 01 Jan 2026 00:00:00 GMT', (wait) => wait === 0],
     ['too long', '86400', (wait) => wait === 9000],
-    ['rubbish', 'soon', (wait) => wait !== undefined && wait >= 50 && wait <= 100],
+    ['another text', 'soon', (wait) => wait !== undefined && wait >= 50 && wait <= 100],
   ])('honors Retry-After with %s', async (_what, value, isRight) => {
     const { url } = await serve(script(answer(429, '', { 'retry-after': value }), answer(200, 'text')));
     const limits = { maxRetryAfterMs: 9000, backoffMs: 100 };
@@ -175,7 +175,7 @@ describe('fetch over https', () => {
     ['a body without end', trickle, { retries: 0, tryTimeoutMs: 200 }, 1, /the download was not done for 0\.2 s/],
     [
       'an announced body too large',
-      // The body never comes: the announcement alone must do.
+      // The body never arrives: its announced length is enough.
       (_request, response) => response.writeHead(200, { 'content-length': 101 }).flushHeaders(),
       { retries: 0, maxDownloadBytes: 100, idleTimeoutMs: 5000 },
       1,
@@ -199,7 +199,7 @@ describe('fetch over https', () => {
     expect(error.message).toContain(`source "test": cannot get ${url}/a: `);
     expect(error.message).toMatch(/The current release stays current$/);
     expect(requests).toHaveLength(tries);
-    // Neither a part of a file nor the work folder stays.
+    // No part of a file and no work folder stays.
     expect(readdirSync(path.join(dataDir, 'tmp', 'work'))).toEqual([]);
     expect(readdirSync(dataDir, { recursive: true }).filter((name) => /part|evil/.test(String(name)))).toEqual([]);
   });

@@ -1,4 +1,4 @@
-/** npm sources against a small registry on this machine, and the pinned copies. npm itself is the real one. */
+/** npm sources against a small registry on this machine, and the pinned copies. npm itself is real. */
 import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -21,11 +21,11 @@ const integrityOf = (tarball: Buffer) => `sha512-${createHash('sha512').update(t
 interface Published {
   version: string;
   tarball: Buffer;
-  /** What the registry says of it where that is not the truth; empty: nothing. */
+  /** What the registry says instead of the true value; empty for nothing. */
   integrity?: string;
 }
 
-/** A registry with versions of one package, the last of them `latest`. It may be altered while it serves. */
+/** A registry with versions of one package, the last of them `latest`. It can be changed while it serves. */
 async function registry(versions: Published[]) {
   const { url, requests } = await serve((request, response) => {
     const wanted = versions.find(({ version }) => request.url === `/${version}.tgz`);
@@ -47,7 +47,7 @@ async function npmContext(versions: Published[]): Promise<NpmContext> {
   return { workDir: scratchDir(), env: (await registry(versions)).env, timeoutMs: 60_000 };
 }
 
-/** An environment in which npm knows this registry alone, and nothing of the machine's settings. */
+/** Returns an environment in which npm uses only this registry, and none of the machine's settings. */
 function npmEnv(registryUrl: string): NodeJS.ProcessEnv {
   const directory = scratchDir();
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^npm_config_/i.test(name)));
@@ -56,14 +56,14 @@ function npmEnv(registryUrl: string): NodeJS.ProcessEnv {
     ...env,
     npm_config_registry: registryUrl,
     npm_config_cache: path.join(directory, 'cache'),
-    // The unknown settings make npm warn on stderr, as it does on many a real machine.
+    // The unknown settings make npm warn on stderr, as it does on many real machines.
     npm_config_userconfig: path.join(directory, 'npmrc'),
     npm_config_fetch_retries: '0',
     NO_PROXY: '127.0.0.1',
   };
 }
 
-/** A directory with `node_modules/@test/data` in it. */
+/** Creates a directory with `node_modules/@test/data`. */
 function installed(version: string, files: Record<string, string>, root = scratchDir()): string {
   const directory = path.join(root, 'node_modules', NAME);
   mkdirSync(directory, { recursive: true });
@@ -107,7 +107,7 @@ describe('fetch from npm', () => {
     const other = integrityOf(Buffer.from('other'));
     const pack = (integrity: string, maxBytes: number) =>
       packPackage({ name: NAME, version: '1.0.0', integrity, publishedAt: '' }, context, maxBytes);
-    // npm has no objection: the registry changed its mind between our question and npm's.
+    // npm accepts it: the registry changed between the request of ipatlas and that of npm.
     const message = `its tarball is not the one the registry described: expected ${other}, got ${integrityOf(tarball)}`;
     await expect(pack(other, tarball.length)).rejects.toThrow(message);
     await expect(pack(integrityOf(tarball), tarball.length - 1)).rejects.toThrow(`more than ${tarball.length - 1}`);
@@ -148,7 +148,7 @@ describe('fetch from npm', () => {
 });
 
 describe('takeFromTarball', () => {
-  /** Takes files out of a tarball; the result as name and text. */
+  /** Unpacks files of a tarball; returns text by name. */
   async function take(tarball: Buffer, wanted: string[], max = 1_000_000, directory = scratchDir()) {
     const file = path.join(directory, 'x.tgz');
     writeFileSync(file, tarball);
@@ -174,7 +174,7 @@ describe('takeFromTarball', () => {
       '../in/../evil.csv',
     ]);
     const tarball = readFileSync(file);
-    // As npm does, the first part of the path is cut off, whatever it is; a wanted name with `..` gets nothing.
+    // The first part of a path is removed, as npm does; a wanted name with `..` matches nothing.
     await expect(take(tarball, ['in/../evil.csv'])).rejects.toThrow();
     expect(await take(tarball, ['evil.csv'])).toEqual({ 'evil.csv': 'evil' });
   });
@@ -187,12 +187,12 @@ describe('takeFromTarball', () => {
     await expect(take(tarball, ['a.csv', 'b.csv'], 1199, directory)).rejects.toThrow(
       'it unpacks to more than 1199 bytes',
     );
-    // What is too much is not written first.
+    // Content above the limit is not written at all.
     expect(readdirSync(path.join(directory, 'unpacked'))).toEqual(['a.csv']);
   });
 
   it.each([
-    ['rubbish', Buffer.from('no tarball at all, though long enough to be one '.repeat(30))],
+    ['random text', Buffer.from('no tarball at all, though long enough to be one '.repeat(30))],
     ['nothing', Buffer.alloc(0)],
   ])('refuses %s', async (_what, tarball) => {
     await expect(take(tarball, ['a.csv'])).rejects.toThrow();
@@ -209,7 +209,7 @@ describe('npm sources offline', () => {
     const pinned = await run();
     expect(pinned.output[0]).toMatchObject({ from: 'pinned', version: '1.0.0' });
     expect(textsOf(pinned.output[0])).toEqual({ 'a.csv': 'pinned' });
-    // Its bytes lie in the cache too, so that a row can be read again by the hash of its file.
+    // The file is copied into the cache, so that a row can be read again by the hash of its file.
     expect(pinned.output[0]?.files[0]?.path).toBe(objectPath(dataDir, pinned.output[0]?.files[0]?.sha256 ?? ''));
 
     await runFetch([npm(`${NAME}@latest`)], dataDir, { env });

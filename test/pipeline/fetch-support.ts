@@ -1,4 +1,4 @@
-/** What the tests of the fetch stage share: a scratch data directory, a real HTTP server, a zip writer, a tarball writer. */
+/** Helpers for tests of the fetch stage: a temporary data directory, a real HTTP server, a zip writer, a tarball writer. */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -12,7 +12,7 @@ import type { FetchedSource } from '../../pipeline/stage.js';
 import { type FetchOptions, fetchStage } from '../../pipeline/stages/fetch.js';
 import { AtlasError } from '../../src/errors.js';
 
-/** A folder that is gone when the test is over. */
+/** Creates a folder that is removed after the test. */
 export function scratchDir(): string {
   const directory = mkdtempSync(path.join(tmpdir(), 'ipatlas-fetch-'));
   onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
@@ -25,7 +25,7 @@ export function source(place: Place | Place[], id = 'test', optional = false): S
   return { id, ...texts, ...merging, places: [place].flat(), format: 'ip-location-db', maxRejectShare: 0 };
 }
 
-/** Runs the stage as a build does. Waits between tries take no time, but are written down. */
+/** Runs the stage as a build does. Waits between attempts take no time and are recorded. */
 export async function runFetch(
   sources: SourceConfig[],
   dataDir: string,
@@ -43,12 +43,12 @@ export async function runFetch(
   return { output: output.sources, missing: output.missing, counts, notes, waits };
 }
 
-/** The files of a fetched source as name and text. */
+/** Returns the files of a fetched source by name, as text. */
 export function textsOf(fetched: Pick<FetchedSource, 'files'> | undefined): Record<string, string> {
   return Object.fromEntries((fetched?.files ?? []).map((file) => [file.name, readFileSync(file.path, 'utf8')]));
 }
 
-/** The error that something ends with; anything else than an AtlasError fails the test. */
+/** Returns the AtlasError of a promise; any other outcome fails the test. */
 export async function atlasError(promise: Promise<unknown>): Promise<AtlasError> {
   const result = await promise.then(
     () => undefined,
@@ -58,7 +58,7 @@ export async function atlasError(promise: Promise<unknown>): Promise<AtlasError>
   throw new Error(`expected an AtlasError, got ${String(result)}`);
 }
 
-/** A server on this machine that is gone when the test is over. */
+/** Starts a server on this machine that is closed after the test. */
 export async function serve(handler: http.RequestListener): Promise<{ url: string; requests: http.IncomingMessage[] }> {
   const requests: http.IncomingMessage[] = [];
   const server = http.createServer((request, response) => {
@@ -78,13 +78,13 @@ export interface ZipEntry {
   content: string | Buffer;
   /** Unix mode with its file type, as `st_mode`. */
   mode?: number;
-  /** A checksum other than the right one. */
+  /** Another checksum than the right one. */
   crc?: number;
-  /** A size other than the right one. */
+  /** Another size than the right one. */
   size?: number;
 }
 
-/** A zip archive (APPNOTE.TXT §4.3), deflated, by hand: a proper tool would not write what these tests need. */
+/** A zip archive (APPNOTE.TXT §4.3), deflated. Own code, because tools do not write invalid archives. */
 export function makeZip(entries: ZipEntry[]): Buffer {
   const locals: Buffer[] = [];
   const directory: Buffer[] = [];
@@ -117,7 +117,7 @@ export function makeZip(entries: ZipEntry[]): Buffer {
   return Buffer.concat([...locals, ...directory, Buffer.from('PK\x05\x06'), end]);
 }
 
-/** An npm package's tarball with these files, and whatever `prepare` adds to its folder. */
+/** Returns the tarball of an npm package with these files, and the files that `prepare` adds to its folder. */
 export async function makeTarball(
   files: Record<string, string>,
   prepare: (directory: string) => void = () => {},

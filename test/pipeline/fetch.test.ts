@@ -1,4 +1,4 @@
-/** The stage as a whole: local files, several sources, what is left behind, and its errors. */
+/** The whole stage: local files, several sources, leftover files, and its errors. */
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { objectPath } from '../../pipeline/fetching/cache.js';
 import { atlasError, makeZip, runFetch, scratchDir, serve, source, textsOf } from './fetch-support.js';
 
-/** A folder with files, subfolders made on the way. */
+/** Creates a folder with files and their subfolders. */
 function folder(files: Record<string, string | Buffer>): string {
   const directory = scratchDir();
   for (const [name, content] of Object.entries(files)) {

@@ -9,7 +9,7 @@ import { filesOf, ingestContents, inputOf, rangesText, withFiles } from './inges
 
 const fixtures = path.join(import.meta.dirname, 'fixtures', 'ingest');
 
-/** What each ready-made format reads from its folder of fixtures. */
+/** The ranges that each built-in format reads from its folder of fixtures. */
 const GOLDEN: Record<string, { ranges: string[]; codes: string[]; skipped: number }> = {
   'ip-location-db': {
     ranges: [
@@ -46,7 +46,7 @@ const GOLDEN: Record<string, { ranges: string[]; codes: string[]; skipped: numbe
     codes: ['ZZ', 'AU', 'FR', 'JP'],
     skipped: 0,
   },
-  // The IPv6 file's mapped block comes out as IPv4, behind the rows of the IPv4 file.
+  // The mapped block of the IPv6 file becomes IPv4, after the rows of the IPv4 file.
   'ip2location-lite': {
     ranges: [
       '0.0.0.0-0.255.255.255 -',
@@ -63,7 +63,7 @@ const GOLDEN: Record<string, { ranges: string[]; codes: string[]; skipped: numbe
     codes: ['-', 'US', 'CN', 'CD', 'JP'],
     skipped: 0,
   },
-  // No geoname_id: where it is registered. A continent, or no location at all: the empty code.
+  // Without geoname_id, the country of registration. A continent or no location gives the empty code.
   'geolite2-country': {
     ranges: [
       '1.0.0.0-1.0.0.255 AU',
@@ -99,7 +99,7 @@ const GOLDEN: Record<string, { ranges: string[]; codes: string[]; skipped: numbe
     codes: ['AU', 'CN', 'KR', '??', 'JP'],
     skipped: 0,
   },
-  // 5376 addresses are no CIDR block. Passed over: the version line, three summaries, one asn, three of nobody's.
+  // 5376 addresses are not a CIDR block. Skipped: the version line, three summaries, one asn, three unassigned ranges.
   'rir-delegated-extended': {
     ranges: [
       '2.0.0.0-2.15.255.255 FR',
@@ -111,7 +111,7 @@ const GOLDEN: Record<string, { ranges: string[]; codes: string[]; skipped: numbe
     codes: ['FR', 'EU', 'NL', 'DE'],
     skipped: 8,
   },
-  // An export of ours: IPv4 once, though the tree has it five times; of the 6to4 addresses those alone that differ.
+  // An export of ipatlas: IPv4 once, although the tree has it five times; of the 6to4 addresses only those that differ.
   mmdb: {
     ranges: [
       '1.0.0.0-1.0.0.255 AU',
@@ -136,7 +136,7 @@ const GOLDEN: Record<string, { ranges: string[]; codes: string[]; skipped: numbe
     codes: ['US', 'DE', 'FR', '', 'JP'],
     skipped: 0,
   },
-  // Rows of EC2 only; a local zone may be in another country than its region; GLOBAL is no country.
+  // Rows of EC2 only; a local zone may be in another country than its region; GLOBAL is not a country.
   'aws-ip-ranges': {
     ranges: [
       '3.4.12.4-3.4.12.4 IE',
@@ -239,7 +239,7 @@ describe('the schema', () => {
     ['a column without a name', { ...good, country: '' }, '/country'],
     ['family 5', ranges({ files: ['*'], decimal: { first: 0, last: 1, family: 5 } }), '/ranges/0/decimal/family'],
     ['a join without locations', { ...good, country: { keys: ['id'] } }, '/country'],
-    ['MMDB and CSV at once', { ...good, mmdb: {} }, ''],
+    ['both MMDB and CSV', { ...good, mmdb: {} }, ''],
     ['an empty place in MMDB records', { mmdb: { country: '' } }, '/mmdb/country'],
     ['a skip rule without values', { ...good, skip: [{ column: 0 }] }, '/skip/0'],
   ])('refuses %s', (_what, format, where) => {

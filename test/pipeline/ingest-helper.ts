@@ -1,4 +1,4 @@
-/** Sources made on the spot, and ranges as text that a person can compare. */
+/** Helpers for tests of ingest: sources from text, and ranges as readable text. */
 
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,7 +9,7 @@ import { formatAddress } from '../../src/address/format.js';
 import { addressWords } from '../../src/address/words.js';
 import type { BoundedRanges } from '../../src/range/columns.js';
 
-/** The files of a folder as those of a source, in order of name. */
+/** Returns the files of a folder as those of a source, in order of name. */
 export function filesOf(folder: string): FetchedFile[] {
   return readdirSync(folder)
     .sort()
@@ -47,7 +47,7 @@ export async function ingestContents(
   return withFiles(contents, (files) => readSource(inputOf(format, files, maxRejectShare), () => {}));
 }
 
-/** A source's ranges, IPv4 first: `1.0.0.0-1.0.0.255 AU`. */
+/** Returns the ranges of a source, IPv4 first: `1.0.0.0-1.0.0.255 AU`. */
 export function rangesText({ v4, v6, codes }: IngestedSource): string[] {
   return [...rowsText(v4, codes), ...rowsText(v6, codes)];
 }

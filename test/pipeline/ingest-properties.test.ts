@@ -8,7 +8,7 @@ import { AtlasError } from '../../src/errors.js';
 import type { BoundedRanges } from '../../src/range/columns.js';
 import { ingestContents } from './ingest-helper.js';
 
-/** A range as the tests think of it: numbers without bounds, no words, none of the code under test. */
+/** A range as BigInt numbers, without the code under test. */
 interface PlainRange {
   family: 4 | 6;
   first: bigint;
@@ -22,7 +22,7 @@ const MAPPED = 0xffff_0000_0000n;
 const families = fc.constantFrom<4 | 6>(4, 6);
 const codes = fc.constantFrom('', '-', '??', 'AU', 'CN', 'EU', 'NLD');
 
-/** Addresses of every size, those at the edges of words and of the mapped block among them. */
+/** Addresses of every size, including those at the edges of words and of the mapped block. */
 function addresses(family: 4 | 6): fc.Arbitrary<bigint> {
   const max = (1n << BITS[family]) - 1n;
   const edges = [
@@ -69,7 +69,7 @@ function addressText(family: 4 | 6, address: bigint): string {
   return (address.toString(16).padStart(32, '0').match(/.{4}/g) ?? []).join(':');
 }
 
-/** Where a range is put: one within the IPv4-mapped block is IPv4. */
+/** Returns the family of a range: one inside the IPv4-mapped block is IPv4. */
 function placed(range: PlainRange): PlainRange {
   const { family, first, last, code } = range;
   if (family === 4 || first < MAPPED || last > MAPPED + 0xffff_ffffn) return { family, first, last, code };
@@ -91,7 +91,7 @@ function plainRanges({ v4, v6, codes }: IngestedSource): PlainRange[] {
   return [...of(v4), ...of(v6)];
 }
 
-/** What must come out: IPv4 first, each family in the order of the file. */
+/** Returns the expected ranges: IPv4 first, each family in the order of the file. */
 function expected(written: readonly PlainRange[]): PlainRange[] {
   const all = written.map(placed);
   return [...all.filter(({ family }) => family === 4), ...all.filter(({ family }) => family === 6)];
@@ -150,7 +150,7 @@ describe('random rows read back as they were written', () => {
   test('count', async () => {
     await fc.assert(
       fc.asyncProperty(many(ranges), async (all) => {
-        // All of IPv6 is one address more than 128 bits can count.
+        // The size of all of IPv6 does not fit into 128 bits.
         const written = all.filter(({ first, last }) => last - first < (1n << 128n) - 1n);
         fc.pre(written.length > 0);
         const rows = written.map((range) => `${start(range)},${range.last - range.first + 1n},${range.code}`);
@@ -184,7 +184,7 @@ describe('random rows read back as they were written', () => {
 });
 
 describe('decimal numbers', () => {
-  /** The value as BigInt reads it, or undefined. */
+  /** Returns the value as BigInt parses it, or undefined. */
   const oracle = (text: string): bigint | undefined =>
     /^[0-9]{1,39}$/.test(text) && BigInt(text) < 1n << 128n ? BigInt(text) : undefined;
 
@@ -225,7 +225,7 @@ describe('a damaged file', () => {
   );
   const quoted = valid.map((rows) => rows.replace(/[^,\n]+/g, '"$&"'));
 
-  /** Edits that a bad disk, line or editor might make. */
+  /** Changes that a bad disk, network or editor could make. */
   const edits = fc.array(
     fc.record({
       at: fc.double({ min: 0, max: 1, noNaN: true }),
@@ -247,7 +247,7 @@ describe('a damaged file', () => {
     return bytes;
   }
 
-  /** Lines that hold more than blanks and the sign that counts as one. */
+  /** Returns the lines that are not blank. */
   function filledLines(bytes: Buffer, sign = ' '): number {
     const text = bytes.toString('utf8').replace(/^\ufeff/, '');
     return text.split(/\r?\n/).filter((line) => line.replaceAll(sign, '').trim() !== '').length;

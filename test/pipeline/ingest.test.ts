@@ -13,7 +13,7 @@ import { ingestContents, inputOf, rangesText, withFiles } from './ingest-helper.
 const GOOD = '1.0.0.0,1.0.0.255,AU\n';
 const MANY_GOOD = GOOD.repeat(2000);
 
-/** The error of reading contents as a source. */
+/** Returns the error of reading contents as a source. */
 async function failure(format: string | object, contents: Record<string, string | Uint8Array>, share = 0) {
   const error = await ingestContents(format, contents, share).then(
     () => undefined,

@@ -22,7 +22,7 @@ import { ingestContents, inputOf, rangesText } from './ingest-helper.js';
 
 const PACKAGES = 'node_modules/@ip-location-db';
 
-/** An MMDB file with a tree of its own and these data. */
+/** Returns an MMDB file with the given tree and data. */
 function mmdbFile(tree: Tree, values: MmdbValue[], ipVersion: 4 | 6 = 4, recordSize: 24 | 28 | 32 = 24): Buffer {
   const data = new ValueWriter(true);
   const offsets = values.map((value) => data.append(value));
@@ -46,7 +46,7 @@ async function read(file: Buffer, format: string | object = 'mmdb', share = 0): 
   return (await ingestContents(format, { 'x.mmdb': file }, share)).ingested;
 }
 
-/** What a source says of an address. */
+/** Returns the code that a source has for an address. */
 function codeAt(rows: BoundedRanges, codes: string[], address: Uint32Array): string {
   const words = addressWords(rows.family);
   let low = 0;
@@ -65,7 +65,7 @@ describe('records', () => {
     ['GeoIP2', country('DE'), 'DE'],
     ['flat code', mapOf({ country_code: 'FR' }), 'FR'],
     ['country as code', mapOf({ country: 'NL' }), 'NL'],
-    ['country as name beside its code', mapOf({ country: 'Germany', country_code: 'DE' }), 'DE'],
+    ['country as a name, with a code', mapOf({ country: 'Germany', country_code: 'DE' }), 'DE'],
     ['registered country', mapOf({ registered_country: mapOf({ iso_code: 'JP' }) }), 'JP'],
     ['lower case', country('de'), 'DE'],
     ['no country', mapOf({ continent: mapOf({ code: 'EU' }) }), ''],
@@ -128,7 +128,7 @@ describe('records', () => {
   });
 });
 
-/** A tree made by putting networks into it one by one, as other writers do; a reference below 0 is a leaf. */
+/** A tree into which networks are inserted one by one, as other writers do; a reference below 0 is a leaf. */
 class NaiveTree {
   readonly #nodes: [number, number][] = [[NO_DATA, NO_DATA]];
 
@@ -139,7 +139,7 @@ class NaiveTree {
     return this;
   }
 
-  /** What a network leads to, made a node where it is none. */
+  /** Returns the node of a network; a leaf is replaced by a node. */
   node(network: string): number {
     const { node, side } = this.#slot(network);
     return this.#nodes[node]![side]!;
@@ -158,7 +158,7 @@ class NaiveTree {
       const side = ((first[bit >>> 5]! >>> (31 - (bit & 31))) & 1) as 0 | 1;
       if (bit === prefix - 1) return { node, side };
       const next = this.#nodes[node]![side];
-      // A leaf that covers more than the network is handed down to both halves.
+      // A leaf that covers more than the network is copied to both halves.
       if (next < 0) this.#nodes[node]![side] = this.#nodes.push([next, next]) - 1;
       node = this.#nodes[node]![side];
     }
@@ -198,7 +198,7 @@ describe('copies of the IPv4 tree in files of other producers', () => {
     expect(rangesText(await read(mmdbFile(naive.tree, values, 6)))).toEqual([
       ...IPV4,
       '64:ff9b::103:0-64:ff9b::103:ffff FR',
-      // One network to the file, so it is kept as one, though but a part of it differs.
+      // It is one network in the file, so it is kept as one, although only a part of it differs.
       '2002:100::-2002:1ff:ffff:ffff:ffff:ffff:ffff:ffff DE',
     ]);
   });
@@ -259,7 +259,7 @@ it('an export that is read back has the ranges of the release, without copies fo
   const world = worldOf(largeWorld());
   const source = await read(world.exported('mmdb'));
   const { file } = world;
-  // Each family's ranges with a country are the very ranges of the release, in number too.
+  // The ranges with a country are those of the release, in each family.
   const isCountry = (record: number): boolean => file.records[record]!.kind === 'country';
   expect(source.v4.count).toBe(file.record4.filter(isCountry).length);
   const random = randomWords(42);
@@ -295,7 +295,7 @@ describe('from CSV to MMDB and back', () => {
       '9.9.9.9,9.9.9.77,DE',
       '80.0.0.0,93.255.255.255,FR',
       '2001:200::,2001:200:ffff:ffff:ffff:ffff:ffff:ffff,JP',
-      // Ranges of their own inside the schemes' prefixes.
+      // Ranges inside the prefixes of the schemes.
       '2002:100:2::,2002:100:2:ffff:ffff:ffff:ffff:ffff,NZ',
       '2001:0:5:6::,2001:0:5:6:7::,BR',
       '64:ff9b::909:909,64:ff9b::909:90b,IT',
@@ -360,7 +360,7 @@ describe('a published MMDB file, compared with the CSV files of the same data', 
     for (const family of ['v4', 'v6'] as const) {
       const [ours, theirs] = [laid(source[family]), laid(csv[family])];
       const differing = differences(ours, source.codes, theirs, csv.codes);
-      // The publisher's two writers take different rows where two overlap: a handful, of 300 thousand.
+      // The publisher's two writers prefer different rows if two overlap: a handful of 300 thousand.
       expect(differing.length).toBeLessThan(200);
       for (const place of differing) expect(rowsAt(csv[family], place)).toBeGreaterThan(1);
       expect(ours.count).toBeGreaterThan(200_000);
@@ -381,7 +381,7 @@ function laid(rows: BoundedRanges): MergedRanges {
   });
 }
 
-/** First addresses of the stretches over which two partitions differ. */
+/** Returns the first addresses of the runs in which two partitions differ. */
 function differences(a: MergedRanges, codesA: string[], b: MergedRanges, codesB: string[]): Uint32Array[] {
   const words = addressWords(a.family);
   const places: Uint32Array[] = [];
@@ -401,7 +401,7 @@ function differences(a: MergedRanges, codesA: string[], b: MergedRanges, codesB:
   }
 }
 
-/** How many rows hold an address. */
+/** Counts the rows that cover an address. */
 function rowsAt({ count, family, first, last }: BoundedRanges, address: Uint32Array): number {
   const words = addressWords(family);
   let found = 0;

@@ -47,7 +47,7 @@ function override([first, last, code]: Row): Override {
   };
 }
 
-/** What the normalized ranges say of an address: a code, a reason or a scheme; by walking them from the end. */
+/** Returns the code, reason or scheme that the normalized ranges have for an address, by a scan from the end. */
 function answerer(input: Pick<MergeInput, 'sources' | 'overrides'>) {
   const result = mergeSources({ ...input, reference, countries });
   return (text: string): string => {
@@ -132,7 +132,7 @@ describe('normalize', () => {
     ).toEqual(['US', '6to4', 'FR', '6to4', '6to4', 'DE', 'US', 'teredo', 'protocol', 'nat64']);
   });
 
-  // 64 addresses, painted one by one: source by source from the lowest, then overrides; each painter's narrower ranges last.
+  // 64 addresses, filled one by one: sources from the lowest priority, then overrides; of each, the narrower ranges last.
   it('agrees with a model that fills an array, for any ranges, codes and priorities', () => {
     const BASE = 11 * 2 ** 24;
     const text = (offset: number): string => `11.0.0.${offset}`;

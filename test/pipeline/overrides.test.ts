@@ -110,7 +110,7 @@ describe('refused', () => {
     ['8.0.0.0/8,reason:secret,,', '"reason:secret": the reasons are private, '],
     ['8.0.0.0/8,DE,,2026-02-30', 'expires "2026-02-30": write a day as YYYY-MM-DD'],
     ['8.0.0.0/8,DE,,never', 'expires "never": write a day as YYYY-MM-DD'],
-    ['8.0.0.0/8,Germany,,2001-01-01', 'country "Germany" is not an ISO 3166-1 code'], // expired, and wrong all the same
+    ['8.0.0.0/8,Germany,,2001-01-01', 'country "Germany" is not an ISO 3166-1 code'], // expired, but still an error
     ['8.0.0.0/8,DE', '2 cells under 4 columns'],
     ['8.0.0.0/8,DE,a note, with a comma,', '5 cells under 4 columns'],
     ['8.0.0.0/8,DE,"a note,', 'Quote Not Closed'],

@@ -109,7 +109,7 @@ describe('a date in the address', () => {
     expect(first?.dataDate).toEqual({ date: '2025-12-01', evidence: 'name of the release' });
     content['/lite-2026-01.csv.gz'] = gzipSync('january');
     expect(textsOf(await fetch('2026-01-31'))).toEqual({ 'lite-2026-01.csv': 'january' });
-    // Two months later neither file is there: the copy in the cache stays.
+    // Two months later neither file exists: the copy in the cache stays.
     expect(textsOf(await fetch('2026-03-31'))).toEqual({ 'lite-2026-01.csv': 'january' });
     expect(paths()).toEqual(
       ['2026-01', '2025-12', '2026-01', '2026-03', '2026-02'].map((month) => `/lite-${month}.csv.gz`),
@@ -127,7 +127,7 @@ describe('a date in the address', () => {
 });
 
 describe('checksums', () => {
-  it.each(['sha256', 'md5'])('%s beside the file is checked', async (algorithm) => {
+  it.each(['sha256', 'md5'])('%s next to the file is checked', async (algorithm) => {
     const { url, content } = await files({ '/a.csv': 'text', '/a.csv.sum': `${hash(algorithm, 'text')}  a.csv\n` });
     const checked = source(place([`${url}/a.csv`], { checksum: `\${url}.sum` }));
     expect(textsOf((await runFetch([checked], scratchDir())).output[0])).toEqual({ 'a.csv': 'text' });
@@ -254,7 +254,7 @@ describe('errors and secrets', () => {
     expect(`${notes}${written}`).not.toContain('s3cret');
   });
 
-  it('a variable that is not set is an error of the configuration, without the password beside it', async () => {
+  it('a variable that is not set is an error of the configuration, and its message has no password', async () => {
     const address = `https://me:s3cret@h.invalid/\${UNSET_NAME}`;
     const error = await atlasError(runFetch([source(place([address]))], scratchDir(), { env: {} }));
     expect(error).toMatchObject({ code: 'E_CONFIG', exitCode: 2 });

@@ -13,7 +13,7 @@ import { packageFile } from '../../src/package-root.js';
 
 const reference = loadReference();
 
-/** An address as one number; the tests' own way, through hexadecimal text. */
+/** Returns an address as one number, computed from hexadecimal text, without the code under test. */
 function toNumber(words: ArrayLike<number>): bigint {
   return BigInt(`0x${Array.from(words, (word) => word.toString(16).padStart(8, '0')).join('')}`);
 }
@@ -24,7 +24,7 @@ function toText(family: 4 | 6, number: bigint): string {
   return formatIPv6(word(96n), word(64n), word(32n), word(0n));
 }
 
-/** The narrowest special range that holds the address, by walking them all. */
+/** Returns the narrowest special range that contains the address, by a scan over all. */
 function specialAt(text: string): SpecialRange | undefined {
   const words = new Uint32Array(4);
   const family = parseAddress(text, words);
@@ -35,7 +35,7 @@ function specialAt(text: string): SpecialRange | undefined {
     .sort((a, b) => (size(a) < size(b) ? -1 : 1))[0];
 }
 
-/** `private`, `6to4`, …; undefined where the address is up to the sources. */
+/** Returns `private`, `6to4`, …; undefined if the sources decide. */
 function wordAt(text: string): string | undefined {
   const result = specialAt(text)?.result;
   return result?.kind === 'none' ? result.reason : result?.scheme;
@@ -171,7 +171,7 @@ describe('special-purpose ranges', () => {
     expect(unused).toEqual(['unknown', 'unallocated']);
   });
 
-  // ipaddr.js keeps its own tables of the same registries. Left its word, right ours for it.
+  // ipaddr.js has its own tables of the same registries. Left its name, right our names for it.
   const words: Record<string, (string | undefined)[]> = {
     broadcast: ['broadcast'],
     multicast: ['multicast'],
@@ -180,7 +180,7 @@ describe('special-purpose ranges', () => {
     carrierGradeNat: ['shared'],
     private: ['private'],
     uniqueLocal: ['private'],
-    unspecified: ['unspecified', 'reserved'], // it has one word for all of 0.0.0.0/8
+    unspecified: ['unspecified', 'reserved'], // it has one name for all of 0.0.0.0/8
     reserved: ['reserved', 'protocol', 'anycast', 'documentation', 'benchmarking'],
     as112: ['anycast'],
     as112v6: ['anycast'],
@@ -199,12 +199,12 @@ describe('special-purpose ranges', () => {
     unicast: [undefined],
   };
 
-  /** Whether our word for an address fits that of ipaddr.js. */
+  /** Returns whether our name for an address matches that of ipaddr.js. */
   function agrees(text: string): boolean {
     const theirs = ipaddr.parse(text).range() as string;
-    if (theirs === 'ipv4Mapped') return true; // for us that is IPv4
+    if (theirs === 'ipv4Mapped') return true; // treated as IPv4 here
     const outside = text.includes(':') && !/^[23][0-9a-f]{3}:/.test(text);
-    // It does not know what IANA keeps outside 2000::/3, nor the dummy prefix of RFC 9780.
+    // It does not have what IANA reserves outside 2000::/3, nor the dummy prefix of RFC 9780.
     if (theirs === 'unicast' && outside) return ['reserved', 'protocol'].includes(wordAt(text) ?? '');
     return words[theirs]!.includes(wordAt(text));
   }
@@ -246,7 +246,7 @@ describe('sentinels', () => {
     const words = new Uint32Array(4);
     expect(parseAddress(ip, words)).not.toBe(0);
     const result = specialAt(ip)?.result;
-    // The IPv4 address inside decides.
+    // The embedded IPv4 address decides.
     const inner = result?.kind === 'embedded' ? formatIPv4(embeddedIPv4(result.scheme, words)) : ip;
     expect(wordAt(inner)).toBe(expected.kind === 'none' ? expected.reason : undefined);
   });
@@ -279,7 +279,7 @@ describe('files', () => {
   let folder = '';
   afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-  /** A copy of the tables with one row more, or with one text replaced. */
+  /** Returns a copy of the tables with one more row, or with one text replaced. */
   function altered(file: string, change: (text: string) => string): string {
     folder = mkdtempSync(path.join(tmpdir(), 'ipatlas-reference-'));
     cpSync(packageFile('data/reference'), folder, { recursive: true });
@@ -352,7 +352,7 @@ describe('files', () => {
     expect(problem).toMatchObject({ code: 'E_CONFIG', exitCode: 2 });
     const { message: got } = problem as Error;
     expect(got).toContain(message);
-    // A quote that is never closed is noticed at the end of the file, a line further on.
+    // A quote that is never closed is noticed at the end of the file, one line later.
     const lines = message === 'Quote Not Closed' ? [line, line + 1] : [line];
     expect(lines.map((number) => `${path.join(at, file)}:${number}: `).some((place) => got.startsWith(place))).toBe(
       true,

@@ -15,7 +15,7 @@ function written(content: unknown): string {
   return file;
 }
 
-/** A file with one source, altered. */
+/** Returns a file with one changed source. */
 function withSource(change: Record<string, unknown>): unknown {
   return { sources: [{ ...ONE, ...change }] };
 }
@@ -227,7 +227,7 @@ describe('loadSources', () => {
     const error = await atlasError(loadSources(written(content)));
     expect(error.code).toBe('E_CONFIG');
     expect(error.message).toContain(message);
-    // One fault, one line: the validator's other branches must not be listed too.
+    // One error, one line: other branches of the schema must not be listed.
     expect(error.message.split('\n')).toHaveLength(2);
   });
 

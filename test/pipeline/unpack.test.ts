@@ -6,7 +6,7 @@ import { matchesPattern } from '../../pipeline/config/file-pattern.js';
 import { listed, takeFiles } from '../../pipeline/fetching/unpack.js';
 import { makeZip, scratchDir, type ZipEntry } from './fetch-support.js';
 
-/** Takes files out of packed ones given as name and bytes; the result as name and text. */
+/** Unpacks files given as name and bytes; returns text by name. */
 async function take(inputs: Record<string, Buffer | string>, wanted: string[] = [], max = 1_000_000) {
   const directory = scratchDir();
   const packed = Object.entries(inputs).map(([name, content], index) => {

@@ -55,7 +55,7 @@ describe('rangeToCidrs', () => {
     expect(blocks(family, first, last)).toEqual(expected);
   });
 
-  // The naive twin: a small space painted address by address; the fewest aligned power-of-two blocks by exhaustive greed
+  // The naive twin: a small space, address by address; the fewest aligned power-of-two blocks by an exhaustive greedy search
   // over a tree, which shares nothing with the arithmetic above.
   it('gives the fewest blocks that cover exactly the range', () => {
     const BITS = 8;

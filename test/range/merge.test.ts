@@ -5,7 +5,7 @@ import type { CandidateRanges } from '../../src/range/columns.js';
 import { mergeRanges, sortedOrder } from '../../src/range/merge.js';
 import { PLACES, SIZE, sortKey, type TinyCandidate, toCandidates } from '../support/tiny-space.js';
 
-/** The painter: address by address, the best of all candidates that cover it. */
+/** The model: for each address, the best of all candidates that cover it. */
 function paint(list: TinyCandidate[]): { value: number; layer: number }[] {
   return Array.from({ length: SIZE }, (_, address) => {
     const covering = list.filter(({ from, to }) => from <= address && address <= to);

@@ -23,7 +23,7 @@ function narrowest(list: readonly TinyCandidate[], latest: boolean): TinyCandida
   return latest ? narrow.at(-1) : narrow[0];
 }
 
-/** The model: the rules of the vote at one address, written down naively. */
+/** The model: a naive form of the rules of the vote at one address. */
 function elect(covering: readonly TinyCandidate[], voters: readonly Voter[]): Outcome {
   const bit = (layer: number): number => (1 << layer) >>> 0;
   const top = covering.filter(({ layer }) => layer === 31);

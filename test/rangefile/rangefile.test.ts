@@ -20,7 +20,7 @@ function smallWorld(): Buffer {
 
 const GOLDEN = new URL('../golden/small-world.ipr.gz', import.meta.url);
 
-/** Brings the head's CRC-32 up to date after a change, so that what lies behind it is what gets noticed. */
+/** Updates the CRC-32 of the head after a change, so that the check after it is tested. */
 function resealHead(bytes: Buffer): Buffer {
   const headEnd = HEADER_BYTES + bytes.readUInt32LE(HEADER.sections) * ENTRY_BYTES;
   bytes.writeUInt32LE(0, HEADER.crc32);
@@ -28,14 +28,14 @@ function resealHead(bytes: Buffer): Buffer {
   return bytes;
 }
 
-/** Brings both checksums up to date. */
+/** Updates both checksums. */
 function reseal(bytes: Buffer): Buffer {
   const headEnd = HEADER_BYTES + bytes.readUInt32LE(HEADER.sections) * ENTRY_BYTES;
   bytes.set(createHash('sha256').update(bytes.subarray(headEnd)).digest(), HEADER.sha256);
   return resealHead(bytes);
 }
 
-/** Where a section begins. */
+/** Returns the offset of a section. */
 function sectionAt(bytes: Buffer, tag: (typeof SECTION_TAGS)[number]): number {
   return Number(bytes.readBigUInt64LE(HEADER_BYTES + SECTION_TAGS.indexOf(tag) * ENTRY_BYTES + 8));
 }
@@ -138,7 +138,7 @@ describe('search', () => {
 
 describe('search in a crowded bucket', () => {
   it('equals a linear scan', () => {
-    // Enough ranges of one top 16 bits that the finer index is used, and some to either side of it.
+    // Enough ranges with the same top 16 bits that the search within a bucket is used, and some on either side.
     const next = fc.array(fc.tuple(fc.integer({ min: 0x2a00_0000, max: 0x2a00_ffff }), fc.nat(2)), {
       minLength: 200,
       maxLength: 400,
@@ -180,13 +180,13 @@ describe('bad files', () => {
   };
   const section = (tag: (typeof SECTION_TAGS)[number], plus: number) => (bytes: Buffer) => sectionAt(bytes, tag) + plus;
 
-  // Each row: what was done to the file, who notices, and what the message says of it.
+  // Each row: the damage, the phase that notices it, and the message.
   it.each<[string, (bytes: Buffer) => Buffer, 'open' | 'verify', RegExp]>([
     ['empty', () => Buffer.alloc(0), 'open', /0 bytes are not enough/],
     ['cut in the header', (b) => b.subarray(0, 40), 'open', /40 bytes are not enough/],
     ['cut in the section table', (b) => b.subarray(0, 100), 'open', /100 bytes long, but its header says/],
     ['last byte cut off', (b) => b.subarray(0, -1), 'open', /bytes long, but its header says/],
-    ['something behind it', (b) => Buffer.concat([b, Buffer.of(0)]), 'open', /bytes long, but its header says/],
+    ['bytes after its end', (b) => Buffer.concat([b, Buffer.of(0)]), 'open', /bytes long, but its header says/],
     ['text', (b) => Buffer.from('start,end,country\n'.repeat(b.length)), 'open', /no magic number/],
     [
       'line ends altered',
@@ -298,7 +298,7 @@ describe('bad files', () => {
         } catch (error) {
           return error instanceof AtlasError && error.code === 'E_DAMAGED';
         }
-        // The minor version alone may differ and be accepted, were it not for the checksum over it.
+        // Another minor version would be accepted, but the checksum covers it.
         return false;
       }),
       { numRuns: 300 },

@@ -6,7 +6,7 @@ import { packageFile } from '../../src/package-root.js';
 const MAIN = packageFile('dist/src/cli/main.js');
 
 export interface Finished {
-  /** Exit code, or null where a signal ended it. */
+  /** Exit code, or null if a signal ended it. */
   code: number | null;
   signal: NodeJS.Signals | null;
   stdout: string;
@@ -25,7 +25,7 @@ export function start(args: string[], { env, cwd }: RunOptions = {}, main = MAIN
   return spawn(process.execPath, [main, ...args], { env: { ...process.env, ...env }, cwd });
 }
 
-/** Waits for a process's end, collecting what it prints. */
+/** Waits for the end of a process, and collects its output. */
 export function finished(child: ChildProcess): Promise<Finished> {
   let stdout = '';
   let stderr = '';

@@ -15,7 +15,7 @@ export interface Step {
 
 const BLOCK = /^```console\n([\s\S]*?)^```$/gm;
 
-/** Returns the commands of all console blocks, with what the text says they print. */
+/** Returns the commands of all console blocks, with their output in the text. */
 export function consoleSteps(markdown: string): Step[] {
   return [...markdown.matchAll(BLOCK)].flatMap(([, block]) => stepsOf(block!));
 }
@@ -80,9 +80,9 @@ async function freePort(): Promise<number> {
 const DOCUMENTED_PORT = '8080';
 
 /**
- * Runs commands in one shell. One that ends with `&` runs on in the background; the next waits until its server answers.
+ * Runs commands in one shell. One that ends with `&` continues in the background; the next waits until its server answers.
  *
- * @param cwd the working directory, empty but for what the commands need
+ * @param cwd the working directory, with only the files that the commands need
  * @returns what each printed, standard output and error together
  */
 export async function runSteps(steps: readonly Step[], cwd: string): Promise<string[]> {
@@ -110,14 +110,14 @@ export async function runSteps(steps: readonly Step[], cwd: string): Promise<str
   };
   await new Promise<void>((resolve, reject) => {
     execFile('bash', ['-c', script.join('\n')], { cwd, env, timeout: 240_000 }, (error, _, stderr) => {
-      // The last command decides the exit code; what matters is that the shell came to the end.
+      // The last command decides the exit code; the only condition is that the shell ended.
       if (error === null || error.killed !== true) resolve();
       else reject(new Error(`the commands did not end: ${stderr}`));
     });
   });
   return steps.map((_, index) => {
     const output = readFileSync(join(scratch, String(index)), 'utf8').replaceAll(port, DOCUMENTED_PORT);
-    // In a text, the next command is on a line of its own.
+    // In the text, the next command is on a new line.
     return output === '' || output.endsWith('\n') ? output : `${output}\n`;
   });
 }

@@ -1,6 +1,6 @@
 /**
- * Texts that are JSON, nearly JSON, or not at all JSON: the edges of RFC 8259 for numbers, literals, strings, escapes, white
- * space, encodings and nesting. Each character is one byte. JSON.parse says which are valid, so no verdicts are listed here.
+ * Texts that are JSON, nearly JSON, or not JSON: the edges of RFC 8259 for numbers, literals, strings, escapes, white
+ * space, encodings and nesting. Each character is one byte. JSON.parse determines which are valid.
  */
 
 const NUMBERS = [

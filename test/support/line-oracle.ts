@@ -1,5 +1,5 @@
 /**
- * What the enrichment of JSON lines should do, computed in another way: JSON.parse decides what is valid and what the values
+ * The expected enrichment of JSON lines, computed in another way: JSON.parse decides what is valid and what the values
  * are; a recursive descent over the bytes finds where the members are. Slow, and shares nothing with the kernel.
  */
 import type { Database } from '../../src/database/database.js';
@@ -131,7 +131,7 @@ function enrichLine(
   return `${line.slice(0, open + 1)}${kept}${comma}${added.join(',')}${line.slice(close)}`;
 }
 
-/** Returns what becomes of an input. */
+/** Returns the expected output of an input. */
 export function expectLines(
   database: Database,
   input: Uint8Array,
@@ -157,7 +157,7 @@ export function expectLines(
     const skip = index === 0 && !isLong ? mark : 0;
     output.push(whole.slice(0, skip));
     const line = whole.slice(skip);
-    if (line === '' && newline === '') continue; // nothing but a byte order mark
+    if (line === '' && newline === '') continue; // only a byte order mark
     const enriched = isLong ? undefined : /^[ \t\r]*$/.test(line) ? line : enrichLine(database, line, options, counts);
     if (enriched !== undefined) {
       counts.lines++;
@@ -167,7 +167,7 @@ export function expectLines(
     counts.lines++;
     counts.invalid_line++;
     if (options.onInvalid === 'fail') {
-      // A line that is too long is in nobody's memory as a whole.
+      // A line that is too long is never in memory as a whole.
       if (!isLong) rejects.push(line, newline);
       return result(index + 1);
     }

@@ -1,4 +1,4 @@
-/** Generators of JSON lines, valid and invalid, with everything that parsers get wrong. */
+/** Generators of JSON lines, valid and invalid, with everything that parsers are known to get wrong. */
 import fc from 'fast-check';
 
 const BLANK = fc.constantFrom('', '', '', ' ', '\t', '\r', '  ', '   \t');

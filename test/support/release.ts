@@ -1,4 +1,4 @@
-/** Makes small releases for tests, by the pipeline's own compile and publish stages. */
+/** Makes small releases for tests, with the compile and publish stages of the pipeline. */
 
 import { createHash } from 'node:crypto';
 import { mkdirSync, mkdtempSync } from 'node:fs';
@@ -16,7 +16,7 @@ import type { CandidateRanges } from '../../src/range/columns.js';
 import { mergeRanges } from '../../src/range/merge.js';
 import type { RangeRecord } from '../../src/rangefile/layout.js';
 
-/** A block and what it answers. Later and narrower blocks cover earlier and wider ones. */
+/** A block and its record. Later and narrower blocks cover earlier and wider ones. */
 export type Block = [cidr: string, record: RangeRecord];
 
 export function country(code: string, name: string, isEu = false): RangeRecord {
@@ -29,7 +29,7 @@ export function embedded(scheme: EmbeddedScheme): RangeRecord {
   return { kind: 'embedded', scheme };
 }
 
-/** A world in a few blocks: every kind of record, both families. */
+/** A few blocks with every kind of record in both families. */
 export const SMALL_WORLD: Block[] = [
   ['8.0.0.0/8', country('US', 'United States')],
   ['193.0.0.0/21', country('NL', 'Netherlands', true)],
@@ -48,11 +48,11 @@ export const SMALL_WORLD: Block[] = [
   ['2001::/32', embedded('teredo')],
 ];
 
-/** A country of two made-up ones, in turns. */
+/** Returns one of two made-up countries, in turn. */
 const inTurns = (index: number): RangeRecord =>
   index % 2 === 0 ? country('AA', 'Country AA') : country('BB', 'Country BB');
 
-/** The small world among many ranges: tables of megabytes, and ranges at the very end of the space. */
+/** The small world and many more ranges: tables of megabytes, and ranges at the end of the address space. */
 export const LARGE_WORLD: Block[] = [
   ...Array.from({ length: 20_000 }, (_, index): Block => [`24.${index >> 8}.${index & 255}.0/25`, inTurns(index)]),
   ...Array.from({ length: 60_000 }, (_, index): Block => [`2a01:${index.toString(16)}::/33`, inTurns(index)]),
@@ -62,7 +62,7 @@ export const LARGE_WORLD: Block[] = [
   ...SMALL_WORLD,
 ];
 
-/** Lays blocks over nothing. */
+/** Merges blocks. */
 export function partitionOf(family: Family, blocks: Block[], records: RangeRecord[]) {
   const words = addressWords(family);
   const mine = blocks.filter(([cidr]) => cidr.includes(':') === (family === 6));
@@ -88,15 +88,15 @@ export function partitionOf(family: Family, blocks: Block[], records: RangeRecor
   return mergeRanges(claims);
 }
 
-/** A fresh folder under the system's temporary folder. */
+/** Creates a new temporary folder. */
 export function temporaryDir(): string {
   return mkdtempSync(join(tmpdir(), 'ipatlas-test-'));
 }
 
 /**
- * Publishes a release made of blocks as the current one of a data directory, which is made where it is not there.
+ * Publishes a release made of blocks as the current one of a data directory, which is created if it does not exist.
  *
- * @returns the release's id, which differs with the content
+ * @returns the release's id, which depends on the content
  */
 export async function publishBlocks(dataDir: string, blocks: Block[], asOf = '2026-01-01'): Promise<string> {
   mkdirSync(dataDir, { recursive: true });

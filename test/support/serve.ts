@@ -1,4 +1,4 @@
-/** A real `ipatlas serve`, as a process of its own. */
+/** A real `ipatlas serve`, as a separate process. */
 import type { ChildProcess } from 'node:child_process';
 import { connect } from 'node:net';
 import { ipatlas, start } from './cli.js';
@@ -6,22 +6,22 @@ import { ipatlas, start } from './cli.js';
 export interface ServeProcess {
   child: ChildProcess;
   port: number;
-  /** Where it can be asked, on the IPv4 loopback address. */
+  /** Its base address, on the IPv4 loopback address. */
   url: string;
   stdout(): string;
   stderr(): string;
   /** The log's lines. */
   log(): Record<string, unknown>[];
-  /** Resolves once the log holds a line with this message. */
+  /** Resolves when the log has a line with this message. */
   logged(message: RegExp | string): Promise<Record<string, unknown>>;
   /** Sends a signal and waits for the end; resolves to the exit code. */
   stop(signal?: NodeJS.Signals): Promise<number | null>;
 }
 
-/** How long a server may take for anything before a test gives up, in milliseconds. */
+/** Longest time that a test waits for a server, in milliseconds. */
 const PATIENCE_MS = 30_000;
 
-/** Waits until `probe` gives something other than undefined or false. */
+/** Waits until `probe` returns something other than undefined or false. */
 export async function until<Value>(probe: () => Value | Promise<Value>, what: string): Promise<NonNullable<Value>> {
   const end = Date.now() + PATIENCE_MS;
   for (;;) {
@@ -37,7 +37,7 @@ export function serve(dataDir: string, ...args: string[]): Promise<ServeProcess>
   return serveWith({}, dataDir, ...args);
 }
 
-/** As {@link serve}, with variables of the environment. */
+/** As {@link serve}, with environment variables. */
 export async function serveWith(env: NodeJS.ProcessEnv, dataDir: string, ...args: string[]): Promise<ServeProcess> {
   const child = start(['serve', '--data', dataDir, '--port', '0', ...args], { env });
   let stdout = '';
@@ -76,12 +76,12 @@ export async function serveWith(env: NodeJS.ProcessEnv, dataDir: string, ...args
   };
 }
 
-/** Makes a key by the command line. */
+/** Creates a key with the command line. */
 export async function makeKey(dataDir: string, ...args: string[]): Promise<string> {
   return (await ipatlas(['keys', 'create', '--data', dataDir, ...args])).stdout.trim();
 }
 
-/** Sends bytes as they are and collects whatever comes back until the other end closes, or for a while at most. */
+/** Sends bytes unchanged and collects the response until the other end closes, or for a limited time. */
 export function exchange(port: number, bytes: string | Buffer, host = '127.0.0.1', patience = 5_000): Promise<string> {
   return new Promise((resolve) => {
     let answer = '';
@@ -90,7 +90,7 @@ export function exchange(port: number, bytes: string | Buffer, host = '127.0.0.1
       answer += chunk;
     });
     socket.setTimeout(patience, () => socket.destroy());
-    socket.on('error', () => {}); // a reset counts as closed: what came before is the answer
+    socket.on('error', () => {}); // a reset counts as closed: the bytes before it are the response
     socket.on('close', () => resolve(answer));
   });
 }

@@ -1,4 +1,4 @@
-/** Builds from small made-up sources, in this process: for tests of what happens from one build to the next. */
+/** Builds from small made-up sources in this process, for tests of several builds in a row. */
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type BuildOptions, build } from '../../pipeline/build.js';
@@ -7,7 +7,7 @@ import { currentReleaseId, MANIFEST_FILE, type Manifest } from '../../src/databa
 import { AtlasError } from '../../src/errors.js';
 
 /**
- * Writes sources that are CSV files, the first answering first, and their sources file.
+ * Writes CSV files as sources, in order of priority, and their sources file.
  *
  * @param files rows by id of the source: first, last, country
  * @param more further members of sources.json
@@ -31,12 +31,12 @@ export interface Built {
   outcome: string;
   exit: number;
   id: string | undefined;
-  /** Of the error; empty where there is none. */
+  /** Of the error; empty if there is none. */
   message: string;
   notes: string[];
 }
 
-/** Builds once; an error that a user may meet is an outcome. */
+/** Builds once; an AtlasError is an outcome. */
 export async function buildOnce(
   dataDir: string,
   sourcesFile: string,
@@ -65,7 +65,7 @@ export function namesIn(dataDir: string, ...path: string[]): string[] {
   return readdirSync(join(dataDir, ...path)).sort();
 }
 
-/** Codes of the made-up world's countries, which take turns. */
+/** Country codes of the made-up world, used in turn. */
 const TURNS =
   'AR AT AU BE BR CA CH CL CN CO CZ DE DK EG ES FI FR GB GR HU ID IN IT JP KR MX NL NO NZ PE PL PT RO SE TH TR UA US VN ZA'.split(
     ' ',
@@ -75,7 +75,7 @@ const TURNS =
 export type Row = { first: string; last: string; code: string };
 
 /**
- * A made-up world that is right about every sentinel: each /8 of IPv4 in sixteen rows, sixty-four IPv6 /24s, countries by
+ * Returns a made-up world with the right country for every sentinel: each /8 of IPv4 in sixteen rows, sixty-four IPv6 /24s, countries by
  * turns; a row for each sentinel. Two small countries have one /12 each, MT 100.0.0.0/12 and CY 101.0.0.0/12; the smallest,
  * LI, has 102.0.0.0/24.
  */
@@ -105,7 +105,7 @@ export function madeUpWorld(): Row[] {
   return rows;
 }
 
-/** Whether the sentinel's answer comes from an IPv4 address inside. */
+/** Returns whether the result of a sentinel comes from an embedded IPv4 address. */
 function isCarrier(ip: string): boolean {
   return /^(2002|64|2001:0|::ffff):/.test(ip);
 }
@@ -114,7 +114,7 @@ export function rowsText(rows: readonly Row[]): string[] {
   return rows.map(({ first, last, code }) => `${first},${last},${code}`);
 }
 
-/** The data directory beside the sources of a test. */
+/** Returns the data directory next to the sources of a test. */
 export function dataDirOf(sourcesFile: string): string {
   return join(dirname(sourcesFile), 'data');
 }

@@ -14,7 +14,7 @@ export interface TinyCandidate {
 /** Returns the words of the address at an offset. */
 export type Place = (offset: number) => number[];
 
-/** Where in the real space the tiny one is put, so that carries over words occur. */
+/** The positions of the tiny space in the real one, chosen so that carries between words occur. */
 export const PLACES: Record<string, { family: 4 | 6; place: Place }> = {
   'IPv4 bottom': { family: 4, place: (offset) => [offset] },
   'IPv4 top': { family: 4, place: (offset) => [2 ** 32 - SIZE + offset] },

@@ -5,7 +5,7 @@ import type { RangeColumns } from '../../src/range/columns.js';
 import { comparePlaces, compareRanges, parsed, valueAt } from '../../truth/measure.js';
 import { PLACES, SIZE } from '../support/tiny-space.js';
 
-/** Values 1 and 2 are countries, and 2 is in the European Union; 0 is no country. */
+/** Values 1 and 2 are countries, and 2 is in the European Union; 0 is not a country. */
 const COUNTRIES = { inEu: [false, false, true] };
 
 /** Returns ranges with one value per offset of the tiny space, and no country elsewhere. */
