@@ -27,7 +27,7 @@ afterAll(() => {
   rmSync(dataDir, { recursive: true });
 });
 
-/** Sends a request and takes its answer apart. */
+/** Sends a request and parses its response. */
 async function ask(bytes: string | Buffer) {
   const answer = await exchange(port, bytes);
   const [head = '', body = ''] = answer.split('\r\n\r\n');
@@ -176,7 +176,7 @@ describe('input after a request', () => {
   const garbage = '\x16\x03 no request\r\n\r\n';
   const tunnel = 'CONNECT ip.example:443 HTTP/1.1\r\nHost: ip.example\r\n\r\n';
 
-  /** A server whose rates are kept elsewhere: its answers take some turns. */
+  /** A server with a rate store that answers after some turns of the event loop. */
   async function slowly(): Promise<number> {
     const near = new MemoryRateStore();
     const far: RateStore = {
@@ -309,7 +309,7 @@ describe('slow clients', () => {
 });
 
 describe('draining', () => {
-  /** An open connection, to write on when it pleases. */
+  /** Opens a connection to write on. */
   function open(to: number) {
     const socket = connect(to, '127.0.0.1');
     let answer = '';

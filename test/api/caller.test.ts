@@ -5,7 +5,7 @@ import { TrustedProxies } from '../../src/api/caller.js';
 
 describe('the caller', () => {
   it.each<[string[], string, string | undefined, string]>([
-    // Nobody is trusted: the peer.
+    // No proxy is trusted: the peer.
     [[], '192.0.2.1', undefined, '192.0.2.1'],
     [[], '192.0.2.1', '8.8.8.8', '192.0.2.1'],
     [[], 'fe80::1%eth0', '8.8.8.8', 'fe80::1'],

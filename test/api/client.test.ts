@@ -43,7 +43,7 @@ afterAll(() => {
   rmSync(dataDir, { recursive: true });
 });
 
-/** What a promise rejects with. */
+/** Returns what a promise rejects with. */
 const failure = async (promise: Promise<unknown>): Promise<unknown> =>
   promise.then(
     () => expect.fail('it did not reject'),
@@ -213,7 +213,7 @@ it('uses no module of Node and no package, so it runs in a browser', () => {
   const visit = (file: string): void => {
     if (seen.has(file)) return;
     seen.add(file);
-    // Types and comments are gone, or do nothing, when compiled.
+    // Types and comments have no effect when compiled.
     const text = readFileSync(file, 'utf8').replaceAll(/^(import|export) type .*$|^\s*\/?\*.*$/gm, '');
     for (const [, specifier] of text.matchAll(/(?:from|import)\s*\(?\s*'([^']+)'/g)) {
       expect(specifier).toMatch(/^\./);

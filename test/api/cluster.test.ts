@@ -1,4 +1,4 @@
-/** The primary of several workers, with workers that the test plays. */
+/** The primary of several workers, with simulated workers. */
 import { EventEmitter } from 'node:events';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type FromWorker, type ToWorker, WorkerCluster, type WorkerProcess } from '../../src/api/cluster.js';

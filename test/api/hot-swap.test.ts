@@ -10,10 +10,10 @@ import { type Block, country, publishBlocks, temporaryDir } from '../support/rel
 import { makeKey, type ServeProcess, serveWith, until } from '../support/serve.js';
 
 const SWAPS = 20;
-/** Answers a second in all: a steady load that leaves the rest of the test suite its share of the machine. */
+/** Requests per second: a steady load that leaves enough of the machine to other tests. */
 const RATE = 4_000;
 
-/** Makes the server collect its garbage all the time: else its memory would show how lazy the collector is. */
+/** Makes the server collect its garbage all the time: else its memory would depend on when the collector runs. */
 const TIDY = `--import "data:text/javascript,${encodeURIComponent(
   "import v8 from 'node:v8'; import vm from 'node:vm'; v8.setFlagsFromString('--expose-gc');" +
     "setInterval(vm.runInNewContext('gc'), 250).unref();",
@@ -114,7 +114,7 @@ it('swapping releases fails no request, gives no wrong result, and does not use 
         ?.split(' ')[1],
     );
   };
-  /** Bytes of releases and of objects in use: the least of some looks, since garbage is collected every quarter second. */
+  /** Bytes of releases and of objects in use: the least of several samples, because garbage is collected every quarter second. */
   const memory = async (): Promise<number[]> => {
     const least = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
     for (let look = 0; look < 10; look++) {

@@ -16,7 +16,7 @@ beforeAll(async () => {
 afterEach(() => server.stop('SIGKILL'));
 afterAll(() => rmSync(dataDir, { recursive: true }));
 
-/** Everything that a request brought and that must not be found again. */
+/** Everything of a request that must not be in the output. */
 const used = new Set<string>(['127.0.0.1', '0000:0000:0000:0000:0000:0000:0000:0001', '::ffff:127.0.0.1']);
 const remember = (text: string): string => {
   used.add(text);
@@ -46,7 +46,7 @@ const bytes = async (text: string): Promise<number> => {
   return Number(/^HTTP\/1\.1 (\d{3})/.exec(answer)?.[1]);
 };
 
-/** Kinds of requests, good and bad, and what each is answered. */
+/** Kinds of requests, valid and invalid, and their status. */
 const KINDS: [expected: number | number[], request: () => Promise<number>][] = [
   [200, () => ask(remember(`/api/lookup/${address()}`), { headers: headers(keys[0]!) })],
   [200, () => ask(remember(`/api/lookup/${address()}?apikey=${keys[0]}`))],
@@ -89,7 +89,7 @@ const KINDS: [expected: number | number[], request: () => Promise<number>][] = [
 ];
 
 it.each([['1'], ['2']])('no log has anything from a thousand requests, with %s workers', async (workers) => {
-  // Everything that can be written is.
+  // Every kind of output is enabled.
   const all = ['--access-log', '--metrics-port', '0', '--trust-proxy', '127.0.0.1'];
   server = await serve(dataDir, '--workers', workers, ...all);
   const rounds = Math.ceil(1_000 / KINDS.length);
@@ -106,12 +106,12 @@ it.each([['1'], ['2']])('no log has anything from a thousand requests, with %s w
   await server.stop();
   const written = { stdout: server.stdout(), stderr: server.stderr(), metrics };
 
-  // The search would find something: what is written is there …
+  // The search works: it finds what is written …
   expect(written.stdout.split('\n').length).toBeGreaterThan(800);
   expect(written.stdout).toContain('"route":"/api/lookup/:ip"');
   expect(written.stderr).toContain('"msg":"listening"');
   expect(metrics).toMatch(/ipatlas_lookups_total\{outcome="found"\} \d/);
-  // … and what was sent is not.
+  // … and does not find what was sent.
   expect(used.size).toBeGreaterThan(1_500);
   for (const [where, text] of Object.entries(written)) {
     for (const secret of used) if (text.includes(secret)) expect.fail(`${where} holds ${secret}`);

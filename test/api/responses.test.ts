@@ -23,7 +23,7 @@ afterAll(() => {
   rmSync(dataDir, { recursive: true });
 });
 
-/** A store that answers later, as one in another process does. */
+/** A store that answers later, as one in another process. */
 function remoteStore(): RateStore {
   const store = new MemoryRateStore();
   return {
@@ -68,7 +68,7 @@ interface Answer {
   body: string;
 }
 
-/** Reads the responses to some requests from all bytes that came back. */
+/** Parses the responses to some requests from all bytes that were received. */
 function parseAnswers(text: string, requests: Asked[]): Answer[] {
   const answers: Answer[] = [];
   for (let rest = text; rest !== ''; ) {
@@ -118,8 +118,8 @@ class Model {
   }
 
   /**
-   * The answers to requests that are sent together: none after one that ends the connection. Requests after one with
-   * which the server ends it, and not the client, were read together with it, so they are counted.
+   * Returns the responses to requests that are sent together: none after one that ends the connection. If the server ends
+   * it, and not the client, requests after that one were read together with it, so they are counted.
    */
   answers(requests: Asked[]): Answer[] {
     const answers: Answer[] = [];
@@ -204,7 +204,7 @@ class Model {
   }
 }
 
-/** Replaces what the clock decides, after a look at whether it is plausible. */
+/** Replaces values that depend on the clock, after a check that they are plausible. */
 function withoutTimes({ status, headers, body }: Answer): Answer {
   const now = Date.now() / 1000;
   const checked = { ...headers };

@@ -108,7 +108,7 @@ describe('one process', () => {
       execFileSync('truncate', ['-s', '-1', join(empty, 'releases', id, 'ranges.ipr')]);
       return id;
     });
-    // The watch may have been quicker than the damage; then it is asked to look again.
+    // The watcher may have been faster than the damage; then the link is replaced again.
     execFileSync('ln', ['-sfn', join('releases', third), join(empty, 'current')]);
     const { problem } = await server.logged(/is not used/);
     expect(problem).toMatch(/ranges\.ipr has \d+ bytes, but its manifest says/);
@@ -279,7 +279,7 @@ describe('several workers', () => {
     await publishBlocks(own, SMALL_WORLD);
     const ownKey = await makeKey(own, '--rate', '50');
     const server = await started(own, '--workers', '2', '--metrics-port', '0');
-    // A connection each, so that the workers take turns.
+    // One connection for each, so that the workers take turns.
     const status = async (withKey: string) =>
       (await fetch(`${server.url}/api/lookup/8.8.8.8`, { headers: { 'x-api-key': withKey, connection: 'close' } }))
         .status;
@@ -323,7 +323,7 @@ describe('several workers', () => {
     expect(value('ipatlas_requests_total{route="/api/lookup/:ip",status="200"}')).toBeGreaterThanOrEqual(59);
     expect(counted).toContain(`ipatlas_release_info{release="${next}"} 1`);
 
-    // A worker that dies is replaced, and its successor knows the release and the keys.
+    // A worker that ends is replaced, and its successor has the release and the keys.
     const children = execFileSync('ps', ['-o', 'pid=', '--ppid', String(server.child.pid)], { encoding: 'utf8' });
     process.kill(Number(children.trim().split(/\s+/)[0]), 'SIGKILL');
     await server.logged(/another one replaces it/);
@@ -339,7 +339,7 @@ describe('several workers', () => {
 });
 
 describe('the rate of a key, with two workers', () => {
-  /** Sends requests on connections of their own, so that the workers take turns. */
+  /** Sends each request on a new connection, so that the workers take turns. */
   const batch = async (server: ServeProcess, withKey: string, addresses: number) => {
     const response = await fetch(`${server.url}/api/batch`, {
       method: 'POST',
@@ -387,7 +387,7 @@ describe('the rate of a key, with two workers', () => {
 });
 
 describe('shutdown', () => {
-  /** Requests one after the other until the server is gone; the statuses and what failed. */
+  /** Sends requests one after the other until the server has ended; returns the statuses and the failures. */
   async function client(url: string, done: () => boolean) {
     const statuses: number[] = [];
     const failures: string[] = [];
@@ -398,7 +398,7 @@ describe('shutdown', () => {
         statuses.push(response.status);
       } catch (error) {
         failures.push(String((error as { cause?: { code?: string } }).cause?.code ?? error));
-        // Nobody listens any more: that is how clients see a server that has stopped.
+        // The server no longer listens: this is how clients see that it has stopped.
         if (failures.at(-1) === 'ECONNREFUSED') break;
       }
     }

@@ -1,4 +1,4 @@
-/** Every row of the wire contract, under inject(); other files ask a real server. */
+/** Every row of the wire contract, with inject(); other files use a real server. */
 import { rmSync } from 'node:fs';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import type { FastifyInstance } from 'fastify';
@@ -13,7 +13,7 @@ import { type Block, country, publishBlocks, SMALL_WORLD, temporaryDir } from '.
 
 const HEADERS = { 'x-api-key': KEY };
 
-/** One block of a country each, 100.0.0.0/24 upward, by the project's own reference data. */
+/** One block for each country of the reference data, from 100.0.0.0/24. */
 const COUNTRIES = [...countryTable(loadReference(), '2026-01-01').values()];
 const ipOf = (code: string): string => {
   const index = COUNTRIES.findIndex((one) => one.code === code);
@@ -108,7 +108,7 @@ describe('the lookup result', () => {
     ['::ffff:8.8.8.8', '8.8.8.8'],
     ['::FFFF:0808:0808', '8.8.8.8'],
     ['0:0:0:0:0:ffff:808:808', '8.8.8.8'],
-    // The IPv4 address inside answers; the address stays IPv6.
+    // The embedded IPv4 address decides; the address stays IPv6.
     ['2002:808:808::1', '2002:0808:0808:0000:0000:0000:0000:0001'],
     ['64:ff9b::8.8.8.8', '0064:ff9b:0000:0000:0000:0000:0808:0808'],
     ['2001::f7f7:f7f7', '2001:0000:0000:0000:0000:0000:f7f7:f7f7'],
@@ -217,7 +217,7 @@ describe('endpoints', () => {
     expect(statusCode).toBe(200);
     const answer = new Map(Object.entries(JSON.parse(body) as Record<string, unknown>));
     expect([...answer.keys()].sort()).toEqual([...new Set(sent)].sort());
-    // The order shows in the text alone: JavaScript puts keys like "7" first.
+    // The order is visible in the text only: JavaScript puts keys like "7" first.
     expect([...body.matchAll(/"((?:[^"\\]|\\.)*)":\{/g)].map(([, key]) => JSON.parse(`"${key}"`))).toEqual([
       ...new Set(sent),
     ]);

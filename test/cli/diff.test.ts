@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ipatlas } from '../support/cli.js';
 import { type Block, country, publishBlocks, reason, SMALL_WORLD, temporaryDir } from '../support/release.js';
 
-/** The small world a night later: each kind of change, in both families. */
+/** The small world after each kind of change, in both families. */
 const LATER: Block[] = [
   ...SMALL_WORLD.filter(([cidr]) => !['90.0.0.0/16', '2a00:1::/48'].includes(cidr)).map(
     ([cidr, record]): Block =>
@@ -17,7 +17,7 @@ const LATER: Block[] = [
   ['2a00:2::/33', country('FR', 'France', true)],
 ];
 
-/** By family, first, last, from and to: all that changed. */
+/** All changes: family, first, last, from and to. */
 const RANGES = [
   [4, '80.0.0.5', '80.0.0.5', '1', 'DE', 'private', '80.0.0.5/32'],
   [4, '80.1.0.0', '80.1.0.255', '256', 'DE', 'FR', '80.1.0.0/24'],
@@ -151,7 +151,7 @@ describe('the age of the data', () => {
   });
 });
 
-/** A data directory of its own, within the one that is removed. */
+/** Returns another data directory, inside the one that is removed. */
 function temporaryDirOf(): string {
   return join(dataDir, 'old-data');
 }

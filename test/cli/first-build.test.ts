@@ -6,7 +6,7 @@ import { packageFile } from '../../src/package-root.js';
 import { finished, ipatlas } from '../support/cli.js';
 import { temporaryDir } from '../support/release.js';
 
-/** An empty working directory, and a home directory of its own. */
+/** An empty working directory, and another home directory. */
 let cwd: string;
 let home: string;
 beforeEach(() => {
@@ -42,7 +42,7 @@ describe('the first command that needs a database', () => {
   );
 
   it('asks on a terminal, and "n" builds nothing', async ({ skip }) => {
-    // script(1) of util-linux runs a command on a terminal of its own.
+    // script(1) of util-linux runs a command on a new terminal.
     if (process.platform !== 'linux' || !existsSync('/usr/bin/script')) skip('SKIPPED: script(1) is not installed');
     const command = `${process.execPath} ${packageFile('dist/src/cli/main.js')} lookup 8.8.8.8`;
     const run = (answer: string) => {
@@ -50,7 +50,7 @@ describe('the first command that needs a database', () => {
         cwd,
         env: { ...process.env, ...env() },
       });
-      // Answered when it asks: a terminal that is closed earlier would be an answer, too.
+      // Answered when it asks: closing the terminal earlier would also be an answer.
       child.stdout.on('data', (chunk: Buffer) => {
         if (chunk.includes('[Y/n]')) child.stdin.write(answer);
       });

@@ -27,7 +27,7 @@ describe('help pages', () => {
       expect(stdout).toMatch(new RegExp(`--${flag}\\b`));
       if (short !== undefined) expect(stdout).toContain(`-${short}, --${flag}`);
     }
-    // The same words in the same order: wrapping loses and splits nothing.
+    // The same words in the same order: wrapping removes and splits nothing.
     const words = (text: string) => text.split(/\s+/).filter((word) => word !== '');
     const { usage, blocks } = await fullHelp(command);
     const source = blocks.map((block) =>

@@ -8,12 +8,12 @@ import { temporaryDir } from '../support/release.js';
 const FOLDER = packageFile('deploy/systemd');
 const units = readdirSync(FOLDER).filter((name) => /\.(service|timer)$/.test(name));
 
-/** What `systemd-analyze verify` finds wrong; it exits with 0 for most of that, so its words count. */
+/** Returns the complaints of `systemd-analyze verify`; it exits with 0 for most of them, so its output counts. */
 function verify(files: string[]): string {
   const { status, stdout, stderr } = spawnSync('systemd-analyze', ['verify', '--man=no', ...files], {
     encoding: 'utf8',
   });
-  // Units of the system itself, which are loaded along, are not ours to judge.
+  // Units of the system, which are loaded as well, are ignored.
   const ours = `${stdout}${stderr}`.split('\n').filter((line) => line.includes('ipatlas'));
   return ours.join('\n') + (status === 0 ? '' : `exit ${status}`);
 }

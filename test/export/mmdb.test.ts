@@ -40,7 +40,7 @@ describe('values', () => {
     return Buffer.from(writer.bytes).toString('hex');
   };
 
-  // Control bytes and sizes as the format's specification has them.
+  // Control bytes and sizes as in the specification of the format.
   it.each([
     [0, '40'],
     [2, '42'],
@@ -74,7 +74,7 @@ describe('values', () => {
     const writer = new ValueWriter(true);
     const names = mapOf({ en: 'Nowhere' });
     expect(writer.append(names)).toBe(0);
-    // The key "en" (offset 1) and the map (offset 0) are pointed at; "n" is as short as a pointer.
+    // The key "en" (offset 1) and the map (offset 0) become pointers; "n" is as short as a pointer.
     expect(writer.append(mapOf({ en: names, n: 'n' }))).toBe(12);
     expect(Buffer.from(writer.bytes.slice(12)).toString('hex')).toBe('e220012000416e416e');
     expect(writer.append(names)).toBe(0);
@@ -87,7 +87,7 @@ describe('values', () => {
     [526_336, '30000000'],
   ])('writes a pointer to offset %d', (offset, hex) => {
     const writer = new ValueWriter(true);
-    // A string with four bytes of control and size, and then what is pointed at.
+    // A string with four bytes of control and size, then the value that is pointed at.
     const filler = 'x'.repeat(offset - (offset < 65_825 ? 3 : 4));
     writer.append(filler);
     expect(writer.append('long enough to point at')).toBe(offset);
@@ -195,7 +195,7 @@ describe('a file', () => {
     const expected = answers(world, addresses).map((code, i) => (isTeredo(addresses[i]!) ? '' : code));
     expect(addresses.filter(isTeredo).length).toBeGreaterThan(10);
     expect(codes(new Reader<Record>(usual), addresses)).toEqual(expected);
-    // IPv4 is there four times: plain, mapped, 6to4 and NAT64. A range is at most 2 networks a bit of its address.
+    // The IPv4 networks occur four times: plain, mapped, 6to4 and NAT64. A range is at most 2 networks a bit of its address.
     const { count4, count6 } = ranges;
     expect(countNetworks(usual)).toBeLessThan(BigInt(4 * 2 * 32 * count4 + 2 * 128 * count6));
     expect(countNetworks(file)).toBeGreaterThan(1n << 64n);

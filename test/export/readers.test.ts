@@ -1,6 +1,6 @@
 /**
- * The exports in the hands of the software they are for: real readers, with the configuration of docs/exports.md, give the
- * answers of `ipatlas lookup`. What is not installed is skipped, and said to be; scripts/ci-packages.sh installs it.
+ * Reads the exports with the software that they are for: with the configuration of docs/exports.md, it must give the results
+ * of `ipatlas lookup`. Tests of missing programs are skipped with a message; scripts/ci-packages.sh installs them.
  */
 import { chmodSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -33,7 +33,7 @@ let world: World;
 let addresses: string[];
 let expected: string[];
 
-/** Where an export is written, under its documented name. */
+/** Returns the path of an export, under its documented name. */
 const FILES: Partial<Record<FormatName, string>> = {
   mmdb: 'country.mmdb',
   nginx: 'country.geo',
@@ -42,7 +42,7 @@ const FILES: Partial<Record<FormatName, string>> = {
 
 beforeAll(() => {
   dir = temporaryDir();
-  chmodSync(dir, 0o755); // servers give up their rights before they read
+  chmodSync(dir, 0o755); // servers drop their privileges before they read
   world = worldOf(largeWorld());
   addresses = sampleAddresses(world, 10_000);
   expected = answers(world, addresses);
@@ -75,7 +75,7 @@ describe('mmdb', () => {
 
   testWith(missingProgram('mmdblookup', 'mmdb-bin'), 'mmdblookup, of libmaxminddb', () => {
     const command = documented('sh', 'mmdblookup', dir).trim().split(' ');
-    // A process an address: the special cases, and some others.
+    // One process for each address: the special cases, and some others.
     for (const [i, ip] of addresses.slice(0, 200).entries()) {
       const { stdout, stderr } = run(
         command[0]!,
@@ -138,7 +138,7 @@ http {
   }
 
   testWith(noNginx, 'nginx, geo block', async () => {
-    // The documented block takes the client's address; here the query's.
+    // The documented block uses the address of the client; here it is that of the query.
     const block = documented('nginx', 'geo $ip_country_code', dir).replace('geo ', 'geo $arg_ip ');
     expectAnswers(await ask(block, '', 'ip_country_code'), (ip) => !isTeredo(ip));
   });
@@ -147,7 +147,7 @@ http {
   testWith(noModule, 'nginx, geoip2 module', async () => {
     const block = documented('nginx', 'geoip2 ', dir).replaceAll(/(\$ip_\w+)/g, '$1 source=$arg_ip');
     const load = `load_module ${GEOIP2_MODULE};`;
-    // The module takes 255.255.255.255 for no address.
+    // The module treats 255.255.255.255 as no address.
     expectAnswers(await ask(block, load, 'ip_country_code'), (ip) => ip !== '255.255.255.255');
     const isEu = await ask(block, load, 'ip_is_eu');
     const wrong = addresses.filter((ip, i) => (isEu[i] === '1') !== world.database.lookup(ip)!.is_eu);
@@ -182,7 +182,7 @@ frontend test
     );
     expectAnswers(
       codes.map((code) => (code === '-' ? '' : code)),
-      // HAProxy turns to the IPv4 address in a 6to4 address where no block has it, as documented.
+      // HAProxy uses the IPv4 address in a 6to4 address that is in no block, as documented.
       (ip, i) => !isTeredo(ip) && !(ip.startsWith('2002:') && expected[i] === ''),
     );
     const few = addresses.slice(0, 500).filter((ip) => !isTeredo(ip) && !ip.startsWith('2002:'));
@@ -199,7 +199,7 @@ frontend test
 });
 
 describe('nftables', () => {
-  /** Runs a shell script in a network of its own, where nothing of this machine's can be changed. */
+  /** Runs a shell script in a separate network namespace, so that it changes nothing on this machine. */
   const inNetwork = (script: string) =>
     run('unshare', [...(process.getuid?.() === 0 ? ['-n'] : ['-rn']), 'sh', '-ec', script]);
   const missing = (): string | undefined => {
@@ -213,7 +213,7 @@ describe('nftables', () => {
     nftables: { set?: { name: string; elem?: (string | { prefix: { addr: string; len: number } })[] } }[];
   }
 
-  /** The blocks of a listed set. Ranges, which nft shows where it cannot show a block, must not occur. */
+  /** Returns the blocks of a listed set. Ranges, which nft prints if it cannot print a block, must not occur. */
   function blocksOf(listing: string, set: string): Set<string> {
     const found = (JSON.parse(listing) as Listed).nftables.find((entry) => entry.set?.name === set);
     return new Set(
@@ -226,7 +226,7 @@ describe('nftables', () => {
   }
 
   testWith(missing(), 'nft loads the sets, twice, and the documented rules', () => {
-    const countries = new Set(['DE', 'FR', 'IT', 'ES', 'PL', 'SE', 'NL', 'RE']); // the world's members
+    const countries = new Set(['DE', 'FR', 'IT', 'ES', 'PL', 'SE', 'NL', 'RE']); // the member states in the test data
     const text = world.exported('nft', { countries, setName: 'eu', embedded: LISTABLE }).toString();
     const path = join(dir, 'eu.nft');
     const other = join(dir, 'other.nft');

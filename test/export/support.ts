@@ -1,4 +1,4 @@
-/** A world for the exports, addresses to ask for, and the release's own answers. */
+/** Test data for the exports: a large world, addresses to look up, and the results of the release. */
 import { formatAddress } from '../../src/address/format.js';
 import { BinaryEngine } from '../../src/database/binary-engine.js';
 import { Database } from '../../src/database/database.js';
@@ -9,7 +9,7 @@ import { decodeRangeFile, type RangeFile } from '../../src/rangefile/reader.js';
 import { encodeRangeFile } from '../../src/rangefile/writer.js';
 import { type Block, country, embedded, partitionOf, reason, SMALL_WORLD } from '../support/release.js';
 
-/** Numbers from 0 to 2^32 - 1 that are the same in every run (xorshift32). */
+/** Yields numbers from 0 to 2^32 - 1, the same in every run (xorshift32). */
 export function randomWords(seed: number): () => number {
   let state = seed;
   return () => {
@@ -32,7 +32,7 @@ const COUNTRIES = [
 
 /**
  * Blocks with everything that an export can contain: ranges of every width in both families, single addresses, reasons, and
- * each scheme of embedded IPv4 addresses with ranges of their own inside it, a country's and a reason's.
+ * each scheme of embedded IPv4 addresses with ranges inside its prefix, one with a country and one with a reason.
  */
 export function largeWorld(blocks = 3000): Block[] {
   const random = randomWords(20_261_121);
@@ -55,7 +55,7 @@ export function largeWorld(blocks = 3000): Block[] {
     if (i % 2 === 0) {
       world.push([cidr(4, [a], 4 + (b % 29)), any()]);
     } else {
-      // 2400::/6 and 2a00::/11, so that the schemes' prefixes stay as they are.
+      // 2400::/6 and 2a00::/11, so that the prefixes of the schemes are not covered.
       const top = (i % 4 === 1 ? 0x24000000 | (a >>> 6) : 0x2a000000 | (a >>> 11)) >>> 0;
       world.push([cidr(6, [top, b, c, d], 12 + (random() % 117)), any()]);
     }
@@ -71,7 +71,7 @@ function cidr(family: 4 | 6, words: number[], prefix: number): string {
   return `${formatAddress(family, masked)}/${prefix}`;
 }
 
-/** Addresses to ask for: the ends of ranges with their neighbors, addresses of every scheme, and any at all. */
+/** Returns addresses to look up: the ends of ranges with their neighbors, addresses of every scheme, and random ones. */
 export function sampleAddresses({ file }: World, count: number): string[] {
   const random = randomWords(2_463_534_242);
   const near = (words: number[]): number[] => {
@@ -110,12 +110,12 @@ export function sampleAddresses({ file }: World, count: number): string[] {
   return [...special, ...drawn].filter((ip) => !isCompatible(ip));
 }
 
-/** `::/96`, where the MMDB format itself keeps the IPv4 addresses: it cannot answer for these as IPv6 addresses. */
+/** `::/96`, in which the MMDB format stores the IPv4 addresses, so it has no results for these as IPv6 addresses. */
 function isCompatible(ip: string): boolean {
   return /^::([0-9a-f]{1,4}(:[0-9a-f]{1,4})?)?$/.test(ip);
 }
 
-/** The release's own answers: country codes, empty where there is none. */
+/** Returns the results of the release: country codes, empty for no country. */
 export function answers({ database }: World, addresses: readonly string[]): string[] {
   return addresses.map((ip) => database.lookup(ip)!.country_code ?? '');
 }
@@ -127,7 +127,7 @@ export interface World {
   exported(format: FormatName, options?: Partial<ExportRequest>): Buffer;
 }
 
-/** Blocks as an open release, in memory. */
+/** Returns blocks as an open release in memory. */
 export function worldOf(blocks: Block[]): World {
   const records: RangeRecord[] = [reason('unallocated')];
   const v4 = partitionOf(4, blocks, records);

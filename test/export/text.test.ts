@@ -121,7 +121,7 @@ it('quotes names in CSV if necessary', () => {
   );
 });
 
-/** An address or block as numbers, by a way of its own: BigInt, and the URL parser of the platform. */
+/** Parses an address or block into numbers, with BigInt and the URL parser of the platform only. */
 function numbers(text: string): { family: 4 | 6; first: bigint; last: bigint } {
   const [address, prefix] = text.split('/') as [string, string | undefined];
   const family = address.includes(':') ? 6 : 4;
@@ -163,7 +163,7 @@ class Ranges {
   }
 }
 
-/** Reads an export: what it says of an address. */
+/** Reads an export; returns a function that looks up an address in it. */
 function reading(format: FormatName, text: string): (ip: string) => string {
   const rows: Record<4 | 6, { first: bigint; last: bigint; code: string }[]> = { 4: [], 6: [] };
   for (const line of text.split('\n')) {
@@ -186,7 +186,7 @@ describe('large data', () => {
   let expected: string[];
   beforeAll(() => {
     world = worldOf(largeWorld(1000));
-    // Mapped addresses are IPv4 addresses to every engine; no text has a line of their own.
+    // Every engine treats mapped addresses as IPv4 addresses; no text format has lines for them.
     addresses = sampleAddresses(world, 10_000).filter((ip) => !ip.startsWith('::ffff:'));
     expected = answers(world, addresses);
   });
@@ -223,7 +223,7 @@ describe('large data', () => {
 
 /**
  * Returns the fewest blocks that cover exactly the painted addresses, counted by halving the space: none if nothing is painted,
- * one where all is, else those of both halves.
+ * one if everything is, else those of both halves.
  */
 function fewestBlocks(painted: ReadonlySet<bigint>, bits: number, low = 0n, depth = 0): number {
   const size = 2n ** BigInt(bits - depth);
@@ -235,7 +235,7 @@ function fewestBlocks(painted: ReadonlySet<bigint>, bits: number, low = 0n, dept
 }
 
 describe('blocks', () => {
-  // Windows of 256 addresses across every border of words, and at both ends of the spaces.
+  // Windows of 256 addresses across every boundary between words, and at both ends of the spaces.
   const WINDOWS: [4 | 6, bigint][] = [
     [4, 0n],
     [4, 2n ** 31n - 128n],

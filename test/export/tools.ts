@@ -1,4 +1,4 @@
-/** Other people's software, as it is installed on this machine, and the configuration that docs/exports.md gives for it. */
+/** Installed programs that read exports, and their configuration in docs/exports.md. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { connect } from 'node:net';
@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { it } from 'vitest';
 import { packageFile } from '../../src/package-root.js';
 
-/** Debian keeps servers where a user's PATH does not look. */
+/** Debian installs servers in a folder that is not in the PATH of users. */
 const PATH = `${process.env.PATH}:/usr/sbin:/sbin`;
 
 /** Runs a program to its end. */
@@ -14,12 +14,12 @@ export function run(command: string, args: string[], input = '') {
   return spawnSync(command, args, { input, encoding: 'utf8', env: { ...process.env, PATH }, maxBuffer: 2 ** 28 });
 }
 
-/** Why a program is not there, or undefined where it is. */
+/** Returns why a program is missing, or undefined if it is installed. */
 export function missingProgram(command: string, debianPackage: string, args = ['--version']): string | undefined {
   return run(command, args).error === undefined ? undefined : `${command} is not installed (Debian: ${debianPackage})`;
 }
 
-/** Debian's Python has Debian's modules; the first one in the PATH may be another. */
+/** Debian's Python has Debian's modules; the first one in the PATH may be another one. */
 export const PYTHON = existsSync('/usr/bin/python3') ? '/usr/bin/python3' : 'python3';
 
 export function missingPythonModule(module: string, debianPackage: string): string | undefined {
@@ -34,7 +34,7 @@ export function missingFile(path: string, debianPackage: string): string | undef
   return existsSync(path) ? undefined : `${path} is not there (Debian: ${debianPackage})`;
 }
 
-/** A test that needs something of this machine. Where that is missing it is skipped, and says so loudly. */
+/** Defines a test that needs a program. If it is missing, the test is skipped, and its title says so. */
 export function testWith(missing: string | undefined, title: string, body: () => void | Promise<void>): void {
   if (missing === undefined) {
     it(title, body);
@@ -44,15 +44,15 @@ export function testWith(missing: string | undefined, title: string, body: () =>
   it.skip(`${title} (NOT TESTED: ${missing})`, body);
 }
 
-/** Where docs/exports.md has its exports. */
+/** The folder of the exports in docs/exports.md. */
 const DOCUMENTED_DIR = '/var/lib/ipatlas/';
 
 /**
- * A block of code from docs/exports.md.
+ * Returns a block of code from docs/exports.md.
  *
  * @param language the info string of the code fence
  * @param part some text in the block
- * @param dir where the exports are, in place of the documented directory
+ * @param dir the directory of the exports, instead of the documented one
  */
 export function documented(language: string, part: string, dir: string): string {
   const text = readFileSync(packageFile('docs/exports.md'), 'utf8');

@@ -34,7 +34,7 @@ function make(target: string): string[] {
 
 const git = (...args: string[]) => execFileSync('git', ['-C', dir, ...args], { stdio: 'pipe' });
 
-/** What the pipeline and the server leave in the data directory. */
+/** Files that the pipeline and the server create in the data directory. */
 const DATA = ['data/keys.sqlite', 'data/dev.key', 'data/current', 'data/releases/one/ranges.ipr', 'data/cache/one'];
 const SOURCES = [
   'src/a.ts',

@@ -22,7 +22,7 @@ beforeAll(() => {
   const tarball = readdirSync(dir).find((name) => name.endsWith('.tgz'))!;
   writeFileSync(join(project, 'package.json'), '{"name":"user","private":true,"type":"module"}');
   run('npm', ['install', '--ignore-scripts', '--prefer-offline', '--no-audit', '--no-fund', join(dir, tarball)]);
-  // Version 12 is compiled on installation; version 13 brings its binaries along.
+  // Version 12 is compiled on installation; version 13 includes its binaries.
   const native = join('node_modules', 'better-sqlite3', 'build');
   if (existsSync(join(packageRoot(), native)))
     run('cp', ['-r', join(packageRoot(), native), join(project, 'node_modules', 'better-sqlite3')]);
