@@ -7,33 +7,27 @@ import {
   type ManifestFile,
   type ManifestInput,
   RELEASES_DIR,
-  REPORT_FILE,
   type Refusal,
   readManifest,
 } from '../src/database/release.js';
 import { verifyRelease } from '../src/database/verify.js';
 import { AtlasError } from '../src/errors.js';
-import { replaceFile } from '../src/files.js';
 import { loadOverrides, type Override } from './config/overrides.js';
 import { loadReference, type Reference } from './config/reference.js';
 import { loadSources, type SourcesConfig, selectSources } from './config/sources.js';
 import { storeObject } from './fetching/cache.js';
 import { releasedCopy } from './fetching/released-copy.js';
-import { type GateResult, keepRefused, recordForce, refusalError } from './gates/refusal.js';
 import { checkRolledBack } from './gates/rolled-back.js';
 import type { MergeStrategy } from './merging/evidence.js';
 import { withDataDir } from './operations/data-dir.js';
-import { removeUnusedFiles } from './operations/prune.js';
-import { forgetRolledBack } from './operations/rollback.js';
+import { currentText, publishGated } from './publish-gated.js';
 import { identifyRelease, type ReleaseIdentity } from './release-id.js';
 import type { FetchedSource, IngestedSource, StageContext } from './stage.js';
 import { StageRunner } from './stage-runner.js';
 import { compileStage } from './stages/compile.js';
 import { fetchStage } from './stages/fetch.js';
-import { gateStage } from './stages/gate.js';
 import { ingestStage } from './stages/ingest.js';
 import { normalizeStage } from './stages/normalize.js';
-import { publishStage } from './stages/publish.js';
 import { verifyStage } from './stages/verify.js';
 
 export interface BuildOptions {
@@ -118,12 +112,6 @@ async function readOverrides(
   return { rows, file: { name, bytes, sha256 } };
 }
 
-/** Returns what stays in use if a build is refused. */
-function currentText(dataDir: string): string {
-  const current = currentReleaseId(dataDir);
-  return current === undefined ? 'there is still no release' : `release ${current} stays current`;
-}
-
 /** A source with its files. */
 interface BuildInput {
   source: FetchedSource['source'];
@@ -131,7 +119,7 @@ interface BuildInput {
 }
 
 async function runStages(options: BuildOptions, context: StageContext): Promise<BuildResult> {
-  const { dataDir, workDir, asOf, note } = context;
+  const { dataDir, asOf, note } = context;
   const { force } = options;
   const config = await loadSources(options.sourcesFile);
   const sources = options.only.length === 0 ? config.sources : selectSources(config, options.only);
@@ -184,22 +172,11 @@ async function runStages(options: BuildOptions, context: StageContext): Promise<
     overrides: overridesFile,
   });
   const verified = await runner.run(verifyStage, compiled);
-  const gates = gateStage({ limits: config.gates, sentinels: reference.sentinels, overrides });
-  const gated = await runner.run(gates, verified);
-  const result: GateResult = { ...gated, refusals: [...rolledBack, ...gated.refusals] };
-
-  const { release, refusals } = result;
-  const report = { release: release.id, finished: new Date().toISOString(), refusals, stages: runner.report };
-  replaceFile(join(release.dir, REPORT_FILE), [`${JSON.stringify(report, null, 2)}\n`]);
-  if (refusals.length > 0 && !force) {
-    const refusedDir = keepRefused(release, dataDir, workDir);
-    await removeUnusedFiles(dataDir);
-    throw refusalError(result, currentText(dataDir), refusedDir);
-  }
-  if (refusals.length > 0) recordForce(result);
-  const id = await runner.run(publishStage(config.keepReleases), verified);
-  if (rolledBack.length > 0) forgetRolledBack(dataDir, identity.inputHash);
-  return { id, outcome: 'published', forced: refusals };
+  const forced = await publishGated(runner, context, verified, {
+    ...{ config, sentinels: reference.sentinels, overrides, rolledBack, force, command: 'build' },
+    inputHash: identity.inputHash,
+  });
+  return { id: verified.id, outcome: 'published', forced };
 }
 
 /**

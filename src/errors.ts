@@ -30,11 +30,15 @@ export const ERROR_TABLE = {
   E_CONFIG: {
     exit: EXIT.usage,
     status: 500,
-    meaning: 'a configuration file (sources.json, overrides.csv) is not valid',
+    meaning: 'a configuration file (sources.json, overrides.csv) is not valid, or a signing key is missing',
   },
   E_OUTPUT: { exit: EXIT.usage, status: 500, meaning: 'an output cannot be written at the given path' },
   E_DATA_DIR: { exit: EXIT.usage, status: 500, meaning: 'the data directory cannot be used or written' },
-  E_BUSY: { exit: EXIT.usage, status: 500, meaning: 'another build holds the lock of this data directory' },
+  E_BUSY: {
+    exit: EXIT.usage,
+    status: 500,
+    meaning: 'another build, pull or repo command holds the lock of the directory',
+  },
   E_INSTALL: {
     exit: EXIT.usage,
     status: 500,
@@ -58,12 +62,22 @@ export const ERROR_TABLE = {
   E_DAMAGED: {
     exit: EXIT.noDatabase,
     status: 503,
-    meaning: 'a release is truncated, altered or of an unknown version',
+    meaning: 'a release or a repository is truncated, altered or of an unknown version',
   },
   E_STREAM: {
     exit: EXIT.usage,
     status: 500,
     meaning: 'a message broker cannot be reached, or a stream is missing or set up wrongly',
+  },
+  E_UNTRUSTED: {
+    exit: EXIT.fetchFailed,
+    status: 500,
+    meaning: 'the metadata or a file of a signed repository is not what its keys signed; the current release stays',
+  },
+  E_EXPIRED: {
+    exit: EXIT.fetchFailed,
+    status: 500,
+    meaning: 'the signed metadata of a repository has expired; the current release stays',
   },
   E_FETCH: { exit: EXIT.fetchFailed, status: 500, meaning: 'a source could not be fetched or read' },
 } as const;

@@ -177,6 +177,44 @@ export const SCHEDULE_CLOCK_MS = 60_000;
 /** How long a scheduled build that was told to stop may take to finish its stage, in milliseconds. */
 export const SCHEDULE_STOP_MS = 10_000;
 
+// Signed repositories
+
+/**
+ * Days for which the signatures of each role are valid. The timestamp is signed again by a cron job, at least daily; the
+ * keys of root are offline, so it is signed by a person.
+ */
+export const SIGNATURE_DAYS = { root: 365, targets: 90, snapshot: 7, timestamp: 2 };
+
+/** Share of its lifetime in which metadata is signed again before it expires. */
+export const SIGNATURE_RENEW_SHARE = 0.25;
+
+/** Releases that a repository offers, the current one included. */
+export const REPOSITORY_RELEASES = 5;
+
+/** Largest metadata file of a repository in bytes (256 KiB). One with five releases and ten keys has about 6 kB. */
+export const MAX_METADATA_BYTES = 262_144;
+
+/** Largest timestamp in bytes: it names one file. */
+export const MAX_TIMESTAMP_BYTES = 16_384;
+
+/** Versions of the root metadata that one pull follows; the next pull follows further ones. */
+export const MAX_ROOT_VERSIONS = 64;
+
+/** Longest time in milliseconds that one try of a metadata file may take: a server may send it byte by byte. */
+export const METADATA_TRY_TIMEOUT_MS = 30_000;
+
+/** Longest time in milliseconds that one try of a release's file may take; the next try continues it. */
+export const PULL_TRY_TIMEOUT_MS = 600_000;
+
+/** Retries of a failed request of a pull. A pull is repeated soon anyway. */
+export const PULL_RETRIES = 2;
+
+/** Default limit of the random delay of a scheduled pull, in seconds: spreads the load of many nodes. */
+export const PULL_JITTER_S = 10;
+
+/** Largest size in bytes that the mirror's columns may unpack to (256 MiB); those of 600,000 ranges have 4 MB. */
+export const MAX_MIRROR_COLUMNS_BYTES = 268_435_456;
+
 // Enrichment
 
 /** Fields in one enrichment: more than anyone uses, and small enough for the kernel's tables. */

@@ -22,11 +22,12 @@ const SRC_LAYERS = [
 /** The layers of the pipeline, the lowest first: folders, and files directly in it. */
 const PIPELINE_LAYERS = [
   ['stage.ts', 'config', 'merging'],
-  ['fetching', 'source-formats', 'release-id.ts'],
+  ['fetching', 'source-formats', 'release-id.ts', 'release-mirror.ts'],
   ['operations'],
-  ['gates', 'explain'],
+  ['gates', 'explain', 'distribution'],
   ['stages', 'stage-runner.ts'],
-  ['build.ts'],
+  ['publish-gated.ts'],
+  ['build.ts', 'pull.ts'],
   ['index.ts'],
 ];
 

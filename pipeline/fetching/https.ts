@@ -1,6 +1,6 @@
 /** Downloads over HTTPS: conditional requests, retries, and a limit on everything that a server controls. */
 import { createHash } from 'node:crypto';
-import { createReadStream, createWriteStream } from 'node:fs';
+import { createReadStream, createWriteStream, rmSync, statSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { Readable, Transform } from 'node:stream';
@@ -43,6 +43,11 @@ export interface DownloadContext {
   /** Waits between attempts. */
   wait: (milliseconds: number) => Promise<unknown>;
   note: (text: string) => void;
+  /**
+   * Whether to continue a target that an earlier attempt began (RFC 9110 §14.2), instead of starting again. The caller must
+   * know that the file at the address never changes, and check its hash.
+   */
+  resume?: boolean;
 }
 
 /** A failure that a later attempt may not have. */
@@ -56,8 +61,18 @@ class TransientError extends Error {
   }
 }
 
+/** The server answered with a status that another attempt does not change. */
+export class StatusError extends Error {
+  readonly status: number;
+
+  constructor(message: string, status: number) {
+    super(message);
+    this.status = status;
+  }
+}
+
 /** The server has no such file. */
-export class NotFoundError extends Error {}
+export class NotFoundError extends StatusError {}
 
 /**
  * Downloads a file, unless it is unchanged.
@@ -66,7 +81,8 @@ export class NotFoundError extends Error {}
  * @param target path of the new file
  * @param known validators of the copy in the cache; undefined if there is none
  * @returns the validators of the file, and whether it is unchanged, so that nothing was downloaded
- * @throws NotFoundError if the server has no such file; Error with the reason for other failures, when no attempt is left;
+ * @throws NotFoundError if the server has no such file; StatusError for another status; Error with the reason for other
+ *   failures, when no attempt is left;
  *   a system error if the target cannot be written
  */
 export async function download(
@@ -99,19 +115,25 @@ async function tryDownload(
   url: string,
   target: string,
   known: Validators | undefined,
-  { limits, env }: DownloadContext,
+  { limits, env, resume = false }: DownloadContext,
 ): Promise<Downloaded> {
   const watchdog = startWatchdog(limits);
   const dispatcher = proxyAgent(env);
+  const begun = resume ? (statSync(target, { throwIfNoEntry: false })?.size ?? 0) : 0;
   try {
-    const response = await request(url, known, watchdog.signal, dispatcher);
+    const response = await request(url, known, begun, watchdog.signal, dispatcher);
     if (response.status === 304 && known !== undefined) {
       await response.body?.cancel();
       // The headers of a 304 replace those of the copy (RFC 9111 §3.2): a publisher may confirm old content each day.
       return { isUnchanged: true, ...validatorsOf(response, known) };
     }
-    await checkStatus(response, limits);
-    await saveBody(response, target, limits.maxDownloadBytes, watchdog.reset);
+    const isContinued = begun > 0 && isRest(response, begun);
+    if (!isContinued) {
+      // What was begun does not fit to what the server has.
+      if ([206, 416].includes(response.status)) rmSync(target, { force: true });
+      await checkStatus(response, limits);
+    }
+    await saveBody(response, target, isContinued ? begun : 0, limits.maxDownloadBytes, watchdog.reset);
     return { isUnchanged: false, ...validatorsOf(response, { etag: '', lastModified: '' }) };
   } finally {
     watchdog.stop();
@@ -158,13 +180,14 @@ function startWatchdog(limits: DownloadLimits): { signal: AbortSignal; reset: ()
 async function request(
   url: string,
   known: Validators | undefined,
+  begun: number,
   signal: AbortSignal,
   dispatcher: EnvHttpProxyAgent,
 ): Promise<Response> {
   let at = new URL(url);
   let authorization = takeCredentials(at);
   for (let redirects = 0; ; redirects++) {
-    const response = await send(at, headersFor(known, authorization), signal, dispatcher);
+    const response = await send(at, headersFor(known, begun, authorization), signal, dispatcher);
     const location = response.headers.get('location');
     if (![301, 302, 303, 307, 308].includes(response.status) || location === null) return response;
     await response.body?.cancel();
@@ -187,11 +210,12 @@ function takeCredentials(url: URL): string {
   return `Basic ${Buffer.from(pair).toString('base64')}`;
 }
 
-function headersFor(known: Validators | undefined, authorization: string): Record<string, string> {
+function headersFor(known: Validators | undefined, begun: number, authorization: string): Record<string, string> {
   return {
     'user-agent': 'ipatlas',
     // Without content coding, Content-Length is the length of the file.
     'accept-encoding': 'identity',
+    ...(begun > 0 && { range: `bytes=${begun}-` }),
     ...(authorization !== '' && { authorization }),
     ...(known?.etag && { 'if-none-match': known.etag }),
     ...(known?.lastModified && { 'if-modified-since': known.lastModified }),
@@ -236,17 +260,24 @@ export function redirectTarget(location: string, from: URL): URL {
   throw new Error(`redirected to ${next.origin}; expected ${expected ?? 'an https:// address'}`);
 }
 
+/** Returns whether a response has the rest of a file after its first `begun` bytes (RFC 9110 §14.4). */
+function isRest(response: Response, begun: number): boolean {
+  return response.status === 206 && (response.headers.get('content-range') ?? '').startsWith(`bytes ${begun}-`);
+}
+
 async function checkStatus(response: Response, limits: DownloadLimits): Promise<void> {
   const { status } = response;
   if (status === 200) return;
   await response.body?.cancel();
   const message = `the server answered ${status} ${response.statusText}`.trimEnd();
-  if (status === 404 || status === 410) throw new NotFoundError(message);
+  if (status === 404 || status === 410) throw new NotFoundError(message, status);
+  // A range that does not exist, or one that was not asked for: the next attempt asks for the whole file.
+  if (status === 416 || status === 206) throw new TransientError(message);
   // 408 and 425 ask for another attempt, as 429 does (RFC 9110 §15.5.9, RFC 8470 §5.2, RFC 6585 §4).
   if (status >= 500 || [408, 425, 429].includes(status)) {
     throw new TransientError(message, { retryAfterMs: retryAfter(response, limits.maxRetryAfterMs) });
   }
-  throw new Error(message);
+  throw new StatusError(message, status);
 }
 
 /** Parses `Retry-After`, seconds or a date (RFC 9110 §10.2.3), into milliseconds, at most `max`; undefined if there is none. */
@@ -257,14 +288,25 @@ function retryAfter(response: Response, max: number): number | undefined {
   return Number.isNaN(milliseconds) ? undefined : Math.min(Math.max(0, milliseconds), max);
 }
 
-/** Writes the body to a file. A body that ends before its announced length is a network error. */
-async function saveBody(response: Response, target: string, maxBytes: number, onData: () => void): Promise<void> {
+/**
+ * Writes the body to a file. A body that ends before its announced length is a network error.
+ *
+ * @param begun bytes that the file has already, and that the body continues
+ * @param maxBytes of the whole file
+ */
+async function saveBody(
+  response: Response,
+  target: string,
+  begun: number,
+  maxBytes: number,
+  onData: () => void,
+): Promise<void> {
   const tooLarge = new Error(`the download is larger than ${maxBytes} bytes`);
-  if (Number(response.headers.get('content-length')) > maxBytes) {
+  if (begun + Number(response.headers.get('content-length')) > maxBytes) {
     await response.body?.cancel();
     throw tooLarge;
   }
-  let bytes = 0;
+  let bytes = begun;
   const meter = new Transform({
     transform(chunk: Buffer, _encoding, done) {
       onData();
@@ -275,7 +317,7 @@ async function saveBody(response: Response, target: string, maxBytes: number, on
   });
   const body = response.body === null ? Readable.from([]) : Readable.fromWeb(response.body as never);
   try {
-    await pipeline(body, meter, createWriteStream(target));
+    await pipeline(body, meter, createWriteStream(target, { flags: begun > 0 ? 'a' : 'w' }));
   } catch (error) {
     // A body that breaks off is a TypeError (Fetch standard); everything else is a limit or the local disk.
     throw error instanceof TypeError ? new TransientError(networkReason(error), { cause: error }) : error;

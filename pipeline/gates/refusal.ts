@@ -44,14 +44,30 @@ export function keepRefused(release: FinishedRelease, dataDir: string, workDir: 
   return target;
 }
 
-/** Returns the error that says why a release is not published and what to do. */
-export function refusalError({ release, refusals, changes }: GateResult, current: string, dir: string): AtlasError {
+const ADVICE = {
+  build: 'If the change is intended, for example after sources.json was edited, build again with --force.',
+  pull: 'If the change is intended, pull again with --force.',
+};
+
+/**
+ * Returns the error that says why a release is not published and what to do.
+ *
+ * @param current what stays in use
+ * @param dir where the release is kept
+ * @param command what to repeat with --force
+ */
+export function refusalError(
+  { release, refusals, changes }: GateResult,
+  current: string,
+  dir: string,
+  command: 'build' | 'pull',
+): AtlasError {
   const reasons = refusals.map(({ message }) => `  - ${message}`).join('\n');
   const message = [
     `release ${release.id} is refused; ${current}`,
     reasons,
     `${changes}It is kept in ${dir}; "ipatlas diff current ${release.id}" shows all changes.`,
-    'If the change is intended, for example after sources.json was edited, build again with --force. The limits are "gates" in sources.json.',
+    `${ADVICE[command]} The limits are "gates" in sources.json.`,
   ].join('\n');
   return new AtlasError('E_REFUSED', message);
 }

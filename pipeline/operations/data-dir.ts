@@ -1,4 +1,4 @@
-/** Exclusive use of the data directory during a build. */
+/** Exclusive use of the data directory during a build or a pull. */
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { AtlasError, isDiskError, messageOf, systemErrorCode } from '../../src/errors.js';
@@ -24,7 +24,7 @@ function explainWriteError(error: unknown, dataDir: string): unknown {
  * Locks the data directory, which is created if it does not exist, and runs an action with a temporary folder in it.
  *
  * @param action receives the folder; it is removed afterwards
- * @throws AtlasError E_BUSY if another build holds the lock, E_DATA_DIR if the directory cannot be written, E_DISK if the
+ * @throws AtlasError E_BUSY if another build or pull holds the lock, E_DATA_DIR if the directory cannot be written, E_DISK if the
  *   disk is full; or what the
  *   action throws
  */
@@ -38,7 +38,7 @@ export async function withDataDir<Result>(
     mkdirSync(dataDir, { recursive: true });
     unlock = lockDataDir(dataDir);
     checkCurrentLink(dataDir);
-    // Nobody else uses the folder while the lock is held: its content is from a build that was killed.
+    // Nobody else uses the folder while the lock is held: its content is from a process that was killed.
     rmSync(temporary, { recursive: true, force: true });
     mkdirSync(temporary);
     return await action(temporary);

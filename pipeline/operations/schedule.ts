@@ -1,4 +1,4 @@
-/** Runs builds on a schedule. No failure ends it, and no two builds run at the same time. */
+/** Runs builds or pulls on a schedule. No failure ends it, and no two runs overlap. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Cron } from 'croner';
 import { AtlasError, type ErrorCode, messageOf } from '../../src/errors.js';
@@ -11,6 +11,8 @@ export interface ScheduleOptions {
   jitterMs: number;
   /** Whether to run once immediately. */
   atOnce: boolean;
+  /** What a run is, for messages: `build` or `pull`. */
+  what: string;
   /** One run. An error that it throws is reported and does not end the schedule. */
   run: () => Promise<unknown>;
   /** Reports progress to the user; one line without a line end. */
@@ -86,7 +88,7 @@ async function runWithRetries(options: ScheduleOptions, nextTime: () => number):
  * @throws AtlasError E_USAGE if the pattern is not valid; never an error of a run
  */
 export async function runOnSchedule(options: ScheduleOptions): Promise<void> {
-  const { pattern, jitterMs, atOnce, note, signal } = options;
+  const { pattern, jitterMs, atOnce, what, note, signal } = options;
   const cron = parsePattern(pattern);
   const nextTime = (): number => cron.nextRun()?.getTime() ?? Number.POSITIVE_INFINITY;
   if (atOnce) await runWithRetries(options, nextTime);
@@ -94,7 +96,7 @@ export async function runOnSchedule(options: ScheduleOptions): Promise<void> {
     const next = nextTime();
     if (next === Number.POSITIVE_INFINITY) return; // a pattern with a year, which has passed
     const time = next + Math.random() * jitterMs;
-    note(`next build at ${isoSeconds(time)}`);
+    note(`next ${what} at ${isoSeconds(time)}`);
     await waitUntil(time, signal);
     if (!signal.aborted) await runWithRetries(options, nextTime);
   }

@@ -11,14 +11,13 @@ import {
   MIRROR_FILE,
   RANGE_FILE,
 } from '../../src/database/release.js';
-import { type MirrorSource, writeMirror } from '../../src/mirror/writer.js';
 import type { MergedRanges } from '../../src/range/columns.js';
 import type { RangeRecord } from '../../src/rangefile/layout.js';
 import { encodeRangeFile } from '../../src/rangefile/writer.js';
-import { LAYERS, sourceLayer } from '../merging/layers.js';
 import type { Normalized } from '../merging/range-merger.js';
 import { dataDate } from '../merging/release-date.js';
 import type { ReleaseIdentity } from '../release-id.js';
+import { writeReleaseMirror } from '../release-mirror.js';
 import type { FinishedRelease, MissingSource, Stage } from '../stage.js';
 
 export interface CompileInput {
@@ -30,30 +29,6 @@ export interface CompileInput {
   /** The user's overrides; undefined if none are configured. */
   overrides?: ManifestFile | undefined;
   identity: ReleaseIdentity;
-}
-
-/** Returns the layers as rows of the mirror's table `source`. */
-function mirrorSources(inputs: ManifestInput[]): MirrorSource[] {
-  const own = (layer: number, id: string, attribution: string): MirrorSource => ({
-    layer,
-    id,
-    version: '',
-    license: '',
-    attribution,
-  });
-  return [
-    own(LAYERS.noCountry, 'no-country', 'a source covers the range but names no country'),
-    own(LAYERS.embedded, 'embedded-ipv4', 'the country is that of the IPv4 address inside'),
-    ...inputs.map(({ id, version, license, attribution }, position) => ({
-      layer: sourceLayer(position, inputs.length),
-      id,
-      version,
-      license,
-      attribution,
-    })),
-    own(LAYERS.special, 'special-purpose', 'IANA special-purpose address registries'),
-    own(LAYERS.overrides, 'overrides', 'overrides.csv of this installation'),
-  ];
 }
 
 /**
@@ -88,7 +63,7 @@ function countriesIn(families: MergedRanges[], records: RangeRecord[]): number {
 }
 
 /** Returns the manifest's entry for a file. */
-function describe(name: string, content: Buffer): ManifestFile {
+export function describeFile(name: string, content: Buffer): ManifestFile {
   return { name, bytes: content.length, sha256: createHash('sha256').update(content).digest('hex') };
 }
 
@@ -101,15 +76,12 @@ export const compileStage: Stage<CompileInput, FinishedRelease> = {
     const rangeFile = encodeRangeFile({ asOf, v4, v6, records });
     writeFileSync(join(dir, RANGE_FILE), rangeFile);
     const mirrorPath = join(dir, MIRROR_FILE);
-    writeMirror(mirrorPath, {
-      meta: { as_of: asOf, release: identity.id, tool_version: identity.toolVersion },
-      sources: mirrorSources(inputs),
-      hasConfidence: inputs.some(({ lineage }) => lineage !== undefined),
-      v4,
-      v6,
-      records,
-    });
-    const outputs = [describe(RANGE_FILE, rangeFile), describe(MIRROR_FILE, readFileSync(mirrorPath))];
+    writeReleaseMirror(
+      mirrorPath,
+      { id: identity.id, asOf, toolVersion: identity.toolVersion, inputs },
+      { v4, v6, records },
+    );
+    const outputs = [describeFile(RANGE_FILE, rangeFile), describeFile(MIRROR_FILE, readFileSync(mirrorPath))];
     const date = dataDate(inputs, [v4, v6], records);
     const manifest: Manifest = {
       manifest_version: 1,

@@ -3,6 +3,7 @@ import { createServer, type Server } from 'node:http';
 import { AggregatorRegistry, Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { releaseAge } from '../database/age.js';
 import type { LookupResult } from '../database/database.js';
+import { type PullState, readPullState, secondsToExpiry } from '../database/pull-state.js';
 import type { Outcomes } from './served-release.js';
 
 /** Upper bounds in seconds: a lookup takes some 20 µs, a batch a millisecond, and a slow client seconds. */
@@ -63,6 +64,36 @@ export class RequestMetrics {
     this.#lookups.inc({ outcome: 'no_country' }, outcomes.no_country);
     this.#lookups.inc({ outcome: 'invalid' }, outcomes.invalid);
   }
+}
+
+/** Adds the metrics of pulls from a signed repository. They have no values if the data directory has had no pull. */
+export function addPullMetrics(dataDir: string, registry: Registry): void {
+  const gauge = (name: string, help: string, measure: (state: PullState) => number | undefined): void => {
+    new Gauge({
+      name,
+      help,
+      registers: [registry],
+      collect() {
+        const state = readPullState(dataDir);
+        const value = state === undefined ? undefined : measure(state);
+        if (value === undefined) this.remove();
+        else this.set(value);
+      },
+    });
+  };
+  gauge(
+    'ipatlas_release_signature_expires_seconds',
+    'Time until the first of the signatures of the repository expires that this node has seen; negative afterwards.',
+    (state) => secondsToExpiry(state),
+  );
+  gauge('ipatlas_pull_failed', 'Whether the last pull from the repository failed: 1 or 0.', ({ problem }) =>
+    problem === null ? 0 : 1,
+  );
+  gauge(
+    'ipatlas_pull_success_age_seconds',
+    'Time since the last pull after which the release of the repository was current.',
+    ({ succeeded }) => (succeeded === null ? undefined : (Date.now() - Date.parse(succeeded)) / 1000),
+  );
 }
 
 /** The metrics of the process that watches for releases. */

@@ -8,6 +8,7 @@ import { RELEASE_POLL_MS } from '../limits.js';
 import { singleProcess, WorkerCluster } from './cluster.js';
 import type { Log } from './log.js';
 import {
+  addPullMetrics,
   clusterMetrics,
   ReleaseMetrics,
   RequestMetrics,
@@ -77,6 +78,7 @@ export async function runService(settings: ServeSettings, options: ServiceOption
   if (region?.eu) requireInUnion(releaseDir(dataDir), region.country);
 
   const releases = new ReleaseMetrics();
+  addPullMetrics(dataDir, releases.registry);
   const requests = workers === 1 && metricsPort !== undefined ? new RequestMetrics() : undefined;
   const rateMetrics = new SharedRateMetrics();
   const rates =

@@ -5,9 +5,10 @@ import { type BuildOptions, type BuildResult, build, runOnSchedule } from '../..
 import { isDate } from '../country/country.js';
 import { currentReleaseId } from '../database/release.js';
 import { AtlasError, EXIT } from '../errors.js';
-import { SCHEDULE_JITTER_S, SCHEDULE_STOP_MS } from '../limits.js';
+import { SCHEDULE_JITTER_S } from '../limits.js';
 import { packageFile } from '../package-root.js';
 import { type Command, type Invocation, type OptionValues, print, text } from './command.js';
+import { note, noteForced, parseJitter, stopSignal } from './schedule.js';
 
 function parseDate(value: string): string {
   if (isDate(value)) return value;
@@ -21,15 +22,8 @@ function parseIds(value: string): string[] {
   throw new AtlasError('E_USAGE', `--only ${JSON.stringify(value)} has an empty id; write ids separated by commas`);
 }
 
-function note(line: string): void {
-  process.stderr.write(`${line}\n`);
-}
-
 async function reportResult({ id, outcome, forced }: BuildResult, { dataDir, values }: Invocation): Promise<void> {
-  if (forced.length > 0) {
-    const reasons = forced.map(({ message }) => `  - ${message}`).join('\n');
-    note(`published by force; the manifest records these refusals:\n${reasons}`);
-  }
+  noteForced(forced);
   if (values.json === true) await print(`${JSON.stringify({ release: id, outcome })}\n`);
   else if (outcome === 'published') note(`published release ${id} in ${dataDir}`);
 }
@@ -45,35 +39,14 @@ function refuseWithSchedule(values: OptionValues): void {
   }
 }
 
-/** Returns the longest random delay of a scheduled build, in milliseconds. */
-function parseJitter(value: string | undefined): number {
-  if (value === undefined) return 1000 * SCHEDULE_JITTER_S;
-  if (/^\d{1,6}$/.test(value)) return 1000 * Number(value);
-  throw new AtlasError('E_USAGE', `--jitter is ${JSON.stringify(value)}; write a number of seconds`);
-}
-
-/**
- * Returns an abort signal for SIGTERM and SIGINT. The running build ends before its next stage. If a stage takes longer,
- * the process exits, which is safe because a build may be killed at any moment. A second signal ends the process at once.
- */
-function stopSignal(): AbortSignal {
-  const controller = new AbortController();
-  const stop = (): void => {
-    controller.abort();
-    setTimeout(() => process.exit(EXIT.ok), SCHEDULE_STOP_MS).unref();
-  };
-  process.once('SIGTERM', stop);
-  process.once('SIGINT', stop);
-  return controller.signal;
-}
-
 async function runScheduled(pattern: string, options: BuildOptions, invocation: Invocation): Promise<void> {
   const { dataDir, values } = invocation;
   refuseWithSchedule(values);
   const signal = stopSignal();
   await runOnSchedule({
+    what: 'build',
     pattern,
-    jitterMs: parseJitter(text(values, 'jitter')),
+    jitterMs: parseJitter(text(values, 'jitter'), SCHEDULE_JITTER_S),
     // Without a release there is nothing to serve, so the first build does not wait for the schedule.
     atOnce: currentReleaseId(dataDir) === undefined,
     run: async () => reportResult(await build({ ...options, signal }), invocation),

@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import type Sqlite from 'better-sqlite3';
 import { packageFile } from '../package-root.js';
-import type { MergedRanges } from '../range/columns.js';
+import type { MergedRanges, RangeColumns } from '../range/columns.js';
 import type { RangeRecord } from '../rangefile/layout.js';
 import { sqlite } from '../sqlite.js';
 import { ipv6Bounds } from './bounds.js';
@@ -18,13 +18,20 @@ export interface MirrorSource {
   attribution: string;
 }
 
-export interface MirrorContent {
-  meta: Record<string, string>;
-  sources: readonly MirrorSource[];
-  v4: MergedRanges;
-  v6: MergedRanges;
+/** Ranges of a family, with the columns that only the mirror has. */
+export type MirroredRanges = RangeColumns & Pick<MergedRanges, 'layers' | 'confidence'>;
+
+/** The ranges of a release. */
+export interface MirrorRanges {
+  v4: MirroredRanges;
+  v6: MirroredRanges;
   /** By the values of the ranges. */
   records: readonly RangeRecord[];
+}
+
+export interface MirrorContent extends MirrorRanges {
+  meta: Record<string, string>;
+  sources: readonly MirrorSource[];
   /** Whether the sources voted, so that the confidence of the ranges is written. */
   hasConfidence?: boolean;
 }

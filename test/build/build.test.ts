@@ -301,7 +301,7 @@ describe('builds that are interrupted', () => {
   it('do not run at the same time: one builds, the other says that it is busy and exits with code 2', async () => {
     const results = await Promise.all([ipatlas(realBuild()), ipatlas(realBuild())]);
     expect(results.map(({ code }) => code).sort()).toEqual([0, 2]);
-    expect(results.find(({ code }) => code === 2)!.stderr).toMatch(/another build is running/);
+    expect(results.find(({ code }) => code === 2)!.stderr).toMatch(/another build or pull is running/);
   });
 
   it('leave a whole current release when killed at twenty moments, and the next build succeeds', async () => {

@@ -97,7 +97,10 @@ describe('ipatlas rollback', () => {
     await build('DE');
     await build('FR');
     const unlock = lockDataDir(dataDir);
-    expect(await rollback()).toMatchObject({ code: 2, stderr: expect.stringMatching(/another build is running/) });
+    expect(await rollback()).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/another build or pull is running/),
+    });
     unlock();
     expect((await rollback()).code).toBe(0);
   });

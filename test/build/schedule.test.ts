@@ -17,6 +17,7 @@ async function play(
   const notes: string[] = [];
   let calls = 0;
   await runOnSchedule({
+    what: 'build',
     pattern: '* * * * * *',
     jitterMs: 0,
     atOnce: true,
@@ -96,7 +97,15 @@ describe('a schedule', () => {
       calls++;
     };
     const note = (): void => controller.abort();
-    await runOnSchedule({ pattern: '0 0 1 1 *', jitterMs: 0, atOnce: false, run, note, signal: controller.signal });
+    await runOnSchedule({
+      pattern: '0 0 1 1 *',
+      jitterMs: 0,
+      atOnce: false,
+      what: 'build',
+      run,
+      note,
+      signal: controller.signal,
+    });
     expect(calls).toBe(0);
   });
 });

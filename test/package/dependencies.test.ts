@@ -10,8 +10,6 @@ const NOT_IMPORTED: Record<string, string> = {
   '@ip-location-db/geo-whois-asn-country': 'the data of the first build',
   '@fastify/static': 'the page',
   '@fastify/swagger-ui': 'the page',
-  '@tufjs/models': 'signed releases',
-  'tuf-js': 'signed releases',
   'light-my-request': 'a dependency of fastify, held at the last version whose dependencies run on Node 20',
 };
 

@@ -1,0 +1,223 @@
+/**
+ * Pulls the current release of a signed repository: metadata and files are checked by TUF, the mirror is written from the
+ * range file and verified equal to it, and the release passes this machine's own gates before it is published, as after a
+ * build.
+ */
+import { mkdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { TargetFile } from '@tufjs/models';
+import { PULL_DIR, pullStatePath, readPullState } from '../src/database/pull-state.js';
+import {
+  currentReleaseId,
+  MANIFEST_FILE,
+  type Manifest,
+  MIRROR_FILE,
+  RANGE_FILE,
+  REFUSED_DIR,
+  RELEASES_DIR,
+  type Refusal,
+  readManifest,
+  refusedIds,
+  releaseIds,
+} from '../src/database/release.js';
+import { checkReleaseMirror, openReleaseRanges } from '../src/database/release-files.js';
+import { AtlasError } from '../src/errors.js';
+import { replaceFile } from '../src/files.js';
+import { openRangeFile } from '../src/rangefile/reader.js';
+import { loadOverrides } from './config/overrides.js';
+import { loadReference } from './config/reference.js';
+import { loadSources } from './config/sources.js';
+import { withoutCredentials } from './config/url.js';
+import { type PullLimits, RepositoryClient, removeDownloads, trustedExpiry } from './distribution/client.js';
+import { COLUMNS_FILE, CURRENT_TARGET } from './distribution/repository.js';
+import { checkRolledBack } from './gates/rolled-back.js';
+import { withDataDir } from './operations/data-dir.js';
+import { currentText, publishGated } from './publish-gated.js';
+import { joinMirrorColumns, writeReleaseMirror } from './release-mirror.js';
+import type { FinishedRelease, Stage, StageContext } from './stage.js';
+import { StageRunner } from './stage-runner.js';
+import { describeFile } from './stages/compile.js';
+import { verifyStage } from './stages/verify.js';
+
+export interface PullOptions {
+  dataDir: string;
+  /** Address of the repository: that of the directory that `ipatlas repo init` made. */
+  url: string;
+  /** Content of the root metadata that the operator trusts. */
+  root: Buffer;
+  /** Has the limits of the gates, the overrides and the number of releases to keep; its sources are not used. */
+  sourcesFile: string;
+  /** Whether to publish although gates refuse. */
+  force: boolean;
+  /** Ends the pull before its next stage. */
+  signal?: AbortSignal | undefined;
+  /** Limits that only tests change. */
+  limits?: Partial<PullLimits>;
+  /** Reports progress to the user; one line without a line end. */
+  note: (line: string) => void;
+}
+
+export interface PullResult {
+  id: string;
+  /** `unchanged`: the current release is that of the repository. */
+  outcome: 'published' | 'unchanged';
+  /** The gates that refused a release that was published by force. */
+  forced: Refusal[];
+}
+
+/** Returns the id of the release that the repository offers. */
+async function offeredRelease(client: RepositoryClient, workDir: string): Promise<string> {
+  const path = join(workDir, CURRENT_TARGET);
+  await client.get(CURRENT_TARGET, path);
+  const id = parseCurrent(readFileSync(path, 'utf8'));
+  if (id !== undefined) return id;
+  throw new AtlasError('E_UNTRUSTED', `${CURRENT_TARGET} of the repository does not name a release`);
+}
+
+/** Parses `{"release":"…"}`; returns undefined for anything else. */
+function parseCurrent(text: string): string | undefined {
+  try {
+    const value = JSON.parse(text) as { release?: unknown } | null;
+    return typeof value?.release === 'string' ? value.release : undefined;
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}
+
+/** Returns whether a release is the current one and its files are whole. */
+function isCurrent(dataDir: string, id: string, note: StageContext['note']): boolean {
+  if (currentReleaseId(dataDir) !== id) return false;
+  const dir = join(dataDir, RELEASES_DIR, id);
+  try {
+    openReleaseRanges(dir);
+    checkReleaseMirror(dir);
+    return true;
+  } catch (error) {
+    if (!(error instanceof AtlasError)) throw error;
+    note(`the current release ${id} is damaged and will be pulled again: ${error.message}`);
+    return false;
+  }
+}
+
+/** Returns the range files on this machine that have the hash of a target, for example after a rollback at the origin. */
+function localCopies(dataDir: string, { hashes }: TargetFile): string[] {
+  const dirs = [
+    ...releaseIds(dataDir).map((id) => join(dataDir, RELEASES_DIR, id)),
+    ...refusedIds(dataDir).map((id) => join(dataDir, RELEASES_DIR, REFUSED_DIR, id)),
+  ];
+  return dirs
+    .filter((dir) => {
+      try {
+        return readManifest(dir).outputs.some(({ name, sha256 }) => name === RANGE_FILE && sha256 === hashes.sha256);
+      } catch (error) {
+        if (error instanceof AtlasError) return false; // a damaged release
+        throw error;
+      }
+    })
+    .map((dir) => join(dir, RANGE_FILE));
+}
+
+/** Stage `fetch`: gets the files of a release into a folder. */
+function fetchStage(client: RepositoryClient): Stage<string, FinishedRelease> {
+  return {
+    name: 'fetch',
+    run: async (id, { dataDir, workDir }) => {
+      const dir = join(workDir, 'release');
+      mkdirSync(dir);
+      await client.get(`${id}/${MANIFEST_FILE}`, join(dir, MANIFEST_FILE));
+      await client.get(`${id}/${RANGE_FILE}`, join(dir, RANGE_FILE), (target) => localCopies(dataDir, target));
+      await client.get(`${id}/${COLUMNS_FILE}`, join(workDir, COLUMNS_FILE));
+      return { output: { id, dir }, counts: { release: id } };
+    },
+  };
+}
+
+/**
+ * Stage `compile`: writes the mirror. The manifest lists the file as it is here, because another version of SQLite writes
+ * other bytes for the same content.
+ */
+const mirrorStage: Stage<FinishedRelease, FinishedRelease> = {
+  name: 'compile',
+  run: async (release, { workDir }) => {
+    const { dir, id } = release;
+    const manifest = readManifest(dir);
+    if (manifest.id !== id) {
+      throw new AtlasError('E_DAMAGED', `the manifest of release ${id} is that of ${manifest.id}`);
+    }
+    const { inputs, as_of: asOf, tool_version: toolVersion } = manifest;
+    const file = openRangeFile(join(dir, RANGE_FILE));
+    const columns = joinMirrorColumns(file, inputs, readFileSync(join(workDir, COLUMNS_FILE)), COLUMNS_FILE);
+    const path = join(dir, MIRROR_FILE);
+    writeReleaseMirror(path, { id, asOf, toolVersion, inputs }, columns);
+    const mirror = describeFile(MIRROR_FILE, readFileSync(path));
+    const outputs = manifest.outputs.map((output) => (output.name === MIRROR_FILE ? mirror : output));
+    const local: Manifest = { ...manifest, outputs };
+    replaceFile(join(dir, MANIFEST_FILE), [`${JSON.stringify(local, null, 2)}\n`]);
+    return { output: release, counts: { mirror_bytes: mirror.bytes } };
+  },
+};
+
+async function runPull(options: PullOptions, context: StageContext, stateDir: string): Promise<PullResult> {
+  const { url, root, limits, force } = options;
+  const { dataDir, workDir, note } = context;
+  const config = await loadSources(options.sourcesFile);
+  const reference = loadReference();
+  const { rows: overrides } =
+    config.overrides === undefined ? { rows: [] } : loadOverrides(config.overrides, reference, context.asOf);
+
+  const client = await RepositoryClient.open({ url, root, stateDir, workDir, limits, note });
+  const id = await offeredRelease(client, workDir);
+  if (!force && isCurrent(dataDir, id, note)) {
+    note(`nothing has changed; ${currentText(dataDir)}`);
+    return { id, outcome: 'unchanged', forced: [] };
+  }
+  const runner = new StageRunner(context, options.signal);
+  const fetched = await runner.run(fetchStage(client), id);
+  const compiled = await runner.run(mirrorStage, fetched);
+  const verified = await runner.run(verifyStage, compiled);
+  const { input_hash: inputHash } = readManifest(verified.dir);
+  const forced = await publishGated(runner, context, verified, {
+    ...{ config, sentinels: reference.sentinels, overrides, force, command: 'pull', inputHash },
+    rolledBack: checkRolledBack(dataDir, inputHash),
+  });
+  return { id, outcome: 'published', forced };
+}
+
+/** Records the outcome of a pull for the metrics. */
+function recordState(options: PullOptions, stateDir: string, problem: AtlasError | undefined): void {
+  const { dataDir, url, root } = options;
+  const checked = new Date().toISOString();
+  const state = {
+    url: withoutCredentials(url),
+    checked,
+    succeeded: problem === undefined ? checked : (readPullState(dataDir)?.succeeded ?? null),
+    expires: trustedExpiry({ stateDir, root }),
+    problem: problem === undefined ? null : { code: problem.code, message: problem.message },
+  };
+  replaceFile(pullStatePath(dataDir), [`${JSON.stringify(state, null, 2)}\n`]);
+}
+
+/**
+ * Pulls the current release of a repository and publishes it, unless it is current already.
+ *
+ * @throws AtlasError for every failure that is not a bug; the current release then stays current. E_FETCH if the repository
+ *   cannot be fetched, E_UNTRUSTED or E_EXPIRED if its metadata is not to be trusted, E_REFUSED if gates refuse the release
+ */
+export async function pull(options: PullOptions): Promise<PullResult> {
+  const { dataDir, note } = options;
+  const asOf = new Date().toISOString().slice(0, 10);
+  return withDataDir(dataDir, async (workDir) => {
+    const stateDir = join(dataDir, PULL_DIR);
+    mkdirSync(stateDir, { recursive: true });
+    try {
+      const result = await runPull(options, { dataDir, workDir, offline: false, asOf, note }, stateDir);
+      removeDownloads(stateDir);
+      recordState(options, stateDir, undefined);
+      return result;
+    } catch (error) {
+      if (error instanceof AtlasError) recordState(options, stateDir, error);
+      throw error;
+    }
+  });
+}

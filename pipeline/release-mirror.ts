@@ -1,0 +1,160 @@
+/**
+ * Writes the SQLite mirror of a release, and the columns of it that the range file does not have.
+ *
+ * A node that pulls a release gets the range file, the manifest and these columns, and writes the mirror itself: its
+ * indexes and texts make it three times as large as all of them together.
+ */
+import { gunzipSync, gzipSync } from 'node:zlib';
+import type { ManifestInput } from '../src/database/release.js';
+import { AtlasError, messageOf } from '../src/errors.js';
+import { MAX_MIRROR_COLUMNS_BYTES } from '../src/limits.js';
+import { openMirror } from '../src/mirror/reader.js';
+import { type MirrorRanges, type MirrorSource, writeMirror } from '../src/mirror/writer.js';
+import { type RangeFile, rangeColumns } from '../src/rangefile/reader.js';
+import { LAYERS, sourceLayer } from './merging/layers.js';
+
+/** What the mirror says about a release as a whole. */
+export interface MirroredRelease {
+  id: string;
+  /** `YYYY-MM-DD`. */
+  asOf: string;
+  toolVersion: string;
+  /** The source with the highest priority first. */
+  inputs: ManifestInput[];
+}
+
+/** Returns the layers as rows of the mirror's table `source`. */
+function mirrorSources(inputs: ManifestInput[]): MirrorSource[] {
+  const own = (layer: number, id: string, attribution: string): MirrorSource => ({
+    layer,
+    id,
+    version: '',
+    license: '',
+    attribution,
+  });
+  return [
+    own(LAYERS.noCountry, 'no-country', 'a source covers the range but names no country'),
+    own(LAYERS.embedded, 'embedded-ipv4', 'the country is that of the IPv4 address inside'),
+    ...inputs.map(({ id, version, license, attribution }, position) => ({
+      layer: sourceLayer(position, inputs.length),
+      id,
+      version,
+      license,
+      attribution,
+    })),
+    own(LAYERS.special, 'special-purpose', 'IANA special-purpose address registries'),
+    own(LAYERS.overrides, 'overrides', 'overrides.csv of this installation'),
+  ];
+}
+
+/**
+ * Writes the mirror of a release. The same content gives the same bytes, with the same version of SQLite.
+ *
+ * @param path of the new file; must not exist
+ */
+export function writeReleaseMirror(
+  path: string,
+  { id, asOf, toolVersion, inputs }: MirroredRelease,
+  ranges: MirrorRanges,
+): void {
+  writeMirror(path, {
+    meta: { as_of: asOf, release: id, tool_version: toolVersion },
+    sources: mirrorSources(inputs),
+    hasConfidence: isByEvidence(inputs),
+    ...ranges,
+  });
+}
+
+/** Returns whether the sources of a release voted. */
+function isByEvidence(inputs: readonly ManifestInput[]): boolean {
+  return inputs.some(({ lineage }) => lineage !== undefined);
+}
+
+/** The columns of one family, by range. */
+interface FamilyColumns {
+  /** The layers that won somewhere in the range, one bit per layer. */
+  sources: number[];
+  /** In percent, 0 to 100; only if the sources voted. */
+  confidence?: number[];
+}
+
+/** The content of the columns file, before compression. */
+interface MirrorColumns {
+  ipv4: FamilyColumns;
+  ipv6: FamilyColumns;
+}
+
+/**
+ * Reads the columns of a mirror that the range file does not have.
+ *
+ * @param path of the mirror, verified to have the ranges of the range file
+ * @param inputs of the release
+ * @returns gzip-compressed JSON: `{"ipv4":{"sources":[…],"confidence":[…]},"ipv6":{…}}`, one number per range
+ */
+export function readMirrorColumns(path: string, inputs: readonly ManifestInput[]): Buffer {
+  const database = openMirror(path);
+  try {
+    const numbers = (sql: string): number[] => database.prepare<[], number>(sql).pluck().all();
+    const family = (name: 'ipv4' | 'ipv6'): FamilyColumns => ({
+      sources: numbers(`SELECT sources FROM ${name}_range ORDER BY first`),
+      ...(isByEvidence(inputs) && {
+        confidence: numbers(
+          `SELECT coalesce(percent, 100) FROM ${name}_range LEFT JOIN ${name}_confidence USING (first) ORDER BY first`,
+        ),
+      }),
+    });
+    const columns: MirrorColumns = { ipv4: family('ipv4'), ipv6: family('ipv6') };
+    return gzipSync(JSON.stringify(columns));
+  } finally {
+    database.close();
+  }
+}
+
+/** Returns a column as a typed array, after checking its length and its values. */
+function checkedColumn<Column extends Uint32Array | Uint8Array>(
+  values: unknown,
+  column: Column,
+  max: number,
+  name: string,
+): Column {
+  const isWhole =
+    Array.isArray(values) &&
+    values.length === column.length &&
+    values.every((value) => Number.isInteger(value) && value >= 0 && value <= max);
+  if (!isWhole) throw new Error(`${name} is not a list of ${column.length} whole numbers from 0 to ${max}`);
+  column.set(values);
+  return column;
+}
+
+/**
+ * Joins the ranges of a range file with the columns that {@link readMirrorColumns} returned.
+ *
+ * @param compressed the columns
+ * @param name of their file, for the message
+ * @throws AtlasError E_DAMAGED if they are not the columns of such a file
+ */
+export function joinMirrorColumns(
+  file: RangeFile,
+  inputs: readonly ManifestInput[],
+  compressed: Buffer,
+  name: string,
+): MirrorRanges {
+  try {
+    const json = gunzipSync(compressed, { maxOutputLength: MAX_MIRROR_COLUMNS_BYTES }).toString('utf8');
+    const columns = JSON.parse(json) as Partial<Record<string, Partial<FamilyColumns>>> | null;
+    const join = (family: 4 | 6) => {
+      const ranges = rangeColumns(file, family);
+      const { sources, confidence } = columns?.[`ipv${family}`] ?? {};
+      return {
+        ...ranges,
+        layers: checkedColumn(sources, new Uint32Array(ranges.count), 2 ** 32 - 1, `ipv${family}.sources`),
+        confidence: isByEvidence(inputs)
+          ? checkedColumn(confidence, new Uint8Array(ranges.count), 100, `ipv${family}.confidence`)
+          : new Uint8Array(ranges.count).fill(100),
+      };
+    };
+    return { v4: join(4), v6: join(6), records: file.records };
+  } catch (error) {
+    throw new AtlasError('E_DAMAGED', `${name} is damaged: ${messageOf(error)}`, { cause: error });
+  }
+}

@@ -1,0 +1,106 @@
+/** `ipatlas pull`: takes over the current release of a signed repository, once or on a schedule. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type PullOptions, type PullResult, pull, runOnSchedule } from '../../pipeline/index.js';
+import { AtlasError, EXIT, messageOf } from '../errors.js';
+import { PULL_JITTER_S } from '../limits.js';
+import { packageFile } from '../package-root.js';
+import { type Command, type Invocation, print, text, usageError } from './command.js';
+import { note, noteForced, parseJitter, stopSignal } from './schedule.js';
+
+/** Checks the address of a repository. Plain HTTP is allowed, because everything that is downloaded is signed. */
+function parseRepositoryUrl(value: string): string {
+  const url = URL.canParse(value) ? new URL(value) : undefined;
+  const isHttp = url?.protocol === 'http:' || url?.protocol === 'https:';
+  if (url !== undefined && isHttp && url.search === '' && url.hash === '') return value;
+  throw new AtlasError(
+    'E_USAGE',
+    `${JSON.stringify(value)} is not the address of a repository; write http:// or https:// and no query`,
+  );
+}
+
+function readRoot(path: string | undefined): Buffer {
+  if (path === undefined) {
+    throw usageError(
+      '--root is missing; name the root metadata that you got from the operator of the repository',
+      'pull',
+    );
+  }
+  try {
+    return readFileSync(path);
+  } catch (error) {
+    throw new AtlasError('E_CONFIG', `--root ${path} cannot be read: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+async function reportResult({ id, outcome, forced }: PullResult, { dataDir, values }: Invocation): Promise<void> {
+  noteForced(forced);
+  if (values.json === true) await print(`${JSON.stringify({ release: id, outcome })}\n`);
+  else if (outcome === 'published') note(`published release ${id} in ${dataDir}`);
+}
+
+async function runScheduled(pattern: string, options: PullOptions, invocation: Invocation): Promise<void> {
+  if (options.force) {
+    throw new AtlasError(
+      'E_USAGE',
+      '--force does not go with --schedule: a schedule without gates would publish anything',
+    );
+  }
+  const signal = stopSignal();
+  await runOnSchedule({
+    what: 'pull',
+    pattern,
+    jitterMs: parseJitter(text(invocation.values, 'jitter'), PULL_JITTER_S),
+    atOnce: true,
+    run: async () => reportResult(await pull({ ...options, signal }), invocation),
+    note,
+    signal,
+  });
+  note('the schedule has ended');
+}
+
+async function run(invocation: Invocation): Promise<number> {
+  const { dataDir, values, positionals } = invocation;
+  const options: PullOptions = {
+    dataDir,
+    url: parseRepositoryUrl(positionals[0]!),
+    root: readRoot(text(values, 'root')),
+    sourcesFile: text(values, 'sources') ?? packageFile(join('data', 'sources.json')),
+    force: values.force === true,
+    note,
+  };
+  const pattern = text(values, 'schedule');
+  if (pattern !== undefined) await runScheduled(pattern, options, invocation);
+  else if (values.jitter !== undefined) throw new AtlasError('E_USAGE', '--jitter goes with --schedule only');
+  else await reportResult(await pull(options), invocation);
+  return EXIT.ok;
+}
+
+export const command: Command = {
+  help: `Usage: ipatlas pull URL --root FILE
+
+Makes the release that a signed repository offers the current one; "ipatlas repo" makes such a repository. Signatures,
+versions, expiry and hashes are checked by TUF (The Update Framework). The release is verified and compared with the current
+one as after a build: the exit code is 3 if a gate refuses it. It is 6 if the repository cannot be fetched, or its metadata
+is wrong, older than what was seen before, or expired. The current release then stays. An interrupted download is continued
+by the next pull. A running server switches by itself.
+
+  --root FILE        root metadata (root.json) that you got from the operator of the repository in a way that you trust
+  --sources FILE     where "gates", "overrides" and "keepReleases" are read from; its sources are not used (default: the
+                     sources.json that comes with ipatlas)
+  --force            publish although gates refuse, and pull although nothing changed; the manifest records who did so
+  --schedule CRON    keep running; pull now, and at these times (local time), such as "*/5 * * * *"
+  --jitter SECONDS   longest random delay of a scheduled pull (default ${PULL_JITTER_S}), so that nodes do not all ask at once
+  --json             print the outcome as JSON
+`,
+  options: {
+    root: { type: 'string' },
+    sources: { type: 'string' },
+    force: { type: 'boolean' },
+    schedule: { type: 'string' },
+    jitter: { type: 'string' },
+    json: { type: 'boolean' },
+  },
+  arguments: [1, 1],
+  run,
+};
