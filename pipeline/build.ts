@@ -94,6 +94,7 @@ function manifestInputs(
     rejected: ingested[index]!.rejected,
     format: source.format,
     ...(merge === 'evidence' && { lineage: source.lineage, kind: source.kind, space: source.space }),
+    ...(merge === 'evidence' && source.asns.length > 0 && { asns: source.asns }),
     ...(dataDate && { data_date: dataDate.date, data_date_evidence: dataDate.evidence }),
     ...(seed !== undefined && { seed }),
     files: files.map(({ name, bytes, sha256 }) => ({ name, bytes, sha256 })),
@@ -116,6 +117,8 @@ async function readOverrides(
 interface BuildInput {
   source: FetchedSource['source'];
   fetched: FetchedSource;
+  /** AS numbers of the owners of sources. */
+  asns: ReadonlySet<number>;
 }
 
 async function runStages(options: BuildOptions, context: StageContext): Promise<BuildResult> {
@@ -144,7 +147,8 @@ async function runStages(options: BuildOptions, context: StageContext): Promise<
   };
 
   const { sources: downloaded, missing } = await runner.run(fetchStage(), sources);
-  const wanted = downloaded.map((each): BuildInput => ({ source: each.source, fetched: each }));
+  const asns = new Set(downloaded.flatMap(({ source }) => source.asns));
+  const wanted = downloaded.map((each): BuildInput => ({ source: each.source, fetched: each, asns }));
   const unchanged = checkInputs(identify(wanted));
   if (unchanged !== undefined) return unchanged;
 
@@ -155,7 +159,7 @@ async function runStages(options: BuildOptions, context: StageContext): Promise<
       return fetched && { ...input, fetched };
     },
   });
-  const { ingested, inputs: used } = await runner.run(ingest, wanted);
+  const { ingested, inputs: used, owned } = await runner.run(ingest, wanted);
   const fetched = used.map((input) => input.fetched);
   const identity = identify(used);
   const stillUnchanged = used.some((input, index) => input !== wanted[index]) ? checkInputs(identity) : undefined;
@@ -165,6 +169,7 @@ async function runStages(options: BuildOptions, context: StageContext): Promise<
   const normalized = await runner.run(normalizeStage, {
     ...{ sources: ingested, reference, countries, overrides },
     evidence: config.merge === 'evidence' ? fetched.map(({ source }) => source) : undefined,
+    owned,
   });
   const inputs = manifestInputs(config.merge, fetched, ingested);
   const compiled = await runner.run(compileStage, {

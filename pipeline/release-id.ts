@@ -64,7 +64,7 @@ export function identifyRelease(
     })),
     // Only in one strategy, so that releases merged by priority keep their ids.
     ...(merge === 'evidence' && {
-      evidence: sources.map(({ source: { lineage, kind, space } }) => [lineage, kind, space]),
+      evidence: sources.map(({ source: { lineage, kind, space, asns } }) => [lineage, kind, space, ...asns]),
     }),
     countries: [...countries.values()],
     aliases: [...reference.aliases],

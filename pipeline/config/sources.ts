@@ -111,6 +111,7 @@ interface SourceEntry {
   lineage?: string;
   kind?: SourceKind;
   space?: string[];
+  asns?: number[];
   optional?: boolean;
   fetch: PlaceEntry | PlaceEntry[];
   format: FormatReference;
@@ -208,11 +209,14 @@ function contentProblems(file: SourcesFile): string[] {
   return problems;
 }
 
-/** Returns what is wrong with a source's `space`. An operator's own list needs none; anybody can publish a geofeed. */
-function spaceProblems({ kind, space }: SourceEntry, merge: MergeStrategy | undefined): string[] {
+/** Returns what is wrong with the owner's space of a source whose rows override all other sources. */
+function spaceProblems({ kind, space, asns }: SourceEntry, merge: MergeStrategy | undefined): string[] {
   if (space === undefined) {
-    if (merge !== 'evidence' || kind !== 'geofeed') return [];
-    return ['space is missing; expected the CIDR blocks of the owner, because a geofeed overrides all other sources'];
+    const needsOwner = merge === 'evidence' && (kind === 'operator' || kind === 'geofeed') && asns === undefined;
+    if (!needsOwner) return [];
+    return [
+      `space is missing; expected the CIDR blocks of the owner, or its AS numbers in "asns", because data of kind ${kind} overrides all other sources`,
+    ];
   }
   return space.flatMap((text, index) => {
     const block = parseCidr(text, new Uint32Array(4), new Uint32Array(4));
@@ -234,6 +238,7 @@ function withDefaults(file: SourcesFile, absolute: string): SourcesConfig {
       lineage: source.lineage ?? source.id,
       kind: source.kind ?? 'geolocation',
       space: source.space ?? [],
+      asns: source.asns ?? [],
       optional: source.optional ?? false,
       places: asList(source.fetch).map((place) => placeConfig(place, baseDir)),
       format: source.format,

@@ -9,7 +9,7 @@ import type { Manifest, ManifestFile, ManifestInput } from '../../src/database/r
 import { loadOverrides } from '../config/overrides.js';
 import type { Reference } from '../config/reference.js';
 import { hashFile, objectPath } from '../fetching/cache.js';
-import { OwnerSpace } from '../merging/evidence.js';
+import { type OwnedRange, OwnerSpace } from '../merging/evidence.js';
 import { LAYERS, sourceLayer } from '../merging/layers.js';
 import type { RowPosition } from '../source-formats/csv-rows.js';
 import { readSource } from '../source-formats/read-source.js';
@@ -87,17 +87,17 @@ async function withTexts(located: readonly LocatedRow[]): Promise<CoveringRow[]>
 
 /** Finds the covering rows of one source. A row without a country is in the lowest layer, as in a build. */
 async function rowsOfSource(
-  { id, format, space }: ManifestInput,
+  { id, format }: ManifestInput,
   layer: number,
   files: FetchedFile[],
+  asns: ReadonlySet<number>,
   targets: readonly Target[],
   reference: Reference,
-): Promise<CoveringRow[]> {
+): Promise<{ rows: CoveringRow[]; owned: readonly OwnedRange[] }> {
   const located: LocatedRow[] = [];
-  const ownerSpace = new OwnerSpace(space ?? []);
   const source = { id, format, maxRejectShare: 1 };
-  await readSource(
-    { source, fetched: { files } },
+  const { owned } = await readSource(
+    { source, fetched: { files }, asns },
     () => {},
     ({ family, first, last, code, file, position }) => {
       for (const target of targets) {
@@ -115,13 +115,13 @@ async function rowsOfSource(
           file: file.name,
           line: null,
           text: code,
-          isOutsideSpace: !ownerSpace.contains(family, first, last, 0),
+          isOutsideSpace: false,
         };
         located.push({ row, path: file.path, position: position && { ...position } });
       }
     },
   );
-  return withTexts(located);
+  return { rows: await withTexts(located), owned };
 }
 
 function rowsOfRegistries(targets: readonly Target[], { special }: Reference): CoveringRow[] {
@@ -174,11 +174,25 @@ export async function findCoveringRows(
   const { inputs, overrides, as_of: asOf } = manifest;
   const rows: CoveringRow[] = [];
   const missing: CoveringRows['missing'] = [];
+  const asns = new Set(inputs.flatMap((input) => input.asns ?? []));
+  const owned: OwnedRange[] = [];
   for (const [position, input] of inputs.entries()) {
     const layer = sourceLayer(position, inputs.length);
     const files = await cachedInput(dataDir, input.files);
-    if (typeof files !== 'string') rows.push(...(await rowsOfSource(input, layer, files, targets, reference)));
-    else missing.push({ layer, reason: `${files} of source ${input.id} is no longer in the cache` });
+    if (typeof files === 'string') {
+      missing.push({ layer, reason: `${files} of source ${input.id} is no longer in the cache` });
+      continue;
+    }
+    const found = await rowsOfSource(input, layer, files, asns, targets, reference);
+    rows.push(...found.rows);
+    owned.push(...found.owned);
+  }
+  // Only now it is known which space belongs to whom.
+  for (const { id, space = [], asns: own = [] } of inputs) {
+    const ownerSpace = OwnerSpace.of({ space, asns: own }, owned);
+    for (const row of rows.filter(({ source }) => source === id)) {
+      row.isOutsideSpace = !ownerSpace.contains(row.target.family, row.first, row.last, 0);
+    }
   }
   rows.push(...rowsOfRegistries(targets, reference));
   if (overrides !== undefined) {

@@ -182,8 +182,8 @@ function isVote({ layer }: CoveringRow): boolean {
 
 /** Returns how the sources of a release were merged by evidence; undefined if they were merged by priority. */
 function evidenceOf({ inputs }: Manifest): (SourceEvidence & { id: string })[] | undefined {
-  const sources = inputs.flatMap(({ id, lineage, kind, space }) =>
-    lineage === undefined || kind === undefined ? [] : [{ id, lineage, kind, space: space ?? [] }],
+  const sources = inputs.flatMap(({ id, lineage, kind, space, asns }) =>
+    lineage === undefined || kind === undefined ? [] : [{ id, lineage, kind, space: space ?? [], asns: asns ?? [] }],
   );
   return sources.length === 0 ? undefined : sources;
 }

@@ -1,7 +1,8 @@
 /** What the configuration says about sources that are merged by evidence. */
 import type { Family } from '../../src/address/parse.js';
-import { addressWords, compareAddresses } from '../../src/address/words.js';
+import { addressWords, compareAddresses, copyAddress, nextAddress } from '../../src/address/words.js';
 import { parseCidr } from '../../src/range/cidr.js';
+import { type BoundedRanges, RangeBuilder } from '../../src/range/columns.js';
 import type { SourceKind, Voter } from '../../src/range/vote.js';
 import { sourceLayer } from './layers.js';
 
@@ -14,8 +15,19 @@ export interface SourceEvidence {
   /** Name of its origin; the sources of one lineage have one vote. */
   lineage: string;
   kind: SourceKind;
-  /** CIDR blocks of the owner; rows that are not inside one of them are not used. Empty if all rows are used. */
+  /** CIDR blocks of the owner. If there are any, or AS numbers, rows outside the owner's space are not used. */
   space: readonly string[];
+  /** AS numbers of the owner: the space that is delegated to their holders or announced by them is the owner's. */
+  asns: readonly number[];
+}
+
+/** A range that belongs to the network with an AS number. */
+export interface OwnedRange {
+  asn: number;
+  family: Family;
+  /** `addressWords(family)` words, as `last`. */
+  first: Uint32Array;
+  last: Uint32Array;
 }
 
 /** Returns the voters for sources in the order in which they are listed. */
@@ -27,29 +39,78 @@ export function votersOf(sources: readonly SourceEvidence[]): Voter[] {
   }));
 }
 
-/** Space of a source's owner. */
+/** The space in which the rows of a source count. */
 export class OwnerSpace {
-  readonly #blocks: Record<Family, { first: Uint32Array; last: Uint32Array }[]> = { 4: [], 6: [] };
+  /** Sorted ranges without overlaps; undefined if all rows count. */
+  readonly #ranges: Record<Family, BoundedRanges> | undefined;
 
-  /** @param space CIDR blocks, already checked; no block is all space */
-  constructor(space: readonly string[]) {
+  private constructor(ranges: Record<Family, BoundedRanges> | undefined) {
+    this.#ranges = ranges;
+  }
+
+  /**
+   * Returns the space of a source's owner: its CIDR blocks, and what belongs to its networks.
+   *
+   * @param evidence of the source; its CIDR blocks are already checked
+   * @param owned ranges of any networks
+   */
+  static of({ space, asns }: Pick<SourceEvidence, 'space' | 'asns'>, owned: readonly OwnedRange[]): OwnerSpace {
+    if (space.length === 0 && asns.length === 0) return new OwnerSpace(undefined);
+    const builders = { 4: new RangeBuilder(4, 0), 6: new RangeBuilder(6, 0) };
     for (const text of space) {
       const first = new Uint32Array(4);
       const last = new Uint32Array(4);
-      const { family } = parseCidr(text, first, last)!;
-      this.#blocks[family].push({ first, last });
+      builders[parseCidr(text, first, last)!.family].add(first, last, 0, 0);
     }
+    for (const { asn, family, first, last } of owned) {
+      if (asns.includes(asn)) builders[family].add(first, last, 0, 0);
+    }
+    return new OwnerSpace({ 4: unionOf(builders[4].finish()), 6: unionOf(builders[6].finish()) });
   }
 
-  /** Returns whether a range is inside one of the blocks. */
-  contains(family: Family, first: Uint32Array, last: Uint32Array, index: number): boolean {
-    const blocks = this.#blocks[family];
-    if (this.#blocks[4].length + this.#blocks[6].length === 0) return true;
-    const words = addressWords(family);
-    return blocks.some(
-      (block) =>
-        compareAddresses(block.first, 0, first, index, words) <= 0 &&
-        compareAddresses(last, index, block.last, 0, words) <= 0,
-    );
+  /** Whether no row can be inside. */
+  get isEmpty(): boolean {
+    return this.#ranges !== undefined && this.#ranges[4].count + this.#ranges[6].count === 0;
   }
+
+  /** Returns whether a range is inside; one that is wider than the space around it is not. */
+  contains(family: Family, first: Uint32Array, last: Uint32Array, index: number): boolean {
+    if (this.#ranges === undefined) return true;
+    const ranges = this.#ranges[family];
+    const words = addressWords(family);
+    // The last range that does not begin after the row.
+    let low = -1;
+    let high = ranges.count - 1;
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if (compareAddresses(ranges.first, middle, first, index, words) <= 0) low = middle;
+      else high = middle - 1;
+    }
+    return low >= 0 && compareAddresses(last, index, ranges.last, low, words) <= 0;
+  }
+}
+
+/** Returns the union of ranges as sorted ranges; neighbors become one. */
+function unionOf(ranges: BoundedRanges): BoundedRanges {
+  const { family, count, first, last } = ranges;
+  const words = addressWords(family);
+  const order = Array.from({ length: count }, (_, index) => index);
+  order.sort((a, b) => compareAddresses(first, a, first, b, words));
+  const union = new RangeBuilder(family, 0);
+  const start = new Uint32Array(words);
+  const end = new Uint32Array(words);
+  const next = new Uint32Array(words);
+  let isOpen = false;
+  for (const index of order) {
+    const continues =
+      isOpen && (!nextAddress(end, 0, words, next) || compareAddresses(first, index, next, 0, words) <= 0);
+    if (!continues) {
+      if (isOpen) union.add(start, end, 0, 0);
+      copyAddress(first, index, words, start);
+      copyAddress(last, index, words, end);
+      isOpen = true;
+    } else if (compareAddresses(last, index, end, 0, words) > 0) copyAddress(last, index, words, end);
+  }
+  if (isOpen) union.add(start, end, 0, 0);
+  return union.finish();
 }

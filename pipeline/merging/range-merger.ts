@@ -10,7 +10,7 @@ import type { Override } from '../config/overrides.js';
 import type { Reference, SpecialRange } from '../config/reference.js';
 import type { IngestedSource } from '../stage.js';
 import { CandidateBuilder } from './candidate-builder.js';
-import { OwnerSpace, type SourceEvidence, votersOf } from './evidence.js';
+import { type OwnedRange, OwnerSpace, type SourceEvidence, votersOf } from './evidence.js';
 import { LAYERS, sourceLayer } from './layers.js';
 
 export interface MergeInput {
@@ -22,6 +22,8 @@ export interface MergeInput {
   overrides: readonly Override[];
   /** For each source, if they are merged by evidence; undefined if by priority. */
   evidence?: readonly SourceEvidence[] | undefined;
+  /** The ranges that belong to networks, as far as the sources tell. */
+  owned?: readonly OwnedRange[];
 }
 
 /** The merged ranges of both families; each range's value is an index into `records`. */
@@ -35,7 +37,9 @@ export interface Normalized {
 export interface MergeResult extends Normalized {
   /** Number of candidate ranges, both families together. */
   candidates: number;
-  /** Ids of the sources with rows outside the space of their owner, each with the number of those rows. */
+  /** Ids of the sources whose rows are not used, because no source says which space belongs to the owner. */
+  withoutSpace: readonly string[];
+  /** Ids of the other sources with rows outside the space of their owner, each with the number of those rows. */
   outsideSpace: ReadonlyMap<string, number>;
   /** Country codes that are in no table, each with the number of its rows. */
   unknownCodes: ReadonlyMap<string, number>;
@@ -67,6 +71,7 @@ class RecordTable {
 const EXTRA_CAPACITY = 64;
 
 class RangeMerger {
+  readonly #withoutSpace: string[] = [];
   readonly #outsideSpace = new Map<string, number>();
   readonly #unknownCodes = new Map<string, number>();
   readonly #reference: Reference;
@@ -108,7 +113,8 @@ class RangeMerger {
         else builder.addAround(ranges.first, ranges.last, i, record, layer);
       }
     }
-    if (outside > 0) this.#outsideSpace.set(source.id, outside);
+    if (space.isEmpty) this.#withoutSpace.push(source.id);
+    else if (outside > 0) this.#outsideSpace.set(source.id, outside);
     source.codes.forEach((code, index) => {
       if (resolved[index] !== 'unknown') return;
       this.#unknownCodes.set(code, (this.#unknownCodes.get(code) ?? 0) + rowsOf[index]!);
@@ -137,6 +143,7 @@ class RangeMerger {
       v6: merge(v6),
       records: this.#records.records,
       candidates: v4.count + v6.count,
+      withoutSpace: this.#withoutSpace,
       outsideSpace: this.#outsideSpace,
       unknownCodes: this.#unknownCodes,
     };
@@ -145,10 +152,10 @@ class RangeMerger {
 
 /** Merges the sources by priority or by evidence, with the special-purpose ranges and overrides above them. */
 export function mergeSources(input: MergeInput): MergeResult {
-  const { sources, evidence } = input;
+  const { sources, evidence, owned = [] } = input;
   const merger = new RangeMerger(input);
   for (const [position, source] of sources.entries()) {
-    const space = new OwnerSpace(evidence?.[position]?.space ?? []);
+    const space = OwnerSpace.of(evidence?.[position] ?? { space: [], asns: [] }, owned);
     merger.addSource(source, sourceLayer(position, sources.length), space);
   }
   for (const range of input.reference.special) merger.addSpecial(range);

@@ -89,6 +89,14 @@ export interface OperatorFormat {
   ranges: readonly { files: string[] }[];
 }
 
+/** A CSV file that says which network announces a range. Its rows name no country. */
+export interface AnnouncementsFormat {
+  /** Numbers of the columns, from 0. */
+  announcements: { first: number; last: number; asn: number };
+  /** Patterns of the files to read. */
+  ranges: readonly { files: string[] }[];
+}
+
 /** A CSV format with defaults filled in. */
 export interface Format {
   dialect: Dialect;
@@ -105,8 +113,14 @@ const UNDELEGATED = ['available', 'reserved'];
 /** Version numbers in the first line of a file in the RIR statistics exchange format. */
 const RIR_VERSIONS = ['1', '2', '2.1', '2.2', '2.3'];
 
+type BuiltInConfig =
+  | FormatConfig
+  | MmdbFormatConfig
+  | { operator: Operator }
+  | Pick<AnnouncementsFormat, 'announcements'>;
+
 /** The formats that a source can name. */
-export const BUILT_IN_FORMATS: Readonly<Record<string, FormatConfig | MmdbFormatConfig | { operator: Operator }>> = {
+export const BUILT_IN_FORMATS: Readonly<Record<string, BuiltInConfig>> = {
   // github.com/sapics/ip-location-db: first, last, country; a file for each family.
   'ip-location-db': {
     quote: null,
@@ -177,6 +191,9 @@ export const BUILT_IN_FORMATS: Readonly<Record<string, FormatConfig | MmdbFormat
       { column: 6, values: UNDELEGATED },
     ],
   },
+  // github.com/sapics/ip-location-db, `origin-asn-*` and `asn-*`: first, last, AS number, organization. The rows name no
+  // country; they say which network announces a range.
+  'origin-asn': { announcements: { first: 0, last: 1, asn: 2 } },
   // MaxMind DB: GeoIP2, GeoLite2, and other files of that format.
   mmdb: { mmdb: {} },
   // RFC 8805: prefix, country, region, city, postal code. A prefix may be a single address; a row without a country says
@@ -198,9 +215,9 @@ export const BUILT_IN_FORMATS: Readonly<Record<string, FormatConfig | MmdbFormat
  * @param reference the name of a built-in format, or a format that its schema accepted
  * @throws AtlasError E_CONFIG for an unknown name, or for named columns in files without a header row
  */
-export function resolveFormat(reference: string | object): Format | MmdbFormat | OperatorFormat {
+export function resolveFormat(reference: string | object): Format | MmdbFormat | OperatorFormat | AnnouncementsFormat {
   const config = typeof reference === 'string' ? builtIn(reference) : (reference as FormatConfig | MmdbFormatConfig);
-  if ('operator' in config) return { operator: config.operator, ranges: [{ files: ['*'] }] };
+  if ('operator' in config || 'announcements' in config) return { ...config, ranges: [{ files: ['*'] }] };
   if ('mmdb' in config) {
     const { country } = config.mmdb;
     return { countryPaths: country === undefined ? DEFAULT_COUNTRY_PATHS : [country], ranges: [{ files: ['*.mmdb'] }] };
@@ -226,7 +243,7 @@ export function resolveFormat(reference: string | object): Format | MmdbFormat |
   };
 }
 
-function builtIn(name: string): FormatConfig | MmdbFormatConfig | { operator: Operator } {
+function builtIn(name: string): BuiltInConfig {
   const config = Object.hasOwn(BUILT_IN_FORMATS, name) ? BUILT_IN_FORMATS[name] : undefined;
   if (config !== undefined) return config;
   const names = Object.keys(BUILT_IN_FORMATS).join(', ');

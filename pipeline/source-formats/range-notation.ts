@@ -37,8 +37,17 @@ export function rangeParser(notation: RangeNotation, columns: readonly number[])
   if ('cidr' in notation) return (row, range) => parseCidrRange(row[a]!, range);
   if ('count' in notation) return (row, range) => parseCountRange(row[a]!, row[b]!, range);
   if ('prefix' in notation) return (row, range) => parseCidrRange(`${row[a]}/${row[b]}`, range);
-  return (row, range) =>
-    row[a]!.includes(':') ? parseCidrRange(`${row[a]}/${row[b]}`, range) : parseCountRange(row[a]!, row[b]!, range);
+  return (row, range) => parseRirRange(row[a]!, row[b]!, range);
+}
+
+/**
+ * Parses a delegation in the RIR statistics exchange format. Returns undefined, or the reason why it is not valid.
+ *
+ * @param start first address
+ * @param value prefix length of an IPv6 delegation, number of addresses of an IPv4 delegation
+ */
+export function parseRirRange(start: string, value: string, range: Range): string | undefined {
+  return start.includes(':') ? parseCidrRange(`${start}/${value}`, range) : parseCountRange(start, value, range);
 }
 
 function parseTextRange(first: string, last: string, range: Range): string | undefined {

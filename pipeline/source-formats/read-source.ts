@@ -1,13 +1,16 @@
 /** Reads the files of one source, in any format, into ranges. */
+
 import { formatAddress } from '../../src/address/format.js';
 import type { Family } from '../../src/address/parse.js';
 import { AtlasError, messageOf } from '../../src/errors.js';
 import { RangeBuilder } from '../../src/range/columns.js';
 import { matchesPattern } from '../config/file-pattern.js';
+import type { OwnedRange } from '../merging/evidence.js';
 import type { FetchedFile, FetchedSource, IngestedSource } from '../stage.js';
 import { CountryCodes } from './country-codes.js';
 import { type RowPosition, readRows } from './csv-rows.js';
 import {
+  type AnnouncementsFormat,
   type Column,
   type CountryJoin,
   type Format,
@@ -18,6 +21,7 @@ import {
 } from './formats.js';
 import { readMmdb } from './mmdb.js';
 import { loadOperatorRegions, type Operator, type OperatorRegions, readOperatorPrefixes } from './operator-ranges.js';
+import { Announcements, Delegations, parseAsn } from './ownership.js';
 import { emptyRange, parseCidrRange, rangeParser } from './range-notation.js';
 import { printable, type Reject, RejectLog } from './rejects.js';
 
@@ -34,6 +38,8 @@ export interface SourceInput {
     maxRejectShare: number;
   };
   fetched: Pick<FetchedSource, 'files'>;
+  /** AS numbers of the networks whose space the caller wants to know. */
+  asns?: ReadonlySet<number>;
 }
 
 /** The ranges of a source, and the rows that gave none. */
@@ -43,6 +49,8 @@ export interface SourceResult {
   skipped: number;
   /** The first rejected rows. */
   rejects: readonly Reject[];
+  /** The ranges that belong to networks with an AS number that was asked for, as far as this source tells. */
+  owned: readonly OwnedRange[];
 }
 
 /** A range and its position in the source. The object is valid only during the call. */
@@ -74,7 +82,7 @@ export async function readSource(
   note: (text: string) => void,
   onRange?: RangeListener,
 ): Promise<SourceResult> {
-  const { source, fetched } = input;
+  const { source, fetched, asns = new Set() } = input;
   try {
     const format = resolveFormat(source.format);
     const rows = new SourceRows(source.id, onRange);
@@ -88,12 +96,18 @@ export async function readSource(
     } else if ('operator' in format) {
       const regions = loadOperatorRegions();
       for (const file of fetched.files) readOperatorFile(file, format.operator, regions, rows, note);
+    } else if ('announcements' in format) {
+      const announced = new Announcements(asns);
+      for (const file of fetched.files) await readAnnouncements(file, format.announcements, rows, announced);
+      return rows.result(source.maxRejectShare, announced.ranges);
     } else {
       const files = sortFiles(fetched.files, format.ranges, locationNames(format));
       noteUnused(files.unused);
-      const reader = new CsvSourceReader(rows, format);
+      const delegations = asns.size > 0 && 'rir' in format.ranges[0]! ? new Delegations(asns) : undefined;
+      const reader = new CsvSourceReader(rows, format, delegations);
       for (const file of files.locations) await reader.readLocations(file);
       for (const { file, ranges } of files.ranges) await reader.readRanges(file, ranges);
+      return rows.result(source.maxRejectShare, delegations?.ranges());
     }
     return rows.result(source.maxRejectShare);
   } catch (error) {
@@ -154,6 +168,8 @@ class SourceRows {
   readonly rejects: RejectLog;
   /** Number of rows that the format's `skip` rules leave out. */
   skipped = 0;
+  /** Number of rows that were read but give no country, because they are announcements. */
+  announcements = 0;
   readonly #id: string;
   readonly #v4 = new RangeBuilder(4);
   readonly #v6 = new RangeBuilder(6);
@@ -188,9 +204,9 @@ class SourceRows {
     this.#onRange?.({ family, first, last, code: this.codes.codes[code]!, file: this.#file!, position });
   }
 
-  result(maxRejectShare: number): SourceResult {
+  result(maxRejectShare: number, owned: readonly OwnedRange[] = []): SourceResult {
     const rejected = this.rejects.total;
-    const rows = this.#v4.count + this.#v6.count;
+    const rows = this.#v4.count + this.#v6.count + this.announcements;
     if (rejected > maxRejectShare * (rows + rejected)) throw tooManyRejects(this.rejects, rows, maxRejectShare);
     if (rows === 0) {
       throw new AtlasError(
@@ -200,7 +216,7 @@ class SourceRows {
     }
     const columns = { v4: this.#v4.finish(), v6: this.#v6.finish() };
     const ingested: IngestedSource = { id: this.#id, ...columns, codes: this.codes.codes, rows, rejected };
-    return { ingested, skipped: this.skipped, rejects: this.rejects.rejects };
+    return { ingested, skipped: this.skipped, rejects: this.rejects.rejects, owned };
   }
 }
 
@@ -214,6 +230,34 @@ function readNetworks(file: FetchedFile, format: MmdbFormat, rows: SourceRows): 
     else rows.rejects.addRange(rows.count + 1, `${formatAddress(family, first)} ${text}`, code);
   });
 }
+
+/** Reads a file that says which network announces a range. */
+async function readAnnouncements(
+  file: FetchedFile,
+  { first, last, asn }: AnnouncementsFormat['announcements'],
+  rows: SourceRows,
+  announced: Announcements,
+): Promise<void> {
+  rows.beginFile(file);
+  const range = emptyRange();
+  const parseRange = rangeParser({ text: { first, last } }, [first, last]);
+  const width = Math.max(first, last, asn) + 1;
+  await readRows(file.path, file.name, { delimiter: ',', quote: '"', comment: null }, (row, position) => {
+    const number = parseAsn(row[asn] ?? '');
+    const problem =
+      row.length < width ? missingColumns(row, width) : (parseRange(row, range) ?? (number >= 0 ? undefined : NOT_ASN));
+    if (problem === null) return;
+    if (problem !== undefined) {
+      rows.rejects.add(position, problem);
+      return;
+    }
+    rows.announcements++;
+    announced.add(number, range);
+  });
+  await rows.rejects.endFile(file.path);
+}
+
+const NOT_ASN = 'the AS number cannot be read';
 
 /** Reads the list of a cloud operator. Prefixes of regions without a country, such as `GLOBAL`, are skipped. */
 function readOperatorFile(
@@ -254,10 +298,13 @@ class CsvSourceReader {
   readonly #locations = new Map<string, string>();
   /** The range of the current row. */
   readonly #range = emptyRange();
+  /** Receives every row if the space of networks is wanted. */
+  readonly #delegations: Delegations | undefined;
 
-  constructor(rows: SourceRows, format: Format) {
+  constructor(rows: SourceRows, format: Format, delegations: Delegations | undefined) {
     this.#rows = rows;
     this.#format = format;
+    this.#delegations = delegations;
   }
 
   /** Reads a file of location keys and their countries. */
@@ -300,6 +347,7 @@ class CsvSourceReader {
 
   /** Adds the range of a row, or rejects the row. */
   #addRow(parse: RowParser, row: readonly string[], position: Readonly<RowPosition>): void {
+    this.#delegations?.add(row);
     let found = position.breaks === 0 ? parse(row) : 'a quote is not closed: the row has a line break in it';
     // Blanks around fields are rare, so fields are trimmed only if the row does not parse as it is.
     if (typeof found === 'string' && position.breaks === 0) found = parse(row.map((field) => field.trim()));

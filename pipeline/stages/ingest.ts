@@ -2,10 +2,12 @@
  * Stage `ingest`: reads the files of the sources into ranges. Rows that cannot be parsed are written to
  * `rejects.ndjson`; a source with too many of them fails the build, or is replaced by an earlier copy.
  */
+
 import { appendFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { CountryReference } from '../../src/country/country.js';
 import { AtlasError } from '../../src/errors.js';
+import type { OwnedRange } from '../merging/evidence.js';
 import { checkUsableCountries } from '../merging/usable-countries.js';
 import { readSource, type SourceInput, type SourceResult } from '../source-formats/read-source.js';
 import type { IngestedSource, Stage, StageContext } from '../stage.js';
@@ -23,6 +25,8 @@ export interface IngestResult<Input extends SourceInput> {
   ingested: IngestedSource[];
   /** The inputs that were read: those of the stage, or earlier ones. */
   inputs: Input[];
+  /** The ranges that belong to networks, as far as the sources tell. */
+  owned: OwnedRange[];
 }
 
 /**
@@ -37,7 +41,7 @@ export function ingestStage<Input extends SourceInput>(
     run: async (inputs, context) => {
       const rejectsPath = path.join(context.dataDir, REJECTS_FILE);
       await writeFile(rejectsPath, '');
-      const output: IngestResult<Input> = { ingested: [], inputs: [] };
+      const output: IngestResult<Input> = { ingested: [], inputs: [], owned: [] };
       const counts: Record<string, number> = { rows: 0, rejected: 0 };
       for (const given of inputs) {
         const { input, result } = await readUsable(given, options, context);
@@ -45,6 +49,7 @@ export function ingestStage<Input extends SourceInput>(
         await appendFile(rejectsPath, rejects.map((reject) => `${JSON.stringify(reject)}\n`).join(''));
         output.ingested.push(ingested);
         output.inputs.push(input);
+        output.owned.push(...result.owned);
         const { id, rows, rejected, v4, v6 } = ingested;
         for (const [name, value] of Object.entries({ rows, ipv4: v4.count, ipv6: v6.count, rejected, skipped })) {
           counts[`${id}.${name}`] = value;

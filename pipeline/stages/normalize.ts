@@ -5,7 +5,10 @@ import type { Stage } from '../stage.js';
 export const normalizeStage: Stage<MergeInput, Normalized> = {
   name: 'normalize',
   run: async (input, { note }) => {
-    const { v4, v6, records, candidates, outsideSpace, unknownCodes } = mergeSources(input);
+    const { v4, v6, records, candidates, withoutSpace, outsideSpace, unknownCodes } = mergeSources(input);
+    for (const id of withoutSpace) {
+      note(`${id}: no source says which space belongs to its owner, so its rows are not used`);
+    }
     for (const [id, rows] of outsideSpace) {
       note(`${id}: ${rows} rows outside the space of its owner are not used`);
     }

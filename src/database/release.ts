@@ -42,6 +42,8 @@ export interface ManifestInput {
   lineage?: string;
   kind?: SourceKind;
   space?: readonly string[];
+  /** AS numbers of the owner, whose space is the owner's too. */
+  asns?: readonly number[];
   /** Date of the data, `YYYY-MM-DD`, and how it is known; missing if nothing tells it. */
   data_date?: string;
   data_date_evidence?: string;

@@ -26,14 +26,16 @@ interface Source {
   lineage?: string;
   kind?: string;
   space?: string[];
+  asns?: number[];
+  format?: string;
 }
 
 /** Builds from sources, and returns the outcome. */
 async function build(sources: Source[], merge: string | null = 'evidence') {
   const files = Object.fromEntries(sources.map(({ id, rows }) => [id, rows]));
   const entries = sources.map(({ rows, ...keys }) => ({
-    ...keys,
     ...{ license: 'CC0-1.0', fetch: { file: `${keys.id}.csv` }, format: 'ip-location-db' },
+    ...keys,
   }));
   const file = writeSources(dir, files, { gates: GATES, sources: entries, ...(merge && { merge }) });
   return buildOnce(dataDir, file, { asOf: '2026-01-01' });
@@ -93,6 +95,70 @@ describe('a build that merges by evidence', () => {
     await build([{ id: 'feed', kind: 'geofeed', space: ['50.0.0.0/24'], rows }, ...others]);
     expect(['30.0.0.1', '30.0.8.1', '30.1.0.1', '30.2.0.1', '40.0.0.1', '1.1.1.1'].map(countryOf)).toEqual(expected);
     expect(['49.255.255.255', '50.0.0.0', '50.0.0.255', '50.0.1.0'].map(countryOf)).toEqual([null, 'CH', 'CH', null]);
+  });
+
+  describe('knows the space of an owner by its AS number', () => {
+    const others: Source[] = [
+      {
+        ...{ id: 'files', lineage: 'rir', kind: 'registry', format: 'rir-delegated-extended' },
+        rows: [
+          'ripencc|NL|ipv4|30.0.0.0|8388608|20000101|allocated|someone',
+          'ripencc|NL|ipv4|50.0.0.0|65536|20000101|allocated|owner',
+          'ripencc|NL|ipv6|2a00:1000::|32|20000101|allocated|owner',
+          'ripencc|NL|asn|64500|1|20000101|allocated|owner',
+        ],
+      },
+      {
+        id: 'origins',
+        format: 'origin-asn',
+        rows: ['60.0.0.0,60.0.0.255,64500,"Owner, Inc."', '30.0.0.0,30.0.0.255,1,x'],
+      },
+    ];
+    const claims = ['50.0.0.0/16,CH', '50.0.0.0/15,KP', '49.0.0.0/8,KP', '60.0.0.0/25,CH', '60.0.0.0/23,KP'];
+    const rows = [
+      ...claims,
+      '30.0.0.0/8,KP',
+      '30.0.0.0/25,KP',
+      '2a00:1000::/32,CH',
+      '2a00:1000::/31,KP',
+      '0.0.0.0/0,KP',
+    ];
+    const feed = (asns: number[]): Source => ({ id: 'feed', kind: 'geofeed', format: 'geofeed', asns, rows });
+    const probes = [
+      '50.0.0.1',
+      '50.1.0.1',
+      '49.0.0.1',
+      '60.0.0.1',
+      '60.0.1.1',
+      '30.0.0.1',
+      '2a00:1000::1',
+      '2a00:1001::1',
+    ];
+
+    it('uses its rows only inside what is delegated to it or announced by it', async () => {
+      const { outcome, notes } = await build([feed([64500]), ...others]);
+      expect(outcome).toBe('published');
+      expect(probes.map(countryOf)).toEqual(['CH', null, null, 'CH', null, 'NL', 'CH', null]);
+      expect(notes).toContainEqual(expect.stringContaining('feed: 7 rows outside the space of its owner are not used'));
+      expect(manifestOf(dataDir).inputs.map(({ id, asns, rows }) => [id, asns, rows])).toEqual([
+        ['feed', [64500], 10],
+        ['files', undefined, 3],
+        ['origins', undefined, 2],
+      ]);
+      const { steps } = await explained('50.0.0.1');
+      expect(steps[0]!.claims.map(({ source, says, why }) => [source, says, why])).toEqual([
+        ['feed', 'CH', null],
+        ['feed', 'KP', 'it is not inside the space of the owner of the data'],
+        ['feed', 'KP', 'it is not inside the space of the owner of the data'],
+        ['files', 'NL', 'the data of the operator, feed, overrides it'],
+      ]);
+    });
+
+    it('uses none of its rows if no source knows the number', async () => {
+      const { notes } = await build([feed([64501]), ...others]);
+      expect(notes).toContainEqual('feed: no source says which space belongs to its owner, so its rows are not used');
+      expect(probes.map(countryOf)).toEqual(['NL', null, null, null, null, 'NL', 'NL', null]);
+    });
   });
 
   it('explains each vote', async () => {
@@ -208,6 +274,9 @@ describe('a build that merges by evidence', () => {
 
   it.each([
     [{ kind: 'geofeed' }, 'sources[0].space is missing; expected the CIDR blocks of the owner'],
+    [{ kind: 'operator' }, 'sources[0].space is missing; expected the CIDR blocks of the owner, or its AS numbers'],
+    [{ asns: [0] }, 'sources[0].asns[0] is 0; expected'],
+    [{ asns: [1, 1] }, 'sources[0].asns'],
     [{ space: ['30.0.0.1/24'] }, 'sources[0].space[0] is "30.0.0.1/24"; expected a CIDR block without host bits'],
     [{ space: ['30.0.0.0'] }, 'sources[0].space[0] is "30.0.0.0"; expected a CIDR block'],
     [{ kind: 'rumor' }, 'sources[0].kind is "rumor"; expected one of operator, geofeed'],

@@ -50,13 +50,24 @@ const DELEGATIONS = WORLD.flatMap(({ first, last, code }, index): Delegation[] =
   return last.endsWith('ffff:ffff') ? [{ ...row, type: 'ipv6', value: 24 }] : [];
 });
 
+/** What Amazon holds by the registry; Google and Oracle announce what they list. */
+const AMAZON: Delegation[] = [
+  { registry: 'arin', country: 'US', type: 'asn', start: '16509', value: 1, holder: 'amazon' },
+  { registry: 'arin', country: 'US', type: 'ipv4', start: '3.5.0.0', value: 65_536, holder: 'amazon' },
+];
+const ANNOUNCED: Record<4 | 6, string> = {
+  4: '34.1.128.0,34.1.143.255,396982,Google LLC\n129.146.0.0,129.146.255.255,31898,"Oracle, America"\n',
+  6: '2600:1900::,2600:1900:ffff:ffff:ffff:ffff:ffff:ffff,15169,Google LLC\n',
+};
+
 /** Countries through which one network of each publisher moves, a step each day. */
 const STEPS = ['AT', 'BE', 'CH', 'DK', 'ES', 'FR', 'GB', 'HU', 'IT', 'JP', 'KR', 'NL', 'NO', 'PL'];
 
 const network = (prefix: string, code: string): Row => ({ first: `${prefix}.0`, last: `${prefix}.255`, code });
 
-const USER_COUNTRY = 'github.com/sapics/ip-location-db/releases/download/latest/user-country-ipv';
-const CHECKSUM = 'github.com/sapics/ip-location-db/releases/download/checksum/user-country-ipv';
+const RELEASES = 'github.com/sapics/ip-location-db/releases/download';
+const USER_COUNTRY = `${RELEASES}/latest/user-country-ipv`;
+const CHECKSUM = `${RELEASES}/checksum/user-country-ipv`;
 
 function publishUserCountry(step: number, day: string, rows: readonly Row[] = WORLD): void {
   const code = STEPS[step]!;
@@ -69,7 +80,7 @@ function publishUserCountry(step: number, day: string, rows: readonly Row[] = WO
 
 function publishDelegations(step: number, day: string): void {
   const moving = { registry: 'afrinic', country: STEPS[step]!, type: 'ipv6', start: '2c0f:1::', value: 32 } as const;
-  const rows: Delegation[] = [...DELEGATIONS, { ...moving, holder: 'moving' }];
+  const rows: Delegation[] = [...DELEGATIONS, ...AMAZON, { ...moving, holder: 'moving' }];
   for (const registry of REGISTRIES) {
     const path = RIR_FILES[registry];
     publishers.putWithChecksum(path, rirFile(registry, rows, day), day, `${path}.md5`, 'md5');
@@ -95,6 +106,14 @@ function publishOperators(step: number, day: string): void {
   );
 }
 
+function publishAnnouncements(day: string): void {
+  for (const family of [4, 6] as const) {
+    const name = `origin-asn-ipv${family}.csv`;
+    const checksum = `${RELEASES}/checksum/${name}.sha256`;
+    publishers.putWithChecksum(`${RELEASES}/latest/${name}`, ANNOUNCED[family], day, checksum, 'sha256');
+  }
+}
+
 const FEED = 'isp.example/geofeed.csv';
 
 /** Everything as it is published on a day. */
@@ -102,6 +121,7 @@ function publishAll(step: number, day: string): void {
   publishUserCountry(step, day);
   publishDelegations(step, day);
   publishOperators(step, day);
+  publishAnnouncements(day);
   publishers.put(FEED, `# a provider\n102.11.${step}.0/24,${STEPS[step]},,,\n8.8.8.0/24,${STEPS[step]},,,\n`, { day });
 }
 
@@ -262,6 +282,14 @@ function wrongAnswers(): number {
   return wrong;
 }
 
+/** Returns the countries of an address of each operator, which only the operator's own list says. */
+function operatorAnswers(): unknown[] {
+  const database = openDatabase(dataDir);
+  const answers = ['3.5.140.1', '34.1.128.1', '129.146.0.1'].map((ip) => database.lookup(ip)!.country_code);
+  database.close();
+  return answers;
+}
+
 const EXPECTED = `
 | night | what happens | exit | release | data of | age | user-country | rir-delegations | dbip-lite | aws | isp | why |
 | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
@@ -278,7 +306,7 @@ const EXPECTED = `
 | 2026-11-04 | AWS changes its format | 0 | 2026-11-04 | 2026-11-01 | 3 | 2026-11-04 | 2026-11-04 | 2026-11-01 | 2026-11-03 | 2026-11-04 | source aws: ip-ranges.json has no prefixes in the form of aws's list of addresses. The build continues with the files of an earlier release |
 | 2026-11-05 | half of user-country, right checksum | 3 | 2026-11-04 | 2026-11-01 | 4 | 2026-11-04 | 2026-11-04 | 2026-11-01 | 2026-11-03 | 2026-11-04 | source user-country has 1,828 rows, previously 3,655 (50 %); the limit is a change by 20 % |
 | 2026-11-06 | all is well | 0 | 2026-11-06 | 2026-11-01 | 5 | 2026-11-06 | 2026-11-06 | 2026-11-01 | 2026-11-06 | 2026-11-06 |  |
-| 2026-11-07 | no publisher can be reached | 0 | 2026-11-07 | 2026-11-01 | 6 | 2026-11-06 | 2026-11-06 | 2026-11-01 | 2026-11-06 | 2026-11-06 | 7 sources from the cache |
+| 2026-11-07 | no publisher can be reached | 0 | 2026-11-07 | 2026-11-01 | 6 | 2026-11-06 | 2026-11-06 | 2026-11-01 | 2026-11-06 | 2026-11-06 | 8 sources from the cache |
 `.trim();
 
 it('publishes the best data that can be had each night, and never worse data', { timeout: 240_000 }, async () => {
@@ -286,6 +314,7 @@ it('publishes the best data that can be had each night, and never worse data', {
   for (const night of NIGHTS.keys()) {
     nights.push(await build(night));
     verifyRelease(join(dataDir, 'current'));
+    expect(operatorAnswers(), nights.at(-1)!.what).toEqual([expect.stringMatching(/^(DE|IE|FR|SE)$/), 'ZA', 'US']);
     expect(wrongAnswers(), nights.at(-1)!.what).toBe(0);
   }
   const header = ['night', 'what happens', 'exit', 'release', 'data of', 'age', ...SHOWN, 'why'];

@@ -48,7 +48,7 @@ describe('loadSources', () => {
       sources: [
         {
           ...{ id: 'one', title: 'one', license: 'CC0-1.0', attribution: '', homepage: '' },
-          ...{ lineage: 'one', kind: 'geolocation', space: [], optional: false },
+          ...{ lineage: 'one', kind: 'geolocation', space: [], asns: [], optional: false },
           places: [{ kind: 'npm', spec: '@scope/name@latest', files: ['a.csv'] }],
           format: 'ip-location-db',
           maxRejectShare: DEFAULT_MAX_REJECT_SHARE,

@@ -1,0 +1,84 @@
+/**
+ * Finds the address space that belongs to networks, each named by an AS number: space that is delegated to the holder of
+ * the number, and space that the network announces.
+ */
+
+import { addressWords } from '../../src/address/words.js';
+import type { OwnedRange } from '../merging/evidence.js';
+import { emptyRange, parseRirRange, type Range } from './range-notation.js';
+
+function ownedRange(asn: number, { family, first, last }: Range): OwnedRange {
+  const words = addressWords(family);
+  return { asn, family, first: first.slice(0, words), last: last.slice(0, words) };
+}
+
+/** Parses an AS number (RFC 5396 "asplain"), with or without `AS`. Returns NaN if it is not one. */
+export function parseAsn(text: string): number {
+  const number = /^(?:AS)?\d{1,10}$/i.test(text) ? Number(text.replace(/^AS/i, '')) : Number.NaN;
+  return number < 2 ** 32 ? number : Number.NaN;
+}
+
+/** Collects the ranges that networks announce, of those with an AS number that is asked for. */
+export class Announcements {
+  readonly ranges: OwnedRange[] = [];
+  readonly #asns: ReadonlySet<number>;
+
+  constructor(asns: ReadonlySet<number>) {
+    this.#asns = asns;
+  }
+
+  /** @param range announced by the network; the object may be reused after the call */
+  add(asn: number, range: Range): void {
+    if (this.#asns.has(asn)) this.ranges.push(ownedRange(asn, range));
+  }
+}
+
+/**
+ * Collects the delegations to the holders of AS numbers. In the extended statistics files of the registries, all that is
+ * delegated to one organization has the same opaque id:
+ * registry|cc|type|start|value|date|status|opaque-id.
+ */
+export class Delegations {
+  readonly #asns: ReadonlySet<number>;
+  /** The AS numbers of each holder that are asked for. */
+  readonly #asnsOf = new Map<string, number[]>();
+  /** The IP delegations of each holder, as `start|value`. AS numbers need not come first in a file. */
+  readonly #blocksOf = new Map<string, string[]>();
+
+  /** @param asns the numbers that are asked for */
+  constructor(asns: ReadonlySet<number>) {
+    this.#asns = asns;
+  }
+
+  /** @param row of a registry's file */
+  add(row: readonly string[]): void {
+    const [registry, , type, start, value, , status, opaqueId] = row;
+    if (opaqueId === undefined || opaqueId === '' || (status !== 'allocated' && status !== 'assigned')) return;
+    const holder = `${registry} ${opaqueId}`;
+    if (type === 'asn') {
+      const first = Number(start);
+      for (const asn of this.#asns) if (asn >= first && asn < first + Number(value)) append(this.#asnsOf, holder, asn);
+    } else if (type === 'ipv4' || type === 'ipv6') append(this.#blocksOf, holder, `${start}|${value}`);
+  }
+
+  /** Returns the ranges that are delegated to the holders. */
+  ranges(): OwnedRange[] {
+    const range = emptyRange();
+    const owned: OwnedRange[] = [];
+    for (const [holder, asns] of this.#asnsOf) {
+      for (const block of this.#blocksOf.get(holder) ?? []) {
+        const [start, value] = block.split('|') as [string, string];
+        // A block that cannot be parsed is among the rejected rows of the source.
+        if (parseRirRange(start, value, range) !== undefined) continue;
+        for (const asn of asns) owned.push(ownedRange(asn, range));
+      }
+    }
+    return owned;
+  }
+}
+
+function append<Key, Value>(lists: Map<Key, Value[]>, key: Key, value: Value): void {
+  const list = lists.get(key);
+  if (list === undefined) lists.set(key, [value]);
+  else list.push(value);
+}
