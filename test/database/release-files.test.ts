@@ -66,6 +66,21 @@ describe('opening a release', () => {
     expect(existsSync(stamp)).toBe(false);
   });
 
+  it('stores the hash of a file two seconds after its last change', () => {
+    const changed = statSync(ranges).ctimeMs;
+    const { now } = Date;
+    try {
+      Date.now = () => Math.floor(changed) + 1_900;
+      openDatabase(dataDir).close();
+      expect(existsSync(stamp)).toBe(false);
+      Date.now = () => Math.ceil(changed) + 2_100;
+      openDatabase(dataDir).close();
+      expect(existsSync(stamp)).toBe(true);
+    } finally {
+      Date.now = now;
+    }
+  });
+
   it('refuses each flipped bit of the range file, whether its hash is stored or not', { timeout: 60_000 }, async () => {
     const { size } = statSync(ranges);
     const flips = fc.sample(fc.tuple(fc.nat(size - 1), fc.nat(7)), 300);
