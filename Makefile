@@ -7,7 +7,7 @@ SHELL := /bin/bash
 INSTALLED := node_modules/.installed-$(shell node -p process.versions.modules)
 COMPILED := dist/.compiled
 # Folders are listed as well: their times change when a file is removed.
-SOURCES := $(shell find src pipeline) tsconfig.json tsconfig.build.json package.json
+SOURCES := $(shell find src pipeline scripts/*.js) data/reference/countries.csv tsconfig.json tsconfig.build.json package.json
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12

@@ -13,8 +13,12 @@ import { feature } from 'topojson-client';
 
 /** Width of the drawing, in units of its view box; coordinates are whole units. One unit is 17 km at the equator. */
 const WIDTH = 2000;
-/** A country whose path has a smaller area, in square units, is a dot. The area of El Salvador is 70, of Luxembourg 9. */
-const SMALLEST_PATH = 24;
+/**
+ * A country whose path has a smaller area, in square units, or is narrower, in units, is a dot. The area of El Salvador is
+ * 70, of Luxembourg 9.
+ */
+const SMALLEST_AREA = 24;
+const SMALLEST_WIDTH = 6;
 /** Radius of a dot, and the free space between two dots, in units. */
 const RADIUS = 5;
 const GAP = 1;
@@ -43,7 +47,7 @@ const BY_NAME = { Kosovo: 'XK', 'N. Cyprus': 'CY', Somaliland: 'SO' };
 
 /** Places that Natural Earth 4.1 lacks. */
 const MISSING = {
-  // Bouvet Island: Gazetteer of the SCAR Composite Gazetteer of Antarctica, Bouvetøya, 54°25'S 3°22'E.
+  // Bouvet Island: SCAR Composite Gazetteer of Antarctica, Bouvetøya, 54°25'S 3°22'E.
   BV: [3.37, -54.42],
 };
 
@@ -157,7 +161,8 @@ for (const [code, name] of names) {
   centroids[code] = center;
   const shape = { type: 'MultiPolygon', coordinates: coarse.get(code) ?? middle.get(code) ?? fine.get(code) ?? [] };
   const title = `<title>${escapeText(name)}</title>`;
-  if (plane.area(shape) >= SMALLEST_PATH) {
+  const [[left, top], [right, lower]] = plane.bounds(shape);
+  if (plane.area(shape) >= SMALLEST_AREA && Math.min(right - left, lower - top) >= SMALLEST_WIDTH) {
     const path = new RelativePath();
     geoPath(projection, path)(shape);
     paths.push(`<path data-country="${code}" d="${path.data}">${title}</path>`);
