@@ -16,7 +16,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openDatabase } from '../../src/database/database.js';
-import { RANGE_FILE, releaseDir } from '../../src/database/release.js';
+import { type Manifest, RANGE_FILE, releaseDir } from '../../src/database/release.js';
 import { openReleaseRanges, STAMP_FILE } from '../../src/database/release-files.js';
 import { ipatlas } from '../support/cli.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
@@ -121,7 +121,16 @@ describe('opening a release', () => {
     expect(() => openDatabase(dataDir, { engine: 'sqlite' })).toThrow(DAMAGED);
   });
 
-  it('hashes again if the file was replaced or the manifest names another hash', async () => {
+  it('hashes again if the manifest names another hash', async () => {
+    await openUntilStored();
+    const path = join(release, 'manifest.json');
+    const manifest = JSON.parse(readFileSync(path, 'utf8')) as Manifest;
+    const file = manifest.outputs.find(({ name }) => name === RANGE_FILE)!;
+    writeFileSync(path, JSON.stringify(manifest).replace(file.sha256, '0'.repeat(64)));
+    expect(() => openDatabase(dataDir)).toThrow(DAMAGED);
+  });
+
+  it('hashes again if the file was replaced', async () => {
     await openUntilStored();
     const content = readFileSync(ranges);
     content[content.length - 1]! ^= 1;
