@@ -1,0 +1,169 @@
+/** Requests of the page to the API. */
+import { MAX_BATCH } from '../limits.js';
+import type { Result } from './results.js';
+
+/** The answer of `GET /page/key`. */
+interface PageKey {
+  key: string;
+  /** Addresses a minute. */
+  rate: number;
+}
+
+/** A request that failed. The message is for people. */
+export class RequestError extends Error {
+  /** Whether the same request may succeed later. */
+  readonly canRetry: boolean;
+
+  constructor(message: string, canRetry: boolean) {
+    super(message);
+    this.canRetry = canRetry;
+  }
+}
+
+const UNREACHABLE = 'The server cannot be reached.';
+
+async function request(url: string, init: RequestInit): Promise<Response> {
+  try {
+    return await fetch(url, { ...init, cache: 'no-store', credentials: 'omit' });
+  } catch (error) {
+    if (init.signal?.aborted) throw error;
+    throw new RequestError(UNREACHABLE, true);
+  }
+}
+
+async function bodyOf(response: Response): Promise<unknown> {
+  try {
+    return await response.json();
+  } catch (error) {
+    if (error instanceof DOMException && error.name === 'AbortError') throw error;
+    throw new RequestError(UNREACHABLE, true);
+  }
+}
+
+async function errorOf(response: Response): Promise<RequestError> {
+  const { error } = (await bodyOf(response)) as { error?: string };
+  return new RequestError(`The server answered: ${error ?? response.status}.`, response.status >= 500);
+}
+
+let current: Promise<PageKey> | undefined;
+
+/** Returns the short-lived key of the page. @param fresh whether the last one is used up */
+function pageKey(fresh: boolean): Promise<PageKey> {
+  if (current === undefined || fresh) {
+    current = request('/page/key', {}).then(async (response) => {
+      if (!response.ok) throw await errorOf(response);
+      return (await bodyOf(response)) as PageKey;
+    });
+    // The next request tries again.
+    current.catch(() => {
+      current = undefined;
+    });
+  }
+  return current;
+}
+
+/** Waits; rejects if it is aborted. */
+function sleep(milliseconds: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(resolve, milliseconds);
+    signal.addEventListener('abort', () => {
+      clearTimeout(timer);
+      reject(signal.reason);
+    });
+  });
+}
+
+/** Sends a request with the page's key, and with a new one if that has expired. */
+async function withKey(url: string, init: RequestInit): Promise<Response> {
+  for (let fresh = false; ; fresh = true) {
+    const { key } = await pageKey(fresh);
+    const response = await request(url, { ...init, headers: { ...init.headers, 'X-API-Key': key } });
+    if (response.status !== 403 || fresh) return response;
+  }
+}
+
+/** Returns how many addresses fit into one request. */
+export async function batchSize(): Promise<number> {
+  const { rate } = await pageKey(false);
+  return rate === 0 ? MAX_BATCH : Math.min(MAX_BATCH, rate);
+}
+
+/**
+ * Looks up addresses in one request; waits if the rate is used up.
+ *
+ * @param onWait called with the seconds to wait
+ * @returns for each address, as sent, its result
+ * @throws RequestError, or the reason of the signal
+ */
+export async function lookUpBatch(
+  addresses: readonly string[],
+  signal: AbortSignal,
+  onWait: (seconds: number) => void,
+): Promise<Record<string, Result | { error: string }>> {
+  const init = {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify(addresses),
+    signal,
+  };
+  for (;;) {
+    const response = await withKey('/api/batch', init);
+    if (response.ok) return (await bodyOf(response)) as Record<string, Result | { error: string }>;
+    if (response.status !== 429) throw await errorOf(response);
+    const seconds = Number(response.headers.get('Retry-After') ?? 1);
+    onWait(seconds);
+    await sleep(seconds * 1000, signal);
+  }
+}
+
+/** Looks up one address. Throws RequestError with the server's message if it is not an address. */
+export async function lookUp(address: string, signal: AbortSignal): Promise<Result> {
+  const results = await lookUpBatch([address], signal, () => {});
+  const result = results[address];
+  if (result === undefined || 'error' in result) throw new RequestError('This is not an IP address.', false);
+  return result;
+}
+
+/** Looks up the address from which a server of the service sees this browser. @param base URL of that server */
+export async function lookUpSelf(base: string, signal: AbortSignal): Promise<Result> {
+  const response = await withKey(`${base}/api/lookup/`, { signal });
+  if (!response.ok) throw await errorOf(response);
+  return (await bodyOf(response)) as Result;
+}
+
+/** A key that was made by signing up. */
+export interface NewKey {
+  id: string;
+  key: string;
+  /** Addresses a minute; 0 for no limit. */
+  rate: number;
+}
+
+/** Makes a key. Throws RequestError. */
+export async function signUp(): Promise<NewKey> {
+  const response = await request('/api/keys', { method: 'POST' });
+  if (response.status === 429) throw new RequestError('Too many keys were made. Try again in an hour.', true);
+  if (!response.ok) throw await errorOf(response);
+  return (await bodyOf(response)) as NewKey;
+}
+
+/** What a key's holder can see about it. */
+export interface KeyState {
+  id: string;
+  rate: number;
+  self_issued: boolean;
+}
+
+/** Asks about a key. Throws RequestError if it is not valid. */
+export async function keyState(key: string): Promise<KeyState & { remaining: number | undefined }> {
+  const response = await request('/api/keys/current', { headers: { 'X-API-Key': key } });
+  if (!response.ok) throw await errorOf(response);
+  const remaining = response.headers.get('X-RateLimit-Remaining');
+  return { ...((await bodyOf(response)) as KeyState), remaining: remaining === null ? undefined : Number(remaining) };
+}
+
+/** Revokes a self-issued key. Throws RequestError. */
+export async function revokeKey(key: string): Promise<void> {
+  const response = await request('/api/keys/current', { method: 'DELETE', headers: { 'X-API-Key': key } });
+  if (!response.ok) throw await errorOf(response);
+}
