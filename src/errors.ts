@@ -120,6 +120,8 @@ export const WIRE_ERRORS = {
   key_twice: { status: 400, message: 'Provide the API key once, as apikey or X-API-Key' },
   key_missing: { status: 401, message: 'Missing API key' },
   key_invalid: { status: 403, message: 'Invalid API key' },
+  sign_up_closed: { status: 403, message: 'Sign-up is closed; ask the operator for a key' },
+  key_not_self_issued: { status: 403, message: 'Only the operator can revoke this key' },
   origin_refused: { status: 403, message: 'The API key must not be used from this origin' },
   not_found: { status: 404, message: 'Not found' },
   method_not_allowed: { status: 405, message: 'Method not allowed' },
@@ -127,6 +129,7 @@ export const WIRE_ERRORS = {
   not_json_type: { status: 415, message: 'Content-Type must be application/json' },
   body_encoded: { status: 415, message: 'The body must not be compressed; send it without Content-Encoding' },
   rate_exceeded: { status: 429, message: 'Rate limit exceeded' },
+  sign_up_limit: { status: 429, message: 'Too many keys were made; try again later' },
   internal: { status: 500, message: 'Internal error' },
   no_database: { status: 503, message: 'Database not loaded' },
 

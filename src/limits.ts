@@ -357,6 +357,27 @@ export const RATE_STORE_SETTLE_MS = 3_000;
 /** Time in milliseconds after which a server that reports nothing has no share of the rates any more. */
 export const RATE_SERVER_EXPIRES_MS = 10_000;
 
+// API: the page and sign-up
+
+/** Addresses a minute that one visitor of the page can look up: the largest batch of the page, and some more. */
+export const PAGE_RATE = 120_000;
+
+/** Addresses in one batch of the page: as much as a browser shows and keeps without effort. */
+export const MAX_PAGE_BATCH = 100_000;
+
+/** How long a key of the page is valid, in milliseconds (10 minutes). The page gets another one when it needs it. */
+export const PAGE_KEY_MS = 600_000;
+
+/** Addresses a minute for a key that its holder made by signing up, unless the server's rate is lower. */
+export const SIGN_UP_RATE = 60_000;
+
+/** Keys that can be made from one network, and in all, in the time of {@link SIGN_UP_WINDOW_MS}. */
+export const SIGN_UPS_PER_NETWORK = 5;
+export const SIGN_UPS_TOTAL = 500;
+
+/** How long a made key counts against these limits, in milliseconds (one hour). */
+export const SIGN_UP_WINDOW_MS = 3_600_000;
+
 // Streams (NATS JetStream)
 
 /** Messages that one worker has in flight: hides the round trips of messages of one line. */

@@ -10,6 +10,7 @@ import { packageRoot } from '../src/package-root.js';
 const SRC_LAYERS = [
   ['ground'],
   ['address', 'range', 'country'],
+  ['page'],
   ['rangefile', 'mirror'],
   ['database'],
   ['enrich', 'export'],

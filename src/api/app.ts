@@ -14,11 +14,14 @@ import type { TrustedProxies } from './caller.js';
 import type { ActiveKey, KeyFinder } from './key-cache.js';
 import { type AccessLog, errorFields, type Log } from './log.js';
 import { type RequestMetrics, UNMATCHED_ROUTE } from './metrics.js';
-import { type BaseUrls, definition, openApiDocument, wireSchema } from './openapi.js';
+import { attributionOf, type BaseUrls, definition, openApiDocument, serverUrl, wireSchema } from './openapi.js';
+import { askedAddress, Page, type PageSettings, requestedUrl, wantsHtml } from './page.js';
+import type { PageKeys } from './page-keys.js';
 import type { RateLimiter, RateState } from './rate-limit.js';
 import { type Headers, Responder } from './responses.js';
 import { allowedMethods, decodableTarget, needsKey, pathOf, ROUTES, type RouteName } from './routes.js';
 import type { ServedRelease } from './served-release.js';
+import type { KeyDesk, KeyOutcome } from './sign-up.js';
 
 /** `predrain`: answers as usual, but `/readyz` fails; `closing`: each response ends its connection. */
 export type Phase = 'serving' | 'predrain' | 'closing';
@@ -38,8 +41,12 @@ export interface AppDeps {
   accessLog?: AccessLog | undefined;
   /** Sent as `X-Served-By`. */
   region?: string | undefined;
-  /** Where clients find the service, for the OpenAPI document. */
+  /** Where clients find the service, for the OpenAPI document and the page. */
   baseUrls?: BaseUrls | undefined;
+  pageKeys: PageKeys;
+  page: PageSettings;
+  /** Makes and revokes keys of people who sign up. */
+  keyDesk: KeyDesk;
 }
 
 declare module 'fastify' {
@@ -63,7 +70,9 @@ export function buildApp(deps: AppDeps): FastifyInstance {
   app.decorateRequest('apiKey', null);
   addErrors(app, deps, responder);
   addObservers(app, deps);
-  addRoutes(app, deps, responder);
+  const page = new Page(deps.page, responder);
+  page.addFiles(app, () => phase() === 'closing');
+  addRoutes(app, deps, responder, page);
   return app;
 }
 
@@ -92,7 +101,7 @@ function createFastify(responder: Responder): FastifyInstance {
 function authenticate(
   request: FastifyRequest,
   reply: FastifyReply,
-  keys: KeyFinder,
+  { keys, pageKeys }: AppDeps,
   responder: Responder,
 ): ActiveKey | undefined {
   const { apikey } = request.query as { apikey: KeyParameter };
@@ -101,7 +110,7 @@ function authenticate(
     responder.error(request, reply, presented.error);
     return undefined;
   }
-  const key = keys.find(presented.key);
+  const key = keys.find(presented.key) ?? pageKeys.find(presented.key);
   const error = key === undefined ? 'key_invalid' : originError(key, request.headers.origin);
   if (error === undefined) return key;
   responder.error(request, reply, error);
@@ -109,7 +118,7 @@ function authenticate(
 }
 
 /** Answers requests that no route matches, and errors. */
-function addErrors(app: FastifyInstance, { keys, log }: AppDeps, responder: Responder): void {
+function addErrors(app: FastifyInstance, deps: AppDeps, responder: Responder): void {
   function unmatched(request: FastifyRequest, reply: FastifyReply): void {
     const path = pathOf(request.raw.url!);
     const allowed = allowedMethods(path);
@@ -117,7 +126,7 @@ function addErrors(app: FastifyInstance, { keys, log }: AppDeps, responder: Resp
       responder.options(request, reply, allowed);
       return;
     }
-    if (needsKey(path) && authenticate(request, reply, keys, responder) === undefined) return;
+    if (needsKey(path) && authenticate(request, reply, deps, responder) === undefined) return;
     if (allowed === undefined) responder.error(request, reply, 'not_found');
     else responder.error(request, reply, 'method_not_allowed', ['allow', allowed]);
   }
@@ -130,7 +139,7 @@ function addErrors(app: FastifyInstance, { keys, log }: AppDeps, responder: Resp
   app.setNotFoundHandler(unmatched);
   app.setErrorHandler((error, request, reply) => {
     const wire = wireErrorOf(error, request.body);
-    if (wire === 'internal') log.error(errorFields(error), 'a request failed');
+    if (wire === 'internal') deps.log.error(errorFields(error), 'a request failed');
     // Fastify asks to end the connection if it did not read the body. A body that could not be parsed was read.
     const unread = reply.hasHeader('connection') && !(error instanceof BodyError);
     responder.error(request, reply, wire, unread ? ['connection', 'close'] : []);
@@ -154,6 +163,11 @@ function addObservers(app: FastifyInstance, { metrics, accessLog }: AppDeps): vo
   });
 }
 
+const RATE_USED_UP = 'Too many lookups; try again in a minute.';
+
+/** For responses that must not be kept, such as keys. */
+const NO_STORE = ['cache-control', 'no-store'];
+
 /** The headers about a key's rate. */
 function rateHeaders({ limit, remaining, resetIn }: RateState): string[] {
   const reset = Math.ceil((Date.now() + resetIn) / 1000);
@@ -167,11 +181,11 @@ function rateHeaders({ limit, remaining, resetIn }: RateState): string[] {
   ];
 }
 
-function addRoutes(app: FastifyInstance, deps: AppDeps, responder: Responder): void {
-  const { release, keys, limiter, defaultRate, proxies, metrics, phase = () => 'serving' } = deps;
+function addRoutes(app: FastifyInstance, deps: AppDeps, responder: Responder, page: Page): void {
+  const { release, limiter, defaultRate, proxies, metrics, pageKeys, phase = () => 'serving' } = deps;
 
   function checkKey(request: FastifyRequest, reply: FastifyReply, done: () => void): void {
-    const key = authenticate(request, reply, keys, responder);
+    const key = authenticate(request, reply, deps, responder);
     if (key === undefined) return;
     request.apiKey = key;
     done();
@@ -182,12 +196,14 @@ function addRoutes(app: FastifyInstance, deps: AppDeps, responder: Responder): v
    *
    * @param addresses how many; 0 only asks whether any are left
    * @param allowed called with the headers about the rate; not called if the request is refused
+   * @param refused called with the headers if the request is refused; by default it answers the error
    */
   function countAddresses(
     request: FastifyRequest,
     reply: FastifyReply,
     addresses: number,
     allowed: (headers: string[]) => void,
+    refused = (headers: string[]): void => responder.error(request, reply, 'rate_exceeded', headers),
   ): undefined | Promise<undefined> {
     const key = request.apiKey!;
     const limit = key.rate ?? defaultRate;
@@ -203,10 +219,10 @@ function addRoutes(app: FastifyInstance, deps: AppDeps, responder: Responder): v
         return;
       }
       const seconds = Math.max(1, Math.ceil(state.retryIn / 1000));
-      responder.error(request, reply, 'rate_exceeded', [...headers, 'retry-after', String(seconds)]);
+      refused([...headers, 'retry-after', String(seconds)]);
     }
 
-    const state = limiter.take(key.id, addresses, limit);
+    const state = (key.limiter ?? limiter).take(key.id, addresses, limit);
     return state instanceof Promise ? holdingConnection(request, state.then(proceed)) : proceed(state);
   }
 
@@ -234,11 +250,12 @@ function addRoutes(app: FastifyInstance, deps: AppDeps, responder: Responder): v
       }),
     );
 
-  function lookUpSelf(request: FastifyRequest, reply: FastifyReply) {
+  function callerOf({ raw, headers }: FastifyRequest): string {
     // Without a peer address the client is gone, and nobody reads the response.
-    const peer = request.raw.socket.remoteAddress ?? '';
-    return lookUp(request, reply, proxies.caller(peer, request.headers['x-forwarded-for'] as string | undefined));
+    return proxies.caller(raw.socket.remoteAddress ?? '', headers['x-forwarded-for'] as string | undefined);
   }
+
+  const lookUpSelf = (request: FastifyRequest, reply: FastifyReply) => lookUp(request, reply, callerOf(request));
 
   /** Refuses a batch before its body is read if the rate is used up or the body cannot be used. */
   const checkBatch = (request: FastifyRequest, reply: FastifyReply) =>
@@ -273,7 +290,96 @@ function addRoutes(app: FastifyInstance, deps: AppDeps, responder: Responder): v
     else responder.json(request, reply, 200, JSON.stringify({ status: 'ready', release: served.id }));
   }
 
-  const document = JSON.stringify(openApiDocument(deps.baseUrls ?? {}));
+  function showPage(request: FastifyRequest, reply: FastifyReply): undefined | Promise<undefined> {
+    const served = release();
+    const content = {
+      baseUrl: deps.baseUrls?.default === undefined ? requestedUrl(request) : serverUrl(deps.baseUrls.default),
+      manifest: served?.manifest,
+      own: served?.lookup(callerOf(request)),
+      lookup: undefined,
+    };
+    const ip = askedAddress(request.raw.url!);
+    if (ip === undefined || served === undefined || !wantsHtml(request.headers.accept)) {
+      page.send(request, reply, content);
+      return undefined;
+    }
+    request.apiKey = pageKeys.visitor(callerOf(request));
+    const refuse = (headers: string[]) =>
+      page.send(request, reply, { ...content, lookup: { ip, result: undefined, problem: RATE_USED_UP } }, 429, headers);
+    return countAddresses(
+      request,
+      reply,
+      1,
+      () => {
+        const result = served.lookup(ip);
+        metrics?.lookup(result);
+        const problem = result === undefined ? { problem: 'This is not an IP address.' } : {};
+        page.send(request, reply, { ...content, lookup: { ip, result, ...problem } }, result === undefined ? 400 : 200);
+      },
+      refuse,
+    );
+  }
+
+  function issuePageKey(request: FastifyRequest, reply: FastifyReply): undefined {
+    const key = pageKeys.issue(callerOf(request), request.headers.host);
+    responder.json(request, reply, 200, JSON.stringify(key), NO_STORE);
+  }
+
+  /** Makes a key for programs and for the page itself, but not for pages of other origins. */
+  function signUp(request: FastifyRequest, reply: FastifyReply) {
+    const { origin, host } = request.headers;
+    if (origin !== undefined && !pageKeys.isOrigin(origin, host)) {
+      responder.error(request, reply, 'origin_refused');
+      return undefined;
+    }
+    const outcome = deps.keyDesk({ do: 'create', network: pageKeys.networkOf(callerOf(request)) });
+    return settle(request, outcome, (settled) => sendKeyOutcome(request, reply, settled));
+  }
+
+  function revokeKey(request: FastifyRequest, reply: FastifyReply) {
+    const { id, selfIssued } = request.apiKey!;
+    if (!selfIssued) {
+      responder.error(request, reply, 'key_not_self_issued');
+      return undefined;
+    }
+    return settle(request, deps.keyDesk({ do: 'revoke', id }), (settled) => sendKeyOutcome(request, reply, settled));
+  }
+
+  function sendKeyOutcome(request: FastifyRequest, reply: FastifyReply, outcome: KeyOutcome): void {
+    if ('created' in outcome) responder.json(request, reply, 201, JSON.stringify(outcome.created), NO_STORE);
+    else if ('revoked' in outcome) responder.json(request, reply, 200, JSON.stringify(outcome.revoked), NO_STORE);
+    else {
+      const { refused, retryIn } = outcome;
+      const headers = retryIn === undefined ? [] : ['retry-after', String(Math.max(1, Math.ceil(retryIn / 1000)))];
+      responder.error(request, reply, refused, headers);
+    }
+  }
+
+  function showKey(request: FastifyRequest, reply: FastifyReply) {
+    const key = request.apiKey!;
+    const limit = key.rate ?? defaultRate;
+    const json = JSON.stringify({ id: key.id, rate: limit, self_issued: key.selfIssued });
+    const send = (headers: string[]) => responder.json(request, reply, 200, json, [...NO_STORE, ...headers]);
+    return countAddresses(request, reply, 0, send, send);
+  }
+
+  function showAttribution(request: FastifyRequest, reply: FastifyReply): undefined {
+    const served = release();
+    if (served === undefined) responder.error(request, reply, 'no_database');
+    else responder.json(request, reply, 200, JSON.stringify(attributionOf(served.manifest)));
+  }
+
+  /** The OpenAPI document, which names the sources of the current release. */
+  let document = { release: '', json: JSON.stringify(openApiDocument(deps.baseUrls ?? {})) };
+  function showOpenApi(request: FastifyRequest, reply: FastifyReply): undefined {
+    const served = release();
+    if (served !== undefined && served.id !== document.release) {
+      const json = JSON.stringify(openApiDocument(deps.baseUrls ?? {}, served.manifest));
+      document = { release: served.id, json };
+    }
+    responder.json(request, reply, 200, document.json);
+  }
+
   const handlers: Record<RouteName, Handler> = {
     lookup: (request, reply) => lookUp(request, reply, (request.params as { ip: string }).ip),
     lookupSelf: lookUpSelf,
@@ -281,7 +387,14 @@ function addRoutes(app: FastifyInstance, deps: AppDeps, responder: Responder): v
     batch: lookUpBatch,
     health: (request, reply) => void responder.json(request, reply, 200, '{"status":"ok"}'),
     readiness,
-    openApi: (request, reply) => void responder.json(request, reply, 200, document),
+    signUp,
+    currentKey: showKey,
+    revokeKey,
+    attribution: showAttribution,
+    openApi: showOpenApi,
+    page: showPage,
+    pageKey: issuePageKey,
+    docs: (request, reply) => void page.sendDocs(request, reply),
   };
   for (const name of Object.keys(ROUTES) as RouteName[]) {
     const { method, path, needsKey } = ROUTES[name];
@@ -296,6 +409,17 @@ function addRoutes(app: FastifyInstance, deps: AppDeps, responder: Responder): v
       handler: handlers[name],
     });
   }
+}
+
+/** Passes an outcome on, now or later. */
+function settle<Value>(
+  request: FastifyRequest,
+  outcome: Value | Promise<Value>,
+  use: (value: Value) => void,
+): undefined | Promise<undefined> {
+  if (outcome instanceof Promise) return holdingConnection(request, outcome.then(use)).then(() => undefined);
+  use(outcome);
+  return undefined;
 }
 
 /** Whether a client waits for 100 Continue before it sends the body. Node refuses any other expectation. */

@@ -5,6 +5,7 @@
  * for all workers, and keeps the shared count of the rate limits.
  */
 import cluster, { type Worker } from 'node:cluster';
+import { randomBytes } from 'node:crypto';
 import { AtlasError, type ErrorCode } from '../errors.js';
 import {
   DRAIN_GRACE_MS,
@@ -16,8 +17,10 @@ import {
 } from '../limits.js';
 import { errorFields, type Log } from './log.js';
 import { exposeToPrimary, RequestMetrics } from './metrics.js';
+import { SECRET_BYTES } from './page-keys.js';
 import { type Grant, MemoryRateStore, RateLimiter, type RateStore } from './rate-limit.js';
 import { ApiServer, type ServeSettings } from './server.js';
+import type { KeyDesk, KeyOutcome, KeyRequest } from './sign-up.js';
 
 export interface Cluster {
   /** Answers from the release in this directory from now on. Throws if it cannot be opened. */
@@ -28,11 +31,17 @@ export interface Cluster {
   stop(): Promise<boolean>;
 }
 
-/** Answers in this process. @param shared the count of several servers, if they share one */
+/**
+ * Answers in this process.
+ *
+ * @param keyDesk makes and revokes keys
+ * @param shared the count of several servers, if they share one
+ */
 export function singleProcess(
   settings: ServeSettings,
   log: Log,
   metrics: RequestMetrics | undefined,
+  keyDesk: KeyDesk,
   shared?: RateStore,
 ): Cluster {
   const server = new ApiServer(settings, log, metrics);
@@ -40,7 +49,7 @@ export function singleProcess(
     shared === undefined ? new RateLimiter(new MemoryRateStore()) : new RateLimiter(shared, RATE_LEASE_SHARE);
   return {
     useRelease: (dir) => server.useRelease(dir),
-    listen: () => server.listen(limiter),
+    listen: () => server.listen(limiter, randomBytes(SECRET_BYTES), keyDesk),
     stop: () => server.stop(),
   };
 }
@@ -48,8 +57,13 @@ export function singleProcess(
 /** What the primary tells a worker. */
 export type ToWorker =
   | { type: 'release'; dir: string }
-  | { type: 'listen' }
+  | {
+      type: 'listen';
+      /** Of the keys of the page, in base64. */
+      secret: string;
+    }
   | { type: 'grant'; request: number; grant: Grant }
+  | { type: 'keys_done'; request: number; outcome: KeyOutcome }
   | { type: 'stop' };
 
 /** A worker's request for addresses. */
@@ -69,7 +83,8 @@ export type FromWorker =
   | { type: 'failed'; code: ErrorCode; message: string }
   | { type: 'release_failed'; dir: string; message: string }
   | Demand
-  | { type: 'give_back'; keyId: string; count: number };
+  | { type: 'give_back'; keyId: string; count: number }
+  | { type: 'keys'; request: number; wanted: KeyRequest };
 
 /** The part of a worker process that the primary uses. */
 export type WorkerProcess = Pick<Worker, 'on' | 'once' | 'send' | 'isConnected'> & {
@@ -90,6 +105,8 @@ export class WorkerCluster implements Cluster {
   readonly #log: Log;
   readonly #fork: () => WorkerProcess;
   readonly #rates: RateStore;
+  readonly #keyDesk: KeyDesk;
+  readonly #secret = randomBytes(SECRET_BYTES).toString('base64');
   readonly #workers = new Set<WorkerProcess>();
   /** Replacements in a row that failed. */
   #failedReplacements = 0;
@@ -100,17 +117,20 @@ export class WorkerCluster implements Cluster {
   /**
    * @param fork starts a worker
    * @param rates the count that the workers share
+   * @param keyDesk makes and revokes keys for all workers
    */
   constructor(
     count: number,
     log: Log,
     fork: () => WorkerProcess = () => cluster.fork(),
     rates: RateStore = new MemoryRateStore(),
+    keyDesk: KeyDesk = () => ({ refused: 'sign_up_closed' }),
   ) {
     this.#count = count;
     this.#log = log;
     this.#fork = fork;
     this.#rates = rates;
+    this.#keyDesk = keyDesk;
   }
 
   useRelease(dir: string): void {
@@ -174,6 +194,9 @@ export class WorkerCluster implements Cluster {
           case 'take':
             this.#grant(worker, message);
             break;
+          case 'keys':
+            void this.#answerKeys(worker, message.request, message.wanted);
+            break;
           case 'give_back':
             this.#rates.giveBack(message.keyId, message.count);
             break;
@@ -196,6 +219,10 @@ export class WorkerCluster implements Cluster {
     else send(grant);
   }
 
+  async #answerKeys(worker: WorkerProcess, request: number, wanted: KeyRequest): Promise<void> {
+    this.#send(worker, { type: 'keys_done', request, outcome: await this.#keyDesk(wanted) });
+  }
+
   /** Tells a worker everything that it must know; messages before it was ready are lost. */
   #instruct(worker: WorkerProcess): void {
     if (this.#stopping) {
@@ -203,7 +230,7 @@ export class WorkerCluster implements Cluster {
       return;
     }
     if (this.#releaseDir !== undefined) this.#send(worker, { type: 'release', dir: this.#releaseDir });
-    this.#send(worker, { type: 'listen' });
+    this.#send(worker, { type: 'listen', secret: this.#secret });
   }
 
   /** Asks a worker again to use a release that it could not open, unless another one is current by then. */
@@ -262,6 +289,32 @@ class PrimaryRateStore implements RateStore {
   }
 }
 
+/** The primary's desk for keys as a worker sees it. */
+class PrimaryKeyDesk {
+  readonly #send: (message: FromWorker) => void;
+  readonly #waiting = new Map<number, (outcome: KeyOutcome) => void>();
+  #last = 0;
+
+  constructor(send: (message: FromWorker) => void) {
+    this.#send = send;
+  }
+
+  ask(wanted: KeyRequest): Promise<KeyOutcome> {
+    const request = ++this.#last;
+    return new Promise((resolve) => {
+      this.#waiting.set(request, resolve);
+      this.#send({ type: 'keys', request, wanted });
+    });
+  }
+
+  /** Passes an answer of the primary on. */
+  done(request: number, outcome: KeyOutcome): void {
+    const resolve = this.#waiting.get(request);
+    this.#waiting.delete(request);
+    resolve?.(outcome);
+  }
+}
+
 /**
  * Runs a worker: does what the primary says until it is told to stop.
  *
@@ -275,10 +328,13 @@ export async function runWorker(settings: ServeSettings, log: Log): Promise<bool
     process.send?.(message);
   };
   const rates = new PrimaryRateStore(tell);
+  const keyDesk = new PrimaryKeyDesk(tell);
 
-  async function listen(): Promise<void> {
+  async function listen(secret: string): Promise<void> {
     try {
-      tell({ type: 'listening', port: await server.listen(new RateLimiter(rates, RATE_LEASE_SHARE)) });
+      const limiter = new RateLimiter(rates, RATE_LEASE_SHARE);
+      const port = await server.listen(limiter, Buffer.from(secret, 'base64'), (request) => keyDesk.ask(request));
+      tell({ type: 'listening', port });
     } catch (error) {
       if (!(error instanceof AtlasError)) throw error;
       tell({ type: 'failed', code: error.code, message: error.message });
@@ -302,10 +358,13 @@ export async function runWorker(settings: ServeSettings, log: Log): Promise<bool
           useRelease(message.dir);
           break;
         case 'listen':
-          listening = listen();
+          listening = listen(message.secret);
           break;
         case 'grant':
           rates.grant(message.request, message.grant);
+          break;
+        case 'keys_done':
+          keyDesk.done(message.request, message.outcome);
           break;
         case 'stop':
           resolve();

@@ -4,6 +4,7 @@ import type Sqlite from 'better-sqlite3';
 import { AtlasError, messageOf } from '../errors.js';
 import { sqlite } from '../sqlite.js';
 import { BROWSERS_VERSION, CHANGES_VERSION, hashKey, keysVersion, parseOrigins } from './keys.js';
+import type { RateLimiter } from './rate-limit.js';
 
 /** A valid key. */
 export interface ActiveKey {
@@ -14,6 +15,8 @@ export interface ActiveKey {
   origins: readonly string[] | null;
   /** Whether its holder made it by signing up. */
   selfIssued: boolean;
+  /** Counts its addresses; undefined for the server's own limiter. */
+  limiter: RateLimiter | undefined;
 }
 
 /** Finds valid keys. */
@@ -55,7 +58,7 @@ interface FullRead extends KeyMaps {
 
 function addKey({ keys, hashes }: KeyMaps, { id, hash, rate, origins, self_issued }: Row): void {
   const text = hash.toString('hex');
-  keys.set(text, { id, rate, origins: parseOrigins(origins), selfIssued: self_issued === 1 });
+  keys.set(text, { id, rate, origins: parseOrigins(origins), selfIssued: self_issued === 1, limiter: undefined });
   hashes.set(id, text);
 }
 

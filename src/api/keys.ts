@@ -360,6 +360,26 @@ function refuseOlder(last: KeyFileRow | undefined, { version, hash }: KeyFileRow
   );
 }
 
+/**
+ * Revokes a key whose holder made it by signing up.
+ *
+ * @returns the time of the first revocation, ISO 8601 in UTC; undefined if there is no such key, or an operator made it
+ * @throws AtlasError E_USAGE if the keys are imported
+ */
+export function revokeSelfIssuedKey(dataDir: string, id: string): string | undefined {
+  const revoked = withKeys(dataDir, (database) => {
+    refuseImported(dataDir, database);
+    database
+      .prepare('UPDATE api_key SET revoked = ? WHERE id = ? AND self_issued = 1 AND revoked IS NULL')
+      .run(new Date().toISOString(), id);
+    return database
+      .prepare<[string], string | null>('SELECT revoked FROM api_key WHERE id = ? AND self_issued = 1')
+      .pluck()
+      .get(id);
+  });
+  return revoked ?? undefined;
+}
+
 /** Returns whether a text is a valid key. */
 export function isValidKey(dataDir: string, key: string): boolean {
   if (!keysExist(dataDir)) return false;

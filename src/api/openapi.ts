@@ -1,5 +1,6 @@
 /** schemas/wire.schema.json and, from it and the routes, the OpenAPI 3.1 document. */
 import { readFileSync } from 'node:fs';
+import type { Manifest } from '../database/release.js';
 import { WIRE_ERRORS, type WireError } from '../errors.js';
 import { packageFile } from '../package-root.js';
 import { KEY_PARAMETER } from './auth.js';
@@ -35,7 +36,7 @@ export interface BaseUrls {
 const JSON_MEDIA = 'application/json';
 
 /** A base address without `/api`, which is part of the paths. */
-function serverUrl(url: string): string {
+export function serverUrl(url: string): string {
   return url.replace(/\/+$/, '').replace(/\/api$/, '') || '/';
 }
 
@@ -96,7 +97,7 @@ const ADDRESS_PARAMETER = {
 };
 
 function operationObject(operation: Operation, needsKey: boolean): object {
-  const { id, summary, description, hasAddress, request, response, errors } = operation;
+  const { id, summary, description, hasAddress, isLookup, request, response, errors } = operation;
   return {
     operationId: id,
     summary,
@@ -105,9 +106,9 @@ function operationObject(operation: Operation, needsKey: boolean): object {
     ...(hasAddress ? { parameters: [ADDRESS_PARAMETER] } : {}),
     ...(request === undefined ? {} : { requestBody: { required: true, content: jsonContent(request) } }),
     responses: {
-      200: {
+      [response.status ?? 200]: {
         description: response.description,
-        ...(needsKey ? { headers: headerReferences(LOOKUP_HEADERS) } : {}),
+        ...(isLookup ? { headers: headerReferences(LOOKUP_HEADERS) } : {}),
         content: jsonContent(response.schema),
       },
       ...errorResponses(needsKey ? [...errors, ...KEY_ERRORS] : errors),
@@ -119,13 +120,44 @@ function paths(): Record<string, object> {
   const described: Record<string, object> = {};
   for (const { path, method, needsKey, operation } of Object.values<Route>(ROUTES)) {
     if (operation === undefined) continue;
-    described[path.replace(/:(\w+)/g, '{$1}')] = { [method.toLowerCase()]: operationObject(operation, needsKey) };
+    const name = path.replace(/:(\w+)/g, '{$1}');
+    described[name] = { ...described[name], [method.toLowerCase()]: operationObject(operation, needsKey) };
   }
   return described;
 }
 
-/** Builds the document. */
-export function openApiDocument(baseUrls: BaseUrls): object {
+/** Returns the sources of a release with their licenses, as `GET /attribution` answers. */
+export function attributionOf({ id, as_of, data_date, inputs }: Manifest): object {
+  return {
+    release: id,
+    as_of,
+    data_date,
+    sources: inputs.map(({ id, version, license, attribution, data_date, data_date_evidence }) => ({
+      id,
+      version,
+      license,
+      attribution,
+      data_date,
+      data_date_evidence,
+    })),
+  };
+}
+
+/** Returns the part of the description that names the sources, as Markdown without active content. */
+function sourcesText({ inputs }: Manifest): string {
+  const plain = (text: string): string => text.replace(/[\\`*_{}[\]<>#|~]/g, '\\$&').replace(/\s+/g, ' ');
+  const lines = inputs.map(
+    ({ id, license, attribution }) => `- ${plain(id)} (${plain(license)}): ${plain(attribution)}`,
+  );
+  return lines.length === 0 ? '' : `\n\nThe data is made from these sources:\n\n${lines.join('\n')}`;
+}
+
+/**
+ * Builds the document.
+ *
+ * @param manifest of the release whose sources it names; none if there is no release
+ */
+export function openApiDocument(baseUrls: BaseUrls, manifest?: Manifest): object {
   const { version, license } = JSON.parse(readFileSync(packageFile('package.json'), 'utf8')) as Record<string, string>;
   // The schemas refer to each other by their place in the file, which is another one here.
   const schemas = JSON.parse(
@@ -136,7 +168,8 @@ export function openApiDocument(baseUrls: BaseUrls): object {
     info: {
       title: 'ipatlas lookup API',
       version,
-      description: 'Country and European Union membership of IPv4 and IPv6 addresses.',
+      description: `Country and European Union membership of IPv4 and IPv6 addresses.${manifest === undefined ? '' : sourcesText(manifest)}`,
+      ...(manifest === undefined ? {} : { 'x-attribution': attributionOf(manifest) }),
       license: { name: license, identifier: license },
     },
     servers: servers(baseUrls),

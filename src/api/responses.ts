@@ -36,6 +36,7 @@ export interface ResponderOptions {
 
 /** Writes responses with the headers that all of them have. */
 export class Responder {
+  readonly #served: Headers;
   readonly #common: Headers;
   readonly #commonForBrowsers: Headers;
   readonly #isClosing: () => boolean;
@@ -43,6 +44,7 @@ export class Responder {
   constructor({ region, isClosing = () => false }: ResponderOptions) {
     const origin = ['access-control-allow-origin', '*'];
     const served = region === undefined ? [] : ['x-served-by', region];
+    this.#served = served;
     this.#common = [...origin, ...served];
     // Only a script in a browser needs to be told which headers it may read.
     this.#commonForBrowsers = [...origin, 'access-control-expose-headers', CORS_RESPONSE_HEADERS, ...served];
@@ -66,6 +68,25 @@ export class Responder {
     const all = this.#headers(request, headers);
     all.push('content-type', JSON_TYPE, 'content-length', String(Buffer.byteLength(json)));
     write(reply, status, all, request.method === 'HEAD' ? '' : json);
+  }
+
+  /**
+   * Sends a document of the page. Scripts of other origins may not read it, because it shows the visitor's address.
+   *
+   * @param type value of `Content-Type`
+   */
+  document(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    status: number,
+    type: string,
+    body: string,
+    headers: Headers,
+  ): void {
+    const all = this.#served.concat(headers);
+    if (this.#isClosing()) all.push('connection', 'close');
+    all.push('content-type', type, 'content-length', String(Buffer.byteLength(body)));
+    write(reply, status, all, request.method === 'HEAD' ? '' : body);
   }
 
   /** Sends an error. */

@@ -13,15 +13,17 @@ export interface Operation {
   hasAddress?: true;
   /** The name in schemas/wire.schema.json of the request body, if there is one. */
   request?: string;
-  /** What a 200 means, and the name of its schema. */
-  response: { description: string; schema: string };
+  /** What success means, its status (200 by default), and the name of its schema. */
+  response: { description: string; schema: string; status?: 201 };
+  /** Whether the response has the headers of a lookup. */
+  isLookup?: true;
   /** Errors beside those of every route that needs a key. */
   errors: readonly WireError[];
 }
 
 export interface Route {
   /** A GET route also answers HEAD. */
-  method: 'GET' | 'POST';
+  method: 'GET' | 'POST' | 'DELETE';
   /** The path as Fastify's router takes it; also the label of metrics and the access log. */
   path: string;
   needsKey: boolean;
@@ -42,6 +44,7 @@ export const ROUTES = {
     needsKey: true,
     operation: {
       id: 'lookup',
+      isLookup: true,
       summary: 'Look up an address',
       description: 'An IPv6 address is written in the path as it is; percent-encoding also works.',
       hasAddress: true,
@@ -54,6 +57,7 @@ export const ROUTES = {
     path: '/api/lookup/',
     operation: {
       id: 'lookupSelf',
+      isLookup: true,
       summary: "Look up the caller's address",
       description:
         'The address is the one that the request comes from: usually the IPv6 address if the caller has one.',
@@ -68,6 +72,7 @@ export const ROUTES = {
     needsKey: true,
     operation: {
       id: 'batch',
+      isLookup: true,
       summary: 'Look up many addresses',
       description: `Up to ${MAX_BATCH} addresses. Each counts one against the rate limit.`,
       request: 'BatchRequest',
@@ -107,16 +112,66 @@ export const ROUTES = {
       errors: ['no_database', 'stopping'],
     },
   },
+  signUp: {
+    method: 'POST',
+    path: '/api/keys',
+    needsKey: false,
+    operation: {
+      id: 'signUp',
+      summary: 'Make a key',
+      description: 'Only if the operator opened sign-up. The key is shown once; no request body is read.',
+      response: { status: 201, description: 'The key, and its rate in addresses a minute.', schema: 'NewKey' },
+      errors: ['sign_up_closed', 'origin_refused', 'sign_up_limit', 'internal'],
+    },
+  },
+  currentKey: {
+    method: 'GET',
+    path: '/api/keys/current',
+    needsKey: true,
+    operation: {
+      id: 'currentKey',
+      summary: 'Show the key of this request',
+      description: 'Counts nothing against the rate.',
+      response: { description: 'The id and the rate of the key.', schema: 'Key' },
+      errors: [],
+    },
+  },
+  revokeKey: {
+    method: 'DELETE',
+    path: '/api/keys/current',
+    needsKey: true,
+    operation: {
+      id: 'revokeKey',
+      summary: 'Revoke the key of this request',
+      description: 'Only for keys that their holders made by signing up. It cannot be undone.',
+      response: { description: 'The key is revoked.', schema: 'RevokedKey' },
+      errors: ['key_not_self_issued'],
+    },
+  },
+  attribution: {
+    method: 'GET',
+    path: '/attribution',
+    needsKey: false,
+    operation: {
+      id: 'attribution',
+      summary: 'Sources of the data, with licenses',
+      response: { description: 'The sources of the release that answers.', schema: 'Attribution' },
+      errors: ['no_database'],
+    },
+  },
   openApi: { method: 'GET', path: '/openapi.json', needsKey: false },
+  page: { method: 'GET', path: '/', needsKey: false },
+  pageKey: { method: 'GET', path: '/page/key', needsKey: false },
+  docs: { method: 'GET', path: '/docs', needsKey: false },
 } as const satisfies Record<string, Route>;
 
 export type RouteName = keyof typeof ROUTES;
 
-/** Value of `Allow` by the method of a route. */
-const ALLOWED = { GET: 'GET, HEAD, OPTIONS', POST: 'POST, OPTIONS' } as const;
+/** What the method of a route adds to `Allow`. */
+const ALLOWED = { GET: 'GET, HEAD', POST: 'POST', DELETE: 'DELETE' } as const;
 
 /** All methods that some route answers. */
-export const ALL_METHODS = 'GET, HEAD, POST, OPTIONS';
+export const ALL_METHODS = 'GET, HEAD, POST, DELETE, OPTIONS';
 
 /** Each route's path as a pattern: a parameter is one segment that is not empty. */
 const PATTERNS = Object.values(ROUTES).map(
@@ -128,8 +183,8 @@ const API_PATH = /^\/api(\/|$)/;
 
 /** Returns the value of `Allow` for a path, or undefined if no route has this path. */
 export function allowedMethods(path: string): string | undefined {
-  const match = PATTERNS.find(([pattern]) => pattern.test(path));
-  return match === undefined ? undefined : ALLOWED[match[1]];
+  const methods = PATTERNS.filter(([pattern]) => pattern.test(path)).map(([, method]) => ALLOWED[method]);
+  return methods.length === 0 ? undefined : [...methods, 'OPTIONS'].join(', ');
 }
 
 /** Returns whether requests for a path that no route answers need a key. */

@@ -2,6 +2,7 @@
 import { validateHeaderValue } from 'node:http';
 import { releaseAge } from '../database/age.js';
 import type { Database, LookupResult } from '../database/database.js';
+import type { Manifest } from '../database/release.js';
 import { AtlasError, messageOf } from '../errors.js';
 import type { Headers } from './responses.js';
 
@@ -64,6 +65,10 @@ export class ServedRelease {
     if (!Number.isFinite(releaseAge(database.manifest))) {
       throw new AtlasError('E_DAMAGED', `${database.dir}: the as-of date in its manifest is not a date`);
     }
+  }
+
+  get manifest(): Manifest {
+    return this.#database.manifest;
   }
 
   /** Returns the result, or undefined if the text is not an address. */

@@ -12,8 +12,11 @@ import { keysPath } from './keys.js';
 import { type AccessLog, createAccessLog, type Log } from './log.js';
 import { type RequestMetrics, UNPARSED_ROUTE } from './metrics.js';
 import type { BaseUrls } from './openapi.js';
+import type { PageSettings } from './page.js';
+import { PageKeys } from './page-keys.js';
 import type { RateLimiter } from './rate-limit.js';
 import { ServedRelease } from './served-release.js';
+import type { KeyDesk, KeyOutcome } from './sign-up.js';
 
 /** What a server is configured with when it starts. */
 export interface ServeSettings {
@@ -36,6 +39,7 @@ export interface ServeSettings {
   /** Undefined: no metrics. */
   metricsPort: number | undefined;
   baseUrls: BaseUrls;
+  page: PageSettings;
 }
 
 /** All addresses of the machine: IPv6 and, mapped into it, IPv4. On a machine without IPv6, all IPv4 addresses. */
@@ -81,12 +85,15 @@ export class ApiServer {
   /**
    * Begins to answer.
    *
+   * @param secret of the page's keys; the same in all processes of the server
+   * @param keyDesk makes and revokes keys
    * @returns the port
    * @throws AtlasError E_USAGE if it cannot listen there
    */
-  async listen(limiter: RateLimiter): Promise<number> {
-    const { trustProxy, rate, region, baseUrls } = this.#settings;
+  async listen(limiter: RateLimiter, secret: Buffer, keyDesk: KeyDesk): Promise<number> {
+    const { trustProxy, rate, region, baseUrls, page } = this.#settings;
     this.#keys.start(KEYS_POLL_MS);
+    const origins = Object.values(baseUrls).filter((url) => url !== undefined);
     const app = buildApp({
       release: () => this.#release,
       keys: this.#keys,
@@ -99,6 +106,14 @@ export class ApiServer {
       accessLog: this.#accessLog,
       region: region?.name,
       baseUrls,
+      page,
+      pageKeys: new PageKeys({ secret, defaultRate: rate, origins: origins.map((url) => new URL(url).origin) }),
+      keyDesk: (request) => {
+        const outcome = keyDesk(request);
+        return outcome instanceof Promise
+          ? outcome.then((settled) => this.#afterKeys(settled))
+          : this.#afterKeys(outcome);
+      },
     });
     this.#app = app;
     await app.ready();
@@ -111,6 +126,12 @@ export class ApiServer {
     });
     await this.#bind(this.#server);
     return (this.#server.address() as AddressInfo).port;
+  }
+
+  /** Makes a change of the keys effective in this process at once; other processes notice it by themselves. */
+  #afterKeys(outcome: KeyOutcome): KeyOutcome {
+    this.#keys.refresh();
+    return outcome;
   }
 
   async #bind(server: ApiHttpServer): Promise<void> {

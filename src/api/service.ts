@@ -19,6 +19,7 @@ import {
 import { RedisRateStore } from './redis-rate-store.js';
 import { ReleaseWatcher, type VerifyRelease } from './release-watcher.js';
 import type { ServeSettings } from './server.js';
+import { type KeyRequest, SignUps } from './sign-up.js';
 
 export interface ServiceOptions {
   log: Log;
@@ -85,8 +86,12 @@ export async function runService(settings: ServeSettings, options: ServiceOption
     redis === undefined
       ? undefined
       : new RedisRateStore({ url: redis, log, onChange: (shared) => rateMetrics.change(shared) });
+  const signUps = new SignUps({ dataDir, isOpen: settings.page.signUp, defaultRate: settings.rate, log });
+  const keyDesk = (request: KeyRequest) => signUps.handle(request);
   const cluster =
-    workers === 1 ? singleProcess(settings, log, requests, rates) : new WorkerCluster(workers, log, undefined, rates);
+    workers === 1
+      ? singleProcess(settings, log, requests, keyDesk, rates)
+      : new WorkerCluster(workers, log, undefined, rates, keyDesk);
   const watcher = new ReleaseWatcher({
     dataDir,
     interval: RELEASE_POLL_MS,
@@ -125,6 +130,7 @@ export async function runService(settings: ServeSettings, options: ServiceOption
   } finally {
     watcher.stop();
     inTime = await cluster.stop();
+    signUps.stop();
     await rates?.stop();
     metricsServer?.close();
     metricsServer?.closeAllConnections();

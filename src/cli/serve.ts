@@ -7,6 +7,7 @@ import { TrustedProxies } from '../api/caller.js';
 import { runWorker } from '../api/cluster.js';
 import { createKey, isValidKey } from '../api/keys.js';
 import { createLog, errorFields, type Log } from '../api/log.js';
+import { serverUrl } from '../api/openapi.js';
 import { redisAddress } from '../api/redis-rate-store.js';
 import { verifyInThread } from '../api/release-watcher.js';
 import type { ServeSettings } from '../api/server.js';
@@ -43,6 +44,20 @@ function baseUrl(values: OptionValues, name: string): string | undefined {
   if (value === undefined) return undefined;
   if (URL.canParse(value) && /^https?:$/.test(new URL(value).protocol)) return value;
   throw usage(`--${name} ${JSON.stringify(value)} is not an http or https URL`);
+}
+
+/** Returns the URL of a host that has only one family of addresses, without `/api` and a slash at the end. */
+function stackUrl(values: OptionValues, name: string): string | undefined {
+  const url = baseUrl(values, name);
+  return url === undefined ? undefined : serverUrl(url);
+}
+
+const SIGN_UP = ['open', 'closed'];
+
+function signUp(values: OptionValues): string {
+  const value = text(values, 'sign-up') ?? 'closed';
+  if (SIGN_UP.includes(value)) return value;
+  throw usage(`--sign-up ${JSON.stringify(value)} is not one of: ${SIGN_UP.join(', ')}`);
 }
 
 function trustProxy(values: OptionValues): string[] {
@@ -94,6 +109,11 @@ export function readSettings({ dataDir, values }: Invocation): ServeSettings {
     region: region(values),
     metricsPort: integer(values, 'metrics-port', MAX_PORT),
     baseUrls: { default: baseUrl(values, 'base-url'), eu: baseUrl(values, 'eu-base-url') },
+    page: {
+      ipv4Url: stackUrl(values, 'ipv4-url'),
+      ipv6Url: stackUrl(values, 'ipv6-url'),
+      signUp: signUp(values) === 'open',
+    },
   };
 }
 
@@ -191,9 +211,15 @@ that are being processed.
                         in the European Union
   --metrics-port PORT   Prometheus metrics on http://127.0.0.1:PORT/metrics
                         (default none)
-  --base-url URL        where clients find the service, for /openapi.json
+  --base-url URL        where clients find the service, for /openapi.json and
+                        the page
   --eu-base-url URL     where clients find its servers inside the European
-                        Union, for /openapi.json
+                        Union, for /openapi.json and the page
+  --ipv4-url URL        where the service has only an IPv4 address: the page
+                        shows visitors their IPv4 address, too
+  --ipv6-url URL        the same for IPv6
+  --sign-up MODE        "open": visitors of the page can make keys for
+                        themselves (default "closed")
   --dev-key FILE        keep a valid key in FILE, and print a curl line that
                         uses it
 `,
@@ -211,8 +237,12 @@ that are being processed.
     'metrics-port': { type: 'string' },
     'base-url': { type: 'string' },
     'eu-base-url': { type: 'string' },
+    'ipv4-url': { type: 'string' },
+    'ipv6-url': { type: 'string' },
+    'sign-up': { type: 'string' },
     'dev-key': { type: 'string' },
   },
   arguments: [0, 0],
+  choices: { 'sign-up': SIGN_UP },
   run,
 };

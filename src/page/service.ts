@@ -50,7 +50,7 @@ let current: Promise<PageKey> | undefined;
 /** Returns the short-lived key of the page. @param fresh whether the last one is used up */
 function pageKey(fresh: boolean): Promise<PageKey> {
   if (current === undefined || fresh) {
-    current = request('/page/key', {}).then(async (response) => {
+    current = request('page/key', {}).then(async (response) => {
       if (!response.ok) throw await errorOf(response);
       return (await bodyOf(response)) as PageKey;
     });
@@ -107,7 +107,7 @@ export async function lookUpBatch(
     signal,
   };
   for (;;) {
-    const response = await withKey('/api/batch', init);
+    const response = await withKey('api/batch', init);
     if (response.ok) return (await bodyOf(response)) as Record<string, Result | { error: string }>;
     if (response.status !== 429) throw await errorOf(response);
     const seconds = Number(response.headers.get('Retry-After') ?? 1);
@@ -141,7 +141,7 @@ export interface NewKey {
 
 /** Makes a key. Throws RequestError. */
 export async function signUp(): Promise<NewKey> {
-  const response = await request('/api/keys', { method: 'POST' });
+  const response = await request('api/keys', { method: 'POST' });
   if (response.status === 429) throw new RequestError('Too many keys were made. Try again in an hour.', true);
   if (!response.ok) throw await errorOf(response);
   return (await bodyOf(response)) as NewKey;
@@ -156,7 +156,7 @@ export interface KeyState {
 
 /** Asks about a key. Throws RequestError if it is not valid. */
 export async function keyState(key: string): Promise<KeyState & { remaining: number | undefined }> {
-  const response = await request('/api/keys/current', { headers: { 'X-API-Key': key } });
+  const response = await request('api/keys/current', { headers: { 'X-API-Key': key } });
   if (!response.ok) throw await errorOf(response);
   const remaining = response.headers.get('X-RateLimit-Remaining');
   return { ...((await bodyOf(response)) as KeyState), remaining: remaining === null ? undefined : Number(remaining) };
@@ -164,6 +164,6 @@ export async function keyState(key: string): Promise<KeyState & { remaining: num
 
 /** Revokes a self-issued key. Throws RequestError. */
 export async function revokeKey(key: string): Promise<void> {
-  const response = await request('/api/keys/current', { method: 'DELETE', headers: { 'X-API-Key': key } });
+  const response = await request('api/keys/current', { method: 'DELETE', headers: { 'X-API-Key': key } });
   if (!response.ok) throw await errorOf(response);
 }

@@ -85,7 +85,10 @@ describe('a worker that ends', () => {
     good.says({ type: 'listening', port: 8080 });
     await vi.advanceTimersByTimeAsync(RETRY_MAX_MS);
     expect(workers.at(-1)).toBe(good);
-    expect(good.told).toEqual([{ type: 'release', dir: '/a/release' }, { type: 'listen' }]);
+    expect(good.told).toEqual([
+      { type: 'release', dir: '/a/release' },
+      { type: 'listen', secret: expect.stringMatching(/^[\w+/]{43}=$/) },
+    ]);
     // After a success, the waits start again at the shortest.
     good.emit('exit', 1, null);
     await vi.advanceTimersByTimeAsync(WORKER_RETRY_MS);

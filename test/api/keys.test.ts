@@ -101,12 +101,24 @@ describe('the key cache', () => {
     expect(cache.find('x')).toBeUndefined();
     const first = createKey(dataDir);
     cache.refresh();
-    expect(cache.find(first.key)).toEqual({ id: first.id, rate: null, origins: null, selfIssued: false });
+    expect(cache.find(first.key)).toEqual({
+      id: first.id,
+      rate: null,
+      origins: null,
+      selfIssued: false,
+      limiter: undefined,
+    });
     expect(cache.find(`${first.key} `)).toBeUndefined();
     expect(cache.find('')).toBeUndefined();
     const second = createKey(dataDir, { rate: 7 });
     cache.refresh();
-    expect(cache.find(second.key)).toEqual({ id: second.id, rate: 7, origins: null, selfIssued: false });
+    expect(cache.find(second.key)).toEqual({
+      id: second.id,
+      rate: 7,
+      origins: null,
+      selfIssued: false,
+      limiter: undefined,
+    });
     revokeKey(dataDir, first.id);
     cache.refresh();
     expect([cache.find(first.key), cache.find(second.key)?.id]).toEqual([undefined, second.id]);
@@ -117,7 +129,7 @@ describe('the key cache', () => {
     const origins = ['https://shop.example', 'http://localhost:3000'];
     const { key, id } = createKey(dataDir, { origins, self_issued: true });
     cache.refresh();
-    expect(cache.find(key)).toEqual({ id, rate: null, origins, selfIssued: true });
+    expect(cache.find(key)).toEqual({ id, rate: null, origins, selfIssued: true, limiter: undefined });
   });
 
   it('follows when another file takes the place of the first', () => {
@@ -145,7 +157,7 @@ describe('the key cache', () => {
     rmSync(keysPath(dataDir));
     writeFileSync(keysPath(dataDir), 'x'.repeat(5_000));
     for (let i = 0; i < 3; i++) cache.refresh();
-    expect(cache.find(key)).toEqual({ id, rate: null, origins: null, selfIssued: false });
+    expect(cache.find(key)).toEqual({ id, rate: null, origins: null, selfIssued: false, limiter: undefined });
     expect(problems).toHaveLength(1);
     rmSync(keysPath(dataDir));
     const next = createKey(dataDir);
@@ -262,7 +274,13 @@ describe('a file of keys of another version', () => {
   ])('is read as it is if it is the %s version, and followed when a command upgrades it', (_, prepare) => {
     const key = prepare();
     cache.refresh();
-    expect(cache.find(key)).toEqual({ id: '00000001', rate: null, origins: null, selfIssued: false });
+    expect(cache.find(key)).toEqual({
+      id: '00000001',
+      rate: null,
+      origins: null,
+      selfIssued: false,
+      limiter: undefined,
+    });
     const next = createKey(dataDir, { rate: 5 });
     cache.refresh();
     expect([cache.find(key)?.id, cache.find(next.key)?.rate]).toEqual(['00000001', 5]);

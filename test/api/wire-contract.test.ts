@@ -446,7 +446,6 @@ describe('errors', () => {
   });
 
   it.each([
-    ['/', 404],
     ['/api/lookup/8.8.8.8/', 404],
     ['/api/lookup/8.8.8.8/24', 404],
     ['/api/lookup//', 404],

@@ -1,4 +1,5 @@
 /** An app to inject requests into, or to serve, with a small real release. */
+import { randomBytes } from 'node:crypto';
 import type { RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type AppDeps, buildApp } from '../../src/api/app.js';
@@ -6,6 +7,7 @@ import { TrustedProxies } from '../../src/api/caller.js';
 import { ApiHttpServer, type HttpServerOptions, listen } from '../../src/api/http-server.js';
 import type { ActiveKey } from '../../src/api/key-cache.js';
 import type { Log, LogFields } from '../../src/api/log.js';
+import { PageKeys, SECRET_BYTES } from '../../src/api/page-keys.js';
 import { MemoryRateStore, RateLimiter } from '../../src/api/rate-limit.js';
 import { ServedRelease } from '../../src/api/served-release.js';
 import { openDatabase } from '../../src/database/database.js';
@@ -27,7 +29,8 @@ export function keptLog(): Log & { lines: [LogFields, string][] } {
 /** Returns keys by their text, which work from every origin unless they say otherwise. */
 export function fixedKeys(keys: Record<string, Pick<ActiveKey, 'id' | 'rate'> & Partial<ActiveKey>>) {
   const complete = new Map<string, ActiveKey>();
-  for (const [text, key] of Object.entries(keys)) complete.set(text, { origins: null, selfIssued: false, ...key });
+  for (const [text, key] of Object.entries(keys))
+    complete.set(text, { origins: null, selfIssued: false, limiter: undefined, ...key });
   return { find: (presented: string) => complete.get(presented) };
 }
 
@@ -41,6 +44,9 @@ export function appDeps(dataDir: string, changes: AppChanges = {}): AppDeps {
     defaultRate: 1_000_000,
     proxies: new TrustedProxies(),
     log: keptLog(),
+    pageKeys: new PageKeys({ secret: randomBytes(SECRET_BYTES), defaultRate: 1_000_000 }),
+    page: { ipv4Url: undefined, ipv6Url: undefined, signUp: false },
+    keyDesk: () => ({ refused: 'sign_up_closed' }),
     ...changes,
   };
 }
