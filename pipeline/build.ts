@@ -85,7 +85,7 @@ function manifestInputs(
   fetched: readonly FetchedSource[],
   ingested: readonly IngestedSource[],
 ): ManifestInput[] {
-  return fetched.map(({ id, source, version, dataDate, seed, files }, index) => ({
+  return fetched.map(({ id, source, version, dataDate, seed, place, files }, index) => ({
     id,
     version,
     license: source.license,
@@ -97,6 +97,7 @@ function manifestInputs(
     ...(merge === 'evidence' && source.asns.length > 0 && { asns: source.asns }),
     ...(dataDate && { data_date: dataDate.date, data_date_evidence: dataDate.evidence }),
     ...(seed !== undefined && { seed }),
+    place,
     files: files.map(({ name, bytes, sha256 }) => ({ name, bytes, sha256 })),
   }));
 }

@@ -47,6 +47,8 @@ export interface FetchedSource {
   id: string;
   /** The source with what the place of its files sets: format, license, attribution. */
   source: SourceConfig;
+  /** Where the files are from, as sources.json writes it but without credentials. */
+  place: string;
   /** Version of the source: that of the package, or the ETag or date of a download; empty if there is none. */
   version: string;
   /** Where the copy came from; `pinned` is a package installed together with ipatlas. */

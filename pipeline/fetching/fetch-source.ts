@@ -55,7 +55,7 @@ export async function fetchSource(job: FetchJob): Promise<FetchedSource> {
       const copy = await fetchPlace(job, place, index);
       job.note(copy.version === '' ? FROM_TEXT[copy.from] : `${copy.version}, ${FROM_TEXT[copy.from]}`);
       if (place.seed !== undefined) job.note(`only a seed for the first build: ${place.seed}`);
-      return { id: source.id, source: withPlace(source, place), seed: place.seed, ...copy };
+      return { id: source.id, source: withPlace(source, place), seed: place.seed, place: originText(place), ...copy };
     } catch (error) {
       const failure = placeError(job, place, error);
       if (typeof failure !== 'string') throw failure;

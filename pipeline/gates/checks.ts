@@ -2,9 +2,10 @@
  * The gates. Most compare a figure with a threshold: that of `gates` in sources.json, or else of `DEFAULT_GATES` in
  * src/limits.ts.
  */
+import { isDeepStrictEqual } from 'node:util';
 import { formatAddress } from '../../src/address/format.js';
 import { formatSize, formatSizeUnit, sizeUnit } from '../../src/database/diff.js';
-import type { Manifest, Refusal } from '../../src/database/release.js';
+import type { Manifest, ManifestInput, Refusal } from '../../src/database/release.js';
 import { MIN_COUNTRY_SIZE, MIN_ROWS_CHANGE, PAIRS_SHOWN } from '../../src/limits.js';
 import { formatCidr } from '../../src/range/cidr.js';
 import { grouped, percent, table } from '../../src/text-table.js';
@@ -66,10 +67,12 @@ export function checkCountries(deltas: readonly Delta[], { maxVanishedCountries 
   return [{ gate: 'maxVanishedCountries', message }];
 }
 
-/** Checks the number of rows of each source that both releases have. */
+/** Checks the number of rows of each source that both releases have from the same place in the same format. */
 export function checkRows(now: Manifest, before: Manifest, { maxRowsChange }: GateLimits): Refusal[] {
-  return now.inputs.flatMap(({ id, rows }) => {
-    const earlier = findInput(before, id)?.rows ?? 0;
+  return now.inputs.flatMap((input) => {
+    const { id, rows } = input;
+    const previous = findInput(before, id);
+    const earlier = previous !== undefined && isSameData(input, previous) ? previous.rows : 0;
     const change = Math.abs(rows - earlier);
     if (earlier === 0 || change <= MIN_ROWS_CHANGE || change <= maxRowsChange * earlier) return [];
     const numbers = `${grouped(rows)} rows, previously ${grouped(earlier)}`;
@@ -83,14 +86,53 @@ export function replacesSeed(now: Manifest, before: Manifest): boolean {
   return before.inputs.some(({ id, seed }) => seed !== undefined && findInput(now, id)?.seed === undefined);
 }
 
-/** Checks that no source goes back to a seed. */
+/**
+ * Checks that no source goes back to a seed. A source under a new id counts as one that the earlier release has and the
+ * new one does not.
+ */
 export function checkSeeds(now: Manifest, before: Manifest): Refusal[] {
+  const gone = before.inputs.find(({ id, seed }) => seed === undefined && isRemoved(now, id));
   return now.inputs.flatMap(({ id, seed, data_date }) => {
-    const earlier = findInput(before, id);
+    const earlier = findInput(before, id) ?? gone;
     if (seed === undefined || earlier === undefined || earlier.seed !== undefined) return [];
     const dates = `data of ${data_date ?? 'unknown date'}, previously of ${earlier.data_date ?? 'unknown date'}`;
     return [{ gate: 'seed', message: `source ${id} can only be had from its seed (${dates})` }];
   });
+}
+
+/** Returns whether a release has no source of an id, and not because the source is missing. */
+function isRemoved({ inputs, missing = [] }: Manifest, wanted: string): boolean {
+  return ![...inputs, ...missing].some(({ id }) => id === wanted);
+}
+
+/** Returns whether two releases have a source from the same place in the same format. */
+function isSameData(a: ManifestInput, b: ManifestInput): boolean {
+  const isSamePlace = a.place === b.place || a.place === undefined || b.place === undefined;
+  return isSamePlace && isDeepStrictEqual(a.format, b.format);
+}
+
+/**
+ * Returns what differs between the sources of two releases because sources.json was edited, each as a phrase such as
+ * "source a is new". It may explain why a release is refused.
+ */
+export function describeSourceChanges(now: Manifest, before: Manifest): string[] {
+  const changes: string[] = [];
+  for (const { id } of before.inputs) if (isRemoved(now, id)) changes.push(`source ${id} is gone`);
+  for (const input of now.inputs) {
+    const previous = findInput(before, input.id);
+    if (previous === undefined) {
+      if (isRemoved(before, input.id)) changes.push(`source ${input.id} is new`);
+    } else {
+      if (!isSameData(input, previous)) changes.push(`source ${input.id} is from another place or in another format`);
+      const evidence = ({ lineage, kind, space, asns }: ManifestInput): unknown[] => [lineage, kind, space, asns];
+      if (!isDeepStrictEqual(evidence(input), evidence(previous)))
+        changes.push(`source ${input.id} votes in another way`);
+    }
+  }
+  const common = (one: Manifest, other: Manifest): string[] =>
+    one.inputs.map(({ id }) => id).filter((id) => findInput(other, id) !== undefined);
+  if (!isDeepStrictEqual(common(now, before), common(before, now))) changes.push('the sources are in another order');
+  return changes;
 }
 
 function findInput({ inputs }: Manifest, id: string): Manifest['inputs'][number] | undefined {

@@ -22,6 +22,8 @@ export interface GateResult {
   release: FinishedRelease;
   /** Empty if the release may be published. */
   refusals: Refusal[];
+  /** What was edited in sources.json since the release to compare with, each as a phrase. */
+  sourceChanges: readonly string[];
   /** What changed, as lines for a person; empty if there is no release to compare with. */
   changes: string;
 }
@@ -57,7 +59,7 @@ const ADVICE = {
  * @param command what to repeat with --force
  */
 export function refusalError(
-  { release, refusals, changes }: GateResult,
+  { release, refusals, sourceChanges, changes }: GateResult,
   current: string,
   dir: string,
   command: 'build' | 'pull',
@@ -66,6 +68,7 @@ export function refusalError(
   const message = [
     `release ${release.id} is refused; ${current}`,
     reasons,
+    ...(sourceChanges.length === 0 ? [] : [`The list of sources has changed: ${sourceChanges.join('; ')}.`]),
     `${changes}It is kept in ${dir}; "ipatlas diff current ${release.id}" shows all changes.`,
     `${ADVICE[command]} The limits are "gates" in sources.json.`,
   ].join('\n');

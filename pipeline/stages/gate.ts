@@ -22,6 +22,7 @@ import {
   checkSentinelResults,
   deltaCounts,
   describeDeltas,
+  describeSourceChanges,
   replacesSeed,
 } from '../gates/checks.js';
 import { computeDelta } from '../gates/delta.js';
@@ -89,7 +90,10 @@ export const gateStage = ({ limits, sentinels, overrides }: GateInput): Stage<Fi
     const withStatus = (status: SentinelResult['status']): number =>
       results.filter((result) => result.status === status).length;
     return {
-      output: { release, refusals, changes: describeDeltas(deltas) },
+      output: {
+        ...{ release, refusals, changes: describeDeltas(deltas) },
+        sourceChanges: before === undefined ? [] : describeSourceChanges(now.manifest, before.manifest),
+      },
       counts: {
         compared_with: before?.id ?? 'nothing',
         ...deltaCounts(deltas),

@@ -49,6 +49,8 @@ export interface ManifestInput {
   data_date_evidence?: string;
   /** Present if the files are a seed (data for a first build only): the publisher's warning, as text. */
   seed?: string;
+  /** Where the files are from, as sources.json writes it; missing in releases of earlier versions. */
+  place?: string;
   files: ManifestFile[];
 }
 

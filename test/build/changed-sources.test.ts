@@ -1,0 +1,265 @@
+/** Builds after sources.json was edited: what is published, what is refused, and which data is used without a network. */
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { serve } from '../pipeline/fetch-support.js';
+import { temporaryDir } from '../support/release.js';
+import { buildOnce, madeUpWorld, manifestOf, type Row, rowsText } from '../support/sources.js';
+
+let dir: string;
+let dataDir: string;
+/** Files of the publishers by path. */
+let published: Record<string, string | undefined>;
+let url: string;
+beforeEach(async () => {
+  dir = temporaryDir();
+  dataDir = join(dir, 'data');
+  published = {};
+  ({ url } = await serve((request, response) => {
+    const body = published[request.url!];
+    response.writeHead(body === undefined ? 404 : 200).end(body);
+  }));
+});
+afterEach(() => rmSync(dir, { recursive: true, force: true }));
+
+const WORLD = madeUpWorld();
+const WORLD_CSV = rowsText(WORLD).join('\n');
+/** One network that only some sources have. */
+const NETWORK: Row = { first: '102.9.0.0', last: '102.9.0.255', code: 'CH' };
+
+/** A world in which the n-th part of all IPv4 /12s is in another country. */
+const otherWorld = (part: number): Row[] =>
+  WORLD.map((row, index) => (row.last.endsWith('.255.255') && index % part === 0 ? { ...row, code: 'NO' } : row));
+
+interface Entry {
+  id: string;
+  fetch: object | object[];
+  [key: string]: unknown;
+}
+
+const source = (id: string, fetch: object | object[], more: object = {}): Entry => ({
+  ...{ id, fetch, license: 'CC0-1.0', format: 'ip-location-db' },
+  ...more,
+});
+const world = (id = 'world', path = '/world.csv'): Entry => source(id, { https: `${url}${path}` });
+
+/** Builds from a list of sources. */
+async function build(sources: Entry[], options: { offline?: boolean; merge?: string } = {}) {
+  const { offline = false, ...more } = options;
+  const file = join(dir, 'sources.json');
+  writeFileSync(file, JSON.stringify({ sources, ...more }));
+  return buildOnce(dataDir, file, { offline, asOf: '2026-01-01' });
+}
+
+/** Asserts that a list of sources was published, and returns the build. */
+async function publish(...args: Parameters<typeof build>) {
+  const built = await build(...args);
+  expect(built.outcome, built.message).toBe('published');
+  return built;
+}
+
+describe('a source that is added', () => {
+  it('is published if it changes little', async () => {
+    published['/world.csv'] = WORLD_CSV;
+    published['/more.csv'] = rowsText([NETWORK]).join('\n');
+    await publish([world()]);
+    await publish([source('more', { https: `${url}/more.csv` }), world()]);
+  });
+
+  it('is refused if it changes much, and the refusal names the edit', async () => {
+    published['/world.csv'] = WORLD_CSV;
+    published['/other.csv'] = rowsText(otherWorld(3)).join('\n');
+    await publish([world()]);
+    const { outcome, message } = await build([source('other', { https: `${url}/other.csv` }), world()]);
+    expect(outcome).toBe('E_REFUSED');
+    expect(message).toMatch(/The list of sources has changed: source other is new\.\n/);
+    expect(manifestOf(dataDir).inputs).toHaveLength(1);
+  });
+
+  it('may begin with its seed, beside sources that are not seeds', async () => {
+    published['/world.csv'] = WORLD_CSV;
+    writeFileSync(join(dir, 'seed.csv'), rowsText([NETWORK]).join('\n'));
+    await publish([world()]);
+    const seeded = source('more', [{ https: `${url}/more.csv` }, { file: 'seed.csv', seed: 'old' }]);
+    await publish([world(), seeded]);
+    published['/more.csv'] = rowsText([{ ...NETWORK, code: 'AT' }]).join('\n');
+    await publish([world(), seeded]);
+    expect(manifestOf(dataDir).inputs.map(({ seed }) => seed)).toEqual([undefined, undefined]);
+  });
+});
+
+describe('a source that is removed', () => {
+  it('is not missed if the others say the same', async () => {
+    published['/world.csv'] = WORLD_CSV;
+    published['/more.csv'] = rowsText([NETWORK]).join('\n');
+    const more = source('more', { https: `${url}/more.csv` });
+    await publish([more, world()]);
+    await publish([world()]);
+  });
+
+  it('is missed if it was the only one for much space, and the refusal names it', async () => {
+    const half = WORLD.length / 2;
+    published['/a.csv'] = rowsText(WORLD.slice(0, half)).join('\n');
+    published['/b.csv'] = rowsText(WORLD.slice(half)).join('\n');
+    await publish([world('b', '/b.csv'), world('a', '/a.csv')]);
+    const { outcome, message } = await build([world('b', '/b.csv')]);
+    expect(outcome).toBe('E_REFUSED');
+    expect(message).toMatch(/source a is gone/);
+  });
+
+  it('is not called removed if it is optional and cannot be fetched', async () => {
+    published['/world.csv'] = WORLD_CSV;
+    published['/other.csv'] = rowsText(otherWorld(3)).join('\n');
+    const other = source('other', { https: `${url}/other.csv` }, { optional: true });
+    await publish([other, world()]);
+    rmSync(join(dataDir, 'cache'), { recursive: true });
+    published['/other.csv'] = undefined;
+    const { outcome, message } = await build([other, world()]);
+    expect(outcome).toBe('E_REFUSED');
+    expect(message).not.toMatch(/The list of sources has changed/);
+  });
+});
+
+describe('a source under another id', () => {
+  it('has the same ranges, also without a network', async () => {
+    published['/world.csv'] = WORLD_CSV;
+    await publish([world()]);
+    await publish([world('renamed')]);
+    published['/world.csv'] = undefined;
+    await publish([world('again')]);
+    await publish([world('offline')], { offline: true });
+    expect(manifestOf(dataDir).inputs).toMatchObject([{ id: 'offline', rows: WORLD.length }]);
+  });
+
+  it('does not go back to a seed', async () => {
+    published['/world.csv'] = WORLD_CSV;
+    writeFileSync(join(dir, 'seed.csv'), WORLD_CSV);
+    const places = [{ https: `${url}/world.csv` }, { file: 'seed.csv', seed: 'old' }];
+    await publish([source('world', places)]);
+    published['/world.csv'] = undefined;
+    rmSync(join(dataDir, 'cache'), { recursive: true });
+    const { outcome, message } = await build([source('renamed', places)]);
+    expect(outcome).toBe('E_REFUSED');
+    expect(message).toMatch(/source renamed can only be had from its seed/);
+  });
+});
+
+describe('a source from another place', () => {
+  it('may have another number of rows for the same ranges', async () => {
+    published['/world.csv'] = WORLD_CSV;
+    // The same world with every row in two halves or, for single addresses, twice.
+    const halves = WORLD.flatMap(({ first, last, code }) =>
+      last.endsWith('.255.255') && first.endsWith('.0.0')
+        ? [
+            {
+              first,
+              last: last.replace(/\d+\.255\.255$/, (rest) => `${Number(rest.split('.')[0]) - 8}.255.255`),
+              code,
+            },
+            { first: first.replace(/\d+\.0\.0$/, (rest) => `${Number(rest.split('.')[0]) + 8}.0.0`), last, code },
+          ]
+        : [{ first, last, code }],
+    );
+    published['/mirror.csv'] = rowsText(halves).join('\n');
+    await publish([world()]);
+    await publish([world('world', '/mirror.csv')]);
+    expect(manifestOf(dataDir).inputs[0]!.rows).toBeGreaterThan(1.5 * WORLD.length);
+    // From the same place, such a change is refused.
+    published['/mirror.csv'] = WORLD_CSV;
+    expect((await build([world('world', '/mirror.csv')])).message).toMatch(/source world has 3,\d+ rows/);
+  });
+
+  it('keeps the copy of its earlier place as long as the new one cannot be reached', async () => {
+    published['/world.csv'] = WORLD_CSV;
+    await publish([world()]);
+    published['/world.csv'] = undefined;
+    const both = source('world', [{ https: `${url}/new.csv` }, { https: `${url}/world.csv` }]);
+    const { outcome, notes } = await build([both]);
+    expect([outcome, notes.join('\n')]).toEqual([
+      'unchanged',
+      expect.stringMatching(/new\.csv: .*404[\s\S]*using the copy/),
+    ]);
+    expect((await build([both], { offline: true })).outcome).toBe('unchanged');
+  });
+});
+
+describe('another order of the sources', () => {
+  it('is published if the sources agree on most addresses', async () => {
+    published['/world.csv'] = WORLD_CSV;
+    published['/other.csv'] = rowsText([...WORLD, NETWORK]).join('\n');
+    const other = world('other', '/other.csv');
+    await publish([world(), other]);
+    await publish([other, world()]);
+  });
+
+  it('is refused if they do not, and the refusal names the edit', async () => {
+    published['/world.csv'] = WORLD_CSV;
+    published['/other.csv'] = rowsText(otherWorld(3)).join('\n');
+    const other = world('other', '/other.csv');
+    await publish([world(), other]);
+    const { outcome, message } = await build([other, world()]);
+    expect(outcome).toBe('E_REFUSED');
+    expect(message).toMatch(/The list of sources has changed: the sources are in another order\.\n/);
+  });
+});
+
+it('another merge strategy is published if the results are nearly the same', async () => {
+  published['/world.csv'] = WORLD_CSV;
+  published['/more.csv'] = rowsText([NETWORK]).join('\n');
+  const sources = [source('more', { https: `${url}/more.csv` }), world()];
+  await publish(sources);
+  await publish(sources, { merge: 'evidence' });
+});
+
+it('from a seed to living data, and to no network: no build is refused', async () => {
+  writeFileSync(join(dir, 'seed.csv'), rowsText(otherWorld(2)).join('\n'));
+  const places = (name: string) => [{ https: `${url}/${name}.csv` }, { file: 'seed.csv', seed: 'old' }];
+  const sources = [source('a', places('a')), source('b', places('b'))];
+  await publish(sources);
+  // The publishers appear one after the other.
+  published['/a.csv'] = WORLD_CSV;
+  await publish(sources);
+  published['/b.csv'] = WORLD_CSV;
+  await publish(sources);
+  expect(manifestOf(dataDir).inputs.map(({ seed }) => seed)).toEqual([undefined, undefined]);
+  published = {};
+  expect((await build(sources)).outcome).toBe('unchanged');
+  expect((await build(sources, { offline: true })).outcome).toBe('unchanged');
+});
+
+describe('a download that cannot be read', () => {
+  const good = (): string => rowsText([...WORLD, NETWORK]).join('\n');
+  it.each([
+    ['is a web page', '<html>down for maintenance</html>\n'.repeat(50)],
+    ['has country codes of three letters', WORLD_CSV.replace(/$/gm, 'X')],
+    ['has no country', WORLD_CSV.replace(/,[A-Z]{2}$/gm, ',')],
+    ['is empty', ''],
+    ['is binary', '\0\u0001\u0002'.repeat(999)],
+  ])('%s: the files of the current release are used', async (_what, body) => {
+    published['/world.csv'] = WORLD_CSV;
+    published['/more.csv'] = good();
+    const sources = [world(), world('more', '/more.csv')];
+    const { id } = await publish(sources);
+    published['/world.csv'] = body;
+    const same = await build(sources);
+    expect([same.outcome, same.id]).toEqual(['unchanged', id]);
+    expect(same.notes.join('\n')).toContain('The build continues with the files of an earlier release');
+    // The other source has news.
+    published['/more.csv'] = good().replace(/CH$/, 'AT');
+    const { id: next } = await publish(sources);
+    expect(manifestOf(dataDir, next).inputs[0]!.files).toEqual(manifestOf(dataDir, id).inputs[0]!.files);
+    // The bad download is in the cache now. It is not used without a network either.
+    expect((await build(sources, { offline: true })).outcome).toBe('unchanged');
+  });
+
+  it('fails the first build', async () => {
+    published['/world.csv'] = '<html></html>';
+    expect((await build([world()])).outcome).toBe('E_BAD_INPUT');
+  });
+
+  it('fails the build if its format was edited in sources.json', async () => {
+    published['/world.csv'] = WORLD_CSV;
+    await publish([world()]);
+    expect((await build([{ ...world(), format: 'geofeed' }])).outcome).toBe('E_BAD_INPUT');
+  });
+});
