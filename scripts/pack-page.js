@@ -40,3 +40,4 @@ for (const name of names) {
   writeFileSync(`${target}.gz`, gzipSync(content, { level: 9 }));
   writeFileSync(`${target}.br`, brotliCompressSync(content));
 }
+rmSync(compiled, { recursive: true });

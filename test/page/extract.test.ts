@@ -1,0 +1,128 @@
+import { isIP } from 'node:net';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { AddressReader, type Entry } from '../../src/page/extract.js';
+
+/** Reads a text in pieces of a size. */
+function read(text: string, size = text.length || 1, limit = 1_000_000) {
+  const reader = new AddressReader(limit);
+  const entries: Entry[] = [];
+  for (let at = 0; at < text.length; at += size) entries.push(...reader.read(text.slice(at, at + size)));
+  entries.push(...reader.end());
+  return { entries, lines: reader.linesWithoutAddress, isFull: reader.isFull };
+}
+
+const found = (text: string) => read(text).entries.map(({ line, text: word, valid }) => [line, word, valid]);
+
+describe('addresses in text', () => {
+  it.each<[string, unknown[]]>([
+    ['8.8.8.8', [[1, '8.8.8.8', true]]],
+    [
+      '8.8.8.8\n2001:db8::1\r\n\n::1',
+      [
+        [1, '8.8.8.8', true],
+        [2, '2001:db8::1', true],
+        [4, '::1', true],
+      ],
+    ],
+    ['"8.8.8.8","x"', [[1, '8.8.8.8', true]]],
+    [
+      'ip=8.8.8.8;gw=1.1.1.1',
+      [
+        [1, '8.8.8.8', true],
+        [1, '1.1.1.1', true],
+      ],
+    ],
+    ['8.8.8.8 - - [01/Jan/2026:00:00:00 +0000] "GET / HTTP/1.1" 200 5', [[1, '8.8.8.8', true]]],
+    ['8.8.8.8:443', [[1, '8.8.8.8', true]]],
+    ['[2001:db8::1]:443', [[1, '2001:db8::1', true]]],
+    ['from 8.8.8.8.', [[1, '8.8.8.8', true]]],
+    ['8.8.8.0/24', [[1, '8.8.8.0', true]]],
+    ['{"ip":"::ffff:1.2.3.4"}', [[1, '::ffff:1.2.3.4', true]]],
+    ['https://8.8.8.8/x', [[1, '8.8.8.8', true]]],
+    [
+      '8.8.8.8-8.8.8.9',
+      [
+        [1, '8.8.8.8', true],
+        [1, '8.8.8.9', true],
+      ],
+    ],
+    // A single word that is not an address is reported; other text is not.
+    ['256.1.1.1', [[1, '256.1.1.1', false]]],
+    ['01.2.3.4', [[1, '01.2.3.4', false]]],
+    ['fe80::1%eth0', [[1, 'fe80::1%eth0', false]]],
+    ['=cmd()', [[1, '=cmd()', false]]],
+    ['ip,name', []],
+    ['no address here at 12:34:56', []],
+    ['', []],
+    ['\n\n \n', []],
+  ])('%j', (text, expected) => {
+    expect(found(text)).toEqual(expected);
+  });
+
+  it('counts the lines that have no address and more than one word', () => {
+    expect(read('ip,name\n8.8.8.8,a\nnothing, here\n\nword\n').lines).toBe(2);
+  });
+
+  it('keeps a hundred characters of a text that is not an address', () => {
+    expect(read('x'.repeat(5_000)).entries).toEqual([{ line: 1, text: 'x'.repeat(100), valid: false }]);
+  });
+
+  it('stops at the limit', () => {
+    const { entries, isFull } = read('1.1.1.1\n'.repeat(50), 7, 20);
+    expect([entries.length, isFull, entries.at(-1)?.line]).toEqual([20, true, 20]);
+  });
+});
+
+describe('text in pieces', () => {
+  const text = fc.array(
+    fc.oneof(
+      fc.ipV4(),
+      fc.ipV6(),
+      fc.constantFrom('\n', '\r\n', ' ', ',', ';', '"', '.', ':', '%', 'ab', '12:30:59', '=x', '1.2.3', '/24', '-'),
+      fc.string({ maxLength: 5 }),
+    ),
+    { maxLength: 60 },
+  );
+
+  it('has the same addresses however it is split', () => {
+    fc.assert(
+      fc.property(text, fc.integer({ min: 1, max: 50 }), (parts, size) => {
+        const whole = parts.join('');
+        expect(read(whole, size)).toEqual(read(whole));
+      }),
+    );
+  });
+
+  it('has no address that Node does not take for one, and all that are words of their own', () => {
+    fc.assert(
+      fc.property(text, fc.array(fc.oneof(fc.ipV4(), fc.ipV6()), { maxLength: 5 }), (parts, addresses) => {
+        const line = `${parts.join('').replaceAll(/[\r\n]/g, '')} ${addresses.join(' ')}`;
+        const words = read(line).entries.filter(({ valid }) => valid);
+        for (const { text: word } of words) expect(isIP(word)).not.toBe(0);
+        // Node also takes addresses with leading zeros, which fast-check does not make.
+        const last = words.slice(words.length - addresses.length).map(({ text: word }) => word);
+        expect(last).toEqual(addresses);
+      }),
+    );
+  });
+});
+
+describe('hostile text', () => {
+  const MEGABYTES = 10_000_000;
+
+  it.each<[string, string, number]>([
+    ['one word', 'a'.repeat(MEGABYTES), 0],
+    ['one word of digits and dots', '1.'.repeat(MEGABYTES / 2), 0],
+    ['colons', ':'.repeat(MEGABYTES), 0],
+    ['addresses on one line', '8.8.8.8 '.repeat(MEGABYTES / 8), MEGABYTES / 8],
+    ['an address after a long word', `${'x'.repeat(MEGABYTES)} 8.8.8.8`, 1],
+  ])('of ten megabytes on one line: %s', (_, text, count) => {
+    const { entries, lines } = read(text, 32_768, 2_000_000);
+    expect([entries.filter(({ valid }) => valid).length, entries.filter(({ valid }) => !valid).length]).toEqual([
+      count,
+      0,
+    ]);
+    expect(lines).toBe(count === 0 ? 1 : 0);
+  });
+});
