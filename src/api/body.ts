@@ -65,5 +65,7 @@ export function wireErrorOf(error: unknown, body: unknown): WireError {
   if (validation !== undefined) return schemaError(body);
   if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') return 'body_too_large';
   if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') return 'not_json_type';
+  // The path of a folder among the files of the page.
+  if (statusCode === 403) return 'not_found';
   return statusCode !== undefined && statusCode >= 400 && statusCode < 500 ? 'bad_request' : 'internal';
 }

@@ -31,6 +31,8 @@ export interface SignUpOptions {
   /** Addresses a minute for a key without a rate of its own; 0 for no limit. */
   defaultRate: number;
   log: Log;
+  /** Keys in an hour from all networks together. */
+  total?: number;
   /** The time in milliseconds. */
   now?: () => number;
 }
@@ -82,12 +84,11 @@ export class SignUps {
   }
 
   #create(network: string): KeyOutcome {
-    const { dataDir, isOpen, defaultRate } = this.#options;
+    const { dataDir, isOpen, defaultRate, total = SIGN_UPS_TOTAL } = this.#options;
     if (!isOpen) return { refused: 'sign_up_closed' };
     this.forget();
     const times = this.#networks.get(network) ?? [];
-    const full =
-      times.length >= SIGN_UPS_PER_NETWORK ? times : this.#all.length >= SIGN_UPS_TOTAL ? this.#all : undefined;
+    const full = times.length >= SIGN_UPS_PER_NETWORK ? times : this.#all.length >= total ? this.#all : undefined;
     if (full !== undefined) return { refused: 'sign_up_limit', retryIn: full[0]! + SIGN_UP_WINDOW_MS - this.#now() };
     const rate = defaultRate === 0 ? SIGN_UP_RATE : Math.min(SIGN_UP_RATE, defaultRate);
     const { id, key } = createKey(dataDir, { rate, self_issued: true });

@@ -1,0 +1,211 @@
+/** Keys that people make for themselves. */
+import { rmSync } from 'node:fs';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { listKeys } from '../../src/api/keys.js';
+import { SignUps } from '../../src/api/sign-up.js';
+import { SIGN_UP_RATE, SIGN_UP_WINDOW_MS, SIGN_UPS_PER_NETWORK } from '../../src/limits.js';
+import { fixedKeys, KEY, keptLog, testApp } from '../support/api.js';
+import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { makeKey, type ServeProcess, serve, until } from '../support/serve.js';
+
+let dataDir: string;
+beforeAll(async () => {
+  dataDir = temporaryDir();
+  await publishBlocks(dataDir, SMALL_WORLD);
+});
+afterAll(() => rmSync(dataDir, { recursive: true }));
+
+describe('sign-up', () => {
+  let keysDir: string;
+  let clock: number;
+  let log: ReturnType<typeof keptLog>;
+  const made: SignUps[] = [];
+  const signUps = (options = {}) => {
+    const one = new SignUps({ dataDir: keysDir, isOpen: true, defaultRate: 0, log, now: () => clock, ...options });
+    made.push(one);
+    return one;
+  };
+  beforeEach(() => {
+    keysDir = temporaryDir();
+    clock = 0;
+    log = keptLog();
+  });
+  afterEach(() => {
+    for (const one of made.splice(0)) one.stop();
+    rmSync(keysDir, { recursive: true, force: true });
+  });
+
+  it('makes a self-issued key with a rate, which is listed as such and has no label', () => {
+    const outcome = signUps().handle({ do: 'create', network: 'n' });
+    expect(outcome).toMatchObject({ created: { key: expect.stringMatching(/^ipa_/), rate: SIGN_UP_RATE } });
+    expect(listKeys(keysDir)).toMatchObject([{ label: '', rate: SIGN_UP_RATE, self_issued: true, origins: null }]);
+  });
+
+  it('gives no more than the rate of the server', () => {
+    expect(signUps({ defaultRate: 100 }).handle({ do: 'create', network: 'n' })).toMatchObject({
+      created: { rate: 100 },
+    });
+  });
+
+  it('makes no key if it is closed', () => {
+    expect(signUps({ isOpen: false }).handle({ do: 'create', network: 'n' })).toEqual({ refused: 'sign_up_closed' });
+    expect(listKeys(keysDir)).toEqual([]);
+  });
+
+  it('makes some keys in an hour for one network, and forgets it after that hour', () => {
+    const one = signUps();
+    for (let i = 0; i < SIGN_UPS_PER_NETWORK; i++) {
+      clock = i * 1_000;
+      expect(one.handle({ do: 'create', network: 'n' })).toHaveProperty('created');
+    }
+    expect(one.handle({ do: 'create', network: 'n' })).toEqual({
+      refused: 'sign_up_limit',
+      retryIn: SIGN_UP_WINDOW_MS - clock,
+    });
+    expect(one.handle({ do: 'create', network: 'other' })).toHaveProperty('created');
+    clock = SIGN_UP_WINDOW_MS;
+    expect(one.handle({ do: 'create', network: 'n' })).toHaveProperty('created');
+    expect(one.handle({ do: 'create', network: 'n' })).toHaveProperty('refused');
+    clock = 3 * SIGN_UP_WINDOW_MS;
+    one.forget();
+    expect(one.remembered).toBe(0);
+  });
+
+  it('makes no more keys in an hour than its limit, however many networks ask', () => {
+    const total = 12;
+    const one = signUps({ total });
+    for (let i = 0; i < total; i++) {
+      expect(one.handle({ do: 'create', network: String(i) })).toHaveProperty('created');
+    }
+    expect(one.handle({ do: 'create', network: 'new' })).toMatchObject({ refused: 'sign_up_limit' });
+    expect(listKeys(keysDir)).toHaveLength(total);
+  });
+
+  it('reports a key that cannot be stored, and does not count it', () => {
+    const one = signUps({ dataDir: '/dev/null/keys' });
+    for (let i = 0; i <= SIGN_UPS_PER_NETWORK; i++) {
+      expect(one.handle({ do: 'create', network: 'n' })).toEqual({ refused: 'internal' });
+    }
+    expect(log.lines[0]?.[1]).toBe('a key could not be stored');
+    expect(one.remembered).toBe(0);
+  });
+
+  it('revokes self-issued keys only', async () => {
+    const one = signUps();
+    const outcome = one.handle({ do: 'create', network: 'n' }) as { created: { id: string } };
+    const { id } = outcome.created;
+    const revoked = one.handle({ do: 'revoke', id });
+    expect(revoked).toMatchObject({ revoked: { id, revoked: expect.stringMatching(/Z$/) } });
+    expect(one.handle({ do: 'revoke', id })).toEqual(revoked);
+    await makeKey(keysDir);
+    const operators = listKeys(keysDir).find((key) => !key.self_issued)!;
+    expect(one.handle({ do: 'revoke', id: operators.id })).toEqual({ refused: 'key_not_self_issued' });
+    expect(one.handle({ do: 'revoke', id: 'nope' })).toEqual({ refused: 'key_not_self_issued' });
+    expect(listKeys(keysDir).find(({ id }) => id === operators.id)?.revoked).toBeNull();
+  });
+});
+
+describe('the routes of keys', () => {
+  it('make no key for pages of other origins', async () => {
+    const asked: unknown[] = [];
+    const app = testApp(dataDir, {
+      keyDesk: (request) => {
+        asked.push(request);
+        return { created: { id: '1', key: 'ipa_x', rate: 5 } };
+      },
+    });
+    const post = (headers: Record<string, string>) =>
+      app.inject({ method: 'POST', url: '/api/keys', headers: { host: 'ip.example', ...headers } });
+    for (const origin of ['https://other.example', 'null', ''])
+      expect([(await post({ origin })).statusCode, asked]).toEqual([403, []]);
+    for (const headers of [{ origin: 'https://ip.example' }, {}]) {
+      const response = await post(headers);
+      expect([response.statusCode, response.json()]).toEqual([201, { id: '1', key: 'ipa_x', rate: 5 }]);
+      expect(response.headers['cache-control']).toBe('no-store');
+    }
+    expect(asked).toHaveLength(2);
+    await app.close();
+  });
+
+  it.each([
+    ['sign_up_closed', 403],
+    ['sign_up_limit', 429],
+    ['internal', 500],
+  ] as const)('answer %s with %i', async (refused, status) => {
+    const app = testApp(dataDir, { keyDesk: async () => ({ refused, retryIn: 1_500 }) });
+    const response = await app.inject({ method: 'POST', url: '/api/keys' });
+    expect([response.statusCode, response.headers['retry-after']]).toEqual([status, '2']);
+    expect(response.json()).toHaveProperty('error');
+    await app.close();
+  });
+
+  it('show a key without counting, even if its rate is used up', async () => {
+    const app = testApp(dataDir, { keys: fixedKeys({ [KEY]: { id: 'one', rate: 2, selfIssued: true } }) });
+    const headers = { 'x-api-key': KEY };
+    for (const left of ['2', '1', '0']) {
+      const response = await app.inject({ url: '/api/keys/current', headers });
+      expect([response.statusCode, response.json()]).toEqual([200, { id: 'one', rate: 2, self_issued: true }]);
+      expect([response.headers['x-ratelimit-limit'], response.headers['x-ratelimit-remaining']]).toEqual(['2', left]);
+      await app.inject({ url: '/api/lookup/8.8.8.8', headers });
+    }
+    expect((await app.inject('/api/keys/current')).statusCode).toBe(401);
+    await app.close();
+  });
+
+  it('do not revoke a key that the operator made', async () => {
+    const app = testApp(dataDir);
+    const response = await app.inject({ method: 'DELETE', url: '/api/keys/current', headers: { 'x-api-key': KEY } });
+    expect([response.statusCode, response.json()]).toEqual([403, { error: 'Only the operator can revoke this key' }]);
+    const post = await app.inject({ method: 'POST', url: '/api/keys/current', headers: { 'x-api-key': KEY } });
+    expect([post.statusCode, post.headers.allow]).toEqual([405, 'GET, HEAD, DELETE, OPTIONS']);
+    await app.close();
+  });
+});
+
+describe('ipatlas serve --sign-up open', () => {
+  let server: ServeProcess;
+  afterEach(() => server.stop());
+
+  it.each(['1', '2'])('makes keys that work at once and can be revoked, with %s workers', async (workers) => {
+    server = await serve(dataDir, '--sign-up', 'open', '--workers', workers, '--access-log');
+    const response = await fetch(`${server.url}/api/keys`, { method: 'POST' });
+    const { key, id } = (await response.json()) as { key: string; id: string };
+    expect(response.status).toBe(201);
+    const headers = { 'x-api-key': key };
+    const status = async (path: string, method = 'GET') =>
+      (await fetch(server.url + path, { method, headers: { ...headers, connection: 'close' } })).status;
+    // The worker that made it knows it at once, the others within a second.
+    await until(async () => {
+      for (let i = 0; i < 10; i++) if ((await status('/api/lookup/8.8.8.8')) !== 200) return false;
+      return true;
+    }, 'a key that works');
+    expect(await status('/api/keys/current')).toBe(200);
+    expect(await status('/api/keys/current', 'DELETE')).toBe(200);
+    await until(async () => {
+      for (let i = 0; i < 10; i++) if ((await status('/api/lookup/8.8.8.8')) !== 403) return false;
+      return true;
+    }, 'a key that is refused');
+    const limited = await Promise.all(
+      Array.from({ length: SIGN_UPS_PER_NETWORK + 2 }, async () => {
+        const answer = await fetch(`${server.url}/api/keys`, { method: 'POST', headers: { connection: 'close' } });
+        return answer.status;
+      }),
+    );
+    expect(limited.filter((one) => one === 201)).toHaveLength(SIGN_UPS_PER_NETWORK - 1);
+    expect(limited.filter((one) => one === 429)).toHaveLength(3);
+    await server.stop();
+    const written = server.stdout() + server.stderr();
+    expect(written).toContain('"route":"/api/keys"');
+    for (const secret of [key, id, '127.0.0.1']) expect(written).not.toContain(secret);
+  });
+
+  it('is closed by default', async () => {
+    server = await serve(dataDir);
+    const response = await fetch(`${server.url}/api/keys`, { method: 'POST' });
+    expect([response.status, await response.json()]).toEqual([
+      403,
+      { error: 'Sign-up is closed; ask the operator for a key' },
+    ]);
+    expect(await (await fetch(server.url, { headers: { accept: 'text/html' } })).text()).not.toContain('Make a key');
+  });
+});
