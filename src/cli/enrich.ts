@@ -35,14 +35,19 @@ Writes to stdout.
                        tsv    the same with tabs
                        list   one address per line; the result is appended
                               after tabs
+                       combined  access logs of nginx and Apache; the result
+                              is appended as quoted fields
+  --delimiter C        for csv and tsv: the character between two cells
+  --no-header          for csv and tsv: the first record is not a header;
+                       --field is the number of a column, from 1
   --items PATH         for json: the keys, with dots, that lead to the array
                        inside the document
   --on-invalid POLICY  for a line that is not a JSON object, or a record that
                        does not match the header: keep (default), drop, or
                        fail (exit code 4)
   --rejects FILE       also write such lines to FILE
-  --jobs N             threads for jsonl, 1 to ${MAX_JOBS}; 0, the default, is one per
-                       core. The order of lines is kept
+  --jobs N             threads, for all formats but json: 1 to ${MAX_JOBS}; 0, the
+                       default, is one per core. The order of lines is kept
   -o, --output FILE    write to FILE, which is replaced at the end and may be an
                        input; "-" is stdout
   -z, --compress KIND  compress the output: gzip or zstd (from Node 22.15 on)

@@ -48,11 +48,15 @@ recognized, and zstd from Node 22.15 on. Writes to stdout.
   --field PATH         where the address is: a key, a path with dots
                        (client.ip), or a column; repeatable, default ip. With
                        several, one address in the countries is enough
-  --format FORMAT      jsonl (default), json, csv, tsv or list, as for enrich
+  --format FORMAT      jsonl (default), json, csv, tsv, list or combined, as for
+                       enrich
+  --delimiter C        for csv and tsv: the character between two cells
+  --no-header          for csv and tsv: the first record is not a header;
+                       --field is the number of a column, from 1
   --items PATH         for json: the keys, with dots, that lead to the array
                        inside the document
-  --jobs N             threads for jsonl, 1 to ${MAX_JOBS}; 0, the default, is one per
-                       core. The order of lines is kept
+  --jobs N             threads, for all formats but json: 1 to ${MAX_JOBS}; 0, the
+                       default, is one per core. The order of lines is kept
   -o, --output FILE    write to FILE, which is replaced at the end and may be an
                        input; "-" is stdout
   -z, --compress KIND  compress the output: gzip or zstd (from Node 22.15 on)

@@ -21,6 +21,8 @@ export const INPUT_OPTIONS = {
   field: { type: 'string', multiple: true },
   format: { type: 'string' },
   items: { type: 'string' },
+  delimiter: { type: 'string' },
+  'no-header': { type: 'boolean' },
   jobs: { type: 'string' },
 } as const satisfies OptionTable;
 
@@ -40,6 +42,9 @@ export interface StreamRequest {
   format: FormatName;
   /** For `json`: the keys that lead to the array of items. */
   itemsPath: string[];
+  /** For tables: the delimiter if it is not the format's, and whether there is a header. */
+  delimiter: string | undefined;
+  hasHeader: boolean;
   fields: ReturnType<typeof parseFields>;
   onInvalid: InvalidPolicy;
   jobs: number;
@@ -77,6 +82,29 @@ function parseItems(value: string | undefined, format: FormatName): string[] {
   const keys = value.split('.');
   if (!keys.includes('')) return keys;
   throw usageError(`--items ${JSON.stringify(value)} has an empty key; write it as data or data.rows`);
+}
+
+const TABLE_FORMATS: readonly FormatName[] = ['csv', 'tsv'];
+
+function parseDelimiter(value: string | undefined, format: FormatName): string | undefined {
+  if (value === undefined) return undefined;
+  if (!TABLE_FORMATS.includes(format)) throw usageError('--delimiter requires --format csv or tsv');
+  const delimiter = value === '\\t' ? '\t' : value;
+  // ASCII only: in UTF-8, another character is several bytes.
+  if (/^[\0-\x7f]$/.test(delimiter) && !/["\r\n\0]/.test(delimiter)) return delimiter;
+  throw usageError(
+    `--delimiter is ${JSON.stringify(value)}; it can be one ASCII character, such as ; or \\t for a tab`,
+  );
+}
+
+/** Checks `--no-header`, with which a field is the number of a column. Returns whether there is a header. */
+function parseHeader(isMissing: boolean, format: FormatName, specs: readonly string[]): boolean {
+  if (!isMissing) return true;
+  if (!TABLE_FORMATS.includes(format)) throw usageError('--no-header requires --format csv or tsv');
+  if (specs.length === 0) throw usageError('--no-header requires --field N, the number of the column, from 1');
+  const wrong = specs.find((spec) => !/^[1-9]\d{0,8}$/.test(spec));
+  if (wrong === undefined) return false;
+  throw usageError(`--field is ${JSON.stringify(wrong)}; with --no-header it is the number of a column, from 1`);
 }
 
 /**
@@ -134,13 +162,22 @@ function checkStandardOutput(inputs: readonly string[]): void {
   throw usageError(`${name} is also the output; write to another file, or use -o FILE, which replaces it at the end`);
 }
 
+/** The formats that have no fields, and why. */
+const NO_FIELD: { [Format in FormatName]?: string } = {
+  list: 'a line is only an address',
+  combined: 'the address is the first field of a line',
+};
+
 /** Parses the flags in {@link INPUT_OPTIONS} and {@link OUTPUT_OPTIONS}, `--on-invalid` and `--rejects`; checks the inputs. */
 export function parseStreamRequest({ dataDir, values, positionals }: Invocation): StreamRequest {
   const format = choice(values, 'format', FORMAT_NAMES, 'jsonl');
   const specs = (values.field ?? []) as string[];
-  if (format === 'list' && specs.length > 0) {
-    throw usageError('--field cannot be used with --format list: a line is only an address');
+  const noField = NO_FIELD[format];
+  if (noField !== undefined && specs.length > 0) {
+    throw usageError(`--field cannot be used with --format ${format}: ${noField}`);
   }
+  const delimiter = parseDelimiter(text(values, 'delimiter'), format);
+  const hasHeader = parseHeader(values['no-header'] === true, format, specs);
   const fields = parseFields(specs);
   const onInvalid = choice(values, 'on-invalid', INVALID_POLICIES, 'keep');
   const itemsPath = parseItems(text(values, 'items'), format);
@@ -153,7 +190,22 @@ export function parseStreamRequest({ dataDir, values, positionals }: Invocation)
   const rejects = parseSideOutput(values, 'rejects', inputs);
   const stats = parseSideOutput(values, 'stats', inputs);
   const compression = parseCompression(values);
-  return { dataDir, inputs, total, format, itemsPath, fields, onInvalid, jobs, output, rejects, stats, compression };
+  return {
+    dataDir,
+    inputs,
+    total,
+    format,
+    itemsPath,
+    delimiter,
+    hasHeader,
+    fields,
+    onInvalid,
+    jobs,
+    output,
+    rejects,
+    stats,
+    compression,
+  };
 }
 
 const ENDING_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;

@@ -103,13 +103,13 @@ function readFormat(values: OptionValues): FormatName {
 }
 
 /** Formats whose lines can be enriched one without the others, so that output can be split. */
-const LINE_FORMATS: readonly FormatName[] = ['jsonl', 'list'];
+const LINE_FORMATS: readonly FormatName[] = ['jsonl', 'list', 'combined'];
 
 function readOversize(values: OptionValues): OversizePolicy {
   const isSplittable = LINE_FORMATS.includes(readFormat(values));
   if (isSplittable) return oneOf<OversizePolicy>(values, 'on-oversize', OVERSIZE_POLICIES);
   if (text(values, 'on-oversize') === 'split') {
-    throw usage(`--on-oversize split goes with --format ${LINE_FORMATS.join(' or ')} only`);
+    throw usage(`--on-oversize split goes with --format ${LINE_FORMATS.join(', ')} only`);
   }
   return 'reject';
 }
@@ -229,7 +229,7 @@ workers or the server are killed (docs/streams.md). Ends on SIGTERM or Ctrl-C, a
   --field PATH[=NAME], --add LIST, --on-invalid POLICY
                        as in "ipatlas enrich"; with fail, a message with such a line goes to the rejects as a whole
   --format FORMAT, --items PATH
-                       as in "ipatlas enrich"; in all formats but jsonl and list, each message is a whole document
+                       as in "ipatlas enrich"; a message of csv, tsv or json is a whole table or document
   --on-oversize P      output that is larger than the server's max_payload: split it at ends of lines (default), or
                        reject the message (always in formats that are not lines)
   --creds FILE         credentials of a NATS user

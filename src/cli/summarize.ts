@@ -78,11 +78,15 @@ reads stdin. gzip is recognized, and zstd from Node 22.15 on.
   --field PATH         where the address is: a key, a path with dots
                        (client.ip), or a column; repeatable, default ip. With
                        several, each address counts
-  --format FORMAT      jsonl (default), json, csv, tsv or list, as for enrich
+  --format FORMAT      jsonl (default), json, csv, tsv, list or combined, as for
+                       enrich
+  --delimiter C        for csv and tsv: the character between two cells
+  --no-header          for csv and tsv: the first record is not a header;
+                       --field is the number of a column, from 1
   --items PATH         for json: the keys, with dots, that lead to the array
                        inside the document
-  --jobs N             threads for jsonl, 1 to ${MAX_JOBS}; 0, the default, is one per
-                       core
+  --jobs N             threads, for all formats but json: 1 to ${MAX_JOBS}; 0, the
+                       default, is one per core
 `,
   options: { ...INPUT_OPTIONS, by: { type: 'string' }, json: { type: 'boolean' } },
   arguments: [0, Number.POSITIVE_INFINITY],

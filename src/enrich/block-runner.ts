@@ -1,6 +1,7 @@
 /** The loop around the kernel that the streams of the library and the line engine share. */
 import { AtlasError } from '../errors.js';
 import type { EnrichCounts } from './counts.js';
+import type { Table } from './formats/table.js';
 import type { Block } from './input/line-buffer.js';
 import type { Kernel } from './kernel/kernel.js';
 import type { InvalidPolicy } from './options.js';
@@ -15,6 +16,8 @@ export interface BlockResult {
 }
 
 export interface BlockRunnerOptions {
+  /** The table that the blocks are part of, if they are. */
+  table?: Table | undefined;
   onInvalid: InvalidPolicy;
   maxLineBytes: number;
   /** Updated with each result, except for `bytes`. */
@@ -26,9 +29,10 @@ const NO_BYTES = new Uint8Array(0);
 export class BlockRunner {
   readonly #kernel: Kernel;
   readonly #options: BlockRunnerOptions;
-  /** Prefix of error messages that names the input. */
+  /** The name of the input in error messages, and the prefix with it. */
+  #name = 'the input';
   #prefix = '';
-  /** Lines of the current input in the results so far. */
+  /** Lines of the current input in the results so far; for a table, newlines, and only under the policy `fail`. */
   #lines = 0;
 
   constructor(kernel: Kernel, options: BlockRunnerOptions) {
@@ -42,14 +46,15 @@ export class BlockRunner {
    * @param name put before the line number, if given
    */
   startInput(name?: string): void {
+    if (name !== undefined) this.#name = name;
     this.#prefix = name === undefined ? '' : `${name}: `;
     this.#lines = 0;
   }
 
   /** Prepares a block for the kernel. Returns whether there is work: a part of a line that is too long has none. */
-  prepare({ slot, length, skip, part }: Block): boolean {
+  prepare({ slot, length, skip, head, part }: Block): boolean {
     if (part !== undefined) return false;
-    slot.begin(length, skip);
+    slot.begin(length, skip, head === undefined);
     return true;
   }
 
@@ -70,32 +75,42 @@ export class BlockRunner {
       yield this.#partResult(block);
       return;
     }
-    const { slot } = block;
+    const { slot, head } = block;
+    const { counts, table } = this.#options;
+    const before = this.#lines;
+    if (head !== undefined) yield { output: head, rejects: NO_BYTES, isLast: false };
     for (let isLast = isDone; ; isLast = this.run(block)) {
       this.#lines += slot.lines;
-      slot.addCountsTo(this.#options.counts);
+      slot.addCountsTo(counts);
       const { refused } = slot;
+      // Records of a table may have several lines. Their number is needed for the error only.
+      if (table !== undefined && (refused || (isLast && this.#options.onInvalid === 'fail'))) {
+        this.#lines = before + this.#kernel.countNewlines(slot.place, refused ? slot.processed : block.length);
+      }
       yield { output: slot.output, rejects: slot.rejects, isLast: isLast && !refused };
-      if (refused) throw this.#invalidLine('is not a JSON object');
+      if (refused) throw this.#invalidLine(table?.cellsProblem(slot.cells) ?? 'is not a JSON object');
       if (isLast) return;
       slot.clear();
     }
   }
 
-  /** Applies the policy for invalid lines to a part of a line that is too long. */
-  #partResult({ slot, length, part }: Block): BlockResult {
-    const { counts, onInvalid, maxLineBytes } = this.#options;
+  /** Applies the policy for invalid lines to a part of a line that is too long, or on which a quote is not closed. */
+  #partResult({ slot, length, part, problem }: Block): BlockResult {
+    const { counts, onInvalid, maxLineBytes, table } = this.#options;
     if (part === 'first') {
-      this.#lines++;
+      if (table === undefined) this.#lines++;
       counts.lines++;
       counts.invalid_line++;
-      if (onInvalid === 'fail') throw this.#invalidLine(`is longer than ${maxLineBytes} bytes`);
+      if (onInvalid === 'fail') throw this.#invalidLine(problem ?? `is longer than ${maxLineBytes} bytes`);
     }
     const bytes = slot.input.subarray(0, length);
     return { output: onInvalid === 'keep' ? bytes : NO_BYTES, rejects: bytes, isLast: true };
   }
 
   #invalidLine(problem: string): AtlasError {
+    if (this.#options.table !== undefined) {
+      return new AtlasError('E_BAD_INPUT', `${this.#name}, line ${this.#lines + 1}: ${problem}`);
+    }
     return new AtlasError(
       'E_BAD_INPUT',
       `${this.#prefix}line ${this.#lines} ${problem}; fix it, or choose the policy keep or drop for such lines`,

@@ -1,15 +1,16 @@
 /**
- * The line engine: copies JSON lines and adds a member to each.
+ * The line engine: copies JSON lines, tables and lists, and adds the results to each line or record.
  *
  * A reader fills slots of the kernel's memory with blocks of whole lines. The scheduler runs the kernel over them, in worker
  * threads and in this thread. A writer writes the results in the order of the blocks and returns the slots to the reader.
  * The number of slots limits memory and so provides backpressure.
  */
 import { recordResult } from '../database/binary-engine.js';
-import { ENRICH_BLOCK_BYTES, MAX_LINE_BYTES } from '../limits.js';
+import { ENRICH_BLOCK_BYTES } from '../limits.js';
 import type { RangeFile } from '../rangefile/reader.js';
 import { BlockRunner } from './block-runner.js';
 import type { EnrichCounts } from './counts.js';
+import { createBlockBuffer, createTable, maxRecordBytes } from './input/block-buffer.js';
 import { BlockReader } from './input/block-reader.js';
 import type { ByteSource } from './input/source.js';
 import { countRecords, Kernel, Slot } from './kernel/kernel.js';
@@ -55,7 +56,7 @@ const EARLY_START_BLOCKS = 8;
 
 async function run(request: LineRequest, workers: WorkerPool | undefined): Promise<void> {
   const { options, jobs, counts, rejects, signal } = request;
-  const maxLineBytes = request.maxLineBytes ?? MAX_LINE_BYTES;
+  const maxLineBytes = request.maxLineBytes ?? maxRecordBytes(options);
   const blockBytes = Math.min(request.blockBytes ?? ENRICH_BLOCK_BYTES, maxLineBytes);
   // The workers start while this thread opens the release.
   if ((request.total ?? 0) > EARLY_START_BLOCKS * blockBytes) workers?.start();
@@ -73,15 +74,26 @@ async function run(request: LineRequest, workers: WorkerPool | undefined): Promi
   const pool = new SlotPool<Slot>();
   for (const slot of slots) pool.release(slot);
 
-  const runner = new BlockRunner(new Kernel(layout), { onInvalid: options.onInvalid, maxLineBytes, counts });
-  const scheduler = new Scheduler({ runner, slots, pool, workers, queue: workers?.setMemory(layout) });
+  const kernel = new Kernel(layout);
   const large = new Slot(layout, layout.large);
-  const reader = new BlockReader({ inputs: request.inputs, pool, large, maxLineBytes, scheduler });
+  const table = createTable(layout, options, counts);
+  const runner = new BlockRunner(kernel, { onInvalid: options.onInvalid, maxLineBytes, counts, table });
+  const scheduler = new Scheduler({ runner, slots, pool, workers, queue: workers?.setMemory(layout) });
+  const reader = new BlockReader({
+    inputs: request.inputs,
+    pool,
+    large,
+    createBuffer: (slot) => createBlockBuffer(kernel, options, slot, large, maxLineBytes),
+    onInput: (name) => table?.startInput(name),
+    onBlock: (block) => table?.prepare(block),
+    scheduler,
+  });
   const writer = new BlockWriter({
     runner,
     output: request.output,
     rejects,
     counts,
+    newline: () => table?.newline ?? '\n',
     onProgress: request.onProgress,
     onError: (error) => scheduler.fail(error),
   });
@@ -112,7 +124,7 @@ async function run(request: LineRequest, workers: WorkerPool | undefined): Promi
 }
 
 /**
- * Enriches JSON lines. The order of lines is kept, whatever `jobs` is.
+ * Enriches lines or records. The order of lines is kept, whatever `jobs` is.
  *
  * @throws AtlasError E_BAD_INPUT if an input cannot be read or, under the policy `fail`, at the first line that is not a
  *   JSON object; the message names the input and the line, and all lines before it are written. E_USAGE for more fields or

@@ -1,6 +1,6 @@
 /**
- * Runs `enrich`, `filter` and `summarize` on inputs of any format: JSON lines by the line engine (enrich-lines.ts), the
- * other formats by enrich-documents.ts.
+ * Runs `enrich`, `filter` and `summarize` on inputs of any format: lines and tables by the line engine (enrich-lines.ts), JSON
+ * documents by enrich-documents.ts.
  */
 
 import { openDatabase } from '../database/database.js';
@@ -12,7 +12,7 @@ import { enrichDocuments } from './enrich-documents.js';
 import { enrichLines } from './enrich-lines.js';
 import type { FormatContext, FormatEnricher } from './formats/format.js';
 import { openInputs } from './input/inputs.js';
-import type { EnrichOptions, FormatName } from './options.js';
+import type { EnrichOptions, FormatName, KernelInput } from './options.js';
 import type { ByteSink } from './output/sink.js';
 import { checkCountries } from './query.js';
 
@@ -26,6 +26,9 @@ export interface EnrichRequest {
   format: FormatName;
   /** For `json`: the keys that lead to the array of items. */
   itemsPath: readonly string[];
+  /** For tables: the delimiter, if it is not the format's, and whether there is a header. */
+  delimiter?: string | undefined;
+  hasHeader?: boolean | undefined;
   options: EnrichOptions;
   /** Number of threads, for the formats that the kernel reads. */
   jobs: number;
@@ -39,28 +42,27 @@ export interface EnrichRequest {
 }
 
 /**
- * Loads a format; undefined for JSON lines, which the kernel reads. The line engine must not wait for the libraries of the
- * other formats.
+ * Returns how the kernel reads a format; undefined for JSON documents.
+ *
+ * @param delimiter that of a table, if it is not the format's; @param hasHeader whether a table has a header
  */
-export async function loadFormat({
-  format,
-  itemsPath,
-}: Pick<EnrichRequest, 'format' | 'itemsPath'>): Promise<((context: FormatContext) => FormatEnricher) | undefined> {
+export function kernelInput(format: FormatName, delimiter?: string, hasHeader = true): KernelInput | undefined {
   switch (format) {
-    case 'jsonl':
+    case 'json':
       return undefined;
-    case 'json': {
-      const { jsonFormat } = await import('./formats/json.js');
-      return (context) => jsonFormat(context, itemsPath);
-    }
     case 'csv':
-    case 'tsv': {
-      const { tableFormat } = await import('./formats/csv.js');
-      return (context) => tableFormat(context, format === 'csv' ? ',' : '\t');
-    }
-    case 'list':
-      return (await import('./formats/list.js')).listFormat;
+      return { kind: 'table', delimiter: delimiter ?? ',', hasHeader };
+    case 'tsv':
+      return { kind: 'table', delimiter: delimiter ?? '\t', hasHeader };
+    default:
+      return { kind: format };
   }
+}
+
+/** Loads the format of JSON documents. The line engine must not wait for its library. */
+export async function loadDocuments(itemsPath: readonly string[]): Promise<(context: FormatContext) => FormatEnricher> {
+  const { jsonFormat } = await import('./formats/json.js');
+  return (context) => jsonFormat(context, itemsPath);
 }
 
 /**
@@ -73,7 +75,7 @@ export async function loadFormat({
 export async function enrich(request: EnrichRequest): Promise<void> {
   const { dataDir, format, options } = request;
   const inputs = openInputs(request.inputs, { format, fields: options.fields });
-  const createFormat = await loadFormat(request);
+  const input = kernelInput(format, request.delimiter, request.hasHeader);
   const release = releaseDir(dataDir);
   const { query } = options;
 
@@ -87,9 +89,10 @@ export async function enrich(request: EnrichRequest): Promise<void> {
     }
     return file;
   }
-  if (createFormat === undefined) {
-    return enrichLines({ ...request, inputs, openFile });
+  if (input !== undefined) {
+    return enrichLines({ ...request, options: { ...options, input }, inputs, openFile });
   }
+  const createFormat = await loadDocuments(request.itemsPath);
   if (query?.kind === 'filter') openFile();
   const database = openDatabase(dataDir);
   try {

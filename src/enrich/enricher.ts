@@ -4,11 +4,13 @@ import { Transform, type TransformCallback } from 'node:stream';
 import type { Database } from '../database/database.js';
 import { openReleaseRanges } from '../database/release-files.js';
 import { AtlasError } from '../errors.js';
-import { ENRICH_BLOCK_BYTES, MAX_LINE_BYTES } from '../limits.js';
+import { ENRICH_BLOCK_BYTES } from '../limits.js';
 import type { RangeFile } from '../rangefile/reader.js';
 import { BlockRunner } from './block-runner.js';
 import { type EnrichCounts, emptyCounts } from './counts.js';
-import { type Block, LineBuffer } from './input/line-buffer.js';
+import type { Table } from './formats/table.js';
+import { createBlockBuffer, createTable, maxRecordBytes } from './input/block-buffer.js';
+import type { Block, BlockBuffer } from './input/line-buffer.js';
 import { Kernel, Slot } from './kernel/kernel.js';
 import { type KernelLayout, layOut } from './kernel/layout.js';
 import {
@@ -58,16 +60,22 @@ export interface EnricherSizes {
   maxLineBytes?: number;
 }
 
+/** The name of a table in messages of errors. */
+const TABLE_NAME = 'message';
+
 /** Enriches chunk by chunk, synchronously and in this thread. */
 export class LineEnricher {
   readonly counts = emptyCounts();
+  readonly #options: EnrichOptions;
   readonly #maxLineBytes: number;
   readonly #layout: KernelLayout;
+  readonly #kernel: Kernel;
+  readonly #table: Table | undefined;
   readonly #runner: BlockRunner;
   readonly #slot: Slot;
   readonly #emit: (bytes: Uint8Array) => void;
   readonly #onReject: ((lines: Uint8Array) => void) | undefined;
-  #buffer: LineBuffer;
+  #buffer: BlockBuffer;
 
   /** @param emit receives output in memory of its own */
   constructor(
@@ -77,7 +85,8 @@ export class LineEnricher {
     onReject?: (lines: Uint8Array) => void,
     sizes: EnricherSizes = {},
   ) {
-    this.#maxLineBytes = sizes.maxLineBytes ?? MAX_LINE_BYTES;
+    this.#options = options;
+    this.#maxLineBytes = sizes.maxLineBytes ?? maxRecordBytes(options);
     this.#layout = layOut({
       file,
       options,
@@ -87,7 +96,10 @@ export class LineEnricher {
       maxLineBytes: this.#maxLineBytes,
       keepsRejects: onReject !== undefined,
     });
-    this.#runner = new BlockRunner(new Kernel(this.#layout), {
+    this.#kernel = new Kernel(this.#layout);
+    this.#table = createTable(this.#layout, options, this.counts);
+    this.#runner = new BlockRunner(this.#kernel, {
+      table: this.#table,
       onInvalid: options.onInvalid,
       maxLineBytes: this.#maxLineBytes,
       counts: this.counts,
@@ -98,10 +110,11 @@ export class LineEnricher {
     this.#onReject = onReject;
   }
 
-  /** Starts another input: forgets an incomplete line, and restarts the line numbers. */
+  /** Starts another input: forgets an incomplete line, and restarts the line numbers. A table has its own header. */
   reset(): void {
     this.#buffer = this.#newBuffer();
-    this.#runner.startInput();
+    this.#table?.restart(TABLE_NAME);
+    this.#runner.startInput(this.#table && TABLE_NAME);
   }
 
   /**
@@ -125,12 +138,17 @@ export class LineEnricher {
     this.#process(this.#buffer.end());
   }
 
-  #newBuffer(): LineBuffer {
-    return new LineBuffer(this.#slot, new Slot(this.#layout, this.#layout.large), this.#maxLineBytes);
+  #newBuffer(): BlockBuffer {
+    const large = new Slot(this.#layout, this.#layout.large);
+    return createBlockBuffer(this.#kernel, this.#options, this.#slot, large, this.#maxLineBytes);
   }
 
-  #process(block: Block | undefined): void {
-    if (block === undefined) return;
+  #process(first: Block | undefined): void {
+    for (let block = first; block !== undefined; block = this.#buffer.next()) this.#processBlock(block);
+  }
+
+  #processBlock(block: Block): void {
+    this.#table?.prepare(block);
     const isDone = !this.#runner.prepare(block) || this.#runner.run(block);
     for (const { output, rejects } of this.#runner.results(block, isDone)) {
       // Copies, because the kernel reuses its memory.
@@ -240,8 +258,18 @@ export function createEnricherStream(database: Database, options: EnricherOption
  * @throws as {@link createEnricher} does
  */
 export function createBlockEnricher(database: Database, options: EnricherOptions = {}): BlockEnricher {
+  return createMessageEnricher(database, parseEnricherOptions(options), options.onReject);
+}
+
+/** As {@link createBlockEnricher}, for messages of any format that the kernel reads, each of them a whole table or list. */
+export function createMessageEnricher(
+  database: Database,
+  options: EnrichOptions,
+  onReject?: (lines: Uint8Array) => void,
+): BlockEnricher {
   let parts: Uint8Array[] = [];
-  const enricher = openEnricher(database, options, (bytes) => parts.push(bytes));
+  const file = openReleaseRanges(database.dir);
+  const enricher = new LineEnricher(file, options, (bytes) => parts.push(bytes), onReject);
   return {
     counts: enricher.counts,
     enrichBlock(message) {

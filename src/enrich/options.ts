@@ -6,9 +6,22 @@ import type { RecordQuery } from './query.js';
 const ADDABLE = ['country', 'country_code', 'is_eu', 'reason'] as const;
 export type Addable = (typeof ADDABLE)[number];
 
-/** The formats of inputs: JSON lines, a JSON document, tables with commas or tabs, and lists of addresses. */
-export const FORMAT_NAMES = ['jsonl', 'json', 'csv', 'tsv', 'list'] as const;
+/**
+ * The formats of inputs: JSON lines, a JSON document, tables with commas or tabs, lists of addresses, access logs in the
+ * combined format of Apache and nginx, and any text.
+ */
+export const FORMAT_NAMES = ['jsonl', 'json', 'csv', 'tsv', 'list', 'combined'] as const;
 export type FormatName = (typeof FORMAT_NAMES)[number];
+
+/** A table: its delimiter, one ASCII character, and whether its first record is a header. */
+export interface TableInput {
+  kind: 'table';
+  delimiter: string;
+  hasHeader: boolean;
+}
+
+/** The formats that the kernel reads. */
+export type KernelInput = TableInput | { kind: 'jsonl' | 'list' | 'combined' | 'text' };
 
 /** What happens to a line that is not a record of its format. */
 export const INVALID_POLICIES = ['keep', 'drop', 'fail'] as const;
@@ -23,6 +36,8 @@ export interface FieldRequest {
 }
 
 export interface EnrichOptions {
+  /** The format of the input; default JSON lines. */
+  input?: KernelInput | undefined;
   /** At least one; their names differ. */
   fields: FieldRequest[];
   add: Addable[];

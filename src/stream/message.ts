@@ -1,7 +1,7 @@
 /** Turns one source message into the parts of its output. No broker is involved. */
 import type { Database } from '../database/database.js';
 import { emptyCounts } from '../enrich/counts.js';
-import { createBlockEnricher, type EnricherOptions } from '../enrich/enricher.js';
+import { createMessageEnricher } from '../enrich/enricher.js';
 import type { FormatContext, FormatEnricher } from '../enrich/formats/format.js';
 import type { EnrichOptions } from '../enrich/options.js';
 import { AtlasError } from '../errors.js';
@@ -28,14 +28,14 @@ function refusalOf(error: unknown): Enriched {
 }
 
 /**
- * Returns a function that enriches messages of JSON lines with one release.
+ * Returns a function that enriches messages of lines or tables with one release.
  *
  * @throws AtlasError as createBlockEnricher does
  */
-export function jsonLinesEnricher(database: Database, options: Omit<EnricherOptions, 'onReject'>): EnrichMessage {
+export function linesEnricher(database: Database, options: EnrichOptions): EnrichMessage {
   let rejects: Uint8Array[] = [];
-  const onReject = options.onInvalid === 'drop' ? { onReject: (lines: Uint8Array) => rejects.push(lines) } : {};
-  const enricher = createBlockEnricher(database, { ...options, ...onReject });
+  const onReject = options.onInvalid === 'drop' ? (lines: Uint8Array) => rejects.push(lines) : undefined;
+  const enricher = createMessageEnricher(database, options, onReject);
   return (bytes) => {
     rejects = [];
     try {
@@ -53,7 +53,7 @@ async function* oneChunk(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
 }
 
 /**
- * Returns a function that enriches messages of another format, each a whole document or table of its own.
+ * Returns a function that enriches messages that are JSON documents.
  *
  * @param database is to stay open
  */

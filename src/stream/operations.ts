@@ -5,13 +5,13 @@ import { errorFields, type Log } from '../api/log.js';
 import { ReleaseMetrics } from '../api/metrics.js';
 import { ReleaseWatcher, verifyInThread } from '../api/release-watcher.js';
 import { openDatabase } from '../database/database.js';
-import { loadFormat } from '../enrich/enrich.js';
+import { kernelInput, loadDocuments } from '../enrich/enrich.js';
 import type { EnricherOptions } from '../enrich/enricher.js';
 import { checkAdd, type FormatName, parseFields } from '../enrich/options.js';
 import { AtlasError, messageOf } from '../errors.js';
 import { RELEASE_POLL_MS } from '../limits.js';
 import type { Broker } from './broker.js';
-import { documentEnricher, jsonLinesEnricher } from './message.js';
+import { documentEnricher, linesEnricher } from './message.js';
 import type { ActiveRelease, Worker, WorkerEvents } from './worker.js';
 
 /** Upper bounds in seconds of the time from a message's arrival in the source to its output. */
@@ -183,7 +183,8 @@ export async function followRelease({
   metrics,
   log,
 }: FollowOptions): Promise<FollowedRelease> {
-  const createFormat = await loadFormat({ format, itemsPath });
+  const input = kernelInput(format);
+  const createFormat = input === undefined ? await loadDocuments(itemsPath) : undefined;
   const fields = [enricher.field ?? []].flat();
   const options = { fields: parseFields(fields), add: checkAdd(enricher.add), onInvalid: enricher.onInvalid ?? 'keep' };
   function open(dir: string): ActiveRelease {
@@ -192,7 +193,7 @@ export async function followRelease({
     // Not closed: a message that is under way may still use it.
     const enrich =
       createFormat === undefined
-        ? jsonLinesEnricher(database, enricher)
+        ? linesEnricher(database, { ...options, input })
         : documentEnricher(database, createFormat, options);
     const release = { id, enrich };
     metrics.release(id, as_of);

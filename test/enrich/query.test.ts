@@ -7,14 +7,13 @@ import { type Database, openDatabase } from '../../src/database/database.js';
 import { RANGE_FILE } from '../../src/database/release.js';
 import { type EnrichCounts, emptyCounts } from '../../src/enrich/counts.js';
 import { enrichLines } from '../../src/enrich/enrich-lines.js';
-import { tableFormat } from '../../src/enrich/formats/csv.js';
 import type { FormatContext, FormatEnricher } from '../../src/enrich/formats/format.js';
 import { jsonFormat } from '../../src/enrich/formats/json.js';
-import { listFormat } from '../../src/enrich/formats/list.js';
 import { streamSource } from '../../src/enrich/input/source.js';
 import { type EnrichOptions, parseFields } from '../../src/enrich/options.js';
 import { CountrySummary, checkCountries, type Filter, type RecordQuery } from '../../src/enrich/query.js';
 import { openRangeFile, type RangeFile } from '../../src/rangefile/reader.js';
+import { CSV, engineFormat, LIST } from '../support/engine-format.js';
 import { expectLines } from '../support/line-oracle.js';
 import { ANY_INPUT } from '../support/nasty-lines.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
@@ -197,7 +196,9 @@ describe('other formats', () => {
       fc.asyncProperty(fc.array(VALUE), FILTERS, cuts, async (values, filter, positions) => {
         const input = values.map((value) => `${value}\n`).join('');
         const expected = values.filter((value) => selects(filter, value)).map((value) => `${value}\n`);
-        expect((await runFormat(listFormat, input, filter, positions)).output).toBe(expected.join(''));
+        expect((await runFormat((context) => engineFormat(context, LIST), input, filter, positions)).output).toBe(
+          expected.join(''),
+        );
       }),
     );
   });
@@ -209,7 +210,7 @@ describe('other formats', () => {
         const text = ([n, ip, isWhole]: [number, string, boolean]) => `${n},"${ip}"${isWhole ? '' : ',more'}\r\n`;
         const expected = rows.filter(([, ip, isWhole]) => (isWhole ? selects(filter, ip) : filter.isInverted));
         const input = `n,ip\r\n${rows.map(text).join('')}\r\n`;
-        const { output } = await runFormat((context) => tableFormat(context, ','), input, filter, positions);
+        const { output } = await runFormat((context) => engineFormat(context, CSV), input, filter, positions);
         expect(output).toBe(`n,ip\r\n${expected.map(text).join('')}${filter.isInverted ? '\r\n' : ''}`);
       }),
     );
@@ -236,8 +237,8 @@ describe('other formats', () => {
       fc.asyncProperty(lists, async (values) => {
         const expected = values.filter((value) => database.lookup(value)?.is_eu === true).length;
         for (const [make, input] of [
-          [listFormat, values.map((value) => `${value}\n`).join('')],
-          [(context: FormatContext) => tableFormat(context, ','), ['ip', ...values.map((ip) => `"${ip}"`)].join('\n')],
+          [(context: FormatContext) => engineFormat(context, LIST), values.map((value) => `${value}\n`).join('')],
+          [(context: FormatContext) => engineFormat(context, CSV), ['ip', ...values.map((ip) => `"${ip}"`)].join('\n')],
           [(context: FormatContext) => jsonFormat(context, []), JSON.stringify(values.map((ip) => ({ ip })))],
         ] as const) {
           const summary = new CountrySummary();

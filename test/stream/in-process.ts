@@ -1,8 +1,9 @@
 /** Workers and brokers in the test's own process, against a real server. */
 import { jetstreamManager } from '@nats-io/jetstream';
 import { openDatabase } from '../../src/database/database.js';
+import { parseAdd, parseFields } from '../../src/enrich/options.js';
 import type { Broker } from '../../src/stream/broker.js';
-import { jsonLinesEnricher } from '../../src/stream/message.js';
+import { linesEnricher } from '../../src/stream/message.js';
 import { connectNats, NatsBroker } from '../../src/stream/nats.js';
 import { type SetupOptions, setUpStreams } from '../../src/stream/setup.js';
 import { type ActiveRelease, Worker, type WorkerEvents, type WorkerOptions } from '../../src/stream/worker.js';
@@ -56,7 +57,10 @@ export async function openBroker(url: string, options: SetupOptions, checksSeque
 /** The current release of a data directory, as a worker uses it. */
 export function releaseOf(dataDir: string, onInvalid: 'keep' | 'drop' | 'fail' = 'keep'): ActiveRelease {
   const database = openDatabase(dataDir);
-  const release = { id: database.manifest.id, enrich: jsonLinesEnricher(database, { onInvalid }) };
+  const release = {
+    id: database.manifest.id,
+    enrich: linesEnricher(database, { fields: parseFields([]), add: parseAdd(undefined), onInvalid }),
+  };
   database.close();
   return release;
 }

@@ -142,7 +142,10 @@ describe.skipIf(!hasNatsServer())('ipatlas stream', () => {
     const output = (await outputOf('G')).sort();
     expect(output).toEqual(['', 'ip,geo_country_code\n10.0.0.1,', 'name,ip,geo_country_code\na,8.8.8.8,US\n']);
     const split = await ipatlas(args('G', '--format', 'csv', '--on-oversize', 'split'));
-    expect(split).toMatchObject({ code: 2, stderr: expect.stringContaining('goes with --format jsonl or list') });
+    expect(split).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('goes with --format jsonl, list, combined'),
+    });
   });
 
   it.each([

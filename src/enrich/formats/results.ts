@@ -22,6 +22,20 @@ export function resultJson(result: CountryResult, add: readonly Addable[]): stri
   return `{${add.map((name) => `"${name}":${JSON.stringify(result[name])}`).join(',')}}`;
 }
 
+/**
+ * Returns a result as cells, each preceded by a delimiter. They are empty for null and if there is no result.
+ *
+ * @param delimiter the character between two cells
+ */
+export function resultCells(result: CountryResult | undefined, add: readonly Addable[], delimiter: string): string {
+  return add.map((name) => delimiter + cellText(String(result?.[name] ?? ''), delimiter)).join('');
+}
+
+/** Returns a result as fields of an access log: quoted, each preceded by a space, with `-` for null and for no result. */
+export function resultFields(result: CountryResult | undefined, add: readonly Addable[]): string {
+  return add.map((name) => ` "${String(result?.[name] ?? '-').replaceAll(/["\\]/g, '\\$&')}"`).join('');
+}
+
 /** Looks up the value of a field and counts it. Returns undefined if it is missing or not an address. */
 function lookUp({ database, counts }: FormatContext, value: FieldValue): ReasonedResult | undefined {
   if (value === MISSING) {

@@ -2,7 +2,7 @@
 import type { Slot } from '../kernel/kernel.js';
 import type { Scheduler } from '../schedule/scheduler.js';
 import type { SlotPool } from '../schedule/slot-pool.js';
-import { LineBuffer } from './line-buffer.js';
+import type { Block, BlockBuffer } from './line-buffer.js';
 import type { ByteSource } from './source.js';
 
 export interface BlockReaderParts {
@@ -12,7 +12,12 @@ export interface BlockReaderParts {
   pool: SlotPool<Slot>;
   /** The slot for a line that does not fit into an ordinary slot. */
   large: Slot;
-  maxLineBytes: number;
+  /** Creates the buffer that assembles the blocks. */
+  createBuffer: (slot: Slot) => BlockBuffer;
+  /** Called at the start of each input. */
+  onInput: (name: string) => void;
+  /** Called for each block before it is scheduled. Its errors end the reading. */
+  onBlock: (block: Block) => void;
   /** Receives the blocks. */
   scheduler: Scheduler;
 }
@@ -46,8 +51,8 @@ export class BlockReader {
    * @throws AtlasError E_BAD_INPUT if an input cannot be read; the errors of the iteration over the inputs
    */
   async read(): Promise<void> {
-    const { inputs, pool, large, maxLineBytes } = this.#parts;
-    const buffer = new LineBuffer(await pool.acquire(), large, maxLineBytes);
+    const { inputs, pool, createBuffer } = this.#parts;
+    const buffer = createBuffer(await pool.acquire());
     let input = 0;
     for await (const source of inputs) {
       try {
@@ -61,13 +66,15 @@ export class BlockReader {
     }
   }
 
-  async #readInput(source: ByteSource, input: number, buffer: LineBuffer): Promise<void> {
-    const { scheduler, pool, large } = this.#parts;
+  async #readInput(source: ByteSource, input: number, buffer: BlockBuffer): Promise<void> {
+    const { scheduler, pool, large, onInput, onBlock } = this.#parts;
+    onInput(source.name);
     for (;;) {
       const bytes = await this.#unlessStopped(source.read(buffer.space));
       if (bytes === undefined) return;
-      const block = bytes === 0 ? buffer.end() : buffer.add(bytes);
-      if (block !== undefined) {
+      let block = bytes === 0 ? buffer.end() : buffer.add(bytes);
+      while (block !== undefined) {
+        onBlock(block);
         const bytesRead = this.#bytesOfClosed + source.bytesRead;
         const released = scheduler.add(block, { input, name: source.name, bytesRead });
         if (block.slot === large) {
@@ -77,6 +84,8 @@ export class BlockReader {
           if (slot === undefined) return;
           buffer.useSlot(slot);
         }
+        if (this.#isStopped) return;
+        block = buffer.next();
       }
       if (bytes === 0) return;
     }

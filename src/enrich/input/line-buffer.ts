@@ -7,24 +7,54 @@ import type { Slot } from '../kernel/kernel.js';
 const NEWLINE = 10;
 const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf];
 
+/** Returns the length of the byte order mark that bytes begin with, 0 if they do not, undefined if they are a part of one. */
+export function startsWithMark(bytes: Uint8Array): number | undefined {
+  const differs = BYTE_ORDER_MARK.some((byte, index) => index < bytes.length && bytes[index] !== byte);
+  if (differs) return 0;
+  return bytes.length < BYTE_ORDER_MARK.length ? undefined : BYTE_ORDER_MARK.length;
+}
+
 /** Bytes at the start of a slot's input. */
 export interface Block {
   slot: Slot;
   length: number;
-  /** Number of bytes at the start, a byte order mark, that belong to no line. */
+  /** Number of bytes at the start, such as a byte order mark, that belong to no line. */
   skip: number;
+  /** What is put out in place of those bytes, if they are not copied. */
+  head?: Uint8Array | undefined;
   /**
    * Undefined for whole lines; only the last line of the input may lack its newline. Otherwise the bytes are the first or a
    * further part of a line that is too long.
    */
   part: 'first' | 'further' | undefined;
+  /** For a first part: what is wrong with the line, if it is not only its length. */
+  problem?: string;
+}
+
+/** Assembles blocks in slots. */
+export interface BlockBuffer {
+  /** Where the next bytes go. Never empty, and never longer than a block. */
+  readonly space: Buffer;
+  /**
+   * Adds the bytes that the caller put at the start of `space`.
+   *
+   * @returns the block that they complete, if any. If it is in the ordinary slot, `useSlot` must be called next. If it is in
+   *   the large slot, the caller must process it before the next call
+   */
+  add(bytes: number): Block | undefined;
+  /** Ends the input; the next bytes start another input. Returns a block as `add` does. */
+  end(): Block | undefined;
+  /** Returns a further block of the same bytes. Must be called after each block until it returns undefined. */
+  next(): Block | undefined;
+  /** Uses the next slot after a block in the previous slot was returned. It may be the same slot. */
+  useSlot(slot: Slot): void;
 }
 
 /**
  * Invariants: the `#held` bytes are at the start of `#filling.input`. The first `#searched` of them have no newline; the
  * others have one only after the end of a line that was too long. In the large slot, they belong to one line.
  */
-export class LineBuffer {
+export class LineBuffer implements BlockBuffer {
   readonly #large: Slot;
   readonly #maxLineBytes: number;
   /** The incomplete line that the next slot starts with. */
@@ -110,6 +140,9 @@ export class LineBuffer {
     return block;
   }
 
+  /** Returns undefined: a block has all whole lines. */
+  next(): undefined {}
+
   #moveToLarge(): void {
     this.#large.input.set(this.#slot.input);
     this.#filling = this.#large;
@@ -118,8 +151,8 @@ export class LineBuffer {
   /** Returns the bytes up to `length` as a block. The bytes from there to `to` start the next block. */
   #takeBlock(length: number, to: number): Block {
     const { input } = this.#filling;
-    const hasMark = this.#isAtStart && BYTE_ORDER_MARK.every((byte, index) => index < length && input[index] === byte);
-    const block = { slot: this.#filling, length, skip: hasMark ? BYTE_ORDER_MARK.length : 0, part: undefined };
+    const mark = this.#isAtStart ? startsWithMark(input.subarray(0, length)) : 0;
+    const block = { slot: this.#filling, length, skip: mark ?? 0, part: undefined };
     this.#keepRest(length, to);
     return block;
   }

@@ -156,8 +156,8 @@ function checkEncoding({ source, bytes }: Head): void {
   );
 }
 
-/** The delimiters of tables, and the format of each. */
-const DELIMITERS = { ',': 'csv', '\t': 'tsv', ';': undefined } as const;
+/** The delimiters of tables, and the flags for each. */
+const DELIMITERS = { ',': 'csv', '\t': 'tsv', ';': "csv --delimiter ';'" } as const;
 type Delimiter = keyof typeof DELIMITERS;
 
 /** The name of a column. */
@@ -207,11 +207,7 @@ async function checkFirstLine(head: Head, { format, fields }: ExpectedInput): Pr
   const [header, row] = head.lines(2);
   const delimiter = delimiters.find((one) => hasAddressColumn(cellsOf(header!, one), cellsOf(row ?? '', one), fields));
   if (delimiter === undefined) return;
-  const table = DELIMITERS[delimiter];
-  const advice =
-    table === undefined
-      ? 'convert it to a table with commas or tabs, and name it with --format csv or tsv'
-      : `name its format with --format ${table}`;
+  const advice = `name its format with --format ${DELIMITERS[delimiter]}`;
   throw refuse(head.source.name, `is a table with a header line, not JSON lines; ${advice}`);
 }
 

@@ -83,7 +83,28 @@ export const CONFIG_SELECTED = 116;
 export const CONFIG_PASSES_OTHERS = 120;
 /** 1 if the flat-object path can find the keys: all have at most `FLAT_KEY_MAX` bytes, and none contains a quote. */
 export const CONFIG_TRIES_FLAT_PATH = 124;
-export const CONFIG_BYTES = 128;
+/** What the input is: a `FORMAT_…` code. */
+export const CONFIG_FORMAT = 128;
+/** The byte between two cells of a table. */
+export const CONFIG_DELIMITER = 132;
+/** The shape of the table, see `SHAPE_…`. It is written when the header is known, before the first block is processed. */
+export const CONFIG_SHAPE = 136;
+export const CONFIG_BYTES = 140;
+
+// The formats that the kernel reads.
+export const FORMAT_JSON_LINES = 0;
+export const FORMAT_TABLE = 1;
+export const FORMAT_LIST = 2;
+export const FORMAT_COMBINED = 3;
+export const FORMAT_TEXT = 4;
+
+// The shape of a table. Its targets are the wanted columns, in ascending order.
+/** Number of columns. */
+export const SHAPE_COLUMNS = 0;
+/** Number of targets. */
+export const SHAPE_TARGET_COUNT = 4;
+/** The column of each target, 4 bytes each. */
+export const SHAPE_TARGETS = 8;
 
 /** Longest key in bytes that the kernel recognizes by its length: its quotes are in one block of 64 bytes or in adjacent ones. */
 export const KEY_LENGTHS_MAX = 62;
@@ -166,6 +187,8 @@ export const AREAS_EVENTS = 36;
 export const AREAS_BYTES = 40;
 
 export const LINE_BYTES = 24;
+/** A row of a table or a list, in the room for a line. */
+export const ROW_BYTES = 12;
 export const QUERY4_BYTES = 16;
 export const QUERY6_BYTES = 24;
 
@@ -193,4 +216,6 @@ export const SLOT_MISSING_FIELD = 40;
 export const SLOT_INVALID_LINE = 44;
 /** Out: 1 if the run stopped at an invalid line because of `POLICY_FAIL`. */
 export const SLOT_FAILED = 48;
-export const SLOT_BYTES = 52;
+/** Out: the number of cells of the record at which the run stopped because of `POLICY_FAIL`. */
+export const SLOT_CELLS = 52;
+export const SLOT_BYTES = 56;

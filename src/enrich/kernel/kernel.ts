@@ -11,6 +11,9 @@ interface Exports {
   configure(config: number, areas: number): void;
   run(slot: number): number;
   recordOf(from: number, to: number): number;
+  findRecords(from: number, to: number, state: number): number;
+  cellState(): number;
+  countNewlines(from: number, to: number): number;
 }
 
 /** The same module twice: a module declares whether its memory is shared. */
@@ -68,11 +71,12 @@ export class Slot {
    * Prepares the slot for the lines in `input`.
    *
    * @param length bytes of input: whole lines; only the last one of all may lack its newline
-   * @param skip bytes at its beginning (a byte order mark) that are copied and belong to no line
+   * @param skip bytes at its beginning (a byte order mark, a header) that belong to no line
+   * @param isCopied whether those bytes are copied
    */
-  begin(length: number, skip: number): void {
+  begin(length: number, skip: number, isCopied = true): void {
     const { input, output, outputBytes } = this.place;
-    this.#set(abi.SLOT_COPIED, input);
+    this.#set(abi.SLOT_COPIED, isCopied ? input : input + skip);
     this.#set(abi.SLOT_NEXT, input + skip);
     this.#set(abi.SLOT_INPUT_END, input + length);
     this.#set(abi.SLOT_OUTPUT_END, output + outputBytes);
@@ -98,6 +102,16 @@ export class Slot {
   /** Whether the last run stopped at an invalid line because of the policy `fail`. */
   get refused(): boolean {
     return this.#get(abi.SLOT_FAILED) !== 0;
+  }
+
+  /** The number of cells of the record at which the last run stopped because of the policy `fail`. */
+  get cells(): number {
+    return this.#get(abi.SLOT_CELLS);
+  }
+
+  /** The bytes of input before the first line that was not processed. */
+  get processed(): number {
+    return this.#get(abi.SLOT_NEXT) - this.place.input;
   }
 
   /** Lines that the last run processed. */
@@ -128,6 +142,9 @@ export function countRecords({ memory, recordCounts = [] }: KernelLayout, record
   );
 }
 
+/** The state of {@link Kernel.findRecords} at the beginning of a record. */
+export const RECORD_START = 2;
+
 /** One thread's instance of the kernel. */
 export class Kernel {
   readonly #exports: Exports;
@@ -153,6 +170,24 @@ export class Kernel {
    */
   run(slot: SlotPlace): boolean {
     return this.#exports.run(slot.head) !== 0;
+  }
+
+  /**
+   * Finds the last record of a table that ends in a part of a slot's input.
+   *
+   * @param from offset of the first byte; @param to offset after the last byte
+   * @param state what the last call returned for the bytes before; {@link RECORD_START} at the beginning of a record
+   * @returns the offset after that record, 0 if there is none; the state; whether it is in a quoted cell
+   */
+  findRecords({ input }: SlotPlace, from: number, to: number, state: number) {
+    const found = this.#exports.findRecords(input + from, input + to, state);
+    const next = this.#exports.cellState();
+    return { end: found === 0 ? 0 : found - input, state: next, isQuoted: (next & 1) !== 0 };
+  }
+
+  /** Counts the newlines in the first bytes of a slot's input. */
+  countNewlines({ input }: SlotPlace, length: number): number {
+    return this.#exports.countNewlines(input, input + length);
   }
 
   /**

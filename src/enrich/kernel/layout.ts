@@ -6,12 +6,13 @@
  * large slot and of the stacks) take address space only.
  */
 import { recordResult } from '../../database/binary-engine.js';
+import type { CountryResult } from '../../database/engine.js';
 import { AtlasError } from '../../errors.js';
-import { MAX_ADDRESS_LENGTH, MAX_JSON_DEPTH } from '../../limits.js';
+import { MAX_ADDRESS_LENGTH, MAX_FIELDS, MAX_JSON_DEPTH } from '../../limits.js';
 import type { RangeRecord } from '../../rangefile/layout.js';
 import type { RangeFile } from '../../rangefile/reader.js';
-import { resultJson } from '../formats/results.js';
-import type { EnrichOptions, InvalidPolicy } from '../options.js';
+import { resultCells, resultFields, resultJson } from '../formats/results.js';
+import type { EnrichOptions, InvalidPolicy, KernelInput } from '../options.js';
 import { passesOthers, type RecordQuery, selects } from '../query.js';
 import * as abi from './abi.js';
 import { ipv4Forms } from './ipv4-forms.js';
@@ -45,6 +46,9 @@ export interface SlotPlace {
 export interface KernelLayout {
   memory: WebAssembly.Memory;
   config: number;
+  /** The shape of a table, see `SHAPE_…` in abi.ts, and the target of each field, 4 bytes each. */
+  shape: number;
+  fieldTargets: number;
   /** For each thread, the number of addresses found for each record, 8 bytes each; undefined without a query. */
   recordCounts: number[] | undefined;
   /** For each thread, the table of its working areas, see `AREAS_…` in abi.ts. */
@@ -132,13 +136,40 @@ function outcomeOf(record: RangeRecord): number {
   return record.kind === 'none' ? abi.OUTCOME_NO_COUNTRY : EMBEDDED_OUTCOMES[record.scheme];
 }
 
-/** Places the texts to insert, `,"name":…`, for each field: one for each record, then one for no result. */
+const JSON_LINES: KernelInput = { kind: 'jsonl' };
+
+const FORMATS: Record<KernelInput['kind'], number> = {
+  jsonl: abi.FORMAT_JSON_LINES,
+  table: abi.FORMAT_TABLE,
+  list: abi.FORMAT_LIST,
+  combined: abi.FORMAT_COMBINED,
+  text: abi.FORMAT_TEXT,
+};
+
+/** Returns a function that makes the text to insert for a result. */
+function fragmentMaker({ input = JSON_LINES, add }: EnrichOptions) {
+  return (result: CountryResult | undefined, name: string): string => {
+    switch (input.kind) {
+      case 'jsonl':
+        return `,${JSON.stringify(name)}:${result === undefined ? 'null' : resultJson(result, add)}`;
+      case 'combined':
+        return resultFields(result, add);
+      case 'table':
+        return resultCells(result, add, input.delimiter);
+      default:
+        return resultCells(result, add, '\t');
+    }
+  };
+}
+
+/** Places the texts to insert for each field: one for each record, then one for no result. */
 function placeFragments(plan: MemoryPlan, records: readonly RangeRecord[], options: EnrichOptions) {
-  const results = [...records.map((record) => resultJson(recordResult(record), options.add)), 'null'];
+  const results = [...records.map(recordResult), undefined];
+  const makeFragment = fragmentMaker(options);
   const table = new Uint32Array((options.fields.length * results.length * abi.FRAGMENT_BYTES) / 4);
   let longestInsert = 0;
   options.fields.forEach(({ name }, field) => {
-    const texts = results.map((result) => Buffer.from(`,${JSON.stringify(name)}:${result}`));
+    const texts = results.map((result) => Buffer.from(makeFragment(result, name)));
     let at = plan.place(Buffer.concat(texts));
     texts.forEach((text, record) => {
       table.set([at, text.length], ((field * results.length + record) * abi.FRAGMENT_BYTES) / 4);
@@ -165,13 +196,33 @@ function selectedRecords(query: RecordQuery, records: readonly RangeRecord[]): U
   return Uint8Array.from([...records.map(isSelected), false, false], Number);
 }
 
+/** Returns the tree of the keys of JSON lines. In the other formats, the fields have no keys, and each is its own target. */
+function keyTreeOf({ input = JSON_LINES, fields }: EnrichOptions, at: number): KeyTree {
+  if (input.kind === 'jsonl') return buildKeyTree(fields, at);
+  if (fields.length > MAX_FIELDS) {
+    throw new AtlasError('E_USAGE', `${fields.length} fields are too many; at most ${MAX_FIELDS} go in one run`);
+  }
+  return {
+    bytes: new Uint8Array(0),
+    targetCount: fields.length,
+    fieldTargets: fields.map((_, field) => field),
+    longestKey: 0,
+    keyLengths: 0n,
+    comparesAllKeys: false,
+    triesFlatPath: false,
+  };
+}
+
 /** Places the configuration and everything that it refers to; returns its address and the numbers that other areas need. */
 function placeConfig(plan: MemoryPlan, { file, options, keepsRejects }: LayoutRequest) {
   const { query } = options;
-  const tree = buildKeyTree(options.fields, plan.end);
+  const { input = JSON_LINES } = options;
+  const tree = keyTreeOf(options, plan.end);
   const keyTree = plan.place(tree.bytes);
   const { fragments, longestInsert } = placeFragments(plan, file.records, options);
   const { levels, levelCount } = placeLevels(plan, file);
+  const fieldTargets = plan.place(Uint32Array.from(tree.fieldTargets));
+  const shape = plan.reserve(abi.SHAPE_TARGETS + 4 * options.fields.length);
   const config = plan.placeTable(abi.CONFIG_BYTES, [
     [abi.CONFIG_START4, plan.place(file.start4)],
     [abi.CONFIG_RECORD4, plan.place(file.record4)],
@@ -187,7 +238,7 @@ function placeConfig(plan: MemoryPlan, { file, options, keepsRejects }: LayoutRe
     [abi.CONFIG_RECORD_COUNT, file.records.length],
     [abi.CONFIG_FRAGMENTS, fragments],
     [abi.CONFIG_LONGEST_INSERT, longestInsert],
-    [abi.CONFIG_FIELD_TARGETS, plan.place(Uint32Array.from(tree.fieldTargets))],
+    [abi.CONFIG_FIELD_TARGETS, fieldTargets],
     [abi.CONFIG_FIELD_COUNT, options.fields.length],
     [abi.CONFIG_KEY_TREE, keyTree],
     [abi.CONFIG_TARGET_COUNT, tree.targetCount],
@@ -203,8 +254,11 @@ function placeConfig(plan: MemoryPlan, { file, options, keepsRejects }: LayoutRe
     [abi.CONFIG_SELECTED, query === undefined ? 0 : plan.place(selectedRecords(query, file.records))],
     [abi.CONFIG_PASSES_OTHERS, query !== undefined && passesOthers(query) ? 1 : 0],
     [abi.CONFIG_MAX_ADDRESS_LENGTH, MAX_ADDRESS_LENGTH],
+    [abi.CONFIG_FORMAT, FORMATS[input.kind]],
+    [abi.CONFIG_DELIMITER, input.kind === 'table' ? input.delimiter.charCodeAt(0) : 0],
+    [abi.CONFIG_SHAPE, shape],
   ]);
-  return { config, tree, longestInsert };
+  return { config, tree, longestInsert, shape, fieldTargets };
 }
 
 /** Reserves the working areas of a thread; returns the address of their table. */
@@ -239,7 +293,7 @@ function reserveAreas(
 export function layOut(request: LayoutRequest): KernelLayout {
   const { blockBytes, maxLineBytes, keepsRejects, threadCount, slotCount } = request;
   const plan = new MemoryPlan();
-  const { config, tree, longestInsert } = placeConfig(plan, request);
+  const { config, tree, longestInsert, shape, fieldTargets } = placeConfig(plan, request);
   const { file, options } = request;
   const recordCounts =
     options.query && Array.from({ length: threadCount }, () => plan.reserve(8 * file.records.length));
@@ -258,5 +312,27 @@ export function layOut(request: LayoutRequest): KernelLayout {
   const slots = Array.from({ length: slotCount }, () => reserveSlot(blockBytes, 2 * blockBytes + longestInsert));
   const largeBytes = maxLineBytes + blockBytes;
   const large = reserveSlot(largeBytes, largeBytes + longestInsert);
-  return { memory: plan.build(threadCount > 1), config, threads, recordCounts, slots, large };
+  return { memory: plan.build(threadCount > 1), config, shape, fieldTargets, threads, recordCounts, slots, large };
+}
+
+/**
+ * Writes the shape of a table. Must be called before the first block with a record is processed.
+ *
+ * @param columnCount number of columns
+ * @param fieldColumns for each field, its column, counted from 0
+ */
+export function setTableShape(
+  { memory, shape, fieldTargets }: KernelLayout,
+  columnCount: number,
+  fieldColumns: readonly number[],
+): void {
+  const numbers = new Uint32Array(memory.buffer);
+  const targets = [...new Set(fieldColumns)].sort((a, b) => a - b);
+  numbers[(shape + abi.SHAPE_COLUMNS) / 4] = columnCount;
+  numbers[(shape + abi.SHAPE_TARGET_COUNT) / 4] = targets.length;
+  numbers.set(targets, (shape + abi.SHAPE_TARGETS) / 4);
+  numbers.set(
+    fieldColumns.map((column) => targets.indexOf(column)),
+    fieldTargets / 4,
+  );
 }

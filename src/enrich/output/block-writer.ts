@@ -9,6 +9,8 @@ export interface BlockWriterParts {
   runner: BlockRunner;
   output: ByteSink;
   rejects: ByteSink | undefined;
+  /** Returns the line ending to add to an input that lacks its last one. */
+  newline: () => string;
   /** Its `bytes` is updated after each block. */
   counts: EnrichCounts;
   /** Called after each block. */
@@ -69,7 +71,8 @@ export class BlockWriter {
   }
 
   async #writeResult({ output, rejects }: BlockResult, input: number): Promise<void> {
-    await this.#output.write(output, input);
-    await this.#rejects?.write(rejects, input);
+    const newline = this.#parts.newline();
+    await this.#output.write(output, input, newline);
+    await this.#rejects?.write(rejects, input, newline);
   }
 }

@@ -24,3 +24,8 @@ export const CASE_BIT: u32 = 32;
 @inline export function isBlank(byte: u32): bool {
   return byte == SPACE || byte == TAB || byte == CARRIAGE_RETURN;
 }
+
+/** Returns whether a byte is ASCII white space: a tab, newline, vertical tab, form feed, carriage return or space. */
+@inline export function isWhiteSpace(byte: u32): bool {
+  return byte == SPACE || byte - TAB <= CARRIAGE_RETURN - TAB;
+}

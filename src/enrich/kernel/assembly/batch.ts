@@ -119,7 +119,8 @@ function queryValues(): void {
   }
 }
 
-@inline function countResult(record: u32): void {
+/** Counts a value by its record. */
+@inline export function countResult(record: u32): void {
   if (record > recordCount) countMissingField();
   else if (record == recordCount) countInvalidAddress();
   else if (load<u8>(outcomes + record) == <u8>OUTCOME_COUNTRY) countFound();
@@ -139,7 +140,7 @@ function queryValues(): void {
 }
 
 /** Applies the query to a line: counts its results, and leaves it out of the output unless the query passes it on. */
-@inline function queryLine(value: usize, start: usize, end: usize): void {
+@inline export function queryLine(value: usize, start: usize, end: usize): void {
   let isSelected = false;
   for (let field: u32 = 0; field < fieldCount; field++) {
     const record = load<u32>(value + (<usize>field << 2));

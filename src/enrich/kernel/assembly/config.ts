@@ -8,8 +8,10 @@ import {
   CONFIG_COUNT4,
   CONFIG_COUNT6,
   CONFIG_CROWDED4,
+  CONFIG_DELIMITER,
   CONFIG_FIELD_COUNT,
   CONFIG_FIELD_TARGETS,
+  CONFIG_FORMAT,
   CONFIG_FRAGMENTS,
   CONFIG_IPV4_FORMS,
   CONFIG_KEEPS_REJECTS,
@@ -29,10 +31,14 @@ import {
   CONFIG_RECORD6,
   CONFIG_RECORD_COUNT,
   CONFIG_SELECTED,
+  CONFIG_SHAPE,
   CONFIG_START4,
   CONFIG_TABLES_MADE,
   CONFIG_TARGET_COUNT,
   CONFIG_TRIES_FLAT_PATH,
+  SHAPE_COLUMNS,
+  SHAPE_TARGET_COUNT,
+  SHAPE_TARGETS,
 } from '../abi';
 
 /** Last 16 bits of the IPv4 start addresses, 2 bytes each; within a bucket the first 16 bits are the same. */
@@ -67,6 +73,14 @@ export let maxDepth: u32 = 0;
 export let selected: usize = 0;
 export let passesOthers: bool = false;
 export let maxAddressLength: usize = 0;
+/** What the input is: a `FORMAT_…` code. */
+export let format: u32 = 0;
+export let delimiter: u32 = 0;
+let shape: usize = 0;
+/** Number of columns of the table; number of wanted columns, and their address, 4 bytes each. */
+export let columnCount: u32 = 0;
+export let wantedCount: u32 = 0;
+export let wantedColumns: usize = 0;
 
 /** Marks a bucket in which one range holds all addresses: the other bits are its record. */
 export const DECIDED: u32 = 0x8000_0000;
@@ -102,6 +116,16 @@ export function readConfig(at: usize): void {
   selected = load<u32>(at, CONFIG_SELECTED);
   passesOthers = load<u32>(at, CONFIG_PASSES_OTHERS) != 0;
   maxAddressLength = load<u32>(at, CONFIG_MAX_ADDRESS_LENGTH);
+  format = load<u32>(at, CONFIG_FORMAT);
+  delimiter = load<u32>(at, CONFIG_DELIMITER);
+  shape = load<u32>(at, CONFIG_SHAPE);
+}
+
+/** Reads the shape of the table, which is known when the first block is processed. */
+export function readShape(): void {
+  columnCount = load<u32>(shape, SHAPE_COLUMNS);
+  wantedCount = load<u32>(shape, SHAPE_TARGET_COUNT);
+  wantedColumns = shape + SHAPE_TARGETS;
 }
 
 /** Returns true once per memory: the caller must then make the lookup tables. */

@@ -1,11 +1,14 @@
 /** The kernel's exports: configure it, process the lines of a slot, look up one address. */
-import { SLOT_INPUT_END, SLOT_NEXT } from '../abi';
+import { FORMAT_JSON_LINES, FORMAT_TABLE, SLOT_INPUT_END, SLOT_NEXT } from '../abi';
 import { NEWLINE } from './ascii';
-import { claimTables, readConfig } from './config';
+import { claimTables, format, readConfig, readShape } from './config';
+import { processList } from './list';
 import { processLines } from './process';
 import { closeSlot, openSlot, putInputTo, readAreas } from './slot';
+import { processRecords } from './table';
 import { makeTables } from './tables';
 
+export { cellState, countNewlines, findRecords } from './cells';
 export { recordOf } from './lookup';
 
 /** Reads the configuration and the working areas of a thread. The first call in a memory makes the lookup tables. */
@@ -13,6 +16,16 @@ export function configure(config: usize, areas: usize): void {
   readConfig(config);
   readAreas(areas);
   if (claimTables(config)) makeTables();
+}
+
+/** Processes the lines `from … end` in the format of the input. */
+function processInput(from: usize, end: usize, inputEnd: usize): usize {
+  if (format == FORMAT_JSON_LINES) return processLines(from, end, inputEnd);
+  if (format == FORMAT_TABLE) {
+    readShape();
+    return processRecords(from, end, inputEnd);
+  }
+  return processList(from, end, inputEnd);
 }
 
 /**
@@ -35,7 +48,7 @@ export function run(slot: usize): bool {
     store<u8>(inputEnd, <u8>NEWLINE);
     end++;
   }
-  const next = processLines(from, end, inputEnd);
+  const next = processInput(from, end, inputEnd);
   putInputTo(min(next, inputEnd));
   closeSlot(slot, next);
   return next >= end;

@@ -12,6 +12,7 @@ import {
   AREAS_VALUES,
   POLICY_FAIL,
   POLICY_KEEP,
+  SLOT_CELLS,
   SLOT_COPIED,
   SLOT_FAILED,
   SLOT_FOUND,
@@ -54,6 +55,8 @@ let missingFieldCount: u32 = 0;
 let invalidLineCount: u32 = 0;
 /** Whether the run stopped at an invalid line. */
 let failed: bool = false;
+/** The number of cells of the last record that has another number than the table has columns. */
+let cells: u32 = 0;
 
 /** Reads where the thread's working areas are, see `AREAS_…` in ../abi.ts. */
 export function readAreas(at: usize): void {
@@ -97,6 +100,12 @@ export function closeSlot(slot: usize, next: usize): void {
   store<u32>(slot, missingFieldCount, SLOT_MISSING_FIELD);
   store<u32>(slot, invalidLineCount, SLOT_INVALID_LINE);
   store<u32>(slot, failed, SLOT_FAILED);
+  store<u32>(slot, cells, SLOT_CELLS);
+}
+
+/** Notes the number of cells of a record that is not valid. */
+export function setCells(count: u32): void {
+  cells = count;
 }
 
 @inline export function countLine(): void {

@@ -1,0 +1,205 @@
+/**
+ * Tables with a header line: CSV and TSV as in RFC 4180, with `\n` or `\r\n`; a quote inside an unquoted cell is literal.
+ * This file has what concerns the header. The kernel reads the records, and appends the cells of the results.
+ */
+import { parse } from 'csv-parse/sync';
+import { AtlasError } from '../../errors.js';
+import type { EnrichCounts } from '../counts.js';
+import type { Block } from '../input/line-buffer.js';
+import type { EnrichOptions, FieldRequest, TableInput } from '../options.js';
+import { passesOthers } from '../query.js';
+import { asByteText, bytesToText, textToBytes } from './format.js';
+import { cellText } from './results.js';
+
+/** Returns the column that a field names. In a table, the dots of a path are part of the name. */
+function columnName({ path }: FieldRequest): string {
+  return path.join('.');
+}
+
+function findColumn(field: FieldRequest, header: readonly string[], input: string): number {
+  const name = columnName(field);
+  const index = header.indexOf(name);
+  if (index >= 0 && header.indexOf(name, index + 1) < 0) return index;
+  const problem = index < 0 ? 'has no column' : 'has more than one column';
+  throw new AtlasError(
+    'E_USAGE',
+    `${input} ${problem} ${JSON.stringify(name)}; its columns are ${header.join(', ')}. Choose one with --field`,
+  );
+}
+
+/** Returns the column that a field gives as a number from 1. */
+function numberedColumn(field: FieldRequest, columns: number, input: string): number {
+  const number = Number(columnName(field));
+  if (number <= columns) return number - 1;
+  throw new AtlasError('E_USAGE', `${input} has ${columns} columns, so there is no column ${number}`);
+}
+
+/** Splits a record before its line ending. */
+function splitEnding(record: string): [body: string, ending: string] {
+  if (!record.endsWith('\n')) return [record, ''];
+  const at = record.length - (record.endsWith('\r\n') ? 2 : 1);
+  return [record.slice(0, at), record.slice(at)];
+}
+
+/** Returns the first record of a part of a table, with its line ending, and its cells. */
+function firstRecord(bytes: Uint8Array, delimiter: string): { cells: string[]; length: number } {
+  const [first] = parse(bytes, {
+    delimiter,
+    record_delimiter: ['\r\n', '\n'],
+    relax_column_count: true,
+    relax_quotes: true,
+    to: 1,
+    info: true,
+  }) as unknown as { record: string[]; info: { bytes: number } }[];
+  return { cells: first!.record, length: first!.info.bytes };
+}
+
+/** The first record of the first input. */
+interface TableShape {
+  columns: string[];
+  /** For each field, the index of its column. */
+  fieldColumns: number[];
+}
+
+/**
+ * The header of a table. All inputs are one table: the header of the first input is written, those of the others must be equal
+ * and are left out. Without a header, the first record of the first input determines the number of columns.
+ */
+export class Table {
+  /** The line ending of the header, to be added to an input that lacks its last one if another input follows. */
+  newline = '\n';
+  readonly #input: TableInput;
+  readonly #options: EnrichOptions;
+  readonly #counts: EnrichCounts;
+  readonly #onShape: (columnCount: number, fieldColumns: readonly number[]) => void;
+  #shape: TableShape | undefined;
+  /** Name of the current input, and whether its first record has not been read. */
+  #name = 'the input';
+  #isAtStart = true;
+  /** Lines of the current input before the header. */
+  #line = 1;
+
+  /** @param onShape receives the number of columns and the column of each field before the first record is processed */
+  constructor(
+    input: TableInput,
+    options: EnrichOptions,
+    counts: EnrichCounts,
+    onShape: (columnCount: number, fieldColumns: readonly number[]) => void,
+  ) {
+    this.#input = input;
+    this.#options = options;
+    this.#counts = counts;
+    this.#onShape = onShape;
+  }
+
+  /** Starts another input. */
+  startInput(name: string): void {
+    this.#name = name;
+    this.#isAtStart = true;
+    this.#line = 1;
+  }
+
+  /** Starts another table. */
+  restart(name: string): void {
+    this.#shape = undefined;
+    this.newline = '\n';
+    this.startInput(name);
+  }
+
+  /**
+   * Looks for the first record of the input in a block, and if it is a header, replaces it with the header of the output.
+   *
+   * @throws AtlasError E_USAGE if a field is not a column, or the table already has a column of a result; E_BAD_INPUT if the
+   *   header cannot be read or differs from that of the first input
+   */
+  prepare(block: Block): void {
+    if (!this.#isAtStart) return;
+    if (block.part !== undefined) {
+      if (!this.#input.hasHeader) return;
+      throw new AtlasError('E_BAD_INPUT', `${this.#name}, line ${this.#line}: ${block.problem}, so there is no header`);
+    }
+    const { input } = block.slot;
+    let at = block.skip;
+    let blankLines = 0;
+    for (; at < block.length; blankLines++) {
+      const { cells, length } = firstRecord(input.subarray(at, block.length), this.#input.delimiter);
+      const record = bytesToText(input.subarray(at, at + length));
+      if (record !== '\n' && record !== '\r\n') {
+        this.#isAtStart = false;
+        if (this.#input.hasHeader) this.#replaceHeader(block, at, blankLines, cells, record);
+        else if (this.#shape === undefined) this.#setShape(cells, numberedColumn);
+        return;
+      }
+      at += length;
+    }
+    this.#line += blankLines;
+  }
+
+  /** Returns what is wrong with a record that has a number of cells. */
+  cellsProblem(cells: number): string {
+    const expected = this.#input.hasHeader ? 'the header' : 'the first record';
+    return `the record has ${cells} cells, but ${expected} ${this.#shape!.columns.length}`;
+  }
+
+  #setShape(
+    columns: string[],
+    columnOf: ((field: FieldRequest, columns: number, input: string) => number) | undefined,
+  ): TableShape {
+    const { fields } = this.#options;
+    const fieldColumns = fields.map((field) =>
+      columnOf === undefined ? findColumn(field, columns, this.#name) : columnOf(field, columns.length, this.#name),
+    );
+    this.#shape = { columns, fieldColumns };
+    this.#onShape(columns.length, fieldColumns);
+    return this.#shape;
+  }
+
+  /** @param at where the header begins; the bytes before it are a byte order mark and blank lines */
+  #replaceHeader(block: Block, at: number, blankLines: number, cells: string[], record: string): void {
+    const { query } = this.#options;
+    const passesBlanks = query === undefined || passesOthers(query);
+    const isFirst = this.#shape === undefined;
+    const header = this.#headerText(cells, record);
+    this.#counts.lines += blankLines;
+    // A byte order mark goes with the first line that is written.
+    const from = passesBlanks ? 0 : at;
+    const mark = block.slot.input.subarray(0, !passesBlanks && isFirst ? block.skip : 0);
+    const lines = block.slot.input.subarray(isFirst || blankLines > 0 ? from : at, at);
+    block.head = Buffer.concat([mark, lines, textToBytes(header)]);
+    block.skip = at + record.length;
+  }
+
+  #headerText(cells: string[], record: string): string {
+    if (this.#shape === undefined) {
+      this.#setShape(cells, undefined);
+      const [body, ending] = splitEnding(record);
+      if (ending !== '') this.newline = ending;
+      return body + this.#resultColumns(cells) + ending;
+    }
+    const { columns } = this.#shape;
+    if (JSON.stringify(cells) !== JSON.stringify(columns)) {
+      throw new AtlasError(
+        'E_BAD_INPUT',
+        `${this.#name} has the columns ${cells.join(', ')}, but the input before it ${columns.join(', ')}; ` +
+          'the inputs of one run must have the same columns',
+      );
+    }
+    return '';
+  }
+
+  /** Returns the header's cells for the results. */
+  #resultColumns(columns: readonly string[]): string {
+    const { query, fields, add } = this.#options;
+    if (query !== undefined) return '';
+    const { delimiter } = this.#input;
+    const added = fields.flatMap(({ name }) => add.map((part) => `${name}_${part}`));
+    const duplicate = added.find((name) => columns.includes(name));
+    if (duplicate !== undefined) {
+      throw new AtlasError(
+        'E_USAGE',
+        `${this.#name} already has a column ${JSON.stringify(duplicate)}; choose another name with --field PATH=NAME`,
+      );
+    }
+    return asByteText(added.map((name) => delimiter + cellText(name, delimiter)).join(''));
+  }
+}

@@ -1,0 +1,116 @@
+/**
+ * Finds the separators of tables, in blocks of 64 bytes, as RFC 4180 defines them and csv-parse reads them with `relax_quotes`:
+ *
+ * - A quote opens a quoted cell if it is the first byte of the cell. Elsewhere in an unquoted cell it is text.
+ * - In a quoted cell, two quotes are one quote of the text. A single quote ends the quotation. If no separator follows it, the
+ *   rest of the cell is text like that of an unquoted cell.
+ *
+ * So the bytes in quotation are those after an odd number of quotes, provided that quotes in unquoted text are not counted.
+ * Of those, the first in each cell is recognized: it would open a quotation, but neither a separator nor a quote is before it.
+ */
+import { NEWLINE, QUOTE } from './ascii';
+import { delimiter } from './config';
+import { BLOCK, equal, next, prefixXor } from './masks';
+
+// The state between two blocks.
+/** All ones in a quotation. */
+let inQuotes: u64 = 0;
+/** One bit each: the last byte is a separator, or it is a quote that is not text. */
+let separatorCarry: u64 = 1;
+let quoteCarry: u64 = 0;
+
+/** The newlines of the last block that separate records. */
+export let recordEnds: u64 = 0;
+
+/** Starts at the beginning of a record. */
+export function startCells(): void {
+  inQuotes = 0;
+  separatorCarry = 1;
+  quoteCarry = 0;
+}
+
+/**
+ * Returns the delimiters and newlines of a block that are separators, and sets `recordEnds`.
+ *
+ * @param size number of bytes of the block that are read: 64 except at the end of the input
+ */
+@inline export function separatorsOf(block: usize, size: usize): u64 {
+  const a = v128.load(block);
+  const b = v128.load(block, 16);
+  const c = v128.load(block, 32);
+  const d = v128.load(block, 48);
+  const last: u64 = <u64>size - 1;
+  const live = <u64>-1 >> (63 - last);
+  const newlines = equal(a, b, c, d, NEWLINE) & live;
+  const candidates = (equal(a, b, c, d, delimiter) & live) | newlines;
+  let quotes = equal(a, b, c, d, QUOTE) & live;
+  if ((quotes | inQuotes) == 0) {
+    recordEnds = newlines;
+    separatorCarry = (candidates >> last) & 1;
+    quoteCarry = 0;
+    return candidates;
+  }
+  let quoted: u64 = 0;
+  while (true) {
+    quoted = prefixXor(quotes) ^ inQuotes;
+    const mayOpen = next(candidates & ~quoted, separatorCarry) | next(quotes, quoteCarry);
+    const text = quotes & quoted & ~mayOpen;
+    if (text == 0) break;
+    // This quote and those after it in its cell are text.
+    const first = text & (0 - text);
+    const after = candidates & ~((first << 1) - 1);
+    quotes &= ~((after & (0 - after)) - first);
+  }
+  recordEnds = newlines & ~quoted;
+  const separators = candidates & ~quoted;
+  separatorCarry = (separators >> last) & 1;
+  quoteCarry = (quotes >> last) & 1;
+  inQuotes = 0 - ((quoted >> last) & 1);
+  return separators;
+}
+
+/** The bits of a state outside of this module. */
+const IN_QUOTES: u32 = 1;
+const AFTER_SEPARATOR: u32 = 2;
+const AFTER_QUOTE: u32 = 4;
+
+/** Returns the state after the last block, see `findRecords`. Bit 0 is set in a quotation. */
+export function cellState(): u32 {
+  return (
+    (inQuotes != 0 ? IN_QUOTES : 0) |
+    (separatorCarry != 0 ? AFTER_SEPARATOR : 0) |
+    (quoteCarry != 0 ? AFTER_QUOTE : 0)
+  );
+}
+
+/**
+ * Finds the end of the last record that ends in `from … to`.
+ *
+ * @param state what `cellState` returned after the bytes before; `AFTER_SEPARATOR` at the beginning of a record
+ * @returns the address after the newline of that record, or 0
+ */
+export function findRecords(from: usize, to: usize, state: u32): usize {
+  inQuotes = 0 - <u64>(state & IN_QUOTES);
+  separatorCarry = u64((state & AFTER_SEPARATOR) != 0);
+  quoteCarry = u64((state & AFTER_QUOTE) != 0);
+  let found: usize = 0;
+  for (let block = from; block < to; block += BLOCK) {
+    separatorsOf(block, min(to - block, BLOCK));
+    if (recordEnds != 0) found = block + 64 - <usize>clz(recordEnds);
+  }
+  return found;
+}
+
+/** Returns the number of newlines in `from … to`. */
+export function countNewlines(from: usize, to: usize): u32 {
+  let count: u32 = 0;
+  for (let block = from; block < to; block += BLOCK) {
+    const a = v128.load(block);
+    const b = v128.load(block, 16);
+    const c = v128.load(block, 32);
+    const d = v128.load(block, 48);
+    const size = min(to - block, BLOCK);
+    count += <u32>popcnt(equal(a, b, c, d, NEWLINE) & (<u64>-1 >> (64 - <u64>size)));
+  }
+  return count;
+}

@@ -1,0 +1,90 @@
+/** Reads the records of a table and finds the wanted cells. cells.ts finds the separators. */
+import { CARRIAGE_RETURN } from './ascii';
+import { recordEnds, separatorsOf, startCells } from './cells';
+import { columnCount, wantedColumns, wantedCount } from './config';
+import { BLOCK } from './masks';
+import { addRow, endOtherRow, flushRows, startRows } from './rows';
+import { setCells, valueOffsets } from './slot';
+
+/** Above every column. */
+const NO_COLUMN: u32 = 0xffff_ffff;
+
+/** The number of the wanted column that comes next, in `wantedColumns`, and that column. */
+let target: u32 = 0;
+let wanted: u32 = 0;
+
+@inline function wantedColumn(): u32 {
+  return target < wantedCount ? load<u32>(wantedColumns + (<usize>target << 2)) : NO_COLUMN;
+}
+
+/** Notes that a wanted cell begins at an address. */
+@inline function noteCell(at: usize): void {
+  store<u32>(valueOffsets + (<usize>target << 2), <u32>at);
+  target++;
+  wanted = wantedColumn();
+}
+
+@inline function startRecord(at: usize): void {
+  target = 0;
+  wanted = wantedColumn();
+  if (wanted == 0) noteCell(at);
+}
+
+/**
+ * Notes the wanted cells among those that begin after some delimiters of a block.
+ *
+ * @param column number of delimiters in the record before these
+ */
+@inline function noteCells(block: usize, delimiters: u64, column: u32): void {
+  const end = column + <u32>popcnt(delimiters);
+  while (wanted <= end) {
+    for (; column + 1 < wanted; column++) delimiters &= delimiters - 1;
+    noteCell(block + <usize>ctz(delimiters) + 1);
+  }
+}
+
+/**
+ * Processes records, the first of which begins at `from`.
+ *
+ * @param end after the last newline; @param inputEnd the end of the input: one byte less if the last newline is not part of it
+ * @returns `end`, or the first byte of the first record that was not processed: the output is full, or the policy is to fail
+ */
+export function processRecords(from: usize, end: usize, inputEnd: usize): usize {
+  startRows();
+  startCells();
+  startRecord(from);
+  let start = from;
+  // The delimiters of the record so far.
+  let column: u32 = 0;
+  for (let block = from; block < end; block += BLOCK) {
+    let separators = separatorsOf(block, min(end - block, BLOCK));
+    for (let ends = recordEnds; ends != 0; ends &= ends - 1) {
+      const newline = ends & (0 - ends);
+      const delimiters = separators & (newline - 1);
+      separators &= ~((newline << 1) - 1);
+      noteCells(block, delimiters, column);
+      column += <u32>popcnt(delimiters);
+
+      const at = block + <usize>ctz(newline);
+      // Only a newline of the input makes a carriage return part of the line ending.
+      const isCrLf = at > start && at < inputEnd && load<u8>(at - 1) == <u8>CARRIAGE_RETURN;
+      const close = at - usize(isCrLf);
+      const after = min(at + 1, inputEnd);
+      let full: usize = 0;
+      if (close == start) full = endOtherRow(start, after, true);
+      else if (column + 1 == columnCount) full = addRow(start, close, after);
+      else {
+        setCells(column + 1);
+        full = endOtherRow(start, after, false);
+      }
+      if (full != 0) return full;
+      start = at + 1;
+      column = 0;
+      startRecord(start);
+    }
+    noteCells(block, separators, column);
+    column += <u32>popcnt(separators);
+  }
+  const full = flushRows();
+  return full != 0 ? full : end;
+}

@@ -1,0 +1,228 @@
+/** Tables in the line engine, compared with csv-parse. */
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Database, openDatabase } from '../../src/database/database.js';
+import { RANGE_FILE } from '../../src/database/release.js';
+import { emptyCounts } from '../../src/enrich/counts.js';
+import { enrichLines, type LineRequest } from '../../src/enrich/enrich-lines.js';
+import { streamSource } from '../../src/enrich/input/source.js';
+import { type InvalidPolicy, parseAdd, parseFields, type TableInput } from '../../src/enrich/options.js';
+import { CountrySummary, type Filter } from '../../src/enrich/query.js';
+import { openRangeFile, type RangeFile } from '../../src/rangefile/reader.js';
+import { nastyTables } from '../support/nasty-tables.js';
+import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { expectTable } from '../support/table-oracle.js';
+
+/** Runs of each property; set it high for a long test. */
+const RUNS = Math.ceil(Number(process.env.FUZZ_RUNS ?? 400));
+
+let dataDir: string;
+let database: Database;
+let file: RangeFile;
+beforeAll(async () => {
+  dataDir = temporaryDir();
+  await publishBlocks(dataDir, SMALL_WORLD);
+  database = openDatabase(dataDir);
+  file = openRangeFile(join(database.dir, RANGE_FILE));
+});
+afterAll(() => rmSync(dataDir, { recursive: true }));
+
+async function* chunksOf(input: Uint8Array, cuts: readonly number[]): AsyncGenerator<Uint8Array> {
+  const at = [0, ...cuts.map((cut) => cut % (input.length + 1)).sort((a, b) => a - b), input.length];
+  for (let i = 1; i < at.length; i++) yield input.subarray(at[i - 1], at[i]);
+}
+
+/** Cuts before every byte. */
+const everyByte = (text: string): number[] => [...text].map((_, index) => index);
+
+type Settings = Partial<LineRequest> & { cuts?: number[] };
+
+async function enrich(tables: string[], options: LineRequest['options'], { cuts = [], ...request }: Settings = {}) {
+  const output: Buffer[] = [];
+  const rejects: Buffer[] = [];
+  const counts = emptyCounts();
+  const run = enrichLines({
+    inputs: tables.map((text, index) => streamSource(`table ${index}`, chunksOf(Buffer.from(text, 'latin1'), cuts))),
+    output: { write: (bytes) => void output.push(Buffer.from(bytes)) },
+    rejects: { write: (bytes) => void rejects.push(Buffer.from(bytes)) },
+    openFile: () => file,
+    options,
+    jobs: 1,
+    counts,
+    ...request,
+  });
+  const error = await run.then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  );
+  return {
+    output: Buffer.concat(output).toString('latin1'),
+    rejects: Buffer.concat(rejects).toString('latin1'),
+    counts,
+    error,
+  };
+}
+
+function optionsOf(input: Partial<TableInput> = {}, fields = ['ip'], onInvalid: InvalidPolicy = 'keep') {
+  return {
+    input: { kind: 'table', delimiter: ',', hasHeader: true, ...input } as const,
+    fields: parseFields(fields),
+    add: parseAdd('country_code,is_eu'),
+    onInvalid,
+  };
+}
+
+const SETTINGS = fc.record({
+  cuts: fc.array(fc.nat(), { maxLength: 5 }),
+  jobs: fc.constantFrom(1, 1, 1, 1, 2, 3),
+  blockBytes: fc.integer({ min: 1, max: 400 }),
+  maxLineBytes: fc.constantFrom(60, 300, 100_000),
+});
+
+const FIELDS = fc.constantFrom<string[]>(['ip'], ['ip', 'a=first'], ['c', 'ip', 'a=x']);
+
+describe('a table', () => {
+  it('equals the oracle for all tables, chunks, blocks, jobs and policies', async () => {
+    const policies = fc.constantFrom<InvalidPolicy>('keep', 'keep', 'drop', 'fail');
+    await fc.assert(
+      fc.asyncProperty(
+        nastyTables(12),
+        FIELDS,
+        policies,
+        SETTINGS,
+        async ({ delimiter, text }, fields, onInvalid, settings) => {
+          const options = optionsOf({ delimiter }, fields, onInvalid);
+          const actual = await enrich([text], options, settings);
+          const expected = expectTable(database, text, options, settings.maxLineBytes);
+          expect(actual.output).toBe(expected.output);
+          expect(actual.rejects).toBe(expected.rejects);
+          if (expected.failsAt === undefined) {
+            expect(actual.error).toBeUndefined();
+            expect(actual.counts).toEqual(expected.counts);
+          } else {
+            expect(actual.error).toMatchObject({
+              code: 'E_BAD_INPUT',
+              message: expect.stringContaining(`table 0, line ${expected.failsAt}: `),
+            });
+          }
+        },
+      ),
+      { numRuns: RUNS },
+    );
+  });
+
+  it('equals the oracle for chunks of one byte', async () => {
+    await fc.assert(
+      fc.asyncProperty(nastyTables(6), fc.integer({ min: 1, max: 100 }), async ({ delimiter, text }, blockBytes) => {
+        const options = optionsOf({ delimiter });
+        const actual = await enrich([text], options, { cuts: everyByte(text), blockBytes, maxLineBytes: 200 });
+        expect(actual.output).toBe(expectTable(database, text, options, 200).output);
+      }),
+      { numRuns: Math.ceil(RUNS / 4) },
+    );
+  });
+
+  it('equals the oracle in blocks of the usual size', async () => {
+    await fc.assert(
+      fc.asyncProperty(nastyTables(300), FIELDS, async ({ delimiter, text }, fields) => {
+        const options = optionsOf({ delimiter }, fields);
+        const actual = await enrich([text], options, { jobs: 2 });
+        const expected = expectTable(database, text, options, 4_194_304);
+        expect(actual.output).toBe(expected.output);
+        expect(actual.counts).toEqual(expected.counts);
+      }),
+      { numRuns: Math.ceil(RUNS / 10) },
+    );
+  });
+
+  it('without a header equals the oracle', async () => {
+    await fc.assert(
+      fc.asyncProperty(nastyTables(8), SETTINGS, async ({ delimiter, text }, settings) => {
+        const options = optionsOf({ delimiter, hasHeader: false }, ['2', '1=x']);
+        const actual = await enrich([text], options, settings);
+        const expected = expectTable(database, text, options, settings.maxLineBytes);
+        expect(actual.output).toBe(expected.output);
+        expect(actual.counts).toEqual(expected.counts);
+      }),
+      { numRuns: Math.ceil(RUNS / 2) },
+    );
+  });
+
+  it('is filtered and summarized as by the oracle', async () => {
+    const filters = fc
+      .tuple(fc.constantFrom(['US'], ['NL', 'CI'], []), fc.boolean(), fc.boolean())
+      .map(([codes, selectsEu, isInverted]): Filter => {
+        return { kind: 'filter', countries: new Set<string>(codes), selectsEu, isInverted };
+      });
+    await fc.assert(
+      fc.asyncProperty(nastyTables(12), FIELDS, filters, SETTINGS, async (table, fields, query, settings) => {
+        const { delimiter, text } = table;
+        const options = { ...optionsOf({ delimiter }, fields), add: [], query } as const;
+        const filter = { ...options, add: [], onInvalid: query.isInverted ? 'keep' : 'drop' } as const;
+        const filtered = await enrich([text], { ...filter, add: [] }, settings);
+        const expected = expectTable(database, text, { ...filter, add: [] }, settings.maxLineBytes);
+        expect(filtered.output).toBe(expected.output);
+        expect(filtered.counts).toEqual(expected.counts);
+
+        const summary = new CountrySummary();
+        const { counts } = await enrich(
+          [text],
+          { ...filter, add: [], onInvalid: 'drop', query: { kind: 'summarize', summary } },
+          settings,
+        );
+        const actual = summary.byCountry().map(({ country_code, count }) => [country_code, count]);
+        expect(Object.fromEntries(actual)).toEqual(expected.countries);
+        expect(counts).toEqual(expected.counts);
+      }),
+      { numRuns: Math.ceil(RUNS / 4) },
+    );
+  });
+
+  it('has one header in several inputs with the same columns', async () => {
+    const options = optionsOf();
+    const { output, error } = await enrich(['ip\r\n8.8.8.8', '\xef\xbb\xbf"ip"\n::1\n', '\n\nip\n', 'ip'], options);
+    expect(error).toBeUndefined();
+    expect(output).toBe('ip,geo_country_code,geo_is_eu\r\n8.8.8.8,US,false\r\n::1,,false\n\n\n');
+    expect((await enrich(['ip\n', 'id,ip\n'], options)).error).toMatchObject({
+      code: 'E_BAD_INPUT',
+      message:
+        'table 1 has the columns id, ip, but the input before it ip; the inputs of one run must have the same columns',
+    });
+  });
+
+  it('with many columns and cells longer than a block is read', async () => {
+    const names = Array.from({ length: 5000 }, (_, index) => `c${index}`);
+    const cells = names.map((_, index) => (index % 3 === 0 ? `"${'q'.repeat(index % 200)}"` : 'p'.repeat(index % 90)));
+    const row = (address: string) => [...cells.slice(0, 4321), address, ...cells.slice(4322)].join(',');
+    const text = `${names.join(',')}\n${row('8.8.8.8')}\n${row('"193.0.0.1"')}\r\n`;
+    const options = optionsOf({}, ['c4321=geo', 'c0=a', 'c4999=z']);
+    for (const blockBytes of [1000, 100_000]) {
+      const { output, counts } = await enrich([text], options, { blockBytes });
+      expect(output).toBe(expectTable(database, text, options, 4_194_304).output);
+      expect(counts).toMatchObject({ lines: 2, found: 2 });
+    }
+  });
+
+  it('keeps its order with any number of jobs, and ends its blocks outside of quotes', async () => {
+    const rows = Array.from({ length: 30_000 }, (_, index) => {
+      const text = index % 7 === 0 ? `"line\n""${index}"",\r\n8.8.8.8,"` : `"${'x'.repeat(index % 100)}"`;
+      return `${index},8.8.${index % 256}.8,${text}\r\n`;
+    });
+    const text = `n,ip,text\r\n${rows.join('')}`;
+    const expected = `n,ip,text,geo_country_code,geo_is_eu\r\n${rows.map((row) => row.replace(/\r\n$/, ',US,false\r\n')).join('')}`;
+    for (const jobs of [1, 2, 4]) {
+      const { output, counts } = await enrich([text], optionsOf(), { jobs, blockBytes: 10_000 });
+      expect(output === expected, `${jobs} jobs`).toBe(true);
+      expect(counts).toMatchObject({ lines: 30_000, found: 30_000, invalid_line: 0 });
+    }
+  });
+
+  it('refuses a column number that it does not have, and more fields than the kernel takes', async () => {
+    const { error } = await enrich(['1,2\n'], optionsOf({ hasHeader: false }, ['3']));
+    expect(error).toMatchObject({ code: 'E_USAGE', message: 'table 0 has 2 columns, so there is no column 3' });
+    const fields = Array.from({ length: 65 }, (_, index) => `a=n${index}`);
+    expect((await enrich(['a\n'], optionsOf({}, fields))).error).toMatchObject({ code: 'E_USAGE' });
+  });
+});
