@@ -1,13 +1,10 @@
-/** How `ipatlas enrich` treats the files and pipes that it reads and writes. */
-import { spawn } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { packageFile } from '../../src/package-root.js';
-import { finished, ipatlas, type RunOptions, start } from '../support/cli.js';
+import { finished, ipatlas, type RunOptions, shell, start } from '../support/cli.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 
 let root: string;
@@ -33,11 +30,8 @@ function file(name: string, content: string | Buffer): string {
 function enrich(args: string[], options: RunOptions = {}) {
   return ipatlas(['enrich', '--data', dataDir, ...args], options);
 }
-/** Runs a line of bash, in which "$NODE" "$MAIN" is ipatlas and "$DATA" its data directory. */
-function shell(line: string) {
-  const env = { NODE: process.execPath, MAIN: packageFile('dist/src/cli/main.js'), DATA: dataDir, DIR: dir };
-  return finished(spawn('bash', ['-c', line], { env: { ...process.env, ...env } }));
-}
+/** Runs a line of bash, in which "$NODE" "$MAIN" is ipatlas, "$DATA" its data directory, and "$DIR" the test's folder. */
+const bash = (line: string) => shell(line, { DATA: dataDir, DIR: dir });
 
 const LINE = '{"ip":"8.8.8.8"}\n';
 const ENRICHED = '{"ip":"8.8.8.8","geo":{"country":"United States","country_code":"US","is_eu":false}}\n';
@@ -82,7 +76,7 @@ describe('the output', () => {
   it.each(['>>', '>'])('is not an input (%s)', async (redirection) => {
     for (const command of ['"$DIR/f"', '< "$DIR/f"', '- < "$DIR/f"']) {
       file('f', LINE);
-      const result = await shell(`"$NODE" "$MAIN" enrich --data "$DATA" ${command} ${redirection} "$DIR/f"`);
+      const result = await bash(`"$NODE" "$MAIN" enrich --data "$DATA" ${command} ${redirection} "$DIR/f"`);
       expect(result).toMatchObject({ code: 2, stderr: expect.stringContaining('is also the output') });
       expect(readFileSync(join(dir, 'f'), 'utf8')).toBe(redirection === '>>' ? LINE : '');
     }
@@ -90,7 +84,7 @@ describe('the output', () => {
 
   it.skipIf(!existsSync('/dev/full'))('fails with exit code 1 if the disk is full (needs /dev/full)', async () => {
     for (const output of ['-o /dev/full', '> /dev/full']) {
-      const result = await shell(`"$NODE" "$MAIN" enrich --data "$DATA" ${output} <<< '{}'`);
+      const result = await bash(`"$NODE" "$MAIN" enrich --data "$DATA" ${output} <<< '{}'`);
       expect(result).toMatchObject({ code: 1, stderr: expect.stringMatching(/cannot be written: ENOSPC/) });
       expect(result.stderr).not.toContain('internal');
     }
@@ -101,11 +95,11 @@ describe('the output', () => {
     const setNonBlocking = `"$NODE" -e 'process.stdout.write("")'`;
     const slowReader = 'sleep 0.3; md5sum';
     const run = '"$NODE" "$MAIN" enrich --data "$DATA" "$DIR/in.jsonl" 2> /dev/null';
-    const expected = await shell(
+    const expected = await bash(
       `printf '%s' "$(yes '${ENRICHED.trimEnd()}' | head -n 50000)" | { cat; echo; } | md5sum`,
     );
     for (const before of ['true', setNonBlocking]) {
-      const { stdout } = await shell(`{ ${before}; ${run}; } | { ${slowReader}; }`);
+      const { stdout } = await bash(`{ ${before}; ${run}; } | { ${slowReader}; }`);
       expect(stdout).toBe(expected.stdout);
     }
   });
@@ -239,7 +233,7 @@ describe('-z', () => {
     expect(code).toBe(0);
     const packed = readFileSync(join(dir, 'out.gz'));
     expect(gunzipSync(packed).toString() === enriched.repeat(30_000)).toBe(true);
-    const piped = await shell(`"$NODE" "$MAIN" enrich --data "$DATA" -z gzip /dev/null | gunzip -c`);
+    const piped = await bash(`"$NODE" "$MAIN" enrich --data "$DATA" -z gzip /dev/null | gunzip -c`);
     expect(piped).toMatchObject({ code: 0, stdout: '' });
   });
 

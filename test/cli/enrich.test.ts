@@ -1,4 +1,4 @@
-import { execFileSync, spawn } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import {
   chmodSync,
@@ -16,8 +16,7 @@ import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { packageFile } from '../../src/package-root.js';
-import { finished, ipatlas, type RunOptions, start } from '../support/cli.js';
+import { finished, ipatlas, type RunOptions, shell, start } from '../support/cli.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 
 let root: string;
@@ -51,10 +50,7 @@ function startEnrich(args: string[]) {
 }
 
 /** Runs a line of bash, in which "$NODE" "$MAIN" is ipatlas and "$DATA" its data directory. */
-function shell(line: string, env: NodeJS.ProcessEnv = {}) {
-  const ours = { NODE: process.execPath, MAIN: packageFile('dist/src/cli/main.js'), DATA: dataDir };
-  return finished(spawn('bash', ['-c', line], { env: { ...process.env, ...ours, ...env } }));
-}
+const bash = (line: string, env: NodeJS.ProcessEnv = {}) => shell(line, { DATA: dataDir, ...env });
 
 const US = '"geo":{"country":"United States","country_code":"US","is_eu":false}';
 const NL = '"geo":{"country":"Netherlands","country_code":"NL","is_eu":true}';
@@ -169,7 +165,7 @@ describe.each(FORMATS)('$format', ({ format, head, good, bad, tail, headOut, goo
 
   it('exits quietly when the reader closes the pipe', async () => {
     const pipe = `{ printf '%s' "$HEAD"; yes "$GOOD"; } | "$NODE" "$MAIN" enrich --data "$DATA" --format ${format} | head -n 2; echo "\${PIPESTATUS[1]}"`;
-    const { stdout, stderr } = await shell(pipe, { HEAD: head, GOOD: good.trimEnd() });
+    const { stdout, stderr } = await bash(pipe, { HEAD: head, GOOD: good.trimEnd() });
     expect(stdout).toBe(`${(headOut + goodOut + goodOut).split('\n').slice(0, 2).join('\n')}\n0\n`);
     expect(stderr).toBe('');
   });
@@ -310,7 +306,7 @@ describe('-o', () => {
   it('writes to a device or a pipe in place', async () => {
     expect((await enrich(['--format', 'list', '-o', '/dev/null'], { input: '8.8.8.8\n' })).code).toBe(0);
     expect(statSync('/dev/null').isCharacterDevice()).toBe(true);
-    const piped = shell('"$NODE" "$MAIN" enrich --data "$DATA" --format list -o /dev/stdout <<< ::1 | cat');
+    const piped = bash('"$NODE" "$MAIN" enrich --data "$DATA" --format list -o /dev/stdout <<< ::1 | cat');
     expect((await piped).stdout).toBe('::1\t\t\tfalse\n');
   });
 
@@ -404,7 +400,7 @@ describe('usage', () => {
   it('fails if the reader of the rejects closes the pipe', async () => {
     const input = file('in.jsonl', '{"ip":"8.8.8.8"}\nno object\n'.repeat(200_000));
     const line = `"$NODE" "$MAIN" enrich --data "$DATA" -o "${dir}/out" --rejects >(head -c1 > /dev/null) "${input}"`;
-    expect(await shell(line)).toMatchObject({ code: 2, stderr: expect.stringMatching(/cannot be written: EPIPE/) });
+    expect(await bash(line)).toMatchObject({ code: 2, stderr: expect.stringMatching(/cannot be written: EPIPE/) });
     expect(readdirSync(dir)).toEqual(['in.jsonl']);
   });
 

@@ -1,10 +1,8 @@
 /** Commands that write into the data directory while its disk is full, simulated by a limit on the size of files. */
-import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { packageFile } from '../../src/package-root.js';
-import { finished } from '../support/cli.js';
+import { shell } from '../support/cli.js';
 import { temporaryDir } from '../support/release.js';
 import { writeSources } from '../support/sources.js';
 
@@ -17,9 +15,8 @@ beforeEach(() => {
 afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
 /** Runs ipatlas with no file larger than this many kilobytes. A longer write fails with EFBIG, as setrlimit(2) says. */
-function limited(kilobytes: number, ...args: string[]) {
-  const command = [process.execPath, packageFile('dist/src/cli/main.js'), ...args, '--data', dataDir];
-  return finished(spawn('bash', ['-c', `ulimit -f ${kilobytes}; exec "$@"`, 'bash', ...command]));
+function limited(kilobytes: number, args: string) {
+  return shell(`ulimit -f ${kilobytes}; exec "$NODE" "$MAIN" ${args} --data "$DATA"`, { DATA: dataDir });
 }
 
 const ROWS = Array.from({ length: 256 }, (_, i) => `80.${i}.0.0,80.${i}.255.255,${i % 2 === 0 ? 'DE' : 'FR'}`);
@@ -27,7 +24,7 @@ const ROWS = Array.from({ length: 256 }, (_, i) => `80.${i}.0.0,80.${i}.255.255,
 it('a build that cannot copy a source into the cache ends with exit code 1', async () => {
   const sources = writeSources(dir, { one: ROWS });
   expect(statSync(join(dir, 'one.csv')).size).toBeGreaterThan(4096);
-  const { code, stderr } = await limited(4, 'build', '--offline', '--sources', sources);
+  const { code, stderr } = await limited(4, `build --offline --sources '${sources}'`);
   expect(stderr).toMatch(/ipatlas: cannot use the data directory [^\n]*EFBIG[^\n]*free space/);
   expect(code).toBe(1);
   expect(existsSync(join(dataDir, 'current'))).toBe(false);
@@ -35,7 +32,7 @@ it('a build that cannot copy a source into the cache ends with exit code 1', asy
 
 it('a build that cannot write the release ends with exit code 1', async () => {
   const sources = writeSources(dir, { one: ROWS });
-  const { code, stderr } = await limited(16, 'build', '--offline', '--sources', sources);
+  const { code, stderr } = await limited(16, `build --offline --sources '${sources}'`);
   expect(stderr).toMatch(/ipatlas: the data directory [^\n]* cannot be written [^\n]*free space/);
   expect(code).toBe(1);
   expect(existsSync(join(dataDir, 'current'))).toBe(false);
@@ -43,7 +40,7 @@ it('a build that cannot write the release ends with exit code 1', async () => {
 
 it('a key that cannot be stored is not printed, and is exit code 1', async () => {
   mkdirSync(dataDir);
-  const { code, stdout, stderr } = await limited(4, 'keys', 'create');
+  const { code, stdout, stderr } = await limited(4, 'keys create');
   expect(stderr).toMatch(/^ipatlas: [^\n]*keys\.sqlite cannot be used: [^\n]*\n$/);
   expect([code, stdout]).toEqual([1, '']);
 });

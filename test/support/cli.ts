@@ -56,3 +56,12 @@ function withInput(child: ChildProcess, options: RunOptions): Promise<Finished> 
   child.stdin?.end(options.input ?? '');
   return finished(child);
 }
+
+/**
+ * Runs a line of bash, in which "$NODE" "$MAIN" is ipatlas.
+ *
+ * @param env more variables for it
+ */
+export function shell(line: string, env: NodeJS.ProcessEnv = {}): Promise<Finished> {
+  return finished(spawn('bash', ['-c', line], { env: { ...process.env, NODE: process.execPath, MAIN, ...env } }));
+}

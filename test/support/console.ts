@@ -4,9 +4,9 @@
  */
 import { execFile } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { delimiter, join } from 'node:path';
 import { packageFile } from '../../src/package-root.js';
+import { freePort } from './ports.js';
 
 export interface Step {
   command: string;
@@ -66,14 +66,6 @@ function inFixedOrder(output: string): string {
     /(^(source "[\w-]+"|[\w-]+): .*\n){2,}/gm,
     (lines) => `${lines.trimEnd().split('\n').sort().join('\n')}\n`,
   );
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as { port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }
 
 /** The port that the texts name; a run uses a free one in its place. */

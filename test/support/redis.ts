@@ -1,8 +1,8 @@
 /** A real redis-server for tests, without persistence: killed, stopped, and started again on the same port. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { createServer } from 'node:net';
 import { createClient } from '@redis/client';
+import { freePort } from './ports.js';
 import { temporaryDir } from './release.js';
 import { until } from './serve.js';
 
@@ -11,16 +11,6 @@ export const REDIS_SKIPPED =
 
 export function hasRedis(): boolean {
   return spawnSync('redis-server', ['--version']).error === undefined;
-}
-
-/** Returns a port of the loopback address that is free now. */
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, 'close');
-  return port;
 }
 
 export class RedisProcess {
