@@ -1,0 +1,502 @@
+/**
+ * Attacks on the way from a signed repository to a node, as the TUF specification names them. The attacker controls the web
+ * server, and in some tests keys. Each attack is right in every other respect, so that only one check stops it.
+ */
+import { createHash } from 'node:crypto';
+import { cpSync, readFileSync } from 'node:fs';
+import type { ServerResponse } from 'node:http';
+import { join } from 'node:path';
+import { Metadata, MetadataKind } from '@tufjs/models';
+import { describe, expect, it } from 'vitest';
+import { createKey, type Role, readKeys, type SigningKey } from '../../pipeline/distribution/keys.js';
+import { Node, ONE_OF_ONE, Origin, put, type StaticServer, scratchDir, serveStatic, world } from './support.js';
+
+const DAY_MS = 86_400_000;
+const daysAgo = (days: number): Date => new Date(Date.now() - days * DAY_MS);
+
+/** Metadata as JSON, as far as attacks change it. */
+interface MetadataJson {
+  signed: {
+    version: number;
+    expires: string;
+    keys: Record<string, object>;
+    roles: Record<Role, { keyids: string[]; threshold: number }>;
+    meta: Record<string, { version: number; length: number; hashes: { sha256: string } }>;
+    targets: Record<string, { length: number; hashes: { sha256: string } }>;
+  };
+  signatures: { keyid: string; sig: string }[];
+}
+
+const KINDS = {
+  root: MetadataKind.Root,
+  targets: MetadataKind.Targets,
+  snapshot: MetadataKind.Snapshot,
+  timestamp: MetadataKind.Timestamp,
+} as const;
+
+/** Returns changed metadata, signed with the given keys. */
+function forge(
+  role: Role,
+  original: Buffer,
+  change: (signed: MetadataJson['signed']) => void,
+  keys: readonly SigningKey[],
+): Buffer {
+  const json = JSON.parse(original.toString('utf8')) as MetadataJson;
+  change(json.signed);
+  const metadata = Metadata.fromJSON(KINDS[role] as MetadataKind.Root, { ...json, signatures: [] } as never);
+  for (const { sign } of keys) metadata.sign(sign);
+  return Buffer.from(JSON.stringify(metadata.toJSON()));
+}
+
+/** What metadata says about a file of the snapshot or of the targets. */
+function metaOf(content: Buffer, version: number) {
+  return { version, length: content.length, hashes: { sha256: createHash('sha256').update(content).digest('hex') } };
+}
+
+class Scene {
+  readonly dir = scratchDir();
+  readonly origin: Origin;
+  readonly node = new Node(this.dir);
+  server!: StaticServer;
+  /** The releases that were added, the oldest first. */
+  readonly ids: string[] = [];
+
+  constructor(...options: ConstructorParameters<typeof Origin> extends [string, ...infer Rest] ? Rest : never) {
+    this.origin = new Origin(this.dir, ...options);
+  }
+
+  /** Adds a release of its own country and lets the node pull it. */
+  static async start(...options: ConstructorParameters<typeof Scene>): Promise<Scene> {
+    const scene = new Scene(...options);
+    scene.server = await serveStatic(scene.origin.repo);
+    await scene.add('AA');
+    expect(await scene.pull()).toMatchObject({ outcome: 'published' });
+    return scene;
+  }
+
+  async add(code: string): Promise<string> {
+    const id = await this.origin.add(world(code));
+    this.ids.push(id);
+    return id;
+  }
+
+  pull(options: Parameters<Node['pull']>[2] = {}) {
+    return this.node.pull(this.server.url, this.origin.root(), options);
+  }
+
+  /** Lets the attacker serve a copy of the repository, with some files changed. */
+  serveCopy(name: string, files: Record<string, Buffer> = {}): void {
+    const copy = join(this.dir, name);
+    cpSync(this.origin.repo, copy, { recursive: true });
+    for (const [path, content] of Object.entries(files)) put(copy, path, content);
+    this.server.dir = copy;
+  }
+
+  /** Ends the attack. */
+  serveOrigin(): void {
+    this.server.dir = this.origin.repo;
+    this.server.interfere = () => false;
+  }
+
+  metadata(name: string): Buffer {
+    return readFileSync(this.origin.metadataPath(name));
+  }
+
+  /** The keys of a role. */
+  keys(role: Role, version = 1): SigningKey[] {
+    const { roles } = (JSON.parse(this.origin.root(version).toString('utf8')) as MetadataJson).signed;
+    const all = readKeys([this.origin.keys]);
+    return roles[role].keyids.map((id) => all.get(id)!);
+  }
+
+  /** A timestamp of a version that names a snapshot, signed with the stolen key. */
+  timestamp(version: number, snapshot: Buffer, snapshotVersion: number, keys = this.keys('timestamp')): Buffer {
+    const change = (signed: MetadataJson['signed']): void => {
+      signed.version = version;
+      signed.meta = { 'snapshot.json': metaOf(snapshot, snapshotVersion) };
+    };
+    return forge('timestamp', this.metadata('timestamp.json'), change, keys);
+  }
+
+  /** A snapshot of a version that names targets, signed with the stolen key. */
+  snapshot(version: number, targets: Buffer, targetsVersion: number, keys = this.keys('snapshot')): Buffer {
+    const change = (signed: MetadataJson['signed']): void => {
+      signed.version = version;
+      signed.meta = { 'targets.json': metaOf(targets, targetsVersion) };
+    };
+    return forge('snapshot', this.metadata('2.snapshot.json'), change, keys);
+  }
+
+  /** Expects that a pull fails as given, that the node keeps its release, and that the next honest pull works. */
+  async expectRefused(code: string, message: RegExp, options: Parameters<Scene['pull']>[0] = {}): Promise<void> {
+    const before = this.node.current();
+    expect(await this.pull(options)).toMatchObject({ outcome: code, exit: 6, message: expect.stringMatching(message) });
+    expect(this.node.current()).toBe(before);
+    this.serveOrigin();
+    expect(await this.pull()).toMatchObject({ exit: 0 });
+    expect(this.node.current()).toBe(this.ids.at(-1));
+  }
+}
+
+describe('rollback', () => {
+  it('an older repository is refused', async () => {
+    const scene = await Scene.start();
+    scene.serveCopy('old');
+    const old = scene.server.dir;
+    scene.serveOrigin();
+    await scene.add('BB');
+    expect(await scene.pull()).toMatchObject({ outcome: 'published' });
+    scene.server.dir = old;
+    await scene.expectRefused('E_UNTRUSTED', /timestamp version 2 is less than current version 3/);
+  });
+
+  it('a newer timestamp that names an older snapshot is refused', async () => {
+    const scene = await Scene.start();
+    await scene.add('BB');
+    expect(await scene.pull()).toMatchObject({ outcome: 'published' });
+    const timestamp = scene.timestamp(9, scene.metadata('2.snapshot.json'), 2);
+    scene.serveCopy('attack', { 'metadata/timestamp.json': timestamp });
+    await scene.expectRefused('E_UNTRUSTED', /snapshot version 2 is less than current version 3/);
+  });
+
+  it('a newer snapshot that names older targets is refused', async () => {
+    const scene = await Scene.start();
+    await scene.add('BB');
+    expect(await scene.pull()).toMatchObject({ outcome: 'published' });
+    const snapshot = scene.snapshot(9, scene.metadata('2.targets.json'), 2);
+    const before = scene.node.current();
+    scene.serveCopy('attack', {
+      'metadata/9.snapshot.json': snapshot,
+      'metadata/timestamp.json': scene.timestamp(4, snapshot, 9),
+    });
+    expect(await scene.pull()).toMatchObject({
+      outcome: 'E_UNTRUSTED',
+      message: expect.stringMatching(/2 of targets\.json is less than current version 3/),
+    });
+    expect(scene.node.current()).toBe(before);
+  });
+});
+
+describe('freeze', () => {
+  it.each<[Role, number]>([
+    ['timestamp', 3],
+    ['snapshot', 8],
+    ['targets', 91],
+    ['root', 366],
+  ])('an expired %s is refused, and the current release stays', async (role, days) => {
+    const scene = await Scene.start();
+    await scene.add('BB');
+    // Signs the role as if it were long ago, and those that name it as of today.
+    const lifetimes = { root: 1000, targets: 1000, snapshot: 1000, timestamp: 1000, [role]: days - 1 };
+    if (role === 'root') scene.origin.rotate(['root'], { now: daysAgo(days), days: lifetimes });
+    else scene.origin.rotate([role], { now: daysAgo(days), days: lifetimes });
+    const before = scene.node.current();
+    expect(await scene.pull()).toMatchObject({
+      outcome: 'E_EXPIRED',
+      exit: 6,
+      message: expect.stringMatching(`the ${role} metadata of .* has expired`),
+    });
+    expect(scene.node.current()).toBe(before);
+    const state = JSON.parse(readFileSync(join(scene.node.dataDir, 'pull', 'state.json'), 'utf8'));
+    expect(state.problem.code).toBe('E_EXPIRED');
+    expect(Date.parse(state.succeeded)).toBeLessThan(Date.parse(state.checked));
+    // The origin signs again what expired, and nodes follow.
+    scene.origin.refresh();
+    expect(await scene.pull()).toMatchObject({ outcome: 'published' });
+  });
+});
+
+describe('mix-and-match', () => {
+  it('metadata that another version of the snapshot belongs to is refused', async () => {
+    const scene = await Scene.start();
+    await scene.add('BB');
+    scene.serveCopy('attack', { 'metadata/3.snapshot.json': scene.metadata('2.snapshot.json') });
+    await scene.expectRefused('E_UNTRUSTED', /Expected hash/);
+  });
+
+  it('targets of another snapshot are refused', async () => {
+    const scene = await Scene.start();
+    await scene.add('BB');
+    scene.serveCopy('attack', { 'metadata/3.targets.json': scene.metadata('2.targets.json') });
+    await scene.expectRefused('E_UNTRUSTED', /Expected (hash|length)/);
+  });
+
+  it('a snapshot of another version than the timestamp says is refused, even with the right hash', async () => {
+    const scene = await Scene.start();
+    await scene.add('BB');
+    const old = scene.metadata('2.snapshot.json');
+    scene.serveCopy('attack', {
+      'metadata/3.snapshot.json': old,
+      'metadata/timestamp.json': scene.timestamp(3, old, 3),
+    });
+    await expect(scene.pull()).resolves.toMatchObject({
+      outcome: 'E_UNTRUSTED',
+      message: expect.stringMatching(/Snapshot version doesn't match timestamp/),
+    });
+    expect(scene.node.current()).toBe(scene.ids[0]);
+  });
+
+  it('the range file of another release is refused', async () => {
+    const scene = await Scene.start();
+    const [first, second] = [scene.ids[0]!, await scene.add('BB')];
+    const { targets } = (JSON.parse(scene.metadata('3.targets.json').toString('utf8')) as MetadataJson).signed;
+    const pathOf = (id: string) => `targets/${id}/${targets[`${id}/ranges.ipr`]!.hashes.sha256}.ranges.ipr`;
+    scene.serveCopy('attack', { [pathOf(second)]: readFileSync(join(scene.origin.repo, pathOf(first))) });
+    await scene.expectRefused('E_UNTRUSTED', /ranges\.ipr: Expected (hash|length)/);
+  });
+});
+
+describe('files', () => {
+  const change = (content: Buffer, at: number): Buffer => {
+    const copy = Buffer.from(content);
+    copy[at] = copy[at]! ^ 1;
+    return copy;
+  };
+
+  it.each([['current.json'], ['manifest.json'], ['ranges.ipr'], ['mirror.json.gz']])(
+    'a changed byte of %s is found',
+    async (name) => {
+      const scene = await Scene.start();
+      await scene.add('BB');
+      scene.server.interfere = (_request, response, path) => {
+        if (!path.endsWith(`.${name}`)) return false;
+        const content = readFileSync(join(scene.origin.repo, path));
+        response.end(change(content, content.length >> 1));
+        return true;
+      };
+      await scene.expectRefused('E_UNTRUSTED', /Expected hash/);
+    },
+  );
+
+  it.each([['current.json'], ['ranges.ipr']])('a %s that is too short is found', async (name) => {
+    const scene = await Scene.start();
+    await scene.add('BB');
+    scene.server.interfere = (_request, response, path) => {
+      if (!path.endsWith(`.${name}`)) return false;
+      response.end(readFileSync(join(scene.origin.repo, path)).subarray(1));
+      return true;
+    };
+    await scene.expectRefused('E_UNTRUSTED', /Expected length/);
+  });
+});
+
+describe('servers that do not end', () => {
+  const NAMES = ['2.root.json', 'timestamp.json', '3.snapshot.json', '3.targets.json', 'current.json', 'ranges.ipr'];
+
+  it.each(NAMES.map((name) => [name]))('%s without end is cut off', async (name) => {
+    const scene = await Scene.start();
+    await scene.add('BB');
+    let sent = 0;
+    const chunk = Buffer.alloc(65_536, 'x');
+    const pour = (response: ServerResponse): void => {
+      while (!response.destroyed) {
+        sent += chunk.length;
+        if (!response.write(chunk)) {
+          response.once('drain', () => pour(response));
+          return;
+        }
+      }
+    };
+    scene.server.interfere = (_request, response, path) => {
+      if (!path.endsWith(name)) return false;
+      pour(response);
+      return true;
+    };
+    await scene.expectRefused('E_FETCH', /the download is larger than \d+ bytes/);
+    // What the sockets of both sides held when the connection was cut.
+    expect(sent).toBeLessThan(64 * 2 ** 20);
+  });
+
+  it.each(NAMES.map((name) => [name]))('%s byte by byte is given up', async (name) => {
+    const scene = await Scene.start();
+    await scene.add('BB');
+    scene.server.interfere = (_request, response, path) => {
+      if (!path.endsWith(name)) return false;
+      const timer = setInterval(() => response.write(' '), 10);
+      response.on('close', () => clearInterval(timer));
+      return true;
+    };
+    const limits = { metadataTryTimeoutMs: 200, tryTimeoutMs: 200, idleTimeoutMs: 60_000 };
+    await scene.expectRefused('E_FETCH', /the download was not done for 0\.2 s/, { limits });
+  });
+});
+
+describe('stolen keys', () => {
+  it('the timestamp key alone cannot make a snapshot', async () => {
+    const scene = await Scene.start();
+    await scene.add('BB');
+    const snapshot = scene.snapshot(4, scene.metadata('2.targets.json'), 4, scene.keys('timestamp'));
+    scene.serveCopy('attack', {
+      'metadata/4.snapshot.json': snapshot,
+      'metadata/timestamp.json': scene.timestamp(3, snapshot, 4),
+    });
+    expect(await scene.pull()).toMatchObject({
+      outcome: 'E_UNTRUSTED',
+      message: expect.stringMatching(/snapshot was signed by 0\/1 keys/),
+    });
+    expect(scene.node.current()).toBe(scene.ids[0]);
+    // The attacker's timestamp names a snapshot that no node accepts. New keys make the nodes forget it.
+    scene.serveOrigin();
+    scene.origin.rotate(['timestamp']);
+    expect(await scene.pull()).toMatchObject({ outcome: 'published' });
+    expect(scene.node.current()).toBe(scene.ids[1]);
+  });
+
+  it('timestamp and snapshot keys cannot make targets', async () => {
+    const scene = await Scene.start();
+    const targets = forge(
+      'targets',
+      scene.metadata('2.targets.json'),
+      (signed) => {
+        signed.version = 3;
+        signed.targets['current.json']!.hashes.sha256 = '0'.repeat(64);
+      },
+      [...scene.keys('timestamp'), ...scene.keys('snapshot')],
+    );
+    const snapshot = scene.snapshot(3, targets, 3);
+    scene.serveCopy('attack', {
+      'metadata/3.targets.json': targets,
+      'metadata/3.snapshot.json': snapshot,
+      'metadata/timestamp.json': scene.timestamp(3, snapshot, 3),
+    });
+    expect(await scene.pull()).toMatchObject({
+      outcome: 'E_UNTRUSTED',
+      message: expect.stringMatching(/targets was signed by 0\/1 keys/),
+    });
+    expect(scene.node.current()).toBe(scene.ids[0]);
+  });
+
+  it('a replaced timestamp key is not accepted any more', async () => {
+    const scene = await Scene.start();
+    const stolen = scene.keys('timestamp');
+    await scene.add('BB');
+    scene.origin.rotate(['timestamp']);
+    const timestamp = scene.timestamp(99, scene.metadata('3.snapshot.json'), 3, stolen);
+    scene.serveCopy('attack', { 'metadata/timestamp.json': timestamp });
+    await scene.expectRefused('E_UNTRUSTED', /timestamp was signed by 0\/1 keys/);
+  });
+
+  it('nodes recover from fast-forwarded versions when the keys are replaced', async () => {
+    const scene = await Scene.start();
+    const version = 2_000_000_000;
+    const snapshot = scene.snapshot(version, scene.metadata('2.targets.json'), 2);
+    const timestamp = scene.timestamp(version, snapshot, version);
+    scene.serveCopy('attack', {
+      [`metadata/${version}.snapshot.json`]: snapshot,
+      'metadata/timestamp.json': timestamp,
+    });
+    // The stolen keys were valid, so the node cannot know.
+    expect(await scene.pull()).toMatchObject({ outcome: 'unchanged' });
+    scene.serveOrigin();
+    await scene.add('BB');
+    expect(await scene.pull()).toMatchObject({
+      outcome: 'E_UNTRUSTED',
+      message: expect.stringMatching(/less than current version 2000000000/),
+    });
+    scene.origin.rotate(['snapshot', 'timestamp']);
+    expect(await scene.pull()).toMatchObject({ outcome: 'published' });
+    expect(scene.node.current()).toBe(scene.ids[1]);
+  });
+});
+
+describe('signatures', () => {
+  it.each<[Role, string]>([
+    ['timestamp', 'timestamp.json'],
+    ['snapshot', '3.snapshot.json'],
+    ['targets', '3.targets.json'],
+  ])('an unsigned %s is refused', async (role, name) => {
+    const scene = await Scene.start();
+    await scene.add('BB');
+    // What names the unsigned file is signed again, so that only the missing signature is wrong.
+    const bare = forge(role, scene.metadata(name), () => {}, []);
+    const snapshot = role === 'targets' ? scene.snapshot(3, bare, 3) : bare;
+    scene.serveCopy('attack', {
+      [`metadata/${name}`]: bare,
+      ...(role !== 'timestamp' && {
+        'metadata/3.snapshot.json': snapshot,
+        'metadata/timestamp.json': scene.timestamp(3, snapshot, 3),
+      }),
+    });
+    expect(await scene.pull()).toMatchObject({
+      outcome: 'E_UNTRUSTED',
+      message: expect.stringMatching(`${role} was signed by 0/1 keys`),
+    });
+    expect(scene.node.current()).toBe(scene.ids[0]);
+  });
+
+  it('a signature of other content is refused', async () => {
+    const scene = await Scene.start();
+    await scene.add('BB');
+    const json = JSON.parse(scene.metadata('timestamp.json').toString('utf8')) as MetadataJson;
+    json.signed.expires = '2999-01-01T00:00:00Z';
+    scene.serveCopy('attack', { 'metadata/timestamp.json': Buffer.from(JSON.stringify(json)) });
+    await scene.expectRefused('E_UNTRUSTED', /timestamp was signed by 0\/1 keys/);
+  });
+});
+
+describe('root', () => {
+  const rootOf = (scene: Scene, keys: (old: SigningKey[], own: SigningKey) => SigningKey[], version = 2) => {
+    const own = createKey(join(scene.dir, 'attacker'), 'root');
+    return forge(
+      'root',
+      scene.origin.root(),
+      (signed) => {
+        signed.version = version;
+        signed.keys[own.key.keyID] = own.key.toJSON();
+        signed.roles.root = { keyids: [own.key.keyID], threshold: 1 };
+      },
+      keys(scene.keys('root'), own),
+    );
+  };
+
+  it.each<[string, RegExp, Parameters<typeof rootOf>[1]]>([
+    ['that only its own key signed', /root was signed by 0\/2 keys/, (_old, own) => [own]],
+    ['that too few of the old keys signed', /root was signed by 1\/2 keys/, (old, own) => [old[0]!, own]],
+    ['that its own key did not sign', /root was signed by 0\/1 keys/, (old) => old],
+  ])('a new version %s is refused', async (_name, message, keys) => {
+    const scene = await Scene.start({ root: { keys: 3, threshold: 2 } });
+    scene.serveCopy('attack', { 'metadata/2.root.json': rootOf(scene, keys) });
+    await scene.expectRefused('E_UNTRUSTED', message);
+  });
+
+  it('a version that skips one is refused', async () => {
+    const scene = await Scene.start({ root: { keys: 3, threshold: 2 } });
+    const forged = rootOf(scene, (old, own) => [...old, own], 3);
+    scene.serveCopy('attack', { 'metadata/2.root.json': forged });
+    await scene.expectRefused('E_UNTRUSTED', /Expected version 2, got 3/);
+  });
+
+  it('a root of another repository is refused from the start', async () => {
+    const scene = await Scene.start();
+    const other = new Origin(join(scene.dir, 'other'));
+    const node = new Node(scene.dir, 'fresh');
+    expect(await node.pull(scene.server.url, other.root())).toMatchObject({
+      outcome: 'E_UNTRUSTED',
+      message: expect.stringMatching(/signed by 0\/1 keys/),
+    });
+    expect(node.current()).toBeUndefined();
+  });
+
+  it('nodes follow several rotations at once, of every role', async () => {
+    const scene = await Scene.start({ root: { keys: 3, threshold: 2 }, targets: ONE_OF_ONE });
+    for (const roles of [
+      ['root'],
+      ['timestamp'],
+      ['root', 'snapshot'],
+      ['targets'],
+      ['root', 'targets', 'snapshot', 'timestamp'],
+    ]) {
+      scene.origin.rotate(roles as Role[]);
+    }
+    await scene.add('BB');
+    expect(await scene.pull()).toMatchObject({ outcome: 'published' });
+    expect(scene.server.requests.filter((path) => path.endsWith('.root.json')).slice(-6)).toEqual(
+      [2, 3, 4, 5, 6, 7].map((version) => `/metadata/${version}.root.json`),
+    );
+    // A new node that got any of the versions follows as well.
+    for (const version of [1, 4, 6]) {
+      const node = new Node(scene.dir, `node-${version}`);
+      expect(await node.pull(scene.server.url, scene.origin.root(version))).toMatchObject({ outcome: 'published' });
+    }
+  });
+});
