@@ -1,0 +1,388 @@
+/** What a pull does when nobody attacks: it takes over releases, refuses them, goes back with the origin, and continues. */
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { gunzipSync, gzipSync } from 'node:zlib';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { addRelease } from '../../pipeline/distribution/repository.js';
+import { explain } from '../../pipeline/explain/explain.js';
+import { lockDataDir } from '../../pipeline/operations/lock.js';
+import { rollBack } from '../../pipeline/operations/rollback.js';
+import { joinMirrorColumns, readMirrorColumns } from '../../pipeline/release-mirror.js';
+import { openDatabase } from '../../src/database/database.js';
+import { type Manifest, readManifest } from '../../src/database/release.js';
+import { AtlasError } from '../../src/errors.js';
+import { openRangeFile } from '../../src/rangefile/reader.js';
+import { buildOnce, madeUpWorld, rowsText, writeSources } from '../support/sources.js';
+import { Node, Origin, type StaticServer, scratchDir, serveStatic, world } from './support.js';
+
+let dir: string;
+let origin: Origin;
+let server: StaticServer;
+let node: Node;
+beforeEach(async () => {
+  dir = scratchDir();
+  origin = new Origin(dir);
+  server = await serveStatic(origin.repo);
+  node = new Node(dir);
+});
+
+const pull = (options: Parameters<Node['pull']>[2] = {}) => node.pull(server.url, origin.root(), options);
+const sha256 = (path: string): string => createHash('sha256').update(readFileSync(path)).digest('hex');
+const rangeFileRequests = (): string[] => server.requests.filter((path) => path.endsWith('.ranges.ipr'));
+
+describe('a pull', () => {
+  it('publishes the release of the repository, with the same range file, mirror and manifest', async () => {
+    const id = await origin.add(world('AA'));
+    expect(await pull()).toMatchObject({ outcome: 'published', exit: 0 });
+    expect(node.current()).toBe(id);
+    for (const name of ['ranges.ipr', 'ranges.sqlite', 'manifest.json']) {
+      const [here, there] = [node.dataDir, origin.dataDir].map((data) => join(data, 'releases', id, name));
+      expect(sha256(here!), name).toBe(sha256(there!));
+    }
+  });
+
+  it('asks for nothing but the newer root, the timestamp and the current release if nothing changed', async () => {
+    await origin.add(world('AA'));
+    await pull();
+    server.requests.length = 0;
+    expect(await pull()).toMatchObject({ outcome: 'unchanged' });
+    expect(server.requests.map((path) => path.replace(/[0-9a-f]{64}/, '…'))).toEqual([
+      '/metadata/2.root.json',
+      '/metadata/timestamp.json',
+      '/targets/….current.json',
+    ]);
+  });
+
+  it('fails before the first release, and follows afterwards', async () => {
+    expect(await pull()).toMatchObject({ outcome: 'E_UNTRUSTED', message: expect.stringMatching(/no target current/) });
+    expect(node.current()).toBeUndefined();
+    await origin.add(world('AA'));
+    expect(await pull()).toMatchObject({ outcome: 'published' });
+  });
+
+  it('follows the origin back to an older release, without downloading it again', async () => {
+    const first = await origin.add(world('AA'));
+    await pull();
+    const second = await origin.add(world('BB'));
+    await pull();
+    expect(node.current()).toBe(second);
+    rollBack(origin.dataDir, undefined);
+    addRelease(origin.options(), join(origin.dataDir, 'current'));
+    server.requests.length = 0;
+    expect(await pull()).toMatchObject({ outcome: 'published' });
+    expect(node.current()).toBe(first);
+    expect(openDatabase(node.dataDir).lookup('80.0.0.1')?.country_code).toBe('AA');
+    expect(rangeFileRequests()).toEqual([]);
+  });
+
+  it('replaces a release that was damaged on this machine', async () => {
+    const id = await origin.add(world('AA'));
+    await pull();
+    truncateSync(join(node.dataDir, 'releases', id, 'ranges.ipr'), 1000);
+    expect(await pull()).toMatchObject({
+      outcome: 'published',
+      notes: expect.arrayContaining([expect.stringMatching(/is damaged and will be pulled again/)]),
+    });
+    expect(node.current()).toBe(id);
+  });
+
+  it('keeps a release that a person rolled back to on this machine', async () => {
+    const first = await origin.add(world('AA'));
+    await pull();
+    await origin.add(world('BB'));
+    await pull();
+    rollBack(node.dataDir, undefined);
+    expect(await pull()).toMatchObject({
+      outcome: 'E_REFUSED',
+      exit: 3,
+      message: expect.stringMatching(/rolled back/),
+    });
+    expect(node.current()).toBe(first);
+    expect(await pull({ force: true })).toMatchObject({ outcome: 'published' });
+    expect(await pull()).toMatchObject({ outcome: 'unchanged' });
+  });
+
+  it('does not run together with a build', async () => {
+    await origin.add(world('AA'));
+    mkdirSync(node.dataDir);
+    const unlock = lockDataDir(node.dataDir);
+    expect(await pull()).toMatchObject({ outcome: 'E_BUSY', exit: 2 });
+    unlock();
+    expect(await pull()).toMatchObject({ outcome: 'published' });
+  });
+
+  it('goes on with the root metadata of --root if the stored one is damaged', async () => {
+    await origin.add(world('AA'));
+    await pull();
+    origin.rotate(['root']);
+    await pull();
+    const [folder] = readdirSync(join(node.dataDir, 'pull')).filter((name) => name.startsWith('metadata-'));
+    for (const rubbish of ['', '{', '{"signed":{"version":1,"expires":"2030-01-01T00:00:00Z"}}']) {
+      for (const name of ['root', 'timestamp', 'snapshot', 'targets']) {
+        writeFileSync(join(node.dataDir, 'pull', folder!, `${name}.json`), rubbish);
+      }
+      expect(await pull(), JSON.stringify(rubbish)).toMatchObject({ outcome: 'unchanged' });
+    }
+  });
+
+  it.each([['rubbish'], ['{}'], ['null'], ['{"signed":{}}'], ['']])('refuses %j as root metadata', async (text) => {
+    await origin.add(world('AA'));
+    expect(await node.pull(server.url, Buffer.from(text))).toMatchObject({ outcome: 'E_CONFIG', exit: 2 });
+  });
+
+  it.each([
+    ['rubbish'],
+    ['{}'],
+    ['[1]'],
+    ['null'],
+    ['{"signed":{"_type":"timestamp"},"signatures":[]}'],
+    ['\0'.repeat(100)],
+  ])('refuses %j instead of any metadata', async (text) => {
+    await origin.add(world('AA'));
+    for (const name of ['2.root.json', 'timestamp.json', '2.snapshot.json', '2.targets.json']) {
+      server.interfere = (_request, response, path) => {
+        if (!path.endsWith(name)) return false;
+        response.end(text);
+        return true;
+      };
+      expect(await pull(), name).toMatchObject({ outcome: 'E_UNTRUSTED', exit: 6 });
+    }
+    server.interfere = () => false;
+    expect(await pull()).toMatchObject({ outcome: 'published' });
+  });
+
+  it.each([403, 404, 500, 301])('reports that the server answers %d', async (status) => {
+    await origin.add(world('AA'));
+    await pull();
+    await origin.add(world('BB'));
+    server.interfere = (_request, response, path) => {
+      if (path.endsWith('root.json')) return false;
+      response.writeHead(status).end();
+      return true;
+    };
+    const before = node.current();
+    expect(await pull()).toMatchObject({
+      outcome: 'E_FETCH',
+      exit: 6,
+      message: expect.stringContaining(String(status)),
+    });
+    expect(node.current()).toBe(before);
+  });
+
+  it('takes the answer 403 for the end of the root versions, as object stores give it', async () => {
+    await origin.add(world('AA'));
+    server.interfere = (_request, response, path) => {
+      if (!path.endsWith('2.root.json')) return false;
+      response.writeHead(403).end();
+      return true;
+    };
+    expect(await pull()).toMatchObject({ outcome: 'published' });
+  });
+
+  it('records what it found, without the password of the address', async () => {
+    await origin.add(world('AA'));
+    const url = server.url.replace('http://', 'http://user:secret@');
+    expect(await node.pull(url, origin.root())).toMatchObject({ outcome: 'published' });
+    const state = readFileSync(join(node.dataDir, 'pull', 'state.json'), 'utf8');
+    expect(JSON.parse(state)).toMatchObject({ problem: null, expires: { timestamp: expect.any(String) } });
+    expect(state).not.toContain('secret');
+    server.interfere = (_request, response) => {
+      response.writeHead(500).end();
+      return true;
+    };
+    const failed = await node.pull(url, origin.root());
+    expect(failed).toMatchObject({ outcome: 'E_FETCH' });
+    expect(JSON.stringify(failed) + readFileSync(join(node.dataDir, 'pull', 'state.json'), 'utf8')).not.toContain(
+      'secret',
+    );
+  });
+});
+
+describe('an interrupted download', () => {
+  /** Cuts the connection after half of the range file. */
+  const cut = (): void => {
+    server.interfere = (_request, response, path) => {
+      if (!path.endsWith('.ranges.ipr')) return false;
+      const content = readFileSync(join(server.dir, path));
+      response.writeHead(200, { 'content-length': content.length });
+      response.write(content.subarray(0, content.length >> 1), () => setTimeout(() => response.destroy(), 50));
+      return true;
+    };
+  };
+  const partOf = (): string => {
+    const folder = join(node.dataDir, 'pull', 'downloads');
+    return join(folder, readdirSync(folder)[0]!);
+  };
+
+  it('is continued by the next pull', async () => {
+    await origin.add(world('AA'));
+    cut();
+    expect(await pull()).toMatchObject({ outcome: 'E_FETCH' });
+    const { length } = readFileSync(partOf());
+    expect(length).toBeGreaterThan(0);
+    server.interfere = () => false;
+    server.ranges.length = 0;
+    expect(await pull()).toMatchObject({ outcome: 'published' });
+    expect(server.ranges.filter((range) => range !== undefined)).toEqual([`bytes=${length}-`]);
+    expect(existsSync(join(node.dataDir, 'pull', 'downloads'))).toBe(false);
+  });
+
+  it('is continued within a pull', async () => {
+    await origin.add(world('AA'));
+    cut();
+    const interfere = server.interfere;
+    let cuts = 0;
+    server.interfere = (request, response, path) =>
+      path.endsWith('.ranges.ipr') && cuts++ === 0 ? interfere(request, response, path) : false;
+    expect(await pull({ limits: { retries: 1, backoffMs: 1 } })).toMatchObject({ outcome: 'published' });
+    expect(rangeFileRequests()).toHaveLength(2);
+    expect(server.ranges.filter((range) => range !== undefined)).toHaveLength(1);
+  });
+
+  it('survives an answer that has an error instead of the rest', async () => {
+    await origin.add(world('AA'));
+    cut();
+    await pull();
+    const { length } = readFileSync(partOf());
+    server.interfere = (_request, response, path) => {
+      if (!path.endsWith('.ranges.ipr')) return false;
+      response.writeHead(503).end();
+      return true;
+    };
+    expect(await pull()).toMatchObject({ outcome: 'E_FETCH' });
+    expect(readFileSync(partOf())).toHaveLength(length);
+  });
+
+  it.each<[string, (part: Buffer) => Buffer]>([
+    ['wrong', (part) => Buffer.alloc(part.length, 1)],
+    ['longer than the file', (part) => Buffer.concat([part, part, part])],
+    ['as long as the file, but wrong', (part) => Buffer.alloc(2 * part.length, 1)],
+  ])('whose part is %s begins again', async (_name, change) => {
+    await origin.add(world('AA'));
+    cut();
+    await pull();
+    const path = partOf();
+    writeFileSync(path, change(readFileSync(path)));
+    server.interfere = () => false;
+    expect(await pull()).toMatchObject({ outcome: 'published' });
+  });
+
+  it('begins again if the server knows no ranges, or answers with another one', async () => {
+    for (const range of [undefined, 'bytes 0-9/10']) {
+      await origin.add(world(range === undefined ? 'AA' : 'BB'));
+      cut();
+      expect(await pull()).toMatchObject({ outcome: 'E_FETCH' });
+      server.interfere = (request, response, path) => {
+        if (!path.endsWith('.ranges.ipr')) return false;
+        if (range !== undefined && request.headers.range !== undefined) {
+          response.writeHead(206, { 'content-range': range }).end('0123456789');
+        } else response.end(readFileSync(join(server.dir, path)));
+        return true;
+      };
+      expect(await pull({ limits: { retries: 1, backoffMs: 1 } })).toMatchObject({ outcome: 'published' });
+    }
+  });
+});
+
+describe('the gates of a node', () => {
+  /** Builds at the origin, without its gates, and adds the release. */
+  async function buildAndAdd(rows: string[], gates: object = {}): Promise<string> {
+    const sources = writeSources(join(dir, 'sources'), { one: rows }, { gates });
+    const built = await buildOnce(origin.dataDir, sources, { force: true });
+    expect(built).toMatchObject({ outcome: 'published' });
+    addRelease(origin.options(), join(origin.dataDir, 'current'));
+    return built.id!;
+  }
+
+  it('refuse a release that changes too much, and keep it for inspection; --force publishes it', async () => {
+    const strict = new Node(dir, 'strict', {});
+    const rows = madeUpWorld();
+    const first = await buildAndAdd(rowsText(rows));
+    expect(await strict.pull(server.url, origin.root())).toMatchObject({ outcome: 'published' });
+    const moved = rows.map((row) => (/^[5-9]\d\./.test(row.first) ? { ...row, code: 'LU' } : row));
+    const second = await buildAndAdd(rowsText(moved));
+    const refused = await strict.pull(server.url, origin.root());
+    expect(refused).toMatchObject({
+      outcome: 'E_REFUSED',
+      exit: 3,
+      message: expect.stringMatching(/pull again with --force/),
+    });
+    expect(strict.current()).toBe(first);
+    expect(readdirSync(join(strict.dataDir, 'releases', 'refused'))).toEqual([second]);
+    // The files are on this machine by now.
+    server.requests.length = 0;
+    expect(await strict.pull(server.url, origin.root(), { force: true })).toMatchObject({ outcome: 'published' });
+    expect(rangeFileRequests()).toEqual([]);
+    expect(strict.current()).toBe(second);
+    expect(readManifest(join(strict.dataDir, 'current')).forced?.refusals.length).toBeGreaterThan(0);
+  });
+
+  it('explain says what the mirror knows, and which rows are not on this machine', async () => {
+    await buildAndAdd(rowsText(madeUpWorld()));
+    await pull();
+    const explanation = await explain(node.dataDir, join(node.dataDir, 'current'), '100.0.0.1');
+    expect(explanation.result.country_code).toBe('MT');
+    expect(explanation.steps[0]!.range.sources).toEqual(['one']);
+    expect(explanation.notes.join()).toMatch(/its rows cannot be shown/);
+    expect(openDatabase(join(node.dataDir, 'current'), { engine: 'sqlite' }).lookup('100.0.0.1')?.country_code).toBe(
+      'MT',
+    );
+  });
+});
+
+describe('the columns of the mirror', () => {
+  /** A release merged by evidence, in which the sources disagree. */
+  async function disagreeing(): Promise<string> {
+    const rows = rowsText(madeUpWorld());
+    const sources = { one: rows, two: rows.map((row) => row.replace(/,MT$/, ',CY')), three: rows };
+    const path = writeSources(join(dir, 'sources'), sources, { merge: 'evidence' });
+    expect(await buildOnce(origin.dataDir, path, { force: true })).toMatchObject({ outcome: 'published' });
+    return join(origin.dataDir, 'current');
+  }
+
+  it('give the same mirror byte by byte, with confidence', async () => {
+    const release = await disagreeing();
+    addRelease(origin.options(), release);
+    expect(await pull()).toMatchObject({ outcome: 'published' });
+    const mirrors = [release, join(node.dataDir, 'current')].map((data) => sha256(join(data, 'ranges.sqlite')));
+    expect(mirrors[0]).toBe(mirrors[1]);
+    const { steps } = await explain(node.dataDir, join(node.dataDir, 'current'), '100.0.0.1');
+    expect(steps[0]!.range.confidence).toBeLessThan(100);
+  });
+
+  it('are refused if they are not what they should be', async () => {
+    const release = await disagreeing();
+    const { inputs }: Manifest = readManifest(release);
+    const file = openRangeFile(join(release, 'ranges.ipr'));
+    const whole = readMirrorColumns(join(release, 'ranges.sqlite'), inputs);
+    const columns = JSON.parse(gunzipSync(whole).toString('utf8'));
+    const join_ = (content: unknown) =>
+      joinMirrorColumns(
+        file,
+        inputs,
+        Buffer.isBuffer(content) ? content : gzipSync(JSON.stringify(content)),
+        'columns',
+      );
+    expect(join_(columns).v4.count).toBe(file.count4);
+    const { ipv4, ipv6 } = columns;
+    const bad = [
+      ...[null, [], {}, 'text', 7, { ipv4 }, { ipv4, ipv6: null }, { ipv4: {}, ipv6 }],
+      { ipv4: { ...ipv4, sources: ipv4.sources.slice(1) }, ipv6 },
+      { ipv4: { ...ipv4, sources: [...ipv4.sources, 1] }, ipv6 },
+      ...[-1, 2 ** 32, 0.5, null, '1', [1]].map((value) => ({
+        ipv4: { ...ipv4, sources: ipv4.sources.with(0, value) },
+        ipv6,
+      })),
+      { ipv4, ipv6: { ...ipv6, confidence: ipv6.confidence.with(0, 101) } },
+      { ipv4, ipv6: { sources: ipv6.sources } },
+      Buffer.from('not gzip'),
+      whole.subarray(0, whole.length >> 1),
+      gzipSync('{'),
+    ];
+    for (const content of bad) {
+      expect(() => join_(content), String(JSON.stringify(content)).slice(0, 60)).toThrow(AtlasError);
+    }
+    rmSync(release, { recursive: true });
+  });
+});
