@@ -1,0 +1,7 @@
+#!/usr/bin/env bash
+# The long run of test/distribution/kills.test.ts: kills 200 pulls and 200 runs each of repo add, refresh and rotate at random
+# moments, and checks node and repository after each. Takes about half an hour. Usage: distribution-kills.sh [KILLS]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+npm run --silent build
+DISTRIBUTION_KILLS="${1:-200}" npx vitest run test/distribution/kills.test.ts

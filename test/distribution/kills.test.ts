@@ -1,0 +1,104 @@
+/**
+ * Kills commands of the repository and pulls at random moments. The repository must be valid for every client after each
+ * kill, and the node must have a whole release. DISTRIBUTION_KILLS sets the number of kills of each command;
+ * scripts/distribution-kills.sh is the long run.
+ */
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { addRelease } from '../../pipeline/distribution/repository.js';
+import { RELEASES_DIR } from '../../src/database/release.js';
+import { finished, start } from '../support/cli.js';
+import { LARGE_WORLD } from '../support/release.js';
+import { Node, Origin, scratchDir, serveStatic, world } from './support.js';
+
+const KILLS = Number(process.env.DISTRIBUTION_KILLS ?? 3);
+/** Much longer than a quiet machine needs. */
+const TIMEOUT_MS = 60_000 + KILLS * 30_000;
+
+/** Runs a command to its end; returns the time that it took, in milliseconds. */
+async function timed(args: string[]): Promise<number> {
+  const startedAt = performance.now();
+  expect(await finished(start(args))).toMatchObject({ code: 0 });
+  return performance.now() - startedAt;
+}
+
+/** Runs a command and kills it after a random part of a duration; returns whether it was killed before its end. */
+async function killed(args: string[], duration: number): Promise<boolean> {
+  const child = start(args);
+  const timer = setTimeout(() => child.kill('SIGKILL'), duration * (0.2 + 0.9 * Math.random()));
+  const { code, signal, stderr } = await finished(child);
+  clearTimeout(timer);
+  if (signal === null) expect(code, stderr).toBe(0);
+  return signal === 'SIGKILL';
+}
+
+async function scene() {
+  const dir = scratchDir();
+  const origin = new Origin(dir);
+  const ids = [await origin.add([...LARGE_WORLD, ...world('AA')]), await origin.add([...LARGE_WORLD, ...world('BB')])];
+  const server = await serveStatic(origin.repo);
+  const directories = ids.map((id) => join(origin.dataDir, RELEASES_DIR, id));
+  return { dir, origin, ids, server, directories, node: new Node(dir) };
+}
+
+it(
+  `the repository is valid after ${KILLS} kills each of add, refresh and rotate`,
+  async () => {
+    const { dir, origin, ids, server, directories, node } = await scene();
+    const keys = ['--keys', origin.keys];
+    const commands = [
+      ...directories.map((release) => ['repo', 'add', origin.repo, release, ...keys]),
+      ['repo', 'rotate', origin.repo, '--role', 'root,targets,snapshot,timestamp', ...keys],
+      ['repo', 'refresh', origin.repo, ...keys],
+    ];
+    const duration = await timed(commands[0]!);
+    let kills = 0;
+    for (let at = 0; at < 3 * KILLS; at++) {
+      // The two releases take turns, so that each run changes all metadata.
+      const command = at % 3 === 0 ? commands[(at / 3) % 2]! : commands[1 + (at % 3)]!;
+      if (await killed(command, duration)) kills++;
+      // A client that saw all versions, and one that begins with the first root metadata.
+      expect(await node.pull(server.url, origin.root(1))).toMatchObject({ exit: 0 });
+      expect(ids).toContain(node.current());
+      if (at % 5 === 0) {
+        const fresh = new Node(dir, `fresh-${at}`);
+        expect(await fresh.pull(server.url, origin.root(1))).toMatchObject({ outcome: 'published' });
+        expect(fresh.current()).toBe(node.current());
+      }
+    }
+    await timed(commands[1]!);
+    expect(await node.pull(server.url, origin.root(1))).toMatchObject({ exit: 0 });
+    expect(node.current()).toBe(ids[1]);
+    console.log(`${kills} of ${3 * KILLS} repository commands were killed before their end`);
+  },
+  TIMEOUT_MS,
+);
+
+it(
+  `the node has a whole release after ${KILLS} kills of pull`,
+  async () => {
+    const { dir, origin, ids, server, directories, node } = await scene();
+    mkdirSync(node.dataDir);
+    const command = [
+      ...['pull', server.url, '--root', join(origin.repo, 'root.json')],
+      ...['--data', node.dataDir, '--sources', node.sourcesFile],
+    ];
+    const duration = await timed(command);
+    let kills = 0;
+    let before = node.current();
+    for (let at = 0; at < KILLS; at++) {
+      addRelease(origin.options(), directories[at % 2]!);
+      if (await killed(command, duration)) kills++;
+      const now = node.current();
+      expect([before, ids[at % 2]]).toContain(now);
+      before = now;
+    }
+    await timed(command);
+    expect(node.current()).toBe(ids[(KILLS - 1) % 2]);
+    const fresh = new Node(dir, 'fresh');
+    expect(await fresh.pull(server.url, origin.root(1))).toMatchObject({ outcome: 'published' });
+    console.log(`${kills} of ${KILLS} pulls were killed before their end`);
+  },
+  TIMEOUT_MS,
+);
