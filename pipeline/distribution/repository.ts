@@ -188,6 +188,10 @@ function newestRoot(dir: string): number {
   return Math.max(0, ...versions);
 }
 
+function noRepository(dir: string): AtlasError {
+  return new AtlasError('E_USAGE', `there is no repository in ${dir}; make one with "ipatlas repo init ${dir}"`);
+}
+
 /**
  * Reads the newest metadata of each role.
  *
@@ -195,9 +199,7 @@ function newestRoot(dir: string): number {
  */
 function readState(dir: string): State {
   const version = newestRoot(dir);
-  if (version === 0) {
-    throw new AtlasError('E_USAGE', `there is no repository in ${dir}; make one with "ipatlas repo init ${dir}"`);
-  }
+  if (version === 0) throw noRepository(dir);
   const pathOf = (role: Role, at: number): string => join(dir, METADATA_DIR, metadataName(role, at));
   try {
     const root = Metadata.fromJSON(MetadataKind.Root, readJson(pathOf('root', version)));
@@ -320,6 +322,7 @@ function summary(dir: string, state: State): RepositorySummary {
 
 /** Runs an action under the lock of a repository. */
 function locked<Result>(dir: string, action: () => Result): Result {
+  if (statSync(dir, { throwIfNoEntry: false })?.isDirectory() !== true) throw noRepository(dir);
   let unlock: (() => void) | undefined;
   try {
     unlock = lockDirectory(dir, `another "ipatlas repo" command is running in ${dir}; wait until it ends`);

@@ -25,10 +25,22 @@ export function pullStatePath(dataDir: string): string {
   return join(dataDir, PULL_DIR, STATE_FILE);
 }
 
+function isState(value: unknown): value is PullState {
+  const { checked, succeeded, expires, problem } = (value ?? {}) as Partial<PullState>;
+  return (
+    typeof checked === 'string' &&
+    (succeeded === null || typeof succeeded === 'string') &&
+    (problem === null || typeof problem === 'object') &&
+    typeof expires === 'object' &&
+    expires !== null
+  );
+}
+
 /** Returns the state of the pulls; undefined if there was none, or the file is damaged. */
 export function readPullState(dataDir: string): PullState | undefined {
   try {
-    return JSON.parse(readFileSync(pullStatePath(dataDir), 'utf8')) as PullState;
+    const state: unknown = JSON.parse(readFileSync(pullStatePath(dataDir), 'utf8'));
+    return isState(state) ? state : undefined;
   } catch (error) {
     // The next pull writes it again.
     if (error instanceof SyntaxError || systemErrorCode(error) !== undefined) return undefined;
@@ -38,6 +50,6 @@ export function readPullState(dataDir: string): PullState | undefined {
 
 /** Returns the seconds until the first of the trusted signatures expires, negative afterwards; undefined if there is none. */
 export function secondsToExpiry({ expires }: PullState, now = Date.now()): number | undefined {
-  const times = Object.values(expires ?? {}).map((text) => Date.parse(text));
+  const times = Object.values(expires).map((text) => Date.parse(text));
   return times.length === 0 ? undefined : (Math.min(...times) - now) / 1000;
 }
