@@ -72,6 +72,7 @@ describe('make compile', () => {
   it.each<[string, () => void]>([
     ['a source is changed', () => write('src/folder/b.ts', 'new')],
     ['a source is added', () => write('pipeline/d.ts')],
+    ['a script is changed', () => write('scripts/d.js', 'new')],
     ['a source is removed', () => rmSync(join(dir, 'src/a.ts'))],
     ['a setting of the compiler is changed', () => write('tsconfig.json', '{}')],
     ['the compiled files are removed', () => rmSync(join(dir, 'dist'), { recursive: true })],
