@@ -181,6 +181,7 @@ async function runStages(options: BuildOptions, context: StageContext): Promise<
   const forced = await publishGated(runner, context, verified, {
     ...{ config, sentinels: reference.sentinels, overrides, rolledBack, force, command: 'build' },
     inputHash: identity.inputHash,
+    delegations: ingested.find((_source, index) => fetched[index]!.source.kind === 'registry')?.v6,
   });
   return { id: verified.id, outcome: 'published', forced };
 }

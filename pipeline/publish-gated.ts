@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import { currentReleaseId, REPORT_FILE, type Refusal } from '../src/database/release.js';
 import { replaceFile } from '../src/files.js';
+import type { BoundedRanges } from '../src/range/columns.js';
 import type { Override } from './config/overrides.js';
 import type { Sentinel } from './config/reference.js';
 import type { SourcesConfig } from './config/sources.js';
@@ -18,6 +19,8 @@ export interface PublishOptions {
   config: SourcesConfig;
   sentinels: readonly Sentinel[];
   overrides: readonly Override[];
+  /** The registries' IPv6 delegations, if they are among the sources. */
+  delegations?: BoundedRanges | undefined;
   /** The refusal of a release that someone rolled back from; empty if there is none. */
   rolledBack: readonly Refusal[];
   /** Whether to publish although gates refuse. */
@@ -44,9 +47,9 @@ export async function publishGated(
   runner: StageRunner,
   { dataDir, workDir }: StageContext,
   verified: FinishedRelease,
-  { config, sentinels, overrides, rolledBack, force, command, inputHash }: PublishOptions,
+  { config, sentinels, overrides, delegations, rolledBack, force, command, inputHash }: PublishOptions,
 ): Promise<Refusal[]> {
-  const gated = await runner.run(gateStage({ limits: config.gates, sentinels, overrides }), verified);
+  const gated = await runner.run(gateStage({ limits: config.gates, sentinels, overrides, delegations }), verified);
   const result: GateResult = { ...gated, refusals: [...rolledBack, ...gated.refusals] };
   const { release, refusals } = result;
   const report = { release: release.id, finished: new Date().toISOString(), refusals, stages: runner.report };

@@ -120,6 +120,10 @@ export const DEFAULT_GATES = {
   maxLostShareIPv4: 0.01,
   /** Share of the IPv6 addresses with a country that may lose it. */
   maxLostShareIPv6: 0.01,
+  /** Share of the IPv6 delegations that may change to another country; of one that changes in part, that part counts. */
+  maxChangedDelegationsIPv6: 0.02,
+  /** Share of the IPv6 delegations that may lose their country. */
+  maxLostDelegationsIPv6: 0.01,
   /** Share of its addresses that one country may lose. If two countries are swapped, both lose all, however small they are. */
   maxCountryLossShare: 0.5,
   /** Countries that may vanish. The smallest have a few thousand IPv6 /48s, so they do not vanish by chance. */

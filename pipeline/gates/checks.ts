@@ -11,6 +11,7 @@ import { formatCidr } from '../../src/range/cidr.js';
 import { grouped, percent, table } from '../../src/text-table.js';
 import type { GateLimits } from '../config/sources.js';
 import type { Counts } from '../stage.js';
+import type { DelegationDelta } from './delegations.js';
 import type { Delta } from './delta.js';
 import type { SentinelResult } from './sentinels.js';
 
@@ -55,6 +56,20 @@ export function checkDelta(delta: Delta, limits: GateLimits): Refusal[] {
     });
   }
   return refusals;
+}
+
+/** Checks the shares of IPv6 delegations that changed or lost their country. */
+export function checkDelegations({ count, changed, lost }: DelegationDelta, limits: GateLimits): Refusal[] {
+  const gates = [
+    ['maxChangedDelegationsIPv6', changed, 'have another one now'],
+    ['maxLostDelegationsIPv6', lost, 'have none now'],
+  ] as const;
+  return gates.flatMap(([gate, part, what]) => {
+    const share = count === 0 ? 0 : part / count;
+    if (share <= limits[gate]) return [];
+    const message = `${percent(share)} of the IPv6 delegations with a country ${what}; the limit is ${percent(limits[gate])}`;
+    return [{ gate, message }];
+  });
 }
 
 /** Checks that countries did not disappear. */

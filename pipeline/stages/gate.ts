@@ -10,12 +10,14 @@ import { rangeList } from '../../src/database/diff.js';
 import { currentReleaseId, type Manifest, RELEASES_DIR, readManifest, releaseIds } from '../../src/database/release.js';
 import { openReleaseRanges } from '../../src/database/release-files.js';
 import { AtlasError } from '../../src/errors.js';
+import type { BoundedRanges } from '../../src/range/columns.js';
 import type { RangeFile } from '../../src/rangefile/reader.js';
 import type { Override } from '../config/overrides.js';
 import type { Sentinel } from '../config/reference.js';
 import type { GateLimits } from '../config/sources.js';
 import {
   checkCountries,
+  checkDelegations,
   checkDelta,
   checkRows,
   checkSeeds,
@@ -25,6 +27,7 @@ import {
   describeSourceChanges,
   replacesSeed,
 } from '../gates/checks.js';
+import { computeDelegationDelta } from '../gates/delegations.js';
 import { computeDelta } from '../gates/delta.js';
 import type { GateResult } from '../gates/refusal.js';
 import { checkSentinels, type SentinelResult } from '../gates/sentinels.js';
@@ -34,6 +37,8 @@ export interface GateInput {
   limits: GateLimits;
   sentinels: readonly Sentinel[];
   overrides: readonly Override[];
+  /** The registries' IPv6 delegations, if they are among the sources. */
+  delegations?: BoundedRanges | undefined;
 }
 
 /** A release as the gates need it. */
@@ -65,7 +70,12 @@ function previousRelease(dataDir: string, note: (text: string) => void): OpenRel
   return undefined;
 }
 
-export const gateStage = ({ limits, sentinels, overrides }: GateInput): Stage<FinishedRelease, GateResult> => ({
+export const gateStage = ({
+  limits,
+  sentinels,
+  overrides,
+  delegations,
+}: GateInput): Stage<FinishedRelease, GateResult> => ({
   name: 'gate',
   run: async (release, { dataDir, note }) => {
     const now = openRelease(release.dir);
@@ -83,6 +93,10 @@ export const gateStage = ({ limits, sentinels, overrides }: GateInput): Stage<Fi
     } else if (before !== undefined) {
       refusals.push(
         ...deltas.flatMap((delta) => checkDelta(delta, limits)),
+        ...checkDelegations(
+          computeDelegationDelta(rangeList(before.file, 6), rangeList(now.file, 6), delegations),
+          limits,
+        ),
         ...checkCountries(deltas, limits),
         ...checkRows(now.manifest, before.manifest, limits),
       );

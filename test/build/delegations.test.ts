@@ -1,0 +1,145 @@
+/** The gates that weigh IPv6 by delegation. */
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { computeDelegationDelta } from '../../pipeline/gates/delegations.js';
+import type { RangeList } from '../../src/database/diff.js';
+import { RangeBuilder } from '../../src/range/columns.js';
+import { temporaryDir } from '../support/release.js';
+import { buildOnce, madeUpWorld, type Row, rowsText } from '../support/sources.js';
+
+/** A tiny IPv6 space: 32 cells of a /48 each, the last one at the end of the address space. */
+const CELLS = 32;
+const LABELS = ['unallocated', 'DE', 'FR', 'reserved'];
+const isCountry = (record: number): boolean => record === 1 || record === 2;
+
+/** Returns the first address of a cell, or one past the last address for the cell after the last. */
+const firstOf = (cell: number): bigint =>
+  cell < CELLS - 1 ? BigInt(cell) << 80n : (1n << 128n) - (BigInt(CELLS - cell) << 80n);
+const wordsOf = (address: bigint): number[] =>
+  [96n, 64n, 32n, 0n].map((shift) => Number((address >> shift) & 0xffffffffn));
+
+function listOf(records: readonly number[]): RangeList {
+  const first: number[] = [];
+  const value: number[] = [];
+  records.forEach((record, cell) => {
+    if (cell > 0 && record === records[cell - 1]) return;
+    first.push(...(cell === 0 ? [0, 0, 0, 0] : wordsOf(firstOf(cell))));
+    value.push(record);
+  });
+  const columns = { first: Uint32Array.from(first), value: Uint16Array.from(value), count: value.length };
+  return { family: 6, ...columns, labels: LABELS };
+}
+
+const cells = fc.array(fc.nat(LABELS.length - 1), { minLength: CELLS, maxLength: CELLS });
+// The next-to-last cell has nearly all of the address space.
+const block = fc.tuple(fc.nat(CELLS - 2), fc.nat(CELLS - 2)).map(([a, b]) => [Math.min(a, b), Math.max(a, b)] as const);
+
+it('counts each delegation once, with the part of it that changed', () => {
+  fc.assert(
+    fc.property(cells, cells, fc.array(block, { maxLength: 10 }), (before, after, blocks) => {
+      const builder = new RangeBuilder(6);
+      for (const [a, b] of blocks) {
+        const last = wordsOf(firstOf(b + 1) - 1n);
+        builder.add(Uint32Array.from(wordsOf(firstOf(a))), Uint32Array.from(last), 0, 0);
+      }
+      // Naively: of overlapping delegations the first, and of those the widest, counts.
+      const counted: (readonly [number, number])[] = [];
+      for (const [a, b] of [...blocks].sort((x, y) => x[0] - y[0] || y[1] - x[1])) {
+        if (counted.every(([, end]) => a > end)) counted.push([a, b]);
+      }
+      // The runs of one country outside of them count as well.
+      const isCovered = (cell: number): boolean => counted.some(([a, b]) => cell >= a && cell <= b);
+      const runs: [number, number][] = [];
+      for (let cell = 0; cell < CELLS; cell++) {
+        if (isCovered(cell)) continue;
+        const continues = cell > 0 && !isCovered(cell - 1) && before[cell] === before[cell - 1];
+        if (continues) runs.at(-1)![1] = cell;
+        else runs.push([cell, cell]);
+      }
+      counted.push(...runs);
+      const expected = { count: 0, changed: 0, lost: 0 };
+      for (const [a, b] of counted) {
+        const assigned = Array.from({ length: b - a + 1 }, (_, i) => a + i).filter((cell) => isCountry(before[cell]!));
+        if (assigned.length === 0) continue;
+        expected.count++;
+        const size = (list: number[]): number =>
+          list.reduce(
+            (sum, cell) => sum + Number(cell === CELLS - 1 ? 1n << 80n : firstOf(cell + 1) - firstOf(cell)),
+            0,
+          );
+        const different = assigned.filter((cell) => before[cell] !== after[cell]);
+        expected.changed += size(different.filter((cell) => isCountry(after[cell]!))) / size(assigned);
+        expected.lost += size(different.filter((cell) => !isCountry(after[cell]!))) / size(assigned);
+      }
+      const delta = computeDelegationDelta(listOf(before), listOf(after), builder.finish());
+      expect(delta.count).toBe(expected.count);
+      expect(delta.changed).toBeCloseTo(expected.changed, 9);
+      expect(delta.lost).toBeCloseTo(expected.lost, 9);
+    }),
+    { numRuns: 1000 },
+  );
+});
+
+it('counts the ranges of the earlier release if no delegations are known', () => {
+  const before = [1, 1, 2, 2, 0, 0, 1, 3, ...Array<number>(CELLS - 8).fill(0)];
+  const after = [1, 2, 2, 0, 1, 1, 1, 1, ...Array<number>(CELLS - 8).fill(0)];
+  expect(computeDelegationDelta(listOf(before), listOf(after), undefined)).toEqual({
+    count: 3,
+    changed: 0.5,
+    lost: 0.5,
+  });
+});
+
+describe('a release', () => {
+  let dir: string;
+  beforeEach(() => {
+    dir = temporaryDir();
+  });
+  afterEach(() => rmSync(dir, { recursive: true, force: true }));
+
+  const WORLD = madeUpWorld();
+  /** A thousand networks with a /32 each, next to the /24s of the world. */
+  const networks = (codeOf: (index: number) => string | undefined): Row[] =>
+    Array.from({ length: 1000 }, (_, index) => {
+      const prefix = `2c01:${index.toString(16)}`;
+      const last = `${prefix}:ffff:ffff:ffff:ffff:ffff:ffff`;
+      return { first: `${prefix}::`, last, code: codeOf(index) ?? '' };
+    }).filter(({ code }) => code !== '');
+
+  /** Builds from the world with these networks; `kind` is that of the source. */
+  async function build(rows: Row[], kind: string) {
+    writeFileSync(join(dir, 'world.csv'), rowsText([...WORLD, ...rows]).join('\n'));
+    const source = { id: 'world', license: 'x', kind, fetch: { file: 'world.csv' }, format: 'ip-location-db' };
+    writeFileSync(join(dir, 'sources.json'), JSON.stringify({ merge: 'evidence', sources: [source] }));
+    return buildOnce(join(dir, 'data'), join(dir, 'sources.json'));
+  }
+  const everyTenth = (code: string | undefined) => (index: number) =>
+    index % 10 === 0 ? code : index % 2 ? 'DE' : 'FR';
+
+  it.each(['registry', 'geolocation'])('is refused if many small networks moved (kind %s)', async (kind) => {
+    await build(networks(everyTenth('FR')), kind);
+    const { outcome, message } = await build(networks(everyTenth('AU')), kind);
+    expect(outcome).toBe('E_REFUSED');
+    // By addresses, these are 100 of more than a million /32s.
+    expect(message).not.toMatch(/IPv6 \/48s with a country have/);
+    expect(message).toMatch(/\d\.\d+ % of the IPv6 delegations with a country have another one now; the limit is 2 %/);
+  });
+
+  it.each(['registry', 'geolocation'])('is refused if many small networks are gone (kind %s)', async (kind) => {
+    await build(networks(everyTenth('FR')), kind);
+    const { outcome, message } = await build(networks(everyTenth(undefined)), kind);
+    expect([outcome, message]).toEqual([
+      'E_REFUSED',
+      expect.stringMatching(/\d\.\d+ % of the IPv6 delegations with a country have none now; the limit is 1 %/),
+    ]);
+  });
+
+  it('is published if a few networks moved', async () => {
+    const few = (code: string | undefined) => (index: number) => (index < 5 ? code : index % 2 ? 'DE' : 'FR');
+    await build(networks(few('FR')), 'registry');
+    expect((await build(networks(few('AU')), 'registry')).outcome).toBe('published');
+    expect((await build(networks(few(undefined)), 'registry')).outcome).toBe('published');
+  });
+});
