@@ -49,7 +49,11 @@ function baseUrl(values: OptionValues, name: string): string | undefined {
 /** Returns the URL of a host that has only one family of addresses, without `/api` and a slash at the end. */
 function stackUrl(values: OptionValues, name: string): string | undefined {
   const url = baseUrl(values, name);
-  return url === undefined ? undefined : serverUrl(url);
+  if (url === undefined) return undefined;
+  // The page's Content-Security-Policy has to name the host, and its grammar has no IPv6 addresses.
+  if (new URL(url).hostname.startsWith('['))
+    throw usage(`--${name} ${JSON.stringify(url)} must have the name of a host`);
+  return serverUrl(url);
 }
 
 const SIGN_UP = ['open', 'closed'];

@@ -6,8 +6,8 @@ import { loadMap, WorldMap } from './map.js';
 import { type CountryCount, DOWNLOADS, type Result } from './results.js';
 import { keyState, lookUp, lookUpSelf, RequestError, revokeKey, signUp } from './service.js';
 
-/** Pasted text that is longer than this, in characters, is kept like a file: a text field of such a size is slow. */
-const MAX_FIELD_TEXT = 100_000;
+/** Pasted text that is longer than this, in characters, is kept like a file: browsers insert it into a field slowly. */
+const MAX_FIELD_TEXT = 10_000;
 
 /** How often the results of a running batch are drawn, in milliseconds. */
 const DRAW_MS = 400;
