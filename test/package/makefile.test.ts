@@ -36,14 +36,13 @@ const git = (...args: string[]) => execFileSync('git', ['-C', dir, ...args], { s
 
 /** Files that the pipeline and the server create in the data directory. */
 const DATA = ['data/keys.sqlite', 'data/dev.key', 'data/current', 'data/releases/one/ranges.ipr', 'data/cache/one'];
-const SOURCES = [
-  'src/a.ts',
-  'src/folder/b.ts',
-  'pipeline/c.ts',
-  'tsconfig.json',
-  'tsconfig.build.json',
-  'package.json',
-];
+/** The files that the Makefile names besides those that it searches for. */
+const NAMED = /^SOURCES := (.*)$/m
+  .exec(readFileSync(packageFile('Makefile'), 'utf8'))![1]!
+  .replace(/\$\([^)]*\)/, '')
+  .split(' ')
+  .filter((name) => name !== '');
+const SOURCES = ['src/a.ts', 'src/folder/b.ts', 'pipeline/c.ts', 'scripts/d.js', ...NAMED];
 const STAMP = `node_modules/.installed-${process.versions.modules}`;
 const BUILD = ['run --silent build'];
 
