@@ -116,6 +116,14 @@ describe('the documentation', () => {
     );
   });
 
+  it('gives the lifetime of the signatures of each role', async () => {
+    const { SIGNATURE_DAYS } = await import('../src/limits.js');
+    const distribution = read('docs/distribution.md');
+    for (const [role, days] of Object.entries(SIGNATURE_DAYS)) {
+      expect(distribution).toMatch(new RegExp(`^\\| ${role} \\|.*\\| ${days} days \\|`, 'm'));
+    }
+  });
+
   it('README stays short', () => {
     expect(read('README.md').split('\n').length).toBeLessThan(180);
   });

@@ -317,3 +317,21 @@ describe('keys and metadata that cannot be used', () => {
     expect(versions(origin.refresh())).toEqual([1, 1, 1, 2]);
   });
 });
+
+it('nodes follow a repository that was restored from a backup after its snapshot and timestamp keys were replaced', async () => {
+  const origin = new Origin(dir);
+  await origin.add(world('AA'));
+  const backup = join(dir, 'backup');
+  cpSync(origin.repo, backup, { recursive: true });
+  await origin.add(world('BB'));
+  const server = await serveStatic(origin.repo);
+  const node = new Node(dir);
+  expect(await node.pull(server.url, origin.root(1))).toMatchObject({ outcome: 'published' });
+  rmSync(origin.repo, { recursive: true });
+  cpSync(backup, origin.repo, { recursive: true });
+  expect(await node.pull(server.url, origin.root(1))).toMatchObject({ outcome: 'E_UNTRUSTED' });
+  origin.rotate(['snapshot', 'timestamp']);
+  const id = await origin.add(world('CC'));
+  expect(await node.pull(server.url, origin.root(1))).toMatchObject({ outcome: 'published' });
+  expect(node.current()).toBe(id);
+});

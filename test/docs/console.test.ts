@@ -10,7 +10,15 @@ import { temporaryDir } from '../support/release.js';
  * Runs every console block of the documentation and compares what it prints. `UPDATE_DOCS=1` writes the new output into the
  * files; read the difference before you commit it.
  */
-const FILES = ['README.md', 'docs/rebuild.md', 'docs/bulk.md', 'docs/api.md', 'docs/library.md', 'docs/exports.md'];
+const FILES = [
+  'README.md',
+  'docs/rebuild.md',
+  'docs/bulk.md',
+  'docs/api.md',
+  'docs/library.md',
+  'docs/exports.md',
+  'docs/distribution.md',
+];
 /** These begin without a database and build it themselves. */
 const BUILDS_ITSELF = ['docs/rebuild.md'];
 
