@@ -114,7 +114,7 @@ export class ReleaseMetrics {
     const dataDate = (): string | undefined => this.#dataDate;
     new Gauge({
       name: 'ipatlas_release_age_seconds',
-      help: 'Time since the as-of date of the release that is served (its midnight, UTC).',
+      help: 'Age of the data of the release that is served: time since the day that it is from (its midnight, UTC); if that day is not known, since the as-of date.',
       registers,
       collect() {
         const date = dataDate();

@@ -87,13 +87,15 @@ function titleOf({ id, inputs }: Manifest, codes: ReadonlySet<string> | undefine
 function requestFrom(format: FormatName, { dataDir, values }: Invocation): ExportRequest {
   const release = chosenRelease(dataDir, text(values, 'release'));
   const file = openReleaseRanges(release);
+  const manifest = readManifest(release);
   const countries = chosenCodes(file, values);
   return {
     file,
     countries,
     families: chosenFamilies(text(values, 'family')),
     embedded: chosenSchemes(format, text(values, 'embedded')),
-    title: titleOf(readManifest(release), countries),
+    title: titleOf(manifest, countries),
+    dataDate: manifest.data_date,
     databaseType: text(values, 'database-type') ?? DEFAULT_DATABASE_TYPE,
     setName: setName(values),
   };

@@ -146,6 +146,11 @@ describe('a file', () => {
     });
   });
 
+  it('has the date of the data as build time if that is known', () => {
+    const dated = new Reader<Record>(world.exported('mmdb', { dataDate: '2025-11-30' }));
+    expect(dated.metadata.buildEpoch).toEqual(new Date('2025-11-30T00:00:00Z'));
+  });
+
   it('has the same bytes every time', () => {
     expect(world.exported('mmdb', { embedded: ALL }).equals(file)).toBe(true);
   });

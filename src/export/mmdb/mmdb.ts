@@ -87,6 +87,8 @@ export interface MmdbLabels {
   /** Description of the database, in English. */
   title: string;
   databaseType: string;
+  /** Day that the data is from, `YYYY-MM-DD`; undefined if it is not known. */
+  dataDate?: string | undefined;
 }
 
 /** All of the metadata that depends on the release and the selection. */
@@ -103,7 +105,8 @@ function metadata(nodeCount: number, recordSize: RecordSize, labels: FileLabels)
     mapOf({
       binary_format_major_version: u16(2),
       binary_format_minor_version: u16(0),
-      build_epoch: { bits: 64, value: epochOf(labels.asOf) },
+      // Readers take it for the age of the data.
+      build_epoch: { bits: 64, value: epochOf(labels.dataDate ?? labels.asOf) },
       database_type: labels.databaseType,
       description: mapOf({ en: labels.title }),
       ip_version: u16(labels.ipVersion),
