@@ -30,7 +30,7 @@ export const ERROR_TABLE = {
   E_CONFIG: {
     exit: EXIT.usage,
     status: 500,
-    meaning: 'a configuration file (sources.json, overrides.csv) is not valid, or a signing key is missing',
+    meaning: 'a configuration file (sources.json, overrides.csv, nodes.json) is not valid, or a signing key is missing',
   },
   E_OUTPUT: { exit: EXIT.usage, status: 500, meaning: 'an output cannot be written at the given path' },
   E_DATA_DIR: { exit: EXIT.usage, status: 500, meaning: 'the data directory cannot be used or written' },
@@ -138,6 +138,7 @@ export const WIRE_ERRORS = {
   expectation: { status: 417, message: 'Expectation not supported' },
   headers_too_large: { status: 431, message: `The headers are larger than ${MAX_HEADER_BYTES} bytes` },
   stopping: { status: 503, message: 'Shutting down' },
+  not_eu: { status: 503, message: 'This server does not serve the EU base address' },
 } as const;
 
 export type WireError = keyof typeof WIRE_ERRORS;

@@ -8,8 +8,8 @@ import { packageRoot } from '../../src/package-root.js';
 import { parseCidr } from '../../src/range/cidr.js';
 import type { SourceKind } from '../../src/range/vote.js';
 import type { MergeStrategy, SourceEvidence } from '../merging/evidence.js';
-import { readJsonFile } from './json-file.js';
-import { describeSchemaErrors } from './schema-errors.js';
+import { readJsonFile } from '../../src/json-file.js';
+import { describeSchemaErrors } from '../../src/schema-errors.js';
 import { addressProblem, withoutCredentials } from './url.js';
 
 /** What a place may set for its files instead of the source. */

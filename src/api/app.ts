@@ -41,6 +41,8 @@ export interface AppDeps {
   accessLog?: AccessLog | undefined;
   /** Sent as `X-Served-By`. */
   region?: string | undefined;
+  /** Whether this is a server of the EU base address. */
+  eu?: boolean | undefined;
   /** Where clients find the service, for the OpenAPI document and the page. */
   baseUrls?: BaseUrls | undefined;
   pageKeys: PageKeys;
@@ -96,6 +98,9 @@ function createFastify(responder: Responder): FastifyInstance {
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, parseJsonBody);
   return app;
 }
+
+/** A request target with the query parameter `eu`. */
+const ASKS_FOR_EU = /[?&]eu(?:[=&#]|$)/;
 
 /** Checks the key of a request; returns undefined if the request was refused. */
 function authenticate(
@@ -287,7 +292,11 @@ function addRoutes(app: FastifyInstance, deps: AppDeps, responder: Responder, pa
     const served = release();
     if (phase() !== 'serving') responder.error(request, reply, 'stopping');
     else if (served === undefined) responder.error(request, reply, 'no_database');
-    else responder.json(request, reply, 200, JSON.stringify({ status: 'ready', release: served.id }));
+    else if (deps.eu !== true && ASKS_FOR_EU.test(request.raw.url!)) responder.error(request, reply, 'not_eu');
+    else {
+      const eu = deps.eu === true ? { eu: true } : {};
+      responder.json(request, reply, 200, JSON.stringify({ status: 'ready', release: served.id, ...eu }));
+    }
   }
 
   function showPage(request: FastifyRequest, reply: FastifyReply): undefined | Promise<undefined> {

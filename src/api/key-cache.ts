@@ -36,8 +36,8 @@ interface Row {
   self_issued: number;
 }
 
-/** Keys that are read at once: some two milliseconds, in which no request is answered. */
-const SLICE = 1_000;
+/** Keys that are read at once: a few milliseconds, in which no request is answered. */
+const SLICE = 250;
 
 interface KeyMaps {
   /** Valid keys by the hash of their text. */

@@ -108,8 +108,9 @@ export const ROUTES = {
     operation: {
       id: 'readiness',
       summary: 'Is a database loaded?',
+      description: 'With the query parameter `eu`, also: is this a server of the EU base address?',
       response: { description: 'Yes.', schema: 'Readiness' },
-      errors: ['no_database', 'stopping'],
+      errors: ['no_database', 'stopping', 'not_eu'],
     },
   },
   signUp: {

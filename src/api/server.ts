@@ -105,6 +105,7 @@ export class ApiServer {
       metrics: this.#metrics,
       accessLog: this.#accessLog,
       region: region?.name,
+      eu: region?.eu,
       baseUrls,
       page,
       pageKeys: new PageKeys({ secret, defaultRate: rate, origins: origins.map((url) => new URL(url).origin) }),

@@ -16,9 +16,12 @@ function usage(message: string): AtlasError {
   return new AtlasError('E_USAGE', `${message}; see "ipatlas export --help"`);
 }
 
+/** Writes several files, so it is not one of the formats. */
+const GDNSD = 'gdnsd';
+
 function formatNamed(name: string): FormatName {
   if (Object.hasOwn(FORMATS, name)) return name as FormatName;
-  throw usage(`there is no format ${JSON.stringify(name)}; there are ${Object.keys(FORMATS).join(', ')}`);
+  throw usage(`there is no format ${JSON.stringify(name)}; there are ${[...Object.keys(FORMATS), GDNSD].join(', ')}`);
 }
 
 /** The directory of the release that is asked for, or of the current one. */
@@ -101,7 +104,35 @@ function requestFrom(format: FormatName, { dataDir, values }: Invocation): Expor
   };
 }
 
+/** Flags of the other formats only. */
+const NOT_FOR_GDNSD = ['family', 'countries', 'eu', 'embedded', 'set', 'database-type'];
+
+/** Writes the database, the zone and the configuration of gdnsd. Files that would not change are left alone. */
+async function exportGdnsd(invocation: Invocation): Promise<void> {
+  const { dataDir, values } = invocation;
+  const nodesFile = text(values, 'nodes');
+  const directory = outputPath(values);
+  if (nodesFile === undefined) throw usage('gdnsd needs --nodes FILE');
+  if (directory === undefined) throw usage('gdnsd needs a directory: -o DIR');
+  for (const flag of NOT_FOR_GDNSD) if (values[flag] !== undefined) throw usage(`--${flag} does not go with gdnsd`);
+  const { exportForGdnsd } = await import('../export/gdnsd/export.js');
+  const release = chosenRelease(dataDir, text(values, 'release'));
+  const { written, warnings } = await exportForGdnsd({
+    release,
+    nodesFile,
+    directory,
+    database: requestFrom('mmdb', invocation),
+  });
+  for (const warning of warnings) process.stderr.write(`warning: ${warning}\n`);
+  process.stderr.write(`${directory}: wrote ${written.join(', ')}\n`);
+}
+
 async function run(invocation: Invocation): Promise<number> {
+  if (invocation.positionals[0] === GDNSD) {
+    await exportGdnsd(invocation);
+    return EXIT.ok;
+  }
+  if (invocation.values.nodes !== undefined) throw usage('--nodes goes with gdnsd only');
   const name = formatNamed(invocation.positionals[0]!);
   const output = outputPath(invocation.values);
   const request = requestFrom(name, invocation);
@@ -119,6 +150,7 @@ async function run(invocation: Invocation): Promise<number> {
 function formatLines(): string {
   return Object.entries(FORMATS)
     .map(([name, { summary }]) => `  ${name.padEnd(8)} ${summary}\n`)
+    .concat(`  ${GDNSD.padEnd(8)} a directory with the configuration of gdnsd: DNS by country\n`)
     .join('');
 }
 
@@ -128,7 +160,9 @@ export const command: Command = {
 Writes the current release in the form that other software reads; docs/exports.md shows how each uses it.
 
 ${formatLines()}
-  -o, --output FILE       the file, replaced in one step (default: stdout)
+  -o, --output FILE       the file, replaced in one step (default: stdout);
+                          for gdnsd a directory
+  --nodes FILE            gdnsd: the servers that DNS routes to; docs/routing.md
   --release ID            another release than the current one
   --family 4|6            one family only
   --countries LIST        these countries only, by their codes: DE,FR
@@ -142,6 +176,7 @@ ${formatLines()}
 `,
   options: {
     output: { type: 'string', short: 'o' },
+    nodes: { type: 'string' },
     release: { type: 'string' },
     family: { type: 'string' },
     countries: { type: 'string' },
@@ -151,7 +186,7 @@ ${formatLines()}
     'database-type': { type: 'string' },
   },
   arguments: [1, 1],
-  choices: { '': Object.keys(FORMATS), family: ['4', '6'] },
+  choices: { '': [...Object.keys(FORMATS), GDNSD], family: ['4', '6'] },
   needsDatabase: true,
   run,
 };

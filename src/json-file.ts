@@ -4,7 +4,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import parser from 'stream-json/parser.js';
 import { type VerifierError, verifier } from 'stream-json/utils/verifier.js';
-import { AtlasError, messageOf } from '../../src/errors.js';
+import { AtlasError, messageOf } from './errors.js';
 
 /** Joins the path of an object and one of its keys: `sources[0]` and `id` are `sources[0].id`. */
 export function joinPath(base: string, key: string): string {
