@@ -545,6 +545,23 @@ describe('operations', () => {
     expect(valid('Readiness', ready)).toBeNull();
   });
 
+  it('reports whether it serves the EU base address; health checks ask for it by the query parameter eu', async () => {
+    const union = testApp(dataDir, { eu: true });
+    for (const url of ['/readyz', '/readyz?eu', '/readyz?x=1&eu=1']) {
+      const ready = (await union.inject(url)).json() as unknown;
+      expect([url, ready]).toEqual([url, { status: 'ready', release, eu: true }]);
+      expect(valid('Readiness', ready)).toBeNull();
+    }
+    await union.close();
+    for (const url of ['/readyz?eu', '/readyz?eu=1', '/readyz?x&eu']) {
+      const response = await get(url, {});
+      expect([url, response.statusCode]).toEqual([url, 503]);
+      expect(response.json()).toEqual(error('This server does not serve the EU base address'));
+    }
+    for (const url of ['/readyz?europe', '/readyz?x=eu', '/readyz?'])
+      expect((await get(url, {})).json()).toEqual({ status: 'ready', release });
+  });
+
   it('names the release and the region in each response', async () => {
     const regional = testApp(dataDir, { region: 'fra-1' });
     for (const url of ['/api/lookup/8.8.8.8', '/api/lookup/', '/api/lookup/nonsense']) {

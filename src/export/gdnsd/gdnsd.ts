@@ -77,7 +77,7 @@ export function gdnsdFiles(
   };
   const maps = services.map((service) => mapText(service, countries, centroids, position));
   return [
-    { path: `zones/${nodes.zone}`, text: zoneText(nodes, services, countries, title) },
+    { path: `zones/${nodes.zone}`, text: zoneText(nodes, services, title) },
     { path: 'config', text: configText(nodes, services, maps, title) },
   ];
 }
@@ -182,13 +182,14 @@ function mailbox(address: string): string {
   return `${address.slice(0, at).replaceAll('.', '\\.')}.${address.slice(at + 1)}.`;
 }
 
-function zoneText({ hostmaster, nameservers, ttl }: Nodes, services: Service[], { asOf }: Countries, title: string) {
+function zoneText({ hostmaster, nameservers, ttl }: Nodes, services: Service[], title: string): string {
   const lines = [
     `; ${title}`,
     '; Written by "ipatlas export gdnsd"; changes are lost. It takes effect by "gdnsdctl reload-zones".',
     '$TTL 3600',
-    // Primary, administrator, serial, refresh, retry, expire, time to keep "no such record"
-    `@ SOA ${nameservers[0]!.name}. ${mailbox(hostmaster)} ${asOf.replaceAll('-', '')}00 7200 900 1209600 ${ttl}`,
+    // Primary, administrator, serial, refresh, retry, expire, time to keep "no such record". gdnsd transfers no zones, so the
+    // serial need not grow.
+    `@ ${ttl} SOA ${nameservers[0]!.name}. ${mailbox(hostmaster)} 1 7200 900 1209600 ${ttl}`,
     ...nameservers.map(({ name }) => `@ NS ${name}.`),
     ...nameservers.flatMap(({ name, addresses }) =>
       addresses.map(({ family, text }) => `${name}. ${family === 4 ? 'A' : 'AAAA'} ${text}`),

@@ -1,6 +1,6 @@
 /** Reads `nodes.json`: the servers that DNS routes to. */
 import { readFileSync } from 'node:fs';
-import { Ajv2020 } from 'ajv/dist/2020.js';
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import { formatAddress } from '../../address/format.js';
 import { type Family, parseAddress } from '../../address/parse.js';
 import { AtlasError } from '../../errors.js';
@@ -92,8 +92,7 @@ export interface Countries {
  */
 export async function readNodes(path: string, countries: Countries): Promise<Nodes> {
   const value = await readJsonFile(path, 'the file of nodes');
-  const ajv = new Ajv2020({ allErrors: true, allowUnionTypes: true, verbose: true });
-  const isValid = ajv.compile<NodesFile>(JSON.parse(readFileSync(packageFile('schemas/nodes.schema.json'), 'utf8')));
+  const isValid = schemaValidator();
   if (!isValid(value)) throw invalid(path, describeSchemaErrors(isValid.errors!));
   const problems: string[] = [];
   const nodes = complete(value, problems);
@@ -101,6 +100,15 @@ export async function readNodes(path: string, countries: Countries): Promise<Nod
   checkCountries(nodes, countries, problems);
   if (problems.length > 0) throw invalid(path, problems);
   return nodes;
+}
+
+let validator: ValidateFunction<NodesFile> | undefined;
+
+/** Returns the validator of the schema, compiled once. */
+function schemaValidator(): ValidateFunction<NodesFile> {
+  const schema = (): object => JSON.parse(readFileSync(packageFile('schemas/nodes.schema.json'), 'utf8')) as object;
+  validator ??= new Ajv2020({ allErrors: true, allowUnionTypes: true, verbose: true }).compile<NodesFile>(schema());
+  return validator;
 }
 
 function invalid(path: string, problems: readonly string[]): AtlasError {
