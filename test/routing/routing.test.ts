@@ -6,7 +6,8 @@ import { packageFile } from '../../src/package-root.js';
 import { ipatlas } from '../support/cli.js';
 import { GDNSD_SKIPPED, GdnsdProcess, gdnsdOptions, hasGdnsd } from '../support/gdnsd.js';
 import { naiveOrder } from '../support/nearest.js';
-import { freePort, hasRedis, REDIS_SKIPPED, RedisProcess } from '../support/redis.js';
+import { freePort } from '../support/ports.js';
+import { hasRedis, REDIS_SKIPPED, RedisProcess } from '../support/redis.js';
 import { type Block, country, publishBlocks, temporaryDir } from '../support/release.js';
 import { makeKey, type ServeProcess, serve } from '../support/serve.js';
 
