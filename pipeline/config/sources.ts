@@ -3,13 +3,13 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { Ajv2020 as SchemaValidator, type ValidateFunction } from 'ajv/dist/2020.js';
 import { AtlasError } from '../../src/errors.js';
+import { readJsonFile } from '../../src/json-file.js';
 import { DEFAULT_GATES, DEFAULT_MAX_REJECT_SHARE, KEPT_RELEASES, MAX_SOURCES } from '../../src/limits.js';
 import { packageRoot } from '../../src/package-root.js';
 import { parseCidr } from '../../src/range/cidr.js';
 import type { SourceKind } from '../../src/range/vote.js';
-import type { MergeStrategy, SourceEvidence } from '../merging/evidence.js';
-import { readJsonFile } from '../../src/json-file.js';
 import { describeSchemaErrors } from '../../src/schema-errors.js';
+import type { MergeStrategy, SourceEvidence } from '../merging/evidence.js';
 import { addressProblem, withoutCredentials } from './url.js';
 
 /** What a place may set for its files instead of the source. */
