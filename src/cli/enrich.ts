@@ -37,6 +37,8 @@ Writes to stdout.
                               after tabs
                        combined  access logs of nginx and Apache; the result
                               is appended as quoted fields
+                       text   any lines; the result of the first address that
+                              has a country is appended after tabs
   --delimiter C        for csv and tsv: the character between two cells
   --no-header          for csv and tsv: the first record is not a header;
                        --field is the number of a column, from 1

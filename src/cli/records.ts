@@ -166,6 +166,7 @@ function checkStandardOutput(inputs: readonly string[]): void {
 const NO_FIELD: { [Format in FormatName]?: string } = {
   list: 'a line is only an address',
   combined: 'the address is the first field of a line',
+  text: 'the address can be anywhere in a line',
 };
 
 /** Parses the flags in {@link INPUT_OPTIONS} and {@link OUTPUT_OPTIONS}, `--on-invalid` and `--rejects`; checks the inputs. */

@@ -103,7 +103,7 @@ function readFormat(values: OptionValues): FormatName {
 }
 
 /** Formats whose lines can be enriched one without the others, so that output can be split. */
-const LINE_FORMATS: readonly FormatName[] = ['jsonl', 'list', 'combined'];
+const LINE_FORMATS: readonly FormatName[] = ['jsonl', 'list', 'combined', 'text'];
 
 function readOversize(values: OptionValues): OversizePolicy {
   const isSplittable = LINE_FORMATS.includes(readFormat(values));

@@ -78,8 +78,8 @@ reads stdin. gzip is recognized, and zstd from Node 22.15 on.
   --field PATH         where the address is: a key, a path with dots
                        (client.ip), or a column; repeatable, default ip. With
                        several, each address counts
-  --format FORMAT      jsonl (default), json, csv, tsv, list or combined, as for
-                       enrich
+  --format FORMAT      jsonl (default), json, csv, tsv, list, combined or text,
+                       as for enrich
   --delimiter C        for csv and tsv: the character between two cells
   --no-header          for csv and tsv: the first record is not a header;
                        --field is the number of a column, from 1

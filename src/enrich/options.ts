@@ -10,7 +10,7 @@ export type Addable = (typeof ADDABLE)[number];
  * The formats of inputs: JSON lines, a JSON document, tables with commas or tabs, lists of addresses, access logs in the
  * combined format of Apache and nginx, and any text.
  */
-export const FORMAT_NAMES = ['jsonl', 'json', 'csv', 'tsv', 'list', 'combined'] as const;
+export const FORMAT_NAMES = ['jsonl', 'json', 'csv', 'tsv', 'list', 'combined', 'text'] as const;
 export type FormatName = (typeof FORMAT_NAMES)[number];
 
 /** A table: its delimiter, one ASCII character, and whether its first record is a header. */

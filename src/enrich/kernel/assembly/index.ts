@@ -1,5 +1,5 @@
 /** The kernel's exports: configure it, process the lines of a slot, look up one address. */
-import { FORMAT_JSON_LINES, FORMAT_TABLE, SLOT_INPUT_END, SLOT_NEXT } from '../abi';
+import { FORMAT_JSON_LINES, FORMAT_TABLE, FORMAT_TEXT, SLOT_INPUT_END, SLOT_NEXT } from '../abi';
 import { NEWLINE } from './ascii';
 import { claimTables, format, readConfig, readShape } from './config';
 import { processList } from './list';
@@ -7,6 +7,7 @@ import { processLines } from './process';
 import { closeSlot, openSlot, putInputTo, readAreas } from './slot';
 import { processRecords } from './table';
 import { makeTables } from './tables';
+import { processText } from './text';
 
 export { cellState, countNewlines, findRecords } from './cells';
 export { recordOf } from './lookup';
@@ -25,6 +26,7 @@ function processInput(from: usize, end: usize, inputEnd: usize): usize {
     readShape();
     return processRecords(from, end, inputEnd);
   }
+  if (format == FORMAT_TEXT) return processText(from, end, inputEnd);
   return processList(from, end, inputEnd);
 }
 
