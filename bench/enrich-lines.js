@@ -121,6 +121,61 @@ export const SHAPES = {
   'IPv6 only': { goal: 16, line: (i) => JSON.stringify(logRecord(i, ipv6())) },
 };
 
+/** The fields of a record as the cells of a table. */
+const cells = (i) => {
+  const { time, level, ip, method, path, status, bytes, ms, agent } = logRecord(i);
+  return [time, level, ip, method, path, status, bytes, ms, agent];
+};
+const COLUMNS = ['time', 'level', 'ip', 'method', 'path', 'status', 'bytes', 'ms', 'agent'];
+const quote = (text) => `"${String(text).replaceAll('"', '""')}"`;
+
+/** A line of an access log in the combined format of Apache and nginx. */
+function accessLine(i) {
+  const { ip, method, path, status, bytes, agent } = logRecord(i);
+  const second = String(i % 60).padStart(2, '0');
+  return `${ip} - - [22/Nov/2026:06:13:${second} +0000] "${method} ${path} HTTP/1.1" ${status} ${bytes} "-" "${agent}"`;
+}
+
+const table = (format, delimiter, write) => ({
+  format,
+  goal: 10,
+  head: `${COLUMNS.map(write).join(delimiter)}\n`,
+  line: (i) => cells(i).map(write).join(delimiter),
+});
+
+/** The formats: how a record is made, the text around all records, the least ratio to a program that parses each. */
+export const FORMAT_SHAPES = {
+  'CSV plain': table('csv', ',', String),
+  'CSV all quoted': table('csv', ',', quote),
+  TSV: table('tsv', '\t', String),
+  list: { format: 'list', goal: 10, line: address },
+  'access log (combined)': { format: 'combined', line: accessLine },
+  'free text': { format: 'text', line: accessLine },
+  'JSON document': {
+    format: 'json',
+    goal: 3,
+    head: '[\n',
+    between: ',\n',
+    tail: '\n]\n',
+    line: (i) => JSON.stringify(logRecord(i)),
+  },
+};
+
+/** Writes at least so many bytes of a format; the same ones every time. */
+export function writeFormat(path, least, { head = '', between = '\n', tail = '\n', line }) {
+  random = randomWords(SEED);
+  const file = openSync(path, 'w');
+  let bytes = writeSync(file, head);
+  for (let i = 0; bytes < least; ) {
+    const records = [];
+    for (; records.length < 10_000; i++) records.push(line(i));
+    const text = records.join(between);
+    bytes += writeSync(file, bytes > head.length ? between + text : text);
+  }
+  writeSync(file, tail);
+  closeSync(file);
+}
+
 /** Writes `count` lines of a shape; the same ones every time. Returns their bytes. */
 export function writeLines(path, count, shape = 'flat') {
   const { line } = SHAPES[shape];

@@ -95,12 +95,14 @@ describe('the documentation', () => {
     const api = read('docs/api.md');
     const grouped = (name: string, unit = 1) => (limits[name]! / unit).toLocaleString('en-US');
     const MIB = 2 ** 20;
-    expect(bulk).toContain(`| line of JSON lines | ${grouped('MAX_LINE_BYTES', MIB)} MiB;`);
-    expect(bulk).toContain(`| nesting of a line | ${grouped('MAX_JSON_DEPTH')} levels |`);
-    expect(bulk).toContain(`| fields in one run | ${grouped('MAX_FIELDS')} |`);
+    expect(bulk).toContain(
+      `| line of JSON lines, a list, an access log or text | ${grouped('MAX_LINE_BYTES', MIB)} MiB;`,
+    );
+    expect(bulk).toContain(`| nesting of a line | ${grouped('MAX_JSON_DEPTH')} levels;`);
+    expect(bulk).toContain(`| fields in one run | ${grouped('MAX_FIELDS')};`);
     expect(bulk).toContain(`| ${grouped('MAX_PATH_KEYS')}, ${grouped('MAX_KEY_BYTES')} |`);
     expect(bulk).toContain(`| CSV or TSV record | ${grouped('MAX_CSV_RECORD_BYTES', MIB)} MiB;`);
-    expect(bulk).toContain(`| item of a JSON document | ${grouped('MAX_JSON_ITEM_BYTES', MIB)} MiB |`);
+    expect(bulk).toContain(`| item of a JSON document | ${grouped('MAX_JSON_ITEM_BYTES', MIB)} MiB;`);
     expect(bulk).toContain(`| \`--jobs\` | ${grouped('MAX_JOBS')} |`);
     expect(api).toContain(`| addresses in a batch | ${grouped('MAX_BATCH')} |`);
     expect(api).toContain(`| request body | ${grouped('MAX_BODY_BYTES')} bytes |`);
