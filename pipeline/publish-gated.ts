@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { currentReleaseId, REPORT_FILE, type Refusal } from '../src/database/release.js';
 import { replaceFile } from '../src/files.js';
 import type { BoundedRanges } from '../src/range/columns.js';
+import type { StoredReport } from '../src/report/stored-report.js';
 import type { Override } from './config/overrides.js';
 import type { Sentinel } from './config/reference.js';
 import type { SourcesConfig } from './config/sources.js';
@@ -13,6 +14,7 @@ import type { FinishedRelease, StageContext } from './stage.js';
 import type { StageRunner } from './stage-runner.js';
 import { gateStage } from './stages/gate.js';
 import { publishStage } from './stages/publish.js';
+import { writeReportPage } from './write-report-page.js';
 
 export interface PublishOptions {
   /** Has the limits of the gates, and the number of releases to keep. */
@@ -45,21 +47,25 @@ export function currentText(dataDir: string): string {
  */
 export async function publishGated(
   runner: StageRunner,
-  { dataDir, workDir }: StageContext,
+  { dataDir, workDir, note }: StageContext,
   verified: FinishedRelease,
   { config, sentinels, overrides, delegations, rolledBack, force, command, inputHash }: PublishOptions,
 ): Promise<Refusal[]> {
   const gated = await runner.run(gateStage({ limits: config.gates, sentinels, overrides, delegations }), verified);
   const result: GateResult = { ...gated, refusals: [...rolledBack, ...gated.refusals] };
-  const { release, refusals } = result;
-  const report = { release: release.id, finished: new Date().toISOString(), refusals, stages: runner.report };
+  const { release, refusals, gates } = result;
+  const outcome = refusals.length === 0 ? 'published' : force ? 'forced' : 'refused';
+  const finished = new Date().toISOString();
+  const report: StoredReport = { release: release.id, finished, outcome, refusals, gates, stages: runner.report };
   replaceFile(join(release.dir, REPORT_FILE), [`${JSON.stringify(report, null, 2)}\n`]);
-  if (refusals.length > 0 && !force) {
+  if (outcome === 'forced') recordForce(result);
+  // Before publishing: that may remove the release to compare with.
+  if (config.report !== undefined) writeReportPage(config.report, dataDir, release, note);
+  if (outcome === 'refused') {
     const refusedDir = keepRefused(release, dataDir, workDir);
     await removeUnusedFiles(dataDir);
     throw refusalError(result, currentText(dataDir), refusedDir, command);
   }
-  if (refusals.length > 0) recordForce(result);
   await runner.run(publishStage(config.keepReleases), verified);
   if (rolledBack.length > 0) forgetRolledBack(dataDir, inputHash);
   return refusals;

@@ -161,6 +161,9 @@ export const DEFAULT_MAX_AGE_DAYS = 35;
 /** Pairs of countries in a table of changes: as many as fit on a screen. */
 export const PAIRS_SHOWN = 10;
 
+/** Countries in a table of a report: as many as a reader looks at. */
+export const COUNTRIES_SHOWN = 25;
+
 /** Blocks listed below a table of changes. */
 export const BLOCKS_SHOWN = 5;
 

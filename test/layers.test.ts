@@ -12,7 +12,7 @@ const SRC_LAYERS = [
   ['address', 'range', 'country'],
   ['page'],
   ['rangefile', 'mirror'],
-  ['database'],
+  ['database', 'report'],
   ['enrich', 'export'],
   ['api'],
   ['stream'],
@@ -27,7 +27,7 @@ const PIPELINE_LAYERS = [
   ['operations'],
   ['gates', 'explain', 'distribution'],
   ['stages', 'stage-runner.ts'],
-  ['publish-gated.ts'],
+  ['write-report-page.ts', 'publish-gated.ts'],
   ['build.ts', 'pull.ts'],
   ['index.ts'],
 ];

@@ -89,6 +89,8 @@ export interface SourcesConfig {
   overrides: string | undefined;
   merge: MergeStrategy;
   keepReleases: number;
+  /** Absolute path of the directory for reports; undefined if none are wanted. */
+  report: string | undefined;
   gates: GateLimits;
 }
 
@@ -98,6 +100,7 @@ interface SourcesFile {
   maxRejectShare?: number;
   overrides?: string;
   keepReleases?: number;
+  report?: string;
   gates?: Partial<GateLimits>;
   sources: SourceEntry[];
 }
@@ -247,6 +250,7 @@ function withDefaults(file: SourcesFile, absolute: string): SourcesConfig {
     overrides: file.overrides === undefined ? undefined : path.resolve(baseDir, file.overrides),
     merge: file.merge ?? 'priority',
     keepReleases: file.keepReleases ?? KEPT_RELEASES,
+    report: file.report === undefined ? undefined : path.resolve(baseDir, file.report),
     gates: { ...DEFAULT_GATES, ...file.gates },
   };
 }

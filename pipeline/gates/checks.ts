@@ -4,15 +4,16 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import { formatAddress } from '../../src/address/format.js';
+import type { Delta } from '../../src/database/delta.js';
 import { formatSize, formatSizeUnit, sizeUnit } from '../../src/database/diff.js';
 import type { Manifest, ManifestInput, Refusal } from '../../src/database/release.js';
 import { MIN_COUNTRY_SIZE, MIN_ROWS_CHANGE, PAIRS_SHOWN } from '../../src/limits.js';
 import { formatCidr } from '../../src/range/cidr.js';
+import type { GateFigure } from '../../src/report/stored-report.js';
 import { grouped, percent, table } from '../../src/text-table.js';
 import type { GateLimits } from '../config/sources.js';
 import type { Counts } from '../stage.js';
 import type { DelegationDelta } from './delegations.js';
-import type { Delta } from './delta.js';
 import type { SentinelResult } from './sentinels.js';
 
 /** Returns the quotient of two sizes; 0 if the whole is 0. */
@@ -22,7 +23,7 @@ function shareOf(part: bigint, whole: bigint): number {
 
 /** Checks one family: the changed and lost shares, the longest changed run, and what each country lost. */
 export function checkDelta(delta: Delta, limits: GateLimits): Refusal[] {
-  const { family, assigned, changed, lost, longestRun, countryTotals } = delta;
+  const { family, assigned, changed, lost, longestRun } = delta;
   const refusals: Refusal[] = [];
   const space = `IPv${family} ${family === 4 ? 'addresses' : '/48s'} with a country`;
   const gates = [
@@ -46,9 +47,8 @@ export function checkDelta(delta: Delta, limits: GateLimits): Refusal[] {
       message: `no address of ${ends} kept its country (${size}); the limit is ${grouped(limits[gate])}`,
     });
   }
-  for (const [code, { before, kept }] of [...countryTotals].sort()) {
-    const share = shareOf(before - kept, before);
-    if (before < BigInt(MIN_COUNTRY_SIZE) * sizeUnit(family) || share <= limits.maxCountryLossShare) continue;
+  for (const { code, share } of countryLosses(delta)) {
+    if (share <= limits.maxCountryLossShare) continue;
     const what = `${code} loses ${percent(share)} of its IPv${family} ${formatSizeUnit(family)}`;
     refusals.push({
       gate: 'maxCountryLossShare',
@@ -58,6 +58,11 @@ export function checkDelta(delta: Delta, limits: GateLimits): Refusal[] {
   return refusals;
 }
 
+/** Returns the quotient of two counts; 0 if the whole is 0. */
+function shareOfCount(part: number, whole: number): number {
+  return whole === 0 ? 0 : part / whole;
+}
+
 /** Checks the shares of IPv6 delegations that changed or lost their country. */
 export function checkDelegations({ count, changed, lost }: DelegationDelta, limits: GateLimits): Refusal[] {
   const gates = [
@@ -65,31 +70,55 @@ export function checkDelegations({ count, changed, lost }: DelegationDelta, limi
     ['maxLostDelegationsIPv6', lost, 'have none now'],
   ] as const;
   return gates.flatMap(([gate, part, what]) => {
-    const share = count === 0 ? 0 : part / count;
+    const share = shareOfCount(part, count);
     if (share <= limits[gate]) return [];
     const message = `${percent(share)} of the IPv6 delegations with a country ${what}; the limit is ${percent(limits[gate])}`;
     return [{ gate, message }];
   });
 }
 
+/** Returns the share of its addresses that each country lost, by code, without countries too small to tell. */
+function countryLosses({ family, countryTotals }: Delta): { code: string; share: number }[] {
+  return [...countryTotals]
+    .filter(([, { before }]) => before >= BigInt(MIN_COUNTRY_SIZE) * sizeUnit(family))
+    .map(([code, { before, kept }]) => ({ code, share: shareOf(before - kept, before) }))
+    .sort((a, b) => (a.code < b.code ? -1 : 1));
+}
+
+/** Returns the codes of the countries that have no addresses any more, in ascending order. */
+function vanishedCountries(deltas: readonly Delta[]): string[] {
+  const totals = deltas.flatMap(({ countryTotals }) => [...countryTotals]);
+  const now = new Set(totals.filter(([, { after }]) => after > 0n).map(([code]) => code));
+  return [...new Set(totals.map(([code]) => code))].filter((code) => !now.has(code)).sort();
+}
+
 /** Checks that countries did not disappear. */
 export function checkCountries(deltas: readonly Delta[], { maxVanishedCountries }: GateLimits): Refusal[] {
-  const before = new Set(deltas.flatMap(({ countryTotals }) => [...countryTotals.keys()]));
-  const vanished = [...before].filter((code) => !deltas.some(({ countriesNow }) => countriesNow.has(code))).sort();
+  const vanished = vanishedCountries(deltas);
   if (vanished.length <= maxVanishedCountries) return [];
   const are = vanished.length === 1 ? 'country is' : 'countries are';
   const message = `${vanished.length} ${are} gone: ${vanished.join(', ')}; the limit is ${maxVanishedCountries}`;
   return [{ gate: 'maxVanishedCountries', message }];
 }
 
-/** Checks the number of rows of each source that both releases have from the same place in the same format. */
-export function checkRows(now: Manifest, before: Manifest, { maxRowsChange }: GateLimits): Refusal[] {
+/**
+ * Returns the change of the number of rows, as a share, of each source that both releases have from the same place in the
+ * same format; without small changes.
+ */
+function rowChanges(now: Manifest, before: Manifest): { id: string; rows: number; earlier: number; share: number }[] {
   return now.inputs.flatMap((input) => {
     const { id, rows } = input;
     const previous = findInput(before, id);
     const earlier = previous !== undefined && isSameData(input, previous) ? previous.rows : 0;
     const change = Math.abs(rows - earlier);
-    if (earlier === 0 || change <= MIN_ROWS_CHANGE || change <= maxRowsChange * earlier) return [];
+    return earlier === 0 || change <= MIN_ROWS_CHANGE ? [] : [{ id, rows, earlier, share: change / earlier }];
+  });
+}
+
+/** Checks the number of rows of each source that both releases have from the same place in the same format. */
+export function checkRows(now: Manifest, before: Manifest, { maxRowsChange }: GateLimits): Refusal[] {
+  return rowChanges(now, before).flatMap(({ id, rows, earlier, share }) => {
+    if (share <= maxRowsChange) return [];
     const numbers = `${grouped(rows)} rows, previously ${grouped(earlier)}`;
     const message = `source ${id} has ${numbers} (${percent(rows / earlier)}); the limit is a change by ${percent(maxRowsChange)}`;
     return [{ gate: 'maxRowsChange', message }];
@@ -154,9 +183,13 @@ function findInput({ inputs }: Manifest, id: string): Manifest['inputs'][number]
   return inputs.find((input) => input.id === id);
 }
 
+function isWrong({ status }: SentinelResult): boolean {
+  return status === 'wrong' || status === 'lost';
+}
+
 /** Checks that sentinels have their expected results. */
 export function checkSentinelResults(results: readonly SentinelResult[], { maxWrongSentinels }: GateLimits): Refusal[] {
-  const wrong = results.filter(({ status }) => status === 'wrong' || status === 'lost');
+  const wrong = results.filter(isWrong);
   if (wrong.length <= maxWrongSentinels) return [];
   const list = wrong.map(({ ip, expected, actual }) => `\n    ${ip}: expected ${expected}, got ${actual}`).join('');
   const message = `${wrong.length} of ${results.length} sentinel addresses have a wrong result; the limit is ${maxWrongSentinels}${list}`;
@@ -191,4 +224,62 @@ export function deltaCounts(deltas: readonly Delta[]): Counts {
     }
   }
   return counts;
+}
+
+/** Returns the entry with the greatest share. */
+function greatest<T extends { share: number }>(entries: readonly T[]): T | undefined {
+  return entries.reduce<T | undefined>(
+    (most, entry) => (most !== undefined && most.share >= entry.share ? most : entry),
+    undefined,
+  );
+}
+
+/**
+ * Returns what each gate compared: the greatest value, and the limit. A release is refused by a gate if the value is above
+ * the limit and the gate was applied.
+ *
+ * @param changes the manifest of the release to compare with, and what changed since; without it, only the sentinels are
+ *   compared
+ * @param applied whether the limits on changes apply; they do not if the release to compare with was made from a seed
+ */
+export function gateFigures(
+  now: Manifest,
+  changes: { manifest: Manifest; deltas: readonly Delta[]; delegationDelta: DelegationDelta } | undefined,
+  results: readonly SentinelResult[],
+  limits: GateLimits,
+  applied: boolean,
+): GateFigure[] {
+  const figure = (gate: keyof GateLimits, value: number, subject?: string): GateFigure => ({
+    ...{ gate, value, limit: limits[gate], applied: applied || gate === 'maxWrongSentinels' },
+    ...(subject !== undefined && { subject }),
+  });
+  const wrong = results.filter(isWrong);
+  const sentinels = figure('maxWrongSentinels', wrong.length, `of ${results.length} addresses`);
+  if (changes === undefined) return [sentinels];
+  const { manifest: before, deltas, delegationDelta } = changes;
+  const families = deltas.flatMap(({ family, assigned, changed, lost, longestRun }) => [
+    figure(`maxChangedShareIPv${family}`, shareOf(changed, assigned)),
+    figure(`maxLostShareIPv${family}`, shareOf(lost, assigned)),
+    figure(
+      `maxBlockIPv${family}`,
+      Number(longestRun?.changed ?? 0n) / Number(sizeUnit(family)),
+      longestRun && `${formatAddress(family, longestRun.first)} – ${formatAddress(family, longestRun.last)}`,
+    ),
+  ]);
+  const loss = greatest(
+    deltas.flatMap((delta) =>
+      countryLosses(delta).map(({ code, share }) => ({ share, subject: `${code}, IPv${delta.family}` })),
+    ),
+  );
+  const vanished = vanishedCountries(deltas);
+  const rows = greatest(rowChanges(now, before));
+  return [
+    ...families,
+    figure('maxChangedDelegationsIPv6', shareOfCount(delegationDelta.changed, delegationDelta.count)),
+    figure('maxLostDelegationsIPv6', shareOfCount(delegationDelta.lost, delegationDelta.count)),
+    figure('maxCountryLossShare', loss?.share ?? 0, loss?.share === 0 ? undefined : loss?.subject),
+    figure('maxVanishedCountries', vanished.length, vanished.length === 0 ? undefined : vanished.join(', ')),
+    figure('maxRowsChange', rows?.share ?? 0, rows?.id),
+    sentinels,
+  ];
 }

@@ -14,6 +14,7 @@ import {
 } from '../../src/database/release.js';
 import { AtlasError } from '../../src/errors.js';
 import { KEPT_REFUSED } from '../../src/limits.js';
+import type { GateFigure } from '../../src/report/stored-report.js';
 import { currentUser } from '../operations/current-user.js';
 import type { FinishedRelease } from '../stage.js';
 
@@ -24,6 +25,8 @@ export interface GateResult {
   refusals: Refusal[];
   /** What was edited in sources.json since the release to compare with, each as a phrase. */
   sourceChanges: readonly string[];
+  /** What each gate compared. */
+  gates: GateFigure[];
   /** What changed, as lines for a person; empty if there is no release to compare with. */
   changes: string;
 }

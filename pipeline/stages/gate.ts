@@ -6,6 +6,7 @@
 import { join } from 'node:path';
 import { BinaryEngine } from '../../src/database/binary-engine.js';
 import { Database } from '../../src/database/database.js';
+import { computeDelta } from '../../src/database/delta.js';
 import { rangeList } from '../../src/database/diff.js';
 import { currentReleaseId, type Manifest, RELEASES_DIR, readManifest, releaseIds } from '../../src/database/release.js';
 import { openReleaseRanges } from '../../src/database/release-files.js';
@@ -25,10 +26,10 @@ import {
   deltaCounts,
   describeDeltas,
   describeSourceChanges,
+  gateFigures,
   replacesSeed,
 } from '../gates/checks.js';
 import { computeDelegationDelta } from '../gates/delegations.js';
-import { computeDelta } from '../gates/delta.js';
 import type { GateResult } from '../gates/refusal.js';
 import { checkSentinels, type SentinelResult } from '../gates/sentinels.js';
 import type { FinishedRelease, Stage } from '../stage.js';
@@ -85,27 +86,29 @@ export const gateStage = ({
       before === undefined
         ? []
         : ([4, 6] as const).map((family) => computeDelta(rangeList(before.file, family), rangeList(now.file, family)));
+    const delegationDelta =
+      before && computeDelegationDelta(rangeList(before.file, 6), rangeList(now.file, 6), delegations);
     const results = checkSentinels(sentinels, overrides, now.database, before?.database);
     const refusals = checkSentinelResults(results, limits);
     if (before !== undefined) refusals.push(...checkSeeds(now.manifest, before.manifest));
-    if (before !== undefined && replacesSeed(now.manifest, before.manifest)) {
+    const fromSeed = before !== undefined && replacesSeed(now.manifest, before.manifest);
+    if (fromSeed) {
       note(`release ${before.id} was made from a seed, so the changes from it are not limited`);
     } else if (before !== undefined) {
       refusals.push(
         ...deltas.flatMap((delta) => checkDelta(delta, limits)),
-        ...checkDelegations(
-          computeDelegationDelta(rangeList(before.file, 6), rangeList(now.file, 6), delegations),
-          limits,
-        ),
+        ...checkDelegations(delegationDelta!, limits),
         ...checkCountries(deltas, limits),
         ...checkRows(now.manifest, before.manifest, limits),
       );
     }
     const withStatus = (status: SentinelResult['status']): number =>
       results.filter((result) => result.status === status).length;
+    const changes = before && { manifest: before.manifest, deltas, delegationDelta: delegationDelta! };
+    const gates = gateFigures(now.manifest, changes, results, limits, !fromSeed);
     return {
       output: {
-        ...{ release, refusals, changes: describeDeltas(deltas) },
+        ...{ release, refusals, gates, changes: describeDeltas(deltas) },
         sourceChanges: before === undefined ? [] : describeSourceChanges(now.manifest, before.manifest),
       },
       counts: {

@@ -2,8 +2,8 @@
 import { ageDays, releaseAge } from '../database/age.js';
 import type { LookupResult } from '../database/database.js';
 import type { Manifest, ManifestInput } from '../database/release.js';
+import { type Html, html } from '../html.js';
 import { MAX_PAGE_BATCH } from '../limits.js';
-import { type Html, html } from './html.js';
 
 /** What the page shows. */
 export interface PageContent {

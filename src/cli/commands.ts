@@ -30,6 +30,7 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
   info: { summary: 'show what the current release is made of', load: () => import('./info.js') },
   verify: { summary: 'check every byte of a release', load: () => import('./verify.js') },
   explain: { summary: 'explain the result for an address', load: () => import('./explain.js') },
+  report: { summary: 'report on the build of a release', load: () => import('./report.js') },
   diff: { summary: 'show what differs between two releases', load: () => import('./diff.js') },
   rollback: { summary: 'make an earlier release current again', load: () => import('./rollback.js') },
   releases: { summary: 'list the releases', load: () => import('./releases.js') },

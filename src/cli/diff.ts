@@ -18,11 +18,14 @@ import {
 import { type Manifest, namedRelease, readManifest } from '../database/release.js';
 import { openReleaseRanges } from '../database/release-files.js';
 import { AtlasError, EXIT } from '../errors.js';
+import { writeFile } from '../export/output.js';
 import { PAIRS_SHOWN } from '../limits.js';
 import { formatCidr, rangeToCidrs } from '../range/cidr.js';
 import type { RangeFile } from '../rangefile/reader.js';
+import { compareReleases } from '../report/changes.js';
+import { diffPage } from '../report/report-page.js';
 import { grouped, table } from '../text-table.js';
-import { type Command, type Invocation, print, text } from './command.js';
+import { type Command, type Invocation, outputPath, print, text } from './command.js';
 
 const FAMILIES = [4, 6] as const;
 
@@ -175,13 +178,26 @@ async function run({ dataDir, values, positionals }: Invocation): Promise<number
   if (by !== 'range' && by !== 'pair') {
     throw new AtlasError('E_USAGE', `--by is ${JSON.stringify(by)}; it can be range or pair`);
   }
-  if (values.json === true && values.csv === true) throw new AtlasError('E_USAGE', 'give --json or --csv, not both');
+  const forms = ['json', 'csv', 'html'].filter((name) => values[name] !== undefined);
+  if (forms.length > 1)
+    throw new AtlasError('E_USAGE', `give only one of ${forms.map((name) => `--${name}`).join(', ')}`);
+  if (values.html !== undefined) {
+    const [before, after] = positionals.map((name) => namedRelease(dataDir, name)) as [string, string];
+    await writePage(outputPath(values, 'html'), diffPage(compareReleases(before, after)));
+    return EXIT.ok;
+  }
   const [before, after] = positionals.map((name) => openSide(dataDir, name)) as [Side, Side];
   if (values.json === true) await printJson(before, after);
   else if (values.csv !== true) await printTable(before, after);
   else if (by === 'pair') await printPairsCsv(before.file, after.file);
   else await printRangesCsv(before.file, after.file);
   return EXIT.ok;
+}
+
+/** Writes a page to a file, or to standard output if there is no path. */
+export async function writePage(path: string | undefined, page: string): Promise<void> {
+  if (path === undefined) await print(page);
+  else writeFile(path, [page]);
 }
 
 export const command: Command = {
@@ -192,11 +208,12 @@ ranges. A and B are ids of releases (also of refused ones), "current", or direct
 code, or a reason in lower case (private, unallocated, …), or the scheme (6to4, nat64, teredo) of an embedded IPv4 address,
 whose country is the result.
 
-  --json      print everything as one JSON object: changed countries, ranges, pairs
-  --csv       print every range that changed, one per row, with its CIDR blocks
-  --by WHAT   rows of --csv: range (default), or pair, the totals for each pair of results
+  --json       print everything as one JSON object: changed countries, ranges, pairs
+  --csv        print every range that changed, one per row, with its CIDR blocks
+  --html FILE  write one HTML page with a map of the changes; - is standard output
+  --by WHAT    rows of --csv: range (default), or pair, the totals for each pair of results
 `,
-  options: { json: { type: 'boolean' }, csv: { type: 'boolean' }, by: { type: 'string' } },
+  options: { json: { type: 'boolean' }, csv: { type: 'boolean' }, html: { type: 'string' }, by: { type: 'string' } },
   arguments: [2, 2],
   choices: { by: ['range', 'pair'] },
   run,

@@ -2,11 +2,11 @@
 import { readdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { escapeHtml, html } from '../../src/api/html.js';
 import { contentSecurityPolicy, wantsHtml } from '../../src/api/page.js';
 import { pageHtml, pageText } from '../../src/api/page-html.js';
 import type { Manifest } from '../../src/database/release.js';
 import { readManifest, releaseDir } from '../../src/database/release.js';
+import { escapeHtml, html } from '../../src/html.js';
 import { PAGE_RATE } from '../../src/limits.js';
 import { packageFile } from '../../src/package-root.js';
 import { type AppChanges, testApp } from '../support/api.js';

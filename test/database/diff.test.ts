@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { loadReference } from '../../pipeline/config/reference.js';
-import { computeDelta } from '../../pipeline/gates/delta.js';
 import { mergeSources } from '../../pipeline/merging/range-merger.js';
 import { readSource } from '../../pipeline/source-formats/read-source.js';
 import type { Family } from '../../src/address/parse.js';
 import { rangeSize } from '../../src/address/words.js';
 import { countryTable } from '../../src/country/country.js';
+import { computeDelta } from '../../src/database/delta.js';
 import {
   countryChanges,
   formatSize,
@@ -129,12 +129,13 @@ describe('a diff agrees with a comparison address by address', () => {
           lost: count((from, to) => isCountry(from) && !isCountry(to)),
           gained: count((from, to) => !isCountry(from) && isCountry(to)),
         });
-        expect([...movement.countriesNow].sort()).toEqual(
-          [...new Set(b.filter(isCountry))].map((r) => LABELS[r]).sort(),
+        expect([...movement.countryTotals.keys()].sort()).toEqual(
+          [...new Set([...a, ...b].filter(isCountry))].map((r) => LABELS[r]).sort(),
         );
-        for (const [code, { before, kept }] of movement.countryTotals) {
+        for (const [code, { before, after, kept }] of movement.countryTotals) {
           const record = LABELS.indexOf(code);
           expect(before).toBe(count((from) => from === record));
+          expect(after).toBe(count((_, to) => to === record));
           expect(kept).toBe(count((from, to) => from === record && to === record));
         }
         // The longest run: the number of changed cells between two cells that kept their country.

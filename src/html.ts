@@ -16,7 +16,8 @@ export function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (character) => ENTITIES[character]!);
 }
 
-type Value = Html | readonly Html[] | string | number | undefined;
+/** What a template takes. */
+export type Value = Html | readonly Html[] | string | number | bigint | undefined;
 
 function htmlOf(value: Value): string {
   if (value === undefined) return '';

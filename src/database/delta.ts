@@ -1,6 +1,6 @@
-/** What changed between two releases, computed in one walk over both. The gates check these figures. */
-import type { Family } from '../../src/address/parse.js';
-import { rangeSize } from '../../src/address/words.js';
+/** What changed between two releases, computed in one walk over both. The gates check these figures, and reports show them. */
+import type { Family } from '../address/parse.js';
+import { rangeSize } from '../address/words.js';
 import {
   type ChangedBlock,
   isCountryLabel,
@@ -10,7 +10,7 @@ import {
   type RangeList,
   type Segment,
   segments,
-} from '../../src/database/diff.js';
+} from './diff.js';
 
 /** A run of addresses in which no address kept its country. */
 export interface ChangedRun {
@@ -20,9 +20,10 @@ export interface ChangedRun {
   changed: bigint;
 }
 
-/** Addresses that one country had before, and how many of them it kept. */
-interface CountryTotals {
+/** Addresses that one country had before and has now, and how many of them are the same. */
+export interface CountryTotals {
   before: bigint;
+  after: bigint;
   kept: bigint;
 }
 
@@ -37,10 +38,8 @@ export interface Delta {
   lost: bigint;
   /** Addresses that have a country now and had none. */
   gained: bigint;
-  /** By country code. */
+  /** By code, of each country that has addresses in at least one of the two releases. */
   countryTotals: ReadonlyMap<string, CountryTotals>;
-  /** Codes of the countries in the new release. */
-  countriesNow: ReadonlySet<string>;
   /** Changed addresses by pair of old and new record, the pair with the most addresses first. */
   pairs: readonly PairTotal[];
   /** The run with the most changed addresses; undefined if nothing changed. */
@@ -80,7 +79,11 @@ export function computeDelta(before: RangeList, after: RangeList): Delta {
   let lost = 0n;
   let gained = 0n;
   const countryTotals = new Map<string, CountryTotals>();
-  const countriesNow = new Set<string>();
+  const totalsOf = (code: string): CountryTotals => {
+    const totals = countryTotals.get(code) ?? { before: 0n, after: 0n, kept: 0n };
+    countryTotals.set(code, totals);
+    return totals;
+  };
   const pairs = new PairTotals();
   const runs = new LongestRunFinder();
   const largest = new LargestBlocks();
@@ -89,12 +92,11 @@ export function computeDelta(before: RangeList, after: RangeList): Delta {
     const hadCountry = isCountryLabel(from);
     const hasCountry = isCountryLabel(to);
     if (!hadCountry && !hasCountry) continue;
-    if (hasCountry) countriesNow.add(to);
     const size = rangeSize(segment.first, segment.last);
+    if (hasCountry) totalsOf(to).after += size;
     if (hadCountry) {
       assigned += size;
-      const totals = countryTotals.get(from) ?? { before: 0n, kept: 0n };
-      countryTotals.set(from, totals);
+      const totals = totalsOf(from);
       totals.before += size;
       if (from === to) totals.kept += size;
     }
@@ -110,7 +112,7 @@ export function computeDelta(before: RangeList, after: RangeList): Delta {
     largest.add(segment, size);
   }
   return {
-    ...{ family: before.family, assigned, changed, lost, gained, countryTotals, countriesNow },
+    ...{ family: before.family, assigned, changed, lost, gained, countryTotals },
     pairs: pairs.sorted(),
     longestRun: runs.longest,
     blocks: largest.blocks,

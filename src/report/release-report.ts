@@ -1,0 +1,110 @@
+/** What a report says about a release: its origin, its stages, its gates, the age of its sources, and what changed. */
+import { ageDays, releaseAge } from '../database/age.js';
+import { type Manifest, namedRelease, readManifest } from '../database/release.js';
+import { AtlasError } from '../errors.js';
+import { type Changes, changesJson, compareReleases } from './changes.js';
+import { readStoredReport, type StoredReport } from './stored-report.js';
+
+/** A source as a report shows it. */
+export interface ReportedSource {
+  id: string;
+  version: string;
+  license: string;
+  attribution: string;
+  rows: number;
+  rejected: number;
+  /** Rows that were read but not used, such as those of another kind; undefined if it was not recorded. */
+  skipped: number | undefined;
+  data_date: string | undefined;
+  data_date_evidence: string | undefined;
+  /** Whole days since the date of the data; undefined if that is not known. */
+  age_days: number | undefined;
+  /** The publisher's warning if the files are only a seed for the first build. */
+  seed: string | undefined;
+}
+
+/** All facts of a report. */
+export interface ReleaseReport {
+  manifest: Manifest;
+  /** Whole days since the date of the data. */
+  ageDays: number;
+  /** Undefined if the release has no `report.json`. */
+  stored: StoredReport | undefined;
+  sources: ReportedSource[];
+  /** Id of the release that the gates compared with; undefined if there was none or it is not known. */
+  comparedWith: string | undefined;
+  /** Undefined if there was no release to compare with, or it is not kept any more. */
+  changes: Changes | undefined;
+}
+
+/** Returns the id of the release that the gates compared with. */
+function comparedWith(stored: StoredReport | undefined): string | undefined {
+  const id = stored?.stages.find(({ stage }) => stage === 'gate')?.counts.compared_with;
+  return typeof id === 'string' && id !== 'nothing' ? id : undefined;
+}
+
+/** Returns the directory of a release, or undefined if it is not kept any more. */
+function keptRelease(dataDir: string, id: string): string | undefined {
+  try {
+    return namedRelease(dataDir, id);
+  } catch (error) {
+    if (error instanceof AtlasError && error.code === 'E_NO_DATABASE') return undefined;
+    throw error;
+  }
+}
+
+/**
+ * Collects the facts of a report.
+ *
+ * @param dataDir the data directory, which has the release to compare with
+ * @param dir directory of the release
+ * @param now milliseconds since 1970, for ages
+ * @throws AtlasError if a release or its report is damaged
+ */
+export function describeRelease(dataDir: string, dir: string, now: number = Date.now()): ReleaseReport {
+  const manifest = readManifest(dir);
+  const stored = readStoredReport(dir);
+  const ingested = stored?.stages.find(({ stage }) => stage === 'ingest')?.counts ?? {};
+  const previous = comparedWith(stored);
+  const previousDir = previous === undefined ? undefined : keptRelease(dataDir, previous);
+  return {
+    manifest,
+    ageDays: ageDays(releaseAge(manifest, now)),
+    stored,
+    sources: manifest.inputs.map((input) => {
+      const skipped = ingested[`${input.id}.skipped`];
+      const { data_date } = input;
+      return {
+        ...{ id: input.id, version: input.version, license: input.license, attribution: input.attribution },
+        ...{ rows: input.rows, rejected: input.rejected, seed: input.seed },
+        skipped: typeof skipped === 'number' ? skipped : undefined,
+        ...{ data_date, data_date_evidence: input.data_date_evidence },
+        age_days: data_date === undefined ? undefined : ageDays(releaseAge({ as_of: data_date, data_date }, now)),
+      };
+    }),
+    comparedWith: previous,
+    changes: previousDir === undefined ? undefined : compareReleases(previousDir, dir),
+  };
+}
+
+/** Returns the facts of a report as a JSON value. */
+export function reportJson({ manifest, ageDays, stored, sources, comparedWith, changes }: ReleaseReport): object {
+  return {
+    release: manifest.id,
+    as_of: manifest.as_of,
+    data_date: manifest.data_date ?? null,
+    age_days: ageDays,
+    tool_version: manifest.tool_version,
+    outcome: stored?.outcome ?? null,
+    finished: stored?.finished ?? null,
+    forced: manifest.forced ?? null,
+    counts: manifest.counts,
+    refusals: stored?.refusals ?? [],
+    gates: stored?.gates ?? null,
+    stages: stored?.stages ?? null,
+    sources,
+    missing: manifest.missing ?? [],
+    compared_with: comparedWith ?? null,
+    changes: changes === undefined ? null : changesJson(changes),
+  };
+}

@@ -1,0 +1,68 @@
+/** `report.json` of a release: what each stage of its build did, and what each gate compared. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { REPORT_FILE, type Refusal } from '../database/release.js';
+import { type Schema, schemaViolation } from '../database/schema.js';
+import { AtlasError, messageOf, systemErrorCode } from '../errors.js';
+import { packageFile } from '../package-root.js';
+
+/** What a gate compared. It refuses a release if it is applied and the value is above the limit. */
+export interface GateFigure {
+  /** The limit's name in sources.json. */
+  gate: string;
+  /** A share (0 to 1), a number, or a size in addresses (IPv4) or /48s (IPv6), as the limit. */
+  value: number;
+  limit: number;
+  /** False if changes were not limited, because the release to compare with was made from a seed. */
+  applied: boolean;
+  /** What has the value: a country, a source, or a range. */
+  subject?: string;
+}
+
+/** The content of `report.json`; its schema is schemas/report.schema.json. */
+export interface StoredReport {
+  /** Id of the release. */
+  release: string;
+  /** When the gates had checked it, ISO 8601, UTC. */
+  finished: string;
+  /** `forced`: published although gates refused. Missing in reports of earlier versions. */
+  outcome?: 'published' | 'refused' | 'forced';
+  refusals: Refusal[];
+  /** What each gate compared. Missing in reports of earlier versions. */
+  gates?: GateFigure[];
+  /** In the order in which they ran. A count of a single source is named `<id of the source>.<count>`. */
+  stages: { stage: string; seconds: number; counts: Record<string, number | string> }[];
+}
+
+/**
+ * Reads the report of a release.
+ *
+ * @param dir the release directory
+ * @returns undefined if there is none
+ * @throws AtlasError E_DAMAGED if it is not valid
+ */
+export function readStoredReport(dir: string): StoredReport | undefined {
+  const path = join(dir, REPORT_FILE);
+  let report: unknown;
+  try {
+    report = JSON.parse(readFileSync(path, 'utf8'));
+  } catch (error) {
+    if (systemErrorCode(error) === 'ENOENT') return undefined;
+    throw new AtlasError('E_DAMAGED', `${path} cannot be read: ${messageOf(error)}`, { cause: error });
+  }
+  const schema = JSON.parse(readFileSync(packageFile('schemas/report.schema.json'), 'utf8')) as Schema;
+  const problem = schemaViolation(schema, report) ?? countProblem(report as StoredReport);
+  if (problem === undefined) return report as StoredReport;
+  throw new AtlasError('E_DAMAGED', `${path} is not a valid report: ${problem}`);
+}
+
+/** Returns a count that is neither a number nor a text, which the schema cannot exclude for unknown names. */
+function countProblem({ stages }: StoredReport): string | undefined {
+  for (const [index, { counts }] of stages.entries()) {
+    for (const [name, value] of Object.entries(counts)) {
+      if (!['number', 'string'].includes(typeof value))
+        return `stages[${index}].counts.${name} is not of type number or string`;
+    }
+  }
+  return undefined;
+}
