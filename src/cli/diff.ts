@@ -179,8 +179,7 @@ async function run({ dataDir, values, positionals }: Invocation): Promise<number
     throw new AtlasError('E_USAGE', `--by is ${JSON.stringify(by)}; it can be range or pair`);
   }
   const forms = ['json', 'csv', 'html'].filter((name) => values[name] !== undefined);
-  if (forms.length > 1)
-    throw new AtlasError('E_USAGE', `give only one of ${forms.map((name) => `--${name}`).join(', ')}`);
+  if (forms.length > 1) throw new AtlasError('E_USAGE', `give --${forms[0]} or --${forms[1]}, not both`);
   if (values.html !== undefined) {
     const [before, after] = positionals.map((name) => namedRelease(dataDir, name)) as [string, string];
     await writePage(outputPath(values, 'html'), diffPage(compareReleases(before, after)));

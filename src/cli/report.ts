@@ -85,7 +85,7 @@ function reportText(report: ReleaseReport): string {
 
 async function run({ dataDir, values, positionals }: Invocation): Promise<number> {
   if (values.json === true && values.html !== undefined) {
-    throw new AtlasError('E_USAGE', 'give only one of --json, --html');
+    throw new AtlasError('E_USAGE', 'give --json or --html, not both');
   }
   const report = describeRelease(dataDir, namedRelease(dataDir, positionals[0] ?? CURRENT_LINK));
   if (values.html !== undefined) await writePage(outputPath(values, 'html'), reportPage(report));
