@@ -212,14 +212,14 @@ describe('the figures of the gates', () => {
     const { gates, refusals } = readStoredReport(join(dataDir, 'releases', 'refused', refused()))!;
     const exceeded = gates!.filter(({ value, limit }) => value > limit).map(({ gate }) => gate);
     expect(exceeded.sort()).toEqual([...new Set(refusals.map(({ gate }) => gate))].sort());
-    expect(gates).toHaveLength(10);
+    expect(gates).toHaveLength(12);
   });
 
   it('exceed no limit for a release that is published', () => {
     useShared();
     const { gates } = readStoredReport(join(dataDir, 'current'))!;
     expect(gates!.filter(({ value, limit }) => value > limit)).toEqual([]);
-    expect(gates).toHaveLength(10);
+    expect(gates).toHaveLength(12);
     const moved = MOVED.filter(({ code }) => code !== 'DE').length;
     expect(gates!.find(({ gate }) => gate === 'maxBlockIPv4')).toMatchObject({ value: moved << 20 });
   });
