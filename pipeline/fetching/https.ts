@@ -5,10 +5,11 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { Readable, Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { EnvHttpProxyAgent, fetch, type Response } from 'undici';
+import { type EnvHttpProxyAgent, fetch, type Response } from 'undici';
 import { expBackoff } from 'zx';
 import { messageOf } from '../../src/errors.js';
 import { MAX_CHECKSUM_BYTES, MAX_REDIRECTS } from '../../src/limits.js';
+import { networkReason, proxyAgent } from '../../src/network.js';
 import { addressProblem } from '../config/url.js';
 import { parseChecksum } from './checksum.js';
 
@@ -147,16 +148,6 @@ function validatorsOf({ headers }: Response, fallback: Validators): Validators {
     etag: headers.get('etag') ?? fallback.etag,
     lastModified: headers.get('last-modified') ?? fallback.lastModified,
   };
-}
-
-/** Returns an agent that honors HTTP_PROXY, HTTPS_PROXY and NO_PROXY, in either case. */
-function proxyAgent(env: NodeJS.ProcessEnv): EnvHttpProxyAgent {
-  const variable = (name: string): string => env[name.toLowerCase()] ?? env[name.toUpperCase()] ?? '';
-  return new EnvHttpProxyAgent({
-    httpProxy: variable('http_proxy'),
-    httpsProxy: variable('https_proxy'),
-    noProxy: variable('no_proxy'),
-  });
 }
 
 /** Starts timers that abort an attempt after a silence, and after a total time. */
@@ -322,16 +313,6 @@ async function saveBody(
     // A body that breaks off is a TypeError (Fetch standard); everything else is a limit or the local disk.
     throw error instanceof TypeError ? new TransientError(networkReason(error), { cause: error }) : error;
   }
-}
-
-/** Returns why the network failed: fetch only says "fetch failed", and the innermost cause has the reason. */
-function networkReason(error: unknown): string {
-  let cause: unknown;
-  for (let inner = error; inner instanceof Error && inner.cause !== undefined; inner = inner.cause) cause = inner.cause;
-  if (cause === undefined) return messageOf(error);
-  // A host with several addresses fails with one error for each.
-  const reasons = cause instanceof AggregateError ? cause.errors : [cause];
-  return `${messageOf(error)}: ${reasons.map(messageOf).join(', ')}`;
 }
 
 /**

@@ -1,7 +1,9 @@
 /** Where a file of keys comes from: a path or a URL that is asked again and again. */
 import { readFileSync, statSync } from 'node:fs';
-import { AtlasError, messageOf } from '../errors.js';
+import { fetch } from 'undici';
+import { AtlasError } from '../errors.js';
 import { KEY_FILE_TIMEOUT_MS, MAX_KEY_FILE_BYTES } from '../limits.js';
+import { networkReason, proxyAgent } from '../network.js';
 
 function tooLarge(source: string): AtlasError {
   return new AtlasError('E_BAD_INPUT', `${source} is larger than ${MAX_KEY_FILE_BYTES} bytes`);
@@ -18,14 +20,19 @@ function withoutCredentials(url: string): string {
 export class KeyFileSource {
   readonly #path: string;
   readonly #isUrl: boolean;
+  readonly #env: NodeJS.ProcessEnv;
   /** How messages name it. */
   readonly #name: string;
   /** What identifies the content that was read last, and of the content that {@link keep} was called for. */
   #read = '';
   #kept = '';
 
-  /** @param source a path, or a URL of http or https; user and password in it are sent as HTTP Basic authentication */
-  constructor(source: string) {
+  /**
+   * @param source a path, or a URL of http or https; user and password in it are sent as HTTP Basic authentication
+   * @param env environment, for the proxy variables
+   */
+  constructor(source: string, env: NodeJS.ProcessEnv = process.env) {
+    this.#env = env;
     this.#isUrl = URL.canParse(source) && /^https?:$/.test(new URL(source).protocol);
     this.#path = source;
     this.#name = this.#isUrl ? withoutCredentials(source) : source;
@@ -41,9 +48,7 @@ export class KeyFileSource {
       return this.#isUrl ? await this.#fetch() : this.#readFile();
     } catch (error) {
       if (error instanceof AtlasError) throw error;
-      // fetch says "fetch failed", and why in its cause.
-      const { cause } = error as { cause?: unknown };
-      throw new AtlasError('E_FETCH', `${this.#name} cannot be read: ${messageOf(cause ?? error)}`, { cause: error });
+      throw new AtlasError('E_FETCH', `${this.#name} cannot be read: ${networkReason(error)}`, { cause: error });
     }
   }
 
@@ -66,22 +71,24 @@ export class KeyFileSource {
       const credentials = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`;
       headers.authorization = `Basic ${Buffer.from(credentials).toString('base64')}`;
     }
-    const response = await fetch(this.#name, {
-      headers,
-      redirect: 'error',
-      signal: AbortSignal.timeout(KEY_FILE_TIMEOUT_MS),
-    });
-    if (response.status === 304) return undefined;
-    if (response.status !== 200)
-      throw new AtlasError('E_FETCH', `${this.#name} answers with status ${response.status}`);
-    const pieces: Uint8Array[] = [];
-    let size = 0;
-    for await (const piece of response.body ?? []) {
-      size += piece.length;
-      if (size > MAX_KEY_FILE_BYTES) throw tooLarge(this.#name);
-      pieces.push(piece);
+    const dispatcher = proxyAgent(this.#env);
+    try {
+      const signal = AbortSignal.timeout(KEY_FILE_TIMEOUT_MS);
+      const response = await fetch(this.#name, { headers, redirect: 'error', signal, dispatcher });
+      if (response.status === 304) return undefined;
+      if (response.status !== 200)
+        throw new AtlasError('E_FETCH', `${this.#name} answers with status ${response.status}`);
+      const pieces: Uint8Array[] = [];
+      let size = 0;
+      for await (const piece of response.body ?? []) {
+        size += piece.length;
+        if (size > MAX_KEY_FILE_BYTES) throw tooLarge(this.#name);
+        pieces.push(piece);
+      }
+      this.#read = response.headers.get('etag') ?? '';
+      return Buffer.concat(pieces);
+    } finally {
+      await dispatcher.destroy();
     }
-    this.#read = response.headers.get('etag') ?? '';
-    return Buffer.concat(pieces);
   }
 }

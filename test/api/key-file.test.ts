@@ -2,7 +2,7 @@ import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { once } from 'node:events';
 import { copyFileSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer, type RequestListener, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, connect } from 'node:net';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -410,6 +410,28 @@ describe('where a file of keys comes from', () => {
       response.writeHead(request.headers.authorization === `Basic ${btoa('user:se cret')}` ? 200 : 401).end('content');
     }, 'user:se%20cret@');
     expect(String(await new KeyFileSource(url).read())).toBe('content');
+  });
+
+  it('goes through the proxy of the environment, unless NO_PROXY names the host', async () => {
+    const url = await listening((_, response) => response.end('content'));
+    const tunnels: string[] = [];
+    const proxy = createServer().on('connect', (request, socket) => {
+      tunnels.push(request.url!);
+      const target = connect(Number(new URL(url).port), '127.0.0.1', () => {
+        socket.write('HTTP/1.1 200 Connection Established\r\n\r\n');
+        target.pipe(socket).pipe(target);
+      });
+      for (const end of [socket, target])
+        end.on('error', () => {}).on('close', () => [socket, target].map((one) => one.destroy()));
+    });
+    servers.push(proxy.listen(0, '127.0.0.1'));
+    await once(proxy, 'listening');
+    const HTTP_PROXY = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
+    // Only the proxy knows the host.
+    expect(String(await new KeyFileSource('http://keys.invalid/keys', { HTTP_PROXY }).read())).toBe('content');
+    expect(tunnels).toEqual(['keys.invalid:80']);
+    expect(String(await new KeyFileSource(url, { HTTP_PROXY, NO_PROXY: '127.0.0.1' }).read())).toBe('content');
+    expect(tunnels).toHaveLength(1);
   });
 
   it('a server that sends without end is cut off', async () => {
