@@ -72,7 +72,7 @@ export function buildApp(deps: AppDeps): FastifyInstance {
   app.decorateRequest('apiKey', null);
   addErrors(app, deps, responder);
   addObservers(app, deps);
-  const page = new Page(deps.page, responder);
+  const page = new Page({ ...deps.page, baseUrls: deps.baseUrls ?? {} }, responder);
   page.addFiles(app, () => phase() === 'closing');
   addRoutes(app, deps, responder, page);
   return app;

@@ -4,7 +4,7 @@ import type { Manifest } from '../database/release.js';
 import { WIRE_ERRORS, type WireError } from '../errors.js';
 import { packageFile } from '../package-root.js';
 import { KEY_PARAMETER } from './auth.js';
-import { type Operation, ROUTES, type Route } from './routes.js';
+import { type Operation, ROUTES, type Route, TAGS } from './routes.js';
 
 const WIRE_SCHEMA_ID = 'wire';
 
@@ -97,11 +97,12 @@ const ADDRESS_PARAMETER = {
 };
 
 function operationObject(operation: Operation, needsKey: boolean): object {
-  const { id, summary, description, hasAddress, isLookup, request, response, errors } = operation;
+  const { id, tag, summary, description, hasAddress, isLookup, request, response, errors } = operation;
   return {
     operationId: id,
+    tags: [tag],
     summary,
-    ...(description === undefined ? {} : { description }),
+    description,
     ...(needsKey ? {} : { security: [] }),
     ...(hasAddress ? { parameters: [ADDRESS_PARAMETER] } : {}),
     ...(request === undefined ? {} : { requestBody: { required: true, content: jsonContent(request) } }),
@@ -143,12 +144,11 @@ export function attributionOf({ id, as_of, data_date, inputs }: Manifest): objec
   };
 }
 
-/** Returns the part of the description that names the sources, as Markdown without active content. */
+/** Returns the part of the description that names the sources, as Markdown. */
 function sourcesText({ inputs }: Manifest): string {
-  const plain = (text: string): string => text.replace(/[\\`*_{}[\]<>#|~]/g, '\\$&').replace(/\s+/g, ' ');
-  const lines = inputs.map(
-    ({ id, license, attribution }) => `- ${plain(id)} (${plain(license)}): ${plain(attribution)}`,
-  );
+  // Without the characters that mean something in Markdown and HTML.
+  const plain = (text: string): string => text.replace(/[\\`*_{}[\]()<>#|~!&]+/g, ' ').replace(/\s+/g, ' ');
+  const lines = inputs.map(({ id, license, attribution }) => `- ${plain(`${id}, ${license}: ${attribution}`)}`);
   return lines.length === 0 ? '' : `\n\nThe data is made from these sources:\n\n${lines.join('\n')}`;
 }
 
@@ -158,7 +158,8 @@ function sourcesText({ inputs }: Manifest): string {
  * @param manifest of the release whose sources it names; none if there is no release
  */
 export function openApiDocument(baseUrls: BaseUrls, manifest?: Manifest): object {
-  const { version, license } = JSON.parse(readFileSync(packageFile('package.json'), 'utf8')) as Record<string, string>;
+  const text = readFileSync(packageFile('package.json'), 'utf8');
+  const { version, license, homepage } = JSON.parse(text) as Record<string, string>;
   // The schemas refer to each other by their place in the file, which is another one here.
   const schemas = JSON.parse(
     JSON.stringify(wireSchema().$defs).replaceAll('"#/$defs/', '"#/components/schemas/'),
@@ -170,8 +171,10 @@ export function openApiDocument(baseUrls: BaseUrls, manifest?: Manifest): object
       version,
       description: `Country and European Union membership of IPv4 and IPv6 addresses.${manifest === undefined ? '' : sourcesText(manifest)}`,
       ...(manifest === undefined ? {} : { 'x-attribution': attributionOf(manifest) }),
+      contact: { name: 'ipatlas', url: homepage },
       license: { name: license, identifier: license },
     },
+    tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
     servers: servers(baseUrls),
     security: [{ header: [] }, { query: [] }],
     paths: paths(),

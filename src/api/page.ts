@@ -6,6 +6,7 @@ import fastifyStatic from '@fastify/static';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { AtlasError } from '../errors.js';
 import { packageFile } from '../package-root.js';
+import type { BaseUrls } from './openapi.js';
 import { docsHtml, type PageContent, pageHtml, pageText } from './page-html.js';
 import type { Responder } from './responses.js';
 
@@ -68,13 +69,14 @@ export class Page {
   readonly #headers: readonly string[];
   #assets: string | undefined;
 
-  constructor(settings: PageSettings, responder: Responder) {
+  constructor(settings: PageSettings & { baseUrls: BaseUrls }, responder: Responder) {
     this.#settings = settings;
     this.#responder = responder;
-    const others = [settings.ipv4Url, settings.ipv6Url].filter((url) => url !== undefined);
+    const { ipv4Url, ipv6Url, baseUrls } = settings;
+    const others = [ipv4Url, ipv6Url, baseUrls.default, baseUrls.eu].filter((url) => url !== undefined);
     this.#headers = [
       'content-security-policy',
-      contentSecurityPolicy(others.map((url) => new URL(url).origin)),
+      contentSecurityPolicy([...new Set(others.map((url) => new URL(url).origin))]),
       'x-content-type-options',
       'nosniff',
       'referrer-policy',

@@ -4,11 +4,21 @@
 import type { WireError } from '../errors.js';
 import { MAX_BATCH } from '../limits.js';
 
+/** The groups of operations in the OpenAPI document. */
+export const TAGS = {
+  Lookup: 'Countries of addresses.',
+  Keys: 'Keys that people make for themselves, if the operator opened sign-up.',
+  Server: 'State and data of the server. No key is needed.',
+} as const;
+
+export type Tag = keyof typeof TAGS;
+
 /** The part of a route that only the OpenAPI document needs. */
 export interface Operation {
   id: string;
+  tag: Tag;
   summary: string;
-  description?: string;
+  description: string;
   /** The path has the parameter `ip`. */
   hasAddress?: true;
   /** The name in schemas/wire.schema.json of the request body, if there is one. */
@@ -31,7 +41,7 @@ export interface Route {
   operation?: Operation;
 }
 
-/** Looks up the caller's address; documented once, with the trailing slash. */
+/** Looks up the caller's address; documented once, without the trailing slash. */
 const LOOKUP_SELF = {
   method: 'GET',
   needsKey: true,
@@ -44,6 +54,7 @@ export const ROUTES = {
     needsKey: true,
     operation: {
       id: 'lookup',
+      tag: 'Lookup',
       isLookup: true,
       summary: 'Look up an address',
       description: 'An IPv6 address is written in the path as it is; percent-encoding also works.',
@@ -52,11 +63,13 @@ export const ROUTES = {
       errors: ['invalid_address'],
     },
   },
-  lookupSelf: {
+  lookupSelf: { ...LOOKUP_SELF, path: '/api/lookup/' },
+  lookupSelfBare: {
     ...LOOKUP_SELF,
-    path: '/api/lookup/',
+    path: '/api/lookup',
     operation: {
       id: 'lookupSelf',
+      tag: 'Lookup',
       isLookup: true,
       summary: "Look up the caller's address",
       description:
@@ -65,13 +78,13 @@ export const ROUTES = {
       errors: [],
     },
   },
-  lookupSelfBare: { ...LOOKUP_SELF, path: '/api/lookup' },
   batch: {
     method: 'POST',
     path: '/api/batch',
     needsKey: true,
     operation: {
       id: 'batch',
+      tag: 'Lookup',
       isLookup: true,
       summary: 'Look up many addresses',
       description: `Up to ${MAX_BATCH} addresses. Each counts one against the rate limit.`,
@@ -96,9 +109,11 @@ export const ROUTES = {
     needsKey: false,
     operation: {
       id: 'health',
+      tag: 'Server',
       summary: 'Is the server alive?',
+      description: 'For supervisors, which restart a server that does not answer.',
       response: { description: 'Yes.', schema: 'Health' },
-      errors: [],
+      errors: ['bad_request'],
     },
   },
   readiness: {
@@ -107,10 +122,12 @@ export const ROUTES = {
     needsKey: false,
     operation: {
       id: 'readiness',
+      tag: 'Server',
       summary: 'Is a database loaded?',
-      description: 'With the query parameter `eu`, also: is this a server of the EU base address?',
+      description:
+        'For load balancers: fails before the server stops. With the query parameter `eu`, also: is this a server of the EU base address?',
       response: { description: 'Yes.', schema: 'Readiness' },
-      errors: ['no_database', 'stopping', 'not_eu'],
+      errors: ['no_database', 'stopping', 'not_eu', 'bad_request'],
     },
   },
   signUp: {
@@ -119,6 +136,7 @@ export const ROUTES = {
     needsKey: false,
     operation: {
       id: 'signUp',
+      tag: 'Keys',
       summary: 'Make a key',
       description: 'Only if the operator opened sign-up. The key is shown once; no request body is read.',
       response: { status: 201, description: 'The key, and its rate in addresses a minute.', schema: 'NewKey' },
@@ -131,6 +149,7 @@ export const ROUTES = {
     needsKey: true,
     operation: {
       id: 'currentKey',
+      tag: 'Keys',
       summary: 'Show the key of this request',
       description: 'Counts nothing against the rate.',
       response: { description: 'The id and the rate of the key.', schema: 'Key' },
@@ -143,6 +162,7 @@ export const ROUTES = {
     needsKey: true,
     operation: {
       id: 'revokeKey',
+      tag: 'Keys',
       summary: 'Revoke the key of this request',
       description: 'Only for keys that their holders made by signing up. It cannot be undone.',
       response: { description: 'The key is revoked.', schema: 'RevokedKey' },
@@ -155,9 +175,11 @@ export const ROUTES = {
     needsKey: false,
     operation: {
       id: 'attribution',
+      tag: 'Server',
       summary: 'Sources of the data, with licenses',
+      description: 'Publishers of results must show the attribution of each source.',
       response: { description: 'The sources of the release that answers.', schema: 'Attribution' },
-      errors: ['no_database'],
+      errors: ['no_database', 'bad_request'],
     },
   },
   openApi: { method: 'GET', path: '/openapi.json', needsKey: false },

@@ -205,7 +205,7 @@ describe('GET /attribution', () => {
     expect(response.json()).toEqual({ release: manifest.id, as_of: '2026-01-01', sources: [source] });
     const openApi = (await get('/openapi.json', {}, { release: () => served as never })).json();
     expect(openApi.info['x-attribution'].sources).toEqual([source]);
-    expect(openApi.info.description).toContain('By \\<b\\>A\\</b\\>');
+    expect(openApi.info.description).toContain('- a, CC-BY-4.0: By b A /b , https://a.example/x.');
   });
 
   it('is on the page, escaped and with links', () => {

@@ -479,7 +479,7 @@ describe.skipIf(!hasChromium())('the page', () => {
       await page.click('.auth-btn-wrapper .authorize');
       await page.click('.btn-done');
       await page.click(
-        '#operations-default-lookup .opblock-summary-control, [id^=operations-][id$=-lookup] .opblock-summary-control',
+        '[id^=operations-][id$=-lookup] .opblock-summary-control',
       );
       await page.click('.try-out__btn');
       await page.fill('[placeholder=ip]', '193.0.0.1');
