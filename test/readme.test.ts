@@ -109,6 +109,13 @@ describe('the documentation', () => {
     expect(api).toContain(`| request line and headers | ${grouped('MAX_HEADER_BYTES')} bytes |`);
     expect(api).toContain(`| ${grouped('HEADERS_TIMEOUT_MS', 1000)} s, ${grouped('REQUEST_TIMEOUT_MS', 1000)} s |`);
     expect(api).toContain(`| idle connection | ${grouped('KEEP_ALIVE_TIMEOUT_MS', 1000)} s |`);
+    expect(api).toContain(`| addresses in a batch of the page | ${grouped('MAX_PAGE_BATCH')} |`);
+    expect(api).toContain(`| addresses a minute, by the page, of one network | ${grouped('PAGE_RATE')} |`);
+    expect(api).toContain(`| key of the page | valid for ${grouped('PAGE_KEY_MS', 1000)} s |`);
+    expect(api).toContain(`| addresses a minute of a self-issued key | ${grouped('SIGN_UP_RATE')} |`);
+    expect(api).toContain(
+      `of one network and of all | ${grouped('SIGN_UPS_PER_NETWORK')}, ${grouped('SIGN_UPS_TOTAL')} |`,
+    );
     expect(reference).toContain(`| text of an address | ${grouped('MAX_ADDRESS_LENGTH')} characters |`);
     expect(reference).toContain(`| sources in a build | ${grouped('MAX_SOURCES')} |`);
     expect(reference).toContain(`| CSV row of a source | ${grouped('MAX_CSV_ROW_BYTES')} bytes |`);

@@ -19,7 +19,7 @@ function byId<Type extends HTMLElement>(id: string): Type {
 }
 
 const numberText = (value: number): string => value.toLocaleString('en-US');
-const percent = (part: number, whole: number): string => `${whole === 0 ? 0 : ((100 * part) / whole).toFixed(1)} %`;
+const percent = (part: number, whole: number): string => `${whole === 0 ? 0 : ((100 * part) / whole).toFixed(1)}%`;
 
 /** Returns what to tell about an error. Other errors than expected ones are bugs, which the console shows. */
 function problemOf(error: unknown): string {
