@@ -54,7 +54,7 @@ describe.skipIf(!available)('rates that servers share in Redis', () => {
   afterEach(async () => {
     for (const store of stores.splice(0)) await store.stop();
   });
-  afterAll(() => redis.kill());
+  afterAll(() => redis.remove());
 
   async function newStore(url = redis.url, log = keptLog(), timeout = LONG): Promise<RedisRateStore> {
     const store = new RedisRateStore({ url, log, timeout });
@@ -235,7 +235,7 @@ describe.skipIf(!available)('rates that servers share in Redis', () => {
       expect(JSON.stringify([right.lines, wrong.lines])).not.toContain('secret');
     } finally {
       for (const store of stores.splice(0)) await store.stop();
-      await locked.kill();
+      await locked.remove();
     }
   });
 });
@@ -253,7 +253,7 @@ describe.skipIf(!available)('serve --redis', () => {
   afterEach(async () => {
     await Promise.all(servers.splice(0).map((server) => server.stop('SIGKILL')));
   });
-  afterAll(() => redis.kill());
+  afterAll(() => redis.remove());
 
   it('counts a key over servers and their workers, and each by itself while Redis is away', async () => {
     servers.push(await serve(dataDir, '--redis', redis.url, '--metrics-port', '0'));
@@ -320,7 +320,7 @@ describe.skipIf(!available)('serve --redis', () => {
       });
       expect(trusting.stderr() + distrusting.stderr()).not.toContain('of-the-test');
     } finally {
-      await tls.kill();
+      await tls.remove();
     }
   });
 });

@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Database, openDatabase } from '../../src/database/database.js';
@@ -114,8 +114,9 @@ describe.skipIf(!available)('gdnsd with a release and four servers', () => {
   afterAll(async () => {
     await gdnsd?.stop();
     await Promise.all([...servers.values()].map((server) => server.stop('SIGKILL')));
-    await redis?.kill();
+    await redis?.remove();
     database?.close();
+    for (const folder of [dataDir, directory]) rmSync(folder, { recursive: true });
   });
 
   /** The addresses of the closest of some nodes, by the database's own answer and the naive order. */

@@ -1,6 +1,7 @@
 /** A real redis-server for tests, without persistence: killed, stopped, and started again on the same port. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
+import { rmSync } from 'node:fs';
 import { createClient } from '@redis/client';
 import { freePort } from './ports.js';
 import { temporaryDir } from './release.js';
@@ -16,6 +17,8 @@ export function hasRedis(): boolean {
 export class RedisProcess {
   readonly port: number;
   readonly #args: string[];
+  /** Where it would write files. */
+  readonly #dir = temporaryDir();
   #child: ChildProcess | undefined;
 
   private constructor(port: number, args: string[]) {
@@ -47,7 +50,7 @@ export class RedisProcess {
   /** Starts it again, without data. */
   async resume(): Promise<void> {
     const own = ['--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'];
-    const child = spawn('redis-server', [...own, '--dir', temporaryDir(), ...this.#args], { stdio: 'ignore' });
+    const child = spawn('redis-server', [...own, '--dir', this.#dir, ...this.#args], { stdio: 'ignore' });
     this.#child = child;
     await until(() => {
       if (child.exitCode !== null) throw new Error(`redis-server ended with exit code ${child.exitCode}`);
@@ -65,6 +68,12 @@ export class RedisProcess {
     if (child.exitCode !== null || child.signalCode !== null) return;
     child.kill('SIGKILL');
     await once(child, 'exit');
+  }
+
+  /** Kills it for good. */
+  async remove(): Promise<void> {
+    await this.kill();
+    rmSync(this.#dir, { recursive: true });
   }
 
   /** A connection of the test's own. */
