@@ -1,5 +1,5 @@
 /** `ipatlas keys`: the keys of the API. */
-import { existsSync, readFileSync, statSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createKey, exportKeys, importKeys, type KeyRecord, listKeys, parseOrigin, revokeKey } from '../api/keys.js';
 import { AtlasError, EXIT } from '../errors.js';
@@ -103,7 +103,8 @@ async function exportFile({ dataDir, positionals, values }: Invocation): Promise
     const keys = exportKeys(dataDir);
     const bytes = writeKeyFile(keys, key);
     // The signature is deterministic, so the file is the same if the keys are. Its date then stays, too.
-    if (existsSync(path) && readFileSync(path).equals(bytes)) return;
+    // What is not a file, such as a device or a pipe, is only written.
+    if (statSync(path, { throwIfNoEntry: false })?.isFile() && readFileSync(path).equals(bytes)) return;
     writeFile(path, [bytes]);
     process.stderr.write(`ipatlas: ${path}: ${keys.keys.length} keys, version ${keys.version}\n`);
   });

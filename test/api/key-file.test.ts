@@ -549,6 +549,12 @@ describe('keys export and keys import', () => {
     expect(listKeys(node)).toHaveLength(keys.length);
   });
 
+  it('report a full disk, and write a device without reading it', async () => {
+    createKey(origin);
+    const full = await ipatlas(exportFile().map((argument) => (argument === file ? '/dev/full' : argument)));
+    expect(full).toMatchObject({ code: 1, stderr: expect.stringContaining('E_DISK') });
+  });
+
   it('never print the private key', async () => {
     const pem = readFileSync(signKey, 'utf8');
     writeFileSync(signKey, pem.replace('BEGIN', 'BEGAN'));
