@@ -1,0 +1,48 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { allOptions } from '../../src/cli/command-line.js';
+import { loadCommands } from '../../src/cli/commands.js';
+import { packageFile } from '../../src/package-root.js';
+import { ipatlas } from '../support/cli.js';
+import { country, publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+
+const compose = readFileSync(packageFile('deploy/compose/nodes.yaml'), 'utf8');
+const nodesFile = packageFile('deploy/compose/nodes.json');
+
+it('the example of many nodes calls commands and flags that exist', async () => {
+  const commands = new Map((await loadCommands()).map(({ name, command }) => [name, command]));
+  const calls = [...compose.matchAll(/ipatlas ([a-z]+)((?: +[^\s;&|]+)*)/g)].filter(([, name]) => commands.has(name!));
+  expect(new Set(calls.map(([, name]) => name))).toEqual(new Set(['build', 'export', 'keys', 'pull', 'repo', 'serve']));
+  for (const [call, name, rest] of calls) {
+    const known = Object.keys(allOptions(commands.get(name!)!));
+    for (const [, flag] of rest!.matchAll(/--([a-z-]+)/g)) expect(known, call).toContain(flag);
+  }
+});
+
+it('the nodes of the example are those that DNS routes to', async () => {
+  const services = [...compose.matchAll(/"(\w+)", "--country ([A-Z]{2})( --eu)?"\][^"]*?ipv4_address: ([\d.]+)/g)].map(
+    ([, name, code, eu, address]) => ({ name, country: code, ...(eu ? { eu: true } : {}), addresses: [address] }),
+  );
+  const { nodes } = JSON.parse(readFileSync(nodesFile, 'utf8')) as { nodes: unknown[] };
+  expect(services).toEqual(nodes);
+
+  const dataDir = temporaryDir();
+  const blocks = [
+    ...SMALL_WORLD,
+    ['91.0.0.0/8', country('IE', 'Ireland', true)],
+    ['101.0.0.0/8', country('SG', 'Singapore')],
+  ];
+  await publishBlocks(dataDir, blocks as typeof SMALL_WORLD);
+  const exported = await ipatlas([
+    'export',
+    'gdnsd',
+    '--data',
+    dataDir,
+    '--nodes',
+    nodesFile,
+    '-o',
+    join(dataDir, 'etc'),
+  ]);
+  expect(exported, exported.stderr).toMatchObject({ code: 0 });
+});
