@@ -66,7 +66,7 @@ export function writeReleaseMirror(
 }
 
 /** Returns whether the sources of a release voted. */
-function isByEvidence(inputs: readonly ManifestInput[]): boolean {
+export function isByEvidence(inputs: readonly ManifestInput[]): boolean {
   return inputs.some(({ lineage }) => lineage !== undefined);
 }
 

@@ -17,7 +17,7 @@ import { encodeRangeFile } from '../../src/rangefile/writer.js';
 import type { Normalized } from '../merging/range-merger.js';
 import { dataDate } from '../merging/release-date.js';
 import type { ReleaseIdentity } from '../release-id.js';
-import { writeReleaseMirror } from '../release-mirror.js';
+import { isByEvidence, writeReleaseMirror } from '../release-mirror.js';
 import type { FinishedRelease, MissingSource, Stage } from '../stage.js';
 
 export interface CompileInput {
@@ -73,7 +73,8 @@ export const compileStage: Stage<CompileInput, FinishedRelease> = {
     const { v4, v6, records } = normalized;
     const dir = join(workDir, 'release');
     mkdirSync(dir);
-    const rangeFile = encodeRangeFile({ asOf, v4, v6, records });
+    const confidence = isByEvidence(inputs) ? { v4: v4.confidence, v6: v6.confidence } : undefined;
+    const rangeFile = encodeRangeFile({ asOf, v4, v6, records, confidence });
     writeFileSync(join(dir, RANGE_FILE), rangeFile);
     const mirrorPath = join(dir, MIRROR_FILE);
     writeReleaseMirror(

@@ -25,8 +25,8 @@ Writes to stdout.
                        in a key is written as \\. (client\\.ip).
                        The result is added as NAME: default geo or, with
                        several fields, the path and _geo
-  --add LIST           what to add: of country,country_code,is_eu,reason;
-                       default the first three
+  --add LIST           what to add: of country,country_code,is_eu,reason,
+                       confidence; default the first three
   --format FORMAT      jsonl  one JSON object per line (default)
                        json   one array of objects, or a document with such an
                               array (--items)

@@ -4,16 +4,30 @@ import { type Database, type LookupResult, openDatabase } from '../database/data
 import { AtlasError, EXIT } from '../errors.js';
 import { type Command, type Invocation, print, table, text } from './command.js';
 
-type Line = Partial<LookupResult> & { ip: string; error?: string; reason?: string | null };
+type Line = Partial<LookupResult> & { ip: string; error?: string; reason?: string | null; confidence?: number | null };
 
-function lookupLine(database: Database, ip: string, withReason: boolean): Line {
-  return (withReason ? database.lookupWithReason(ip) : database.lookup(ip)) ?? { ip, error: 'invalid ip' };
+/** What is shown besides the four fields. */
+interface Extras {
+  reason: boolean;
+  confidence: boolean;
 }
 
-function tableRow(line: Line, withReason: boolean): string[] {
-  if (line.error !== undefined) return [line.ip, line.error, '', '', ...(withReason ? [''] : [])];
-  const row = [line.ip, line.country ?? '-', line.country_code ?? '-', line.is_eu ? 'yes' : 'no'];
-  return withReason ? [...row, line.reason ?? ''] : row;
+function lookupLine(database: Database, ip: string, extras: Extras): Line {
+  if (!extras.reason && !extras.confidence) return database.lookup(ip) ?? { ip, error: 'invalid ip' };
+  const result = database.lookupWithReason(ip);
+  if (result === undefined) return { ip, error: 'invalid ip' };
+  const { reason, confidence, ...fields } = result;
+  return { ...fields, ...(extras.reason && { reason }), ...(extras.confidence && { confidence: confidence ?? null }) };
+}
+
+function tableRow(line: Line, extras: Extras): string[] {
+  const cells =
+    line.error === undefined
+      ? [line.ip, line.country ?? '-', line.country_code ?? '-', line.is_eu ? 'yes' : 'no']
+      : [line.ip, line.error, '', ''];
+  if (extras.reason) cells.push(line.reason ?? '');
+  if (extras.confidence) cells.push(line.confidence == null ? '' : `${line.confidence} %`);
+  return cells;
 }
 
 async function* addresses(positionals: string[]): AsyncIterable<string> {
@@ -28,16 +42,19 @@ async function run({ dataDir, values, positionals }: Invocation): Promise<number
   if (engine !== 'binary' && engine !== 'sqlite') {
     throw new AtlasError('E_USAGE', `--engine is ${JSON.stringify(engine)}; it can be binary or sqlite`);
   }
-  const withReason = values.reason === true;
-  const database = openDatabase(dataDir, { engine });
+  const extras: Extras = { reason: values.reason === true, confidence: values.confidence === true };
+  const database = openDatabase(dataDir, { engine, confidence: extras.confidence });
   let invalid = 0;
-  const rows = [['IP', 'COUNTRY', 'CODE', 'EU', ...(withReason ? ['REASON'] : [])]];
+  const header = ['IP', 'COUNTRY', 'CODE', 'EU'];
+  if (extras.reason) header.push('REASON');
+  if (extras.confidence) header.push('CONFIDENCE');
+  const rows = [header];
   // A table needs all its rows to know its widths; a stream must not wait for its end.
   const asTable = process.stdout.isTTY && values.json !== true && !positionals.includes('-');
   for await (const ip of addresses(positionals)) {
-    const line = lookupLine(database, ip, withReason);
+    const line = lookupLine(database, ip, extras);
     if (line.error !== undefined) invalid++;
-    if (asTable) rows.push(tableRow(line, withReason));
+    if (asTable) rows.push(tableRow(line, extras));
     else await print(`${JSON.stringify(line)}\n`);
   }
   if (asTable) await print(table(rows));
@@ -54,10 +71,16 @@ Looks addresses up. Prints one JSON object a line, or a table on a terminal. "-"
 An address that is not valid gives {"ip":…,"error":"invalid ip"} and, at the end, exit code 4.
 
   --reason         also show why an address has no country
+  --confidence     also show which share of the lineages of sources agree, in percent, if the sources were merged by evidence
   --json           print JSON lines on a terminal, too
   --engine ENGINE  binary (default): the range file; or sqlite: the mirror. Both give the same results
 `,
-  options: { reason: { type: 'boolean' }, json: { type: 'boolean' }, engine: { type: 'string' } },
+  options: {
+    reason: { type: 'boolean' },
+    confidence: { type: 'boolean' },
+    json: { type: 'boolean' },
+    engine: { type: 'string' },
+  },
   choices: { engine: ['binary', 'sqlite'] },
   needsDatabase: true,
   arguments: [1, Number.POSITIVE_INFINITY],

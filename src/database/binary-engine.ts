@@ -8,12 +8,14 @@ import type { CountryResult, Engine } from './engine.js';
 
 /** Returns the result for a record. That of an embedded scheme is a placeholder: the IPv4 address decides. */
 export function recordResult(record: RangeRecord): CountryResult {
+  const { confidence } = record;
+  const more = confidence === undefined ? {} : { confidence };
   if (record.kind === 'country') {
-    return { country: record.name, country_code: record.code, is_eu: record.isEu, reason: null };
+    return { country: record.name, country_code: record.code, is_eu: record.isEu, reason: null, ...more };
   }
   // A file of a newer minor version may have reasons that this version does not list.
   const reason = record.kind === 'none' ? (record.reason as Reason) : null;
-  return { country: null, country_code: null, is_eu: false, reason };
+  return { country: null, country_code: null, is_eu: false, reason, ...more };
 }
 
 export class BinaryEngine implements Engine {

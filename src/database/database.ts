@@ -14,6 +14,7 @@ import {
 import type { Reason } from '../country/assignment.js';
 import { AtlasError, messageOf } from '../errors.js';
 import { RELEASE_POLL_MS } from '../limits.js';
+import { withConfidence } from '../rangefile/confidence.js';
 import { BinaryEngine } from './binary-engine.js';
 import type { Engine } from './engine.js';
 import { CURRENT_LINK, MANIFEST_FILE, type Manifest, readManifest, releaseDir } from './release.js';
@@ -35,11 +36,21 @@ export interface LookupResult {
 /** A lookup result with the reason why it has no country; null if it has one. */
 export interface ReasonedResult extends LookupResult {
   reason: Reason | null;
+  /**
+   * Share of the lineages of sources that agree with the result, in percent; null without a country. Only if the database
+   * was opened with `confidence`.
+   */
+  confidence?: number | null;
 }
 
 export interface OpenOptions {
   /** `binary`, the range file in memory (default), or `sqlite`, the mirror. */
   engine?: 'binary' | 'sqlite';
+  /**
+   * Whether `lookupWithReason` also gives the confidence. Only releases whose sources were merged by evidence have it.
+   * Default: false.
+   */
+  confidence?: boolean;
   /**
    * Follows the data directory: when another release becomes current, lookups use it, without an interruption. A release
    * that cannot be opened or does not match its manifest is reported by `process.emitWarning`, and the previous one stays
@@ -168,13 +179,19 @@ function readWord(bytes: Uint8Array, at: number): number {
   return ((bytes[at]! << 24) | (bytes[at + 1]! << 16) | (bytes[at + 2]! << 8) | bytes[at + 3]!) >>> 0;
 }
 
-function openRelease(dir: string, engine: OpenOptions['engine']): Release {
+/** What determines how a release is opened. */
+type EngineOptions = Required<Pick<OpenOptions, 'engine' | 'confidence'>>;
+
+function openRelease(dir: string, { engine, confidence }: EngineOptions): Release {
   const manifest = readManifest(dir);
-  if (engine === 'sqlite') return { dir, manifest, engine: openSqliteEngine(checkReleaseMirror(dir, manifest)) };
-  return { dir, manifest, engine: new BinaryEngine(openReleaseRanges(dir, manifest)) };
+  if (engine === 'sqlite') {
+    return { dir, manifest, engine: openSqliteEngine(checkReleaseMirror(dir, manifest), confidence) };
+  }
+  const file = openReleaseRanges(dir, manifest);
+  return { dir, manifest, engine: new BinaryEngine(confidence ? withConfidence(file) : file) };
 }
 
-function openFixed(dir: string, engine: OpenOptions['engine']): Database {
+function openFixed(dir: string, engine: EngineOptions): Database {
   const release = openRelease(dir, engine);
   return new Database(release.dir, release.manifest, release.engine);
 }
@@ -186,7 +203,7 @@ function markOf(dir: string): string {
 }
 
 /** Returns a function that opens the current release if it has changed since the last call. */
-function releaseFollower(dataDir: string, mark: string, engine: OpenOptions['engine']): () => Release | undefined {
+function releaseFollower(dataDir: string, mark: string, engine: EngineOptions): () => Release | undefined {
   let seen = mark;
   let reported = '';
   return () => {
@@ -218,17 +235,21 @@ function releaseFollower(dataDir: string, mark: string, engine: OpenOptions['eng
  * @param dir a data directory, whose current release is opened, or a release directory
  * @returns the database; close it when done
  * @throws AtlasError E_NO_DATABASE if there is no release, E_DAMAGED if it is damaged or of another version, E_USAGE for
- *   `watch` with a release directory
+ *   `watch` with a release directory, and for `confidence` with a release that has none
  */
-export function openDatabase(dir: string, { engine = 'binary', watch = false }: OpenOptions = {}): Database {
+export function openDatabase(
+  dir: string,
+  { engine = 'binary', confidence = false, watch = false }: OpenOptions = {},
+): Database {
   const release = releaseDir(dir);
-  if (!watch) return openFixed(release, engine);
+  const options: EngineOptions = { engine, confidence };
+  if (!watch) return openFixed(release, options);
   if (statSync(join(dir, MANIFEST_FILE), { throwIfNoEntry: false }) !== undefined) {
     throw new AtlasError('E_USAGE', `watch needs a data directory, but ${dir} is a release, which never changes`);
   }
   // The mark is read first: a release that changes while it is opened is opened again.
   const mark = markOf(release);
-  const database = openFixed(release, engine);
-  database.follow(releaseFollower(dir, mark, engine));
+  const database = openFixed(release, options);
+  database.follow(releaseFollower(dir, mark, options));
   return database;
 }

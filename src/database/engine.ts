@@ -11,6 +11,11 @@ export interface CountryResult {
   is_eu: boolean;
   /** Why there is no country (`private`, `unallocated`, …), or null if there is one. */
   reason: Reason | null;
+  /**
+   * Share of the lineages of sources that agree, in percent, the lowest within the range; null without a country. Only if
+   * the release was opened with its confidence.
+   */
+  confidence?: number | null;
 }
 
 /** Looks up addresses in a release. The binary and the SQLite engine give the same results. */

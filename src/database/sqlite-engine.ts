@@ -2,6 +2,8 @@
 import { EMBEDDED_SCHEMES, type EmbeddedScheme, embeddedIPv4 } from '../address/embedded.js';
 import type { Reason } from '../country/assignment.js';
 import { openMirror } from '../mirror/reader.js';
+import { noConfidence } from '../rangefile/confidence.js';
+import { MAX_CONFIDENCE } from '../rangefile/layout.js';
 import type { CountryResult, Engine } from './engine.js';
 
 interface Row {
@@ -9,28 +11,38 @@ interface Row {
   country_code: string | null;
   is_eu: number | null;
   reason: Reason | EmbeddedScheme | null;
+  /** Missing unless the confidence is wanted; null if the lineages agree. */
+  percent?: number | null;
 }
 
-const FIND = (table: string): string => `
-  SELECT name AS country, country_code, is_eu, reason
-  FROM (SELECT country_code, reason FROM ${table} WHERE first <= ? ORDER BY first DESC LIMIT 1)
-  LEFT JOIN country ON code = country_code`;
+const FIND = (family: 4 | 6, confidence: boolean): string => `
+  SELECT name AS country, country_code, is_eu, reason ${confidence ? ', percent' : ''}
+  FROM (SELECT first, country_code, reason FROM ipv${family}_range WHERE first <= ? ORDER BY first DESC LIMIT 1)
+  LEFT JOIN country ON code = country_code
+  ${confidence ? `LEFT JOIN ipv${family}_confidence USING (first)` : ''}`;
 
-function toResult(row: Row): CountryResult {
-  const { country, country_code, is_eu, reason } = row;
-  return { country, country_code, is_eu: is_eu === 1, reason: reason as Reason | null };
+function toResult({ country, country_code, is_eu, reason, percent }: Row): CountryResult {
+  const result = { country, country_code, is_eu: is_eu === 1, reason: reason as Reason | null };
+  if (percent === undefined) return result;
+  return { ...result, confidence: country_code === null ? null : (percent ?? MAX_CONFIDENCE) };
 }
 
 /**
  * Opens the mirror for lookups.
  *
  * @param path of the SQLite file; opened read-only
- * @throws AtlasError E_NO_DATABASE or E_DAMAGED
+ * @param confidence whether results have the confidence
+ * @throws AtlasError E_NO_DATABASE or E_DAMAGED; E_USAGE if the mirror has no confidence
  */
-export function openSqliteEngine(path: string): Engine {
+export function openSqliteEngine(path: string, confidence = false): Engine {
   const database = openMirror(path);
-  const find4 = database.prepare<[number], Row>(FIND('ipv4_range'));
-  const find6 = database.prepare<[Buffer], Row>(FIND('ipv6_range'));
+  const exists = database.prepare("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'ipv4_confidence'");
+  if (confidence && exists.get() === undefined) {
+    database.close();
+    throw noConfidence(path);
+  }
+  const find4 = database.prepare<[number], Row>(FIND(4, confidence));
+  const find6 = database.prepare<[Buffer], Row>(FIND(6, confidence));
   const key = Buffer.alloc(16);
   const lookupIPv4 = (address: number): CountryResult => toResult(find4.get(address >>> 0)!);
   return {

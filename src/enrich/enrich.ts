@@ -5,7 +5,6 @@
 
 import { openDatabase } from '../database/database.js';
 import { releaseDir } from '../database/release.js';
-import { openReleaseRanges } from '../database/release-files.js';
 import type { RangeFile } from '../rangefile/reader.js';
 import type { EnrichCounts } from './counts.js';
 import { enrichDocuments } from './enrich-documents.js';
@@ -15,6 +14,7 @@ import { openInputs } from './input/inputs.js';
 import type { EnrichOptions, FormatName, KernelInput } from './options.js';
 import type { ByteSink } from './output/sink.js';
 import { checkCountries } from './query.js';
+import { openForResults } from './range-file.js';
 
 export interface EnrichRequest {
   /** The data directory. Its current release is opened once; a release published during the run is not noticed. */
@@ -80,7 +80,7 @@ export async function enrich(request: EnrichRequest): Promise<void> {
   const { query } = options;
 
   function openFile(): RangeFile {
-    const file = openReleaseRanges(release);
+    const file = openForResults(release, options.add);
     if (query?.kind === 'filter') {
       checkCountries(
         query,
@@ -94,7 +94,7 @@ export async function enrich(request: EnrichRequest): Promise<void> {
   }
   const createFormat = await loadDocuments(request.itemsPath);
   if (query?.kind === 'filter') openFile();
-  const database = openDatabase(dataDir);
+  const database = openDatabase(dataDir, { confidence: options.add.includes('confidence') });
   try {
     await enrichDocuments(createFormat, { ...request, inputs, database });
   } finally {

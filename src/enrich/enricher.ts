@@ -2,7 +2,6 @@
 
 import { Transform, type TransformCallback } from 'node:stream';
 import type { Database } from '../database/database.js';
-import { openReleaseRanges } from '../database/release-files.js';
 import { AtlasError } from '../errors.js';
 import { ENRICH_BLOCK_BYTES } from '../limits.js';
 import type { RangeFile } from '../rangefile/reader.js';
@@ -21,6 +20,7 @@ import {
   type InvalidPolicy,
   parseFields,
 } from './options.js';
+import { openForResults } from './range-file.js';
 
 export interface EnricherOptions {
   /** Where the address is: `ip`, `client.ip`, or `client.ip=name` to name the member that is added. Default `ip`. */
@@ -194,7 +194,7 @@ function parseEnricherOptions(options: EnricherOptions): EnrichOptions {
 
 function openEnricher(database: Database, options: EnricherOptions, emit: (bytes: Uint8Array) => void): LineEnricher {
   const parsed = parseEnricherOptions(options);
-  const file = openReleaseRanges(database.dir);
+  const file = openForResults(database.dir, parsed.add);
   return new LineEnricher(file, parsed, emit, options.onReject);
 }
 
@@ -268,7 +268,7 @@ export function createMessageEnricher(
   onReject?: (lines: Uint8Array) => void,
 ): BlockEnricher {
   let parts: Uint8Array[] = [];
-  const file = openReleaseRanges(database.dir);
+  const file = openForResults(database.dir, options.add);
   const enricher = new LineEnricher(file, options, (bytes) => parts.push(bytes), onReject);
   return {
     counts: enricher.counts,

@@ -3,7 +3,7 @@ import { AtlasError } from '../errors.js';
 import type { RecordQuery } from './query.js';
 
 /** The members that a result can have. */
-const ADDABLE = ['country', 'country_code', 'is_eu', 'reason'] as const;
+const ADDABLE = ['country', 'country_code', 'is_eu', 'reason', 'confidence'] as const;
 export type Addable = (typeof ADDABLE)[number];
 
 /**

@@ -5,6 +5,8 @@ import type { EmbeddedScheme } from '../address/embedded.js';
 export const MAGIC = Uint8Array.of(0x89, 0x49, 0x50, 0x52, 0x0d, 0x0a, 0x1a, 0x0a);
 export const MAJOR_VERSION = 1;
 export const MINOR_VERSION = 0;
+/** Minor version of files with a confidence. */
+export const CONFIDENCE_VERSION = 1;
 
 /** Header size in bytes, and the offsets of its fields. */
 export const HEADER_BYTES = 80;
@@ -32,6 +34,13 @@ export const SECTIONS = {
 export type SectionTag = keyof typeof SECTIONS;
 export const SECTION_TAGS = Object.keys(SECTIONS) as SectionTag[];
 
+/** The sections that files of sources merged by evidence have after all others. */
+export const CONFIDENCE_SECTIONS = { '4CON': 1, '6CON': 1 } as const;
+export type ConfidenceTag = keyof typeof CONFIDENCE_SECTIONS;
+export const CONFIDENCE_TAGS = Object.keys(CONFIDENCE_SECTIONS) as ConfidenceTag[];
+/** Highest confidence, in percent. */
+export const MAX_CONFIDENCE = 100;
+
 /** Entries of an index: one for each value of the top 16 bits, and one for the total. */
 export const INDEX_ENTRIES = 65_537;
 
@@ -45,10 +54,14 @@ export const RECORD_KINDS = ['none', 'country', 'embedded'] as const;
 export const FLAG_EU = 1;
 
 /** A record: a country, a reason why there is none, or a scheme whose embedded IPv4 address decides. */
-export type RangeRecord =
+export type RangeRecord = (
   | { kind: 'none'; reason: string }
   | { kind: 'country'; code: string; name: string; isEu: boolean }
-  | { kind: 'embedded'; scheme: EmbeddedScheme };
+  | { kind: 'embedded'; scheme: EmbeddedScheme }
+) & {
+  /** Only in the view of confidence.ts: in percent, or null without a country. */
+  confidence?: number | null;
+};
 
 /** Returns a key that identifies a record and sorts records in file order: by kind, then by code or text. */
 export function recordKey(record: RangeRecord): string {

@@ -8,6 +8,8 @@ import { AtlasError, messageOf } from '../errors.js';
 import type { RangeColumns } from '../range/columns.js';
 import {
   ALIGNMENT,
+  CONFIDENCE_SECTIONS,
+  type ConfidenceTag,
   decodeDate,
   ENTRY,
   ENTRY_BYTES,
@@ -49,6 +51,9 @@ export interface RangeFile {
   low6: Uint32Array;
   record6: Uint16Array;
   index6: Uint32Array;
+  /** Confidence of each range, in percent; undefined if the sources were merged by priority. */
+  confidence4: Uint8Array | undefined;
+  confidence6: Uint8Array | undefined;
   /** A finer index of the crowded buckets, once {@link denseIndex} has built it. */
   dense6: DenseIndex | undefined;
 }
@@ -118,7 +123,11 @@ export function rangeColumns(file: RangeFile, family: Family): RangeColumns {
 }
 
 /** Offset and length of each section in bytes. */
-type SectionTable = Record<SectionTag, { offset: number; length: number }>;
+interface SectionPlace {
+  offset: number;
+  length: number;
+}
+type SectionTable = Record<SectionTag, SectionPlace> & Partial<Record<ConfidenceTag, SectionPlace>>;
 
 function damaged(path: string, what: string): AtlasError {
   return new AtlasError('E_DAMAGED', `${path}: ${what}; build the release again or roll back to another`);
@@ -128,13 +137,13 @@ function readSectionTable(path: string, bytes: Buffer, sections: number, headEnd
   const table: Partial<SectionTable> = {};
   for (let i = 0; i < sections; i++) {
     const entry = HEADER_BYTES + i * ENTRY_BYTES;
-    const tag = bytes.toString('latin1', entry + ENTRY.tag, entry + ENTRY.tag + 4) as SectionTag;
+    const tag = bytes.toString('latin1', entry + ENTRY.tag, entry + ENTRY.tag + 4) as SectionTag | ConfidenceTag;
     const offset = Number(bytes.readBigUInt64LE(entry + ENTRY.offset));
     const length = Number(bytes.readBigUInt64LE(entry + ENTRY.length));
     if (offset % ALIGNMENT !== 0 || offset < headEnd || offset + length > bytes.length) {
       throw damaged(path, `section ${tag} (offset ${offset}, ${length} bytes) is not inside the file`);
     }
-    const elementBytes = SECTIONS[tag];
+    const elementBytes: number | undefined = { ...SECTIONS, ...CONFIDENCE_SECTIONS }[tag];
     if (elementBytes === undefined) continue; // of a newer minor version
     if (bytes.readUInt32LE(entry + ENTRY.elementBytes) !== elementBytes || length % elementBytes !== 0) {
       throw damaged(path, `section ${tag} does not consist of elements of ${elementBytes} bytes`);
@@ -232,6 +241,13 @@ export function decodeRangeFile(bytes: Buffer, path: string): RangeFile {
     table['6REC'].length === count6 * SECTIONS['6REC'] &&
     table['4IDX'].length === INDEX_ENTRIES * SECTIONS['4IDX'] &&
     table['6IDX'].length === INDEX_ENTRIES * SECTIONS['6IDX'];
+  const u8 = (tag: ConfidenceTag): Uint8Array | undefined =>
+    table[tag] && new Uint8Array(whole.buffer, whole.byteOffset + table[tag].offset, table[tag].length);
+  const confidence = [u8('4CON'), u8('6CON')] as const;
+  const hasConfidence = confidence.some((column) => column !== undefined);
+  if (hasConfidence && (confidence[0]?.length !== count4 || confidence[1]?.length !== count6)) {
+    throw damaged(path, 'its columns of confidence are not those of its ranges');
+  }
   if (!lengthsAgree || count4 === 0 || count6 === 0) throw damaged(path, 'its columns are not of equal length');
   if (recordCount === 0 || recordCount > MAX_RECORDS) throw damaged(path, `${recordCount} records`);
 
@@ -255,6 +271,8 @@ export function decodeRangeFile(bytes: Buffer, path: string): RangeFile {
     low6: u32('6LOW'),
     record6: u16('6REC'),
     index6: u32('6IDX'),
+    confidence4: confidence[0],
+    confidence6: confidence[1],
     dense6: undefined,
   };
   // These checks keep every search inside the columns and the records, even in a damaged file. Checking the order of the

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import type { Family } from '../address/parse.js';
 import { addressWords, compareAddresses } from '../address/words.js';
 import { AtlasError } from '../errors.js';
-import { ENTRY, ENTRY_BYTES, HEADER, HEADER_BYTES, recordKey } from './layout.js';
+import { ENTRY, ENTRY_BYTES, HEADER, HEADER_BYTES, MAX_CONFIDENCE, recordKey } from './layout.js';
 import { type RangeFile, rangeColumns } from './reader.js';
 import { buildIndex } from './writer.js';
 
@@ -70,6 +70,16 @@ function checkColumn(file: RangeFile, family: Family): void {
   if (wrong >= 0) throw damaged(file, `entry ${wrong} of the IPv${family} index is wrong`);
 }
 
+function checkConfidence(file: RangeFile): void {
+  for (const [family, column] of [
+    [4, file.confidence4],
+    [6, file.confidence6],
+  ] as const) {
+    const wrong = column?.findIndex((percent) => percent > MAX_CONFIDENCE) ?? -1;
+    if (wrong >= 0) throw damaged(file, `IPv${family} range ${wrong} has a confidence above ${MAX_CONFIDENCE} %`);
+  }
+}
+
 /**
  * Verifies an open range file: checksum, padding, order of ranges, merged neighbors, indexes, and records.
  *
@@ -81,4 +91,5 @@ export function verifyRangeFile(file: RangeFile): void {
   checkColumn(file, 4);
   checkColumn(file, 6);
   checkRecords(file);
+  checkConfidence(file);
 }

@@ -5,6 +5,10 @@ import { crc32 } from 'node:zlib';
 import type { RangeColumns } from '../range/columns.js';
 import {
   align,
+  CONFIDENCE_SECTIONS,
+  CONFIDENCE_TAGS,
+  CONFIDENCE_VERSION,
+  type ConfidenceTag,
   ENTRY,
   ENTRY_BYTES,
   encodeDate,
@@ -33,6 +37,8 @@ export interface RangeFileContent {
   v4: RangeColumns;
   v6: RangeColumns;
   records: readonly RangeRecord[];
+  /** Confidence of each range, in percent, if the sources voted. */
+  confidence?: { v4: Uint8Array; v6: Uint8Array } | undefined;
 }
 
 /**
@@ -120,7 +126,8 @@ export function encodeRangeFile(content: RangeFileContent): Buffer {
   const { records, v4, v6 } = canonicalRecords(content);
   const { high, low } = splitIPv6(content.v6.count, content.v6.first);
   const { table, text } = encodeRecords(records);
-  const sections: Record<SectionTag, Uint8Array> = {
+  const { confidence } = content;
+  const sections: Record<SectionTag, Uint8Array> & Partial<Record<ConfidenceTag, Uint8Array>> = {
     '4STA': bytesOf(content.v4.first),
     '4REC': bytesOf(v4),
     '4IDX': bytesOf(buildIndex(content.v4.count, (range) => content.v4.first[range]! >>> 16)),
@@ -130,30 +137,33 @@ export function encodeRangeFile(content: RangeFileContent): Buffer {
     '6IDX': bytesOf(buildIndex(content.v6.count, (range) => content.v6.first[4 * range]! >>> 16)),
     RECO: table,
     TEXT: text,
+    ...(confidence && { '4CON': confidence.v4, '6CON': confidence.v6 }),
   };
+  const tags = confidence === undefined ? SECTION_TAGS : [...SECTION_TAGS, ...CONFIDENCE_TAGS];
 
-  const headEnd = HEADER_BYTES + SECTION_TAGS.length * ENTRY_BYTES;
+  const headEnd = HEADER_BYTES + tags.length * ENTRY_BYTES;
   let fileSize = headEnd;
-  const offsets = SECTION_TAGS.map((tag) => {
+  const offsets = tags.map((tag) => {
     const offset = align(fileSize);
-    fileSize = offset + sections[tag].byteLength;
+    fileSize = offset + sections[tag]!.byteLength;
     return offset;
   });
 
   const file = Buffer.alloc(fileSize);
   file.set(MAGIC, 0);
   file.writeUInt16LE(MAJOR_VERSION, HEADER.major);
-  file.writeUInt16LE(MINOR_VERSION, HEADER.minor);
-  file.writeUInt32LE(SECTION_TAGS.length, HEADER.sections);
+  file.writeUInt16LE(confidence === undefined ? MINOR_VERSION : CONFIDENCE_VERSION, HEADER.minor);
+  file.writeUInt32LE(tags.length, HEADER.sections);
   file.writeBigUInt64LE(BigInt(fileSize), HEADER.fileSize);
   file.writeUInt32LE(encodeDate(content.asOf), HEADER.asOf);
-  SECTION_TAGS.forEach((tag, index) => {
+  tags.forEach((tag, index) => {
+    const section = sections[tag]!;
     const entry = HEADER_BYTES + index * ENTRY_BYTES;
     file.write(tag, entry + ENTRY.tag, 'latin1');
-    file.writeUInt32LE(SECTIONS[tag], entry + ENTRY.elementBytes);
+    file.writeUInt32LE({ ...SECTIONS, ...CONFIDENCE_SECTIONS }[tag], entry + ENTRY.elementBytes);
     file.writeBigUInt64LE(BigInt(offsets[index]!), entry + ENTRY.offset);
-    file.writeBigUInt64LE(BigInt(sections[tag].byteLength), entry + ENTRY.length);
-    file.set(sections[tag], offsets[index]!);
+    file.writeBigUInt64LE(BigInt(section.byteLength), entry + ENTRY.length);
+    file.set(section, offsets[index]!);
   });
   file.set(createHash('sha256').update(file.subarray(headEnd)).digest(), HEADER.sha256);
   file.writeUInt32LE(crc32(file.subarray(0, headEnd)), HEADER.crc32);

@@ -333,7 +333,7 @@ describe('usage', () => {
     [['--jobs', '257'], '--jobs is "257"; it can be 1 to'],
     [['--jobs', 'many'], '--jobs is "many"'],
     [['--jobs', '1.5'], '--jobs is "1.5"'],
-    [['--add', 'country,planet'], 'choose from country, country_code, is_eu, reason'],
+    [['--add', 'country,planet'], 'choose from country, country_code, is_eu, reason, confidence'],
     [['--field', ''], 'empty key'],
     [['--field', 'a=x', '--field', 'b=x'], 'two fields would write to "x"'],
     [['--format', 'list', '--field', 'ip'], '--field cannot be used with --format list'],

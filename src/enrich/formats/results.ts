@@ -19,7 +19,7 @@ export type ResultFormatter = (value: FieldValue) => string;
  * @returns a JSON object without blanks, such as `{"country":"Germany","country_code":"DE","is_eu":true}`
  */
 export function resultJson(result: CountryResult, add: readonly Addable[]): string {
-  return `{${add.map((name) => `"${name}":${JSON.stringify(result[name])}`).join(',')}}`;
+  return `{${add.map((name) => `"${name}":${JSON.stringify(result[name] ?? null)}`).join(',')}}`;
 }
 
 /**
@@ -75,12 +75,12 @@ function resultFormatter(
   format: (result: ReasonedResult) => string,
   none: string,
 ): ResultFormatter {
-  // About 250 countries and a dozen reasons: each text is made once. A country code has two upper-case letters, a reason has
-  // lower-case letters, so they do not collide.
-  const texts = new Map<string | null, string>();
+  // About 250 countries, each with a few values of the confidence, and a dozen reasons: each text is made once. A country
+  // code has two upper-case letters, a reason has lower-case letters, so they do not collide.
+  const texts = new Map<string, string>();
 
   function textOf(result: ReasonedResult): string {
-    const key = result.country_code ?? result.reason;
+    const key = `${result.country_code ?? result.reason}${result.confidence ?? ''}`;
     let text = texts.get(key);
     if (text === undefined) {
       text = asByteText(format(result));
