@@ -1,9 +1,12 @@
 /** Where a file of keys comes from: a path or a URL that is asked again and again. */
-import { readFileSync, statSync } from 'node:fs';
+import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { fetch } from 'undici';
 import { AtlasError } from '../errors.js';
 import { KEY_FILE_TIMEOUT_MS, MAX_KEY_FILE_BYTES } from '../limits.js';
 import { networkReason, proxyAgent } from '../network.js';
+
+/** Bytes of a file that are read at a time. */
+const READ_BYTES = 1_048_576;
 
 function tooLarge(source: string): AtlasError {
   return new AtlasError('E_BAD_INPUT', `${source} is larger than ${MAX_KEY_FILE_BYTES} bytes`);
@@ -57,11 +60,25 @@ export class KeyFileSource {
     this.#kept = this.#read;
   }
 
+  /** Reads a file, which may be a pipe or a device: its size says nothing about these. */
   #readFile(): Buffer | undefined {
-    const { size, mtimeMs, ino } = statSync(this.#path);
-    if (size > MAX_KEY_FILE_BYTES) throw tooLarge(this.#name);
-    this.#read = `${size} ${mtimeMs} ${ino}`;
-    return this.#read === this.#kept ? undefined : readFileSync(this.#path);
+    const fd = openSync(this.#path, 'r');
+    try {
+      const { size, mtimeMs, ino } = fstatSync(fd);
+      this.#read = `${size} ${mtimeMs} ${ino}`;
+      if (this.#read === this.#kept) return undefined;
+      const pieces: Buffer[] = [];
+      for (let total = 0; ; ) {
+        const piece = Buffer.alloc(READ_BYTES);
+        const bytes = readSync(fd, piece);
+        if (bytes === 0) return Buffer.concat(pieces);
+        total += bytes;
+        if (total > MAX_KEY_FILE_BYTES) throw tooLarge(this.#name);
+        pieces.push(piece.subarray(0, bytes));
+      }
+    } finally {
+      closeSync(fd);
+    }
   }
 
   async #fetch(): Promise<Buffer | undefined> {

@@ -1,3 +1,4 @@
+import { execFileSync, spawn } from 'node:child_process';
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { once } from 'node:events';
 import { copyFileSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -369,6 +370,14 @@ describe('where a file of keys comes from', () => {
     expect(await source.read()).toBeUndefined();
     writeFileSync(path, 'three');
     expect(String(await source.read())).toBe('three');
+  });
+
+  it('a named pipe is read, and a device without end is not read into memory', async () => {
+    const pipe = join(dir, 'pipe');
+    execFileSync('mkfifo', [pipe]);
+    spawn('bash', ['-c', 'echo content > "$0"', pipe]);
+    expect(String(await new KeyFileSource(pipe).read())).toBe('content\n');
+    await expect(new KeyFileSource('/dev/zero').read()).rejects.toThrow(`larger than ${MAX_KEY_FILE_BYTES} bytes`);
   });
 
   it('a URL is asked for changes only, once its content was used', async () => {
