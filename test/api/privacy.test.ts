@@ -41,6 +41,11 @@ const ask = async (target: string, init: RequestInit = {}): Promise<number> => {
 };
 const batch = (body: string, key = keys[0]!) =>
   ask('/api/batch', { method: 'POST', headers: { ...headers(key), 'content-type': 'application/json' }, body });
+const withPageKey = async (): Promise<number> => {
+  const response = await fetch(`${server.url}/page/key`, { headers: { 'x-forwarded-for': ipv4() } });
+  const { key } = (await response.json()) as { key: string };
+  return ask(remember(`/api/lookup/${address()}`), { headers: { ...headers(key), origin: server.url } });
+};
 const bytes = async (text: string): Promise<number> => {
   const answer = await exchange(server.port, text);
   return Number(/^HTTP\/1\.1 (\d{3})/.exec(answer)?.[1]);
@@ -62,6 +67,12 @@ const KINDS: [expected: number | number[], request: () => Promise<number>][] = [
   [400, () => batch(junk())],
   [400, () => batch(JSON.stringify({ [junk()]: address() }))],
   [413, () => batch(JSON.stringify([junk().repeat(20_000)]))],
+  [200, () => ask(remember(`/?ip=${address()}`), { headers: { ...headers(keys[0]!), accept: 'text/html' } })],
+  [400, () => ask(remember(`/?ip=${junk()}`), { headers: { ...headers(keys[0]!), accept: 'text/html' } })],
+  [200, () => withPageKey()],
+  [[201, 429], () => ask('/api/keys', { method: 'POST', headers: headers(keys[0]!) })],
+  [200, () => ask('/api/keys/current', { headers: headers(keys[0]!) })],
+  [403, () => ask('/api/keys/current', { method: 'DELETE', headers: headers(keys[0]!) })],
   [401, () => ask(remember(`/api/lookup/${address()}?key=${junk()}`))],
   [403, () => ask(remember(`/api/lookup/${address()}`), { headers: headers(remember(`ipa_${junk()}`)) })],
   [404, () => ask(remember(`/${junk()}?${junk()}`))],
@@ -90,7 +101,7 @@ const KINDS: [expected: number | number[], request: () => Promise<number>][] = [
 
 it.each([['1'], ['2']])('no log has anything from a thousand requests, with %s workers', async (workers) => {
   // Every kind of output is enabled.
-  const all = ['--access-log', '--metrics-port', '0', '--trust-proxy', '127.0.0.1'];
+  const all = ['--sign-up', 'open', '--access-log', '--metrics-port', '0', '--trust-proxy', '127.0.0.1'];
   server = await serve(dataDir, '--workers', workers, ...all);
   const rounds = Math.ceil(1_000 / KINDS.length);
   let requests = 0;
