@@ -120,6 +120,14 @@ describe('the documentation', () => {
     expect(reference).toContain(`| sources in a build | ${grouped('MAX_SOURCES')} |`);
     expect(reference).toContain(`| CSV row of a source | ${grouped('MAX_CSV_ROW_BYTES')} bytes |`);
     expect(reference).toContain(`| records of an MMDB source | ${grouped('MAX_MMDB_STEPS')} `);
+    expect(reference).toContain(`| releases in a signed repository | ${grouped('REPOSITORY_RELEASES')} |`);
+    expect(reference).toContain(
+      `${grouped('MAX_METADATA_BYTES', 1024)} KiB; the timestamp ${grouped('MAX_TIMESTAMP_BYTES', 1024)} KiB |`,
+    );
+    expect(reference).toContain(
+      `${grouped('METADATA_TRY_TIMEOUT_MS', 1000)} s for metadata, ${grouped('PULL_TRY_TIMEOUT_MS', 1000)} s for a file`,
+    );
+    expect(reference).toContain(`that one pull follows | ${grouped('MAX_ROOT_VERSIONS')} |`);
     expect(reference).toContain(
       `| releases kept | ${grouped('KEPT_RELEASES')}, and ${grouped('KEPT_REFUSED')} refused ones |`,
     );

@@ -270,7 +270,7 @@ export class RepositoryClient {
     const metadataBaseUrl = `${url.replace(/\/+$/, '')}/${METADATA_DIR}`;
     try {
       await fetcher.downloadRoots(metadataBaseUrl, version);
-      if (fetcher.roots.size === MAX_ROOT_VERSIONS) note('there are more versions of the root metadata; pull again');
+      if (fetcher.roots.size === MAX_ROOT_VERSIONS) note('there may be more versions of the root metadata; pull again');
       const updater = new Updater({
         metadataDir: workingDir,
         metadataBaseUrl,

@@ -15,7 +15,7 @@
  */
 import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, statSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname, join, relative, resolve } from 'node:path';
 import { Metadata, MetadataKind, MetaFile, Root, Snapshot, TargetFile, Targets, Timestamp } from '@tufjs/models';
 import { MANIFEST_FILE, MIRROR_FILE, RANGE_FILE } from '../../src/database/release.js';
 import { verifyRelease } from '../../src/database/verify.js';
@@ -320,8 +320,19 @@ function summary(dir: string, state: State): RepositorySummary {
   return { release: currentRelease(dir, state), roles: Object.fromEntries(facts) };
 }
 
-/** Runs an action under the lock of a repository. */
-function locked<Result>(dir: string, action: () => Result): Result {
+/**
+ * Runs an action under the lock of a repository.
+ *
+ * @throws AtlasError E_USAGE if there is no such directory, or the keys would be served together with it
+ */
+function locked<Result>({ dir, keyDirs }: RepositoryOptions, action: () => Result): Result {
+  const served = keyDirs.find((each) => !relative(resolve(dir), resolve(each)).startsWith('..'));
+  if (served !== undefined) {
+    throw new AtlasError(
+      'E_USAGE',
+      `the keys must not be in the repository, which is public; move ${served} to another place`,
+    );
+  }
   if (statSync(dir, { throwIfNoEntry: false })?.isDirectory() !== true) throw noRepository(dir);
   let unlock: (() => void) | undefined;
   try {
@@ -360,7 +371,7 @@ export function initRepository(
   } catch (error) {
     throw writeError(`the repository ${dir}`, error);
   }
-  return locked(dir, () => {
+  return locked(options, () => {
     if (newestRoot(dir) > 0) throw new AtlasError('E_USAGE', `there is a repository in ${dir} already`);
     const created = ROLES.map((role) => [role, newRole(keyDirs[0]!, role, thresholds[role])] as const);
     const signer = new Signer(readKeys(keyDirs), options);
@@ -463,7 +474,7 @@ function signRoot(content: Root, before: Metadata<Root>, signer: Signer): Metada
  */
 export function refreshRepository(options: RepositoryOptions): RepositorySummary {
   const { dir, keyDirs, note } = options;
-  return locked(dir, () => {
+  return locked(options, () => {
     const before = readState(dir);
     const signer = new Signer(readKeys(keyDirs), options);
     const state = { ...before };
@@ -490,7 +501,7 @@ export function addRelease(options: RepositoryOptions, releaseDir: string): Repo
   const { dir, keyDirs, note } = options;
   const { manifest } = verifyRelease(releaseDir);
   const { id, inputs } = manifest;
-  return locked(dir, () => {
+  return locked(options, () => {
     const state = readState(dir);
     const signer = new Signer(readKeys(keyDirs), options);
     const add = (path: string, content: Buffer): TargetFile => addFile(dir, path, content);
@@ -521,7 +532,7 @@ export function addRelease(options: RepositoryOptions, releaseDir: string): Repo
  */
 export function rotateKeys(options: RepositoryOptions, roles: readonly Role[]): RepositorySummary {
   const { dir, keyDirs } = options;
-  return locked(dir, () => {
+  return locked(options, () => {
     const state = readState(dir);
     const before = state.root;
     const early = new Signer(readKeys(keyDirs), options);

@@ -1,4 +1,4 @@
-/** What the last pull from a signed repository found, for `ipatlas info` and the metrics of the server. */
+/** What the last pull from a signed repository found, for the metrics of the server. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { systemErrorCode } from '../errors.js';

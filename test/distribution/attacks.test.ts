@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { Metadata, MetadataKind } from '@tufjs/models';
 import { describe, expect, it } from 'vitest';
 import { createKey, type Role, readKeys, type SigningKey } from '../../pipeline/distribution/keys.js';
+import { MAX_ROOT_VERSIONS } from '../../src/limits.js';
 import { Node, ONE_OF_ONE, Origin, put, type StaticServer, scratchDir, serveStatic, world } from './support.js';
 
 const DAY_MS = 86_400_000;
@@ -498,5 +499,18 @@ describe('root', () => {
       const node = new Node(scene.dir, `node-${version}`);
       expect(await node.pull(scene.server.url, scene.origin.root(version))).toMatchObject({ outcome: 'published' });
     }
+  });
+
+  it('a pull follows a limited number of versions, and the next one goes on', async () => {
+    const scene = await Scene.start();
+    for (let version = 2; version <= MAX_ROOT_VERSIONS + 2; version++) scene.origin.rotate(['root']);
+    scene.origin.rotate(['timestamp']);
+    await scene.add('BB');
+    expect(await scene.pull()).toMatchObject({
+      outcome: 'E_UNTRUSTED',
+      notes: expect.arrayContaining([expect.stringMatching(/may be more versions of the root/)]),
+    });
+    expect(scene.server.requests.filter((path) => path.endsWith('.root.json'))).toHaveLength(1 + MAX_ROOT_VERSIONS);
+    expect(await scene.pull()).toMatchObject({ outcome: 'published' });
   });
 });

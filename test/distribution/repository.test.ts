@@ -292,6 +292,14 @@ describe('keys and metadata that cannot be used', () => {
     });
   });
 
+  it('keys in the repository, which is served, are refused', () => {
+    const origin = new Origin(dir);
+    for (const keyDir of [origin.repo, join(origin.repo, 'keys'), join(origin.keys, '..', 'repo', 'metadata')]) {
+      expect(failure(() => origin.refresh({ keyDirs: [origin.keys, keyDir] }))).toMatchObject({ code: 'E_USAGE' });
+    }
+    expect(versions(origin.refresh())).toEqual([1, 1, 1, 2]);
+  });
+
   it('a directory of keys that does not exist is refused', () => {
     const origin = new Origin(dir);
     expect(failure(() => origin.refresh({ keyDirs: [join(dir, 'nowhere')] }))).toMatchObject({ code: 'E_CONFIG' });
