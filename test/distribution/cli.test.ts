@@ -3,6 +3,8 @@ import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } f
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { rollBack } from '../../pipeline/operations/rollback.js';
+import { parseCommandLine } from '../../src/cli/command-line.js';
+import { loadCommand } from '../../src/cli/commands.js';
 import { secondsToExpiry } from '../../src/database/pull-state.js';
 import { finished, ipatlas, start } from '../support/cli.js';
 import { publishBlocks } from '../support/release.js';
@@ -54,7 +56,7 @@ describe('the commands', () => {
     [['repo', 'rotate', 'DIR'], /name the roles/],
     [['repo', 'rotate', 'DIR', '--role', 'root,x'], /"x" is not a role/],
     [['repo', 'add', 'DIR', '--threshold', 'root=1/1'], /does not go with "repo add"/],
-    [['repo', 'refresh', 'DIR'], /there is no repository in DIR/],
+    [['repo', 'refresh', 'DIR'], /there is no repository in .*DIR/],
     [['pull', 'http://127.0.0.1:9'], /--root is missing/],
     [['pull', 'ftp://127.0.0.1/', '--root', 'FILE'], /is not the address of a repository/],
     [['pull', 'rubbish', '--root', 'FILE'], /is not the address of a repository/],
@@ -65,8 +67,14 @@ describe('the commands', () => {
     [['pull', 'http://127.0.0.1/', '--root', 'FILE', '--schedule', 'often'], /is not a cron pattern/],
   ])('%j: exit code 2', async (args, message) => {
     writeFileSync(join(dir, 'FILE'), '{}');
-    const result = await ipatlas([...args, '--data', join(dir, 'data')], { cwd: dir });
-    expect(result).toMatchObject({ code: 2, stdout: '', stderr: expect.stringMatching(message) });
+    // DIR and FILE are in the folder of the test.
+    const [name = '', ...rest] = args.map((text) => (/^(DIR|FILE)$/.test(text) ? join(dir, text) : text));
+    const { command } = await loadCommand(name);
+    const { values, positionals } = await parseCommandLine(name, command, rest);
+    await expect(command.run({ dataDir: join(dir, 'data'), values, positionals })).rejects.toMatchObject({
+      exitCode: 2,
+      message: expect.stringMatching(message),
+    });
   });
 });
 
