@@ -93,7 +93,7 @@ describe('a file of keys', () => {
     expect(readKeyFile(writeKeyFile({ version: 1, keys: [] }, pair.privateKey), [pair.publicKey]).keys).toEqual([]);
   });
 
-  it('has no key and no label', () => {
+  it('contains no key and no label', () => {
     const { key } = createKey(origin, { label: 'a customer' });
     const text = writeKeyFile(exportKeys(origin), pair.privateKey).toString();
     expect(text).toContain(hashKey(key));
@@ -157,7 +157,7 @@ describe('a file of keys', () => {
 });
 
 describe('exported and imported keys', () => {
-  it('are the same on both sides, whatever changes', () => {
+  it('are the same on both sides after any changes', () => {
     const change = fc.record({ kind: fc.constantFrom('create', 'browser', 'revoke', 'nothing'), which: fc.nat(9) });
     fc.assert(
       fc.property(fc.array(change, { maxLength: 12 }), (changes) => {
@@ -192,7 +192,7 @@ describe('exported and imported keys', () => {
     expect(exportKeys(origin).version).toBeGreaterThan(first.version);
   });
 
-  it('have a version that grows if keys.sqlite is made anew', () => {
+  it('have a version that grows if keys.sqlite is created again', () => {
     createKey(origin);
     const { version } = exportKeys(origin);
     expect(version).toBeLessThanOrEqual(Date.now() / 1000);
@@ -250,7 +250,7 @@ describe('exported and imported keys', () => {
 });
 
 describe('the list of changes', () => {
-  it('has one row for each key, however often it changed', () => {
+  it('has one row for each key, regardless of the number of its changes', () => {
     const { id } = createKey(origin);
     const database = new (sqlite())(keysPath(origin));
     for (let rate = 1; rate <= 40; rate++) database.prepare('UPDATE api_key SET rate = ?').run(rate);
@@ -347,7 +347,7 @@ describe('the key cache, with many keys', () => {
   });
 });
 
-describe('where a file of keys comes from', () => {
+describe('the source of a file of keys', () => {
   const servers: Server[] = [];
   afterEach(() => {
     for (const server of servers.splice(0)) server.close().closeAllConnections();
@@ -443,7 +443,7 @@ describe('where a file of keys comes from', () => {
     expect(tunnels).toHaveLength(1);
   });
 
-  it('a server that sends without end is cut off', async () => {
+  it('a response without end is aborted', async () => {
     const url = await listening((_, response) => {
       const piece = Buffer.alloc(1_048_576);
       const more = (): void => {

@@ -43,13 +43,13 @@ describe('a key of the page', () => {
   });
 
   it.each(['', 'page_', 'page_x', 'page_%%%', `page_${'A'.repeat(38)}`, `page_${'A'.repeat(5_000)}`, 'ipa_x'])(
-    'is not %j',
+    'is refused if it is %j',
     (text) => {
       expect(pageKeys().find(text)).toBeUndefined();
     },
   );
 
-  it('is bound to no origin of a host that is missing or strange', () => {
+  it('is bound to no origin if the host is missing or not valid', () => {
     const keys = pageKeys({ origins: ['https://configured.example'] });
     for (const host of [undefined, '', 'a b', 'x/y', 'ä.example', 'a'.repeat(300)]) {
       expect(keys.find(keys.issue('8.8.8.8', host).key)?.origins).toEqual(['https://configured.example']);
@@ -77,7 +77,7 @@ describe('the hash of a network', () => {
     expect(new Set(others.map(network)).size).toBe(others.length);
   });
 
-  it('does not contain the address, and is another one after an hour and with another secret', () => {
+  it('does not contain the address, and changes after an hour and with another secret', () => {
     const first = network('8.8.8.8');
     expect(first).toMatch(/^[0-9a-f]{16}$/);
     clock += 3_600_000;

@@ -71,7 +71,7 @@ describe('sign-up', () => {
     expect(one.remembered).toBe(0);
   });
 
-  it('makes no more keys in an hour than its limit, however many networks ask', () => {
+  it('makes no more keys in an hour than its limit, for any number of networks', () => {
     const total = 12;
     const one = signUps({ total });
     for (let i = 0; i < total; i++) {

@@ -76,7 +76,7 @@ describe('a source that is added', () => {
     expect(manifestOf(dataDir).inputs).toHaveLength(1);
   });
 
-  it('may begin with its seed, beside sources that are not seeds', async () => {
+  it('may begin with its seed, together with sources that are not seeds', async () => {
     published['/world.csv'] = WORLD_CSV;
     writeFileSync(join(dir, 'seed.csv'), rowsText([NETWORK]).join('\n'));
     await publish([world()]);
@@ -89,7 +89,7 @@ describe('a source that is added', () => {
 });
 
 describe('a source that is removed', () => {
-  it('is not missed if the others say the same', async () => {
+  it('makes no difference if the others have the same ranges', async () => {
     published['/world.csv'] = WORLD_CSV;
     published['/more.csv'] = rowsText([NETWORK]).join('\n');
     const more = source('more', { https: `${url}/more.csv` });
@@ -97,7 +97,7 @@ describe('a source that is removed', () => {
     await publish([world()]);
   });
 
-  it('is missed if it was the only one for much space, and the refusal names it', async () => {
+  it('is refused if it was the only one for much space, and the refusal names it', async () => {
     const half = WORLD.length / 2;
     published['/a.csv'] = rowsText(WORLD.slice(0, half)).join('\n');
     published['/b.csv'] = rowsText(WORLD.slice(half)).join('\n');
@@ -107,7 +107,7 @@ describe('a source that is removed', () => {
     expect(message).toMatch(/source a is gone/);
   });
 
-  it('is not called removed if it is optional and cannot be fetched', async () => {
+  it('is not reported as removed if it is optional and cannot be fetched', async () => {
     published['/world.csv'] = WORLD_CSV;
     published['/other.csv'] = rowsText(otherWorld(3)).join('\n');
     const other = source('other', { https: `${url}/other.csv` }, { optional: true });
@@ -211,7 +211,7 @@ it('another merge strategy is published if the results are nearly the same', asy
   await publish(sources, { merge: 'evidence' });
 });
 
-it('from a seed to living data, and to no network: no build is refused', async () => {
+it('from a seed to newer data, and then without a network: no build is refused', async () => {
   writeFileSync(join(dir, 'seed.csv'), rowsText(otherWorld(2)).join('\n'));
   const places = (name: string) => [{ https: `${url}/${name}.csv` }, { file: 'seed.csv', seed: 'old' }];
   const sources = [source('a', places('a')), source('b', places('b'))];

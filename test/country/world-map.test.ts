@@ -94,7 +94,7 @@ describe('the centers of countries', () => {
     }
   });
 
-  it('lie in their country on a map of another scale, except for three of an odd shape', () => {
+  it('are in their country on a map of another scale, with three exceptions of unusual shape', () => {
     const file = createRequire(import.meta.url).resolve('world-atlas/countries-110m.json');
     const world = JSON.parse(readFileSync(file, 'utf8')) as Topology<{ countries: GeometryCollection }>;
     const outside: string[] = [];

@@ -284,7 +284,7 @@ describe('files', () => {
 describe('servers that do not end', () => {
   const NAMES = ['2.root.json', 'timestamp.json', '3.snapshot.json', '3.targets.json', 'current.json', 'ranges.ipr'];
 
-  it.each(NAMES.map((name) => [name]))('%s without end is cut off', async (name) => {
+  it.each(NAMES.map((name) => [name]))('%s without end is aborted', async (name) => {
     const scene = await Scene.start();
     await scene.add('BB');
     let sent = 0;
@@ -308,7 +308,7 @@ describe('servers that do not end', () => {
     expect(sent).toBeLessThan(64 * 2 ** 20);
   });
 
-  it.each(NAMES.map((name) => [name]))('%s byte by byte is given up', async (name) => {
+  it.each(NAMES.map((name) => [name]))('%s that is sent byte by byte is aborted', async (name) => {
     const scene = await Scene.start();
     await scene.add('BB');
     scene.server.interfere = (_request, response, path) => {

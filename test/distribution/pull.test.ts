@@ -42,7 +42,7 @@ describe('a pull', () => {
     }
   });
 
-  it('asks for nothing but the newer root, the timestamp and the current release if nothing changed', async () => {
+  it('requests only the newer root, the timestamp and the current release if nothing changed', async () => {
     await origin.add(world('AA'));
     await pull();
     server.requests.length = 0;
@@ -112,7 +112,7 @@ describe('a pull', () => {
     expect(await pull()).toMatchObject({ outcome: 'published' });
   });
 
-  it('goes on with the root metadata of --root if the stored one is damaged', async () => {
+  it('continues with the root metadata of --root if the stored one is damaged', async () => {
     await origin.add(world('AA'));
     await pull();
     origin.rotate(['root']);
@@ -170,7 +170,7 @@ describe('a pull', () => {
     expect(node.current()).toBe(before);
   });
 
-  it('takes the answer 403 for the end of the root versions, as object stores give it', async () => {
+  it('treats a 403 as the end of the root versions, because object stores send it', async () => {
     await origin.add(world('AA'));
     server.interfere = (_request, response, path) => {
       if (!path.endsWith('2.root.json')) return false;
@@ -318,7 +318,7 @@ describe('the gates of a node', () => {
     expect(readManifest(join(strict.dataDir, 'current')).forced?.refusals.length).toBeGreaterThan(0);
   });
 
-  it('explain says what the mirror knows, and which rows are not on this machine', async () => {
+  it('explain prints what the mirror has, and which rows are not on this machine', async () => {
     await buildAndAdd(rowsText(madeUpWorld()));
     await pull();
     const explanation = await explain(node.dataDir, join(node.dataDir, 'current'), '100.0.0.1');
@@ -341,7 +341,7 @@ describe('the columns of the mirror', () => {
     return join(origin.dataDir, 'current');
   }
 
-  it('give the same mirror byte by byte, with confidence', async () => {
+  it('give the same mirror, byte for byte, with confidence', async () => {
     const release = await disagreeing();
     addRelease(origin.options(), release);
     expect(await pull()).toMatchObject({ outcome: 'published' });
@@ -351,7 +351,7 @@ describe('the columns of the mirror', () => {
     expect(steps[0]!.range.confidence).toBeLessThan(100);
   });
 
-  it('are refused if they are not what they should be', async () => {
+  it('are refused if they are not valid', async () => {
     const release = await disagreeing();
     const { inputs }: Manifest = readManifest(release);
     const file = openRangeFile(join(release, 'ranges.ipr'));

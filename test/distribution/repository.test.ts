@@ -161,7 +161,7 @@ describe('refresh', () => {
     expect(await new Node(dir).pull(server.url, origin.root(1))).toMatchObject({ outcome: 'published' });
   });
 
-  it('works with the online keys alone, and says what the others must sign', async () => {
+  it('works with only the online keys, and says what the others must sign', async () => {
     const origin = new Origin(dir);
     await origin.add(world('AA'));
     const offline = join(dir, 'offline');
@@ -192,7 +192,7 @@ describe('refresh', () => {
 });
 
 describe('rotate', () => {
-  it('keeps the number of keys and the threshold, and leaves nothing signed by the old ones alone', async () => {
+  it('keeps the number of keys and the threshold, and leaves nothing signed by the old keys only', async () => {
     const origin = new Origin(dir, { root: { keys: 3, threshold: 2 }, timestamp: { keys: 2, threshold: 1 } });
     await origin.add(world('AA'));
     const summary = origin.rotate(['root', 'timestamp']);

@@ -87,7 +87,7 @@ describe.skipIf(!hasChromium())('the page', () => {
     return readFileSync(await download.path(), 'utf8');
   };
 
-  it('shows the own address, the release and the age of its data, and asks nobody else', async () => {
+  it('shows the own address, the release and the age of its data, and requests nothing from other hosts', async () => {
     const { page, problems, requests } = await open();
     await withMap(page);
     expect(await page.textContent('#own')).toContain('127.0.0.1');
@@ -102,7 +102,7 @@ describe.skipIf(!hasChromium())('the page', () => {
     expect(problems).toEqual([]);
   });
 
-  it('looks up an address, and says what is not one', async () => {
+  it('looks up an address, and reports text that is not one', async () => {
     const { page, problems } = await open();
     await withMap(page);
     for (const [ip, text] of [
@@ -278,7 +278,7 @@ describe.skipIf(!hasChromium())('the page', () => {
       expect(proxy.batches - done).toBeLessThanOrEqual(3);
     });
 
-    it('keeps what it has if the server is gone in the middle, and continues when it is back', async () => {
+    it('keeps its results if the server stops in the middle, and continues when it is back', async () => {
       const { page } = await open(url);
       proxy.onBatch = (count) => {
         if (count === 3) proxy.isDown = true;

@@ -85,7 +85,7 @@ describe('text in pieces', () => {
     { maxLength: 60 },
   );
 
-  it('has the same addresses however it is split', () => {
+  it('has the same addresses for every split', () => {
     fc.assert(
       fc.property(text, fc.integer({ min: 1, max: 50 }), (parts, size) => {
         const whole = parts.join('');
@@ -94,7 +94,7 @@ describe('text in pieces', () => {
     );
   });
 
-  it('has no address that Node does not take for one, and all that are words of their own', () => {
+  it('has only addresses that Node accepts, and all that are separate words', () => {
     fc.assert(
       fc.property(text, fc.array(fc.oneof(fc.ipV4(), fc.ipV6()), { maxLength: 5 }), (parts, addresses) => {
         const line = `${parts.join('').replaceAll(/[\r\n]/g, '')} ${addresses.join(' ')}`;

@@ -42,7 +42,7 @@ describe('the results of a batch', () => {
 });
 
 describe('a field of CSV', () => {
-  it.each(['=1+1', '+1', '-1', '@SUM(A1)', '\t=1', '\r=1', '＝1'])('is no formula: %j', (text) => {
+  it.each(['=1+1', '+1', '-1', '@SUM(A1)', '\t=1', '\r=1', '＝1'])('is not a formula: %j', (text) => {
     const [[read]] = parse(`${csvField(text)}\n`) as [[string]];
     expect(read).toBe(`'${text}`);
   });
@@ -58,7 +58,7 @@ describe('a field of CSV', () => {
 });
 
 describe('the steps of color', () => {
-  it.each([1, 2, 3, 5, 9, 10, 100, 12_345, 100_000])('are those of the legend, for %d at most', (most) => {
+  it.each([1, 2, 3, 5, 9, 10, 100, 12_345, 100_000])('match the legend, for a maximum of %d', (most) => {
     const starts = levelStarts(most);
     expect(starts[0]?.from).toBe(1);
     expect(starts.at(-1)?.level).toBe(LEVELS);

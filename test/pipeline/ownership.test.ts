@@ -30,7 +30,7 @@ describe("the registries' files", () => {
     'ripencc|FR|ipv4|91.0.0.0|256|20090101|assigned|',
   ].join('\n');
 
-  it('delegate to the holder of a number what has the same opaque id', async () => {
+  it('delegate ranges to the holder of a number by the opaque id', async () => {
     const { owned } = await ownedBy('rir-delegated-extended', { ripe: RIPE }, [3333]);
     expect(owned).toEqual([
       'AS3333 193.0.0.0 193.0.7.255',
@@ -48,7 +48,7 @@ describe("the registries' files", () => {
     expect((await ownedBy('rir-delegated-extended', { ripe: RIPE, arin }, [15])).owned).toEqual([]);
   });
 
-  it('give nothing for numbers that nobody asks for', async () => {
+  it('give nothing for numbers that are not requested', async () => {
     expect((await ownedBy('rir-delegated-extended', { ripe: RIPE }, [])).owned).toEqual([]);
     expect((await ownedBy('rir-delegated-extended', { ripe: RIPE }, [1])).owned).toEqual([]);
   });
@@ -137,7 +137,7 @@ describe('the space of an owner', () => {
     );
   });
 
-  it('has everything if a source names no owner, and nothing if nobody knows the space of its network', () => {
+  it('contains everything if a source names no owner, and nothing if the space of its network is unknown', () => {
     const all = [Uint32Array.of(0), Uint32Array.of(0xffffffff)] as const;
     expect(OwnerSpace.of({ space: [], asns: [] }, []).contains(4, ...all, 0)).toBe(true);
     expect(OwnerSpace.of({ space: [], asns: [7] }, [owned([0, 63])]).contains(4, ...all, 0)).toBe(false);
