@@ -9,12 +9,12 @@ import { temporaryDir } from '../support/release.js';
 let dir: string;
 let calls: string;
 
-/** Writes a file with its folders, an hour old so that every file that is written later is newer. */
-function write(name: string, content = ''): void {
+/** Writes a file with its folders, as if some seconds ago. */
+function write(name: string, content = '', seconds = 3600): void {
   const path = join(dir, name);
   mkdirSync(join(path, '..'), { recursive: true });
   writeFileSync(path, content);
-  age(name, 3600);
+  age(name, seconds);
 }
 
 function age(name: string, seconds: number): void {
@@ -69,24 +69,26 @@ describe('make compile', () => {
   });
 
   it.each<[string, () => void]>([
-    ['a source is changed', () => write('src/folder/b.ts', 'new')],
+    ['a source is changed', () => write('src/folder/b.ts', 'new', 60)],
     ['a source is added', () => write('pipeline/d.ts')],
-    ['a script is changed', () => write('scripts/d.js', 'new')],
+    ['a script is changed', () => write('scripts/d.js', 'new', 60)],
     ['a source is removed', () => rmSync(join(dir, 'src/a.ts'))],
-    ['a setting of the compiler is changed', () => write('tsconfig.json', '{}')],
+    ['a setting of the compiler is changed', () => write('tsconfig.json', '{}', 60)],
     ['the compiled files are removed', () => rmSync(join(dir, 'dist'), { recursive: true })],
   ])('compiles again if %s', (_, change) => {
     make('compile');
-    age('dist/.compiled', 5400);
+    age('dist/.compiled', 1800);
+    expect(make('compile')).toEqual([]);
     change();
     expect(make('compile')).toEqual(BUILD);
   });
 
   it('installs again if the lock file is changed', () => {
     make('compile');
-    age(STAMP, 5400);
-    age('dist/.compiled', 5400);
-    write('package-lock.json', '{}');
+    age(STAMP, 1800);
+    age('dist/.compiled', 1700);
+    expect(make('compile')).toEqual([]);
+    write('package-lock.json', '{}', 60);
     const called = make('compile');
     expect(called[0]).toMatch(/^ci\b/);
     expect(called.at(-1)).toBe(BUILD[0]);
