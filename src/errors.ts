@@ -131,6 +131,7 @@ export const WIRE_ERRORS = {
   rate_exceeded: { status: 429, message: 'Rate limit exceeded' },
   sign_up_limit: { status: 429, message: 'Too many keys were made; try again later' },
   internal: { status: 500, message: 'Internal error' },
+  keys_busy: { status: 503, message: 'The keys are being changed; try again' },
   no_database: { status: 503, message: 'Database not loaded' },
 
   bad_request: { status: 400, message: 'Bad request' },

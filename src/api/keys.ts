@@ -33,8 +33,11 @@ export const BROWSERS_VERSION = 3;
 /** Permissions of a new file: the hashes and labels are for its owner only. */
 const KEYS_MODE = 0o600;
 
-/** How long a writer waits for another writer, in milliseconds. */
+/** How long a command waits for another writer, in milliseconds. */
 const WRITE_TIMEOUT_MS = 5_000;
+
+/** How long a server waits for another writer, in milliseconds: not long, because requests wait too. */
+export const SERVER_WRITE_TIMEOUT_MS = 100;
 
 /** Prefix of every key, so that people and scanners recognize a leaked one. */
 const KEY_PREFIX = 'ipa_';
@@ -108,14 +111,14 @@ function createPrivately(path: string): void {
   }
 }
 
-function openForWriting(dataDir: string): Sqlite.Database {
+function openForWriting(dataDir: string, timeout: number): Sqlite.Database {
   const path = keysPath(dataDir);
   const SqliteDatabase = sqlite();
   let database: Sqlite.Database;
   try {
     mkdirSync(dataDir, { recursive: true });
     createPrivately(path);
-    database = new SqliteDatabase(path, { timeout: WRITE_TIMEOUT_MS });
+    database = new SqliteDatabase(path, { timeout });
   } catch (error) {
     throw keysError(path, error);
   }
@@ -128,8 +131,13 @@ function openForWriting(dataDir: string): Sqlite.Database {
   }
 }
 
-function withKeys<Result>(dataDir: string, use: (database: Sqlite.Database) => Result): Result {
-  const database = openForWriting(dataDir);
+/** @param timeout how long to wait for another writer, in milliseconds */
+function withKeys<Result>(
+  dataDir: string,
+  use: (database: Sqlite.Database) => Result,
+  timeout = WRITE_TIMEOUT_MS,
+): Result {
+  const database = openForWriting(dataDir, timeout);
   try {
     return use(database);
   } catch (error) {
@@ -169,33 +177,40 @@ export function parseOrigins(json: string | null): string[] | null {
  * Creates a key.
  *
  * @param dataDir the data directory; created if it does not exist
+ * @param timeout how long to wait for another writer, in milliseconds
  * @returns the key's text, which is not stored, and its id
- * @throws AtlasError E_DATA_DIR if it cannot be stored, E_USAGE if the label has control characters
+ * @throws AtlasError E_DATA_DIR if it cannot be stored, E_USAGE if the label has control characters or the keys are
+ *   imported
  */
 export function createKey(
   dataDir: string,
   { label = '', rate = null, origins = null, self_issued = false }: Partial<KeyOptions> = {},
+  timeout = WRITE_TIMEOUT_MS,
 ): { id: string; key: string } {
   // A terminal would interpret some of them as commands.
   if (/\p{Cc}/u.test(label)) throw new AtlasError('E_USAGE', 'the label has a control character; remove it');
   const id = randomBytes(ID_BYTES).toString('hex');
   const key = KEY_PREFIX + randomBytes(KEY_BYTES).toString('base64url');
-  withKeys(dataDir, (database) => {
-    refuseImported(dataDir, database);
-    database
-      .prepare(
-        'INSERT INTO api_key (id, hash, label, rate, origins, self_issued, created) VALUES (?, ?, ?, ?, ?, ?, ?)',
-      )
-      .run(
-        id,
-        Buffer.from(hashKey(key), 'hex'),
-        label,
-        rate,
-        origins === null ? null : JSON.stringify(origins),
-        self_issued ? 1 : 0,
-        new Date().toISOString(),
-      );
-  });
+  withKeys(
+    dataDir,
+    (database) => {
+      refuseImported(dataDir, database);
+      database
+        .prepare(
+          'INSERT INTO api_key (id, hash, label, rate, origins, self_issued, created) VALUES (?, ?, ?, ?, ?, ?, ?)',
+        )
+        .run(
+          id,
+          Buffer.from(hashKey(key), 'hex'),
+          label,
+          rate,
+          origins === null ? null : JSON.stringify(origins),
+          self_issued ? 1 : 0,
+          new Date().toISOString(),
+        );
+    },
+    timeout,
+  );
   return { id, key };
 }
 
@@ -367,17 +382,26 @@ function refuseOlder(last: KeyFileRow | undefined, { version, hash }: KeyFileRow
  * @throws AtlasError E_USAGE if the keys are imported
  */
 export function revokeSelfIssuedKey(dataDir: string, id: string): string | undefined {
-  const revoked = withKeys(dataDir, (database) => {
-    refuseImported(dataDir, database);
-    database
-      .prepare('UPDATE api_key SET revoked = ? WHERE id = ? AND self_issued = 1 AND revoked IS NULL')
-      .run(new Date().toISOString(), id);
-    return database
-      .prepare<[string], string | null>('SELECT revoked FROM api_key WHERE id = ? AND self_issued = 1')
-      .pluck()
-      .get(id);
-  });
+  const revoked = withKeys(
+    dataDir,
+    (database) => {
+      refuseImported(dataDir, database);
+      database
+        .prepare('UPDATE api_key SET revoked = ? WHERE id = ? AND self_issued = 1 AND revoked IS NULL')
+        .run(new Date().toISOString(), id);
+      return database
+        .prepare<[string], string | null>('SELECT revoked FROM api_key WHERE id = ? AND self_issued = 1')
+        .pluck()
+        .get(id);
+    },
+    SERVER_WRITE_TIMEOUT_MS,
+  );
   return revoked ?? undefined;
+}
+
+/** Returns whether an error means that another process is writing the keys, so that the same call may succeed later. */
+export function keysAreBusy(error: unknown): boolean {
+  return error instanceof AtlasError && systemErrorCode(error.cause)?.startsWith('SQLITE_BUSY') === true;
 }
 
 /** Returns whether a text is a valid key. */

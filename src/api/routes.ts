@@ -140,7 +140,7 @@ export const ROUTES = {
       summary: 'Make a key',
       description: 'Only if the operator opened sign-up. The key is shown once; no request body is read.',
       response: { status: 201, description: 'The key, and its rate in addresses a minute.', schema: 'NewKey' },
-      errors: ['sign_up_closed', 'origin_refused', 'sign_up_limit', 'internal'],
+      errors: ['sign_up_closed', 'origin_refused', 'sign_up_limit', 'keys_busy', 'internal'],
     },
   },
   currentKey: {
@@ -166,7 +166,7 @@ export const ROUTES = {
       summary: 'Revoke the key of this request',
       description: 'Only for keys that their holders made by signing up. It cannot be undone.',
       response: { description: 'The key is revoked.', schema: 'RevokedKey' },
-      errors: ['key_not_self_issued'],
+      errors: ['key_not_self_issued', 'keys_busy'],
     },
   },
   attribution: {

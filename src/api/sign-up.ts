@@ -3,10 +3,13 @@
  *
  * What is known of a person is a salted hash of the network, in memory, for an hour at most.
  */
-import { messageOf } from '../errors.js';
+import { AtlasError, messageOf } from '../errors.js';
 import { SIGN_UP_RATE, SIGN_UP_WINDOW_MS, SIGN_UPS_PER_NETWORK, SIGN_UPS_TOTAL } from '../limits.js';
-import { createKey, revokeSelfIssuedKey } from './keys.js';
+import { createKey, keysAreBusy, revokeSelfIssuedKey, SERVER_WRITE_TIMEOUT_MS } from './keys.js';
 import type { Log } from './log.js';
+
+/** When to try again if another process is writing the keys, in milliseconds. */
+const BUSY_RETRY_MS = 1_000;
 
 /** What a worker asks for. */
 export type KeyRequest =
@@ -21,7 +24,10 @@ export type KeyRequest =
 export type KeyOutcome =
   | { created: { id: string; key: string; rate: number } }
   | { revoked: { id: string; revoked: string } }
-  | { refused: 'sign_up_closed' | 'sign_up_limit' | 'key_not_self_issued' | 'internal'; retryIn?: number };
+  | {
+      refused: 'sign_up_closed' | 'sign_up_limit' | 'key_not_self_issued' | 'keys_busy' | 'internal';
+      retryIn?: number;
+    };
 
 export type KeyDesk = (request: KeyRequest) => KeyOutcome | Promise<KeyOutcome>;
 
@@ -78,6 +84,10 @@ export class SignUps {
     try {
       return request.do === 'create' ? this.#create(request.network) : this.#revoke(request.id);
     } catch (error) {
+      if (keysAreBusy(error)) return { refused: 'keys_busy', retryIn: BUSY_RETRY_MS };
+      // The keys are imported from another server: they can only be changed there.
+      if (error instanceof AtlasError && error.code === 'E_USAGE')
+        return { refused: request.do === 'create' ? 'sign_up_closed' : 'key_not_self_issued' };
       this.#options.log.error({ problem: messageOf(error) }, 'a key could not be stored');
       return { refused: 'internal' };
     }
@@ -91,7 +101,7 @@ export class SignUps {
     const full = times.length >= SIGN_UPS_PER_NETWORK ? times : this.#all.length >= total ? this.#all : undefined;
     if (full !== undefined) return { refused: 'sign_up_limit', retryIn: full[0]! + SIGN_UP_WINDOW_MS - this.#now() };
     const rate = defaultRate === 0 ? SIGN_UP_RATE : Math.min(SIGN_UP_RATE, defaultRate);
-    const { id, key } = createKey(dataDir, { rate, self_issued: true });
+    const { id, key } = createKey(dataDir, { rate, self_issued: true }, SERVER_WRITE_TIMEOUT_MS);
     const now = this.#now();
     times.push(now);
     this.#all.push(now);

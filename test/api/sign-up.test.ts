@@ -1,9 +1,10 @@
 /** Keys that people make for themselves. */
 import { rmSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { listKeys } from '../../src/api/keys.js';
+import { importKeys, keysPath, listKeys } from '../../src/api/keys.js';
 import { SignUps } from '../../src/api/sign-up.js';
 import { SIGN_UP_RATE, SIGN_UP_WINDOW_MS, SIGN_UPS_PER_NETWORK } from '../../src/limits.js';
+import { sqlite } from '../../src/sqlite.js';
 import { fixedKeys, KEY, keptLog, testApp } from '../support/api.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 import { makeKey, type ServeProcess, serve, until } from '../support/serve.js';
@@ -90,6 +91,29 @@ describe('sign-up', () => {
     expect(one.remembered).toBe(0);
   });
 
+  it('does not wait long for another writer', () => {
+    const one = signUps();
+    one.handle({ do: 'create', network: 'n' });
+    const writer = new (sqlite())(keysPath(keysDir));
+    writer.exec('BEGIN EXCLUSIVE');
+    for (const request of [
+      { do: 'create', network: 'n' },
+      { do: 'revoke', id: '1' },
+    ] as const)
+      expect(one.handle(request)).toEqual({ refused: 'keys_busy', retryIn: 1_000 });
+    writer.exec('COMMIT');
+    writer.close();
+    expect(one.handle({ do: 'create', network: 'n' })).toHaveProperty('created');
+  });
+
+  it('makes and revokes no key if the keys are imported', () => {
+    const one = signUps();
+    importKeys(keysDir, { version: 1, keys: [] }, true);
+    expect(one.handle({ do: 'create', network: 'n' })).toEqual({ refused: 'sign_up_closed' });
+    expect(one.handle({ do: 'revoke', id: '1' })).toEqual({ refused: 'key_not_self_issued' });
+    expect(log.lines).toEqual([]);
+  });
+
   it('revokes self-issued keys only', async () => {
     const one = signUps();
     const outcome = one.handle({ do: 'create', network: 'n' }) as { created: { id: string } };
@@ -130,6 +154,7 @@ describe('the routes of keys', () => {
   it.each([
     ['sign_up_closed', 403],
     ['sign_up_limit', 429],
+    ['keys_busy', 503],
     ['internal', 500],
   ] as const)('answer %s with %i', async (refused, status) => {
     const app = testApp(dataDir, { keyDesk: async () => ({ refused, retryIn: 1_500 }) });
