@@ -214,6 +214,23 @@ export function createKey(
   return { id, key };
 }
 
+/**
+ * Checks that a server can make keys in a data directory.
+ *
+ * @throws AtlasError E_DATA_DIR if the file cannot be written, E_USAGE if its keys are imported
+ */
+export function requireWritableKeys(dataDir: string): void {
+  withKeys(dataDir, (database) =>
+    database
+      .transaction(() => {
+        refuseImported(dataDir, database);
+        // A file that may only be read is noticed by the first write.
+        database.pragma(`user_version = ${KEYS_VERSION}`);
+      })
+      .immediate(),
+  );
+}
+
 /** Returns all keys, including revoked ones, the oldest first. */
 export function listKeys(dataDir: string): KeyRecord[] {
   if (!keysExist(dataDir)) return [];

@@ -5,7 +5,7 @@ import { availableParallelism } from 'node:os';
 import { dirname, resolve } from 'node:path';
 import { TrustedProxies } from '../api/caller.js';
 import { runWorker } from '../api/cluster.js';
-import { createKey, isValidKey } from '../api/keys.js';
+import { createKey, isValidKey, requireWritableKeys } from '../api/keys.js';
 import { createLog, errorFields, type Log } from '../api/log.js';
 import { serverUrl } from '../api/openapi.js';
 import { redisAddress } from '../api/redis-rate-store.js';
@@ -174,6 +174,7 @@ async function run(invocation: Invocation): Promise<number> {
   }
   // Keys are in SQLite: a native module that cannot be loaded must fail here, not as a 503 for each request.
   sqlite();
+  if (settings.page.signUp) requireWritableKeys(dataDir);
   const devKey = text(invocation.values, 'dev-key');
   if (devKey !== undefined) keepDevKey(dataDir, devKey);
   await runService(settings, {

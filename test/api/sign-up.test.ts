@@ -1,11 +1,12 @@
 /** Keys that people make for themselves. */
-import { rmSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { importKeys, keysPath, listKeys } from '../../src/api/keys.js';
 import { SignUps } from '../../src/api/sign-up.js';
 import { SIGN_UP_RATE, SIGN_UP_WINDOW_MS, SIGN_UPS_PER_NETWORK } from '../../src/limits.js';
 import { sqlite } from '../../src/sqlite.js';
 import { fixedKeys, KEY, keptLog, testApp } from '../support/api.js';
+import { ipatlas } from '../support/cli.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 import { makeKey, type ServeProcess, serve, until } from '../support/serve.js';
 
@@ -184,6 +185,31 @@ describe('the routes of keys', () => {
     const post = await app.inject({ method: 'POST', url: '/api/keys/current', headers: { 'x-api-key': KEY } });
     expect([post.statusCode, post.headers.allow]).toEqual([405, 'GET, HEAD, DELETE, OPTIONS']);
     await app.close();
+  });
+});
+
+describe('ipatlas serve', () => {
+  it.each([
+    [['--sign-up', 'maybe'], /--sign-up "maybe" is not one of: open, closed/],
+    [['--ipv4-url', 'ftp://x.example'], /--ipv4-url "ftp:\/\/x\.example" is not an http or https URL/],
+    [['--ipv6-url', 'http://[::1]:8080'], /--ipv6-url .* must have the name of a host/],
+  ])('refuses %j', async (flags, message) => {
+    const result = await ipatlas(['serve', '--data', dataDir, '--port', '0', ...flags]);
+    expect(result).toMatchObject({ code: 2, stderr: expect.stringMatching(message) });
+  });
+
+  it('does not open sign-up if the keys are imported, or cannot be written', async () => {
+    const dir = temporaryDir();
+    try {
+      await publishBlocks(dir, SMALL_WORLD);
+      const start = () => ipatlas(['serve', '--data', dir, '--port', '0', '--sign-up', 'open']);
+      importKeys(dir, { version: 1, keys: [] }, true);
+      expect(await start()).toMatchObject({ code: 2, stderr: expect.stringMatching(/are imported/) });
+      writeFileSync(keysPath(dir), 'no database at all, but long enough to be looked at');
+      expect(await start()).toMatchObject({ code: 2, stderr: expect.stringMatching(/keys\.sqlite cannot be used/) });
+    } finally {
+      rmSync(dir, { recursive: true });
+    }
   });
 });
 
