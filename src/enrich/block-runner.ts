@@ -85,7 +85,7 @@ export class BlockRunner {
       const { refused } = slot;
       // Records of a table may have several lines. Their number is needed for the error only.
       if (table !== undefined && (refused || (isLast && this.#options.onInvalid === 'fail'))) {
-        this.#lines = before + this.#kernel.countNewlines(slot.place, refused ? slot.processed : block.length);
+        this.#lines = before + this.#kernel.countBytes(slot.place, refused ? slot.processed : block.length);
       }
       yield { output: slot.output, rejects: slot.rejects, isLast: isLast && !refused };
       if (refused) throw this.#invalidLine(table?.cellsProblem(slot.cells) ?? 'is not a JSON object');

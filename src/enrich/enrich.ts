@@ -59,10 +59,19 @@ export function kernelInput(format: FormatName, delimiter?: string, hasHeader = 
   }
 }
 
-/** Loads the format of JSON documents. The line engine must not wait for its library. */
-export async function loadDocuments(itemsPath: readonly string[]): Promise<(context: FormatContext) => FormatEnricher> {
+/**
+ * Loads the format of JSON documents. The line engine must not wait for its library.
+ *
+ * @param file the release's range file for the fast path, which needs memory of its own; none for short documents
+ */
+export async function loadDocuments(
+  itemsPath: readonly string[],
+  file?: RangeFile,
+): Promise<(context: FormatContext) => FormatEnricher> {
   const { jsonFormat } = await import('./formats/json.js');
-  return (context) => jsonFormat(context, itemsPath);
+  if (file === undefined) return (context) => jsonFormat(context, itemsPath);
+  const { ItemReader } = await import('./formats/json-items.js');
+  return (context) => jsonFormat(context, itemsPath, new ItemReader(file, context.options, context.counts));
 }
 
 /**
@@ -92,8 +101,7 @@ export async function enrich(request: EnrichRequest): Promise<void> {
   if (input !== undefined) {
     return enrichLines({ ...request, options: { ...options, input }, inputs, openFile });
   }
-  const createFormat = await loadDocuments(request.itemsPath);
-  if (query?.kind === 'filter') openFile();
+  const createFormat = await loadDocuments(request.itemsPath, openFile());
   const database = openDatabase(dataDir, { confidence: options.add.includes('confidence') });
   try {
     await enrichDocuments(createFormat, { ...request, inputs, database });

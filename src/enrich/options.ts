@@ -20,8 +20,8 @@ export interface TableInput {
   hasHeader: boolean;
 }
 
-/** The formats that the kernel reads. */
-export type KernelInput = TableInput | { kind: 'jsonl' | 'list' | 'combined' | 'text' };
+/** The formats that the kernel reads. `items` are those of an array in a JSON document. */
+export type KernelInput = TableInput | { kind: 'jsonl' | 'list' | 'combined' | 'text' | 'items' };
 
 /** What happens to a line that is not a record of its format. */
 export const INVALID_POLICIES = ['keep', 'drop', 'fail'] as const;

@@ -142,6 +142,25 @@ export class JsonText {
     this.#keptAt = position;
   }
 
+  /** Whether the text so far ends with the opening bracket of an array. */
+  get isAtArrayStart(): boolean {
+    return this.#last === 'startArray' && this.#ahead === '';
+  }
+
+  /**
+   * Skips whole items of an array, from its beginning or after the items skipped before. All text so far must be discarded.
+   *
+   * @param length their bytes, with the commas between them; @param newlineCount the newlines among them
+   */
+  skipItems(length: number, newlineCount: number): void {
+    if (length === 0) return;
+    // The parser, which has not seen the items, now expects a comma or the end of the array.
+    if (this.#last === 'startArray') this.#parse('{}');
+    this.#last = 'endObject';
+    this.#keptAt += length;
+    this.#line += newlineCount;
+  }
+
   /** Returns the text after the last token; only blanks if the document is complete. */
   rest(): string {
     return this.#ahead;

@@ -5,6 +5,7 @@
 import type { Token } from 'stream-json/core/parser.js';
 import { AtlasError } from '../../errors.js';
 import { MAX_JSON_ITEM_BYTES } from '../../limits.js';
+import { startsWithMark } from '../input/line-buffer.js';
 import {
   asByteText,
   BYTE_ORDER_MARK,
@@ -15,8 +16,13 @@ import {
   textToBytes,
 } from './format.js';
 import { JsonItem } from './json-item.js';
+import type { ItemReader } from './json-items.js';
 import { JsonText, type TokenHandler } from './json-text.js';
 import { jsonResults, type ResultFormatter, recordQuery } from './results.js';
+
+const OPENING_BRACKET = 91;
+const COMMA = Buffer.from(',');
+const NO_BYTES = new Uint8Array(0);
 
 /** Matches text with bytes that are not ASCII. */
 const NOT_ASCII = /[^\0-\x7f]/;
@@ -28,7 +34,12 @@ class Document {
   readonly #context: FormatContext;
   readonly #resultText: ResultFormatter;
   readonly #text: JsonText;
+  /** The fast path, if it is available; whether it reads the items. */
+  readonly #itemReader: ItemReader | undefined;
+  #isFast = false;
   #out = '';
+  /** Output before that text. */
+  #outputs: Uint8Array[] = [];
   /** Position up to which the text is in the output or was dropped. */
   #written: number;
   /** Outside the items: for each open bracket, the current key; null in an array. */
@@ -48,7 +59,9 @@ class Document {
     at: number,
     context: FormatContext,
     resultText: ResultFormatter,
+    itemReader: ItemReader | undefined,
   ) {
+    this.#itemReader = itemReader;
     this.#input = input;
     this.#itemsPath = itemsPath;
     this.#context = context;
@@ -57,7 +70,41 @@ class Document {
     this.#written = at;
   }
 
-  read(chunk: string): void {
+  read(chunk: Uint8Array): void {
+    for (let rest = chunk; rest.length > 0; ) {
+      if (this.#isFast) {
+        rest = this.#readItems(rest);
+        continue;
+      }
+      // The fast path begins right after the opening bracket, so text that may have it is parsed up to each bracket.
+      const bracket = this.#itemReader === undefined || this.#isInItems ? -1 : rest.indexOf(OPENING_BRACKET);
+      const end = bracket < 0 ? rest.length : bracket + 1;
+      this.#readText(bytesToText(rest.subarray(0, end)));
+      rest = rest.subarray(end);
+      if (bracket >= 0 && this.#isInItems && this.#item === undefined && this.#text.isAtArrayStart) {
+        this.#isFast = true;
+        this.#itemReader!.start();
+      }
+    }
+  }
+
+  /** Takes text by the fast path; returns what is left to the parser. */
+  #readItems(bytes: Uint8Array): Uint8Array {
+    const { output, length, newlines, items, rest } = this.#itemReader!.add(bytes);
+    if (output.length > 0) {
+      this.#takeText();
+      if (this.#itemsOut > 0) this.#outputs.push(COMMA);
+      this.#outputs.push(output);
+      this.#itemsOut++;
+    }
+    this.#text.skipItems(length, newlines);
+    this.#written += length;
+    this.#items += items;
+    this.#isFast = rest === undefined;
+    return rest ?? NO_BYTES;
+  }
+
+  #readText(chunk: string): void {
     this.#text.read(chunk, this.#onToken);
     if (this.#item !== undefined) this.#checkLength(this.#item);
     else if (!this.#isInItems) this.#copyTo(this.#text.position);
@@ -66,6 +113,10 @@ class Document {
 
   /** Ends the document. Throws if it is incomplete or has no items. */
   end(): void {
+    if (this.#isFast) {
+      this.#isFast = false;
+      this.read(this.#itemReader!.end());
+    }
     this.#text.end(this.#onToken);
     if (!this.#hasItems) {
       throw new AtlasError(
@@ -78,9 +129,15 @@ class Document {
 
   /** Returns the output since the last call. */
   takeOut(): Uint8Array {
-    const out = textToBytes(this.#out);
+    this.#takeText();
+    const outputs = this.#outputs;
+    this.#outputs = [];
+    return outputs.length === 1 ? outputs[0]! : Buffer.concat(outputs);
+  }
+
+  #takeText(): void {
+    if (this.#out !== '') this.#outputs.push(textToBytes(this.#out));
     this.#out = '';
-    return out;
   }
 
   #copyTo(position: number): void {
@@ -220,15 +277,20 @@ class Document {
  * Creates the enricher of JSON documents. An item that is not an object is an invalid line.
  *
  * @param itemsPath the keys that lead to the array; none if the document is the array
+ * @param itemReader the fast path
  */
-export function jsonFormat(context: FormatContext, itemsPath: readonly string[]): FormatEnricher {
+export function jsonFormat(
+  context: FormatContext,
+  itemsPath: readonly string[],
+  itemReader?: ItemReader,
+): FormatEnricher {
   const resultText = jsonResults(context);
 
   async function* enrich(input: string, chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
     const texts = withoutByteOrderMark(chunks);
     const { value: mark } = await texts.next();
-    yield textToBytes(mark ?? '');
-    const document = new Document(input, itemsPath, mark?.length ?? 0, context, resultText);
+    yield mark ?? NO_BYTES;
+    const document = new Document(input, itemsPath, mark?.length ?? 0, context, resultText, itemReader);
     try {
       for await (const text of texts) {
         document.read(text);
@@ -236,6 +298,7 @@ export function jsonFormat(context: FormatContext, itemsPath: readonly string[])
       }
       document.end();
     } finally {
+      itemReader?.finish();
       // If an item caused an error, the items before it are still written.
       yield document.takeOut();
     }
@@ -244,24 +307,23 @@ export function jsonFormat(context: FormatContext, itemsPath: readonly string[])
   return { newline: '\n', enrich };
 }
 
-/** Yields the byte order mark, or an empty text if there is none, and then the text after it. */
-async function* withoutByteOrderMark(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string, undefined> {
-  let start: string | undefined = '';
+/** Yields the byte order mark, or no bytes if there is none, and then the text after it. */
+async function* withoutByteOrderMark(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, undefined> {
+  let start: Uint8Array | undefined = NO_BYTES;
   for await (const chunk of chunks) {
-    const text = bytesToText(chunk);
     if (start === undefined) {
-      yield text;
+      yield chunk;
       continue;
     }
-    start += text;
+    start = Buffer.concat([start, chunk]);
     if (start.length < BYTE_ORDER_MARK.length) continue;
-    const mark = start.startsWith(BYTE_ORDER_MARK) ? BYTE_ORDER_MARK : '';
-    yield mark;
-    yield start.slice(mark.length);
+    const length: number = startsWithMark(start) ?? 0;
+    yield start.subarray(0, length);
+    yield start.subarray(length);
     start = undefined;
   }
   if (start !== undefined) {
-    yield '';
+    yield NO_BYTES;
     yield start;
   }
 }

@@ -97,6 +97,8 @@ export const FORMAT_TABLE = 1;
 export const FORMAT_LIST = 2;
 export const FORMAT_COMBINED = 3;
 export const FORMAT_TEXT = 4;
+/** The items of an array, made lines by items.ts. */
+export const FORMAT_JSON_ITEMS = 5;
 
 // The shape of a table. Its targets are the wanted columns, in ascending order.
 /** Number of columns. */

@@ -13,8 +13,16 @@ interface Exports {
   recordOf(from: number, to: number): number;
   findRecords(from: number, to: number, state: number): number;
   cellState(): number;
-  countNewlines(from: number, to: number): number;
+  countBytes(from: number, to: number, byte: number): number;
+  startItems(): void;
+  splitItems(from: number, to: number): number;
+  itemsComma(): number;
+  itemsClosing(): number;
+  itemsSplitEnd(): number;
+  restoreItems(from: number, to: number): void;
 }
+
+const NEWLINE = 10;
 
 /** The same module twice: a module declares whether its memory is shared. */
 const MODULE_FILES = {
@@ -142,6 +150,11 @@ export function countRecords({ memory, recordCounts = [] }: KernelLayout, record
   );
 }
 
+/** Returns the numbers of addresses that a query has found, by record, in the first thread; undefined without a query. */
+export function recordCountsOf({ memory, recordCounts, recordCount }: KernelLayout): BigUint64Array | undefined {
+  return recordCounts && new BigUint64Array(memory.buffer, recordCounts[0], recordCount);
+}
+
 /** The state of {@link Kernel.findRecords} at the beginning of a record. */
 export const RECORD_START = 2;
 
@@ -185,9 +198,41 @@ export class Kernel {
     return { end: found === 0 ? 0 : found - input, state: next, isQuoted: (next & 1) !== 0 };
   }
 
-  /** Counts the newlines in the first bytes of a slot's input. */
-  countNewlines({ input }: SlotPlace, length: number): number {
-    return this.#exports.countNewlines(input, input + length);
+  /** Starts to split the items of an array. */
+  startItems(): void {
+    this.#exports.startItems();
+  }
+
+  /**
+   * Splits the items in a part of a slot's input, see assembly/items.ts; continues where the last call ended.
+   *
+   * @returns whether that was possible, and offsets: of the last comma between items and of the bracket that closes the array,
+   *   -1 if there is none, and the end of what was split
+   */
+  splitItems({ input }: SlotPlace, from: number, to: number) {
+    const isPossible = this.#exports.splitItems(input + from, input + to) !== 0;
+    const offset = (address: number): number => (address === 0 ? -1 : address - input);
+    return {
+      isPossible,
+      comma: offset(this.#exports.itemsComma()),
+      closing: offset(this.#exports.itemsClosing()),
+      end: this.#exports.itemsSplitEnd() - input,
+    };
+  }
+
+  /** Reverses the splitting in a part of a slot's input. */
+  restoreInput({ input }: SlotPlace, from: number, to: number): void {
+    this.#exports.restoreItems(input + from, input + to);
+  }
+
+  /** Reverses the splitting in the output of a slot. */
+  restoreOutput({ output }: SlotPlace, length: number): void {
+    this.#exports.restoreItems(output, output + length);
+  }
+
+  /** Returns how often a byte, by default a newline, is in the first bytes of a slot's input. */
+  countBytes({ input }: SlotPlace, length: number, byte = NEWLINE): number {
+    return this.#exports.countBytes(input, input + length, byte);
   }
 
   /**

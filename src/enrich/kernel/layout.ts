@@ -51,6 +51,8 @@ export interface KernelLayout {
   fieldTargets: number;
   /** For each thread, the number of addresses found for each record, 8 bytes each; undefined without a query. */
   recordCounts: number[] | undefined;
+  /** Number of records of the release. */
+  recordCount: number;
   /** For each thread, the table of its working areas, see `AREAS_…` in abi.ts. */
   threads: number[];
   slots: SlotPlace[];
@@ -144,6 +146,7 @@ const FORMATS: Record<KernelInput['kind'], number> = {
   list: abi.FORMAT_LIST,
   combined: abi.FORMAT_COMBINED,
   text: abi.FORMAT_TEXT,
+  items: abi.FORMAT_JSON_ITEMS,
 };
 
 /** Returns a function that makes the text to insert for a result. */
@@ -151,6 +154,7 @@ function fragmentMaker({ input = JSON_LINES, add }: EnrichOptions) {
   return (result: CountryResult | undefined, name: string): string => {
     switch (input.kind) {
       case 'jsonl':
+      case 'items':
         return `,${JSON.stringify(name)}:${result === undefined ? 'null' : resultJson(result, add)}`;
       case 'combined':
         return resultFields(result, add);
@@ -198,7 +202,7 @@ function selectedRecords(query: RecordQuery, records: readonly RangeRecord[]): U
 
 /** Returns the tree of the keys of JSON lines. In the other formats, the fields have no keys, and each is its own target. */
 function keyTreeOf({ input = JSON_LINES, fields }: EnrichOptions, at: number): KeyTree {
-  if (input.kind === 'jsonl') return buildKeyTree(fields, at);
+  if (input.kind === 'jsonl' || input.kind === 'items') return buildKeyTree(fields, at);
   if (fields.length > MAX_FIELDS) {
     throw new AtlasError('E_USAGE', `${fields.length} fields are too many; at most ${MAX_FIELDS} go in one run`);
   }
@@ -312,7 +316,17 @@ export function layOut(request: LayoutRequest): KernelLayout {
   const slots = Array.from({ length: slotCount }, () => reserveSlot(blockBytes, 2 * blockBytes + longestInsert));
   const largeBytes = maxLineBytes + blockBytes;
   const large = reserveSlot(largeBytes, largeBytes + longestInsert);
-  return { memory: plan.build(threadCount > 1), config, shape, fieldTargets, threads, recordCounts, slots, large };
+  return {
+    memory: plan.build(threadCount > 1),
+    config,
+    shape,
+    fieldTargets,
+    threads,
+    recordCounts,
+    recordCount: file.records.length,
+    slots,
+    large,
+  };
 }
 
 /**

@@ -2,10 +2,10 @@
  * Valid lines that wait for their results. They are processed some dozens at a time, step by step: all addresses are parsed,
  * then all are looked up, then all lines are put out. A lookup mostly waits for memory, and this way many wait together.
  */
-import { BATCH_VALUES, FRAGMENT_BYTES, LINE_BYTES, OUTCOME_COUNTRY } from '../abi';
+import { BATCH_VALUES, FORMAT_JSON_ITEMS, FRAGMENT_BYTES, LINE_BYTES, OUTCOME_COUNTRY } from '../abi';
 import { parseAddress } from './address';
-import { isBlank, QUOTE } from './ascii';
-import { fieldCount, fieldTargets, fragments, longestInsert, maxAddressLength, outcomes, passesOthers, recordCount, selected } from './config';
+import { COMMA, isBlank, QUOTE } from './ascii';
+import { fieldCount, fieldTargets, format, fragments, longestInsert, maxAddressLength, outcomes, passesOthers, recordCount, selected } from './config';
 import { addQuery, answerQueries, startQueries } from './lookup';
 import { putKeptMembers } from './members';
 import {
@@ -18,9 +18,12 @@ import {
   hasRoom,
   lines,
   put,
+  putByte,
   putInputTo,
   recordCounts,
   scratch,
+  skipInputTo,
+  uncountLine,
   valueOffsets,
   values,
 } from './slot';
@@ -162,6 +165,38 @@ function queryValues(): void {
 }
 
 /**
+ * Puts out an item of a document with its results after its last member, each after the blanks that are before the first member,
+ * so that an indented object stays indented.
+ *
+ * @returns false if the output has no room
+ */
+function putItem(line: u32, open: usize, close: usize): bool {
+  const lead = open + 1;
+  let first = lead;
+  while (isBlank(load<u8>(first))) first++;
+  const isEmpty = first == close;
+  const leadLength = first - lead;
+  if (!hasRoom(close, longestInsert + fieldCount * (<u32>leadLength + 1))) {
+    uncountLine();
+    return false;
+  }
+  let last = isEmpty ? lead : close;
+  while (!isEmpty && isBlank(load<u8>(last - 1))) last--;
+  putInputTo(last);
+  if (isEmpty) skipInputTo(close);
+  const value = values + (<usize>(line * fieldCount) << 2);
+  for (let field: u32 = 0; field < fieldCount; field++) {
+    const record = load<u32>(value + (<usize>field << 2));
+    countResult(record);
+    if (!isEmpty || field != 0) putByte(<u8>COMMA);
+    put(lead, leadLength);
+    const fragment = fragments + <usize>(field * (recordCount + 1) + min(record, recordCount)) * FRAGMENT_BYTES;
+    put(load<u32>(fragment) + 1, load<u32>(fragment, 4) - 1);
+  }
+  return true;
+}
+
+/**
  * Looks up the addresses of the batch and puts out its lines.
  *
  * @returns 0, or the first byte of the first line that does not fit into the output; that line and those after it are discarded
@@ -182,7 +217,10 @@ export function flushBatch(): usize {
       queryLine(values + (<usize>(i * fieldCount) << 2), load<u32>(line, LINE_START), load<u32>(line, LINE_END));
       continue;
     }
-    if (replaced == 0) {
+    if (format == FORMAT_JSON_ITEMS) {
+      // An item of which members are replaced is left to the host, which notices that it has no results.
+      if (replaced == 0 && !putItem(i, open, close)) return load<u32>(line, LINE_START);
+    } else if (replaced == 0) {
       putInputTo(close);
       putResults(i, hasMembers(open, close));
     } else {

@@ -101,8 +101,8 @@ export function findRecords(from: usize, to: usize, state: u32): usize {
   return found;
 }
 
-/** Returns the number of newlines in `from … to`. */
-export function countNewlines(from: usize, to: usize): u32 {
+/** Returns how often a byte is in `from … to`. */
+export function countBytes(from: usize, to: usize, byte: u32): u32 {
   let count: u32 = 0;
   for (let block = from; block < to; block += BLOCK) {
     const a = v128.load(block);
@@ -110,7 +110,7 @@ export function countNewlines(from: usize, to: usize): u32 {
     const c = v128.load(block, 32);
     const d = v128.load(block, 48);
     const size = min(to - block, BLOCK);
-    count += <u32>popcnt(equal(a, b, c, d, NEWLINE) & (<u64>-1 >> (64 - <u64>size)));
+    count += <u32>popcnt(equal(a, b, c, d, byte) & (<u64>-1 >> (64 - <u64>size)));
   }
   return count;
 }

@@ -1,5 +1,5 @@
 /** The kernel's exports: configure it, process the lines of a slot, look up one address. */
-import { FORMAT_JSON_LINES, FORMAT_TABLE, FORMAT_TEXT, SLOT_INPUT_END, SLOT_NEXT } from '../abi';
+import { FORMAT_JSON_ITEMS, FORMAT_JSON_LINES, FORMAT_TABLE, FORMAT_TEXT, SLOT_INPUT_END, SLOT_NEXT } from '../abi';
 import { NEWLINE } from './ascii';
 import { claimTables, format, readConfig, readShape } from './config';
 import { processList } from './list';
@@ -9,7 +9,8 @@ import { processRecords } from './table';
 import { makeTables } from './tables';
 import { processText } from './text';
 
-export { cellState, countNewlines, findRecords } from './cells';
+export { cellState, countBytes, findRecords } from './cells';
+export { itemsClosing, itemsComma, itemsSplitEnd, restoreItems, splitItems, startItems } from './items';
 export { recordOf } from './lookup';
 
 /** Reads the configuration and the working areas of a thread. The first call in a memory makes the lookup tables. */
@@ -21,7 +22,7 @@ export function configure(config: usize, areas: usize): void {
 
 /** Processes the lines `from … end` in the format of the input. */
 function processInput(from: usize, end: usize, inputEnd: usize): usize {
-  if (format == FORMAT_JSON_LINES) return processLines(from, end, inputEnd);
+  if (format == FORMAT_JSON_LINES || format == FORMAT_JSON_ITEMS) return processLines(from, end, inputEnd);
   if (format == FORMAT_TABLE) {
     readShape();
     return processRecords(from, end, inputEnd);

@@ -111,6 +111,10 @@ export function setCells(count: u32): void {
 @inline export function countLine(): void {
   lineCount++;
 }
+/** Takes back the count of a line that does not fit into the output. */
+export function uncountLine(): void {
+  lineCount--;
+}
 @inline export function countFound(): void {
   foundCount++;
 }
