@@ -44,7 +44,7 @@ describe('the address of Redis', () => {
   );
 });
 
-describe.skipIf(!available)('rates that servers share in Redis', () => {
+describe.skipIf(!available)('rates that servers share in Redis', { timeout: 240_000 }, () => {
   let redis: RedisProcess;
   const stores: RedisRateStore[] = [];
 
@@ -240,7 +240,7 @@ describe.skipIf(!available)('rates that servers share in Redis', () => {
   });
 });
 
-describe.skipIf(!available)('serve --redis', () => {
+describe.skipIf(!available)('serve --redis', { timeout: 240_000 }, () => {
   const servers: ServeProcess[] = [];
   let redis: RedisProcess;
   let dataDir: string;

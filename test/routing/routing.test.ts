@@ -56,7 +56,7 @@ const EU_ADDRESSES = ['127.0.0.11', '127.0.0.12'];
 /** Longer than any change of health can take on a busy machine. */
 const PATIENCE = { timeout: 60_000, interval: 200 };
 
-describe.skipIf(!available)('gdnsd with a release and four servers', () => {
+describe.skipIf(!available)('gdnsd with a release and four servers', { timeout: 300_000 }, () => {
   let dataDir: string;
   let directory: string;
   let database: Database;
@@ -109,7 +109,7 @@ describe.skipIf(!available)('gdnsd with a release and four servers', () => {
     // One of the two EU nodes does not serve the EU base address yet.
     await Promise.all(NODES.map((one) => startNode(one.name === 'dub' ? { ...one, eu: false } : one)));
     gdnsd = await GdnsdProcess.start(join(directory, 'etc'), dnsPort);
-  }, 120_000);
+  }, 300_000);
 
   afterAll(async () => {
     await gdnsd?.stop();
