@@ -118,7 +118,7 @@ describe('ipatlas export', () => {
     [
       ['geojson'],
       2,
-      /no format "geojson"; there are mmdb, csv, cidr, nginx, haproxy, nft; see "ipatlas export --help"/,
+      /no format "geojson"; there are mmdb, csv, cidr, nginx, haproxy, nft, gdnsd; see "ipatlas export --help"/,
     ],
     [[], 2, /an argument is missing/],
     [['csv', '--family', '5'], 2, /--family is "5"; it can be 4 or 6/],
