@@ -79,7 +79,9 @@ describe('the commands', () => {
 });
 
 describe('a server whose node pulls on a schedule', () => {
-  it('answers from each release that the origin adds or goes back to, without a failed request', async () => {
+  it('answers from each release that the origin adds or goes back to, without a failed request', {
+    timeout: 240_000,
+  }, async () => {
     const origin = new Origin(dir);
     const first = await origin.add(world('AA'));
     const web = await serveStatic(origin.repo);
