@@ -185,6 +185,9 @@ function storeMetadata(from: string, to: string): void {
 /** Returns an error of the library as an error of ours. */
 function explain(error: unknown, failure: unknown, url: string): unknown {
   if (error instanceof AtlasError || systemErrorCode(error) !== undefined) return error;
+  // A download that could not be written: the library reports some errors only as text.
+  const cause = failure instanceof Error ? failure.cause : undefined;
+  if (systemErrorCode(cause) !== undefined) return cause;
   const shown = withoutCredentials(url);
   if (failure !== undefined) {
     return new AtlasError('E_FETCH', `the repository cannot be fetched: ${messageOf(failure)}`, { cause: error });

@@ -1,12 +1,12 @@
 /** The commands as a user runs them, and a server that follows a repository. */
-import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { rollBack } from '../../pipeline/operations/rollback.js';
 import { parseCommandLine } from '../../src/cli/command-line.js';
 import { loadCommand } from '../../src/cli/commands.js';
 import { secondsToExpiry } from '../../src/database/pull-state.js';
-import { finished, ipatlas, start } from '../support/cli.js';
+import { finished, ipatlas, shell, start } from '../support/cli.js';
 import { publishBlocks } from '../support/release.js';
 import { makeKey, type ServeProcess, serve, until } from '../support/serve.js';
 import { Node, Origin, scratchDir, serveStatic, world } from './support.js';
@@ -42,6 +42,27 @@ describe('the commands', () => {
       stdout: '',
       stderr: expect.stringMatching(/timestamp\.json: the server answered 404/),
     });
+  });
+
+  it('report a full disk as such at every step, and a later pull continues', async () => {
+    const origin = new Origin(dir);
+    let id = '';
+    for (const code of ['AA', 'BB', 'CC', 'DD', 'EE']) id = await origin.add(world(code));
+    const server = await serveStatic(origin.repo);
+    const node = new Node(dir);
+    // The limits are below the size of the root, between those of root and targets, and below that of the range file.
+    const sizes = ['1.root.json', '6.targets.json'].map((name) => statSync(origin.metadataPath(name)).size / 1024);
+    expect([2 < sizes[0]!, sizes[0]! < 3, 3 < sizes[1]!]).toEqual([true, true, true]);
+    for (const kilobytes of [2, 3, 64]) {
+      // A limit on the size of files, since a full disk cannot be had without privileges; see setrlimit(2).
+      const args = `pull ${server.url} --root '${origin.repo}/root.json' --sources '${node.sourcesFile}'`;
+      const command = `ulimit -f ${kilobytes}; exec "$NODE" "$MAIN" ${args} --data "$DATA"`;
+      const { code, stderr } = await shell(command, { DATA: node.dataDir });
+      expect(stderr).toMatch(/ipatlas: the data directory [^\n]* cannot be written [^\n]*free space/);
+      expect(code).toBe(1);
+    }
+    expect(await node.pull(server.url, origin.root())).toMatchObject({ outcome: 'published' });
+    expect(node.current()).toBe(id);
   });
 
   it.each<[string[], RegExp]>([
