@@ -67,10 +67,20 @@ interface RedisConnection {
   destroy(): void;
 }
 
+/** Whether a URL is one that the client accepts: after the host only the number of a database may follow. */
+function isRedisUrl({ protocol, hostname, pathname, username, password }: URL): boolean {
+  try {
+    decodeURIComponent(username + password);
+  } catch {
+    return false; // a malformed percent-encoding
+  }
+  return /^rediss?:$/.test(protocol) && hostname !== '' && /^(\/\d*)?$/.test(pathname);
+}
+
 /** Returns the host and port of the URL of a Redis server, without user and password. Throws AtlasError E_USAGE. */
 export function redisAddress(url: string): string {
   const parsed = URL.canParse(url) ? new URL(url) : undefined;
-  if (parsed === undefined || !/^rediss?:$/.test(parsed.protocol) || parsed.hostname === '') {
+  if (parsed === undefined || !isRedisUrl(parsed)) {
     throw new AtlasError('E_USAGE', 'the address of Redis is not a URL such as redis://user:password@host:6379');
   }
   return `${parsed.hostname}:${parsed.port || '6379'}`;

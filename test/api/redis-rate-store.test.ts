@@ -36,12 +36,18 @@ describe('the address of Redis', () => {
     expect(redisAddress(url)).toBe(address);
   });
 
-  it.each(['', 'redis', 'http://host', 'redis://', 'redis:///1', '//:secret@host'])(
-    'is refused if the URL is %j; the message does not quote it',
-    (url) => {
-      expect(() => redisAddress(url)).toThrow('the address of Redis is not a URL such as');
-    },
-  );
+  it.each([
+    '',
+    'redis',
+    'http://host',
+    'redis://',
+    'redis:///1',
+    '//:secret@host',
+    'redis://host/name',
+    'redis://:a%zz@host',
+  ])('is refused if the URL is %j; the message does not quote it', (url) => {
+    expect(() => redisAddress(url)).toThrow('the address of Redis is not a URL such as');
+  });
 });
 
 describe.skipIf(!available)('rates that servers share in Redis', { timeout: 240_000 }, () => {
