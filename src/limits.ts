@@ -227,8 +227,14 @@ export const MAX_MIRROR_COLUMNS_BYTES = 268_435_456;
 /** Fields in one enrichment: more than anyone uses, and small enough for the kernel's tables. */
 export const MAX_FIELDS = 64;
 
-/** Keys in the path of one field. */
+/** Steps in the path of one field. */
 export const MAX_PATH_KEYS = 64;
+
+/** Greatest index of an element in a path. */
+export const MAX_ARRAY_INDEX = 999_999;
+
+/** Longest text in bytes in which addresses are searched with `--lenient`: a list of some hundred addresses. */
+export const MAX_LENIENT_BYTES = 8192;
 
 /** Bytes in one key of a path. */
 export const MAX_KEY_BYTES = 1024;

@@ -8,8 +8,8 @@ import { INPUT_OPTIONS, OUTPUT_OPTIONS, parseStreamRequest, runStream } from './
 async function run(invocation: Invocation): Promise<number> {
   const add = parseAdd(text(invocation.values, 'add'));
   const request = parseStreamRequest(invocation);
-  const { fields, onInvalid } = request;
-  return runStream(request, (work) => enrich({ ...request, ...work, options: { fields, add, onInvalid } }));
+  const { fields, lenient, onInvalid } = request;
+  return runStream(request, (work) => enrich({ ...request, ...work, options: { fields, add, lenient, onInvalid } }));
 }
 
 export const command: Command = {
@@ -20,11 +20,17 @@ other bytes unchanged. Reads several files one after the other; without a file,
 or for "-", it reads stdin. gzip is recognized, and zstd from Node 22.15 on.
 Writes to stdout.
 
-  --field PATH[=NAME]  where the address is: a key, a path with dots
-                       (client.ip), or a column; repeatable, default ip. A dot
-                       in a key is written as \\. (client\\.ip).
-                       The result is added as NAME: default geo or, with
-                       several fields, the path and _geo
+  --field PATH[=TARGET]
+                       where the address is: a key, a path with dots
+                       (client.ip), an element of an array (hops[0]), its
+                       first element with a country (hops[]), or a column;
+                       repeatable, default ip. A dot in a key is written as
+                       \\. (client\\.ip). TARGET is the key of the result, or
+                       its path in an object of PATH (client.ip=client.geo):
+                       default geo or, with several fields, the path and _geo
+  --lenient            also find addresses with a port, brackets or a prefix
+                       length, and the first one in a list with commas, such
+                       as that of X-Forwarded-For
   --add LIST           what to add: of country,country_code,is_eu,reason,
                        confidence; default the first three
   --format FORMAT      jsonl  one JSON object per line (default)

@@ -27,10 +27,12 @@ function parseFilter(values: OptionValues): Filter {
 async function run(invocation: Invocation): Promise<number> {
   const query = parseFilter(invocation.values);
   const request = parseStreamRequest(invocation);
-  const { fields } = request;
+  const { fields, lenient } = request;
   // An invalid line has no address.
   const onInvalid = query.isInverted ? 'keep' : 'drop';
-  return runStream(request, (work) => enrich({ ...request, ...work, options: { fields, add: [], onInvalid, query } }));
+  return runStream(request, (work) =>
+    enrich({ ...request, ...work, options: { fields, add: [], lenient, onInvalid, query } }),
+  );
 }
 
 export const command: Command = {
@@ -46,8 +48,12 @@ recognized, and zstd from Node 22.15 on. Writes to stdout.
   --not                pass on all other lines instead, including those without
                        an address
   --field PATH         where the address is: a key, a path with dots
-                       (client.ip), or a column; repeatable, default ip. With
-                       several, one address in the countries is enough
+                       (client.ip), an element of an array (hops[0]), its
+                       first element with a country (hops[]), or a column;
+                       repeatable, default ip. With several, one address in
+                       the countries is enough
+  --lenient            also find addresses with a port, brackets or a prefix
+                       length, and the first one in a list with commas
   --format FORMAT      jsonl (default), json, csv, tsv, list, combined or text,
                        as for enrich
   --delimiter C        for csv and tsv: the character between two cells

@@ -5,7 +5,14 @@ import { resolve } from 'node:path';
 import { releaseDir } from '../database/release.js';
 import { type EnrichCounts, emptyCounts, warningOf } from '../enrich/counts.js';
 import { checkInputs, isInput, STDIN_PATH } from '../enrich/input/inputs.js';
-import { FORMAT_NAMES, type FormatName, INVALID_POLICIES, type InvalidPolicy, parseFields } from '../enrich/options.js';
+import {
+  FORMAT_NAMES,
+  type FormatName,
+  INVALID_POLICIES,
+  type InvalidPolicy,
+  parseFields,
+  TABLE_FORMATS,
+} from '../enrich/options.js';
 import { COMPRESSIONS, checkCompression, compressedOutput, type OutputCompression } from '../enrich/output/compress.js';
 import { type Output, plainOutput, replacedOutput, standardOutput, statOutput } from '../enrich/output/output.js';
 import { showProgress, summaryText } from '../enrich/progress.js';
@@ -24,6 +31,7 @@ export const INPUT_OPTIONS = {
   delimiter: { type: 'string' },
   'no-header': { type: 'boolean' },
   jobs: { type: 'string' },
+  lenient: { type: 'boolean' },
 } as const satisfies OptionTable;
 
 /** The flags of the outputs. */
@@ -46,6 +54,7 @@ export interface StreamRequest {
   delimiter: string | undefined;
   hasHeader: boolean;
   fields: ReturnType<typeof parseFields>;
+  lenient: boolean;
   onInvalid: InvalidPolicy;
   jobs: number;
   /** Paths of the outputs; for the first, undefined is standard output. */
@@ -83,8 +92,6 @@ function parseItems(value: string | undefined, format: FormatName): string[] {
   if (!keys.includes('')) return keys;
   throw usageError(`--items ${JSON.stringify(value)} has an empty key; write it as data or data.rows`);
 }
-
-const TABLE_FORMATS: readonly FormatName[] = ['csv', 'tsv'];
 
 function parseDelimiter(value: string | undefined, format: FormatName): string | undefined {
   if (value === undefined) return undefined;
@@ -179,7 +186,8 @@ export function parseStreamRequest({ dataDir, values, positionals }: Invocation)
   }
   const delimiter = parseDelimiter(text(values, 'delimiter'), format);
   const hasHeader = parseHeader(values['no-header'] === true, format, specs);
-  const fields = parseFields(specs);
+  const fields = parseFields(specs, format);
+  const lenient = values.lenient === true;
   const onInvalid = choice(values, 'on-invalid', INVALID_POLICIES, 'keep');
   const itemsPath = parseItems(text(values, 'items'), format);
   const jobs = parseJobs(text(values, 'jobs'));
@@ -200,6 +208,7 @@ export function parseStreamRequest({ dataDir, values, positionals }: Invocation)
     delimiter,
     hasHeader,
     fields,
+    lenient,
     onInvalid,
     jobs,
     output,

@@ -90,10 +90,11 @@ function readServer(values: OptionValues): NatsServer {
 
 function readEnricher(values: OptionValues): Omit<EnricherOptions, 'onReject'> {
   const field = (values.field ?? []) as string[];
-  parseFields(field);
+  parseFields(field, readFormat(values));
   return {
     field,
     add: parseAdd(text(values, 'add')),
+    lenient: values.lenient === true,
     onInvalid: oneOf<InvalidPolicy>(values, 'on-invalid', INVALID_POLICIES),
   };
 }
@@ -226,7 +227,7 @@ workers or the server are killed (docs/streams.md). Ends on SIGTERM or Ctrl-C, a
   --read               do not work: write the output to stdout, in the order of the source stream
   --from-seq N         begin at this message (with --init, or --read)
   --from-time TIME     begin at the first message since this time (with --init)
-  --field PATH[=NAME], --add LIST, --on-invalid POLICY
+  --field PATH[=TARGET], --lenient, --add LIST, --on-invalid POLICY
                        as in "ipatlas enrich"; with fail, a message with such a line goes to the rejects as a whole
   --format FORMAT, --items PATH
                        as in "ipatlas enrich"; a message of csv, tsv or json is a whole table or document
@@ -254,6 +255,7 @@ workers or the server are killed (docs/streams.md). Ends on SIGTERM or Ctrl-C, a
     'from-time': { type: 'string' },
     field: { type: 'string', multiple: true },
     add: { type: 'string' },
+    lenient: { type: 'boolean' },
     'on-invalid': { type: 'string' },
     format: { type: 'string' },
     items: { type: 'string' },

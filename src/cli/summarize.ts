@@ -54,7 +54,7 @@ async function run(invocation: Invocation): Promise<number> {
   const request = parseStreamRequest(invocation);
   const summary = new CountrySummary();
   const query = { kind: 'summarize', summary } as const;
-  const options = { fields: request.fields, add: [], onInvalid: 'drop', query } as const;
+  const options = { fields: request.fields, lenient: request.lenient, add: [], onInvalid: 'drop', query } as const;
   return runStream(
     request,
     async (work) => {
@@ -76,8 +76,12 @@ reads stdin. gzip is recognized, and zstd from Node 22.15 on.
                        Union
   --json               one JSON object
   --field PATH         where the address is: a key, a path with dots
-                       (client.ip), or a column; repeatable, default ip. With
-                       several, each address counts
+                       (client.ip), an element of an array (hops[0]), its
+                       first element with a country (hops[]), or a column;
+                       repeatable, default ip. With several, each address
+                       counts
+  --lenient            also find addresses with a port, brackets or a prefix
+                       length, and the first one in a list with commas
   --format FORMAT      jsonl (default), json, csv, tsv, list, combined or text,
                        as for enrich
   --delimiter C        for csv and tsv: the character between two cells

@@ -1,4 +1,5 @@
 /** The counts of an enrichment. */
+import { type PathStep, pathText } from './field-path.js';
 
 export interface EnrichCounts {
   /** Lines (records, items), including blank ones. */
@@ -26,12 +27,12 @@ export function emptyCounts(): EnrichCounts {
  *
  * @param fields the fields that were looked up, to name them
  */
-export function warningOf(counts: EnrichCounts, fields: readonly { path: readonly string[] }[]): string | undefined {
+export function warningOf(counts: EnrichCounts, fields: readonly { path: readonly PathStep[] }[]): string | undefined {
   const { found, no_country, invalid_address, missing_field, invalid_line } = counts;
   const values = no_country + invalid_address + missing_field;
   if (found > 0 || values + invalid_line === 0) return undefined;
   if (values === 0) return 'all lines are invalid, and none was enriched; is the format right (--format)?';
-  const names = fields.map(({ path }) => path.join('.')).join(', ');
+  const names = fields.map(({ path }) => pathText(path)).join(', ');
   if (no_country > 0) return `no country was found for any address in ${names}`;
   const problem = missing_field > 0 ? 'missing or never an address' : 'never an address';
   return `no address was found: ${names} is ${problem}; is the field right (--field)?`;

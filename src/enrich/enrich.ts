@@ -71,7 +71,12 @@ export async function loadDocuments(
   const { jsonFormat } = await import('./formats/json.js');
   if (file === undefined) return (context) => jsonFormat(context, itemsPath);
   const { ItemReader } = await import('./formats/json-items.js');
-  return (context) => jsonFormat(context, itemsPath, new ItemReader(file, context.options, context.counts));
+  return (context) => {
+    const { options, counts } = context;
+    // The fast path puts results at the ends of items only.
+    const isFast = options.fields.every(({ target }) => target.length === 1);
+    return jsonFormat(context, itemsPath, isFast ? new ItemReader(file, options, counts) : undefined);
+  };
 }
 
 /**

@@ -23,10 +23,15 @@ import {
 import { openForResults } from './range-file.js';
 
 export interface EnricherOptions {
-  /** Where the address is: `ip`, `client.ip`, or `client.ip=name` to name the member that is added. Default `ip`. */
+  /**
+   * Where the address is: `ip`, `client.ip`, `hops[0]`, `hops[]` (the first element with a country), or `client.ip=geo` or
+   * `client.ip=client.geo` to say where the result goes. Default `ip`.
+   */
   field?: string | readonly string[];
   /** The members of the result, in this order; default `country`, `country_code`, `is_eu`. */
   add?: readonly Addable[];
+  /** Also finds addresses with a port, brackets or a prefix length, and the first one in a list. Default: false. */
+  lenient?: boolean;
   /** What happens to a line that is not a JSON object; default `keep`: it is passed on byte for byte. */
   onInvalid?: InvalidPolicy;
   /** Receives such lines, each with its newline. A line that is too long arrives in parts. */
@@ -167,7 +172,13 @@ function isStringArray(value: unknown): value is readonly string[] {
   return Array.isArray(value) && value.every((element) => typeof element === 'string');
 }
 
-const OPTION_NAMES: readonly string[] = ['field', 'add', 'onInvalid', 'onReject'] satisfies (keyof EnricherOptions)[];
+const OPTION_NAMES: readonly string[] = [
+  'field',
+  'add',
+  'lenient',
+  'onInvalid',
+  'onReject',
+] satisfies (keyof EnricherOptions)[];
 
 /**
  * Checks the options of a caller that may not use TypeScript.
@@ -179,17 +190,18 @@ function parseEnricherOptions(options: EnricherOptions): EnrichOptions {
   if (unknown !== undefined) {
     throw usageError(`there is no option ${JSON.stringify(unknown)}; the options are ${OPTION_NAMES.join(', ')}`);
   }
-  const { field = [], add, onInvalid = 'keep', onReject } = options;
+  const { field = [], add, lenient = false, onInvalid = 'keep', onReject } = options;
   const fields = typeof field === 'string' ? [field] : field;
   if (!isStringArray(fields)) throw usageError('the option field must be a string or an array of strings');
   if (add !== undefined && !isStringArray(add)) throw usageError('the option add must be an array of strings');
+  if (typeof lenient !== 'boolean') throw usageError('the option lenient must be true or false');
   if (!INVALID_POLICIES.includes(onInvalid)) {
     throw usageError(`the option onInvalid must be ${INVALID_POLICIES.join(', ')}, not ${JSON.stringify(onInvalid)}`);
   }
   if (onReject !== undefined && typeof onReject !== 'function') {
     throw usageError('the option onReject must be a function');
   }
-  return { fields: parseFields(fields), add: checkAdd(add), onInvalid };
+  return { fields: parseFields(fields), add: checkAdd(add), onInvalid, lenient };
 }
 
 function openEnricher(database: Database, options: EnricherOptions, emit: (bytes: Uint8Array) => void): LineEnricher {

@@ -1,5 +1,6 @@
 /** The options of an enrichment in any format: the fields, what to add, and the policy for invalid lines. */
 import { AtlasError } from '../errors.js';
+import { EACH, hasElements, type PathStep, parsePath, splitSpec } from './field-path.js';
 import type { RecordQuery } from './query.js';
 
 /** The members that a result can have. */
@@ -12,6 +13,9 @@ export type Addable = (typeof ADDABLE)[number];
  */
 export const FORMAT_NAMES = ['jsonl', 'json', 'csv', 'tsv', 'list', 'combined', 'text'] as const;
 export type FormatName = (typeof FORMAT_NAMES)[number];
+
+/** The formats whose fields are columns. */
+export const TABLE_FORMATS: readonly FormatName[] = ['csv', 'tsv'];
 
 /** A table: its delimiter, one ASCII character, and whether its first record is a header. */
 export interface TableInput {
@@ -27,11 +31,13 @@ export type KernelInput = TableInput | { kind: 'jsonl' | 'list' | 'combined' | '
 export const INVALID_POLICIES = ['keep', 'drop', 'fail'] as const;
 export type InvalidPolicy = (typeof INVALID_POLICIES)[number];
 
-/** Where an address is, and the name under which its result is added. */
+/** Where an address is, and where its result goes. */
 export interface FieldRequest {
-  /** The keys from the top of the object to the address; one for a top-level key. */
-  path: string[];
-  /** The top-level key of the result. */
+  /** The steps from the top of the object to the address; one for a top-level key. */
+  path: PathStep[];
+  /** The keys from the top of the object to the result; one for a top-level key. All but the last are the first of `path`. */
+  target: string[];
+  /** The target as text, for formats without objects. */
   name: string;
 }
 
@@ -42,6 +48,8 @@ export interface EnrichOptions {
   fields: FieldRequest[];
   add: Addable[];
   onInvalid: InvalidPolicy;
+  /** Whether addresses in other text are found, too; see src/address/lenient.ts. Default: false. */
+  lenient?: boolean | undefined;
   /** What to do instead of adding results to the records, if anything. */
   query?: RecordQuery | undefined;
 }
@@ -51,47 +59,64 @@ const DEFAULT_NAME = 'geo';
 const DEFAULT_FIELD = 'ip';
 const DEFAULT_ADD: readonly Addable[] = ['country', 'country_code', 'is_eu'];
 
-/** An escaped dot, equals sign or backslash, or any other character. */
-const SPEC_CHARACTER = /\\([.=\\])|./gsu;
+/** Returns the default name of the result of one of several fields. */
+function defaultName(path: readonly PathStep[]): string {
+  return `${path
+    .filter((step) => step !== EACH)
+    .join('_')
+    .replaceAll('.', '_')}_geo`;
+}
 
-/** Splits `PATH` or `PATH=NAME` into the keys of the path and the name, and removes the escapes of the path. */
-function splitSpec(spec: string): { path: string[]; name: string | undefined } {
-  const path = [''];
-  for (const { 0: text, 1: escaped, index } of spec.matchAll(SPEC_CHARACTER)) {
-    if (text === '=') return { path, name: spec.slice(index + 1) };
-    if (text === '.') path.push('');
-    else path[path.length - 1] += escaped ?? text;
+/** Returns whether keys are the first steps of a path. */
+function isStartOf(keys: readonly string[], path: readonly PathStep[]): boolean {
+  return keys.length <= path.length && keys.every((key, depth) => key === path[depth]);
+}
+
+/** Parses a target. The object that it is in must be on the way to the address: then it exists if the address does. */
+function parseTarget(text: string, path: readonly PathStep[], spec: string): string[] {
+  const target = parsePath(text, spec);
+  const parent = target.slice(0, -1) as string[];
+  const isInObject = isStartOf(parent, path) && typeof path[parent.length] === 'string';
+  if (!hasElements(target) && isInObject) return target as string[];
+  throw new AtlasError(
+    'E_USAGE',
+    `the target ${JSON.stringify(text)} of the field ${JSON.stringify(spec)} is neither a top-level key nor in an object of ` +
+      'its path; for client.ip it can be geo or client.geo',
+  );
+}
+
+/** Refuses two fields that write to one place, or one whose target is inside the target of another. */
+function checkTargets(fields: readonly FieldRequest[]): void {
+  for (const [index, { target, name }] of fields.entries()) {
+    const other = fields.findIndex((one, at) => at !== index && isStartOf(one.target, target));
+    if (other < 0) continue;
+    const problem =
+      fields[other]!.target.length === target.length
+        ? `two fields would write to ${JSON.stringify(name)}`
+        : `${JSON.stringify(name)} would be inside ${JSON.stringify(fields[other]!.name)}, which another field writes`;
+    throw new AtlasError('E_USAGE', `${problem}; name each as PATH=TARGET`);
   }
-  return { path, name: undefined };
 }
 
 /**
- * Parses fields, each `PATH` or `PATH=NAME`. A path is one or more keys with dots between them; in a key, a dot, an equals
- * sign or a backslash can be escaped with a backslash.
+ * Parses fields, each `PATH` or `PATH=TARGET`, see field-path.ts.
  *
  * @param specs the fields as text; if there are none, `ip`
- * @returns the fields. The default name is `geo` or, with several fields, the path with `_` for `.` and `_geo` appended
- * @throws AtlasError E_USAGE for an empty key, or if two fields have the same name
+ * @param format in a table, the target is the beginning of the names of columns: its dots and brackets mean nothing
+ * @returns the fields. The default target is `geo` or, with several fields, the path with `_` for `.` and `_geo` appended
+ * @throws AtlasError E_USAGE for a path or target that is not valid, or if two fields have the same target
  */
-export function parseFields(specs: readonly string[]): FieldRequest[] {
+export function parseFields(specs: readonly string[], format: FormatName = 'jsonl'): FieldRequest[] {
   const given = specs.length === 0 ? [DEFAULT_FIELD] : specs;
   const fields = given.map((spec) => {
-    const { path, name: givenName } = splitSpec(spec);
-    const defaultName = given.length === 1 ? DEFAULT_NAME : `${path.join('_').replaceAll('.', '_')}_geo`;
-    const name = givenName ?? defaultName;
-    if (name === '' || path.includes('')) {
-      throw new AtlasError(
-        'E_USAGE',
-        `the field ${JSON.stringify(spec)} has an empty key; write it as ip, client.ip or client.ip=geo`,
-      );
-    }
-    return { path, name };
+    const parts = splitSpec(spec);
+    const path = parsePath(parts.path, spec);
+    const text = parts.target ?? (given.length === 1 ? DEFAULT_NAME : defaultName(path));
+    const isKey = parts.target === undefined || (text !== '' && TABLE_FORMATS.includes(format));
+    const target = isKey ? [text] : parseTarget(text, path, spec);
+    return { path, target, name: target.join('.') };
   });
-  const names = fields.map(({ name }) => name);
-  const duplicate = names.find((name, index) => names.indexOf(name) !== index);
-  if (duplicate !== undefined) {
-    throw new AtlasError('E_USAGE', `two fields would write to ${JSON.stringify(duplicate)}; name each as PATH=NAME`);
-  }
+  checkTargets(fields);
   return fields;
 }
 

@@ -186,7 +186,12 @@ export async function followRelease({
   const input = kernelInput(format);
   const createFormat = input === undefined ? await loadDocuments(itemsPath) : undefined;
   const fields = [enricher.field ?? []].flat();
-  const options = { fields: parseFields(fields), add: checkAdd(enricher.add), onInvalid: enricher.onInvalid ?? 'keep' };
+  const options = {
+    fields: parseFields(fields, format),
+    add: checkAdd(enricher.add),
+    lenient: enricher.lenient,
+    onInvalid: enricher.onInvalid ?? 'keep',
+  };
   function open(dir: string): ActiveRelease {
     const database = openDatabase(dir);
     const { id, as_of } = database.manifest;

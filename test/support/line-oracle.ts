@@ -2,8 +2,11 @@
  * The expected enrichment of JSON lines, computed in another way: JSON.parse decides what is valid and what the values
  * are; a recursive descent over the bytes finds where the members are. Slow, and shares nothing with the kernel.
  */
+
+import { findAddress } from '../../src/address/lenient.js';
 import type { Database } from '../../src/database/database.js';
 import { type EnrichCounts, emptyCounts } from '../../src/enrich/counts.js';
+import { EACH, type PathStep } from '../../src/enrich/field-path.js';
 import type { EnrichOptions } from '../../src/enrich/options.js';
 
 /** A member of an object: its key, and its text with the blanks around it, without the commas. */
@@ -15,13 +18,14 @@ interface Member {
 
 const decode = (bytes: string): string => Buffer.from(bytes, 'latin1').toString();
 
-/** Finds the members of the object in a valid line. Each character of the line is one byte. */
+/** Finds the members of the object that begins at a place of a valid line. Each character of the line is one byte. */
 class MemberFinder {
   readonly #line: string;
-  #at = 0;
+  #at: number;
 
-  constructor(line: string) {
+  constructor(line: string, at = 0) {
     this.#line = line;
+    this.#at = at;
   }
 
   find(): { members: Member[]; open: number; close: number } {
@@ -89,25 +93,72 @@ export interface Expected {
   failsAt: number | undefined;
 }
 
+/** Returns all values that a path leads to, in order. */
+function valuesAt(value: unknown, path: readonly PathStep[]): unknown[] {
+  const [step, ...rest] = path;
+  if (step === undefined) return [value];
+  if (Array.isArray(value)) {
+    if (step === EACH) return value.flatMap((element) => valuesAt(element, rest));
+    return typeof step === 'number' && step < value.length ? valuesAt(value[step], rest) : [];
+  }
+  if (typeof value !== 'object' || value === null || typeof step !== 'string' || !Object.hasOwn(value, step)) return [];
+  return valuesAt((value as Record<string, unknown>)[step], rest);
+}
+
 /** Returns the result of a path as JSON, and counts it. */
-function resultText(database: Database, object: object, path: string[], options: EnrichOptions, counts: EnrichCounts) {
-  let value: unknown = object;
-  for (const key of path) {
-    const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
-    value = isObject && Object.hasOwn(value as object, key) ? (value as Record<string, unknown>)[key] : undefined;
-  }
-  if (value === undefined) {
-    counts.missing_field++;
-    return 'null';
-  }
-  const result = typeof value === 'string' ? database.lookupWithReason(value) : undefined;
-  if (result === undefined) {
-    counts.invalid_address++;
-    return 'null';
-  }
-  if (result.country === null) counts.no_country++;
+function resultText(
+  database: Database,
+  object: object,
+  path: readonly PathStep[],
+  options: EnrichOptions,
+  counts: EnrichCounts,
+) {
+  const values = valuesAt(object, path);
+  const results = values.flatMap((value) => {
+    const address = typeof value !== 'string' ? undefined : options.lenient === true ? findAddress(value) : value;
+    return (address === undefined ? undefined : database.lookupWithReason(address)) ?? [];
+  });
+  const result = results.find(({ country }) => country !== null) ?? results[0];
+  if (values.length === 0) counts.missing_field++;
+  else if (result === undefined) counts.invalid_address++;
+  else if (result.country === null) counts.no_country++;
   else counts.found++;
-  return JSON.stringify(Object.fromEntries(options.add.map((name) => [name, result[name]])));
+  return result === undefined
+    ? 'null'
+    : JSON.stringify(Object.fromEntries(options.add.map((name) => [name, result[name]])));
+}
+
+/** A member to put into the line: the keys that lead to it, and the text of its value. */
+interface Added {
+  target: readonly string[];
+  value: string;
+}
+
+/** Returns the text of the object at a place of the line, from its opening to its closing brace, with members added. */
+function withMembers(line: string, at: number, added: readonly Added[]): string {
+  const { members, open, close } = new MemberFinder(line, at).find();
+  const own = added.filter(({ target }) => target.length === 1);
+  const others = members.filter(({ key }) => !own.some(({ target }) => target[0] === key));
+  const texts = others.map((member) => {
+    const { key, from, to } = member;
+    const text = line.slice(from, to);
+    const inner = added.filter(({ target }) => target.length > 1 && target[0] === key);
+    // The text of the key may have colons, but the value begins at the first brace after it, if it is an object.
+    const start = /^[ \t\r]*"(?:[^"\\]|\\.)*"[ \t\r]*:[ \t\r]*\{/s.exec(text)?.[0].length;
+    const isLast = members.findLast((one) => one.key === key) === member;
+    if (inner.length === 0 || start === undefined || !isLast) return text;
+    const below = inner.map(({ target, value }) => ({ target: target.slice(1), value }));
+    const object = withMembers(line, from + start - 1, below);
+    const end = new MemberFinder(line, from + start - 1).find().close + 1;
+    return text.slice(0, start - 1) + object + line.slice(end, to);
+  });
+  // If nothing is replaced, even the blanks of an empty object stay.
+  const kept = others.length === 0 && members.length === 0 ? line.slice(open + 1, close) : texts.join(',');
+  const ownTexts = own.map(({ target, value }) =>
+    Buffer.from(`${JSON.stringify(target[0])}:${value}`).toString('latin1'),
+  );
+  const comma = others.length > 0 && own.length > 0 ? ',' : '';
+  return `{${kept}${comma}${ownTexts.join(',')}}`;
 }
 
 function enrichLine(
@@ -118,17 +169,12 @@ function enrichLine(
 ): string | undefined {
   const object = parseObject(line);
   if (object === undefined) return undefined;
-  const { members, open, close } = new MemberFinder(line).find();
-  const others = members.filter(({ key }) => !options.fields.some(({ name }) => name === key));
-  const texts = others.map(({ from, to }) => line.slice(from, to));
-  // If nothing is replaced, even the blanks of an empty object stay.
-  const kept = others.length === members.length ? line.slice(open + 1, close) : texts.join(',');
-  const added = options.fields.map(({ path, name }) => {
-    const text = `${JSON.stringify(name)}:${resultText(database, object, path, options, counts)}`;
-    return Buffer.from(text).toString('latin1');
-  });
-  const comma = others.length > 0 ? ',' : '';
-  return `${line.slice(0, open + 1)}${kept}${comma}${added.join(',')}${line.slice(close)}`;
+  const { open, close } = new MemberFinder(line).find();
+  const added = options.fields.map(({ path, target }) => ({
+    target,
+    value: resultText(database, object, path, options, counts),
+  }));
+  return line.slice(0, open) + withMembers(line, open, added) + line.slice(close + 1);
 }
 
 /** Returns the expected output of an input. */

@@ -127,6 +127,48 @@ export const OBJECT_LINE: fc.Arbitrary<string> = fc
   .tuple(BLANK, object, BLANK)
   .map(([before, text, after]) => before + text + after);
 
+/** Addresses in other text. */
+const DECORATED = [
+  '8.8.8.8:53',
+  '[2a01:1234::1]:443',
+  '8.8.8.8/8',
+  'unknown, 10.0.0.1',
+  ' 193.0.0.1 , 8.8.8.8',
+  '10.0.0.1:',
+];
+
+/**
+ * A line with a few keys over and over, in nested objects and arrays: what paths lead through. Each character is one byte.
+ *
+ * @param isDecorated whether addresses also are in other text
+ */
+export function fieldLines(isDecorated: boolean): fc.Arbitrary<string> {
+  const key = spelled(fc.constantFrom('ip', 'client', 'a', 'geo', 'b'));
+  const text = spelled(fc.constantFrom(...ADDRESSES, ...(isDecorated ? DECORATED : [])));
+  const { object } = fc.letrec<{ value: string; object: string; array: string }>((tie) => ({
+    value: fc.oneof(
+      { maxDepth: 4 },
+      { weight: 3, arbitrary: text },
+      SCALAR,
+      { weight: 3, arbitrary: tie('object') },
+      { weight: 3, arbitrary: tie('array') },
+    ),
+    object: fc
+      .tuple(BLANK, fc.array(fc.tuple(BLANK, key, BLANK, BLANK, tie('value'), BLANK), { maxLength: 5 }))
+      .map(([blank, members]) =>
+        members.length === 0
+          ? `{${blank}}`
+          : `{${members.map(([a, name, b, c, value, d]) => `${a}${name}${b}:${c}${value}${d}`).join(',')}}`,
+      ),
+    array: fc
+      .tuple(BLANK, fc.array(fc.tuple(BLANK, tie('value'), BLANK), { maxLength: 4 }))
+      .map(([blank, items]) =>
+        items.length === 0 ? `[${blank}]` : `[${items.map((item) => item.join('')).join(',')}]`,
+      ),
+  }));
+  return object.map((line) => Buffer.from(line).toString('latin1'));
+}
+
 /** A byte to insert; mostly one that has a meaning in JSON. */
 const NASTY_BYTE = fc.oneof(
   { weight: 3, arbitrary: fc.constantFrom(...'{}[]:,"\\ \t\r\n\0\f\x1a') },

@@ -18,7 +18,7 @@ import {
 import { JsonItem } from './json-item.js';
 import type { ItemReader } from './json-items.js';
 import { JsonText, type TokenHandler } from './json-text.js';
-import { jsonResults, type ResultFormatter, recordQuery } from './results.js';
+import { bestValue, jsonResults, type ResultFormatter, recordQuery } from './results.js';
 
 const OPENING_BRACKET = 91;
 const COMMA = Buffer.from(',');
@@ -209,8 +209,9 @@ class Document {
 
   #finishObject(item: JsonItem, end: number): void {
     const { fields, query } = this.#context.options;
+    const values = item.values.map((candidates) => bestValue(this.#context, candidates));
     if (query !== undefined) {
-      if (recordQuery(this.#context, query)(item.values)) {
+      if (recordQuery(this.#context, query)(values)) {
         this.#copySeparator(item.start);
         this.#copyTo(end);
       } else {
@@ -218,14 +219,12 @@ class Document {
       }
       return;
     }
-    const added = new Map(
-      fields.map(({ name }, index) => [
-        name,
-        `${asByteText(JSON.stringify(name))}:${this.#resultText(item.values[index]!)}`,
-      ]),
-    );
+    const added = fields.map(({ target }, index) => ({
+      target,
+      text: `${asByteText(JSON.stringify(target.at(-1)))}:${this.#resultText(values[index]!)}`,
+    }));
     this.#copySeparator(item.start);
-    this.#out += item.withMembers((from, to) => this.#text.slice(from, to), end, added);
+    this.#out += item.withMembers((from, to) => this.#text.slice(from, to), added);
     this.#written = end;
   }
 

@@ -1,4 +1,5 @@
 /** Looks up field values, counts, and formats results. Shared by all formats. */
+import { findAddress } from '../../address/lenient.js';
 import type { ReasonedResult } from '../../database/database.js';
 import type { CountryResult } from '../../database/engine.js';
 import type { Addable } from '../options.js';
@@ -36,13 +37,38 @@ export function resultFields(result: CountryResult | undefined, add: readonly Ad
   return add.map((name) => ` "${String(result?.[name] ?? '-').replaceAll(/["\\]/g, '\\$&')}"`).join('');
 }
 
+/** Returns the result of the address in a text, or undefined if it has none. */
+function resultOf({ database, options }: FormatContext, text: string): ReasonedResult | undefined {
+  const address = options.lenient === true ? findAddress(text) : text;
+  return address === undefined ? undefined : database.lookupWithReason(address);
+}
+
+/**
+ * Returns the value of a field that has several: the first address with a country, otherwise the first address, otherwise
+ * any value.
+ */
+export function bestValue(context: FormatContext, values: readonly FieldValue[]): FieldValue {
+  if (values.length === 1) return values[0]!;
+  let best: FieldValue = values[0] ?? MISSING;
+  let hasAddress = false;
+  for (const value of values) {
+    const result = typeof value === 'string' ? resultOf(context, value) : undefined;
+    if (result === undefined) continue;
+    if (result.country_code !== null) return value;
+    if (!hasAddress) best = value;
+    hasAddress = true;
+  }
+  return best;
+}
+
 /** Looks up the value of a field and counts it. Returns undefined if it is missing or not an address. */
-function lookUp({ database, counts }: FormatContext, value: FieldValue): ReasonedResult | undefined {
+function lookUp(context: FormatContext, value: FieldValue): ReasonedResult | undefined {
+  const { counts } = context;
   if (value === MISSING) {
     counts.missing_field++;
     return undefined;
   }
-  const result = value === NOT_TEXT ? undefined : database.lookupWithReason(value);
+  const result = value === NOT_TEXT ? undefined : resultOf(context, value);
   if (result === undefined) counts.invalid_address++;
   else if (result.country_code === null) counts.no_country++;
   else counts.found++;

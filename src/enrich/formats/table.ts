@@ -5,15 +5,16 @@
 import { parse } from 'csv-parse/sync';
 import { AtlasError } from '../../errors.js';
 import type { EnrichCounts } from '../counts.js';
+import { pathText } from '../field-path.js';
 import type { Block } from '../input/line-buffer.js';
 import type { EnrichOptions, FieldRequest, TableInput } from '../options.js';
 import { passesOthers } from '../query.js';
 import { asByteText, bytesToText, textToBytes } from './format.js';
 import { cellText } from './results.js';
 
-/** Returns the column that a field names. In a table, the dots of a path are part of the name. */
+/** Returns the column that a field names. In a table, the dots and brackets of a path are part of the name. */
 function columnName({ path }: FieldRequest): string {
-  return path.join('.');
+  return pathText(path);
 }
 
 function findColumn(field: FieldRequest, header: readonly string[], input: string): number {

@@ -7,6 +7,7 @@
  */
 import { isIP } from 'node:net';
 import { AtlasError } from '../../errors.js';
+import { pathText } from '../field-path.js';
 import type { FieldRequest, FormatName } from '../options.js';
 import { type Compression, decompress } from './decompress.js';
 import { type ByteSource, derivedSource } from './source.js';
@@ -178,7 +179,7 @@ function headerDelimiters(line: string): Delimiter[] {
 
 /** Returns whether a table has a column for one of the fields, or an address in its first row. */
 function hasAddressColumn(header: string[], row: string[], fields: readonly FieldRequest[]): boolean {
-  const names = fields.map(({ path }) => path.join('.'));
+  const names = fields.map(({ path }) => pathText(path));
   if (header.some((cell) => names.includes(cell))) return true;
   return row.length === header.length && row.some((cell) => isIP(cell) !== 0);
 }

@@ -89,7 +89,19 @@ export const CONFIG_FORMAT = 128;
 export const CONFIG_DELIMITER = 132;
 /** The shape of the table, see `SHAPE_…`. It is written when the header is known, before the first block is processed. */
 export const CONFIG_SHAPE = 136;
-export const CONFIG_BYTES = 140;
+/** For each field, the steps of its path from the first array on: their address, their number. `STEPS_BYTES` each. */
+export const CONFIG_FIELD_STEPS = 140;
+/** 1 if a field has such steps. */
+export const CONFIG_HAS_STEPS = 144;
+/** For each field, the keys of its target: the address of their steps, their number. `STEPS_BYTES` each. */
+export const CONFIG_FIELD_RESULT_KEYS = 148;
+/** 1 if a result goes into an object inside the line. */
+export const CONFIG_HAS_INNER_RESULTS = 152;
+/** 1 if addresses in other text are found, too. */
+export const CONFIG_LENIENT = 156;
+/** Longest text in which they are searched (MAX_LENIENT_BYTES). */
+export const CONFIG_MAX_LENIENT_BYTES = 160;
+export const CONFIG_BYTES = 164;
 
 // The formats that the kernel reads.
 export const FORMAT_JSON_LINES = 0;
@@ -136,6 +148,19 @@ export const POLICY_FAIL = 2;
 // A digit arrangement of a dotted-decimal address, see ipv4-forms.ts: 16 source positions, four least values of 2 bytes.
 export const IPV4_FORM_LEAST = 16;
 export const IPV4_FORM_BYTES = 32;
+
+// A list of steps: its address, the number of steps.
+export const STEPS_BYTES = 8;
+
+// A step of a path: what it is, its index or the address of its key, the length of its key.
+export const STEP_KIND = 0;
+export const STEP_VALUE = 4;
+export const STEP_KEY_LENGTH = 8;
+export const STEP_BYTES = 12;
+export const STEP_IS_KEY = 0;
+export const STEP_IS_INDEX = 1;
+/** Each element, until one has an address with a country. */
+export const STEP_IS_EACH = 2;
 
 // A node of the key tree, see key-tree.ts.
 /** Address of the edges to its children. */
@@ -186,7 +211,11 @@ export const AREAS_QUERIES6 = 28;
 export const AREAS_RECORD_COUNTS = 32;
 /** Room for the events of `FLAT_CHUNK_BYTES`, 4 bytes each. */
 export const AREAS_EVENTS = 36;
-export const AREAS_BYTES = 40;
+/** Room for the record of a single query, 4 bytes. */
+export const AREAS_SINGLE = 40;
+/** Room for the last member of each field at each depth, 4 bytes each. */
+export const AREAS_LAST_MEMBERS = 44;
+export const AREAS_BYTES = 48;
 
 export const LINE_BYTES = 24;
 /** A row of a table or a list, in the room for a line. */

@@ -1,6 +1,7 @@
 /** The tree of keys that count, which the kernel follows while it scans a line. */
 import { AtlasError } from '../../errors.js';
 import { MAX_FIELDS, MAX_KEY_BYTES, MAX_PATH_KEYS } from '../../limits.js';
+import { type PathStep, pathText } from '../field-path.js';
 import type { FieldRequest } from '../options.js';
 import * as abi from './abi.js';
 
@@ -17,11 +18,11 @@ interface Node {
 /** The tree, ready to be copied into the kernel's memory. */
 export interface KeyTree {
   bytes: Uint8Array;
-  /** Number of targets: nodes whose value is an address. */
+  /** Number of targets: nodes whose value is an address, or the array with the address. */
   targetCount: number;
   /** For each field, the target of its path. */
   fieldTargets: number[];
-  /** Length of the longest key in bytes. */
+  /** Length of the longest key in bytes, those of steps and targets included. */
   longestKey: number;
   /** Lengths of the keys that the kernel recognizes by their length; bit n means n bytes. */
   keyLengths: bigint;
@@ -37,16 +38,27 @@ function checkFields(fields: readonly FieldRequest[]): void {
   if (fields.length > MAX_FIELDS) {
     throw new AtlasError('E_USAGE', `${fields.length} fields are too many; at most ${MAX_FIELDS} go in one run`);
   }
-  for (const { path, name } of fields) {
+  for (const { path, target } of fields) {
     if (path.length > MAX_PATH_KEYS) {
-      throw new AtlasError('E_USAGE', `the path ${path.join('.')} has more than ${MAX_PATH_KEYS} keys`);
+      throw new AtlasError('E_USAGE', `the path ${pathText(path)} has more than ${MAX_PATH_KEYS} keys`);
     }
-    for (const key of [...path, name]) {
-      if (encoder.encode(key).length > MAX_KEY_BYTES) {
+    for (const key of [...path, ...target]) {
+      if (typeof key === 'string' && encoder.encode(key).length > MAX_KEY_BYTES) {
         throw new AtlasError('E_USAGE', `the key ${key.slice(0, 40)}… is longer than ${MAX_KEY_BYTES} bytes`);
       }
     }
   }
+}
+
+/** Returns the keys of a path up to its first array. */
+function leadingKeys(path: readonly PathStep[]): string[] {
+  const end = path.findIndex((step) => typeof step !== 'string');
+  return (end < 0 ? path : path.slice(0, end)) as string[];
+}
+
+/** Returns the steps of a path from its first array on. */
+export function stepsIntoArrays(path: readonly PathStep[]): PathStep[] {
+  return path.slice(leadingKeys(path).length);
 }
 
 /** Returns all nodes, the root first, and the node that each field's path ends at. */
@@ -63,9 +75,9 @@ function makeNodes(fields: readonly FieldRequest[]): { nodes: Node[]; ends: Node
     return next;
   };
   const root = add();
-  const ends = fields.map(({ path, name }) => {
-    child(root, name).isResult = true;
-    const end = path.reduce(child, root);
+  const ends = fields.map(({ path, target }) => {
+    if (target.length === 1) child(root, target[0]!).isResult = true;
+    const end = leadingKeys(path).reduce(child, root);
     end.isTarget = true;
     return end;
   });
@@ -132,6 +144,9 @@ export function buildKeyTree(fields: readonly FieldRequest[], at: number): KeyTr
   const bytes = encodeNodes(nodes, at);
   const numbers = numberTargets(nodes[0]!, bytes);
   const keys = nodes.flatMap(({ children }) => [...children.keys()]);
+  const otherKeys = fields
+    .flatMap(({ path, target }) => [...path, ...target])
+    .filter((step) => typeof step === 'string');
   const length = (key: string): number => encoder.encode(key).length;
   // JSON always escapes a quote or a backslash, and the kernel compares all keys with escapes.
   const recognized = keys.filter((key) => !/["\\]/.test(key) && length(key) <= abi.KEY_LENGTHS_MAX);
@@ -139,7 +154,7 @@ export function buildKeyTree(fields: readonly FieldRequest[], at: number): KeyTr
     bytes,
     targetCount: numbers.size,
     fieldTargets: ends.map((end) => numbers.get(end)!),
-    longestKey: Math.max(...keys.map(length)),
+    longestKey: Math.max(...[...keys, ...otherKeys].map(length)),
     keyLengths: recognized.reduce((lengths, key) => lengths | (1n << BigInt(length(key))), 0n),
     comparesAllKeys: keys.some((key) => length(key) > abi.KEY_LENGTHS_MAX),
     triesFlatPath: recognized.length === keys.length && keys.every((key) => length(key) <= abi.FLAT_KEY_MAX),

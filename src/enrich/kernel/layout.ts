@@ -8,15 +8,16 @@
 import { recordResult } from '../../database/binary-engine.js';
 import type { CountryResult } from '../../database/engine.js';
 import { AtlasError } from '../../errors.js';
-import { MAX_ADDRESS_LENGTH, MAX_FIELDS, MAX_JSON_DEPTH } from '../../limits.js';
+import { MAX_ADDRESS_LENGTH, MAX_FIELDS, MAX_JSON_DEPTH, MAX_LENIENT_BYTES, MAX_PATH_KEYS } from '../../limits.js';
 import type { RangeRecord } from '../../rangefile/layout.js';
 import type { RangeFile } from '../../rangefile/reader.js';
+import { EACH, hasElements, type PathStep } from '../field-path.js';
 import { resultCells, resultFields, resultJson } from '../formats/results.js';
-import type { EnrichOptions, InvalidPolicy, KernelInput } from '../options.js';
+import type { EnrichOptions, FieldRequest, InvalidPolicy, KernelInput } from '../options.js';
 import { passesOthers, type RecordQuery, selects } from '../query.js';
 import * as abi from './abi.js';
 import { ipv4Forms } from './ipv4-forms.js';
-import { buildKeyTree, type KeyTree } from './key-tree.js';
+import { buildKeyTree, type KeyTree, stepsIntoArrays } from './key-tree.js';
 
 /** WebAssembly memory has pages of this many bytes. */
 const PAGE_BYTES = 65_536;
@@ -151,11 +152,11 @@ const FORMATS: Record<KernelInput['kind'], number> = {
 
 /** Returns a function that makes the text to insert for a result. */
 function fragmentMaker({ input = JSON_LINES, add }: EnrichOptions) {
-  return (result: CountryResult | undefined, name: string): string => {
+  return (result: CountryResult | undefined, { target }: FieldRequest): string => {
     switch (input.kind) {
       case 'jsonl':
       case 'items':
-        return `,${JSON.stringify(name)}:${result === undefined ? 'null' : resultJson(result, add)}`;
+        return `,${JSON.stringify(target.at(-1))}:${result === undefined ? 'null' : resultJson(result, add)}`;
       case 'combined':
         return resultFields(result, add);
       case 'table':
@@ -172,16 +173,30 @@ function placeFragments(plan: MemoryPlan, records: readonly RangeRecord[], optio
   const makeFragment = fragmentMaker(options);
   const table = new Uint32Array((options.fields.length * results.length * abi.FRAGMENT_BYTES) / 4);
   let longestInsert = 0;
-  options.fields.forEach(({ name }, field) => {
-    const texts = results.map((result) => Buffer.from(makeFragment(result, name)));
+  options.fields.forEach((field, index) => {
+    const texts = results.map((result) => Buffer.from(makeFragment(result, field)));
     let at = plan.place(Buffer.concat(texts));
     texts.forEach((text, record) => {
-      table.set([at, text.length], ((field * results.length + record) * abi.FRAGMENT_BYTES) / 4);
+      table.set([at, text.length], ((index * results.length + record) * abi.FRAGMENT_BYTES) / 4);
       at += text.length;
     });
     longestInsert += Math.max(...texts.map((text) => text.length));
   });
   return { fragments: plan.place(table), longestInsert };
+}
+
+/** Places a list of steps for each field; returns the address of the table of lists. */
+function placeSteps(plan: MemoryPlan, lists: readonly (readonly PathStep[])[]): number {
+  const table = lists.flatMap((steps) => {
+    const encoded = steps.flatMap((step) => {
+      if (step === EACH) return [abi.STEP_IS_EACH, 0, 0];
+      if (typeof step === 'number') return [abi.STEP_IS_INDEX, step, 0];
+      const key = Buffer.from(step);
+      return [abi.STEP_IS_KEY, plan.place(key), key.length];
+    });
+    return [plan.place(Uint32Array.from(encoded)), steps.length];
+  });
+  return plan.place(Uint32Array.from(table));
 }
 
 /** Places the levels of IPv6 start addresses. The lowest is the column of their first halves; the kernel fills the others. */
@@ -251,6 +266,24 @@ function placeConfig(plan: MemoryPlan, { file, options, keepsRejects }: LayoutRe
     [abi.CONFIG_KEY_LENGTHS + 4, Number(tree.keyLengths >> 32n)],
     [abi.CONFIG_COMPARES_ALL_KEYS, tree.comparesAllKeys ? 1 : 0],
     [abi.CONFIG_TRIES_FLAT_PATH, tree.triesFlatPath ? 1 : 0],
+    [
+      abi.CONFIG_FIELD_STEPS,
+      placeSteps(
+        plan,
+        options.fields.map(({ path }) => stepsIntoArrays(path)),
+      ),
+    ],
+    [abi.CONFIG_HAS_STEPS, options.fields.some(({ path }) => hasElements(path)) ? 1 : 0],
+    [
+      abi.CONFIG_FIELD_RESULT_KEYS,
+      placeSteps(
+        plan,
+        options.fields.map(({ target }) => target),
+      ),
+    ],
+    [abi.CONFIG_HAS_INNER_RESULTS, options.fields.some(({ target }) => target.length > 1) ? 1 : 0],
+    [abi.CONFIG_LENIENT, options.lenient === true ? 1 : 0],
+    [abi.CONFIG_MAX_LENIENT_BYTES, MAX_LENIENT_BYTES],
     [abi.CONFIG_POLICY, POLICIES[options.onInvalid]],
     [abi.CONFIG_KEEPS_REJECTS, keepsRejects ? 1 : 0],
     [abi.CONFIG_IPV4_FORMS, plan.place(ipv4Forms())],
@@ -275,7 +308,7 @@ function reserveAreas(
   const values = abi.BATCH_VALUES + abi.BLOCK_LINES * fieldTargets.length;
   return plan.placeTable(abi.AREAS_BYTES, [
     [abi.AREAS_VALUE_OFFSETS, plan.reserve(4 * targetCount)],
-    [abi.AREAS_SCRATCH, plan.reserve(Math.max(longestKey, MAX_ADDRESS_LENGTH) + abi.SLACK_BYTES)],
+    [abi.AREAS_SCRATCH, plan.reserve(Math.max(longestKey, MAX_LENIENT_BYTES) + abi.SLACK_BYTES)],
     [abi.AREAS_STACK, plan.reserve(2 * (MAX_JSON_DEPTH + 1))],
     [abi.AREAS_DIGITS, plan.reserve(abi.SLACK_BYTES)],
     [abi.AREAS_LINES, plan.reserve(abi.LINE_BYTES * lines)],
@@ -283,6 +316,8 @@ function reserveAreas(
     [abi.AREAS_RECORD_COUNTS, recordCounts],
     [abi.AREAS_QUERIES4, plan.reserve(abi.QUERY4_BYTES * values)],
     [abi.AREAS_QUERIES6, plan.reserve(abi.QUERY6_BYTES * values)],
+    [abi.AREAS_LAST_MEMBERS, plan.reserve(4 * fieldTargets.length * MAX_PATH_KEYS)],
+    [abi.AREAS_SINGLE, plan.reserve(4)],
     [abi.AREAS_EVENTS, plan.reserve(4 * abi.FLAT_CHUNK_BYTES + abi.SLACK_BYTES)],
   ]);
 }

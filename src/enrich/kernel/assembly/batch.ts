@@ -3,10 +3,23 @@
  * then all are looked up, then all lines are put out. A lookup mostly waits for memory, and this way many wait together.
  */
 import { BATCH_VALUES, FORMAT_JSON_ITEMS, FRAGMENT_BYTES, LINE_BYTES, OUTCOME_COUNTRY } from '../abi';
-import { parseAddress } from './address';
 import { COMMA, isBlank, QUOTE } from './ascii';
-import { fieldCount, fieldTargets, format, fragments, longestInsert, maxAddressLength, outcomes, passesOthers, recordCount, selected } from './config';
-import { addQuery, answerQueries, startQueries } from './lookup';
+import {
+  fieldCount,
+  fieldTargets,
+  format,
+  fragments,
+  hasInnerResults,
+  hasSteps,
+  longestInsert,
+  outcomes,
+  passesOthers,
+  recordCount,
+  selected,
+} from './config';
+import { hasStepsInto, lookUpElements } from './elements';
+import { putInnerResults } from './inner';
+import { answerQueries, queryString, startQueries } from './lookup';
 import { putKeptMembers } from './members';
 import {
   countFound,
@@ -21,13 +34,11 @@ import {
   putByte,
   putInputTo,
   recordCounts,
-  scratch,
   skipInputTo,
   uncountLine,
   valueOffsets,
   values,
 } from './slot';
-import { closingQuote, quoteOrBackslash, unescape } from './strings';
 
 // What is kept of a line: its first byte, its braces, the end of its input, and which members are replaced.
 const LINE_START: usize = 0;
@@ -96,29 +107,36 @@ export function dropLines(from: usize): usize {
   return lineCount * fieldCount >= <u32>BATCH_VALUES;
 }
 
-/** Adds a query for the address in the string whose text begins at `from`; returns whether it is an address. */
-@inline function queryString(result: usize, from: usize): bool {
-  const end = quoteOrBackslash(from);
-  if (load<u8>(end) == <u8>QUOTE) {
-    return end - from <= maxAddressLength && addQuery(result, parseAddress(from, end));
-  }
-  const length = unescape(from, closingQuote(end), scratch, maxAddressLength);
-  return length >= 0 && addQuery(result, parseAddress(scratch, scratch + length));
-}
-
 /** Replaces each value offset with a lookup query. A missing value becomes record `recordCount` + 1, an invalid one `recordCount`. */
 function queryValues(): void {
   startQueries();
   const end = values + (<usize>(lineCount * fieldCount) << 2);
+  let field: u32 = 0;
   for (let value = values; value < end; value += 4) {
+    const current = field;
+    field = current + 1 == fieldCount ? 0 : current + 1;
     let at: usize = load<u32>(value);
     if (at == 0) {
       store<u32>(value, recordCount + 1);
       continue;
     }
+    if (hasSteps && hasStepsInto(current)) continue;
     do at++;
     while (isBlank(load<u8>(at)));
     if (load<u8>(at) != <u8>QUOTE || !queryString(value, at + 1)) store<u32>(value, recordCount);
+  }
+}
+
+/** Replaces the value offsets of fields in arrays, which `queryValues` leaves as they are, with their records. */
+function lookUpSteps(): void {
+  for (let field: u32 = 0; field < fieldCount; field++) {
+    if (!hasStepsInto(field)) continue;
+    for (let line: u32 = 0; line < lineCount; line++) {
+      const value = values + (<usize>(line * fieldCount + field) << 2);
+      // A missing value is a record already.
+      const at: usize = load<u32>(value);
+      if (at > <usize>recordCount + 1) store<u32>(value, lookUpElements(field, at));
+    }
   }
 }
 
@@ -204,6 +222,7 @@ function putItem(line: u32, open: usize, close: usize): bool {
 export function flushBatch(): usize {
   queryValues();
   answerQueries();
+  if (hasSteps) lookUpSteps();
   const count = lineCount;
   lineCount = 0;
   for (let i: u32 = 0; i < count; i++) {
@@ -220,6 +239,10 @@ export function flushBatch(): usize {
     if (format == FORMAT_JSON_ITEMS) {
       // An item of which members are replaced is left to the host, which notices that it has no results.
       if (replaced == 0 && !putItem(i, open, close)) return load<u32>(line, LINE_START);
+    } else if (hasInnerResults) {
+      const value = values + (<usize>(i * fieldCount) << 2);
+      for (let field: u32 = 0; field < fieldCount; field++) countResult(load<u32>(value + (<usize>field << 2)));
+      putInnerResults(open, value);
     } else if (replaced == 0) {
       putInputTo(close);
       putResults(i, hasMembers(open, close));

@@ -10,13 +10,18 @@ import {
   CONFIG_CROWDED4,
   CONFIG_DELIMITER,
   CONFIG_FIELD_COUNT,
+  CONFIG_FIELD_RESULT_KEYS,
+  CONFIG_FIELD_STEPS,
   CONFIG_FIELD_TARGETS,
   CONFIG_FORMAT,
   CONFIG_FRAGMENTS,
+  CONFIG_HAS_INNER_RESULTS,
+  CONFIG_HAS_STEPS,
   CONFIG_IPV4_FORMS,
   CONFIG_KEEPS_REJECTS,
   CONFIG_KEY_LENGTHS,
   CONFIG_KEY_TREE,
+  CONFIG_LENIENT,
   CONFIG_LEVELS6,
   CONFIG_LEVEL_COUNT6,
   CONFIG_LONGEST_INSERT,
@@ -24,6 +29,7 @@ import {
   CONFIG_LOW6,
   CONFIG_MAX_ADDRESS_LENGTH,
   CONFIG_MAX_DEPTH,
+  CONFIG_MAX_LENIENT_BYTES,
   CONFIG_OUTCOMES,
   CONFIG_PASSES_OTHERS,
   CONFIG_POLICY,
@@ -81,6 +87,14 @@ let shape: usize = 0;
 export let columnCount: u32 = 0;
 export let wantedCount: u32 = 0;
 export let wantedColumns: usize = 0;
+/** For each field, the steps of its path from the first array on, see `STEPS_BYTES` and `STEP_…` in ../abi.ts. */
+export let fieldSteps: usize = 0;
+export let hasSteps: bool = false;
+/** For each field, the keys of its target, likewise. */
+export let fieldResultKeys: usize = 0;
+export let hasInnerResults: bool = false;
+export let isLenient: bool = false;
+export let maxLenientBytes: usize = 0;
 
 /** Marks a bucket in which one range holds all addresses: the other bits are its record. */
 export const DECIDED: u32 = 0x8000_0000;
@@ -119,6 +133,12 @@ export function readConfig(at: usize): void {
   format = load<u32>(at, CONFIG_FORMAT);
   delimiter = load<u32>(at, CONFIG_DELIMITER);
   shape = load<u32>(at, CONFIG_SHAPE);
+  fieldSteps = load<u32>(at, CONFIG_FIELD_STEPS);
+  hasSteps = load<u32>(at, CONFIG_HAS_STEPS) != 0;
+  fieldResultKeys = load<u32>(at, CONFIG_FIELD_RESULT_KEYS);
+  hasInnerResults = load<u32>(at, CONFIG_HAS_INNER_RESULTS) != 0;
+  isLenient = load<u32>(at, CONFIG_LENIENT) != 0;
+  maxLenientBytes = load<u32>(at, CONFIG_MAX_LENIENT_BYTES);
 }
 
 /** Reads the shape of the table, which is known when the first block is processed. */

@@ -98,6 +98,14 @@ export function findEscapedKey(node: u32, open: usize, close: usize): i32 {
   return length < 0 ? -1 : findKey(node, text - 1, text + length);
 }
 
+/** Returns whether a key, which may have escapes, is equal to the `length` bytes at `wanted`. */
+export function isSameKey(open: usize, close: usize, wanted: usize, length: usize): bool {
+  const raw = close - open - 1;
+  if (!hasEscape(open + 1, close)) return raw == length && isSame(open + 1, wanted, length);
+  if (raw > LONGEST_ESCAPE * length) return false;
+  return unescape(open + 1, close, scratch, length) == <i32>length && isSame(scratch, wanted, length);
+}
+
 /**
  * Notes a key of the current line. Of equal keys the last one counts, as in JSON.parse, so what was found below an earlier
  * one is forgotten.

@@ -3,7 +3,8 @@
  * together, step by step, so that they wait for memory at the same time.
  */
 import { CROWDED_BYTES, OUTCOME_6TO4, OUTCOME_NAT64, QUERY4_BYTES, QUERY6_BYTES } from '../abi';
-import { high, IPV4, low, NO_ADDRESS, parseAddress } from './address';
+import { high, IPV4, low, NO_ADDRESS } from './address';
+import { QUOTE } from './ascii';
 import {
   buckets4,
   count6,
@@ -15,9 +16,12 @@ import {
   outcomes,
   record4,
   record6,
+  recordCount,
   start4,
 } from './config';
-import { queries4, queries6, values } from './slot';
+import { longestText, parseText } from './lenient';
+import { queries4, queries6, scratch, single } from './slot';
+import { closingQuote, quoteOrBackslash, unescape } from './strings';
 import { BIAS } from './tables';
 
 /** Ranges up to which a bucket is searched eight at a time. A larger one is halved first. */
@@ -205,6 +209,22 @@ export function answerQueries(): void {
   answerIPv4();
 }
 
+/** Adds a query for the address in the string whose text begins at `from`; returns whether it has one. */
+@inline export function queryString(result: usize, from: usize): bool {
+  const end = quoteOrBackslash(from);
+  if (load<u8>(end) == <u8>QUOTE) return addQuery(result, parseText(from, end));
+  const length = unescape(from, closingQuote(end), scratch, longestText());
+  return length >= 0 && addQuery(result, parseText(scratch, scratch + length));
+}
+
+/** Looks up the address in the string whose text begins at `from`; returns its record, or `recordCount` if it has none. */
+export function lookUpString(from: usize): u32 {
+  startQueries();
+  if (!queryString(single, from)) return recordCount;
+  answerQueries();
+  return load<u32>(single);
+}
+
 /**
  * Looks up the address text `from … to`.
  *
@@ -212,7 +232,7 @@ export function answerQueries(): void {
  */
 export function recordOf(from: usize, to: usize): i32 {
   startQueries();
-  if (!addQuery(values, parseAddress(from, to))) return -1;
+  if (!addQuery(single, parseText(from, to))) return -1;
   answerQueries();
-  return load<u32>(values);
+  return load<u32>(single);
 }

@@ -20,8 +20,8 @@ import { closingQuote } from './strings';
   }
 }
 
-/** Returns the end of the member that `at` is in, outside of its strings: the comma after it, or the object's closing brace. */
-function memberEnd(at: usize): usize {
+/** Returns the end of the member or element that `at` is in, outside of its strings: the comma, or the closing bracket or brace. */
+export function memberEnd(at: usize): usize {
   let depth: u32 = 0;
   while (true) {
     at = structureFrom(at);

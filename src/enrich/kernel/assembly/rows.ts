@@ -9,7 +9,6 @@ import {
   FRAGMENT_BYTES,
   ROW_BYTES,
 } from '../abi';
-import { parseAddress } from './address';
 import { NEWLINE, QUOTE, SPACE } from './ascii';
 import { countResult, queryLine } from './batch';
 import {
@@ -19,11 +18,11 @@ import {
   format,
   fragments,
   longestInsert,
-  maxAddressLength,
   passesOthers,
   recordCount,
   selected,
 } from './config';
+import { longestText, parseText } from './lenient';
 import { addQuery, answerQueries, startQueries } from './lookup';
 import { countLine, dropLine, hasRoom, lines, put, putInputTo, rejectLine, valueOffsets, values } from './slot';
 
@@ -60,7 +59,7 @@ export function startRows(): void {
   return rowCount * fieldCount >= <u32>BATCH_VALUES ? flushRows() : 0;
 }
 
-/** Returns the number of bytes before the first of two bytes, or a number above that of any address. */
+/** Returns the number of bytes before the first of two bytes, or a number above that of any text with an address. */
 @inline function lengthTo(from: usize, byte: u32, other: u32): usize {
   const a = i8x16.splat(<i8>byte);
   const b = i8x16.splat(<i8>other);
@@ -70,13 +69,13 @@ export function startRows(): void {
     const mask = i8x16.bitmask(v128.or(i8x16.eq(text, a), i8x16.eq(text, b)));
     if (mask != 0) return length + ctz(mask);
     length += 16;
-  } while (length <= maxAddressLength);
+  } while (length <= longestText());
   return length;
 }
 
 /** Stores what a value without an address counts as, or adds a query for its address. */
 @inline function queryText(value: usize, from: usize, length: usize): void {
-  if (length > maxAddressLength || !addQuery(value, parseAddress(from, from + length))) store<u32>(value, recordCount);
+  if (length > longestText() || !addQuery(value, parseText(from, from + length))) store<u32>(value, recordCount);
 }
 
 /**

@@ -2,11 +2,13 @@
 import {
   AREAS_DIGITS,
   AREAS_EVENTS,
+  AREAS_LAST_MEMBERS,
   AREAS_LINES,
   AREAS_QUERIES4,
   AREAS_QUERIES6,
   AREAS_RECORD_COUNTS,
   AREAS_SCRATCH,
+  AREAS_SINGLE,
   AREAS_STACK,
   AREAS_VALUE_OFFSETS,
   AREAS_VALUES,
@@ -38,6 +40,9 @@ export let queries4: usize = 0;
 export let queries6: usize = 0;
 export let recordCounts: usize = 0;
 export let events: usize = 0;
+/** Room for the record of a single query. */
+export let single: usize = 0;
+export let lastMembers: usize = 0;
 
 /** The next byte of output, and the end of the room for it. */
 let out: usize = 0;
@@ -70,6 +75,8 @@ export function readAreas(at: usize): void {
   queries6 = load<u32>(at, AREAS_QUERIES6);
   recordCounts = load<u32>(at, AREAS_RECORD_COUNTS);
   events = load<u32>(at, AREAS_EVENTS);
+  single = load<u32>(at, AREAS_SINGLE);
+  lastMembers = load<u32>(at, AREAS_LAST_MEMBERS);
 }
 
 /** Reads the header of a slot, see `SLOT_…` in ../abi.ts, and resets the counts. */
