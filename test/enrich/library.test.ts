@@ -89,7 +89,7 @@ describe('enrichBlock', () => {
 
 describe('options that are not valid are refused', () => {
   it.each<[what: string, options: unknown, message: string]>([
-    ['an unknown name', { fields: ['ip'] }, 'there is no option "fields"; the options are field, add'],
+    ['an unknown name', { fields: ['ip'] }, 'there is no option "fields"; the options are field, add, lenient'],
     ['a field of another type', { field: 5 }, 'field must be'],
     ['fields of another type', { field: ['ip', null] }, 'field must be'],
     ['an unknown member', { add: ['planet'] }, 'choose from country, country_code, is_eu, reason, confidence'],
