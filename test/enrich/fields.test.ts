@@ -1,13 +1,17 @@
 /** Fields in arrays, results in inner objects, and addresses in other text: JSON lines and JSON documents. */
 import { rmSync } from 'node:fs';
+import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { findAddress } from '../../src/address/lenient.js';
 import { type Database, openDatabase } from '../../src/database/database.js';
+import { RANGE_FILE } from '../../src/database/release.js';
 import { emptyCounts } from '../../src/enrich/counts.js';
 import { createBlockEnricher, createMessageEnricher, type EnricherOptions } from '../../src/enrich/enricher.js';
 import { jsonFormat } from '../../src/enrich/formats/json.js';
+import { ItemReader } from '../../src/enrich/formats/json-items.js';
 import { type KernelInput, parseAdd, parseFields } from '../../src/enrich/options.js';
+import { openRangeFile } from '../../src/rangefile/reader.js';
 import { expectLines } from '../support/line-oracle.js';
 import { ANY_LINE, fieldLines } from '../support/nasty-lines.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
@@ -38,13 +42,17 @@ function enrichLines(input: string, field: readonly string[], options: EnricherO
 }
 
 /** Enriches one object as the item of a document. */
-async function enrichItem(item: string, field: readonly string[], lenient = false): Promise<string> {
-  const context = { database, options: optionsOf(field, lenient), counts: emptyCounts(), reject: () => {} };
+async function enrichItem(item: string, field: readonly string[], lenient = false, isFast = false): Promise<string> {
+  const options = optionsOf(field, lenient);
+  const context = { database, options, counts: emptyCounts(), reject: () => {} };
+  const file = isFast ? openRangeFile(join(database.dir, RANGE_FILE)) : undefined;
+  const reader = file && new ItemReader(file, options, context.counts);
   async function* chunks() {
     yield Buffer.from(`[${item}]`);
   }
   let output = '';
-  for await (const part of jsonFormat(context, []).enrich('input', chunks())) output += Buffer.from(part).toString();
+  for await (const part of jsonFormat(context, [], reader).enrich('input', chunks()))
+    output += Buffer.from(part).toString();
   return output.slice(1, -1);
 }
 
@@ -110,6 +118,9 @@ describe('fields in arrays and results in inner objects', () => {
   it.each(CASES)('%j of %s', async (fields, object, expected) => {
     expect(enrichLines(`${object}\n`, fields)).toBe(`${expected}\n`);
     expect(await enrichItem(object, fields)).toBe(expected);
+    if (fields.every((field) => !field.includes('='))) {
+      expect(await enrichItem(object, fields, false, true)).toBe(expected);
+    }
   });
 
   const FIELDS = [
