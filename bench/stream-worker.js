@@ -1,7 +1,8 @@
 // A worker for the benchmark: waits for the word to begin, then empties a stream and reports times and memory.
 import { once } from 'node:events';
 import { openDatabase } from '../dist/src/database/database.js';
-import { jsonLinesEnricher } from '../dist/src/stream/message.js';
+import { checkAdd, parseFields } from '../dist/src/enrich/options.js';
+import { linesEnricher } from '../dist/src/stream/message.js';
 import { openNatsBroker } from '../dist/src/stream/nats.js';
 import { Worker } from '../dist/src/stream/worker.js';
 
@@ -14,7 +15,7 @@ const { broker } = await openNatsBroker({ url }, { names, startAt: undefined, cr
 const database = openDatabase(dataDir);
 const enrich =
   mode === 'enrich'
-    ? jsonLinesEnricher(database, {})
+    ? linesEnricher(database, { fields: parseFields(['ip']), add: checkAdd(undefined), onInvalid: 'keep' })
     : (bytes) => ({ output: bytes, rejects: new Uint8Array(0), refusal: undefined });
 const flow = Math.max(8_388_608, 4 * broker.maxPartBytes);
 let ended = 0;

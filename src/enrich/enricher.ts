@@ -82,7 +82,7 @@ export class LineEnricher {
   readonly #onReject: ((lines: Uint8Array) => void) | undefined;
   #buffer: BlockBuffer;
 
-  /** @param emit receives output in memory of its own */
+  /** @param emit receives output, valid until it returns: the kernel reuses its memory */
   constructor(
     file: RangeFile,
     options: EnrichOptions,
@@ -156,8 +156,8 @@ export class LineEnricher {
     this.#table?.prepare(block);
     const isDone = !this.#runner.prepare(block) || this.#runner.run(block);
     for (const { output, rejects } of this.#runner.results(block, isDone)) {
-      // Copies, because the kernel reuses its memory.
-      if (output.length > 0) this.#emit(Uint8Array.from(output));
+      if (output.length > 0) this.#emit(output);
+      // A copy, because the kernel reuses its memory.
       if (rejects.length > 0) this.#onReject?.(Uint8Array.from(rejects));
     }
     if (block.slot === this.#slot) this.#buffer.useSlot(this.#slot);
@@ -210,6 +210,47 @@ function openEnricher(database: Database, options: EnricherOptions, emit: (bytes
   return new LineEnricher(file, parsed, emit, options.onReject);
 }
 
+/** Share by which the memory for an output exceeds what the message before it suggests. */
+const OUTPUT_MARGIN = 1.02;
+
+/**
+ * Collects the output of a message in memory of its own. Its size is estimated from the message before, so that the output
+ * is copied once.
+ */
+class Collector {
+  #output = Buffer.alloc(0);
+  #length = 0;
+  #inputLength = 0;
+  /** Bytes of output for a byte of input. */
+  #growth = 1;
+
+  start(inputLength: number): void {
+    this.#inputLength = inputLength;
+    this.#length = 0;
+    this.#output = Buffer.allocUnsafeSlow(Math.ceil(inputLength * this.#growth * OUTPUT_MARGIN));
+  }
+
+  add(bytes: Uint8Array): void {
+    const length = this.#length + bytes.length;
+    if (length > this.#output.length) {
+      const larger = Buffer.allocUnsafeSlow(Math.max(length, Math.ceil(1.25 * this.#output.length)));
+      larger.set(this.#output.subarray(0, this.#length));
+      this.#output = larger;
+    }
+    this.#output.set(bytes, this.#length);
+    this.#length = length;
+  }
+
+  finish(): Uint8Array {
+    const memory = this.#output;
+    const output = memory.subarray(0, this.#length);
+    this.#output = Buffer.alloc(0);
+    if (this.#inputLength > 0) this.#growth = output.length / this.#inputLength;
+    // The caller may keep the output for long: it must not hold much more memory than it has bytes.
+    return 2 * output.length < memory.length ? Uint8Array.from(output) : output;
+  }
+}
+
 /** Checks a chunk of a caller that may not use TypeScript. Uint8Arrays of other realms are accepted. */
 function checkBytes(chunk: Uint8Array): void {
   if (Object.prototype.toString.call(chunk) !== '[object Uint8Array]') {
@@ -239,7 +280,7 @@ export function createEnricher(database: Database, options: EnricherOptions = {}
     transform: (chunk: Uint8Array, _, done) => attempt(() => enricher.write(chunk), done),
     flush: (done) => attempt(() => enricher.end(), done),
   });
-  const enricher = openEnricher(database, options, (bytes) => stream.push(bytes));
+  const enricher = openEnricher(database, options, (bytes) => stream.push(Uint8Array.from(bytes)));
   return Object.assign(stream, { counts: enricher.counts });
 }
 
@@ -250,7 +291,7 @@ export function createEnricher(database: Database, options: EnricherOptions = {}
  */
 export function createEnricherStream(database: Database, options: EnricherOptions = {}): EnricherStream {
   let enqueue: (bytes: Uint8Array) => void = () => {};
-  const enricher = openEnricher(database, options, (bytes) => enqueue(bytes));
+  const enricher = openEnricher(database, options, (bytes) => enqueue(Uint8Array.from(bytes)));
   const stream = new TransformStream<Uint8Array, Uint8Array>({
     start: (controller) => {
       enqueue = (bytes) => controller.enqueue(bytes);
@@ -279,19 +320,19 @@ export function createMessageEnricher(
   options: EnrichOptions,
   onReject?: (lines: Uint8Array) => void,
 ): BlockEnricher {
-  let parts: Uint8Array[] = [];
+  const collector = new Collector();
   const file = openForResults(database.dir, options.add);
-  const enricher = new LineEnricher(file, options, (bytes) => parts.push(bytes), onReject);
+  const enricher = new LineEnricher(file, options, (bytes) => collector.add(bytes), onReject);
   return {
     counts: enricher.counts,
     enrichBlock(message) {
       checkBytes(message);
       // A message before this one may have failed in the middle.
-      parts = [];
+      collector.start(message.length);
       enricher.reset();
       enricher.write(message);
       enricher.end();
-      return parts.length === 1 ? parts[0]! : Buffer.concat(parts);
+      return collector.finish();
     },
   };
 }

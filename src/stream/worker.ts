@@ -6,8 +6,14 @@
  * message that is delivered again. The next worker meets a conflict, sees that the output is complete, and acknowledges.
  * Workers keep no state of their own, so they can be started and killed at any time.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
-import { STREAM_ONCE_PULL_MS, STREAM_PULL_MS, STREAM_RETRY_MAX_MS, STREAM_RETRY_MS } from '../limits.js';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
+import {
+  STREAM_ONCE_PULL_MS,
+  STREAM_PULL_MS,
+  STREAM_RETRY_MAX_MS,
+  STREAM_RETRY_MS,
+  STREAM_TURN_BYTES,
+} from '../limits.js';
 import { type Broker, BrokerUnavailable, type Delivery, type FlowLimit, type OutputPart } from './broker.js';
 import { FlowWindow } from './flow.js';
 import { type Enriched, type EnrichMessage, nextPart } from './message.js';
@@ -148,9 +154,11 @@ export class Worker {
   /** Enriches the queued messages in order, each when there is room for its output, and lets the rest of its steps run. */
   async #enrichQueued(): Promise<void> {
     this.#isEnriching = true;
+    let turnBytes = 0;
     while (this.#queue.length > 0) {
       await this.#output.hasRoom();
       const delivery = this.#queue.shift()!;
+      turnBytes += delivery.bytes.length;
       const release = this.#options.release();
       const enriched = await this.#enrich(release, delivery);
       const outputBytes = enriched?.output.length ?? 0;
@@ -159,6 +167,11 @@ export class Worker {
         this.#output.leave(outputBytes);
         this.#input.leave(delivery.bytes.length);
       });
+      // Sockets are served between two turns of the event loop only, so the server would be idle during a long turn.
+      if (turnBytes >= STREAM_TURN_BYTES) {
+        await nextTurn();
+        turnBytes = 0;
+      }
     }
     this.#isEnriching = false;
   }
