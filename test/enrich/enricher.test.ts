@@ -39,7 +39,7 @@ function enrich(input: Uint8Array, options: EnrichOptions, cuts: number[] = [], 
   const enricher = new LineEnricher(
     file,
     options,
-    (bytes) => output.push(bytes),
+    (bytes) => output.push(Uint8Array.from(bytes)),
     (bytes) => rejects.push(bytes),
     { maxLineBytes: 100_000, ...sizes },
   );

@@ -66,6 +66,11 @@ export class NatsServerProcess {
     }, 'the start of nats-server');
   }
 
+  /** Sends a signal, such as SIGSTOP and SIGCONT. */
+  signal(signal: NodeJS.Signals): void {
+    this.#child!.kill(signal);
+  }
+
   /** Kills the server and waits until it is gone. */
   async kill(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
     if (this.#child === undefined || this.#child.exitCode !== null || this.#child.signalCode !== null) return;

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openDatabase } from '../../src/database/database.js';
 import { createBlockEnricher } from '../../src/enrich/enricher.js';
 import { AtlasError } from '../../src/errors.js';
+import { STREAM_TURN_BYTES } from '../../src/limits.js';
 import type { Broker, Delivery } from '../../src/stream/broker.js';
 import { HEADER, type NatsBroker, parsePart } from '../../src/stream/nats.js';
 import { type ReadMessage, readInOrder } from '../../src/stream/reader.js';
@@ -117,6 +118,75 @@ describe.skipIf(!hasNatsServer())('a worker', () => {
     const { errors } = await stoppedAndWokenUp('B', false);
     expect(errors).toHaveLength(10);
     expect(errors[0]).toMatch(/appears twice$/);
+  });
+
+  it('serves its connection between messages that arrive at once', async () => {
+    const broker = await open('S');
+    const controller = new AbortController();
+    const count = 16;
+    let enrichedMessages = 0;
+    let atFirstAppend = 0;
+    const slow: ActiveRelease = {
+      id: release.id,
+      enrich: (bytes) => {
+        enrichedMessages++;
+        return release.enrich(bytes);
+      },
+    };
+    const acknowledge = async (): Promise<void> => {};
+    const burst = altered<Broker>(broker, {
+      maxPartBytes: MEGABYTE,
+      pull: async (_limit, deliver) => {
+        for (let sequence = 1; sequence <= count; sequence++) {
+          const bytes = Buffer.alloc(STREAM_TURN_BYTES, '\n');
+          deliver({ source: { sequence, storedAt: '1' }, count: 1, bytes, acknowledge });
+        }
+        controller.abort();
+      },
+      // A socket is served in the same phase of the event loop as a timer or later, never between two microtasks.
+      append: async () => {
+        await new Promise((resolve) => setTimeout(resolve));
+        if (atFirstAppend === 0) atFirstAppend = enrichedMessages;
+        return 1;
+      },
+    });
+    await worker(burst, slow, { once: false, signal: controller.signal }).run();
+    expect(enrichedMessages).toBe(count);
+    expect(atFirstAppend).toBeGreaterThan(0);
+    expect(atFirstAppend).toBeLessThan(count);
+  });
+
+  it('holds no more than its limits while the server is stopped, and goes on when the server does', async () => {
+    const broker = await open('S');
+    const line = '{"ip":"8.8.8.8"}\n';
+    const messages = Array.from({ length: 120 }, (_, n) => `${line.repeat(600)}{"n":${n}}\n`);
+    await publishAll(connection, 'ins.a', messages);
+    const limit = { messages: 16, bytes: 10 * MEGABYTE };
+    let appended = 0;
+    const pausing = altered<Broker>(broker, {
+      append: async (part, previous) => {
+        // The server stops while messages are in flight.
+        if (++appended === 30) server.signal('SIGSTOP');
+        return broker.append(part, previous);
+      },
+    });
+    const running = worker(pausing, release, { inFlight: limit, maxOutputBytes: MEGABYTE });
+    const ended = running.run();
+    await until(() => appended >= 30, 'the stop of the server');
+    let most = 0;
+    for (let sample = 0; sample < 30; sample++) {
+      await sleep(50);
+      most = Math.max(most, running.inFlight.messages);
+    }
+    server.signal('SIGCONT');
+    await ended;
+    expect(most).toBeGreaterThan(0);
+    expect(most).toBeLessThanOrEqual(limit.messages);
+    const { errors } = await outputErrors(connection, 'INS', 'OUTS', dataDir);
+    expect(errors).toEqual([]);
+    // The server reserves room for each stream.
+    const manager = await managerOf(connection);
+    for (const name of ['INS', 'OUTS', 'REJECTSS']) await manager.streams.delete(name);
   });
 
   it('splits output that is too large at ends of lines; another worker goes on in the middle, with its release', async () => {
