@@ -19,6 +19,7 @@ import {
   INDEX_ENTRIES,
   MAGIC,
   MAJOR_VERSION,
+  MAX_CONFIDENCE,
   MAX_RECORDS,
   type RangeRecord,
   RECORD,
@@ -241,9 +242,13 @@ export function decodeRangeFile(bytes: Buffer, path: string): RangeFile {
     table['6REC'].length === count6 * SECTIONS['6REC'] &&
     table['4IDX'].length === INDEX_ENTRIES * SECTIONS['4IDX'] &&
     table['6IDX'].length === INDEX_ENTRIES * SECTIONS['6IDX'];
-  const u8 = (tag: ConfidenceTag): Uint8Array | undefined =>
-    table[tag] && new Uint8Array(whole.buffer, whole.byteOffset + table[tag].offset, table[tag].length);
-  const confidence = [u8('4CON'), u8('6CON')] as const;
+  function confidenceColumn(tag: ConfidenceTag, count: number): Uint8Array | undefined {
+    const section = table[tag];
+    if (section === undefined) return undefined;
+    if (section.length === 0) return new Uint8Array(count).fill(MAX_CONFIDENCE);
+    return new Uint8Array(whole.buffer, whole.byteOffset + section.offset, section.length);
+  }
+  const confidence = [confidenceColumn('4CON', count4), confidenceColumn('6CON', count6)] as const;
   const hasConfidence = confidence.some((column) => column !== undefined);
   if (hasConfidence && (confidence[0]?.length !== count4 || confidence[1]?.length !== count6)) {
     throw damaged(path, 'its columns of confidence are not those of its ranges');

@@ -18,6 +18,7 @@ import {
   INDEX_ENTRIES,
   MAGIC,
   MAJOR_VERSION,
+  MAX_CONFIDENCE,
   MAX_RECORDS,
   MINOR_VERSION,
   type RangeRecord,
@@ -39,6 +40,11 @@ export interface RangeFileContent {
   records: readonly RangeRecord[];
   /** Confidence of each range, in percent, if the sources voted. */
   confidence?: { v4: Uint8Array; v6: Uint8Array } | undefined;
+}
+
+/** Returns a column of confidence as a section: empty if every range has the highest, as when the sources never differ. */
+function withoutFull(column: Uint8Array): Uint8Array {
+  return column.every((percent) => percent === MAX_CONFIDENCE) ? new Uint8Array(0) : column;
 }
 
 /**
@@ -137,7 +143,7 @@ export function encodeRangeFile(content: RangeFileContent): Buffer {
     '6IDX': bytesOf(buildIndex(content.v6.count, (range) => content.v6.first[4 * range]! >>> 16)),
     RECO: table,
     TEXT: text,
-    ...(confidence && { '4CON': confidence.v4, '6CON': confidence.v6 }),
+    ...(confidence && { '4CON': withoutFull(confidence.v4), '6CON': withoutFull(confidence.v6) }),
   };
   const tags = confidence === undefined ? SECTION_TAGS : [...SECTION_TAGS, ...CONFIDENCE_TAGS];
 

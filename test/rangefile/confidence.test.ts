@@ -78,6 +78,18 @@ describe('a range file', () => {
     );
   });
 
+  it('has no bytes for a confidence of 100 % in every range', () => {
+    const list = Array.from({ length: 200 }, (_, index) => ({ record: 1 + (index % 2), percent: 100 }));
+    const full = encode(list);
+    expect(full.length).toBeLessThan(encode(list, false).length + 100);
+    const file = decode(full);
+    verifyRangeFile(file);
+    expect([...file.confidence4!]).toEqual(list.map(() => 100));
+    expect([...file.confidence6!]).toEqual([100]);
+    const almost = decode(encode(list.map((range, index) => ({ ...range, percent: index === 199 ? 99 : 100 }))));
+    expect(almost.confidence4![199]).toBe(99);
+  });
+
   it('with a confidence above 100 % is damaged', () => {
     const file = decode(encode([{ record: 1, percent: 101 }]));
     expect(() => verifyRangeFile(file)).toThrow(/IPv4 range 0 has a confidence above 100 %/);
@@ -89,7 +101,7 @@ describe('a range file', () => {
     const v6 = { family: 6 as const, count: 1, first: new Uint32Array(4), value: Uint16Array.of(0) };
     for (const confidence of [
       { v4: Uint8Array.of(1, 2), v6: Uint8Array.of(1) },
-      { v4: Uint8Array.of(1), v6: new Uint8Array(0) },
+      { v4: Uint8Array.of(1), v6: Uint8Array.of(1, 2) },
     ]) {
       expect(() => decode(encodeRangeFile({ ...content, v4, v6, confidence }))).toThrow(/columns of confidence/);
     }
