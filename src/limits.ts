@@ -144,6 +144,9 @@ export const DEFAULT_GATES = {
  */
 export const MIN_COUNTRY_SIZE = 65_536;
 
+/** Fewest changed delegations to which `maxChangedDelegationsIPv6` and `maxLostDelegationsIPv6` apply: a source may have few. */
+export const MIN_DELEGATIONS_CHANGE = 10;
+
 /** Smallest change in rows to which `maxRowsChange` applies: short lists edited by hand may change by any share. */
 export const MIN_ROWS_CHANGE = 100;
 

@@ -7,7 +7,7 @@ import { formatAddress } from '../../src/address/format.js';
 import type { Delta } from '../../src/database/delta.js';
 import { formatSize, formatSizeUnit, sizeUnit } from '../../src/database/diff.js';
 import type { Manifest, ManifestInput, Refusal } from '../../src/database/release.js';
-import { MIN_COUNTRY_SIZE, MIN_ROWS_CHANGE, PAIRS_SHOWN } from '../../src/limits.js';
+import { MIN_COUNTRY_SIZE, MIN_DELEGATIONS_CHANGE, MIN_ROWS_CHANGE, PAIRS_SHOWN } from '../../src/limits.js';
 import { formatCidr } from '../../src/range/cidr.js';
 import type { GateFigure } from '../../src/report/stored-report.js';
 import { grouped, percent, table } from '../../src/text-table.js';
@@ -71,7 +71,7 @@ export function checkDelegations({ count, changed, lost }: DelegationDelta, limi
   ] as const;
   return gates.flatMap(([gate, part, what]) => {
     const share = shareOfCount(part, count);
-    if (share <= limits[gate]) return [];
+    if (part < MIN_DELEGATIONS_CHANGE || share <= limits[gate]) return [];
     const message = `${percent(share)} of the IPv6 delegations with a country ${what}; the limit is ${percent(limits[gate])}`;
     return [{ gate, message }];
   });
@@ -257,6 +257,10 @@ export function gateFigures(
   const sentinels = figure('maxWrongSentinels', wrong.length, `of ${results.length} addresses`);
   if (changes === undefined) return [sentinels];
   const { manifest: before, deltas, delegationDelta } = changes;
+  const delegations = (gate: keyof GateLimits, part: number): GateFigure => ({
+    ...figure(gate, shareOfCount(part, delegationDelta.count)),
+    applied: applied && part >= MIN_DELEGATIONS_CHANGE,
+  });
   const families = deltas.flatMap(({ family, assigned, changed, lost, longestRun }) => [
     figure(`maxChangedShareIPv${family}`, shareOf(changed, assigned)),
     figure(`maxLostShareIPv${family}`, shareOf(lost, assigned)),
@@ -275,8 +279,8 @@ export function gateFigures(
   const rows = greatest(rowChanges(now, before));
   return [
     ...families,
-    figure('maxChangedDelegationsIPv6', shareOfCount(delegationDelta.changed, delegationDelta.count)),
-    figure('maxLostDelegationsIPv6', shareOfCount(delegationDelta.lost, delegationDelta.count)),
+    delegations('maxChangedDelegationsIPv6', delegationDelta.changed),
+    delegations('maxLostDelegationsIPv6', delegationDelta.lost),
     figure('maxCountryLossShare', loss?.share ?? 0, loss?.share === 0 ? undefined : loss?.subject),
     figure('maxVanishedCountries', vanished.length, vanished.length === 0 ? undefined : vanished.join(', ')),
     figure('maxRowsChange', rows?.share ?? 0, rows?.id),

@@ -114,13 +114,13 @@ const BAD_NIGHTS: [what: string, rows: Row[], gates: string[], message: RegExp][
   [
     'an eighth of IPv6 elsewhere',
     everyNth(8, 6, withCode('LI')),
-    ['maxChangedDelegationsIPv6', 'maxChangedShareIPv6', 'maxCountryLossShare'],
+    ['maxChangedShareIPv6', 'maxCountryLossShare'],
     /12\.5 % of the IPv6 \/48s with a country have another one now; the limit is 2 %/,
   ],
   [
     'an eighth of IPv6 nowhere',
     everyNth(8, 6, () => undefined),
-    ['maxCountryLossShare', 'maxLostDelegationsIPv6', 'maxLostShareIPv6'],
+    ['maxCountryLossShare', 'maxLostShareIPv6'],
     /12\.5 % of the IPv6 \/48s with a country have none now; the limit is 1 %/,
   ],
   [

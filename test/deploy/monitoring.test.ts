@@ -112,7 +112,9 @@ describe.skipIf(missing.length > 0)('each metric and label of the rules and the 
     const server = await serve(dir, '--metrics-port', '0', '--redis', redis.url);
     closers.push(() => server.stop());
     const { url } = await server.logged('metrics');
-    await fetch(`${server.url}/api/lookup/8.8.8.8`, { headers: { 'x-api-key': await makeKey(dir) } });
+    const headers = { 'x-api-key': await makeKey(dir) };
+    // The server sees a new key at its next check.
+    await until(async () => (await fetch(`${server.url}/api/lookup/8.8.8.8`, { headers })).ok, 'the lookup');
 
     const nats = await NatsServerProcess.start();
     closers.push(() => nats.remove());

@@ -320,7 +320,7 @@ const STRUCTURES = [
   ...[
     '['.repeat(100) + ']'.repeat(100),
     '['.repeat(100) + ']'.repeat(99),
-    '{"a":'.repeat(70) + '1' + '}'.repeat(70),
+    `${'{"a":'.repeat(70)}1${'}'.repeat(70)}`,
     '{"a":'.repeat(70) + '}'.repeat(70),
   ],
 ];
