@@ -124,7 +124,7 @@ async function run(request: LineRequest, workers: WorkerPool | undefined): Promi
 }
 
 /**
- * Enriches lines or records. The order of lines is kept, whatever `jobs` is.
+ * Enriches lines or records. The order of lines is kept for every value of `jobs`.
  *
  * @throws AtlasError E_BAD_INPUT if an input cannot be read or, under the policy `fail`, at the first line that is not a
  *   JSON object; the message names the input and the line, and all lines before it are written. E_USAGE for more fields or

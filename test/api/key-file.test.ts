@@ -141,7 +141,7 @@ describe('a file of keys', () => {
     ['a short hash', JSON.stringify({ version: 1, keys: [sharedKey('a', { hash: 'ab' })] })],
     ['a rate of 0', JSON.stringify({ version: 1, keys: [sharedKey('a', { rate: 0 })] })],
     ['an id that a terminal would interpret', JSON.stringify({ version: 1, keys: [sharedKey('\u001b[2J')] })],
-    ['an origin that is none', JSON.stringify({ version: 1, keys: [sharedKey('a', { origins: ['x'] })] })],
+    ['an origin that is not a URL', JSON.stringify({ version: 1, keys: [sharedKey('a', { origins: ['x'] })] })],
     ['an id twice', JSON.stringify({ version: 1, keys: [sharedKey('a'), sharedKey('a', { hash: hashKey('b') })] })],
     ['a hash twice', JSON.stringify({ version: 1, keys: [sharedKey('a'), sharedKey('b', { hash: hashKey('a') })] })],
   ])('is refused if its signed part is %s', (_, payload) => {

@@ -66,7 +66,7 @@ describe('enrichBlock', () => {
     expect(Buffer.from(large).toString() === enriched.repeat(100_000)).toBe(true);
   });
 
-  it('returns the same whatever the message before was like, in memory not much larger than the result', () => {
+  it('returns the same after any message before it, in memory not much larger than the result', () => {
     const { enrichBlock } = createBlockEnricher(database, { add: ['country_code'] });
     // Output of 2.6 times the input, of about the same size, and of no bytes, in every order.
     const kinds: [line: string, enriched: string][] = [
