@@ -16,7 +16,7 @@ export function setupOptions(suffix: string, changes: Partial<SetupOptions> = {}
     names: { from: `IN${suffix}`, to: `OUT${suffix}`, rejects: `REJECTS${suffix}`, consumer: 'workers' },
     startAt: undefined,
     create: true,
-    ackWaitMs: 1_000,
+    ackWaitMs: 30_000,
     maxBytes: 64 * MEGABYTE,
     maxAgeMs: 0,
     replicas: 1,

@@ -63,7 +63,7 @@ describe.skipIf(!hasNatsServer())('kills', () => {
       const init = ['--init', '--once', '--ack-wait', String(ACK_WAIT_S), '--max-bytes', '1000000000'];
       expect((await ipatlas(['stream', ...flags, ...init])).code).toBe(0);
       const connection = await server.connect();
-      const manager = await managerOf(connection, 1_000);
+      const manager = await managerOf(connection, 5_000);
       /** Messages in the output; -1 while the server is away. */
       const outputCount = async (): Promise<number> =>
         manager.streams.info('OUT').then(

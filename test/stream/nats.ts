@@ -1,10 +1,11 @@
 /** A real nats-server for tests: started, killed and started again on the same files. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type JetStreamManager, jetstreamManager, type StoredMsg } from '@nats-io/jetstream';
-import { connect, type NatsConnection } from '@nats-io/transport-node';
+import { connect, type NatsConnection, RequestError } from '@nats-io/transport-node';
 import { freePort } from '../support/ports.js';
 import { temporaryDir } from '../support/release.js';
 import { until } from '../support/serve.js';
@@ -27,11 +28,13 @@ export class NatsServerProcess {
   readonly url: string;
   readonly #dir: string;
   readonly #port: number;
+  readonly #monitorPort: number;
   #child: ChildProcess | undefined;
 
-  private constructor(dir: string, port: number, scheme: string) {
+  private constructor(dir: string, port: number, monitorPort: number, scheme: string) {
     this.#dir = dir;
     this.#port = port;
+    this.#monitorPort = monitorPort;
     this.url = `${scheme}://127.0.0.1:${port}`;
   }
 
@@ -39,16 +42,18 @@ export class NatsServerProcess {
   static async start({ maxPayload = 1_048_576, config = '' }: ServerOptions = {}): Promise<NatsServerProcess> {
     const dir = temporaryDir();
     const port = await freePort();
+    const monitorPort = await freePort();
     mkdirSync(join(dir, 'store'));
     const lines = [
       `listen: "127.0.0.1:${port}"`,
+      `http: "127.0.0.1:${monitorPort}"`,
       `jetstream { store_dir: "${join(dir, 'store')}", max_file_store: 4GB }`,
       `max_payload: ${maxPayload}`,
       `log_file: "${join(dir, 'log')}"`,
       config,
     ];
     writeFileSync(join(dir, 'nats.conf'), lines.join('\n'));
-    const server = new NatsServerProcess(dir, port, config.includes('tls') ? 'tls' : 'nats');
+    const server = new NatsServerProcess(dir, port, monitorPort, config.includes('tls') ? 'tls' : 'nats');
     await server.resume();
     return server;
   }
@@ -57,13 +62,21 @@ export class NatsServerProcess {
     return this.#child!.pid!;
   }
 
-  /** Starts the server again and waits until it accepts connections. */
+  /** Starts the server again and waits until it accepts connections and has recovered its streams and consumers. */
   async resume(): Promise<void> {
-    this.#child = spawn('nats-server', ['-c', join(this.#dir, 'nats.conf')], { stdio: 'ignore' });
+    const child = spawn('nats-server', ['-c', join(this.#dir, 'nats.conf')], { stdio: 'ignore' });
+    this.#child = child;
     await until(async () => {
-      const probe = spawnSync('bash', ['-c', `exec 3<>/dev/tcp/127.0.0.1/${this.#port} && head -c 4 <&3`]);
-      return probe.stdout.toString() === 'INFO';
+      if (child.exitCode !== null) throw new Error(`nats-server ended (${child.exitCode}): ${this.#log()}`);
+      return fetch(`http://127.0.0.1:${this.#monitorPort}/healthz`).then(
+        ({ ok }) => ok,
+        () => false,
+      );
     }, 'the start of nats-server');
+  }
+
+  #log(): string {
+    return readFileSync(join(this.#dir, 'log'), 'utf8');
   }
 
   /** Sends a signal, such as SIGSTOP and SIGCONT. */
@@ -88,11 +101,30 @@ export class NatsServerProcess {
   }
 }
 
+/** How often a message is published again that no stream took, and the pause before that in milliseconds. */
+const PUBLISH_TRIES = 100;
+const PUBLISH_PAUSE_MS = 100;
+
+/** Publishes a message and waits until it is stored. While no stream listens, nothing is stored, so it tries again. */
+async function publish(connection: NatsConnection, subject: string, message: string | Uint8Array): Promise<void> {
+  for (let tries = 1; ; tries++) {
+    try {
+      const { data } = await connection.request(subject, message, { timeout: 20_000 });
+      const { error } = JSON.parse(Buffer.from(data).toString()) as { error?: unknown };
+      if (error !== undefined) throw new Error(`${subject}: ${JSON.stringify(error)}`);
+      return;
+    } catch (error) {
+      const isUnheard = error instanceof RequestError && error.isNoResponders();
+      if (!isUnheard || tries === PUBLISH_TRIES) throw error;
+      await sleep(PUBLISH_PAUSE_MS);
+    }
+  }
+}
+
 /** Publishes messages in order and waits until each is stored. */
 export async function publishAll(connection: NatsConnection, subject: string, messages: (string | Uint8Array)[]) {
   for (let from = 0; from < messages.length; from += 50) {
-    const batch = messages.slice(from, from + 50);
-    await Promise.all(batch.map((message) => connection.request(subject, message, { timeout: 20_000 })));
+    await Promise.all(messages.slice(from, from + 50).map((message) => publish(connection, subject, message)));
   }
 }
 

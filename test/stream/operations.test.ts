@@ -3,7 +3,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { NatsConnection } from '@nats-io/transport-node';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { HEADER } from '../../src/stream/nats.js';
 import { finished, ipatlas, start } from '../support/cli.js';
 import { country, publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
@@ -41,8 +41,11 @@ describe.skipIf(!hasNatsServer())('ipatlas stream', () => {
     (await messagesOf(connection, `OUT${suffix}`)).map(({ data }) => Buffer.from(data).toString());
 
   it('follows the current release, shows metrics and health, and stops when told to', async () => {
-    const first = await publishBlocks(dataDir, SMALL_WORLD);
-    const child = start(args('A', '--init', '--metrics-port', '0'));
+    const ownDataDir = temporaryDir();
+    onTestFinished(() => rmSync(ownDataDir, { recursive: true }));
+    const first = await publishBlocks(ownDataDir, SMALL_WORLD);
+    const child = start([...args('A', '--init', '--metrics-port', '0'), '--data', ownDataDir]);
+    onTestFinished(() => void child.kill('SIGKILL'));
     let log = '';
     child.stderr!.setEncoding('utf8').on('data', (chunk: string) => {
       log += chunk;
@@ -57,7 +60,7 @@ describe.skipIf(!hasNatsServer())('ipatlas stream', () => {
       Number(new RegExp(`^ipatlas_${name} (\\S+)$`, 'm').exec((await get('/metrics')).text)?.[1]);
 
     await publishAll(connection, 'ina.x', [LINE, LINE]);
-    await until(async () => (await metric('stream_messages_total')) === 2, 'two messages');
+    await until(async () => (await metric('stream_messages_total')) >= 2, 'two messages');
     expect(await get('/healthz')).toMatchObject({ status: 200 });
     expect(await get('/readyz')).toMatchObject({ status: 200 });
     expect(await get('/other')).toMatchObject({ status: 404 });
@@ -65,10 +68,10 @@ describe.skipIf(!hasNatsServer())('ipatlas stream', () => {
     expect(await metric('stream_input_bytes_total')).toBe(2 * LINE.length);
     expect(await metric('release_age_seconds')).toBeGreaterThan(0);
 
-    const second = await publishBlocks(dataDir, [['8.0.0.0/8', country('XK', 'Elsewhere')]]);
+    const second = await publishBlocks(ownDataDir, [['8.0.0.0/8', country('XK', 'Elsewhere')]]);
     await until(() => log.includes(second), 'the second release');
     await publishAll(connection, 'ina.x', [LINE]);
-    await until(async () => (await metric('stream_messages_total')) === 3, 'the third message');
+    await until(async () => (await metric('stream_messages_total')) >= 3, 'the third message');
     const messages = await messagesOf(connection, 'OUTA');
     expect(messages.map(({ header }) => header.get(HEADER.release))).toEqual([first, first, second]);
     expect(messages.map(({ data }) => /"country_code":"(..)"/.exec(Buffer.from(data).toString())![1])).toEqual([
@@ -85,14 +88,18 @@ describe.skipIf(!hasNatsServer())('ipatlas stream', () => {
     await server.resume();
     await until(async () => (await get('/readyz')).status === 200, 'the return of the server');
     await publishAll(connection, 'ina.x', [LINE]);
-    await until(async () => (await metric('stream_messages_total')) === 4, 'the fourth message');
+    // The server may have forgotten the last acknowledgments, and deliver and count those messages again.
+    await until(async () => (await metric('stream_messages_total')) >= 4, 'the fourth message');
+    await until(async () => (await outputOf('A')).length >= 4, 'the output of the fourth message');
+    expect((await messagesOf(connection, 'OUTA')).map(({ subject }) => subject)).toEqual([
+      ...['outa.1', 'outa.2', 'outa.3', 'outa.4'],
+    ]);
 
     child.kill('SIGTERM');
     expect(await ended).toMatchObject({ code: 0 });
     expect(log).toContain('"msg":"stopped"');
     // Nothing that a message holds.
     expect(log).not.toContain('8.8.8.8');
-    await publishBlocks(dataDir, SMALL_WORLD);
   });
 
   it('says what --init creates, and creates nothing a second time', async () => {

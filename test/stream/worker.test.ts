@@ -1,5 +1,5 @@
 import { rmSync } from 'node:fs';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import type { StreamConfig } from '@nats-io/jetstream';
 import { type NatsConnection, nanos } from '@nats-io/transport-node';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -10,6 +10,7 @@ import { STREAM_TURN_BYTES } from '../../src/limits.js';
 import type { Broker, Delivery } from '../../src/stream/broker.js';
 import { HEADER, type NatsBroker, parsePart } from '../../src/stream/nats.js';
 import { type ReadMessage, readInOrder } from '../../src/stream/reader.js';
+import type { SetupOptions } from '../../src/stream/setup.js';
 import { type ActiveRelease, Worker } from '../../src/stream/worker.js';
 import { country, publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 import { until } from '../support/serve.js';
@@ -19,6 +20,9 @@ import { hasNatsServer, managerOf, messagesOf, NatsServerProcess, publishAll, SK
 
 /** Small, so that bare addresses outgrow it. */
 const MAX_PAYLOAD = 65_536;
+
+/** For tests that wait for a message to be delivered again; others must not depend on the speed of the machine. */
+const REDELIVERED_SOON = { ackWaitMs: 1_000 };
 
 const bareLines = (count: number, first = 0): string =>
   Array.from({ length: count }, (_, line) => `{"ip":"8.0.${(first + line) >> 8}.${(first + line) & 255}"}\n`).join('');
@@ -52,8 +56,8 @@ describe.skipIf(!hasNatsServer())('a worker', () => {
     rmSync(otherDataDir, { recursive: true });
   });
 
-  async function open(suffix: string, checksSequence = true): Promise<NatsBroker> {
-    const broker = await openBroker(server.url, setupOptions(suffix), checksSequence);
+  async function open(suffix: string, changes: Partial<SetupOptions> = {}, checksSequence = true): Promise<NatsBroker> {
+    const broker = await openBroker(server.url, setupOptions(suffix, changes), checksSequence);
     brokers.push(broker);
     return broker;
   }
@@ -81,7 +85,7 @@ describe.skipIf(!hasNatsServer())('a worker', () => {
    * @returns what is wrong with the output, and what the first worker saw
    */
   async function stoppedAndWokenUp(suffix: string, checksSequence: boolean) {
-    const zombie = await open(suffix, checksSequence);
+    const zombie = await open(suffix, REDELIVERED_SOON, checksSequence);
     await publishAll(
       connection,
       `in${suffix.toLowerCase()}.a`,
@@ -93,7 +97,7 @@ describe.skipIf(!hasNatsServer())('a worker', () => {
         held.push(delivery),
       );
     }
-    await worker(await open(suffix, checksSequence), release).run();
+    await worker(await open(suffix, REDELIVERED_SOON, checksSequence), release).run();
 
     const controller = new AbortController();
     const pull: Broker['pull'] = async (_limit, deliver) => {
@@ -116,12 +120,13 @@ describe.skipIf(!hasNatsServer())('a worker', () => {
 
   it('without the expected sequence would write messages twice, which the check finds', async () => {
     const { errors } = await stoppedAndWokenUp('B', false);
-    expect(errors).toHaveLength(10);
-    expect(errors[0]).toMatch(/appears twice$/);
+    // A message that a busy machine delivers again to the other worker is one more.
+    expect(errors.length).toBeGreaterThanOrEqual(10);
+    for (const error of errors) expect(error).toMatch(/appears twice$/);
   });
 
   it('serves its connection between messages that arrive at once', async () => {
-    const broker = await open('S');
+    const broker = await open('S', REDELIVERED_SOON);
     const controller = new AbortController();
     const count = 16;
     let enrichedMessages = 0;
@@ -143,9 +148,9 @@ describe.skipIf(!hasNatsServer())('a worker', () => {
         }
         controller.abort();
       },
-      // A socket is served in the same phase of the event loop as a timer or later, never between two microtasks.
+      // As a socket, it is served between two turns of the event loop, never between two microtasks.
       append: async () => {
-        await new Promise((resolve) => setTimeout(resolve));
+        await nextTurn();
         if (atFirstAppend === 0) atFirstAppend = enrichedMessages;
         return 1;
       },
@@ -157,7 +162,7 @@ describe.skipIf(!hasNatsServer())('a worker', () => {
   });
 
   it('holds no more than its limits while the server is stopped, and goes on when the server does', async () => {
-    const broker = await open('S');
+    const broker = await open('S', REDELIVERED_SOON);
     const line = '{"ip":"8.8.8.8"}\n';
     const messages = Array.from({ length: 120 }, (_, n) => `${line.repeat(600)}{"n":${n}}\n`);
     await publishAll(connection, 'ins.a', messages);
@@ -191,13 +196,12 @@ describe.skipIf(!hasNatsServer())('a worker', () => {
 
   it('splits output that is too large at ends of lines; another worker goes on in the middle, with its release', async () => {
     const text = bareLines(2_500).slice(0, -1);
-    const broker = await open('C');
+    const broker = await open('C', REDELIVERED_SOON);
     await publishAll(connection, 'inc.a', ['{"ip":"8.8.8.8"}', text, '{"ip":"10.0.0.1"}\n']);
-    let appended = 0;
     const dying = altered<Broker>(broker, {
       append: async (part, previous) => {
         // Dies in the middle of the second message.
-        if (++appended === 3) throw new Error('dies');
+        if (part.source.sequence === 2 && part.number === 2) throw new Error('dies');
         return broker.append(part, previous);
       },
     });
