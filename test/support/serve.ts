@@ -19,7 +19,7 @@ export interface ServeProcess {
 }
 
 /** Longest time that a test waits for a server, in milliseconds. */
-const PATIENCE_MS = 30_000;
+const PATIENCE_MS = 60_000;
 
 /** Waits until `probe` returns something other than undefined or false. */
 export async function until<Value>(probe: () => Value | Promise<Value>, what: string): Promise<NonNullable<Value>> {
