@@ -23,7 +23,7 @@ function addresses(file, random) {
       list.push(formatIPv4(file.start4[range] + (random() % (file.start4[range + 1] - file.start4[range]))));
       continue;
     }
-    // Somewhere in the range's upper 64 bits; any interface identifier behind them.
+    // Somewhere in the range's upper 64 bits; any interface identifier after them.
     const upper = (i) => (BigInt(file.high6[2 * i + 1]) << 32n) | BigInt(file.high6[2 * i]);
     const span = upper(range + 1) - upper(range);
     if (span === 0n) continue;

@@ -53,7 +53,7 @@ function listDatabases() {
   };
 }
 
-/** The countries of all databases: a range's value is an index into `codes`; 0 stands for no country. */
+/** The countries of all databases: a range's value is an index into `codes`; 0 means no country. */
 export class Countries {
   codes = [''];
   /** Whether each is a member of the European Union. */

@@ -1,4 +1,4 @@
-/** Names of files in which `*` stands for any characters except `/`, and `?` for any one. */
+/** Names of files in which `*` matches any characters except `/`, and `?` any one. */
 
 /** Returns the last part of a path. */
 export function baseName(path: string): string {

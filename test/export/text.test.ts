@@ -137,8 +137,8 @@ function expanded(address: string): string[] {
   const [head, tail] = address.split('::') as [string, string | undefined];
   const before = head === '' ? [] : head.split(':');
   if (tail === undefined) return before;
-  const behind = tail === '' ? [] : tail.split(':');
-  return [...before, ...Array<string>(8 - before.length - behind.length).fill('0'), ...behind];
+  const after = tail === '' ? [] : tail.split(':');
+  return [...before, ...Array<string>(8 - before.length - after.length).fill('0'), ...after];
 }
 
 /** Sorted, disjoint ranges of one family, and a search for the range of an address. */
@@ -147,7 +147,7 @@ class Ranges {
   constructor(rows: { first: bigint; last: bigint; code: string }[]) {
     this.#rows = rows;
     for (let i = 1; i < rows.length; i++) {
-      if (rows[i]!.first <= rows[i - 1]!.last) throw new Error(`row ${i} is not behind the one before`);
+      if (rows[i]!.first <= rows[i - 1]!.last) throw new Error(`row ${i} does not follow the one before`);
     }
   }
   at(address: bigint): string {

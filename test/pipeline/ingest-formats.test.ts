@@ -266,7 +266,7 @@ describe('user-defined formats', () => {
       ['AU'],
     ],
     [
-      'columns by name, in any letter case, behind rows at the head',
+      'columns by name, in any letter case, after rows at the head',
       { skipRows: 1, ranges: [{ files: ['*'], text: { first: 'From', last: 'to' } }], country: 'CC' },
       'made today\ncc,to, FROM\nAU,1.0.0.1,1.0.0.0',
       ['AU'],

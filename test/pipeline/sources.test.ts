@@ -158,7 +158,7 @@ describe('loadSources', () => {
     ['an empty list', { sources: [] }, 'sources is []; expected no fewer than 1 items'],
     ['a misspelt key', { sources: [ONE], source: 1 }, 'source is not a known key; expected one of $schema, maxReject'],
     ['a share above 1', { sources: [ONE], maxRejectShare: 2 }, 'maxRejectShare is 2; expected <= 1 (the share'],
-    ['a gate that is none', { sources: [ONE], gates: { maxRows: 1 } }, 'gates.maxRows is not a known key'],
+    ['an unknown gate', { sources: [ONE], gates: { maxRows: 1 } }, 'gates.maxRows is not a known key'],
     [
       'a share above one',
       { sources: [ONE], gates: { maxLostShareIPv4: 2 } },
