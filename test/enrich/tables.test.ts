@@ -1,68 +1,29 @@
 /** Tables in the line engine, compared with csv-parse. */
-import { rmSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { join } from 'node:path';
+import { parse } from 'csv-parse/sync';
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Database, openDatabase } from '../../src/database/database.js';
-import { RANGE_FILE } from '../../src/database/release.js';
-import { emptyCounts } from '../../src/enrich/counts.js';
-import { enrichLines, type LineRequest } from '../../src/enrich/enrich-lines.js';
-import { streamSource } from '../../src/enrich/input/source.js';
+import { describe, expect, it } from 'vitest';
+import type { LineRequest } from '../../src/enrich/enrich-lines.js';
 import { type InvalidPolicy, parseAdd, parseFields, type TableInput } from '../../src/enrich/options.js';
 import { CountrySummary, type Filter } from '../../src/enrich/query.js';
-import { openRangeFile, type RangeFile } from '../../src/rangefile/reader.js';
+import { chunkedSource, everyByte } from '../support/chunks.js';
 import { nastyTables } from '../support/nasty-tables.js';
-import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { releaseForTests } from '../support/open-release.js';
+import { runEngine } from '../support/run-engine.js';
 import { expectTable } from '../support/table-oracle.js';
 
 /** Runs of each property; set it high for a long test. */
 const RUNS = Math.ceil(Number(process.env.FUZZ_RUNS ?? 400));
 
-let dataDir: string;
-let database: Database;
-let file: RangeFile;
-beforeAll(async () => {
-  dataDir = temporaryDir();
-  await publishBlocks(dataDir, SMALL_WORLD);
-  database = openDatabase(dataDir);
-  file = openRangeFile(join(database.dir, RANGE_FILE));
-});
-afterAll(() => rmSync(dataDir, { recursive: true }));
-
-async function* chunksOf(input: Uint8Array, cuts: readonly number[]): AsyncGenerator<Uint8Array> {
-  const at = [0, ...cuts.map((cut) => cut % (input.length + 1)).sort((a, b) => a - b), input.length];
-  for (let i = 1; i < at.length; i++) yield input.subarray(at[i - 1], at[i]);
-}
-
-/** Cuts before every byte. */
-const everyByte = (text: string): number[] => [...text].map((_, index) => index);
+const release = releaseForTests();
 
 type Settings = Partial<LineRequest> & { cuts?: number[] };
 
-async function enrich(tables: string[], options: LineRequest['options'], { cuts = [], ...request }: Settings = {}) {
-  const output: Buffer[] = [];
-  const rejects: Buffer[] = [];
-  const counts = emptyCounts();
-  const run = enrichLines({
-    inputs: tables.map((text, index) => streamSource(`table ${index}`, chunksOf(Buffer.from(text, 'latin1'), cuts))),
-    output: { write: (bytes) => void output.push(Buffer.from(bytes)) },
-    rejects: { write: (bytes) => void rejects.push(Buffer.from(bytes)) },
-    openFile: () => file,
-    options,
-    jobs: 1,
-    counts,
-    ...request,
-  });
-  const error = await run.then(
-    () => undefined,
-    (thrown: unknown) => thrown,
-  );
-  return {
-    output: Buffer.concat(output).toString('latin1'),
-    rejects: Buffer.concat(rejects).toString('latin1'),
-    counts,
-    error,
-  };
+function enrich(tables: string[], options: LineRequest['options'], { cuts = [], ...request }: Settings = {}) {
+  const inputs = tables.map((text, index) => chunkedSource(`table ${index}`, Buffer.from(text, 'latin1'), cuts));
+  return runEngine({ inputs, options, openFile: () => release.file, ...request });
 }
 
 function optionsOf(input: Partial<TableInput> = {}, fields = ['ip'], onInvalid: InvalidPolicy = 'keep') {
@@ -81,6 +42,9 @@ const SETTINGS = fc.record({
   maxLineBytes: fc.constantFrom(60, 300, 100_000),
 });
 
+/** The folder of the package csv-spectrum: tables, and the records that they have as JSON. */
+const SPECTRUM = join(createRequire(import.meta.url).resolve('csv-spectrum/package.json'), '..');
+
 const FIELDS = fc.constantFrom<string[]>(['ip'], ['ip', 'a=first'], ['c', 'ip', 'a=x']);
 
 describe('a table', () => {
@@ -95,7 +59,7 @@ describe('a table', () => {
         async ({ delimiter, text }, fields, onInvalid, settings) => {
           const options = optionsOf({ delimiter }, fields, onInvalid);
           const actual = await enrich([text], options, settings);
-          const expected = expectTable(database, text, options, settings.maxLineBytes);
+          const expected = expectTable(release.database, text, options, settings.maxLineBytes);
           expect(actual.output).toBe(expected.output);
           expect(actual.rejects).toBe(expected.rejects);
           if (expected.failsAt === undefined) {
@@ -118,7 +82,7 @@ describe('a table', () => {
       fc.asyncProperty(nastyTables(6), fc.integer({ min: 1, max: 100 }), async ({ delimiter, text }, blockBytes) => {
         const options = optionsOf({ delimiter });
         const actual = await enrich([text], options, { cuts: everyByte(text), blockBytes, maxLineBytes: 200 });
-        expect(actual.output).toBe(expectTable(database, text, options, 200).output);
+        expect(actual.output).toBe(expectTable(release.database, text, options, 200).output);
       }),
       { numRuns: Math.ceil(RUNS / 4) },
     );
@@ -129,7 +93,7 @@ describe('a table', () => {
       fc.asyncProperty(nastyTables(300), FIELDS, async ({ delimiter, text }, fields) => {
         const options = optionsOf({ delimiter }, fields);
         const actual = await enrich([text], options, { jobs: 2 });
-        const expected = expectTable(database, text, options, 4_194_304);
+        const expected = expectTable(release.database, text, options, 4_194_304);
         expect(actual.output).toBe(expected.output);
         expect(actual.counts).toEqual(expected.counts);
       }),
@@ -142,7 +106,7 @@ describe('a table', () => {
       fc.asyncProperty(nastyTables(8), SETTINGS, async ({ delimiter, text }, settings) => {
         const options = optionsOf({ delimiter, hasHeader: false }, ['2', '1=x']);
         const actual = await enrich([text], options, settings);
-        const expected = expectTable(database, text, options, settings.maxLineBytes);
+        const expected = expectTable(release.database, text, options, settings.maxLineBytes);
         expect(actual.output).toBe(expected.output);
         expect(actual.counts).toEqual(expected.counts);
       }),
@@ -162,7 +126,7 @@ describe('a table', () => {
         const options = { ...optionsOf({ delimiter }, fields), add: [], query } as const;
         const filter = { ...options, add: [], onInvalid: query.isInverted ? 'keep' : 'drop' } as const;
         const filtered = await enrich([text], { ...filter, add: [] }, settings);
-        const expected = expectTable(database, text, { ...filter, add: [] }, settings.maxLineBytes);
+        const expected = expectTable(release.database, text, { ...filter, add: [] }, settings.maxLineBytes);
         expect(filtered.output).toBe(expected.output);
         expect(filtered.counts).toEqual(expected.counts);
 
@@ -198,9 +162,51 @@ describe('a table', () => {
     const options = optionsOf();
     for (const cuts of [[], everyByte(text)]) {
       const { output, counts, error } = await enrich([text], options, { cuts });
-      const expected = expectTable(database, text, options, 4_194_304);
+      const expected = expectTable(release.database, text, options, 4_194_304);
       expect(error).toBeUndefined();
       expect({ output, counts }).toEqual({ output: expected.output, counts: expected.counts });
+    }
+  });
+
+  it.each([
+    'comma_in_quotes',
+    'empty',
+    'empty_crlf',
+    'escaped_quotes',
+    'json',
+    'location_coordinates',
+    'newlines',
+    'newlines_crlf',
+    'quotes_and_newlines',
+    'simple',
+    'simple_crlf',
+    'utf8',
+  ])('is read as csv-spectrum says: %s', async (name) => {
+    const text = readFileSync(join(SPECTRUM, 'csvs', `${name}.csv`), 'latin1');
+    const said = [JSON.parse(readFileSync(join(SPECTRUM, 'json', `${name}.json`), 'utf8'))].flat();
+    // The one file whose JSON has another number than its table.
+    if (name === 'location_coordinates') said[0]['Contact Phone Number'] = '2095257564';
+    const records: Record<string, string>[] = said;
+    const columns = Object.keys(records[0]!);
+    const cells = records.flatMap((record) => Object.values(record));
+    const fields = columns.map((column, index) => `${column.replaceAll('.', '\\.')}=r${index}`);
+    for (const jobs of [1, 2]) {
+      for (const cuts of [[], everyByte(text)]) {
+        const settings = { cuts, jobs, blockBytes: 16 };
+        const { output, rejects, counts } = await enrich([text], optionsOf({}, fields), settings);
+        const added = columns.flatMap((_, index) => [`r${index}_country_code`, `r${index}_is_eu`]);
+        const expected = records.map((record) => ({
+          ...record,
+          ...Object.fromEntries(added.map((column) => [column, ''])),
+        }));
+        expect(parse(Buffer.from(output, 'latin1'), { columns: true, relax_quotes: true })).toEqual(expected);
+        expect(rejects).toBe('');
+        expect(counts).toMatchObject({
+          missing_field: cells.filter((cell) => cell === '').length,
+          invalid_address: cells.filter((cell) => cell !== '').length,
+          invalid_line: 0,
+        });
+      }
     }
   });
 
@@ -224,7 +230,7 @@ describe('a table', () => {
     const options = optionsOf({}, ['c4321=geo', 'c0=a', 'c4999=z']);
     for (const blockBytes of [1000, 100_000]) {
       const { output, counts } = await enrich([text], options, { blockBytes });
-      expect(output).toBe(expectTable(database, text, options, 4_194_304).output);
+      expect(output).toBe(expectTable(release.database, text, options, 4_194_304).output);
       expect(counts).toMatchObject({ lines: 2, found: 2 });
     }
   });

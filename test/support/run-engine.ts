@@ -1,0 +1,42 @@
+/** Runs the line engine and collects what it writes. */
+import { type EnrichCounts, emptyCounts } from '../../src/enrich/counts.js';
+import { enrichLines, type LineRequest } from '../../src/enrich/enrich-lines.js';
+
+export interface EngineRun {
+  /** One character for each byte. */
+  output: string;
+  rejects: string;
+  counts: EnrichCounts;
+  /** The error that the run ended with; undefined if it did not. */
+  error: unknown;
+}
+
+/**
+ * Runs the line engine over inputs, by default with one thread.
+ *
+ * @param request its inputs, release and options, and whatever differs from the default
+ */
+export async function runEngine(
+  request: Pick<LineRequest, 'inputs' | 'options' | 'openFile'> & Partial<LineRequest>,
+): Promise<EngineRun> {
+  const output: Buffer[] = [];
+  const rejects: Buffer[] = [];
+  const counts = request.counts ?? emptyCounts();
+  // The bytes are copied, because the kernel reuses their memory.
+  const error = await enrichLines({
+    output: { write: (bytes) => void output.push(Buffer.from(bytes)) },
+    rejects: { write: (bytes) => void rejects.push(Buffer.from(bytes)) },
+    jobs: 1,
+    counts,
+    ...request,
+  }).then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  );
+  return {
+    output: Buffer.concat(output).toString('latin1'),
+    rejects: Buffer.concat(rejects).toString('latin1'),
+    counts,
+    error,
+  };
+}
