@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline/promises';
+import { isatty } from 'node:tty';
 import { CURRENT_LINK, MANIFEST_FILE } from '../database/release.js';
 import { AtlasError } from '../errors.js';
 import { packageFile } from '../package-root.js';
@@ -33,7 +34,8 @@ async function confirmed(dataDir: string): Promise<boolean> {
  */
 export async function buildFirst(dataDir: string, agreed: boolean, missing: AtlasError): Promise<void> {
   if (hasDatabase(dataDir)) throw missing;
-  const mayAsk = process.stdin.isTTY === true && process.stderr.isTTY === true;
+  // Not process.stdin, which would open a pipe that the command reads itself.
+  const mayAsk = isatty(0) && isatty(2);
   if (!agreed && !(mayAsk && (await confirmed(dataDir)))) {
     throw new AtlasError(
       'E_NO_DATABASE',

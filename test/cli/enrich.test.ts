@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
   chmodSync,
@@ -12,11 +12,12 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { finished, ipatlas, type RunOptions, shell, start } from '../support/cli.js';
+import { finished, ipatlas, MAIN, type RunOptions, shell, start } from '../support/cli.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 
 let root: string;
@@ -482,4 +483,47 @@ describe('memory', () => {
       expect(peak).toBeLessThan(MAX_MEMORY_BYTES);
     },
   );
+
+  it.skipIf(!existsSync('/proc/self/status'))(
+    'is not more for a pipe than for a file, with two jobs (needs /proc)',
+    async () => {
+      const hook = file(
+        'hook.cjs',
+        `const { readFileSync, writeFileSync } = require('node:fs');
+        if (require('node:worker_threads').isMainThread)
+          process.on('exit', () => writeFileSync(process.env.PEAK, readFileSync('/proc/self/status')));`,
+      );
+      const input = file('in.jsonl', `{"ip":"8.8.8.8","text":"${'x'.repeat(200)}"}\n`.repeat(500_000));
+      async function peakOf(name: string, command: string): Promise<number> {
+        const env = { NODE_OPTIONS: `--require=${hook}`, PEAK: join(dir, name) };
+        expect(await bash(`${command} > /dev/null`, env)).toMatchObject({ code: 0 });
+        return Number(/VmHWM:\s*(\d+) kB/.exec(read(name))![1]);
+      }
+      const jobs = '"$NODE" "$MAIN" enrich --data "$DATA" --jobs 2';
+      const ofFile = await peakOf('file', `${jobs} "${input}"`);
+      const ofPipe = await peakOf('pipe', `cat "${input}" | ${jobs}`);
+      // Buffers that a stream allocates pile up to 20 MB.
+      expect((ofPipe - ofFile) / 1024).toBeLessThan(10);
+    },
+  );
+});
+
+it('fails if the connection that it reads is reset, after what it has read', async () => {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const client = connect((server.address() as AddressInfo).port, '127.0.0.1');
+  const [peer] = (await once(server, 'connection')) as [Socket];
+  const args = [MAIN, 'enrich', '--data', dataDir];
+  const child = spawn(process.execPath, args, { stdio: [client, 'pipe', 'pipe'] });
+  const end = finished(child);
+  client.destroy();
+  peer.write('{"ip":"8.8.8.8"}\n{"ip"');
+  await once(child.stdout!, 'data');
+  peer.resetAndDestroy();
+  expect(await end).toMatchObject({
+    code: 4,
+    stdout: `{"ip":"8.8.8.8",${US}}\n`,
+    stderr: expect.stringMatching(/standard input cannot be read: read ECONNRESET/),
+  });
+  server.close();
 });

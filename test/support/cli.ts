@@ -3,7 +3,8 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { packageFile } from '../../src/package-root.js';
 
-const MAIN = packageFile('dist/src/cli/main.js');
+/** The main file of the command line. */
+export const MAIN = packageFile('dist/src/cli/main.js');
 
 export interface Finished {
   /** Exit code, or null if a signal ended it. */

@@ -1,7 +1,6 @@
 /** Sources of bytes: files, pipes and standard input. */
 import { closeSync, constants, fstatSync, openSync, read, readSync, statSync } from 'node:fs';
-import { Socket } from 'node:net';
-import type { Readable } from 'node:stream';
+import { type ConnectOpts, Socket, type SocketConstructorOpts } from 'node:net';
 import { isatty, ReadStream as TerminalStream } from 'node:tty';
 import { AtlasError, messageOf, systemErrorCode } from '../../errors.js';
 
@@ -81,7 +80,7 @@ class FileSource implements ByteSource {
   }
 }
 
-/** A stream of chunks, such as a pipe or the output of decompression. */
+/** A stream of chunks, such as a terminal or the output of decompression. */
 class StreamSource implements ByteSource {
   readonly name: string;
   readonly #chunks: AsyncIterator<Uint8Array>;
@@ -155,10 +154,73 @@ export async function* chunksOf(source: ByteSource, chunkBytes: number): AsyncGe
   }
 }
 
-/** Opens a pipe, socket or terminal as a stream, because a waiting read in the thread pool would keep the process alive. */
-function streamOf(fd: number): Readable {
-  if (fd === 0) return process.stdin;
-  return isatty(fd) ? new TerminalStream(fd) : new Socket({ fd, readable: true, writable: false });
+/** Bytes read from a pipe at once: as many as a pipe of Linux holds (pipe(7)). */
+const PIPE_BYTES = 65_536;
+
+/**
+ * A pipe or socket. It is read into one buffer again and again: a stream would allocate a buffer for each read, of which 20 MB
+ * pile up before they are collected. It is not read in the thread pool, where a waiting read would keep the process alive.
+ */
+class PipeSource implements ByteSource {
+  readonly name: string;
+  readonly size = undefined;
+  bytesRead = 0;
+  readonly #buffer = Buffer.allocUnsafeSlow(PIPE_BYTES);
+  readonly #socket: Socket;
+  /** The bytes in the buffer that were not returned yet. */
+  #rest = this.#buffer.subarray(0, 0);
+  #hasEnded = false;
+  #error: Error | undefined;
+  /** Called when bytes, the end or an error arrive. */
+  #onChange: () => void = () => {};
+
+  constructor(name: string, fd: number) {
+    this.name = name;
+    // The types of Node 20 have `onread` among the options of `connect` only.
+    const options: SocketConstructorOpts & ConnectOpts = {
+      fd,
+      readable: true,
+      writable: false,
+      onread: {
+        buffer: this.#buffer,
+        callback: (bytes) => {
+          this.#rest = this.#buffer.subarray(0, bytes);
+          this.#onChange();
+          // Pauses the socket until the buffer is free.
+          return false;
+        },
+      },
+    };
+    this.#socket = new Socket(options);
+    this.#socket.on('error', (error) => {
+      this.#error = error;
+    });
+    // After an error, and after the end, too.
+    this.#socket.on('close', () => {
+      this.#hasEnded = true;
+      this.#onChange();
+    });
+  }
+
+  async read(target: Uint8Array): Promise<number> {
+    while (this.#rest.length === 0) {
+      if (this.#error !== undefined) throw readError(this.name, this.#error);
+      if (this.#hasEnded) return 0;
+      await new Promise<void>((resolve) => {
+        this.#onChange = resolve;
+        this.#socket.resume();
+      });
+    }
+    const bytes = Math.min(target.length, this.#rest.length);
+    target.set(this.#rest.subarray(0, bytes));
+    this.#rest = this.#rest.subarray(bytes);
+    this.bytesRead += bytes;
+    return bytes;
+  }
+
+  async close(): Promise<void> {
+    this.#socket.destroy();
+  }
 }
 
 /** Opens a file. A named pipe is opened without waiting for its writer, which would block this thread; reads wait. */
@@ -187,9 +249,10 @@ export function openSource(path: string): ByteSource {
     closeSync(fd);
     throw new AtlasError('E_USAGE', `${path} is a directory; name its files`);
   }
-  if (stat.isFIFO() || stat.isSocket() || isatty(fd)) {
-    const stream = streamOf(fd);
+  if (isatty(fd)) {
+    const stream = fd === 0 ? process.stdin : new TerminalStream(fd);
     return new StreamSource(name, stream, undefined, () => void stream.destroy());
   }
+  if (stat.isFIFO() || stat.isSocket()) return new PipeSource(name, fd);
   return new FileSource(name, fd, stat.isFile() ? stat.size : undefined);
 }
