@@ -58,8 +58,11 @@ async function run(kind: Kind, input: string, settings: Settings = {}, query?: L
   return { output: Buffer.concat(output).toString('latin1'), counts };
 }
 
+// ipaddr.js allows leading zeros in a dotted-decimal tail.
 const isAddress = (text: string): boolean =>
-  text.length <= 45 && (ipaddr.IPv4.isValidFourPartDecimal(text) || (text.includes(':') && ipaddr.IPv6.isValid(text)));
+  text.length <= 45 &&
+  (ipaddr.IPv4.isValidFourPartDecimal(text) ||
+    (text.includes(':') && ipaddr.IPv6.isValid(text) && !/[:.]0\d+\./.test(text) && !/\.0\d+$/.test(text)));
 
 /** A word, which no part of a path or of a product's version may be. */
 const WORD = /(?<![\w.:\-\x80-\xff])(?<![\w.:\-\x80-\xff]\/)[\w.:\-\x80-\xff]+/g;
