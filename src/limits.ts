@@ -60,6 +60,13 @@ export const MIN_COUNTRY_ROWS_SHARE = 0.5;
 /** Share of a family's addresses from which on a source determines the age of the data: a twentieth. */
 export const MIN_SOURCE_SHARE = 0.05;
 
+/**
+ * Length of the prefix from which on a geolocation row is too wide to contradict the registry, by family. An IPv4 /12 has
+ * a million addresses; the RIPE NCC gives a network up to an IPv6 /29 without further justification (RIPE-738 §5.1.2).
+ * truth/README.md has the measurements.
+ */
+export const WIDE_PREFIX = { 4: 12, 6: 28 } as const;
+
 /** Largest checksum file in bytes (1 MiB): a list of the hashes of a whole folder fits. */
 export const MAX_CHECKSUM_BYTES = 1_048_576;
 

@@ -1,6 +1,6 @@
 // Reads the databases: sources that a build may use, and those that are held out of every build.
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { loadReference } from '../dist/pipeline/config/reference.js';
 import { readSource } from '../dist/pipeline/source-formats/read-source.js';
@@ -36,10 +36,18 @@ function debianDatabase() {
   return { files, format: 'tor-geoip', date: new Date(generated[1]).toISOString().slice(0, 10) };
 }
 
-/** The databases by name, those that cannot be had aside. */
-function listDatabases() {
+/** Returns the publisher's daily files, of which there is no package; undefined without a folder. */
+function userCountry(directory) {
+  if (directory === undefined) return undefined;
+  const files = csvFiles(directory, 'user-country');
+  return { files, format: 'ip-location-db', date: statSync(files[0]).mtime.toISOString().slice(0, 10) };
+}
+
+/** The databases by name; undefined are those that cannot be had. */
+function listDatabases(userCountryFolder) {
   const iptoasn = join(PACKAGES, 'iptoasn-country-mmdb');
   return {
+    user: userCountry(userCountryFolder),
     whois: npmDatabase(SEEDS, 'geo-whois-asn-country'),
     rir: npmDatabase(SEEDS, 'asn-country'),
     dbip: npmDatabase(PACKAGES, 'dbip-country'),
@@ -78,13 +86,14 @@ export class Countries {
 /**
  * Reads all databases.
  *
+ * @param userCountryFolder folder of user-country-ipv4.csv and user-country-ipv6.csv; undefined to leave them out
  * @returns by name: `date`, and the rows of both families, `v4` and `v6`, without those that name no country
  */
-export async function readDatabases(countries) {
+export async function readDatabases(countries, userCountryFolder) {
   const databases = {};
-  for (const [name, database] of Object.entries(listDatabases())) {
+  for (const [name, database] of Object.entries(listDatabases(userCountryFolder))) {
     if (database === undefined) {
-      console.log(`${name}: cannot be had on this machine, left out`);
+      console.log(`${name}: cannot be had on this machine, left out; see truth/README.md`);
       continue;
     }
     const { files, format, date } = database;

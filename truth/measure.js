@@ -22,6 +22,20 @@ export function parsed(text) {
   return { family, words: words.slice(0, addressWords(family)) };
 }
 
+/** Counts the known places by family and class; `find` returns the value of a place. */
+function countPlaces(places, { inEu }, find) {
+  const counts = {};
+  for (const place of places) {
+    const found = find(place);
+    const key = `v${place.family} ${place.class}`;
+    counts[key] ??= { right: 0, euWrong: 0, total: 0 };
+    counts[key].total++;
+    if (found === place.value) counts[key].right++;
+    if (inEu[found] !== inEu[place.value]) counts[key].euWrong++;
+  }
+  return counts;
+}
+
 /**
  * Counts the known places at which a strategy names the right country.
  *
@@ -29,17 +43,20 @@ export function parsed(text) {
  * @param places with `family`, `words`, `class` and `value`, the index of the country
  * @returns by family and class: `right`, `euWrong` and `total`
  */
-export function comparePlaces(ranges, places, { inEu }) {
-  const counts = {};
-  for (const { family, words, class: kind, value } of places) {
-    const found = valueAt(ranges[`v${family}`], words);
-    const key = `v${family} ${kind}`;
-    counts[key] ??= { right: 0, euWrong: 0, total: 0 };
-    counts[key].total++;
-    if (found === value) counts[key].right++;
-    if (inEu[found] !== inEu[value]) counts[key].euWrong++;
-  }
-  return counts;
+export function comparePlaces(ranges, places, countries) {
+  return countPlaces(places, countries, ({ family, words }) => valueAt(ranges[`v${family}`], words));
+}
+
+/**
+ * Counts the known places at which at least one source names the right country: no merge strategy can have more.
+ *
+ * @param sources ranges of both families of each source; otherwise as {@link comparePlaces}
+ */
+export function boundPlaces(sources, places, countries) {
+  return countPlaces(places, countries, ({ family, words, value }) => {
+    const found = sources.map((ranges) => valueAt(ranges[`v${family}`], words));
+    return found.includes(value) ? value : found[0];
+  });
 }
 
 /** First address of each range as a number, and one past the last address of the family at the end. */

@@ -1,7 +1,9 @@
 // `make truth`: how often each source and each merge strategy names the right country. See README.md.
-// `node truth/run.js --held-out` measures the known places that are held out of the design instead of the others.
+// `node truth/run.js --held-out` measures the known places that are held out of the design instead of the others;
+// `--user-country DIR` adds the publisher's files in a folder.
+import { parseArgs } from 'node:util';
 import { Countries, readDatabases } from './databases.js';
-import { comparePlaces, compareRanges, parsed } from './measure.js';
+import { boundPlaces, comparePlaces, compareRanges, parsed } from './measure.js';
 import { isHeldOut, readPlaces } from './places.js';
 import { byPriority, listStrategies } from './strategies.js';
 
@@ -12,9 +14,12 @@ const HELD_OUT = ['geolite2', 'ipfire'];
 const percent = (share) => (Number.isFinite(share) ? (100 * share).toFixed(1) : '–');
 const mean = (numbers) => numbers.reduce((sum, number) => sum + number, 0) / numbers.length;
 
-const heldOutPlaces = process.argv.includes('--held-out');
+const { values: options } = parseArgs({
+  options: { 'held-out': { type: 'boolean', default: false }, 'user-country': { type: 'string' } },
+});
+const heldOutPlaces = options['held-out'];
 const countries = new Countries();
-const databases = await readDatabases(countries);
+const databases = await readDatabases(countries, options['user-country']);
 for (const [name, { date, v4, v6 }] of Object.entries(databases)) {
   console.log(`${name.padEnd(10)} ${date}  ${v4.count} IPv4 and ${v6.count} IPv6 rows`);
 }
@@ -31,8 +36,8 @@ const delegations = byPriority(databases, ['rir']);
 const references = HELD_OUT.filter((name) => name in databases).map((name) => [name, byPriority(databases, [name])]);
 
 const results = listStrategies(databases).map((strategy) => {
-  const ranges = strategy.merge();
-  const counts = comparePlaces(ranges, places, countries);
+  const ranges = strategy.merge?.();
+  const counts = ranges ? comparePlaces(ranges, places, countries) : boundPlaces(strategy.bound(), places, countries);
   const families = FAMILIES.map((family) => {
     const inFamily = Object.entries(counts).filter(([key]) => key.startsWith(`v${family} `));
     const total = inFamily.reduce((sum, [, count]) => sum + count.total, 0);
@@ -43,7 +48,7 @@ const results = listStrategies(databases).map((strategy) => {
       }),
       euWrong: inFamily.reduce((sum, [, count]) => sum + count.euWrong, 0) / total,
       against: references
-        .filter(([name]) => name !== strategy.name)
+        .filter(([name]) => ranges !== undefined && name !== strategy.name)
         .map(([name, other]) => [
           name,
           compareRanges(ranges[`v${family}`], other[`v${family}`], delegations[`v${family}`], countries),
@@ -80,7 +85,8 @@ for (const [index, family] of FAMILIES.entries()) {
   console.log();
 }
 console.log('Percent right, by class; EU wrong: percent of the known places with a wrong EU flag. Against a held-out');
-console.log('database: a = by addresses, d = by delegations, EU = percent of addresses with another EU flag.\n');
+console.log('database: a = by addresses, d = by delegations, EU = percent of addresses with another EU flag.');
+console.log('any of …: the places at which at least one of the sources is right, which no strategy can exceed.\n');
 
 const ranking = results.filter(({ candidate }) => candidate).sort((a, b) => score(b) - score(a));
 for (const result of ranking) console.log(`${percent(score(result)).padStart(6)}  ${result.name}`);

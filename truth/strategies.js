@@ -3,8 +3,8 @@ import { RangeBuilder } from '../dist/src/range/columns.js';
 import { mergeRanges } from '../dist/src/range/merge.js';
 import { voteRanges } from '../dist/src/range/vote.js';
 
-/** Kind of each source, as in sources.json. */
-const KINDS = { whois: 'geolocation', rir: 'registry', dbip: 'geolocation', bgp: 'routing' };
+/** Kind of each source, in the order of sources.json. */
+const KINDS = { user: 'geolocation', whois: 'geolocation', dbip: 'geolocation', rir: 'registry', bgp: 'routing' };
 
 /** Lowest layer of a source. */
 const FIRST_LAYER = 2;
@@ -34,7 +34,7 @@ export function byPriority(databases, names) {
  * @param lineages lists of names; the sources of one list have one vote
  */
 export function byEvidence(databases, lineages) {
-  const names = lineages.flat();
+  const names = Object.keys(KINDS).filter((name) => lineages.flat().includes(name));
   const voters = names.map((name, position) => ({
     layer: FIRST_LAYER + names.length - 1 - position,
     lineage: String(lineages.findIndex((list) => list.includes(name))),
@@ -45,43 +45,50 @@ export function byEvidence(databases, lineages) {
 }
 
 /**
- * Lists the strategies.
+ * Lists the strategies whose sources are all available.
  *
- * @returns `name`, `whois` if a source derived from WHOIS takes part, `candidate` if it can be a default, and `merge`, which
- *   returns the ranges of both families
+ * @returns `name`, `whois` if a source derived from WHOIS takes part, `candidate` if it can be a default, `merge`, which
+ *   returns the ranges of both families, and instead of `merge`, `bound` if it is not a strategy but the sources that a
+ *   strategy may choose from
  */
 export function listStrategies(databases) {
-  const single = (name) => ({ name, whois: name === 'whois', merge: () => byPriority(databases, [name]) });
-  const priority = (...names) => ({
-    name: names.join(' > '),
-    whois: names.includes('whois'),
-    candidate: true,
-    merge: () => byPriority(databases, names),
-  });
-  const evidence = (...lineages) => ({
-    name: `evidence ${lineages.map((list) => list.join('+')).join(' | ')}`,
-    whois: lineages.flat().includes('whois'),
-    candidate: true,
-    merge: () => byEvidence(databases, lineages),
-  });
+  const strategy = (name, names, rest) => ({ name, names, whois: names.includes('whois'), ...rest });
+  const single = (name) => strategy(name, [name], { merge: () => byPriority(databases, [name]) });
+  const priority = (...names) =>
+    strategy(names.join(' > '), names, { candidate: true, merge: () => byPriority(databases, names) });
+  const evidence = (...lineages) =>
+    strategy(`evidence ${lineages.map((list) => list.join('+')).join(' | ')}`, lineages.flat(), {
+      candidate: true,
+      merge: () => byEvidence(databases, lineages),
+    });
+  const bound = (...names) =>
+    strategy(`any of ${names.join(', ')}`, names, { bound: () => names.map((name) => byPriority(databases, [name])) });
   const strategies = [
+    single('user'),
     single('whois'),
     single('rir'),
     single('dbip'),
     single('bgp'),
+    priority('user', 'rir'),
     priority('whois', 'rir'),
     priority('rir', 'whois'),
     priority('dbip', 'rir'),
     priority('dbip', 'whois', 'rir'),
+    evidence(['user', 'rir']),
     evidence(['whois', 'rir']),
     evidence(['dbip'], ['rir']),
     evidence(['dbip'], ['rir', 'bgp']),
     evidence(['dbip'], ['rir'], ['bgp']),
+    evidence(['user', 'rir'], ['dbip']),
+    evidence(['user'], ['dbip'], ['rir']),
     evidence(['dbip'], ['whois', 'rir']),
     evidence(['dbip'], ['whois'], ['rir']),
+    evidence(['user', 'rir'], ['dbip'], ['whois']),
+    bound('dbip', 'rir', 'bgp'),
+    bound('user', 'dbip', 'rir', 'bgp'),
+    bound('user', 'whois', 'dbip', 'rir', 'bgp'),
     single('geolite2'),
     single('ipfire'),
   ];
-  const available = (name) => name in databases;
-  return strategies.filter(({ name }) => !['geolite2', 'ipfire'].includes(name) || available(name));
+  return strategies.filter(({ names }) => names.every((name) => name in databases));
 }

@@ -12,6 +12,8 @@ export interface Vote {
   winner: CoveringRow;
   /** Rows that counted: of each lineage its vote, or the operator's row alone. */
   counted: ReadonlySet<CoveringRow>;
+  /** Geolocation rows that are too wide to contradict the registry. */
+  tooWide: ReadonlySet<CoveringRow>;
   /** Each source's only row that could count. */
   candidates: readonly CoveringRow[];
   /** Lineages with a row. */
@@ -62,6 +64,7 @@ export function voteAt(
   return {
     winner: rows[rowOf[elected]!]!,
     counted: new Set(rowsOf((voter) => counter.counted[voter]!)),
+    tooWide: new Set(rowsOf((voter) => counter.tooWide[voter]!)),
     candidates: rowsOf(() => true),
     lineages: counter.lineages,
     agreeing: counter.agreeing,
@@ -75,11 +78,13 @@ export function agrees({ winner, counted }: Vote, row: CoveringRow): boolean {
 }
 
 /** Returns why a source's row lost the vote. */
-export function whyOutvoted({ winner, counted, candidates, agreeing, lineageOf }: Vote, row: CoveringRow): string {
+export function whyOutvoted(vote: Vote, row: CoveringRow): string {
+  const { winner, counted, tooWide, candidates, agreeing, lineageOf } = vote;
   const width = ({ first, last }: CoveringRow): bigint => rangeSize(first, last);
   if (!candidates.includes(row)) return 'its source has a narrower range, or a later row for the same range';
+  if (tooWide.has(row)) return 'its range is too wide for a location that contradicts the registry';
   if (!counted.has(row)) {
-    const speaker = [...counted].find(({ source }) => lineageOf.get(source) === lineageOf.get(row.source));
+    const speaker = [...counted, ...tooWide].find(({ source }) => lineageOf.get(source) === lineageOf.get(row.source));
     if (speaker === undefined) return `the data of the operator, ${winner.source}, overrides it`;
     return `${speaker.source} has the vote of their lineage`;
   }

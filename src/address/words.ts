@@ -91,6 +91,25 @@ export function rangeSize(first: Uint32Array, last: Uint32Array): bigint {
 }
 
 /**
+ * Returns whether a range, given by columns of first and last addresses, has at least as many addresses as a prefix.
+ *
+ * @param words words per address
+ * @param length of the prefix in bits, at most 32
+ */
+export function isAsWideAs(
+  first: Uint32Array,
+  last: Uint32Array,
+  index: number,
+  words: number,
+  length: number,
+): boolean {
+  const at = index * words;
+  // Most ranges are far narrower, which the most significant word shows.
+  if (last[at]! - first[at]! < 2 ** (32 - length) - 1) return false;
+  return rangeSize(first.subarray(at, at + words), last.subarray(at, at + words)) >= 1n << BigInt(32 * words - length);
+}
+
+/**
  * Compares the sizes of the ranges `i` and `j`, given by columns of first and last addresses.
  *
  * @param words words per address

@@ -9,8 +9,18 @@
  * 3. Otherwise, each lineage has one vote, that of its narrowest row. Sources of one lineage share their origin, so they
  *    repeat each other instead of confirming each other. The country with the most votes wins; of countries with as
  *    many votes, the one with the narrowest row; then the one whose source is listed first.
+ * 4. A lineage has no vote if its row is one of geolocation, contradicts the vote of the registry's lineage, and is as wide
+ *    as {@link WIDE_PREFIX} or wider. Locations are measured for single networks; wider rows are extrapolated.
  */
-import { addressWords, compareAddresses, compareSizes, copyAddress, nextAddress } from '../address/words.js';
+import {
+  addressWords,
+  compareAddresses,
+  compareSizes,
+  copyAddress,
+  isAsWideAs,
+  nextAddress,
+} from '../address/words.js';
+import { WIDE_PREFIX } from '../limits.js';
 import type { CandidateRanges, MergedRanges } from './columns.js';
 import { ActiveRanges, countDuplicates, MergedBuilder, sortCandidates } from './merge.js';
 
@@ -31,6 +41,8 @@ export interface Voter {
 export class VoteCounter {
   /** Whether each voter's row counted in the last vote: as the vote of its lineage, or as the operator's decision. */
   readonly counted: boolean[];
+  /** Whether each voter's row lost the vote of its lineage in the last vote, because it is too wide. */
+  readonly tooWide: boolean[];
   /** Lineages with a row in the last vote. */
   lineages = 0;
   /** Those of them whose narrowest row names the winning country. */
@@ -41,6 +53,9 @@ export class VoteCounter {
   readonly #lineageOf: Uint8Array;
   /** Whether each voter's rows decide. */
   readonly #decides: boolean[];
+  readonly #kinds: SourceKind[];
+  /** Length of a prefix that is too wide to contradict the registry. */
+  readonly #wideLength: number;
   /** Voter whose row is the vote of each lineage, or -1. */
   readonly #speakers: Int8Array;
 
@@ -51,8 +66,11 @@ export class VoteCounter {
     const names = [...new Set(voters.map(({ lineage }) => lineage))];
     this.#lineageOf = Uint8Array.from(voters, ({ lineage }) => names.indexOf(lineage));
     this.#decides = voters.map(({ kind }) => kind === 'operator' || kind === 'geofeed');
+    this.#kinds = voters.map(({ kind }) => kind);
+    this.#wideLength = WIDE_PREFIX[candidates.family];
     this.#speakers = new Int8Array(names.length);
     this.counted = voters.map(() => false);
+    this.tooWide = voters.map(() => false);
   }
 
   /**
@@ -64,9 +82,11 @@ export class VoteCounter {
   elect(rows: Int32Array): number {
     const decisive = this.#findSpeakers(rows);
     this.counted.fill(false);
+    this.tooWide.fill(false);
     if (decisive >= 0) {
       this.counted[decisive] = true;
     } else {
+      this.#dropTooWide(rows);
       for (const voter of this.#speakers) if (voter >= 0) this.counted[voter] = true;
     }
     const winner = this.#winner(rows);
@@ -88,6 +108,26 @@ export class VoteCounter {
       if (this.#decides[i] && this.#isNarrower(rows, i, decisive)) decisive = i;
     }
     return decisive;
+  }
+
+  /** Drops the votes of geolocation rows that are too wide to contradict the vote of the registry's lineage. */
+  #dropTooWide(rows: Int32Array): void {
+    const { first, last, value } = this.#candidates;
+    const speakers = this.#speakers;
+    let registry = -1;
+    for (let i = 0; i < rows.length; i++) {
+      if (rows[i]! >= 0 && this.#kinds[i] === 'registry' && this.#isNarrower(rows, i, registry)) registry = i;
+    }
+    if (registry < 0) return;
+    const country = value[rows[speakers[this.#lineageOf[registry]!]!]!];
+    for (let lineage = 0; lineage < speakers.length; lineage++) {
+      const voter = speakers[lineage]!;
+      if (voter < 0 || this.#kinds[voter] !== 'geolocation') continue;
+      const row = rows[voter]!;
+      if (value[row] === country || !isAsWideAs(first, last, row, this.#words, this.#wideLength)) continue;
+      this.tooWide[voter] = true;
+      speakers[lineage] = -1;
+    }
   }
 
   /** Whether the row of a voter is narrower than that of another voter, which may be -1. */

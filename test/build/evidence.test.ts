@@ -2,7 +2,7 @@ import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { explain } from '../../pipeline/explain/explain.js';
+import { type Explanation, explain } from '../../pipeline/explain/explain.js';
 import { openDatabase } from '../../src/database/database.js';
 import { currentReleaseId, MANIFEST_FILE, MIRROR_FILE, namedRelease, RANGE_FILE } from '../../src/database/release.js';
 import { openMirror } from '../../src/mirror/reader.js';
@@ -159,6 +159,24 @@ describe('a build that merges by evidence', () => {
       expect(notes).toContainEqual('feed: no source says which space belongs to its owner, so its rows are not used');
       expect(probes.map(countryOf)).toEqual(['NL', null, null, null, null, 'NL', 'NL', null]);
     });
+  });
+
+  it('does not let a geolocation row of a /12 contradict the registry, and explains it', async () => {
+    const wide = (rows: string[]): Source[] => [
+      { id: 'geo', lineage: 'geo', kind: 'geolocation', rows },
+      { id: 'rir', lineage: 'rir', kind: 'registry', rows: ['30.0.0.0,30.255.255.255,NL'] },
+    ];
+    await build(wide(['30.16.0.0,30.31.255.255,DE', '30.32.0.0,30.47.255.255,NL', '31.0.0.0,31.255.255.255,DE']));
+    expect(['30.16.0.1', '30.32.0.1', '31.0.0.1'].map(countryOf)).toEqual(['NL', 'NL', 'DE']);
+    const [{ vote, claims }] = (await explained('30.16.0.1')).steps as [Explanation['steps'][number]];
+    expect(vote).toEqual({ lineages: 2, agreeing: 1 });
+    expect(claims.map(({ source, says, why }) => [source, says, why])).toEqual([
+      ['rir', 'NL', null],
+      ['geo', 'DE', 'its range is too wide for a location that contradicts the registry'],
+    ]);
+    rmSync(dataDir, { recursive: true });
+    await build(wide(['30.16.0.0,30.31.255.254,DE']));
+    expect(countryOf('30.16.0.1')).toBe('DE');
   });
 
   it('explains each vote', async () => {

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { addressWords } from '../../src/address/words.js';
+import { addressWords, previousAddress } from '../../src/address/words.js';
 import { mergeRanges } from '../../src/range/merge.js';
 import { SOURCE_KINDS, type SourceKind, type Voter, voteRanges } from '../../src/range/vote.js';
-import { PLACES, SIZE, sortKey, type TinyCandidate, toCandidates } from '../support/tiny-space.js';
+import { PLACES, type Place, SIZE, sortKey, type TinyCandidate, toCandidates } from '../support/tiny-space.js';
 
 /** Layers of the voters, the first listed highest, as in a build; 0 and 31 belong to no voter. */
 const VOTER_LAYERS = [6, 5, 4, 3, 2];
@@ -23,8 +23,12 @@ function narrowest(list: readonly TinyCandidate[], latest: boolean): TinyCandida
   return latest ? narrow.at(-1) : narrow[0];
 }
 
-/** The model: a naive form of the rules of the vote at one address. */
-function elect(covering: readonly TinyCandidate[], voters: readonly Voter[]): Outcome {
+/**
+ * The model: a naive form of the rules of the vote at one address.
+ *
+ * @param wide offsets in a range that is too wide to contradict the registry
+ */
+function elect(covering: readonly TinyCandidate[], voters: readonly Voter[], wide = Number.POSITIVE_INFINITY): Outcome {
   const bit = (layer: number): number => (1 << layer) >>> 0;
   const top = covering.filter(({ layer }) => layer === 31);
   if (top.length > 0) return { value: narrowest(top, true)!.value, layers: bit(31), confidence: 100 };
@@ -58,8 +62,17 @@ function elect(covering: readonly TinyCandidate[], voters: readonly Voter[]): Ou
   if (word !== undefined) {
     return { value: word.value, layers: bit(word.voter.layer), confidence: share(word.value) };
   }
-  const countries = [...new Set(votes.map(({ value }) => value))].map((value) => {
-    const supporters = votes.filter((vote) => vote.value === value);
+  const registries = rows.filter(({ voter }) => voter.kind === 'registry');
+  const registered = narrowest(registries, false) as (typeof rows)[number] | undefined;
+  const registryVote = votes.find(({ voter }) => voter.lineage === registered?.voter.lineage);
+  const isTooWide = (vote: (typeof rows)[number]): boolean =>
+    vote.voter.kind === 'geolocation' &&
+    registryVote !== undefined &&
+    vote.value !== registryVote.value &&
+    width(vote) + 1 >= wide;
+  const eligible = votes.filter((vote) => !isTooWide(vote));
+  const countries = [...new Set(eligible.map(({ value }) => value))].map((value) => {
+    const supporters = eligible.filter((vote) => vote.value === value);
     const listed = (vote: (typeof rows)[number]): number => voters.indexOf(vote.voter);
     const least = Math.min(...supporters.map(width));
     const first = Math.min(...supporters.filter((vote) => width(vote) === least).map(listed));
@@ -135,6 +148,76 @@ describe.each(Object.entries(PLACES))('voteRanges, %s', (_, { family, place }) =
       }),
       { numRuns: 300 },
     );
+  });
+});
+
+/** Offsets in a range of the size of WIDE_PREFIX, in {@link WIDE_STEPS}. */
+const WIDE = 32;
+
+/** Places in which an offset is a block of many addresses: 2^15 in IPv4, 2^95 in IPv6. */
+const WIDE_STEPS: Record<string, { family: 4 | 6; place: Place }> = {
+  'IPv4 blocks': { family: 4, place: (offset) => [offset * 2 ** 15] },
+  'IPv6 blocks': { family: 6, place: (offset) => [offset >>> 1, (offset % 2) * 2 ** 31, 0, 0] },
+};
+
+/** Geolocation and registry rows for the most part, of which many are about as wide as the limit. */
+const wideCandidate = fc
+  .record({ from: fc.nat(SIZE / 2), size: fc.constantFrom(1, 8, WIDE - 1, WIDE, WIDE + 1), value: fc.nat(3) })
+  .chain(({ from, size, value }) =>
+    fc.constantFrom(...VOTER_LAYERS).map((layer) => ({ from, to: Math.min(from + size, SIZE) - 1, value, layer })),
+  );
+
+describe.each(Object.entries(WIDE_STEPS))('voteRanges with wide rows, %s', (_, { family, place }) => {
+  const words = addressWords(family);
+
+  /** Returns the last address before the block at an offset. */
+  const endBefore = (offset: number): number[] => {
+    const last = new Uint32Array(words);
+    previousAddress(Uint32Array.from(place(offset)), 0, words, last);
+    return [...last];
+  };
+
+  it('agrees with the model', () => {
+    fc.assert(
+      fc.property(fc.array(wideCandidate, { maxLength: 12 }), electorate, (list, voters) => {
+        const candidates = {
+          ...toCandidates(family, place, list),
+          last: Uint32Array.from(list.flatMap(({ to }) => endBefore(to + 1))),
+        };
+        const result = voteRanges(candidates, voters);
+        const firsts = Array.from({ length: result.count }, (_, i) =>
+          sortKey(result.first.slice(i * words, (i + 1) * words)),
+        );
+        for (let offset = 0; offset < SIZE; offset++) {
+          const covering = list.filter(({ from, to }) => from <= offset && offset <= to);
+          const range = firsts.findLastIndex((first) => first <= sortKey(place(offset)));
+          const { value, layers, confidence } = elect(covering, voters, WIDE);
+          expect(result.value[range]).toBe(value);
+          expect((result.layers[range]! & layers) >>> 0).toBe(layers);
+          expect(result.confidence[range]).toBeLessThanOrEqual(confidence);
+        }
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it('counts a row as wide from the size of the prefix on', () => {
+    const registry = { from: 0, to: SIZE - 1, value: 1, layer: VOTER_LAYERS[1]! };
+    const geolocation = { from: 2, to: WIDE + 1, value: 2, layer: VOTER_LAYERS[0]! };
+    const voters: Voter[] = [
+      { lineage: 'geo', kind: 'geolocation', layer: VOTER_LAYERS[0]! },
+      { lineage: 'rir', kind: 'registry', layer: VOTER_LAYERS[1]! },
+    ];
+    const list = [registry, geolocation];
+    const candidates = {
+      ...toCandidates(family, place, list),
+      last: Uint32Array.from(list.flatMap(({ to }) => endBefore(to + 1))),
+    };
+    const wide = voteRanges(candidates, voters);
+    expect([...wide.value]).toEqual([1, 0]);
+    expect(wide.confidence[0]).toBe(50);
+    candidates.last[words * 2 - 1]!--;
+    expect([...voteRanges(candidates, voters).value]).toEqual([1, 2, 1, 0]);
   });
 });
 

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { addressWords } from '../../src/address/words.js';
 import type { RangeColumns } from '../../src/range/columns.js';
-import { comparePlaces, compareRanges, parsed, valueAt } from '../../truth/measure.js';
+import { boundPlaces, comparePlaces, compareRanges, parsed, valueAt } from '../../truth/measure.js';
 import { PLACES, SIZE } from '../support/tiny-space.js';
 
 /** Values 1 and 2 are countries, and 2 is in the European Union; 0 is not a country. */
@@ -86,6 +86,23 @@ describe('comparePlaces', () => {
       'v4 nic': { right: 1, euWrong: 1, total: 3 },
       'v4 vpn': { right: 1, euWrong: 0, total: 1 },
       'v6 vpn': { right: 1, euWrong: 0, total: 1 },
+    });
+  });
+});
+
+describe('boundPlaces', () => {
+  it('counts a place as right if any source is right, else by the first source', () => {
+    const v4 = (...values: number[]) => rangesOf(4, (offset) => [offset], values);
+    const v6 = rangesOf(6, (offset) => [0, 0, 0, offset], [2]);
+    const sources = [
+      { v4: v4(1, 1, 1, 0), v6 },
+      { v4: v4(2, 1, 0, 1), v6 },
+    ];
+    const place = (address: string, value: number) => ({ ...parsed(address), class: 'nic', value });
+    const places = ['0.0.0.0', '0.0.0.1', '0.0.0.2', '0.0.0.3'].map((address) => place(address, 2));
+    expect(boundPlaces(sources, places, COUNTRIES)).toEqual({ 'v4 nic': { right: 1, euWrong: 3, total: 4 } });
+    expect(boundPlaces(sources, [place('0.0.0.3', 1)], COUNTRIES)).toEqual({
+      'v4 nic': { right: 1, euWrong: 0, total: 1 },
     });
   });
 });
