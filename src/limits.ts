@@ -442,6 +442,15 @@ export const STREAM_RETRY_MAX_MS = 2_000;
 /** Bytes of input that a worker enriches before it serves its connection: a tenth of a millisecond of work. */
 export const STREAM_TURN_BYTES = 131_072;
 
+/** How often a standby of an ordered output looks whether the active worker has written more, in milliseconds. */
+export const STREAM_STANDBY_POLL_MS = 500;
+
+/** A standby takes over after one to two times this time without progress, in milliseconds. */
+export const STREAM_STANDBY_MS = 3_000;
+
+/** How long the server keeps the consumer of an ordered worker that does not ask for messages, in milliseconds. */
+export const STREAM_READER_IDLE_MS = 60_000;
+
 /** Bytes of a published message that are kept free for its headers: two names of at most 255 bytes, numbers, a reason. */
 export const STREAM_HEADER_BYTES = 2_048;
 

@@ -11,9 +11,12 @@ import {
 } from '../enrich/options.js';
 import { AtlasError, EXIT, messageOf } from '../errors.js';
 import { STREAM_ACK_WAIT_S, STREAM_BYTES_IN_FLIGHT, STREAM_MAX_BYTES, STREAM_MESSAGES_IN_FLIGHT } from '../limits.js';
+import type { StartAt } from '../stream/broker.js';
 import type { NatsBroker, NatsServer } from '../stream/nats.js';
-import type { SetupOptions, StartAt } from '../stream/setup.js';
-import { OVERSIZE_POLICIES, type OversizePolicy } from '../stream/worker.js';
+import type { OrderedOptions } from '../stream/ordered.js';
+import { OVERSIZE_POLICIES, type OversizePolicy } from '../stream/parts.js';
+import type { SetupOptions } from '../stream/setup.js';
+
 import { type Command, type Invocation, type OptionValues, print, text } from './command.js';
 
 const MAX_PORT = 65_535;
@@ -66,10 +69,14 @@ function readSetup(values: OptionValues): SetupOptions {
   const from = streamName('from', required(values, 'from'));
   const to = streamName('to', required(values, 'to'));
   const rejects = streamName('rejects', text(values, 'rejects') ?? `${to}_REJECTS`);
+  if (values.ordered === true && values['ack-wait'] !== undefined) {
+    throw usage('--ack-wait is for workers with acknowledgments, so not for --ordered');
+  }
   if (new Set([from, to, rejects]).size < 3) throw usage('--from, --to and --rejects must name different streams');
   return {
     names: { from, to, rejects, consumer: streamName('consumer', text(values, 'consumer') ?? `ipatlas_${to}`) },
     startAt: values.read === true ? undefined : startAt(values),
+    ordered: values.ordered === true,
     create: values.init === true,
     ackWaitMs: 1000 * (integer(values, 'ack-wait', 1, MAX_SECONDS) ?? STREAM_ACK_WAIT_S),
     maxBytes: integer(values, 'max-bytes', 1, Number.MAX_SAFE_INTEGER) ?? STREAM_MAX_BYTES,
@@ -147,9 +154,8 @@ async function read(broker: NatsBroker, values: OptionValues, signal: AbortSigna
 
 async function work(broker: NatsBroker, { values, dataDir }: Invocation, signal: AbortSignal): Promise<void> {
   const { followRelease, serveOperations, StreamMetrics, workerEvents } = await import('../stream/operations.js');
-  const { Worker } = await import('../stream/worker.js');
   const log = createLog();
-  const metrics = new StreamMetrics();
+  const metrics = new StreamMetrics(dataDir);
   const port = integer(values, 'metrics-port', 0, MAX_PORT);
   const release = await followRelease({
     dataDir,
@@ -162,7 +168,7 @@ async function work(broker: NatsBroker, { values, dataDir }: Invocation, signal:
   const lost = new AbortController();
   void broker.closed.then((error) => lost.abort(error));
   const maxBytes = Math.max(STREAM_BYTES_IN_FLIGHT, 4 * broker.maxPartBytes);
-  const worker = new Worker({
+  const options: OrderedOptions = {
     broker,
     release: release.current,
     oversize: readOversize(values),
@@ -171,7 +177,12 @@ async function work(broker: NatsBroker, { values, dataDir }: Invocation, signal:
     once: values.once === true,
     signal: AbortSignal.any([signal, lost.signal]),
     events: workerEvents(metrics, log),
-  });
+    startAt: startAt(values),
+  };
+  const worker =
+    values.ordered === true
+      ? new (await import('../stream/ordered.js')).OrderedWorker(options)
+      : new (await import('../stream/worker.js')).Worker(options);
   metrics.observe(broker, worker);
   const server = port === undefined ? undefined : await serveOperations(port, metrics, () => broker.isConnected);
   const address = server?.address();
@@ -222,11 +233,13 @@ workers or the server are killed (docs/streams.md). Ends on SIGTERM or Ctrl-C, a
   --to STREAM          write them here: the output of message 7 has the subject PREFIX.7
   --rejects STREAM     refused messages and lines go here (default: the name of --to and _REJECTS)
   --consumer NAME      the consumer that the workers share (default: ipatlas_ and the name of --to)
+  --ordered            keep the order of the source in the output stream, too. One worker writes; others are standbys
+                       that take over (default: all workers write, as they finish)
   --init               first create the streams and the consumer that are missing, and say what was created
   --once               end when all messages that are in the stream now are done
   --read               do not work: write the output to stdout, in the order of the source stream
-  --from-seq N         begin at this message (with --init, or --read)
-  --from-time TIME     begin at the first message since this time (with --init)
+  --from-seq N         begin at this message (with --init, --ordered or --read)
+  --from-time TIME     begin at the first message since this time (with --init or --ordered)
   --field PATH[=TARGET], --lenient, --add LIST, --on-invalid POLICY
                        as in "ipatlas enrich"; with fail, a message with such a line goes to the rejects as a whole
   --format FORMAT, --items PATH
@@ -248,6 +261,7 @@ workers or the server are killed (docs/streams.md). Ends on SIGTERM or Ctrl-C, a
     to: { type: 'string' },
     rejects: { type: 'string' },
     consumer: { type: 'string' },
+    ordered: { type: 'boolean' },
     init: { type: 'boolean' },
     once: { type: 'boolean' },
     read: { type: 'boolean' },

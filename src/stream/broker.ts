@@ -91,6 +91,31 @@ export interface SourceRange {
   last: number;
 }
 
+/** Where a reader of the source begins: at the first message, at a sequence, or at a time. */
+export type StartAt = { kind: 'first' } | { kind: 'sequence'; sequence: number } | { kind: 'time'; time: Date };
+
+/** Reads the source in order, without acknowledgments. */
+export interface SourceReader {
+  /**
+   * Asks for messages once, as {@link Broker.pull} does.
+   *
+   * @returns false if messages may be missing from now on; the reader is of no more use then
+   */
+  pull(limit: PullLimit, deliver: (delivery: Delivery) => void): Promise<boolean>;
+  /** Returns the number of messages that this reader has not delivered. Throws BrokerUnavailable. */
+  pending(): Promise<number>;
+  /** Tells the broker to forget the reader. Never rejects. */
+  close(): Promise<void>;
+}
+
+/** The end of the output stream. */
+export interface OutputTail {
+  /** Position of the last message, 0 if there was never one. */
+  position: number;
+  /** That message; undefined if it was deleted or there was never one. */
+  part: StoredPart | undefined;
+}
+
 /** A failure that may pass: the broker is away, restarting, slow or full. The caller tries again. */
 export class BrokerUnavailable extends Error {
   override readonly name = 'BrokerUnavailable';
@@ -119,16 +144,30 @@ export interface Broker {
    * Appends a part to the chain of its source message.
    *
    * @param previous position of the chain's last part, 0 if there must be none yet
+   * @param after position of the last message of the whole output stream, for output in the order of the source
    * @returns the part's position, or undefined if another part is the last one; nothing was stored then
    * @throws BrokerUnavailable if it is unknown whether the part was stored
    */
-  append(part: OutputPart, previous: number): Promise<number | undefined>;
+  append(part: OutputPart, previous: number, after?: number): Promise<number | undefined>;
 
   /** Returns the last part of a source message's output, or undefined if there is none. Throws BrokerUnavailable. */
   lastPart(sequence: number): Promise<StoredPart | undefined>;
 
   /** Returns the part at a position of the output stream, or undefined. Throws BrokerUnavailable. */
   partAt(position: number): Promise<StoredPart | undefined>;
+
+  /** Returns the position of the last message of the output stream. Throws BrokerUnavailable. */
+  outputEnd(): Promise<number>;
+
+  /**
+   * Returns the last message of the output stream.
+   *
+   * @throws BrokerUnavailable. AtlasError E_STREAM if it is not output of this source
+   */
+  outputTail(): Promise<OutputTail>;
+
+  /** Begins to read the source. Throws BrokerUnavailable. */
+  readSource(startAt: StartAt): Promise<SourceReader>;
 
   /** Stores refused input, once for each source message and offset. Throws BrokerUnavailable. */
   reject(reject: Reject): Promise<void>;

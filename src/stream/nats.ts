@@ -6,9 +6,11 @@ import {
   JetStreamApiError,
   type JetStreamClient,
   type JetStreamManager,
+  type JetStreamPublishOptions,
   jetstream,
   jetstreamManager,
   type StoredMsg,
+  type StreamState,
 } from '@nats-io/jetstream';
 import {
   type ConnectionOptions,
@@ -35,13 +37,24 @@ import {
   BrokerUnavailable,
   type Delivery,
   type OutputPart,
+  type OutputTail,
   type PullLimit,
   type Reject,
   type SourceId,
   type SourceRange,
+  type SourceReader,
+  type StartAt,
   type StoredPart,
 } from './broker.js';
-import { isNotFound, type Setup, type SetupOptions, type StreamNames, setUpStreams } from './setup.js';
+import {
+  isNotFound,
+  readerConfig,
+  requireNoConsumer,
+  type Setup,
+  type SetupOptions,
+  type StreamNames,
+  setUpStreams,
+} from './setup.js';
 
 export interface NatsServer {
   /** `nats://host:port` or `tls://host:port`, several with commas between them; may hold `user:password@`. */
@@ -170,12 +183,23 @@ export async function openNatsBroker(
   }
 }
 
-/** Parses the reply subject of a delivery (NATS ADR-15): `$JS.ACK.` and 7 tokens, or 9 with domain and account first. */
-export function parseAckSubject(subject: string): { count: number; source: SourceId } {
+/**
+ * Parses the reply subject of a delivery (NATS ADR-15): `$JS.ACK.` and 7 tokens, or 9 with domain and account first.
+ *
+ * @returns `consumerSequence` counts the deliveries of the consumer
+ */
+export function parseAckSubject(subject: string): {
+  consumer: string;
+  count: number;
+  consumerSequence: number;
+  source: SourceId;
+} {
   const tokens = subject.slice(ACK_PREFIX.length).split('.');
   const at = tokens.length === 7 ? 2 : 4;
   return {
+    consumer: tokens[at - 1]!,
     count: Number(tokens[at]),
+    consumerSequence: Number(tokens[at + 2]),
     source: { sequence: Number(tokens[at + 1]), storedAt: tokens[at + 3]! },
   };
 }
@@ -212,8 +236,9 @@ export function parsePart({ header, seq, data }: Pick<StoredMsg, 'header' | 'seq
 /** A request for messages that the server still works on. */
 interface OpenPull {
   reply: string;
+  consumer: string;
   messagesLeft: number;
-  deliver: (delivery: Delivery) => void;
+  deliver: (delivery: Delivery, consumerSequence: number) => void;
   /** @param isSuspicious whether the consumer may be gone */
   end: (isSuspicious: boolean) => void;
 }
@@ -230,6 +255,7 @@ export class NatsBroker implements Broker {
   #pull: OpenPull | undefined;
   #pulls = 0;
   #isConnected = true;
+  #disconnects = 0;
   /** Set after a request without an answer: resolves when the server has taken everything that was sent. */
   #drained: Promise<void> | undefined;
 
@@ -258,6 +284,7 @@ export class NatsBroker implements Broker {
     for await (const { type } of this.#connection.status()) {
       if (type === 'disconnect') {
         this.#isConnected = false;
+        this.#disconnects++;
         this.#drained = undefined;
         // The server forgets requests of a lost connection.
         this.#pull?.end(false);
@@ -279,7 +306,7 @@ export class NatsBroker implements Broker {
     try {
       return await request();
     } catch (error) {
-      if (error instanceof JetStreamApiError) throw error;
+      if (error instanceof JetStreamApiError || error instanceof AtlasError) throw error;
       this.#drained ??= this.#connection
         .flush()
         .catch(() => {}) // a lost connection is noticed elsewhere
@@ -293,9 +320,10 @@ export class NatsBroker implements Broker {
   #receive(message: Msg): void {
     const pull = this.#pull;
     if (message.reply?.startsWith(ACK_PREFIX)) {
-      const delivery = this.#delivery(message, message.reply);
-      if (pull === undefined) return; // Ends a second after its request: it is delivered again.
-      pull.deliver(delivery);
+      const { consumer, consumerSequence, ...rest } = parseAckSubject(message.reply);
+      // After the end of its request. A durable consumer delivers it again.
+      if (pull?.consumer !== consumer) return;
+      pull.deliver(this.#delivery(message, message.reply, rest), consumerSequence);
       if (--pull.messagesLeft === 0) pull.end(false);
       return;
     }
@@ -305,11 +333,9 @@ export class NatsBroker implements Broker {
     if (code !== STATUS_HEARTBEAT) pull.end(code !== STATUS_TIMEOUT && !TOO_FEW_BYTES.test(description));
   }
 
-  #delivery(message: Msg, reply: string): Delivery {
-    const { count, source } = parseAckSubject(reply);
+  #delivery(message: Msg, reply: string, about: Pick<Delivery, 'source' | 'count'>): Delivery {
     return {
-      source,
-      count,
+      ...about,
       bytes: message.data,
       acknowledge: async () => {
         await this.#request('acknowledge', () =>
@@ -329,7 +355,12 @@ export class NatsBroker implements Broker {
       await sleep(STREAM_RETRY_MS);
       return;
     }
-    const { from, consumer } = this.#names;
+    if (await this.#pullFrom(this.#names.consumer, limit, deliver)) await this.#checkConsumer();
+  }
+
+  /** Asks a consumer for messages once. Returns whether the consumer may be gone. */
+  async #pullFrom(consumer: string, limit: PullLimit, deliver: OpenPull['deliver']): Promise<boolean> {
+    const { from } = this.#names;
     const reply = `${this.#inbox}.${++this.#pulls}`;
     const isSuspicious = await new Promise<boolean>((resolve) => {
       const end = (suspicious: boolean): void => {
@@ -337,12 +368,37 @@ export class NatsBroker implements Broker {
         resolve(suspicious);
       };
       const timer = setTimeout(() => end(true), limit.waitMs + PULL_GRACE_MS);
-      this.#pull = { reply, messagesLeft: limit.messages, deliver, end };
+      this.#pull = { reply, consumer, messagesLeft: limit.messages, deliver, end };
       const request = { batch: limit.messages, max_bytes: limit.bytes, expires: nanos(limit.waitMs) };
       this.#connection.publish(`$JS.API.CONSUMER.MSG.NEXT.${from}.${consumer}`, JSON.stringify(request), { reply });
     });
     this.#pull = undefined;
-    if (isSuspicious) await this.#checkConsumer();
+    return isSuspicious;
+  }
+
+  async readSource(startAt: StartAt): Promise<SourceReader> {
+    const { from } = this.#names;
+    const { consumers } = this.#manager;
+    const disconnects = this.#disconnects;
+    const { name } = await this.#apiRequest('read source', () => consumers.add(from, readerConfig(startAt)));
+    let next = 1;
+    let isComplete = true;
+    return {
+      pull: async (limit, deliver) => {
+        // The server does not deliver again what was lost with a connection.
+        if (disconnects !== this.#disconnects) return false;
+        const isSuspicious = await this.#pullFrom(name, limit, (delivery, consumerSequence) => {
+          isComplete &&= consumerSequence === next++;
+          if (isComplete) deliver(delivery);
+        });
+        return isComplete && !isSuspicious && disconnects === this.#disconnects;
+      },
+      pending: async () => (await this.#apiRequest('read source', () => consumers.info(from, name))).num_pending,
+      close: async () => {
+        // The server forgets it by itself.
+        await this.#apiRequest('read source', () => consumers.delete(from, name)).catch(() => {});
+      },
+    };
   }
 
   /** Fails if the consumer is gone. A server that starts may say so for a moment. */
@@ -367,20 +423,23 @@ export class NatsBroker implements Broker {
     });
   }
 
-  append(part: OutputPart, previous: number): Promise<number | undefined> {
+  append(part: OutputPart, previous: number, after?: number): Promise<number | undefined> {
     const subject = `${this.#setup.outputPrefix}.${part.source.sequence}`;
-    return this.#publish(subject, part.bytes, partHeaders(part, previous, this.#names.from), this.#names.to, previous);
+    return this.#publish(subject, part.bytes, partHeaders(part, previous, this.#names.from), {
+      streamName: this.#names.to,
+      lastSubjectSequence: previous,
+      ...(after === undefined ? {} : { lastSequence: after }),
+    });
   }
 
-  /** Publishes if the subject's last message is the expected one; undefined if it is not. */
+  /** Publishes if the last message of the subject, or of the stream, is the expected one; undefined if it is not. */
   async #publish(
     subject: string,
     bytes: Uint8Array,
     messageHeaders: MsgHdrs,
-    streamName: string,
-    lastSubjectSequence: number,
+    expect: JetStreamPublishOptions['expect'],
   ): Promise<number | undefined> {
-    const options = { headers: messageHeaders, expect: { streamName, lastSubjectSequence } };
+    const options = { headers: messageHeaders, expect };
     try {
       const { seq } = await this.#request('publish', () => this.#jetstream.publish(subject, bytes, options));
       return seq;
@@ -392,19 +451,42 @@ export class NatsBroker implements Broker {
     }
   }
 
-  async #part(request: { seq: number } | { last_by_subj: string }): Promise<StoredPart | undefined> {
+  /** A message of a stream, by its sequence; null if it is not there. */
+  #message(stream: string, seq: number): Promise<StoredMsg | null> {
+    return this.#apiRequest('read message', () => this.#manager.streams.getMessage(stream, { seq }));
+  }
+
+  async #streamState(stream: string): Promise<StreamState> {
+    return (await this.#apiRequest('stream', () => this.#manager.streams.info(stream))).state;
+  }
+
+  async lastPart(sequence: number): Promise<StoredPart | undefined> {
+    const subject = `${this.#setup.outputPrefix}.${sequence}`;
     const message = await this.#apiRequest('read output', () =>
-      this.#manager.streams.getMessage(this.#names.to, request),
+      this.#manager.streams.getMessage(this.#names.to, { last_by_subj: subject }),
     );
     return message === null ? undefined : parsePart(message);
   }
 
-  lastPart(sequence: number): Promise<StoredPart | undefined> {
-    return this.#part({ last_by_subj: `${this.#setup.outputPrefix}.${sequence}` });
+  async partAt(position: number): Promise<StoredPart | undefined> {
+    const message = await this.#message(this.#names.to, position);
+    return message === null ? undefined : parsePart(message);
   }
 
-  partAt(position: number): Promise<StoredPart | undefined> {
-    return this.#part({ seq: position });
+  async outputEnd(): Promise<number> {
+    return (await this.#streamState(this.#names.to)).last_seq;
+  }
+
+  async outputTail(): Promise<OutputTail> {
+    const { from, to } = this.#names;
+    await this.#apiRequest('consumer', () => requireNoConsumer(this.#manager, this.#names));
+    const position = await this.outputEnd();
+    if (position === 0) return { position, part: undefined };
+    const message = await this.#message(to, position);
+    if (message === null) return { position, part: undefined };
+    const part = parsePart(message);
+    if (part !== undefined && message.header.get(HEADER.source).startsWith(`${from} `)) return { position, part };
+    throw new AtlasError('E_STREAM', `the last message of ${to} is not output of ${from}; use another output stream`);
   }
 
   async reject({ source, offset, reason, bytes }: Reject): Promise<void> {
@@ -412,7 +494,8 @@ export class NatsBroker implements Broker {
     all.set(HEADER.source, `${this.#names.from} ${source.sequence} ${source.storedAt}`);
     all.set(HEADER.rejected, reason);
     const subject = `${this.#setup.rejectsPrefix}.${source.sequence}${offset === undefined ? '' : `.${offset}`}`;
-    await this.#publish(subject, bytes ?? new Uint8Array(0), all, this.#names.rejects, 0);
+    const expect = { streamName: this.#names.rejects, lastSubjectSequence: 0 };
+    await this.#publish(subject, bytes ?? new Uint8Array(0), all, expect);
   }
 
   /** A request to the API, in which every failure may pass. */
@@ -420,13 +503,19 @@ export class NatsBroker implements Broker {
     try {
       return await this.#request(what, request);
     } catch (error) {
-      if (error instanceof BrokerUnavailable) throw error;
+      if (error instanceof BrokerUnavailable || error instanceof AtlasError) throw error;
       throw new BrokerUnavailable(`${what}: ${messageOf(error)}`, { cause: error });
     }
   }
 
   async backlog(): Promise<Backlog> {
     const { from, consumer } = this.#names;
+    if (this.#setup.ordered) {
+      const { part } = await this.outputTail();
+      const { last_seq } = await this.#streamState(from);
+      const done = part === undefined ? this.#setup.startSequence - 1 : part.source.sequence - (part.isLast ? 0 : 1);
+      return { pending: Math.max(0, last_seq - done), unacknowledged: 0, acknowledgedUpTo: done };
+    }
     const info = await this.#apiRequest('consumer', () => this.#manager.consumers.info(from, consumer));
     return {
       pending: info.num_pending,
@@ -436,15 +525,20 @@ export class NatsBroker implements Broker {
   }
 
   async sourceRange(): Promise<SourceRange> {
-    const { state } = await this.#apiRequest('stream', () => this.#manager.streams.info(this.#names.from));
-    return { first: Math.max(state.first_seq, this.#setup.startSequence), last: state.last_seq };
+    const { from, to } = this.#names;
+    const { first_seq, last_seq } = await this.#streamState(from);
+    let first = Math.max(first_seq, this.#setup.startSequence);
+    if (this.#setup.ordered) {
+      // Only the output knows at which message its workers began.
+      const output = await this.#streamState(to);
+      const part = output.messages === 0 ? undefined : await this.partAt(output.first_seq);
+      first = Math.max(first, part?.source.sequence ?? 1);
+    }
+    return { first, last: last_seq };
   }
 
   async hasSource(sequence: number): Promise<boolean> {
-    const { from } = this.#names;
-    return (
-      (await this.#apiRequest('read source', () => this.#manager.streams.getMessage(from, { seq: sequence }))) !== null
-    );
+    return (await this.#message(this.#names.from, sequence)) !== null;
   }
 
   /** Sends what is under way and closes. */

@@ -2,7 +2,7 @@
 import { createServer, type Server } from 'node:http';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { errorFields, type Log } from '../api/log.js';
-import { ReleaseMetrics } from '../api/metrics.js';
+import { addPullMetrics, ReleaseMetrics } from '../api/metrics.js';
 import { ReleaseWatcher, verifyInThread } from '../api/release-watcher.js';
 import { openDatabase } from '../database/database.js';
 import { kernelInput, loadDocuments } from '../enrich/enrich.js';
@@ -12,7 +12,7 @@ import { AtlasError, messageOf } from '../errors.js';
 import { RELEASE_POLL_MS } from '../limits.js';
 import type { Broker } from './broker.js';
 import { documentEnricher, linesEnricher } from './message.js';
-import type { ActiveRelease, Worker, WorkerEvents } from './worker.js';
+import type { ActiveRelease, WorkerEvents } from './parts.js';
 
 /** Upper bounds in seconds of the time from a message's arrival in the source to its output. */
 const AGE_BUCKETS = [0.005, 0.01, 0.025, 0.1, 0.25, 1, 5, 30, 300, 3600];
@@ -21,6 +21,13 @@ const AGE_BUCKETS = [0.005, 0.01, 0.025, 0.1, 0.25, 1, 5, 30, 300, 3600];
 const LOG_INTERVAL_MS = 5_000;
 
 const NANOSECONDS_A_MILLISECOND = 1_000_000n;
+
+/** What can be asked of a worker at any time. */
+export interface ObservedWorker {
+  readonly inFlight: { messages: number; inputBytes: number; outputBytes: number };
+  /** Of an ordered output only. */
+  readonly isStandby?: boolean;
+}
 
 /** What a worker counts, as Prometheus metrics. */
 export class StreamMetrics {
@@ -46,7 +53,9 @@ export class StreamMetrics {
     registers: [this.#registry],
   });
 
-  constructor() {
+  /** @param dataDir data directory, for the state of pulls from a signed repository */
+  constructor(dataDir: string) {
+    addPullMetrics(dataDir, this.releases.registry);
     collectDefaultMetrics({ register: this.#registry });
   }
 
@@ -55,7 +64,7 @@ export class StreamMetrics {
   }
 
   /** Adds what can be asked for at any time: the backlog, what is in flight, the connection. */
-  observe(broker: Broker, worker: Worker): void {
+  observe(broker: Broker, worker: ObservedWorker): void {
     const registers = [this.#registry];
     const gauge = (name: string, help: string, value: () => number | Promise<number | undefined>): void => {
       new Gauge({
@@ -73,6 +82,9 @@ export class StreamMetrics {
     gauge('in_flight_messages', 'Messages that this worker holds.', () => worker.inFlight.messages);
     gauge('in_flight_input_bytes', 'Bytes of input that this worker holds.', () => worker.inFlight.inputBytes);
     gauge('in_flight_output_bytes', 'Bytes of output that this worker holds.', () => worker.inFlight.outputBytes);
+    if (worker.isStandby !== undefined) {
+      gauge('standby', 'Whether another worker writes the ordered output: 1 or 0.', () => Number(worker.isStandby));
+    }
     // Left out while the broker does not answer.
     const backlog = async (name: 'pending' | 'unacknowledged'): Promise<number | undefined> =>
       broker.backlog().then(
@@ -194,14 +206,14 @@ export async function followRelease({
   };
   function open(dir: string): ActiveRelease {
     const database = openDatabase(dir);
-    const { id, as_of } = database.manifest;
+    const { id, as_of, data_date = as_of } = database.manifest;
     // Not closed: a message that is under way may still use it.
     const enrich =
       createFormat === undefined
         ? linesEnricher(database, { ...options, input })
         : documentEnricher(database, createFormat, options);
     const release = { id, enrich };
-    metrics.release(id, as_of);
+    metrics.release(id, data_date);
     log.info({ release: id, as_of }, 'answering from this release');
     return release;
   }

@@ -15,10 +15,8 @@ import {
 } from '@nats-io/jetstream';
 import { millis, nanos } from '@nats-io/transport-node';
 import { AtlasError } from '../errors.js';
-import { STREAM_MAX_ACK_PENDING } from '../limits.js';
-
-/** Where a new consumer begins: at the first message, at a sequence, or at a time. */
-export type StartAt = { kind: 'first' } | { kind: 'sequence'; sequence: number } | { kind: 'time'; time: Date };
+import { STREAM_MAX_ACK_PENDING, STREAM_READER_IDLE_MS } from '../limits.js';
+import type { StartAt } from './broker.js';
 
 export interface StreamNames {
   from: string;
@@ -31,6 +29,8 @@ export interface SetupOptions {
   names: StreamNames;
   /** Where the consumer begins; undefined accepts any existing consumer. */
   startAt: StartAt | undefined;
+  /** Whether the output is in the order of the source: there is no consumer then. */
+  ordered: boolean;
   /** Creates what is missing. */
   create: boolean;
   /** For what is created. */
@@ -49,7 +49,8 @@ export interface Setup {
   /** Largest message that the output stream accepts in bytes, headers included; infinite without such a limit. */
   maxMessageBytes: number;
   ackWaitMs: number;
-  /** Sequence at which the consumer began, if it began at one. */
+  ordered: boolean;
+  /** Sequence at which the work began, if it began at one. */
   startSequence: number;
   /** One sentence for each thing that was created. */
   created: string[];
@@ -165,6 +166,18 @@ function deliverPolicy(startAt: StartAt): Partial<ConsumerConfig> {
   }
 }
 
+/** Settings of the consumer of one reader that needs no acknowledgments. The server deletes it when the reader is gone. */
+export function readerConfig(startAt: StartAt): Partial<ConsumerConfig> {
+  return {
+    ack_policy: AckPolicy.None,
+    replay_policy: ReplayPolicy.Instant,
+    inactive_threshold: nanos(STREAM_READER_IDLE_MS),
+    mem_storage: true,
+    num_replicas: 1,
+    ...deliverPolicy(startAt),
+  };
+}
+
 /** Whether a consumer began where it was asked to. */
 function beganAt({ config }: ConsumerInfo, startAt: StartAt): boolean {
   const wanted = deliverPolicy(startAt);
@@ -222,6 +235,14 @@ async function consumerInfo(jsm: JetStreamManager, options: SetupOptions, create
   return made;
 }
 
+/** Refuses an output stream that has workers with a common consumer, which write in any order. */
+export async function requireNoConsumer(jsm: JetStreamManager, { from, to, consumer }: StreamNames): Promise<void> {
+  if ((await existing(jsm.consumers.info(from, consumer))) === undefined) return;
+  throw streamError(
+    `${to} has workers without --ordered: ${from} has their consumer ${consumer}; use another output stream`,
+  );
+}
+
 /**
  * Checks the streams and the consumer, and creates what is missing if that is asked for.
  *
@@ -238,16 +259,26 @@ export async function setUpStreams(jsm: JetStreamManager, options: SetupOptions)
   for (const config of [output, rejects]) {
     refuse('stream', config.name, [...commonProblems(config), ...outputProblems(config, source)]);
   }
-  const consumer = await consumerInfo(jsm, options, created);
-  refuse('consumer', names.consumer, consumerProblems(consumer, options.startAt));
+  const { startAt } = options;
+  let ackWaitMs = options.ackWaitMs;
+  let startSequence = startAt?.kind === 'sequence' ? startAt.sequence : 1;
+  if (options.ordered) {
+    await requireNoConsumer(jsm, names);
+  } else {
+    const consumer = await consumerInfo(jsm, options, created);
+    refuse('consumer', names.consumer, consumerProblems(consumer, startAt));
+    ackWaitMs = millis(consumer.config.ack_wait ?? nanos(ackWaitMs));
+    startSequence = consumer.config.opt_start_seq ?? 1;
+  }
 
   const losesOld = source.discard !== DiscardPolicy.New && [source.max_bytes, source.max_msgs].some(isLimited);
   return {
     outputPrefix: subjectPrefix(output, /\.[>*]$/),
     rejectsPrefix: subjectPrefix(rejects, /\.>$/),
     maxMessageBytes: isLimited(output.max_msg_size) ? output.max_msg_size : Number.POSITIVE_INFINITY,
-    ackWaitMs: millis(consumer.config.ack_wait ?? nanos(options.ackWaitMs)),
-    startSequence: consumer.config.opt_start_seq ?? 1,
+    ackWaitMs,
+    ordered: options.ordered,
+    startSequence,
     created,
     warnings: losesOld
       ? [

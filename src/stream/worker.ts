@@ -14,44 +14,11 @@ import {
   STREAM_RETRY_MS,
   STREAM_TURN_BYTES,
 } from '../limits.js';
-import { type Broker, BrokerUnavailable, type Delivery, type FlowLimit, type OutputPart } from './broker.js';
+import { BrokerUnavailable, type Delivery, type FlowLimit } from './broker.js';
 import { FlowWindow } from './flow.js';
-import { type Enriched, type EnrichMessage, nextPart } from './message.js';
+import { type Job, PartMaker, type PartOptions } from './parts.js';
 
-/** What happens to a message whose output is larger than the broker takes. */
-export const OVERSIZE_POLICIES = ['split', 'reject'] as const;
-export type OversizePolicy = (typeof OVERSIZE_POLICIES)[number];
-
-/** Reasons for which input is refused, as they appear in headers and metrics. */
-export type RejectReason = 'invalid_line' | 'too_large' | 'sequence_reused' | 'internal_error';
-
-/** A release in use. */
-export interface ActiveRelease {
-  id: string;
-  enrich: EnrichMessage;
-}
-
-/** What the worker reports as it works. */
-export interface WorkerEvents {
-  delivered(delivery: Delivery): void;
-  /** A part was stored. */
-  appended(part: OutputPart): void;
-  /** A message is done and its acknowledgment is confirmed. */
-  done(delivery: Delivery): void;
-  /** The message was in the output already. */
-  alreadyDone(delivery: Delivery): void;
-  rejected(delivery: Delivery, reason: RejectReason, detail: string): void;
-  /** A step failed and is tried again, or the message is left to be delivered again. */
-  retried(delivery: Delivery, problem: string): void;
-  /** A message could not be enriched because of a bug. */
-  failed(delivery: Delivery, error: unknown): void;
-}
-
-export interface WorkerOptions {
-  broker: Broker;
-  /** The release that answers now; asked for each message. */
-  release: () => ActiveRelease;
-  oversize: OversizePolicy;
+export interface WorkerOptions extends PartOptions {
   /** Most input in flight. */
   inFlight: FlowLimit;
   /** Most output bytes that wait to be stored; the output of one message may go beyond it. */
@@ -60,25 +27,13 @@ export interface WorkerOptions {
   once: boolean;
   /** Aborting ends the worker after the messages in flight. */
   signal: AbortSignal;
-  events: WorkerEvents;
 }
-
-/** A message on its way through the worker. */
-interface Job {
-  delivery: Delivery;
-  release: ActiveRelease;
-  /** The whole message, enriched; undefined if that failed because of a bug. */
-  enriched: Enriched | undefined;
-}
-
-type PartContent = Pick<OutputPart, 'bytes' | 'inputEnd' | 'release' | 'rejected'>;
-
-const EMPTY = new Uint8Array(0);
 
 export class Worker {
   readonly #options: WorkerOptions;
   readonly #input: FlowWindow;
   readonly #output: FlowWindow;
+  readonly #parts: PartMaker;
   readonly #queue: Delivery[] = [];
   #isEnriching = false;
   #failure: { error: unknown } | undefined;
@@ -86,6 +41,7 @@ export class Worker {
   constructor(options: WorkerOptions) {
     this.#options = options;
     this.#input = new FlowWindow(options.inFlight);
+    this.#parts = new PartMaker(options);
     this.#output = new FlowWindow({ messages: options.inFlight.messages, bytes: options.maxOutputBytes });
   }
 
@@ -159,11 +115,10 @@ export class Worker {
       await this.#output.hasRoom();
       const delivery = this.#queue.shift()!;
       turnBytes += delivery.bytes.length;
-      const release = this.#options.release();
-      const enriched = await this.#enrich(release, delivery);
-      const outputBytes = enriched?.output.length ?? 0;
+      const job = await this.#parts.enrich(delivery);
+      const outputBytes = job.enriched?.output.length ?? 0;
       this.#output.enter(outputBytes);
-      void this.#finish({ delivery, release, enriched }).finally(() => {
+      void this.#finish(job).finally(() => {
         this.#output.leave(outputBytes);
         this.#input.leave(delivery.bytes.length);
       });
@@ -174,16 +129,6 @@ export class Worker {
       }
     }
     this.#isEnriching = false;
-  }
-
-  /** Enriches a message; undefined if that fails because of a bug, which must not stop the other messages. */
-  async #enrich({ enrich }: ActiveRelease, delivery: Delivery): Promise<Enriched | undefined> {
-    try {
-      return await enrich(delivery.bytes);
-    } catch (error) {
-      this.#options.events.failed(delivery, error);
-      return undefined;
-    }
   }
 
   /** Repeats the steps of one message until they are done, or until the broker delivers it again anyway. Never rejects. */
@@ -217,7 +162,7 @@ export class Worker {
     let number = 1;
     let from = 0;
     for (;;) {
-      const content = from === 0 ? await this.#firstPart(job) : await this.#furtherPart(job, from);
+      const content = await this.#parts.part(job, from);
       const part = { ...content, source, number, isLast: content.inputEnd === bytes.length };
       const position = await broker.append(part, previous);
       if (position !== undefined) {
@@ -232,7 +177,8 @@ export class Worker {
       const last = await broker.lastPart(source.sequence);
       if (last === undefined) throw new BrokerUnavailable('the output refuses a part and does not show another');
       if (last.source.storedAt !== source.storedAt) {
-        await this.#reject(job.delivery, 'sequence_reused', `sequence ${source.sequence} was used twice`, bytes);
+        const detail = `sequence ${source.sequence} was used twice`;
+        await this.#parts.reject(job.delivery, 'sequence_reused', detail, bytes);
         return;
       }
       if (last.isLast) {
@@ -243,43 +189,5 @@ export class Worker {
       number = last.number + 1;
       from = last.inputEnd;
     }
-  }
-
-  /** The first part of a message: all of it, if its output fits. Refused input goes to the rejects first. */
-  async #firstPart({ delivery, release, enriched }: Job): Promise<PartContent> {
-    const { bytes } = delivery;
-    const { maxPartBytes } = this.#options.broker;
-    const refuse = async (rejected: RejectReason, detail: string): Promise<PartContent> => {
-      await this.#reject(delivery, rejected, detail, bytes);
-      return { bytes: EMPTY, inputEnd: bytes.length, release: release.id, rejected };
-    };
-    if (enriched === undefined) return refuse('internal_error', 'a bug: see the log of the worker');
-    if (enriched.refusal !== undefined) return refuse('invalid_line', enriched.refusal);
-    const { output, rejects } = enriched;
-    const fits = output.length <= maxPartBytes;
-    if (!fits && this.#options.oversize === 'reject') {
-      return refuse('too_large', `the output has ${output.length} bytes, more than ${maxPartBytes}`);
-    }
-    if (rejects.length > 0) await this.#reject(delivery, 'invalid_line', 'lines were dropped', rejects);
-    if (fits) return { bytes: output, inputEnd: bytes.length, release: release.id };
-    return this.#furtherPart({ delivery, release, enriched }, 0);
-  }
-
-  /** A part of a message that is split, from byte `from` on. */
-  async #furtherPart({ delivery, release }: Job, from: number): Promise<PartContent> {
-    const { bytes } = delivery;
-    const { maxPartBytes } = this.#options.broker;
-    const { isTooLarge, ...part } = await nextPart(release.enrich, bytes, from, maxPartBytes);
-    if (!isTooLarge) return { ...part, release: release.id };
-    const detail = `the output of the line at byte ${from} is larger than ${maxPartBytes} bytes`;
-    await this.#reject(delivery, 'too_large', detail, bytes.subarray(from, part.inputEnd), from);
-    return { ...part, release: release.id, rejected: 'too_large' };
-  }
-
-  async #reject(delivery: Delivery, reason: RejectReason, detail: string, bytes: Uint8Array, offset?: number) {
-    const { broker, events } = this.#options;
-    const fits = bytes.length <= broker.maxPartBytes;
-    await broker.reject({ source: delivery.source, offset, reason, bytes: fits ? bytes : undefined });
-    events.rejected(delivery, reason, detail);
   }
 }

@@ -31,3 +31,15 @@ export async function outputErrors(connection: NatsConnection, from: string, to:
   for (const subject of expected.keys()) if (!seen.has(subject)) errors.push(`${subject} is missing`);
   return { errors, messages: expected.size };
 }
+
+/** Checks that the subjects of an output stream name source sequences that increase; parts of one message may follow each other. */
+export async function orderErrors(connection: NatsConnection, to: string): Promise<string[]> {
+  const errors: string[] = [];
+  let before = 0;
+  for (const { subject, seq } of await messagesOf(connection, to)) {
+    const sequence = Number(subject.split('.').at(-1));
+    if (sequence < before) errors.push(`position ${seq} answers message ${sequence}, after message ${before}`);
+    before = sequence;
+  }
+  return errors;
+}

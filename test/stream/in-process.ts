@@ -5,8 +5,9 @@ import { parseAdd, parseFields } from '../../src/enrich/options.js';
 import type { Broker } from '../../src/stream/broker.js';
 import { linesEnricher } from '../../src/stream/message.js';
 import { connectNats, NatsBroker } from '../../src/stream/nats.js';
+import type { ActiveRelease, WorkerEvents } from '../../src/stream/parts.js';
 import { type SetupOptions, setUpStreams } from '../../src/stream/setup.js';
-import { type ActiveRelease, Worker, type WorkerEvents, type WorkerOptions } from '../../src/stream/worker.js';
+import { Worker, type WorkerOptions } from '../../src/stream/worker.js';
 
 export const MEGABYTE = 1_048_576;
 
@@ -15,6 +16,7 @@ export function setupOptions(suffix: string, changes: Partial<SetupOptions> = {}
   return {
     names: { from: `IN${suffix}`, to: `OUT${suffix}`, rejects: `REJECTS${suffix}`, consumer: 'workers' },
     startAt: undefined,
+    ordered: false,
     create: true,
     ackWaitMs: 30_000,
     maxBytes: 64 * MEGABYTE,
@@ -38,7 +40,7 @@ export function altered<Target extends object>(target: Target, changes: Partial<
 /**
  * Opens a broker, creating the streams.
  *
- * @param checksSequence false leaves out the header by which the server refuses a second output of a message
+ * @param checksSequence false leaves out the headers by which the server refuses output that does not belong there
  */
 export async function openBroker(url: string, options: SetupOptions, checksSequence = true): Promise<NatsBroker> {
   const real = await connectNats({ url });
@@ -47,6 +49,7 @@ export async function openBroker(url: string, options: SetupOptions, checksSeque
     : altered(real, {
         request: (subject, payload, requestOptions) => {
           requestOptions?.headers?.delete('Nats-Expected-Last-Subject-Sequence');
+          requestOptions?.headers?.delete('Nats-Expected-Last-Sequence');
           return real.request(subject, payload, requestOptions);
         },
       });

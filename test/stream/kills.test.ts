@@ -11,19 +11,25 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { finished, ipatlas, start } from '../support/cli.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 import { until } from '../support/serve.js';
-import { outputErrors } from './exactly-once.js';
+import { orderErrors, outputErrors } from './exactly-once.js';
 import { hasNatsServer, managerOf, messagesOf, NatsServerProcess, SKIPPED } from './nats.js';
 
 const WORKERS = 2;
-const WORKER_KILLS = Number(process.env.STREAM_WORKER_KILLS ?? 5);
-const SERVER_KILLS = Number(process.env.STREAM_SERVER_KILLS ?? 2);
+const KINDS = [
+  { kind: 'workers', suffix: '', flags: [], workerKills: 5, serverKills: 2 },
+  { kind: 'workers of an ordered output', suffix: '_O', flags: ['--ordered'], workerKills: 3, serverKills: 1 },
+].map(({ workerKills, serverKills, ...rest }) => ({
+  ...rest,
+  workerKills: Number(process.env.STREAM_WORKER_KILLS ?? workerKills),
+  serverKills: Number(process.env.STREAM_SERVER_KILLS ?? serverKills),
+}));
 /** Every so many kills of a worker are a stop instead: it goes on after its messages were delivered to another one. */
 const STOP_EVERY = 3;
 const ACK_WAIT_S = 2;
 /** Messages that are in the output since the last kill before the next one. */
 const PROGRESS = 100;
 /** Most time for the run: far above what it takes. */
-const KILLS_TIMEOUT_MS = 120_000 + 30_000 * (WORKER_KILLS + SERVER_KILLS);
+const killsTimeoutMs = (kills: number): number => 120_000 + 30_000 * kills;
 const LINES = 20;
 /** Messages that are published at a time, so that kills meet many in flight, and the pause after them. */
 const BATCH = 200;
@@ -56,109 +62,115 @@ describe.skipIf(!hasNatsServer())('kills', () => {
     rmSync(dataDir, { recursive: true });
   });
 
-  it(
-    `of ${WORKER_KILLS} workers and ${SERVER_KILLS} servers leave each message in the output once`,
-    async () => {
-      const flags = ['--server', server.url, '--from', 'IN', '--to', 'OUT', '--data', dataDir];
-      const init = ['--init', '--once', '--ack-wait', String(ACK_WAIT_S), '--max-bytes', '1000000000'];
-      expect((await ipatlas(['stream', ...flags, ...init])).code).toBe(0);
-      const connection = await server.connect();
-      const manager = await managerOf(connection, 5_000);
-      /** Messages in the output; -1 while the server is away. */
-      const outputCount = async (): Promise<number> =>
-        manager.streams.info('OUT').then(
-          ({ state }) => state.messages,
-          () => -1,
-        );
+  for (const { kind, suffix, flags: kindFlags, workerKills: workerLimit, serverKills: serverLimit } of KINDS) {
+    it(
+      `of ${workerLimit} ${kind} and ${serverLimit} servers leave each message in the output once`,
+      async () => {
+        const [from, to] = [`IN${suffix}`, `OUT${suffix}`];
+        const flags = ['--server', server.url, '--from', from, '--to', to, '--data', dataDir, ...kindFlags];
+        const ackWait = kindFlags.length === 0 ? ['--ack-wait', String(ACK_WAIT_S)] : [];
+        const init = ['--init', '--once', ...ackWait, '--max-bytes', '600000000'];
+        const created = await ipatlas(['stream', ...flags, ...init]);
+        expect(created.code, created.stderr).toBe(0);
+        const connection = await server.connect();
+        const manager = await managerOf(connection, 5_000);
+        /** Messages in the output; -1 while the server is away. */
+        const outputCount = async (): Promise<number> =>
+          manager.streams.info(to).then(
+            ({ state }) => state.messages,
+            () => -1,
+          );
 
-      let isOver = false;
-      const producer = produce(connection, () => isOver);
-      const workers: ChildProcess[] = [];
-      const startWorker = (index: number): void => {
-        const worker = start(['stream', ...flags]);
-        worker.stderr?.resume();
-        worker.stdout?.resume();
-        workers[index] = worker;
-        started.push(worker);
-      };
-      for (let index = 0; index < WORKERS; index++) startWorker(index);
+        let isOver = false;
+        const producer = produce(connection, `${from.toLowerCase()}.lines`, () => isOver);
+        const workers: ChildProcess[] = [];
+        const startWorker = (index: number): void => {
+          const worker = start(['stream', ...flags]);
+          worker.stderr?.resume();
+          worker.stdout?.resume();
+          workers[index] = worker;
+          started.push(worker);
+        };
+        for (let index = 0; index < WORKERS; index++) startWorker(index);
 
-      let workerKills = 0;
-      let serverKills = 0;
-      const stopped = new Set<ChildProcess>();
-      while (workerKills < WORKER_KILLS || serverKills < SERVER_KILLS) {
-        let before = -1;
-        await until(async () => {
-          before = await outputCount();
-          return before >= 0;
-        }, 'an answer of the server');
-        await until(async () => (await outputCount()) > before + PROGRESS * Math.random(), 'progress of the workers');
-        const left = WORKER_KILLS - workerKills + SERVER_KILLS - serverKills;
-        if (Math.random() * left < SERVER_KILLS - serverKills) {
-          serverKills++;
-          await server.kill();
-          await server.resume();
-          continue;
-        }
-        const index = Math.floor(Math.random() * WORKERS);
-        const worker = workers[index]!;
-        if (++workerKills % STOP_EVERY === 0) {
-          worker.kill('SIGSTOP');
-          stopped.add(worker);
-          // Its messages are delivered again, and done by others, before it goes on. Later it is killed.
-          setTimeout(() => worker.kill('SIGCONT'), 2000 * ACK_WAIT_S).unref();
-          setTimeout(() => {
+        let workerKills = 0;
+        let serverKills = 0;
+        const stopped = new Set<ChildProcess>();
+        while (workerKills < workerLimit || serverKills < serverLimit) {
+          let before = -1;
+          await until(async () => {
+            before = await outputCount();
+            return before >= 0;
+          }, 'an answer of the server');
+          await until(async () => (await outputCount()) > before + PROGRESS * Math.random(), 'progress of the workers');
+          const left = workerLimit - workerKills + serverLimit - serverKills;
+          if (Math.random() * left < serverLimit - serverKills) {
+            serverKills++;
+            await server.kill();
+            await server.resume();
+            continue;
+          }
+          const index = Math.floor(Math.random() * WORKERS);
+          const worker = workers[index]!;
+          if (++workerKills % STOP_EVERY === 0) {
+            worker.kill('SIGSTOP');
+            stopped.add(worker);
+            // Its messages are delivered again, and done by others, before it goes on. Later it is killed.
+            setTimeout(() => worker.kill('SIGCONT'), 2000 * ACK_WAIT_S).unref();
+            setTimeout(() => {
+              worker.kill('SIGKILL');
+              stopped.delete(worker);
+            }, 3000 * ACK_WAIT_S).unref();
+          } else {
             worker.kill('SIGKILL');
-            stopped.delete(worker);
-          }, 3000 * ACK_WAIT_S).unref();
-        } else {
-          worker.kill('SIGKILL');
+          }
+          startWorker(index);
         }
-        startWorker(index);
-      }
-      isOver = true;
-      await producer;
-      await until(() => stopped.size === 0, 'the end of the stops');
+        isOver = true;
+        await producer;
+        await until(() => stopped.size === 0, 'the end of the stops');
 
-      // A last worker ends when everything is done; then the others must not add anything more.
-      const last = await ipatlas(['stream', ...flags, '--once']);
-      expect(last.code, last.stderr).toBe(0);
-      for (const worker of workers) {
-        if (worker.exitCode === null && worker.signalCode === null) {
-          worker.kill('SIGTERM');
-          await once(worker, 'exit');
+        // A last worker ends when everything is done; then the others must not add anything more.
+        const last = await ipatlas(['stream', ...flags, '--once']);
+        expect(last.code, last.stderr).toBe(0);
+        for (const worker of workers) {
+          if (worker.exitCode === null && worker.signalCode === null) {
+            worker.kill('SIGTERM');
+            await once(worker, 'exit');
+          }
         }
-      }
-      const { errors, messages } = await outputErrors(connection, 'IN', 'OUT', dataDir);
-      expect(errors).toEqual([]);
-      expect(messages).toBeGreaterThan(PROGRESS);
-      if (process.env.STREAM_WORKER_KILLS !== undefined) {
-        process.stderr.write(`${messages} messages, ${workerKills} kills of workers, ${serverKills} of the server\n`);
-      }
+        const { errors, messages } = await outputErrors(connection, from, to, dataDir);
+        expect(errors).toEqual([]);
+        if (kindFlags.includes('--ordered')) expect(await orderErrors(connection, to)).toEqual([]);
+        expect(messages).toBeGreaterThan(PROGRESS);
+        if (process.env.STREAM_WORKER_KILLS !== undefined) {
+          process.stderr.write(`${messages} messages, ${workerKills} kills of ${kind}, ${serverKills} of the server\n`);
+        }
 
-      // The reader gives, in order, what "enrich" makes of the same messages.
-      const files = (await messagesOf(connection, 'IN')).map(({ data }) => Buffer.from(data).toString());
-      const input = join(dataDir, 'input.jsonl');
-      writeFileSync(input, files.map((text) => (text.endsWith('\n') ? text : `${text}\n`)).join(''));
-      await ipatlas(['enrich', input, '-o', join(dataDir, 'enriched.jsonl'), '--data', dataDir]);
-      const reader = start(['stream', ...flags, '--read', '--once']);
-      const { code, stdout, stderr } = await finished(reader);
-      expect(code, stderr).toBe(0);
-      const enriched = readFileSync(join(dataDir, 'enriched.jsonl'), 'utf8');
-      expect(stdout === enriched || `${stdout}\n` === enriched).toBe(true);
-      await connection.close();
-    },
-    KILLS_TIMEOUT_MS,
-  );
+        // The reader gives, in order, what "enrich" makes of the same messages.
+        const files = (await messagesOf(connection, from)).map(({ data }) => Buffer.from(data).toString());
+        const input = join(dataDir, 'input.jsonl');
+        writeFileSync(input, files.map((text) => (text.endsWith('\n') ? text : `${text}\n`)).join(''));
+        await ipatlas(['enrich', input, '-o', join(dataDir, 'enriched.jsonl'), '--data', dataDir]);
+        const reader = start(['stream', ...flags, '--read', '--once']);
+        const { code, stdout, stderr } = await finished(reader);
+        expect(code, stderr).toBe(0);
+        const enriched = readFileSync(join(dataDir, 'enriched.jsonl'), 'utf8');
+        expect(stdout === enriched || `${stdout}\n` === enriched).toBe(true);
+        await connection.close();
+      },
+      killsTimeoutMs(workerLimit + serverLimit),
+    );
+  }
 });
 
 /** Publishes messages until told to stop, some at a time, while the server is killed and comes back. */
-async function produce(connection: NatsConnection, isOver: () => boolean): Promise<void> {
+async function produce(connection: NatsConnection, subject: string, isOver: () => boolean): Promise<void> {
   for (let number = 0; !isOver(); ) {
     const batch = Array.from({ length: BATCH }, () => message(number++));
     await Promise.all(
       batch.map((text) =>
-        connection.request('in.lines', text, { timeout: 2_000 }).catch((error: unknown) => {
+        connection.request(subject, text, { timeout: 2_000 }).catch((error: unknown) => {
           // Whether it was stored is unknown: the check takes what the stream holds as the truth.
           if (!(error instanceof TimeoutError) && !String(error).includes('no responders')) throw error;
         }),

@@ -47,7 +47,8 @@ describe('the reply subject of a delivery', () => {
     ['$JS.ACK._.ACC.IN.workers.3.41.77.1700000000000000001.5', 'with domain and account'],
     ['$JS.ACK.hub.ACC.IN.workers.3.41.77.1700000000000000001.5.random', 'with a last token'],
   ])('%s: %s', (subject) => {
-    expect(parseAckSubject(subject)).toEqual({ count: 3, source: { sequence: 41, storedAt: '1700000000000000001' } });
+    const source = { sequence: 41, storedAt: '1700000000000000001' };
+    expect(parseAckSubject(subject)).toEqual({ consumer: 'workers', count: 3, consumerSequence: 77, source });
   });
 });
 

@@ -1,9 +1,10 @@
 /** The worker as a process: its flags, its release, its metrics and health, how it stops, and how it connects. */
 import { execFileSync, spawnSync } from 'node:child_process';
-import { rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { pullStatePath } from '../../src/database/pull-state.js';
 import { HEADER } from '../../src/stream/nats.js';
 import { finished, ipatlas, start } from '../support/cli.js';
 import { country, publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
@@ -67,6 +68,11 @@ describe.skipIf(!hasNatsServer())('ipatlas stream', () => {
     expect(await metric('stream_lag_messages')).toBe(0);
     expect(await metric('stream_input_bytes_total')).toBe(2 * LINE.length);
     expect(await metric('release_age_seconds')).toBeGreaterThan(0);
+    expect(await metric('pull_failed')).toBeNaN(); // no pull yet
+    const state = { url: 'https://origin.example/', checked: '2026-01-01T00:00:00Z', succeeded: null, expires: {} };
+    mkdirSync(dirname(pullStatePath(ownDataDir)));
+    writeFileSync(pullStatePath(ownDataDir), JSON.stringify({ ...state, problem: { code: 'E_FETCH', message: '' } }));
+    expect(await metric('pull_failed')).toBe(1);
 
     const second = await publishBlocks(ownDataDir, [['8.0.0.0/8', country('XK', 'Elsewhere')]]);
     await until(() => log.includes(second), 'the second release');
@@ -133,6 +139,18 @@ describe.skipIf(!hasNatsServer())('ipatlas stream', () => {
     expect(another).toMatchObject({ code: 2, stderr: expect.stringContaining('began at another message') });
   });
 
+  it('keeps the order of the source with --ordered, and does not mix the two kinds of workers', async () => {
+    expect(await ipatlas(args('K', '--ordered', '--init', '--once'))).toMatchObject({ code: 0 });
+    await publishAll(connection, 'ink.x', ['{"n":1}\n', '{"n":2}\n', '{"n":3}']);
+    expect(await ipatlas(args('K', '--ordered', '--once'))).toMatchObject({ code: 0 });
+    expect(await outputOf('K')).toEqual(['{"n":1,"geo":null}\n', '{"n":2,"geo":null}\n', '{"n":3,"geo":null}']);
+    const read = await ipatlas(args('K', '--ordered', '--read', '--once', '--from-seq', '2'));
+    expect(read).toMatchObject({ code: 0, stdout: '{"n":2,"geo":null}\n{"n":3,"geo":null}' });
+    expect(await ipatlas(args('K', '--init', '--once'))).toMatchObject({ code: 0 });
+    const mixed = await ipatlas(args('K', '--ordered', '--once'));
+    expect(mixed).toMatchObject({ code: 2, stderr: expect.stringContaining('OUTK has workers without --ordered') });
+  });
+
   it('takes the flags of enrich', async () => {
     await ipatlas(args('D', '--init', '--once'));
     await publishAll(connection, 'ind.x', ['{"client":{"ip":"8.8.8.8"}}\nbroken\n']);
@@ -166,6 +184,7 @@ describe.skipIf(!hasNatsServer())('ipatlas stream', () => {
     [['--on-invalid', 'cut'], /--on-invalid is "cut"; it can be keep, drop, fail/],
     [['--creds', '/nowhere/creds'], /--creds \/nowhere\/creds cannot be read/],
     [['--add', 'city'], /city/],
+    [['--ordered', '--ack-wait', '5'], /--ack-wait is for workers with acknowledgments/],
     [[], /there is no stream IN on the server; --init creates it/],
   ])('refuses %j', async (flags, message) => {
     const result = await ipatlas(args('', ...flags));

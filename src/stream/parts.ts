@@ -1,0 +1,120 @@
+/** What all workers do with one message: enrich it, cut its output into parts, and reject what cannot be in the output. */
+import type { Broker, Delivery, OutputPart } from './broker.js';
+import { type Enriched, type EnrichMessage, nextPart } from './message.js';
+
+/** What happens to a message whose output is larger than the broker takes. */
+export const OVERSIZE_POLICIES = ['split', 'reject'] as const;
+export type OversizePolicy = (typeof OVERSIZE_POLICIES)[number];
+
+/** Reasons for which input is refused, as they appear in headers and metrics. */
+export type RejectReason = 'invalid_line' | 'too_large' | 'sequence_reused' | 'internal_error';
+
+/** A release in use. */
+export interface ActiveRelease {
+  id: string;
+  enrich: EnrichMessage;
+}
+
+/** What a worker reports as it works. */
+export interface WorkerEvents {
+  delivered(delivery: Delivery): void;
+  /** A part was stored. */
+  appended(part: OutputPart): void;
+  /** All parts of a message are stored, and its acknowledgment, if there is one, is confirmed. */
+  done(delivery: Delivery): void;
+  /** The message was in the output already. */
+  alreadyDone(delivery: Delivery): void;
+  rejected(delivery: Delivery, reason: RejectReason, detail: string): void;
+  /** A step failed and is tried again, or the message is left to be delivered again. */
+  retried(delivery: Delivery, problem: string): void;
+  /** A message could not be enriched because of a bug. */
+  failed(delivery: Delivery, error: unknown): void;
+}
+
+/** A message and its output. */
+export interface Job {
+  delivery: Delivery;
+  release: ActiveRelease;
+  /** The whole message, enriched; undefined if that failed because of a bug. */
+  enriched: Enriched | undefined;
+}
+
+export type PartContent = Pick<OutputPart, 'bytes' | 'inputEnd' | 'release' | 'rejected'>;
+
+export interface PartOptions {
+  broker: Broker;
+  /** The release that answers now; asked for each message. */
+  release: () => ActiveRelease;
+  oversize: OversizePolicy;
+  events: WorkerEvents;
+}
+
+const EMPTY = new Uint8Array(0);
+
+export class PartMaker {
+  readonly #options: PartOptions;
+
+  constructor(options: PartOptions) {
+    this.#options = options;
+  }
+
+  /** Enriches a message. A failure because of a bug must not stop the other messages. */
+  async enrich(delivery: Delivery): Promise<Job> {
+    const release = this.#options.release();
+    try {
+      return { delivery, release, enriched: await release.enrich(delivery.bytes) };
+    } catch (error) {
+      this.#options.events.failed(delivery, error);
+      return { delivery, release, enriched: undefined };
+    }
+  }
+
+  /**
+   * Returns the part of a message's output that begins with byte `from` of the message: all of the output, if it fits.
+   * Refused input goes to the rejects first.
+   *
+   * @throws BrokerUnavailable if the rejects do not take it
+   */
+  part(job: Job, from: number): Promise<PartContent> {
+    return from === 0 ? this.#firstPart(job) : this.#furtherPart(job, from);
+  }
+
+  async #firstPart(job: Job): Promise<PartContent> {
+    const { delivery, release, enriched } = job;
+    const { bytes } = delivery;
+    const { maxPartBytes } = this.#options.broker;
+    const refuse = async (rejected: RejectReason, detail: string): Promise<PartContent> => {
+      await this.reject(delivery, rejected, detail, bytes);
+      return { bytes: EMPTY, inputEnd: bytes.length, release: release.id, rejected };
+    };
+    if (enriched === undefined) return refuse('internal_error', 'a bug: see the log of the worker');
+    if (enriched.refusal !== undefined) return refuse('invalid_line', enriched.refusal);
+    const { output, rejects } = enriched;
+    const fits = output.length <= maxPartBytes;
+    if (!fits && this.#options.oversize === 'reject') {
+      return refuse('too_large', `the output has ${output.length} bytes, more than ${maxPartBytes}`);
+    }
+    if (rejects.length > 0) await this.reject(delivery, 'invalid_line', 'lines were dropped', rejects);
+    if (fits) return { bytes: output, inputEnd: bytes.length, release: release.id };
+    return this.#furtherPart(job, 0);
+  }
+
+  /** A part of a message that is split. */
+  async #furtherPart({ delivery, release }: Job, from: number): Promise<PartContent> {
+    const { bytes } = delivery;
+    const { maxPartBytes } = this.#options.broker;
+    const { isTooLarge, ...part } = await nextPart(release.enrich, bytes, from, maxPartBytes);
+    if (!isTooLarge) return { ...part, release: release.id };
+    const detail = `the output of the line at byte ${from} is larger than ${maxPartBytes} bytes`;
+    await this.reject(delivery, 'too_large', detail, bytes.subarray(from, part.inputEnd), from);
+    return { ...part, release: release.id, rejected: 'too_large' };
+  }
+
+  /** Stores refused input, without its bytes if they are too large. Throws BrokerUnavailable. */
+  async reject(delivery: Delivery, reason: RejectReason, detail: string, bytes: Uint8Array, offset?: number) {
+    const { broker, events } = this.#options;
+    const fits = bytes.length <= broker.maxPartBytes;
+    await broker.reject({ source: delivery.source, offset, reason, bytes: fits ? bytes : undefined });
+    events.rejected(delivery, reason, detail);
+  }
+}

@@ -1,0 +1,267 @@
+/** Workers of an ordered output: one writes, in the order of the source, and each message once. */
+import { rmSync } from 'node:fs';
+import type { NatsConnection } from '@nats-io/transport-node';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openDatabase } from '../../src/database/database.js';
+import { createBlockEnricher } from '../../src/enrich/enricher.js';
+import { type Broker, BrokerUnavailable, type StartAt } from '../../src/stream/broker.js';
+import type { NatsBroker } from '../../src/stream/nats.js';
+import { OrderedWorker } from '../../src/stream/ordered.js';
+import type { ActiveRelease } from '../../src/stream/parts.js';
+import { readInOrder } from '../../src/stream/reader.js';
+import type { WorkerOptions } from '../../src/stream/worker.js';
+import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { until } from '../support/serve.js';
+import { orderErrors, outputErrors } from './exactly-once.js';
+import { altered, MEGABYTE, openBroker, recordedEvents, releaseOf, setupOptions } from './in-process.js';
+import { hasNatsServer, managerOf, messagesOf, NatsServerProcess, publishAll, SKIPPED } from './nats.js';
+
+/** Small, so that bare addresses outgrow it. */
+const MAX_PAYLOAD = 65_536;
+
+const bareLines = (count: number, first = 0): string =>
+  Array.from({ length: count }, (_, line) => `{"ip":"8.0.${(first + line) >> 8}.${(first + line) & 255}"}\n`).join('');
+
+if (!hasNatsServer()) it(SKIPPED, ({ skip }) => skip(SKIPPED));
+
+describe.skipIf(!hasNatsServer())('a worker of an ordered output', () => {
+  let dataDir: string;
+  let server: NatsServerProcess;
+  let connection: NatsConnection;
+  let release: ActiveRelease;
+  const brokers: NatsBroker[] = [];
+
+  beforeAll(async () => {
+    dataDir = temporaryDir();
+    await publishBlocks(dataDir, SMALL_WORLD);
+    release = releaseOf(dataDir);
+    server = await NatsServerProcess.start({ maxPayload: MAX_PAYLOAD });
+    connection = await server.connect();
+  });
+  afterAll(async () => {
+    await Promise.all(brokers.map((broker) => broker.close()));
+    await connection.close();
+    await server.remove();
+    rmSync(dataDir, { recursive: true });
+  });
+
+  async function open(suffix: string, checksSequence = true, startAt?: StartAt): Promise<NatsBroker> {
+    const options = setupOptions(suffix, { ordered: true, startAt });
+    const broker = await openBroker(server.url, options, checksSequence);
+    brokers.push(broker);
+    return broker;
+  }
+
+  function worker(broker: Broker, changes: Partial<WorkerOptions & { startAt: StartAt }> = {}): OrderedWorker {
+    return new OrderedWorker({
+      broker,
+      release: () => release,
+      oversize: 'split',
+      inFlight: { messages: 64, bytes: 8 * MEGABYTE },
+      maxOutputBytes: 8 * MEGABYTE,
+      once: true,
+      signal: new AbortController().signal,
+      events: recordedEvents(),
+      startAt: undefined,
+      ...changes,
+    });
+  }
+
+  /** What is wrong with the output: missing, doubled or different messages, and the order. */
+  async function errorsOf(suffix: string): Promise<string[]> {
+    const { errors } = await outputErrors(connection, `IN${suffix}`, `OUT${suffix}`, dataDir);
+    return [...errors, ...(await orderErrors(connection, `OUT${suffix}`))];
+  }
+
+  const publish = (suffix: string, count: number, first = 0): Promise<void> =>
+    publishAll(
+      connection,
+      `in${suffix.toLowerCase()}.a`,
+      Array.from({ length: count }, (_, n) => bareLines(1 + (n % 7), first + n)),
+    );
+
+  it('writes the messages in the order of the source, and the next run goes on at the end of the output', async () => {
+    const broker = await open('A');
+    await publish('A', 150);
+    await worker(broker).run();
+    expect(await errorsOf('A')).toEqual([]);
+    await publish('A', 50, 150);
+    const events = recordedEvents();
+    await worker(broker, { events }).run();
+    expect(events.log.filter((event) => event === 'appended')).toHaveLength(50);
+    expect(await errorsOf('A')).toEqual([]);
+    expect(await broker.backlog()).toEqual({ pending: 0, unacknowledged: 0, acknowledgedUpTo: 200 });
+  });
+
+  /** The third append does not arrive, although those that were sent after it do. */
+  async function partLost(suffix: string, checksSequence: boolean) {
+    const broker = await open(suffix, checksSequence);
+    await publish(suffix, 40);
+    let appends = 0;
+    const losing = altered<Broker>(broker, {
+      append: async (part, previous, after) => {
+        if (++appends === 3) {
+          await until(() => appends > 10, 'more appends');
+          throw new BrokerUnavailable('lost');
+        }
+        return broker.append(part, previous, after);
+      },
+    });
+    const events = recordedEvents();
+    await worker(losing, { events }).run();
+    return { errors: await errorsOf(suffix), log: events.log };
+  }
+
+  it('begins again at the end of the output after an append was lost', async () => {
+    const { errors, log } = await partLost('B', true);
+    expect(errors).toEqual([]);
+    expect(log).toContain('retried');
+  });
+
+  it('without the expected sequence would leave out a message, which the check finds', async () => {
+    const { errors } = await partLost('C', false);
+    expect(errors).toContain('outc.3 is missing');
+  });
+
+  /** A worker is about to append when another one writes everything. */
+  async function overtaken(suffix: string, checksSequence: boolean) {
+    const [slow, fast] = [await open(suffix, checksSequence), await open(suffix, checksSequence)];
+    await publish(suffix, 30);
+    let other: Promise<void> | undefined;
+    const waiting = altered<Broker>(slow, {
+      append: async (part, previous, after) => {
+        other ??= worker(fast).run();
+        await other;
+        return slow.append(part, previous, after);
+      },
+    });
+    const events = recordedEvents();
+    await worker(waiting, { events }).run();
+    return { errors: await errorsOf(suffix), log: events.log };
+  }
+
+  it('that another one overtakes adds nothing', async () => {
+    const { errors, log } = await overtaken('D', true);
+    expect(errors).toEqual([]);
+    expect(log).not.toContain('appended');
+  });
+
+  it('that another one overtakes, without the expected sequence, would write messages twice', async () => {
+    const { errors } = await overtaken('E', false);
+    expect(errors).toContain('oute.30 appears twice');
+  });
+
+  it('is a standby while another one writes, and takes over when it ends', async () => {
+    const controllers = [new AbortController(), new AbortController()];
+    const workers = await Promise.all(
+      controllers.map(async ({ signal }) => worker(await open('F'), { once: false, signal })),
+    );
+    const runs = workers.map((one) => one.run());
+    let published = 0;
+    await until(async () => {
+      await publish('F', 20, published);
+      published += 20;
+      return workers.some(({ isStandby }) => isStandby);
+    }, 'a standby');
+    const active = workers.findIndex(({ isStandby }) => !isStandby);
+    controllers[active]!.abort();
+    await runs[active];
+    await publish('F', 20, published);
+    published += 20;
+    const manager = await managerOf(connection);
+    await until(async () => (await manager.streams.info('OUTF')).state.messages === published, 'the takeover');
+    controllers[1 - active]!.abort();
+    await runs[1 - active];
+    expect(await errorsOf('F')).toEqual([]);
+  });
+
+  it('goes on in the middle of a message that is split, and rejects as other workers do', async () => {
+    const broker = await open('G');
+    const texts = ['{"ip":"8.8.8.8"}\nbroken\n', bareLines(2_500), '{"ip":"10.0.0.1"}'];
+    await publishAll(connection, 'ing.a', texts);
+    const dropping = releaseOf(dataDir, 'drop');
+    const dying = altered<Broker>(broker, {
+      append: async (part, previous, after) => {
+        if (part.source.sequence === 2 && part.number === 2) throw new Error('dies');
+        return broker.append(part, previous, after);
+      },
+    });
+    await expect(worker(dying, { release: () => dropping }).run()).rejects.toThrow('dies');
+    await worker(broker, { release: () => dropping }).run();
+
+    const output: string[] = [];
+    for await (const { parts } of readInOrder({ broker, once: true, signal: new AbortController().signal })) {
+      output.push(parts.map(({ bytes }) => Buffer.from(bytes).toString()).join(''));
+    }
+    const database = openDatabase(dataDir);
+    const enricher = createBlockEnricher(database, { onInvalid: 'drop' });
+    expect(output).toEqual(texts.map((text) => Buffer.from(enricher.enrichBlock(Buffer.from(text))).toString()));
+    database.close();
+    expect(await orderErrors(connection, 'OUTG')).toEqual([]);
+    const rejects = await messagesOf(connection, 'REJECTSG');
+    expect(rejects.map(({ data }) => Buffer.from(data).toString())).toEqual(['broken\n']);
+  });
+
+  it('waits while the output is full, and goes on when there is room', async () => {
+    const broker = await open('H');
+    const manager = await managerOf(connection);
+    await manager.streams.update('OUTH', { max_bytes: 20_000 });
+    // Small messages that would still fit, after large ones that do not.
+    const texts = Array.from({ length: 60 }, (_, n) => bareLines(n % 3 === 0 ? 100 : 1, n));
+    await publishAll(connection, 'inh.a', texts);
+    const events = recordedEvents();
+    const run = worker(broker, { events }).run();
+    await until(() => events.log.filter((event) => event === 'retried').length > 2, 'the full output');
+    await manager.streams.update('OUTH', { max_bytes: 32 * MEGABYTE });
+    await run;
+    expect(await errorsOf('H')).toEqual([]);
+  });
+
+  it('begins at a sequence, and needs one again if the end of the output was deleted', async () => {
+    const startAt: StartAt = { kind: 'sequence', sequence: 4 };
+    const broker = await open('I', true, startAt);
+    await publish('I', 6);
+    await worker(broker, { startAt }).run();
+    const subjects = async (): Promise<string[]> =>
+      (await messagesOf(connection, 'OUTI')).map(({ subject }) => subject);
+    expect(await subjects()).toEqual(['outi.4', 'outi.5', 'outi.6']);
+    expect(await broker.sourceRange()).toEqual({ first: 4, last: 6 });
+    await (await managerOf(connection)).streams.purge('OUTI');
+    await publish('I', 2, 6);
+    await expect(worker(broker).run()).rejects.toMatchObject({
+      code: 'E_STREAM',
+      message: expect.stringContaining('the last message of the output was deleted'),
+    });
+    await worker(broker, { startAt: { kind: 'sequence', sequence: 7 } }).run();
+    expect(await subjects()).toEqual(['outi.7', 'outi.8']);
+  });
+
+  it.each([
+    ['has fewer messages than the output names', 'J', 5],
+    ['uses a sequence again', 'K', 1],
+  ] as const)('ends with an error if the source %s', async (_, suffix, sequence) => {
+    const broker = await open(suffix);
+    const old = { source: { sequence, storedAt: '1' }, number: 1, isLast: true, inputEnd: 3, release: 'old' };
+    await broker.append({ ...old, bytes: Buffer.from('old') }, 0, 0);
+    await publish(suffix, 2);
+    await expect(worker(broker).run()).rejects.toMatchObject({
+      code: 'E_STREAM',
+      message: expect.stringContaining('it lost messages'),
+    });
+  });
+
+  it('refuses an output of workers that keep no order, and of another source', async () => {
+    await openBroker(server.url, setupOptions('L')).then((broker) => broker.close());
+    await expect(open('L')).rejects.toMatchObject({
+      code: 'E_STREAM',
+      message: expect.stringContaining('OUTL has workers without --ordered'),
+    });
+    const broker = await open('M');
+    await publish('M', 1);
+    await publishAll(connection, 'outm.1', ['of someone else']);
+    await expect(worker(broker).run()).rejects.toMatchObject({
+      code: 'E_STREAM',
+      message: expect.stringContaining('the last message of OUTM is not output of INM'),
+    });
+  });
+});
