@@ -10,7 +10,13 @@ import { packageFile } from '../../src/package-root.js';
 import { ipatlas } from '../support/cli.js';
 
 const commands = await loadCommands();
-const script = async (shell: string) => (await ipatlas(['completion', shell])).stdout;
+const scripts = new Map<string, Promise<string>>();
+/** Returns what `ipatlas completion` prints; the command runs once a shell. */
+function script(shell: string): Promise<string> {
+  const printed = scripts.get(shell) ?? ipatlas(['completion', shell]).then(({ stdout }) => stdout);
+  scripts.set(shell, printed);
+  return printed;
+}
 const isInstalled = (program: string) => spawnSync(program, ['--version']).error === undefined;
 
 /** Returns what bash offers for the last of these words. */
