@@ -101,6 +101,54 @@ describe('a table', () => {
     );
   });
 
+  it('with addresses in other text equals the oracle, enriched and filtered', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        nastyTables(12, true),
+        FIELDS,
+        SETTINGS,
+        fc.boolean(),
+        async (table, fields, settings, isQuery) => {
+          const filter = { kind: 'filter', countries: new Set(['US']), selectsEu: true, isInverted: false } as const;
+          const options = {
+            ...optionsOf({ delimiter: table.delimiter }, fields),
+            lenient: true,
+            ...(isQuery ? { add: [], onInvalid: 'drop' as const, query: filter } : {}),
+          };
+          const actual = await enrich([table.text], options, settings);
+          const expected = expectTable(release.database, table.text, options, settings.maxLineBytes);
+          expect(actual.output).toBe(expected.output);
+          expect(actual.counts).toEqual(expected.counts);
+        },
+      ),
+      { numRuns: RUNS },
+    );
+  });
+
+  it('with addresses in other text is searched up to a length, however a cell is written', async () => {
+    const cells = [8191, 8192, 8193, 8194, 20_000].flatMap((length) => {
+      const filler = (text: string) => text.repeat(Math.ceil(length / text.length)).slice(0, length - 8);
+      return [
+        `"${filler('x,')},8.8.8.8"`,
+        `"${'""'.repeat(length - 8)},8.8.8.8"`,
+        `"8.8.8.8,${'""'.repeat(length - 8)}"`,
+        `"8.8.8.8,${filler('x')}"`,
+        `8.8.8.8 ${filler('x')}`,
+        ...[0, 1, 2, 3].map((less) => `"x,""8.8.8.8,"${filler('y').slice(less)}`),
+        ...[0, 1, 2, 3].map((less) => `"${filler('y,').slice(less)}"y,8.8.8.8`),
+      ];
+    });
+    // Another delimiter, so that lists need no quotes; at a place in the text at which it is in quotes.
+    const text = `a;ip\n${cells.map((cell) => `1;${cell}\n2;${cell.replace('x,', 'x;')}\n`).join('')}`;
+    const options = { ...optionsOf({ delimiter: ';' }), lenient: true };
+    const { output, counts } = await enrich([text], options);
+    const expected = expectTable(release.database, text, options, 4_194_304);
+    expect(counts).toEqual(expected.counts);
+    expect(output).toBe(expected.output);
+    expect(counts.found).toBeGreaterThan(20);
+    expect(counts.invalid_address).toBeGreaterThan(20);
+  });
+
   it('without a header equals the oracle', async () => {
     await fc.assert(
       fc.asyncProperty(nastyTables(8), SETTINGS, async ({ delimiter, text }, settings) => {

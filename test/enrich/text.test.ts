@@ -1,61 +1,42 @@
-/** Free text and access logs in the line engine, compared with regular expressions and ipaddr.js. */
-import { rmSync } from 'node:fs';
-import { join } from 'node:path';
+/** Free text, access logs and lists in the line engine, compared with regular expressions and ipaddr.js. */
 import fc from 'fast-check';
 import ipaddr from 'ipaddr.js';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Database, openDatabase } from '../../src/database/database.js';
+import { describe, expect, it } from 'vitest';
+import { findAddress } from '../../src/address/lenient.js';
 import type { CountryResult } from '../../src/database/engine.js';
-import { RANGE_FILE } from '../../src/database/release.js';
 import { emptyCounts } from '../../src/enrich/counts.js';
-import { enrichLines, type LineRequest } from '../../src/enrich/enrich-lines.js';
-import { streamSource } from '../../src/enrich/input/source.js';
+import type { LineRequest } from '../../src/enrich/enrich-lines.js';
 import { type Addable, parseAdd, parseFields } from '../../src/enrich/options.js';
 import { CountrySummary, type Filter } from '../../src/enrich/query.js';
-import { openRangeFile, type RangeFile } from '../../src/rangefile/reader.js';
-import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { chunkedSource } from '../support/chunks.js';
+import { DECORATED_LIST } from '../support/nasty-addresses.js';
+import { releaseForTests } from '../support/open-release.js';
+import { runEngine } from '../support/run-engine.js';
 
 const RUNS = Number(process.env.FUZZ_RUNS ?? 400);
 
-let dataDir: string;
-let database: Database;
-let file: RangeFile;
-beforeAll(async () => {
-  dataDir = temporaryDir();
-  await publishBlocks(dataDir, SMALL_WORLD);
-  database = openDatabase(dataDir);
-  file = openRangeFile(join(database.dir, RANGE_FILE));
-});
-afterAll(() => rmSync(dataDir, { recursive: true }));
+const release = releaseForTests();
 
-async function* chunksOf(input: Uint8Array, cuts: readonly number[]): AsyncGenerator<Uint8Array> {
-  const at = [0, ...cuts.map((cut) => cut % (input.length + 1)).sort((a, b) => a - b), input.length];
-  for (let i = 1; i < at.length; i++) yield input.subarray(at[i - 1], at[i]);
-}
-
-type Kind = 'text' | 'combined';
-type Settings = Partial<LineRequest> & { cuts?: number[]; add?: string };
+type Kind = 'text' | 'combined' | 'list';
+type Settings = Partial<LineRequest> & { cuts?: number[]; add?: string; lenient?: boolean };
 
 async function run(kind: Kind, input: string, settings: Settings = {}, query?: LineRequest['options']['query']) {
-  const { cuts = [], add, ...request } = settings;
-  const output: Buffer[] = [];
-  const counts = emptyCounts();
-  await enrichLines({
-    inputs: [streamSource('input', chunksOf(Buffer.from(input, 'latin1'), cuts))],
-    output: { write: (bytes) => void output.push(Buffer.from(bytes)) },
-    openFile: () => file,
+  const { cuts, add, lenient, ...request } = settings;
+  const { output, counts, error } = await runEngine({
+    inputs: [chunkedSource('input', Buffer.from(input, 'latin1'), cuts)],
+    openFile: () => release.file,
     options: {
       input: { kind },
       fields: parseFields([]),
       add: query === undefined ? parseAdd(add) : [],
       onInvalid: 'keep',
+      lenient,
       query,
     },
-    jobs: 1,
-    counts,
     ...request,
   });
-  return { output: Buffer.concat(output).toString('latin1'), counts };
+  expect(error).toBeUndefined();
+  return { output, counts };
 }
 
 // ipaddr.js allows leading zeros in a dotted-decimal tail.
@@ -78,9 +59,17 @@ function addressesIn(line: string): string[] {
 }
 
 /** The result of a line: undefined if it has no address. */
-function resultOf(kind: Kind, line: string): { isMissing: boolean; result: CountryResult | undefined } {
-  if (kind === 'combined') return { isMissing: false, result: database.lookupWithReason(line.split(' ')[0]!) };
-  const results = addressesIn(line).map((address) => database.lookupWithReason(address)!);
+function resultOf(
+  kind: Kind,
+  line: string,
+  lenient = false,
+): { isMissing: boolean; result: CountryResult | undefined } {
+  if (kind !== 'text') {
+    const value = kind === 'combined' ? line.split(' ')[0]! : line;
+    const address = lenient ? findAddress(value) : value;
+    return { isMissing: false, result: address === undefined ? undefined : release.database.lookupWithReason(address) };
+  }
+  const results = addressesIn(line).map((address) => release.database.lookupWithReason(address)!);
   return {
     isMissing: results.length === 0,
     result: results.find(({ country_code }) => country_code !== null) ?? results[0],
@@ -90,7 +79,7 @@ function resultOf(kind: Kind, line: string): { isMissing: boolean; result: Count
 function partsOf(kind: Kind, result: CountryResult | undefined, add: readonly Addable[]): string {
   const values = add.map((part) => result?.[part]);
   const text =
-    kind === 'text' ? values.map((value) => `\t${value ?? ''}`) : values.map((value) => ` "${value ?? '-'}"`);
+    kind === 'combined' ? values.map((value) => ` "${value ?? '-'}"`) : values.map((value) => `\t${value ?? ''}`);
   return Buffer.from(text.join('')).toString('latin1');
 }
 
@@ -102,10 +91,10 @@ function linesOf(input: string): { line: string; text: string; isBlank: boolean 
   });
 }
 
-function expectedOutput(kind: Kind, input: string, add: readonly Addable[]): string {
+function expectedOutput(kind: Kind, input: string, add: readonly Addable[], lenient: boolean): string {
   return linesOf(input)
     .map(({ line, text, isBlank }) =>
-      isBlank ? line : text + partsOf(kind, resultOf(kind, text).result, add) + line.slice(text.length),
+      isBlank ? line : text + partsOf(kind, resultOf(kind, text, lenient).result, add) + line.slice(text.length),
     )
     .join('');
 }
@@ -163,21 +152,29 @@ const PIECES = [
 const TEXT = fc
   .array(fc.oneof(fc.constantFrom(...PIECES), fc.constant(' ')), { maxLength: 40 })
   .map((pieces) => pieces.join(''));
+/** Lines that begin with an address in other text. */
+const DECORATED_LINES = fc
+  .array(fc.tuple(DECORATED_LIST, fc.constantFrom('', '', ' ', ' - x'), fc.constantFrom('\n', '\n', '\r\n')), {
+    maxLength: 20,
+  })
+  .map((lines) => lines.map((parts) => parts.join('')).join(''));
 const SETTINGS = fc.record({
   cuts: fc.array(fc.nat(), { maxLength: 4 }),
   jobs: fc.constantFrom(1, 1, 1, 2),
   blockBytes: fc.integer({ min: 1, max: 300 }),
+  lenient: fc.boolean(),
 });
 
-describe.each<Kind>(['text', 'combined'])('%s', (kind) => {
+describe.each<Kind>(['text', 'combined', 'list'])('%s', (kind) => {
   it('equals the naive twin for all texts, chunks, blocks and jobs', async () => {
     await fc.assert(
-      fc.asyncProperty(TEXT, SETTINGS, async (input, settings) => {
+      fc.asyncProperty(fc.oneof(TEXT, DECORATED_LINES), SETTINGS, async (input, settings) => {
+        const { lenient } = settings;
         const { output, counts } = await run(kind, input, { ...settings, add: 'country,reason' });
-        expect(output).toBe(expectedOutput(kind, input, ['country', 'reason']));
+        expect(output).toBe(expectedOutput(kind, input, ['country', 'reason'], lenient));
         const results = linesOf(input)
           .filter(({ isBlank }) => !isBlank)
-          .map(({ text }) => resultOf(kind, text));
+          .map(({ text }) => resultOf(kind, text, lenient));
         expect(counts).toEqual({
           ...emptyCounts(),
           lines: linesOf(input).length,
@@ -194,11 +191,12 @@ describe.each<Kind>(['text', 'combined'])('%s', (kind) => {
 
   it('is filtered and summarized as by the naive twin', async () => {
     await fc.assert(
-      fc.asyncProperty(TEXT, SETTINGS, fc.boolean(), async (input, settings, isInverted) => {
+      fc.asyncProperty(fc.oneof(TEXT, DECORATED_LINES), SETTINGS, fc.boolean(), async (input, settings, isInverted) => {
+        const { lenient } = settings;
         const filter: Filter = { kind: 'filter', countries: new Set(['US']), selectsEu: true, isInverted };
         const { output } = await run(kind, input, settings, filter);
         const expected = linesOf(input).filter(({ text, isBlank }) => {
-          const { result } = resultOf(kind, text);
+          const { result } = resultOf(kind, text, lenient);
           return (!isBlank && (result?.is_eu === true || result?.country_code === 'US')) !== isInverted;
         });
         expect(output).toBe(expected.map(({ line }) => line).join(''));
@@ -207,7 +205,7 @@ describe.each<Kind>(['text', 'combined'])('%s', (kind) => {
         await run(kind, input, settings, { kind: 'summarize', summary });
         const counts: Record<string, number> = {};
         for (const { text, isBlank } of linesOf(input)) {
-          const code = isBlank ? null : resultOf(kind, text).result?.country_code;
+          const code = isBlank ? null : resultOf(kind, text, lenient).result?.country_code;
           if (code != null) counts[code] = (counts[code] ?? 0) + 1;
         }
         const actual = summary.byCountry().map(({ country_code, count }) => [country_code, count]);

@@ -1,5 +1,6 @@
 /** Tables for property tests: from well-formed ones to garbage. */
 import fc from 'fast-check';
+import { DECORATED_LIST } from './nasty-addresses.js';
 
 const CELLS = [
   '8.8.8.8',
@@ -34,15 +35,18 @@ export interface NastyTable {
  * Tables with three columns, of which the second is `ip`. Each cell is written plainly, in quotes, or wrongly.
  *
  * @param rows most records
+ * @param isDecorated whether addresses also are in other text
  */
-export function nastyTables(rows: number): fc.Arbitrary<NastyTable> {
+export function nastyTables(rows: number, isDecorated = false): fc.Arbitrary<NastyTable> {
   return fc.constantFrom(',', '\t', ';', '|', ' ', 'x').chain((delimiter) => {
     const plain = fc.constantFrom(...CELLS.filter((text) => !/["\r]/.test(text) && !text.includes(delimiter)));
     const inQuotes = fc
       .tuple(fc.constantFrom(...CELLS, '\n', '\r\n', delimiter, `a${delimiter}"b"\n`))
       .map(([text]) => `"${text.replaceAll('"', '""')}"`);
     const wrong = fc.array(fc.constantFrom(...PIECES, delimiter), { maxLength: 4 }).map((pieces) => pieces.join(''));
+    const decorated = DECORATED_LIST.map((text) => (text.includes(delimiter) ? `"${text}"` : text));
     const cell = fc.oneof(
+      { arbitrary: decorated, weight: isDecorated ? 12 : 0 },
       { arbitrary: plain, weight: 6 },
       { arbitrary: inQuotes, weight: 3 },
       { arbitrary: wrong, weight: 1 },

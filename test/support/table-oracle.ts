@@ -3,6 +3,7 @@
  * text that begins with it.
  */
 import { CsvError, parse } from 'csv-parse/sync';
+import { findAddress } from '../../src/address/lenient.js';
 import type { Database } from '../../src/database/database.js';
 import { type EnrichCounts, emptyCounts } from '../../src/enrich/counts.js';
 import type { EnrichOptions, TableInput } from '../../src/enrich/options.js';
@@ -120,7 +121,8 @@ export function expectTable(
       return cells[input.hasHeader ? columns!.indexOf(name) : Number(name) - 1]!;
     });
     const results = values.map((value) => {
-      const result = database.lookupWithReason(value);
+      const address = options.lenient === true ? findAddress(value) : value;
+      const result = address === undefined ? undefined : database.lookupWithReason(address);
       if (value === '') counts.missing_field++;
       else if (result === undefined) counts.invalid_address++;
       else if (result.country_code === null) counts.no_country++;

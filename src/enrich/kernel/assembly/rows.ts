@@ -17,6 +17,7 @@ import {
   fieldTargets,
   format,
   fragments,
+  isLenient,
   longestInsert,
   passesOthers,
   recordCount,
@@ -24,7 +25,7 @@ import {
 } from './config';
 import { longestText, parseText } from './lenient';
 import { addQuery, answerQueries, startQueries } from './lookup';
-import { countLine, dropLine, hasRoom, lines, put, putInputTo, rejectLine, valueOffsets, values } from './slot';
+import { countLine, dropLine, hasRoom, lines, put, putInputTo, rejectLine, scratch, valueOffsets, values } from './slot';
 
 // What is kept of a row: its first byte, the end of its text, the end of its input.
 const ROW_START: usize = 0;
@@ -79,16 +80,44 @@ export function startRows(): void {
 }
 
 /**
- * Replaces the offset of a cell with a query for its address. An empty cell is a missing value. A quoted cell is an address
- * only if its first quote after the opening one closes it, because no address has a quote in it.
+ * Copies the text of a quoted cell to `scratch` as csv-parse reads it with `relax_quotes`. If text follows the quotation, the
+ * quotes around the quotation are text as well.
+ *
+ * @param close the end of the record's text
+ * @returns the length, or a number above that of any text with an address
+ */
+function unquote(from: usize, close: usize): usize {
+  let at = from + 1;
+  // The first byte is for the opening quote.
+  let to = scratch + 1;
+  const limit = to + longestText();
+  for (; at < close && to <= limit; at++) {
+    if (load<u8>(at) == <u8>QUOTE && (++at == close || load<u8>(at) != <u8>QUOTE)) break;
+    store<u8>(to++, load<u8>(at));
+  }
+  if (to > limit) return to - scratch;
+  if (at == close || load<u8>(at) == <u8>delimiter) {
+    memory.copy(scratch, scratch + 1, to - scratch - 1);
+    return to - scratch - 1;
+  }
+  store<u8>(scratch, <u8>QUOTE);
+  for (at--; at < close && load<u8>(at) != <u8>delimiter && to <= limit; at++) store<u8>(to++, load<u8>(at));
+  return to - scratch;
+}
+
+/**
+ * Replaces the offset of a cell with a query for its address. An empty cell is a missing value. A quoted cell is exactly an
+ * address only if its first quote after the opening one closes it, because no address has a quote in it.
  */
 @inline function queryCell(value: usize, close: usize): void {
   const from: usize = load<u32>(value);
   if (from < close && load<u8>(from) == <u8>QUOTE) {
     const length = lengthTo(from + 1, QUOTE, QUOTE);
     const after = from + length + 2;
-    if (after > close || (after < close && load<u8>(after) != <u8>delimiter)) store<u32>(value, recordCount);
-    else if (length == 0) store<u32>(value, recordCount + 1);
+    if (after > close || (after < close && load<u8>(after) != <u8>delimiter)) {
+      if (isLenient) queryText(value, scratch, unquote(from, close));
+      else store<u32>(value, recordCount);
+    } else if (length == 0) store<u32>(value, recordCount + 1);
     else queryText(value, from + 1, length);
     return;
   }
