@@ -1,4 +1,5 @@
 // Helpers of the benchmarks: each row of the output is a figure, the goal it is held against, and whether it is met.
+import { spawnSync } from 'node:child_process';
 
 /** Seconds that `run` takes. */
 export async function seconds(run) {
@@ -18,6 +19,27 @@ export async function leastSeconds(runs, ...functions) {
     for (const [index, run] of functions.entries()) least[index] = Math.min(least[index], await seconds(run));
   }
   return least;
+}
+
+/**
+ * The median milliseconds of programs from cold. They take turns, so that all see the same machine.
+ *
+ * @param runs number of runs of each
+ * @param programs arguments of `node`, each a list
+ */
+export function medianStarts(runs, ...programs) {
+  // Node reads these certificates at each start, which can take longer than all the rest.
+  const { NODE_EXTRA_CA_CERTS: _, ...env } = process.env;
+  const times = programs.map(() => []);
+  for (let i = 0; i < runs; i++) {
+    for (const [index, args] of programs.entries()) {
+      const start = performance.now();
+      const { status } = spawnSync(process.execPath, args, { env, stdio: 'ignore' });
+      times[index].push(performance.now() - start);
+      if (status !== 0) throw new Error(`node ${args.join(' ')} ended with ${status}`);
+    }
+  }
+  return times.map((list) => list.sort((a, b) => a - b)[list.length >> 1]);
 }
 
 const rows = [];

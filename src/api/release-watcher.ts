@@ -10,6 +10,10 @@ import { Worker } from 'node:worker_threads';
 import { CURRENT_LINK } from '../database/release.js';
 import { AtlasError, messageOf, systemErrorCode } from '../errors.js';
 import { RELEASE_RETRY_MS, RETRY_MAX_MS } from '../limits.js';
+import { packageFile } from '../package-root.js';
+
+/** The compiled file, because Node 20 cannot start a thread from TypeScript. */
+const VERIFY_THREAD_FILE = 'dist/src/api/verify-thread.js';
 
 /** Verifies a release; rejects with AtlasError if it is damaged. */
 export type VerifyRelease = (dir: string) => Promise<void>;
@@ -19,7 +23,7 @@ export type VerifyAnswer = { ok: true } | { ok: false; message: string };
 
 /** Verifies a release in a thread, so that requests are still answered. */
 export function verifyInThread(dir: string): Promise<void> {
-  const thread = new Worker(new URL('./verify-thread.js', import.meta.url), { workerData: dir });
+  const thread = new Worker(packageFile(VERIFY_THREAD_FILE), { workerData: dir });
   return new Promise((resolve, reject) => {
     thread.once('message', (answer: VerifyAnswer) => {
       if (answer.ok) resolve();

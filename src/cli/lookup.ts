@@ -1,5 +1,4 @@
 /** `ipatlas lookup`: one result a line, or a table for people. */
-import { createInterface } from 'node:readline';
 import { type Database, type LookupResult, openDatabase } from '../database/database.js';
 import { AtlasError, EXIT } from '../errors.js';
 import { type Command, type Invocation, print, table, text } from './command.js';
@@ -32,8 +31,12 @@ function tableRow(line: Line, extras: Extras): string[] {
 
 async function* addresses(positionals: string[]): AsyncIterable<string> {
   for (const argument of positionals) {
-    if (argument !== '-') yield argument;
-    else for await (const line of createInterface({ input: process.stdin })) if (line !== '') yield line;
+    if (argument !== '-') {
+      yield argument;
+      continue;
+    }
+    const { createInterface } = await import('node:readline');
+    for await (const line of createInterface({ input: process.stdin })) if (line !== '') yield line;
   }
 }
 

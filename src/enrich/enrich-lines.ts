@@ -15,6 +15,7 @@ import { BlockReader } from './input/block-reader.js';
 import type { ByteSource } from './input/source.js';
 import { countRecords, Kernel, Slot } from './kernel/kernel.js';
 import { layOut } from './kernel/layout.js';
+import { MemoryPlan } from './kernel/memory-plan.js';
 import type { EnrichOptions } from './options.js';
 import { BlockWriter } from './output/block-writer.js';
 import type { ByteSink } from './output/sink.js';
@@ -28,8 +29,8 @@ export interface LineRequest {
   output: ByteSink;
   /** Receives the lines that are not JSON objects, each with its newline. */
   rejects?: ByteSink | undefined;
-  /** Opens the release's range file. Called once, so one run uses one release. */
-  openFile: () => RangeFile;
+  /** Opens the release's range file, in memory from `allocate` if possible. Called once, so one run uses one release. */
+  openFile: (allocate: (bytes: number) => Buffer) => RangeFile;
   options: EnrichOptions;
   /** Number of threads that run the kernel, including this one. */
   jobs: number;
@@ -60,8 +61,10 @@ async function run(request: LineRequest, workers: WorkerPool | undefined): Promi
   const blockBytes = Math.min(request.blockBytes ?? ENRICH_BLOCK_BYTES, maxLineBytes);
   // The workers start while this thread opens the release.
   if ((request.total ?? 0) > EARLY_START_BLOCKS * blockBytes) workers?.start();
-  const file = request.openFile();
+  const plan = new MemoryPlan(jobs > 1);
+  const file = request.openFile((bytes) => plan.allocate(bytes));
   const layout = layOut({
+    plan,
     file,
     options,
     threadCount: jobs,

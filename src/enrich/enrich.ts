@@ -93,8 +93,8 @@ export async function enrich(request: EnrichRequest): Promise<void> {
   const release = releaseDir(dataDir);
   const { query } = options;
 
-  function openFile(): RangeFile {
-    const file = openForResults(release, options.add);
+  function openFile(allocate?: (bytes: number) => Buffer): RangeFile {
+    const file = openForResults(release, options.add, allocate);
     if (query?.kind === 'filter') {
       checkCountries(
         query,

@@ -215,14 +215,34 @@ function checkIndex(path: string, index: Uint32Array, count: number): void {
 }
 
 /**
+ * Checks that every search stays inside the columns and the records, even in a damaged file. Checking the order of the ranges
+ * would take too long here; the verifier does it.
+ */
+function checkColumns(file: RangeFile): void {
+  const { path } = file;
+  if (Math.max(greatest(file.record4), greatest(file.record6)) >= file.records.length) {
+    throw damaged(path, 'a range names a record that does not exist');
+  }
+  for (const [family, start] of [
+    [4, [file.start4[0]]],
+    [6, [file.high6[0], file.high6[1], file.low6[0], file.low6[1]]],
+  ] as const) {
+    if (start.some((word) => word !== 0)) throw damaged(path, `the first IPv${family} range does not begin at zero`);
+  }
+  checkIndex(path, file.index4, file.count4);
+  checkIndex(path, file.index6, file.count6);
+}
+
+/**
  * Decodes a range file.
  *
  * @param bytes the whole file
  * @param path of the file, for messages
+ * @param columnsAreKnown whether the columns of these very bytes were checked before, which takes longer than all the rest
  * @returns the file; its arrays share memory with `bytes` if that is aligned
  * @throws AtlasError E_DAMAGED if the structure is not that of FORMAT.md or the version is unknown
  */
-export function decodeRangeFile(bytes: Buffer, path: string): RangeFile {
+export function decodeRangeFile(bytes: Buffer, path: string, columnsAreKnown = false): RangeFile {
   if (endianness() !== 'LE') throw new AtlasError('E_FAULT', 'range files can be read on little-endian machines only');
   const { sections, headEnd } = checkHeader(path, bytes);
   const table = readSectionTable(path, bytes, sections, headEnd);
@@ -280,19 +300,7 @@ export function decodeRangeFile(bytes: Buffer, path: string): RangeFile {
     confidence6: confidence[1],
     dense6: undefined,
   };
-  // These checks keep every search inside the columns and the records, even in a damaged file. Checking the order of the
-  // ranges would take too long here; the verifier does it.
-  if (Math.max(greatest(file.record4), greatest(file.record6)) >= recordCount) {
-    throw damaged(path, 'a range names a record that does not exist');
-  }
-  for (const [family, start] of [
-    [4, [file.start4[0]]],
-    [6, [file.high6[0], file.high6[1], file.low6[0], file.low6[1]]],
-  ] as const) {
-    if (start.some((word) => word !== 0)) throw damaged(path, `the first IPv${family} range does not begin at zero`);
-  }
-  checkIndex(path, file.index4, count4);
-  checkIndex(path, file.index6, count6);
+  if (!columnsAreKnown) checkColumns(file);
   return file;
 }
 

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import {
   closeSync,
   existsSync,
@@ -18,6 +19,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openDatabase } from '../../src/database/database.js';
 import { type Manifest, RANGE_FILE, releaseDir } from '../../src/database/release.js';
 import { openReleaseRanges, STAMP_FILE } from '../../src/database/release-files.js';
+import { decodeRangeFile } from '../../src/rangefile/reader.js';
 import { ipatlas } from '../support/cli.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 
@@ -144,6 +146,41 @@ describe('opening a release', () => {
     openDatabase(dataDir).close();
     flipBit(ranges, 200, 3);
     expect(() => openDatabase(dataDir)).toThrow(DAMAGED);
+  });
+
+  it('checks again if the stamp was written by a version that checked the hash alone', async () => {
+    await openUntilStored();
+    const stamps = JSON.parse(readFileSync(stamp, 'utf8')) as Record<string, string>;
+    const stored = stamps[RANGE_FILE]!;
+    const earlier = stored.slice(stored.indexOf(' ') + 1);
+    writeFileSync(stamp, JSON.stringify({ [RANGE_FILE]: earlier }));
+    openDatabase(dataDir).close();
+    expect(JSON.parse(readFileSync(stamp, 'utf8'))).toEqual({ [RANGE_FILE]: stored });
+  });
+
+  it('refuses columns that are out of bounds at each opening, even if the hash is right', async () => {
+    const content = readFileSync(ranges);
+    const file = decodeRangeFile(content, ranges);
+    const damaged = Buffer.from(content);
+    damaged.fill(
+      0xff,
+      file.record4.byteOffset - file.bytes.byteOffset,
+      file.record4.byteOffset - file.bytes.byteOffset + 2,
+    );
+    writeFileSync(ranges, damaged);
+    const path = join(release, 'manifest.json');
+    const sha256 = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');
+    writeFileSync(path, readFileSync(path, 'utf8').replace(sha256(content), sha256(damaged)));
+    const { now } = Date;
+    try {
+      Date.now = () => now() + 60_000;
+      for (let time = 0; time < 2; time++) {
+        expect(() => openReleaseRanges(release)).toThrow(/names a record that does not exist/);
+      }
+    } finally {
+      Date.now = now;
+    }
+    expect(existsSync(stamp)).toBe(false);
   });
 
   it('works if the stamp cannot be written', { timeout: 30_000 }, async () => {

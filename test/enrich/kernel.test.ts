@@ -1,5 +1,5 @@
 /** Compares the kernel's address parser, search and tables with the library's. */
-import { rmSync } from 'node:fs';
+import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -9,6 +9,7 @@ import { type Database, openDatabase } from '../../src/database/database.js';
 import { RANGE_FILE } from '../../src/database/release.js';
 import { Kernel, Slot } from '../../src/enrich/kernel/kernel.js';
 import { layOut } from '../../src/enrich/kernel/layout.js';
+import { MemoryPlan } from '../../src/enrich/kernel/memory-plan.js';
 import { parseAdd, parseFields } from '../../src/enrich/options.js';
 import type { RangeRecord } from '../../src/rangefile/layout.js';
 import { decodeRangeFile, openRangeFile, type RangeFile } from '../../src/rangefile/reader.js';
@@ -19,10 +20,15 @@ import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js'
 /** Times each property is tried; set it high for a long soak. */
 const RUNS = Number(process.env.FUZZ_RUNS ?? 400) * 5;
 
-/** Returns a function that looks an address up in the kernel and returns its record. */
-function recordFinder(file: RangeFile): (text: string) => number {
+/**
+ * Returns a function that looks an address up in the kernel and returns its record.
+ *
+ * @param plan of the memory that the file is in, if it is not copied
+ */
+function recordFinder(file: RangeFile, plan?: MemoryPlan): (text: string) => number {
   const options = { fields: parseFields([]), add: parseAdd(undefined), onInvalid: 'keep' as const };
   const layout = layOut({
+    plan,
     file,
     options,
     threadCount: 1,
@@ -42,6 +48,14 @@ function recordFinder(file: RangeFile): (text: string) => number {
   };
 }
 
+/** The same for a file that is read into the kernel's memory. */
+function recordFinderInPlace(content: Buffer, isShared: boolean): (text: string) => number {
+  const plan = new MemoryPlan(isShared);
+  const bytes = plan.allocate(content.length);
+  content.copy(bytes);
+  return recordFinder(decodeRangeFile(bytes, 'test'), plan);
+}
+
 describe('the address parser', () => {
   let dataDir: string;
   let database: Database;
@@ -55,6 +69,25 @@ describe('the address parser', () => {
     recordOf = recordFinder(file);
   });
   afterAll(() => rmSync(dataDir, { recursive: true }));
+
+  it.each([false, true])(
+    "finds the same records if the file is read into the kernel's memory, shared: %s",
+    (isShared) => {
+      const inPlace = recordFinderInPlace(readFileSync(file.path), isShared);
+      for (const text of [
+        '8.8.8.8',
+        '1.0.0.0',
+        '255.255.255.255',
+        '::',
+        '2001:db8::1',
+        '2a00:1450::1',
+        'ffff::',
+        'x',
+      ]) {
+        expect(inPlace(text), text).toBe(recordOf(text));
+      }
+    },
+  );
 
   it('refuses a memory that is too large', () => {
     const layout = () =>
@@ -272,18 +305,22 @@ describe('the search', () => {
     const v4 = columnsOf(4, starts4, records.length);
     const v6 = columnsOf(6, starts6, records.length);
     // Both families have to use all records, so that their numbers stay as they are.
-    const file = decodeRangeFile(encodeRangeFile({ asOf: '2026-01-01', v4, v6, records }), 'test');
+    const content = encodeRangeFile({ asOf: '2026-01-01', v4, v6, records });
+    const file = decodeRangeFile(content, 'test');
     const recordOf = recordFinder(file);
+    const recordInPlace = recordFinderInPlace(content, false);
     for (const address of probesOf(starts4, 1n << 32n)) {
       const number = Number(address);
-      expect(recordOf(formatIPv4(number)), formatIPv4(number)).toBe(file.record4[findIPv4(file, number)]);
+      const text = formatIPv4(number);
+      const record = file.record4[findIPv4(file, number)];
+      expect([recordOf(text), recordInPlace(text)], text).toEqual([record, record]);
     }
     for (const address of probesOf(starts6, 1n << 128n)) {
       if (address >> 32n === 0xffffn) continue; // an IPv4 address
       const [a, b, c, d] = wordsOf(address, 4) as [number, number, number, number];
-      expect(recordOf(formatIPv6(a, b, c, d)), formatIPv6(a, b, c, d)).toBe(
-        file.record6[findIPv6(file, Uint32Array.of(a, b, c, d))],
-      );
+      const text = formatIPv6(a, b, c, d);
+      const record = file.record6[findIPv6(file, Uint32Array.of(a, b, c, d))];
+      expect([recordOf(text), recordInPlace(text)], text).toEqual([record, record]);
     }
   }
 

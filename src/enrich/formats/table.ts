@@ -2,7 +2,8 @@
  * Tables with a header line: CSV and TSV as in RFC 4180, with `\n` or `\r\n`; a quote inside an unquoted cell is literal.
  * This file has what concerns the header. The kernel reads the records, and appends the cells of the results.
  */
-import { parse } from 'csv-parse/sync';
+import { createRequire } from 'node:module';
+import type { parse as Parse } from 'csv-parse/sync';
 import { AtlasError } from '../../errors.js';
 import type { EnrichCounts } from '../counts.js';
 import { pathText } from '../field-path.js';
@@ -44,6 +45,8 @@ function splitEnding(record: string): [body: string, ending: string] {
 
 /** Returns the first record of a part of a table, with its line ending, and its cells. */
 function firstRecord(bytes: Uint8Array, delimiter: string): { cells: string[]; length: number } {
+  // Not imported: other formats do not need it, and its files take as long to load as half of this program.
+  const { parse } = createRequire(import.meta.url)('csv-parse/sync') as { parse: typeof Parse };
   const [first] = parse(bytes, {
     delimiter,
     record_delimiter: ['\r\n', '\n'],

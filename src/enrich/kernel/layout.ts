@@ -1,9 +1,6 @@
 /**
  * Lays out the kernel's memory: what is where, see README.md. It is written once; then any number of threads work in it, each
  * on its own slot.
- *
- * The memory has its final size from the start, with room for the longest line. Pages that are never touched (most of the
- * large slot and of the stacks) take address space only.
  */
 import { recordResult } from '../../database/binary-engine.js';
 import type { CountryResult } from '../../database/engine.js';
@@ -18,18 +15,7 @@ import { passesOthers, type RecordQuery, selects } from '../query.js';
 import * as abi from './abi.js';
 import { ipv4Forms } from './ipv4-forms.js';
 import { buildKeyTree, type KeyTree, stepsIntoArrays } from './key-tree.js';
-
-/** WebAssembly memory has pages of this many bytes. */
-const PAGE_BYTES = 65_536;
-
-/** The first address in use; the compiler may place constants below it. */
-const FIRST_ADDRESS = 1024;
-
-/** Largest memory in bytes: what one typed array of V8 can surely have. */
-const MAX_MEMORY_BYTES = 2 ** 31;
-
-/** Areas begin at multiples of a cache line. */
-const AREA_ALIGNMENT = 64;
+import { MemoryPlan } from './memory-plan.js';
 
 /** Where a slot's areas are, in bytes from the start of the memory. One thread at a time works on a slot. */
 export interface SlotPlace {
@@ -73,56 +59,8 @@ export interface LayoutRequest {
   maxLineBytes: number;
   /** Whether invalid lines are collected. */
   keepsRejects: boolean;
-}
-
-/** Allocates areas from the bottom up and remembers their contents. */
-class MemoryPlan {
-  #end = FIRST_ADDRESS;
-  readonly #contents: { at: number; bytes: Uint8Array }[] = [];
-
-  /** Returns the address of an area of a number of bytes. */
-  reserve(bytes: number): number {
-    const at = this.#end;
-    this.#end = Math.ceil((at + bytes) / AREA_ALIGNMENT) * AREA_ALIGNMENT;
-    return at;
-  }
-
-  /** Returns the address of an area that will hold a copy of an array. */
-  place(array: Uint8Array | Uint16Array | Uint32Array): number {
-    const at = this.reserve(array.byteLength);
-    this.#contents.push({ at, bytes: new Uint8Array(array.buffer, array.byteOffset, array.byteLength) });
-    return at;
-  }
-
-  /** Returns the address of a table of 4-byte numbers, each at its offset. */
-  placeTable(bytes: number, entries: readonly (readonly [offset: number, value: number])[]): number {
-    const table = new Uint32Array(bytes / 4);
-    for (const [offset, value] of entries) table[offset / 4] = value;
-    return this.place(table);
-  }
-
-  /** The address of the next area. */
-  get end(): number {
-    return this.#end;
-  }
-
-  /**
-   * Makes the memory and fills it.
-   *
-   * @param shared whether several threads will work in it. The garbage collector does not see the size of a shared memory, so
-   *   unused ones would pile up
-   */
-  build(shared: boolean): WebAssembly.Memory {
-    if (this.#end > MAX_MEMORY_BYTES) {
-      const gigabytes = (this.#end / 2 ** 30).toFixed(1);
-      throw new AtlasError('E_USAGE', `this would take ${gigabytes} GiB, and 2 is the most; use fewer jobs`);
-    }
-    const pages = Math.ceil(this.#end / PAGE_BYTES);
-    const memory = new WebAssembly.Memory({ initial: pages, maximum: pages, shared });
-    const all = new Uint8Array(memory.buffer);
-    for (const { at, bytes } of this.#contents) all.set(bytes, at);
-    return memory;
-  }
+  /** The plan whose memory the file was read into, if it was; the columns of the file must not be used afterwards. */
+  plan?: MemoryPlan | undefined;
 }
 
 const POLICIES: Record<InvalidPolicy, number> = {
@@ -201,7 +139,8 @@ function placeSteps(plan: MemoryPlan, lists: readonly (readonly PathStep[])[]): 
 
 /** Places the levels of IPv6 start addresses. The lowest is the column of their first halves; the kernel fills the others. */
 function placeLevels(plan: MemoryPlan, file: RangeFile) {
-  const levels = [plan.place(file.high6)];
+  // The kernel pads this level, so it needs an area of its own.
+  const levels = [plan.copy(file.high6)];
   for (let count = file.count6; count > abi.LEVEL_FAN_OUT; ) {
     count = Math.ceil(count / abi.LEVEL_FAN_OUT);
     levels.unshift(plan.reserve(8 * count));
@@ -331,7 +270,7 @@ function reserveAreas(
  */
 export function layOut(request: LayoutRequest): KernelLayout {
   const { blockBytes, maxLineBytes, keepsRejects, threadCount, slotCount } = request;
-  const plan = new MemoryPlan();
+  const plan = request.plan ?? new MemoryPlan(threadCount > 1);
   const { config, tree, longestInsert, shape, fieldTargets } = placeConfig(plan, request);
   const { file, options } = request;
   const recordCounts =
@@ -352,7 +291,7 @@ export function layOut(request: LayoutRequest): KernelLayout {
   const largeBytes = maxLineBytes + blockBytes;
   const large = reserveSlot(largeBytes, largeBytes + longestInsert);
   return {
-    memory: plan.build(threadCount > 1),
+    memory: plan.build(),
     config,
     shape,
     fieldTargets,

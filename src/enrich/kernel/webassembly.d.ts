@@ -7,6 +7,7 @@ declare namespace WebAssembly {
     /** Sizes in pages of 64 KiB. */
     constructor(descriptor: { initial: number; maximum: number; shared: boolean });
     readonly buffer: ArrayBuffer | SharedArrayBuffer;
+    grow(pages: number): number;
   }
   class Instance {
     constructor(module: Module, imports: { env: { memory: Memory } });

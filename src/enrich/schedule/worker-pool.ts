@@ -1,5 +1,5 @@
 /** Worker threads that run the kernel in one shared memory. A block is named by its slot; its bytes never move. */
-import { Worker } from 'node:worker_threads';
+import type { Worker } from 'node:worker_threads';
 import { AtlasError, messageOf } from '../../errors.js';
 import { packageFile } from '../../package-root.js';
 import { kernelModule } from '../kernel/kernel.js';
@@ -52,6 +52,8 @@ export class WorkerPool {
   }
 
   #startThread(): Worker {
+    // Not imported: a short input is processed without threads, and the module takes a while to load.
+    const { Worker } = process.getBuiltinModule('node:worker_threads');
     // Otherwise the thread's output is piped to process.stdout, which makes the descriptor non-blocking.
     const thread = new Worker(packageFile(WORKER_FILE), { stdout: true });
     thread.on('message', (event: WorkerEvent) => {

@@ -1,0 +1,110 @@
+/**
+ * Allocates the areas of the kernel's memory, and fills them.
+ *
+ * The memory has its final size before the kernel runs, with room for the longest line. Pages that are never touched (most of
+ * the large slot and of the stacks) take address space only.
+ */
+import { AtlasError } from '../../errors.js';
+
+/** WebAssembly memory has pages of this many bytes. */
+const PAGE_BYTES = 65_536;
+
+/** The first address in use; the compiler may place constants below it. */
+const FIRST_ADDRESS = 1024;
+
+/** Largest memory in bytes: what one typed array of V8 can surely have. */
+const MAX_MEMORY_BYTES = 2 ** 31;
+const MAX_PAGES = MAX_MEMORY_BYTES / PAGE_BYTES;
+
+/** Areas begin at multiples of a cache line. */
+const AREA_ALIGNMENT = 64;
+
+/** Allocates areas from the bottom up and remembers their contents. */
+export class MemoryPlan {
+  readonly #isShared: boolean;
+  #memory: WebAssembly.Memory | undefined;
+  #end = FIRST_ADDRESS;
+  readonly #contents: { at: number; bytes: Uint8Array }[] = [];
+  /** What is copied within the memory. */
+  readonly #moves: { at: number; from: number; length: number }[] = [];
+
+  /**
+   * @param isShared whether several threads will work in the memory. The garbage collector does not see the size of a shared
+   *   memory, so unused ones would pile up
+   */
+  constructor(isShared: boolean) {
+    this.#isShared = isShared;
+  }
+
+  /**
+   * Returns an area that exists at once, for a file to be read into; what is placed of it need not be copied. May be called
+   * once, before all else. It is valid until the memory is built.
+   */
+  allocate(bytes: number): Buffer {
+    const at = this.reserve(bytes);
+    const pages = this.#pages();
+    this.#memory = new WebAssembly.Memory({ initial: pages, maximum: MAX_PAGES, shared: this.#isShared });
+    return Buffer.from(this.#memory.buffer, at, bytes);
+  }
+
+  /** Returns the address of an area of a number of bytes. */
+  reserve(bytes: number): number {
+    const at = this.#end;
+    this.#end = Math.ceil((at + bytes) / AREA_ALIGNMENT) * AREA_ALIGNMENT;
+    return at;
+  }
+
+  /** Returns the address of an area that will hold an array: the array's own, if it is in this memory. */
+  place(array: Uint8Array | Uint16Array | Uint32Array): number {
+    return this.#contains(array) ? array.byteOffset : this.copy(array);
+  }
+
+  /** Returns the address of an area that will hold a copy of an array. */
+  copy(array: Uint8Array | Uint16Array | Uint32Array): number {
+    const at = this.reserve(array.byteLength);
+    const { buffer, byteOffset: from, byteLength: length } = array;
+    if (this.#contains(array)) this.#moves.push({ at, from, length });
+    else this.#contents.push({ at, bytes: new Uint8Array(buffer, from, length) });
+    return at;
+  }
+
+  /** Returns the address of a table of 4-byte numbers, each at its offset. */
+  placeTable(bytes: number, entries: readonly (readonly [offset: number, value: number])[]): number {
+    const table = new Uint32Array(bytes / 4);
+    for (const [offset, value] of entries) table[offset / 4] = value;
+    return this.place(table);
+  }
+
+  /** The address of the next area. */
+  get end(): number {
+    return this.#end;
+  }
+
+  /**
+   * Makes the memory and fills it.
+   *
+   * @throws AtlasError E_USAGE if it would be too large
+   */
+  build(): WebAssembly.Memory {
+    const pages = this.#pages();
+    const memory = this.#memory ?? new WebAssembly.Memory({ initial: pages, maximum: pages, shared: this.#isShared });
+    // Growing detaches the arrays over a memory that is not shared, so what is in it is moved by address.
+    memory.grow(pages - memory.buffer.byteLength / PAGE_BYTES);
+    const all = new Uint8Array(memory.buffer);
+    for (const { at, from, length } of this.#moves) all.copyWithin(at, from, from + length);
+    for (const { at, bytes } of this.#contents) all.set(bytes, at);
+    return memory;
+  }
+
+  #contains(array: Uint8Array | Uint16Array | Uint32Array): boolean {
+    return array.buffer === this.#memory?.buffer;
+  }
+
+  #pages(): number {
+    if (this.#end > MAX_MEMORY_BYTES) {
+      const gigabytes = (this.#end / 2 ** 30).toFixed(1);
+      throw new AtlasError('E_USAGE', `this would take ${gigabytes} GiB, and 2 is the most; use fewer jobs`);
+    }
+    return Math.ceil(this.#end / PAGE_BYTES);
+  }
+}
