@@ -136,12 +136,12 @@ function addErrors(app: FastifyInstance, deps: AppDeps, responder: Responder): v
     else responder.error(request, reply, 'method_not_allowed', ['allow', allowed]);
   }
 
-  app.addHook('onRequest', (request, reply, done) => {
+  // A context of its own, so that the requests of the routes do not call the hook.
+  app.register(async (context) => {
     // Answered here, before Fastify reads a body that nobody uses.
-    if (request.is404) unmatched(request, reply);
-    else done();
+    context.addHook('onRequest', (request, reply) => unmatched(request, reply));
+    context.setNotFoundHandler(unmatched);
   });
-  app.setNotFoundHandler(unmatched);
   app.setErrorHandler((error, request, reply) => {
     const wire = wireErrorOf(error, request.body);
     if (wire === 'internal') deps.log.error(errorFields(error), 'a request failed');
@@ -194,6 +194,16 @@ function addRoutes(app: FastifyInstance, deps: AppDeps, responder: Responder, pa
     if (key === undefined) return;
     request.apiKey = key;
     done();
+  }
+
+  /** Checks the key before a handler. A request without a body takes a hook for it only longer. */
+  function withKey(handler: Handler): Handler {
+    return (request, reply) => {
+      const key = authenticate(request, reply, deps, responder);
+      if (key === undefined) return undefined;
+      request.apiKey = key;
+      return handler(request, reply);
+    };
   }
 
   /**
@@ -412,10 +422,10 @@ function addRoutes(app: FastifyInstance, deps: AppDeps, responder: Responder, pa
       method,
       url: path,
       ...(isBatch ? { schema: { body: definition('BatchRequest') } } : {}),
-      onRequest: needsKey ? [checkKey] : [],
+      onRequest: needsKey && method !== 'GET' ? [checkKey] : [],
       // An asynchronous hook; Fastify stops after it if the request was answered.
       preParsing: isBatch ? [async (request, reply) => checkBatch(request, reply)] : [],
-      handler: handlers[name],
+      handler: needsKey && method === 'GET' ? withKey(handlers[name]) : handlers[name],
     });
   }
 }

@@ -11,7 +11,10 @@ const KEY_HEADER = 'x-api-key';
 /** Value of the query parameter: text, several texts, or none. */
 export type KeyParameter = string | string[] | undefined;
 
-const ONLY_THE_KEY = new RegExp(`^${KEY_PARAMETER}=([\\w-]*)$`);
+const KEY_ALONE = `${KEY_PARAMETER}=`;
+
+/** Characters that separate parameters or stand for others. */
+const SPECIAL = /[&%+]/;
 
 /**
  * Returns the value of `apikey` in a query string. No other parameter is read.
@@ -21,8 +24,8 @@ const ONLY_THE_KEY = new RegExp(`^${KEY_PARAMETER}=([\\w-]*)$`);
 export function keyParameter(query: string): KeyParameter {
   if (query === '') return undefined;
   // The usual query, without the cost of a parser.
-  const only = ONLY_THE_KEY.exec(query);
-  return only === null ? parse(query, '&', '=', { maxKeys: 0 })[KEY_PARAMETER] : only[1];
+  if (query.startsWith(KEY_ALONE) && !SPECIAL.test(query)) return query.slice(KEY_ALONE.length);
+  return parse(query, '&', '=', { maxKeys: 0 })[KEY_PARAMETER];
 }
 
 /**

@@ -134,10 +134,11 @@ export class ApiHttpServer extends Server {
     };
     super(options);
     this.#options = { region, onUnparsed, times };
-    this.timeout = times.socket;
     const receive = (request: IncomingMessage, response: ServerResponse): void => {
       remember(request.socket, response);
       listener(request, response);
+      // `server.timeout` would set a timer for each request. Most responses are in the hands of the kernel by now.
+      if (!response.writableFinished) response.setTimeout(times.socket);
     };
     this.on('request', receive);
     // The app asks for the body with 100 Continue, if it wants it.

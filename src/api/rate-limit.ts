@@ -243,11 +243,12 @@ export class RateLimiter {
   take(keyId: string, cost: number, limit: number): RateState | Promise<RateState> {
     const key = this.#key(keyId);
     if (key.waiting.length === 0) {
-      const local = this.#answerLocally(keyId, key, cost, limit);
+      const now = this.#now();
+      const local = this.#answerLocally(keyId, key, cost, limit, now);
       if (local !== undefined) return local;
-      const [least, most] = this.#demand(key, [{ cost, limit }]);
-      const grant = this.#store.take(keyId, limit, least, most);
-      if (!(grant instanceof Promise)) return this.#answer(keyId, key, cost, limit, least, grant);
+      const least = this.#least(key, cost);
+      const grant = this.#store.take(keyId, limit, least, this.#most(key, cost, limit, least));
+      if (!(grant instanceof Promise)) return this.#answer(keyId, key, cost, limit, least, grant, now);
       const answer = this.#wait(key, cost, limit);
       void this.#serveWaiting(keyId, key, grant, least);
       return answer;
@@ -267,18 +268,20 @@ export class RateLimiter {
       const { cost, limit, resolve, reject } = next;
       try {
         if (asked === undefined) {
-          const local = this.#answerLocally(keyId, key, cost, limit);
+          const local = this.#answerLocally(keyId, key, cost, limit, this.#now());
           if (local !== undefined) {
             key.waiting.shift();
             resolve(local);
             continue;
           }
-          const [least, most] = this.#demand(key, key.waiting);
-          asked = { grant: this.#store.take(keyId, limit, least, most), least };
+          const least = this.#least(key, cost);
+          const all = key.waiting.reduce((sum, request) => sum + request.cost, 0);
+          asked = { grant: this.#store.take(keyId, limit, least, this.#most(key, all, limit, least)), least };
         }
         const { grant, least } = asked;
         asked = undefined;
-        const state = this.#answer(keyId, key, cost, limit, least, await grant);
+        const answer = await grant;
+        const state = this.#answer(keyId, key, cost, limit, least, answer, this.#now());
         key.waiting.shift();
         resolve(state);
       } catch (error) {
@@ -289,18 +292,26 @@ export class RateLimiter {
     }
   }
 
-  /** How many addresses to ask for: what the first request needs at least, and at most what all need and a share ahead. */
-  #demand(key: KeyState, requests: readonly { cost: number; limit: number }[]): [least: number, most: number] {
-    const { cost, limit } = requests[0]!;
-    if (cost === 0) return [0, 0];
-    const least = cost - key.leased;
-    const all = requests.reduce((sum, request) => sum + request.cost, 0) - key.leased;
-    return [least, this.#share === 0 ? least : Math.max(all, Math.floor(limit * this.#share))];
+  /** How many addresses a request needs from the store. */
+  #least(key: KeyState, cost: number): number {
+    return cost === 0 ? 0 : cost - key.leased;
+  }
+
+  /** How many addresses to ask for at most: what all requests need that wait, and a share ahead. */
+  #most(key: KeyState, all: number, limit: number, least: number): number {
+    return this.#share === 0 || least === 0 ? least : Math.max(all - key.leased, Math.floor(limit * this.#share));
   }
 
   /** The answer to a request that the store was asked for. */
-  #answer(keyId: string, key: KeyState, cost: number, limit: number, least: number, grant: Grant): RateState {
-    const now = this.#now();
+  #answer(
+    keyId: string,
+    key: KeyState,
+    cost: number,
+    limit: number,
+    least: number,
+    grant: Grant,
+    now: number,
+  ): RateState {
     key.leased += grant.granted;
     key.leasedUntil = now + RATE_LEASE_MS;
     key.remaining = grant.remaining;
@@ -315,8 +326,7 @@ export class RateLimiter {
   }
 
   /** The answer to a request if the store need not be asked. */
-  #answerLocally(keyId: string, key: KeyState, cost: number, limit: number): RateState | undefined {
-    const now = this.#now();
+  #answerLocally(keyId: string, key: KeyState, cost: number, limit: number, now: number): RateState | undefined {
     if (key.leased > 0 && now >= key.leasedUntil) this.#giveBack(keyId, key);
     const needed = Math.max(1, cost);
     if (key.leased >= needed) {

@@ -109,7 +109,7 @@ export class Responder {
 
   #headers(request: FastifyRequest, more: Headers): string[] {
     const common = request.headers.origin === undefined ? this.#common : this.#commonForBrowsers;
-    const all = common.concat(more);
+    const all = [...common, ...more];
     if (this.#isClosing()) all.push('connection', 'close');
     return all;
   }

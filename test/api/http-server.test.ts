@@ -66,6 +66,30 @@ describe('a client that continues to send after the last response', () => {
   });
 });
 
+it('a client that does not read its responses loses its connection', async () => {
+  const slow: ClientTimes = { ...TIMES, headers: 60_000, request: 60_000, socket: 300 };
+  const server = await startServer(appDeps(dataDir, { defaultRate: 0 }), { times: slow });
+  servers.push(server);
+  const body = JSON.stringify(Array.from({ length: 1000 }, (_, index) => `8.8.${index >> 8}.${index & 255}`));
+  const head = ['POST /api/batch HTTP/1.1', 'Host: a', `X-API-Key: ${KEY}`, 'Content-Type: application/json'].join(
+    '\r\n',
+  );
+  const batch = `${head}\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+  const socket = connect(portOf(server), '127.0.0.1');
+  socket.pause().on('error', () => {});
+  let lost = false;
+  // 50 MB of responses, more than the buffers of the kernel.
+  for (let i = 0; i < 500; i++) {
+    socket.write(batch, (error) => {
+      if (error) lost = true;
+    });
+  }
+  await until(async () => (await connections(server)) === 1, 'the connection');
+  await until(async () => (await connections(server)) === 0, 'the end of the connection');
+  socket.resume();
+  await until(() => lost || socket.destroyed, 'the end at the client');
+});
+
 it('a tunnel that a client keeps open does not keep the server from stopping', async () => {
   const server = await startServer(appDeps(dataDir), { times: { ...TIMES, refused: 3_600_000 } });
   const { answer, stop } = drip(portOf(server), 'CONNECT ip.example:443 HTTP/1.1\r\nHost: ip.example\r\n\r\n');
