@@ -246,12 +246,14 @@ describe('input after a request', () => {
     const to = await slowly();
     for (const more of [garbage, batch]) {
       told.length = 0;
-      const socket = connect(to, '127.0.0.1', () => socket.write(batch + garbage));
+      const socket = connect(to, '127.0.0.1', () => {
+        socket.write(batch + garbage);
+        setTimeout(() => socket.write(more), 5);
+      });
       let answers = '';
       socket.setEncoding('latin1').on('data', (chunk) => {
         answers += chunk;
       });
-      setTimeout(() => socket.write(more), 5);
       await new Promise((resolve) => socket.once('close', resolve));
       expect(answers).toMatch(/^HTTP\/1\.1 200 [\s\S]*"US"[\s\S]*\}HTTP\/1\.1 400 [\s\S]*\{"error":"Bad request"\}$/);
       expect(answers.match(/HTTP\/1\.1 /g)).toHaveLength(2);
