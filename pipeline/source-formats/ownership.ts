@@ -4,6 +4,7 @@
  */
 
 import { addressWords } from '../../src/address/words.js';
+import { MAX_HOLDER_ASNS } from '../../src/limits.js';
 import type { OwnedRange } from '../merging/evidence.js';
 import { emptyRange, parseRirRange, type Range } from './range-notation.js';
 
@@ -37,11 +38,15 @@ export class Announcements {
  * Collects the delegations to the holders of AS numbers. In the extended statistics files of the registries, all that is
  * delegated to one organization has the same opaque id:
  * registry|cc|type|start|value|date|status|opaque-id.
+ *
+ * The members of a national registry, such as JPNIC or KRNIC, share its opaque id, so it does not tell their space apart.
  */
 export class Delegations {
   readonly #asns: ReadonlySet<number>;
   /** The AS numbers of each holder that are asked for. */
   readonly #asnsOf = new Map<string, number[]>();
+  /** How many AS numbers each holder has, also those that are not asked for. */
+  readonly #asnCounts = new Map<string, number>();
   /** The IP delegations of each holder, as `start|value`. AS numbers need not come first in a file. */
   readonly #blocksOf = new Map<string, string[]>();
 
@@ -57,8 +62,19 @@ export class Delegations {
     const holder = `${registry} ${opaqueId}`;
     if (type === 'asn') {
       const first = Number(start);
+      this.#asnCounts.set(holder, (this.#asnCounts.get(holder) ?? 0) + (Number(value) || 0));
       for (const asn of this.#asns) if (asn >= first && asn < first + Number(value)) append(this.#asnsOf, holder, asn);
     } else if (type === 'ipv4' || type === 'ipv6') append(this.#blocksOf, holder, `${start}|${value}`);
+  }
+
+  /** Whether a holder is the members of a national registry together. */
+  #isShared(holder: string): boolean {
+    return this.#asnCounts.get(holder)! > MAX_HOLDER_ASNS;
+  }
+
+  /** Returns the AS numbers whose delegations are not known, because their holder's opaque id is that of a national registry. */
+  sharedAsns(): number[] {
+    return [...this.#asnsOf].flatMap(([holder, asns]) => (this.#isShared(holder) ? asns : []));
   }
 
   /** Returns the ranges that are delegated to the holders. */
@@ -66,6 +82,7 @@ export class Delegations {
     const range = emptyRange();
     const owned: OwnedRange[] = [];
     for (const [holder, asns] of this.#asnsOf) {
+      if (this.#isShared(holder)) continue;
       for (const block of this.#blocksOf.get(holder) ?? []) {
         const [start, value] = block.split('|') as [string, string];
         // A block that cannot be parsed is among the rejected rows of the source.

@@ -107,6 +107,12 @@ export async function readSource(
       const reader = new CsvSourceReader(rows, format, delegations);
       for (const file of files.locations) await reader.readLocations(file);
       for (const { file, ranges } of files.ranges) await reader.readRanges(file, ranges);
+      const shared = delegations?.sharedAsns() ?? [];
+      if (shared.length > 0) {
+        note(
+          `${source.id}: AS ${shared.join(', ')}: the members of a national registry share one holder in the file, so space that is delegated to them is not known`,
+        );
+      }
       return rows.result(source.maxRejectShare, delegations?.ranges());
     }
     return rows.result(source.maxRejectShare);

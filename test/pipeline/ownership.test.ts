@@ -5,16 +5,18 @@ import { type OwnedRange, OwnerSpace } from '../../pipeline/merging/evidence.js'
 import { parseAsn } from '../../pipeline/source-formats/ownership.js';
 import { readSource } from '../../pipeline/source-formats/read-source.js';
 import { formatAddress } from '../../src/address/format.js';
+import { MAX_HOLDER_ASNS } from '../../src/limits.js';
 import { inputOf, withFiles } from './ingest-helper.js';
 
 /** Reads files, and returns what belongs to some AS numbers as text. */
 async function ownedBy(format: string, contents: Record<string, string>, asns: number[], maxRejectShare = 0) {
+  const notes: string[] = [];
   const result = await withFiles(contents, (files) =>
-    readSource({ ...inputOf(format, files, maxRejectShare), asns: new Set(asns) }, () => {}),
+    readSource({ ...inputOf(format, files, maxRejectShare), asns: new Set(asns) }, (text) => notes.push(text)),
   );
   const text = ({ asn, family, first, last }: OwnedRange): string =>
     `AS${asn} ${formatAddress(family, first)} ${formatAddress(family, last)}`;
-  return { owned: result.owned.map(text), rows: result.ingested.rows, rejected: result.ingested.rejected };
+  return { owned: result.owned.map(text), rows: result.ingested.rows, rejected: result.ingested.rejected, notes };
 }
 
 describe("the registries' files", () => {
@@ -48,6 +50,25 @@ describe("the registries' files", () => {
     expect((await ownedBy('rir-delegated-extended', { ripe: RIPE, arin }, [15])).owned).toEqual([]);
   });
 
+  it('do not tell the members of a national registry apart, which share its opaque id', async () => {
+    const numbers = (count: number) =>
+      Array.from({ length: count }, (_, i) => `apnic|JP|asn|${64500 + i}|1|20000101|allocated|members`);
+    const blocks = [
+      'apnic|JP|ipv4|50.0.0.0|65536|20000101|allocated|members',
+      'apnic|JP|asn|64000|2|20000101|allocated|one',
+      'apnic|JP|ipv4|60.0.0.0|65536|20000101|allocated|one',
+    ];
+    const read = (count: number) =>
+      ownedBy('rir-delegated-extended', { apnic: [...blocks, ...numbers(count)].join('\n') }, [64000, 64501, 64502]);
+    const one = 'AS64000 60.0.0.0 60.0.255.255';
+    const shared = ['AS64501 50.0.0.0 50.0.255.255', 'AS64502 50.0.0.0 50.0.255.255'];
+    expect(await read(MAX_HOLDER_ASNS)).toMatchObject({ owned: [one, ...shared], notes: [] });
+    expect(await read(MAX_HOLDER_ASNS + 1)).toMatchObject({
+      owned: [one],
+      notes: [expect.stringContaining('AS 64501, 64502: the members of a national registry share one holder')],
+    });
+  });
+
   it('give nothing for numbers that are not requested', async () => {
     expect((await ownedBy('rir-delegated-extended', { ripe: RIPE }, [])).owned).toEqual([]);
     expect((await ownedBy('rir-delegated-extended', { ripe: RIPE }, [1])).owned).toEqual([]);
@@ -63,6 +84,7 @@ describe('announcements', () => {
       owned: ['AS13335 1.0.0.0 1.0.0.255', 'AS13335 2001:200:: 2001:200::ff'],
       rows: 3,
       rejected: 0,
+      notes: [],
     });
   });
 
