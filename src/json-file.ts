@@ -31,7 +31,7 @@ export async function readJsonFile(file: string, what: string): Promise<unknown>
   try {
     value = JSON.parse(text);
   } catch (error) {
-    const position = await errorPosition(text);
+    const position = await jsonErrorPosition(text);
     throw new AtlasError('E_CONFIG', `${file}${position} is not JSON: ${messageOf(error)}`, { cause: error });
   }
   const duplicates = await duplicateKeys(text);
@@ -43,7 +43,7 @@ export async function readJsonFile(file: string, what: string): Promise<unknown>
 }
 
 /** Returns `:line:column` of the first error in JSON text, both from 1. JSON.parse does not always report it. */
-async function errorPosition(text: string): Promise<string> {
+export async function jsonErrorPosition(text: string): Promise<string> {
   try {
     await pipeline(Readable.from([text]), verifier.asStream());
   } catch (error) {

@@ -1,6 +1,7 @@
 /** The lists of addresses that cloud operators publish, each in its own JSON format. */
 import { readFileSync, statSync } from 'node:fs';
 import { AtlasError, messageOf } from '../../src/errors.js';
+import { jsonErrorPosition } from '../../src/json-file.js';
 import { MAX_OPERATOR_LIST_BYTES } from '../../src/limits.js';
 import { packageFile } from '../../src/package-root.js';
 import { readConfigTable } from '../config/csv-table.js';
@@ -24,6 +25,7 @@ export function loadOperatorRegions(): OperatorRegions {
 export interface OperatorPrefix {
   /** CIDR block as text, not checked. */
   prefix: string;
+  /** Empty if the list has none. */
   region: string;
   /** A part of the region that may be in another country; empty if the list has none. */
   zone: string;
@@ -78,6 +80,9 @@ const READERS: Record<Operator, (list: Json) => OperatorPrefix[]> = {
     ),
 };
 
+/** What to do about a list that cannot be read. */
+const CHECK = 'Check the fetched file and the source\'s "format"';
+
 /**
  * Reads the list of a cloud operator.
  *
@@ -85,13 +90,13 @@ const READERS: Record<Operator, (list: Json) => OperatorPrefix[]> = {
  * @param name the file's name for messages
  * @throws AtlasError E_FETCH if the file cannot be read; E_BAD_INPUT if it is too large, not JSON, or has no prefixes
  */
-export function readOperatorPrefixes(path: string, name: string, operator: Operator): OperatorPrefix[] {
+export async function readOperatorPrefixes(path: string, name: string, operator: Operator): Promise<OperatorPrefix[]> {
   let text: string;
   try {
     if (statSync(path).size > MAX_OPERATOR_LIST_BYTES) {
-      throw new AtlasError('E_BAD_INPUT', `${name} has more than ${MAX_OPERATOR_LIST_BYTES} bytes`);
+      throw new AtlasError('E_BAD_INPUT', `${name} has more than ${MAX_OPERATOR_LIST_BYTES} bytes. ${CHECK}`);
     }
-    text = readFileSync(path, 'utf8');
+    text = readFileSync(path, 'utf8').replace(/^\ufeff/, '');
   } catch (error) {
     if (error instanceof AtlasError) throw error;
     throw new AtlasError('E_FETCH', `cannot read ${name}: ${messageOf(error)}`, { cause: error });
@@ -100,9 +105,14 @@ export function readOperatorPrefixes(path: string, name: string, operator: Opera
   try {
     list = JSON.parse(text);
   } catch (error) {
-    throw new AtlasError('E_BAD_INPUT', `${name} is not JSON: ${messageOf(error)}`, { cause: error });
+    // The message of JSON.parse quotes the file, which may have control characters for the terminal.
+    const position = await jsonErrorPosition(text);
+    throw new AtlasError('E_BAD_INPUT', `${name}${position} is not JSON. ${CHECK}`, { cause: error });
   }
   const prefixes = READERS[operator](list);
   if (prefixes.length > 0) return prefixes;
-  throw new AtlasError('E_BAD_INPUT', `${name} has no prefixes in the form of ${operator}'s list of addresses`);
+  throw new AtlasError(
+    'E_BAD_INPUT',
+    `${name} has no prefixes in the form of ${operator}'s list of addresses. ${CHECK}`,
+  );
 }

@@ -28,6 +28,9 @@ import { printable, type Reject, RejectLog } from './rejects.js';
 /** Number of rejected rows that an error message shows. */
 const REJECTS_SHOWN = 3;
 
+/** Number of regions without a country that a note shows. */
+const REGIONS_SHOWN = 20;
+
 /** A source to read. */
 export interface SourceInput {
   source: {
@@ -95,7 +98,7 @@ export async function readSource(
       for (const { file } of files.ranges) readNetworks(file, format, rows);
     } else if ('operator' in format) {
       const regions = loadOperatorRegions();
-      for (const file of fetched.files) readOperatorFile(file, format.operator, regions, rows, note);
+      for (const file of fetched.files) await readOperatorFile(file, format.operator, regions, rows, note);
     } else if ('announcements' in format) {
       const announced = new Announcements(asns);
       for (const file of fetched.files) await readAnnouncements(file, format.announcements, rows, announced);
@@ -266,33 +269,34 @@ async function readAnnouncements(
 const NOT_ASN = 'the AS number cannot be read';
 
 /** Reads the list of a cloud operator. Prefixes of regions without a country, such as `GLOBAL`, are skipped. */
-function readOperatorFile(
+async function readOperatorFile(
   file: FetchedFile,
   operator: Operator,
   regions: OperatorRegions,
   rows: SourceRows,
   note: (text: string) => void,
-): void {
+): Promise<void> {
   rows.beginFile(file);
   const range = emptyRange();
   const unknown = new Set<string>();
-  for (const { prefix, region, zone } of readOperatorPrefixes(file.path, file.name, operator)) {
+  for (const { prefix, region, zone } of await readOperatorPrefixes(file.path, file.name, operator)) {
     const country = regions.get(`${operator} ${zone}`) ?? regions.get(`${operator} ${region}`);
-    if (country === undefined) {
+    if (country === undefined && region !== '') {
       if (region.toLowerCase() !== 'global') unknown.add(region);
       rows.skipped++;
       continue;
     }
-    const problem = parseCidrRange(prefix, range);
-    const code = rows.codes.index(country);
+    const problem = country === undefined ? 'the region is missing' : parseCidrRange(prefix, range);
+    const code = rows.codes.index(country ?? '');
     if (problem === undefined && typeof code === 'number') {
       rows.append(range.family, range.first, range.last, code, undefined);
     } else rows.rejects.addRange(rows.count + 1, `${prefix} ${region}`, problem ?? String(code));
   }
   if (unknown.size > 0) {
-    note(
-      `${file.name}: no country is known for the regions ${[...unknown].sort().join(', ')}; their prefixes are skipped`,
-    );
+    const shown = [...unknown].sort().slice(0, REGIONS_SHOWN);
+    const names = shown.map((region) => printable(region)).join(', ');
+    const more = unknown.size > REGIONS_SHOWN ? ` and ${unknown.size - REGIONS_SHOWN} more` : '';
+    note(`${file.name}: no country is known for the regions ${names}${more}; their prefixes are skipped`);
   }
 }
 
@@ -423,7 +427,8 @@ function columnNumber(column: Column, header: readonly string[]): number {
   if (index >= 0) return index;
   throw new AtlasError(
     'E_BAD_INPUT',
-    `no column ${JSON.stringify(column)} in the header row ${printable(header.join(), 200)}`,
+    `no column ${JSON.stringify(column)} in the header row ${printable(header.join(), 200)}. ` +
+      'Check the fetched file and the source\'s "format"',
   );
 }
 

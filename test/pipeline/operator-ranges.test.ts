@@ -2,8 +2,9 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { loadReference } from '../../pipeline/config/reference.js';
 import { loadOperatorRegions } from '../../pipeline/source-formats/operator-ranges.js';
+import { readSource } from '../../pipeline/source-formats/read-source.js';
 import { AtlasError } from '../../src/errors.js';
-import { ingestContents, rangesText } from './ingest-helper.js';
+import { ingestContents, inputOf, rangesText, withFiles } from './ingest-helper.js';
 
 test('every country of the region table is known', () => {
   const { countries } = loadReference();
@@ -31,6 +32,30 @@ test('a prefix that is not valid is rejected', async () => {
   const { ingested } = await ingestContents('google-cloud', { 'a.json': JSON.stringify({ prefixes }) }, 1);
   expect(rangesText(ingested)).toEqual(['1.0.0.0-1.0.0.255 US']);
   expect(ingested.rejected).toBe(4);
+});
+
+test('a prefix without a region is rejected; one of an unknown region is skipped, and the note is safe to print', async () => {
+  const entry = (ip_prefix: string, region?: unknown) => ({ ip_prefix, service: 'EC2', region });
+  const unknown = Array.from({ length: 25 }, (_, i) => entry('9.0.0.0/8', `\u001b[2Jmoon-${100 + i}`));
+  const prefixes = [entry('1.0.0.0/24', 'us-east-1'), entry('1.0.1.0/24'), entry('1.0.2.0/24', 7), ...unknown];
+  const notes: string[] = [];
+  const { ingested, skipped, rejects } = await withFiles({ 'a.json': JSON.stringify({ prefixes }) }, (files) =>
+    readSource(inputOf('aws-ip-ranges', files, 1), (text) => notes.push(text)),
+  );
+  expect([ingested.rows, ingested.rejected, skipped]).toEqual([1, 2, 25]);
+  expect(rejects.map(({ line, reason }) => [line, reason])).toEqual([
+    [2, 'the region is missing'],
+    [3, 'the region is missing'],
+  ]);
+  expect(notes).toEqual([
+    expect.stringMatching(/^a\.json: no country is known for the regions "[^\p{C}]* and 5 more; /u),
+  ]);
+});
+
+test('a list that is not JSON is refused with the position of the error, without its text', async () => {
+  await expect(ingestContents('google-cloud', { 'a.json': '{\n  "prefixes": [\u001b]0;x' })).rejects.toThrow(
+    'source test: a.json:2:16 is not JSON. Check the fetched file and the source\'s "format"',
+  );
 });
 
 test('any JSON gives ranges or one clear error', async () => {
