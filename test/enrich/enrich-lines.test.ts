@@ -1,40 +1,25 @@
-import { rmSync } from 'node:fs';
-import { join } from 'node:path';
+/** The line engine, compared with an oracle that JSON.parse decides for. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Database, openDatabase } from '../../src/database/database.js';
-import { RANGE_FILE } from '../../src/database/release.js';
+import { describe, expect, it } from 'vitest';
 import { type EnrichCounts, emptyCounts } from '../../src/enrich/counts.js';
-import { enrichLines, type LineRequest } from '../../src/enrich/enrich-lines.js';
+import type { LineRequest } from '../../src/enrich/enrich-lines.js';
 import { type ByteSource, streamSource } from '../../src/enrich/input/source.js';
 import { type EnrichOptions, type InvalidPolicy, parseAdd, parseFields } from '../../src/enrich/options.js';
-import { openRangeFile, type RangeFile } from '../../src/rangefile/reader.js';
+import { chunkedSource } from '../support/chunks.js';
 import { expectLines } from '../support/line-oracle.js';
 import { ANY_INPUT, FLAT_LINES } from '../support/nasty-lines.js';
-import { LARGE_WORLD, publishBlocks, temporaryDir } from '../support/release.js';
+import { releaseForTests } from '../support/open-release.js';
+import { LARGE_WORLD } from '../support/release.js';
+import { runEngine } from '../support/run-engine.js';
 
 /** Runs of each property; set it high for a long test. */
 const RUNS = Math.ceil(Number(process.env.FUZZ_RUNS ?? 400) / 10);
 
-let dataDir: string;
-let database: Database;
-let file: RangeFile;
-beforeAll(async () => {
-  dataDir = temporaryDir();
-  await publishBlocks(dataDir, LARGE_WORLD);
-  database = openDatabase(dataDir);
-  file = openRangeFile(join(database.dir, RANGE_FILE));
-});
-afterAll(() => rmSync(dataDir, { recursive: true }));
+const release = releaseForTests(LARGE_WORLD);
 
 function optionsOf(onInvalid: InvalidPolicy = 'keep', fields: string[] = []): EnrichOptions {
   return { fields: parseFields(fields), add: parseAdd('country_code'), onInvalid };
-}
-
-async function* chunksOf(input: Uint8Array, cuts: number[]): AsyncGenerator<Uint8Array> {
-  const at = [0, ...cuts.map((cut) => cut % (input.length + 1)).sort((a, b) => a - b), input.length];
-  for (let i = 1; i < at.length; i++) yield input.subarray(at[i - 1], at[i]);
 }
 
 /** Wraps a source to record whether it was closed. */
@@ -54,32 +39,9 @@ function watched(source: ByteSource): ByteSource & { closed: boolean } {
   };
 }
 
-/** Runs the engine over inputs. The output is copied, because its memory is reused. */
-async function enrich(inputs: ByteSource[], request: Partial<LineRequest> = {}) {
-  const output: Buffer[] = [];
-  const rejects: Buffer[] = [];
-  const counts = emptyCounts();
-  let error: unknown;
-  try {
-    await enrichLines({
-      inputs,
-      output: { write: (bytes) => void output.push(Buffer.from(bytes)) },
-      rejects: { write: (bytes) => void rejects.push(Buffer.from(bytes)) },
-      openFile: () => file,
-      options: optionsOf(),
-      jobs: 1,
-      counts,
-      ...request,
-    });
-  } catch (thrown) {
-    error = thrown;
-  }
-  return {
-    output: Buffer.concat(output).toString('latin1'),
-    rejects: Buffer.concat(rejects).toString('latin1'),
-    counts,
-    error,
-  };
+/** Runs the engine over inputs. */
+function enrich(inputs: ByteSource[], request: Partial<LineRequest> = {}) {
+  return runEngine({ inputs, openFile: () => release.file, options: optionsOf(), ...request });
 }
 
 /** Joins the outputs of several inputs; adds the newline that an output lacks if another follows. */
@@ -101,12 +63,10 @@ describe('enrichLines', () => {
         fc.constantFrom(60, 300, 100_000),
         async (inputs, policy, jobs, blockBytes, maxLineBytes) => {
           const options = optionsOf(policy, ['ip', 'client.ip=geo']);
-          const sources = inputs.map(([input, cuts], index) =>
-            watched(streamSource(`input ${index}`, chunksOf(input, cuts))),
-          );
+          const sources = inputs.map(([input, cuts], index) => watched(chunkedSource(`input ${index}`, input, cuts)));
           const actual = await enrich(sources, { options, jobs, blockBytes, maxLineBytes });
 
-          const expected = inputs.map(([input]) => expectLines(database, input, options, maxLineBytes));
+          const expected = inputs.map(([input]) => expectLines(release.database, input, options, maxLineBytes));
           const failing = expected.findIndex(({ failsAt }) => failsAt !== undefined);
           const done = failing < 0 ? expected : expected.slice(0, failing + 1);
           expect(actual.output).toBe(joinOutputs(done.map(({ output }) => output.toString('latin1'))));
@@ -141,8 +101,8 @@ describe('enrichLines', () => {
     await fc.assert(
       fc.asyncProperty(FLAT_LINES, fc.integer({ min: 1000, max: 30_000 }), async (lines, blockBytes) => {
         const input = Buffer.from(lines.join('\n'), 'latin1');
-        const actual = await enrich([streamSource('input', chunksOf(input, []))], { options, blockBytes });
-        const expected = expectLines(database, input, options);
+        const actual = await enrich([chunkedSource('input', input)], { options, blockBytes });
+        const expected = expectLines(release.database, input, options);
         expect(actual.error).toBeUndefined();
         expect(actual.output).toBe(expected.output.toString('latin1'));
         expect(actual.rejects).toBe(expected.rejects.toString('latin1'));
@@ -155,8 +115,8 @@ describe('enrichLines', () => {
   it('distinguishes a key with a quote from two members', async () => {
     const options = optionsOf('keep', ['a":1,"ip=x', 'ip=geo']);
     const input = Buffer.from('{"a":1,"ip":"8.8.8.8"}\n{"a\\":1,\\"ip":"8.8.8.8"}\n');
-    const { output } = await enrich([streamSource('input', chunksOf(input, []))], { options });
-    expect(output).toBe(expectLines(database, input, options).output.toString('latin1'));
+    const { output } = await enrich([chunkedSource('input', input)], { options });
+    expect(output).toBe(expectLines(release.database, input, options).output.toString('latin1'));
     expect(output.split('\n')[0]).toMatch(/"x":null,"geo":\{"country_code":"US"\}\}$/);
   });
 
@@ -166,9 +126,9 @@ describe('enrichLines', () => {
       return `{"n":${index},"ip":"8.8.${index % 256}.8","p":${padding}}\n`;
     });
     const input = Buffer.from(lines.join(''));
-    const expected = expectLines(database, input, optionsOf());
+    const expected = expectLines(release.database, input, optionsOf());
     for (const jobs of [1, 2, 3, 4]) {
-      const actual = await enrich([streamSource('input', chunksOf(input, [100_000, 1_000_000]))], {
+      const actual = await enrich([chunkedSource('input', input, [100_000, 1_000_000])], {
         jobs,
         blockBytes: 10_000,
       });
@@ -180,7 +140,7 @@ describe('enrichLines', () => {
   it('writes an output many times as long as its input', async () => {
     const input = Buffer.from('{}\n'.repeat(50_000));
     for (const jobs of [1, 2]) {
-      const { output, counts } = await enrich([streamSource('input', chunksOf(input, []))], { jobs });
+      const { output, counts } = await enrich([chunkedSource('input', input)], { jobs });
       expect(output === '{"geo":null}\n'.repeat(50_000)).toBe(true);
       expect(counts).toMatchObject({ lines: 50_000, missing_field: 50_000, bytes: 150_000 });
     }
@@ -233,7 +193,7 @@ describe('enrichLines', () => {
   });
 
   it('writes nothing if aborted before the start', async () => {
-    const source = watched(streamSource('input', chunksOf(Buffer.from('{}\n'), [])));
+    const source = watched(chunkedSource('input', Buffer.from('{}\n')));
     const { output, error } = await enrich([source], { signal: AbortSignal.abort() });
     expect({ output, error }).toEqual({ output: '', error: undefined });
     expect(source.closed).toBe(true);
@@ -262,7 +222,7 @@ describe('enrichLines', () => {
         throw Object.assign(new Error('full'), { code: 'ENOSPC' });
       };
       const long = Buffer.from(`{"ip":"8.8.8.8","x":"${'y'.repeat(5000)}"}\n`.repeat(20));
-      const { error } = await enrich([streamSource('input', chunksOf(long, []))], {
+      const { error } = await enrich([chunkedSource('input', long)], {
         jobs,
         blockBytes: 1000,
         output: { write },
@@ -292,7 +252,7 @@ describe('enrichLines', () => {
 
   it('fails with the error of opening the next input', async () => {
     async function* inputs(): AsyncGenerator<ByteSource> {
-      yield streamSource('first', chunksOf(Buffer.from('{}\n'), []));
+      yield chunkedSource('first', Buffer.from('{}\n'));
       throw new Error('no such file');
     }
     const { output, error } = await enrich([], { inputs: inputs() });
@@ -303,7 +263,7 @@ describe('enrichLines', () => {
   it.each([1, 3])('names input and line under the policy fail, with %i jobs', async (jobs) => {
     const good = '{"ip":"8.8.8.8"}\n'.repeat(1000);
     const inputs = ['a', 'b'].map((name) =>
-      streamSource(name, chunksOf(Buffer.from(`${good}${name === 'b' ? 'x' : '{}'}\n${good}`), [])),
+      chunkedSource(name, Buffer.from(`${good}${name === 'b' ? 'x' : '{}'}\n${good}`)),
     );
     const { output, error } = await enrich(inputs, { jobs, blockBytes: 1000, options: optionsOf('fail') });
     expect(String(error)).toContain('b: line 1001 is not a JSON object');
@@ -335,7 +295,7 @@ describe('enrichLines', () => {
     );
     const enriched = '{"ip":"8.8.8.8","geo":{"country_code":"US"}}\n';
     for (const jobs of [1, 2]) {
-      const { output, counts } = await enrich([streamSource('input', chunksOf(input, []))], {
+      const { output, counts } = await enrich([chunkedSource('input', input)], {
         jobs,
         maxLineBytes: 350_000,
         blockBytes: 65_536,
@@ -357,7 +317,7 @@ describe('enrichLines', () => {
     const seen: number[] = [];
     const counts = emptyCounts();
     const input = Buffer.from('{}\n'.repeat(3000));
-    await enrich([streamSource('input', chunksOf(input, []))], {
+    await enrich([chunkedSource('input', input)], {
       counts,
       blockBytes: 1000,
       onProgress: () => seen.push(counts.bytes),

@@ -3,7 +3,12 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { findAddress } from '../../src/address/lenient.js';
 import { emptyCounts } from '../../src/enrich/counts.js';
-import { createBlockEnricher, createMessageEnricher, type EnricherOptions } from '../../src/enrich/enricher.js';
+import {
+  type BlockEnricher,
+  createBlockEnricher,
+  createMessageEnricher,
+  type EnricherOptions,
+} from '../../src/enrich/enricher.js';
 import { jsonFormat } from '../../src/enrich/formats/json.js';
 import { ItemReader } from '../../src/enrich/formats/json-items.js';
 import { type KernelInput, parseAdd, parseFields } from '../../src/enrich/options.js';
@@ -22,9 +27,15 @@ function optionsOf(field: readonly string[], lenient: boolean) {
   return { fields: parseFields(field), add: parseAdd('country_code'), onInvalid: 'keep' as const, lenient };
 }
 
+/** The enrichers by field and options, because to make one takes longer than to use it. */
+const enrichers = new Map<string, BlockEnricher>();
+
 /** Enriches lines with the kernel. */
 function enrichLines(input: string, field: readonly string[], options: EnricherOptions = {}): string {
-  const enricher = createBlockEnricher(release.database, { field, add: ['country_code'], ...options });
+  const key = JSON.stringify([field, options]);
+  const enricher =
+    enrichers.get(key) ?? createBlockEnricher(release.database, { field, add: ['country_code'], ...options });
+  enrichers.set(key, enricher);
   return Buffer.from(enricher.enrichBlock(Buffer.from(input, 'latin1'))).toString('latin1');
 }
 

@@ -1,23 +1,16 @@
-import { rmSync } from 'node:fs';
+/** Lists, tables and JSON documents: examples of each, and properties for any text and split. */
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Database, openDatabase } from '../../src/database/database.js';
+import { describe, expect, it } from 'vitest';
 import { emptyCounts } from '../../src/enrich/counts.js';
 import type { FormatContext, FormatEnricher } from '../../src/enrich/formats/format.js';
 import { jsonFormat } from '../../src/enrich/formats/json.js';
 import { type InvalidPolicy, parseAdd, parseFields } from '../../src/enrich/options.js';
 import { MAX_CSV_RECORD_BYTES, MAX_JSON_ITEM_BYTES } from '../../src/limits.js';
+import { cut, everyByte, stream } from '../support/chunks.js';
 import { CSV, engineFormat, LIST, TSV } from '../support/engine-format.js';
-import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { releaseForTests } from '../support/open-release.js';
 
-let dataDir: string;
-let database: Database;
-beforeAll(async () => {
-  dataDir = temporaryDir();
-  await publishBlocks(dataDir, SMALL_WORLD);
-  database = openDatabase(dataDir);
-});
-afterAll(() => rmSync(dataDir, { recursive: true }));
+const release = releaseForTests();
 
 interface Settings {
   fields?: string[];
@@ -28,6 +21,8 @@ interface Settings {
 type MakeFormat = (context: FormatContext, settings: Settings) => FormatEnricher;
 
 const csv: MakeFormat = (context) => engineFormat(context, CSV);
+/** With the real limit of a record. */
+const csvAsShipped: MakeFormat = (context) => engineFormat(context, CSV, { maxLineBytes: MAX_CSV_RECORD_BYTES });
 const tsv: MakeFormat = (context) => engineFormat(context, TSV);
 const json: MakeFormat = (context, { items }) => jsonFormat(context, items ?? []);
 const list: MakeFormat = (context) => engineFormat(context, LIST);
@@ -40,25 +35,16 @@ function start(make: MakeFormat, settings: Settings) {
     add: parseAdd(settings.add),
     onInvalid: settings.onInvalid ?? 'keep',
   };
-  const format = make({ database, options, counts, reject: (record) => rejects.push(record) }, settings);
+  const format = make(
+    { database: release.database, options, counts, reject: (record) => rejects.push(record) },
+    settings,
+  );
   return { format, counts, rejected: () => Buffer.concat(rejects).toString() };
 }
 
-/** Splits bytes at positions. */
-function cut(bytes: Uint8Array, positions: number[] = []): Uint8Array[] {
-  const at = [0, ...positions.map((position) => position % (bytes.length + 1)).sort((a, b) => a - b), bytes.length];
-  return at.slice(1).map((end, index) => bytes.slice(at[index], end));
-}
-function everyByte(bytes: Uint8Array): Uint8Array[] {
-  return [...bytes].map((byte) => Uint8Array.of(byte));
-}
-
 async function collect(format: FormatEnricher, chunks: Uint8Array[], name = 'input'): Promise<Buffer> {
-  async function* source() {
-    yield* chunks;
-  }
   const out: Uint8Array[] = [];
-  for await (const piece of format.enrich(name, source())) out.push(piece);
+  for await (const piece of format.enrich(name, stream(chunks))) out.push(piece);
   return Buffer.concat(out);
 }
 
@@ -103,7 +89,7 @@ describe('a list', () => {
   ])('%s', async (_, input, expected) => {
     expect((await enrich(list, input)).output).toBe(expected);
     const { format } = start(list, {});
-    expect((await collect(format, everyByte(Buffer.from(input)))).toString()).toBe(expected);
+    expect((await collect(format, cut(Buffer.from(input), everyByte(Buffer.from(input))))).toString()).toBe(expected);
   });
 
   it('adds the requested values, and counts', async () => {
@@ -170,7 +156,7 @@ describe('a table', () => {
   ])('%s', async (_, input, expected) => {
     expect((await enrich(csv, input)).output).toBe(expected);
     const { format } = start(csv, {});
-    expect((await collect(format, everyByte(Buffer.from(input)))).toString()).toBe(expected);
+    expect((await collect(format, cut(Buffer.from(input), everyByte(Buffer.from(input))))).toString()).toBe(expected);
     expect((await enrich(tsv, input.replaceAll(',', '\t'))).output).toBe(expected.replaceAll(',', '\t'));
   });
 
@@ -230,7 +216,7 @@ describe('a table', () => {
 
   it('skips only the line of a quote that is not closed', async () => {
     const filler = `${'x'.repeat(991)},8.8.8.8\n`.repeat(MAX_CSV_RECORD_BYTES / 1000 + 100);
-    const { output, counts } = await enrich(csv, `id,ip\n1,"8.8.8.8\n${filler}2,::1\n`);
+    const { output, counts } = await enrich(csvAsShipped, `id,ip\n1,"8.8.8.8\n${filler}2,::1\n`);
     expect(output.startsWith('id,ip,geo_country,geo_country_code,geo_is_eu\n1,"8.8.8.8\nxxx')).toBe(true);
     expect(output.endsWith('\n2,::1,,,false\n')).toBe(true);
     expect(counts).toMatchObject({ invalid_line: 1, no_country: 1, found: filler.length / 1000 });
@@ -238,7 +224,7 @@ describe('a table', () => {
 
   it('passes on a line that is too long for memory', async () => {
     const long = `"${'y'.repeat(MAX_CSV_RECORD_BYTES * 2)}`;
-    const { format, counts, rejected } = start(csv, {});
+    const { format, counts, rejected } = start(csvAsShipped, {});
     const input = Buffer.from(`id,ip\n${long}\n2,8.8.8.8\n`);
     const positions = Array.from({ length: input.length / 1_000_000 }, (_, index) => index * 1_000_000);
     const output = (await collect(format, cut(input, positions))).toString();
@@ -410,7 +396,7 @@ describe('a JSON document', () => {
     }
     expect((await enrich(json, input, settings)).output).toBe(expected);
     const { format } = start(json, settings);
-    expect((await collect(format, everyByte(Buffer.from(input)))).toString()).toBe(expected);
+    expect((await collect(format, cut(Buffer.from(input), everyByte(Buffer.from(input))))).toString()).toBe(expected);
   });
 
   it.each([
@@ -462,7 +448,9 @@ describe('a JSON document', () => {
     const expected = { code: 'E_BAD_INPUT', message: expect.stringContaining(`input, ${message}`) };
     await expect(enrich(json, input)).rejects.toMatchObject(expected);
     const { format } = start(json, {});
-    await expect(collect(format, everyByte(Buffer.from(input)))).rejects.toMatchObject(expected);
+    await expect(collect(format, cut(Buffer.from(input), everyByte(Buffer.from(input))))).rejects.toMatchObject(
+      expected,
+    );
   });
 
   it.each(['{"a":{}}', '{"a":{"b":{}}}', '{"b":[]}', '[{"a":{"b":[]}}]', '1'])(

@@ -1,38 +1,17 @@
 /** The fast path of JSON documents, compared with stream-json alone. */
-import { rmSync } from 'node:fs';
 import fc from 'fast-check';
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type Database, openDatabase } from '../../src/database/database.js';
-import { openReleaseRanges } from '../../src/database/release-files.js';
+import { expect, it } from 'vitest';
 import { emptyCounts } from '../../src/enrich/counts.js';
 import { jsonFormat } from '../../src/enrich/formats/json.js';
 import { ItemReader } from '../../src/enrich/formats/json-items.js';
 import { type EnrichOptions, type InvalidPolicy, parseAdd, parseFields } from '../../src/enrich/options.js';
 import { CountrySummary, type RecordQuery } from '../../src/enrich/query.js';
-import type { RangeFile } from '../../src/rangefile/reader.js';
-import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { cut, stream } from '../support/chunks.js';
+import { releaseForTests } from '../support/open-release.js';
 
 const RUNS = Number(process.env.FUZZ_RUNS ?? 400);
 
-let dataDir: string;
-let database: Database;
-let file: RangeFile;
-beforeAll(async () => {
-  dataDir = temporaryDir();
-  await publishBlocks(dataDir, SMALL_WORLD);
-  database = openDatabase(dataDir);
-  file = openReleaseRanges(database.dir);
-});
-afterAll(() => rmSync(dataDir, { recursive: true }));
-
-function cut(bytes: Uint8Array, positions: readonly number[]): Uint8Array[] {
-  const at = [0, ...positions.map((position) => position % (bytes.length + 1)).sort((a, b) => a - b), bytes.length];
-  return at.slice(1).map((end, index) => bytes.subarray(at[index], end));
-}
-
-async function* stream(chunks: Uint8Array[]) {
-  yield* chunks;
-}
+const release = releaseForTests();
 
 interface Run {
   items: string[];
@@ -46,8 +25,13 @@ interface Run {
 async function run(documents: string[], { items, options, cuts, blockBytes }: Run) {
   const counts = emptyCounts();
   const rejects: Buffer[] = [];
-  const context = { database, options, counts, reject: (record: Uint8Array) => void rejects.push(Buffer.from(record)) };
-  const reader = blockBytes === undefined ? undefined : new ItemReader(file, options, counts, blockBytes);
+  const context = {
+    database: release.database,
+    options,
+    counts,
+    reject: (record: Uint8Array) => void rejects.push(Buffer.from(record)),
+  };
+  const reader = blockBytes === undefined ? undefined : new ItemReader(release.file, options, counts, blockBytes);
   const format = jsonFormat(context, items, reader);
   const output: Uint8Array[] = [];
   let error: unknown;
@@ -183,7 +167,7 @@ it('takes items of many blocks without stream-json', async () => {
   const rows = Array.from({ length: 20_000 }, (_, n) => ({ n, ip: `8.8.${n % 256}.8`, text: 'é"\\'.repeat(n % 9) }));
   const text = JSON.stringify(rows, null, 1);
   const options = optionsOf('keep');
-  const reader = new ItemReader(file, options, emptyCounts());
+  const reader = new ItemReader(release.file, options, emptyCounts());
   reader.start();
   const { items, rest } = reader.add(Buffer.from(text.slice(1)));
   expect(items).toBe(20_000);

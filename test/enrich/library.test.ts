@@ -4,7 +4,6 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Database, openDatabase } from '../../src/database/database.js';
 import {
   createBlockEnricher,
   createEnricher,
@@ -15,27 +14,20 @@ import { parseAdd, parseFields } from '../../src/enrich/options.js';
 import { packageFile } from '../../src/package-root.js';
 import { expectLines } from '../support/line-oracle.js';
 import { ANY_INPUT } from '../support/nasty-lines.js';
-import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { releaseForTests } from '../support/open-release.js';
 
-let dataDir: string;
-let database: Database;
-beforeAll(async () => {
-  dataDir = temporaryDir();
-  await publishBlocks(dataDir, SMALL_WORLD);
-  database = openDatabase(dataDir);
-});
-afterAll(() => rmSync(dataDir, { recursive: true }));
+const release = releaseForTests();
 
 const RUNS = Math.ceil(Number(process.env.FUZZ_RUNS ?? 400) / 8);
 
 describe('enrichBlock', () => {
   it('returns one message for each message, as the oracle does', () => {
     const options = { fields: parseFields([]), add: parseAdd('country_code'), onInvalid: 'keep' } as const;
-    const { enrichBlock } = createBlockEnricher(database, { add: ['country_code'] });
+    const { enrichBlock } = createBlockEnricher(release.database, { add: ['country_code'] });
     fc.assert(
       fc.property(fc.array(ANY_INPUT, { maxLength: 5 }), (messages) => {
         for (const message of messages) {
-          const expected = expectLines(database, message, { ...options, fields: [...options.fields] });
+          const expected = expectLines(release.database, message, { ...options, fields: [...options.fields] });
           expect(Buffer.from(enrichBlock(message)).toString('latin1')).toBe(expected.output.toString('latin1'));
         }
       }),
@@ -44,7 +36,7 @@ describe('enrichBlock', () => {
   });
 
   it('never joins a message without a final newline to the next', () => {
-    const enricher = createBlockEnricher(database, { add: ['country_code'] });
+    const enricher = createBlockEnricher(release.database, { add: ['country_code'] });
     const half = Buffer.from('{"ip":"8.8.8.8"');
     expect(Buffer.from(enricher.enrichBlock(half)).toString()).toBe(half.toString());
     expect(Buffer.from(enricher.enrichBlock(Buffer.from('}'))).toString()).toBe('}');
@@ -56,7 +48,7 @@ describe('enrichBlock', () => {
   });
 
   it('returns memory of its own, also for messages larger than a block', () => {
-    const { enrichBlock } = createBlockEnricher(database, { add: ['country_code'] });
+    const { enrichBlock } = createBlockEnricher(release.database, { add: ['country_code'] });
     const line = '{"ip":"8.8.8.8"}\n';
     const enriched = '{"ip":"8.8.8.8","geo":{"country_code":"US"}}\n';
     const first = enrichBlock(Buffer.from(line));
@@ -67,7 +59,7 @@ describe('enrichBlock', () => {
   });
 
   it('returns the same after any message before it, in memory not much larger than the result', () => {
-    const { enrichBlock } = createBlockEnricher(database, { add: ['country_code'] });
+    const { enrichBlock } = createBlockEnricher(release.database, { add: ['country_code'] });
     // Output of 2.6 times the input, of about the same size, and of no bytes, in every order.
     const kinds: [line: string, enriched: string][] = [
       ['{"ip":"8.8.8.8"}\n', '{"ip":"8.8.8.8","geo":{"country_code":"US"}}\n'],
@@ -90,7 +82,7 @@ describe('enrichBlock', () => {
 
   it('fails under the policy fail, and processes the next message normally', () => {
     const rejected: string[] = [];
-    const { enrichBlock } = createBlockEnricher(database, {
+    const { enrichBlock } = createBlockEnricher(release.database, {
       onInvalid: 'fail',
       onReject: (lines) => rejected.push(Buffer.from(lines).toString()),
     });
@@ -104,7 +96,7 @@ describe('enrichBlock', () => {
   });
 
   it('fails with a TypeError if the message is not a Uint8Array', () => {
-    const { enrichBlock } = createBlockEnricher(database);
+    const { enrichBlock } = createBlockEnricher(release.database);
     expect(() => enrichBlock('{}' as unknown as Uint8Array)).toThrow(TypeError);
   });
 });
@@ -122,7 +114,7 @@ describe('options that are not valid are refused', () => {
     ['a reject handler of another type', { onReject: true }, 'onReject must be a function'],
   ])('%s', (_, options, message) => {
     for (const create of [createEnricher, createEnricherStream, createBlockEnricher]) {
-      expect(() => create(database, options as EnricherOptions)).toThrow(
+      expect(() => create(release.database, options as EnricherOptions)).toThrow(
         expect.objectContaining({ code: 'E_USAGE', message: expect.stringContaining(message) }),
       );
     }
@@ -130,7 +122,7 @@ describe('options that are not valid are refused', () => {
 
   it('undefined options are accepted', () => {
     const options = { field: undefined, add: undefined, onInvalid: undefined } as unknown as EnricherOptions;
-    expect(() => createEnricher(database, options)).not.toThrow();
+    expect(() => createEnricher(release.database, options)).not.toThrow();
   });
 });
 

@@ -1,35 +1,21 @@
 /** Filters and summaries, against naive twins that look at one record at a time. */
-import { rmSync } from 'node:fs';
-import { join } from 'node:path';
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Database, openDatabase } from '../../src/database/database.js';
-import { RANGE_FILE } from '../../src/database/release.js';
+import { describe, expect, it } from 'vitest';
 import { type EnrichCounts, emptyCounts } from '../../src/enrich/counts.js';
-import { enrichLines } from '../../src/enrich/enrich-lines.js';
 import type { FormatContext, FormatEnricher } from '../../src/enrich/formats/format.js';
 import { jsonFormat } from '../../src/enrich/formats/json.js';
-import { streamSource } from '../../src/enrich/input/source.js';
 import { type EnrichOptions, parseFields } from '../../src/enrich/options.js';
 import { CountrySummary, checkCountries, type Filter, type RecordQuery } from '../../src/enrich/query.js';
-import { openRangeFile, type RangeFile } from '../../src/rangefile/reader.js';
+import { chunkedSource, cut, stream } from '../support/chunks.js';
 import { CSV, engineFormat, LIST } from '../support/engine-format.js';
 import { expectLines } from '../support/line-oracle.js';
 import { ANY_INPUT } from '../support/nasty-lines.js';
-import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { releaseForTests } from '../support/open-release.js';
+import { runEngine } from '../support/run-engine.js';
 
 const RUNS = Math.ceil(Number(process.env.FUZZ_RUNS ?? 400) / 4);
 
-let dataDir: string;
-let database: Database;
-let file: RangeFile;
-beforeAll(async () => {
-  dataDir = temporaryDir();
-  await publishBlocks(dataDir, SMALL_WORLD);
-  database = openDatabase(dataDir);
-  file = openRangeFile(join(database.dir, RANGE_FILE));
-});
-afterAll(() => rmSync(dataDir, { recursive: true }));
+const release = releaseForTests();
 
 const FILTERS: fc.Arbitrary<Filter> = fc.record({
   kind: fc.constant('filter' as const),
@@ -49,14 +35,6 @@ function optionsOf(query: RecordQuery, fields: string[]): EnrichOptions {
   return { fields: parseFields(fields), add: [], onInvalid: keepsInvalid ? 'keep' : 'drop', query };
 }
 
-function cut(input: Uint8Array, cuts: number[]): Uint8Array[] {
-  const at = [0, ...cuts.map((position) => position % (input.length + 1)).sort((a, b) => a - b), input.length];
-  return at.slice(1).map((end, index) => input.slice(at[index], end));
-}
-async function* stream(chunks: Uint8Array[]): AsyncGenerator<Uint8Array> {
-  yield* chunks;
-}
-
 /** A line and the results of its fields; undefined for a line that is blank or invalid. */
 interface NaiveLine {
   text: string;
@@ -73,7 +51,7 @@ function naiveLines(input: Buffer, fields: string[], maxLineBytes: number): { ma
     onInvalid: 'keep',
   };
   const lines = (text.slice(mark.length).match(/[^\n]*\n|[^\n]+$/g) ?? []).map((line) => {
-    const { output, counts } = expectLines(database, Buffer.from(line, 'latin1'), options, maxLineBytes);
+    const { output, counts } = expectLines(release.database, Buffer.from(line, 'latin1'), options, maxLineBytes);
     const isRecord = counts.invalid_line === 0 && /[^ \t\r\n]/.test(line);
     const results = fields.map((_, index) => {
       const found = [...output.toString('latin1').matchAll(new RegExp(`"Q${index}":(null|\\{[^}]*\\})`, 'g'))].at(-1);
@@ -85,18 +63,10 @@ function naiveLines(input: Buffer, fields: string[], maxLineBytes: number): { ma
 }
 
 async function run(input: Buffer, options: EnrichOptions, cuts: number[], jobs: number, sizes = {}) {
-  const output: Buffer[] = [];
-  const counts = emptyCounts();
-  await enrichLines({
-    inputs: [streamSource('input', stream(cut(input, cuts)))],
-    output: { write: (bytes) => void output.push(Buffer.from(bytes)) },
-    openFile: () => file,
-    options,
-    jobs,
-    counts,
-    ...sizes,
-  });
-  return { output: Buffer.concat(output).toString('latin1'), counts };
+  const inputs = [chunkedSource('input', input, cuts)];
+  const { error, ...result } = await runEngine({ inputs, openFile: () => release.file, options, jobs, ...sizes });
+  expect(error).toBeUndefined();
+  return result;
 }
 
 const FIELDS = fc.constantFrom<string[][]>(['ip'], ['client.ip'], ['ip', 'client.ip'], ['a', 'ip', 'client.ip']);
@@ -143,7 +113,7 @@ describe('JSON lines', () => {
         expect(counts.found).toBe(actual.reduce((sum, { count }) => sum + count, 0));
         const options = { fields: parseFields(fields), add: [], onInvalid: 'drop' } as const;
         const enriched = expectLines(
-          database,
+          release.database,
           input,
           { ...options, fields: [...options.fields], add: [] },
           sizes.maxLineBytes,
@@ -180,7 +150,7 @@ async function runFormat(
   cuts: number[],
 ): Promise<{ output: string; counts: EnrichCounts }> {
   const counts = emptyCounts();
-  const format = make({ database, options: optionsOf(query, []), counts, reject: () => {} });
+  const format = make({ database: release.database, options: optionsOf(query, []), counts, reject: () => {} });
   const output: Uint8Array[] = [];
   for await (const part of format.enrich('input', stream(cut(Buffer.from(input), cuts)))) output.push(part);
   return { output: Buffer.concat(output).toString(), counts };
@@ -189,7 +159,7 @@ async function runFormat(
 describe('other formats', () => {
   const cuts = fc.array(fc.nat(), { maxLength: 4 });
   const selects = (filter: Filter, value: string) =>
-    isSelected(filter, database.lookup(value) ?? null) !== filter.isInverted;
+    isSelected(filter, release.database.lookup(value) ?? null) !== filter.isInverted;
 
   it('lists are filtered', async () => {
     await fc.assert(
@@ -235,7 +205,7 @@ describe('other formats', () => {
     const lists = fc.array(VALUE);
     await fc.assert(
       fc.asyncProperty(lists, async (values) => {
-        const expected = values.filter((value) => database.lookup(value)?.is_eu === true).length;
+        const expected = values.filter((value) => release.database.lookup(value)?.is_eu === true).length;
         for (const [make, input] of [
           [(context: FormatContext) => engineFormat(context, LIST), values.map((value) => `${value}\n`).join('')],
           [(context: FormatContext) => engineFormat(context, CSV), ['ip', ...values.map((ip) => `"${ip}"`)].join('\n')],

@@ -6,6 +6,7 @@ import type { FormatContext, FormatEnricher } from '../../src/enrich/formats/for
 import { streamSource } from '../../src/enrich/input/source.js';
 import type { KernelInput } from '../../src/enrich/options.js';
 import { openRangeFile } from '../../src/rangefile/reader.js';
+import { TEST_LINE_BYTES } from './run-engine.js';
 
 export const CSV: KernelInput = { kind: 'table', delimiter: ',', hasHeader: true };
 export const TSV: KernelInput = { kind: 'table', delimiter: '\t', hasHeader: true };
@@ -28,6 +29,7 @@ export function engineFormat(
       options: { ...options, input },
       jobs: 1,
       counts,
+      maxLineBytes: TEST_LINE_BYTES,
       ...request,
     });
     const failure = await run.then(
