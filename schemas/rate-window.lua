@@ -6,7 +6,7 @@
 --          addresses taken ahead may be used, in milliseconds; 7 the largest share of the free addresses that is taken
 --          ahead; 8 what the server itself counted: [[age in milliseconds, addresses], ...]; 9 for how many milliseconds
 --          it may still use addresses that it took ahead
--- Returns  granted, remaining, resetIn, retryIn, askAgainIn (see Grant in src/api/rate-limit.ts)
+-- Returns  granted, remaining, resetIn, retryIn, askAgainIn (see Grant in src/api/rates/rate-limit.ts)
 --
 -- Each server is right about what it counted itself, and sends all of it each time. So an answer that got lost counts
 -- nothing, and a Redis that lost its data receives it again.

@@ -32,6 +32,19 @@ const PIPELINE_LAYERS = [
   ['index.ts'],
 ];
 
+/** The layers of the API server, the lowest first: folders of src/api, and files directly in it. */
+const API_LAYERS = [
+  ['log.ts', 'routes.ts', 'responses.ts', 'body.ts', 'caller.ts'],
+  ['rates'],
+  ['keys', 'releases'],
+  ['openapi.ts', 'metrics.ts'],
+  ['page'],
+  ['app.ts', 'http-server.ts'],
+  ['server.ts'],
+  ['cluster.ts'],
+  ['service.ts'],
+];
+
 /** The files of src/enrich that the kernel may import besides its own. */
 const BELOW_KERNEL = ['counts.ts', 'field-path.ts', 'options.ts', 'query.ts', 'formats/results.ts'];
 
@@ -41,7 +54,8 @@ function srcGroup(file: string): string {
   return file === 'index.ts' ? 'library' : 'ground';
 }
 
-function pipelineGroup(file: string): string {
+/** The folder of a file, or the file if it is in none; relative to the pipeline or to the API server. */
+function topEntry(file: string): string {
   return file.split('/')[0]!;
 }
 
@@ -107,11 +121,17 @@ describe('imports', () => {
       const inSrc = target.startsWith('src/');
       const [targetLayer, limit] = inSrc
         ? [layerOf(SRC_LAYERS, srcGroup(relative('src', target))), layerOf(SRC_LAYERS, 'database')]
-        : [
-            layerOf(PIPELINE_LAYERS, pipelineGroup(relative('pipeline', target))),
-            layerOf(PIPELINE_LAYERS, pipelineGroup(file)),
-          ];
+        : [layerOf(PIPELINE_LAYERS, topEntry(relative('pipeline', target))), layerOf(PIPELINE_LAYERS, topEntry(file))];
       expect(targetLayer, `pipeline/${file} imports ${target}`).toBeLessThanOrEqual(limit);
+    }
+  });
+
+  it.each(filesIn('src/api'))('of src/api/%s point to the same or lower layers of the server', (file) => {
+    for (const target of importsOf(join('src/api', file))) {
+      const inServer = relative('src/api', target);
+      if (inServer.startsWith('..')) continue;
+      const layer = layerOf(API_LAYERS, topEntry(inServer));
+      expect(layer, `src/api/${file} imports ${target}`).toBeLessThanOrEqual(layerOf(API_LAYERS, topEntry(file)));
     }
   });
 

@@ -8,20 +8,20 @@
 import type { Socket } from 'node:net';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import { MAX_BODY_BYTES, MAX_HEADER_BYTES } from '../limits.js';
-import { type KeyParameter, keyParameter, originError, presentedKey } from './auth.js';
 import { BodyError, bodyIsExpected, isEncoded, parseJsonBody, wireErrorOf } from './body.js';
 import type { TrustedProxies } from './caller.js';
-import type { ActiveKey, KeyFinder } from './key-cache.js';
+import { type KeyParameter, keyParameter, originError, presentedKey } from './keys/auth.js';
+import type { ActiveKey, KeyFinder } from './keys/key-cache.js';
+import type { KeyDesk, KeyOutcome } from './keys/sign-up.js';
 import { type AccessLog, errorFields, type Log } from './log.js';
 import { type RequestMetrics, UNMATCHED_ROUTE } from './metrics.js';
 import { attributionOf, type BaseUrls, definition, openApiDocument, serverUrl, wireSchema } from './openapi.js';
-import { askedAddress, Page, type PageSettings, requestedUrl, wantsHtml } from './page.js';
-import type { PageKeys } from './page-keys.js';
-import type { RateLimiter, RateState } from './rate-limit.js';
+import { askedAddress, Page, type PageSettings, requestedUrl, wantsHtml } from './page/page.js';
+import type { PageKeys } from './page/page-keys.js';
+import type { RateLimiter, RateState } from './rates/rate-limit.js';
+import type { ServedRelease } from './releases/served-release.js';
 import { type Headers, Responder } from './responses.js';
 import { allowedMethods, decodableTarget, needsKey, pathOf, ROUTES, type RouteName } from './routes.js';
-import type { ServedRelease } from './served-release.js';
-import type { KeyDesk, KeyOutcome } from './sign-up.js';
 
 /** `predrain`: answers as usual, but `/readyz` fails; `closing`: each response ends its connection. */
 export type Phase = 'serving' | 'predrain' | 'closing';

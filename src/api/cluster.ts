@@ -15,12 +15,12 @@ import {
   RETRY_MAX_MS,
   WORKER_RETRY_MS,
 } from '../limits.js';
+import type { KeyDesk, KeyOutcome, KeyRequest } from './keys/sign-up.js';
 import { errorFields, type Log } from './log.js';
 import { exposeToPrimary, RequestMetrics } from './metrics.js';
-import { SECRET_BYTES } from './page-keys.js';
-import { type Grant, MemoryRateStore, RateLimiter, type RateStore } from './rate-limit.js';
+import { SECRET_BYTES } from './page/page-keys.js';
+import { type Grant, MemoryRateStore, RateLimiter, type RateStore } from './rates/rate-limit.js';
 import { ApiServer, type ServeSettings } from './server.js';
-import type { KeyDesk, KeyOutcome, KeyRequest } from './sign-up.js';
 
 export interface Cluster {
   /** Answers from the release in this directory from now on. Throws if it cannot be opened. */

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import type { Manifest } from '../database/release.js';
 import { WIRE_ERRORS, type WireError } from '../errors.js';
 import { packageFile } from '../package-root.js';
-import { KEY_PARAMETER } from './auth.js';
+import { KEY_PARAMETER } from './keys/auth.js';
 import { type Operation, ROUTES, type Route, TAGS } from './routes.js';
 
 const WIRE_SCHEMA_ID = 'wire';

@@ -7,16 +7,16 @@ import { KEYS_POLL_MS, PREDRAIN_MS } from '../limits.js';
 import { buildApp, type Phase } from './app.js';
 import { TrustedProxies } from './caller.js';
 import { ApiHttpServer, drain, listen } from './http-server.js';
-import { KeyCache } from './key-cache.js';
-import { keysPath } from './keys.js';
+import { KeyCache } from './keys/key-cache.js';
+import { keysPath } from './keys/key-store.js';
+import type { KeyDesk, KeyOutcome } from './keys/sign-up.js';
 import { type AccessLog, createAccessLog, type Log } from './log.js';
 import { type RequestMetrics, UNPARSED_ROUTE } from './metrics.js';
 import type { BaseUrls } from './openapi.js';
-import type { PageSettings } from './page.js';
-import { PageKeys } from './page-keys.js';
-import type { RateLimiter } from './rate-limit.js';
-import { ServedRelease } from './served-release.js';
-import type { KeyDesk, KeyOutcome } from './sign-up.js';
+import type { PageSettings } from './page/page.js';
+import { PageKeys } from './page/page-keys.js';
+import type { RateLimiter } from './rates/rate-limit.js';
+import { ServedRelease } from './releases/served-release.js';
 
 /** What a server is configured with when it starts. */
 export interface ServeSettings {

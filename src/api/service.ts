@@ -6,6 +6,7 @@ import { openReleaseRanges } from '../database/release-files.js';
 import { AtlasError, messageOf } from '../errors.js';
 import { RELEASE_POLL_MS } from '../limits.js';
 import { singleProcess, WorkerCluster } from './cluster.js';
+import { type KeyRequest, SignUps } from './keys/sign-up.js';
 import type { Log } from './log.js';
 import {
   addPullMetrics,
@@ -16,10 +17,9 @@ import {
   serveMetrics,
   singleProcessMetrics,
 } from './metrics.js';
-import { RedisRateStore } from './redis-rate-store.js';
-import { ReleaseWatcher, type VerifyRelease } from './release-watcher.js';
+import { RedisRateStore } from './rates/redis-rate-store.js';
+import { ReleaseWatcher, type VerifyRelease } from './releases/release-watcher.js';
 import type { ServeSettings } from './server.js';
-import { type KeyRequest, SignUps } from './sign-up.js';
 
 export interface ServiceOptions {
   log: Log;

@@ -1,7 +1,15 @@
 /** `ipatlas keys`: the keys of the API. */
 import { readFileSync, statSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createKey, exportKeys, importKeys, type KeyRecord, listKeys, parseOrigin, revokeKey } from '../api/keys.js';
+import {
+  createKey,
+  exportKeys,
+  importKeys,
+  type KeyRecord,
+  listKeys,
+  parseOrigin,
+  revokeKey,
+} from '../api/keys/key-store.js';
 import { AtlasError, EXIT } from '../errors.js';
 import { writeFile } from '../export/output.js';
 import { type Command, type Invocation, type OptionValues, print, table, text } from './command.js';
@@ -97,7 +105,7 @@ async function onceOrEvery(values: OptionValues, work: () => Promise<void>): Pro
 async function exportFile({ dataDir, positionals, values }: Invocation): Promise<void> {
   requireDirectory(dataDir);
   const path = positionals[1]!;
-  const { readSigningKey, writeKeyFile } = await import('../api/key-file.js');
+  const { readSigningKey, writeKeyFile } = await import('../api/keys/key-file.js');
   const key = readSigningKey(required(values, 'sign-key', 'export'));
   await onceOrEvery(values, async () => {
     const keys = exportKeys(dataDir);
@@ -113,8 +121,8 @@ async function exportFile({ dataDir, positionals, values }: Invocation): Promise
 async function importFile({ dataDir, positionals, values }: Invocation): Promise<void> {
   requireDirectory(dataDir);
   const source = positionals[1]!;
-  const { readKeyFile, readVerifyingKey } = await import('../api/key-file.js');
-  const { KeyFileSource } = await import('../api/key-file-source.js');
+  const { readKeyFile, readVerifyingKey } = await import('../api/keys/key-file.js');
+  const { KeyFileSource } = await import('../api/keys/key-file-source.js');
   const names = [values['verify-key'] ?? []].flat().map(String);
   if (names.length === 0) required(values, 'verify-key', 'import');
   const publicKeys = names.map(readVerifyingKey);

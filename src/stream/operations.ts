@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:http';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { errorFields, type Log } from '../api/log.js';
 import { addPullMetrics, ReleaseMetrics } from '../api/metrics.js';
-import { ReleaseWatcher, verifyInThread } from '../api/release-watcher.js';
+import { ReleaseWatcher, verifyInThread } from '../api/releases/release-watcher.js';
 import { openDatabase } from '../database/database.js';
 import { kernelInput, loadDocuments } from '../enrich/enrich.js';
 import type { EnricherOptions } from '../enrich/enricher.js';

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ApiHttpServer, drain } from '../../src/api/http-server.js';
-import { MemoryRateStore, RateLimiter, type RateStore } from '../../src/api/rate-limit.js';
+import { MemoryRateStore, RateLimiter, type RateStore } from '../../src/api/rates/rate-limit.js';
 import { appDeps, KEY, keptLog, portOf, startServer } from '../support/api.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 import { exchange } from '../support/serve.js';

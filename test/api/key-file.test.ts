@@ -7,9 +7,9 @@ import { type AddressInfo, connect } from 'node:net';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { KeyCache } from '../../src/api/key-cache.js';
-import { type KeySet, readKeyFile, type SharedKey, writeKeyFile } from '../../src/api/key-file.js';
-import { KeyFileSource } from '../../src/api/key-file-source.js';
+import { KeyCache } from '../../src/api/keys/key-cache.js';
+import { type KeySet, readKeyFile, type SharedKey, writeKeyFile } from '../../src/api/keys/key-file.js';
+import { KeyFileSource } from '../../src/api/keys/key-file-source.js';
 import {
   createKey,
   exportKeys,
@@ -19,7 +19,7 @@ import {
   keysPath,
   listKeys,
   revokeKey,
-} from '../../src/api/keys.js';
+} from '../../src/api/keys/key-store.js';
 import { MAX_KEY_FILE_BYTES } from '../../src/limits.js';
 import { sqlite } from '../../src/sqlite.js';
 import { finished, ipatlas, start } from '../support/cli.js';

@@ -2,8 +2,8 @@ import { chmodSync, existsSync, readdirSync, readFileSync, renameSync, rmSync, s
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { KeyCache } from '../../src/api/key-cache.js';
-import { createKey, hashKey, isValidKey, keysPath, listKeys, revokeKey } from '../../src/api/keys.js';
+import { KeyCache } from '../../src/api/keys/key-cache.js';
+import { createKey, hashKey, isValidKey, keysPath, listKeys, revokeKey } from '../../src/api/keys/key-store.js';
 import { packageFile } from '../../src/package-root.js';
 import { sqlite } from '../../src/sqlite.js';
 import { ipatlas } from '../support/cli.js';

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { PageKeys, SECRET_BYTES } from '../../src/api/page-keys.js';
+import { PageKeys, SECRET_BYTES } from '../../src/api/page/page-keys.js';
 import { PAGE_KEY_MS, PAGE_RATE } from '../../src/limits.js';
 import { testApp } from '../support/api.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';

@@ -2,8 +2,8 @@
 import { readdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { contentSecurityPolicy, wantsHtml } from '../../src/api/page.js';
-import { pageHtml, pageText } from '../../src/api/page-html.js';
+import { contentSecurityPolicy, wantsHtml } from '../../src/api/page/page.js';
+import { pageHtml, pageText } from '../../src/api/page/page-html.js';
 import type { Manifest } from '../../src/database/release.js';
 import { readManifest, releaseDir } from '../../src/database/release.js';
 import { escapeHtml, html } from '../../src/html.js';

@@ -1,6 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
-import { type Grant, MemoryRateStore, RateLimiter, type RateState, type RateStore } from '../../src/api/rate-limit.js';
+import {
+  type Grant,
+  MemoryRateStore,
+  RateLimiter,
+  type RateState,
+  type RateStore,
+} from '../../src/api/rates/rate-limit.js';
 import { RATE_LEASE_MS, RATE_LEASE_SHARE, RATE_STEP_MS, RATE_WINDOW_MS } from '../../src/limits.js';
 
 /** Returns the answer of a limiter whose store answers synchronously. */

@@ -2,8 +2,8 @@ import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { MemoryRateStore, RateLimiter, type RateState } from '../../src/api/rate-limit.js';
-import { RedisRateStore, redisAddress, takeScript } from '../../src/api/redis-rate-store.js';
+import { MemoryRateStore, RateLimiter, type RateState } from '../../src/api/rates/rate-limit.js';
+import { RedisRateStore, redisAddress, takeScript } from '../../src/api/rates/redis-rate-store.js';
 import {
   RATE_LEASE_FREE_SHARE,
   RATE_LEASE_MS,

@@ -2,7 +2,7 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { switchCurrent } from '../../pipeline/operations/current-link.js';
-import { ReleaseWatcher } from '../../src/api/release-watcher.js';
+import { ReleaseWatcher } from '../../src/api/releases/release-watcher.js';
 import { RANGE_FILE, RELEASES_DIR } from '../../src/database/release.js';
 import { verifyRelease } from '../../src/database/verify.js';
 import { RELEASE_RETRY_MS, RETRY_MAX_MS } from '../../src/limits.js';

@@ -6,7 +6,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ApiHttpServer } from '../../src/api/http-server.js';
 import { RequestMetrics } from '../../src/api/metrics.js';
-import { MemoryRateStore, RateLimiter, type RateStore } from '../../src/api/rate-limit.js';
+import { MemoryRateStore, RateLimiter, type RateStore } from '../../src/api/rates/rate-limit.js';
 import { type AppChanges, appDeps, KEY, OTHER_KEY, portOf, startServer } from '../support/api.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 import { exchange } from '../support/serve.js';

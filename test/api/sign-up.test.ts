@@ -1,8 +1,8 @@
 /** Keys that people make for themselves. */
 import { rmSync, writeFileSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { importKeys, keysPath, listKeys } from '../../src/api/keys.js';
-import { SignUps } from '../../src/api/sign-up.js';
+import { importKeys, keysPath, listKeys } from '../../src/api/keys/key-store.js';
+import { SignUps } from '../../src/api/keys/sign-up.js';
 import { SIGN_UP_RATE, SIGN_UP_WINDOW_MS, SIGN_UPS_PER_NETWORK } from '../../src/limits.js';
 import { sqlite } from '../../src/sqlite.js';
 import { fixedKeys, KEY, keptLog, testApp } from '../support/api.js';

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { loadReference } from '../../pipeline/config/reference.js';
 import { TrustedProxies } from '../../src/api/caller.js';
 import { wireSchema } from '../../src/api/openapi.js';
-import { MemoryRateStore, RateLimiter } from '../../src/api/rate-limit.js';
+import { MemoryRateStore, RateLimiter } from '../../src/api/rates/rate-limit.js';
 import { countryTable } from '../../src/country/country.js';
 import { type AppChanges, fixedKeys, KEY, OTHER_KEY, testApp } from '../support/api.js';
 import { type Block, country, publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';

@@ -5,11 +5,11 @@ import type { AddressInfo } from 'node:net';
 import { type AppDeps, buildApp } from '../../src/api/app.js';
 import { TrustedProxies } from '../../src/api/caller.js';
 import { ApiHttpServer, type HttpServerOptions, listen } from '../../src/api/http-server.js';
-import type { ActiveKey } from '../../src/api/key-cache.js';
+import type { ActiveKey } from '../../src/api/keys/key-cache.js';
 import type { Log, LogFields } from '../../src/api/log.js';
-import { PageKeys, SECRET_BYTES } from '../../src/api/page-keys.js';
-import { MemoryRateStore, RateLimiter } from '../../src/api/rate-limit.js';
-import { ServedRelease } from '../../src/api/served-release.js';
+import { PageKeys, SECRET_BYTES } from '../../src/api/page/page-keys.js';
+import { MemoryRateStore, RateLimiter } from '../../src/api/rates/rate-limit.js';
+import { ServedRelease } from '../../src/api/releases/served-release.js';
 import { openDatabase } from '../../src/database/database.js';
 
 export type AppChanges = Partial<AppDeps>;

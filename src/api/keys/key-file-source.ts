@@ -1,9 +1,9 @@
 /** Where a file of keys comes from: a path or a URL that is asked again and again. */
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { fetch } from 'undici';
-import { AtlasError } from '../errors.js';
-import { KEY_FILE_TIMEOUT_MS, MAX_KEY_FILE_BYTES } from '../limits.js';
-import { networkReason, proxyAgent } from '../network.js';
+import { AtlasError } from '../../errors.js';
+import { KEY_FILE_TIMEOUT_MS, MAX_KEY_FILE_BYTES } from '../../limits.js';
+import { networkReason, proxyAgent } from '../../network.js';
 
 /** Bytes of a file that are read at a time. */
 const READ_BYTES = 1_048_576;

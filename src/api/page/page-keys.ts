@@ -5,10 +5,10 @@
  * authentication code. All worker processes of a server know the secret, which is made anew at each start.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import { parseAddress } from '../address/parse.js';
-import { PAGE_KEY_MS, PAGE_RATE } from '../limits.js';
-import type { ActiveKey, KeyFinder } from './key-cache.js';
-import { MemoryRateStore, RateLimiter } from './rate-limit.js';
+import { parseAddress } from '../../address/parse.js';
+import { PAGE_KEY_MS, PAGE_RATE } from '../../limits.js';
+import type { ActiveKey, KeyFinder } from '../keys/key-cache.js';
+import { MemoryRateStore, RateLimiter } from '../rates/rate-limit.js';
 
 const PREFIX = 'page_';
 export const SECRET_BYTES = 32;

@@ -10,7 +10,7 @@
  *
  * All times are of a monotonic clock, so a clock that is set changes nothing. Processes exchange durations only.
  */
-import { RATE_LEASE_FREE_SHARE, RATE_LEASE_MS, RATE_STEP_MS, RATE_WINDOW_MS } from '../limits.js';
+import { RATE_LEASE_FREE_SHARE, RATE_LEASE_MS, RATE_STEP_MS, RATE_WINDOW_MS } from '../../limits.js';
 
 /** The answer of a store. */
 export interface Grant {

@@ -1,10 +1,10 @@
 /** A release as the API serves it: address text in, JSON text out. */
 import { validateHeaderValue } from 'node:http';
-import { releaseAge } from '../database/age.js';
-import type { Database, LookupResult } from '../database/database.js';
-import type { Manifest } from '../database/release.js';
-import { AtlasError, messageOf } from '../errors.js';
-import type { Headers } from './responses.js';
+import { releaseAge } from '../../database/age.js';
+import type { Database, LookupResult } from '../../database/database.js';
+import type { Manifest } from '../../database/release.js';
+import { AtlasError, messageOf } from '../../errors.js';
+import type { Headers } from '../responses.js';
 
 /** Numbers of lookups by outcome, for the metrics. */
 export interface Outcomes {

@@ -12,8 +12,8 @@
 import { createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { Ajv2020 } from 'ajv/dist/2020.js';
-import { AtlasError, messageOf } from '../errors.js';
-import { packageFile } from '../package-root.js';
+import { AtlasError, messageOf } from '../../errors.js';
+import { packageFile } from '../../package-root.js';
 
 /** A valid key, as other servers need it. */
 export interface SharedKey {

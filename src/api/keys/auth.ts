@@ -1,7 +1,7 @@
 /** The API key that a request carries. */
 import type { IncomingHttpHeaders } from 'node:http';
 import { parse } from 'node:querystring';
-import type { WireError } from '../errors.js';
+import type { WireError } from '../../errors.js';
 import type { ActiveKey } from './key-cache.js';
 
 /** Name of the query parameter; case-sensitive, unlike header names. */

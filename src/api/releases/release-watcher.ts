@@ -7,13 +7,13 @@
 import { lstatSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { CURRENT_LINK } from '../database/release.js';
-import { AtlasError, messageOf, systemErrorCode } from '../errors.js';
-import { RELEASE_RETRY_MS, RETRY_MAX_MS } from '../limits.js';
-import { packageFile } from '../package-root.js';
+import { CURRENT_LINK } from '../../database/release.js';
+import { AtlasError, messageOf, systemErrorCode } from '../../errors.js';
+import { RELEASE_RETRY_MS, RETRY_MAX_MS } from '../../limits.js';
+import { packageFile } from '../../package-root.js';
 
 /** The compiled file, because Node 20 cannot start a thread from TypeScript. */
-const VERIFY_THREAD_FILE = 'dist/src/api/verify-thread.js';
+const VERIFY_THREAD_FILE = 'dist/src/api/releases/verify-thread.js';
 
 /** Verifies a release; rejects with AtlasError if it is damaged. */
 export type VerifyRelease = (dir: string) => Promise<void>;

@@ -4,11 +4,11 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import fastifyStatic from '@fastify/static';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { AtlasError } from '../errors.js';
-import { packageFile } from '../package-root.js';
-import type { BaseUrls } from './openapi.js';
+import { AtlasError } from '../../errors.js';
+import { packageFile } from '../../package-root.js';
+import type { BaseUrls } from '../openapi.js';
+import type { Responder } from '../responses.js';
 import { docsHtml, type PageContent, pageHtml, pageText } from './page-html.js';
-import type { Responder } from './responses.js';
 
 const ASSETS_DIR = 'dist/page/assets';
 const HTML_TYPE = 'text/html; charset=utf-8';

@@ -3,10 +3,10 @@
  *
  * What is known of a person is a salted hash of the network, in memory, for an hour at most.
  */
-import { AtlasError, messageOf } from '../errors.js';
-import { SIGN_UP_RATE, SIGN_UP_WINDOW_MS, SIGN_UPS_PER_NETWORK, SIGN_UPS_TOTAL } from '../limits.js';
-import { createKey, keysAreBusy, revokeSelfIssuedKey, SERVER_WRITE_TIMEOUT_MS } from './keys.js';
-import type { Log } from './log.js';
+import { AtlasError, messageOf } from '../../errors.js';
+import { SIGN_UP_RATE, SIGN_UP_WINDOW_MS, SIGN_UPS_PER_NETWORK, SIGN_UPS_TOTAL } from '../../limits.js';
+import type { Log } from '../log.js';
+import { createKey, keysAreBusy, revokeSelfIssuedKey, SERVER_WRITE_TIMEOUT_MS } from './key-store.js';
 
 /** When to try again if another process is writing the keys, in milliseconds. */
 const BUSY_RETRY_MS = 1_000;

@@ -1,5 +1,5 @@
 /**
- * The file of API keys: creates, lists and revokes them. Only the SHA-256 of a key is stored.
+ * keys.sqlite, the file of API keys: creates, lists and revokes them. Only the SHA-256 of a key is stored.
  *
  * The file uses a rollback journal, not a write-ahead log, so that a server that may only read the data directory can
  * read it too. It is written a few times a day at most.
@@ -8,9 +8,9 @@ import { hash, randomBytes } from 'node:crypto';
 import { closeSync, mkdirSync, openSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type Sqlite from 'better-sqlite3';
-import { AtlasError, isDiskError, messageOf, systemErrorCode } from '../errors.js';
-import { packageFile } from '../package-root.js';
-import { sqlite } from '../sqlite.js';
+import { AtlasError, isDiskError, messageOf, systemErrorCode } from '../../errors.js';
+import { packageFile } from '../../package-root.js';
+import { sqlite } from '../../sqlite.js';
 import { type KeySet, keyLines, type SharedKey } from './key-file.js';
 
 export const KEYS_FILE = 'keys.sqlite';

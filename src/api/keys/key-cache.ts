@@ -1,10 +1,10 @@
 /** The valid keys in a server's memory, kept up to date with keys.sqlite. */
 import { statSync } from 'node:fs';
 import type Sqlite from 'better-sqlite3';
-import { AtlasError, messageOf } from '../errors.js';
-import { sqlite } from '../sqlite.js';
-import { BROWSERS_VERSION, CHANGES_VERSION, hashKey, keysVersion, parseOrigins } from './keys.js';
-import type { RateLimiter } from './rate-limit.js';
+import { AtlasError, messageOf } from '../../errors.js';
+import { sqlite } from '../../sqlite.js';
+import type { RateLimiter } from '../rates/rate-limit.js';
+import { BROWSERS_VERSION, CHANGES_VERSION, hashKey, keysVersion, parseOrigins } from './key-store.js';
 
 /** A valid key. */
 export interface ActiveKey {

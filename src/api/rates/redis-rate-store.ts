@@ -12,7 +12,7 @@ import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
 import type { CommandParser } from '@redis/client';
-import { AtlasError, messageOf, systemErrorCode } from '../errors.js';
+import { AtlasError, messageOf, systemErrorCode } from '../../errors.js';
 import {
   RATE_LEASE_FREE_SHARE,
   RATE_LEASE_MS,
@@ -22,9 +22,9 @@ import {
   RATE_STORE_SETTLE_MS,
   RATE_STORE_TIMEOUT_MS,
   RATE_WINDOW_MS,
-} from '../limits.js';
-import { packageFile } from '../package-root.js';
-import type { Log } from './log.js';
+} from '../../limits.js';
+import { packageFile } from '../../package-root.js';
+import type { Log } from '../log.js';
 import { type Grant, MemoryRateStore, type RateStore } from './rate-limit.js';
 
 /** Names in Redis: other programs may use the same one. */
