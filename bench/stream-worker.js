@@ -2,7 +2,8 @@
 import { once } from 'node:events';
 import { openDatabase } from '../dist/src/database/database.js';
 import { checkAdd, parseFields } from '../dist/src/enrich/options.js';
-import { linesEnricher } from '../dist/src/stream/message.js';
+import { STREAM_BYTES_IN_FLIGHT, STREAM_LARGEST_IN_FLIGHT, STREAM_MESSAGES_IN_FLIGHT } from '../dist/src/limits.js';
+import { messageEnricher } from '../dist/src/stream/message.js';
 import { openNatsBroker } from '../dist/src/stream/nats.js';
 import { Worker } from '../dist/src/stream/worker.js';
 
@@ -15,15 +16,15 @@ const { broker } = await openNatsBroker({ url }, { names, startAt: undefined, cr
 const database = openDatabase(dataDir);
 const enrich =
   mode === 'enrich'
-    ? linesEnricher(database, { fields: parseFields(['ip']), add: checkAdd(undefined), onInvalid: 'keep' })
+    ? messageEnricher(database, { fields: parseFields(['ip']), add: checkAdd(undefined), onInvalid: 'keep' })
     : (bytes) => ({ output: bytes, rejects: new Uint8Array(0), refusal: undefined });
-const flow = Math.max(8_388_608, 4 * broker.maxPartBytes);
+const flow = Math.max(STREAM_BYTES_IN_FLIGHT, STREAM_LARGEST_IN_FLIGHT * broker.maxPartBytes);
 let ended = 0;
 const worker = new Worker({
   broker,
   release: () => ({ id: 'bench', enrich }),
   oversize: 'split',
-  inFlight: { messages: 512, bytes: flow },
+  inFlight: { messages: STREAM_MESSAGES_IN_FLIGHT, bytes: flow },
   maxOutputBytes: flow,
   once: true,
   signal: new AbortController().signal,

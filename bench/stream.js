@@ -1,19 +1,17 @@
 // End-to-end throughput of stream workers on a real nats-server: against the same pipeline without work in it.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { jetstream, jetstreamManager } from '@nats-io/jetstream';
-import { connect } from '@nats-io/transport-node';
+import { jetstreamManager } from '@nats-io/jetstream';
 import { writeLines } from './enrich-lines.js';
 import { row, section } from './measure.js';
+import { fill, messagesOf, startServer } from './nats.js';
 import { dataDirectory } from './paths.js';
 
 const WORKER = fileURLToPath(new URL('stream-worker.js', import.meta.url));
-const MAX_PAYLOAD = 4_194_304;
 /** Rounds of each trial; the best counts. The trials take turns, so that a busy machine is busy for all of them. */
 const ROUNDS = 3;
 /** Message sizes in bytes with the input in bytes; a message of one line costs a round trip for 200 bytes. */
@@ -26,66 +24,6 @@ const SIZES = [
 /** Bytes for the memory figure. */
 const LAG_BYTES = 1_000_000_000;
 const GOAL = 0.8;
-
-async function freePort() {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address();
-  server.close();
-  return port;
-}
-
-async function startServer(folder) {
-  const port = await freePort();
-  mkdirSync(join(folder, 'store'));
-  const config = [
-    `listen: "127.0.0.1:${port}"`,
-    `jetstream { store_dir: "${join(folder, 'store')}", max_file_store: 12GB }`,
-    `max_payload: ${MAX_PAYLOAD}`,
-  ];
-  writeFileSync(join(folder, 'nats.conf'), config.join('\n'));
-  const child = spawn('nats-server', ['-c', join(folder, 'nats.conf')], { stdio: 'ignore' });
-  for (let tries = 0; ; tries++) {
-    try {
-      return { child, port, connection: await connect({ servers: `127.0.0.1:${port}` }) };
-    } catch (error) {
-      if (tries === 100) throw error;
-      await new Promise((resolve) => setTimeout(resolve, 50));
-    }
-  }
-}
-
-/** Cuts lines into messages of whole lines of about `bytes` bytes; one line each for 0. */
-function messagesOf(lines, bytes, total) {
-  const messages = [];
-  let from = 0;
-  for (let taken = 0; taken < total; ) {
-    if (from >= lines.length) from = 0;
-    const end = lines.indexOf(10, Math.min(from + Math.max(0, bytes - 100), lines.length - 1)) + 1;
-    const message = lines.subarray(from, end === 0 ? lines.length : end);
-    messages.push(message);
-    taken += message.length;
-    from += message.length;
-  }
-  return messages;
-}
-
-/** Fills a new stream; resolves with the seconds that took. */
-async function fill(connection, name, messages) {
-  const client = jetstream(connection);
-  const manager = await jetstreamManager(connection);
-  const settings = { retention: 'limits', storage: 'file', discard: 'new', max_bytes: 2_000_000_000 };
-  await manager.streams.add({ ...settings, name, subjects: [`${name.toLowerCase()}.>`] });
-  const begun = performance.now();
-  const window = new Set();
-  for (const message of messages) {
-    const done = client.publish(`${name.toLowerCase()}.lines`, message).then(() => window.delete(done));
-    window.add(done);
-    if (window.size >= 64) await Promise.race(window);
-  }
-  await Promise.all(window);
-  return (performance.now() - begun) / 1000;
-}
 
 /** Starts workers on a filled stream, waits until they are ready, lets them go at once, and waits for their end. */
 async function drain(port, from, to, mode, workers, dataDir) {

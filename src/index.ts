@@ -16,15 +16,14 @@ export {
   type ReasonedResult,
 } from './database/database.js';
 export type { Manifest, ManifestFile, ManifestInput } from './database/release.js';
+export { type BlockEnricher, type BlockEnricherOptions, createBlockEnricher } from './enrich/block-enricher.js';
 export type { EnrichCounts } from './enrich/counts.js';
 export {
-  type BlockEnricher,
-  createBlockEnricher,
   createEnricher,
   createEnricherStream,
   type Enricher,
   type EnricherOptions,
   type EnricherStream,
 } from './enrich/enricher.js';
-export type { Addable, InvalidPolicy } from './enrich/options.js';
+export type { Addable, FormatName, InvalidPolicy } from './enrich/options.js';
 export { AtlasError, type ErrorCode } from './errors.js';

@@ -412,8 +412,11 @@ export const SIGN_UP_WINDOW_MS = 3_600_000;
 /** Messages that one worker has in flight: hides the round trips of messages of one line. */
 export const STREAM_MESSAGES_IN_FLIGHT = 512;
 
-/** Bytes of input, and of output, that one worker has in flight; at least four of the broker's largest messages. */
+/** Bytes of input, and of output, that one worker has in flight; more if the broker's messages can be large. */
 export const STREAM_BYTES_IN_FLIGHT = 8_388_608;
+
+/** At least so many of the broker's largest messages are in flight: there is room for one while half is occupied. */
+export const STREAM_LARGEST_IN_FLIGHT = 3;
 
 /** Messages in flight over all workers of a consumer, as `--init` sets it: 32 workers at their limit. */
 export const STREAM_MAX_ACK_PENDING = 16_384;

@@ -10,6 +10,7 @@ import {
   type FormatName,
   INVALID_POLICIES,
   type InvalidPolicy,
+  isDelimiter,
   parseFields,
   TABLE_FORMATS,
 } from '../enrich/options.js';
@@ -98,7 +99,7 @@ function parseDelimiter(value: string | undefined, format: FormatName): string |
   if (!TABLE_FORMATS.includes(format)) throw usageError('--delimiter requires --format csv or tsv');
   const delimiter = value === '\\t' ? '\t' : value;
   // ASCII only: in UTF-8, another character is several bytes.
-  if (/^[\0-\x7f]$/.test(delimiter) && !/["\r\n\0]/.test(delimiter)) return delimiter;
+  if (isDelimiter(delimiter)) return delimiter;
   throw usageError(
     `--delimiter is ${JSON.stringify(value)}; it can be one ASCII character, such as ; or \\t for a tab`,
   );

@@ -10,7 +10,13 @@ import {
   parseFields,
 } from '../enrich/options.js';
 import { AtlasError, EXIT, messageOf } from '../errors.js';
-import { STREAM_ACK_WAIT_S, STREAM_BYTES_IN_FLIGHT, STREAM_MAX_BYTES, STREAM_MESSAGES_IN_FLIGHT } from '../limits.js';
+import {
+  STREAM_ACK_WAIT_S,
+  STREAM_BYTES_IN_FLIGHT,
+  STREAM_LARGEST_IN_FLIGHT,
+  STREAM_MAX_BYTES,
+  STREAM_MESSAGES_IN_FLIGHT,
+} from '../limits.js';
 import type { StartAt } from '../stream/broker.js';
 import type { NatsBroker, NatsServer } from '../stream/nats.js';
 import type { OrderedOptions } from '../stream/ordered.js';
@@ -167,7 +173,7 @@ async function work(broker: NatsBroker, { values, dataDir }: Invocation, signal:
   });
   const lost = new AbortController();
   void broker.closed.then((error) => lost.abort(error));
-  const maxBytes = Math.max(STREAM_BYTES_IN_FLIGHT, 4 * broker.maxPartBytes);
+  const maxBytes = Math.max(STREAM_BYTES_IN_FLIGHT, STREAM_LARGEST_IN_FLIGHT * broker.maxPartBytes);
   const options: OrderedOptions = {
     broker,
     release: release.current,

@@ -11,7 +11,7 @@ import { enrichDocuments } from './enrich-documents.js';
 import { enrichLines } from './enrich-lines.js';
 import type { FormatContext, FormatEnricher } from './formats/format.js';
 import { openInputs } from './input/inputs.js';
-import type { EnrichOptions, FormatName, KernelInput } from './options.js';
+import { type EnrichOptions, type FormatName, kernelInput } from './options.js';
 import type { ByteSink } from './output/sink.js';
 import { checkCountries } from './query.js';
 import { openForResults } from './range-file.js';
@@ -39,24 +39,6 @@ export interface EnrichRequest {
   counts: EnrichCounts;
   /** Aborting stops reading. Complete records that were read are still written; then the promise resolves. */
   signal: AbortSignal;
-}
-
-/**
- * Returns how the kernel reads a format; undefined for JSON documents.
- *
- * @param delimiter that of a table, if it is not the format's; @param hasHeader whether a table has a header
- */
-export function kernelInput(format: FormatName, delimiter?: string, hasHeader = true): KernelInput | undefined {
-  switch (format) {
-    case 'json':
-      return undefined;
-    case 'csv':
-      return { kind: 'table', delimiter: delimiter ?? ',', hasHeader };
-    case 'tsv':
-      return { kind: 'table', delimiter: delimiter ?? '\t', hasHeader };
-    default:
-      return { kind: format };
-  }
 }
 
 /**

@@ -1,4 +1,4 @@
-/** The library's enrichers: a Node stream, a web stream, and a synchronous function for messages. All take JSON lines. */
+/** The library's enrichers of JSON lines: a Node stream and a web stream. Those of messages are in block-enricher.ts. */
 
 import { Transform, type TransformCallback } from 'node:stream';
 import type { Database } from '../database/database.js';
@@ -16,6 +16,7 @@ import {
   type Addable,
   checkAdd,
   type EnrichOptions,
+  type FormatName,
   INVALID_POLICIES,
   type InvalidPolicy,
   parseFields,
@@ -38,7 +39,7 @@ export interface EnricherOptions {
   onReject?: (lines: Uint8Array) => void;
 }
 
-interface WithCounts {
+export interface WithCounts {
   /** What has been processed so far; `bytes` is the size of the input. */
   readonly counts: Readonly<EnrichCounts>;
 }
@@ -46,19 +47,6 @@ interface WithCounts {
 export type Enricher = Transform & WithCounts;
 /** A web stream that enriches. */
 export type EnricherStream = TransformStream<Uint8Array, Uint8Array> & WithCounts;
-/** Enriches messages, each of one or more JSON lines. */
-export interface BlockEnricher extends WithCounts {
-  /**
-   * Enriches a message. The line numbers of errors start again with each message.
-   *
-   * @param message JSON lines. The last one may lack its newline; then so does the last one of the result
-   * @returns the enriched lines, in memory of their own
-   * @throws AtlasError E_BAD_INPUT under the policy `fail`, at a line that is not a JSON object. TypeError if the message is
-   *   not a Uint8Array
-   */
-  enrichBlock(message: Uint8Array): Uint8Array;
-}
-
 /** Sizes in bytes that tests make small. */
 export interface EnricherSizes {
   blockBytes?: number;
@@ -183,12 +171,19 @@ const OPTION_NAMES: readonly string[] = [
 /**
  * Checks the options of a caller that may not use TypeScript.
  *
+ * @param format of the input, which says what a field is
+ * @param otherNames options that the caller checks
  * @throws AtlasError E_USAGE for an unknown option or a value that is not allowed
  */
-function parseEnricherOptions(options: EnricherOptions): EnrichOptions {
-  const unknown = Object.keys(options).find((name) => !OPTION_NAMES.includes(name));
+export function parseEnricherOptions(
+  options: EnricherOptions,
+  format: FormatName = 'jsonl',
+  otherNames: readonly string[] = [],
+): EnrichOptions {
+  const names = [...OPTION_NAMES, ...otherNames];
+  const unknown = Object.keys(options).find((name) => !names.includes(name));
   if (unknown !== undefined) {
-    throw usageError(`there is no option ${JSON.stringify(unknown)}; the options are ${OPTION_NAMES.join(', ')}`);
+    throw usageError(`there is no option ${JSON.stringify(unknown)}; the options are ${names.join(', ')}`);
   }
   const { field = [], add, lenient = false, onInvalid = 'keep', onReject } = options;
   const fields = typeof field === 'string' ? [field] : field;
@@ -201,7 +196,7 @@ function parseEnricherOptions(options: EnricherOptions): EnrichOptions {
   if (onReject !== undefined && typeof onReject !== 'function') {
     throw usageError('the option onReject must be a function');
   }
-  return { fields: parseFields(fields), add: checkAdd(add), onInvalid, lenient };
+  return { fields: parseFields(fields, format), add: checkAdd(add), onInvalid, lenient };
 }
 
 function openEnricher(database: Database, options: EnricherOptions, emit: (bytes: Uint8Array) => void): LineEnricher {
@@ -210,49 +205,8 @@ function openEnricher(database: Database, options: EnricherOptions, emit: (bytes
   return new LineEnricher(file, parsed, emit, options.onReject);
 }
 
-/** Share by which the memory for an output exceeds what the message before it suggests. */
-const OUTPUT_MARGIN = 1.02;
-
-/**
- * Collects the output of a message in memory of its own. Its size is estimated from the message before, so that the output
- * is copied once.
- */
-class Collector {
-  #output = Buffer.alloc(0);
-  #length = 0;
-  #inputLength = 0;
-  /** Bytes of output for a byte of input. */
-  #growth = 1;
-
-  start(inputLength: number): void {
-    this.#inputLength = inputLength;
-    this.#length = 0;
-    this.#output = Buffer.allocUnsafeSlow(Math.ceil(inputLength * this.#growth * OUTPUT_MARGIN));
-  }
-
-  add(bytes: Uint8Array): void {
-    const length = this.#length + bytes.length;
-    if (length > this.#output.length) {
-      const larger = Buffer.allocUnsafeSlow(Math.max(length, Math.ceil(1.25 * this.#output.length)));
-      larger.set(this.#output.subarray(0, this.#length));
-      this.#output = larger;
-    }
-    this.#output.set(bytes, this.#length);
-    this.#length = length;
-  }
-
-  finish(): Uint8Array {
-    const memory = this.#output;
-    const output = memory.subarray(0, this.#length);
-    this.#output = Buffer.alloc(0);
-    if (this.#inputLength > 0) this.#growth = output.length / this.#inputLength;
-    // The caller may keep the output for long: it must not hold much more memory than it has bytes.
-    return 2 * output.length < memory.length ? Uint8Array.from(output) : output;
-  }
-}
-
 /** Checks a chunk of a caller that may not use TypeScript. Uint8Arrays of other realms are accepted. */
-function checkBytes(chunk: Uint8Array): void {
+export function checkBytes(chunk: Uint8Array): void {
   if (Object.prototype.toString.call(chunk) !== '[object Uint8Array]') {
     throw new TypeError('a chunk is not a Uint8Array');
   }
@@ -303,36 +257,4 @@ export function createEnricherStream(database: Database, options: EnricherOption
     flush: () => enricher.end(),
   });
   return Object.assign(stream, { counts: enricher.counts });
-}
-
-/**
- * Creates a function that enriches messages synchronously, for message brokers: one message in, one out.
- *
- * @throws as {@link createEnricher} does
- */
-export function createBlockEnricher(database: Database, options: EnricherOptions = {}): BlockEnricher {
-  return createMessageEnricher(database, parseEnricherOptions(options), options.onReject);
-}
-
-/** As {@link createBlockEnricher}, for messages of any format that the kernel reads, each of them a whole table or list. */
-export function createMessageEnricher(
-  database: Database,
-  options: EnrichOptions,
-  onReject?: (lines: Uint8Array) => void,
-): BlockEnricher {
-  const collector = new Collector();
-  const file = openForResults(database.dir, options.add);
-  const enricher = new LineEnricher(file, options, (bytes) => collector.add(bytes), onReject);
-  return {
-    counts: enricher.counts,
-    enrichBlock(message) {
-      checkBytes(message);
-      // A message before this one may have failed in the middle.
-      collector.start(message.length);
-      enricher.reset();
-      enricher.write(message);
-      enricher.end();
-      return collector.finish();
-    },
-  };
 }

@@ -27,6 +27,29 @@ export interface TableInput {
 /** The formats that the kernel reads. `items` are those of an array in a JSON document. */
 export type KernelInput = TableInput | { kind: 'jsonl' | 'list' | 'combined' | 'text' | 'items' };
 
+/**
+ * Returns how the kernel reads a format; undefined for JSON documents.
+ *
+ * @param delimiter that of a table, if it is not the format's; @param hasHeader whether a table has a header
+ */
+export function kernelInput(format: FormatName, delimiter?: string, hasHeader = true): KernelInput | undefined {
+  switch (format) {
+    case 'json':
+      return undefined;
+    case 'csv':
+      return { kind: 'table', delimiter: delimiter ?? ',', hasHeader };
+    case 'tsv':
+      return { kind: 'table', delimiter: delimiter ?? '\t', hasHeader };
+    default:
+      return { kind: format };
+  }
+}
+
+/** Whether a text can separate the cells of a table: one ASCII character that means nothing else in it. */
+export function isDelimiter(text: unknown): text is string {
+  return typeof text === 'string' && /^[\0-\x7f]$/.test(text) && !/["\r\n\0]/.test(text);
+}
+
 /** What happens to a line that is not a record of its format. */
 export const INVALID_POLICIES = ['keep', 'drop', 'fail'] as const;
 export type InvalidPolicy = (typeof INVALID_POLICIES)[number];

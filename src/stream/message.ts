@@ -1,8 +1,6 @@
 /** Turns one source message into the parts of its output. No broker is involved. */
 import type { Database } from '../database/database.js';
-import { emptyCounts } from '../enrich/counts.js';
-import { createMessageEnricher } from '../enrich/enricher.js';
-import type { FormatContext, FormatEnricher } from '../enrich/formats/format.js';
+import { createMessageEnricher } from '../enrich/block-enricher.js';
 import type { EnrichOptions } from '../enrich/options.js';
 import { AtlasError } from '../errors.js';
 
@@ -15,8 +13,8 @@ export interface Enriched {
   refusal: string | undefined;
 }
 
-/** Enriches a message, or some whole lines of one. JSON lines are enriched at once, other formats take a few turns. */
-export type EnrichMessage = (bytes: Uint8Array) => Enriched | Promise<Enriched>;
+/** Enriches a message, or some whole lines of one. */
+export type EnrichMessage = (bytes: Uint8Array) => Enriched;
 
 const EMPTY = new Uint8Array(0);
 const NEWLINE = 10;
@@ -28,50 +26,24 @@ function refusalOf(error: unknown): Enriched {
 }
 
 /**
- * Returns a function that enriches messages of lines or tables with one release.
+ * Returns a function that enriches messages with one release.
  *
+ * @param itemsPath for JSON documents, and only for them: the keys that lead to the array
  * @throws AtlasError as createBlockEnricher does
  */
-export function linesEnricher(database: Database, options: EnrichOptions): EnrichMessage {
+export function messageEnricher(
+  database: Database,
+  options: EnrichOptions,
+  itemsPath?: readonly string[],
+): EnrichMessage {
   let rejects: Uint8Array[] = [];
-  const onReject = options.onInvalid === 'drop' ? (lines: Uint8Array) => rejects.push(lines) : undefined;
-  const enricher = createMessageEnricher(database, options, onReject);
+  const onReject = options.onInvalid === 'drop' ? (records: Uint8Array) => rejects.push(records) : undefined;
+  const enricher = createMessageEnricher(database, options, { itemsPath, onReject });
   return (bytes) => {
     rejects = [];
     try {
       const output = enricher.enrichBlock(bytes);
       return { output, rejects: Buffer.concat(rejects), refusal: undefined };
-    } catch (error) {
-      return refusalOf(error);
-    }
-  };
-}
-
-/** The message as one chunk. */
-async function* oneChunk(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
-  yield bytes;
-}
-
-/**
- * Returns a function that enriches messages that are JSON documents.
- *
- * @param database is to stay open
- */
-export function documentEnricher(
-  database: Database,
-  createFormat: (context: FormatContext) => FormatEnricher,
-  options: EnrichOptions,
-): EnrichMessage {
-  return async (bytes) => {
-    const output: Uint8Array[] = [];
-    const rejects: Uint8Array[] = [];
-    const reject = (record: Uint8Array): void => {
-      if (options.onInvalid === 'drop') rejects.push(record);
-    };
-    const format = createFormat({ database, options, counts: emptyCounts(), reject });
-    try {
-      for await (const chunk of format.enrich('message', oneChunk(bytes))) output.push(chunk);
-      return { output: Buffer.concat(output), rejects: Buffer.concat(rejects), refusal: undefined };
     } catch (error) {
       return refusalOf(error);
     }
@@ -104,15 +76,10 @@ function shorterEnd(input: Uint8Array, from: number, to: number, target: number)
  * @param from byte of the message at which the part begins, the start of a line
  * @param maxBytes largest output
  */
-export async function nextPart(
-  enrich: EnrichMessage,
-  input: Uint8Array,
-  from: number,
-  maxBytes: number,
-): Promise<MessagePart> {
+export function nextPart(enrich: EnrichMessage, input: Uint8Array, from: number, maxBytes: number): MessagePart {
   let to = input.length;
   for (;;) {
-    const { output } = await enrich(input.subarray(from, to));
+    const { output } = enrich(input.subarray(from, to));
     if (output.length <= maxBytes) return { bytes: output, inputEnd: to, isTooLarge: false };
     const target = from + Math.floor((to - from) * (maxBytes / output.length) * ESTIMATE_SHARE);
     const end = shorterEnd(input, from, to, target);

@@ -5,13 +5,12 @@ import { errorFields, type Log } from '../api/log.js';
 import { addPullMetrics, ReleaseMetrics } from '../api/metrics.js';
 import { ReleaseWatcher, verifyInThread } from '../api/releases/release-watcher.js';
 import { openDatabase } from '../database/database.js';
-import { kernelInput, loadDocuments } from '../enrich/enrich.js';
 import type { EnricherOptions } from '../enrich/enricher.js';
-import { checkAdd, type FormatName, parseFields } from '../enrich/options.js';
+import { checkAdd, type FormatName, kernelInput, parseFields } from '../enrich/options.js';
 import { AtlasError, messageOf } from '../errors.js';
 import { RELEASE_POLL_MS } from '../limits.js';
 import type { Broker } from './broker.js';
-import { documentEnricher, linesEnricher } from './message.js';
+import { messageEnricher } from './message.js';
 import type { ActiveRelease, WorkerEvents } from './parts.js';
 
 /** Upper bounds in seconds of the time from a message's arrival in the source to its output. */
@@ -196,23 +195,19 @@ export async function followRelease({
   log,
 }: FollowOptions): Promise<FollowedRelease> {
   const input = kernelInput(format);
-  const createFormat = input === undefined ? await loadDocuments(itemsPath) : undefined;
   const fields = [enricher.field ?? []].flat();
   const options = {
     fields: parseFields(fields, format),
     add: checkAdd(enricher.add),
+    input,
     lenient: enricher.lenient,
     onInvalid: enricher.onInvalid ?? 'keep',
   };
   function open(dir: string): ActiveRelease {
     const database = openDatabase(dir);
     const { id, as_of, data_date = as_of } = database.manifest;
-    // Not closed: a message that is under way may still use it.
-    const enrich =
-      createFormat === undefined
-        ? linesEnricher(database, { ...options, input })
-        : documentEnricher(database, createFormat, options);
-    const release = { id, enrich };
+    const release = { id, enrich: messageEnricher(database, options, format === 'json' ? itemsPath : undefined) };
+    database.close();
     metrics.release(id, data_date);
     log.info({ release: id, as_of }, 'answering from this release');
     return release;

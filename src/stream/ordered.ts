@@ -240,7 +240,7 @@ export class OrderedWorker {
       if (before.isLast) return;
       [from, number, previous] = [before.inputEnd, before.number + 1, before.position];
     }
-    const job = await this.#parts.enrich(delivery);
+    const job = this.#parts.enrich(delivery);
     for (;;) {
       const content = await this.#parts.part(job, from);
       if (session.end === 'conflict' || session.end === 'interrupted') return;

@@ -59,10 +59,10 @@ export class PartMaker {
   }
 
   /** Enriches a message. A failure because of a bug must not stop the other messages. */
-  async enrich(delivery: Delivery): Promise<Job> {
+  enrich(delivery: Delivery): Job {
     const release = this.#options.release();
     try {
-      return { delivery, release, enriched: await release.enrich(delivery.bytes) };
+      return { delivery, release, enriched: release.enrich(delivery.bytes) };
     } catch (error) {
       this.#options.events.failed(delivery, error);
       return { delivery, release, enriched: undefined };
@@ -103,7 +103,7 @@ export class PartMaker {
   async #furtherPart({ delivery, release }: Job, from: number): Promise<PartContent> {
     const { bytes } = delivery;
     const { maxPartBytes } = this.#options.broker;
-    const { isTooLarge, ...part } = await nextPart(release.enrich, bytes, from, maxPartBytes);
+    const { isTooLarge, ...part } = nextPart(release.enrich, bytes, from, maxPartBytes);
     if (!isTooLarge) return { ...part, release: release.id };
     const detail = `the output of the line at byte ${from} is larger than ${maxPartBytes} bytes`;
     await this.reject(delivery, 'too_large', detail, bytes.subarray(from, part.inputEnd), from);

@@ -115,7 +115,7 @@ export class Worker {
       await this.#output.hasRoom();
       const delivery = this.#queue.shift()!;
       turnBytes += delivery.bytes.length;
-      const job = await this.#parts.enrich(delivery);
+      const job = this.#parts.enrich(delivery);
       const outputBytes = job.enriched?.output.length ?? 0;
       this.#output.enter(outputBytes);
       void this.#finish(job).finally(() => {

@@ -2,13 +2,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { findAddress } from '../../src/address/lenient.js';
+import { type BlockEnricher, createBlockEnricher, createMessageEnricher } from '../../src/enrich/block-enricher.js';
 import { emptyCounts } from '../../src/enrich/counts.js';
-import {
-  type BlockEnricher,
-  createBlockEnricher,
-  createMessageEnricher,
-  type EnricherOptions,
-} from '../../src/enrich/enricher.js';
+import type { EnricherOptions } from '../../src/enrich/enricher.js';
 import { jsonFormat } from '../../src/enrich/formats/json.js';
 import { ItemReader } from '../../src/enrich/formats/json-items.js';
 import { type KernelInput, parseAdd, parseFields } from '../../src/enrich/options.js';

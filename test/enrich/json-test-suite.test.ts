@@ -1,7 +1,7 @@
 /** What JSONTestSuite's files are to the kernel: a JSON object if and only if they are one to JSON.parse. */
 import { beforeAll, describe, expect, it } from 'vitest';
+import { createMessageEnricher } from '../../src/enrich/block-enricher.js';
 import { emptyCounts } from '../../src/enrich/counts.js';
-import { createMessageEnricher } from '../../src/enrich/enricher.js';
 import { jsonFormat } from '../../src/enrich/formats/json.js';
 import { ItemReader } from '../../src/enrich/formats/json-items.js';
 import { type EnrichOptions, parseAdd, parseFields } from '../../src/enrich/options.js';

@@ -4,12 +4,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import {
-  createBlockEnricher,
-  createEnricher,
-  createEnricherStream,
-  type EnricherOptions,
-} from '../../src/enrich/enricher.js';
+import { createBlockEnricher } from '../../src/enrich/block-enricher.js';
+import { createEnricher, createEnricherStream, type EnricherOptions } from '../../src/enrich/enricher.js';
 import { parseAdd, parseFields } from '../../src/enrich/options.js';
 import { packageFile } from '../../src/package-root.js';
 import { expectLines } from '../support/line-oracle.js';

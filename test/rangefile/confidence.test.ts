@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { BinaryEngine } from '../../src/database/binary-engine.js';
 import { openDatabase } from '../../src/database/database.js';
-import { createBlockEnricher } from '../../src/enrich/enricher.js';
+import { createBlockEnricher } from '../../src/enrich/block-enricher.js';
 import { withConfidence } from '../../src/rangefile/confidence.js';
 import { decodeRangeFile, type RangeFile } from '../../src/rangefile/reader.js';
 import { verifyRangeFile } from '../../src/rangefile/verifier.js';

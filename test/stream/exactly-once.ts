@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { openDatabase } from '../../src/database/database.js';
-import { createBlockEnricher } from '../../src/enrich/enricher.js';
+import { createBlockEnricher } from '../../src/enrich/block-enricher.js';
 import { messagesOf } from './nats.js';
 
 const digest = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');

@@ -3,7 +3,7 @@ import { jetstreamManager } from '@nats-io/jetstream';
 import { openDatabase } from '../../src/database/database.js';
 import { parseAdd, parseFields } from '../../src/enrich/options.js';
 import type { Broker } from '../../src/stream/broker.js';
-import { linesEnricher } from '../../src/stream/message.js';
+import { messageEnricher } from '../../src/stream/message.js';
 import { connectNats, NatsBroker } from '../../src/stream/nats.js';
 import type { ActiveRelease, WorkerEvents } from '../../src/stream/parts.js';
 import { type SetupOptions, setUpStreams } from '../../src/stream/setup.js';
@@ -62,7 +62,7 @@ export function releaseOf(dataDir: string, onInvalid: 'keep' | 'drop' | 'fail' =
   const database = openDatabase(dataDir);
   const release = {
     id: database.manifest.id,
-    enrich: linesEnricher(database, { fields: parseFields([]), add: parseAdd(undefined), onInvalid }),
+    enrich: messageEnricher(database, { fields: parseFields([]), add: parseAdd(undefined), onInvalid }),
   };
   database.close();
   return release;

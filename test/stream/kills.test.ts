@@ -28,12 +28,16 @@ const STOP_EVERY = 3;
 const ACK_WAIT_S = 2;
 /** Messages that are in the output since the last kill before the next one. */
 const PROGRESS = 100;
+/** Most time for that: a busy machine takes long to start a worker. */
+const PROGRESS_MS = 120_000;
 /** Most time for the run: far above what it takes. */
 const killsTimeoutMs = (kills: number): number => 120_000 + 30_000 * kills;
 const LINES = 20;
 /** Messages that are published at a time, so that kills meet many in flight, and the pause after them. */
 const BATCH = 200;
 const BATCH_PAUSE_MS = 1_000;
+/** How much of the end of a worker's log is shown if the test fails. */
+const LOG_CHARACTERS = 2_000;
 
 /** A message: lines with addresses of both families, some broken; one in three lacks its final newline. */
 function message(number: number): string {
@@ -84,9 +88,17 @@ describe.skipIf(!hasNatsServer())('kills', () => {
         let isOver = false;
         const producer = produce(connection, `${from.toLowerCase()}.lines`, () => isOver);
         const workers: ChildProcess[] = [];
+        const logs = new Map<ChildProcess, () => string>();
+        /** The workers that should be running, for the message of a failure. */
+        const states = (): string =>
+          workers.map((one) => `exit ${one.exitCode ?? one.signalCode}, ${logs.get(one)?.()}`).join('\n');
         const startWorker = (index: number): void => {
           const worker = start(['stream', ...flags]);
-          worker.stderr?.resume();
+          let log = '';
+          worker.stderr?.setEncoding('utf8').on('data', (chunk: string) => {
+            log = (log + chunk).slice(-LOG_CHARACTERS);
+          });
+          logs.set(worker, () => log);
           worker.stdout?.resume();
           workers[index] = worker;
           started.push(worker);
@@ -102,7 +114,13 @@ describe.skipIf(!hasNatsServer())('kills', () => {
             before = await outputCount();
             return before >= 0;
           }, 'an answer of the server');
-          await until(async () => (await outputCount()) > before + PROGRESS * Math.random(), 'progress of the workers');
+          await until(
+            async () => (await outputCount()) > before + PROGRESS * Math.random(),
+            'progress of the workers',
+            PROGRESS_MS,
+          ).catch((error: unknown) => {
+            throw new Error(`${error}, since there were ${before} messages\n${states()}`);
+          });
           const left = workerLimit - workerKills + serverLimit - serverKills;
           if (Math.random() * left < serverLimit - serverKills) {
             serverKills++;

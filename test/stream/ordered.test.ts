@@ -3,7 +3,7 @@ import { rmSync } from 'node:fs';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openDatabase } from '../../src/database/database.js';
-import { createBlockEnricher } from '../../src/enrich/enricher.js';
+import { createBlockEnricher } from '../../src/enrich/block-enricher.js';
 import { type Broker, BrokerUnavailable, type StartAt } from '../../src/stream/broker.js';
 import type { NatsBroker } from '../../src/stream/nats.js';
 import { OrderedWorker } from '../../src/stream/ordered.js';

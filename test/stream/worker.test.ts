@@ -4,7 +4,7 @@ import type { StreamConfig } from '@nats-io/jetstream';
 import { type NatsConnection, nanos } from '@nats-io/transport-node';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openDatabase } from '../../src/database/database.js';
-import { createBlockEnricher } from '../../src/enrich/enricher.js';
+import { createBlockEnricher } from '../../src/enrich/block-enricher.js';
 import { AtlasError } from '../../src/errors.js';
 import { STREAM_TURN_BYTES } from '../../src/limits.js';
 import type { Broker, Delivery } from '../../src/stream/broker.js';

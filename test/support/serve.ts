@@ -22,8 +22,12 @@ export interface ServeProcess {
 const PATIENCE_MS = 60_000;
 
 /** Waits until `probe` returns something other than undefined or false. */
-export async function until<Value>(probe: () => Value | Promise<Value>, what: string): Promise<NonNullable<Value>> {
-  const end = Date.now() + PATIENCE_MS;
+export async function until<Value>(
+  probe: () => Value | Promise<Value>,
+  what: string,
+  patienceMs = PATIENCE_MS,
+): Promise<NonNullable<Value>> {
+  const end = Date.now() + patienceMs;
   for (;;) {
     const value = await probe();
     if (value !== undefined && value !== null && value !== false) return value as NonNullable<Value>;

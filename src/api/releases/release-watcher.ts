@@ -21,9 +21,15 @@ export type VerifyRelease = (dir: string) => Promise<void>;
 /** What the verifying thread sends back. */
 export type VerifyAnswer = { ok: true } | { ok: false; message: string };
 
+/** Size of the young generation of the verifying thread in MiB: its garbage would otherwise be half of its memory. */
+const VERIFY_YOUNG_MB = 4;
+
 /** Verifies a release in a thread, so that requests are still answered. */
 export function verifyInThread(dir: string): Promise<void> {
-  const thread = new Worker(packageFile(VERIFY_THREAD_FILE), { workerData: dir });
+  const thread = new Worker(packageFile(VERIFY_THREAD_FILE), {
+    workerData: dir,
+    resourceLimits: { maxYoungGenerationSizeMb: VERIFY_YOUNG_MB },
+  });
   return new Promise((resolve, reject) => {
     thread.once('message', (answer: VerifyAnswer) => {
       if (answer.ok) resolve();

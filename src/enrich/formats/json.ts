@@ -306,6 +306,25 @@ export function jsonFormat(
   return { newline: '\n', enrich };
 }
 
+/**
+ * Returns a function that enriches one whole document, given its name in messages and its bytes.
+ *
+ * @param itemsPath as for {@link jsonFormat}
+ */
+export function documentEnricher(
+  context: FormatContext,
+  itemsPath: readonly string[],
+): (input: string, bytes: Uint8Array) => Uint8Array {
+  const resultText = jsonResults(context);
+  return (input, bytes) => {
+    const markLength = startsWithMark(bytes) ?? 0;
+    const document = new Document(input, itemsPath, markLength, context, resultText, undefined);
+    document.read(bytes.subarray(markLength));
+    document.end();
+    return Buffer.concat([bytes.subarray(0, markLength), document.takeOut()]);
+  };
+}
+
 /** Yields the byte order mark, or no bytes if there is none, and then the text after it. */
 async function* withoutByteOrderMark(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, undefined> {
   let start: Uint8Array | undefined = NO_BYTES;

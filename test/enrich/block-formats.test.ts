@@ -1,0 +1,103 @@
+/** `enrichBlock` in all formats: the same bytes as the command line writes. */
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Database, openDatabase } from '../../src/database/database.js';
+import { type BlockEnricherOptions, createBlockEnricher } from '../../src/enrich/block-enricher.js';
+import { FORMAT_NAMES } from '../../src/enrich/options.js';
+import { ipatlas } from '../support/cli.js';
+import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+
+let dataDir: string;
+let database: Database;
+beforeAll(async () => {
+  dataDir = temporaryDir();
+  await publishBlocks(dataDir, SMALL_WORLD);
+  database = openDatabase(dataDir);
+});
+afterAll(() => {
+  database.close();
+  rmSync(dataDir, { recursive: true });
+});
+
+const CELLS = 'name,ip\nann,8.8.8.8\n"b ""c""",2a00:1::1\r\nbroken,1,2\nlast,10.0.0.1';
+const ITEMS = '[{"ip":"8.8.8.8","n":1e400}, 7,\n {"ip":"2a00:1::1"},{"x":null}]';
+
+/** Options, the flags that mean the same, and messages. */
+const CASES: [BlockEnricherOptions, string[], string[]][] = [
+  [{}, [], ['{"ip":"8.8.8.8"}\n\nbroken\n{"ip":"no address"}', '', '\n']],
+  [{ format: 'jsonl', field: 'a.ip=a.geo' }, ['--field', 'a.ip=a.geo'], ['{"a":{"ip":"8.8.8.8"}}\n']],
+  [{ format: 'csv' }, ['--format', 'csv'], [CELLS, 'ip\n8.8.8.8\n', 'ip\n', '\ufeffip\n8.8.8.8']],
+  [{ format: 'csv', onInvalid: 'drop' }, ['--format', 'csv', '--on-invalid', 'drop'], [CELLS]],
+  [{ format: 'tsv' }, ['--format', 'tsv'], [CELLS.replaceAll(',', '\t')]],
+  [
+    { format: 'csv', delimiter: ';', header: false, field: '2', add: ['country_code'] },
+    ['--format', 'csv', '--delimiter', ';', '--no-header', '--field', '2', '--add', 'country_code'],
+    [CELLS.replaceAll(',', ';')],
+  ],
+  [{ format: 'list' }, ['--format', 'list'], ['8.8.8.8\n\nno address\n2a00:1::1', '8.8.8.8\n']],
+  [{ format: 'text' }, ['--format', 'text'], ['from 8.8.8.8 to 10.0.0.1\nnothing\n']],
+  [
+    { format: 'combined' },
+    ['--format', 'combined'],
+    ['8.8.8.8 - - [01/Jan/2026:00:00:00 +0000] "GET / HTTP/1.1" 200 1 "-" "-"\nbroken\n'],
+  ],
+  [{ format: 'json' }, ['--format', 'json'], [ITEMS, `\ufeff ${ITEMS} \n`, '[]']],
+  [
+    { format: 'json', items: 'data.rows', onInvalid: 'drop', add: ['reason', 'country_code'] },
+    ['--format', 'json', '--items', 'data.rows', '--on-invalid', 'drop', '--add', 'reason,country_code'],
+    [`{"data":{"rows":${ITEMS},"more":1}}\n`],
+  ],
+];
+
+describe('enrichBlock', () => {
+  it('has cases for every format', () => {
+    expect(new Set(CASES.map(([{ format = 'jsonl' }]) => format))).toEqual(new Set(FORMAT_NAMES));
+  });
+
+  it.each(CASES)('with %j gives what "enrich %j" writes, message after message', async (options, flags, messages) => {
+    const enricher = createBlockEnricher(database, options);
+    for (const [index, message] of messages.entries()) {
+      const path = join(dataDir, `message-${index}`);
+      writeFileSync(path, message);
+      const result = await ipatlas(['enrich', path, '--data', dataDir, '--jobs', '1', ...flags]);
+      expect(result.code, result.stderr).toBe(0);
+      expect(Buffer.from(enricher.enrichBlock(Buffer.from(message))).toString()).toBe(result.stdout);
+    }
+    expect(enricher.counts.bytes).toBe(messages.reduce((sum, message) => sum + Buffer.byteLength(message), 0));
+  });
+
+  it('of a document fails at a broken one, and takes the next one', () => {
+    const enricher = createBlockEnricher(database, { format: 'json', add: ['country_code'] });
+    for (const broken of ['', '{}', '[{"ip":"8.8.8.8"}', '[1}', '[{"ip":"8.8.8.8"}] x', '\u0000']) {
+      expect(() => enricher.enrichBlock(Buffer.from(broken)), broken).toThrow(
+        expect.objectContaining({ code: 'E_BAD_INPUT' }),
+      );
+    }
+    const output = enricher.enrichBlock(Buffer.from('[{"ip":"8.8.8.8"}]'));
+    expect(Buffer.from(output).toString()).toBe('[{"ip":"8.8.8.8","geo":{"country_code":"US"}}]');
+  });
+
+  it('hands over the records that it drops, in tables and documents', () => {
+    const rejects: string[] = [];
+    const onReject = (bytes: Uint8Array): void => void rejects.push(Buffer.from(bytes).toString());
+    createBlockEnricher(database, { format: 'csv', onInvalid: 'drop', onReject }).enrichBlock(Buffer.from(CELLS));
+    createBlockEnricher(database, { format: 'json', onInvalid: 'drop', onReject }).enrichBlock(Buffer.from(ITEMS));
+    expect(rejects).toEqual(['broken,1,2\n', '7\n']);
+  });
+
+  it.each([
+    [{ format: 'xml' }, /the option format must be jsonl, json, csv/],
+    [{ items: 'a' }, /the option items must be a string, for the format json/],
+    [{ format: 'json', items: 'a..b' }, /the option items "a..b" has an empty key/],
+    [{ delimiter: ';' }, /the options delimiter and header are for csv and tsv/],
+    [{ format: 'list', header: false }, /the options delimiter and header are for csv and tsv/],
+    [{ format: 'csv', delimiter: '"' }, /the option delimiter must be one ASCII character/],
+    [{ format: 'csv', header: 1 }, /the option header must be true or false/],
+    [{ formats: 'csv' }, /there is no option "formats"/],
+  ])('refuses %j', (options, message) => {
+    expect(() => createBlockEnricher(database, options as BlockEnricherOptions)).toThrow(
+      expect.objectContaining({ code: 'E_USAGE', message: expect.stringMatching(message) }),
+    );
+  });
+});
