@@ -59,7 +59,7 @@ export async function fetchSource(job: FetchJob): Promise<FetchedSource> {
     } catch (error) {
       const failure = placeError(job, place, error);
       if (typeof failure !== 'string') throw failure;
-      if (index < source.places.length - 1) job.note(failure);
+      if (index < source.places.length - 1) job.note(`${failure}; trying the next place`);
       failures.push(failure);
     } finally {
       await rm(job.workDir, { recursive: true, force: true });
