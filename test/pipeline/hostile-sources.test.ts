@@ -33,10 +33,12 @@ function pristine(format: string): Contents {
 /** How many records a source has at least, and at most, counted without the code under test. */
 type Count = (contents: Contents) => { least: number; most: number };
 
+/** Whether a file begins with the byte order mark of UTF-16. */
+const isUtf16 = (bytes: Buffer): boolean => bytes[0] === 0xff && bytes[1] === 0xfe;
+
 /** Returns the text of a file: UTF-16 if it has that byte order mark, else UTF-8. */
 function textOf(bytes: Buffer): string {
-  const encoding = bytes[0] === 0xff && bytes[1] === 0xfe ? 'utf16le' : 'utf8';
-  return bytes.toString(encoding).replace(/^\ufeff/, '');
+  return bytes.toString(isUtf16(bytes) ? 'utf16le' : 'utf8').replace(/^\ufeff/, '');
 }
 
 const linesOf = (text: string): string[] => text.split(/\r?\n/).filter((line) => line.trim() !== '');
@@ -283,6 +285,8 @@ describe.each(Object.entries(COUNTS))('%s', (format, count) => {
         const result = await read(format, files, 1);
         if (result === undefined || count === undefined) return;
         if (result.ingested.rejected > 0) await read(format, files, 0.001);
+        // Damage within UTF-16 text moves its code units, so that it has no certain lines.
+        if (Object.values(files).some(isUtf16) && made.length > 1) return;
         const { least, most } = count(files);
         const records = result.ingested.rows + result.ingested.rejected + result.skipped;
         expect(records).toBeGreaterThanOrEqual(least);
