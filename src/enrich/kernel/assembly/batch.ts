@@ -17,7 +17,7 @@ import {
   recordCount,
   selected,
 } from './config';
-import { hasStepsInto, lookUpElements } from './elements';
+import { findElement, hasSeveralValues, hasStepsInto, lookUpElements } from './elements';
 import { putInnerResults } from './inner';
 import { answerQueries, queryString, startQueries } from './lookup';
 import { putKeptMembers } from './members';
@@ -120,17 +120,25 @@ function queryValues(): void {
       store<u32>(value, recordCount + 1);
       continue;
     }
-    if (hasSteps && hasStepsInto(current)) continue;
-    do at++;
-    while (isBlank(load<u8>(at)));
+    if (hasSteps && hasStepsInto(current)) {
+      if (hasSeveralValues(current)) continue;
+      at = findElement(current, at);
+      if (at == 0) {
+        store<u32>(value, recordCount + 1);
+        continue;
+      }
+    } else {
+      do at++;
+      while (isBlank(load<u8>(at)));
+    }
     if (load<u8>(at) != <u8>QUOTE || !queryString(value, at + 1)) store<u32>(value, recordCount);
   }
 }
 
-/** Replaces the value offsets of fields in arrays, which `queryValues` leaves as they are, with their records. */
+/** Replaces the value offsets of fields with several values, which `queryValues` leaves as they are, with their records. */
 function lookUpSteps(): void {
   for (let field: u32 = 0; field < fieldCount; field++) {
-    if (!hasStepsInto(field)) continue;
+    if (!hasSeveralValues(field)) continue;
     for (let line: u32 = 0; line < lineCount; line++) {
       const value = values + (<usize>(line * fieldCount + field) << 2);
       // A missing value is a record already.

@@ -1,7 +1,11 @@
-/** Fields whose path leads through arrays: the elements of a valid line, walked one by one. */
+/**
+ * Fields whose path leads through arrays: the elements of a valid line, walked one by one. A path to one element (`hops[0]`) leads
+ * to a value that is looked up with the batch. Of a path to each element (`hops[]`), the values are looked up until one has a country.
+ */
 import {
   OUTCOME_COUNTRY,
   STEP_BYTES,
+  STEP_IS_EACH,
   STEP_IS_INDEX,
   STEP_IS_KEY,
   STEP_KEY_LENGTH,
@@ -34,8 +38,29 @@ let best: u32 = 0;
   return load<u32>(stepsOf(field), 4) != 0;
 }
 
-/** Looks up a value, and keeps its result if it is better than the best. Returns whether it has a country. */
+/** Whether values are only found, not looked up, and the value that was found, or 0. */
+let onlyFinds: bool = false;
+let foundValue: usize = 0;
+
+/** Returns whether a field's path leads to several values: it has a step to each element. */
+function hasEachStep(field: u32): bool {
+  const steps: usize = load<u32>(stepsOf(field));
+  const end = steps + <usize>load<u32>(stepsOf(field), 4) * STEP_BYTES;
+  for (let step = steps; step < end; step += STEP_BYTES) if (load<u32>(step, STEP_KIND) == STEP_IS_EACH) return true;
+  return false;
+}
+
+/** Returns whether the values of a field must be looked up one after the other, because the result of one decides on the next. */
+@inline export function hasSeveralValues(field: u32): bool {
+  return hasStepsInto(field) && hasEachStep(field);
+}
+
+/** Looks up a value, and keeps its result if it is better than the best. Returns whether no further value is needed. */
 function take(value: usize): bool {
+  if (onlyFinds) {
+    foundValue = value;
+    return true;
+  }
   const record = load<u8>(value) == <u8>QUOTE ? lookUpString(value + 1) : recordCount;
   const isCountry = record < recordCount && load<u8>(outcomes + record) == <u8>OUTCOME_COUNTRY;
   // The first address counts if none has a country.
@@ -85,6 +110,21 @@ function takeAll(step: usize, end: usize, value: usize): bool {
   return byte == OPENING_BRACKET && takeElements(step, end, value);
 }
 
+/** Follows a field's path from the colon before the array, or before what is in its place. */
+function follow(field: u32, colon: usize): void {
+  const steps: usize = load<u32>(stepsOf(field));
+  takeAll(steps, steps + <usize>load<u32>(stepsOf(field), 4) * STEP_BYTES, skipBlanks(colon + 1));
+}
+
+/** Returns the value of a field in an array, which has one at most, or 0; see `lookUpElements`. */
+export function findElement(field: u32, colon: usize): usize {
+  onlyFinds = true;
+  foundValue = 0;
+  follow(field, colon);
+  onlyFinds = false;
+  return foundValue;
+}
+
 /**
  * Looks up the values of a field in an array.
  *
@@ -94,7 +134,6 @@ function takeAll(step: usize, end: usize, value: usize): bool {
  */
 export function lookUpElements(field: u32, colon: usize): u32 {
   best = recordCount + 1;
-  const steps: usize = load<u32>(stepsOf(field));
-  takeAll(steps, steps + <usize>load<u32>(stepsOf(field), 4) * STEP_BYTES, skipBlanks(colon + 1));
+  follow(field, colon);
   return best;
 }

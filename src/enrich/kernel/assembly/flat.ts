@@ -16,14 +16,17 @@
  * Stage 1 makes the masks of several blocks and notes *events*: the bytes that stage 2 must look at.
  */
 import { FLAT_CHUNK_BYTES } from '../abi';
-import { BACKSLASH, CLOSING_BRACE, COLON, COMMA, NEWLINE, OPENING_BRACE, QUOTE } from './ascii';
+import { CLOSING_BRACE, COLON, COMMA, DOT, NEWLINE, OPENING_BRACE, QUOTE, ZERO } from './ascii';
 import { addLine, flushBatch, isBatchFull } from './batch';
 import { keyLengths } from './config';
 import { backslashes, escapeErrors, escapeOpen, findEscapes, resetEscapes } from './escapes';
 import { clearValues, findFlatKey, flatKeyOpen, isResultKey, noteKey } from './keys';
 import { atMost, BLOCK, equal, hasControlOrBackslash, next, prefixXor, spread } from './masks';
-import { scalarEnd } from './scalars';
+import { anyScalarEnd } from './scalars';
 import { events } from './slot';
+
+/** A closing brace and a newline, as one number. */
+const BRACE_NEWLINE: u32 = CLOSING_BRACE | (NEWLINE << 8);
 
 /** Whether the output was full in the last call of `processFlatLines`. */
 export let isOutputFull: bool = false;
@@ -32,11 +35,36 @@ export let isOutputFull: bool = false;
  * Returns whether an address has a number or a literal that ends with a comma, or with the closing brace and the newline.
  * Then it has all bytes up to the next separator.
  */
+function isAnyScalar(at: usize): bool {
+  const end = anyScalarEnd(at);
+  return end != 0 && endsMember(end);
+}
+
+/** Returns whether a comma is at an address, or the closing brace with the newline. */
+@inline function endsMember(at: usize): bool {
+  const bytes: u32 = load<u16>(at);
+  return (bytes & 0xff) == COMMA || bytes == BRACE_NEWLINE;
+}
+
+/** The same, faster for numbers of up to 15 bytes without a sign and an exponent, which most are. */
 @inline function isScalar(at: usize): bool {
-  const end = scalarEnd(at);
-  if (end == 0) return false;
-  const byte: u32 = load<u8>(end);
-  return byte == COMMA || (byte == CLOSING_BRACE && load<u8>(end, 1) == <u8>NEWLINE);
+  const bytes = v128.load(at);
+  // Moves the digits to the greatest signed numbers.
+  const moved = i8x16.add(bytes, i8x16.splat(127 - 57));
+  const others = ~(<u32>i8x16.bitmask(i8x16.gt_s(moved, i8x16.splat(127 - 10))));
+  const count: u32 = ctz(others);
+  const end = at + <usize>count;
+  if (count - 1 < 14 && (load<u8>(at) != <u8>ZERO || count == 1)) {
+    if (endsMember(end)) return true;
+    const fraction: u32 = ctz(others >> 1 >> count);
+    if (load<u8>(end) == <u8>DOT && fraction != 0 && count + fraction < 15 && endsMember(end + 1 + <usize>fraction)) return true;
+  }
+  return isAnyScalar(at);
+}
+
+/** Returns where control characters are in a block. */
+function controls(block: usize): u64 {
+  return atMost(v128.load(block), v128.load(block, 16), v128.load(block, 32), v128.load(block, 48), 31);
 }
 
 /**
@@ -82,23 +110,27 @@ export function processFlatLines(from: usize, end: usize, inputEnd: usize): usiz
 
       const newlines = equal(a, b, c, d, NEWLINE);
       let quotes = equal(a, b, c, d, QUOTE);
-      let escapes: u64 = 0;
-      if (hasControlOrBackslash(a, b, c, d) || escapeOpen) {
-        quotes &= ~findEscapes(block);
-        escapes = backslashes;
-        errors = escapeErrors | (atMost(a, b, c, d, 31) & ~newlines);
-      }
-      if ((quotes | newlines | escapes | errors | ~inString) == 0) {
+      const isSpecial = hasControlOrBackslash(a, b, c, d) || escapeOpen;
+      if (!isSpecial && (quotes | newlines | ~inString) == 0) {
         // Nothing but the text of a string.
         opensBefore = 0;
         block += BLOCK;
         continue;
       }
+      // All masks of bytes are made before the call, so that the vectors need not be kept.
+      const allColons = equal(a, b, c, d, COLON);
+      const allCommas = equal(a, b, c, d, COMMA);
+      let escapes: u64 = 0;
+      if (isSpecial) {
+        quotes &= ~findEscapes(block);
+        escapes = backslashes;
+        errors = escapeErrors | (controls(block) & ~newlines);
+      }
       const strings = prefixXor(quotes) ^ inString;
       const opens = quotes & strings;
       const outside = ~(strings | quotes);
-      const colons = equal(a, b, c, d, COLON) & outside;
-      const commas = equal(a, b, c, d, COMMA) & outside;
+      const colons = allColons & outside;
+      const commas = allCommas & outside;
       const starts = next(newlines, newlineCarry);
       const ends = (newlines >> 1) | (u64(load<u8>(block, BLOCK) == <u8>NEWLINE) << 63);
       const members = commas | starts;

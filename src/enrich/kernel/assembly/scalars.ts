@@ -17,7 +17,7 @@ const LETTER_E: u32 = 0x65;
 }
 
 /** Returns the end of the number or literal at an address, or 0 if there is none. */
-function anyScalarEnd(at: usize): usize {
+export function anyScalarEnd(at: usize): usize {
   const literal = literalBits(at);
   if (literal != 0) return at + <usize>popcnt(literal);
   if (load<u8>(at) == <u8>MINUS) at++;
@@ -29,27 +29,4 @@ function anyScalarEnd(at: usize): usize {
     end = digitsEnd(end + (sign == MINUS || sign == PLUS ? 2 : 1));
   }
   return end;
-}
-
-/**
- * Returns the end of the number or literal at an address, or 0 if there is none. Numbers of up to 15 bytes without a sign and
- * an exponent, which most are, take a few instructions.
- */
-@inline export function scalarEnd(at: usize): usize {
-  const bytes = v128.load(at);
-  // Moves the digits to the greatest signed numbers.
-  const moved = i8x16.add(bytes, i8x16.splat(127 - 57));
-  const others = ~(<u32>i8x16.bitmask(i8x16.gt_s(moved, i8x16.splat(127 - 10))));
-  const count: u32 = ctz(others);
-  const rest = others >> 1 >> count;
-  if (count - 1 < 14 && (load<u8>(at) != <u8>ZERO || count == 1)) {
-    const end = at + <usize>count;
-    const byte: u32 = load<u8>(end);
-    if (byte == DOT) {
-      const fraction: u32 = ctz(rest);
-      const fractionEnd = end + 1 + <usize>fraction;
-      if (fraction != 0 && count + fraction < 15 && (<u32>load<u8>(fractionEnd) | CASE_BIT) != LETTER_E) return fractionEnd;
-    } else if ((byte | CASE_BIT) != LETTER_E) return end;
-  }
-  return anyScalarEnd(at);
 }

@@ -139,7 +139,7 @@ export function uncountLine(): void {
 const LONG_COPY: usize = 512;
 
 /**
- * Copies 16 bytes at a time. Reads and writes up to 15 bytes past the end: every area has slack, and the next write to the
+ * Copies 32 bytes at a time. Reads and writes up to 31 bytes past the end: every area has slack, and the next write to the
  * output replaces what was written past its end.
  */
 @inline function copy(to: usize, from: usize, length: usize): void {
@@ -150,8 +150,9 @@ const LONG_COPY: usize = 512;
   const end = to + length;
   while (to < end) {
     v128.store(to, v128.load(from));
-    to += 16;
-    from += 16;
+    v128.store(to, v128.load(from, 16), 16);
+    to += 32;
+    from += 32;
   }
 }
 
