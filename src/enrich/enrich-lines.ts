@@ -130,8 +130,8 @@ async function run(request: LineRequest, workers: WorkerPool | undefined): Promi
  * Enriches lines or records. The order of lines is kept for every value of `jobs`.
  *
  * @throws AtlasError E_BAD_INPUT if an input cannot be read or, under the policy `fail`, at the first line that is not a
- *   JSON object; the message names the input and the line, and all lines before it are written. E_USAGE for more fields or
- *   longer keys than the kernel supports. The errors of the sinks, such as EPIPE
+ *   JSON object; the message names the input and the line, and all lines before it are written. E_USAGE for more jobs than
+ *   the memory has room for. The errors of the sinks, such as EPIPE
  */
 export async function enrichLines(request: LineRequest): Promise<void> {
   const workers = request.jobs === 1 ? undefined : new WorkerPool(request.jobs - 1);

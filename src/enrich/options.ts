@@ -1,6 +1,7 @@
 /** The options of an enrichment in any format: the fields, what to add, and the policy for invalid lines. */
 import { AtlasError } from '../errors.js';
-import { EACH, hasElements, type PathStep, parsePath, splitSpec } from './field-path.js';
+import { MAX_FIELDS, MAX_KEY_BYTES, MAX_PATH_KEYS } from '../limits.js';
+import { EACH, hasElements, type PathStep, parsePath, pathText, splitSpec } from './field-path.js';
 import type { RecordQuery } from './query.js';
 
 /** The members that a result can have. */
@@ -121,24 +122,43 @@ function checkTargets(fields: readonly FieldRequest[]): void {
   }
 }
 
+/** Refuses paths with more steps, or longer keys, than the kernel takes. */
+function checkPath({ path, target }: FieldRequest): void {
+  if (path.length > MAX_PATH_KEYS) {
+    throw new AtlasError('E_USAGE', `the path ${pathText(path)} has more than ${MAX_PATH_KEYS} keys`);
+  }
+  for (const key of [...path, ...target]) {
+    if (typeof key === 'string' && Buffer.byteLength(key) > MAX_KEY_BYTES) {
+      throw new AtlasError('E_USAGE', `the key ${key.slice(0, 40)}… is longer than ${MAX_KEY_BYTES} bytes`);
+    }
+  }
+}
+
 /**
  * Parses fields, each `PATH` or `PATH=TARGET`, see field-path.ts.
  *
  * @param specs the fields as text; if there are none, `ip`
  * @param format in a table, the target is the beginning of the names of columns: its dots and brackets mean nothing
  * @returns the fields. The default target is `geo` or, with several fields, the path with `_` for `.` and `_geo` appended
- * @throws AtlasError E_USAGE for a path or target that is not valid, or if two fields have the same target
+ * @throws AtlasError E_USAGE for too many fields, a path or target that is not valid or too long, or if two fields have the
+ *   same target
  */
 export function parseFields(specs: readonly string[], format: FormatName = 'jsonl'): FieldRequest[] {
   const given = specs.length === 0 ? [DEFAULT_FIELD] : specs;
+  if (given.length > MAX_FIELDS) {
+    throw new AtlasError('E_USAGE', `${given.length} fields are too many; at most ${MAX_FIELDS} go in one run`);
+  }
+  const isTable = TABLE_FORMATS.includes(format);
   const fields = given.map((spec) => {
     const parts = splitSpec(spec);
     const path = parsePath(parts.path, spec);
     const text = parts.target ?? (given.length === 1 ? DEFAULT_NAME : defaultName(path));
-    const isKey = parts.target === undefined || (text !== '' && TABLE_FORMATS.includes(format));
+    const isKey = parts.target === undefined || (text !== '' && isTable);
     const target = isKey ? [text] : parseTarget(text, path, spec);
     return { path, target, name: target.join('.') };
   });
+  // The name of a column may be of any length.
+  if (!isTable) fields.forEach(checkPath);
   checkTargets(fields);
   return fields;
 }

@@ -297,10 +297,10 @@ describe('a table', () => {
     }
   });
 
-  it('refuses a column number that it does not have, and more fields than the kernel takes', async () => {
+  it('refuses a column number that it does not have, and too many fields', async () => {
     const { error } = await enrich(['1,2\n'], optionsOf({ hasHeader: false }, ['3']));
     expect(error).toMatchObject({ code: 'E_USAGE', message: 'table 0 has 2 columns, so there is no column 3' });
     const fields = Array.from({ length: 65 }, (_, index) => `a=n${index}`);
-    expect((await enrich(['a\n'], optionsOf({}, fields))).error).toMatchObject({ code: 'E_USAGE' });
+    expect(() => optionsOf({}, fields)).toThrow(expect.objectContaining({ code: 'E_USAGE' }));
   });
 });

@@ -1,7 +1,5 @@
 /** The tree of keys that count, which the kernel follows while it scans a line. */
-import { AtlasError } from '../../errors.js';
-import { MAX_FIELDS, MAX_KEY_BYTES, MAX_PATH_KEYS } from '../../limits.js';
-import { type PathStep, pathText } from '../field-path.js';
+import type { PathStep } from '../field-path.js';
 import type { FieldRequest } from '../options.js';
 import * as abi from './abi.js';
 
@@ -33,22 +31,6 @@ export interface KeyTree {
 }
 
 const encoder = new TextEncoder();
-
-function checkFields(fields: readonly FieldRequest[]): void {
-  if (fields.length > MAX_FIELDS) {
-    throw new AtlasError('E_USAGE', `${fields.length} fields are too many; at most ${MAX_FIELDS} go in one run`);
-  }
-  for (const { path, target } of fields) {
-    if (path.length > MAX_PATH_KEYS) {
-      throw new AtlasError('E_USAGE', `the path ${pathText(path)} has more than ${MAX_PATH_KEYS} keys`);
-    }
-    for (const key of [...path, ...target]) {
-      if (typeof key === 'string' && encoder.encode(key).length > MAX_KEY_BYTES) {
-        throw new AtlasError('E_USAGE', `the key ${key.slice(0, 40)}… is longer than ${MAX_KEY_BYTES} bytes`);
-      }
-    }
-  }
-}
 
 /** Returns the keys of a path up to its first array. */
 function leadingKeys(path: readonly PathStep[]): string[] {
@@ -136,10 +118,8 @@ function numberTargets(root: Node, bytes: Uint8Array): Map<Node, number> {
  * Builds the tree of the keys that count: those of the fields' paths, and the top-level keys that results are written to.
  *
  * @param at address of the tree in the kernel's memory; a multiple of 8
- * @throws AtlasError E_USAGE if there are more fields, or longer paths or keys, than the kernel takes
  */
 export function buildKeyTree(fields: readonly FieldRequest[], at: number): KeyTree {
-  checkFields(fields);
   const { nodes, ends } = makeNodes(fields);
   const bytes = encodeNodes(nodes, at);
   const numbers = numberTargets(nodes[0]!, bytes);

@@ -4,8 +4,7 @@
  */
 import { recordResult } from '../../database/binary-engine.js';
 import type { CountryResult } from '../../database/engine.js';
-import { AtlasError } from '../../errors.js';
-import { MAX_ADDRESS_LENGTH, MAX_FIELDS, MAX_JSON_DEPTH, MAX_LENIENT_BYTES, MAX_PATH_KEYS } from '../../limits.js';
+import { MAX_ADDRESS_LENGTH, MAX_JSON_DEPTH, MAX_LENIENT_BYTES, MAX_PATH_KEYS } from '../../limits.js';
 import type { RangeRecord } from '../../rangefile/layout.js';
 import type { RangeFile } from '../../rangefile/reader.js';
 import { EACH, hasElements, type PathStep } from '../field-path.js';
@@ -157,9 +156,6 @@ function selectedRecords(query: RecordQuery, records: readonly RangeRecord[]): U
 /** Returns the tree of the keys of JSON lines. In the other formats, the fields have no keys, and each is its own target. */
 function keyTreeOf({ input = JSON_LINES, fields }: EnrichOptions, at: number): KeyTree {
   if (input.kind === 'jsonl' || input.kind === 'items') return buildKeyTree(fields, at);
-  if (fields.length > MAX_FIELDS) {
-    throw new AtlasError('E_USAGE', `${fields.length} fields are too many; at most ${MAX_FIELDS} go in one run`);
-  }
   return {
     bytes: new Uint8Array(0),
     targetCount: fields.length,
@@ -265,8 +261,7 @@ function reserveAreas(
  * Lays out memory for an enrichment and copies the release's columns into it. The first kernel to work in it makes the lookup
  * tables.
  *
- * @throws AtlasError E_USAGE if the options ask for more fields, or longer keys, than the kernel takes, or if the slots would
- *   make the memory too large
+ * @throws AtlasError E_USAGE if the slots would make the memory too large
  */
 export function layOut(request: LayoutRequest): KernelLayout {
   const { blockBytes, maxLineBytes, keepsRejects, threadCount, slotCount } = request;
