@@ -98,6 +98,19 @@ function withArrays(i) {
   return { ...logRecord(i), tags: ['web', words(1)], path: `C:\\logs\\${below(999)}`, message, spans };
 }
 
+/** A line with the addresses that a request came through, the first ones of networks without a country. */
+function withHops(i) {
+  const { ip, ...rest } = logRecord(i);
+  return { ...rest, hops: [`10.0.${below(256)}.${below(256)}`, '192.168.0.1', ip, address(i + 1)] };
+}
+
+/** A line with the header X-Forwarded-For: an address with a port, and a proxy. */
+function forwarded(i) {
+  const { ip, ...rest } = logRecord(i);
+  const port = 1024 + below(60_000);
+  return { ...rest, xff: `${ip.includes(':') ? `[${ip}]` : ip}:${port}, 10.0.${below(256)}.1` };
+}
+
 /** Blanks after commas and colons, as Python's json.dumps writes them. */
 const spaced = (value) =>
   JSON.stringify(value, null, 1)
@@ -105,7 +118,10 @@ const spaced = (value) =>
     .replace(/([[{]) /g, '$1')
     .replace(/ ([\]}])/g, '$1');
 
-/** The shapes of lines: how one is made, the field with the address, the least ratio to a program that parses each line. */
+/**
+ * The shapes of lines: how one is made, the field with the address, other flags, the same for a program that parses each line
+ * if it differs, and the least ratio to that program.
+ */
 export const SHAPES = {
   flat: { goal: 20, line: (i) => JSON.stringify(logRecord(i)) },
   spaced: { goal: 16, line: (i) => spaced(logRecord(i)) },
@@ -118,6 +134,15 @@ export const SHAPES = {
   deep: { goal: 12, field: 'sourceIPAddress', line: (i) => JSON.stringify(auditEvent(i)) },
   tiny: { goal: 12, line: () => JSON.stringify({ ip: ipv4(), n: below(1000) }) },
   '2 kB': { goal: 16, line: (i) => JSON.stringify({ ...logRecord(i), message: words(250) }) },
+  'element (hops[0])': { field: 'hops[0]', naive: 'hops.0', line: (i) => JSON.stringify(withHops(i)) },
+  'any element (hops[])': { field: 'hops[]', naive: 'hops.*', line: (i) => JSON.stringify(withHops(i)) },
+  'flat, --lenient': { flags: ['--lenient'], line: (i) => JSON.stringify(logRecord(i)) },
+  'X-Forwarded-For, --lenient': {
+    field: 'xff',
+    flags: ['--lenient'],
+    naive: 'xff,',
+    line: (i) => JSON.stringify(forwarded(i)),
+  },
   'IPv6 only': { goal: 16, line: (i) => JSON.stringify(logRecord(i, ipv6())) },
 };
 
