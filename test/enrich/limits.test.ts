@@ -1,7 +1,7 @@
 /** What happens at the limits of docs/bulk.md and past them, in every format. */
 import { describe, expect, it } from 'vitest';
+import { createMessageEnricher } from '../../src/enrich/block-enricher.js';
 import { emptyCounts } from '../../src/enrich/counts.js';
-import { createMessageEnricher } from '../../src/enrich/enricher.js';
 import { jsonFormat } from '../../src/enrich/formats/json.js';
 import { ItemReader } from '../../src/enrich/formats/json-items.js';
 import { type EnrichOptions, FORMAT_NAMES, type KernelInput, parseAdd, parseFields } from '../../src/enrich/options.js';
