@@ -105,7 +105,7 @@ function ifPermitted(action: () => void): void {
  * @param target path of the file to be replaced
  * @throws a system error if the directory cannot be read, except for missing permission
  */
-export function removeLeftovers(target: string): void {
+function removeLeftovers(target: string): void {
   const directory = dirname(target);
   const prefix = temporaryPrefix(target);
   ifPermitted(() => {

@@ -7,7 +7,7 @@ import type { SourceKind, Voter } from '../../src/range/vote.js';
 import { sourceLayer } from './layers.js';
 
 /** How the rows of several sources become one list of ranges. */
-export const MERGE_STRATEGIES = ['priority', 'evidence'] as const;
+const MERGE_STRATEGIES = ['priority', 'evidence'] as const;
 export type MergeStrategy = (typeof MERGE_STRATEGIES)[number];
 
 /** How a source takes part in merging by evidence. */

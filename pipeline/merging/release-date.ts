@@ -14,7 +14,7 @@ import { sourceLayer } from './layers.js';
  *
  * @param sources number of sources
  */
-export function sourceShares(ranges: MergedRanges, records: readonly RangeRecord[], sources: number): number[] {
+function sourceShares(ranges: MergedRanges, records: readonly RangeRecord[], sources: number): number[] {
   const words = addressWords(ranges.family);
   const first = new Uint32Array(words);
   const last = new Uint32Array(words);

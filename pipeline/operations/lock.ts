@@ -9,7 +9,7 @@ import { AtlasError, systemErrorCode } from '../../src/errors.js';
 import { sqlite } from '../../src/sqlite.js';
 
 /** Name of the lock file in a data directory and in a repository. */
-export const LOCK_FILE = 'lock.sqlite';
+const LOCK_FILE = 'lock.sqlite';
 
 /**
  * Takes the lock of a directory.

@@ -8,7 +8,7 @@ import type { Family } from '../address/parse.js';
 import { blockLines } from './lines.js';
 import { exportedRanges, mergeNeighbors, type Selection } from './ranges.js';
 
-export const NFT_TABLE = 'inet ipatlas';
+const NFT_TABLE = 'inet ipatlas';
 
 /** An identifier of nft, one character shorter than its limit: the digit of the family follows. */
 export const NFT_SET_NAME = /^[A-Za-z][A-Za-z0-9_]{0,29}$/;

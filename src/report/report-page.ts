@@ -30,7 +30,7 @@ export function gateText(gate: string, value: number): string {
 }
 
 /** Returns whether the value of a gate is above its limit. */
-export function isExceeded({ value, limit, applied }: GateFigure): boolean {
+function isExceeded({ value, limit, applied }: GateFigure): boolean {
   return applied && value > limit;
 }
 

@@ -92,15 +92,8 @@ export function recordQuery(context: FormatContext, query: RecordQuery): (values
   };
 }
 
-/**
- * @param format returns a result as text; must return the same text for the same country or reason
- * @param none the text if the field is missing or its value is not an address
- */
-function resultFormatter(
-  context: FormatContext,
-  format: (result: ReasonedResult) => string,
-  none: string,
-): ResultFormatter {
+/** Formats results as JSON values; `null` if there is none. */
+export function jsonResults(context: FormatContext): ResultFormatter {
   // About 250 countries, each with a few values of the confidence, and a dozen reasons: each text is made once. A country
   // code has two upper-case letters, a reason has lower-case letters, so they do not collide.
   const texts = new Map<string, string>();
@@ -109,7 +102,7 @@ function resultFormatter(
     const key = `${result.country_code ?? result.reason}${result.confidence ?? ''}`;
     let text = texts.get(key);
     if (text === undefined) {
-      text = asByteText(format(result));
+      text = asByteText(resultJson(result, context.options.add));
       texts.set(key, text);
     }
     return text;
@@ -117,29 +110,12 @@ function resultFormatter(
 
   return (value) => {
     const result = lookUp(context, value);
-    return result === undefined ? none : textOf(result);
+    return result === undefined ? 'null' : textOf(result);
   };
-}
-
-/** Formats results as JSON values; `null` if there is none. */
-export function jsonResults(context: FormatContext): ResultFormatter {
-  return resultFormatter(context, (result) => resultJson(result, context.options.add), 'null');
 }
 
 /** Returns a cell, quoted only if necessary (RFC 4180 §2). */
 export function cellText(text: string, delimiter: string): string {
   const mustQuote = text.includes(delimiter) || /["\r\n]/.test(text);
   return mustQuote ? `"${text.replaceAll('"', '""')}"` : text;
-}
-
-/**
- * Formats results as cells, each preceded by a delimiter. The cells are empty for null and if there is no result.
- *
- * @param delimiter the character between two cells
- */
-export function cellResults(context: FormatContext, delimiter: string): ResultFormatter {
-  const { add } = context.options;
-  const cells = (result: ReasonedResult) =>
-    add.map((name) => delimiter + cellText(String(result[name] ?? ''), delimiter)).join('');
-  return resultFormatter(context, cells, delimiter.repeat(add.length));
 }
