@@ -69,7 +69,7 @@ export async function run() {
     stdio: 'pipe',
   }).trim();
   const api = await started(
-    [CLI, 'serve', '--port', '0', '--rate', String(RATE), '--data', dataDir],
+    [CLI, 'serve', '--host', '127.0.0.1', '--port', '0', '--rate', String(RATE), '--data', dataDir],
     'stderr',
     /"url":"http:\/\/localhost:(\d+)".*"listening"/,
   );
