@@ -196,7 +196,7 @@ function addRoutes(app: FastifyInstance, deps: AppDeps, responder: Responder, pa
     done();
   }
 
-  /** Checks the key before a handler. A request without a body takes a hook for it only longer. */
+  /** Adds the check of the key to a handler. For requests without a body this does what a hook would do, in less time. */
   function withKey(handler: Handler): Handler {
     return (request, reply) => {
       const key = authenticate(request, reply, deps, responder);
