@@ -1,4 +1,7 @@
-/** What changed between two releases, computed in one walk over both. The gates check these figures, and reports show them. */
+/**
+ * The figures that gates check and reports show: how many addresses and which countries differ between two releases. Computed
+ * in one walk over the segments of diff.ts.
+ */
 import type { Family } from '../address/parse.js';
 import { rangeSize } from '../address/words.js';
 import {

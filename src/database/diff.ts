@@ -1,4 +1,7 @@
-/** Compares two releases in one pass over the sorted ranges of both. */
+/**
+ * Parts of a comparison of two releases: the segments in which each has one range, totals by pair of results, and the largest
+ * changed blocks. The figures of the gates, made of these, are in delta.ts.
+ */
 
 import type { Family } from '../address/parse.js';
 import { addressBits, addressWords, compareAddresses, copyAddress, previousAddress } from '../address/words.js';
