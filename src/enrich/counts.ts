@@ -26,8 +26,13 @@ export function emptyCounts(): EnrichCounts {
  * Returns a warning if a run has found no country, because then the fields or the format are probably wrong.
  *
  * @param fields the fields that were looked up, to name them
+ * @param isLenient whether addresses in other text are found
  */
-export function warningOf(counts: EnrichCounts, fields: readonly { path: readonly PathStep[] }[]): string | undefined {
+export function warningOf(
+  counts: EnrichCounts,
+  fields: readonly { path: readonly PathStep[] }[],
+  isLenient: boolean,
+): string | undefined {
   const { found, no_country, invalid_address, missing_field, invalid_line } = counts;
   const values = no_country + invalid_address + missing_field;
   if (found > 0 || values + invalid_line === 0) return undefined;
@@ -35,5 +40,6 @@ export function warningOf(counts: EnrichCounts, fields: readonly { path: readonl
   const names = fields.map(({ path }) => pathText(path)).join(', ');
   if (no_country > 0) return `no country was found for any address in ${names}`;
   const problem = missing_field > 0 ? 'missing or never an address' : 'never an address';
-  return `no address was found: ${names} is ${problem}; is the field right (--field)?`;
+  const hint = isLenient || invalid_address === 0 ? '' : ' With a port or in a list, an address needs --lenient.';
+  return `no address was found: ${names} is ${problem}; is the field right (--field)?${hint}`;
 }

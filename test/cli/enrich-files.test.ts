@@ -123,11 +123,18 @@ describe('--stats -', () => {
 });
 
 describe('a warning', () => {
+  const NO_ADDRESS = 'no address was found: ip is never an address; is the field right (--field)?';
   it.each([
     ['all lines are invalid', 'x\ny\n', [], 'all lines are invalid'],
     ['the field is missing', '{"address":"8.8.8.8"}\n', [], 'no address was found: ip is missing'],
     ['no value is an address', '{"ip":"x"}\n', [], 'no address was found: ip is never an address'],
     ['no address has a country', '{"ip":"10.0.0.1"}\n', [], 'no country was found'],
+    [
+      'an address has a port',
+      '{"ip":"8.8.8.8:53"}\n',
+      [],
+      `${NO_ADDRESS} With a port or in a list, an address needs --lenient.`,
+    ],
     ['in a table', 'ip\nx\n', ['--format', 'csv'], 'no address was found: ip is never an address'],
   ])('is given if %s', async (_, input, args, warning) => {
     const stats = join(dir, 'stats');

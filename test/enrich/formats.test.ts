@@ -201,6 +201,7 @@ describe('a table', () => {
 
   it.each([
     ['no such column', 'a,b\n', /input has no column "ip"; its columns are a, b\./],
+    ['another delimiter', 'ip;name\n', /its columns are ip;name\. If these are several columns, .*--delimiter/],
     ['the column twice', 'ip,ip\n', /more than one column "ip"/],
     ['a column of ours', 'ip,geo_is_eu\n', /already has a column "geo_is_eu"/],
   ])('refuses a header with %s', async (_, input, message) => {

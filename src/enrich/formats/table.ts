@@ -23,9 +23,13 @@ function findColumn(field: FieldRequest, header: readonly string[], input: strin
   const index = header.indexOf(name);
   if (index >= 0 && header.indexOf(name, index + 1) < 0) return index;
   const problem = index < 0 ? 'has no column' : 'has more than one column';
+  const hint =
+    header.length === 1 && /[,;\t|]/.test(header[0]!)
+      ? 'If these are several columns, name the character between them with --delimiter'
+      : 'Choose one with --field';
   throw new AtlasError(
     'E_USAGE',
-    `${input} ${problem} ${JSON.stringify(name)}; its columns are ${header.join(', ')}. Choose one with --field`,
+    `${input} ${problem} ${JSON.stringify(name)}; its columns are ${header.join(', ')}. ${hint}`,
   );
 }
 
