@@ -8,6 +8,8 @@ import { jetstream, jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
 
 const MAX_PAYLOAD = 4_194_304;
+/** Longest time for a request, in milliseconds: the server may wait for its disk. */
+export const PATIENCE_MS = 60_000;
 
 async function freePort() {
   const server = createServer().listen(0, '127.0.0.1');
@@ -55,8 +57,8 @@ export function messagesOf(lines, bytes, total) {
 
 /** Fills a new stream; resolves with the seconds that took. */
 export async function fill(connection, name, messages, maxBytes = 2_000_000_000) {
-  const client = jetstream(connection);
-  const manager = await jetstreamManager(connection);
+  const client = jetstream(connection, { timeout: PATIENCE_MS });
+  const manager = await jetstreamManager(connection, { timeout: PATIENCE_MS });
   const settings = { retention: 'limits', storage: 'file', discard: 'new', max_bytes: maxBytes };
   await manager.streams.add({ ...settings, name, subjects: [`${name.toLowerCase()}.>`] });
   const begun = performance.now();

@@ -44,6 +44,9 @@ const worker = new Worker({
 process.stdout.write('ready\n');
 await once(process.stdin.resume(), 'end');
 const begun = Date.now();
+const cpuBefore = process.cpuUsage();
 await worker.run();
+const { user, system } = process.cpuUsage(cpuBefore);
 await broker.close();
-process.stdout.write(JSON.stringify({ begun, ended, peak: process.resourceUsage().maxRSS / 1024 }));
+const cpuSeconds = (user + system) / 1e6;
+process.stdout.write(JSON.stringify({ begun, ended, cpuSeconds, peak: process.resourceUsage().maxRSS / 1024 }));

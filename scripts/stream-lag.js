@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // Catches up a lag on a real nats-server and prints the worker's peak memory: undisturbed, with a server that is stopped for
 // half of the time, and with an output stream that is full for a while. Fails if it exceeds a limit.
-// usage: node scripts/stream-lag.js [MEGABYTES [MESSAGE_BYTES [LIMIT_MB]]]   (default: 1000 MB, messages of 1 MB, 200 MB)
+// usage: node scripts/stream-lag.js [MEGABYTES [MESSAGE_BYTES [LIMIT_MB]]]   (default: 1000 MB, messages of 1 MB, 250 MB)
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -10,10 +10,10 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { writeLines } from '../bench/enrich-lines.js';
-import { fill, messagesOf, startServer } from '../bench/nats.js';
+import { fill, messagesOf, PATIENCE_MS, startServer } from '../bench/nats.js';
 import { CLI, dataDirectory } from '../bench/paths.js';
 
-const [megabytes = 1000, messageBytes = 1_000_000, limit = 200] = process.argv.slice(2).map(Number);
+const [megabytes = 1000, messageBytes = 1_000_000, limit = 250] = process.argv.slice(2).map(Number);
 /** The server is stopped this long, and then works this long, in milliseconds. */
 const STOP_MS = 500;
 /** How long the output stays full after the worker was refused for the first time, in milliseconds. */
@@ -23,7 +23,7 @@ const STREAM_BYTES = 2 * 1_000_000 * megabytes;
 const folder = mkdtempSync(join(tmpdir(), 'ipatlas-lag-'));
 const dataDir = dataDirectory();
 const server = await startServer(folder);
-const manager = await jetstreamManager(server.connection, { timeout: 30_000 });
+const manager = await jetstreamManager(server.connection, { timeout: PATIENCE_MS });
 let worst = 0;
 
 /** @returns peak of the resident memory in megabytes; NaN after the end of the process */
