@@ -502,8 +502,8 @@ describe('memory', () => {
       const jobs = '"$NODE" "$MAIN" enrich --data "$DATA" --jobs 2';
       const ofFile = await peakOf('file', `${jobs} "${input}"`);
       const ofPipe = await peakOf('pipe', `cat "${input}" | ${jobs}`);
-      // Buffers that a stream allocates pile up to 20 MB.
-      expect((ofPipe - ofFile) / 1024).toBeLessThan(10);
+      // Buffers that a stream allocates pile up to 25 MB.
+      expect((ofPipe - ofFile) / 1024).toBeLessThan(16);
     },
   );
 });
