@@ -291,7 +291,7 @@ export async function runStream(
     await work({ output, rejects, counts, signal: signals.signal });
     await output.end();
     if (signals.received() === undefined) output.commit();
-    warning = warningOf(counts, request.fields, request.lenient);
+    warning = warningOf(counts, request.format in NO_FIELD ? [] : request.fields, request.lenient);
   } catch (error) {
     // The reader of the output has closed the pipe, so it has all it wants.
     if (systemErrorCode(error) !== 'EPIPE') throw error;

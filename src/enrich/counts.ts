@@ -25,7 +25,7 @@ export function emptyCounts(): EnrichCounts {
 /**
  * Returns a warning if a run has found no country, because then the fields or the format are probably wrong.
  *
- * @param fields the fields that were looked up, to name them
+ * @param fields the fields that were looked up, to name them; none for a format without fields
  * @param isLenient whether addresses in other text are found
  */
 export function warningOf(
@@ -38,8 +38,9 @@ export function warningOf(
   if (found > 0 || values + invalid_line === 0) return undefined;
   if (values === 0) return 'all lines are invalid, and none was enriched; is the format right (--format)?';
   const names = fields.map(({ path }) => pathText(path)).join(', ');
-  if (no_country > 0) return `no country was found for any address in ${names}`;
+  if (no_country > 0) return `no country was found for any address${names === '' ? '' : ` in ${names}`}`;
   const problem = missing_field > 0 ? 'missing or never an address' : 'never an address';
   const hint = isLenient || invalid_address === 0 ? '' : ' With a port or in a list, an address needs --lenient.';
+  if (names === '') return `no address was found; is the format right (--format)?${hint}`;
   return `no address was found: ${names} is ${problem}; is the field right (--field)?${hint}`;
 }
