@@ -86,7 +86,8 @@ function parseJobs(value: string | undefined): number {
   throw usageError(`--jobs is ${JSON.stringify(value)}; it can be 1 to ${MAX_JOBS}, or 0 for all cores`);
 }
 
-function parseItems(value: string | undefined, format: FormatName): string[] {
+/** @returns the keys of `--items` that lead to the array of items */
+export function parseItems(value: string | undefined, format: FormatName): string[] {
   if (value === undefined) return [];
   if (format !== 'json') throw usageError('--items requires --format json');
   const keys = value.split('.');

@@ -22,8 +22,8 @@ import type { NatsBroker, NatsServer } from '../stream/nats.js';
 import type { OrderedOptions } from '../stream/ordered.js';
 import { OVERSIZE_POLICIES, type OversizePolicy } from '../stream/parts.js';
 import type { SetupOptions } from '../stream/setup.js';
-
 import { type Command, type Invocation, type OptionValues, print, text } from './command.js';
+import { parseItems } from './records.js';
 
 const MAX_PORT = 65_535;
 const MAX_REPLICAS = 5;
@@ -116,6 +116,10 @@ function readFormat(values: OptionValues): FormatName {
   return oneOf<FormatName>(values, 'format', FORMAT_NAMES);
 }
 
+function readItems(values: OptionValues): string[] {
+  return parseItems(text(values, 'items'), readFormat(values));
+}
+
 /** Formats whose lines can be enriched one without the others, so that output can be split. */
 const LINE_FORMATS: readonly FormatName[] = ['jsonl', 'list', 'combined', 'text'];
 
@@ -167,7 +171,7 @@ async function work(broker: NatsBroker, { values, dataDir }: Invocation, signal:
     dataDir,
     enricher: readEnricher(values),
     format: readFormat(values),
-    itemsPath: text(values, 'items')?.split('.') ?? [],
+    itemsPath: readItems(values),
     metrics: metrics.releases,
     log,
   });
@@ -214,6 +218,7 @@ async function run(invocation: Invocation): Promise<number> {
   // Checked before any connection.
   readEnricher(values);
   readOversize(values);
+  readItems(values);
   const signal = stopSignal();
   const { openNatsBroker } = await import('../stream/nats.js');
   const { broker, setup } = await openNatsBroker(server, setupOptions);

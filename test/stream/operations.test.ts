@@ -184,6 +184,8 @@ describe.skipIf(!hasNatsServer())('ipatlas stream', () => {
     [['--on-invalid', 'cut'], /--on-invalid is "cut"; it can be keep, drop, fail/],
     [['--creds', '/nowhere/creds'], /--creds \/nowhere\/creds cannot be read/],
     [['--add', 'city'], /city/],
+    [['--format', 'json', '--items', 'a..b'], /--items "a\.\.b" has an empty key/],
+    [['--items', 'a'], /--items requires --format json/],
     [['--ordered', '--ack-wait', '5'], /--ack-wait is for workers with acknowledgments/],
     [[], /there is no stream IN on the server; --init creates it/],
   ])('refuses %j', async (flags, message) => {
