@@ -20,8 +20,8 @@ const MAX_SECONDS = 60;
 const SIZES = [
   { name: 'one line', bytes: 0, total: 4_000_000 },
   { name: '10 KB', bytes: 10_000, total: 80_000_000 },
-  { name: '100 KB', bytes: 100_000, total: 200_000_000 },
-  { name: '1 MB', bytes: 1_000_000, total: 200_000_000 },
+  { name: '100 KB', bytes: 100_000, total: 500_000_000 },
+  { name: '1 MB', bytes: 1_000_000, total: 500_000_000 },
 ];
 /** Bytes for the memory figure. */
 const LAG_BYTES = 1_000_000_000;
