@@ -296,19 +296,21 @@ describe.each(Object.entries(COUNTS))('%s', (format, count) => {
     );
   });
 
-  const isText = format !== 'mmdb';
-  it.runIf(isText)('reads the same from a file with a byte order mark, CRLF and blank lines', async () => {
-    const expected = (await read(format, contents, 0))!;
-    const names = Object.keys(contents);
-    const changed = Object.fromEntries(
-      names.map((name) => [
-        name,
-        Buffer.from(`\ufeff${textOf(contents[name]!).replaceAll('\n', '\r\n')}\r\n \r\n`, 'utf8'),
-      ]),
-    );
-    const { ingested } = (await read(format, changed, 0))!;
-    expect(rangesText(ingested)).toEqual(rangesText(expected.ingested));
-  });
+  // A database is not text.
+  if (format !== 'mmdb') {
+    it('reads the same from a file with a byte order mark, CRLF and blank lines', async () => {
+      const expected = (await read(format, contents, 0))!;
+      const names = Object.keys(contents);
+      const changed = Object.fromEntries(
+        names.map((name) => [
+          name,
+          Buffer.from(`\ufeff${textOf(contents[name]!).replaceAll('\n', '\r\n')}\r\n \r\n`, 'utf8'),
+        ]),
+      );
+      const { ingested } = (await read(format, changed, 0))!;
+      expect(rangesText(ingested)).toEqual(rangesText(expected.ingested));
+    });
+  }
 
   it.each<[string, Buffer]>([
     ['nothing', Buffer.alloc(0)],
