@@ -5,13 +5,13 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import autocannon from 'autocannon';
 import { formatIPv4, formatIPv6 } from '../dist/src/address/format.js';
-import { randomWords, row, section } from './measure.js';
+import { cpuSecondsOf, randomWords, row, section } from './measure.js';
 import { CLI, dataDirectory } from './paths.js';
 
 const CONNECTIONS = 32;
 const BATCH = 1000;
-const ROUNDS = 5;
-const SECONDS = 2;
+const ROUNDS = 10;
+const SECONDS = 1;
 const ADDRESS = '8.8.8.8';
 /** Never reached. Every key has a rate, so it is measured with one; below 2^32, as real rates are. */
 const RATE = 2e9;
@@ -28,23 +28,30 @@ async function started(args, stream, pattern) {
   throw new Error(`${args[0]} ended: ${text}`);
 }
 
-/** Requests a second. */
-async function load(port, path, options) {
+/** Loads a server for a second. Returns the requests a second, and the server's processor time for one in seconds. */
+async function load({ child, port }, path, options) {
   const url = `http://127.0.0.1:${port}${path}`;
+  const before = cpuSecondsOf(child.pid);
   const result = await autocannon({ url, connections: CONNECTIONS, duration: SECONDS, ...options });
+  const cpuSeconds = cpuSecondsOf(child.pid) - before;
   const failed = result.non2xx + result.errors;
   if (failed > 0) throw new Error(`${failed} requests failed: ${JSON.stringify(result.statusCodeStats)}`);
-  return result.requests.total / result.duration;
+  return { rate: result.requests.total / result.duration, cost: cpuSeconds / result.requests.total };
 }
 
-/** The most requests a second of several rounds. The servers take turns, so that other load hits all of them alike. */
-async function mostRequests(...loads) {
-  const most = loads.map(() => 0);
+/** The best of several rounds for each server. They take turns, so that other load hits all of them alike. */
+async function best(...loads) {
+  const results = loads.map(() => ({ rate: 0, cost: Number.POSITIVE_INFINITY }));
   for (const one of loads) await one();
   for (let i = 0; i < ROUNDS; i++) {
-    for (const [index, one] of loads.entries()) most[index] = Math.max(most[index], await one());
+    for (const [index, one] of loads.entries()) {
+      const { rate, cost } = await one();
+      const result = results[index];
+      result.rate = Math.max(result.rate, rate);
+      result.cost = Math.min(result.cost, cost);
+    }
   }
-  return most;
+  return results;
 }
 
 function addresses() {
@@ -82,7 +89,7 @@ export async function run() {
   async function bareServer(kind, answer) {
     const server = await started([script, kind, JSON.stringify(answer)], 'stdout', /(\d+)\n/);
     processes.push(server);
-    return server.port;
+    return server;
   }
 
   const forms = [
@@ -92,17 +99,25 @@ export async function run() {
   ];
   for (const [name, target, sent] of forms) {
     const answer = await answerOf(`http://127.0.0.1:${api.port}${target}`, sent);
-    const ports = [await bareServer('node', answer), await bareServer('fastify', answer), api.port];
-    const loads = ports.map((port) => () => load(port, target, { headers: sent }));
-    const [bareNode, bareFastify, rate] = await mostRequests(...loads);
-    row(`single lookups, ${name}`, `${rate.toFixed(0)} requests/s`);
-    row(`  / bare node:http (${bareNode.toFixed(0)})`, `${(rate / bareNode).toFixed(2)} ×`);
-    const ratio = rate / bareFastify;
-    row(`  / bare Fastify route (${bareFastify.toFixed(0)})`, `${ratio.toFixed(2)} ×`, '≥ 0.9 ×', ratio >= 0.9);
+    const servers = [await bareServer('node', answer), await bareServer('fastify', answer), api];
+    const loads = servers.map((server) => () => load(server, target, { headers: sent }));
+    const [node, fastify, own] = await best(...loads);
+    row(`single lookups, ${name}`, `${own.rate.toFixed(0)} requests/s`);
+    for (const [bare, { rate, cost }, goal] of [
+      ['node:http', node, 0],
+      ['Fastify route', fastify, 0.9],
+    ]) {
+      const text = goal === 0 ? '' : `≥ ${goal} ×`;
+      const requests = own.rate / rate;
+      row(`  / bare ${bare} (${rate.toFixed(0)})`, `${requests.toFixed(2)} ×`, text, requests >= goal);
+      // The program that makes the load shares the machine, so requests a second vary more than what they cost.
+      const processor = cost / own.cost;
+      row('  the same by processor time of the server', `${processor.toFixed(2)} ×`, text, !(processor < goal));
+    }
   }
 
-  const [batches] = await mostRequests(() =>
-    load(api.port, '/api/batch', {
+  const [{ rate: batches }] = await best(() =>
+    load(api, '/api/batch', {
       method: 'POST',
       headers: { ...headers, 'Content-Type': 'application/json' },
       body: JSON.stringify(addresses()),

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { writeLines } from './enrich-lines.js';
-import { row, section } from './measure.js';
+import { cpuSecondsOf, row, section } from './measure.js';
 import { fill, messagesOf, PATIENCE_MS, startServer } from './nats.js';
 import { dataDirectory } from './paths.js';
 
@@ -49,20 +49,6 @@ async function drain(port, from, to, mode, workers, dataDir) {
   const last = Math.max(...results.map(({ ended }) => ended));
   const cpuSeconds = results.reduce((sum, one) => sum + one.cpuSeconds, 0);
   return { seconds: (last - first) / 1000, cpuSeconds, peakMegabytes: Math.max(...results.map(({ peak }) => peak)) };
-}
-
-/** Ticks of the clock in /proc/PID/stat in a second, on Linux. */
-const TICKS = 100;
-
-/** Processor time of a process so far; NaN on systems other than Linux. */
-function cpuSecondsOf(pid) {
-  try {
-    // The name of the program, in parentheses, may have spaces. Fields 14 and 15 are the times in user and kernel mode.
-    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1).split(' ');
-    return (Number(fields[11]) + Number(fields[12])) / TICKS;
-  } catch {
-    return Number.NaN;
-  }
 }
 
 let runs = 0;
