@@ -17,7 +17,7 @@ export interface EngineRun {
 /**
  * Runs the line engine over inputs, by default with one thread.
  *
- * @param request its inputs, release and options, and whatever differs from the default
+ * @param request its inputs, release and options, and what differs from the default
  */
 export async function runEngine(
   request: Pick<LineRequest, 'inputs' | 'options' | 'openFile'> & Partial<LineRequest>,
