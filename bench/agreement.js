@@ -12,7 +12,7 @@ const RANDOM_ADDRESSES = 1_000_000;
 
 export async function run() {
   section('Agreement with the MMDB twin of the first source (read with maxmind)');
-  const dataDir = dataDirectory('geo-whois-asn-country');
+  const dataDir = dataDirectory('user-country');
   const database = openDatabase(dataDir);
   const file = openRangeFile(`${database.dir}/ranges.ipr`);
   const twin = await maxmind.open(MMDB);

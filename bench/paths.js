@@ -28,7 +28,7 @@ export function dataDirectory(only = '') {
     process.on('exit', () => rmSync(dir, { recursive: true, force: true }));
     // A part of the sources may be wrong about sentinels.
     const limit = only === '' ? [] : ['--only', only, '--force'];
-    execFileSync(process.execPath, [CLI, 'build', '--offline', '--data', dir, ...limit], { stdio: 'ignore' });
+    execFileSync(process.execPath, [CLI, 'build', '--offline', '--data', dir, ...limit], { stdio: 'pipe' });
     made.set(only, dir);
   }
   return made.get(only);
