@@ -261,7 +261,7 @@ function addRoutes(app: FastifyInstance, deps: AppDeps, responder: Responder, pa
         const result = served.lookup(ip);
         metrics?.lookup(result);
         if (result === undefined) responder.error(request, reply, 'invalid_address', headers);
-        else responder.json(request, reply, 200, served.json(result), headers);
+        else responder.json(request, reply, 200, served.json(result), headers, 'latin1');
       }),
     );
 
@@ -293,7 +293,7 @@ function addRoutes(app: FastifyInstance, deps: AppDeps, responder: Responder, pa
       withRelease(request, reply, rate, (served, headers) => {
         const { json, outcomes } = served.batch(ips);
         metrics?.lookups(outcomes);
-        responder.json(request, reply, 200, json, headers);
+        responder.json(request, reply, 200, json, headers, 'latin1');
       }),
     );
   }

@@ -1,9 +1,13 @@
 /**
  * Responses. Every response of a route, error or not, is written by one function.
  *
- * It hands `response.writeHead` a flat array of headers and writes the body with one `end`, after `reply.hijack()`: the
- * ways that Node and Fastify document for a response that is ready. `reply.header` and `reply.send` copy and inspect
- * each header and the body again, which takes as long as the lookup.
+ * It hands `response.writeHead` a flat array of headers, after which `reply.hijack()` tells Fastify that the response is
+ * sent here. `reply.header` and `reply.send` copy and inspect each header and the body again, which takes as long as the
+ * lookup.
+ *
+ * The body is written by `write`, between `cork` and `uncork`, and not by `end`: Node then passes headers and body to the
+ * kernel as one string. `end` would add an empty string, and Node would copy both to memory of their own for a vectored
+ * write, which costs a sixth of all processor time of a lookup.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { WIRE_ERRORS, type WireError } from '../errors.js';
@@ -54,20 +58,21 @@ export class Responder {
   /**
    * Sends JSON.
    *
-   * @param json as text, or in UTF-8
    * @param headers besides those of every response
+   * @param encoding `latin1` if each character of `json` is a byte of its UTF-8
    * @throws TypeError if a header has an invalid character; nothing is sent then
    */
   json(
     request: FastifyRequest,
     reply: FastifyReply,
     status: number,
-    json: string | Buffer,
+    json: string,
     headers = NO_HEADERS,
+    encoding: 'utf8' | 'latin1' = 'utf8',
   ): void {
     const all = this.#headers(request, headers);
-    all.push('content-type', JSON_TYPE, 'content-length', String(Buffer.byteLength(json)));
-    write(reply, status, all, request.method === 'HEAD' ? '' : json);
+    all.push('content-type', JSON_TYPE, 'content-length', String(Buffer.byteLength(json, encoding)));
+    write(reply, status, all, request.method === 'HEAD' ? '' : json, encoding);
   }
 
   /**
@@ -115,9 +120,25 @@ export class Responder {
   }
 }
 
-function write(reply: FastifyReply, status: number, headers: string[], body: string | Buffer): void {
+/** Sends a response; the head of this file says why in this way. */
+function write(
+  reply: FastifyReply,
+  status: number,
+  headers: string[],
+  body: string,
+  encoding: 'utf8' | 'latin1' = 'utf8',
+): void {
+  const response = reply.raw;
   // Throws before anything is sent if a header is invalid; Fastify's error handling still applies then.
-  reply.raw.writeHead(status, headers);
+  response.writeHead(status, headers);
   reply.hijack();
-  reply.raw.end(body);
+  // Node drops what is written to a connection that is closed, and would then take the response for sent.
+  if (body === '' || response.socket?.writable !== true) {
+    response.end(body, encoding);
+    return;
+  }
+  response.cork();
+  response.write(body, encoding);
+  response.uncork();
+  response.end();
 }

@@ -15,16 +15,9 @@ export interface Outcomes {
 
 /** The response to a batch. */
 export interface BatchResponse {
-  /** JSON in UTF-8. */
-  json: Buffer;
+  /** JSON in UTF-8, each byte as one character. */
+  json: string;
   outcomes: Outcomes;
-}
-
-/** The JSON of a result after the address; the same for every address of a country. */
-interface Tail {
-  text: string;
-  /** Its bytes in UTF-8, each as one character. */
-  bytes: string;
 }
 
 const INVALID_ELEMENT = '{"error":"invalid ip"}';
@@ -44,8 +37,8 @@ export class ServedRelease {
   /** `YYYY-MM-DD`. */
   readonly asOf: string;
   readonly #database: Database;
-  /** By country code; there are some 250. */
-  readonly #tails = new Map<string | null, Tail>();
+  /** The JSON of a result after the address, by country code; there are some 250. In UTF-8, each byte as one character. */
+  readonly #tails = new Map<string | null, string>();
   /** The headers that name the release, and the second of the Unix clock for which they are right. */
   #headers: Headers = [];
   #headersSecond = Number.NaN;
@@ -87,17 +80,16 @@ export class ServedRelease {
     return this.#headers;
   }
 
-  /** Returns a result as JSON; the same text as JSON.stringify returns. */
+  /** Returns a result as JSON, the same as JSON.stringify returns; in UTF-8, each byte as one character. */
   json(result: LookupResult): string {
     // The address is text that this program wrote, without characters that JSON escapes.
-    return `{"ip":"${result.ip}${this.#tail(result).text}`;
+    return `{"ip":"${result.ip}${this.#tail(result)}`;
   }
 
-  #tail(result: LookupResult): Tail {
+  #tail(result: LookupResult): string {
     let tail = this.#tails.get(result.country_code);
     if (tail === undefined) {
-      const text = JSON.stringify({ ...result, ip: '' }).slice('{"ip":"'.length);
-      tail = { text, bytes: utf8AsCharacters(text) };
+      tail = utf8AsCharacters(JSON.stringify({ ...result, ip: '' }).slice('{"ip":"'.length));
       this.#tails.set(result.country_code, tail);
     }
     return tail;
@@ -126,10 +118,10 @@ export class ServedRelease {
         if (result.country === null) outcomes.no_country++;
         else outcomes.found++;
         // A valid address has only digits, letters a to f, dots and colons.
-        json += `"${ip}":{"ip":"${result.ip}${this.#tail(result).bytes}`;
+        json += `"${ip}":${this.json(result)}`;
       }
     }
-    return { json: Buffer.from(`${json}}`, 'latin1'), outcomes };
+    return { json: `${json}}`, outcomes };
   }
 
   close(): void {
