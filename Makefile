@@ -13,7 +13,7 @@ help: ## list the targets
 	@sed -n 's/^\([a-z]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
 
 run: db ## build the database, make a key, serve on http://localhost:8080
-	node dist/src/cli/main.js serve --data data --host 127.0.0.1 --port 8080 --dev-key data/dev.key --sign-up open
+	node dist/src/cli/start.cjs serve --data data --host 127.0.0.1 --port 8080 --dev-key data/dev.key --sign-up open
 
 test: compile ## lint, check the types, run all tests
 	npm run --silent lint
@@ -21,7 +21,7 @@ test: compile ## lint, check the types, run all tests
 	npm test --silent
 
 db: compile ## build and publish the database
-	node dist/src/cli/main.js build --data data --offline
+	node dist/src/cli/start.cjs build --data data --offline
 
 bench: compile ## compare the speed with what you would use instead
 	npm install --prefix bench --no-package-lock --silent

@@ -33,7 +33,7 @@ pipe=$(mktemp -u)
 mkfifo "$pipe"
 trap 'rm -f "$pipe"' EXIT
 records > "$pipe" &
-node dist/src/cli/main.js enrich --data "$data" --format "$format" --jobs 2 < "$pipe" > /dev/null &
+node dist/src/cli/start.cjs enrich --data "$data" --format "$format" --jobs 2 < "$pipe" > /dev/null &
 enrich=$!
 peak=0
 while kill -0 "$enrich" 2> /dev/null; do

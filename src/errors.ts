@@ -89,6 +89,11 @@ export class AtlasError extends Error {
   override readonly name = 'AtlasError';
   readonly code: ErrorCode;
 
+  /** By name: the commands are bundles, so there can be several copies of this class in a process. */
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return value instanceof Error && value.name === 'AtlasError';
+  }
+
   constructor(code: ErrorCode, message: string, options?: { cause?: unknown }) {
     super(message, options);
     this.code = code;

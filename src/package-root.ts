@@ -22,7 +22,10 @@ export function packageRoot(moduleUrl: string = import.meta.url): string {
   }
 }
 
+let root: string | undefined;
+
 /** Returns the absolute path of a file of the package, given relative to its root. */
 export function packageFile(relative: string): string {
-  return path.join(packageRoot(), relative);
+  root ??= packageRoot();
+  return path.join(root, relative);
 }

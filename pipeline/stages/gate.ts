@@ -8,7 +8,7 @@ import { BinaryEngine } from '../../src/database/binary-engine.js';
 import { Database } from '../../src/database/database.js';
 import { computeDelta } from '../../src/database/delta.js';
 import { rangeList } from '../../src/database/diff.js';
-import { currentReleaseId, type Manifest, RELEASES_DIR, readManifest, releaseIds } from '../../src/database/release.js';
+import { currentReleaseId, type Manifest, RELEASES_DIR, releaseIds } from '../../src/database/release.js';
 import { openReleaseRanges } from '../../src/database/release-files.js';
 import { AtlasError } from '../../src/errors.js';
 import type { BoundedRanges } from '../../src/range/columns.js';
@@ -51,8 +51,7 @@ interface OpenRelease {
 }
 
 function openRelease(dir: string): OpenRelease {
-  const manifest = readManifest(dir);
-  const file = openReleaseRanges(dir, manifest);
+  const { manifest, file } = openReleaseRanges(dir);
   return { id: manifest.id, manifest, file, database: new Database(dir, manifest, new BinaryEngine(file)) };
 }
 

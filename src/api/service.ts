@@ -45,7 +45,7 @@ export function publicUrl(host: string | undefined, port: number): string {
  * @throws AtlasError E_USAGE if it is not, or if the release does not have the country
  */
 export function requireInUnion(dir: string, country: string): void {
-  const { records, asOf } = openReleaseRanges(dir);
+  const { records, asOf } = openReleaseRanges(dir).file;
   const record = records.find((one) => one.kind === 'country' && one.code === country);
   if (record?.kind === 'country' && record.isEu) return;
   const name = record?.kind === 'country' ? `${record.name} (${country})` : country;

@@ -1,8 +1,11 @@
 /** What a command of the command line is, and what every command may use. */
+import { writeFileSync } from 'node:fs';
 import type { ParseArgsConfig } from 'node:util';
-import { AtlasError } from '../errors.js';
+import { AtlasError, systemErrorCode } from '../errors.js';
 
 export { table } from '../text-table.js';
+
+const STDERR_FD = 2;
 
 export type OptionTable = NonNullable<ParseArgsConfig['options']>;
 export type OptionValues = Record<string, string | boolean | (string | boolean)[] | undefined>;
@@ -84,6 +87,19 @@ export function outputPath(values: OptionValues, name = 'output'): string | unde
 /** Writes to stdout, and waits if the reader is slower. */
 export async function print(output: string | Uint8Array): Promise<void> {
   if (!process.stdout.write(output)) await new Promise((resolve) => process.stdout.once('drain', resolve));
+}
+
+/**
+ * Writes a short note to stderr, at most PIPE_BUF (4096) bytes. `process.stderr` would load the streams first, which takes 3 ms.
+ */
+export function printNote(note: string): void {
+  try {
+    writeFileSync(STDERR_FD, note);
+  } catch (error) {
+    // Another process made the pipe non-blocking, and it is full: nothing of so short a note was written (pipe(7)).
+    if (systemErrorCode(error) !== 'EAGAIN') throw error;
+    process.stderr.write(note);
+  }
 }
 
 /** Returns facts as aligned lines, `name  value`. */

@@ -15,7 +15,7 @@ import {
   type Segment,
   segments,
 } from '../database/diff.js';
-import { type Manifest, namedRelease, readManifest } from '../database/release.js';
+import { type Manifest, namedRelease } from '../database/release.js';
 import { openReleaseRanges } from '../database/release-files.js';
 import { AtlasError, EXIT } from '../errors.js';
 import { writeFile } from '../export/output.js';
@@ -35,8 +35,7 @@ interface Side {
 }
 
 function openSide(dataDir: string, name: string): Side {
-  const dir = namedRelease(dataDir, name);
-  return { manifest: readManifest(dir), file: openReleaseRanges(dir) };
+  return openReleaseRanges(namedRelease(dataDir, name));
 }
 
 /** The segments of one family whose answers differ. */

@@ -2,7 +2,7 @@
 
 import { join } from 'node:path';
 import type { EmbeddedScheme } from '../address/embedded.js';
-import { type Manifest, RELEASES_DIR, readManifest, releaseDir, releaseIds } from '../database/release.js';
+import { type Manifest, RELEASES_DIR, releaseDir, releaseIds } from '../database/release.js';
 import { openReleaseRanges } from '../database/release-files.js';
 import { AtlasError, EXIT } from '../errors.js';
 import { type ExportRequest, FORMATS, type FormatName } from '../export/formats.js';
@@ -89,8 +89,7 @@ function titleOf({ id, inputs }: Manifest, codes: ReadonlySet<string> | undefine
 
 function requestFrom(format: FormatName, { dataDir, values }: Invocation): ExportRequest {
   const release = chosenRelease(dataDir, text(values, 'release'));
-  const file = openReleaseRanges(release);
-  const manifest = readManifest(release);
+  const { manifest, file } = openReleaseRanges(release);
   const countries = chosenCodes(file, values);
   return {
     file,

@@ -1,4 +1,5 @@
 /** `ipatlas lookup`: one result a line, or a table for people. */
+import { createInterface } from 'node:readline';
 import { type Database, type LookupResult, openDatabase } from '../database/database.js';
 import { AtlasError, EXIT } from '../errors.js';
 import { type Command, type Invocation, print, table, text } from './command.js';
@@ -35,7 +36,6 @@ async function* addresses(positionals: string[]): AsyncIterable<string> {
       yield argument;
       continue;
     }
-    const { createInterface } = await import('node:readline');
     for await (const line of createInterface({ input: process.stdin })) if (line !== '') yield line;
   }
 }

@@ -19,7 +19,7 @@ import { type Output, plainOutput, replacedOutput, standardOutput, statOutput } 
 import { showProgress, summaryText } from '../enrich/progress.js';
 import { AtlasError, EXIT, systemErrorCode } from '../errors.js';
 import { MAX_JOBS } from '../limits.js';
-import { type Invocation, type OptionTable, type OptionValues, outputPath, text } from './command.js';
+import { type Invocation, type OptionTable, type OptionValues, outputPath, printNote, text } from './command.js';
 
 /** The path that means standard output. */
 const STDOUT_PATH = '-';
@@ -284,9 +284,9 @@ export async function runStream(
   const rejects = openSideOutput(request.rejects);
   const stats = openSideOutput(request.stats);
   const counts = emptyCounts();
-  const startedAt = performance.now();
+  const startedAt = process.uptime();
   const stopProgress = showProgress(counts, request.total);
-  const seconds = () => (performance.now() - startedAt) / 1000;
+  const seconds = () => process.uptime() - startedAt;
   let warning: string | undefined;
   try {
     await work({ output, rejects, counts, signal: signals.signal });
@@ -305,11 +305,11 @@ export async function runStream(
     await stats?.write(Buffer.from(`${JSON.stringify({ ...counts, seconds: seconds(), warning })}\n`));
     stats?.commit();
   }
-  if (showsCounts) process.stderr.write(summaryText(counts, seconds()));
-  if (warning !== undefined) process.stderr.write(`ipatlas: warning: ${warning}\n`);
+  if (showsCounts) printNote(summaryText(counts, seconds()));
+  if (warning !== undefined) printNote(`ipatlas: warning: ${warning}\n`);
   const received = signals.received();
   if (received === undefined) return EXIT.ok;
-  process.stderr.write(`ipatlas: stopped by ${received} before the end of the input\n`);
+  printNote(`ipatlas: stopped by ${received} before the end of the input\n`);
   if (received !== 'SIGINT') signals.raise(received);
   return EXIT.interrupted;
 }

@@ -17,7 +17,7 @@ import { RELEASE_POLL_MS } from '../limits.js';
 import { withConfidence } from '../rangefile/confidence.js';
 import { BinaryEngine } from './binary-engine.js';
 import type { Engine } from './engine.js';
-import { CURRENT_LINK, MANIFEST_FILE, type Manifest, readManifest, releaseDir } from './release.js';
+import { CURRENT_LINK, MANIFEST_FILE, type Manifest, releaseDir } from './release.js';
 import { checkReleaseMirror, openReleaseRanges } from './release-files.js';
 import { openSqliteEngine } from './sqlite-engine.js';
 
@@ -183,11 +183,11 @@ function readWord(bytes: Uint8Array, at: number): number {
 type EngineOptions = Required<Pick<OpenOptions, 'engine' | 'confidence'>>;
 
 function openRelease(dir: string, { engine, confidence }: EngineOptions): Release {
-  const manifest = readManifest(dir);
   if (engine === 'sqlite') {
-    return { dir, manifest, engine: openSqliteEngine(checkReleaseMirror(dir, manifest), confidence) };
+    const { manifest, path } = checkReleaseMirror(dir);
+    return { dir, manifest, engine: openSqliteEngine(path, confidence) };
   }
-  const file = openReleaseRanges(dir, manifest);
+  const { manifest, file } = openReleaseRanges(dir);
   return { dir, manifest, engine: new BinaryEngine(confidence ? withConfidence(file) : file) };
 }
 

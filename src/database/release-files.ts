@@ -1,9 +1,9 @@
 /**
  * Opens the range file of a release, and checks the hashes of that file and of the mirror against the manifest.
  *
- * Hashing the range file and checking its columns takes about 20 ms, more than the rest of opening it. So the result is stored
- * in the release directory in `.verified.json` (the stamp), together with the size, times and inode of the file, and a file that
- * has not changed since is not checked again. This detects every change that is made through the file system, because each one updates
+ * Hashing the range file, checking its columns and checking the manifest takes about 25 ms, more than the rest of opening them. So
+ * the result is stored in the release directory in `.verified.json` (the stamp), together with the sizes, times and inodes of both
+ * files, and files that have not changed since are not checked again. This detects every change that is made through the file system, because each one updates
  * the ctime, which programs cannot set. It does not detect a disk that returns other bytes than were written, nor a writer
  * that bypasses the file system or forges `.verified.json`; `ipatlas verify` reads every byte regardless.
  */
@@ -13,7 +13,15 @@ import { join } from 'node:path';
 import { AtlasError, messageOf, systemErrorCode } from '../errors.js';
 import { replaceFile } from '../files.js';
 import { decodeRangeFile, type RangeFile } from '../rangefile/reader.js';
-import { type Manifest, type ManifestFile, MIRROR_FILE, RANGE_FILE, readManifest } from './release.js';
+import {
+  MANIFEST_FILE,
+  type Manifest,
+  type ManifestFile,
+  MIRROR_FILE,
+  manifestError,
+  parseManifest,
+  RANGE_FILE,
+} from './release.js';
 
 export const STAMP_FILE = '.verified.json';
 
@@ -23,12 +31,12 @@ export const STAMP_FILE = '.verified.json';
  */
 const SETTLE_NS = 2_000_000_000n;
 
-/** What was checked before a stamp was written. A stamp of an earlier version of ipatlas, for the hash alone, has no such word. */
-const CHECKS = 'hash+columns';
+/** What was checked before a stamp was written. The stamps of earlier versions of ipatlas, which checked less, differ. */
+const CHECKS = 'manifest+hash+columns';
 
-/** Returns what identifies a version of a file. Numbers are decimal text: nanoseconds do not fit into a JSON number. */
-function stampOf(stat: BigIntStats, sha256: string): string {
-  return [CHECKS, stat.size, stat.mtimeNs, stat.ctimeNs, stat.ino, sha256].join(' ');
+/** Returns what identifies the versions of files. Numbers are decimal text: nanoseconds do not fit into a JSON number. */
+function stampOf(...stats: BigIntStats[]): string {
+  return [CHECKS, ...stats.flatMap(({ size, mtimeNs, ctimeNs, ino }) => [size, mtimeNs, ctimeNs, ino])].join(' ');
 }
 
 function readStamps(dir: string): Record<string, unknown> {
@@ -73,45 +81,72 @@ export function checkHash(path: string, content: Uint8Array, { bytes, sha256 }: 
   }
 }
 
+/** Opens a file of a release, calls `use`, and closes the file. */
+function withFile<T>(path: string, use: (fd: number) => T): T {
+  let fd: number | undefined;
+  try {
+    fd = openSync(path, 'r');
+    return use(fd);
+  } catch (error) {
+    if (error instanceof AtlasError || systemErrorCode(error) === undefined) throw error;
+    throw new AtlasError('E_NO_DATABASE', `${path} cannot be read: ${messageOf(error)}`, { cause: error });
+  } finally {
+    if (fd !== undefined) closeSync(fd);
+  }
+}
+
+/** Reads the manifest of a release as text, with the status of that very file. */
+function readManifestFile(dir: string): { text: string; stat: BigIntStats } {
+  try {
+    const fd = openSync(join(dir, MANIFEST_FILE), 'r');
+    try {
+      // The status first: of a file that changes in between, it is the earlier one, which the next opening does not see again.
+      const stat = fstatSync(fd, { bigint: true });
+      return { text: readFileSync(fd, 'utf8'), stat };
+    } finally {
+      closeSync(fd);
+    }
+  } catch (error) {
+    throw manifestError(dir, error);
+  }
+}
+
+/** What was opened of a release. */
+interface Checked<T> {
+  manifest: Manifest;
+  result: T;
+}
+
 /**
- * Checks a file of a release, unless it was checked before and has not changed since.
+ * Checks the manifest and a file of a release, unless both were checked before and have not changed since.
  *
  * @param use makes the result. `content` is the file's content, which has the right hash, or undefined if the file was checked
  *   before; then it can be read from `fd`. If this throws, no stamp is written
  */
 function withChecked<T>(
   dir: string,
-  manifest: Manifest,
   name: string,
-  use: (content: Buffer | undefined, fd: number) => T,
-): T {
+  use: (content: Buffer | undefined, fd: number, entry: ManifestFile) => T,
+): Checked<T> {
   const path = join(dir, name);
-  const output = outputOf(dir, manifest, name);
-  let fd: number;
-  try {
-    fd = openSync(path, 'r');
-  } catch (error) {
-    throw new AtlasError('E_NO_DATABASE', `${path} cannot be read: ${messageOf(error)}`, { cause: error });
-  }
-  try {
+  const { text, stat: manifestStat } = readManifestFile(dir);
+  return withFile(path, (fd) => {
     const stat = fstatSync(fd, { bigint: true });
-    const stamp = stampOf(stat, output.sha256);
-    if (stat.size === BigInt(output.bytes) && readStamps(dir)[name] === stamp) return use(undefined, fd);
+    const stamp = stampOf(manifestStat, stat);
+    const wasChecked = readStamps(dir)[name] === stamp;
+    const manifest = parseManifest(text, dir, wasChecked);
+    const entry = outputOf(dir, manifest, name);
+    if (wasChecked) return { manifest, result: use(undefined, fd, entry) };
     const content = readFileSync(fd);
-    checkHash(path, content, output);
-    const result = use(content, fd);
-    const changed = stat.mtimeNs > stat.ctimeNs ? stat.mtimeNs : stat.ctimeNs;
+    checkHash(path, content, entry);
+    const result = use(content, fd, entry);
+    const changes = [manifestStat, stat].flatMap(({ mtimeNs, ctimeNs }) => [mtimeNs, ctimeNs]);
     // A change after the first fstat would be missing from the stamp.
-    const isUnchanged = stampOf(fstatSync(fd, { bigint: true }), output.sha256) === stamp;
-    const now = BigInt(Date.now()) * 1_000_000n;
-    if (isUnchanged && now - changed > SETTLE_NS) writeStamp(dir, name, stamp);
-    return result;
-  } catch (error) {
-    if (error instanceof AtlasError || systemErrorCode(error) === undefined) throw error;
-    throw new AtlasError('E_NO_DATABASE', `${path} cannot be read: ${messageOf(error)}`, { cause: error });
-  } finally {
-    closeSync(fd);
-  }
+    const isUnchanged = stampOf(manifestStat, fstatSync(fd, { bigint: true })) === stamp;
+    const settled = BigInt(Date.now()) * 1_000_000n - SETTLE_NS;
+    if (isUnchanged && changes.every((change) => change < settled)) writeStamp(dir, name, stamp);
+    return { manifest, result };
+  });
 }
 
 /** Fills a buffer from the beginning of a file. */
@@ -134,23 +169,22 @@ function readInto(buffer: Buffer, fd: number): Buffer {
  */
 export function openReleaseRanges(
   dir: string,
-  manifest: Manifest = readManifest(dir),
   allocate: (bytes: number) => Buffer = Buffer.allocUnsafeSlow,
-): RangeFile {
-  const { bytes } = outputOf(dir, manifest, RANGE_FILE);
-  return withChecked(dir, manifest, RANGE_FILE, (content, fd) =>
+): { manifest: Manifest; file: RangeFile } {
+  const { manifest, result } = withChecked(dir, RANGE_FILE, (content, fd, { bytes }) =>
     decodeRangeFile(content ?? readInto(allocate(bytes), fd), join(dir, RANGE_FILE), content === undefined),
   );
+  return { manifest, file: result };
 }
 
 /**
  * Checks the mirror of a release.
  *
  * @param dir the release directory
- * @returns its path
+ * @returns the path of the mirror
  * @throws AtlasError E_NO_DATABASE if it cannot be read, E_DAMAGED if it does not match the manifest
  */
-export function checkReleaseMirror(dir: string, manifest: Manifest = readManifest(dir)): string {
-  withChecked(dir, manifest, MIRROR_FILE, () => {});
-  return join(dir, MIRROR_FILE);
+export function checkReleaseMirror(dir: string): { manifest: Manifest; path: string } {
+  const { manifest } = withChecked(dir, MIRROR_FILE, () => {});
+  return { manifest, path: join(dir, MIRROR_FILE) };
 }

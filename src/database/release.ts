@@ -125,17 +125,52 @@ export function releaseId(asOf: string, inputHash: string): string {
 }
 
 /** Returns what is wrong with a parsed manifest, or undefined. */
-function manifestProblem(manifest: unknown, directory: string): string | undefined {
+function manifestProblem(manifest: unknown): string | undefined {
   const schema = JSON.parse(readFileSync(packageFile('schemas/manifest.schema.json'), 'utf8')) as Schema;
   const violation = schemaViolation(schema, manifest);
   if (violation !== undefined) return violation;
   const { id, as_of, data_date, input_hash } = manifest as Manifest;
   if (!isDate(as_of)) return `as_of is ${as_of}, which is not a date`;
   if (data_date !== undefined && !isDate(data_date)) return `data_date is ${data_date}, which is not a date`;
-  if (id !== releaseId(as_of, input_hash)) return `id is ${id}, which is not that of its date and inputs`;
+  return id === releaseId(as_of, input_hash) ? undefined : `id is ${id}, which is not that of its date and inputs`;
+}
+
+/** Returns how the id differs from the name of its directory, or undefined. */
+function directoryProblem({ id }: Manifest, directory: string): string | undefined {
   // A release may be copied to a directory with a name of another kind.
-  if (RELEASE_ID.test(directory) && id !== directory) return `id is ${id}, but its directory is ${directory}`;
-  return undefined;
+  return RELEASE_ID.test(directory) && id !== directory ? `id is ${id}, but its directory is ${directory}` : undefined;
+}
+
+/**
+ * Parses the manifest of a release and checks the form of every value.
+ *
+ * @param text of the file
+ * @param dir the release directory
+ * @param wasChecked whether this very text was checked before, which takes longer than all the rest of opening a release
+ * @throws AtlasError E_DAMAGED if it is not valid or belongs to another directory
+ */
+export function parseManifest(text: string, dir: string, wasChecked = false): Manifest {
+  const path = join(dir, MANIFEST_FILE);
+  let manifest: unknown;
+  try {
+    manifest = JSON.parse(text);
+  } catch (error) {
+    throw new AtlasError('E_DAMAGED', `${path} is not JSON: ${messageOf(error)}`, { cause: error });
+  }
+  const problem =
+    (wasChecked ? undefined : manifestProblem(manifest)) ??
+    directoryProblem(manifest as Manifest, basename(realpathSync(dir)));
+  if (problem === undefined) return manifest as Manifest;
+  throw new AtlasError(
+    'E_DAMAGED',
+    `${path} is not a valid manifest: ${problem}; build the release again or roll back`,
+  );
+}
+
+/** Returns the error for a manifest that cannot be read. */
+export function manifestError(dir: string, error: unknown): AtlasError {
+  const code = systemErrorCode(error) === 'ENOENT' ? 'E_NO_DATABASE' : 'E_DAMAGED';
+  return new AtlasError(code, `${join(dir, MANIFEST_FILE)} cannot be read: ${messageOf(error)}`, { cause: error });
 }
 
 /**
@@ -145,28 +180,13 @@ function manifestProblem(manifest: unknown, directory: string): string | undefin
  * @throws AtlasError E_NO_DATABASE if there is none, E_DAMAGED if it is not valid or belongs to another directory
  */
 export function readManifest(dir: string): Manifest {
-  const path = join(dir, MANIFEST_FILE);
   let text: string;
-  let directory: string;
   try {
-    text = readFileSync(path, 'utf8');
-    directory = basename(realpathSync(dir));
+    text = readFileSync(join(dir, MANIFEST_FILE), 'utf8');
   } catch (error) {
-    const code = systemErrorCode(error) === 'ENOENT' ? 'E_NO_DATABASE' : 'E_DAMAGED';
-    throw new AtlasError(code, `${path} cannot be read: ${messageOf(error)}`, { cause: error });
+    throw manifestError(dir, error);
   }
-  let manifest: unknown;
-  try {
-    manifest = JSON.parse(text);
-  } catch (error) {
-    throw new AtlasError('E_DAMAGED', `${path} is not JSON: ${messageOf(error)}`, { cause: error });
-  }
-  const problem = manifestProblem(manifest, directory);
-  if (problem === undefined) return manifest as Manifest;
-  throw new AtlasError(
-    'E_DAMAGED',
-    `${path} is not a valid manifest: ${problem}; build the release again or roll back`,
-  );
+  return parseManifest(text, dir);
 }
 
 /** Returns the id of the release that `current` links to, or undefined if there is none. */

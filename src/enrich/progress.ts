@@ -1,4 +1,5 @@
 /** The progress line and the summary of an enrichment, for people. */
+import { isTerminal } from '../terminal.js';
 import type { EnrichCounts } from './counts.js';
 
 const BAR_WIDTH = 20;
@@ -57,8 +58,9 @@ export function progressLine({ bytes, lines }: EnrichCounts, total: number | und
  * @returns a function that stops the updates and clears the line
  */
 export function showProgress(counts: EnrichCounts, total: number | undefined): () => void {
+  // Asking `process.stderr` would load the streams, which takes 3 ms.
+  if (!isTerminal(2)) return () => {};
   const terminal = process.stderr;
-  if (!terminal.isTTY) return () => {};
   const begun = performance.now();
   const timer = setInterval(() => {
     const line = progressLine(counts, total, (performance.now() - begun) / 1000);

@@ -1,5 +1,4 @@
 /** Opens the range file of a release for an enrichment. */
-import { readManifest } from '../database/release.js';
 import { openReleaseRanges } from '../database/release-files.js';
 import { withConfidence } from '../rangefile/confidence.js';
 import type { RangeFile } from '../rangefile/reader.js';
@@ -14,6 +13,6 @@ import type { Addable } from './options.js';
  * @throws AtlasError E_USAGE if the confidence is added and the release has none; the errors of opening a release
  */
 export function openForResults(dir: string, add: readonly Addable[], allocate?: (bytes: number) => Buffer): RangeFile {
-  const file = openReleaseRanges(dir, readManifest(dir), allocate);
+  const { file } = openReleaseRanges(dir, allocate);
   return add.includes('confidence') ? withConfidence(file) : file;
 }

@@ -155,8 +155,8 @@ function readSectionTable(path: string, bytes: Buffer, sections: number, headEnd
   return table as SectionTable;
 }
 
-/** Checks magic number, version, size and CRC-32; returns the number of sections and their offset. */
-function checkHeader(path: string, bytes: Buffer): { sections: number; headEnd: number } {
+/** Checks magic number, version, size and, unless it was checked before, CRC-32; returns the number of sections and their offset. */
+function checkHeader(path: string, bytes: Buffer, wasChecked: boolean): { sections: number; headEnd: number } {
   if (bytes.length < HEADER_BYTES) throw damaged(path, `${bytes.length} bytes are not enough for a range file`);
   if (!MAGIC.every((byte, index) => bytes[index] === byte)) throw damaged(path, 'not a range file (no magic number)');
   const major = bytes.readUInt16LE(HEADER.major);
@@ -168,6 +168,7 @@ function checkHeader(path: string, bytes: Buffer): { sections: number; headEnd: 
   const sections = bytes.readUInt32LE(HEADER.sections);
   const headEnd = HEADER_BYTES + sections * ENTRY_BYTES;
   if (headEnd > bytes.length) throw damaged(path, `a table of ${sections} sections does not fit`);
+  if (wasChecked) return { sections, headEnd };
   const head = Buffer.from(bytes.subarray(0, headEnd));
   head.writeUInt32LE(0, HEADER.crc32);
   // The CRC-32 covers the header with these four bytes zero.
@@ -238,13 +239,14 @@ function checkColumns(file: RangeFile): void {
  *
  * @param bytes the whole file
  * @param path of the file, for messages
- * @param columnsAreKnown whether the columns of these very bytes were checked before, which takes longer than all the rest
+ * @param wasChecked whether these very bytes were checked before. Then the checksum of the header and the columns are not
+ *   checked again, which takes longer than all the rest
  * @returns the file; its arrays share memory with `bytes` if that is aligned
  * @throws AtlasError E_DAMAGED if the structure is not that of FORMAT.md or the version is unknown
  */
-export function decodeRangeFile(bytes: Buffer, path: string, columnsAreKnown = false): RangeFile {
+export function decodeRangeFile(bytes: Buffer, path: string, wasChecked = false): RangeFile {
   if (endianness() !== 'LE') throw new AtlasError('E_FAULT', 'range files can be read on little-endian machines only');
-  const { sections, headEnd } = checkHeader(path, bytes);
+  const { sections, headEnd } = checkHeader(path, bytes, wasChecked);
   const table = readSectionTable(path, bytes, sections, headEnd);
   // Typed arrays need an aligned offset, which a buffer from Node's pool may not have.
   const whole = bytes.byteOffset % ALIGNMENT === 0 ? bytes : new Uint8Array(bytes);
@@ -300,7 +302,7 @@ export function decodeRangeFile(bytes: Buffer, path: string, columnsAreKnown = f
     confidence6: confidence[1],
     dense6: undefined,
   };
-  if (!columnsAreKnown) checkColumns(file);
+  if (!wasChecked) checkColumns(file);
   return file;
 }
 

@@ -2,7 +2,7 @@
 import type { Family } from '../address/parse.js';
 import { type CountryTotals, computeDelta, type Delta } from '../database/delta.js';
 import { type CountryChange, countryChanges, rangeList } from '../database/diff.js';
-import { type Manifest, readManifest } from '../database/release.js';
+import type { Manifest } from '../database/release.js';
 import { openReleaseRanges } from '../database/release-files.js';
 import { PAIRS_SHOWN } from '../limits.js';
 import { formatCidr } from '../range/cidr.js';
@@ -37,10 +37,13 @@ function namesOf({ records }: RangeFile): [code: string, name: string][] {
  * @throws AtlasError if one of them is missing or damaged
  */
 export function compareReleases(beforeDir: string, afterDir: string): Changes {
-  const [before, after] = [openReleaseRanges(beforeDir), openReleaseRanges(afterDir)];
+  const [{ manifest: beforeManifest, file: before }, { manifest: afterManifest, file: after }] = [
+    openReleaseRanges(beforeDir),
+    openReleaseRanges(afterDir),
+  ];
   return {
-    before: readManifest(beforeDir),
-    after: readManifest(afterDir),
+    before: beforeManifest,
+    after: afterManifest,
     countries: countryChanges(before, after),
     names: new Map([...namesOf(before), ...namesOf(after)]),
     deltas: ([4, 6] as const).map((family) => computeDelta(rangeList(before, family), rangeList(after, family))),

@@ -188,7 +188,7 @@ describe('one process', () => {
   it.each(['1', '2'])('continues if its access log is on a full disk, with %s workers', async (workers) => {
     const full = openSync('/dev/full', 'w');
     const args = ['serve', '--data', dataDir, '--port', '0', '--access-log', '--workers', workers];
-    const child = spawn(process.execPath, [packageFile('dist/src/cli/main.js'), ...args], {
+    const child = spawn(process.execPath, [packageFile('dist/src/cli/start.cjs'), ...args], {
       stdio: ['ignore', full, 'pipe'],
     });
     closeSync(full);

@@ -44,7 +44,7 @@ describe('the first command that needs a database', () => {
   it('asks on a terminal, and "n" builds nothing', async ({ skip }) => {
     // script(1) of util-linux runs a command on a new terminal.
     if (process.platform !== 'linux' || !existsSync('/usr/bin/script')) skip('SKIPPED: script(1) is not installed');
-    const command = `${process.execPath} ${packageFile('dist/src/cli/main.js')} lookup 8.8.8.8`;
+    const command = `${process.execPath} ${packageFile('dist/src/cli/start.cjs')} lookup 8.8.8.8`;
     const run = (answer: string) => {
       const child = spawn('/usr/bin/script', ['-qec', command, '/dev/null'], {
         cwd,

@@ -1,41 +1,93 @@
-/** What a command loads before it runs: each file takes about half a millisecond, each dependency much more. */
-import { readdirSync, readFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+/** How the command line starts: the commands that process records are one file, with the code that V8 compiled from it. */
+import { spawnSync } from 'node:child_process';
+import { cpSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { AtlasError } from '../../src/errors.js';
 import { packageFile } from '../../src/package-root.js';
+import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 
-const MAIN = packageFile('dist/src/cli/main.js');
-const CHUNKS = packageFile('dist/src/cli/chunks');
+const START = 'dist/src/cli/start.cjs';
+const RECORD_COMMANDS = 'dist/src/cli/record-commands.cjs';
+const CACHE = `${RECORD_COMMANDS}.cache`;
 
-/** Returns the files of the package that a command loads when it starts, and all else that they import. */
-function loadedBy(command: string): { files: string[]; others: string[] } {
-  const files: string[] = [];
-  const others = new Set<string>();
-  const visit = (path: string): void => {
-    if (files.includes(path)) return;
-    files.push(path);
-    for (const [, name] of readFileSync(path, 'utf8').matchAll(/^(?:import|export) [^;]*?["']([^"']+)["'];$/gm)) {
-      if (name!.startsWith('.')) visit(join(dirname(path), name!));
-      else others.add(name!);
+describe('the file of the commands that process records', () => {
+  const code = readFileSync(packageFile(RECORD_COMMANDS), 'utf8');
+
+  it('requires no package when it is loaded, and modules of Node only when they are used', () => {
+    const required = [...code.matchAll(/^.*\brequire\("([^"]+)"\).*$/gm)];
+    expect(required.length).toBeGreaterThan(5);
+    for (const [line, name] of required) {
+      // Used in a function, or the module for it: const node_fs = () => node_fs_ ??= require("node:fs");
+      expect(line).toMatch(/^const \w+ = \(\) => \(?\w+ \?\?= |^\t|^function /);
+      expect(name).toMatch(/^(node:\w+|url)$/);
     }
-  };
-  visit(MAIN);
-  const chunk = readdirSync(CHUNKS).find((name) => name.startsWith(`${command}-`));
-  visit(join(CHUNKS, chunk!));
-  return { files, others: [...others].sort() };
-}
-
-describe('the start of a command that processes records', () => {
-  it.each(['lookup', 'enrich', 'filter', 'summarize'])('%s loads three files and no dependency', (command) => {
-    const { files, others } = loadedBy(command);
-    expect(files).toHaveLength(3);
-    expect(others.length).toBeGreaterThan(0);
-    expect(others.filter((name) => !name.startsWith('node:'))).toEqual([]);
   });
 
-  it('enrich does not load what only some runs need', () => {
-    const { others } = loadedBy('enrich');
-    expect(others).not.toContain('node:worker_threads');
-    expect(others).not.toContain('node:readline');
+  it('has no dynamic import of a package, which compiled code cannot have', () => {
+    expect(code.match(/\bimport\(.*/g)?.filter((call) => !call.includes('/formats/json')) ?? []).toEqual([]);
+  });
+});
+
+describe('the compiled code', () => {
+  let root: string;
+  let dataDir: string;
+  /** Makes a copy of the package, whose compiled code the tests change. */
+  beforeAll(async () => {
+    root = temporaryDir();
+    dataDir = join(root, 'data');
+    await publishBlocks(dataDir, SMALL_WORLD);
+    cpSync(packageFile('package.json'), join(root, 'package.json'));
+    for (const name of ['schemas', 'node_modules']) symlinkSync(packageFile(name), join(root, name));
+    for (const part of ['src', 'pipeline'])
+      cpSync(packageFile(join('dist', part)), join(root, 'dist', part), { recursive: true });
+  });
+  afterAll(() => rmSync(root, { recursive: true }));
+
+  function enrich(): { status: number | null; stdout: string; stderr: string } {
+    return spawnSync(process.execPath, [join(root, START), 'enrich', '--data', dataDir], {
+      input: '{"ip":"193.0.0.1"}\n',
+      encoding: 'utf8',
+    });
+  }
+  const ENRICHED = '{"ip":"193.0.0.1","geo":{"country":"Netherlands","country_code":"NL","is_eu":true}}\n';
+
+  it('is accepted by the Node that built the package', () => {
+    const script = `const { script } = require(${JSON.stringify(join(root, START))}).loadRecordCommands();
+      console.log(script.cachedDataRejected);`;
+    const { stdout } = spawnSync(process.execPath, ['-e', script], { encoding: 'utf8' });
+    expect(stdout).toBe('false\n');
+    expect(enrich()).toMatchObject({ status: 0, stdout: ENRICHED });
+  });
+
+  it('may be that of another version', () => {
+    const cache = join(root, CACHE);
+    const content = readFileSync(cache);
+    for (const other of [
+      Buffer.alloc(0),
+      Buffer.from('garbage'),
+      Buffer.concat([Buffer.alloc(64, 1), content.subarray(64)]),
+    ]) {
+      writeFileSync(cache, other);
+      expect(enrich()).toMatchObject({ status: 0, stdout: ENRICHED });
+    }
+  });
+
+  it('may be missing', () => {
+    rmSync(join(root, CACHE));
+    expect(enrich()).toMatchObject({ status: 0, stdout: ENRICHED });
+  });
+});
+
+describe('an error of another copy of the program', () => {
+  it('is recognized', () => {
+    class Copy extends Error {
+      override readonly name = 'AtlasError';
+    }
+    expect(new Copy()).toBeInstanceOf(AtlasError);
+    expect(new AtlasError('E_USAGE', 'text')).toBeInstanceOf(AtlasError);
+    for (const other of [new Error('AtlasError'), { name: 'AtlasError' }, undefined, 'AtlasError']) {
+      expect(other instanceof AtlasError).toBe(false);
+    }
   });
 });

@@ -132,6 +132,32 @@ describe('opening a release', () => {
     expect(() => openDatabase(dataDir)).toThrow(DAMAGED);
   });
 
+  it('checks the manifest again if it has changed', async () => {
+    await openUntilStored();
+    const path = join(release, 'manifest.json');
+    const text = readFileSync(path, 'utf8');
+    const changes: [from: string, to: string, message: RegExp][] = [
+      ['"as_of": "2026-01-01"', '"as_of": "2026-01-02"', /id is .*, which is not that of its date and inputs/],
+      ['"manifest_version": 1', '"manifest_version": 2', /manifest_version/],
+      ['{', '', /is not JSON/],
+    ];
+    for (const [from, to, message] of changes) {
+      expect(text).toContain(from);
+      writeFileSync(path, text.replace(from, to));
+      expect(() => openDatabase(dataDir)).toThrow(message);
+      expect(() => openDatabase(dataDir, { engine: 'sqlite' })).toThrow(message);
+    }
+    writeFileSync(path, text);
+    openDatabase(dataDir).close();
+  });
+
+  it('refuses a release under the name of another, even if its manifest was checked before', async () => {
+    await openUntilStored();
+    const other = join(release, '..', '2026-01-01-0123456789ab');
+    renameSync(release, other);
+    expect(() => openDatabase(other)).toThrow(/but its directory is 2026-01-01-0123456789ab/);
+  });
+
   it('hashes again if the file was replaced', async () => {
     await openUntilStored();
     const content = readFileSync(ranges);

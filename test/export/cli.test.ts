@@ -146,7 +146,7 @@ describe('ipatlas export', () => {
 
   it('reports a full disk in one line and with exit code 1', async () => {
     const message = /^ipatlas: [^\n]+ cannot be written: ENOSPC[^\n]*\n$/;
-    const command = [process.execPath, packageFile('dist/src/cli/main.js'), 'export', 'csv', '--data', dataDir];
+    const command = [process.execPath, packageFile('dist/src/cli/start.cjs'), 'export', 'csv', '--data', dataDir];
     const shell = spawn('sh', ['-c', '"$@" > /dev/full', 'sh', ...command]);
     expect(await finished(shell)).toMatchObject({ code: 1, stderr: expect.stringMatching(message) });
     const result = await run('csv', '-o', '/dev/full');
@@ -170,7 +170,7 @@ describe('ipatlas export', () => {
 
   it('waits for a slow reader', async () => {
     const whole = (await run('nginx')).stdout.length;
-    const command = [process.execPath, packageFile('dist/src/cli/main.js'), 'export', 'nginx', '--data', dataDir];
+    const command = [process.execPath, packageFile('dist/src/cli/start.cjs'), 'export', 'nginx', '--data', dataDir];
     const shell = spawn('sh', ['-c', '"$@" | (sleep 0.5; cat) | wc -c', 'sh', ...command]);
     expect(await finished(shell)).toMatchObject({ code: 0, stdout: `${whole}\n` });
   });

@@ -38,7 +38,7 @@ function replaceModule(version: string | undefined, main = ''): void {
 }
 
 const run = (...args: string[]): Promise<Finished> =>
-  ipatlasAt(join(dir, 'dist/src/cli/main.js'), [...args, '--data', dataDir]);
+  ipatlasAt(join(dir, 'dist/src/cli/start.cjs'), [...args, '--data', dataDir]);
 
 /** A version that would end the process of this Node without a message. */
 const MISMATCHED = Number.parseInt(process.versions.node, 10) < 22 ? '13.2.0' : '12.11.1';

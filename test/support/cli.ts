@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import { packageFile } from '../../src/package-root.js';
 
 /** The main file of the command line. */
-export const MAIN = packageFile('dist/src/cli/main.js');
+export const MAIN = packageFile('dist/src/cli/start.cjs');
 
 export interface Finished {
   /** Exit code, or null if a signal ended it. */

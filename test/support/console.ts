@@ -80,7 +80,7 @@ const DOCUMENTED_PORT = '8080';
 export async function runSteps(steps: readonly Step[], cwd: string): Promise<string[]> {
   const scratch = join(cwd, '.console');
   mkdirSync(join(scratch, 'bin'), { recursive: true });
-  const shim = `#!/bin/sh\nexec '${process.execPath}' '${packageFile('dist/src/cli/main.js')}' "$@"\n`;
+  const shim = `#!/bin/sh\nexec '${process.execPath}' '${packageFile('dist/src/cli/start.cjs')}' "$@"\n`;
   writeFileSync(join(scratch, 'bin', 'ipatlas'), shim, { mode: 0o755 });
   const port = String(await freePort());
   const ready = `until curl -sf -o /dev/null http://localhost:${port}/readyz; do sleep 0.1; done`;

@@ -1,8 +1,9 @@
 /** Sources of bytes: files, pipes and standard input. */
 import { closeSync, constants, fstatSync, openSync, read, readSync, statSync } from 'node:fs';
 import { type ConnectOpts, Socket, type SocketConstructorOpts } from 'node:net';
-import { isatty, ReadStream as TerminalStream } from 'node:tty';
+import { ReadStream as TerminalStream } from 'node:tty';
 import { AtlasError, messageOf, systemErrorCode } from '../../errors.js';
+import { isTerminal } from '../../terminal.js';
 
 /** Bytes that the caller reads into its own memory. */
 export interface ByteSource {
@@ -249,7 +250,7 @@ export function openSource(path: string): ByteSource {
     closeSync(fd);
     throw new AtlasError('E_USAGE', `${path} is a directory; name its files`);
   }
-  if (isatty(fd)) {
+  if (isTerminal(fd)) {
     const stream = fd === 0 ? process.stdin : new TerminalStream(fd);
     return new StreamSource(name, stream, undefined, () => void stream.destroy());
   }

@@ -2,8 +2,8 @@
 import { fstatSync, write, writeSync } from 'node:fs';
 import { Socket } from 'node:net';
 import type { Writable } from 'node:stream';
-import { isatty } from 'node:tty';
 import { systemErrorCode } from '../../errors.js';
+import { isTerminal } from '../../terminal.js';
 
 /** Receives bytes in order. */
 export interface ByteSink {
@@ -46,7 +46,7 @@ function streamOf(fd: number): Writable {
 export function fileSink(fd: number): ByteSink {
   const stat = fstatSync(fd);
   // Does not wait for a reader, so it is written in this thread: another one would take longer.
-  const isImmediate = stat.isFile() || (stat.isCharacterDevice() && !isatty(fd));
+  const isImmediate = stat.isFile() || (stat.isCharacterDevice() && !isTerminal(fd));
   let stream: Writable | undefined;
   return {
     async write(bytes) {

@@ -1,0 +1,96 @@
+/** Runs a command of the command line: parses its arguments, and turns errors into a message and an exit code. */
+import { debuglog, getSystemErrorMap } from 'node:util';
+import { AtlasError, EXIT, isDiskError, messageOf, systemErrorCode, writeError } from '../errors.js';
+import { type Command, usageError } from './command.js';
+import { parseCommandLine } from './command-line.js';
+import { defaultDataDir } from './data-dir.js';
+
+const debug = debuglog('ipatlas');
+
+/** What a program loads only when it is needed. */
+export interface RareParts {
+  helpPage(name: string): Promise<string>;
+  buildFirst(dataDir: string, agreed: boolean, missing: AtlasError): Promise<void>;
+}
+
+/**
+ * Runs a command.
+ *
+ * @param args without the command's name
+ * @returns the exit code
+ * @throws AtlasError of the command line or of the command
+ */
+export async function runCommand(name: string, command: Command, args: string[], rare: RareParts): Promise<number> {
+  const { values, positionals } = await parseCommandLine(name, command, args);
+  if (values.help === true || command.writesToDescriptor !== true) exitWhenReaderCloses();
+  if (values.help === true) {
+    process.stdout.write(await rare.helpPage(name));
+    return EXIT.ok;
+  }
+  const [least, most] = command.arguments;
+  if (positionals.length < least) throw usageError('an argument is missing', name);
+  if (positionals.length > most) throw usageError(`unexpected argument ${JSON.stringify(positionals[most])}`, name);
+  const dataDir = (values.data as string | undefined) ?? process.env.IPATLAS_DATA ?? defaultDataDir();
+  if (dataDir === '') throw usageError('--data (or IPATLAS_DATA) is empty', name);
+  const invocation = { dataDir, values, positionals };
+  try {
+    return await command.run(invocation);
+  } catch (error) {
+    const missing = error instanceof AtlasError && error.code === 'E_NO_DATABASE';
+    if (!missing || command.needsDatabase !== true) throw error;
+    // A command opens the release before it reads or writes anything, so it can run again.
+    await rare.buildFirst(dataDir, values.yes === true, error);
+    return command.run(invocation);
+  }
+}
+
+/**
+ * What the environment can cause anywhere, such as a data directory that may not be read: an error of the user's system,
+ * not a bug. ENOENT is left out because all files that may be missing are checked.
+ */
+const ENVIRONMENT_ERROR = /^(EACCES|EPERM|ENOTDIR|EISDIR|ELOOP|ENAMETOOLONG|EROFS|EMFILE|ENFILE)$/;
+
+function environmentError(error: unknown): AtlasError | undefined {
+  const { code = '', errno, path, syscall } = error as NodeJS.ErrnoException;
+  const isFull = isDiskError(error);
+  if (errno === undefined || !(isFull || ENVIRONMENT_ERROR.test(code))) return undefined;
+  const [, reason] = getSystemErrorMap().get(errno) ?? [];
+  return new AtlasError(isFull ? 'E_DISK' : 'E_USAGE', `${path ?? syscall}: ${reason ?? code} (${code})`, {
+    cause: error,
+  });
+}
+
+/** Prints an error in one line and returns the exit code. */
+function report(thrown: unknown): number {
+  const error = environmentError(thrown) ?? thrown;
+  if (error instanceof AtlasError) {
+    process.stderr.write(`ipatlas: ${error.message}\n`);
+    debug('%s', error.stack);
+    return error.exitCode;
+  }
+  process.stderr.write(
+    `ipatlas: internal error (bug): ${messageOf(error).replaceAll(/\s*\n\s*/g, ' ')}; please report it, with the output of the same command under NODE_DEBUG=ipatlas\n`,
+  );
+  debug('%s', error instanceof Error ? error.stack : error);
+  return EXIT.fault;
+}
+
+/** Ends the process quietly if the reader closes the pipe early, as in `ipatlas … | head -1`. */
+export function exitWhenReaderCloses(): void {
+  process.stdout.on('error', (error) => {
+    process.exit(systemErrorCode(error) === 'EPIPE' ? EXIT.ok : report(writeError('standard output', error)));
+  });
+}
+
+/** Runs a program and sets the exit code of the process. An error becomes one line on stderr. */
+export async function runProgram(program: () => Promise<number>): Promise<void> {
+  // For an error outside the command's promise, unless the command has a handler of its own, as the server has.
+  process.on('uncaughtException', (error) => {
+    if (process.listenerCount('uncaughtException') === 1) process.exit(report(error));
+  });
+  try {
+    process.exitCode = await program();
+  } catch (error) {
+    process.exitCode = report(error);
+  }
+}
