@@ -13,6 +13,7 @@ import {
   type StreamState,
 } from '@nats-io/jetstream';
 import {
+  ClosedConnectionError,
   type ConnectionOptions,
   connect,
   createInbox,
@@ -22,6 +23,7 @@ import {
   type MsgHdrs,
   type NatsConnection,
   nanos,
+  TimeoutError,
 } from '@nats-io/transport-node';
 import { AtlasError, messageOf } from '../errors.js';
 import {
@@ -77,7 +79,7 @@ export const HEADER = {
   rejected: 'Ipatlas-Rejected',
 } as const;
 
-/** Seconds between two pings, and pings without an answer after which a connection counts as lost. */
+/** Milliseconds between two pings, and pings without an answer after which a connection counts as lost. */
 const PING_INTERVAL_MS = 10_000;
 const MAX_PINGS_OUT = 2;
 const RECONNECT_WAIT_MS = 250;
@@ -116,7 +118,8 @@ function connectionOptions({ url, creds, tlsCa, tlsCert, tlsKey }: NatsServer): 
     reconnectTimeWait: RECONNECT_WAIT_MS,
     pingInterval: PING_INTERVAL_MS,
     maxPingOut: MAX_PINGS_OUT,
-    timeout: STREAM_CONNECT_TIMEOUT_MS,
+    // A connection that is lost in its handshake is noticed only after this time.
+    timeout: STREAM_REQUEST_TIMEOUT_MS,
     noAsyncTraces: true,
   };
 }
@@ -137,6 +140,26 @@ function readCredentials(path: string): Uint8Array {
   }
 }
 
+/** Failures of a server that starts or was killed: the connection is refused, lost, or silent. */
+function isPassing(error: unknown): boolean {
+  if (error instanceof AtlasError) return isPassing(error.cause);
+  if (error instanceof TimeoutError || error instanceof ClosedConnectionError) return true;
+  return /refused|ECONNRESET|EPIPE|error connecting|disconnected/.test(messageOf(error));
+}
+
+/** Repeats a step whose failure may pass, until it succeeds or {@link STREAM_CONNECT_TIMEOUT_MS} are over. */
+async function persistently<Result>(step: () => Promise<Result>): Promise<Result> {
+  const end = performance.now() + STREAM_CONNECT_TIMEOUT_MS;
+  for (;;) {
+    try {
+      return await step();
+    } catch (error) {
+      if (!isPassing(error) || performance.now() > end) throw error;
+      await sleep(RECONNECT_WAIT_MS);
+    }
+  }
+}
+
 /**
  * Connects, retrying for a while.
  *
@@ -144,43 +167,38 @@ function readCredentials(path: string): Uint8Array {
  */
 export async function connectNats(server: NatsServer): Promise<NatsConnection> {
   const options = connectionOptions(server);
-  const end = performance.now() + STREAM_CONNECT_TIMEOUT_MS;
-  for (;;) {
-    try {
-      return await connect(options);
-    } catch (error) {
-      if (performance.now() < end && messageOf(error).includes('refused')) {
-        await sleep(RECONNECT_WAIT_MS);
-        continue;
-      }
-      const hosts = [options.servers ?? []].flat().join(', ');
-      throw new AtlasError('E_STREAM', `cannot connect to the NATS server at ${hosts}: ${messageOf(error)}`, {
-        cause: error,
-      });
-    }
+  try {
+    return await persistently(() => connect(options));
+  } catch (error) {
+    const hosts = [options.servers ?? []].flat().join(', ');
+    throw new AtlasError('E_STREAM', `cannot connect to the NATS server at ${hosts}: ${messageOf(error)}`, {
+      cause: error,
+    });
   }
 }
 
 /**
- * Connects and sets the streams up.
+ * Connects and sets the streams up, retrying for a while.
  *
  * @returns the broker, and what was created
  * @throws AtlasError as {@link connectNats} and {@link setUpStreams} do
  */
-export async function openNatsBroker(
+export function openNatsBroker(
   server: NatsServer,
   options: SetupOptions,
 ): Promise<{ broker: NatsBroker; setup: Setup }> {
-  const connection = await connectNats(server);
-  try {
-    const jsm = await jetstreamManager(connection, { timeout: STREAM_REQUEST_TIMEOUT_MS });
-    const setup = await setUpStreams(jsm, options);
-    return { broker: new NatsBroker(connection, jsm, options.names, setup), setup };
-  } catch (error) {
-    await connection.close();
-    if (error instanceof AtlasError) throw error;
-    throw new AtlasError('E_STREAM', `the NATS server refuses a request: ${messageOf(error)}`, { cause: error });
-  }
+  return persistently(async () => {
+    const connection = await connectNats(server);
+    try {
+      const jsm = await jetstreamManager(connection, { timeout: STREAM_REQUEST_TIMEOUT_MS });
+      const setup = await setUpStreams(jsm, options);
+      return { broker: new NatsBroker(connection, jsm, options.names, setup), setup };
+    } catch (error) {
+      await connection.close();
+      if (error instanceof AtlasError) throw error;
+      throw new AtlasError('E_STREAM', `the NATS server refuses a request: ${messageOf(error)}`, { cause: error });
+    }
+  });
 }
 
 /**
@@ -256,6 +274,8 @@ export class NatsBroker implements Broker {
   #pulls = 0;
   #isConnected = true;
   #disconnects = 0;
+  /** Rejects a request that is under way. The client would wait for the answer of a lost connection. */
+  readonly #requests = new Set<(error: BrokerUnavailable) => void>();
   /** Set after a request without an answer: resolves when the server has taken everything that was sent. */
   #drained: Promise<void> | undefined;
 
@@ -288,6 +308,7 @@ export class NatsBroker implements Broker {
         this.#drained = undefined;
         // The server forgets requests of a lost connection.
         this.#pull?.end(false);
+        for (const reject of this.#requests) reject(new BrokerUnavailable('the connection was lost'));
       }
       if (type === 'reconnect') this.#isConnected = true;
     }
@@ -303,10 +324,16 @@ export class NatsBroker implements Broker {
       const isDrained = await Promise.race([this.#drained.then(() => true), sleep(STREAM_REQUEST_TIMEOUT_MS, false)]);
       if (!isDrained || !this.#isConnected) throw new BrokerUnavailable(`${what}: the server does not answer`);
     }
+    let reject: (error: BrokerUnavailable) => void = () => {};
     try {
-      return await request();
+      const lost = new Promise<never>((_, rejectRequest) => {
+        reject = rejectRequest;
+        this.#requests.add(reject);
+      });
+      return await Promise.race([request(), lost]);
     } catch (error) {
       if (error instanceof JetStreamApiError || error instanceof AtlasError) throw error;
+      if (error instanceof BrokerUnavailable) throw new BrokerUnavailable(`${what}: ${error.message}`);
       this.#drained ??= this.#connection
         .flush()
         .catch(() => {}) // a lost connection is noticed elsewhere
@@ -314,6 +341,8 @@ export class NatsBroker implements Broker {
           this.#drained = undefined;
         });
       throw new BrokerUnavailable(`${what}: ${messageOf(error)}`, { cause: error });
+    } finally {
+      this.#requests.delete(reject);
     }
   }
 

@@ -1,0 +1,117 @@
+/** Connections that are lost at a bad moment: a proxy in front of a real server cuts them. */
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { BrokerUnavailable } from '../../src/stream/broker.js';
+import { openNatsBroker } from '../../src/stream/nats.js';
+import { setupOptions } from './in-process.js';
+import { hasNatsServer, NatsServerProcess, SKIPPED } from './nats.js';
+
+/** Passes connections on to a server, and cuts them. */
+class CuttingProxy {
+  readonly #server: Server;
+  readonly #sockets = new Set<Socket>();
+  /** The first connection is cut when its client sends this; empty: as soon as it is accepted. Undefined after that. */
+  #cutAt: string | undefined;
+
+  private constructor(target: URL, cutAt: string | undefined) {
+    this.#cutAt = cutAt;
+    this.#server = createServer((client) => {
+      this.#add(client);
+      if (this.#cutAt === '') {
+        this.#cutAt = undefined;
+        client.resetAndDestroy();
+        return;
+      }
+      const upstream = connect(Number(target.port), target.hostname);
+      this.#add(upstream);
+      client.on('close', () => upstream.destroy());
+      upstream.on('close', () => client.destroy());
+      upstream.on('data', (bytes) => client.write(bytes));
+      client.on('data', (bytes) => {
+        if (this.#cutAt === undefined || !bytes.includes(this.#cutAt)) {
+          upstream.write(bytes);
+          return;
+        }
+        this.#cutAt = undefined;
+        client.destroy();
+      });
+    });
+  }
+
+  static async start(url: string, cutAt?: string): Promise<CuttingProxy> {
+    const proxy = new CuttingProxy(new URL(url), cutAt);
+    proxy.#server.listen(0, '127.0.0.1');
+    await once(proxy.#server, 'listening');
+    return proxy;
+  }
+
+  get url(): string {
+    return `nats://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  get hasCut(): boolean {
+    return this.#cutAt === undefined;
+  }
+
+  #add(socket: Socket): void {
+    this.#sockets.add(socket);
+    socket.on('error', () => {}); // the other end was cut
+    socket.on('close', () => this.#sockets.delete(socket));
+  }
+
+  /** Cuts all connections. */
+  cut(): void {
+    for (const socket of this.#sockets) socket.destroy();
+  }
+
+  async close(): Promise<void> {
+    this.cut();
+    this.#server.close();
+    await once(this.#server, 'close');
+  }
+}
+
+describe.skipIf(!hasNatsServer())('a connection', () => {
+  let server: NatsServerProcess;
+
+  beforeAll(async () => {
+    server = await NatsServerProcess.start();
+  });
+  afterAll(() => server.remove());
+
+  it.each([
+    { when: 'when it is accepted', cutAt: '', suffix: '_ACCEPT' },
+    { when: 'in its handshake', cutAt: 'CONNECT ', suffix: '_HANDSHAKE' },
+    { when: 'while the streams are checked', cutAt: 'STREAM.INFO', suffix: '_SETUP' },
+  ])('that is lost $when does not end a worker that starts', async ({ cutAt, suffix }) => {
+    const proxy = await CuttingProxy.start(server.url, cutAt);
+    const { broker, setup } = await openNatsBroker({ url: proxy.url }, setupOptions(suffix));
+    expect(proxy.hasCut).toBe(true);
+    expect(setup.created).not.toEqual([]);
+    await broker.close();
+    await proxy.close();
+  });
+
+  it('that is lost fails the requests without an answer at once', async () => {
+    const proxy = await CuttingProxy.start(server.url);
+    const { broker } = await openNatsBroker({ url: proxy.url }, setupOptions('_LOST'));
+    server.signal('SIGSTOP');
+    try {
+      const source = { sequence: 1, storedAt: '1' };
+      const part = { source, number: 1, isLast: true, inputEnd: 1, release: 'r', bytes: new Uint8Array(1) };
+      const failure = broker.append(part, 0).catch((error: unknown) => error);
+      await new Promise((resolve) => setImmediate(resolve));
+      proxy.cut();
+      // And not "timeout", which is the answer to a request that the server keeps.
+      expect(String(await failure)).toContain('publish: the connection was lost');
+      expect(await failure).toBeInstanceOf(BrokerUnavailable);
+    } finally {
+      server.signal('SIGCONT');
+    }
+    await broker.close();
+    await proxy.close();
+  });
+});
+
+if (!hasNatsServer()) it(SKIPPED, ({ skip }) => skip(SKIPPED));
