@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type NatsConnection, TimeoutError } from '@nats-io/transport-node';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { STREAM_REQUEST_TIMEOUT_MS, STREAM_RETRY_MAX_MS, STREAM_STANDBY_MS } from '../../src/limits.js';
 import { finished, ipatlas, start } from '../support/cli.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 import { until } from '../support/serve.js';
@@ -28,14 +29,20 @@ const STOP_EVERY = 3;
 const ACK_WAIT_S = 2;
 /** Messages that are in the output since the last kill before the next one. */
 const PROGRESS = 100;
-/** Most time for that: a busy machine takes long to start a worker. */
-const PROGRESS_MS = 120_000;
+/**
+ * Most time in which neither the output grows nor more of the source is acknowledged. The longest wait that has a reason is a
+ * connection that is cut in its handshake, a request without an answer, the wait before the next try, and the time until a
+ * standby takes over or the messages of a killed worker are delivered again. A busy machine may need four times as long.
+ */
+const STALL_MS = 4 * (2 * STREAM_REQUEST_TIMEOUT_MS + STREAM_RETRY_MAX_MS + 2 * STREAM_STANDBY_MS);
 /** Most time for the run: far above what it takes. */
 const killsTimeoutMs = (kills: number): number => 120_000 + 30_000 * kills;
 const LINES = 20;
 /** Messages that are published at a time, so that kills meet many in flight, and the pause after them. */
 const BATCH = 200;
 const BATCH_PAUSE_MS = 1_000;
+/** Messages that are published beyond those in the output at the last kill: a slow run must not fill the streams. */
+const AHEAD = 2 * BATCH;
 /** How much of the end of a worker's log is shown if the test fails. */
 const LOG_CHARACTERS = 2_000;
 
@@ -77,21 +84,32 @@ describe.skipIf(!hasNatsServer())('kills', () => {
         const created = await ipatlas(['stream', ...flags, ...init]);
         expect(created.code, created.stderr).toBe(0);
         const connection = await server.connect();
-        const manager = await managerOf(connection, 5_000);
-        /** Messages in the output; -1 while the server is away. */
-        const outputCount = async (): Promise<number> =>
-          manager.streams.info(to).then(
-            ({ state }) => state.messages,
-            () => -1,
-          );
+        // A request that is lost with its connection must not take long: nothing is killed meanwhile.
+        const manager = await managerOf(connection, 1_000);
+        const consumer = kindFlags.length === 0 ? `ipatlas_${to}` : undefined;
+        /** Messages in the output, and anything that shows that workers do something; undefined while the server is away. */
+        const progress = async (): Promise<{ count: number; signs: string } | undefined> => {
+          try {
+            const { messages, last_seq } = (await manager.streams.info(to)).state;
+            if (consumer === undefined) return { count: messages, signs: `output ${last_seq}` };
+            // A server that is killed while it writes the consumer's position loses it: then all messages are delivered again.
+            const { ack_floor } = await manager.consumers.info(from, consumer);
+            return { count: messages, signs: `output ${last_seq}, acknowledged up to ${ack_floor.stream_seq}` };
+          } catch {
+            return undefined;
+          }
+        };
 
         let isOver = false;
-        const producer = produce(connection, `${from.toLowerCase()}.lines`, () => isOver);
+        let allowed = AHEAD;
+        const mayPublish = (published: number): boolean => published < allowed;
+        const producer = produce(connection, `${from.toLowerCase()}.lines`, mayPublish, () => isOver);
         const workers: ChildProcess[] = [];
         const logs = new Map<ChildProcess, () => string>();
         /** The workers that should be running, for the message of a failure. */
         const states = (): string =>
           workers.map((one) => `exit ${one.exitCode ?? one.signalCode}, ${logs.get(one)?.()}`).join('\n');
+        let restarts = 0;
         const startWorker = (index: number): void => {
           const worker = start(['stream', ...flags]);
           let log = '';
@@ -100,27 +118,44 @@ describe.skipIf(!hasNatsServer())('kills', () => {
           });
           logs.set(worker, () => log);
           worker.stdout?.resume();
+          // A service manager starts a worker again that could not reach the server.
+          worker.on('exit', (code) => {
+            if (isOver || code === 0 || code === null || workers[index] !== worker) return;
+            process.stderr.write(`a worker ended by itself: ${log}`);
+            restarts++;
+            startWorker(index);
+          });
           workers[index] = worker;
           started.push(worker);
         };
         for (let index = 0; index < WORKERS; index++) startWorker(index);
 
+        /** Waits until the output has more messages than `least`, and fails if nothing moves. */
+        const outputAbove = async (least: number): Promise<void> => {
+          let signs = '';
+          let since = performance.now();
+          await until(
+            async () => {
+              const now = await progress();
+              if (now !== undefined && now.signs !== signs) {
+                signs = now.signs;
+                since = performance.now();
+              }
+              if (performance.now() - since > STALL_MS) throw new Error(`a stall: ${signs}\n${states()}`);
+              return now !== undefined && now.count > least;
+            },
+            'progress of the workers',
+            killsTimeoutMs(workerLimit + serverLimit),
+          );
+        };
+
         let workerKills = 0;
         let serverKills = 0;
         const stopped = new Set<ChildProcess>();
         while (workerKills < workerLimit || serverKills < serverLimit) {
-          let before = -1;
-          await until(async () => {
-            before = await outputCount();
-            return before >= 0;
-          }, 'an answer of the server');
-          await until(
-            async () => (await outputCount()) > before + PROGRESS * Math.random(),
-            'progress of the workers',
-            PROGRESS_MS,
-          ).catch((error: unknown) => {
-            throw new Error(`${error}, since there were ${before} messages\n${states()}`);
-          });
+          const before = (await until(progress, 'an answer of the server')).count;
+          allowed = before + AHEAD;
+          await outputAbove(before + PROGRESS * Math.random());
           const left = workerLimit - workerKills + serverLimit - serverKills;
           if (Math.random() * left < serverLimit - serverKills) {
             serverKills++;
@@ -162,7 +197,9 @@ describe.skipIf(!hasNatsServer())('kills', () => {
         if (kindFlags.includes('--ordered')) expect(await orderErrors(connection, to)).toEqual([]);
         expect(messages).toBeGreaterThan(PROGRESS);
         if (process.env.STREAM_WORKER_KILLS !== undefined) {
-          process.stderr.write(`${messages} messages, ${workerKills} kills of ${kind}, ${serverKills} of the server\n`);
+          process.stderr.write(
+            `${messages} messages, ${workerKills} kills of ${kind}, ${serverKills} of the server, ${restarts} restarts\n`,
+          );
         }
 
         // The reader gives, in order, what "enrich" makes of the same messages.
@@ -183,16 +220,25 @@ describe.skipIf(!hasNatsServer())('kills', () => {
 });
 
 /** Publishes messages until told to stop, some at a time, while the server is killed and comes back. */
-async function produce(connection: NatsConnection, subject: string, isOver: () => boolean): Promise<void> {
+async function produce(
+  connection: NatsConnection,
+  subject: string,
+  mayPublish: (published: number) => boolean,
+  isOver: () => boolean,
+): Promise<void> {
+  let published = 0;
   for (let number = 0; !isOver(); ) {
-    const batch = Array.from({ length: BATCH }, () => message(number++));
+    const batch = mayPublish(published) ? Array.from({ length: BATCH }, () => message(number++)) : [];
     await Promise.all(
-      batch.map((text) =>
-        connection.request(subject, text, { timeout: 2_000 }).catch((error: unknown) => {
+      batch.map(async (text) => {
+        try {
+          await connection.request(subject, text, { timeout: 2_000 });
+          published++;
+        } catch (error) {
           // Whether it was stored is unknown: the check takes what the stream holds as the truth.
           if (!(error instanceof TimeoutError) && !String(error).includes('no responders')) throw error;
-        }),
-      ),
+        }
+      }),
     );
     // Keeps the run short: each message is read again several times by the checks.
     await sleep(BATCH_PAUSE_MS);

@@ -1,7 +1,7 @@
 /** A real nats-server for tests: started, killed and started again on the same files. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type JetStreamManager, jetstreamManager, type StoredMsg } from '@nats-io/jetstream';
@@ -89,6 +89,21 @@ export class NatsServerProcess {
     if (this.#child === undefined || this.#child.exitCode !== null || this.#child.signalCode !== null) return;
     this.#child.kill(signal);
     await once(this.#child, 'exit');
+  }
+
+  /**
+   * Leaves the files of a killed server as if the kill had met the moment in which it writes the positions of the consumers:
+   * it truncates a file before it writes it.
+   *
+   * @returns how many consumers there are
+   */
+  loseConsumerPositions(): number {
+    const store = join(this.#dir, 'store');
+    const files = readdirSync(store, { recursive: true, encoding: 'utf8' }).filter((path) =>
+      /obs.[^/]+.o\.dat$/.test(path),
+    );
+    for (const path of files) writeFileSync(join(store, path), '');
+    return files.length;
   }
 
   connect(): Promise<NatsConnection> {

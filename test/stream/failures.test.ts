@@ -1,11 +1,15 @@
-/** Connections that are lost at a bad moment: a proxy in front of a real server cuts them. */
+/** Failures at a bad moment: connections that a proxy in front of a real server cuts, and files of a killed server. */
 import { once } from 'node:events';
+import { rmSync } from 'node:fs';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { BrokerUnavailable } from '../../src/stream/broker.js';
 import { openNatsBroker } from '../../src/stream/nats.js';
-import { setupOptions } from './in-process.js';
-import { hasNatsServer, NatsServerProcess, SKIPPED } from './nats.js';
+import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { until } from '../support/serve.js';
+import { outputErrors } from './exactly-once.js';
+import { recordedEvents, releaseOf, setupOptions, worker } from './in-process.js';
+import { hasNatsServer, NatsServerProcess, publishAll, SKIPPED } from './nats.js';
 
 /** Passes connections on to a server, and cuts them. */
 class CuttingProxy {
@@ -79,6 +83,31 @@ describe.skipIf(!hasNatsServer())('a connection', () => {
     server = await NatsServerProcess.start();
   });
   afterAll(() => server.remove());
+
+  it('to a server that lost the position of the consumer leaves each message in the output once', async () => {
+    const dataDir = temporaryDir();
+    await publishBlocks(dataDir, SMALL_WORLD);
+    const { broker } = await openNatsBroker({ url: server.url }, setupOptions('_POSITION'));
+    const connection = await server.connect();
+    const messages = Array.from({ length: 20 }, (_, number) => `{"n":${number},"ip":"8.8.8.8"}\n`);
+    await publishAll(connection, 'in_position.lines', messages);
+    await worker(broker, releaseOf(dataDir)).run();
+
+    await server.kill();
+    expect(server.loseConsumerPositions()).toBeGreaterThan(0);
+    await server.resume();
+    await until(() => broker.isConnected, 'the connection');
+    const events = recordedEvents();
+    await worker(broker, releaseOf(dataDir), { events }).run();
+    // All messages were delivered again, and each was found in the output.
+    expect(events.log.filter((event) => event === 'alreadyDone')).toHaveLength(messages.length);
+    expect(events.log).not.toContain('appended');
+    const { errors } = await outputErrors(connection, 'IN_POSITION', 'OUT_POSITION', dataDir);
+    expect(errors).toEqual([]);
+    await connection.close();
+    await broker.close();
+    rmSync(dataDir, { recursive: true });
+  });
 
   it.each([
     { when: 'when it is accepted', cutAt: '', suffix: '_ACCEPT' },
