@@ -1,9 +1,16 @@
 /** `ipatlas enrich`: adds the country to every line, record or item of a stream. */
 import { enrich } from '../enrich/enrich.js';
 import { FORMAT_NAMES, INVALID_POLICIES, parseAdd } from '../enrich/options.js';
-import { MAX_JOBS } from '../limits.js';
 import { type Command, type Invocation, text } from './command.js';
-import { INPUT_OPTIONS, OUTPUT_OPTIONS, parseStreamRequest, runStream } from './records.js';
+import {
+  INPUT_OPTIONS,
+  JOBS_HELP,
+  OUTPUT_HELP,
+  OUTPUT_OPTIONS,
+  parseStreamRequest,
+  runStream,
+  SHAPE_HELP,
+} from './records.js';
 
 async function run(invocation: Invocation): Promise<number> {
   const add = parseAdd(text(invocation.values, 'add'));
@@ -45,20 +52,13 @@ Writes to stdout.
                               is appended as quoted fields
                        text   any lines; the result of the first address that
                               has a country is appended after tabs
-  --delimiter C        for csv and tsv: the character between two cells
-  --no-header          for csv and tsv: the first record is not a header;
-                       --field is the number of a column, from 1
-  --items PATH         for json: the keys, with dots, that lead to the array
-                       inside the document
+${SHAPE_HELP}
   --on-invalid POLICY  for a line that is not a JSON object, or a record that
                        does not match the header: keep (default), drop, or
                        fail (exit code 4)
   --rejects FILE       also write such lines to FILE
-  --jobs N             threads, for all formats but json: 1 to ${MAX_JOBS}; 0, the
-                       default, is one per core. The order of lines is kept
-  -o, --output FILE    write to FILE, which is replaced at the end and may be an
-                       input; "-" is stdout
-  -z, --compress KIND  compress the output: gzip or zstd (from Node 22.15 on)
+${JOBS_HELP}. The order of lines is kept
+${OUTPUT_HELP}
   --stats FILE         write the summary to FILE as JSON; "-" is stdout, if the
                        output is a file
 `,

@@ -3,9 +3,18 @@ import { enrich } from '../enrich/enrich.js';
 import { FORMAT_NAMES } from '../enrich/options.js';
 import type { Filter } from '../enrich/query.js';
 import { AtlasError } from '../errors.js';
-import { MAX_JOBS } from '../limits.js';
 import type { Command, Invocation, OptionValues } from './command.js';
-import { INPUT_OPTIONS, OUTPUT_OPTIONS, parseStreamRequest, runStream } from './records.js';
+import {
+  FIELD_HELP,
+  INPUT_OPTIONS,
+  JOBS_HELP,
+  OUTPUT_HELP,
+  OUTPUT_OPTIONS,
+  PLAIN_FORMAT_HELP,
+  parseStreamRequest,
+  runStream,
+  SHAPE_HELP,
+} from './records.js';
 
 function parseFilter(values: OptionValues): Filter {
   const codes = ((values.country ?? []) as string[]).flatMap((list) => list.split(','));
@@ -47,25 +56,13 @@ recognized, and zstd from Node 22.15 on. Writes to stdout.
   --eu                 all countries of the European Union
   --not                pass on all other lines instead, including those without
                        an address
-  --field PATH         where the address is: a key, a path with dots
-                       (client.ip), an element of an array (hops[0]), its
-                       first element with a country (hops[]), or a column;
+${FIELD_HELP}
                        repeatable, default ip. With several, one address in
                        the countries is enough
-  --lenient            also find addresses with a port, brackets or a prefix
-                       length, and the first one in a list with commas
-  --format FORMAT      jsonl (default), json, csv, tsv, list, combined or text,
-                       as for enrich
-  --delimiter C        for csv and tsv: the character between two cells
-  --no-header          for csv and tsv: the first record is not a header;
-                       --field is the number of a column, from 1
-  --items PATH         for json: the keys, with dots, that lead to the array
-                       inside the document
-  --jobs N             threads, for all formats but json: 1 to ${MAX_JOBS}; 0, the
-                       default, is one per core. The order of lines is kept
-  -o, --output FILE    write to FILE, which is replaced at the end and may be an
-                       input; "-" is stdout
-  -z, --compress KIND  compress the output: gzip or zstd (from Node 22.15 on)
+${PLAIN_FORMAT_HELP}
+${SHAPE_HELP}
+${JOBS_HELP}. The order of lines is kept
+${OUTPUT_HELP}
   --stats FILE         write the counts to FILE as JSON; "-" is stdout, if the
                        output is a file
 `,

@@ -42,6 +42,27 @@ export const OUTPUT_OPTIONS = {
   compress: { type: 'string', short: 'z' },
 } as const satisfies OptionTable;
 
+/** Help on the flags of the inputs that all commands have in common. */
+export const FIELD_HELP = `  --field PATH         where the address is: a key, a path with dots
+                       (client.ip), an element of an array (hops[0]), its
+                       first element with a country (hops[]), or a column;`;
+export const PLAIN_FORMAT_HELP = `  --lenient            also find addresses with a port, brackets or a prefix
+                       length, and the first one in a list with commas
+  --format FORMAT      jsonl (default), json, csv, tsv, list, combined or text,
+                       as for enrich`;
+export const SHAPE_HELP = `  --delimiter C        for csv and tsv: the character between two cells
+  --no-header          for csv and tsv: the first record is not a header;
+                       --field is the number of a column, from 1
+  --items PATH         for json: the keys, with dots, that lead to the array
+                       inside the document`;
+export const JOBS_HELP = `  --jobs N             threads, for all formats but json: 1 to ${MAX_JOBS}; 0, the
+                       default, is one per core`;
+
+/** Help on the flags of the first output. */
+export const OUTPUT_HELP = `  -o, --output FILE    write to FILE, which is replaced at the end and may be an
+                       input; "-" is stdout
+  -z, --compress KIND  compress the output: gzip or zstd (from Node 22.15 on)`;
+
 export interface StreamRequest {
   dataDir: string;
   /** Paths of the inputs; `-` is standard input. */

@@ -4,10 +4,18 @@ import { enrich } from '../enrich/enrich.js';
 import { FORMAT_NAMES } from '../enrich/options.js';
 import { formatCount } from '../enrich/progress.js';
 import { CountrySummary } from '../enrich/query.js';
-import { MAX_JOBS } from '../limits.js';
 import { percent } from '../text-table.js';
 import { type Command, type Invocation, print, table } from './command.js';
-import { choice, INPUT_OPTIONS, parseStreamRequest, runStream } from './records.js';
+import {
+  choice,
+  FIELD_HELP,
+  INPUT_OPTIONS,
+  JOBS_HELP,
+  PLAIN_FORMAT_HELP,
+  parseStreamRequest,
+  runStream,
+  SHAPE_HELP,
+} from './records.js';
 
 const GROUPINGS = ['country', 'eu'] as const;
 type Grouping = (typeof GROUPINGS)[number];
@@ -75,22 +83,12 @@ reads stdin. gzip is recognized, and zstd from Node 22.15 on.
   --by GROUP           country (default), or eu: in and outside the European
                        Union
   --json               one JSON object
-  --field PATH         where the address is: a key, a path with dots
-                       (client.ip), an element of an array (hops[0]), its
-                       first element with a country (hops[]), or a column;
+${FIELD_HELP}
                        repeatable, default ip. With several, each address
                        counts
-  --lenient            also find addresses with a port, brackets or a prefix
-                       length, and the first one in a list with commas
-  --format FORMAT      jsonl (default), json, csv, tsv, list, combined or text,
-                       as for enrich
-  --delimiter C        for csv and tsv: the character between two cells
-  --no-header          for csv and tsv: the first record is not a header;
-                       --field is the number of a column, from 1
-  --items PATH         for json: the keys, with dots, that lead to the array
-                       inside the document
-  --jobs N             threads, for all formats but json: 1 to ${MAX_JOBS}; 0, the
-                       default, is one per core
+${PLAIN_FORMAT_HELP}
+${SHAPE_HELP}
+${JOBS_HELP}
 `,
   options: { ...INPUT_OPTIONS, by: { type: 'string' }, json: { type: 'boolean' } },
   arguments: [0, Number.POSITIVE_INFINITY],
