@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 const root = fileURLToPath(new URL('..', import.meta.url));
 const packages = join(root, 'node_modules', '@ip-location-db');
 
-export const CLI = join(root, 'dist', 'src', 'cli', 'main.js');
+export const CLI = join(root, 'dist', 'src', 'cli', 'start.cjs');
 export const CSV_FILES = ['geo-whois-asn-country', 'asn-country'].flatMap((name) =>
   ['ipv4', 'ipv6'].map((family) => join(packages, name, `${name}-${family}.csv`)),
 );
