@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // Catches up a lag on a real nats-server and prints the worker's peak memory: undisturbed, with a server that is stopped for
 // half of the time, and with an output stream that is full for a while. Fails if it exceeds a limit.
-// usage: node scripts/stream-lag.js [MEGABYTES [MESSAGE_BYTES [LIMIT_MB]]]   (default: 1000 MB, messages of 1 MB, 250 MB)
+// usage: node scripts/stream-lag.js [MEGABYTES [MESSAGE_BYTES [LIMIT_MB]]]   (default: 1000 MB, messages of 1 MB, 200 MB)
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -13,7 +13,7 @@ import { writeLines } from '../bench/enrich-lines.js';
 import { fill, messagesOf, PATIENCE_MS, startServer } from '../bench/nats.js';
 import { CLI, dataDirectory } from '../bench/paths.js';
 
-const [megabytes = 1000, messageBytes = 1_000_000, limit = 250] = process.argv.slice(2).map(Number);
+const [megabytes = 1000, messageBytes = 1_000_000, limit = 200] = process.argv.slice(2).map(Number);
 /** The server is stopped this long, and then works this long, in milliseconds. */
 const STOP_MS = 500;
 /** How long the output stays full after the worker was refused for the first time, in milliseconds. */

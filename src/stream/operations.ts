@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:http';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { errorFields, type Log } from '../api/log.js';
 import { addPullMetrics, ReleaseMetrics } from '../api/metrics.js';
-import { ReleaseWatcher, verifyInThread } from '../api/releases/release-watcher.js';
+import { ReleaseWatcher } from '../api/releases/release-watcher.js';
 import { openDatabase } from '../database/database.js';
 import type { EnricherOptions } from '../enrich/enricher.js';
 import { checkAdd, type FormatName, kernelInput, parseFields } from '../enrich/options.js';
@@ -182,7 +182,8 @@ export interface FollowedRelease {
 }
 
 /**
- * Opens the current release and follows it: a new one is verified in a thread and used for the next message.
+ * Opens the current release and follows it: a new one is checked, as every command checks what it reads, and used for the next
+ * message.
  *
  * @throws AtlasError E_NO_DATABASE or E_DAMAGED if there is no release to begin with; E_USAGE for fields that are not valid
  */
@@ -216,7 +217,8 @@ export async function followRelease({
   const watch = new ReleaseWatcher({
     dataDir,
     interval: RELEASE_POLL_MS,
-    verify: verifyInThread,
+    // Opening a release checks the file that a worker reads. The others, which take longer and more memory, are for servers.
+    verify: () => Promise.resolve(),
     onRelease(dir) {
       if (!dir.endsWith(current.id)) current = open(dir);
     },

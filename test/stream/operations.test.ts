@@ -1,6 +1,6 @@
 /** The worker as a process: its flags, its release, its metrics and health, how it stops, and how it connects. */
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
@@ -13,6 +13,22 @@ import { makeCredentials } from './credentials.js';
 import { hasNatsServer, managerOf, messagesOf, NatsServerProcess, publishAll, SKIPPED } from './nats.js';
 
 const LINE = '{"ip":"8.8.8.8"}\n';
+
+/** Makes a release current whose range file has one wrong byte. Returns its id. */
+async function publishDamaged(dataDir: string): Promise<string> {
+  const otherDataDir = temporaryDir();
+  const id = await publishBlocks(otherDataDir, [['8.0.0.0/8', country('DE', 'Damaged')]]);
+  const dir = join(dataDir, 'releases', id);
+  cpSync(join(otherDataDir, 'releases', id), dir, { recursive: true });
+  rmSync(otherDataDir, { recursive: true });
+  const file = join(dir, 'ranges.ipr');
+  const bytes = readFileSync(file);
+  bytes[bytes.length - 1]! ^= 1;
+  writeFileSync(file, bytes);
+  symlinkSync(join('releases', id), join(dataDir, 'next'));
+  renameSync(join(dataDir, 'next'), join(dataDir, 'current'));
+  return id;
+}
 
 if (!hasNatsServer()) it(SKIPPED, ({ skip }) => skip(SKIPPED));
 
@@ -86,6 +102,13 @@ describe.skipIf(!hasNatsServer())('ipatlas stream', () => {
     expect(messages[2]!.subject).toBe('outa.3');
     expect(messages[2]!.header.get(HEADER.source)).toMatch(/^INA 3 \d{19}$/);
 
+    const damaged = await publishDamaged(ownDataDir);
+    await until(() => log.includes('the new release is not used'), 'the refusal of a damaged release');
+    expect(log).toMatch(new RegExp(`${damaged}/ranges\\.ipr does not match the SHA-256 in its manifest`));
+    await publishAll(connection, 'ina.x', [LINE]);
+    await until(async () => (await metric('stream_messages_total')) >= 4, 'the fourth message');
+    expect((await messagesOf(connection, 'OUTA'))[3]!.header.get(HEADER.release)).toBe(second);
+
     await server.kill();
     await until(async () => (await get('/readyz')).status === 503, 'the loss of the server');
     expect(await get('/healthz')).toMatchObject({ status: 200 });
@@ -95,10 +118,10 @@ describe.skipIf(!hasNatsServer())('ipatlas stream', () => {
     await until(async () => (await get('/readyz')).status === 200, 'the return of the server');
     await publishAll(connection, 'ina.x', [LINE]);
     // The server may have forgotten the last acknowledgments, and deliver and count those messages again.
-    await until(async () => (await metric('stream_messages_total')) >= 4, 'the fourth message');
-    await until(async () => (await outputOf('A')).length >= 4, 'the output of the fourth message');
+    await until(async () => (await metric('stream_messages_total')) >= 5, 'the fifth message');
+    await until(async () => (await outputOf('A')).length >= 5, 'the output of the fifth message');
     expect((await messagesOf(connection, 'OUTA')).map(({ subject }) => subject)).toEqual([
-      ...['outa.1', 'outa.2', 'outa.3', 'outa.4'],
+      ...['outa.1', 'outa.2', 'outa.3', 'outa.4', 'outa.5'],
     ]);
 
     child.kill('SIGTERM');
