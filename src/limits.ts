@@ -68,6 +68,25 @@ export const MIN_SOURCE_SHARE = 0.05;
 export const WIDE_PREFIX = { 4: 12, 6: 28 } as const;
 
 /**
+ * Addresses of an IPv4 /24, the longest prefix that networks commonly accept in BGP (RFC 7454 §6.1.3). A geolocation row of
+ * this size is about one announced network.
+ */
+export const ANNOUNCED_ADDRESSES = 2 ** 8;
+
+/** Bits after the prefix of the IPv4 blocks in which confirmed locations are counted: a block is a /12. */
+export const CONFIRMATION_BLOCK_BITS = 20;
+
+/**
+ * Locations for each confirmed one above which they are seldom confirmed. Of the pairs of countries in which DB-IP has the
+ * most addresses, one in eight or fewer is confirmed if the pair is mostly wrong, and one in four or five otherwise;
+ * truth/README.md has the measurements.
+ */
+export const LOCATIONS_PER_CONFIRMED = 6;
+
+/** Locations of a pair of countries below which the share of confirmed ones says nothing. */
+export const MIN_CONFIRMATION_ROWS = 30;
+
+/**
  * AS numbers of one holder in the registries' files. An opaque id with more is that of a national registry, whose members
  * share it: JPNIC's had 962 in 2016, and the largest of a single network in the files of three registries 92.
  */

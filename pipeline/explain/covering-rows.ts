@@ -14,7 +14,7 @@ import { LAYERS, sourceLayer } from '../merging/layers.js';
 import type { RowPosition } from '../source-formats/csv-rows.js';
 import { readSource } from '../source-formats/read-source.js';
 import { readRowText } from '../source-formats/rejects.js';
-import type { FetchedFile } from '../stage.js';
+import type { FetchedFile, IngestedSource } from '../stage.js';
 
 /** An address to explain. */
 export interface Target {
@@ -48,6 +48,9 @@ export interface CoveringRows {
   rows: CoveringRow[];
   /** Layers whose rows are no longer available, with the reason. */
   missing: { layer: number; reason: string }[];
+  /** All rows of the sources that are available, and the ranges that belong to networks. */
+  ingested: IngestedSource[];
+  owned: OwnedRange[];
 }
 
 /** Returns the cached files of an input, or the name of the first one that is missing or damaged. */
@@ -93,10 +96,10 @@ async function rowsOfSource(
   asns: ReadonlySet<number>,
   targets: readonly Target[],
   reference: Reference,
-): Promise<{ rows: CoveringRow[]; owned: readonly OwnedRange[] }> {
+): Promise<{ rows: CoveringRow[]; ingested: IngestedSource; owned: readonly OwnedRange[] }> {
   const located: LocatedRow[] = [];
   const source = { id, format, maxRejectShare: 1 };
-  const { owned } = await readSource(
+  const { ingested, owned } = await readSource(
     { source, fetched: { files }, asns },
     () => {},
     ({ family, first, last, code, file, position }) => {
@@ -121,7 +124,7 @@ async function rowsOfSource(
       }
     },
   );
-  return { rows: await withTexts(located), owned };
+  return { rows: await withTexts(located), ingested, owned };
 }
 
 function rowsOfRegistries(targets: readonly Target[], { special }: Reference): CoveringRow[] {
@@ -175,6 +178,7 @@ export async function findCoveringRows(
   const rows: CoveringRow[] = [];
   const missing: CoveringRows['missing'] = [];
   const asns = new Set(inputs.flatMap((input) => input.asns ?? []));
+  const ingested: IngestedSource[] = [];
   const owned: OwnedRange[] = [];
   for (const [position, input] of inputs.entries()) {
     const layer = sourceLayer(position, inputs.length);
@@ -185,6 +189,7 @@ export async function findCoveringRows(
     }
     const found = await rowsOfSource(input, layer, files, asns, targets, reference);
     rows.push(...found.rows);
+    ingested.push(found.ingested);
     owned.push(...found.owned);
   }
   // Only now it is known which space belongs to whom.
@@ -201,5 +206,5 @@ export async function findCoveringRows(
       missing.push({ layer: LAYERS.overrides, reason: `${files} is no longer in the cache` });
     } else rows.push(...rowsOfOverrides(overrides, files[0]!.path, targets, reference, asOf));
   }
-  return { rows, missing };
+  return { rows, missing, ingested, owned };
 }

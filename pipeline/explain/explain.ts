@@ -7,6 +7,7 @@ import { EMBEDDED_SCHEMES, type EmbeddedScheme, embeddedIPv4 } from '../../src/a
 import { formatAddress } from '../../src/address/format.js';
 import { type Family, parseAddress } from '../../src/address/parse.js';
 import { addressWords, compareAddresses, rangeContains, rangeSize } from '../../src/address/words.js';
+import { countryTable } from '../../src/country/country.js';
 import { openDatabase, type ReasonedResult } from '../../src/database/database.js';
 import { type Manifest, MIRROR_FILE } from '../../src/database/release.js';
 import { AtlasError } from '../../src/errors.js';
@@ -16,6 +17,7 @@ import { loadReference, type Reference, type SpecialRange } from '../config/refe
 import { CandidateBuilder } from '../merging/candidate-builder.js';
 import type { SourceEvidence } from '../merging/evidence.js';
 import { LAYERS } from '../merging/layers.js';
+import { countSourceConfirmations, type SourceConfirmations } from '../merging/range-merger.js';
 import { type CoveringRow, type CoveringRows, findCoveringRows, type Target } from './covering-rows.js';
 import { agrees, voteAt, whyOutvoted } from './vote.js';
 
@@ -188,6 +190,25 @@ function evidenceOf({ inputs }: Manifest): (SourceEvidence & { id: string })[] |
   return sources.length === 0 ? undefined : sources;
 }
 
+/**
+ * Counts how often the locations of a release's sources are confirmed. That takes all rows, so it is done only if the
+ * votes disagree; and only if all rows are available, because otherwise the outcome is open anyway.
+ */
+function confirmationsFor(
+  votes: readonly CoveringRow[],
+  { missing, ingested, owned }: CoveringRows,
+  manifest: Manifest,
+  reference: Reference,
+  evidence: readonly SourceEvidence[],
+): SourceConfirmations {
+  const labels = [...new Set(votes.map(({ label }) => label))];
+  if (labels.length < 2 || missing.length > 0) {
+    return { confirmations: undefined, countryValue: (code) => labels.indexOf(code) };
+  }
+  const countries = countryTable(reference, manifest.as_of);
+  return countSourceConfirmations({ sources: ingested, reference, countries, overrides: [], evidence, owned });
+}
+
 const OUTSIDE_SPACE = 'it is not inside the space of the owner of the data';
 const CUT_OUT = 'it spans a prefix whose addresses have the country of the IPv4 address inside';
 
@@ -241,18 +262,21 @@ function byPrecedence(rows: readonly CoveringRow[]): CoveringRow[] {
 function explainStep(
   target: Target,
   range: MatchedRange,
-  { rows: allRows, missing }: CoveringRows,
+  covering: CoveringRows,
   manifest: Manifest,
   reference: Reference,
   notes: string[],
 ): Step {
-  const rowsHere = allRows.filter((row) => row.target === target);
+  const { missing } = covering;
+  const rowsHere = covering.rows.filter((row) => row.target === target);
   const rows = rowsHere.filter((row) => !row.isOutsideSpace);
   const embedded = reference.special.filter(({ result }) => result.kind === 'embedded');
   const top = winnerOf(rows, target, embedded);
   const sources = evidenceOf(manifest);
   const isPutToVote = sources !== undefined && (top === undefined || top.layer < LAYERS.special);
-  const vote = isPutToVote ? voteAt(rows.filter(isVote), target, embedded, sources) : undefined;
+  const votes = rows.filter(isVote);
+  const confirmations = isPutToVote && confirmationsFor(votes, covering, manifest, reference, sources);
+  const vote = confirmations ? voteAt(votes, target, embedded, sources!, confirmations) : undefined;
   const winner = vote?.winner ?? top;
   const decidingLayer = isPutToVote ? LAYERS.embedded : (winner?.layer ?? -1);
   const isOpen = missing.some(({ layer }) => layer > decidingLayer);

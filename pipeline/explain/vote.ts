@@ -1,9 +1,10 @@
 /** Holds the vote of merging by evidence at one address, from the rows that cover it. */
 import { addressWords, compareAddresses, compareSizes, rangeSize } from '../../src/address/words.js';
-import { VoteCounter } from '../../src/range/vote.js';
+import { type DropReason, VoteCounter } from '../../src/range/vote.js';
 import type { SpecialRange } from '../config/reference.js';
 import { CandidateBuilder } from '../merging/candidate-builder.js';
 import { type SourceEvidence, votersOf } from '../merging/evidence.js';
+import type { SourceConfirmations } from '../merging/range-merger.js';
 import type { CoveringRow, Target } from './covering-rows.js';
 
 /** The outcome of a vote. */
@@ -12,8 +13,8 @@ export interface Vote {
   winner: CoveringRow;
   /** Rows that counted: of each lineage its vote, or the operator's row alone. */
   counted: ReadonlySet<CoveringRow>;
-  /** Geolocation rows that are too wide to contradict the registry. */
-  tooWide: ReadonlySet<CoveringRow>;
+  /** Geolocation rows that contradict the registry and have no vote, with the reason. */
+  dropped: ReadonlyMap<CoveringRow, DropReason>;
   /** Each source's only row that could count. */
   candidates: readonly CoveringRow[];
   /** Lineages with a row. */
@@ -24,12 +25,19 @@ export interface Vote {
   lineageOf: ReadonlyMap<string, string>;
 }
 
+/** Why a row has no vote, by the reason. */
+const DROPPED: Record<DropReason, string> = {
+  'too wide': 'its range is too wide for a location that contradicts the registry',
+  doubtful: "it contradicts the registry, and the registry's lineage seldom confirms such locations",
+};
+
 /**
  * Holds the vote at an address as a build does.
  *
  * @param rows that cover the address, in the order of a build
  * @param embedded the prefixes whose addresses carry an IPv4 address; they are cut out of wider rows
  * @param sources in the order of the configuration
+ * @param confirmations of the whole build
  * @returns undefined if no source has a row with a country
  */
 export function voteAt(
@@ -37,13 +45,13 @@ export function voteAt(
   { family, words }: Target,
   embedded: readonly SpecialRange[],
   sources: readonly (SourceEvidence & { id: string })[],
+  { confirmations, countryValue }: SourceConfirmations,
 ): Vote | undefined {
   const builder = new CandidateBuilder(family, rows.length, embedded);
   for (const [index, { first, last, layer }] of rows.entries()) builder.addAround(first, last, 0, index, layer);
   const { value: rowOf, ...candidates } = builder.finish();
   const { count, first, last, layer } = candidates;
-  const labels = [...new Set(rows.map(({ label }) => label))];
-  const value = rowOf.map((row) => labels.indexOf(rows[row]!.label));
+  const value = rowOf.map((row) => countryValue(rows[row]!.label));
 
   const voters = votersOf(sources);
   const size = addressWords(family);
@@ -56,7 +64,7 @@ export function voteAt(
     }
     return top;
   });
-  const counter = new VoteCounter({ ...candidates, value }, voters);
+  const counter = new VoteCounter({ ...candidates, value }, voters, confirmations);
   const elected = counter.elect(tops);
   if (elected < 0) return undefined;
   const rowsOf = (wanted: (voter: number) => boolean): CoveringRow[] =>
@@ -64,7 +72,9 @@ export function voteAt(
   return {
     winner: rows[rowOf[elected]!]!,
     counted: new Set(rowsOf((voter) => counter.counted[voter]!)),
-    tooWide: new Set(rowsOf((voter) => counter.tooWide[voter]!)),
+    dropped: new Map(
+      counter.dropped.flatMap((reason, voter) => (reason ? [[rows[rowOf[tops[voter]!]!]!, reason] as const] : [])),
+    ),
     candidates: rowsOf(() => true),
     lineages: counter.lineages,
     agreeing: counter.agreeing,
@@ -79,12 +89,15 @@ export function agrees({ winner, counted }: Vote, row: CoveringRow): boolean {
 
 /** Returns why a source's row lost the vote. */
 export function whyOutvoted(vote: Vote, row: CoveringRow): string {
-  const { winner, counted, tooWide, candidates, agreeing, lineageOf } = vote;
+  const { winner, counted, dropped, candidates, agreeing, lineageOf } = vote;
   const width = ({ first, last }: CoveringRow): bigint => rangeSize(first, last);
   if (!candidates.includes(row)) return 'its source has a narrower range, or a later row for the same range';
-  if (tooWide.has(row)) return 'its range is too wide for a location that contradicts the registry';
+  const reason = dropped.get(row);
+  if (reason !== undefined) return DROPPED[reason];
   if (!counted.has(row)) {
-    const speaker = [...counted, ...tooWide].find(({ source }) => lineageOf.get(source) === lineageOf.get(row.source));
+    const speaker = [...counted, ...dropped.keys()].find(
+      ({ source }) => lineageOf.get(source) === lineageOf.get(row.source),
+    );
     if (speaker === undefined) return `the data of the operator, ${winner.source}, overrides it`;
     return `${speaker.source} has the vote of their lineage`;
   }

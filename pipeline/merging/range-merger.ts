@@ -3,8 +3,9 @@ import type { Family } from '../../src/address/parse.js';
 import type { Assignment } from '../../src/country/assignment.js';
 import { type Country, resolveCountry } from '../../src/country/country.js';
 import type { CandidateRanges, MergedRanges } from '../../src/range/columns.js';
+import type { Confirmations } from '../../src/range/confirmation.js';
 import { mergeRanges } from '../../src/range/merge.js';
-import { type Voter, voteRanges } from '../../src/range/vote.js';
+import { countConfirmations, type Voter, voteRanges } from '../../src/range/vote.js';
 import { type RangeRecord, recordKey } from '../../src/rangefile/layout.js';
 import type { Override } from '../config/overrides.js';
 import type { Reference, SpecialRange } from '../config/reference.js';
@@ -132,6 +133,14 @@ class RangeMerger {
     this.#builders[family].add(first, last, 0, this.#records.indexOf(result), LAYERS.overrides);
   }
 
+  /** See {@link countSourceConfirmations}. */
+  countConfirmations(voters: readonly Voter[]): SourceConfirmations {
+    return {
+      confirmations: countConfirmations(this.#builders[4].finish(), voters),
+      countryValue: (code) => this.#records.indexOf({ kind: 'country', code }),
+    };
+  }
+
   /** @param voters in the order of the sources; undefined to merge by priority */
   merge(voters: readonly Voter[] | undefined): MergeResult {
     const merge = (candidates: CandidateRanges): MergedRanges =>
@@ -150,15 +159,36 @@ class RangeMerger {
   }
 }
 
-/** Merges the sources by priority or by evidence, with the special-purpose ranges and overrides above them. */
-export function mergeSources(input: MergeInput): MergeResult {
+/** Returns the merger with the rows of the sources. */
+function withSources(input: MergeInput): RangeMerger {
   const { sources, evidence, owned = [] } = input;
   const merger = new RangeMerger(input);
   for (const [position, source] of sources.entries()) {
     const space = OwnerSpace.of(evidence?.[position] ?? { space: [], asns: [] }, owned);
     merger.addSource(source, sourceLayer(position, sources.length), space);
   }
+  return merger;
+}
+
+/** Merges the sources by priority or by evidence, with the special-purpose ranges and overrides above them. */
+export function mergeSources(input: MergeInput): MergeResult {
+  const merger = withSources(input);
   for (const range of input.reference.special) merger.addSpecial(range);
   for (const override of input.overrides) merger.addOverride(override);
-  return merger.merge(evidence && votersOf(evidence));
+  return merger.merge(input.evidence && votersOf(input.evidence));
+}
+
+/** How often the IPv4 locations of a build are confirmed. */
+export interface SourceConfirmations {
+  /** Undefined if the rule about them does not apply to the sources. */
+  confirmations: Confirmations | undefined;
+  /** Returns the value of a country code in `confirmations`. */
+  countryValue: (code: string) => number;
+}
+
+/** Counts how often the IPv4 locations of the sources are confirmed, as merging them by evidence does. */
+export function countSourceConfirmations(
+  input: MergeInput & { evidence: readonly SourceEvidence[] },
+): SourceConfirmations {
+  return withSources(input).countConfirmations(votersOf(input.evidence));
 }

@@ -11,6 +11,10 @@
  *    many votes, the one with the narrowest row; then the one whose source is listed first.
  * 4. A lineage has no vote if its row is one of geolocation, contradicts the vote of the registry's lineage, and is as wide
  *    as {@link WIDE_PREFIX} or wider. Locations are measured for single networks; wider rows are extrapolated.
+ * 5. Nor has an IPv4 row of geolocation a vote if it contradicts the registry's lineage, which has locations too, and the
+ *    lineage seldom confirms such locations: neither where the source names this country against that of the registry,
+ *    nor where it names this country in the same /12 ({@link Confirmations}). Those are systematic errors, such as one
+ *    country for all unused space of a large network. Rows of exactly 256 addresses, an announced network, keep the vote.
  */
 import {
   addressWords,
@@ -22,6 +26,7 @@ import {
 } from '../address/words.js';
 import { WIDE_PREFIX } from '../limits.js';
 import type { CandidateRanges, MergedRanges } from './columns.js';
+import { Confirmations, type Location } from './confirmation.js';
 import { ActiveRanges, countDuplicates, MergedBuilder, sortCandidates } from './merge.js';
 
 /** What a source's rows are made of. */
@@ -37,17 +42,21 @@ export interface Voter {
   kind: SourceKind;
 }
 
+/** Why a geolocation row that contradicts the registry has no vote: see rules 4 and 5. */
+export type DropReason = 'too wide' | 'doubtful';
+
 /** Counts the votes at one address after another. */
 export class VoteCounter {
   /** Whether each voter's row counted in the last vote: as the vote of its lineage, or as the operator's decision. */
   readonly counted: boolean[];
-  /** Whether each voter's row lost the vote of its lineage in the last vote, because it is too wide. */
-  readonly tooWide: boolean[];
+  /** Why each voter's row lost the vote of its lineage in the last vote; undefined if it did not. */
+  readonly dropped: (DropReason | undefined)[];
   /** Lineages with a row in the last vote. */
   lineages = 0;
   /** Those of them whose narrowest row names the winning country. */
   agreeing = 0;
   readonly #candidates: CandidateRanges;
+  readonly #confirmations: Confirmations | undefined;
   readonly #words: number;
   /** Number of each voter's lineage. */
   readonly #lineageOf: Uint8Array;
@@ -59,9 +68,13 @@ export class VoteCounter {
   /** Voter whose row is the vote of each lineage, or -1. */
   readonly #speakers: Int8Array;
 
-  /** @param voters in the order in which they are listed */
-  constructor(candidates: CandidateRanges, voters: readonly Voter[]) {
+  /**
+   * @param voters in the order in which they are listed
+   * @param confirmations of the locations of all rows, not only of the candidates; undefined if nothing confirms any
+   */
+  constructor(candidates: CandidateRanges, voters: readonly Voter[], confirmations?: Confirmations) {
     this.#candidates = candidates;
+    this.#confirmations = confirmations;
     this.#words = addressWords(candidates.family);
     const names = [...new Set(voters.map(({ lineage }) => lineage))];
     this.#lineageOf = Uint8Array.from(voters, ({ lineage }) => names.indexOf(lineage));
@@ -70,7 +83,7 @@ export class VoteCounter {
     this.#wideLength = WIDE_PREFIX[candidates.family];
     this.#speakers = new Int8Array(names.length);
     this.counted = voters.map(() => false);
-    this.tooWide = voters.map(() => false);
+    this.dropped = voters.map(() => undefined);
   }
 
   /**
@@ -82,11 +95,11 @@ export class VoteCounter {
   elect(rows: Int32Array): number {
     const decisive = this.#findSpeakers(rows);
     this.counted.fill(false);
-    this.tooWide.fill(false);
+    this.dropped.fill(undefined);
     if (decisive >= 0) {
       this.counted[decisive] = true;
     } else {
-      this.#dropTooWide(rows);
+      this.#dropLocations(rows);
       for (const voter of this.#speakers) if (voter >= 0) this.counted[voter] = true;
     }
     const winner = this.#winner(rows);
@@ -110,24 +123,65 @@ export class VoteCounter {
     return decisive;
   }
 
-  /** Drops the votes of geolocation rows that are too wide to contradict the vote of the registry's lineage. */
-  #dropTooWide(rows: Int32Array): void {
-    const { first, last, value } = this.#candidates;
+  /** Drops the votes of geolocation rows that contradict the vote of the registry's lineage and are weak evidence. */
+  #dropLocations(rows: Int32Array): void {
+    const { value } = this.#candidates;
     const speakers = this.#speakers;
+    const registry = this.#registryOf(rows);
+    if (registry < 0) return;
+    const registered = value[rows[registry]!]!;
+    const country = value[rows[speakers[this.#lineageOf[registry]!]!]!];
+    for (let lineage = 0; lineage < speakers.length; lineage++) {
+      const voter = speakers[lineage]!;
+      if (voter < 0 || this.#kinds[voter] !== 'geolocation' || value[rows[voter]!] === country) continue;
+      this.dropped[voter] = this.#weaknessOf(rows[voter]!, registered);
+      if (this.dropped[voter] !== undefined) speakers[lineage] = -1;
+    }
+  }
+
+  /** Returns why a location is weak evidence against the country in the registry; undefined if it is not. */
+  #weaknessOf(row: number, registered: number): DropReason | undefined {
+    const { first, last, value } = this.#candidates;
+    if (isAsWideAs(first, last, row, this.#words, this.#wideLength)) return 'too wide';
+    if (this.#confirmations === undefined || value[row] === registered) return undefined;
+    return this.#confirmations.isDoubtful(this.#locationOf(row, registered)) ? 'doubtful' : undefined;
+  }
+
+  /** Returns an IPv4 row as a location. */
+  #locationOf(row: number, registered: number): Location {
+    const { layer, first, last, value } = this.#candidates;
+    return { layer: layer[row]!, first: first[row]!, last: last[row]!, country: value[row]!, registered };
+  }
+
+  /**
+   * Counts the IPv4 locations that begin at an address and contradict the registry.
+   *
+   * @param address one word
+   * @param rows for each voter the candidate that covers the address, or -1
+   */
+  countLocations(address: Uint32Array, rows: Int32Array, confirmations: Confirmations): void {
+    const { first, value } = this.#candidates;
+    const registry = this.#registryOf(rows);
+    if (registry < 0) return;
+    const registered = value[rows[registry]!]!;
+    const lineage = this.#lineageOf[registry]!;
+    this.#findSpeakers(rows);
+    const country = value[rows[this.#speakers[lineage]!]!];
+    for (let voter = 0; voter < rows.length; voter++) {
+      const row = rows[voter]!;
+      if (row < 0 || this.#kinds[voter] !== 'geolocation' || this.#lineageOf[voter] === lineage) continue;
+      if (value[row] === registered || first[row] !== address[0]) continue;
+      confirmations.add(this.#locationOf(row, registered), value[row] === country);
+    }
+  }
+
+  /** Returns the voter with the narrowest row of a registry, or -1. */
+  #registryOf(rows: Int32Array): number {
     let registry = -1;
     for (let i = 0; i < rows.length; i++) {
       if (rows[i]! >= 0 && this.#kinds[i] === 'registry' && this.#isNarrower(rows, i, registry)) registry = i;
     }
-    if (registry < 0) return;
-    const country = value[rows[speakers[this.#lineageOf[registry]!]!]!];
-    for (let lineage = 0; lineage < speakers.length; lineage++) {
-      const voter = speakers[lineage]!;
-      if (voter < 0 || this.#kinds[voter] !== 'geolocation') continue;
-      const row = rows[voter]!;
-      if (value[row] === country || !isAsWideAs(first, last, row, this.#words, this.#wideLength)) continue;
-      this.tooWide[voter] = true;
-      speakers[lineage] = -1;
-    }
+    return registry;
   }
 
   /** Whether the row of a voter is narrower than that of another voter, which may be -1. */
@@ -162,21 +216,20 @@ export class VoteCounter {
 }
 
 /**
- * Merges candidates, of which those in the layers of voters vote. A candidate in another layer that is above all voters
- * wins without a vote; one that is below them wins where no voter has evidence.
+ * Visits each address of the family from which on other candidates may win, in ascending order.
  *
- * @param candidates any number of candidates, in any order, overlapping at will
- * @param voters at least one, in the order in which they are listed; no other layer is between the lowest and the
- *   highest of theirs
- * @returns the whole address space of the family as ranges; `layers` has the voters that agree with the result
+ * @param order see {@link sortCandidates}
+ * @param visit gets the address; for each voter the candidate of its that covers it, or -1; and the one among the
+ *   candidates of no voter, or -1
  */
-export function voteRanges(candidates: CandidateRanges, voters: readonly Voter[]): MergedRanges {
-  const { family, count, first, last, value, layer } = candidates;
+function sweep(
+  candidates: CandidateRanges,
+  order: Uint32Array,
+  voters: readonly Voter[],
+  visit: (position: Uint32Array, rows: Int32Array, other: number) => void,
+): void {
+  const { family, count, first, last, layer } = candidates;
   const words = addressWords(family);
-  const order = sortCandidates(candidates);
-  const counter = new VoteCounter(candidates, voters);
-  const highestVoter = Math.max(...voters.map((voter) => voter.layer));
-
   /** The candidates at the position: those of each voter, and at the end those of no voter. */
   const active = [...voters, undefined].map(() => new ActiveRanges(candidates, words));
   const others = active[voters.length]!;
@@ -185,7 +238,6 @@ export function voteRanges(candidates: CandidateRanges, voters: readonly Voter[]
     return voter < 0 ? others : active[voter]!;
   });
   const rows = new Int32Array(voters.length);
-  const ranges = new MergedBuilder(words, 2 * count + 1);
   const position = new Uint32Array(words);
   let next = 0;
   for (let atEnd = false; !atEnd; ) {
@@ -200,17 +252,7 @@ export function voteRanges(candidates: CandidateRanges, voters: readonly Voter[]
       if (i < rows.length) rows[i] = top;
       if (top >= 0 && (ending < 0 || compareAddresses(last, top, last, ending, words) < 0)) ending = top;
     }
-
-    const other = others.top;
-    const elected = other >= 0 && layer[other]! > highestVoter ? -1 : counter.elect(rows);
-    if (elected >= 0) {
-      const bits = agreeingLayers(candidates, voters, rows, counter.counted, value[elected]!);
-      ranges.add(position, value[elected]!, bits, Math.floor((100 * counter.agreeing) / counter.lineages));
-    } else if (other >= 0) {
-      ranges.add(position, value[other]!, (1 << layer[other]!) >>> 0);
-    } else {
-      ranges.add(position, 0, 0);
-    }
+    visit(position, rows, others.top);
 
     const nextFirst = next < count ? order[next]! : -1;
     if (ending >= 0 && (nextFirst < 0 || compareAddresses(last, ending, first, nextFirst, words) < 0)) {
@@ -221,6 +263,58 @@ export function voteRanges(candidates: CandidateRanges, voters: readonly Voter[]
       atEnd = true;
     }
   }
+}
+
+/**
+ * Counts how often the registry's lineage confirms the locations of the other lineages. IPv6 is left out: sources have few
+ * rows there, and fewer known places are right with rule 5 (truth/README.md).
+ *
+ * @param voters see {@link voteRanges}
+ * @param order see {@link sortCandidates}
+ * @returns undefined if rule 5 does not apply: for IPv6, and if not both the registry's lineage and another have locations
+ */
+export function countConfirmations(
+  candidates: CandidateRanges,
+  voters: readonly Voter[],
+  order = sortCandidates(candidates),
+): Confirmations | undefined {
+  const registries = new Set(voters.filter(({ kind }) => kind === 'registry').map(({ lineage }) => lineage));
+  const withLocations = new Set(voters.filter(({ kind }) => kind === 'geolocation').map(({ lineage }) => lineage));
+  const canConfirm = [...withLocations].some((lineage) => registries.has(lineage));
+  const hasOthers = [...withLocations].some((lineage) => !registries.has(lineage));
+  if (candidates.family === 6 || !canConfirm || !hasOthers) return undefined;
+  const confirmations = new Confirmations();
+  const counter = new VoteCounter(candidates, voters);
+  sweep(candidates, order, voters, (address, rows) => counter.countLocations(address, rows, confirmations));
+  return confirmations;
+}
+
+/**
+ * Merges candidates, of which those in the layers of voters vote. A candidate in another layer that is above all voters
+ * wins without a vote; one that is below them wins where no voter has evidence.
+ *
+ * @param candidates any number of candidates, in any order, overlapping at will
+ * @param voters at least one, in the order in which they are listed; no other layer is between the lowest and the
+ *   highest of theirs
+ * @returns the whole address space of the family as ranges; `layers` has the voters that agree with the result
+ */
+export function voteRanges(candidates: CandidateRanges, voters: readonly Voter[]): MergedRanges {
+  const { family, count, value, layer } = candidates;
+  const order = sortCandidates(candidates);
+  const counter = new VoteCounter(candidates, voters, countConfirmations(candidates, voters, order));
+  const highestVoter = Math.max(...voters.map((voter) => voter.layer));
+  const ranges = new MergedBuilder(addressWords(family), 2 * count + 1);
+  sweep(candidates, order, voters, (position, rows, other) => {
+    const elected = other >= 0 && layer[other]! > highestVoter ? -1 : counter.elect(rows);
+    if (elected >= 0) {
+      const bits = agreeingLayers(candidates, voters, rows, counter.counted, value[elected]!);
+      ranges.add(position, value[elected]!, bits, Math.floor((100 * counter.agreeing) / counter.lineages));
+    } else if (other >= 0) {
+      ranges.add(position, value[other]!, (1 << layer[other]!) >>> 0);
+    } else {
+      ranges.add(position, 0, 0);
+    }
+  });
   return { ...ranges.finish(family), ...countDuplicates(candidates, order) };
 }
 

@@ -179,6 +179,33 @@ describe('a build that merges by evidence', () => {
     expect(countryOf('30.16.0.1')).toBe('DE');
   });
 
+  it('drops locations that the lineage of the registry seldom confirms, and explains it', async () => {
+    // DE is right in one of 40 delegations to NL, as the users' source says.
+    const blocks = Array.from({ length: 40 }, (_, index) => `30.${4 * index}.0.0,30.${4 * index}.3.255`);
+    const locations: Source[] = [
+      { id: 'users', lineage: 'rir', kind: 'geolocation', rows: [`${blocks[39]},DE`, '30.200.0.0,30.200.0.255,BE'] },
+      { id: 'geo', kind: 'geolocation', rows: [...blocks.map((block) => `${block},DE`), '30.201.0.0,30.201.0.255,DE'] },
+      { id: 'rir', lineage: 'rir', kind: 'registry', rows: ['30.0.0.0,30.255.255.255,NL'] },
+    ];
+    await build(locations);
+    expect(['30.0.0.1', '30.156.0.1', '30.201.0.1'].map(countryOf)).toEqual(['NL', 'DE', 'DE']);
+    const reason = "it contradicts the registry, and the registry's lineage seldom confirms such locations";
+    const { steps, notes } = await explained('30.0.0.1');
+    expect(notes).toEqual([]);
+    expect(steps[0]!.claims.map(({ source, says, why }) => [source, says, why])).toEqual([
+      ['rir', 'NL', null],
+      ['geo', 'DE', reason],
+    ]);
+    expect((await explained('30.201.0.1')).notes).toEqual([]);
+    const { stdout } = await ipatlas(['explain', '30.0.0.1', '--data', dataDir]);
+    expect(stdout).toContain(reason);
+
+    rmSync(dataDir, { recursive: true });
+    await build(locations.map((source) => (source.id === 'users' ? { ...source, lineage: 'users' } : source)));
+    expect(countryOf('30.0.0.1')).toBe('DE');
+    expect((await explained('30.0.0.1')).notes).toEqual([]);
+  });
+
   it('explains each vote', async () => {
     await build(SOURCES);
     const { steps, notes } = await explained('30.0.8.1');

@@ -1,0 +1,83 @@
+/** Counts how often the registry's lineage confirms IPv4 locations of other lineages that contradict the registry. */
+import {
+  ANNOUNCED_ADDRESSES,
+  CONFIRMATION_BLOCK_BITS,
+  LOCATIONS_PER_CONFIRMED,
+  MIN_CONFIRMATION_ROWS,
+} from '../limits.js';
+
+/** An IPv4 row of geolocation that names another country than the registry. */
+export interface Location {
+  /** Layer of its source. */
+  layer: number;
+  /** First address. */
+  first: number;
+  /** Last address, inclusive. */
+  last: number;
+  /** Its country and that in the registry, as values of the candidates. */
+  country: number;
+  registered: number;
+}
+
+/** Adds up rows or addresses, and those of them that are confirmed. */
+class Tally {
+  total = 0;
+  #confirmed = 0;
+
+  add(amount: number, isConfirmed: boolean): void {
+    this.total += amount;
+    if (isConfirmed) this.#confirmed += amount;
+  }
+
+  get isSeldomConfirmed(): boolean {
+    return LOCATIONS_PER_CONFIRMED * this.#confirmed < this.total;
+  }
+}
+
+/** Returns the tally of a key; a new one if there is none. */
+function tallyOf(tallies: Map<number, Tally>, key: number): Tally {
+  let tally = tallies.get(key);
+  if (tally === undefined) {
+    tally = new Tally();
+    tallies.set(key, tally);
+  }
+  return tally;
+}
+
+const addresses = ({ first, last }: Location): number => last - first + 1;
+
+/** Returns the key of a source's pair of countries: 5 bits for the layer, 16 for each country. */
+function pairKey({ layer, country, registered }: Location): number {
+  return (layer * 2 ** 16 + registered) * 2 ** 16 + country;
+}
+
+/** Returns the key of a source's country in a block: 12 bits for the block, 5 for the layer, 16 for the country. */
+function blockKey({ layer, first, country }: Location): number {
+  return ((first >>> CONFIRMATION_BLOCK_BITS) * 2 ** 5 + layer) * 2 ** 16 + country;
+}
+
+/**
+ * Tallies of locations: by pair of countries, in rows, and by country and block, in addresses. Each row counts once, in
+ * the block of its first address.
+ */
+export class Confirmations {
+  readonly #byPair = new Map<number, Tally>();
+  readonly #byBlock = new Map<number, Tally>();
+
+  /** @param isConfirmed whether the registry's lineage names the location's country at its first address */
+  add(location: Location, isConfirmed: boolean): void {
+    tallyOf(this.#byPair, pairKey(location)).add(1, isConfirmed);
+    tallyOf(this.#byBlock, blockKey(location)).add(addresses(location), isConfirmed);
+  }
+
+  /**
+   * Returns whether locations of this kind are seldom confirmed: neither for this pair of countries in general, nor for
+   * this country nearby. One of the size of an announced network is never of this kind.
+   */
+  isDoubtful(location: Location): boolean {
+    if (addresses(location) === ANNOUNCED_ADDRESSES) return false;
+    const pair = this.#byPair.get(pairKey(location));
+    if (pair === undefined || pair.total < MIN_CONFIRMATION_ROWS || !pair.isSeldomConfirmed) return false;
+    return this.#byBlock.get(blockKey(location))?.isSeldomConfirmed ?? true;
+  }
+}
