@@ -77,9 +77,9 @@ export const ANNOUNCED_ADDRESSES = 2 ** 8;
 export const CONFIRMATION_BLOCK_BITS = 20;
 
 /**
- * Locations for each confirmed one above which they are seldom confirmed. Of the pairs of countries in which DB-IP has the
- * most addresses, one in eight or fewer is confirmed if the pair is mostly wrong, and one in four or five otherwise;
- * truth/README.md has the measurements.
+ * Locations for each confirmed one above which they are seldom confirmed. Of DB-IP's rows for American space, one in eight
+ * or fewer is confirmed for Great Britain, Canada and Japan, where most are wrong, and one in four or five for most other
+ * countries; truth/README.md has the measurements.
  */
 export const LOCATIONS_PER_CONFIRMED = 6;
 
