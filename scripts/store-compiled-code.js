@@ -4,7 +4,7 @@
  * A child process runs each of these commands on a small release, so that the functions in use are compiled.
  */
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -14,7 +14,7 @@ import { publishStage } from '../dist/pipeline/stages/publish.js';
 import { releaseId } from '../dist/src/database/release.js';
 import { mergeRanges } from '../dist/src/range/merge.js';
 
-const CACHE = fileURLToPath(new URL('../dist/src/cli/record-commands.cjs.cache', import.meta.url));
+const FOLDER = fileURLToPath(new URL('../dist/src/cli', import.meta.url));
 const LINE = '{"ip":"8.8.8.8"}\n';
 
 /** Publishes a release in which all addresses are in one country. */
@@ -41,7 +41,8 @@ async function publishRelease(dataDir) {
 /** In the child process: runs the commands, then stores the compiled code. */
 async function runCommands(dataDir, file) {
   const require = createRequire(import.meta.url);
-  const { program, script } = require('../dist/src/cli/start.cjs').loadRecordCommands();
+  const { compiledCodePath, loadRecordCommands } = require('../dist/src/cli/start.cjs');
+  const { program, script } = loadRecordCommands();
   const data = ['--data', dataDir];
   for (const [name, ...args] of [
     ['enrich'],
@@ -53,14 +54,14 @@ async function runCommands(dataDir, file) {
     await program.run(name, [...args, ...data]);
     if (process.exitCode !== 0) return;
   }
-  writeFileSync(CACHE, script.createCachedData());
+  writeFileSync(compiledCodePath(), script.createCachedData());
 }
 
 const [dataDir, file] = process.argv.slice(2);
 if (dataDir !== undefined) {
   await runCommands(dataDir, file);
 } else {
-  rmSync(CACHE, { force: true });
+  for (const name of readdirSync(FOLDER)) if (name.endsWith('.compiled')) rmSync(join(FOLDER, name));
   const folder = mkdtempSync(join(tmpdir(), 'ipatlas-build-'));
   try {
     await publishRelease(folder);

@@ -1,9 +1,9 @@
 #!/usr/bin/env node
 /**
  * The entry of the command line. The commands that process records start in twice the time of Node itself, because they are one
- * CommonJS file, loaded with the code that V8 compiled from it when the package was built. All other commands are in main.js.
+ * CommonJS file, loaded with the code that V8 compiled from it before. All other commands are in main.js.
  */
-const { readFileSync } = require('node:fs') as typeof import('node:fs');
+const { readFileSync, statSync } = require('node:fs') as typeof import('node:fs');
 const { join } = require('node:path') as typeof import('node:path');
 const { Script } = require('node:vm') as typeof import('node:vm');
 
@@ -13,24 +13,30 @@ const RECORD_COMMANDS = ['lookup', 'enrich', 'filter', 'summarize'];
 /** The format of JSON documents needs a library, which the file does not have. */
 const JSON_FORMAT = /^(--format=)?json$/;
 
-/** Reads the compiled code, which is missing in a package that was built without it. */
-function readCache(path: string): Buffer | undefined {
+/**
+ * Returns the path of the compiled code for this very binary of Node. V8 itself compares its own version only, and then crashes
+ * with the code of another build of Node.
+ */
+function compiledCodePath(): string {
+  const { size, mtimeMs } = statSync(process.execPath);
+  return join(__dirname, `record-commands-${process.version}-${size}-${mtimeMs}.compiled`);
+}
+
+/** Reads the compiled code; undefined if the package was built by another Node. */
+function readCompiledCode(): Buffer | undefined {
   try {
-    return readFileSync(path);
+    return readFileSync(compiledCodePath());
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
     throw error;
   }
 }
 
-/** Loads the commands as `require` does, with the compiled code. V8 ignores that of another version of Node. */
-function loadRecordCommands(): { program: RecordProgram; script: InstanceType<typeof Script> } {
+/** Loads the file as `require` does. The compiled code is ignored if it was made under other flags of V8. */
+function loadRecordCommands(cachedData?: Buffer): { program: RecordProgram; script: InstanceType<typeof Script> } {
   const filename = join(__dirname, 'record-commands.cjs');
   const source = `(function (exports, require, __filename) {${readFileSync(filename, 'utf8')}\n})`;
-  const script = new Script(source, {
-    filename,
-    cachedData: readCache(`${filename}.cache`),
-  });
+  const script = new Script(source, { filename, cachedData });
   const program = {} as RecordProgram;
   script.runInThisContext()(program, require, filename);
   return { program, script };
@@ -39,7 +45,7 @@ function loadRecordCommands(): { program: RecordProgram; script: InstanceType<ty
 if (require.main === module) {
   const [name, ...args] = process.argv.slice(2);
   if (RECORD_COMMANDS.includes(name!) && !args.some((argument) => JSON_FORMAT.test(argument))) {
-    loadRecordCommands().program.run(name!, args, {
+    loadRecordCommands(readCompiledCode()).program.run(name!, args, {
       helpPage: async (command) => (await import('./commands.js')).helpPage(command),
       buildFirst: async (...request) => (await import('./first-build.js')).buildFirst(...request),
     });
@@ -47,6 +53,6 @@ if (require.main === module) {
     import('./main.js');
   }
 } else {
-  // For scripts/store-compiled-code.js.
-  exports.loadRecordCommands = loadRecordCommands;
+  // For scripts/store-compiled-code.js and the tests.
+  Object.assign(exports, { compiledCodePath, loadRecordCommands });
 }

@@ -1,6 +1,6 @@
 /** How the command line starts: the commands that process records are one file, with the code that V8 compiled from it. */
 import { spawnSync } from 'node:child_process';
-import { cpSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, readFileSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { AtlasError } from '../../src/errors.js';
@@ -9,7 +9,6 @@ import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js'
 
 const START = 'dist/src/cli/start.cjs';
 const RECORD_COMMANDS = 'dist/src/cli/record-commands.cjs';
-const CACHE = `${RECORD_COMMANDS}.cache`;
 
 describe('the file of the commands that process records', () => {
   const code = readFileSync(packageFile(RECORD_COMMANDS), 'utf8');
@@ -52,29 +51,36 @@ describe('the compiled code', () => {
   }
   const ENRICHED = '{"ip":"193.0.0.1","geo":{"country":"Netherlands","country_code":"NL","is_eu":true}}\n';
 
+  /** Evaluates an expression over the exports of start.cjs in a process of its own. */
+  function evaluate(expression: string): string {
+    const script = `const start = require(${JSON.stringify(join(root, START))}); console.log(${expression});`;
+    return spawnSync(process.execPath, ['-e', script], { encoding: 'utf8' }).stdout.trim();
+  }
+
   it('is accepted by the Node that built the package', () => {
-    const script = `const { script } = require(${JSON.stringify(join(root, START))}).loadRecordCommands();
-      console.log(script.cachedDataRejected);`;
-    const { stdout } = spawnSync(process.execPath, ['-e', script], { encoding: 'utf8' });
-    expect(stdout).toBe('false\n');
+    const load = "start.loadRecordCommands(require('node:fs').readFileSync(start.compiledCodePath()))";
+    expect(evaluate(`${load}.script.cachedDataRejected`)).toBe('false');
     expect(enrich()).toMatchObject({ status: 0, stdout: ENRICHED });
   });
 
-  it('may be that of another version', () => {
-    const cache = join(root, CACHE);
-    const content = readFileSync(cache);
-    for (const other of [
-      Buffer.alloc(0),
-      Buffer.from('garbage'),
-      Buffer.concat([Buffer.alloc(64, 1), content.subarray(64)]),
-    ]) {
-      writeFileSync(cache, other);
-      expect(enrich()).toMatchObject({ status: 0, stdout: ENRICHED });
-    }
+  it('is used by the very same binary of Node only', () => {
+    const other = join(root, 'node');
+    cpSync(process.execPath, other);
+    utimesSync(other, 1, 1);
+    const path = evaluate('start.compiledCodePath()');
+    const script = `console.log(require(${JSON.stringify(join(root, START))}).compiledCodePath())`;
+    const { stdout } = spawnSync(other, ['-e', script], { encoding: 'utf8' });
+    expect(stdout.trim()).toMatch(/record-commands-v[\d.]+-\d+-1000\.compiled$/);
+    expect(stdout.trim()).not.toBe(path);
   });
 
-  it('may be missing', () => {
-    rmSync(join(root, CACHE));
+  it('may be made under other flags, damaged at its start, or missing', () => {
+    const path = evaluate('start.compiledCodePath()');
+    for (const content of [Buffer.alloc(0), Buffer.from('garbage'), Buffer.alloc(100_000, 1)]) {
+      writeFileSync(path, content);
+      expect(enrich()).toMatchObject({ status: 0, stdout: ENRICHED });
+    }
+    rmSync(path);
     expect(enrich()).toMatchObject({ status: 0, stdout: ENRICHED });
   });
 });
