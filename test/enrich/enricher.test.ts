@@ -263,6 +263,46 @@ describe('any input', () => {
     );
   });
 
+  it('equals the oracle for lines that differ in their values only', () => {
+    const templates: ((values: string[]) => string)[] = [
+      ([a, b, c]) => `{"ip":${a},"n":${b},"client":${c}}`,
+      ([a, b, c]) => `{"client":{"ip":${a},"port":${b}},"list":[${c}]}`,
+      ([a, b, c]) => ` { "a" : ${a}, "client" : { "a-key-of-more-than-32-bytes-in-all" : ${b} , "ip" : ${c} } }\r`,
+      ([a, b, c]) => `{"ip":${a},"ip":${b},"client":{"x":[{"ip":1}]},"c\\u006cient":{"ip":${c}}}`,
+      ([a, b, c]) => `{"a":{"b":{"ip":${a},"x":${b}}},"geo":${c}}`,
+      ([a, b, c]) => `{"${'x'.repeat(80)}":${a},"ключ":${b},"ip":${c}}`,
+    ];
+    const value = fc.oneof(
+      {
+        weight: 4,
+        arbitrary: fc.constantFrom('"8.8.8.8"', '"193.0.0.1"', '"2a00::1"', '"10.0.0.1"', '"::ffff:8.8.8.8"'),
+      },
+      {
+        weight: 2,
+        arbitrary: fc.constantFrom('""', '"x"', '"8.8.8.8.8"', `"${'y'.repeat(31)}"`, `"${'é'.repeat(40)}"`),
+      },
+      { weight: 2, arbitrary: fc.constantFrom('0', '-1.5e7', '12345678901234567890', '0.25', 'true', 'false', 'null') },
+      { weight: 1, arbitrary: fc.constantFrom('"8.8.8\\u002e8"', '"\\""', '[]', '{}', '01', '"\t"', '"', '') },
+    );
+    const lines = fc
+      .tuple(
+        fc.constantFrom(...templates),
+        fc.array(fc.array(value, { minLength: 3, maxLength: 3 }), { maxLength: 90 }),
+      )
+      .map(([template, values]) => Buffer.from(values.map(template).join('\n')));
+    const sizes = fc.record({ blockBytes: fc.constantFrom(500, 4_000, 100_000) });
+    fc.assert(
+      fc.property(lines, FIELDS, fc.array(fc.nat(), { maxLength: 3 }), sizes, (input, fields, cuts, size) => {
+        const options = optionsOf(fields);
+        const expected = expectLines(release.database, input, options);
+        const actual = enrich(input, options, cuts, size);
+        expect(actual.output.toString()).toBe(expected.output.toString());
+        expect(actual.counts).toEqual(expected.counts);
+      }),
+      { numRuns: RUNS },
+    );
+  });
+
   it('gives the same output byte by byte', () => {
     fc.assert(
       fc.property(ANY_INPUT, FIELDS, (input, fields) => {

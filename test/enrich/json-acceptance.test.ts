@@ -6,7 +6,7 @@ import { openDatabase } from '../../src/database/database.js';
 import { RANGE_FILE } from '../../src/database/release.js';
 import { emptyCounts } from '../../src/enrich/counts.js';
 import { Kernel, Slot } from '../../src/enrich/kernel/kernel.js';
-import { layOut } from '../../src/enrich/kernel/layout.js';
+import { type KernelLayout, layOut } from '../../src/enrich/kernel/layout.js';
 import { parseAdd, parseFields } from '../../src/enrich/options.js';
 import { openRangeFile } from '../../src/rangefile/reader.js';
 import { JSON_TEXTS, PLACEMENTS } from '../support/json-texts.js';
@@ -18,12 +18,12 @@ const MUTATIONS = Number(process.env.FUZZ_RUNS ?? 400) * 250;
 const BLOCK_BYTES = 262_144;
 
 let dataDir: string;
-let kernel: Kernel;
+let layout: KernelLayout;
 let slot: Slot;
 beforeAll(async () => {
   dataDir = temporaryDir();
   await publishBlocks(dataDir, SMALL_WORLD);
-  const layout = layOut({
+  layout = layOut({
     file: openRangeFile(join(openDatabase(dataDir).dir, RANGE_FILE)),
     options: { fields: parseFields(['ip', 'a.ip', 'client.ip']), add: parseAdd('country_code'), onInvalid: 'keep' },
     threadCount: 1,
@@ -32,7 +32,6 @@ beforeAll(async () => {
     maxLineBytes: BLOCK_BYTES,
     keepsRejects: true,
   });
-  kernel = new Kernel(layout);
   slot = new Slot(layout, layout.slots[0]!);
 });
 afterAll(() => rmSync(dataDir, { recursive: true }));
@@ -50,6 +49,8 @@ function isAccepted(line: string): boolean {
 
 /** Returns the lines that the kernel rejects. */
 function rejectedLines(lines: readonly string[]): string {
+  // A new instance knows nothing about earlier lines, so it tries all its paths.
+  const kernel = new Kernel(layout);
   const input = Buffer.from(lines.map((line) => `${line}\n`).join(''), 'latin1');
   slot.input.set(input);
   // What follows the input must not matter.
@@ -168,6 +169,48 @@ describe('acceptance', () => {
     }
   });
 
+  /** A line that is long enough for the kernel to use its template for what follows. */
+  const withPadding = (line: string): string => line.replace('{', `{"p":"${'x'.repeat(4096)}",`);
+
+  /**
+   * Compares with JSON.parse, each line after others with the same text around the values: the first is not like the line
+   * before it, the second is processed without a template, the third has the template.
+   */
+  const expectSameAfterAlike = (alike: string, lines: readonly string[]): void => {
+    for (let at = 0; at < lines.length; at += 12) {
+      expectSame(lines.slice(at, at + 12).flatMap((line) => [alike, alike, alike, line].map(withPadding)));
+    }
+  };
+
+  const templates = [
+    '{"ip":"8.8.8.8","b":1.5,"c":-7,"":"x","d":null}',
+    '{ "client" : {"ip": "2a00::1" , "list":[ 1 , "a" , {"x":true} ,[] ]} , "n" : 0.25e3 , "a_key_of_24_bytes_in_all":"y" }\r',
+    '{"a":{"ip":"8.8.8.8","é\\"\\u0041":[{},"é"]},"last":[false,"z"]}',
+  ];
+
+  it.each(templates)('is that of JSON.parse for lines like %s with one byte changed', { timeout: 60_000 }, (line) => {
+    const bytes = '{}[]:,"\\ \t0159+-.eEnul/\0\x1f\x7f\xff';
+    const changed = Array.from(line, (_, at) => [
+      line.slice(0, at) + line.slice(at + 1),
+      ...Array.from(bytes, (byte) => line.slice(0, at) + byte + line.slice(at)),
+      ...Array.from(bytes, (byte) => line.slice(0, at) + byte + line.slice(at + 1)),
+    ]).flat();
+    const padded = changed.filter((one) => one.includes('{'));
+    expect(padded.filter(isAccepted).length).toBeGreaterThan(100);
+    expectSameAfterAlike(line, padded);
+  });
+
+  it('is that of JSON.parse for scalars at the place of others', { timeout: 60_000 }, () => {
+    const digits = [1, 2, 13, 14, 15, 16, 17, 33].map((count) => '1234567890'.repeat(4).slice(-count));
+    const numbers = digits.flatMap((run) => [run, `-${run}`, `0${run}`, `1.${run}`, `${run}.5`, `${run}.${run}`]);
+    const starts = ['0', '-0', '00', '-', '', '.5', '+1', '0.0', 'true', 'false', 'null', 'nul', 'True', ...numbers];
+    const endings = ['', '.', 'e', 'E5', 'e+', 'e-07', '.0e1', '-', 'x', '.5.5', ' ', '"', '\t', '\x80'];
+    const scalars = starts.flatMap((start) => endings.map((ending) => start + ending));
+    for (const form of [(scalar: string) => `{"a":${scalar},"b":[${scalar}]}`, (scalar: string) => `{"a":${scalar}}`]) {
+      expectSameAfterAlike(form('1'), scalars.map(form));
+    }
+  });
+
   it('is that of JSON.parse on mutated lines', { timeout: 60_000 + MUTATIONS }, () => {
     let state = 20_261_122;
     const below = (limit: number): number => {
@@ -184,8 +227,8 @@ describe('acceptance', () => {
       '{"a":{"ip":"8.8.8.8"},"p":"C:\\\\x\\\\y","l":[[1,2],[3,{"b":[]}],{}],"client_geo":1,"n":-0,"e":1E+2,"s":""}',
     ];
     const bytes = '{}[]:,"\\ \t\r0123456789+-.eEtrufalsn/b\0\x1f\x7f\x80\xc3\xa9\xff';
-    const mutated = (): string => {
-      let line = seeds[below(seeds.length)]!;
+    const mutated = (seed: string): string => {
+      let line = seed;
       for (let changes = below(4); changes >= 0; changes--) {
         const at = below(line.length + 1);
         const kind = below(4);
@@ -198,12 +241,17 @@ describe('acceptance', () => {
     };
     let accepted = 0;
     for (let done = 0; done < MUTATIONS; done += 1000) {
-      const lines = Array.from({ length: 1000 }, mutated);
+      const lines = Array.from({ length: 1000 }, () => mutated(seeds[below(seeds.length)]!));
       accepted += lines.filter(isAccepted).length;
       expectSame(lines);
     }
     // Both sides are tried.
     expect(accepted).toBeGreaterThan(MUTATIONS / 20);
     expect(accepted).toBeLessThan(MUTATIONS / 2);
+    for (let done = 0; done < MUTATIONS / 10; done += 12) {
+      const seed = seeds[below(seeds.length)]!;
+      const lines = Array.from({ length: 12 }, () => mutated(seed)).filter((line) => line.includes('{'));
+      expectSameAfterAlike(seed, lines);
+    }
   });
 });

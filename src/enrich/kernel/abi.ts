@@ -215,7 +215,22 @@ export const AREAS_EVENTS = 36;
 export const AREAS_SINGLE = 40;
 /** Room for the last member of each field at each depth, 4 bytes each. */
 export const AREAS_LAST_MEMBERS = 44;
-export const AREAS_BYTES = 48;
+/** Room for the entries of the template of a line, `TEMPLATE_ENTRY_BYTES` each. */
+export const AREAS_TEMPLATE = 48;
+export const AREAS_BYTES = 52;
+
+/** Most entries of a template; a line with more has none. */
+export const TEMPLATE_ENTRIES = 256;
+// An entry of a template: its text and the mask of its bytes, 16 bytes each.
+export const TEMPLATE_TEXT = 0;
+export const TEMPLATE_MASK = 16;
+/** Bytes of the text, and what follows it. */
+export const TEMPLATE_LENGTH = 32;
+export const TEMPLATE_KIND = 36;
+/** The address that receives the colon of the wanted value in the text, and the distance from it to the end of the text. */
+export const TEMPLATE_OFFSET_SLOT = 40;
+export const TEMPLATE_VALUE_DISTANCE = 44;
+export const TEMPLATE_ENTRY_BYTES = 48;
 
 export const LINE_BYTES = 24;
 /** A row of a table or a list, in the room for a line. */

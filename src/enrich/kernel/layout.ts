@@ -254,6 +254,7 @@ function reserveAreas(
     [abi.AREAS_LAST_MEMBERS, plan.reserve(4 * fieldTargets.length * MAX_PATH_KEYS)],
     [abi.AREAS_SINGLE, plan.reserve(4)],
     [abi.AREAS_EVENTS, plan.reserve(4 * abi.FLAT_CHUNK_BYTES + abi.SLACK_BYTES)],
+    [abi.AREAS_TEMPLATE, plan.reserve(abi.TEMPLATE_ENTRIES * abi.TEMPLATE_ENTRY_BYTES)],
   ]);
 }
 

@@ -51,9 +51,13 @@ const LINE_REPLACED_COUNT: usize = 20;
 /** The number of lines that wait. */
 let lineCount: u32 = 0;
 
+/** Whether the last flush left lines that do not fit into the output. */
+export let isOutputFull: bool = false;
+
 /** Discards the lines of an earlier run. */
 export function startBatch(): void {
   lineCount = 0;
+  isOutputFull = false;
 }
 
 /**
@@ -100,6 +104,18 @@ export function dropLines(from: usize): usize {
     lineCount--;
   }
   return start;
+}
+
+/** Returns whether the last line begins at an address, and no members of it are replaced. */
+export function isLastLine(start: usize): bool {
+  if (lineCount == 0) return false;
+  const line = lines + <usize>(lineCount - 1) * LINE_BYTES;
+  return <usize>load<u32>(line, LINE_START) == start && load<u32>(line, LINE_REPLACED_COUNT) == 0;
+}
+
+/** Returns the value offset of a field in the last line, or 0 if the value is missing. There must be a line. */
+export function lastLineValue(field: u32): usize {
+  return load<u32>(values + (<usize>((lineCount - 1) * fieldCount + field) << 2));
 }
 
 /** Returns whether the batch must be flushed. It has room for the lines of one more block than this allows. */
@@ -235,7 +251,10 @@ export function flushBatch(): usize {
   lineCount = 0;
   for (let i: u32 = 0; i < count; i++) {
     const line = lines + <usize>i * LINE_BYTES;
-    if (!hasRoom(load<u32>(line, LINE_END), longestInsert)) return load<u32>(line, LINE_START);
+    if (!hasRoom(load<u32>(line, LINE_END), longestInsert)) {
+      isOutputFull = true;
+      return load<u32>(line, LINE_START);
+    }
     const open: usize = load<u32>(line, LINE_OPEN);
     const close: usize = load<u32>(line, LINE_CLOSE);
     const replaced = load<u32>(line, LINE_REPLACED_COUNT);
@@ -246,7 +265,10 @@ export function flushBatch(): usize {
     }
     if (format == FORMAT_JSON_ITEMS) {
       // An item of which members are replaced is left to the host, which notices that it has no results.
-      if (replaced == 0 && !putItem(i, open, close)) return load<u32>(line, LINE_START);
+      if (replaced == 0 && !putItem(i, open, close)) {
+        isOutputFull = true;
+        return load<u32>(line, LINE_START);
+      }
     } else if (hasInnerResults) {
       const value = values + (<usize>(i * fieldCount) << 2);
       for (let field: u32 = 0; field < fieldCount; field++) countResult(load<u32>(value + (<usize>field << 2)));

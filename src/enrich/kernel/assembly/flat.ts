@@ -16,50 +16,26 @@
  * Stage 1 makes the masks of several blocks and notes *events*: the bytes that stage 2 must look at.
  */
 import { FLAT_CHUNK_BYTES } from '../abi';
-import { CLOSING_BRACE, COLON, COMMA, DOT, NEWLINE, OPENING_BRACE, QUOTE, ZERO } from './ascii';
+import { CLOSING_BRACE, COLON, COMMA, NEWLINE, OPENING_BRACE, QUOTE } from './ascii';
 import { addLine, flushBatch, isBatchFull } from './batch';
 import { keyLengths } from './config';
 import { backslashes, escapeErrors, escapeOpen, findEscapes, resetEscapes } from './escapes';
 import { clearValues, findFlatKey, flatKeyOpen, isResultKey, noteKey } from './keys';
 import { atMost, BLOCK, equal, hasControlOrBackslash, next, prefixXor, spread } from './masks';
-import { anyScalarEnd } from './scalars';
+import { scalarEnd } from './scalars';
 import { events } from './slot';
 
 /** A closing brace and a newline, as one number. */
 const BRACE_NEWLINE: u32 = CLOSING_BRACE | (NEWLINE << 8);
 
-/** Whether the output was full in the last call of `processFlatLines`. */
-export let isOutputFull: bool = false;
-
 /**
  * Returns whether an address has a number or a literal that ends with a comma, or with the closing brace and the newline.
  * Then it has all bytes up to the next separator.
  */
-function isAnyScalar(at: usize): bool {
-  const end = anyScalarEnd(at);
-  return end != 0 && endsMember(end);
-}
-
-/** Returns whether a comma is at an address, or the closing brace with the newline. */
-@inline function endsMember(at: usize): bool {
-  const bytes: u32 = load<u16>(at);
-  return (bytes & 0xff) == COMMA || bytes == BRACE_NEWLINE;
-}
-
-/** The same, faster for numbers of up to 15 bytes without a sign and an exponent, which most are. */
 @inline function isScalar(at: usize): bool {
-  const bytes = v128.load(at);
-  // Moves the digits to the greatest signed numbers.
-  const moved = i8x16.add(bytes, i8x16.splat(127 - 57));
-  const others = ~(<u32>i8x16.bitmask(i8x16.gt_s(moved, i8x16.splat(127 - 10))));
-  const count: u32 = ctz(others);
-  const end = at + <usize>count;
-  if (count - 1 < 14 && (load<u8>(at) != <u8>ZERO || count == 1)) {
-    if (endsMember(end)) return true;
-    const fraction: u32 = ctz(others >> 1 >> count);
-    if (load<u8>(end) == <u8>DOT && fraction != 0 && count + fraction < 15 && endsMember(end + 1 + <usize>fraction)) return true;
-  }
-  return isAnyScalar(at);
+  const end = scalarEnd(at);
+  const bytes: u32 = load<u16>(end);
+  return end != 0 && ((bytes & 0xff) == COMMA || bytes == BRACE_NEWLINE);
 }
 
 /** Returns where control characters are in a block. */
@@ -75,7 +51,6 @@ function controls(block: usize): u64 {
  * @returns `end`, or the first byte of the first line that was not processed: it is not flat, or the output is full
  */
 export function processFlatLines(from: usize, end: usize, inputEnd: usize): usize {
-  isOutputFull = false;
   clearValues();
   resetEscapes();
   let block = from;
@@ -206,10 +181,7 @@ export function processFlatLines(from: usize, end: usize, inputEnd: usize): usiz
         lineStart = at + 1;
         if (isBatchFull()) {
           const full = flushBatch();
-          if (full != 0) {
-            isOutputFull = true;
-            return full;
-          }
+          if (full != 0) return full;
         }
       }
     }

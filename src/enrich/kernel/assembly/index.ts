@@ -7,6 +7,7 @@ import { processLines } from './process';
 import { closeSlot, openSlot, putInputTo, readAreas } from './slot';
 import { processRecords } from './table';
 import { makeTables } from './tables';
+import { resetTemplate } from './template';
 import { processText } from './text';
 
 export { cellState, countBytes, findRecords } from './cells';
@@ -17,6 +18,7 @@ export { recordOf } from './lookup';
 export function configure(config: usize, areas: usize): void {
   readConfig(config);
   readAreas(areas);
+  resetTemplate();
   if (claimTables(config)) makeTables();
 }
 

@@ -1,15 +1,64 @@
-/** Processes lines by the flat-object path (flat.ts) if possible, and by the general path (scan.ts) if not. */
-import { flushBatch, startBatch } from './batch';
+/**
+ * Processes lines by the template path (template.ts) if possible, if not by the flat-object path (flat.ts), and if that is not
+ * possible either by the general path (scan.ts).
+ *
+ * After a line that a path cannot process, the next slower one takes over for a stretch, which doubles each time that the
+ * faster path has not come far. What is known about the input is kept from block to block: it changes the speed, not the result.
+ */
+import { flushBatch, isOutputFull, startBatch } from './batch';
 import { triesFlatPath } from './config';
-import { isOutputFull, processFlatLines } from './flat';
+import { processFlatLines } from './flat';
 import { newlineFrom, processAnyLines } from './scan';
+import { makeTemplate, processTemplateLines } from './template';
 
-/** Most bytes that the general path processes before the flat-object path is tried again. */
+/** Most bytes of a stretch. */
 const LONGEST_STRETCH: usize = 65_536;
 
+/** Bytes that a template must have been good for. To make one takes about as long as to process 1 KiB without. */
+const TEMPLATE_LEAST: usize = 4096;
+
+/** The stretch without a template, what is left of it, and the bytes that had the template so far. */
+let otherStretch: usize = 1;
+let otherLeft: usize = 0;
+let templateBytes: usize = 0;
+
+/** The stretch of the general path, and what is left of it. */
+let generalStretch: usize = 1;
+let generalLeft: usize = 0;
+
+/** Returns the end of the line that a stretch of bytes ends in. */
+function endOfStretch(at: usize, stretch: usize, end: usize): usize {
+  return stretch >= end - at ? end : newlineFrom(at + stretch - 1) + 1;
+}
+
+/** Returns a stretch, of bytes, after one that was too short. */
+@inline function longer(stretch: usize): usize {
+  return min<usize>(2 * stretch, LONGEST_STRETCH);
+}
+
+/** Processes lines without a template. Parameters and result are those of `processLines`. */
+function processOtherLines(from: usize, end: usize, inputEnd: usize): usize {
+  let at = from;
+  while (at < end) {
+    if (triesFlatPath && generalLeft == 0) {
+      const stop = processFlatLines(at, end, inputEnd);
+      const isShort = stop - at < generalStretch;
+      if (isOutputFull) return stop;
+      if (stop < end || !isShort) generalStretch = isShort ? longer(generalStretch) : 1;
+      if (stop == end) return end;
+      generalLeft = generalStretch;
+      at = stop;
+    }
+    const stretchEnd = triesFlatPath ? endOfStretch(at, generalLeft, end) : end;
+    generalLeft -= min(generalLeft, stretchEnd - at);
+    at = processAnyLines(at, stretchEnd, inputEnd);
+    if (at != stretchEnd) return at;
+  }
+  return end;
+}
+
 /**
- * Processes lines. At a line that is not flat, the general path takes over for a stretch: one line at first, twice as many
- * bytes each time that the flat-object path has not come as far as the stretch before.
+ * Processes lines. The first one that does not have the template becomes the next template.
  *
  * @param from first byte of the first line; @param end after the last newline
  * @param inputEnd the end of the input: one byte less, if the last newline is not part of the input
@@ -18,22 +67,28 @@ const LONGEST_STRETCH: usize = 65_536;
 export function processLines(from: usize, end: usize, inputEnd: usize): usize {
   startBatch();
   let at = from;
-  let stretch: usize = triesFlatPath ? 1 : end - from;
   while (at < end) {
-    if (triesFlatPath) {
-      const stop = processFlatLines(at, end, inputEnd);
-      if (isOutputFull || stop >= end) {
-        at = stop;
-        break;
-      }
-      stretch = stop - at < stretch ? min<usize>(2 * stretch, LONGEST_STRETCH) : 1;
+    if (otherLeft == 0) {
+      const stop = processTemplateLines(at, end, inputEnd);
+      if (isOutputFull) return stop;
+      templateBytes += stop - at;
       at = stop;
+      if (at == end) break;
+      otherStretch = templateBytes < TEMPLATE_LEAST ? longer(otherStretch) : 1;
+      templateBytes = 0;
+      const lineEnd = newlineFrom(at) + 1;
+      const stopped = processOtherLines(at, lineEnd, inputEnd);
+      if (stopped != lineEnd) return stopped;
+      makeTemplate(at, lineEnd);
+      otherLeft = otherStretch - 1;
+      at = lineEnd;
+    } else {
+      const stretchEnd = endOfStretch(at, otherLeft, end);
+      otherLeft -= min(otherLeft, stretchEnd - at);
+      at = processOtherLines(at, stretchEnd, inputEnd);
+      if (at != stretchEnd) return at;
     }
-    const stretchEnd = stretch >= end - at ? end : newlineFrom(at + stretch - 1) + 1;
-    at = processAnyLines(at, stretchEnd, inputEnd);
-    if (at != stretchEnd) return at;
   }
-  if (isOutputFull) return at;
   const full = flushBatch();
-  return full != 0 ? full : at;
+  return full != 0 ? full : end;
 }

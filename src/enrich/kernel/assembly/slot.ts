@@ -10,6 +10,7 @@ import {
   AREAS_SCRATCH,
   AREAS_SINGLE,
   AREAS_STACK,
+  AREAS_TEMPLATE,
   AREAS_VALUE_OFFSETS,
   AREAS_VALUES,
   POLICY_FAIL,
@@ -43,6 +44,7 @@ export let events: usize = 0;
 /** Room for the record of a single query. */
 export let single: usize = 0;
 export let lastMembers: usize = 0;
+export let template: usize = 0;
 
 /** The next byte of output, and the end of the room for it. */
 let out: usize = 0;
@@ -77,6 +79,7 @@ export function readAreas(at: usize): void {
   events = load<u32>(at, AREAS_EVENTS);
   single = load<u32>(at, AREAS_SINGLE);
   lastMembers = load<u32>(at, AREAS_LAST_MEMBERS);
+  template = load<u32>(at, AREAS_TEMPLATE);
 }
 
 /** Reads the header of a slot, see `SLOT_…` in ../abi.ts, and resets the counts. */

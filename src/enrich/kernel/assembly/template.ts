@@ -1,0 +1,216 @@
+/**
+ * The template path, for lines with the same text around their values as the line before. Most lines of a log have the same
+ * keys in the same order, and differ in strings, numbers and literals only.
+ *
+ * A template is made of a line that is known to be valid. It is a list of entries: up to 16 bytes of fixed text, and what
+ * follows: a string, a scalar (a number or a literal), the rest of a longer text, or the next line.
+ *
+ * ```
+ * {"ip":"192.0.2.1","status":200}⏎      {"ip":"  string  ","status":  scalar  }⏎
+ * ```
+ *
+ * A line has the template if its fixed text is equal, byte for byte, each string has no control character and no backslash
+ * (RFC 8259, section 7), and each scalar is valid. Then it has the same tokens as the line of the template, so it is valid as
+ * well. All other lines, valid or not, are left to the other paths (process.ts).
+ */
+import {
+  TEMPLATE_ENTRIES,
+  TEMPLATE_ENTRY_BYTES,
+  TEMPLATE_KIND,
+  TEMPLATE_LENGTH,
+  TEMPLATE_MASK,
+  TEMPLATE_OFFSET_SLOT,
+  TEMPLATE_TEXT,
+  TEMPLATE_VALUE_DISTANCE,
+} from '../abi';
+import {
+  BACKSLASH,
+  CLOSING_BRACE,
+  CLOSING_BRACKET,
+  COLON,
+  COMMA,
+  isBlank,
+  NEWLINE,
+  OPENING_BRACE,
+  OPENING_BRACKET,
+  QUOTE,
+} from './ascii';
+import { addLine, flushBatch, isBatchFull, isLastLine, lastLineValue } from './batch';
+import { fieldCount, fieldTargets } from './config';
+import { clearValues } from './keys';
+import { scalarEnd } from './scalars';
+import { single, template, valueOffsets } from './slot';
+import { closingQuote } from './strings';
+
+/** What follows the text of an entry. */
+const TEXT: u32 = 0;
+const STRING: u32 = 1;
+const SCALAR: u32 = 2;
+const END: u32 = 3;
+
+const ENTRY_TEXT_BYTES: usize = 16;
+
+/** The end of the entries; equal to `template` if there is no template. */
+let templateEnd: usize = 0;
+/** The distance from the first byte of a line to its opening brace, and from its closing brace to the next line. */
+let openDistance: usize = 0;
+let closeDistance: usize = 0;
+
+/** Returns all ones for the bytes that end a string, or do not belong in one. */
+@inline function isStringEnd(bytes: v128): v128 {
+  return v128.or(
+    v128.or(i8x16.eq(bytes, i8x16.splat(<i8>QUOTE)), i8x16.eq(bytes, i8x16.splat(<i8>BACKSLASH))),
+    i8x16.le_u(bytes, i8x16.splat(31)),
+  );
+}
+
+/** Returns the first quote, backslash or control character at an address or after it; the newline of the line is one. */
+@inline function stringEnd(at: usize): usize {
+  while (true) {
+    const first = <u32>i8x16.bitmask(isStringEnd(v128.load(at)));
+    const ends = first | (<u32>i8x16.bitmask(isStringEnd(v128.load(at, 16))) << 16);
+    if (ends != 0) return at + <usize>ctz(ends);
+    at += 32;
+  }
+}
+
+/**
+ * Processes lines as long as they have the template.
+ *
+ * @param from first byte of the first line; @param end after the last newline
+ * @param inputEnd the end of the input: one byte less, if the last newline is not part of the input
+ * @returns `end`, or the first byte of the first line that was not processed: it does not have the template, or the output is
+ *   full
+ */
+export function processTemplateLines(from: usize, end: usize, inputEnd: usize): usize {
+  if (templateEnd == template) return from;
+  clearValues();
+  let lineStart = from;
+  while (lineStart < end) {
+    let at = lineStart;
+    let entry = template;
+    while (true) {
+      const difference = v128.xor(v128.load(at), v128.load(entry, TEMPLATE_TEXT));
+      if (v128.any_true(v128.and(difference, v128.load(entry, TEMPLATE_MASK)))) return lineStart;
+      at += load<u32>(entry, TEMPLATE_LENGTH);
+      store<u32>(load<u32>(entry, TEMPLATE_OFFSET_SLOT), <u32>at - load<u32>(entry, TEMPLATE_VALUE_DISTANCE));
+      const kind = load<u32>(entry, TEMPLATE_KIND);
+      entry += TEMPLATE_ENTRY_BYTES;
+      if (kind == STRING) at = stringEnd(at);
+      else if (kind == SCALAR) {
+        at = scalarEnd(at);
+        if (at == 0) return lineStart;
+      } else if (kind == END) break;
+    }
+    addLine(lineStart, lineStart + openDistance, at - closeDistance, min(at, inputEnd), 0, 0);
+    lineStart = at;
+    if (isBatchFull()) {
+      const full = flushBatch();
+      if (full != 0) return full;
+    }
+  }
+  return lineStart;
+}
+
+/** Adds an entry. Returns whether there was room, and at most one wanted value begins in the text. */
+function addEntry(from: usize, length: usize, kind: u32): bool {
+  const entry = templateEnd;
+  if (entry == template + TEMPLATE_ENTRIES * TEMPLATE_ENTRY_BYTES) return false;
+  const mask = i8x16.lt_u(i8x16(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15), i8x16.splat(<i8>length));
+  v128.store(entry, v128.load(from), TEMPLATE_TEXT);
+  v128.store(entry, mask, TEMPLATE_MASK);
+  store<u32>(entry, <u32>length, TEMPLATE_LENGTH);
+  store<u32>(entry, kind, TEMPLATE_KIND);
+  // Without a wanted value, the offset goes to a place where nothing reads it.
+  let slot = single;
+  let distance: usize = 0;
+  for (let field: u32 = 0; field < fieldCount; field++) {
+    const colon = lastLineValue(field);
+    if (colon - from >= length) continue;
+    const wanted = valueOffsets + (<usize>load<u32>(fieldTargets + (<usize>field << 2)) << 2);
+    if (slot != single && slot != wanted) return false;
+    slot = wanted;
+    distance = from + length - colon;
+  }
+  store<u32>(entry, <u32>slot, TEMPLATE_OFFSET_SLOT);
+  store<u32>(entry, <u32>distance, TEMPLATE_VALUE_DISTANCE);
+  templateEnd = entry + TEMPLATE_ENTRY_BYTES;
+  return true;
+}
+
+/** Adds the entries of the fixed text `from … to`. Returns whether that was possible. */
+function addText(from: usize, to: usize, kind: u32): bool {
+  while (to - from > ENTRY_TEXT_BYTES) {
+    if (!addEntry(from, ENTRY_TEXT_BYTES, TEXT)) return false;
+    from += ENTRY_TEXT_BYTES;
+  }
+  return addEntry(from, to - from, kind);
+}
+
+/** Returns whether a byte outside of strings belongs to a number or a literal, in a valid line. */
+function isScalarByte(byte: u32): bool {
+  return (
+    byte != COMMA &&
+    byte != COLON &&
+    byte != OPENING_BRACE &&
+    byte != CLOSING_BRACE &&
+    byte != OPENING_BRACKET &&
+    byte != CLOSING_BRACKET &&
+    byte != NEWLINE &&
+    !isBlank(byte)
+  );
+}
+
+/** Returns the first byte at an address or after it that is not blank. */
+function afterBlanks(at: usize): usize {
+  while (isBlank(load<u8>(at))) at++;
+  return at;
+}
+
+/** Makes entries of a valid line. Returns whether that was possible. */
+function addEntries(start: usize): bool {
+  let text = start;
+  let at = start;
+  while (true) {
+    const byte: u32 = load<u8>(at);
+    if (byte == NEWLINE) return addText(text, at + 1, END);
+    if (byte == QUOTE) {
+      const close = closingQuote(at + 1);
+      const next = afterBlanks(close + 1);
+      // A key is part of the fixed text.
+      if (load<u8>(next) != <u8>COLON) {
+        if (!addText(text, at + 1, STRING)) return false;
+        text = close;
+      }
+      at = close + 1;
+    } else if (isScalarByte(byte)) {
+      if (!addText(text, at, SCALAR)) return false;
+      while (isScalarByte(load<u8>(at))) at++;
+      text = at;
+    } else at++;
+  }
+}
+
+/**
+ * Makes the template of a line, if it is the last one of the batch, which has valid lines only. Lines with members to replace
+ * have no template.
+ *
+ * @param start its first byte; @param end after its newline
+ */
+export function makeTemplate(start: usize, end: usize): void {
+  templateEnd = template;
+  if (!isLastLine(start)) return;
+  if (!addEntries(start)) {
+    templateEnd = template;
+    return;
+  }
+  openDistance = afterBlanks(start) - start;
+  let close = end - 1;
+  while (load<u8>(close) != <u8>CLOSING_BRACE) close--;
+  closeDistance = end - close;
+}
+
+/** Forgets the template. Must be called before the first line of an instance. */
+export function resetTemplate(): void {
+  templateEnd = template;
+}
