@@ -7,6 +7,7 @@ import { AtlasError } from '../../src/errors.js';
 import type { Dialect } from './csv-rows.js';
 import { DEFAULT_COUNTRY_PATHS } from './mmdb.js';
 import type { Operator } from './operator-ranges.js';
+import { RIR_VERSIONS } from './record-count.js';
 
 /** A column: its number from zero, or its name in the header row. */
 export type Column = number | string;
@@ -109,9 +110,6 @@ export interface Format {
 
 /** Statuses of address space that is not delegated (RIR statistics exchange format, extended). */
 const UNDELEGATED = ['available', 'reserved'];
-
-/** Version numbers in the first line of a file in the RIR statistics exchange format. */
-const RIR_VERSIONS = ['1', '2', '2.1', '2.2', '2.3'];
 
 type BuiltInConfig =
   | FormatConfig

@@ -23,6 +23,7 @@ import { readMmdb } from './mmdb.js';
 import { loadOperatorRegions, type Operator, type OperatorRegions, readOperatorPrefixes } from './operator-ranges.js';
 import { Announcements, Delegations, parseAsn } from './ownership.js';
 import { emptyRange, parseCidrRange, rangeParser } from './range-notation.js';
+import { RecordCount } from './record-count.js';
 import { printable, type Reject, RejectLog } from './rejects.js';
 
 /** Number of rejected rows that an error message shows. */
@@ -334,16 +335,23 @@ class CsvSourceReader {
 
   /** Reads a file of ranges. */
   async readRanges(file: FetchedFile, ranges: RangeFiles): Promise<void> {
-    await this.#readFile(file, (header) => this.#rangeParser(ranges, header));
+    const count = 'rir' in ranges ? new RecordCount() : undefined;
+    await this.#readFile(file, (header) => this.#rangeParser(ranges, header), count);
+    count?.check(file.name);
   }
 
   /** Passes the rows of a file, without those to skip and the header row, to the row parser that `makeParser` returns. */
-  async #readFile(file: FetchedFile, makeParser: (header: readonly string[]) => RowParser): Promise<void> {
+  async #readFile(
+    file: FetchedFile,
+    makeParser: (header: readonly string[]) => RowParser,
+    count?: RecordCount,
+  ): Promise<void> {
     const { dialect, header, skipRows } = this.#format;
     let toSkip = skipRows;
     let parse = header ? undefined : makeParser([]);
     this.#rows.beginFile(file);
     await readRows(file.path, file.name, dialect, (row, position) => {
+      count?.add(row, position.line);
       if (toSkip > 0) {
         toSkip--;
       } else if (parse === undefined) {

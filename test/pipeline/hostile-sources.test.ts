@@ -15,7 +15,7 @@ import { compareAddresses } from '../../src/address/words.js';
 import { AtlasError } from '../../src/errors.js';
 import { MAX_CSV_ROW_BYTES, MAX_REJECT_TEXT, MAX_REJECTS_WRITTEN } from '../../src/limits.js';
 import { makeZip, scratchDir } from './fetch-support.js';
-import { filesOf, inputOf, rangesText, withFiles } from './ingest-helper.js';
+import { filesOf, ingestContents, inputOf, rangesText, withFiles } from './ingest-helper.js';
 
 /** Damaged copies of each format's files. */
 const RUNS = Math.ceil(Number(process.env.FUZZ_RUNS ?? 400) / 20);
@@ -324,6 +324,40 @@ describe.each(Object.entries(COUNTS))('%s', (format, count) => {
     expect(await read(format, Object.fromEntries(Object.keys(contents).map((name) => [name, bytes])), 1)).toBe(
       undefined,
     );
+  });
+});
+
+describe("a registry's file that is truncated", () => {
+  const [[name, bytes]] = Object.entries(pristine('rir-delegated-extended')) as [[string, Buffer]];
+  const lines = textOf(bytes).split('\n').slice(0, -1);
+  const read = (text: string) => ingestContents('rir-delegated-extended', { [name]: text });
+
+  it('is refused after each record except the last', async () => {
+    const first = lines.findIndex((line) => line.startsWith('ripencc|FR'));
+    for (let kept = first + 1; kept < lines.length; kept++) {
+      const message = `${name}, line 2: this line says that there are 9 records, but there are ${kept - first}: `;
+      await expect(read(`${lines.slice(0, kept).join('\n')}\n`)).rejects.toThrow(message);
+    }
+    expect((await read(lines.join('\n'))).ingested.rows).toBe(5);
+  });
+
+  it('is refused at each byte of its records, except inside the last one', async () => {
+    const text = textOf(bytes);
+    const lastRecord = text.lastIndexOf('\n', text.length - 2) + 1;
+    for (let end = text.indexOf('\nripencc|FR') + 12; end < lastRecord; end += 3) {
+      await expect(read(text.slice(0, end))).rejects.toMatchObject({ code: 'E_BAD_INPUT' });
+    }
+  });
+
+  it('is accepted if its version line has no number, or it has more records', async () => {
+    expect((await read(textOf(bytes).replace('|9|', '||'))).ingested.rows).toBe(5);
+    expect((await read(`${textOf(bytes)}ripencc|NL|ipv4|193.1.0.0|256|19930901|assigned\n`)).ingested.rows).toBe(6);
+  });
+
+  it('is refused if it consists of two files, of which one is truncated', async () => {
+    const text = textOf(bytes);
+    expect((await read(text + text)).ingested.rows).toBe(10);
+    await expect(read(text + lines.slice(0, -1).join('\n'))).rejects.toThrow('there are 18 records, but there are 17');
   });
 });
 

@@ -21,7 +21,7 @@ async function ownedBy(format: string, contents: Record<string, string>, asns: n
 
 describe("the registries' files", () => {
   const RIPE = [
-    '2|ripencc|20260301|9|19830705|20260228|+0100',
+    '2|ripencc|20260301|7|19830705|20260228|+0100',
     'ripencc|*|asn|*|2|summary',
     'ripencc|NL|ipv4|193.0.0.0|2048|19930901|allocated|holder-a',
     'ripencc|NL|asn|3333|1|19930901|allocated|holder-a|e-stats',
