@@ -4,10 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import {
   JetStreamApiCodes,
   JetStreamApiError,
-  type JetStreamClient,
   type JetStreamManager,
-  type JetStreamPublishOptions,
-  jetstream,
   jetstreamManager,
   type StoredMsg,
   type StreamState,
@@ -23,6 +20,7 @@ import {
   type MsgHdrs,
   type NatsConnection,
   nanos,
+  PermissionViolationError,
   TimeoutError,
 } from '@nats-io/transport-node';
 import { AtlasError, messageOf } from '../errors.js';
@@ -91,6 +89,19 @@ const PULL_GRACE_MS = 2_000;
 const STATUS_HEARTBEAT = 100;
 const STATUS_TIMEOUT = 408;
 const TOO_FEW_BYTES = /^message size exceeds maxbytes/i;
+
+/** Status of a request whose subject nobody listens to. */
+const STATUS_NO_RESPONDERS = 503;
+
+/** Headers by which the server checks a message before it stores it. */
+const EXPECTED = {
+  stream: 'Nats-Expected-Stream',
+  lastOfSubject: 'Nats-Expected-Last-Subject-Sequence',
+  last: 'Nats-Expected-Last-Sequence',
+} as const;
+
+/** Begins the last token of a request's reply subject; that of a pull is a number. */
+const REQUEST_TOKEN = 'r';
 
 const ACK = '+ACK';
 const ACK_PREFIX = '$JS.ACK.';
@@ -251,6 +262,16 @@ export function parsePart({ header, seq, data }: Pick<StoredMsg, 'header' | 'seq
   };
 }
 
+/** The answer of a stream to a message. With an error, `seq` is 0. */
+interface PublishAnswer {
+  seq: number;
+  error?: { err_code: number; description: string };
+}
+
+function parsePublishAnswer({ data }: Msg): PublishAnswer {
+  return JSON.parse(Buffer.from(data.buffer, data.byteOffset, data.length).toString()) as PublishAnswer;
+}
+
 /** A request for messages that the server still works on. */
 interface OpenPull {
   reply: string;
@@ -261,11 +282,19 @@ interface OpenPull {
   end: (isSuspicious: boolean) => void;
 }
 
+/** A request that the server has not answered yet. */
+interface OpenRequest {
+  subject: string;
+  /** When it was sent, in milliseconds of the clock of the process. */
+  sentAt: number;
+  resolve: (answer: Msg) => void;
+  reject: (error: Error) => void;
+}
+
 export class NatsBroker implements Broker {
   readonly redeliverAfterMs: number;
   readonly closed: Promise<Error | undefined>;
   readonly #connection: NatsConnection;
-  readonly #jetstream: JetStreamClient;
   readonly #manager: JetStreamManager;
   readonly #names: StreamNames;
   readonly #setup: Setup;
@@ -274,15 +303,16 @@ export class NatsBroker implements Broker {
   #pulls = 0;
   #isConnected = true;
   #disconnects = 0;
-  /** Rejects a request that is under way. The client would wait for the answer of a lost connection. */
-  readonly #requests = new Set<(error: BrokerUnavailable) => void>();
+  /** Requests without an answer so far, by their reply subjects, oldest first. */
+  readonly #openRequests = new Map<string, OpenRequest>();
+  #requests = 0;
+  #requestTimer: NodeJS.Timeout | undefined;
   /** Set after a request without an answer: resolves when the server has taken everything that was sent. */
   #drained: Promise<void> | undefined;
 
   constructor(connection: NatsConnection, manager: JetStreamManager, names: StreamNames, setup: Setup) {
     this.#connection = connection;
     this.#manager = manager;
-    this.#jetstream = jetstream(connection, { timeout: STREAM_REQUEST_TIMEOUT_MS });
     this.#names = names;
     this.#setup = setup;
     this.redeliverAfterMs = setup.ackWaitMs;
@@ -301,14 +331,16 @@ export class NatsBroker implements Broker {
   }
 
   async #watchConnection(): Promise<void> {
-    for await (const { type } of this.#connection.status()) {
+    for await (const status of this.#connection.status()) {
+      const { type } = status;
+      if (type === 'error') this.#failForbidden(status.error);
       if (type === 'disconnect') {
         this.#isConnected = false;
         this.#disconnects++;
         this.#drained = undefined;
         // The server forgets requests of a lost connection.
         this.#pull?.end(false);
-        for (const reject of this.#requests) reject(new BrokerUnavailable('the connection was lost'));
+        this.#failRequests('the connection was lost');
       }
       if (type === 'reconnect') this.#isConnected = true;
     }
@@ -324,13 +356,8 @@ export class NatsBroker implements Broker {
       const isDrained = await Promise.race([this.#drained.then(() => true), sleep(STREAM_REQUEST_TIMEOUT_MS, false)]);
       if (!isDrained || !this.#isConnected) throw new BrokerUnavailable(`${what}: the server does not answer`);
     }
-    let reject: (error: BrokerUnavailable) => void = () => {};
     try {
-      const lost = new Promise<never>((_, rejectRequest) => {
-        reject = rejectRequest;
-        this.#requests.add(reject);
-      });
-      return await Promise.race([request(), lost]);
+      return await request();
     } catch (error) {
       if (error instanceof JetStreamApiError || error instanceof AtlasError) throw error;
       if (error instanceof BrokerUnavailable) throw new BrokerUnavailable(`${what}: ${error.message}`);
@@ -341,12 +368,74 @@ export class NatsBroker implements Broker {
           this.#drained = undefined;
         });
       throw new BrokerUnavailable(`${what}: ${messageOf(error)}`, { cause: error });
-    } finally {
-      this.#requests.delete(reject);
     }
   }
 
+  /*
+   * Sends a request and waits for the answer. The client library's request() makes a timer and an error with a stack trace for
+   * each one, and goes on waiting when the connection is lost.
+   */
+  #ask(subject: string, bytes: Uint8Array | string, messageHeaders?: MsgHdrs): Promise<Msg> {
+    return new Promise((resolve, reject) => {
+      const reply = `${this.#inbox}.${REQUEST_TOKEN}${++this.#requests}`;
+      this.#openRequests.set(reply, { subject, sentAt: performance.now(), resolve, reject });
+      this.#requestTimer ??= setTimeout(() => this.#failLateRequests(), STREAM_REQUEST_TIMEOUT_MS);
+      this.#connection.publish(subject, bytes, { reply, ...(messageHeaders && { headers: messageHeaders }) });
+    });
+  }
+
+  /** Waits for a request that the client library makes, but only as long as the connection lasts. */
+  async #whileConnected<Result>(request: Promise<Result>): Promise<Result> {
+    const key = String(++this.#requests);
+    const lost = new Promise<never>((_, reject) => {
+      this.#openRequests.set(key, { subject: '', sentAt: performance.now(), resolve: () => {}, reject });
+    });
+    try {
+      return await Promise.race([request, lost]);
+    } finally {
+      this.#openRequests.delete(key);
+    }
+  }
+
+  /** Rejects all open requests, because there will be no answers. */
+  #failRequests(problem: string): void {
+    for (const { reject } of this.#openRequests.values()) reject(new BrokerUnavailable(problem));
+    this.#openRequests.clear();
+  }
+
+  /** Rejects the requests to a subject for which this user has no permission. */
+  #failForbidden(error: Error): void {
+    if (!(error instanceof PermissionViolationError) || error.operation !== 'publish') return;
+    for (const { subject, reject } of this.#openRequests.values()) if (subject === error.subject) reject(error);
+  }
+
+  /** Rejects the requests whose time is over, and sets the timer for the next one. */
+  #failLateRequests(): void {
+    this.#requestTimer = undefined;
+    for (const [reply, { sentAt, reject }] of this.#openRequests) {
+      const left = sentAt + STREAM_REQUEST_TIMEOUT_MS - performance.now();
+      if (left > 0) {
+        this.#requestTimer = setTimeout(() => this.#failLateRequests(), left);
+        return;
+      }
+      this.#openRequests.delete(reply);
+      reject(new TimeoutError());
+    }
+  }
+
+  /** Handles a message that belongs to no pull. Returns whether it is the answer to a request. */
+  #isAnswer(message: Msg): boolean {
+    const request = this.#openRequests.get(message.subject);
+    if (request === undefined) return false;
+    this.#openRequests.delete(message.subject);
+    const isUnheard = message.data.length === 0 && message.headers?.code === STATUS_NO_RESPONDERS;
+    if (isUnheard) request.reject(new Error('no responders'));
+    else request.resolve(message);
+    return true;
+  }
+
   #receive(message: Msg): void {
+    if (this.#isAnswer(message)) return;
     const pull = this.#pull;
     if (message.reply?.startsWith(ACK_PREFIX)) {
       const { consumer, consumerSequence, ...rest } = parseAckSubject(message.reply);
@@ -367,9 +456,7 @@ export class NatsBroker implements Broker {
       ...about,
       bytes: message.data,
       acknowledge: async () => {
-        await this.#request('acknowledge', () =>
-          this.#connection.request(reply, ACK, { timeout: STREAM_REQUEST_TIMEOUT_MS }),
-        );
+        await this.#request('acknowledge', () => this.#ask(reply, ACK));
       },
     };
   }
@@ -455,9 +542,9 @@ export class NatsBroker implements Broker {
   append(part: OutputPart, previous: number, after?: number): Promise<number | undefined> {
     const subject = `${this.#setup.outputPrefix}.${part.source.sequence}`;
     return this.#publish(subject, part.bytes, partHeaders(part, previous, this.#names.from), {
-      streamName: this.#names.to,
-      lastSubjectSequence: previous,
-      ...(after === undefined ? {} : { lastSequence: after }),
+      stream: this.#names.to,
+      lastOfSubject: previous,
+      last: after,
     });
   }
 
@@ -466,18 +553,18 @@ export class NatsBroker implements Broker {
     subject: string,
     bytes: Uint8Array,
     messageHeaders: MsgHdrs,
-    expect: JetStreamPublishOptions['expect'],
+    expected: { stream: string; lastOfSubject: number; last?: number | undefined },
   ): Promise<number | undefined> {
-    const options = { headers: messageHeaders, expect };
-    try {
-      const { seq } = await this.#request('publish', () => this.#jetstream.publish(subject, bytes, options));
-      return seq;
-    } catch (error) {
-      if (!(error instanceof JetStreamApiError)) throw error;
-      if (error.code === JetStreamApiCodes.StreamWrongLastSequence) return undefined;
-      // Such as a full stream: room may be made.
-      throw new BrokerUnavailable(`publish: ${error.message} (${error.code})`, { cause: error });
-    }
+    messageHeaders.set(EXPECTED.stream, expected.stream);
+    messageHeaders.set(EXPECTED.lastOfSubject, String(expected.lastOfSubject));
+    if (expected.last !== undefined) messageHeaders.set(EXPECTED.last, String(expected.last));
+    const { seq, error } = parsePublishAnswer(
+      await this.#request('publish', () => this.#ask(subject, bytes, messageHeaders)),
+    );
+    if (error === undefined) return seq;
+    if (error.err_code === JetStreamApiCodes.StreamWrongLastSequence) return undefined;
+    // Such as a full stream: room may be made.
+    throw new BrokerUnavailable(`publish: ${error.description} (${error.err_code})`);
   }
 
   /** A message of a stream, by its sequence; null if it is not there. */
@@ -523,14 +610,13 @@ export class NatsBroker implements Broker {
     all.set(HEADER.source, `${this.#names.from} ${source.sequence} ${source.storedAt}`);
     all.set(HEADER.rejected, reason);
     const subject = `${this.#setup.rejectsPrefix}.${source.sequence}${offset === undefined ? '' : `.${offset}`}`;
-    const expect = { streamName: this.#names.rejects, lastSubjectSequence: 0 };
-    await this.#publish(subject, bytes ?? new Uint8Array(0), all, expect);
+    await this.#publish(subject, bytes ?? new Uint8Array(0), all, { stream: this.#names.rejects, lastOfSubject: 0 });
   }
 
   /** A request to the API, in which every failure may pass. */
   async #apiRequest<Result>(what: string, request: () => Promise<Result>): Promise<Result> {
     try {
-      return await this.#request(what, request);
+      return await this.#request(what, () => this.#whileConnected(request()));
     } catch (error) {
       if (error instanceof BrokerUnavailable || error instanceof AtlasError) throw error;
       throw new BrokerUnavailable(`${what}: ${messageOf(error)}`, { cause: error });
@@ -573,5 +659,7 @@ export class NatsBroker implements Broker {
   /** Sends what is under way and closes. */
   async close(): Promise<void> {
     await this.#connection.close();
+    clearTimeout(this.#requestTimer);
+    this.#failRequests('the connection was closed');
   }
 }

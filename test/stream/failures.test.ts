@@ -122,24 +122,51 @@ describe.skipIf(!hasNatsServer())('a connection', () => {
     await proxy.close();
   });
 
-  it('that is lost fails the requests without an answer at once', async () => {
+  const part = {
+    ...{ source: { sequence: 1, storedAt: '1' }, number: 1, isLast: true, inputEnd: 1, release: 'r' },
+    bytes: new Uint8Array(1),
+  };
+
+  it('that is lost fails the requests without an answer at once, and one that is silent fails them after a while', async () => {
     const proxy = await CuttingProxy.start(server.url);
     const { broker } = await openNatsBroker({ url: proxy.url }, setupOptions('_LOST'));
     server.signal('SIGSTOP');
     try {
-      const source = { sequence: 1, storedAt: '1' };
-      const part = { source, number: 1, isLast: true, inputEnd: 1, release: 'r', bytes: new Uint8Array(1) };
-      const failure = broker.append(part, 0).catch((error: unknown) => error);
+      const silent = await broker.append(part, 0).catch((error: unknown) => error);
+      expect(silent).toBeInstanceOf(BrokerUnavailable);
+      expect(String(silent)).toContain('publish: timeout');
+    } finally {
+      server.signal('SIGCONT');
+    }
+    // The server answers again: the next request is sent, and then the server stops.
+    await until(() => broker.outputEnd().catch(() => undefined), 'an answer of the server');
+    server.signal('SIGSTOP');
+    try {
+      const failures = [broker.append(part, 0), broker.outputEnd()].map((request) => request.catch(String));
       await new Promise((resolve) => setImmediate(resolve));
       proxy.cut();
       // And not "timeout", which is the answer to a request that the server keeps.
-      expect(String(await failure)).toContain('publish: the connection was lost');
-      expect(await failure).toBeInstanceOf(BrokerUnavailable);
+      for (const failure of await Promise.all(failures)) expect(failure).toContain('the connection was lost');
     } finally {
       server.signal('SIGCONT');
     }
     await broker.close();
     await proxy.close();
+  });
+
+  it('without a permission fails its requests with that reason', async () => {
+    const permissions = 'permissions: { publish: { deny: "out_denied.>" } }';
+    const other = await NatsServerProcess.start({
+      config: `authorization { users: [ { user: worker, password: secret, ${permissions} } ] }`,
+    });
+    try {
+      const url = other.url.replace('//', '//worker:secret@');
+      const { broker } = await openNatsBroker({ url }, setupOptions('_DENIED'));
+      await expect(broker.append(part, 0)).rejects.toThrow(/publish: permissions violation .*"out_denied\.1"/i);
+      await broker.close();
+    } finally {
+      await other.remove();
+    }
   });
 });
 

@@ -47,10 +47,10 @@ export async function openBroker(url: string, options: SetupOptions, checksSeque
   const connection = checksSequence
     ? real
     : altered(real, {
-        request: (subject, payload, requestOptions) => {
-          requestOptions?.headers?.delete('Nats-Expected-Last-Subject-Sequence');
-          requestOptions?.headers?.delete('Nats-Expected-Last-Sequence');
-          return real.request(subject, payload, requestOptions);
+        publish: (subject, payload, publishOptions) => {
+          publishOptions?.headers?.delete('Nats-Expected-Last-Subject-Sequence');
+          publishOptions?.headers?.delete('Nats-Expected-Last-Sequence');
+          real.publish(subject, payload, publishOptions);
         },
       });
   const manager = await jetstreamManager(real);
