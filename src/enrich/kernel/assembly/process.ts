@@ -14,10 +14,10 @@ import { makeTemplate, processTemplateLines } from './template';
 /** Most bytes of a stretch. */
 const LONGEST_STRETCH: usize = 65_536;
 
-/** Bytes that a template must have been good for. To make one takes about as long as to process 1 KiB without. */
-const TEMPLATE_LEAST: usize = 4096;
+/** Bytes between two lines without the template from which on it saves more time than those lines cost. */
+const TEMPLATE_LEAST: usize = 1024;
 
-/** The stretch without a template, what is left of it, and the bytes that had the template so far. */
+/** The stretch without a template, what is left of it, and the bytes that had the template since the last line without. */
 let otherStretch: usize = 1;
 let otherLeft: usize = 0;
 let templateBytes: usize = 0;
@@ -58,7 +58,8 @@ function processOtherLines(from: usize, end: usize, inputEnd: usize): usize {
 }
 
 /**
- * Processes lines. The first one that does not have the template becomes the next template.
+ * Processes lines. A line that does not have the template becomes the next one, unless the line before it has it: other lines
+ * may be rare.
  *
  * @param from first byte of the first line; @param end after the last newline
  * @param inputEnd the end of the input: one byte less, if the last newline is not part of the input
@@ -75,11 +76,12 @@ export function processLines(from: usize, end: usize, inputEnd: usize): usize {
       at = stop;
       if (at == end) break;
       otherStretch = templateBytes < TEMPLATE_LEAST ? longer(otherStretch) : 1;
+      const isKept = templateBytes != 0;
       templateBytes = 0;
       const lineEnd = newlineFrom(at) + 1;
       const stopped = processOtherLines(at, lineEnd, inputEnd);
       if (stopped != lineEnd) return stopped;
-      makeTemplate(at, lineEnd);
+      if (!isKept) makeTemplate(at, lineEnd);
       otherLeft = otherStretch - 1;
       at = lineEnd;
     } else {
