@@ -141,10 +141,9 @@ export class VoteCounter {
 
   /** Returns why a location is weak evidence against the country in the registry; undefined if it is not. */
   #weaknessOf(row: number, registered: number): DropReason | undefined {
-    const { first, last, value } = this.#candidates;
+    const { first, last } = this.#candidates;
     if (isAsWideAs(first, last, row, this.#words, this.#wideLength)) return 'too wide';
-    if (this.#confirmations === undefined || value[row] === registered) return undefined;
-    return this.#confirmations.isDoubtful(this.#locationOf(row, registered)) ? 'doubtful' : undefined;
+    return this.#confirmations?.isDoubtful(this.#locationOf(row, registered)) ? 'doubtful' : undefined;
   }
 
   /** Returns an IPv4 row as a location. */
