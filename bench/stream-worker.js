@@ -1,4 +1,5 @@
-// A worker for the benchmark: waits for the word to begin, then empties a stream and reports times and memory.
+// A worker for the benchmark: empties a stream to warm up, waits for the word to begin, then empties another one and reports
+// times and memory.
 import { once } from 'node:events';
 import { openDatabase } from '../dist/src/database/database.js';
 import { checkAdd, parseFields } from '../dist/src/enrich/options.js';
@@ -7,46 +8,61 @@ import { messageEnricher } from '../dist/src/stream/message.js';
 import { openNatsBroker } from '../dist/src/stream/nats.js';
 import { Worker } from '../dist/src/stream/worker.js';
 
-const [url, from, to, mode, dataDir] = process.argv.slice(2);
-const nothing = () => {};
+/** Size of the output of the warm-up, which the server reserves. */
+const WARM_UP_MAX_BYTES = 500_000_000;
 
-const names = { from, to, rejects: `${to}_REJECTS`, consumer: 'workers' };
-const limits = { ackWaitMs: 60_000, maxBytes: 2_000_000_000, maxAgeMs: 0, replicas: 1 };
-const { broker } = await openNatsBroker({ url }, { names, startAt: undefined, create: true, ...limits });
+const [url, warmUpFrom, from, to, mode, dataDir] = process.argv.slice(2);
+const nothing = () => {};
 const database = openDatabase(dataDir);
 const enrich =
   mode === 'enrich'
     ? messageEnricher(database, { fields: parseFields(['ip']), add: checkAdd(undefined), onInvalid: 'keep' })
     : (bytes) => ({ output: bytes, rejects: new Uint8Array(0), refusal: undefined });
-const flow = Math.max(STREAM_BYTES_IN_FLIGHT, STREAM_LARGEST_IN_FLIGHT * broker.maxPartBytes);
-let ended = 0;
-const worker = new Worker({
-  broker,
-  release: () => ({ id: 'bench', enrich }),
-  oversize: 'split',
-  inFlight: { messages: STREAM_MESSAGES_IN_FLIGHT, bytes: flow },
-  maxOutputBytes: flow,
-  once: true,
-  signal: new AbortController().signal,
-  events: {
-    delivered: nothing,
-    appended: nothing,
-    // The last message counts, not the look for more after it.
-    done: () => {
-      ended = Date.now();
+
+/** Connects to the streams and returns a function that empties the source; it resolves with the time of the last message. */
+async function prepare(source, output, consumer, maxBytes) {
+  const names = { from: source, to: output, rejects: `${output}_REJECTS`, consumer };
+  const limits = { ackWaitMs: 60_000, maxBytes, maxAgeMs: 0, replicas: 1 };
+  const { broker } = await openNatsBroker({ url }, { names, startAt: undefined, create: true, ...limits });
+  const flow = Math.max(STREAM_BYTES_IN_FLIGHT, STREAM_LARGEST_IN_FLIGHT * broker.maxPartBytes);
+  let ended = 0;
+  const worker = new Worker({
+    broker,
+    release: () => ({ id: 'bench', enrich }),
+    oversize: 'split',
+    inFlight: { messages: STREAM_MESSAGES_IN_FLIGHT, bytes: flow },
+    maxOutputBytes: flow,
+    once: true,
+    signal: new AbortController().signal,
+    events: {
+      delivered: nothing,
+      appended: nothing,
+      // The last message counts, not the look for more after it.
+      done: () => {
+        ended = Date.now();
+      },
+      alreadyDone: nothing,
+      rejected: nothing,
+      retried: (_delivery, problem) => process.stderr.write(`${problem}\n`),
+      failed: (_delivery, error) => process.stderr.write(`${error}\n`),
     },
-    alreadyDone: nothing,
-    rejected: nothing,
-    retried: (_delivery, problem) => process.stderr.write(`${problem}\n`),
-    failed: (_delivery, error) => process.stderr.write(`${error}\n`),
-  },
-});
+  });
+  return async () => {
+    await worker.run();
+    await broker.close();
+    return ended;
+  };
+}
+
+// A worker runs for days: the compilation of its code at the start must not count.
+const warmUp = await prepare(warmUpFrom, `${warmUpFrom}_${process.pid}`, `warm_up_${process.pid}`, WARM_UP_MAX_BYTES);
+await warmUp();
+const drain = await prepare(from, to, 'workers', 2_000_000_000);
 process.stdout.write('ready\n');
 await once(process.stdin.resume(), 'end');
 const begun = Date.now();
 const cpuBefore = process.cpuUsage();
-await worker.run();
+const ended = await drain();
 const { user, system } = process.cpuUsage(cpuBefore);
-await broker.close();
 const cpuSeconds = (user + system) / 1e6;
 process.stdout.write(JSON.stringify({ begun, ended, cpuSeconds, peak: process.resourceUsage().maxRSS / 1024 }));

@@ -1,4 +1,5 @@
-// End-to-end throughput of stream workers on a real nats-server: against the same pipeline without work in it.
+// End-to-end throughput of stream workers on a real nats-server: against the same pipeline without work in it. All workers have
+// processed some messages before the clock starts, as if they had been running for long.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -25,13 +26,16 @@ const SIZES = [
 ];
 /** Bytes for the memory figure. */
 const LAG_BYTES = 1_000_000_000;
+/** Part of the input of a trial that its workers process before. */
+const WARM_UP_SHARE = 0.4;
+const WARM_UP = 'WARM_UP';
 const GOAL = 0.8;
 
 /** Starts workers on a filled stream, waits until they are ready, lets them go at once, and waits for their end. */
-async function drain(port, from, to, mode, workers, dataDir) {
+async function drain({ port, child: serverProcess }, from, to, mode, workers, dataDir) {
   const started = await Promise.all(
     Array.from({ length: workers }, async () => {
-      const args = [WORKER, `nats://127.0.0.1:${port}`, from, to, mode, dataDir];
+      const args = [WORKER, `nats://127.0.0.1:${port}`, WARM_UP, from, to, mode, dataDir];
       const child = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'inherit'] });
       child.stdout.setEncoding('utf8');
       await once(child.stdout, 'data');
@@ -43,12 +47,15 @@ async function drain(port, from, to, mode, workers, dataDir) {
     for await (const chunk of child.stdout) text += chunk;
     return JSON.parse(text);
   });
+  const serverBefore = cpuSecondsOf(serverProcess.pid);
   for (const child of started) child.stdin.end('go');
   const results = await Promise.all(reports);
+  const serverCpuSeconds = cpuSecondsOf(serverProcess.pid) - serverBefore;
   const first = Math.min(...results.map(({ begun }) => begun));
   const last = Math.max(...results.map(({ ended }) => ended));
   const cpuSeconds = results.reduce((sum, one) => sum + one.cpuSeconds, 0);
-  return { seconds: (last - first) / 1000, cpuSeconds, peakMegabytes: Math.max(...results.map(({ peak }) => peak)) };
+  const peakMegabytes = Math.max(...results.map(({ peak }) => peak));
+  return { seconds: (last - first) / 1000, cpuSeconds, serverCpuSeconds, peakMegabytes };
 }
 
 let runs = 0;
@@ -56,18 +63,17 @@ let runs = 0;
 async function trial(server, { messages, bytes, dataDir }, mode, workers) {
   const number = ++runs;
   const manager = await jetstreamManager(server.connection, { timeout: PATIENCE_MS });
+  await fill(server.connection, WARM_UP, messages.slice(0, WARM_UP_SHARE * messages.length));
   const producing = await fill(server.connection, `IN${number}`, messages);
-  const serverBefore = cpuSecondsOf(server.child.pid);
-  const { seconds, cpuSeconds, peakMegabytes } = await drain(
-    server.port,
+  const { seconds, cpuSeconds, serverCpuSeconds, peakMegabytes } = await drain(
+    server,
     `IN${number}`,
     `OUT${number}`,
     mode,
     workers,
     dataDir,
   );
-  const serverCpuSeconds = cpuSecondsOf(server.child.pid) - serverBefore;
-  for (const name of [`IN${number}`, `OUT${number}`, `OUT${number}_REJECTS`]) await manager.streams.delete(name);
+  for await (const { config } of manager.streams.list()) await manager.streams.delete(config.name);
   const gigabytes = bytes / 1e9;
   return {
     speed: bytes / 1e6 / seconds,
