@@ -455,7 +455,7 @@ export const STREAM_ONCE_PULL_MS = 200;
 /** How long a consumer must be missing before a worker gives up, in milliseconds: servers may say so while they start. */
 export const STREAM_GONE_MS = 5_000;
 
-/** How long to wait for the broker's answer to one request, in milliseconds. */
+/** How long to wait for the broker's answer to one request, or in the handshake of a connection, in milliseconds. */
 export const STREAM_REQUEST_TIMEOUT_MS = 5_000;
 
 /** How long to wait for the broker when a command starts, in milliseconds. */
