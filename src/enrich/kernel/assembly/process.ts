@@ -11,11 +11,12 @@ import { processFlatLines } from './flat';
 import { newlineFrom, processAnyLines } from './scan';
 import { makeTemplate, processTemplateLines } from './template';
 
-/** Most bytes of a stretch. */
-const LONGEST_STRETCH: usize = 65_536;
+/** Most bytes of a stretch of the general path, and of one without a template: to make one takes as long as some KiB. */
+const LONGEST_GENERAL: usize = 65_536;
+const LONGEST_OTHER: usize = 1_048_576;
 
 /** Bytes between two lines without the template from which on it saves more time than those lines cost. */
-const TEMPLATE_LEAST: usize = 1024;
+const TEMPLATE_LEAST: usize = 512;
 
 /** The stretch without a template, what is left of it, and the bytes that had the template since the last line without. */
 let otherStretch: usize = 1;
@@ -31,11 +32,6 @@ function endOfStretch(at: usize, stretch: usize, end: usize): usize {
   return stretch >= end - at ? end : newlineFrom(at + stretch - 1) + 1;
 }
 
-/** Returns a stretch, of bytes, after one that was too short. */
-@inline function longer(stretch: usize): usize {
-  return min<usize>(2 * stretch, LONGEST_STRETCH);
-}
-
 /** Processes lines without a template. Parameters and result are those of `processLines`. */
 function processOtherLines(from: usize, end: usize, inputEnd: usize): usize {
   let at = from;
@@ -44,7 +40,7 @@ function processOtherLines(from: usize, end: usize, inputEnd: usize): usize {
       const stop = processFlatLines(at, end, inputEnd);
       const isShort = stop - at < generalStretch;
       if (isOutputFull) return stop;
-      if (stop < end || !isShort) generalStretch = isShort ? longer(generalStretch) : 1;
+      if (stop < end || !isShort) generalStretch = isShort ? min<usize>(2 * generalStretch, LONGEST_GENERAL) : 1;
       if (stop == end) return end;
       generalLeft = generalStretch;
       at = stop;
@@ -75,7 +71,7 @@ export function processLines(from: usize, end: usize, inputEnd: usize): usize {
       templateBytes += stop - at;
       at = stop;
       if (at == end) break;
-      otherStretch = templateBytes < TEMPLATE_LEAST ? longer(otherStretch) : 1;
+      otherStretch = templateBytes < TEMPLATE_LEAST ? min<usize>(2 * otherStretch, LONGEST_OTHER) : 1;
       const isKept = templateBytes != 0;
       templateBytes = 0;
       const lineEnd = newlineFrom(at) + 1;
