@@ -26,8 +26,9 @@ const SIZES = [
 ];
 /** Bytes for the memory figure. */
 const LAG_BYTES = 1_000_000_000;
-/** Part of the input of a trial that its workers process before. */
+/** Part of the input of a trial that its workers process before, and the most bytes. */
 const WARM_UP_SHARE = 0.4;
+const WARM_UP_BYTES = 200_000_000;
 const WARM_UP = 'WARM_UP';
 const GOAL = 0.8;
 
@@ -63,7 +64,8 @@ let runs = 0;
 async function trial(server, { messages, bytes, dataDir }, mode, workers) {
   const number = ++runs;
   const manager = await jetstreamManager(server.connection, { timeout: PATIENCE_MS });
-  await fill(server.connection, WARM_UP, messages.slice(0, WARM_UP_SHARE * messages.length));
+  const share = Math.min(WARM_UP_SHARE, WARM_UP_BYTES / bytes);
+  await fill(server.connection, WARM_UP, messages.slice(0, share * messages.length));
   const producing = await fill(server.connection, `IN${number}`, messages);
   const { seconds, cpuSeconds, serverCpuSeconds, peakMegabytes } = await drain(
     server,
