@@ -79,9 +79,13 @@ export class NatsServerProcess {
     return readFileSync(join(this.#dir, 'log'), 'utf8');
   }
 
-  /** Sends a signal, such as SIGSTOP and SIGCONT. */
+  /** Sends a signal, such as SIGSTOP and SIGCONT. After SIGSTOP, all threads of the server have stopped (proc(5), state T). */
   signal(signal: NodeJS.Signals): void {
     this.#child!.kill(signal);
+    if (signal !== 'SIGSTOP') return;
+    const threads = `/proc/${this.#child!.pid}/task`;
+    const isStopped = (thread: string): boolean => /\) T /.test(readFileSync(join(threads, thread, 'stat'), 'utf8'));
+    while (!readdirSync(threads).every(isStopped)) {} // a few milliseconds, if the machine is busy
   }
 
   /** Kills the server and waits until it is gone. */
