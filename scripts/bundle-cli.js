@@ -8,7 +8,7 @@
  * sooner: Node's loader of ES modules need not start, and an ES module that imports from a module of Node evaluates all its
  * exports, the lazy ones included (node:fs then loads the streams).
  */
-import { rmSync } from 'node:fs';
+import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { rolldown } from 'rolldown';
@@ -40,6 +40,9 @@ function requireWhenUsed(code) {
   }
   return lazy;
 }
+
+// V8 would take the code of an earlier file of the same length for that of the new one.
+for (const name of readdirSync(folder)) if (name.endsWith('.compiled')) rmSync(join(folder, name));
 
 const records = await rolldown({
   input: join(folder, 'record-commands.js'),

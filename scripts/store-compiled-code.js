@@ -4,7 +4,7 @@
  * A child process runs each of these commands on a small release, so that the functions in use are compiled.
  */
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -14,7 +14,6 @@ import { publishStage } from '../dist/pipeline/stages/publish.js';
 import { releaseId } from '../dist/src/database/release.js';
 import { mergeRanges } from '../dist/src/range/merge.js';
 
-const FOLDER = fileURLToPath(new URL('../dist/src/cli', import.meta.url));
 const LINE = '{"ip":"8.8.8.8"}\n';
 
 /** Publishes a release in which all addresses are in one country. */
@@ -61,7 +60,6 @@ const [dataDir, file] = process.argv.slice(2);
 if (dataDir !== undefined) {
   await runCommands(dataDir, file);
 } else {
-  for (const name of readdirSync(FOLDER)) if (name.endsWith('.compiled')) rmSync(join(FOLDER, name));
   const folder = mkdtempSync(join(tmpdir(), 'ipatlas-build-'));
   try {
     await publishRelease(folder);

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /**
- * The entry of the command line. The commands that process records start in twice the time of Node itself, because they are one
- * CommonJS file, loaded with the code that V8 compiled from it before. All other commands are in main.js.
+ * The entry of the command line. The commands that process records start in less than twice the time of Node itself, because they are
+ * one CommonJS file, loaded with the code that V8 compiled from it before. All other commands are in main.js.
  */
 const { readFileSync, statSync } = require('node:fs') as typeof import('node:fs');
 const { join } = require('node:path') as typeof import('node:path');

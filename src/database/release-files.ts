@@ -3,9 +3,10 @@
  *
  * Hashing the range file, checking its columns and checking the manifest takes about 25 ms, more than the rest of opening them. So
  * the result is stored in the release directory in `.verified.json` (the stamp), together with the sizes, times and inodes of both
- * files, and files that have not changed since are not checked again. This detects every change that is made through the file system, because each one updates
- * the ctime, which programs cannot set. It does not detect a disk that returns other bytes than were written, nor a writer
- * that bypasses the file system or forges `.verified.json`; `ipatlas verify` reads every byte regardless.
+ * files, and files that have not changed since are not checked again. This detects every change that is made through the file
+ * system, because each one updates the ctime, which programs cannot set. It does not detect a disk that returns other bytes than
+ * were written, nor a writer that bypasses the file system or forges `.verified.json`; `ipatlas verify` reads every byte
+ * regardless.
  */
 import { createHash } from 'node:crypto';
 import { type BigIntStats, closeSync, fstatSync, openSync, readFileSync, readSync } from 'node:fs';

@@ -371,7 +371,7 @@ export class NatsBroker implements Broker {
     }
   }
 
-  /*
+  /**
    * Sends a request and waits for the answer. The client library's request() makes a timer and an error with a stack trace for
    * each one, and goes on waiting when the connection is lost.
    */
