@@ -51,7 +51,7 @@ export const FETCH_IDLE_TIMEOUT_MS = 30_000;
 /** Longest time in milliseconds that one try may take (30 minutes): a server may send a few bytes at a time forever. */
 export const FETCH_TRY_TIMEOUT_MS = 1_800_000;
 
-/** Largest list of addresses of a cloud operator in bytes (64 MiB), which is parsed in memory; the largest has 3 MB. */
+/** Largest list of addresses of a cloud operator in bytes (64 MiB), which is parsed in memory; the largest has 4 MB. */
 export const MAX_OPERATOR_LIST_BYTES = 67_108_864;
 
 /** Share of a source's rows that must name a country: fewer mean a wrong column or another kind of code. */

@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { loadReference } from '../dist/pipeline/config/reference.js';
+import { findDataDate } from '../dist/pipeline/fetching/data-date.js';
 import { readSource } from '../dist/pipeline/source-formats/read-source.js';
 import { countryTable, resolveCountry } from '../dist/src/country/country.js';
 import { DEBIAN, PACKAGES, packageDate, SEEDS } from './paths.js';
@@ -43,10 +44,35 @@ function userCountry(directory) {
   return { files, format: 'ip-location-db', date: statSync(files[0]).mtime.toISOString().slice(0, 10) };
 }
 
+/** Files and formats of the operators' lists. Amazon's is left out: the places of the class `cloud` come from it. */
+const OPERATOR_LISTS = {
+  azure: [/^ServiceTags_Public.*\.json$/, 'azure-service-tags'],
+  google: [/^cloud\.json$/, 'google-cloud'],
+  oracle: [/^public_ip_ranges\.json$/, 'oracle-cloud'],
+};
+
+/** Returns the operators' lists in a folder, of which there are no packages. */
+async function operatorLists(directory) {
+  const lists = {};
+  if (directory === undefined) return lists;
+  for (const [name, [pattern, format]] of Object.entries(OPERATOR_LISTS)) {
+    const file = readdirSync(directory)
+      .filter((each) => pattern.test(each))
+      .sort()
+      .at(-1);
+    if (file === undefined) continue;
+    const path = join(directory, file);
+    const found = await findDataDate([{ name: file, path }], { version: file, modifiedAt: statSync(path).mtime });
+    lists[name] = { files: [path], format, date: found.date };
+  }
+  return lists;
+}
+
 /** The databases by name; undefined are those that cannot be had. */
-function listDatabases(userCountryFolder) {
+async function listDatabases({ userCountry: userCountryFolder, operatorLists: operatorFolder }) {
   const iptoasn = join(PACKAGES, 'iptoasn-country-mmdb');
   return {
+    ...(await operatorLists(operatorFolder)),
     user: userCountry(userCountryFolder),
     whois: npmDatabase(SEEDS, 'geo-whois-asn-country'),
     rir: npmDatabase(SEEDS, 'asn-country'),
@@ -86,12 +112,13 @@ export class Countries {
 /**
  * Reads all databases.
  *
- * @param userCountryFolder folder of user-country-ipv4.csv and user-country-ipv6.csv; undefined to leave them out
+ * @param folders `userCountry` has user-country-ipv4.csv and user-country-ipv6.csv, `operatorLists` the lists that operators
+ *   publish; undefined to leave them out
  * @returns by name: `date`, and the rows of both families, `v4` and `v6`, without those that name no country
  */
-export async function readDatabases(countries, userCountryFolder) {
+export async function readDatabases(countries, folders) {
   const databases = {};
-  for (const [name, database] of Object.entries(listDatabases(userCountryFolder))) {
+  for (const [name, database] of Object.entries(await listDatabases(folders))) {
     if (database === undefined) {
       console.log(`${name}: cannot be had on this machine, left out; see truth/README.md`);
       continue;

@@ -1,6 +1,6 @@
 // `make truth`: how often each source and each merge strategy names the right country. See README.md.
 // `node truth/run.js --held-out` measures the known places that are held out of the design instead of the others;
-// `--user-country DIR` adds the publisher's files in a folder.
+// `--user-country DIR` adds the publisher's files in a folder, `--operator-lists DIR` the lists that operators publish.
 import { parseArgs } from 'node:util';
 import { Countries, readDatabases } from './databases.js';
 import { boundPlaces, comparePlaces, compareRanges, parsed } from './measure.js';
@@ -15,11 +15,18 @@ const percent = (share) => (Number.isFinite(share) ? (100 * share).toFixed(1) : 
 const mean = (numbers) => numbers.reduce((sum, number) => sum + number, 0) / numbers.length;
 
 const { values: options } = parseArgs({
-  options: { 'held-out': { type: 'boolean', default: false }, 'user-country': { type: 'string' } },
+  options: {
+    'held-out': { type: 'boolean', default: false },
+    'user-country': { type: 'string' },
+    'operator-lists': { type: 'string' },
+  },
 });
 const heldOutPlaces = options['held-out'];
 const countries = new Countries();
-const databases = await readDatabases(countries, options['user-country']);
+const databases = await readDatabases(countries, {
+  userCountry: options['user-country'],
+  operatorLists: options['operator-lists'],
+});
 for (const [name, { date, v4, v6 }] of Object.entries(databases)) {
   console.log(`${name.padEnd(10)} ${date}  ${v4.count} IPv4 and ${v6.count} IPv6 rows`);
 }

@@ -4,7 +4,16 @@ import { mergeRanges } from '../dist/src/range/merge.js';
 import { voteRanges } from '../dist/src/range/vote.js';
 
 /** Kind of each source, in the order of sources.json. */
-const KINDS = { user: 'geolocation', whois: 'geolocation', dbip: 'geolocation', rir: 'registry', bgp: 'routing' };
+const KINDS = {
+  azure: 'operator',
+  google: 'operator',
+  oracle: 'operator',
+  user: 'geolocation',
+  whois: 'geolocation',
+  dbip: 'geolocation',
+  rir: 'registry',
+  bgp: 'routing',
+};
 
 /** Lowest layer of a source. */
 const FIRST_LAYER = 2;
@@ -80,6 +89,7 @@ export function listStrategies(databases) {
     evidence(['dbip'], ['rir', 'bgp']),
     evidence(['dbip'], ['rir'], ['bgp']),
     evidence(['user', 'rir'], ['dbip']),
+    evidence(['azure', 'google', 'oracle'], ['user', 'rir'], ['dbip']),
     evidence(['user'], ['dbip'], ['rir']),
     evidence(['dbip'], ['whois', 'rir']),
     evidence(['dbip'], ['whois'], ['rir']),

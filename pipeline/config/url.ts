@@ -2,11 +2,11 @@
 import { parseIPv4 } from '../../src/address/parse.js';
 import { AtlasError } from '../../src/errors.js';
 
-/** `${NAME}` in an address: the environment variable NAME. `${date:…}` and `${file}` are filled in elsewhere. */
+/** `${NAME}` in an address: the environment variable NAME. `${date:…}`, `${monday:…}` and `${file}` are filled in elsewhere. */
 const VARIABLE = /\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g;
 
-/** `${date:YYYY-MM}` and `${date:YYYY-MM-DD}`. */
-const DATE = /\$\{date:(YYYY-MM(?:-DD)?)\}/g;
+/** The month `${date:YYYY-MM}`, the day `${date:YYYY-MM-DD}`, and the week `${monday:YYYYMMDD}`. */
+const DATE = /\$\{(date:YYYY-MM|date:YYYY-MM-DD|monday:YYYYMMDD)\}/g;
 
 /** Any placeholder. */
 const PLACEHOLDER = /\$\{[^}]*\}/g;
@@ -63,19 +63,21 @@ export function hasDate(address: string): boolean {
 /**
  * Fills in the date of an address.
  *
- * @param address with `${date:YYYY-MM}` or `${date:YYYY-MM-DD}`
+ * @param address with a month, a day, or the Monday on which a week begins (ISO 8601)
  * @param day `YYYY-MM-DD`
- * @param back how many periods before: months, or days if the pattern has days
+ * @param back how many periods before: months, days or weeks
  * @returns the address, and the first day of its period; undefined if the address has no date
  */
 export function fillDate(address: string, day: string, back: number): { address: string; date: string | undefined } {
   let filledDate: string | undefined;
   const filled = address.replace(DATE, (_placeholder, pattern: string) => {
     const date = new Date(`${day}T00:00:00Z`);
-    if (pattern === 'YYYY-MM') date.setUTCMonth(date.getUTCMonth() - back, 1);
-    else date.setUTCDate(date.getUTCDate() - back);
+    if (pattern === 'date:YYYY-MM') date.setUTCMonth(date.getUTCMonth() - back, 1);
+    else if (pattern === 'date:YYYY-MM-DD') date.setUTCDate(date.getUTCDate() - back);
+    else date.setUTCDate(date.getUTCDate() - ((date.getUTCDay() + 6) % 7) - 7 * back);
     filledDate = date.toISOString().slice(0, 10);
-    return filledDate.slice(0, pattern.length);
+    if (pattern === 'date:YYYY-MM') return filledDate.slice(0, 7);
+    return pattern === 'date:YYYY-MM-DD' ? filledDate : filledDate.replaceAll('-', '');
   });
   return { address: filled, date: filledDate };
 }

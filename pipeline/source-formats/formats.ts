@@ -203,6 +203,7 @@ export const BUILT_IN_FORMATS: Readonly<Record<string, BuiltInConfig>> = {
   },
   // Lists of the cloud operators. `data/reference/operator-regions.csv` has the countries of their regions.
   'aws-ip-ranges': { operator: 'aws' },
+  'azure-service-tags': { operator: 'azure' },
   'google-cloud': { operator: 'google' },
   'oracle-cloud': { operator: 'oracle' },
 };

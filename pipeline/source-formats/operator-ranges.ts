@@ -6,7 +6,7 @@ import { MAX_OPERATOR_LIST_BYTES } from '../../src/limits.js';
 import { packageFile } from '../../src/package-root.js';
 import { readConfigTable } from '../config/csv-table.js';
 
-export type Operator = 'aws' | 'google' | 'oracle';
+export type Operator = 'aws' | 'azure' | 'google' | 'oracle';
 
 /** Country by operator and region, as `aws eu-west-1`. */
 export type OperatorRegions = ReadonlyMap<string, string>;
@@ -62,6 +62,19 @@ const READERS: Record<Operator, (list: Json) => OperatorPrefix[]> = {
         region: textOf(entry, 'region'),
         zone: textOf(entry, 'network_border_group'),
       })),
+  // https://learn.microsoft.com/azure/virtual-network/service-tags-overview. The tags of regions have all prefixes of the
+  // region; those of services repeat them.
+  azure: (list) =>
+    listOf(list, 'values')
+      .filter((tag) => textOf(tag, 'name').startsWith('AzureCloud.'))
+      .map((tag) => member(tag, 'properties'))
+      .flatMap((properties) =>
+        listOf(properties, 'addressPrefixes').map((prefix) => ({
+          prefix: typeof prefix === 'string' ? prefix : '',
+          region: textOf(properties, 'region'),
+          zone: '',
+        })),
+      ),
   // https://cloud.google.com/vpc/docs/configure-private-google-access#ip-addr-defaults, cloud.json.
   google: (list) =>
     listOf(list, 'prefixes').map((entry) => ({

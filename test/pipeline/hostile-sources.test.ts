@@ -87,6 +87,7 @@ function entries(listsOf: (json: never) => unknown[]): Count {
 }
 
 type Entry = { service?: string } | null;
+type AzureTag = { name?: unknown; properties?: { addressPrefixes?: unknown } | null } | null;
 
 const COUNTS: Record<string, Count | undefined> = {
   'ip-location-db': plainLines(),
@@ -103,6 +104,11 @@ const COUNTS: Record<string, Count | undefined> = {
     [json.prefixes, json.ipv6_prefixes]
       .flatMap((list) => (Array.isArray(list) ? list : []))
       .filter((entry) => entry?.service === 'EC2'),
+  ),
+  'azure-service-tags': entries((json: { values?: AzureTag[] }) =>
+    (Array.isArray(json.values) ? json.values : [])
+      .filter((tag) => typeof tag?.name === 'string' && tag.name.startsWith('AzureCloud.'))
+      .flatMap((tag) => (Array.isArray(tag?.properties?.addressPrefixes) ? tag.properties.addressPrefixes : [])),
   ),
   'google-cloud': entries((json: { prefixes?: unknown[] }) => (Array.isArray(json.prefixes) ? json.prefixes : [])),
   'oracle-cloud': entries((json: { regions?: ({ cidrs?: unknown[] } | null)[] }) =>

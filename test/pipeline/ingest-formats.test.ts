@@ -148,6 +148,16 @@ const GOLDEN: Record<string, { ranges: string[]; codes: string[]; skipped: numbe
     codes: ['IE', 'CL', 'US'],
     skipped: 1,
   },
+  // Tags of regions only; a region whose country is not known is skipped.
+  'azure-service-tags': {
+    ranges: [
+      '13.105.110.128-13.105.110.191 TW',
+      '4.175.0.0-4.175.255.255 NL',
+      '2a01:111:f403:e402::-2a01:111:f403:e402:ffff:ffff:ffff:ffff TW',
+    ],
+    codes: ['TW', 'NL'],
+    skipped: 1,
+  },
   'google-cloud': {
     ranges: ['34.80.0.0-34.81.255.255 TW', '2600:1900:4010::-2600:1900:401f:ffff:ffff:ffff:ffff:ffff BE'],
     codes: ['TW', 'BE'],

@@ -18,6 +18,7 @@ test.each([
   ['aws-ip-ranges', 'null', /has no prefixes/],
   ['google-cloud', '[]', /has no prefixes/],
   ['oracle-cloud', '{"regions":{}}', /has no prefixes/],
+  ['azure-service-tags', '{"values":[{"name":"AzureCloud.westeurope"}]}', /has no prefixes/],
   [
     'google-cloud',
     '{"prefixes":[{"scope":"global","ipv4Prefix":"1.0.0.0/8"}]}',
@@ -68,25 +69,45 @@ test('any JSON gives ranges or one clear error', async () => {
     'ip_prefix',
     'region',
     'service',
+    'values',
+    'name',
+    'properties',
+    'addressPrefixes',
     'x',
   );
   const value = fc.letrec((tie) => ({
     node: fc.oneof(
       { maxDepth: 4 },
-      fc.constantFrom('EC2', 'us-east-1', 'uk-london-1', '1.0.0.0/8', '::/0', '', null, 1, true),
+      fc.constantFrom(
+        'EC2',
+        'us-east-1',
+        'AzureCloud.westus',
+        'westus',
+        'uk-london-1',
+        '1.0.0.0/8',
+        '::/0',
+        '',
+        null,
+        1,
+        true,
+      ),
       fc.array(tie('node'), { maxLength: 3 }),
       fc.dictionary(key, tie('node'), { maxKeys: 4 }),
     ),
   })).node;
   await fc.assert(
-    fc.asyncProperty(fc.constantFrom('aws-ip-ranges', 'google-cloud', 'oracle-cloud'), value, async (format, json) => {
-      try {
-        const { ingested } = await ingestContents(format, { 'a.json': JSON.stringify(json) }, 1);
-        expect(ingested.rows).toBeGreaterThan(0);
-      } catch (error) {
-        expect(error).toBeInstanceOf(AtlasError);
-      }
-    }),
+    fc.asyncProperty(
+      fc.constantFrom('aws-ip-ranges', 'azure-service-tags', 'google-cloud', 'oracle-cloud'),
+      value,
+      async (format, json) => {
+        try {
+          const { ingested } = await ingestContents(format, { 'a.json': JSON.stringify(json) }, 1);
+          expect(ingested.rows).toBeGreaterThan(0);
+        } catch (error) {
+          expect(error).toBeInstanceOf(AtlasError);
+        }
+      },
+    ),
     { numRuns: 300 },
   );
 });

@@ -120,6 +120,9 @@ describe('a date in the address', () => {
     [`a-\${date:YYYY-MM}`, '2026-03-31', 1, 'a-2026-02', '2026-02-01'],
     [`a-\${date:YYYY-MM}`, '2026-01-31', 1, 'a-2025-12', '2025-12-01'],
     [`\${date:YYYY-MM-DD}/a`, '2024-03-01', 1, '2024-02-29/a', '2024-02-29'],
+    [`a-\${monday:YYYYMMDD}`, '2026-11-22', 0, 'a-20261116', '2026-11-16'],
+    [`a-\${monday:YYYYMMDD}`, '2026-11-23', 0, 'a-20261123', '2026-11-23'],
+    [`a-\${monday:YYYYMMDD}`, '2026-01-01', 1, 'a-20251222', '2025-12-22'],
     ['a', '2024-03-01', 0, 'a', undefined],
   ])('%s on %s, %i periods back', (template, day, back, address, date) => {
     expect(fillDate(template, day, back)).toEqual({ address, date });

@@ -173,6 +173,14 @@ export function awsJson(prefixes: readonly [prefix: string, region: string][], d
   });
 }
 
+/** Returns Azure's list of service tags. */
+export function azureJson(prefixes: readonly [prefix: string, region: string][]): string {
+  const values = prefixes.map(([prefix, region]) => {
+    return { name: `AzureCloud.${region}`, properties: { region, addressPrefixes: [prefix] } };
+  });
+  return JSON.stringify({ changeNumber: 1, cloud: 'Public', values });
+}
+
 /** Returns Google's cloud.json. */
 export function googleJson(prefixes: readonly [prefix: string, region: string][], day: string): string {
   const list = prefixes.map(([ipv4Prefix, scope]) => ({ ipv4Prefix, service: 'Google Cloud', scope }));
