@@ -1,5 +1,5 @@
 /**
- * Bundles the compiled command line. Run by "npm run build".
+ * Bundles the compiled command line and the worker thread of `enrich`. Run by "npm run build".
  *
  * Loading a module takes about half a millisecond, and a command has up to eighty. So dist/src/cli/main.js becomes a bundle, split
  * by what the commands share; dependencies stay outside.
@@ -14,6 +14,7 @@ import { fileURLToPath } from 'node:url';
 import { rolldown } from 'rolldown';
 
 const folder = fileURLToPath(new URL('../dist/src/cli', import.meta.url));
+const schedule = fileURLToPath(new URL('../dist/src/enrich/schedule', import.meta.url));
 const isPackage = (id) => !/^[./]/.test(id) && !id.startsWith('@oxc-project/runtime/');
 
 /**
@@ -57,6 +58,9 @@ await records.write({
   codeSplitting: false,
   comments: false,
 });
+
+const worker = await rolldown({ input: join(schedule, 'worker.js'), platform: 'node', external: isPackage });
+await worker.write({ file: join(schedule, 'worker.cjs'), format: 'cjs', comments: false });
 
 const all = await rolldown({ input: join(folder, 'main.js'), platform: 'node', external: isPackage });
 rmSync(join(folder, 'chunks'), { recursive: true, force: true });

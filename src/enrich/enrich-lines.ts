@@ -6,7 +6,7 @@
  * The number of slots limits memory and so provides backpressure.
  */
 import { recordResult } from '../database/binary-engine.js';
-import { ENRICH_BLOCK_BYTES } from '../limits.js';
+import { ENRICH_BLOCK_BYTES, LINE_BLOCK_BYTES, MAX_LARGE_BLOCK_JOBS } from '../limits.js';
 import type { RangeFile } from '../rangefile/reader.js';
 import { BlockRunner } from './block-runner.js';
 import type { EnrichCounts } from './counts.js';
@@ -52,15 +52,16 @@ const MAIN_THREAD_SLOTS = 3;
 /** Slots for each worker: one being processed, those that wait for it, one that waits to be written. */
 const SLOTS_PER_WORKER = WAITING_PER_WORKER + 2;
 
-/** If an input has more blocks than this, the workers are started before the first block is read. */
-const EARLY_START_BLOCKS = 8;
+/** If an input has more bytes than this, the workers are started before the first block is read. */
+const EARLY_START_BYTES = 2_097_152;
 
 async function run(request: LineRequest, workers: WorkerPool | undefined): Promise<void> {
   const { options, jobs, counts, rejects, signal } = request;
   const maxLineBytes = request.maxLineBytes ?? maxRecordBytes(options);
-  const blockBytes = Math.min(request.blockBytes ?? ENRICH_BLOCK_BYTES, maxLineBytes);
+  const usualBytes = jobs > MAX_LARGE_BLOCK_JOBS ? ENRICH_BLOCK_BYTES : LINE_BLOCK_BYTES;
+  const blockBytes = Math.min(request.blockBytes ?? usualBytes, maxLineBytes);
   // The workers start while this thread opens the release.
-  if ((request.total ?? 0) > EARLY_START_BLOCKS * blockBytes) workers?.start();
+  if ((request.total ?? 0) > EARLY_START_BYTES) workers?.start();
   const plan = new MemoryPlan(jobs > 1);
   const file = request.openFile((bytes) => plan.allocate(bytes));
   const layout = layOut({

