@@ -443,6 +443,12 @@ export const STREAM_MESSAGES_IN_FLIGHT = 512;
 /** Bytes of input, and of output, that one worker has in flight; more if the broker's messages can be large. */
 export const STREAM_BYTES_IN_FLIGHT = 8_388_608;
 
+/**
+ * Bytes of memory that one worker keeps for the outputs of later messages: as much as outputs usually have that wait to be
+ * stored, so that none is allocated while messages have about the same size.
+ */
+export const ENRICH_SPARE_BYTES = 16_777_216;
+
 /** At least so many of the broker's largest messages are in flight: there is room for one while half is occupied. */
 export const STREAM_LARGEST_IN_FLIGHT = 3;
 

@@ -12,6 +12,7 @@ import {
   kernelInput,
   TABLE_FORMATS,
 } from './options.js';
+import { OutputMemory } from './output-memory.js';
 import { openForResults } from './range-file.js';
 
 export interface BlockEnricherOptions extends EnricherOptions {
@@ -60,7 +61,8 @@ const OUTPUT_MARGIN = 1.02;
  * is copied once.
  */
 class Collector {
-  #output = Buffer.alloc(0);
+  readonly memory = new OutputMemory();
+  #output: Buffer = Buffer.alloc(0);
   #length = 0;
   #inputLength = 0;
   /** Bytes of output for a byte of input. */
@@ -69,15 +71,16 @@ class Collector {
   start(inputLength: number): void {
     this.#inputLength = inputLength;
     this.#length = 0;
-    this.#output = Buffer.allocUnsafeSlow(Math.ceil(inputLength * this.#growth * OUTPUT_MARGIN));
+    this.#output = this.memory.take(Math.ceil(inputLength * this.#growth * OUTPUT_MARGIN));
   }
 
   add(bytes: Uint8Array): void {
     const length = this.#length + bytes.length;
     if (length > this.#output.length) {
-      const larger = Buffer.allocUnsafeSlow(Math.max(length, Math.ceil(1.25 * this.#output.length)));
-      larger.set(this.#output.subarray(0, this.#length));
-      this.#output = larger;
+      const smaller = this.#output;
+      this.#output = this.memory.take(Math.max(length, Math.ceil(1.25 * smaller.length)));
+      this.#output.set(smaller.subarray(0, this.#length));
+      this.memory.give(smaller);
     }
     this.#output.set(bytes, this.#length);
     this.#length = length;
@@ -89,7 +92,10 @@ class Collector {
     this.#output = Buffer.alloc(0);
     if (this.#inputLength > 0) this.#growth = output.length / this.#inputLength;
     // The caller may keep the output for long: it must not hold much more memory than it has bytes.
-    return 2 * output.length < memory.length ? Uint8Array.from(output) : output;
+    if (2 * output.length >= memory.length) return output;
+    const copy = Uint8Array.from(output);
+    this.memory.give(memory);
+    return copy;
   }
 }
 
@@ -118,7 +124,22 @@ export function createBlockEnricher(database: Database, options: BlockEnricherOp
   const input = kernelInput(format, delimiter, header);
   const itemsPath = format === 'json' ? (items?.split('.') ?? []) : undefined;
   if (itemsPath?.includes('')) throw usageError(`the option items ${JSON.stringify(items)} has an empty key`);
-  return createMessageEnricher(database, { ...parsed, input }, { itemsPath, onReject: options.onReject });
+  const { counts, enrichBlock } = createMessageEnricher(
+    database,
+    { ...parsed, input },
+    { itemsPath, onReject: options.onReject },
+  );
+  return { counts, enrichBlock };
+}
+
+/** A {@link BlockEnricher} that can use the memory of an output again. */
+export interface MessageEnricher extends BlockEnricher {
+  /**
+   * Gives the memory of an output back, for the outputs of later messages.
+   *
+   * @param output what `enrichBlock` returned, once; nothing may refer to it any more
+   */
+  recycle(output: Uint8Array): void;
 }
 
 export interface MessageOptions {
@@ -133,7 +154,7 @@ export function createMessageEnricher(
   database: Database,
   options: EnrichOptions,
   { itemsPath, onReject }: MessageOptions = {},
-): BlockEnricher {
+): MessageEnricher {
   if (itemsPath === undefined) return createLinesEnricher(database, options, onReject);
   const counts = emptyCounts();
   const open = openDatabase(database.dir, { confidence: options.add.includes('confidence') });
@@ -146,6 +167,7 @@ export function createMessageEnricher(
       counts.bytes += message.length;
       return enrichDocument(MESSAGE_NAME, message);
     },
+    recycle() {},
   };
 }
 
@@ -153,7 +175,7 @@ function createLinesEnricher(
   database: Database,
   options: EnrichOptions,
   onReject: ((records: Uint8Array) => void) | undefined,
-): BlockEnricher {
+): MessageEnricher {
   const collector = new Collector();
   const file = openForResults(database.dir, options.add);
   const enricher = new LineEnricher(file, options, (bytes) => collector.add(bytes), onReject);
@@ -168,5 +190,6 @@ function createLinesEnricher(
       enricher.end();
       return collector.finish();
     },
+    recycle: (output) => collector.memory.give(output),
   };
 }

@@ -141,7 +141,8 @@ export interface Broker {
   pull(limit: PullLimit, deliver: (delivery: Delivery) => void): Promise<void>;
 
   /**
-   * Appends a part to the chain of its source message.
+   * Appends a part to the chain of its source message. When the promise resolves, the part's bytes are not used any more, and
+   * the caller may overwrite them. When it rejects, the broker may still be sending them.
    *
    * @param previous position of the chain's last part, 0 if there must be none yet
    * @param after position of the last message of the whole output stream, for output in the order of the source

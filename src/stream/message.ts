@@ -11,6 +11,8 @@ export interface Enriched {
   rejects: Uint8Array;
   /** Why nothing of it can be enriched; `output` is empty then. */
   refusal: string | undefined;
+  /** Gives the memory of `output` back, for later messages. May be called once, when nothing refers to it any more. */
+  recycle?: () => void;
 }
 
 /** Enriches a message, or some whole lines of one. */
@@ -43,7 +45,8 @@ export function messageEnricher(
     rejects = [];
     try {
       const output = enricher.enrichBlock(bytes);
-      return { output, rejects: Buffer.concat(rejects), refusal: undefined };
+      const recycle = (): void => enricher.recycle(output);
+      return { output, rejects: Buffer.concat(rejects), refusal: undefined, recycle };
     } catch (error) {
       return refusalOf(error);
     }

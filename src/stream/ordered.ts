@@ -29,7 +29,7 @@ import {
   type StoredPart,
 } from './broker.js';
 import { FlowWindow } from './flow.js';
-import { PartMaker } from './parts.js';
+import { type Job, PartMaker } from './parts.js';
 import type { WorkerOptions } from './worker.js';
 
 export interface OrderedOptions extends WorkerOptions {
@@ -245,7 +245,7 @@ export class OrderedWorker {
       const content = await this.#parts.part(job, from);
       if (session.end === 'conflict' || session.end === 'interrupted') return;
       const part = { ...content, source, number, isLast: content.inputEnd === bytes.length };
-      sent.push(this.#send(session, delivery, part, previous));
+      sent.push(this.#send(session, job, part, previous));
       if (part.isLast) return;
       [from, number, previous] = [part.inputEnd, number + 1, session.position];
       await this.#output.hasRoom();
@@ -253,7 +253,8 @@ export class OrderedWorker {
   }
 
   /** Appends a part after everything that was sent before. Never rejects. */
-  async #send(session: Session, delivery: Delivery, part: OutputPart, previous: number): Promise<void> {
+  async #send(session: Session, job: Job, part: OutputPart, previous: number): Promise<void> {
+    const { delivery, enriched } = job;
     const { broker, events } = this.#options;
     const after = session.position++;
     this.#output.enter(part.bytes.length);
@@ -269,6 +270,7 @@ export class OrderedWorker {
       if (!part.isLast) return;
       session.doneUpTo = part.source.sequence;
       events.done(delivery);
+      enriched?.recycle?.();
     } catch (error) {
       this.#fail(session, delivery, error);
     } finally {

@@ -136,17 +136,21 @@ export class Worker {
     const { delivery } = job;
     const { events, broker, signal } = this.#options;
     const begun = performance.now();
+    let hasFailed = false;
     for (let wait = STREAM_RETRY_MS; ; wait = Math.min(2 * wait, STREAM_RETRY_MAX_MS)) {
       try {
         await this.#store(job);
         await delivery.acknowledge();
         events.done(delivery);
+        // After a failed try, the broker may still be sending the output.
+        if (!hasFailed) job.enriched?.recycle?.();
         return;
       } catch (error) {
         if (!(error instanceof BrokerUnavailable)) {
           this.#failure ??= { error };
           return;
         }
+        hasFailed = true;
         events.retried(delivery, error.message);
         if (signal.aborted || performance.now() - begun > broker.redeliverAfterMs) return;
         await this.#pause(wait);

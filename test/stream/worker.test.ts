@@ -7,7 +7,7 @@ import { openDatabase } from '../../src/database/database.js';
 import { createBlockEnricher } from '../../src/enrich/block-enricher.js';
 import { AtlasError } from '../../src/errors.js';
 import { STREAM_TURN_BYTES } from '../../src/limits.js';
-import type { Broker, Delivery } from '../../src/stream/broker.js';
+import { type Broker, BrokerUnavailable, type Delivery } from '../../src/stream/broker.js';
 import { HEADER, type NatsBroker, parsePart } from '../../src/stream/nats.js';
 import type { ActiveRelease } from '../../src/stream/parts.js';
 import { type ReadMessage, readInOrder } from '../../src/stream/reader.js';
@@ -160,6 +160,61 @@ describe.skipIf(!hasNatsServer())('a worker', () => {
     expect(enrichedMessages).toBe(count);
     expect(atFirstAppend).toBeGreaterThan(0);
     expect(atFirstAppend).toBeLessThan(count);
+  });
+
+  it('uses the memory of an output again only if no step of its message failed', async () => {
+    const broker = await open('M', REDELIVERED_SOON);
+    const controller = new AbortController();
+    const count = 24;
+    const buffers: ArrayBufferLike[] = [];
+    const recorded: ActiveRelease = {
+      id: release.id,
+      enrich: (bytes) => {
+        const result = release.enrich(bytes);
+        buffers.push(result.output.buffer);
+        return result;
+      },
+    };
+    const tries = new Map<number, { bytes: Uint8Array; copy: Buffer }[]>();
+    let delivered = 0;
+    const failing = altered<Broker>(broker, {
+      maxPartBytes: MEGABYTE,
+      pull: async ({ messages }, deliver) => {
+        for (let room = messages; room > 0 && delivered < count; room--) {
+          const sequence = ++delivered;
+          let acknowledgments = 0;
+          const acknowledge = async (): Promise<void> => {
+            await nextTurn();
+            if (sequence % 3 === 1 && ++acknowledgments === 1) throw new BrokerUnavailable('no confirmation');
+          };
+          const bytes = Buffer.from(bareLines(4_000, 10 * sequence));
+          deliver({ source: { sequence, storedAt: '1' }, count: 1, bytes, acknowledge });
+        }
+        if (delivered === count) controller.abort();
+      },
+      append: async ({ source: { sequence }, bytes }) => {
+        const earlier = tries.get(sequence) ?? [];
+        tries.set(sequence, [...earlier, { bytes, copy: Buffer.from(bytes) }]);
+        await nextTurn();
+        if (sequence % 3 === 2 && earlier.length === 0) throw new BrokerUnavailable('no answer');
+        return sequence;
+      },
+    });
+    const inFlight = { messages: 4, bytes: 8 * MEGABYTE };
+    await worker(failing, recorded, { once: false, inFlight, signal: controller.signal }).run();
+    expect(new Set(buffers).size).toBeLessThan(count);
+    expect(tries.size).toBe(count);
+    for (const [sequence, all] of tries) {
+      const expected = enriched(bareLines(4_000, 10 * sequence));
+      // After a failed step, the broker may still be sending what the first try gave it.
+      const held = sequence % 3 === 0 ? [] : all.map(({ bytes }) => bytes);
+      for (const bytes of [...held, ...all.map(({ copy }) => copy)]) {
+        expect(Buffer.from(bytes).toString() === expected).toBe(true);
+      }
+    }
+    // The server reserves room for each stream.
+    const manager = await managerOf(connection);
+    for (const name of ['INM', 'OUTM', 'REJECTSM']) await manager.streams.delete(name);
   });
 
   it('holds no more than its limits while the server is stopped, and goes on when the server does', async () => {
