@@ -93,6 +93,39 @@ describe.skipIf(!hasNatsServer())('a worker of an ordered output', () => {
     expect(await broker.backlog()).toEqual({ pending: 0, unacknowledged: 0, acknowledgedUpTo: 200 });
   });
 
+  it('uses the memory of an output again once it is stored', async () => {
+    const large = await NatsServerProcess.start({ maxPayload: MEGABYTE });
+    const link = await large.connect();
+    const broker = await openBroker(large.url, setupOptions('R', { ordered: true }));
+    const messages = Array.from({ length: 60 }, (_, n) => bareLines(1_000 + (n % 7), n));
+    await publishAll(link, 'inr.a', messages);
+    const buffers: ArrayBufferLike[] = [];
+    const recorded: ActiveRelease = {
+      id: release.id,
+      enrich: (bytes) => {
+        const result = release.enrich(bytes);
+        buffers.push(result.output.buffer);
+        return result;
+      },
+    };
+    // Each part is sent after the part before it is stored; meanwhile, later messages are enriched.
+    let stored: Promise<unknown> = Promise.resolve();
+    const slow = altered<Broker>(broker, {
+      append: (part, previous, after) => {
+        const append = stored.then(() => broker.append(part, previous, after));
+        stored = append;
+        return append;
+      },
+    });
+    await worker(slow, { release: () => recorded, inFlight: { messages: 4, bytes: MEGABYTE } }).run();
+    expect(buffers).toHaveLength(messages.length);
+    expect(new Set(buffers).size).toBeLessThan(messages.length);
+    expect((await outputErrors(link, 'INR', 'OUTR', dataDir)).errors).toEqual([]);
+    await broker.close();
+    await link.close();
+    await large.remove();
+  });
+
   /** The third append does not arrive, although those that were sent after it do. */
   async function partLost(suffix: string, checksSequence: boolean) {
     const broker = await open(suffix, checksSequence);
