@@ -68,6 +68,25 @@ export function releaseOf(dataDir: string, onInvalid: 'keep' | 'drop' | 'fail' =
   return release;
 }
 
+/** A release that records the memory of each output. */
+export function recordedOutputs({ id, enrich }: ActiveRelease): {
+  recorded: ActiveRelease;
+  buffers: ArrayBufferLike[];
+} {
+  const buffers: ArrayBufferLike[] = [];
+  return {
+    buffers,
+    recorded: {
+      id,
+      enrich: (bytes) => {
+        const result = enrich(bytes);
+        buffers.push(result.output.buffer);
+        return result;
+      },
+    },
+  };
+}
+
 /** Names of events in the order in which they came. */
 export function recordedEvents(): WorkerEvents & { log: string[] } {
   const log: string[] = [];

@@ -13,7 +13,15 @@ import type { WorkerOptions } from '../../src/stream/worker.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 import { until } from '../support/serve.js';
 import { orderErrors, outputErrors } from './exactly-once.js';
-import { altered, MEGABYTE, openBroker, recordedEvents, releaseOf, setupOptions } from './in-process.js';
+import {
+  altered,
+  MEGABYTE,
+  openBroker,
+  recordedEvents,
+  recordedOutputs,
+  releaseOf,
+  setupOptions,
+} from './in-process.js';
 import { hasNatsServer, managerOf, messagesOf, NatsServerProcess, publishAll, SKIPPED } from './nats.js';
 
 /** Small, so that bare addresses outgrow it. */
@@ -99,15 +107,7 @@ describe.skipIf(!hasNatsServer())('a worker of an ordered output', () => {
     const broker = await openBroker(large.url, setupOptions('R', { ordered: true }));
     const messages = Array.from({ length: 60 }, (_, n) => bareLines(1_000 + (n % 7), n));
     await publishAll(link, 'inr.a', messages);
-    const buffers: ArrayBufferLike[] = [];
-    const recorded: ActiveRelease = {
-      id: release.id,
-      enrich: (bytes) => {
-        const result = release.enrich(bytes);
-        buffers.push(result.output.buffer);
-        return result;
-      },
-    };
+    const { buffers, recorded } = recordedOutputs(release);
     // Each part is sent after the part before it is stored; meanwhile, later messages are enriched.
     let stored: Promise<unknown> = Promise.resolve();
     const slow = altered<Broker>(broker, {

@@ -16,7 +16,16 @@ import { Worker } from '../../src/stream/worker.js';
 import { country, publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 import { until } from '../support/serve.js';
 import { outputErrors } from './exactly-once.js';
-import { altered, MEGABYTE, openBroker, recordedEvents, releaseOf, setupOptions, worker } from './in-process.js';
+import {
+  altered,
+  MEGABYTE,
+  openBroker,
+  recordedEvents,
+  recordedOutputs,
+  releaseOf,
+  setupOptions,
+  worker,
+} from './in-process.js';
 import { hasNatsServer, managerOf, messagesOf, NatsServerProcess, publishAll, SKIPPED } from './nats.js';
 
 /** Small, so that bare addresses outgrow it. */
@@ -166,15 +175,7 @@ describe.skipIf(!hasNatsServer())('a worker', () => {
     const broker = await open('M', REDELIVERED_SOON);
     const controller = new AbortController();
     const count = 24;
-    const buffers: ArrayBufferLike[] = [];
-    const recorded: ActiveRelease = {
-      id: release.id,
-      enrich: (bytes) => {
-        const result = release.enrich(bytes);
-        buffers.push(result.output.buffer);
-        return result;
-      },
-    };
+    const { buffers, recorded } = recordedOutputs(release);
     const tries = new Map<number, { bytes: Uint8Array; copy: Buffer }[]>();
     let delivered = 0;
     const failing = altered<Broker>(broker, {
