@@ -64,7 +64,9 @@ export type ToWorker =
     }
   | { type: 'grant'; request: number; grant: Grant }
   | { type: 'keys_done'; request: number; outcome: KeyOutcome }
-  | { type: 'stop' };
+  | { type: 'stop' }
+  /** No worker that is to stop listens any longer. */
+  | { type: 'port_free' };
 
 /** A worker's request for addresses. */
 interface Demand {
@@ -84,7 +86,8 @@ export type FromWorker =
   | { type: 'release_failed'; dir: string; message: string }
   | Demand
   | { type: 'give_back'; keyId: string; count: number }
-  | { type: 'keys'; request: number; wanted: KeyRequest };
+  | { type: 'keys'; request: number; wanted: KeyRequest }
+  | { type: 'stopped_listening' };
 
 /** The part of a worker process that the primary uses. */
 export type WorkerProcess = Pick<Worker, 'on' | 'once' | 'send' | 'isConnected'> & {
@@ -108,6 +111,8 @@ export class WorkerCluster implements Cluster {
   readonly #keyDesk: KeyDesk;
   readonly #secret = randomBytes(SECRET_BYTES).toString('base64');
   readonly #workers = new Set<WorkerProcess>();
+  /** Workers that no longer listen. */
+  readonly #notListening = new Set<WorkerProcess>();
   /** Replacements in a row that failed. */
   #failedReplacements = 0;
   #releaseDir: string | undefined;
@@ -200,16 +205,32 @@ export class WorkerCluster implements Cluster {
           case 'give_back':
             this.#rates.giveBack(message.keyId, message.count);
             break;
+          case 'stopped_listening':
+            this.#notListening.add(worker);
+            this.#tellPortFree();
+            break;
         }
       });
       worker.once('exit', (code, signal) => {
         this.#workers.delete(worker);
+        this.#notListening.delete(worker);
+        this.#tellPortFree();
         reject(new AtlasError('E_FAULT', `a worker ended before it listened (exit code ${code}, signal ${signal})`));
         if (!listening || this.#stopping) return;
         this.#log.error({ code, signal }, 'a worker ended; another one replaces it');
         this.#replace();
       });
     });
+  }
+
+  /**
+   * Tells workers that stopped listening to close their connections. When all workers stop, none does so while another
+   * one listens: its clients would connect again, and Node loses a connection that it hands to a worker as that worker
+   * stops listening.
+   */
+  #tellPortFree(): void {
+    if (this.#stopping && this.#notListening.size < this.#workers.size) return;
+    for (const worker of this.#notListening) this.#send(worker, { type: 'port_free' });
   }
 
   #grant(worker: WorkerProcess, { request, keyId, limit, least, most }: Demand): void {
@@ -351,6 +372,10 @@ export async function runWorker(settings: ServeSettings, log: Log): Promise<bool
   }
 
   let listening = Promise.resolve();
+  let onPortFree = (): void => {};
+  const portFree = new Promise<void>((resolve) => {
+    onPortFree = resolve;
+  });
   await new Promise<void>((resolve) => {
     process.on('message', (message: ToWorker) => {
       switch (message.type) {
@@ -369,6 +394,9 @@ export async function runWorker(settings: ServeSettings, log: Log): Promise<bool
         case 'stop':
           resolve();
           break;
+        case 'port_free':
+          onPortFree();
+          break;
       }
     });
     // Ctrl-C reaches every process of the terminal, but the primary says when to stop. SIGTERM to this process counts.
@@ -378,7 +406,10 @@ export async function runWorker(settings: ServeSettings, log: Log): Promise<bool
   });
   // A worker may be told to stop while it starts; a server that does not listen yet cannot be stopped.
   await listening;
-  const inTime = await server.stop();
+  const inTime = await server.stop(() => {
+    tell({ type: 'stopped_listening' });
+    return portFree;
+  });
   process.disconnect?.();
   return inTime;
 }

@@ -251,27 +251,31 @@ async function acceptWaiting(server: Server): Promise<void> {
  * Stops a server without dropping a request.
  *
  * First it stops listening: clients that connect now are refused and know it. Requests on open connections are still
- * answered, and each response ends its connection (the app sees to that). After the grace period idle connections are
- * closed, and requests that are being processed are waited for.
+ * answered. When no other process listens on the port either, each response ends its connection (the app sees to that);
+ * earlier, clients would connect again to a process that is about to stop listening. After the grace period idle
+ * connections are closed, and requests that are being processed are waited for.
  *
  * @param grace how long an idle connection may still bring a request, in milliseconds
  * @param patience how long requests are waited for after that, in milliseconds
- * @param onStopListening called when the server no longer listens. Responses should end their connections from then on,
- *   not before: clients would connect again while the server stops listening
+ * @param onClosing called when responses should end their connections
+ * @param portFree called when this server no longer listens; resolves when no other process listens on the port. Waited
+ *   for at most for the grace period
  * @returns whether all requests were answered in time; the others are cut off
  */
 export async function drain(
   server: ApiHttpServer,
   grace = DRAIN_GRACE_MS,
   patience = DRAIN_TIMEOUT_MS,
-  onStopListening: () => void = () => {},
+  onClosing: () => void = () => {},
+  portFree: () => Promise<void> | void = () => {},
 ): Promise<boolean> {
   await acceptWaiting(server);
   let closed = false;
   server.stopListening(() => {
     closed = true;
   });
-  onStopListening();
+  await Promise.race([portFree(), sleep(grace)]);
+  onClosing();
   const graceEnd = performance.now() + grace;
   const end = graceEnd + patience;
   while (!closed && performance.now() < end) {

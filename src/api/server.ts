@@ -151,16 +151,22 @@ export class ApiServer {
     }
   }
 
-  /** Stops without dropping a request. Resolves to whether all were answered in time. */
-  async stop(): Promise<boolean> {
+  /**
+   * Stops without dropping a request.
+   *
+   * @param portFree resolves when no other process listens on the port either; called when this one no longer listens
+   * @returns whether all requests were answered in time
+   */
+  async stop(portFree: () => Promise<void> = async () => {}): Promise<boolean> {
     let inTime = true;
     if (this.#server?.listening) {
       // Load balancers that check /readyz have stopped sending requests when the server stops listening.
       this.#phase = 'predrain';
       await new Promise((resolve) => setTimeout(resolve, PREDRAIN_MS));
-      inTime = await drain(this.#server, undefined, undefined, () => {
+      const onClosing = (): void => {
         this.#phase = 'closing';
-      });
+      };
+      inTime = await drain(this.#server, undefined, undefined, onClosing, portFree);
     }
     await this.#app?.close();
     this.#keys.stop();

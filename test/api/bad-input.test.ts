@@ -359,4 +359,23 @@ describe('draining', () => {
     expect(listening).toEqual([false]); // called once, when no client can connect any more
     expect(await half).toBe('');
   });
+
+  it('lets responses end their connections when no other process listens, or after the grace period', async () => {
+    for (const free of [true, false]) {
+      const ending = await startServer(appDeps(dataDir));
+      const steps: string[] = [];
+      let release = (): void => {};
+      const portFree = () => {
+        steps.push(`listening ${ending.listening}`);
+        return new Promise<void>((resolve) => {
+          release = resolve;
+        });
+      };
+      const ended = drain(ending, free ? 3_600_000 : 100, 10_000, () => steps.push('closing'), portFree);
+      await expect.poll(() => steps).toEqual(['listening false']);
+      if (free) release();
+      expect(await ended).toBe(true);
+      expect(steps).toEqual(['listening false', 'closing']);
+    }
+  });
 });

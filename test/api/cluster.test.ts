@@ -126,6 +126,38 @@ describe('a release that a worker cannot open', () => {
   });
 });
 
+describe('a worker that stopped listening', () => {
+  const freed = () => workers.map(({ told }) => told.some(({ type }) => type === 'port_free'));
+
+  it('closes its connections only when no other one listens, if all stop', async () => {
+    await listening();
+    const stopped = cluster.stop();
+    workers[0]!.says({ type: 'stopped_listening' });
+    expect(freed()).toEqual([false, false]);
+    workers[1]!.says({ type: 'stopped_listening' });
+    expect(freed()).toEqual([true, true]);
+    for (const worker of workers) worker.emit('exit', 0, null);
+    expect(await stopped).toBe(true);
+  });
+
+  it('does not wait for one that ended', async () => {
+    await listening();
+    void cluster.stop();
+    workers[0]!.says({ type: 'stopped_listening' });
+    workers[1]!.emit('exit', 1, null);
+    expect(freed()).toEqual([true, false]);
+  });
+
+  it('closes its connections at once if it is the only one to stop, and the others do not wait for it later', async () => {
+    await listening();
+    workers[0]!.says({ type: 'stopped_listening' });
+    expect(freed()).toEqual([true, false]);
+    void cluster.stop();
+    workers[1]!.says({ type: 'stopped_listening' });
+    expect(freed()).toEqual([true, true]);
+  });
+});
+
 it('workers share one count of a key', async () => {
   await listening();
   const [one, other] = workers;
