@@ -14,10 +14,31 @@ const WARM_UP_MAX_BYTES = 500_000_000;
 const [url, warmUpFrom, from, to, mode, dataDir] = process.argv.slice(2);
 const nothing = () => {};
 const database = openDatabase(dataDir);
-const enrich =
-  mode === 'enrich'
-    ? messageEnricher(database, { fields: parseFields(['ip']), add: checkAdd(undefined), onInvalid: 'keep' })
-    : (bytes) => ({ output: bytes, rejects: new Uint8Array(0), refusal: undefined });
+/** Largest output of a message without work. */
+const MAX_FILLER_BYTES = 8_000_000;
+
+const refusal = undefined;
+const rejects = new Uint8Array(0);
+const realEnrich = () =>
+  messageEnricher(database, { fields: parseFields(['ip']), add: checkAdd(undefined), onInvalid: 'keep' });
+
+/** Publishes as many bytes as an enriched message has, without enriching it. */
+function fillerOf() {
+  const filler = new Uint8Array(MAX_FILLER_BYTES).fill(0x78);
+  const enrich = realEnrich();
+  let growth = 0;
+  return (bytes) => {
+    if (growth === 0) growth = enrich(bytes).output.length / bytes.length;
+    return { output: filler.subarray(0, Math.round(growth * bytes.length)), rejects, refusal };
+  };
+}
+
+const ENRICHERS = {
+  enrich: realEnrich,
+  empty: () => (bytes) => ({ output: bytes, rejects, refusal }),
+  filler: fillerOf,
+};
+const enrich = ENRICHERS[mode]();
 
 /** Connects to the streams and returns a function that empties the source; it resolves with the time of the last message. */
 async function prepare(source, output, consumer, maxBytes) {
