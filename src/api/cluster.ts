@@ -94,8 +94,11 @@ export type WorkerProcess = Pick<Worker, 'on' | 'once' | 'send' | 'isConnected'>
   process: { kill(signal: NodeJS.Signals): unknown };
 };
 
-/** How long the primary waits for a worker that was told to stop before it ends it, in milliseconds. */
-const STOP_TIMEOUT_MS = PREDRAIN_MS + DRAIN_GRACE_MS + DRAIN_TIMEOUT_MS + 2_000;
+/**
+ * How long the primary waits for a worker that was told to stop before it ends it, in milliseconds. A worker waits for the
+ * others to stop listening for a grace period, too.
+ */
+const STOP_TIMEOUT_MS = PREDRAIN_MS + 2 * DRAIN_GRACE_MS + DRAIN_TIMEOUT_MS + 2_000;
 
 /** Returns the wait before the next try, in milliseconds: it doubles with each failure in a row. */
 function backoff(failures: number): number {
