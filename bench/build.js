@@ -4,7 +4,7 @@ import { createReadStream, mkdtempSync, readFileSync, realpathSync, rmSync, stat
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse } from 'csv-parse';
-import { row, seconds, section } from './measure.js';
+import { PRINT_PEAK, printedPeak, row, seconds, section } from './measure.js';
 import { CLI, CSV_FILES, MMDB } from './paths.js';
 
 const RUNS = 5;
@@ -33,15 +33,10 @@ export async function run() {
       }),
     );
     rmSync(dataDir, { recursive: true });
-    // The child tells its own peak memory on the way out.
-    const probe = 'process.on("exit",()=>{console.error("peak",process.resourceUsage().maxRSS)});';
-    const child = spawnSync(
-      process.execPath,
-      ['--import', `data:text/javascript,${encodeURIComponent(probe)}`, CLI, 'build', '--offline', '--data', dataDir],
-      { encoding: 'utf8' },
-    );
+    const args = [...PRINT_PEAK, CLI, 'build', '--offline', '--data', dataDir];
+    const child = spawnSync(process.execPath, args, { encoding: 'utf8' });
     if (child.status !== 0) throw new Error(child.stderr);
-    memory = Math.max(memory, Number(/peak (\d+)/.exec(child.stderr)[1]) / 1024);
+    memory = Math.max(memory, printedPeak(child.stderr));
     const report = JSON.parse(readFileSync(join(dataDir, 'current', 'report.json'), 'utf8'));
     const stages = report.stages.filter(({ stage }) => STAGES_COUNTED.has(stage));
     // `publish` is the one stage that the report, written before it, cannot hold; it prints its own time.

@@ -7,7 +7,7 @@ import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { writeLines } from './enrich-lines.js';
-import { row, section } from './measure.js';
+import { PRINT_PEAK, printedPeak, row, section } from './measure.js';
 import { CLI, CSV_IPV6, CSV_NUMBERS, dataDirectory, MMDB } from './paths.js';
 
 const LINES = 1_000_000;
@@ -60,14 +60,13 @@ async function leastOf(trials) {
 
 /** Peak memory in MB of `ipatlas enrich` over the same file many times; the process tells it on the way out. */
 async function peakMemory(dataDir, input) {
-  const probe = 'process.on("exit",()=>{console.error("peak",process.resourceUsage().maxRSS)});';
-  const args = ['--import', `data:text/javascript,${encodeURIComponent(probe)}`, CLI, 'enrich', '--data', dataDir];
+  const args = [...PRINT_PEAK, CLI, 'enrich', '--data', dataDir];
   const enrich = spawn(process.execPath, [...args, ...Array(REPEATS).fill(input)], {
     stdio: ['ignore', 'ignore', 'pipe'],
   });
   let said = '';
   for await (const chunk of enrich.stderr) said += chunk;
-  return Number(/peak (\d+)/.exec(said)[1]) / 1024;
+  return printedPeak(said);
 }
 
 /** Two jobs over a longer input, where starting a thread counts for less, and what the machine gives two processes. */

@@ -80,6 +80,26 @@ export function randomWords(seed) {
 }
 
 /**
+ * Peak of this process's resident memory in MB; NaN on systems other than Linux. Not `process.resourceUsage().maxRSS`: in a
+ * new process, it starts with the peak of the process that started it.
+ */
+export function peakMegabytes() {
+  try {
+    return Number(/^VmHWM:\s+(\d+) kB/m.exec(readFileSync('/proc/self/status', 'utf8'))[1]) / 1024;
+  } catch {
+    return Number.NaN;
+  }
+}
+
+/** The arguments of Node that make a program print its peak; {@link printedPeak} reads it. */
+export const PRINT_PEAK = ['--import', new URL('print-peak.js', import.meta.url).href];
+
+/** Returns the peak in MB that a program printed on stderr. */
+export function printedPeak(stderr) {
+  return Number(/^peak (\S+)$/m.exec(stderr)[1]);
+}
+
+/**
  * Processor time of a process so far, of all its threads that still run; NaN on systems other than Linux. From schedstat,
  * which counts nanoseconds: /proc/PID/stat counts in steps of 10 ms, a tenth of what a server may use in a short round.
  */

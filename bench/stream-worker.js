@@ -7,6 +7,7 @@ import { STREAM_BYTES_IN_FLIGHT, STREAM_LARGEST_IN_FLIGHT, STREAM_MESSAGES_IN_FL
 import { messageEnricher } from '../dist/src/stream/message.js';
 import { openNatsBroker } from '../dist/src/stream/nats.js';
 import { Worker } from '../dist/src/stream/worker.js';
+import { peakMegabytes } from './measure.js';
 
 /** Size of the output of the warm-up, which the server reserves. */
 const WARM_UP_MAX_BYTES = 500_000_000;
@@ -86,4 +87,4 @@ const cpuBefore = process.cpuUsage();
 const ended = await drain();
 const { user, system } = process.cpuUsage(cpuBefore);
 const cpuSeconds = (user + system) / 1e6;
-process.stdout.write(JSON.stringify({ begun, ended, cpuSeconds, peak: process.resourceUsage().maxRSS / 1024 }));
+process.stdout.write(JSON.stringify({ begun, ended, cpuSeconds, peak: peakMegabytes() }));
