@@ -11,22 +11,22 @@ import { peakMegabytes } from './measure.js';
 
 /** Size of the output of the warm-up, which the server reserves. */
 const WARM_UP_MAX_BYTES = 500_000_000;
+/** Largest output of a message in mode `filler`. */
+const MAX_FILLER_BYTES = 8_000_000;
 
 const [url, warmUpFrom, from, to, mode, dataDir] = process.argv.slice(2);
 const nothing = () => {};
 const database = openDatabase(dataDir);
-/** Largest output of a message without work. */
-const MAX_FILLER_BYTES = 8_000_000;
 
 const refusal = undefined;
 const rejects = new Uint8Array(0);
-const realEnrich = () =>
+const createEnrich = () =>
   messageEnricher(database, { fields: parseFields(['ip']), add: checkAdd(undefined), onInvalid: 'keep' });
 
 /** Publishes as many bytes as an enriched message has, without enriching it. */
-function fillerOf() {
+function createFiller() {
   const filler = new Uint8Array(MAX_FILLER_BYTES).fill(0x78);
-  const enrich = realEnrich();
+  const enrich = createEnrich();
   let growth = 0;
   return (bytes) => {
     if (growth === 0) growth = enrich(bytes).output.length / bytes.length;
@@ -35,9 +35,9 @@ function fillerOf() {
 }
 
 const ENRICHERS = {
-  enrich: realEnrich,
+  enrich: createEnrich,
   empty: () => (bytes) => ({ output: bytes, rejects, refusal }),
-  filler: fillerOf,
+  filler: createFiller,
 };
 const enrich = ENRICHERS[mode]();
 

@@ -251,15 +251,15 @@ async function acceptWaiting(server: Server): Promise<void> {
  * Stops a server without dropping a request.
  *
  * First it stops listening: clients that connect now are refused and know it. Requests on open connections are still
- * answered. When no other process listens on the port either, each response ends its connection (the app sees to that);
- * earlier, clients would connect again to a process that is about to stop listening. After the grace period idle
+ * answered. When no other process that is about to stop listens on the port, each response ends its connection (the app
+ * sees to that); earlier, clients would connect again to such a process. After the grace period idle
  * connections are closed, and requests that are being processed are waited for.
  *
  * @param grace how long an idle connection may still bring a request, in milliseconds
  * @param patience how long requests are waited for after that, in milliseconds
  * @param onClosing called when responses should end their connections
- * @param portFree called when this server no longer listens; resolves when no other process listens on the port. Waited
- *   for at most for the grace period
+ * @param portFree called when this server no longer listens; resolves when no other process that is about to stop
+ *   listens on the port. Waited for at most for the grace period
  * @returns whether all requests were answered in time; the others are cut off
  */
 export async function drain(
@@ -274,7 +274,8 @@ export async function drain(
   server.stopListening(() => {
     closed = true;
   });
-  await Promise.race([portFree(), sleep(grace)]);
+  // The timer must not keep the process alive when the port is free.
+  await Promise.race([portFree(), sleep(grace, undefined, { ref: false })]);
   onClosing();
   const graceEnd = performance.now() + grace;
   const end = graceEnd + patience;

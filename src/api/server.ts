@@ -154,7 +154,7 @@ export class ApiServer {
   /**
    * Stops without dropping a request.
    *
-   * @param portFree resolves when no other process listens on the port either; called when this one no longer listens
+   * @param portFree called when this process no longer listens; resolves when no other one that is about to stop does
    * @returns whether all requests were answered in time
    */
   async stop(portFree: () => Promise<void> = async () => {}): Promise<boolean> {

@@ -1,10 +1,13 @@
 /** Connections that a client does not end, and the order in which a server stops. */
+import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { rmSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
+import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ApiHttpServer, type ClientTimes, drain } from '../../src/api/http-server.js';
 import { RATE_WINDOW_MS } from '../../src/limits.js';
+import { packageFile } from '../../src/package-root.js';
 import { type AppChanges, appDeps, fixedKeys, KEY, portOf, startServer } from '../support/api.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 import { exchange, until } from '../support/serve.js';
@@ -131,6 +134,18 @@ it('connections that wait to be accepted are served when the server stops', asyn
     for (const answer of await Promise.all(answers)) expect(answer).toContain('{"status":"ok"}');
     expect(await drained).toBe(true);
   }
+});
+
+it('a server without connections does not wait for the grace period', () => {
+  const module = JSON.stringify(pathToFileURL(packageFile('dist/src/api/http-server.js')).href);
+  const program = `
+    import { ApiHttpServer, drain, listen } from ${module};
+    const server = new ApiHttpServer(() => {}, {});
+    await listen(server, '127.0.0.1', 0);
+    console.log(await drain(server, 3_600_000));`;
+  // The process ends when no timer is left.
+  const args = ['--input-type=module', '--eval', program];
+  expect(execFileSync(process.execPath, args, { encoding: 'utf8', timeout: 60_000 })).toBe('true\n');
 });
 
 describe('100 Continue', () => {
