@@ -67,10 +67,9 @@ async function drain({ port, child: serverProcess }, from, to, mode, workers, da
   return { seconds: (last - first) / 1000, cpuSeconds, serverCpuSeconds, peakMegabytes };
 }
 
-async function deleteStreams(manager, isOne) {
-  const names = [];
-  for await (const { config } of manager.streams.list()) names.push(config.name);
-  for (const name of names.filter(isOne)) await manager.streams.delete(name);
+/** Deletes the streams whose names begin with `prefix`. */
+async function deleteStreams(manager, prefix) {
+  for await (const name of manager.streams.names()) if (name.startsWith(prefix)) await manager.streams.delete(name);
 }
 
 let runs = 0;
@@ -89,9 +88,9 @@ async function trial(server, { messages, bytes, dataDir }, mode, workers) {
     workers,
     dataDir,
     // The output gets the memory of these files.
-    () => deleteStreams(manager, (name) => name.startsWith(WARM_UP)),
+    () => deleteStreams(manager, WARM_UP),
   );
-  await deleteStreams(manager, () => true);
+  await deleteStreams(manager, '');
   const gigabytes = bytes / 1e9;
   return {
     speed: bytes / 1e6 / seconds,
