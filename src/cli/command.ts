@@ -2,10 +2,9 @@
 import { writeFileSync } from 'node:fs';
 import type { ParseArgsConfig } from 'node:util';
 import { AtlasError, systemErrorCode } from '../errors.js';
+import { STANDARD_FD } from '../standard-streams.js';
 
 export { table } from '../text-table.js';
-
-const STDERR_FD = 2;
 
 export type OptionTable = NonNullable<ParseArgsConfig['options']>;
 export type OptionValues = Record<string, string | boolean | (string | boolean)[] | undefined>;
@@ -94,7 +93,7 @@ export async function print(output: string | Uint8Array): Promise<void> {
  */
 export function printNote(note: string): void {
   try {
-    writeFileSync(STDERR_FD, note);
+    writeFileSync(STANDARD_FD.error, note);
   } catch (error) {
     // Another process made the pipe non-blocking, and it is full: nothing of so short a note was written (pipe(7)).
     if (systemErrorCode(error) !== 'EAGAIN') throw error;

@@ -6,6 +6,7 @@ import { isatty } from 'node:tty';
 import { CURRENT_LINK, MANIFEST_FILE } from '../database/release.js';
 import { AtlasError } from '../errors.js';
 import { packageFile } from '../package-root.js';
+import { STANDARD_FD } from '../standard-streams.js';
 
 /** A directory counts as having a database if it is a release itself, or has a link to one, a damaged one included. */
 function hasDatabase(dataDir: string): boolean {
@@ -35,7 +36,7 @@ async function confirmed(dataDir: string): Promise<boolean> {
 export async function buildFirst(dataDir: string, agreed: boolean, missing: AtlasError): Promise<void> {
   if (hasDatabase(dataDir)) throw missing;
   // Not process.stdin, which would open a pipe that the command reads itself.
-  const mayAsk = isatty(0) && isatty(2);
+  const mayAsk = isatty(STANDARD_FD.input) && isatty(STANDARD_FD.error);
   if (!agreed && !(mayAsk && (await confirmed(dataDir)))) {
     throw new AtlasError(
       'E_NO_DATABASE',

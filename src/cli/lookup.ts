@@ -1,6 +1,9 @@
 /** `ipatlas lookup`: one result a line, or a table for people. */
 import { createInterface } from 'node:readline';
+import { Readable } from 'node:stream';
 import { type Database, type LookupResult, openDatabase } from '../database/database.js';
+import { STDIN_PATH } from '../enrich/input/inputs.js';
+import { chunksOf, openSource } from '../enrich/input/source.js';
 import { AtlasError, EXIT } from '../errors.js';
 import { type Command, type Invocation, print, table, text } from './command.js';
 
@@ -32,12 +35,23 @@ function tableRow(line: Line, extras: Extras): string[] {
 
 async function* addresses(positionals: string[]): AsyncIterable<string> {
   for (const argument of positionals) {
-    if (argument !== '-') {
-      yield argument;
-      continue;
-    }
-    for await (const line of createInterface({ input: process.stdin })) if (line !== '') yield line;
+    if (argument === STDIN_PATH) yield* linesOfStdin();
+    else yield argument;
   }
+}
+
+/** Bytes read at once. */
+const READ_BYTES = 65_536;
+
+async function* linesOfStdin(): AsyncIterable<string> {
+  const source = openSource(STDIN_PATH);
+  // An error of the source does not reach the reader of the lines, but ends them.
+  let failure: unknown;
+  const input = Readable.from(chunksOf(source, READ_BYTES)).on('error', (error) => {
+    failure = error;
+  });
+  for await (const line of createInterface({ input })) if (line !== '') yield line;
+  if (failure !== undefined) throw failure;
 }
 
 async function run({ dataDir, values, positionals }: Invocation): Promise<number> {

@@ -19,6 +19,7 @@ import { type Output, plainOutput, replacedOutput, standardOutput, statOutput } 
 import { showProgress, summaryText } from '../enrich/progress.js';
 import { AtlasError, EXIT, systemErrorCode } from '../errors.js';
 import { MAX_JOBS } from '../limits.js';
+import { STANDARD_FD } from '../standard-streams.js';
 import { type Invocation, type OptionTable, type OptionValues, outputPath, printNote, text } from './command.js';
 
 /** The path that means standard output. */
@@ -181,10 +182,10 @@ function checkDistinct(values: OptionValues): void {
 
 /** Refuses an input that is also standard output, as in `enrich FILE >> FILE`: the run would read its own output. */
 function checkStandardOutput(inputs: readonly string[]): void {
-  const stdout = fstatSync(1);
+  const stdout = fstatSync(STANDARD_FD.output);
   if (!stdout.isFile()) return;
   const input = inputs.find((path) => {
-    const stat = path === STDIN_PATH ? fstatSync(0) : statOutput(path);
+    const stat = path === STDIN_PATH ? fstatSync(STANDARD_FD.input) : statOutput(path);
     return stat !== undefined && stat.dev === stdout.dev && stat.ino === stdout.ino;
   });
   if (input === undefined) return;

@@ -82,15 +82,20 @@ export function exitWhenReaderCloses(): void {
   });
 }
 
-/** Runs a program and sets the exit code of the process. An error becomes one line on stderr. */
+/** Runs a program and returns its exit code. An error becomes one line on stderr. */
+export async function exitCodeOf(program: () => Promise<number>): Promise<number> {
+  try {
+    return await program();
+  } catch (error) {
+    return report(error);
+  }
+}
+
+/** Runs a program and sets the exit code of the process. */
 export async function runProgram(program: () => Promise<number>): Promise<void> {
   // For an error outside the command's promise, unless the command has a handler of its own, as the server has.
   process.on('uncaughtException', (error) => {
     if (process.listenerCount('uncaughtException') === 1) process.exit(report(error));
   });
-  try {
-    process.exitCode = await program();
-  } catch (error) {
-    process.exitCode = report(error);
-  }
+  process.exitCode = await exitCodeOf(program);
 }

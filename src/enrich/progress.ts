@@ -1,4 +1,5 @@
 /** The progress line and the summary of an enrichment, for people. */
+import { STANDARD_FD } from '../standard-streams.js';
 import { isTerminal } from '../terminal.js';
 import type { EnrichCounts } from './counts.js';
 
@@ -59,7 +60,7 @@ export function progressLine({ bytes, lines }: EnrichCounts, total: number | und
  */
 export function showProgress(counts: EnrichCounts, total: number | undefined): () => void {
   // Asking `process.stderr` would load the streams, which takes 3 ms.
-  if (!isTerminal(2)) return () => {};
+  if (!isTerminal(STANDARD_FD.error)) return () => {};
   const terminal = process.stderr;
   const begun = performance.now();
   const timer = setInterval(() => {

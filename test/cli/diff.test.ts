@@ -1,7 +1,7 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ipatlas } from '../support/cli.js';
+import { ipatlas } from '../support/in-process.js';
 import { type Block, country, publishBlocks, reason, SMALL_WORLD, temporaryDir } from '../support/release.js';
 
 /** The small world after each kind of change, in both families. */

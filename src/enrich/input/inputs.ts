@@ -1,6 +1,7 @@
 /** The inputs of a run: all are checked before the run starts, and opened one after the other. */
 import { accessSync, constants, fstatSync, type Stats, statSync } from 'node:fs';
 import { AtlasError, messageOf, systemErrorCode } from '../../errors.js';
+import { STANDARD_FD } from '../../standard-streams.js';
 import { statOutput } from '../output/output.js';
 import { type ExpectedInput, recognizedSource } from './recognize.js';
 import { type ByteSource, openSource } from './source.js';
@@ -10,7 +11,7 @@ export const STDIN_PATH = '-';
 
 function statInput(path: string): Stats {
   try {
-    if (path === STDIN_PATH) return fstatSync(0);
+    if (path === STDIN_PATH) return fstatSync(STANDARD_FD.input);
     accessSync(path, constants.R_OK);
     return statSync(path);
   } catch (error) {

@@ -3,6 +3,7 @@ import { closeSync, constants, fstatSync, openSync, read, readSync, statSync } f
 import { type ConnectOpts, Socket, type SocketConstructorOpts } from 'node:net';
 import { ReadStream as TerminalStream } from 'node:tty';
 import { AtlasError, messageOf, systemErrorCode } from '../../errors.js';
+import { STANDARD_FD } from '../../standard-streams.js';
 import { isTerminal } from '../../terminal.js';
 
 /** Bytes that the caller reads into its own memory. */
@@ -77,7 +78,8 @@ class FileSource implements ByteSource {
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    closeSync(this.#fd);
+    // Descriptor 0 must stay open: the next file that is opened would get its number.
+    if (this.#fd !== STANDARD_FD.input) closeSync(this.#fd);
   }
 }
 
@@ -238,7 +240,7 @@ function openFile(path: string): number {
  */
 export function openSource(path: string): ByteSource {
   const name = path === '-' ? STDIN_NAME : path;
-  let fd = 0;
+  let fd = STANDARD_FD.input;
   try {
     if (path !== '-') fd = openFile(path);
   } catch (error) {

@@ -2,6 +2,7 @@
 import { closeSync, openSync, type Stats, statSync } from 'node:fs';
 import { systemErrorCode, writeError } from '../../errors.js';
 import { openPendingFile } from '../../files.js';
+import { STANDARD_FD } from '../../standard-streams.js';
 import { type ByteSink, fileSink } from './sink.js';
 
 export interface Output extends ByteSink {
@@ -12,8 +13,6 @@ export interface Output extends ByteSink {
   /** Leaves a file that would be replaced as it was. Does nothing after `commit`. */
   abandon(): void;
 }
-
-const STDOUT_FD = 1;
 
 async function nothingBuffered(): Promise<void> {}
 
@@ -54,7 +53,7 @@ export function statOutput(path: string): Stats | undefined {
 
 /** Standard output. Its writes fail with EPIPE when the reader has closed the pipe. */
 export function standardOutput(): Output {
-  return { ...namedSink('standard output', STDOUT_FD, true), end: nothingBuffered, commit() {}, abandon() {} };
+  return { ...namedSink('standard output', STANDARD_FD.output, true), end: nothingBuffered, commit() {}, abandon() {} };
 }
 
 /**

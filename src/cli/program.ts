@@ -1,0 +1,36 @@
+/** The program with all commands. */
+import type { AtlasError } from '../errors.js';
+import { EXIT } from '../errors.js';
+import { usageError } from './command.js';
+import { splitCommandLine } from './command-line.js';
+import { helpPage, loadCommand, version } from './commands.js';
+import { exitWhenReaderCloses, runCommand } from './run.js';
+
+async function buildFirst(dataDir: string, agreed: boolean, missing: AtlasError): Promise<void> {
+  const firstBuild = await import('./first-build.js');
+  await firstBuild.buildFirst(dataDir, agreed, missing);
+}
+
+/**
+ * Runs a command line.
+ *
+ * @param args without the program's name
+ * @returns the exit code
+ * @throws AtlasError of the command line or of the command
+ */
+export async function program(args: string[]): Promise<number> {
+  const { name, rest } = splitCommandLine(args);
+  if (name !== undefined) return runCommand(name, (await loadCommand(name)).command, rest, { helpPage, buildFirst });
+  exitWhenReaderCloses();
+  if (rest.includes('--version')) {
+    process.stdout.write(`${version()}\n`);
+    return EXIT.ok;
+  }
+  if (rest.includes('--help') || rest.includes('-h')) {
+    process.stdout.write(await helpPage());
+    return EXIT.ok;
+  }
+  if (rest.length > 0) throw usageError(`no command is given with ${JSON.stringify(rest[0])}`);
+  process.stderr.write(await helpPage());
+  return EXIT.usage;
+}
