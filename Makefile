@@ -1,7 +1,7 @@
 # Everything from a fresh clone. A target does only what has not been done yet.
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: help run test db bench truth clean distclean install compile
+.PHONY: help run check test soak db bench truth clean distclean install compile
 
 # Native modules fit one version of Node's binary interface, so each version has its own stamp.
 INSTALLED := node_modules/.installed-$(shell node -p process.versions.modules)
@@ -15,10 +15,19 @@ help: ## list the targets
 run: db ## build the database, make a key, serve on http://localhost:8080
 	node dist/src/cli/start.cjs serve --data data --host 127.0.0.1 --port 8080 --dev-key data/dev.key --sign-up open
 
-test: compile ## lint, check the types, run all tests
+test: compile ## lint, check the types, run all tests but the long ones
 	npm run --silent lint
 	npm run --silent types
 	npm test --silent
+
+# BASE=main also takes what was committed since main.
+check: compile ## lint, check the types, run the tests of what was changed since the last commit
+	npm run --silent lint
+	npm run --silent types
+	npx vitest run --changed $(BASE) --passWithNoTests
+
+soak: compile ## the long tests: random input, kills, much memory
+	npx vitest run --config vitest.soak.config.ts
 
 db: compile ## build and publish the database
 	node dist/src/cli/start.cjs build --data data --offline

@@ -12,7 +12,7 @@ import { openRangeFile } from '../../src/rangefile/reader.js';
 import { JSON_TEXTS, PLACEMENTS } from '../support/json-texts.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 
-/** Lines that are mutated. FUZZ_RUNS=40000 makes them ten million. */
+/** Lines that are mutated; five million by "make soak". */
 const MUTATIONS = Number(process.env.FUZZ_RUNS ?? 400) * 250;
 
 const BLOCK_BYTES = 262_144;

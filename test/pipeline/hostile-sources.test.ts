@@ -1,6 +1,6 @@
 /**
  * Every built-in format reads damaged and hostile files: each record is a range, a rejected row or a skipped row, or the
- * source is refused with an error that names the file. FUZZ_RUNS=40000 runs it for longer (scripts/fuzz-sources.sh).
+ * source is refused with an error that names the file. "make soak" tries many more.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';

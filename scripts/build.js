@@ -1,0 +1,18 @@
+/** Compiles everything into dist/; what does not wait for something else runs at the same time. Run by "npm run build". */
+import { $ } from 'zx';
+
+const run = $({ stdio: 'inherit', preferLocal: true });
+const compileKernel = (target) => run`asc --config src/enrich/kernel/asconfig.json --target ${target}`;
+
+async function compileCommands() {
+  await run`tsc -p tsconfig.build.json`;
+  await Promise.all([run`node scripts/bundle-cli.js`, run`node scripts/write-manual.js`]);
+}
+
+async function makePage() {
+  await Promise.all([run`tsc -p src/page/tsconfig.json`, run`node scripts/draw-map.js`]);
+  await run`node scripts/pack-page.js`;
+}
+
+await Promise.all([compileKernel('shared'), compileKernel('alone'), compileCommands(), makePage()]);
+await run`node scripts/store-compiled-code.js`;

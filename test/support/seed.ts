@@ -1,0 +1,27 @@
+/** The seed of a run of `make soak`, and random numbers that depend on it only. */
+import fc from 'fast-check';
+
+/** Printed by vitest.soak.config.ts. */
+export const SEED = Number(process.env.SEED ?? 1);
+
+if (process.env.SEED !== undefined) fc.configureGlobal({ seed: SEED });
+
+/** Returns a number of rounds: this many in a whole run, fewer in a short one. */
+export function rounds(whole: number): number {
+  return Math.max(1, Math.ceil(whole * Number(process.env.SOAK_SCALE ?? 1)));
+}
+
+/**
+ * Returns a function that yields numbers from 0 up to 1, the same for the same seed (mulberry32).
+ *
+ * @param seed any number; tests that need several sequences add their own to {@link SEED}
+ */
+export function randomFrom(seed = SEED): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}

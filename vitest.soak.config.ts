@@ -1,0 +1,25 @@
+/** The long tests: `make soak`. SEED repeats a run, SOAK_SCALE makes it longer or shorter (1 is the whole of it). */
+import { randomInt } from 'node:crypto';
+import { defineConfig } from 'vitest/config';
+
+const seed = process.env.SEED ?? String(randomInt(2 ** 31));
+const scale = Number(process.env.SOAK_SCALE ?? 1);
+console.log(`SEED=${seed} SOAK_SCALE=${scale} make soak repeats this run`);
+
+export default defineConfig({
+  test: {
+    include: [
+      'test/soak/**/*.test.ts',
+      // Properties that "make test" tries on a few hundred inputs.
+      'test/enrich/{enrich-lines,enricher,fields,json-acceptance,json-items,kernel,library,query,tables,text}.test.ts',
+      'test/pipeline/hostile-sources.test.ts',
+    ],
+    env: { SEED: seed, SOAK_SCALE: String(scale), FUZZ_RUNS: String(Math.ceil(20_000 * scale)) },
+    testTimeout: 3_600_000,
+    hookTimeout: 600_000,
+    pool: 'forks',
+    maxWorkers: 2,
+    globalSetup: ['test/support/shared-folder.ts'],
+    setupFiles: ['test/support/seed.ts'],
+  },
+});
