@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { allOptions } from '../src/cli/command-line.js';
+import { allFlags } from '../src/cli/command-line.js';
 import { loadCommands } from '../src/cli/commands.js';
 import { commandReference } from '../src/cli/manual.js';
 import { REASONS } from '../src/country/assignment.js';
@@ -39,8 +39,7 @@ describe('the documentation', () => {
     expect(commands, 'run "npm run docs"').toBe(await commandReference());
     for (const { name, command } of await loadCommands()) {
       const section = commands.split(`\n## ipatlas ${name}\n`)[1]?.split('\n## ')[0];
-      for (const flag of Object.keys(allOptions(command)))
-        expect(section, `--${flag} of ${name}`).toContain(`--${flag}`);
+      for (const flag of Object.keys(allFlags(command))) expect(section, `--${flag} of ${name}`).toContain(`--${flag}`);
     }
   });
 

@@ -77,32 +77,37 @@ async function run(invocation: Invocation): Promise<number> {
 }
 
 export const command: Command = {
-  help: `Usage: ipatlas build
-
-Builds the database from its sources and publishes it in the data directory. If anything fails, the current release stays
-current. A release that differs too much from the current one is refused, with exit code 3; the limits are "gates" in
-sources.json.
-
-  --sources FILE      what to build from (default: the sources.json that comes with ipatlas)
-  --only ID,…         only these of its sources
-  --as-of YYYY-MM-DD  the date for EU membership and for the expiry of overrides (default: today, UTC)
-  --offline           fetch nothing: use the cached copies, else those installed with ipatlas
-  --force             build although nothing changed, and publish although gates refuse; the manifest records who did so
-  --schedule CRON     keep running, and build at these times (local time), such as "17 4 * * *"; at once if there is no
-                      release. A build that fails because no server is reachable is retried with growing waits
-  --jitter SECONDS    longest random delay of a scheduled build (default ${SCHEDULE_JITTER_S}), so that servers are not all asked at once
-  --json              print the outcome as JSON
-`,
+  usage: ['build'],
+  description: `Builds the database from its sources and publishes it in the data directory. If anything fails, the current release
+stays current. A release that differs too much from the current one is refused, with exit code 3; the limits are
+"gates" in sources.json.`,
   options: {
-    sources: { type: 'string' },
-    only: { type: 'string' },
-    'as-of': { type: 'string' },
-    offline: { type: 'boolean' },
-    force: { type: 'boolean' },
-    schedule: { type: 'string' },
-    jitter: { type: 'string' },
-    json: { type: 'boolean' },
+    sources: { value: 'FILE', help: 'what to build from (default: the sources.json that comes with ipatlas)' },
+    only: { value: 'ID,…', help: 'only these of its sources' },
+    'as-of': {
+      value: 'YYYY-MM-DD',
+      help: 'the date for EU membership and for the expiry of overrides (default: today, UTC)',
+    },
+    offline: { help: 'fetch nothing: use the cached copies, else those installed with ipatlas' },
+    force: {
+      help: 'build although nothing changed, and publish although gates refuse; the manifest records who did so',
+    },
+    schedule: {
+      value: 'CRON',
+      help: 'keep running, and build at these times (local time), such as "17 4 * * *"; at once if there is no release. A build that fails because no server is reachable is retried with growing waits',
+    },
+    jitter: {
+      value: 'SECONDS',
+      help: `longest random delay of a scheduled build (default ${SCHEDULE_JITTER_S}), so that servers are not all asked at once`,
+    },
+    json: { help: 'print the outcome as JSON' },
   },
+  examples: {
+    'ipatlas build': 'fetches the sources and publishes a release, if anything changed',
+    'ipatlas build --offline': 'uses the older data that comes with ipatlas',
+    'ipatlas build --schedule "17 4 * * *"': 'keeps running, and builds each night',
+  },
+  operand: 'none',
   arguments: [0, 0],
   run,
 };

@@ -1,19 +1,38 @@
 /** Parses the command line of one command. */
 import { parseArgs } from 'node:util';
-import { type Command, type OptionTable, type OptionValues, unknownName, usageError } from './command.js';
+import { type Command, type FlagTable, type OptionValues, unknownName, usageError } from './command.js';
+import { DATA_DIR_HELP } from './data-dir.js';
 
-/** The options that commands have besides their own. */
-function commonOptions({ withoutData, needsDatabase }: Command): OptionTable {
+const DATA_FLAG = { value: 'DIR', help: DATA_DIR_HELP };
+const YES_FLAG = { help: 'if there is no database, build one first, without a question' };
+const HELP_FLAG = { short: 'h', help: 'show this page' };
+
+/** The flags of `ipatlas` itself. */
+export const PROGRAM_FLAGS: FlagTable = {
+  data: DATA_FLAG,
+  help: { short: 'h', help: "show this page, or a command's" },
+  version: { short: 'v', help: 'print the version' },
+};
+
+/** Returns all flags that a command takes, in the order of its help page. */
+export function allFlags({ options, withoutData, needsDatabase }: Command): FlagTable {
   return {
-    help: { type: 'boolean', short: 'h' },
-    ...(withoutData === true ? {} : { data: { type: 'string' } }),
-    ...(needsDatabase === true ? { yes: { type: 'boolean' } } : {}),
+    ...options,
+    ...(withoutData === true ? {} : { data: DATA_FLAG }),
+    ...(needsDatabase === true ? { yes: YES_FLAG } : {}),
+    help: HELP_FLAG,
   };
 }
 
-/** Returns all options that a command takes. */
-export function allOptions(command: Command): OptionTable {
-  return { ...command.options, ...commonOptions(command) };
+type ParseOptions = Record<string, { type: 'string' | 'boolean'; multiple: boolean; short?: string }>;
+
+function parseOptions(flags: FlagTable): ParseOptions {
+  const options: ParseOptions = {};
+  for (const [name, { value, short, repeatable = false }] of Object.entries(flags)) {
+    options[name] = { type: value === undefined ? 'boolean' : 'string', multiple: repeatable };
+    if (short !== undefined) options[name].short = short;
+  }
+  return options;
 }
 
 /**
@@ -24,10 +43,10 @@ export function allOptions(command: Command): OptionTable {
  * @throws AtlasError E_USAGE
  */
 export async function parseCommandLine(name: string, command: Command, args: string[]) {
-  const options = allOptions(command);
+  const flags = allFlags(command);
   const { values, positionals, tokens } = parseArgs({
     args,
-    options,
+    options: parseOptions(flags),
     allowPositionals: true,
     strict: false,
     tokens: true,
@@ -35,12 +54,12 @@ export async function parseCommandLine(name: string, command: Command, args: str
   for (const token of tokens) {
     if (token.kind !== 'option') continue;
     const { rawName, value, inlineValue } = token;
-    const option = Object.hasOwn(options, token.name) ? options[token.name]! : undefined;
-    if (option === undefined) {
-      const known = Object.keys(options).map((flag) => `--${flag}`);
+    const flag = Object.hasOwn(flags, token.name) ? flags[token.name]! : undefined;
+    if (flag === undefined) {
+      const known = Object.keys(flags).map((known) => `--${known}`);
       throw usageError(await unknownName('option', rawName, known), name);
     }
-    if (option.type === 'boolean') {
+    if (flag.value === undefined) {
       if (value !== undefined) throw usageError(`${rawName} takes no value`, name);
     } else if (value === undefined) {
       throw usageError(`${rawName} needs a value`, name);
@@ -51,7 +70,35 @@ export async function parseCommandLine(name: string, command: Command, args: str
       );
     }
   }
-  return { values: values as OptionValues, positionals };
+  return { values: values as OptionValues, ...splitAction(name, command, values as OptionValues, positionals) };
+}
+
+/** Takes the action from the arguments, if the command has actions. Checks the number of arguments and the action's flags. */
+function splitAction(name: string, command: Command, values: OptionValues, positionals: string[]) {
+  const { actions } = command;
+  if (values.help === true) return { positionals, ...(actions !== undefined && { action: positionals[0] }) };
+  if (actions === undefined) {
+    checkCount(name, command.arguments, positionals);
+    return { positionals };
+  }
+  const [word = '', ...rest] = positionals;
+  const action = Object.hasOwn(actions, word) ? actions[word]! : undefined;
+  if (action === undefined) {
+    const forms = Object.keys(actions).map((each) => `"${name} ${each}"`);
+    throw usageError(`use ${forms.slice(0, -1).join(', ')} or ${forms.at(-1)}`, name);
+  }
+  checkCount(`${name} ${word}`, action.arguments, rest);
+  for (const flag of Object.keys(command.options)) {
+    if (values[flag] !== undefined && !action.flags.includes(flag)) {
+      throw usageError(`--${flag} does not go with "${name} ${word}"`, `${name} ${word}`);
+    }
+  }
+  return { action: word, positionals: rest };
+}
+
+function checkCount(name: string, [least, most]: Command['arguments'], positionals: string[]): void {
+  if (positionals.length < least) throw usageError('an argument is missing', name);
+  if (positionals.length > most) throw usageError(`unexpected argument ${JSON.stringify(positionals[most])}`, name);
 }
 
 /**

@@ -1,12 +1,26 @@
 /** What a command of the command line is, and what every command may use. */
 import { writeFileSync } from 'node:fs';
-import type { ParseArgsConfig } from 'node:util';
 import { AtlasError, systemErrorCode } from '../errors.js';
 import { STANDARD_FD } from '../standard-streams.js';
 
 export { table } from '../text-table.js';
 
-export type OptionTable = NonNullable<ParseArgsConfig['options']>;
+/** A flag, as the parser, the help pages, the manual page and the completions need to know it. */
+export interface Flag {
+  /** What it does, for the help page. */
+  help: string;
+  /** The name of its value on the help page. Without one, the flag takes no value. FILE, DIR and ID are completed. */
+  value?: string;
+  /** One letter. */
+  short?: string;
+  /** Whether it may be given several times. */
+  repeatable?: true;
+  /** The values that it can have. Those with a description are listed on the help page. */
+  choices?: readonly string[] | Readonly<Record<string, string>>;
+}
+
+/** The flags of a command, by their names without dashes. */
+export type FlagTable = Readonly<Record<string, Flag>>;
 export type OptionValues = Record<string, string | boolean | (string | boolean)[] | undefined>;
 
 /** A parsed command line. */
@@ -14,20 +28,38 @@ export interface Invocation {
   /** The data directory, from `--data`, `IPATLAS_DATA` or the default. */
   dataDir: string;
   values: OptionValues;
+  /** The arguments that are not flags, without the action. */
   positionals: string[];
+  /** The action, for a command that has actions. */
+  action?: string | undefined;
+}
+
+/** One of several things that a command does, named by its first argument: `create` in `keys create`. */
+export interface Action {
+  /** The arguments and flags after the action's name, for the help page; an empty text if there are none. */
+  usage: string;
+  help: string;
+  /** Fewest and most positional arguments after the action's name. */
+  arguments: readonly [least: number, most: number];
+  /** The names of those flags of the command that go with it. */
+  flags: readonly string[];
 }
 
 export interface Command {
-  /**
-   * What the help page, the manual page and the completions say: usage, description, and each flag, in the layout that
-   * help.ts describes. The options that all commands have are added to it.
-   */
-  help: string;
-  options: OptionTable;
-  /** Fewest and most positional arguments. */
-  arguments: [least: number, most: number];
-  /** For the completions: the values of a flag, by its name, and those of the first argument, by an empty name. */
-  choices?: Readonly<Record<string, readonly string[]>>;
+  /** Forms of the command line, without `ipatlas`. Those of a command with actions are made from them. */
+  usage: readonly string[];
+  /** What the command does: paragraphs with blank lines between them. */
+  description: string;
+  /** What the first argument can be, and what it means, if there are few. */
+  words?: Readonly<Record<string, string>>;
+  actions?: Readonly<Record<string, Action>>;
+  /** What the arguments are, for the completions; by default files. */
+  operand?: 'release' | 'command' | 'none';
+  options: FlagTable;
+  /** Command lines and what they do, for the help page. */
+  examples: Readonly<Record<string, string>>;
+  /** Fewest and most positional arguments; those of a command with actions are theirs. */
+  arguments: readonly [least: number, most: number];
   /** Whether the command needs a release. If there is none, a first build is offered, and `--yes` accepts it. */
   needsDatabase?: true;
   /** Whether the command has nothing to do with a data directory. */

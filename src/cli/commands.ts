@@ -6,7 +6,8 @@ import { readFileSync } from 'node:fs';
 import { EXIT } from '../errors.js';
 import { packageFile } from '../package-root.js';
 import { type Command, type NamedCommand, print, unknownName, usageError } from './command.js';
-import { DATA_DIR_HELP } from './data-dir.js';
+import { PROGRAM_FLAGS } from './command-line.js';
+import type { HelpText } from './help.js';
 
 interface Entry {
   /** One line for the help page. */
@@ -26,7 +27,7 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
   serve: { summary: 'serve the lookup API', load: () => import('./serve.js') },
   keys: { summary: 'create, list and revoke API keys', load: () => import('./keys.js') },
   repo: { summary: 'make a signed repository of releases', load: () => import('./repo.js') },
-  pull: { summary: 'take over the release of a signed repository', load: () => import('./pull.js') },
+  pull: { summary: 'install the release of a signed repository', load: () => import('./pull.js') },
   info: { summary: 'show what the current release is made of', load: () => import('./info.js') },
   verify: { summary: 'check every byte of a release', load: () => import('./verify.js') },
   explain: { summary: 'explain the result for an address', load: () => import('./explain.js') },
@@ -63,76 +64,75 @@ export function version(): string {
   return (JSON.parse(readFileSync(packageFile('package.json'), 'utf8')) as { version: string }).version;
 }
 
-/** The help text of `ipatlas` itself. */
-export function overview(): string {
-  const list = Object.entries(COMMANDS).map(([name, { summary }]) => `  ${name}  ${summary}`);
-  return `Usage: ipatlas COMMAND [options]
+const EXIT_CODES = {
+  [EXIT.ok]: 'done, also if the reader of the output closed the pipe early',
+  [EXIT.fault]: 'internal error (bug), or a disk that is full or fails',
+  [EXIT.usage]: 'wrong usage or configuration',
+  [EXIT.refused]: 'refused to publish; the current release stays',
+  [EXIT.badInput]: 'bad input',
+  [EXIT.noDatabase]: 'no database, or a damaged one',
+  [EXIT.fetchFailed]: 'a source could not be fetched or read',
+  [EXIT.interrupted]: 'interrupted',
+};
 
-Says which country an IP address is in, and whether that country is in the
-European Union.
-
-${list.join('\n')}
-
-  --data DIR   ${DATA_DIR_HELP}
-  -h, --help   show this page, or a command's
-  --version    print the version
-
-Exit codes:
-
-  0    done, also if the reader of the output closed the pipe early
-  1    internal error (bug), or a disk that is full or fails
-  2    wrong usage or configuration
-  3    refused to publish; the current release stays
-  4    bad input
-  5    no database, or a damaged one
-  6    a source could not be fetched or read
-  130  interrupted
-`;
+/** Returns the help of `ipatlas` itself. */
+export async function overview(): Promise<HelpText> {
+  const { flagItems, wordItems } = await import('./help.js');
+  const summaries = Object.fromEntries(Object.entries(COMMANDS).map(([name, { summary }]) => [name, summary]));
+  return {
+    usage: ['ipatlas COMMAND [options]', 'ipatlas ADDRESS…'],
+    blocks: [
+      'Says which country an IP address is in, and whether that country is in the European Union.',
+      wordItems(summaries),
+      flagItems(PROGRAM_FLAGS),
+      'Exit codes:',
+      wordItems(EXIT_CODES),
+    ],
+    examples: {
+      'ipatlas 8.8.8.8 2001:4860:4860::8888': 'the countries of two addresses',
+      'ipatlas help enrich': 'what a command does, and its flags',
+    },
+  };
 }
 
-/** Returns the page that `--help` prints for a command, or for `ipatlas` itself. */
-export async function helpPage(name?: string): Promise<string> {
-  const { formatHelp, parseHelp } = await import('./help.js');
-  if (name === undefined) return formatHelp(parseHelp(overview()));
+/**
+ * Returns the page that `--help` prints for a command or one of its actions, or for `ipatlas` itself.
+ *
+ * @throws AtlasError E_USAGE if there is no such command or action
+ */
+export async function helpPage(name?: string, action?: string): Promise<string> {
+  const { commandHelp, formatHelp } = await import('./help.js');
+  if (name === undefined) return formatHelp(await overview());
   const { command } = await loadCommand(name);
-  return formatHelp(await fullHelp(command));
-}
-
-/** Returns a command's help text together with the options that all commands have. */
-export async function fullHelp(command: Command) {
-  const { parseHelp } = await import('./help.js');
-  const help = parseHelp(command.help);
-  const common = [{ term: '-h, --help', lines: ['show this page'] }];
-  if (command.needsDatabase === true) {
-    common.unshift({ term: '--yes', lines: ['if there is no database, build one first, without a question'] });
+  if (action !== undefined && !Object.hasOwn(command.actions ?? {}, action)) {
+    throw usageError(await unknownName(`help page of "${name}"`, action, Object.keys(command.actions ?? {})), name);
   }
-  if (command.withoutData !== true) common.unshift({ term: '--data DIR', lines: [DATA_DIR_HELP] });
-  const own = help.blocks.at(-1);
-  if (Array.isArray(own) && own.some(({ term }) => term.startsWith('-'))) own.push(...common);
-  else help.blocks.push(common);
-  return help;
+  return formatHelp(commandHelp(name, command, action));
 }
 
 const HELP_COMMAND: Command = {
-  help: `Usage: ipatlas help [COMMAND]
-
-Shows the list of commands, or the help of one command.
-`,
+  usage: ['help [COMMAND [ACTION]]'],
+  description: 'Shows the list of commands, or the help of one command or of one of its actions.',
+  operand: 'command',
   options: {},
-  arguments: [0, 1],
+  examples: {
+    'ipatlas help lookup': 'as "ipatlas lookup --help"',
+    'ipatlas help keys create': 'only what "keys create" does',
+  },
+  arguments: [0, 2],
   withoutData: true,
-  async run({ positionals }) {
-    await print(await helpPage(positionals[0]));
+  async run({ positionals: [name, action] }) {
+    await print(await helpPage(name, action));
     return EXIT.ok;
   },
 };
 
 const VERSION_COMMAND: Command = {
-  help: `Usage: ipatlas version
-
-Prints the version, as --version does.
-`,
+  usage: ['version'],
+  description: 'Prints the version, as --version does.',
+  operand: 'none',
   options: {},
+  examples: { 'ipatlas version': 'such as 1.0.0' },
   arguments: [0, 0],
   withoutData: true,
   async run() {

@@ -1,113 +1,123 @@
 /** `ipatlas completion`: completion scripts for shells, made from the table of commands. */
 import { EXIT } from '../errors.js';
-import { type Command, type NamedCommand, print, unknownName, usageError } from './command.js';
-import { allOptions } from './command-line.js';
-import { type HelpItem, parseHelp } from './help.js';
+import { type Command, type Flag, type NamedCommand, print, unknownName, usageError } from './command.js';
+import { allFlags, PROGRAM_FLAGS } from './command-line.js';
 
 /** A flag as a shell needs to know it. */
-interface Flag {
+interface CompletedFlag {
   name: string;
   short: string | undefined;
   description: string;
   /** What its value is, or undefined if it takes none. */
-  value: 'file' | 'directory' | 'text' | readonly string[] | undefined;
+  value: Candidates | undefined;
 }
+
+/** What is offered for a word: names of files or directories, ids of releases, nothing, or one of these words. */
+type Candidates = 'file' | 'directory' | 'release' | 'nothing' | readonly string[];
 
 interface Completed {
   name: string;
   summary: string;
-  flags: Flag[];
-  /** Words that the first argument can be; files if there are none. */
-  words: readonly string[];
+  flags: CompletedFlag[];
+  /** What the first argument can be, and the others. */
+  first: Candidates;
+  others: Candidates;
 }
 
-const COMMON_DESCRIPTIONS: Record<string, string> = {
-  data: 'the data directory',
-  help: 'show the help page',
-  yes: 'build a database first if there is none',
-};
+const VALUES: Readonly<Record<string, Candidates>> = { FILE: 'file', DIR: 'directory', ID: 'release' };
 
-/** Returns the help item of a flag, or undefined. */
-function itemOf(items: HelpItem[], flag: string): HelpItem | undefined {
-  return items.find(({ term }) => new RegExp(`(^|[ ,])--${flag}([ ,=]|$)`).test(term));
+function flagValue({ value, choices }: Flag): Candidates | undefined {
+  if (value === undefined) return undefined;
+  if (choices !== undefined) return Array.isArray(choices) ? choices : Object.keys(choices);
+  return VALUES[value] ?? 'nothing';
 }
 
-function valueKind(command: Command, flag: string, item: HelpItem | undefined): Flag['value'] {
-  const choices = command.choices?.[flag];
-  if (choices !== undefined) return choices;
-  const [, placeholder] = new RegExp(`--${flag} ([^ ,]+)`).exec(item?.term ?? '') ?? [];
-  if (flag === 'data' || placeholder === 'DIR') return 'directory';
-  return placeholder === 'FILE' ? 'file' : 'text';
+/** Returns the first words of a text, which say enough in a list of candidates. */
+function shortened(help: string): string {
+  return help
+    .split(/[.:;(]/)[0]!
+    .trim()
+    .slice(0, 60);
 }
 
-function describeCommand({ name, summary, command }: NamedCommand): Completed {
-  const items = parseHelp(command.help)
-    .blocks.filter((block) => typeof block !== 'string')
-    .flat();
-  const flags = Object.entries(allOptions(command)).map(([flag, { type, short }]): Flag => {
-    const item = itemOf(items, flag);
-    // The first words say enough in a list of candidates.
-    const text = COMMON_DESCRIPTIONS[flag] ?? item?.lines[0] ?? '';
-    const description = text
-      .split(/[.:;(]/)[0]!
-      .trim()
-      .slice(0, 60);
-    return { name: flag, short, description, value: type === 'boolean' ? undefined : valueKind(command, flag, item) };
-  });
-  return { name, summary, flags, words: command.choices?.[''] ?? [] };
+function describeFlag(name: string, flag: Flag): CompletedFlag {
+  return { name, short: flag.short, description: shortened(flag.help), value: flagValue(flag) };
 }
+
+function describeCommand({ name, summary, command }: NamedCommand, names: readonly string[]): Completed {
+  const { words, actions, operand } = command;
+  const operands = { release: 'release', command: names, none: 'nothing' } as const;
+  const others = operand === undefined ? 'file' : operands[operand];
+  const flags = Object.entries(allFlags(command)).map(([flag, facts]) => describeFlag(flag, facts));
+  const first = words ?? actions;
+  return { name, summary, flags, first: first === undefined ? others : Object.keys(first), others };
+}
+
+/** A command that prints the ids of the releases, for all shells. */
+const RELEASE_IDS = `ipatlas releases 2>/dev/null | grep -oE '[0-9]{4}-[0-9]{2}-[0-9]{2}-[0-9a-f]{12}'`;
 
 const HEADER = 'made by "ipatlas completion"; do not edit';
 
+/** Returns the bash command that prints the candidates that begin with the current word. */
+function bashCandidates(candidates: Candidates): string {
+  switch (candidates) {
+    case 'file':
+      return 'compgen -f -- "$cur"';
+    case 'directory':
+      return 'compgen -d -- "$cur"';
+    case 'release':
+      return `compgen -W "$(${RELEASE_IDS})" -- "$cur"`;
+    case 'nothing':
+      return ':';
+    default:
+      return `compgen -W '${candidates.join(' ')}' -- "$cur"`;
+  }
+}
+
 function bash(commands: Completed[]): string {
+  const reply = (candidates: Candidates): string => `mapfile -t COMPREPLY < <(${bashCandidates(candidates)})`;
   const values = commands.flatMap(({ name, flags }) =>
     flags.flatMap((flag) => {
       if (flag.value === undefined) return [];
-      const pattern = [`--${flag.name}`, ...(flag.short === undefined ? [] : [`-${flag.short}`])]
+      const pattern = flagWords(flag)
         .map((word) => `${name}:${word}`)
         .join('|');
-      const candidates = {
-        file: 'compgen -f -- "$cur"',
-        directory: 'compgen -d -- "$cur"',
-        text: ':',
-      };
-      const command =
-        typeof flag.value === 'string' ? candidates[flag.value] : `compgen -W '${flag.value.join(' ')}' -- "$cur"`;
-      return [`    ${pattern}) mapfile -t COMPREPLY < <(${command}); return ;;`];
+      return [`    ${pattern}) ${reply(flag.value)}; return ;;`];
     }),
   );
-  const words = commands.flatMap(({ name, flags, words: first }) => [
-    `    ${name}) flags='${flags.map((flag) => `--${flag.name}`).join(' ')}' words='${first.join(' ')}' ;;`,
-  ]);
+  const cases = commands.map(({ name, flags, first, others }) => {
+    const operands = `if ((COMP_CWORD == at + 1)); then ${reply(first)}; else ${reply(others)}; fi`;
+    const names = flags.map((flag) => `--${flag.name}`);
+    return `    ${name}) if [[ $cur == -* ]]; then ${reply(names)}; else ${operands}; fi ;;`;
+  });
+  const ofProgram = Object.keys(PROGRAM_FLAGS).map((flag) => `--${flag}`);
   return `# bash completion for ipatlas, ${HEADER}
 _ipatlas() {
-  local cur=\${COMP_WORDS[COMP_CWORD]} prev=\${COMP_WORDS[COMP_CWORD - 1]}
-  local command='' flags='--data --help --version' words='${commands.map(({ name }) => name).join(' ')}' i
-  for ((i = 1; i < COMP_CWORD; i++)); do
-    case \${COMP_WORDS[i]} in
-      --data) ((i++)) ;;
+  local cur=\${COMP_WORDS[COMP_CWORD]} prev=\${COMP_WORDS[COMP_CWORD - 1]} command='' at
+  for ((at = 1; at < COMP_CWORD; at++)); do
+    case \${COMP_WORDS[at]} in
+      --data) ((at++)) ;;
       -*) ;;
-      *) command=\${COMP_WORDS[i]}; break ;;
+      *) command=\${COMP_WORDS[at]}; break ;;
     esac
   done
   compopt -o filenames 2>/dev/null
   case $command:$prev in
-    :--data) mapfile -t COMPREPLY < <(compgen -d -- "$cur"); return ;;
+    :--data) ${reply('directory')}; return ;;
 ${values.join('\n')}
   esac
   case $command in
-${words.join('\n')}
+    '') if [[ $cur == -* ]]; then ${reply(ofProgram)}; else ${reply(commands.map(({ name }) => name))}; fi ;;
+${cases.join('\n')}
   esac
-  if [[ $cur == -* ]]; then
-    mapfile -t COMPREPLY < <(compgen -W "$flags" -- "$cur")
-  elif [[ -n $words ]]; then
-    mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
-  else
-    mapfile -t COMPREPLY < <(compgen -f -- "$cur")
-  fi
 }
 complete -F _ipatlas ipatlas
 `;
+}
+
+/** Returns the flag as it is written: `--output`, and `-o` if it has a letter. */
+function flagWords({ name, short }: CompletedFlag): string[] {
+  return short === undefined ? [`--${name}`] : [`--${name}`, `-${short}`];
 }
 
 /** Quotes a text for a single-quoted string of zsh and fish, without characters that mean something in a specification. */
@@ -119,30 +129,48 @@ function plain(text: string): string {
     .trim();
 }
 
+/** Returns the action of zsh that completes a word. */
+function zshAction(candidates: Candidates): string {
+  switch (candidates) {
+    case 'file':
+      return '_files';
+    case 'directory':
+      return '_directories';
+    case 'release':
+      return '_ipatlas_releases';
+    case 'nothing':
+      return ' ';
+    default:
+      return `(${candidates.join(' ')})`;
+  }
+}
+
 function zsh(commands: Completed[]): string {
-  const action = (value: NonNullable<Flag['value']>): string => {
-    if (typeof value !== 'string') return `:value:(${value.join(' ')})`;
-    return { file: ':file:_files', directory: ':directory:_directories', text: ':value: ' }[value];
+  const flagSpecs = (flag: CompletedFlag): string[] => {
+    const value = flag.value === undefined ? '' : `:value:${zshAction(flag.value)}`;
+    return flagWords(flag).map((word) => `'*${word}[${plain(flag.description)}]${value}'`);
   };
-  const cases = commands.map(({ name, flags, words }) => {
-    const specs = flags.flatMap((flag) => {
-      const rest = `[${plain(flag.description)}]${flag.value === undefined ? '' : action(flag.value)}`;
-      const names = [`--${flag.name}`, ...(flag.short === undefined ? [] : [`-${flag.short}`])];
-      return names.map((word) => `        '*${word}${rest}'`);
-    });
-    const argument = words.length > 0 ? `'1:argument:(${words.join(' ')})' '*:file:_files'` : `'*:file:_files'`;
-    return `      ${name}) _arguments \\\n${specs.join(' \\\n')} \\\n        ${argument} ;;`;
+  const cases = commands.map(({ name, flags, first, others }) => {
+    const operands = [`'1:argument:${zshAction(first)}'`, `'*:argument:${zshAction(others)}'`];
+    const specs = [...flags.flatMap(flagSpecs), ...operands].map((spec) => `        ${spec}`);
+    return `      ${name}) _arguments \\\n${specs.join(' \\\n')} ;;`;
   });
+  const ofProgram = Object.entries(PROGRAM_FLAGS).flatMap(([name, flag]) => flagSpecs(describeFlag(name, flag)));
   return `#compdef ipatlas
 # zsh completion for ipatlas, ${HEADER}
+_ipatlas_releases() {
+  local -a ids
+  ids=(\${(f)"$(${RELEASE_IDS})"})
+  compadd -a ids
+}
 _ipatlas() {
   local curcontext=$curcontext state
   local -a line commands
   commands=(
 ${commands.map(({ name, summary }) => `    '${name}:${plain(summary)}'`).join('\n')}
   )
-  _arguments -C '--data[the data directory]:directory:_directories' '--help[show the help page]' \\
-    '--version[print the version]' '1: :->command' '*:: :->arguments'
+  _arguments -C ${ofProgram.join(' ')} \\
+    '1: :->command' '*:: :->arguments'
   case $state in
     command) _describe command commands ;;
     arguments) case $words[1] in
@@ -154,28 +182,58 @@ if [[ $funcstack[1] == _ipatlas ]]; then _ipatlas "$@"; else compdef _ipatlas ip
 `;
 }
 
-function fish(commands: Completed[]): string {
-  const lines = commands.flatMap(({ name, summary, flags, words }) => {
-    const seen = `complete -c ipatlas -n '__fish_seen_subcommand_from ${name}'`;
-    return [
-      `complete -c ipatlas -n __fish_use_subcommand -f -a ${name} -d '${plain(summary)}'`,
-      ...(words.length > 0 ? [`${seen} -f -a '${words.join(' ')}'`] : []),
-      ...flags.map((flag) => {
-        const short = flag.short === undefined ? '' : ` -s ${flag.short}`;
-        const value =
-          flag.value === undefined
-            ? ''
-            : typeof flag.value !== 'string'
-              ? ` -x -a '${flag.value.join(' ')}'`
-              : { file: ' -r -F', directory: ` -x -a '(__fish_complete_directories)'`, text: ' -x' }[flag.value];
-        return `${seen} -l ${flag.name}${short}${value} -d '${plain(flag.description)}'`;
-      }),
-    ];
-  });
-  return `# fish completion for ipatlas, ${HEADER}\n${lines.join('\n')}\n`;
+/** Returns the options of fish's `complete` for a word: -f without files, -F with files, -x with a value and without files. */
+function fishCandidates(candidates: Candidates): string {
+  switch (candidates) {
+    case 'file':
+      return '-F';
+    case 'directory':
+      return `-f -a '(__fish_complete_directories)'`;
+    case 'release':
+      return `-f -a '(__ipatlas_releases)'`;
+    case 'nothing':
+      return '-f';
+    default:
+      return `-f -a '${candidates.join(' ')}'`;
+  }
 }
 
-const SHELLS: Record<string, (commands: Completed[]) => string> = { bash, zsh, fish };
+function fish(commands: Completed[]): string {
+  const flagLine = (condition: string, flag: CompletedFlag): string => {
+    const short = flag.short === undefined ? '' : ` -s ${flag.short}`;
+    const value = flag.value === undefined ? '' : ` -r ${fishCandidates(flag.value)}`;
+    return `complete -c ipatlas -n '${condition}' -l ${flag.name}${short}${value} -d '${plain(flag.description)}'`;
+  };
+  const ofCommands = commands.flatMap(({ name, summary, flags, first, others }) => [
+    `complete -c ipatlas -n __fish_use_subcommand -a ${name} -d '${plain(summary)}'`,
+    `complete -c ipatlas -n '__ipatlas_first ${name}' ${fishCandidates(first)}`,
+    `complete -c ipatlas -n '__ipatlas_others ${name}' ${fishCandidates(others)}`,
+    ...flags.map((flag) => flagLine(`__fish_seen_subcommand_from ${name}`, flag)),
+  ]);
+  const ofProgram = Object.entries(PROGRAM_FLAGS).map(([name, flag]) =>
+    flagLine('__fish_use_subcommand', describeFlag(name, flag)),
+  );
+  return `# fish completion for ipatlas, ${HEADER}
+function __ipatlas_releases
+  ${RELEASE_IDS}
+end
+function __ipatlas_first -a command
+  set -l words (commandline -opc)
+  test "$words[-1]" = $command
+end
+function __ipatlas_others -a command
+  __fish_seen_subcommand_from $command; and not __ipatlas_first $command
+end
+complete -c ipatlas -f
+${[...ofProgram, ...ofCommands].join('\n')}
+`;
+}
+
+const SHELLS: Readonly<Record<string, { print: (commands: Completed[]) => string; help: string }>> = {
+  bash: { print: bash, help: 'add to ~/.bashrc: source <(ipatlas completion bash)' },
+  zsh: { print: zsh, help: 'add to ~/.zshrc, after compinit: source <(ipatlas completion zsh)' },
+  fish: { print: fish, help: 'ipatlas completion fish > ~/.config/fish/completions/ipatlas.fish' },
+};
 
 /**
  * Returns the command `completion`.
@@ -184,24 +242,20 @@ const SHELLS: Record<string, (commands: Completed[]) => string> = { bash, zsh, f
  */
 export function completionCommand(loadCommands: () => Promise<NamedCommand[]>): Command {
   return {
-    help: `Usage: ipatlas completion bash|zsh|fish
-
-Prints a script that completes commands, flags and their values.
-
-  bash  add to ~/.bashrc: source <(ipatlas completion bash)
-  zsh   add to ~/.zshrc, after compinit: source <(ipatlas completion zsh)
-  fish  ipatlas completion fish > ~/.config/fish/completions/ipatlas.fish
-`,
+    usage: ['completion bash|zsh|fish'],
+    description: 'Prints a script that completes commands, flags and their values.',
+    words: Object.fromEntries(Object.entries(SHELLS).map(([shell, { help }]) => [shell, help])),
+    operand: 'none',
     options: {},
+    examples: { 'source <(ipatlas completion bash)': 'completes in this shell' },
     arguments: [1, 1],
-    choices: { '': Object.keys(SHELLS) },
     withoutData: true,
-    async run({ positionals: [shell] }) {
-      const script = Object.hasOwn(SHELLS, shell!) ? SHELLS[shell!] : undefined;
-      if (script === undefined) {
-        throw usageError(await unknownName('shell', shell!, Object.keys(SHELLS)), 'completion');
-      }
-      await print(script((await loadCommands()).map(describeCommand)));
+    async run({ positionals: [name] }) {
+      const shell = Object.hasOwn(SHELLS, name!) ? SHELLS[name!] : undefined;
+      if (shell === undefined) throw usageError(await unknownName('shell', name!, Object.keys(SHELLS)), 'completion');
+      const commands = await loadCommands();
+      const names = commands.map(({ name }) => name);
+      await print(shell.print(commands.map((command) => describeCommand(command, names))));
       return EXIT.ok;
     },
   };

@@ -199,20 +199,27 @@ export async function writePage(path: string | undefined, page: string): Promise
 }
 
 export const command: Command = {
-  help: `Usage: ipatlas diff A B
-
-Shows which addresses have a different result in release B than in release A: totals for each pair of results, and the
-ranges. A and B are ids of releases (also of refused ones), "current", or directories of releases. A result is a country
-code, or a reason in lower case (private, unallocated, …), or the scheme (6to4, nat64, teredo) of an embedded IPv4 address,
-whose country is the result.
-
-  --json       print everything as one JSON object: changed countries, ranges, pairs
-  --csv        print every range that changed, one per row, with its CIDR blocks
-  --html FILE  write one HTML page with a map of the changes; - is standard output
-  --by WHAT    rows of --csv: range (default), or pair, the totals for each pair of results
-`,
-  options: { json: { type: 'boolean' }, csv: { type: 'boolean' }, html: { type: 'string' }, by: { type: 'string' } },
+  usage: ['diff A B'],
+  description: `Shows which addresses have a different result in release B than in release A: totals for each pair of results, and the
+ranges. A and B are ids of releases (also of refused ones), "current", or directories of releases. A result is a
+country code, or a reason in lower case (private, unallocated, …), or the scheme (6to4, nat64, teredo) of an embedded
+IPv4 address, whose country is the result.`,
+  options: {
+    json: { help: 'print everything as one JSON object: changed countries, ranges, pairs' },
+    csv: { help: 'print every range that changed, one per row, with its CIDR blocks' },
+    html: { value: 'FILE', help: 'write one HTML page with a map of the changes; - is standard output' },
+    by: {
+      value: 'WHAT',
+      choices: ['range', 'pair'],
+      help: 'rows of --csv: range (default), or pair, the totals for each pair of results',
+    },
+  },
+  examples: {
+    'ipatlas releases': 'the ids of the releases to compare',
+    'ipatlas diff 2026-01-01-0123456789ab current': 'what changed since then',
+    'ipatlas diff 2026-01-01-0123456789ab current --csv > changes.csv': 'every range that changed',
+  },
+  operand: 'release',
   arguments: [2, 2],
-  choices: { by: ['range', 'pair'] },
   run,
 };

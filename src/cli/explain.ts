@@ -55,16 +55,21 @@ async function run({ dataDir, values, positionals }: Invocation): Promise<number
 }
 
 export const command: Command = {
-  help: `Usage: ipatlas explain IP
-
-Explains the result for an address: the range of the release, and every row of the sources, special-purpose registries and
-overrides that covers the address: the one that won, and why the others lost. These are the rows that the release was made
-from; the cache keeps them as long as the release.
-
-  --release ID  a release other than the current one: its id (also of a refused one) or its directory
-  --json        the explanation as JSON
-`,
-  options: { release: { type: 'string' }, json: { type: 'boolean' } },
+  usage: ['explain IP'],
+  description: `Explains the result for an address: the range of the release, and every row of the sources, special-purpose registries
+and overrides that covers the address: the one that won, and why the others lost. These are the rows that the release
+was made from; the cache keeps them as long as the release.`,
+  options: {
+    release: {
+      value: 'ID',
+      help: 'a release other than the current one: its id (also of a refused one) or its directory',
+    },
+    json: { help: 'the explanation as JSON' },
+  },
+  examples: {
+    'ipatlas explain 8.8.8.8': 'which rows of which sources decided',
+  },
+  operand: 'none',
   arguments: [1, 1],
   run,
 };

@@ -146,46 +146,38 @@ async function run(invocation: Invocation): Promise<number> {
   return EXIT.ok;
 }
 
-function formatLines(): string {
-  return Object.entries(FORMATS)
-    .map(([name, { summary }]) => `  ${name.padEnd(8)} ${summary}\n`)
-    .concat(`  ${GDNSD.padEnd(8)} a directory with the configuration of gdnsd: DNS by country\n`)
-    .join('');
-}
-
 export const command: Command = {
-  help: `Usage: ipatlas export FORMAT [-o FILE]
-
-Writes the current release in the form that other software reads; docs/exports.md shows how each uses it.
-
-${formatLines()}
-  -o, --output FILE       the file, replaced in one step (default: stdout);
-                          for gdnsd a directory
-  --nodes FILE            gdnsd: the servers that DNS routes to; docs/routing.md
-  --release ID            another release than the current one
-  --family 4|6            one family only
-  --countries LIST        these countries only, by their codes: DE,FR
-  --eu                    these only that are in the European Union (with --countries: both together)
-  --embedded LIST         IPv6 addresses that get the country of the IPv4
-                          address in them: 6to4, nat64, and in mmdb teredo;
-                          or all, or none (default: 6to4,nat64 for mmdb,
-                          nginx and haproxy, else none)
-  --set NAME              nft: the sets are NAME4 and NAME6 (default: eu or countries)
-  --database-type NAME    mmdb: the type in its metadata (default: ${DEFAULT_DATABASE_TYPE})
-`,
-  options: {
-    output: { type: 'string', short: 'o' },
-    nodes: { type: 'string' },
-    release: { type: 'string' },
-    family: { type: 'string' },
-    countries: { type: 'string' },
-    eu: { type: 'boolean' },
-    embedded: { type: 'string' },
-    set: { type: 'string' },
-    'database-type': { type: 'string' },
+  usage: ['export FORMAT [-o FILE]'],
+  description: `Writes the current release in the form that other software reads; docs/exports.md shows how each uses it.`,
+  words: {
+    ...Object.fromEntries(Object.entries(FORMATS).map(([name, { summary }]) => [name, summary])),
+    [GDNSD]: 'a directory with the configuration of gdnsd: DNS by country',
   },
+  options: {
+    output: {
+      value: 'FILE',
+      short: 'o',
+      help: 'the file, replaced in one step (default: stdout); for gdnsd a directory',
+    },
+    nodes: { value: 'FILE', help: 'gdnsd: the servers that DNS routes to; docs/routing.md' },
+    release: { value: 'ID', help: 'another release than the current one' },
+    family: { value: '4|6', choices: ['4', '6'], help: 'one family only' },
+    countries: { value: 'LIST', help: 'these countries only, by their codes: DE,FR' },
+    eu: { help: 'these only that are in the European Union (with --countries: both together)' },
+    embedded: {
+      value: 'LIST',
+      help: 'IPv6 addresses that get the country of the IPv4 address in them: 6to4, nat64, and in mmdb teredo; or all, or none (default: 6to4,nat64 for mmdb, nginx and haproxy, else none)',
+    },
+    set: { value: 'NAME', help: 'nft: the sets are NAME4 and NAME6 (default: eu or countries)' },
+    'database-type': { value: 'NAME', help: `mmdb: the type in its metadata (default: ${DEFAULT_DATABASE_TYPE})` },
+  },
+  examples: {
+    'ipatlas export mmdb -o country.mmdb': 'a database for readers of MaxMind DB files',
+    'ipatlas export nft --countries DE,FR -o countries.nft': 'sets for nftables with two countries',
+    'ipatlas export gdnsd --nodes nodes.json -o /etc/gdnsd': 'DNS by country',
+  },
+  operand: 'none',
   arguments: [1, 1],
-  choices: { '': [...Object.keys(FORMATS), GDNSD], family: ['4', '6'] },
   needsDatabase: true,
   run,
 };

@@ -1,20 +1,9 @@
 /** `ipatlas filter`: passes on the records whose address is in certain countries. */
 import { enrich } from '../enrich/enrich.js';
-import { FORMAT_NAMES } from '../enrich/options.js';
 import type { Filter } from '../enrich/query.js';
 import { AtlasError } from '../errors.js';
 import type { Command, Invocation, OptionValues } from './command.js';
-import {
-  FIELD_HELP,
-  INPUT_OPTIONS,
-  JOBS_HELP,
-  OUTPUT_HELP,
-  OUTPUT_OPTIONS,
-  PLAIN_FORMAT_HELP,
-  parseStreamRequest,
-  runStream,
-  SHAPE_HELP,
-} from './records.js';
+import { INPUT_FLAGS, OUTPUT_FLAGS, parseStreamRequest, runStream } from './records.js';
 
 function parseFilter(values: OptionValues): Filter {
   const codes = ((values.country ?? []) as string[]).flatMap((list) => list.split(','));
@@ -45,37 +34,28 @@ async function run(invocation: Invocation): Promise<number> {
 }
 
 export const command: Command = {
-  help: `Usage: ipatlas filter --country LIST|--eu [--not] [FILE…]
-
-Passes on the lines, records or items whose address is in one of the countries,
-byte for byte; the header of a table is always passed on. Reads several files
-one after the other; without a file, or for "-", it reads stdin. gzip is
-recognized, and zstd from Node 22.15 on. Writes to stdout.
-
-  --country LIST       ISO 3166-1 alpha-2 codes, such as DE,FR; repeatable
-  --eu                 all countries of the European Union
-  --not                pass on all other lines instead, including those without
-                       an address
-${FIELD_HELP}
-                       repeatable, default ip. With several, one address in
-                       the countries is enough
-${PLAIN_FORMAT_HELP}
-${SHAPE_HELP}
-${JOBS_HELP}. The order of lines is kept
-${OUTPUT_HELP}
-  --stats FILE         write the counts to FILE as JSON; "-" is stdout, if the
-                       output is a file
-`,
+  usage: ['filter --country LIST|--eu [--not] [FILE…]'],
+  description: `Passes on the lines, records or items whose address is in one of the countries, byte for byte; the header of a table is
+always passed on. With several fields, one address in the countries is enough. Reads several files one after the other;
+without a file, or for "-", it reads stdin. gzip is recognized, and zstd from Node 22.15 on. Writes to stdout.`,
   options: {
-    ...INPUT_OPTIONS,
-    ...OUTPUT_OPTIONS,
-    country: { type: 'string', multiple: true },
-    eu: { type: 'boolean' },
-    not: { type: 'boolean' },
+    country: {
+      value: 'LIST',
+      repeatable: true,
+      help: 'ISO 3166-1 alpha-2 codes, such as DE,FR; repeatable',
+    },
+    eu: { help: 'all countries of the European Union' },
+    not: { help: 'pass on all other lines instead, including those without an address' },
+    ...INPUT_FLAGS,
+    ...OUTPUT_FLAGS,
+  },
+  examples: {
+    'ipatlas filter --eu access.jsonl': 'the lines with an address in the European Union',
+    'ipatlas filter --not --country DE,FR --format list ips.txt':
+      'the addresses that are neither in Germany nor in France',
   },
   arguments: [0, Number.POSITIVE_INFINITY],
   writesToDescriptor: true,
-  choices: { format: FORMAT_NAMES },
   needsDatabase: true,
   run,
 };

@@ -54,14 +54,20 @@ async function run({ dataDir, values }: Invocation): Promise<number> {
 }
 
 export const command: Command = {
-  help: `Usage: ipatlas info
-
-Shows the current release: its date and age, sources, counts and files.
-
-  --max-age DAYS  print a warning if the data is older (or IPATLAS_MAX_AGE; default ${DEFAULT_MAX_AGE_DAYS}); the exit code stays 0
-  --json          print the release's manifest, with the age of the data in seconds
-`,
-  options: { json: { type: 'boolean' }, 'max-age': { type: 'string' } },
+  usage: ['info'],
+  description: `Shows the current release: its date and age, sources, counts and files.`,
+  options: {
+    json: { help: `print the release's manifest, with the age of the data in seconds` },
+    'max-age': {
+      value: 'DAYS',
+      help: `print a warning if the data is older (or IPATLAS_MAX_AGE; default ${DEFAULT_MAX_AGE_DAYS}); the exit code stays 0`,
+    },
+  },
+  examples: {
+    'ipatlas info': 'the current release',
+    'ipatlas info --json --max-age 7': 'for a monitor: warns if the data is older than a week',
+  },
+  operand: 'none',
   arguments: [0, 0],
   run,
 };

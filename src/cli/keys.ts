@@ -12,7 +12,7 @@ import {
 } from '../api/keys/key-store.js';
 import { AtlasError, EXIT } from '../errors.js';
 import { writeFile } from '../export/output.js';
-import { type Command, type Invocation, type OptionValues, print, table, text } from './command.js';
+import { type Action, type Command, type Invocation, type OptionValues, print, table, text } from './command.js';
 
 function rateOf(value: string | undefined): number | null {
   if (value === undefined) return null;
@@ -68,7 +68,7 @@ async function list({ dataDir, values }: Invocation): Promise<void> {
 }
 
 function revoke({ dataDir, positionals }: Invocation): void {
-  const { id, revoked } = revokeKey(dataDir, positionals[1]!);
+  const { id, revoked } = revokeKey(dataDir, positionals[0]!);
   process.stderr.write(`ipatlas: key ${id} was revoked at ${revoked}\n`);
 }
 
@@ -104,7 +104,7 @@ async function onceOrEvery(values: OptionValues, work: () => Promise<void>): Pro
 
 async function exportFile({ dataDir, positionals, values }: Invocation): Promise<void> {
   requireDirectory(dataDir);
-  const path = positionals[1]!;
+  const path = positionals[0]!;
   const { readSigningKey, writeKeyFile } = await import('../api/keys/key-file.js');
   const key = readSigningKey(required(values, 'sign-key', 'export'));
   await onceOrEvery(values, async () => {
@@ -120,7 +120,7 @@ async function exportFile({ dataDir, positionals, values }: Invocation): Promise
 
 async function importFile({ dataDir, positionals, values }: Invocation): Promise<void> {
   requireDirectory(dataDir);
-  const source = positionals[1]!;
+  const source = positionals[0]!;
   const { readKeyFile, readVerifyingKey } = await import('../api/keys/key-file.js');
   const { KeyFileSource } = await import('../api/keys/key-file-source.js');
   const names = [values['verify-key'] ?? []].flat().map(String);
@@ -139,62 +139,78 @@ async function importFile({ dataDir, positionals, values }: Invocation): Promise
   });
 }
 
-const ACTIONS: Record<string, { words: number; run(invocation: Invocation): void | Promise<void> }> = {
-  create: { words: 1, run: create },
-  list: { words: 1, run: list },
-  revoke: { words: 2, run: revoke },
-  export: { words: 2, run: exportFile },
-  import: { words: 2, run: importFile },
+interface KeysAction extends Action {
+  run(invocation: Invocation): void | Promise<void>;
+}
+
+const ACTIONS: Readonly<Record<string, KeysAction>> = {
+  create: {
+    usage: '[--label TEXT] [--rate N] [--origin URL]',
+    help: 'prints a new key once, alone on stdout; only its hash is stored',
+    arguments: [0, 0],
+    flags: ['label', 'rate', 'origin', 'json'],
+    run: create,
+  },
+  list: { usage: '', help: 'lists the keys, without their secrets', arguments: [0, 0], flags: ['json'], run: list },
+  revoke: {
+    usage: 'ID',
+    help: 'revokes a key: it is refused within a second, permanently',
+    arguments: [1, 1],
+    flags: [],
+    run: revoke,
+  },
+  export: {
+    usage: 'FILE --sign-key FILE',
+    help: 'writes the hashes of the valid keys to a signed file',
+    arguments: [1, 1],
+    flags: ['sign-key', 'every'],
+    run: exportFile,
+  },
+  import: {
+    usage: 'FILE|URL --verify-key FILE',
+    help: 'makes the keys of such a file, or of one at a URL of http or https, those of this data directory',
+    arguments: [1, 1],
+    flags: ['verify-key', 'replace', 'every'],
+    run: importFile,
+  },
 };
 
 async function run(invocation: Invocation): Promise<number> {
-  const { positionals } = invocation;
-  const name = positionals[0]!;
-  const action = Object.hasOwn(ACTIONS, name) ? ACTIONS[name] : undefined;
-  if (action === undefined || positionals.length !== action.words) {
-    throw new AtlasError(
-      'E_USAGE',
-      'use "keys create", "keys list", "keys revoke ID", "keys export FILE" or "keys import FILE"; see "ipatlas keys --help"',
-    );
-  }
-  await action.run(invocation);
+  await ACTIONS[invocation.action!]!.run(invocation);
   return EXIT.ok;
 }
 
 export const command: Command = {
-  help: `Usage: ipatlas keys create [--label TEXT] [--rate N] [--origin URL]
-       ipatlas keys list | revoke ID
-       ipatlas keys export FILE --sign-key FILE | import FILE --verify-key FILE
-
-Manages the keys of the API. "create" prints a new key once, alone on stdout;
-only its hash is stored. A revoked key is refused within a second, permanently.
-"export" writes the hashes of the valid keys to a signed file. "import" makes
-them the keys of another data directory; FILE may be a URL of http or https.
-
-  --label TEXT  the owner of the key, for the list
-  --rate N      addresses a minute for this key (default: the server's --rate)
-  --origin URL  the key works only in web pages of this origin, such as
-                https://example.com; may be given several times
-  --sign-key FILE
-                export: the private Ed25519 key that signs, in PEM
-  --verify-key FILE
-                import: its public key, in PEM; several if it is replaced
-  --replace     import: also remove the keys that were created here
-  --every SECONDS
-                export, import: keep running, and repeat if something changed
-  --json        the list, or the new key and its id, as JSON
-`,
+  usage: [],
+  description: 'Manages the keys of the API.',
+  actions: ACTIONS,
   options: {
-    label: { type: 'string' },
-    rate: { type: 'string' },
-    origin: { type: 'string', multiple: true },
-    'sign-key': { type: 'string' },
-    'verify-key': { type: 'string', multiple: true },
-    replace: { type: 'boolean' },
-    every: { type: 'string' },
-    json: { type: 'boolean' },
+    label: { value: 'TEXT', help: 'the owner of the key, for the list' },
+    rate: { value: 'N', help: `addresses a minute for this key (default: the server's --rate)` },
+    origin: {
+      value: 'URL',
+      repeatable: true,
+      help: 'the key works only in web pages of this origin, such as https://example.com; may be given several times',
+    },
+    'sign-key': { value: 'FILE', help: 'the private Ed25519 key that signs, in PEM' },
+    'verify-key': {
+      value: 'FILE',
+      repeatable: true,
+      help: 'the public key of the signer, in PEM; several if it is replaced',
+    },
+    replace: { help: 'also remove the keys that were created here' },
+    every: { value: 'SECONDS', help: 'keep running, and repeat if something changed' },
+    json: { help: 'the list, or the new key and its id, as JSON' },
   },
+  examples: {
+    'ipatlas keys create --label "web team" --rate 60000': 'prints a new key',
+    'ipatlas keys list': 'the keys, without their secrets',
+    'ipatlas keys revoke 5a98c634': 'revokes the key with this id',
+    'ipatlas keys export keys.json --sign-key private.pem': 'writes the hashes of the keys to a signed file',
+    'ipatlas keys import https://a.example/keys --verify-key pub.pem --every 20':
+      'keeps the keys of another server up to date',
+  },
+  operand: 'none',
   arguments: [1, 2],
-  choices: { '': Object.keys(ACTIONS) },
   run,
 };

@@ -82,24 +82,28 @@ async function run({ dataDir, values, positionals }: Invocation): Promise<number
 }
 
 export const command: Command = {
-  help: `Usage: ipatlas lookup IP… | -
-
-Looks addresses up. Prints one JSON object a line, or a table on a terminal. "-" reads addresses from stdin, one a line.
-An address that is not valid gives {"ip":…,"error":"invalid ip"} and, at the end, exit code 4.
-
-  --reason         also show why an address has no country
-  --confidence     also show which share of the lineages of sources agree, in percent, if the sources were merged by evidence
-  --json           print JSON lines on a terminal, too
-  --engine ENGINE  binary (default): the range file; or sqlite: the mirror. Both give the same results
-`,
+  usage: ['lookup IP… | -'],
+  description: `Looks addresses up. Prints one JSON object a line, or a table on a terminal. "-" reads addresses from stdin, one a
+line. An address that is not valid gives {"ip":…,"error":"invalid ip"} and, at the end, exit code 4.`,
   options: {
-    reason: { type: 'boolean' },
-    confidence: { type: 'boolean' },
-    json: { type: 'boolean' },
-    engine: { type: 'string' },
+    reason: { help: 'also show why an address has no country' },
+    confidence: {
+      help: 'also show which share of the lineages of sources agree, in percent, if the sources were merged by evidence',
+    },
+    json: { help: 'print JSON lines on a terminal, too' },
+    engine: {
+      value: 'ENGINE',
+      choices: ['binary', 'sqlite'],
+      help: 'binary (default): the range file; or sqlite: the mirror. Both give the same results',
+    },
   },
-  choices: { engine: ['binary', 'sqlite'] },
-  needsDatabase: true,
+  examples: {
+    'ipatlas lookup 8.8.8.8 2001:4860:4860::8888': 'the countries of two addresses',
+    'ipatlas lookup --reason 10.0.0.1': 'why an address has no country',
+    'cut -d" " -f1 access.log | sort -u | ipatlas lookup - --json': 'one result for each different address of a log',
+  },
+  operand: 'none',
   arguments: [1, Number.POSITIVE_INFINITY],
+  needsDatabase: true,
   run,
 };

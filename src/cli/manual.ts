@@ -1,6 +1,6 @@
-/** The manual page, made from the table of commands. */
-import { fullHelp, helpPage, loadCommands, overview, version } from './commands.js';
-import { type HelpText, parseHelp } from './help.js';
+/** The manual page and the command reference, made from the table of commands. */
+import { helpPage, loadCommands, overview, version } from './commands.js';
+import { commandHelp, type HelpItem, type HelpText, wordItems } from './help.js';
 
 /** Escapes a text for roff: backslashes, and a dot or quote at the start of a line, would be requests. */
 function escapeRoff(text: string): string {
@@ -12,19 +12,21 @@ function escapeRoff(text: string): string {
     .replace(/^([.'])/, '\\&$1');
 }
 
-function blocksOf({ blocks }: HelpText): string[] {
-  return blocks.flatMap((block) =>
-    typeof block === 'string'
-      ? ['.PP', escapeRoff(block)]
-      : block.flatMap(({ term, lines }) => [
-          '.TP',
-          `\\fB${escapeRoff(term)}\\fR`,
-          ...lines.flatMap((line, index) => [...(index === 0 ? [] : ['.br']), escapeRoff(line)]),
-        ]),
-  );
+function itemLines(items: readonly HelpItem[]): string[] {
+  return items.flatMap(({ term, text, choices }) => [
+    '.TP',
+    `\\fB${escapeRoff(term)}\\fR`,
+    escapeRoff(text),
+    ...(choices === undefined ? [] : ['.RS', ...itemLines(wordItems(choices)), '.RE']),
+  ]);
 }
 
-function usageOf({ usage }: HelpText): string[] {
+function blockLines({ blocks, examples }: HelpText): string[] {
+  const all = Object.keys(examples).length === 0 ? blocks : [...blocks, 'Examples:', wordItems(examples)];
+  return all.flatMap((block) => (typeof block === 'string' ? ['.PP', escapeRoff(block)] : itemLines(block)));
+}
+
+function usageLines({ usage }: HelpText): string[] {
   return usage.flatMap((form) => ['.br', escapeRoff(form)]);
 }
 
@@ -34,23 +36,23 @@ function usageOf({ usage }: HelpText): string[] {
  * @param date for its footer, `YYYY-MM-DD`
  */
 export async function manualPage(date: string): Promise<string> {
-  const main = parseHelp(overview());
-  const [description, , ...lists] = main.blocks;
+  const main = await overview();
+  const [description, , ...rest] = main.blocks;
   const sections: string[] = [];
   for (const { name, command } of await loadCommands()) {
-    const help = await fullHelp(command);
-    sections.push(`.SS ipatlas ${escapeRoff(name)}`, '.PP', ...usageOf(help), ...blocksOf(help));
+    const help = commandHelp(name, command);
+    sections.push(`.SS ipatlas ${escapeRoff(name)}`, '.PP', ...usageLines(help), ...blockLines(help));
   }
   return [
     `.TH IPATLAS 1 "${date}" "ipatlas ${version()}" "User Commands"`,
     '.SH NAME',
     'ipatlas \\- country and EU membership of IP addresses',
     '.SH SYNOPSIS',
-    ...usageOf(main).slice(1),
+    ...usageLines(main).slice(1),
     '.SH DESCRIPTION',
     escapeRoff(description as string),
     '.SH OPTIONS AND EXIT CODES',
-    ...blocksOf({ usage: [], blocks: lists }),
+    ...blockLines({ ...main, blocks: rest }),
     '.SH COMMANDS',
     ...sections,
     '',

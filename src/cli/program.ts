@@ -11,6 +11,9 @@ async function buildFirst(dataDir: string, agreed: boolean, missing: AtlasError)
   await firstBuild.buildFirst(dataDir, agreed, missing);
 }
 
+/** What no command's name has: a dot or a colon among hexadecimal digits. Also matches some text that is not an address. */
+const LOOKS_LIKE_ADDRESS = /^[\da-f]*[.:][\da-f.:]*$/i;
+
 /**
  * Runs a command line.
  *
@@ -20,9 +23,10 @@ async function buildFirst(dataDir: string, agreed: boolean, missing: AtlasError)
  */
 export async function program(args: string[]): Promise<number> {
   const { name, rest } = splitCommandLine(args);
+  if (name !== undefined && LOOKS_LIKE_ADDRESS.test(name)) return program(['lookup', ...args]);
   if (name !== undefined) return runCommand(name, (await loadCommand(name)).command, rest, { helpPage, buildFirst });
   exitWhenReaderCloses();
-  if (rest.includes('--version')) {
+  if (rest.includes('--version') || rest.includes('-v')) {
     process.stdout.write(`${version()}\n`);
     return EXIT.ok;
   }

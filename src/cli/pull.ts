@@ -77,30 +77,37 @@ async function run(invocation: Invocation): Promise<number> {
 }
 
 export const command: Command = {
-  help: `Usage: ipatlas pull URL --root FILE
-
-Makes the release that a signed repository offers the current one; "ipatlas repo" makes such a repository. Signatures,
-versions, expiry and hashes are checked by TUF (The Update Framework). The release is verified and compared with the current
-one as after a build: the exit code is 3 if a gate refuses it. It is 6 if the repository cannot be fetched, or its metadata
-is wrong, older than what was seen before, or expired. The current release then stays. An interrupted download is continued
-by the next pull. A running server switches by itself.
-
-  --root FILE        root metadata (root.json) that you got from the operator of the repository in a way that you trust
-  --sources FILE     where "gates", "overrides" and "keepReleases" are read from; its sources are not used (default: the
-                     sources.json that comes with ipatlas)
-  --force            publish although gates refuse, and pull although nothing changed; the manifest records who did so
-  --schedule CRON    keep running; pull now, and at these times (local time), such as "*/5 * * * *"
-  --jitter SECONDS   longest random delay of a scheduled pull (default ${PULL_JITTER_S}), so that nodes do not all ask at once
-  --json             print the outcome as JSON
-`,
+  usage: ['pull URL --root FILE'],
+  description: `Makes the release that a signed repository offers the current one; "ipatlas repo" makes such a repository. Signatures,
+versions, expiry and hashes are checked by TUF (The Update Framework). The release is verified and compared with the
+current one as after a build: the exit code is 3 if a gate refuses it. It is 6 if the repository cannot be fetched, or
+its metadata is wrong, older than what was seen before, or expired. The current release then stays. An interrupted
+download is continued by the next pull. A running server switches by itself.`,
   options: {
-    root: { type: 'string' },
-    sources: { type: 'string' },
-    force: { type: 'boolean' },
-    schedule: { type: 'string' },
-    jitter: { type: 'string' },
-    json: { type: 'boolean' },
+    root: {
+      value: 'FILE',
+      help: 'root metadata (root.json) that you got from the operator of the repository in a way that you trust',
+    },
+    sources: {
+      value: 'FILE',
+      help: 'where "gates", "overrides" and "keepReleases" are read from; its sources are not used (default: the sources.json that comes with ipatlas)',
+    },
+    force: {
+      help: 'publish although gates refuse, and pull although nothing changed; the manifest records who did so',
+    },
+    schedule: { value: 'CRON', help: 'keep running; pull now, and at these times (local time), such as "*/5 * * * *"' },
+    jitter: {
+      value: 'SECONDS',
+      help: `longest random delay of a scheduled pull (default ${PULL_JITTER_S}), so that nodes do not all ask at once`,
+    },
+    json: { help: 'print the outcome as JSON' },
   },
+  examples: {
+    'ipatlas pull https://a.example/db --root root.json': 'installs the newest release',
+    'ipatlas pull https://a.example/db --root root.json --schedule "*/5 * * * *"':
+      'keeps running, and installs each new release',
+  },
+  operand: 'none',
   arguments: [1, 1],
   run,
 };

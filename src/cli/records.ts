@@ -20,49 +20,75 @@ import { showProgress, summaryText } from '../enrich/progress.js';
 import { AtlasError, EXIT, systemErrorCode } from '../errors.js';
 import { MAX_JOBS } from '../limits.js';
 import { STANDARD_FD } from '../standard-streams.js';
-import { type Invocation, type OptionTable, type OptionValues, outputPath, printNote, text } from './command.js';
+import { type FlagTable, type Invocation, type OptionValues, outputPath, printNote, text } from './command.js';
 
 /** The path that means standard output. */
 const STDOUT_PATH = '-';
 
-/** The flags of the inputs. */
-export const INPUT_OPTIONS = {
-  field: { type: 'string', multiple: true },
-  format: { type: 'string' },
-  items: { type: 'string' },
-  delimiter: { type: 'string' },
-  'no-header': { type: 'boolean' },
-  jobs: { type: 'string' },
-  lenient: { type: 'boolean' },
-} as const satisfies OptionTable;
+const FIELD_HELP =
+  'where the address is: a key, a path with dots (client.ip), an element of an array (hops[0]), its first element with a ' +
+  'country (hops[]), or a column; repeatable, default ip';
+
+/** The flags of the inputs, for the commands that change nothing. */
+export const INPUT_FLAGS = {
+  field: { value: 'PATH', repeatable: true, help: FIELD_HELP },
+  lenient: {
+    help: 'also find addresses with a port, brackets or a prefix length, and the first one in a list with commas, such as that of X-Forwarded-For',
+  },
+  format: {
+    value: 'FORMAT',
+    choices: FORMAT_NAMES,
+    help: `${FORMAT_NAMES.join(', ')}; default jsonl. "ipatlas help enrich" describes them`,
+  },
+  delimiter: { value: 'C', help: 'for csv and tsv: the character between two cells' },
+  'no-header': {
+    help: 'for csv and tsv: the first record is not a header; --field is the number of a column, from 1',
+  },
+  items: { value: 'PATH', help: 'for json: the keys, with dots, that lead to the array inside the document' },
+  jobs: {
+    value: 'N',
+    help: `threads, for all formats but json: 1 to ${MAX_JOBS}; 0, the default, is one per core. The order of lines is kept`,
+  },
+} as const satisfies FlagTable;
+
+/** The flags of the inputs of `enrich`, which also say where the results go. */
+export const ENRICH_INPUT_FLAGS: FlagTable = {
+  ...INPUT_FLAGS,
+  field: {
+    value: 'PATH[=TARGET]',
+    repeatable: true,
+    help: `${FIELD_HELP}. A dot in a key is written as \\. (client\\.ip). TARGET is the key of the result, or its path in an object of PATH (client.ip=client.geo): default geo or, with several fields, the path and _geo`,
+  },
+  format: {
+    value: 'FORMAT',
+    choices: {
+      jsonl: 'one JSON object per line (default)',
+      json: 'one array of objects, or a document with such an array (--items)',
+      csv: 'a table with a header; columns such as NAME_country are appended',
+      tsv: 'the same with tabs',
+      list: 'one address per line; the result is appended after tabs',
+      combined: 'access logs of nginx and Apache; the result is appended as quoted fields',
+      text: 'any lines; the result of the first address that has a country is appended after tabs',
+    } satisfies Record<FormatName, string>,
+    help: 'the format of the input:',
+  },
+};
 
 /** The flags of the outputs. */
-export const OUTPUT_OPTIONS = {
-  output: { type: 'string', short: 'o' },
-  stats: { type: 'string' },
-  compress: { type: 'string', short: 'z' },
-} as const satisfies OptionTable;
-
-/** Help on the flags of the inputs that all commands have in common. */
-export const FIELD_HELP = `  --field PATH         where the address is: a key, a path with dots
-                       (client.ip), an element of an array (hops[0]), its
-                       first element with a country (hops[]), or a column;`;
-export const PLAIN_FORMAT_HELP = `  --lenient            also find addresses with a port, brackets or a prefix
-                       length, and the first one in a list with commas
-  --format FORMAT      jsonl (default), json, csv, tsv, list, combined or text,
-                       as for enrich`;
-export const SHAPE_HELP = `  --delimiter C        for csv and tsv: the character between two cells
-  --no-header          for csv and tsv: the first record is not a header;
-                       --field is the number of a column, from 1
-  --items PATH         for json: the keys, with dots, that lead to the array
-                       inside the document`;
-export const JOBS_HELP = `  --jobs N             threads, for all formats but json: 1 to ${MAX_JOBS}; 0, the
-                       default, is one per core`;
-
-/** Help on the flags of the first output. */
-export const OUTPUT_HELP = `  -o, --output FILE    write to FILE, which is replaced at the end and may be an
-                       input; "-" is stdout
-  -z, --compress KIND  compress the output: gzip or zstd (from Node 22.15 on)`;
+export const OUTPUT_FLAGS = {
+  output: {
+    value: 'FILE',
+    short: 'o',
+    help: 'write to FILE, which is replaced at the end and may be an input; "-" is stdout',
+  },
+  compress: {
+    value: 'KIND',
+    short: 'z',
+    choices: COMPRESSIONS,
+    help: 'compress the output: gzip or zstd (from Node 22.15 on)',
+  },
+  stats: { value: 'FILE', help: 'write the counts to FILE as JSON; "-" is stdout, if the output is a file' },
+} as const satisfies FlagTable;
 
 export interface StreamRequest {
   dataDir: string;
@@ -200,7 +226,7 @@ const NO_FIELD: { [Format in FormatName]?: string } = {
   text: 'the address can be anywhere in a line',
 };
 
-/** Parses the flags in {@link INPUT_OPTIONS} and {@link OUTPUT_OPTIONS}, `--on-invalid` and `--rejects`; checks the inputs. */
+/** Parses the flags in {@link INPUT_FLAGS} and {@link OUTPUT_FLAGS}, `--on-invalid` and `--rejects`; checks the inputs. */
 export function parseStreamRequest({ dataDir, values, positionals }: Invocation): StreamRequest {
   const format = choice(values, 'format', FORMAT_NAMES, 'jsonl');
   const specs = (values.field ?? []) as string[];

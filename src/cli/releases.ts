@@ -72,14 +72,16 @@ async function run({ dataDir, values }: Invocation): Promise<number> {
 }
 
 export const command: Command = {
-  help: `Usage: ipatlas releases
-
-Lists the releases in the data directory, the newest first; "*" marks the current one. Releases that a gate refused are
-named below the list.
-
-  --json  print the list as JSON
-`,
-  options: { json: { type: 'boolean' } },
+  usage: ['releases'],
+  description: `Lists the releases in the data directory, the newest first; "*" marks the current one. Releases that a gate refused
+are named below the list.`,
+  options: {
+    json: { help: 'print the list as JSON' },
+  },
+  examples: {
+    'ipatlas releases': 'the releases that are kept',
+  },
+  operand: 'none',
   arguments: [0, 0],
   run,
 };

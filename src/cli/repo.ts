@@ -14,7 +14,7 @@ import {
 import { namedRelease } from '../database/release.js';
 import { AtlasError, EXIT } from '../errors.js';
 import { REPOSITORY_RELEASES, SIGNATURE_DAYS } from '../limits.js';
-import { type Command, factLines, type Invocation, type OptionValues, print, text } from './command.js';
+import { type Action, type Command, factLines, type Invocation, type OptionValues, print, text } from './command.js';
 import { note } from './schedule.js';
 
 /** Keys of a new repository: one of the three root keys may be lost or stolen without harm. */
@@ -83,18 +83,18 @@ function parseRoles(values: OptionValues): Role[] {
   return ROLES.filter((role) => roles.includes(role));
 }
 
-interface Action {
-  /** Most positional arguments, the action and the directory included. */
-  words: number;
-  /** The flags besides those that all actions have. */
-  flag?: 'threshold' | 'role';
+interface RepoAction extends Action {
   run(options: RepositoryOptions, invocation: Invocation): RepositorySummary;
 }
 
-const ACTIONS: Record<string, Action> = {
+const COMMON_FLAGS = ['keys', 'expires', 'json'];
+
+const ACTIONS: Readonly<Record<string, RepoAction>> = {
   init: {
-    words: 2,
-    flag: 'threshold',
+    usage: 'DIR',
+    help: 'makes a repository, and the keys of its roles. Nodes need its root.json',
+    arguments: [1, 1],
+    flags: ['threshold', ...COMMON_FLAGS],
     run(options, { values }) {
       const summary = initRepository(options, parseThresholds(values));
       note(
@@ -104,13 +104,24 @@ const ACTIONS: Record<string, Action> = {
     },
   },
   add: {
-    words: 3,
-    run: (options, { dataDir, positionals }) => addRelease(options, namedRelease(dataDir, positionals[2] ?? 'current')),
+    usage: 'DIR [RELEASE]',
+    help: `adds a release (default: the current one), and makes it the one that nodes follow; an older one as well. The newest ${REPOSITORY_RELEASES} are kept`,
+    arguments: [1, 2],
+    flags: COMMON_FLAGS,
+    run: (options, { dataDir, positionals }) => addRelease(options, namedRelease(dataDir, positionals[1] ?? 'current')),
   },
-  refresh: { words: 2, run: refreshRepository },
+  refresh: {
+    usage: 'DIR',
+    help: 'signs the timestamp again, and the other roles if they expire soon and their keys are at hand; to be run at least daily',
+    arguments: [1, 1],
+    flags: COMMON_FLAGS,
+    run: refreshRepository,
+  },
   rotate: {
-    words: 2,
-    flag: 'role',
+    usage: 'DIR --role ROLE,…',
+    help: 'replaces the keys of roles by new ones. Needs the keys of root, and of the roles from the first named one on',
+    arguments: [1, 1],
+    flags: ['role', ...COMMON_FLAGS],
     run(options, { values }) {
       const roles = parseRoles(values);
       const summary = rotateKeys(options, roles);
@@ -121,21 +132,12 @@ const ACTIONS: Record<string, Action> = {
 };
 
 async function run(invocation: Invocation): Promise<number> {
-  const { dataDir, values, positionals } = invocation;
-  const [name = '', dir] = positionals;
-  const action = Object.hasOwn(ACTIONS, name) ? ACTIONS[name] : undefined;
-  if (action === undefined || dir === undefined || dir === '' || positionals.length > action.words) {
-    const forms = '"repo init DIR", "repo add DIR [RELEASE]", "repo refresh DIR" or "repo rotate DIR --role ROLE"';
-    throw new AtlasError('E_USAGE', `use ${forms}; see "ipatlas repo --help"`);
-  }
-  for (const flag of ['threshold', 'role'] as const) {
-    if (values[flag] !== undefined && action.flag !== flag) {
-      throw new AtlasError('E_USAGE', `--${flag} does not go with "repo ${name}"`);
-    }
-  }
+  const { dataDir, values, positionals, action } = invocation;
+  const [dir = ''] = positionals;
+  if (dir === '') throw new AtlasError('E_USAGE', 'the directory of the repository is an empty text');
   const keys = list(values, 'keys');
   const keyDirs = keys.length === 0 ? [join(dataDir, 'signing-keys')] : keys;
-  const summary = action.run({ dir, keyDirs, days: parseDays(values), note }, invocation);
+  const summary = ACTIONS[action!]!.run({ dir, keyDirs, days: parseDays(values), note }, invocation);
   if (values.json === true) await print(`${JSON.stringify(summary)}\n`);
   else {
     const roles = ROLES.map((role): [string, string] => {
@@ -148,38 +150,36 @@ async function run(invocation: Invocation): Promise<number> {
 }
 
 export const command: Command = {
-  help: `Usage: ipatlas repo init DIR
-Usage: ipatlas repo add DIR [RELEASE]
-Usage: ipatlas repo refresh DIR
-Usage: ipatlas repo rotate DIR --role ROLE,…
-
-Makes and keeps a signed repository of releases, from which "ipatlas pull" takes them. The metadata is that of TUF (The
-Update Framework); any static web server can serve DIR. The roles are root, targets, snapshot and timestamp.
-docs/distribution.md describes them, and what to do with the keys.
-
-  init     makes a repository, and the keys of its roles. Nodes need its root.json
-  add      adds a release (default: the current one), and makes it the one that nodes follow; an older one as well. The
-           newest ${REPOSITORY_RELEASES} are kept
-  refresh  signs the timestamp again, and the other roles if they expire soon and their keys are at hand; to be run at
-           least daily
-  rotate   replaces the keys of roles by new ones. Needs the keys of root, and of the roles from the first named one on
-
-  --keys DIR            a directory of private keys, repeatable; new keys are written to the first (default: signing-keys
-                        in the data directory)
-  --threshold ROLE=T/N  init: the role has N keys, T of which must sign; repeatable (default: root=2/3, the others 1/1)
-  --expires ROLE=DAYS   how long new signatures are valid; repeatable (default: root=${SIGNATURE_DAYS.root}, targets=${SIGNATURE_DAYS.targets},
-                        snapshot=${SIGNATURE_DAYS.snapshot}, timestamp=${SIGNATURE_DAYS.timestamp})
-  --role ROLE,…         rotate: the roles that get new keys
-  --json                print the release and the roles as JSON
-`,
+  usage: [],
+  description: `Makes and keeps a signed repository of releases, from which "ipatlas pull" takes them. The metadata is that of TUF
+(The Update Framework); any static web server can serve DIR. The roles are root, targets, snapshot and timestamp.
+docs/distribution.md describes them, and what to do with the keys.`,
+  actions: ACTIONS,
   options: {
-    keys: { type: 'string', multiple: true },
-    threshold: { type: 'string', multiple: true },
-    expires: { type: 'string', multiple: true },
-    role: { type: 'string' },
-    json: { type: 'boolean' },
+    keys: {
+      value: 'DIR',
+      repeatable: true,
+      help: 'a directory of private keys, repeatable; new keys are written to the first (default: signing-keys in the data directory)',
+    },
+    threshold: {
+      value: 'ROLE=T/N',
+      repeatable: true,
+      help: 'the role has N keys, T of which must sign; repeatable (default: root=2/3, the others 1/1)',
+    },
+    expires: {
+      value: 'ROLE=DAYS',
+      repeatable: true,
+      help: `how long new signatures are valid; repeatable (default: root=${SIGNATURE_DAYS.root}, targets=${SIGNATURE_DAYS.targets}, snapshot=${SIGNATURE_DAYS.snapshot}, timestamp=${SIGNATURE_DAYS.timestamp})`,
+    },
+    role: { value: 'ROLE,…', help: 'the roles that get new keys' },
+    json: { help: 'print the release and the roles as JSON' },
   },
-  arguments: [1, 3],
-  choices: { '': Object.keys(ACTIONS) },
+  examples: {
+    'ipatlas repo init /srv/ipatlas --keys /mnt/keys': 'makes a repository and its keys',
+    'ipatlas repo add /srv/ipatlas': 'signs the current release, and makes it the one that nodes install',
+    'ipatlas repo refresh /srv/ipatlas': 'keeps the signatures valid; for a cron job',
+    'ipatlas repo rotate /srv/ipatlas --role timestamp': 'replaces the key of a role',
+  },
+  arguments: [1, 2],
   run,
 };

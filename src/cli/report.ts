@@ -95,16 +95,22 @@ async function run({ dataDir, values, positionals }: Invocation): Promise<number
 }
 
 export const command: Command = {
-  help: `Usage: ipatlas report [ID]
-
-Shows what the build of a release did: what each stage took in and refused, the limits of the gates and the values they
-found, the age of every source, and what changed by country against the release that was current then. ID is the id of a
-release (also of a refused one), "current" (default), or a directory of a release.
-
-  --html FILE  write one HTML page with a map, which needs no other file and makes no request; - is standard output
-  --json       print the facts as JSON
-`,
-  options: { html: { type: 'string' }, json: { type: 'boolean' } },
+  usage: ['report [ID]'],
+  description: `Shows what the build of a release did: what each stage took in and refused, the limits of the gates and the values
+they found, the age of every source, and what changed by country against the release that was current then. ID is the
+id of a release (also of a refused one), "current" (default), or a directory of a release.`,
+  options: {
+    html: {
+      value: 'FILE',
+      help: 'write one HTML page with a map, which needs no other file and makes no request; - is standard output',
+    },
+    json: { help: 'print the facts as JSON' },
+  },
+  examples: {
+    'ipatlas report': 'the build of the current release',
+    'ipatlas report --html report.html': 'as a page with a map',
+  },
+  operand: 'release',
   arguments: [0, 1],
   run,
 };

@@ -18,17 +18,20 @@ async function run({ dataDir, values, positionals }: Invocation): Promise<number
 }
 
 export const command: Command = {
-  help: `Usage: ipatlas rollback [ID]
+  usage: ['rollback [ID]'],
+  description: `Makes an earlier release current again, in one step: the one made before the current one, or the one named. The
+release is verified first; the exit code is 5 if it is damaged or missing. A running server switches by itself.
 
-Makes an earlier release current again, in one step: the one made before the current one, or the one named. The release is
-verified first; the exit code is 5 if it is damaged or missing. A running server switches by itself.
-
-The release that was current is recorded: a build from the same sources does not publish it again (exit code 3) until the
-sources change, --force is given, or you roll back to that release by its id.
-
-  --json      print the two releases as JSON: {"from":…,"to":…}
-`,
-  options: { json: { type: 'boolean' } },
+The release that was current is recorded: a build from the same sources does not publish it again (exit code 3) until
+the sources change, --force is given, or you roll back to that release by its id.`,
+  options: {
+    json: { help: 'print the two releases as JSON: {"from":…,"to":…}' },
+  },
+  examples: {
+    'ipatlas rollback': 'makes the release before the current one current again',
+    'ipatlas rollback 2026-01-01-0123456789ab': 'makes this release current again',
+  },
+  operand: 'release',
   arguments: [0, 1],
   run,
 };

@@ -9,7 +9,7 @@ const debug = debuglog('ipatlas');
 
 /** What a program loads only when it is needed. */
 export interface RareParts {
-  helpPage(name: string): Promise<string>;
+  helpPage(name: string, action?: string): Promise<string>;
   buildFirst(dataDir: string, agreed: boolean, missing: AtlasError): Promise<void>;
 }
 
@@ -21,18 +21,15 @@ export interface RareParts {
  * @throws AtlasError of the command line or of the command
  */
 export async function runCommand(name: string, command: Command, args: string[], rare: RareParts): Promise<number> {
-  const { values, positionals } = await parseCommandLine(name, command, args);
+  const { values, action, positionals } = await parseCommandLine(name, command, args);
   if (values.help === true || command.writesToDescriptor !== true) exitWhenReaderCloses();
   if (values.help === true) {
-    process.stdout.write(await rare.helpPage(name));
+    process.stdout.write(await rare.helpPage(name, action));
     return EXIT.ok;
   }
-  const [least, most] = command.arguments;
-  if (positionals.length < least) throw usageError('an argument is missing', name);
-  if (positionals.length > most) throw usageError(`unexpected argument ${JSON.stringify(positionals[most])}`, name);
   const dataDir = (values.data as string | undefined) ?? process.env.IPATLAS_DATA ?? defaultDataDir();
   if (dataDir === '') throw usageError('--data (or IPATLAS_DATA) is empty', name);
-  const invocation = { dataDir, values, positionals };
+  const invocation = { dataDir, values, action, positionals };
   try {
     return await command.run(invocation);
   } catch (error) {

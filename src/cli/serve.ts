@@ -189,65 +189,54 @@ async function run(invocation: Invocation): Promise<number> {
 }
 
 export const command: Command = {
-  help: `Usage: ipatlas serve [options]
-
-Serves the lookup API from the current release. A newer release is noticed
-within two seconds, verified, and served from then on. Without a release, it
-waits for one and answers 503. Stops on SIGTERM or Ctrl-C, after the requests
-that are being processed.
-
-  --host HOST           listen on this address
-                        (default ::, all addresses of IPv6 and IPv4)
-  --port PORT           (default ${DEFAULT_PORT}; 0 for any free port)
-  --workers N           processes that answer (default 1; 0 for one per core)
-  --trust-proxy LIST    CIDR blocks, separated by commas, of proxies whose
-                        X-Forwarded-For is trusted (default none)
-  --rate N              addresses a minute for a key without a rate of its own
-                        (default ${DEFAULT_RATE}; 0 for no limit)
-  --redis URL           count the rates together with other servers in Redis:
-                        redis://USER:PASSWORD@HOST:6379, or rediss:// for TLS
-                        (default: the variable IPATLAS_REDIS, else none)
-  --access-log          write one JSON line per request to stdout: time, method,
-                        route, status, duration
-  --region NAME         where this server is; sent as X-Served-By.
-                        Needs --country CC
-  --country CC          the country where this server is, such as DE
-  --eu                  serve an EU base address: refuses to start if CC is not
-                        in the European Union
-  --metrics-port PORT   Prometheus metrics on http://127.0.0.1:PORT/metrics
-                        (default none)
-  --base-url URL        where clients find the service, for /openapi.json and
-                        the page
-  --eu-base-url URL     where clients find its servers inside the European
-                        Union, for /openapi.json and the page
-  --ipv4-url URL        where the service has only an IPv4 address: the page
-                        shows visitors their IPv4 address, too
-  --ipv6-url URL        the same for IPv6
-  --sign-up MODE        "open": visitors of the page can make keys for
-                        themselves (default "closed")
-  --dev-key FILE        keep a valid key in FILE, and print a curl line that
-                        uses it
-`,
+  usage: ['serve [options]'],
+  description: `Serves the lookup API from the current release. A newer release is noticed within two seconds, verified, and served
+from then on. Without a release, it waits for one and answers 503. Stops on SIGTERM or Ctrl-C, after the requests that
+are being processed.`,
   options: {
-    host: { type: 'string' },
-    port: { type: 'string' },
-    workers: { type: 'string' },
-    'trust-proxy': { type: 'string' },
-    rate: { type: 'string' },
-    redis: { type: 'string' },
-    'access-log': { type: 'boolean' },
-    region: { type: 'string' },
-    country: { type: 'string' },
-    eu: { type: 'boolean' },
-    'metrics-port': { type: 'string' },
-    'base-url': { type: 'string' },
-    'eu-base-url': { type: 'string' },
-    'ipv4-url': { type: 'string' },
-    'ipv6-url': { type: 'string' },
-    'sign-up': { type: 'string' },
-    'dev-key': { type: 'string' },
+    host: { value: 'HOST', help: 'listen on this address (default ::, all addresses of IPv6 and IPv4)' },
+    port: { value: 'PORT', help: `listen on this port (default ${DEFAULT_PORT}; 0 for any free port)` },
+    workers: { value: 'N', help: 'processes that answer (default 1; 0 for one per core)' },
+    'trust-proxy': {
+      value: 'LIST',
+      help: 'CIDR blocks, separated by commas, of proxies whose X-Forwarded-For is trusted (default none)',
+    },
+    rate: {
+      value: 'N',
+      help: `addresses a minute for a key without a rate of its own (default ${DEFAULT_RATE}; 0 for no limit)`,
+    },
+    redis: {
+      value: 'URL',
+      help: 'count the rates together with other servers in Redis: redis://USER:PASSWORD@HOST:6379, or rediss:// for TLS (default: the variable IPATLAS_REDIS, else none)',
+    },
+    'access-log': { help: 'write one JSON line per request to stdout: time, method, route, status, duration' },
+    region: { value: 'NAME', help: 'where this server is; sent as X-Served-By. Needs --country CC' },
+    country: { value: 'CC', help: 'the country where this server is, such as DE' },
+    eu: { help: 'serve an EU base address: refuses to start if CC is not in the European Union' },
+    'metrics-port': { value: 'PORT', help: 'Prometheus metrics on http://127.0.0.1:PORT/metrics (default none)' },
+    'base-url': { value: 'URL', help: 'where clients find the service, for /openapi.json and the page' },
+    'eu-base-url': {
+      value: 'URL',
+      help: 'where clients find its servers inside the European Union, for /openapi.json and the page',
+    },
+    'ipv4-url': {
+      value: 'URL',
+      help: 'where the service has only an IPv4 address: the page shows visitors their IPv4 address, too',
+    },
+    'ipv6-url': { value: 'URL', help: 'the same for IPv6' },
+    'sign-up': {
+      value: 'MODE',
+      choices: SIGN_UP,
+      help: '"open": visitors of the page can make keys for themselves (default "closed")',
+    },
+    'dev-key': { value: 'FILE', help: 'keep a valid key in FILE, and print a curl line that uses it' },
   },
+  examples: {
+    'ipatlas serve': 'listens on port 8080, on all addresses',
+    'ipatlas serve --host 127.0.0.1 --port 9000 --trust-proxy 127.0.0.1 --workers 0':
+      'one process per core, behind a proxy on this machine',
+  },
+  operand: 'none',
   arguments: [0, 0],
-  choices: { 'sign-up': SIGN_UP },
   run,
 };

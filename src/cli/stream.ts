@@ -233,68 +233,68 @@ async function run(invocation: Invocation): Promise<number> {
 }
 
 export const command: Command = {
-  help: `Usage: ipatlas stream --server URL --from STREAM --to STREAM [options]
-
-A worker on NATS JetStream: takes messages of JSON lines from one stream and puts them into another, with the country
-added. Any number of workers can run at a time. The output holds each message exactly once, even if
-workers or the server are killed (docs/streams.md). Ends on SIGTERM or Ctrl-C, after the messages in flight.
-
-  --server URL         nats://HOST:PORT or tls://HOST:PORT, several with commas between them; user:password@ is allowed
-  --from STREAM        read messages from here
-  --to STREAM          write them here: the output of message 7 has the subject PREFIX.7
-  --rejects STREAM     refused messages and lines go here (default: the name of --to and _REJECTS)
-  --consumer NAME      the consumer that the workers share (default: ipatlas_ and the name of --to)
-  --ordered            keep the order of the source in the output stream, too. One worker writes; others are standbys
-                       that take over (default: all workers write, as they finish)
-  --init               first create the streams and the consumer that are missing, and say what was created
-  --once               end when all messages that are in the stream now are done
-  --read               do not work: write the output to stdout, in the order of the source stream
-  --from-seq N         begin at this message (with --init, --ordered or --read)
-  --from-time TIME     begin at the first message since this time (with --init or --ordered)
-  --field PATH[=TARGET], --lenient, --add LIST, --on-invalid POLICY
-                       as in "ipatlas enrich"; with fail, a message with such a line goes to the rejects as a whole
-  --format FORMAT, --items PATH
-                       as in "ipatlas enrich"; a message of csv, tsv or json is a whole table or document
-  --on-oversize P      output that is larger than the server's max_payload: split it at ends of lines (default), or
-                       reject the message (always in formats that are not lines)
-  --creds FILE         credentials of a NATS user
-  --tls-ca FILE, --tls-cert FILE, --tls-key FILE
-                       the certificate authority of the server; a certificate and key of this client
-  --metrics-port PORT  serve /metrics, /healthz and /readyz on http://127.0.0.1:PORT (default none; 0 for any free port)
-  --ack-wait SECONDS   --init: time after which a message is delivered again (default ${STREAM_ACK_WAIT_S})
-  --max-bytes N        --init: size of a stream in bytes (default ${STREAM_MAX_BYTES})
-  --max-age SECONDS    --init: how long streams keep messages (default 0, forever)
-  --replicas N         --init: replicas of each stream, 1 to ${MAX_REPLICAS} (default 1)
-`,
+  usage: ['stream --server URL --from STREAM --to STREAM [options]'],
+  description: `A worker on NATS JetStream: takes messages of JSON lines from one stream and puts them into another, with the country
+added. Any number of workers can run at a time. The output holds each message exactly once, even if workers or the
+server are killed (docs/streams.md). Ends on SIGTERM or Ctrl-C, after the messages in flight.`,
   options: {
-    server: { type: 'string' },
-    from: { type: 'string' },
-    to: { type: 'string' },
-    rejects: { type: 'string' },
-    consumer: { type: 'string' },
-    ordered: { type: 'boolean' },
-    init: { type: 'boolean' },
-    once: { type: 'boolean' },
-    read: { type: 'boolean' },
-    'from-seq': { type: 'string' },
-    'from-time': { type: 'string' },
-    field: { type: 'string', multiple: true },
-    add: { type: 'string' },
-    lenient: { type: 'boolean' },
-    'on-invalid': { type: 'string' },
-    format: { type: 'string' },
-    items: { type: 'string' },
-    'on-oversize': { type: 'string' },
-    creds: { type: 'string' },
-    'tls-ca': { type: 'string' },
-    'tls-cert': { type: 'string' },
-    'tls-key': { type: 'string' },
-    'metrics-port': { type: 'string' },
-    'ack-wait': { type: 'string' },
-    'max-bytes': { type: 'string' },
-    'max-age': { type: 'string' },
-    replicas: { type: 'string' },
+    server: {
+      value: 'URL',
+      help: 'nats://HOST:PORT or tls://HOST:PORT, several with commas between them; user:password@ is allowed',
+    },
+    from: { value: 'STREAM', help: 'read messages from here' },
+    to: { value: 'STREAM', help: 'write them here: the output of message 7 has the subject PREFIX.7' },
+    rejects: { value: 'STREAM', help: 'refused messages and lines go here (default: the name of --to and _REJECTS)' },
+    consumer: { value: 'NAME', help: 'the consumer that the workers share (default: ipatlas_ and the name of --to)' },
+    ordered: {
+      help: 'keep the order of the source in the output stream, too. One worker writes; others are standbys that take over (default: all workers write, as they finish)',
+    },
+    init: { help: 'first create the streams and the consumer that are missing, and say what was created' },
+    once: { help: 'end when all messages that are in the stream now are done' },
+    read: { help: 'do not work: write the output to stdout, in the order of the source stream' },
+    'from-seq': { value: 'N', help: 'begin at this message (with --init, --ordered or --read)' },
+    'from-time': { value: 'TIME', help: 'begin at the first message since this time (with --init or --ordered)' },
+    field: { value: 'PATH[=TARGET]', repeatable: true, help: 'as for "ipatlas enrich"' },
+    lenient: { help: 'as for "ipatlas enrich"' },
+    add: { value: 'LIST', help: 'as for "ipatlas enrich"' },
+    'on-invalid': {
+      value: 'POLICY',
+      choices: INVALID_POLICIES,
+      help: 'as for "ipatlas enrich"; with fail, a message with such a line goes to the rejects as a whole',
+    },
+    format: {
+      value: 'FORMAT',
+      choices: FORMAT_NAMES,
+      help: 'as for "ipatlas enrich"; a message of csv, tsv or json is a whole table or document',
+    },
+    items: { value: 'PATH', help: 'as for "ipatlas enrich"' },
+    'on-oversize': {
+      value: 'POLICY',
+      choices: OVERSIZE_POLICIES,
+      help: `output that is larger than the server's max_payload: split it at ends of lines (default), or reject the message (always in formats that are not lines)`,
+    },
+    creds: { value: 'FILE', help: 'credentials of a NATS user' },
+    'tls-ca': { value: 'FILE', help: 'the certificate authority of the server' },
+    'tls-cert': { value: 'FILE', help: 'a certificate of this client' },
+    'tls-key': { value: 'FILE', help: 'the key of that certificate' },
+    'metrics-port': {
+      value: 'PORT',
+      help: 'serve /metrics, /healthz and /readyz on http://127.0.0.1:PORT (default none; 0 for any free port)',
+    },
+    'ack-wait': {
+      value: 'SECONDS',
+      help: `--init: time after which a message is delivered again (default ${STREAM_ACK_WAIT_S})`,
+    },
+    'max-bytes': { value: 'N', help: `--init: size of a stream in bytes (default ${STREAM_MAX_BYTES})` },
+    'max-age': { value: 'SECONDS', help: '--init: how long streams keep messages (default 0, forever)' },
+    replicas: { value: 'N', help: `--init: replicas of each stream, 1 to ${MAX_REPLICAS} (default 1)` },
   },
+  examples: {
+    'ipatlas stream --server nats://localhost:4222 --from LOGS --to GEO --init':
+      'creates the stream GEO, and enriches the messages of LOGS into it',
+    'ipatlas stream --server nats://localhost:4222 --from LOGS --to GEO --read': 'prints the output in order',
+  },
+  operand: 'none',
   arguments: [0, 0],
   run,
 };

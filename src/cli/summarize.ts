@@ -1,21 +1,11 @@
 /** `ipatlas summarize`: counts the records of a stream by country. */
 import type { EnrichCounts } from '../enrich/counts.js';
 import { enrich } from '../enrich/enrich.js';
-import { FORMAT_NAMES } from '../enrich/options.js';
 import { formatCount } from '../enrich/progress.js';
 import { CountrySummary } from '../enrich/query.js';
 import { percent } from '../text-table.js';
 import { type Command, type Invocation, print, table } from './command.js';
-import {
-  choice,
-  FIELD_HELP,
-  INPUT_OPTIONS,
-  JOBS_HELP,
-  PLAIN_FORMAT_HELP,
-  parseStreamRequest,
-  runStream,
-  SHAPE_HELP,
-} from './records.js';
+import { choice, INPUT_FLAGS, parseStreamRequest, runStream } from './records.js';
 
 const GROUPINGS = ['country', 'eu'] as const;
 type Grouping = (typeof GROUPINGS)[number];
@@ -74,25 +64,21 @@ async function run(invocation: Invocation): Promise<number> {
 }
 
 export const command: Command = {
-  help: `Usage: ipatlas summarize [--by country|eu] [--json] [FILE…]
-
-Counts lines, records or items by the country of their address, most frequent
-first. Reads several files one after the other; without a file, or for "-", it
-reads stdin. gzip is recognized, and zstd from Node 22.15 on.
-
-  --by GROUP           country (default), or eu: in and outside the European
-                       Union
-  --json               one JSON object
-${FIELD_HELP}
-                       repeatable, default ip. With several, each address
-                       counts
-${PLAIN_FORMAT_HELP}
-${SHAPE_HELP}
-${JOBS_HELP}
-`,
-  options: { ...INPUT_OPTIONS, by: { type: 'string' }, json: { type: 'boolean' } },
+  usage: ['summarize [--by country|eu] [--json] [FILE…]'],
+  description: `Counts lines, records or items by the country of their address, most frequent first. With several fields, each address
+counts. Reads several files one after the other; without a file, or for "-", it reads stdin. gzip is recognized, and zstd
+from Node 22.15 on.`,
+  options: {
+    by: { value: 'GROUP', choices: GROUPINGS, help: 'country (default), or eu: in and outside the European Union' },
+    json: { help: 'one JSON object' },
+    ...INPUT_FLAGS,
+  },
+  examples: {
+    'ipatlas summarize access.jsonl': 'a table of countries',
+    'ipatlas summarize --by eu --format combined /var/log/nginx/access.log':
+      'how many requests came from the European Union',
+  },
   arguments: [0, Number.POSITIVE_INFINITY],
-  choices: { format: FORMAT_NAMES, by: GROUPINGS },
   needsDatabase: true,
   run,
 };

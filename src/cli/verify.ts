@@ -22,15 +22,16 @@ async function run({ dataDir, values, positionals }: Invocation): Promise<number
 }
 
 export const command: Command = {
-  help: `Usage: ipatlas verify [DIR]
-
-Checks a release: the hash of each file against the manifest, the whole structure of the range file, and that the SQLite
-mirror has the same ranges. DIR is the directory of a release, or a data directory; the default is the current release. The
-exit code is 5 if the release is damaged.
-
-  --json  print the result as JSON
-`,
-  options: { json: { type: 'boolean' } },
+  usage: ['verify [DIR]'],
+  description: `Checks a release: the hash of each file against the manifest, the whole structure of the range file, and that the
+SQLite mirror has the same ranges. DIR is the directory of a release, or a data directory; the default is the current
+release. The exit code is 5 if the release is damaged.`,
+  options: {
+    json: { help: 'print the result as JSON' },
+  },
+  examples: {
+    'ipatlas verify': 'checks the current release',
+  },
   arguments: [0, 1],
   run,
 };

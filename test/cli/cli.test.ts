@@ -2,7 +2,8 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { packageFile } from '../../src/package-root.js';
-import { finished, ipatlas, start } from '../support/cli.js';
+import { finished, ipatlas as ipatlasProcess, start } from '../support/cli.js';
+import { ipatlas } from '../support/in-process.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 
 let dataDir: string;
@@ -19,13 +20,15 @@ describe('ipatlas', () => {
   it('prints its version', async () => {
     const { version } = JSON.parse(readFileSync(packageFile('package.json'), 'utf8')) as { version: string };
     expect(await ipatlas(['--version'])).toMatchObject({ code: 0, stdout: `${version}\n`, stderr: '' });
-    expect(await ipatlas(['version'])).toMatchObject({ code: 0, stdout: `${version}\n`, stderr: '' });
+    for (const args of [['version'], ['-v']])
+      expect(await ipatlas(args)).toMatchObject({ code: 0, stdout: `${version}\n`, stderr: '' });
   });
 
   it.each([
     [[], /Usage: ipatlas COMMAND/],
     [['frobnicate'], /unknown command "frobnicate"; see "ipatlas --help"/],
     [['constructor'], /unknown command "constructor"; see/],
+    [['./8.8.8.8'], /unknown command/],
     [['lokup', '8.8.8.8'], /unknown command "lokup"; did you mean "lookup"\?; see "ipatlas --help"/],
     [['help', 'bild'], /unknown command "bild"; did you mean "build"\?/],
     [['--verbose'], /no command is given with "--verbose"/],
@@ -89,6 +92,18 @@ describe('ipatlas lookup', () => {
     );
   });
 
+  it('is the default for addresses, also after options', async () => {
+    for (const args of [
+      ['8.8.8.8', '2a00:1::', '--reason'],
+      ['--reason', '--data', dataDir, '8.8.8.8', '2a00:1::'],
+    ]) {
+      const result = await withData(...args);
+      expect(result).toMatchObject({ code: 0, stderr: '' });
+      expect(result).toEqual(await withData('lookup', '--reason', '8.8.8.8', '2a00:1::'));
+    }
+    expect(await withData('8.8.8.888')).toMatchObject({ code: 4, stdout: '{"ip":"8.8.8.888","error":"invalid ip"}\n' });
+  });
+
   it('prints the other results and exits with 4 if an address is not valid', async () => {
     const { code, stdout, stderr } = await withData('lookup', 'fe80::1%eth0', '80.0.0.1', '--reason', '10.0.0.1');
     expect(code).toBe(4);
@@ -148,7 +163,9 @@ describe('ipatlas info, verify, releases', () => {
 describe('errors', () => {
   /** Runs the command line with a module loaded first that breaks something. */
   const broken = (code: string, args: string[], env: NodeJS.ProcessEnv = {}) =>
-    ipatlas(args, { env: { ...env, NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(code)}` } });
+    ipatlasProcess(args, {
+      env: { ...env, NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(code)}` },
+    });
   const BUG = "JSON.parse = () => { throw new TypeError('first line\\n  second line') };";
 
   it('a bug is reported in one line, without a stack', async () => {

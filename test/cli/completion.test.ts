@@ -3,11 +3,11 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { allOptions } from '../../src/cli/command-line.js';
+import { allFlags } from '../../src/cli/command-line.js';
 import { loadCommands } from '../../src/cli/commands.js';
 import { manualPage } from '../../src/cli/manual.js';
 import { packageFile } from '../../src/package-root.js';
-import { ipatlas } from '../support/cli.js';
+import { ipatlas } from '../support/in-process.js';
 
 const commands = await loadCommands();
 const scripts = new Map<string, Promise<string>>();
@@ -21,7 +21,9 @@ const isInstalled = (program: string) => spawnSync(program, ['--version']).error
 
 /** Returns what bash offers for the last of these words. */
 async function bashOffers(...words: string[]): Promise<string[]> {
+  const releases = '* 2026-02-02-0123456789ab 2026-02-02\n  2026-01-01-0123456789ab 2026-01-01';
   const source = `${await script('bash')}
+ipatlas() { [[ $1 == releases ]] && echo '${releases}'; }
 COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=(); _ipatlas; printf '%s\\n' "\${COMPREPLY[@]}"`;
   const output = execFileSync('bash', ['-c', source, 'bash', 'ipatlas', ...words], {
     encoding: 'utf8',
@@ -42,8 +44,15 @@ describe('ipatlas completion', () => {
     expect(await bashOffers('enrich', 'mani')).toEqual(['manifest.schema.json']);
     expect(await bashOffers('--data', '..', 'enrich', '--form')).toEqual(['--format']);
     expect(await bashOffers('info', '--max-age', '')).toEqual([]);
+    expect(await bashOffers('enrich', '-z', '')).toEqual(['gzip', 'zstd']);
+    expect(await bashOffers('stream', '--on-oversize', '')).toEqual(['split', 'reject']);
+    expect(await bashOffers('keys', '')).toEqual(['create', 'list', 'revoke', 'export', 'import']);
+    expect(await bashOffers('help', 'lo')).toEqual(['lookup']);
+    expect(await bashOffers('export', 'csv', '')).toEqual([]);
+    expect(await bashOffers('rollback', '2026-01-01')).toEqual(['2026-01-01-0123456789ab']);
+    expect(await bashOffers('diff', 'x', '')).toEqual(['2026-02-02-0123456789ab', '2026-01-01-0123456789ab']);
     for (const { name, command } of commands)
-      expect(await bashOffers(name, '--')).toEqual(Object.keys(allOptions(command)).map((flag) => `--${flag}`));
+      expect(await bashOffers(name, '--')).toEqual(Object.keys(allFlags(command)).map((flag) => `--${flag}`));
   });
 
   it.each(['zsh', 'fish'])('has every command with every flag for %s', async (shell) => {
@@ -53,7 +62,7 @@ describe('ipatlas completion', () => {
         .split('\n')
         .filter((line) => shell === 'zsh' || line.includes(`__fish_seen_subcommand_from ${name}'`));
       expect(text).toContain(name);
-      for (const flag of Object.keys(allOptions(command))) {
+      for (const flag of Object.keys(allFlags(command))) {
         expect(
           part.some((line) => line.includes(shell === 'zsh' ? `*--${flag}[` : ` -l ${flag} `)),
           flag,
@@ -79,12 +88,12 @@ describe('the manual page', () => {
     for (const { name, command } of commands) {
       const section = page.split(`\n.SS ipatlas ${name}\n`)[1]?.split('\n.SS ')[0];
       expect(section, name).toBeDefined();
-      for (const flag of Object.keys(allOptions(command)))
+      for (const flag of Object.keys(allFlags(command)))
         expect(section).toContain(`\\-\\-${flag.replaceAll('-', '\\-')}`);
     }
     for (const code of [0, 1, 2, 3, 4, 5, 6, 130]) expect(page).toContain(`\n\\fB${code}\\fR\n`);
     // A line that begins with a dot or a quote is a request: only those that are used here.
-    for (const line of page.split('\n')) if (/^[.']/.test(line)) expect(line).toMatch(/^\.(TH|SH|SS|PP|TP|br)\b/);
+    for (const line of page.split('\n')) if (/^[.']/.test(line)) expect(line).toMatch(/^\.(TH|SH|SS|PP|TP|RS|RE|br)\b/);
   });
 
   it('is part of the build, and groff accepts it', ({ skip }) => {

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { allOptions } from '../../src/cli/command-line.js';
+import { allFlags } from '../../src/cli/command-line.js';
 import { loadCommands } from '../../src/cli/commands.js';
 import { packageFile } from '../../src/package-root.js';
 import { ipatlas } from '../support/cli.js';
@@ -15,7 +15,7 @@ it('the example of many nodes calls commands and flags that exist', async () => 
   const calls = [...compose.matchAll(/ipatlas ([a-z]+)((?: +[^\s;&|]+)*)/g)].filter(([, name]) => commands.has(name!));
   expect(new Set(calls.map(([, name]) => name))).toEqual(new Set(['build', 'export', 'keys', 'pull', 'repo', 'serve']));
   for (const [call, name, rest] of calls) {
-    const known = Object.keys(allOptions(commands.get(name!)!));
+    const known = Object.keys(allFlags(commands.get(name!)!));
     for (const [, flag] of rest!.matchAll(/--([a-z-]+)/g)) expect(known, call).toContain(flag);
   }
 });

@@ -66,9 +66,9 @@ describe('the commands', () => {
   });
 
   it.each<[string[], RegExp]>([
-    [['repo', 'init'], /use "repo init DIR"/],
-    [['repo', 'make', 'DIR'], /use "repo init DIR"/],
-    [['repo', 'init', 'DIR', 'MORE'], /use "repo init DIR"/],
+    [['repo', 'init'], /an argument is missing; see "ipatlas repo init --help"/],
+    [['repo', 'make', 'DIR'], /use "repo init", "repo add"/],
+    [['repo', 'init', 'DIR', 'MORE'], /unexpected argument/],
     [['repo', 'init', 'DIR', '--threshold', 'root=3/2'], /--threshold "root=3\/2" is not valid/],
     [['repo', 'init', 'DIR', '--threshold', 'root=0/2'], /is not valid/],
     [['repo', 'init', 'DIR', '--threshold', 'page=1/2'], /"page" is not a role/],
@@ -91,8 +91,9 @@ describe('the commands', () => {
     // DIR and FILE are in the folder of the test.
     const [name = '', ...rest] = args.map((text) => (/^(DIR|FILE)$/.test(text) ? join(dir, text) : text));
     const { command } = await loadCommand(name);
-    const { values, positionals } = await parseCommandLine(name, command, rest);
-    await expect(command.run({ dataDir: join(dir, 'data'), values, positionals })).rejects.toMatchObject({
+    const run = async () =>
+      command.run({ dataDir: join(dir, 'data'), ...(await parseCommandLine(name, command, rest)) });
+    await expect(run()).rejects.toMatchObject({
       exitCode: 2,
       message: expect.stringMatching(message),
     });
