@@ -1,13 +1,26 @@
 -- API keys. Only the SHA-256 of a key is stored. A key has 256 random bits, so a hash without salt cannot be reversed.
--- This is the first version of the file; keys-changes.sql makes the second one of it.
 PRAGMA application_id = 1229996363; -- 'IPAK'
 PRAGMA user_version = 1;
 
 CREATE TABLE api_key (
-  id      TEXT PRIMARY KEY,                            -- how people refer to a key; not a part of the key
-  hash    BLOB NOT NULL UNIQUE CHECK (length(hash) = 32),
-  label   TEXT NOT NULL,
-  rate    INTEGER CHECK (rate > 0),                    -- addresses a minute; null for the server's --rate
-  created TEXT NOT NULL,                               -- ISO 8601, UTC
-  revoked TEXT                                         -- ISO 8601, UTC; null while the key is valid
+  id          TEXT PRIMARY KEY,                        -- how people refer to a key; not a part of the key
+  hash        BLOB NOT NULL UNIQUE CHECK (length(hash) = 32),
+  label       TEXT NOT NULL,
+  rate        INTEGER CHECK (rate > 0),                -- addresses a minute; null for the server's --rate
+  -- The origins from which the key works, as a JSON array of texts such as "https://example.com"; null for no restriction.
+  origins     TEXT CHECK (json_type(origins) = 'array'),
+  self_issued INTEGER NOT NULL CHECK (self_issued IN (0, 1)),
+  created     TEXT NOT NULL,                           -- ISO 8601, UTC
+  expires     TEXT,                                    -- ISO 8601, UTC; null if it never expires
+  revoked     TEXT                                     -- ISO 8601, UTC; null while the key is valid
+) STRICT, WITHOUT ROWID;
+
+-- To remove the keys that have expired.
+CREATE INDEX api_key_expires ON api_key (expires) WHERE expires IS NOT NULL;
+
+-- The signed file that the keys were last written to or read from.
+CREATE TABLE key_file (
+  direction TEXT PRIMARY KEY CHECK (direction IN ('exported', 'imported')),
+  version   INTEGER NOT NULL,                          -- grows with each file; a smaller one is not imported
+  hash      BLOB NOT NULL CHECK (length(hash) = 32)    -- SHA-256 of its keys
 ) STRICT, WITHOUT ROWID;

@@ -137,6 +137,7 @@ export const WIRE_ERRORS = {
   sign_up_limit: { status: 429, message: 'Too many keys were made; try again later' },
   internal: { status: 500, message: 'Internal error' },
   keys_busy: { status: 503, message: 'The keys are being changed; try again' },
+  keys_unavailable: { status: 503, message: 'The keys cannot be read now; try again later' },
   no_database: { status: 503, message: 'Database not loaded' },
 
   bad_request: { status: 400, message: 'Bad request' },

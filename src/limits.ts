@@ -358,6 +358,9 @@ export const RELEASE_POLL_MS = 500;
 /** How often the keys are checked, in milliseconds; a change is promised within 1 s. */
 export const KEYS_POLL_MS = 250;
 
+/** Keys that a server remembers, of those that requests had since the keys changed; about 200 bytes each. */
+export const KEY_CACHE_SIZE = 20_000;
+
 /** First wait in milliseconds before a current release that could not be used is tried again; it doubles each time. */
 export const RELEASE_RETRY_MS = 1_000;
 
@@ -427,6 +430,9 @@ export const PAGE_KEY_MS = 600_000;
 
 /** Addresses a minute for a key that its holder made by signing up, unless the server's rate is lower. */
 export const SIGN_UP_RATE = 60_000;
+
+/** How long a key is valid that its holder made by signing up, in milliseconds (90 days). */
+export const SELF_ISSUED_KEY_MS = 7_776_000_000;
 
 /** Keys that can be made from one network, and in all, in the time of {@link SIGN_UP_WINDOW_MS}. */
 export const SIGN_UPS_PER_NETWORK = 5;

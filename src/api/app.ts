@@ -29,7 +29,8 @@ export type Phase = 'serving' | 'predrain' | 'closing';
 export interface AppDeps {
   /** The current release, or undefined if none is loaded. */
   release(): ServedRelease | undefined;
-  keys: KeyFinder;
+  /** The keys that are stored; the server is not ready while they cannot be read. */
+  keys: KeyFinder & { readonly isReadable: boolean };
   limiter: RateLimiter;
   /** Addresses a minute for a key without a rate of its own; 0 for no limit. */
   defaultRate: number;
@@ -302,6 +303,7 @@ function addRoutes(app: FastifyInstance, deps: AppDeps, responder: Responder, pa
     const served = release();
     if (phase() !== 'serving') responder.error(request, reply, 'stopping');
     else if (served === undefined) responder.error(request, reply, 'no_database');
+    else if (!deps.keys.isReadable) responder.error(request, reply, 'keys_unavailable');
     else if (deps.eu !== true && ASKS_FOR_EU.test(request.raw.url!)) responder.error(request, reply, 'not_eu');
     else {
       const eu = deps.eu === true ? { eu: true } : {};

@@ -82,6 +82,7 @@ const KEY_ERRORS = [
   'origin_refused',
   'rate_exceeded',
   'internal',
+  'keys_unavailable',
   'no_database',
 ] as const;
 

@@ -127,7 +127,7 @@ export const ROUTES = {
       description:
         'For load balancers: fails before the server stops. With the query parameter `eu`, also: is this a server of the EU base address?',
       response: { description: 'Yes.', schema: 'Readiness' },
-      errors: ['no_database', 'stopping', 'not_eu', 'bad_request'],
+      errors: ['no_database', 'keys_unavailable', 'stopping', 'not_eu', 'bad_request'],
     },
   },
   signUp: {

@@ -64,7 +64,7 @@ export class ApiServer {
     this.#metrics = metrics;
     this.#accessLog = settings.accessLog ? createAccessLog(log) : undefined;
     this.#keys = new KeyCache(keysPath(settings.dataDir), (problem) =>
-      log.error({ problem }, 'the keys cannot be read; the keys read before still work'),
+      log.error({ problem }, 'the keys cannot be read; those that were used lately still work'),
     );
   }
 

@@ -47,10 +47,11 @@ async function create({ dataDir, values }: Invocation): Promise<void> {
 
 function rows(keys: KeyRecord[]): string[][] {
   return [
-    ['ID', 'CREATED', 'REVOKED', 'SELF-ISSUED', 'ORIGINS', 'RATE', 'LABEL'],
-    ...keys.map(({ id, created, revoked, rate, origins, self_issued, label }) => [
+    ['ID', 'CREATED', 'EXPIRES', 'REVOKED', 'SELF-ISSUED', 'ORIGINS', 'RATE', 'LABEL'],
+    ...keys.map(({ id, created, expires, revoked, rate, origins, self_issued, label }) => [
       id,
       created,
+      expires ?? '-',
       revoked ?? '-',
       self_issued ? 'yes' : '-',
       origins?.join(',') ?? '-',

@@ -1,7 +1,7 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { once } from 'node:events';
-import { copyFileSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { copyFileSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { join } from 'node:path';
@@ -46,7 +46,7 @@ function insertKeys(dataDir: string, count: number, prefix = 'f'): void {
   createKey(dataDir);
   const database = new (sqlite())(keysPath(dataDir));
   const insert = database.prepare(
-    `INSERT INTO api_key (id, hash, label, created) VALUES (?, ?, '', '2026-01-01T00:00:00Z')`,
+    `INSERT INTO api_key (id, hash, label, self_issued, created) VALUES (?, ?, '', 0, '2026-01-01T00:00:00Z')`,
   );
   database.transaction(() => {
     for (let i = 0; i < count; i++) {
@@ -57,18 +57,9 @@ function insertKeys(dataDir: string, count: number, prefix = 'f'): void {
   database.close();
 }
 
-function query(dataDir: string, sql: string): unknown[] {
-  const database = new (sqlite())(keysPath(dataDir), { readonly: true });
-  try {
-    return database.prepare(sql).all();
-  } finally {
-    database.close();
-  }
-}
-
 function sharedKey(id: string, changes: Partial<SharedKey> = {}): SharedKey {
-  const rest = { rate: null, origins: null, self_issued: false, created: '2026-01-01T00:00:00.000Z' };
-  return { id, hash: hashKey(id), ...rest, ...changes };
+  const rest = { rate: null, origins: null, self_issued: false, created: '2026-01-01T00:00:00.000Z', expires: null };
+  return { id, hash: hashKey(`ipa_${id}`), ...rest, ...changes };
 }
 
 /** Signs any text as a file of keys. */
@@ -142,8 +133,11 @@ describe('a file of keys', () => {
     ['a rate of 0', JSON.stringify({ version: 1, keys: [sharedKey('a', { rate: 0 })] })],
     ['an id that a terminal would interpret', JSON.stringify({ version: 1, keys: [sharedKey('\u001b[2J')] })],
     ['an origin that is not a URL', JSON.stringify({ version: 1, keys: [sharedKey('a', { origins: ['x'] })] })],
-    ['an id twice', JSON.stringify({ version: 1, keys: [sharedKey('a'), sharedKey('a', { hash: hashKey('b') })] })],
-    ['a hash twice', JSON.stringify({ version: 1, keys: [sharedKey('a'), sharedKey('b', { hash: hashKey('a') })] })],
+    ['an id twice', JSON.stringify({ version: 1, keys: [sharedKey('a'), sharedKey('a', { hash: hashKey('ipa_b') })] })],
+    [
+      'a hash twice',
+      JSON.stringify({ version: 1, keys: [sharedKey('a'), sharedKey('b', { hash: hashKey('ipa_a') })] }),
+    ],
   ])('is refused if its signed part is %s', (_, payload) => {
     expect(() => readKeyFile(signed(payload), [pair.publicKey])).toThrow(badInput);
   });
@@ -211,13 +205,13 @@ describe('exported and imported keys', () => {
 
   it('may exchange their ids', () => {
     importKeys(node, { version: 1, keys: [sharedKey('a'), sharedKey('b')] }, false);
-    const exchanged = [sharedKey('a', { hash: hashKey('b') }), sharedKey('b', { hash: hashKey('a') })];
+    const exchanged = [sharedKey('a', { hash: hashKey('ipa_b') }), sharedKey('b', { hash: hashKey('ipa_a') })];
     const cache = new KeyCache(keysPath(node), (problem) => expect.unreachable(problem));
     cache.refresh();
-    expect([cache.find('a')?.id, cache.find('b')?.id]).toEqual(['a', 'b']);
+    expect([cache.find('ipa_a')?.id, cache.find('ipa_b')?.id]).toEqual(['a', 'b']);
     expect(importKeys(node, { version: 2, keys: exchanged }, false).changed).toBe(2);
     cache.refresh();
-    expect([cache.find('a')?.id, cache.find('b')?.id]).toEqual(['b', 'a']);
+    expect([cache.find('ipa_a')?.id, cache.find('ipa_b')?.id]).toEqual(['b', 'a']);
     cache.stop();
   });
 
@@ -227,123 +221,30 @@ describe('exported and imported keys', () => {
     expect(() => importKeys(node, set, false)).toThrow(/has 1 keys of its own/);
     expect(isValidKey(node, key)).toBe(true);
     importKeys(node, set, true);
-    expect([isValidKey(node, key), isValidKey(node, 'a')]).toEqual([false, true]);
+    expect([isValidKey(node, key), isValidKey(node, 'ipa_a')]).toEqual([false, true]);
   });
 
   it('are not created or revoked where they are imported', () => {
     importKeys(node, { version: 1, keys: [sharedKey('a')] }, false);
     expect(() => createKey(node)).toThrow(/are imported/);
     expect(() => revokeKey(node, 'a')).toThrow(/are imported/);
-    expect(isValidKey(node, 'a')).toBe(true);
+    expect(isValidKey(node, 'ipa_a')).toBe(true);
   });
 
-  it('write only the keys that changed', () => {
-    const keys = Array.from({ length: 50 }, (_, index) => sharedKey(`a${index}`));
-    importKeys(node, { version: 1, keys }, false);
-    const [{ last }] = query(node, 'SELECT max(sequence) AS last FROM key_change') as [{ last: number }];
-    importKeys(node, { version: 2, keys: [...keys.slice(1), sharedKey('new')] }, false);
-    expect(query(node, `SELECT key_id FROM key_change WHERE sequence > ${last} ORDER BY key_id`)).toEqual([
-      { key_id: 'a0' },
-      { key_id: 'new' },
-    ]);
-  });
-});
-
-describe('the list of changes', () => {
-  it('has one row for each key, regardless of the number of its changes', () => {
-    const { id } = createKey(origin);
-    const database = new (sqlite())(keysPath(origin));
-    for (let rate = 1; rate <= 40; rate++) database.prepare('UPDATE api_key SET rate = ?').run(rate);
-    database.prepare('UPDATE api_key SET id = ?').run('renamed');
-    database.prepare('DELETE FROM api_key').run();
-    database.close();
-    expect(query(origin, 'SELECT key_id FROM key_change ORDER BY sequence')).toMatchObject(
-      expect.arrayContaining([{ key_id: id }, { key_id: 'renamed' }]),
-    );
-    expect(query(origin, 'SELECT key_id FROM key_change')).toHaveLength(2);
-  });
-
-  it('is shortened when a file of the version before is upgraded', () => {
-    const { id, key } = createKey(origin);
-    const database = new (sqlite())(keysPath(origin));
-    database.exec(`
-      DROP TABLE key_file; DROP INDEX key_change_of_key; DROP TRIGGER api_key_updated; PRAGMA user_version = 3;
-      CREATE TRIGGER api_key_updated AFTER UPDATE ON api_key BEGIN
-        INSERT INTO key_change (key_id) VALUES (OLD.id), (NEW.id);
-      END;`);
-    for (let rate = 1; rate <= 40; rate++) database.prepare('UPDATE api_key SET rate = ?').run(rate);
-    database.close();
-    const cache = new KeyCache(keysPath(origin), (problem) => expect.unreachable(problem));
-    cache.refresh();
-    expect(cache.find(key)).toMatchObject({ id, rate: 40 });
-    createKey(origin);
-    expect(query(origin, 'SELECT key_id FROM key_change')).toHaveLength(2);
-    revokeKey(origin, id);
-    cache.refresh();
-    expect(cache.find(key)).toBeUndefined();
-    cache.stop();
-  });
-});
-
-describe('the key cache, with many keys', () => {
-  const turn = () => new Promise((resolve) => setImmediate(resolve));
-
-  it('reads a file that replaces another in slices, and answers between them from the old one', async () => {
-    insertKeys(node, 1, '0');
-    const cache = new KeyCache(keysPath(node), (problem) => expect.unreachable(problem));
-    cache.start(60_000);
-    expect(cache.find('key 00000000')).toBeDefined();
-    insertKeys(origin, 5_500);
-    renameSync(keysPath(origin), keysPath(node));
-    cache.refresh();
-    let turns = 0;
-    while (cache.find('key f0000000') === undefined) {
-      expect(cache.find('key 00000000')).toBeDefined();
-      expect(++turns).toBeLessThan(100);
-      await turn();
+  it('never crowd out the keys of the operator, nor the older of the others', () => {
+    const issued = Array.from({ length: 12 }, () => createKey(origin, { self_issued: true }).id);
+    const own = createKey(origin).id;
+    const older = listKeys(origin).filter(({ id }) => id !== own);
+    expect(issued.sort()).toEqual(older.map(({ id }) => id).sort());
+    for (let limit = 450; limit < 3_200; limit += 50) {
+      const set = exportKeys(origin, limit);
+      expect(writeKeyFile(set, pair.privateKey).length).toBeLessThanOrEqual(limit);
+      const ids = set.keys.map(({ id }) => id);
+      expect(ids).toEqual([own, ...older.map(({ id }) => id)].slice(0, ids.length));
+      expect(ids.length).toBeGreaterThanOrEqual(Math.floor((limit - 256) / 250));
     }
-    expect(turns).toBeGreaterThan(3);
-    expect(cache.find('key 00000000')).toBeUndefined();
-    expect(cache.find(`key f${(5_499).toString(16).padStart(7, '0')}`)).toBeDefined();
-    cache.stop();
-  });
-
-  it('finds what changes while it reads', async () => {
-    insertKeys(node, 1, '0');
-    const cache = new KeyCache(keysPath(node), (problem) => expect.unreachable(problem));
-    cache.start(60_000);
-    insertKeys(origin, 3_500);
-    renameSync(keysPath(origin), keysPath(node));
-    cache.refresh();
-    await turn();
-    // One key that was read already, and one that is read later.
-    revokeKey(node, 'f0000000');
-    revokeKey(node, `f${(3_400).toString(16).padStart(7, '0')}`);
-    const { key } = createKey(node);
-    for (let i = 0; i < 20; i++) await turn();
-    cache.refresh();
-    expect([cache.find('key f0000000'), cache.find('key f0000d48')]).toEqual([undefined, undefined]);
-    expect([cache.find('key f0000001')?.id, cache.find(key)?.rate]).toEqual(['f0000001', null]);
-    cache.stop();
-  });
-
-  it('reads many changes in slices, too', async () => {
-    insertKeys(node, 1, '0');
-    const cache = new KeyCache(keysPath(node), (problem) => expect.unreachable(problem));
-    cache.start(60_000);
-    insertKeys(node, 4_200);
-    cache.refresh();
-    expect(cache.find('key f0001000')).toBeUndefined();
-    await expect.poll(() => cache.find('key f0001000')?.id, { timeout: 20_000 }).toBe('f0001000');
-    cache.stop();
-  });
-
-  it('knows all keys when the server starts to listen', () => {
-    insertKeys(node, 4_200);
-    const cache = new KeyCache(keysPath(node), (problem) => expect.unreachable(problem));
-    cache.start(60_000);
-    expect(cache.find('key f0001000')?.id).toBe('f0001000');
-    cache.stop();
+    expect(exportKeys(origin).keys).toHaveLength(13);
+    expect(() => exportKeys(origin, 300)).toThrow(/too many for one file/);
   });
 });
 

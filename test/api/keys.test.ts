@@ -1,13 +1,32 @@
-import { chmodSync, existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { KeyCache } from '../../src/api/keys/key-cache.js';
-import { createKey, hashKey, isValidKey, keysPath, listKeys, revokeKey } from '../../src/api/keys/key-store.js';
-import { packageFile } from '../../src/package-root.js';
+import { KeyCache, KeysUnavailableError } from '../../src/api/keys/key-cache.js';
+import {
+  createKey,
+  exportKeys,
+  hashKey,
+  isValidKey,
+  keysPath,
+  listKeys,
+  revokeKey,
+} from '../../src/api/keys/key-store.js';
+import { KEY_CACHE_SIZE, SELF_ISSUED_KEY_MS } from '../../src/limits.js';
 import { sqlite } from '../../src/sqlite.js';
+import { testApp } from '../support/api.js';
 import { ipatlas } from '../support/cli.js';
-import { temporaryDir } from '../support/release.js';
+import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 
 let dataDir: string;
 let cache: KeyCache;
@@ -150,163 +169,213 @@ describe('the key cache', () => {
     cache.refresh();
     expect(cache.find(key)).toBeUndefined();
   });
-
-  it('keeps its keys if the file is damaged, and reports it once', () => {
-    const { id, key } = createKey(dataDir);
-    cache.refresh();
-    rmSync(keysPath(dataDir));
-    writeFileSync(keysPath(dataDir), 'x'.repeat(5_000));
-    for (let i = 0; i < 3; i++) cache.refresh();
-    expect(cache.find(key)).toEqual({ id, rate: null, origins: null, selfIssued: false, limiter: undefined });
-    expect(problems).toHaveLength(1);
-    rmSync(keysPath(dataDir));
-    const next = createKey(dataDir);
-    cache.refresh();
-    expect([cache.find(key), cache.find(next.key)?.id]).toEqual([undefined, next.id]);
-  });
-
-  it('waits for a writer at work', () => {
-    createKey(dataDir);
-    cache.refresh();
-    const writer = new (sqlite())(keysPath(dataDir));
-    writer.exec('BEGIN EXCLUSIVE; UPDATE api_key SET rate = 9');
-    cache.refresh();
-    expect(problems).toEqual([]);
-    writer.exec('COMMIT');
-    writer.close();
-    cache.refresh();
-    expect(problems).toEqual([]);
-  });
 });
 
-/** A file of keys as an earlier version wrote it. */
-function earlierVersion(...scripts: string[]): string {
+/** Changes the file as an operator may do by hand. */
+function edit(sql: string, ...values: unknown[]): void {
   const database = new (sqlite())(keysPath(dataDir));
-  for (const script of scripts) database.exec(readFileSync(packageFile(script), 'utf8'));
-  database
-    .prepare("INSERT INTO api_key (id, hash, label, created) VALUES ('00000001', ?, '', '2026-01-01T00:00:00.000Z')")
-    .run(Buffer.from(hashKey('ipa_old'), 'hex'));
+  database.prepare(sql).run(...values);
   database.close();
-  return 'ipa_old';
 }
-const firstVersion = () => earlierVersion('schemas/keys.sql');
-const secondVersion = () => earlierVersion('schemas/keys.sql', 'schemas/keys-changes.sql');
 
-describe('changes of many keys', () => {
+describe('the key cache, by its naive twin', () => {
   const change = fc.oneof(
     fc.record({ kind: fc.constant('create' as const), rate: fc.option(fc.integer({ min: 1, max: 9 })) }),
     fc.record({ kind: fc.constantFrom('revoke' as const, 'delete' as const, 'rate' as const), which: fc.nat() }),
-    fc.constant({ kind: 'refresh' as const }),
+    fc.record({ kind: fc.constant('find' as const), which: fc.nat() }),
   );
 
-  it.each([
-    ['a new file', () => undefined],
-    ['a file of the first version', firstVersion],
-    ['a file of the second version', secondVersion],
-  ])('are read one by one as all at once: %s', (_, prepare) => {
+  it('finds the keys that a fresh one finds, whatever was found and changed before', () => {
     fc.assert(
       fc.property(fc.array(change, { maxLength: 25 }), (changes) => {
         rmSync(keysPath(dataDir), { force: true });
         const texts = new Map<string, string>();
-        const old = prepare();
-        if (old !== undefined) texts.set('00000001', old);
-        const incremental = new KeyCache(keysPath(dataDir), (problem) => problems.push(problem));
-        incremental.refresh();
-        const edit = (sql: string, id: string) => {
-          const database = new (sqlite())(keysPath(dataDir));
-          database.prepare(sql).run(id);
-          database.close();
-        };
+        const used = new KeyCache(keysPath(dataDir), (problem) => problems.push(problem));
         for (const one of changes) {
-          if (one.kind === 'refresh') incremental.refresh();
-          else if (one.kind === 'create') {
+          if (one.kind === 'create') {
             const { id, key } = createKey(dataDir, { rate: one.rate });
             texts.set(id, key);
-          } else {
-            const id = [...texts.keys()][one.which % Math.max(1, texts.size)];
-            if (id === undefined) continue;
-            if (one.kind === 'revoke') revokeKey(dataDir, id);
-            // As an operator may do by hand.
-            else if (one.kind === 'delete') edit('DELETE FROM api_key WHERE id = ?', id);
-            else edit('UPDATE api_key SET rate = 77 WHERE id = ?', id);
-            if (one.kind === 'delete') texts.delete(id);
+            continue;
+          }
+          const id = [...texts.keys()][one.which % Math.max(1, texts.size)];
+          if (id === undefined) continue;
+          if (one.kind === 'revoke') revokeKey(dataDir, id);
+          else if (one.kind === 'delete') edit('DELETE FROM api_key WHERE id = ?', id);
+          else if (one.kind === 'rate') edit('UPDATE api_key SET rate = 77 WHERE id = ?', id);
+          else {
+            used.refresh();
+            used.find(texts.get(id)!);
           }
         }
-        incremental.refresh();
+        used.refresh();
         const fresh = new KeyCache(keysPath(dataDir), (problem) => problems.push(problem));
         fresh.refresh();
-        for (const key of texts.values()) expect(incremental.find(key)).toEqual(fresh.find(key));
+        for (const key of texts.values()) expect(used.find(key)).toEqual(fresh.find(key));
         const valid = listKeys(dataDir).filter(({ revoked }) => revoked === null);
-        expect([...texts.values()].filter((key) => incremental.find(key) !== undefined)).toHaveLength(valid.length);
-        for (const cache of [incremental, fresh]) cache.stop();
+        expect([...texts.values()].filter((key) => used.find(key) !== undefined)).toHaveLength(valid.length);
+        for (const one of [used, fresh]) one.stop();
         expect(problems).toEqual([]);
       }),
       { numRuns: 25 },
     );
   });
+});
 
-  it('cost no more than the keys that changed', () => {
-    const first = createKey(dataDir, { rate: 1 });
+/** Makes keys as quickly as possible, straight in the file; their texts are `ipa_0`, `ipa_1`, … */
+function insertKeys(count: number): void {
+  createKey(dataDir);
+  const database = new (sqlite())(keysPath(dataDir));
+  const insert = database.prepare(
+    `INSERT INTO api_key (id, hash, label, self_issued, created) VALUES (?, ?, '', 0, '2026-01-01T00:00:00.000Z')`,
+  );
+  database.transaction(() => {
+    for (let i = 0; i < count; i++) insert.run(`x${i}`, Buffer.from(hashKey(`ipa_${i}`), 'hex'));
+  })();
+  database.close();
+}
+
+describe('the key cache, of many keys', () => {
+  it('remembers as many as were presented last, and finds the others in the file', () => {
+    const count = KEY_CACHE_SIZE + 500;
+    insertKeys(count);
     cache.refresh();
-    const database = new (sqlite())(keysPath(dataDir));
-    // A change that is not recorded is not noticed: so the other keys are not read again.
-    database.exec('DROP TRIGGER api_key_updated; UPDATE api_key SET rate = 2');
-    database.close();
-    const second = createKey(dataDir, { rate: 3 });
-    cache.refresh();
-    expect([cache.find(first.key)?.rate, cache.find(second.key)?.rate]).toEqual([1, 3]);
+    const first = cache.find('ipa_0');
+    expect(cache.find('ipa_0')).toBe(first);
+    for (let i = 0; i < count; i++) expect(cache.find(`ipa_${i}`)?.id).toBe(`x${i}`);
+    const again = cache.find('ipa_0');
+    // It was read again: the oldest are forgotten.
+    expect([again, again === first]).toEqual([first, false]);
+    expect(cache.find(`ipa_${count}`)).toBeUndefined();
   });
 
-  it('reach keys that were presented before', () => {
-    const { id, key } = createKey(dataDir);
+  it('remembers none that nobody presented', () => {
+    insertKeys(10);
     cache.refresh();
-    expect(cache.find(key)?.id).toBe(id);
-    revokeKey(dataDir, id);
+    const kept = cache.find('ipa_3');
+    // A change that is not noticed yet, since nobody asked for changes.
+    edit('UPDATE api_key SET rate = 5');
+    expect([cache.find('ipa_3'), cache.find('ipa_4')?.rate]).toEqual([kept, 5]);
     cache.refresh();
-    expect(cache.find(key)).toBeUndefined();
+    expect(cache.find('ipa_3')?.rate).toBe(5);
   });
 });
 
-describe('a file of keys of another version', () => {
-  it.each([
-    ['first', firstVersion],
-    ['second', secondVersion],
-  ])('is read as it is if it is the %s version, and followed when a command upgrades it', (_, prepare) => {
-    const key = prepare();
+describe('keys that cannot be read', () => {
+  const unavailable = expect.objectContaining({ constructor: KeysUnavailableError });
+
+  it('are not refused, and the server is not ready; those that were used lately still work', () => {
+    const [used, other] = [createKey(dataDir), createKey(dataDir)];
     cache.refresh();
-    expect(cache.find(key)).toEqual({
-      id: '00000001',
-      rate: null,
-      origins: null,
-      selfIssued: false,
-      limiter: undefined,
-    });
-    const next = createKey(dataDir, { rate: 5 });
+    expect(cache.isReadable).toBe(true);
+    const known = cache.find(used.key);
+    rmSync(keysPath(dataDir));
+    writeFileSync(keysPath(dataDir), 'x'.repeat(5_000));
+    for (let i = 0; i < 3; i++) cache.refresh();
+    expect([cache.find(used.key), cache.isReadable]).toEqual([known, false]);
+    expect(() => cache.find(other.key)).toThrow(unavailable);
+    expect(problems).toHaveLength(1);
+    rmSync(keysPath(dataDir));
+    const next = createKey(dataDir);
     cache.refresh();
-    expect([cache.find(key)?.id, cache.find(next.key)?.rate]).toEqual(['00000001', 5]);
-    revokeKey(dataDir, '00000001');
-    cache.refresh();
-    expect(cache.find(key)).toBeUndefined();
-    expect(problems).toEqual([]);
+    expect([cache.find(used.key), cache.find(next.key)?.id, cache.isReadable]).toEqual([undefined, next.id, true]);
   });
 
-  it('keeps its keys when it is upgraded', () => {
-    const key = firstVersion();
-    createKey(dataDir, { origins: ['https://shop.example'], self_issued: true });
-    expect(listKeys(dataDir)).toMatchObject([
-      { id: '00000001', rate: null, origins: null, self_issued: false, revoked: null },
-      { origins: ['https://shop.example'], self_issued: true },
+  it('are unavailable if the file is damaged when the server starts, or within', () => {
+    writeFileSync(keysPath(dataDir), 'no database at all, but long enough to be looked at');
+    cache.start(60_000);
+    expect(cache.isReadable).toBe(false);
+    expect(() => cache.find('ipa_1')).toThrow(unavailable);
+    rmSync(keysPath(dataDir));
+    insertKeys(500);
+    const bytes = readFileSync(keysPath(dataDir));
+    // All pages but the first, which has the schema.
+    bytes.fill(0xff, 4096);
+    writeFileSync(keysPath(dataDir), bytes);
+    cache.refresh();
+    expect(() => cache.find('ipa_1')).toThrow(unavailable);
+    for (let i = 0; i < 3; i++) {
+      cache.refresh();
+      expect([cache.isReadable, problems.length]).toEqual([false, 2]);
+    }
+  });
+
+  it('are unavailable while a writer locks them for long, which is not reported', () => {
+    const { key, id } = createKey(dataDir);
+    cache.refresh();
+    const writer = new (sqlite())(keysPath(dataDir));
+    writer.exec('BEGIN EXCLUSIVE; UPDATE api_key SET rate = 9');
+    expect(() => cache.find(key)).toThrow(unavailable);
+    cache.refresh();
+    expect([problems, cache.isReadable]).toEqual([[], true]);
+    writer.exec('COMMIT');
+    writer.close();
+    cache.refresh();
+    expect(cache.find(key)).toMatchObject({ id, rate: 9 });
+  });
+
+  it('are read although a writer was killed in the middle, as they were before', () => {
+    const { key } = createKey(dataDir, { rate: 5 });
+    insertKeys(300);
+    const writer = new (sqlite())(keysPath(dataDir));
+    // Pages are written before the commit if they do not fit into the memory.
+    writer.exec('PRAGMA cache_size = 1; BEGIN; UPDATE api_key SET rate = 9');
+    const killed = temporaryDir();
+    for (const name of ['keys.sqlite', 'keys.sqlite-journal']) copyFileSync(join(dataDir, name), join(killed, name));
+    writer.exec('ROLLBACK');
+    writer.close();
+    const after = new KeyCache(keysPath(killed), (problem) => problems.push(problem));
+    after.refresh();
+    expect([after.find(key)?.rate, after.find('ipa_7')?.rate, problems]).toEqual([5, null, []]);
+    after.stop();
+    rmSync(killed, { recursive: true });
+  });
+
+  it('have an answer of their own over HTTP: 503, also of /readyz', async () => {
+    await publishBlocks(dataDir, SMALL_WORLD);
+    writeFileSync(keysPath(dataDir), 'no database at all, but long enough to be looked at');
+    cache.refresh();
+    const app = testApp(dataDir, { keys: cache });
+    const status = async (url: string) => (await app.inject({ url, headers: { 'x-api-key': 'ipa_x' } })).statusCode;
+    expect([await status('/api/lookup/8.8.8.8'), await status('/readyz'), await status('/healthz')]).toEqual([
+      503, 503, 200,
     ]);
-    expect(isValidKey(dataDir, key)).toBe(true);
+    rmSync(keysPath(dataDir));
+    cache.refresh();
+    expect([await status('/api/lookup/8.8.8.8'), await status('/readyz')]).toEqual([403, 200]);
+    await app.close();
   });
+});
 
-  it('is refused if it is of a later version', () => {
+describe('keys that people make for themselves', () => {
+  it('expire, and are removed later; those of the operator do not', () => {
+    const own = createKey(dataDir);
+    const { key, id, expires } = createKey(dataDir, { self_issued: true });
+    expect(Date.parse(expires!) - Date.now()).toBeGreaterThan(SELF_ISSUED_KEY_MS - 60_000);
+    expect([own.expires, listKeys(dataDir).find((one) => one.id === id)?.expires]).toEqual([null, expires]);
+    let now = Date.now();
+    const clocked = new KeyCache(
+      keysPath(dataDir),
+      (problem) => problems.push(problem),
+      () => now,
+    );
+    clocked.refresh();
+    expect([clocked.find(key)?.id, clocked.find(own.key)?.id]).toEqual([id, own.id]);
+    now += SELF_ISSUED_KEY_MS;
+    expect([clocked.find(key), clocked.find(own.key)?.id]).toEqual([undefined, own.id]);
+    clocked.stop();
+    edit('UPDATE api_key SET expires = ? WHERE id = ?', new Date().toISOString(), id);
+    expect([isValidKey(dataDir, key), exportKeys(dataDir).keys.map((one) => one.id)]).toEqual([false, [own.id]]);
     createKey(dataDir);
-    const database = new (sqlite())(keysPath(dataDir));
-    database.pragma('user_version = 5');
-    database.close();
-    expect(() => createKey(dataDir)).toThrow(/is of version 5, but this ipatlas knows version 4/);
+    expect(listKeys(dataDir).map((one) => one.id)).not.toContain(id);
   });
+});
+
+it('refuses a file of another version', () => {
+  createKey(dataDir);
+  const database = new (sqlite())(keysPath(dataDir));
+  database.pragma('user_version = 4');
+  database.close();
+  expect(() => createKey(dataDir)).toThrow(/is of version 4, but this ipatlas knows version 1/);
 });
 
 describe('ipatlas keys', () => {
@@ -343,12 +412,13 @@ describe('ipatlas keys', () => {
     'ftp://shop.example',
     'null',
     '*',
+    'https://*.example',
     '',
   ])('refuses the origin %j', async (origin) => {
     expect(await keys('create', '--origin', origin)).toMatchObject({
       code: 2,
       stdout: '',
-      stderr: expect.stringMatching(/is not an origin such as https:\/\/example\.com/),
+      stderr: expect.stringMatching(/is not an origin such as https:\/\/example\.com|has a wildcard; name each origin/),
     });
   });
 

@@ -133,10 +133,11 @@ describe('sign-up', () => {
 describe('the routes of keys', () => {
   it('make no key for pages of other origins', async () => {
     const asked: unknown[] = [];
+    const created = { id: '1', key: 'ipa_x', rate: 5, expires: '2027-02-21T00:00:00.000Z' };
     const app = testApp(dataDir, {
       keyDesk: (request) => {
         asked.push(request);
-        return { created: { id: '1', key: 'ipa_x', rate: 5 } };
+        return { created };
       },
     });
     const post = (headers: Record<string, string>) =>
@@ -145,7 +146,7 @@ describe('the routes of keys', () => {
       expect([(await post({ origin })).statusCode, asked]).toEqual([403, []]);
     for (const headers of [{ origin: 'https://ip.example' }, {}]) {
       const response = await post(headers);
-      expect([response.statusCode, response.json()]).toEqual([201, { id: '1', key: 'ipa_x', rate: 5 }]);
+      expect([response.statusCode, response.json()]).toEqual([201, created]);
       expect(response.headers['cache-control']).toBe('no-store');
     }
     expect(asked).toHaveLength(2);

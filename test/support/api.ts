@@ -31,7 +31,7 @@ export function fixedKeys(keys: Record<string, Pick<ActiveKey, 'id' | 'rate'> & 
   const complete = new Map<string, ActiveKey>();
   for (const [text, key] of Object.entries(keys))
     complete.set(text, { origins: null, selfIssued: false, limiter: undefined, ...key });
-  return { find: (presented: string) => complete.get(presented) };
+  return { find: (presented: string) => complete.get(presented), isReadable: true };
 }
 
 /** Returns the dependencies of an app that serves the current release of a data directory. */

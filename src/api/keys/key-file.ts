@@ -6,7 +6,7 @@
  *
  *     ipatlas-keys ed25519 <signature in hexadecimal>
  *     {"version":1763800000,"keys":[
- *     {"id":"a79dfb58","hash":"…","rate":null,"origins":null,"self_issued":false,"created":"2026-11-22T05:10:27.835Z"}
+ *     {"id":"a79dfb58","hash":"…","rate":null,"origins":null,"self_issued":false,"created":"2026-11-22T05:10:27.835Z","expires":null}
  *     ]}
  */
 import { createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
@@ -26,6 +26,8 @@ export interface SharedKey {
   self_issued: boolean;
   /** ISO 8601, UTC. */
   created: string;
+  /** ISO 8601, UTC; null if it never expires. */
+  expires: string | null;
 }
 
 export interface KeySet {
@@ -39,6 +41,9 @@ const CONTEXT = 'ipatlas-keys\n';
 const FIRST_LINE = /^ipatlas-keys ed25519 ([0-9a-f]{128})$/;
 /** Longest first line in bytes. */
 const FIRST_LINE_BYTES = 160;
+
+/** Most bytes of a file besides its keys. */
+export const KEY_FILE_FRAME_BYTES = 256;
 
 function signedBytes(payload: Uint8Array): Buffer {
   return Buffer.concat([Buffer.from(CONTEXT), payload]);
@@ -72,8 +77,8 @@ export function readVerifyingKey(path: string): KeyObject {
 /** Returns the lines that list keys; the same for the same keys. */
 export function keyLines(keys: readonly SharedKey[]): string {
   return keys
-    .map(({ id, hash, rate, origins, self_issued, created }) =>
-      JSON.stringify({ id, hash, rate, origins, self_issued, created }),
+    .map(({ id, hash, rate, origins, self_issued, created, expires }) =>
+      JSON.stringify({ id, hash, rate, origins, self_issued, created, expires }),
     )
     .join(',\n');
 }

@@ -9,26 +9,16 @@ import { closeSync, mkdirSync, openSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path';
 import type Sqlite from 'better-sqlite3';
 import { AtlasError, isDiskError, messageOf, systemErrorCode } from '../../errors.js';
+import { MAX_KEY_FILE_BYTES, SELF_ISSUED_KEY_MS } from '../../limits.js';
 import { packageFile } from '../../package-root.js';
 import { sqlite } from '../../sqlite.js';
-import { type KeySet, keyLines, type SharedKey } from './key-file.js';
+import { KEY_FILE_FRAME_BYTES, type KeySet, keyLines, type SharedKey } from './key-file.js';
 
 export const KEYS_FILE = 'keys.sqlite';
 
-/** The scripts that make each version of the file (`PRAGMA user_version`) of the one before; version 0 is an empty file. */
-const SCRIPTS = [
-  'schemas/keys.sql',
-  'schemas/keys-changes.sql',
-  'schemas/keys-browsers.sql',
-  'schemas/keys-shared.sql',
-];
-const KEYS_VERSION = SCRIPTS.length;
-
-/** The first version that records which keys changed. */
-export const CHANGES_VERSION = 2;
-
-/** The first version that has the columns `origins` and `self_issued`. */
-export const BROWSERS_VERSION = 3;
+/** The script that makes the file, and the version that it has then (`PRAGMA user_version`); version 0 is an empty file. */
+const SCRIPT = 'schemas/keys.sql';
+const KEYS_VERSION = 1;
 
 /** Permissions of a new file: the hashes and labels are for its owner only. */
 const KEYS_MODE = 0o600;
@@ -40,7 +30,7 @@ const WRITE_TIMEOUT_MS = 5_000;
 export const SERVER_WRITE_TIMEOUT_MS = 100;
 
 /** Prefix of every key, so that people and scanners recognize a leaked one. */
-const KEY_PREFIX = 'ipa_';
+export const KEY_PREFIX = 'ipa_';
 const KEY_BYTES = 32;
 const ID_BYTES = 4;
 
@@ -51,7 +41,7 @@ export interface KeyOptions {
   rate: number | null;
   /** The only origins from which the key works, as {@link parseOrigin} returns them; null for no restriction. */
   origins: string[] | null;
-  /** Whether the holder made it by signing up. */
+  /** Whether the holder made it by signing up. Such a key expires. */
   self_issued: boolean;
 }
 
@@ -60,6 +50,8 @@ export interface KeyRecord extends KeyOptions {
   id: string;
   /** ISO 8601, UTC. */
   created: string;
+  /** ISO 8601, UTC; null if it never expires. */
+  expires: string | null;
   /** ISO 8601, UTC; null while the key is valid. */
   revoked: string | null;
 }
@@ -80,24 +72,22 @@ function keysError(path: string, error: unknown): AtlasError {
   });
 }
 
-/** Returns the version of a file of keys. Throws AtlasError E_DATA_DIR if it is a later one than this program knows. */
+/** Returns the version of a file of keys. Throws AtlasError E_DATA_DIR if it is another one than this program knows. */
 export function keysVersion(path: string, database: Sqlite.Database): number {
   const version = database.pragma('user_version', { simple: true }) as number;
-  if (version >= 0 && version <= KEYS_VERSION) return version;
+  if (version === 0 || version === KEYS_VERSION) return version;
   throw new AtlasError(
     'E_DATA_DIR',
     `${path} is of version ${version}, but this ipatlas knows version ${KEYS_VERSION}; move it away or use another version`,
   );
 }
 
-/** Brings a file of keys to the newest version. */
-function upgrade(path: string, database: Sqlite.Database): void {
+/** Makes the tables of an empty file. */
+function createTables(path: string, database: Sqlite.Database): void {
   database
     .transaction(() => {
       // Another process may have done it since the version was read.
-      for (const script of SCRIPTS.slice(keysVersion(path, database))) {
-        database.exec(readFileSync(packageFile(script), 'utf8'));
-      }
+      if (keysVersion(path, database) === 0) database.exec(readFileSync(packageFile(SCRIPT), 'utf8'));
     })
     .immediate();
 }
@@ -123,7 +113,7 @@ function openForWriting(dataDir: string, timeout: number): Sqlite.Database {
     throw keysError(path, error);
   }
   try {
-    if (keysVersion(path, database) < KEYS_VERSION) upgrade(path, database);
+    if (keysVersion(path, database) === 0) createTables(path, database);
     return database;
   } catch (error) {
     database.close();
@@ -155,12 +145,15 @@ function withKeys<Result>(
  */
 export function parseOrigin(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url?.hostname.includes('*')) {
+    throw new AtlasError('E_USAGE', `${JSON.stringify(text)} has a wildcard; name each origin, repeat --origin for it`);
+  }
   if (url !== undefined && /^https?:$/.test(url.protocol) && url.href === `${url.origin}/`) return url.origin;
   throw new AtlasError('E_USAGE', `${JSON.stringify(text)} is not an origin such as https://example.com`);
 }
 
 /** The columns of {@link KeyRecord}. */
-const RECORD_COLUMNS = 'id, label, rate, origins, self_issued, created, revoked';
+const RECORD_COLUMNS = 'id, label, rate, origins, self_issued, created, expires, revoked';
 
 type RecordRow = Omit<KeyRecord, 'origins' | 'self_issued'> & { origins: string | null; self_issued: number };
 
@@ -178,7 +171,7 @@ export function parseOrigins(json: string | null): string[] | null {
  *
  * @param dataDir the data directory; created if it does not exist
  * @param timeout how long to wait for another writer, in milliseconds
- * @returns the key's text, which is not stored, and its id
+ * @returns the key's text, which is not stored, its id, and until when it is valid (ISO 8601 in UTC; null: for ever)
  * @throws AtlasError E_DATA_DIR if it cannot be stored, E_USAGE if the label has control characters or the keys are
  *   imported
  */
@@ -186,32 +179,36 @@ export function createKey(
   dataDir: string,
   { label = '', rate = null, origins = null, self_issued = false }: Partial<KeyOptions> = {},
   timeout = WRITE_TIMEOUT_MS,
-): { id: string; key: string } {
+): { id: string; key: string; expires: string | null } {
   // A terminal would interpret some of them as commands.
   if (/\p{Cc}/u.test(label)) throw new AtlasError('E_USAGE', 'the label has a control character; remove it');
-  const id = randomBytes(ID_BYTES).toString('hex');
   const key = KEY_PREFIX + randomBytes(KEY_BYTES).toString('base64url');
-  withKeys(
-    dataDir,
-    (database) => {
-      refuseImported(dataDir, database);
-      database
-        .prepare(
-          'INSERT INTO api_key (id, hash, label, rate, origins, self_issued, created) VALUES (?, ?, ?, ?, ?, ?, ?)',
-        )
-        .run(
-          id,
-          Buffer.from(hashKey(key), 'hex'),
-          label,
-          rate,
-          origins === null ? null : JSON.stringify(origins),
-          self_issued ? 1 : 0,
-          new Date().toISOString(),
-        );
-    },
-    timeout,
-  );
-  return { id, key };
+  const now = Date.now();
+  const expires = self_issued ? new Date(now + SELF_ISSUED_KEY_MS).toISOString() : null;
+  const row = {
+    hash: Buffer.from(hashKey(key), 'hex'),
+    label,
+    rate,
+    origins: origins === null ? null : JSON.stringify(origins),
+    self_issued: self_issued ? 1 : 0,
+    created: new Date(now).toISOString(),
+    expires,
+  };
+  const create = (database: Sqlite.Database): string => {
+    refuseImported(dataDir, database);
+    database.prepare('DELETE FROM api_key WHERE expires <= ?').run(row.created);
+    const insert = database.prepare(
+      `INSERT INTO api_key (id, hash, label, rate, origins, self_issued, created, expires)
+       VALUES (@id, @hash, @label, @rate, @origins, @self_issued, @created, @expires) ON CONFLICT (id) DO NOTHING`,
+    );
+    for (;;) {
+      const id = randomBytes(ID_BYTES).toString('hex');
+      // Ids are short, for people, so another key may have it.
+      if (insert.run({ id, ...row }).changes === 1) return id;
+    }
+  };
+  const id = withKeys(dataDir, (database) => database.transaction(create).immediate(database), timeout);
+  return { id, key, expires };
 }
 
 /**
@@ -264,14 +261,17 @@ export function revokeKey(dataDir: string, id: string): KeyRecord {
 
 type SharedRow = Omit<SharedKey, 'origins' | 'self_issued'> & { origins: string | null; self_issued: number };
 
-/** Returns all valid keys in the order of their ids, as a file of keys has them. */
+/** SQL for "the key is valid"; its parameter is the time, ISO 8601 in UTC. */
+const IS_VALID = 'revoked IS NULL AND (expires IS NULL OR expires > ?)';
+
+/** Returns all valid keys as a file of keys has them: first those that the operator made, then the others by their age. */
 function sharedKeys(database: Sqlite.Database): SharedKey[] {
   return database
-    .prepare<[], SharedRow>(
-      `SELECT id, lower(hex(hash)) AS hash, rate, origins, self_issued, created FROM api_key
-       WHERE revoked IS NULL ORDER BY id`,
+    .prepare<[string], SharedRow>(
+      `SELECT id, lower(hex(hash)) AS hash, rate, origins, self_issued, created, expires FROM api_key
+       WHERE ${IS_VALID} ORDER BY self_issued, created, id`,
     )
-    .all()
+    .all(new Date().toISOString())
     .map(({ origins, self_issued, ...row }) => ({
       ...row,
       origins: parseOrigins(origins),
@@ -308,15 +308,32 @@ function refuseImported(dataDir: string, database: Sqlite.Database): void {
 const contentHash = (keys: readonly SharedKey[]): Buffer => Buffer.from(hash('sha256', keyLines(keys)), 'hex');
 
 /**
+ * Returns as many of the keys as a server imports. Operators' keys come first: they are never left out for those that
+ * people made by signing up, of which the newest are left out, so that nobody can crowd out a key that is in use.
+ *
+ * @throws AtlasError E_USAGE if the keys that the operator made are too many
+ */
+function withinLimit(keys: SharedKey[], maxBytes: number): SharedKey[] {
+  let bytes = KEY_FILE_FRAME_BYTES;
+  const count = keys.findIndex((key) => {
+    bytes += Buffer.byteLength(keyLines([key])) + 2;
+    return bytes > maxBytes;
+  });
+  if (count === -1) return keys;
+  if (keys[count]!.self_issued) return keys.slice(0, count);
+  throw new AtlasError('E_USAGE', `the keys are too many for one file: it may have ${maxBytes} bytes`);
+}
+
+/**
  * Returns the valid keys, for a file of keys. The version grows only if the keys changed since the last time.
  *
  * It is not less than the Unix time, so that it also grows if keys.sqlite is lost and made anew.
  */
-export function exportKeys(dataDir: string): KeySet {
+export function exportKeys(dataDir: string, maxBytes = MAX_KEY_FILE_BYTES): KeySet {
   return withKeys(dataDir, (database) =>
     database
       .transaction(() => {
-        const keys = sharedKeys(database);
+        const keys = withinLimit(sharedKeys(database), maxBytes);
         const hash = contentHash(keys);
         const last = keyFileRow(database, 'exported');
         if (last?.hash.equals(hash)) return { version: last.version, keys };
@@ -347,8 +364,10 @@ export interface KeyImport {
  */
 export function importKeys(dataDir: string, { version, keys }: KeySet, replace: boolean): KeyImport {
   const hash = contentHash(keys);
-  return withKeys(dataDir, (database) =>
-    database
+  return withKeys(dataDir, (database) => {
+    // The file is locked only while it is committed: servers read keys until then.
+    database.pragma('cache_spill = OFF');
+    return database
       .transaction(() => {
         const last = keyFileRow(database, 'imported');
         refuseOlder(last, { version, hash });
@@ -369,17 +388,18 @@ export function importKeys(dataDir: string, { version, keys }: KeySet, replace: 
         // First all, because two keys may have exchanged their ids.
         for (const { id } of changed) remove.run(id);
         const insert = database.prepare(
-          `INSERT INTO api_key (id, hash, label, rate, origins, self_issued, created) VALUES (?, ?, '', ?, ?, ?, ?)`,
+          `INSERT INTO api_key (id, hash, label, rate, origins, self_issued, created, expires)
+           VALUES (?, ?, '', ?, ?, ?, ?, ?)`,
         );
-        for (const { id, hash, rate, origins, self_issued, created } of changed) {
+        for (const { id, hash, rate, origins, self_issued, created, expires } of changed) {
           const text = origins === null ? null : JSON.stringify(origins);
-          insert.run(id, Buffer.from(hash, 'hex'), rate, text, self_issued ? 1 : 0, created);
+          insert.run(id, Buffer.from(hash, 'hex'), rate, text, self_issued ? 1 : 0, created, expires);
         }
         setKeyFileRow(database, 'imported', { version, hash });
         return { version, keys: keys.length, changed: changed.length, removed: unwanted.length };
       })
-      .immediate(),
-  );
+      .immediate();
+  });
 }
 
 function refuseOlder(last: KeyFileRow | undefined, { version, hash }: KeyFileRow): void {
@@ -428,8 +448,8 @@ export function isValidKey(dataDir: string, key: string): boolean {
     dataDir,
     (database) =>
       database
-        .prepare('SELECT 1 FROM api_key WHERE hash = ? AND revoked IS NULL')
-        .get(Buffer.from(hashKey(key), 'hex')) !== undefined,
+        .prepare(`SELECT 1 FROM api_key WHERE hash = ? AND ${IS_VALID}`)
+        .get(Buffer.from(hashKey(key), 'hex'), new Date().toISOString()) !== undefined,
   );
 }
 

@@ -22,7 +22,7 @@ export type KeyRequest =
 
 /** The result: a new key, the time of the revocation, or the reason why there is none. */
 export type KeyOutcome =
-  | { created: { id: string; key: string; rate: number } }
+  | { created: { id: string; key: string; rate: number; expires: string } }
   | { revoked: { id: string; revoked: string } }
   | {
       refused: 'sign_up_closed' | 'sign_up_limit' | 'key_not_self_issued' | 'keys_busy' | 'internal';
@@ -101,12 +101,12 @@ export class SignUps {
     const full = times.length >= SIGN_UPS_PER_NETWORK ? times : this.#all.length >= total ? this.#all : undefined;
     if (full !== undefined) return { refused: 'sign_up_limit', retryIn: full[0]! + SIGN_UP_WINDOW_MS - this.#now() };
     const rate = defaultRate === 0 ? SIGN_UP_RATE : Math.min(SIGN_UP_RATE, defaultRate);
-    const { id, key } = createKey(dataDir, { rate, self_issued: true }, SERVER_WRITE_TIMEOUT_MS);
+    const { id, key, expires } = createKey(dataDir, { rate, self_issued: true }, SERVER_WRITE_TIMEOUT_MS);
     const now = this.#now();
     times.push(now);
     this.#all.push(now);
     this.#networks.set(network, times);
-    return { created: { id, key, rate } };
+    return { created: { id, key, rate, expires: expires! } };
   }
 
   #revoke(id: string): KeyOutcome {
