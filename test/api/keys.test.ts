@@ -25,7 +25,7 @@ import {
 import { KEY_CACHE_SIZE, SELF_ISSUED_KEY_MS } from '../../src/limits.js';
 import { sqlite } from '../../src/sqlite.js';
 import { testApp } from '../support/api.js';
-import { ipatlas } from '../support/cli.js';
+import { ipatlas } from '../support/in-process.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 
 let dataDir: string;
@@ -190,6 +190,7 @@ describe('the key cache, by its naive twin', () => {
       fc.property(fc.array(change, { maxLength: 25 }), (changes) => {
         rmSync(keysPath(dataDir), { force: true });
         const texts = new Map<string, string>();
+        const deleted = new Set<string>();
         const used = new KeyCache(keysPath(dataDir), (problem) => problems.push(problem));
         for (const one of changes) {
           if (one.kind === 'create') {
@@ -199,10 +200,12 @@ describe('the key cache, by its naive twin', () => {
           }
           const id = [...texts.keys()][one.which % Math.max(1, texts.size)];
           if (id === undefined) continue;
-          if (one.kind === 'revoke') revokeKey(dataDir, id);
-          else if (one.kind === 'delete') edit('DELETE FROM api_key WHERE id = ?', id);
-          else if (one.kind === 'rate') edit('UPDATE api_key SET rate = 77 WHERE id = ?', id);
-          else {
+          if (one.kind === 'revoke' && !deleted.has(id)) revokeKey(dataDir, id);
+          else if (one.kind === 'delete') {
+            edit('DELETE FROM api_key WHERE id = ?', id);
+            deleted.add(id);
+          } else if (one.kind === 'rate') edit('UPDATE api_key SET rate = 77 WHERE id = ?', id);
+          else if (one.kind === 'find') {
             used.refresh();
             used.find(texts.get(id)!);
           }
