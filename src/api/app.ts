@@ -11,7 +11,7 @@ import { MAX_BODY_BYTES, MAX_HEADER_BYTES } from '../limits.js';
 import { BodyError, bodyIsExpected, isEncoded, parseJsonBody, wireErrorOf } from './body.js';
 import type { TrustedProxies } from './caller.js';
 import { type KeyParameter, keyParameter, originError, presentedKey } from './keys/auth.js';
-import type { ActiveKey, KeyFinder } from './keys/key-cache.js';
+import { type ActiveKey, type KeyFinder, KeysUnavailableError } from './keys/key-cache.js';
 import type { KeyDesk, KeyOutcome } from './keys/sign-up.js';
 import { type AccessLog, errorFields, type Log } from './log.js';
 import { type RequestMetrics, UNMATCHED_ROUTE } from './metrics.js';
@@ -144,7 +144,7 @@ function addErrors(app: FastifyInstance, deps: AppDeps, responder: Responder): v
     context.setNotFoundHandler(unmatched);
   });
   app.setErrorHandler((error, request, reply) => {
-    const wire = wireErrorOf(error, request.body);
+    const wire = error instanceof KeysUnavailableError ? 'keys_unavailable' : wireErrorOf(error, request.body);
     if (wire === 'internal') deps.log.error(errorFields(error), 'a request failed');
     // Fastify asks to end the connection if it did not read the body. A body that could not be parsed was read.
     const unread = reply.hasHeader('connection') && !(error instanceof BodyError);

@@ -4,7 +4,6 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyRequest } from 'fastify';
 import type { WireError } from '../errors.js';
 import { MAX_BATCH, MAX_BODY_BYTES } from '../limits.js';
-import { KeysUnavailableError } from './keys/key-cache.js';
 
 /** A body that was read completely and cannot be used. */
 export class BodyError extends Error {
@@ -62,7 +61,6 @@ function schemaError(body: unknown): WireError {
 /** Returns the error of the wire contract for anything that Fastify or a handler threw. */
 export function wireErrorOf(error: unknown, body: unknown): WireError {
   if (error instanceof BodyError) return error.wire;
-  if (error instanceof KeysUnavailableError) return 'keys_unavailable';
   const { validation, code, statusCode } = error as { validation?: unknown; code?: string; statusCode?: number };
   if (validation !== undefined) return schemaError(body);
   if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') return 'body_too_large';
