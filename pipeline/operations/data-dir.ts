@@ -46,8 +46,11 @@ export async function withDataDir<Result>(
     throw explainWriteError(error, dataDir);
   } finally {
     if (unlock !== undefined) {
-      rmSync(temporary, { recursive: true, force: true });
-      unlock();
+      try {
+        rmSync(temporary, { recursive: true, force: true });
+      } finally {
+        unlock(); // otherwise a schedule would refuse its own next build
+      }
     }
   }
 }

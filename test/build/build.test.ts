@@ -13,9 +13,12 @@ import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openDatabase } from '../../src/database/database.js';
+import { verifyRelease } from '../../src/database/verify.js';
 import { packageFile } from '../../src/package-root.js';
-import { finished, ipatlas, start } from '../support/cli.js';
+import { ipatlas } from '../support/in-process.js';
+import { killedAt } from '../support/killed-writer.js';
 import { temporaryDir } from '../support/release.js';
+import { buildOnce } from '../support/sources.js';
 
 let dir: string;
 let dataDir: string;
@@ -287,64 +290,31 @@ describe('a data directory that cannot be written', () => {
 });
 
 describe('builds that are interrupted', () => {
-  /** Real sources, so that the build takes long enough to be killed. */
-  const realBuild = (...args: string[]) => [
-    'build',
-    '--offline',
-    '--only',
-    'rir-delegations',
-    '--data',
-    dataDir,
-    ...args,
-  ];
-
   it('do not run at the same time: one builds, the other says that it is busy and exits with code 2', async () => {
-    const results = await Promise.all([ipatlas(realBuild()), ipatlas(realBuild())]);
-    expect(results.map(({ code }) => code).sort()).toEqual([0, 2]);
-    expect(results.find(({ code }) => code === 2)!.stderr).toMatch(/another build or pull is running/);
+    const file = sources({ one: GOOD });
+    const built = await Promise.all([buildOnce(dataDir, file), buildOnce(dataDir, file)]);
+    expect(built.map(({ exit }) => exit).sort()).toEqual([0, 2]);
+    expect(built.find(({ exit }) => exit === 2)!.message).toMatch(/another build or pull is running/);
   });
 
-  it('leave a whole current release when killed at twenty moments, and the next build succeeds', async () => {
-    expect((await ipatlas(realBuild('--as-of', '2026-01-01'))).code).toBe(0);
-    const begin = performance.now();
-    expect((await ipatlas(realBuild('--as-of', '2026-01-02'))).code).toBe(0);
-    const duration = performance.now() - begin;
-    let killed = 0;
-    for (let round = 0; round < 20; round++) {
-      const child = start(realBuild('--as-of', `2026-02-${String(round + 1).padStart(2, '0')}`));
-      const end = finished(child);
-      const timer = setTimeout(() => child.kill('SIGKILL'), Math.random() * duration);
-      if ((await end).signal === 'SIGKILL') killed++;
-      clearTimeout(timer);
-      expect(await ipatlas(['verify', '--data', dataDir])).toMatchObject({ code: 0 });
+  // Real kills at random moments are in test/soak/build-kills.test.ts.
+  it('leave a whole current release when killed at any step, and the next build succeeds', async () => {
+    const file = sources({ one: GOOD });
+    const day = (number: number): string => new Date(Date.UTC(2026, 0, number)).toISOString().slice(0, 10);
+    // Six releases, so that each build also removes the oldest.
+    for (let number = 1; number <= 6; number++) await buildOnce(dataDir, file, { asOf: day(number) });
+    const kept: boolean[] = [];
+    for (let step = 0, isKilled = true; isKilled; step++) {
+      const [before, asOf] = [current(), day(7 + step)];
+      isKilled = await killedAt(step, () => buildOnce(dataDir, file, { asOf }));
+      const { manifest } = verifyRelease(join(dataDir, current()));
+      kept.push(current() === before);
+      if (current() !== before) expect(manifest.as_of).toBe(asOf);
     }
-    // Otherwise the test shows nothing.
-    expect(killed).toBeGreaterThan(5);
-    expect((await ipatlas(realBuild('--as-of', '2026-03-01'))).code).toBe(0);
-    expect(openDatabase(dataDir).manifest.as_of).toBe('2026-03-01');
-    expect(readdirSync(dataDir).filter((name) => name === 'tmp')).toEqual([]);
-  }, 300_000);
-});
-
-describe('the default sources', () => {
-  it('can be built from the installed packages, and give results', async () => {
-    const result = await ipatlas(['build', '--offline', '--data', dataDir]);
-    expect(result).toMatchObject({ code: 0 });
-    const { stdout } = await ipatlas([
-      'lookup',
-      '8.8.8.8',
-      '2001:4860:4860::8888',
-      '193.0.6.139',
-      '10.0.0.1',
-      '--data',
-      dataDir,
-    ]);
-    expect(
-      stdout
-        .trimEnd()
-        .split('\n')
-        .map((line) => JSON.parse(line).country_code),
-    ).toEqual(['US', 'US', 'NL', null]);
-    expect((await ipatlas(['verify', '--data', dataDir])).code).toBe(0);
+    // Many steps are before the switch and some after it; the last build was not killed.
+    expect(kept.indexOf(false)).toBeGreaterThan(15);
+    expect(kept.slice(kept.indexOf(false)).length).toBeGreaterThan(2);
+    expect(kept.slice(kept.indexOf(false))).not.toContain(true);
+    expect(readdirSync(dataDir)).not.toContain('tmp');
   });
 });
