@@ -5,7 +5,7 @@ import { randomWords } from '../../bench/measure.js';
 import { CSV_FILES, MMDB } from '../../bench/paths.js';
 import { openDatabase } from '../../src/database/database.js';
 import { openRangeFile } from '../../src/rangefile/reader.js';
-import { ipatlas } from '../support/cli.js';
+import { ipatlas } from '../support/in-process.js';
 import { compareWithTwin } from '../support/mmdb-twin.js';
 import { temporaryDir } from '../support/release.js';
 

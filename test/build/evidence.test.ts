@@ -6,7 +6,7 @@ import { type Explanation, explain } from '../../pipeline/explain/explain.js';
 import { openDatabase } from '../../src/database/database.js';
 import { currentReleaseId, MANIFEST_FILE, MIRROR_FILE, namedRelease, RANGE_FILE } from '../../src/database/release.js';
 import { openMirror } from '../../src/mirror/reader.js';
-import { ipatlas } from '../support/cli.js';
+import { ipatlas } from '../support/in-process.js';
 import { temporaryDir } from '../support/release.js';
 import { buildOnce, manifestOf, writeSources } from '../support/sources.js';
 

@@ -6,7 +6,7 @@ import { type ExplainedRow, explain } from '../../pipeline/explain/explain.js';
 import { openDatabase } from '../../src/database/database.js';
 import { namedRelease } from '../../src/database/release.js';
 import { packageFile } from '../../src/package-root.js';
-import { ipatlas } from '../support/cli.js';
+import { ipatlas } from '../support/in-process.js';
 import { temporaryDir } from '../support/release.js';
 import { buildOnce, manifestOf, writeSources } from '../support/sources.js';
 

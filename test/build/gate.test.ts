@@ -6,7 +6,7 @@ import { checkSentinels } from '../../pipeline/gates/sentinels.js';
 import { openDatabase } from '../../src/database/database.js';
 import { refusedIds, releaseIds } from '../../src/database/release.js';
 import { KEPT_REFUSED, MIN_ROWS_CHANGE } from '../../src/limits.js';
-import { ipatlas } from '../support/cli.js';
+import { ipatlas } from '../support/in-process.js';
 import { temporaryDir } from '../support/release.js';
 import { buildOnce, madeUpWorld, manifestOf, namesIn, type Row, rowsText, writeSources } from '../support/sources.js';
 

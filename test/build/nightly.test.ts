@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { openDatabase } from '../../src/database/database.js';
 import { refusedIds, releaseIds } from '../../src/database/release.js';
-import { finished, ipatlas, start } from '../support/cli.js';
+import { finished, start } from '../support/cli.js';
+import { ipatlas } from '../support/in-process.js';
 import { temporaryDir } from '../support/release.js';
 import { madeUpWorld, type Row, rowsText, writeSources } from '../support/sources.js';
 

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { lockDataDir } from '../../pipeline/operations/lock.js';
 import { rollBack } from '../../pipeline/operations/rollback.js';
 import { openDatabase } from '../../src/database/database.js';
-import { ipatlas } from '../support/cli.js';
+import { ipatlas } from '../support/in-process.js';
 import { temporaryDir } from '../support/release.js';
 import { buildOnce, manifestOf, writeSources } from '../support/sources.js';
 

@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parsePattern, runOnSchedule, type ScheduleOptions } from '../../pipeline/operations/schedule.js';
 import { AtlasError } from '../../src/errors.js';
-import { finished, ipatlas, start } from '../support/cli.js';
+import { finished, start } from '../support/cli.js';
+import { ipatlas } from '../support/in-process.js';
 import { temporaryDir } from '../support/release.js';
 import { writeSources } from '../support/sources.js';
 

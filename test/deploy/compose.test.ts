@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import { allFlags } from '../../src/cli/command-line.js';
 import { loadCommands } from '../../src/cli/commands.js';
 import { packageFile } from '../../src/package-root.js';
-import { ipatlas } from '../support/cli.js';
+import { ipatlas } from '../support/in-process.js';
 import { country, publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 
 const compose = readFileSync(packageFile('deploy/compose/nodes.yaml'), 'utf8');

@@ -14,7 +14,8 @@ import {
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { packageFile } from '../../src/package-root.js';
-import { finished, ipatlas, start } from '../support/cli.js';
+import { finished, start } from '../support/cli.js';
+import { ipatlas } from '../support/in-process.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 import { largeWorld } from './support.js';
 

@@ -6,8 +6,9 @@ import { gdnsdFiles } from '../../src/export/gdnsd/gdnsd.js';
 import { type Countries, readNodes } from '../../src/export/gdnsd/nodes.js';
 import { continentTable } from '../../src/export/mmdb/continents.js';
 import { packageFile } from '../../src/package-root.js';
-import { finished, ipatlas, start } from '../support/cli.js';
+import { finished, start } from '../support/cli.js';
 import { checkConfiguration, GDNSD_SKIPPED, gdnsdOptions, hasGdnsd } from '../support/gdnsd.js';
+import { ipatlas } from '../support/in-process.js';
 import { naiveOrder } from '../support/nearest.js';
 import { country, publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 

@@ -7,7 +7,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { packageFile } from '../../src/package-root.js';
 import { changedShare } from '../../src/report/changes.js';
 import { readStoredReport } from '../../src/report/stored-report.js';
-import { ipatlas } from '../support/cli.js';
+import { ipatlas } from '../support/in-process.js';
 import { temporaryDir } from '../support/release.js';
 import { buildOnce, madeUpWorld, type Row, rowsText, writeSources } from '../support/sources.js';
 

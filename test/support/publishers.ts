@@ -1,8 +1,7 @@
-/** The publishers of the default sources on one local HTTPS server: files of the form that they really have. */
-import { execFileSync } from 'node:child_process';
+/** The publishers of the default sources on one local server, without TLS: files of the form that they really have. */
 import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
-import { createServer, type Server } from 'node:https';
+import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
@@ -18,41 +17,28 @@ export interface Published {
   headers?: Record<string, string>;
 }
 
-/** A local HTTPS server that serves files by host and path, such as `ftp.ripe.net/pub/stats`. */
+/** A local server that serves files by host and path, such as `ftp.ripe.net/pub/stats`. */
 export class Publishers {
   /** By host and path. What is not listed is answered with 404. */
   readonly files = new Map<string, Published>();
-  /** Path of the certificate, for NODE_EXTRA_CA_CERTS. */
-  readonly certificate: string;
   readonly #server: Server;
 
-  /** @param dir a folder for the key and the certificate */
-  constructor(dir: string) {
-    const key = join(dir, 'key.pem');
-    this.certificate = join(dir, 'certificate.pem');
-    const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=IP:127.0.0.1'];
-    const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes'];
-    execFileSync('openssl', ['req', '-x509', ...curve, ...subject, '-keyout', key, '-out', this.certificate], {
-      stdio: 'pipe',
+  constructor() {
+    this.#server = createServer((request, response) => {
+      const file = this.files.get(request.url!.slice(1));
+      if (file === undefined) {
+        response.writeHead(404).end();
+        return;
+      }
+      const { status = 200, body, day, headers } = file;
+      const modified = day === undefined ? {} : { 'last-modified': new Date(`${day}T03:00:00Z`).toUTCString() };
+      const etag = `"${createHash('sha256').update(body).digest('hex').slice(0, 16)}"`;
+      if (status === 200 && request.headers['if-none-match'] === etag) {
+        response.writeHead(304, { etag, ...modified }).end();
+        return;
+      }
+      response.writeHead(status, { etag, ...modified, ...headers }).end(body);
     });
-    this.#server = createServer(
-      { key: readFileSync(key), cert: readFileSync(this.certificate) },
-      (request, response) => {
-        const file = this.files.get(request.url!.slice(1));
-        if (file === undefined) {
-          response.writeHead(404).end();
-          return;
-        }
-        const { status = 200, body, day, headers } = file;
-        const modified = day === undefined ? {} : { 'last-modified': new Date(`${day}T03:00:00Z`).toUTCString() };
-        const etag = `"${createHash('sha256').update(body).digest('hex').slice(0, 16)}"`;
-        if (status === 200 && request.headers['if-none-match'] === etag) {
-          response.writeHead(304, { etag, ...modified }).end();
-          return;
-        }
-        response.writeHead(status, { etag, ...modified, ...headers }).end(body);
-      },
-    );
   }
 
   async listen(): Promise<void> {
@@ -66,7 +52,7 @@ export class Publishers {
 
   /** Returns the address of a file. */
   url(path: string): string {
-    return `https://127.0.0.1:${(this.#server.address() as AddressInfo).port}/${path}`;
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/${path}`;
   }
 
   /** Publishes a file. */
