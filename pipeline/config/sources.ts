@@ -145,10 +145,10 @@ function asList<Value>(value: Value | Value[]): Value[] {
 export async function loadSources(file: string): Promise<SourcesConfig> {
   const absolute = path.resolve(file);
   const value = await readJsonFile(absolute, 'the sources file');
-  const validate = await sourcesValidator();
-  const problems = validate(value)
+  validator ??= await compileValidator();
+  const problems = validator(value)
     ? contentProblems(value as SourcesFile)
-    : describeSchemaErrors(validate.errors ?? []);
+    : describeSchemaErrors(validator.errors ?? []);
   if (problems.length > 0) {
     throw new AtlasError('E_CONFIG', `${absolute} is not valid:\n${problems.map((text) => `  ${text}`).join('\n')}`);
   }
@@ -172,14 +172,17 @@ export function selectSources(config: SourcesConfig, only: readonly string[]): S
   return config.sources.filter((source) => only.includes(source.id));
 }
 
-async function sourcesValidator(): Promise<ValidateFunction> {
+/** Compiled for the first file; that takes longer than a small build. */
+let validator: ValidateFunction | undefined;
+
+async function compileValidator(): Promise<ValidateFunction> {
   const directory = path.join(packageRoot(), 'schemas');
   const readSchema = async (name: string) => JSON.parse(await readFile(path.join(directory, name), 'utf8'));
   // Strict except for two rules of style: alternatives may differ only in required keys, and a value may have two types.
   const strictness = { strict: true, strictRequired: false, allowUnionTypes: true };
-  const validator = new SchemaValidator({ ...strictness, allErrors: true, verbose: true });
-  validator.addSchema(await readSchema('source-format.schema.json'));
-  return validator.compile(await readSchema('sources.schema.json'));
+  const ajv = new SchemaValidator({ ...strictness, allErrors: true, verbose: true });
+  ajv.addSchema(await readSchema('source-format.schema.json'));
+  return ajv.compile(await readSchema('sources.schema.json'));
 }
 
 /** Returns the errors that a schema cannot express. */
