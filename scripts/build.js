@@ -15,4 +15,3 @@ async function makePage() {
 }
 
 await Promise.all([compileKernel('shared'), compileKernel('alone'), compileCommands(), makePage()]);
-await run`node scripts/store-compiled-code.js`;

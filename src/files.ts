@@ -3,7 +3,6 @@
  *
  * The new content is written to a temporary file in the same directory, flushed, and renamed over the target.
  */
-import { randomBytes } from 'node:crypto';
 import {
   closeSync,
   fchmodSync,
@@ -21,6 +20,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
+import { crypto } from './crypto.js';
 import { systemErrorCode } from './errors.js';
 
 /** A file that is being written and has its final name only after `commit`. */
@@ -174,7 +174,7 @@ export function openPendingFile(path: string, options: PendingFileOptions = {}):
   if (replaced !== undefined && !replaced.isFile()) return openInPlace(path);
   const target = followLinks(path);
   removeLeftovers(target);
-  const random = randomBytes(8).toString('hex');
+  const random = crypto().randomBytes(8).toString('hex');
   const temporary = join(dirname(target), `${temporaryPrefix(target)}${process.pid}.${random}.part`);
   const fd = openSync(temporary, 'wx', options.mode ?? (replaced === undefined ? 0o666 : replaced.mode & 0o777));
   if (pending.size === 0) process.on('exit', removePending);

@@ -8,9 +8,9 @@
  * were written, nor a writer that bypasses the file system or forges `.verified.json`; `ipatlas verify` reads every byte
  * regardless.
  */
-import { createHash } from 'node:crypto';
 import { type BigIntStats, closeSync, fstatSync, openSync, readFileSync, readSync } from 'node:fs';
 import { join } from 'node:path';
+import { crypto } from '../crypto.js';
 import { AtlasError, messageOf, systemErrorCode } from '../errors.js';
 import { replaceFile } from '../files.js';
 import { decodeRangeFile, type RangeFile } from '../rangefile/reader.js';
@@ -77,7 +77,7 @@ export function checkHash(path: string, content: Uint8Array, { bytes, sha256 }: 
   if (content.length !== bytes) {
     throw new AtlasError('E_DAMAGED', `${path} has ${content.length} bytes, but its manifest says ${bytes}`);
   }
-  if (createHash('sha256').update(content).digest('hex') !== sha256) {
+  if (crypto().createHash('sha256').update(content).digest('hex') !== sha256) {
     throw new AtlasError('E_DAMAGED', `${path} does not match the SHA-256 in its manifest; build the release again`);
   }
 }

@@ -1,8 +1,8 @@
 /** Releases on disk: their directories, their manifests, and the current one. */
-import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { isDate } from '../country/country.js';
+import { crypto } from '../crypto.js';
 import { AtlasError, messageOf, systemErrorCode } from '../errors.js';
 import { packageFile } from '../package-root.js';
 import type { SourceKind } from '../range/vote.js';
@@ -118,7 +118,8 @@ export function releaseDir(dir: string): string {
 
 /** Returns the id of a release: its as-of date and a hash of the date and {@link Manifest.input_hash}. */
 export function releaseId(asOf: string, inputHash: string): string {
-  const hash = createHash('sha256')
+  const hash = crypto()
+    .createHash('sha256')
     .update(JSON.stringify([asOf, inputHash]))
     .digest('hex');
   return `${asOf}-${hash.slice(0, 12)}`;
