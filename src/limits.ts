@@ -257,6 +257,11 @@ export const PULL_JITTER_S = 10;
 /** Largest size in bytes that the mirror's columns may unpack to (256 MiB); those of 600,000 ranges have 4 MB. */
 export const MAX_MIRROR_COLUMNS_BYTES = 268_435_456;
 
+// Compact form
+
+/** Largest size in bytes that a compact form may unpack to (64 MiB); that of the whole world has 2 MB. */
+export const MAX_COMPACT_BYTES = 67_108_864;
+
 // Enrichment
 
 /** Fields in one enrichment: more than anyone uses, and small enough for the kernel's tables. */

@@ -12,6 +12,7 @@ const SRC_LAYERS = [
   ['address', 'range', 'country'],
   ['page'],
   ['rangefile', 'mirror'],
+  ['compact'],
   ['database', 'report'],
   ['enrich', 'export'],
   ['api'],

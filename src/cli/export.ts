@@ -2,7 +2,7 @@
 
 import { join } from 'node:path';
 import type { EmbeddedScheme } from '../address/embedded.js';
-import { type Manifest, RELEASES_DIR, releaseDir, releaseIds } from '../database/release.js';
+import { type Manifest, RELEASES_DIR, readManifest, releaseDir, releaseIds } from '../database/release.js';
 import { openReleaseRanges } from '../database/release-files.js';
 import { AtlasError, EXIT } from '../errors.js';
 import { type ExportRequest, FORMATS, type FormatName } from '../export/formats.js';
@@ -19,9 +19,14 @@ function usage(message: string): AtlasError {
 /** Writes several files, so it is not one of the formats. */
 const GDNSD = 'gdnsd';
 
+/** A whole release with its records, of which no part can be chosen, so it is not one of the formats either. */
+const COMPACT = 'compact';
+
+const NAMES = [...Object.keys(FORMATS), COMPACT, GDNSD];
+
 function formatNamed(name: string): FormatName {
   if (Object.hasOwn(FORMATS, name)) return name as FormatName;
-  throw usage(`there is no format ${JSON.stringify(name)}; there are ${[...Object.keys(FORMATS), GDNSD].join(', ')}`);
+  throw usage(`there is no format ${JSON.stringify(name)}; there are ${NAMES.join(', ')}`);
 }
 
 /** The directory of the release that is asked for, or of the current one. */
@@ -103,8 +108,37 @@ function requestFrom(format: FormatName, { dataDir, values }: Invocation): Expor
   };
 }
 
-/** Flags of the other formats only. */
-const NOT_FOR_GDNSD = ['family', 'countries', 'eu', 'embedded', 'set', 'database-type'];
+/** Flags of the formats of other software only. */
+const SELECTION_FLAGS = ['family', 'countries', 'eu', 'embedded', 'set', 'database-type'];
+
+/** What is written: the content, whether it is binary, and what the message says about it. */
+interface Export {
+  pieces: Iterable<string | Uint8Array>;
+  isBinary: boolean;
+  title: string;
+}
+
+/** Flags of the compact form only. */
+const COMPACT_FLAGS = ['gzip', 'with'];
+
+/** Checks that none of the flags is given. */
+function refuseFlags(values: OptionValues, format: string, flags: readonly string[]): void {
+  for (const flag of flags) if (values[flag] !== undefined) throw usage(`--${flag} does not go with ${format}`);
+}
+
+/** Returns a release in the compact form, compressed. */
+async function compactExport({ dataDir, values }: Invocation): Promise<Export> {
+  refuseFlags(values, COMPACT, [...SELECTION_FLAGS, 'nodes']);
+  const sections = text(values, 'with')?.split(',') ?? [];
+  for (const section of sections) {
+    if (section !== 'confidence') throw usage(`--with is ${JSON.stringify(section)}; it can be confidence`);
+  }
+  const { compactRelease, compressCompact } = await import('../database/compact.js');
+  const release = chosenRelease(dataDir, text(values, 'release'));
+  const bytes = compactRelease(release, sections.includes('confidence'));
+  const compressed = compressCompact(bytes, values.gzip === true ? 'gzip' : 'brotli');
+  return { pieces: [compressed], isBinary: true, title: titleOf(readManifest(release), undefined) };
+}
 
 /** Writes the database, the zone and the configuration of gdnsd. Files that would not change are left alone. */
 async function exportGdnsd(invocation: Invocation): Promise<void> {
@@ -113,7 +147,7 @@ async function exportGdnsd(invocation: Invocation): Promise<void> {
   const directory = outputPath(values);
   if (nodesFile === undefined) throw usage('gdnsd needs --nodes FILE');
   if (directory === undefined) throw usage('gdnsd needs a directory: -o DIR');
-  for (const flag of NOT_FOR_GDNSD) if (values[flag] !== undefined) throw usage(`--${flag} does not go with gdnsd`);
+  refuseFlags(values, GDNSD, [...SELECTION_FLAGS, ...COMPACT_FLAGS]);
   const { exportForGdnsd } = await import('../export/gdnsd/export.js');
   const release = chosenRelease(dataDir, text(values, 'release'));
   const { written, warnings } = await exportForGdnsd({
@@ -126,23 +160,31 @@ async function exportGdnsd(invocation: Invocation): Promise<void> {
   process.stderr.write(`${directory}: wrote ${written.join(', ')}\n`);
 }
 
+async function exportOf(invocation: Invocation): Promise<Export> {
+  if (invocation.positionals[0] === COMPACT) return compactExport(invocation);
+  const name = formatNamed(invocation.positionals[0]!);
+  refuseFlags(invocation.values, name, [...COMPACT_FLAGS, 'nodes']);
+  const request = requestFrom(name, invocation);
+  const format = FORMATS[name];
+  return { pieces: format.write(request), isBinary: format.isBinary, title: request.title };
+}
+
 async function run(invocation: Invocation): Promise<number> {
   if (invocation.positionals[0] === GDNSD) {
     await exportGdnsd(invocation);
     return EXIT.ok;
   }
-  if (invocation.values.nodes !== undefined) throw usage('--nodes goes with gdnsd only');
-  const name = formatNamed(invocation.positionals[0]!);
   const output = outputPath(invocation.values);
-  const request = requestFrom(name, invocation);
-  const format = FORMATS[name];
+  const { pieces, isBinary, title } = await exportOf(invocation);
   if (output !== undefined) {
-    const bytes = writeFile(output, format.write(request));
-    process.stderr.write(`${output}: ${bytes} bytes. ${request.title}\n`);
+    const bytes = writeFile(output, pieces);
+    process.stderr.write(`${output}: ${bytes} bytes. ${title}\n`);
     return EXIT.ok;
   }
-  if (format.isBinary && process.stdout.isTTY) throw usage(`${name} is not text for a terminal; name a file with -o`);
-  await writeToStream(format.write(request), process.stdout);
+  if (isBinary && process.stdout.isTTY) {
+    throw usage(`${invocation.positionals[0]} is not text for a terminal; name a file with -o`);
+  }
+  await writeToStream(pieces, process.stdout);
   return EXIT.ok;
 }
 
@@ -151,6 +193,7 @@ export const command: Command = {
   description: `Writes the current release in the form that other software reads; docs/exports.md shows how each uses it.`,
   words: {
     ...Object.fromEntries(Object.entries(FORMATS).map(([name, { summary }]) => [name, summary])),
+    [COMPACT]: 'half a megabyte, for ipatlas itself: a browser, a server without files',
     [GDNSD]: 'a directory with the configuration of gdnsd: DNS by country',
   },
   options: {
@@ -168,6 +211,8 @@ export const command: Command = {
       value: 'LIST',
       help: 'IPv6 addresses that get the country of the IPv4 address in them: 6to4, nat64, and in mmdb teredo; or all, or none (default: 6to4,nat64 for mmdb, nginx and haproxy, else none)',
     },
+    gzip: { help: 'compact: compressed with gzip, for readers in browsers (default: Brotli, which is smaller)' },
+    with: { value: 'LIST', choices: ['confidence'], help: 'compact: with the confidence of each range' },
     set: { value: 'NAME', help: 'nft: the sets are NAME4 and NAME6 (default: eu or countries)' },
     'database-type': { value: 'NAME', help: `mmdb: the type in its metadata (default: ${DEFAULT_DATABASE_TYPE})` },
   },

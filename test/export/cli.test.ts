@@ -12,7 +12,10 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
+import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { CompactCountries } from '../../src/compact/countries.js';
+import { buildRangeFile } from '../../src/compact/range-file.js';
 import { packageFile } from '../../src/package-root.js';
 import { finished, start } from '../support/cli.js';
 import { ipatlas } from '../support/in-process.js';
@@ -49,7 +52,7 @@ describe('ipatlas export', () => {
     );
   });
 
-  it.each(['mmdb', 'csv', 'cidr', 'nginx', 'haproxy', 'nft'])(
+  it.each(['mmdb', 'csv', 'cidr', 'nginx', 'haproxy', 'nft', 'compact'])(
     'writes %s to a file, the same bytes every time',
     async (format) => {
       expect(await run(format, '-o', out)).toMatchObject({
@@ -75,6 +78,17 @@ describe('ipatlas export', () => {
     expect((await run('nginx', '--release', older)).stdout).toContain(
       `# Countries of IP addresses, ipatlas release ${older}\n`,
     );
+  });
+
+  it('writes the compact form of the release, with Brotli or gzip', async () => {
+    await run('compact', '-o', out);
+    const compact = new CompactCountries(brotliDecompressSync(readFileSync(out)), out);
+    expect(compact.about).toMatchObject({ release: current, as_of: '2026-01-01' });
+    const rangeFile = readFileSync(join(dataDir, 'releases', current, 'ranges.ipr'));
+    expect(buildRangeFile(compact).equals(rangeFile)).toBe(true);
+    const { stderr } = await run('compact', '--gzip', '--release', older, '-o', out);
+    expect(new CompactCountries(gunzipSync(readFileSync(out)), out).about.release).toBe(older);
+    expect(stderr).toContain(`ipatlas release ${older}`);
   });
 
   it('selects countries, in upper or lower case, and the European Union', async () => {
@@ -119,9 +133,14 @@ describe('ipatlas export', () => {
     [
       ['geojson'],
       2,
-      /no format "geojson"; there are mmdb, csv, cidr, nginx, haproxy, nft, gdnsd; see "ipatlas export --help"/,
+      /no format "geojson"; there are mmdb, csv, cidr, nginx, haproxy, nft, compact, gdnsd; see "ipatlas export --help"/,
     ],
     [[], 2, /an argument is missing/],
+    [['compact', '--countries', 'DE'], 2, /--countries does not go with compact/],
+    [['compact', '--with', 'labels'], 2, /--with is "labels"; it can be confidence/],
+    [['compact', '--with', 'confidence'], 2, /has no confidence/],
+    [['csv', '--gzip'], 2, /--gzip does not go with csv/],
+    [['csv', '--nodes', 'x'], 2, /--nodes does not go with csv/],
     [['csv', '--family', '5'], 2, /--family is "5"; it can be 4 or 6/],
     [
       ['csv', '--countries', 'DE,UK'],

@@ -1,0 +1,161 @@
+/** The countries of a release in the compact form. See FORMAT.md. */
+import { EMBEDDED_SCHEMES, type EmbeddedScheme } from '../address/embedded.js';
+import type { Family } from '../address/parse.js';
+import type { RangeColumns } from '../range/columns.js';
+import { MAX_CONFIDENCE, MAX_RECORDS, type RangeRecord } from '../rangefile/layout.js';
+import { decodeColumn, encodeColumn } from './column.js';
+import { Container } from './container.js';
+import { encodePartition, PartitionReader } from './partition.js';
+
+/** What a compact form says about the release that it was made of: the section `about`. */
+export interface About {
+  /** Id of the release. */
+  release: string;
+  /** Date of the EU membership, `YYYY-MM-DD`. */
+  as_of: string;
+  /** Date of the oldest source with a substantial share of the addresses, `YYYY-MM-DD`; missing if nothing tells it. */
+  data_date?: string;
+  /** The licenses of the sources, and whom they want credited, each once. */
+  licenses: string[];
+  attribution: string[];
+}
+
+/** The ranges and records of a release. */
+export interface CountryRanges {
+  /** By record number. */
+  records: readonly RangeRecord[];
+  v4: RangeColumns;
+  v6: RangeColumns;
+  /** Confidence of each range in percent, if it is wanted. */
+  confidence?: { v4: Uint8Array; v6: Uint8Array } | undefined;
+}
+
+/** Writes a record as the fields of a line. */
+function recordFields(record: RangeRecord): string[] {
+  switch (record.kind) {
+    case 'country':
+      return [record.kind, record.code, record.isEu ? 'eu' : '-', record.name];
+    case 'none':
+      return [record.kind, record.reason];
+    case 'embedded':
+      return [record.kind, record.scheme];
+  }
+}
+
+/** Parses a line of the section `country`. Returns undefined if it is not a record. */
+function parseRecord(line: string): RangeRecord | undefined {
+  const [kind, label = '', membership, name] = line.split('\t');
+  if (kind === 'country' && /^[A-Z]{2}$/.test(label) && /^(eu|-)$/.test(membership ?? '') && name !== undefined) {
+    return { kind, code: label, name, isEu: membership === 'eu' };
+  }
+  if (membership !== undefined || label === '') return undefined;
+  if (kind === 'none') return { kind, reason: label };
+  const isScheme = EMBEDDED_SCHEMES.includes(label as EmbeddedScheme);
+  return kind === 'embedded' && isScheme ? { kind, scheme: label as EmbeddedScheme } : undefined;
+}
+
+/**
+ * Returns the sections of the countries of a release, in file order, for `writeContainer`.
+ *
+ * @param about the release
+ * @param ranges in the order of the range file, record numbers included
+ */
+export function countrySections(about: About, { records, v4, v6, confidence }: CountryRanges): Map<string, Uint8Array> {
+  const text = (content: string): Uint8Array => new TextEncoder().encode(content);
+  const sections = new Map([
+    ['about', text(JSON.stringify(about))],
+    ['country', text(records.map((record) => `${recordFields(record).join('\t')}\n`).join(''))],
+    ['country4', encodePartition(v4, 'fixed')],
+    ['country6', encodePartition(v6, 'fixed')],
+  ]);
+  if (confidence !== undefined) {
+    sections.set('confidence4', encodeColumn(confidence.v4));
+    sections.set('confidence6', encodeColumn(confidence.v6));
+  }
+  return sections;
+}
+
+const DATE = /^\d{4}-\d\d-\d\d$/;
+
+function isTextList(value: unknown): boolean {
+  return Array.isArray(value) && value.every((element) => typeof element === 'string');
+}
+
+function isAbout(value: unknown): value is About {
+  if (typeof value !== 'object' || value === null) return false;
+  const { release, as_of, data_date, licenses, attribution } = value as Record<keyof About, unknown>;
+  return (
+    typeof release === 'string' &&
+    [as_of, data_date ?? as_of].every((date) => typeof date === 'string' && DATE.test(date)) &&
+    isTextList(licenses) &&
+    isTextList(attribution)
+  );
+}
+
+/** The countries of an opened compact form. */
+export class CompactCountries {
+  readonly container: Container;
+  readonly about: About;
+  /** By record number, in the order of the range file. */
+  readonly records: readonly RangeRecord[];
+  readonly #name: string;
+
+  /**
+   * Opens a compact form.
+   *
+   * @param bytes the whole file, not compressed
+   * @param name of the file, for messages
+   * @throws AtlasError E_DAMAGED if it is not as FORMAT.md says. Ranges are checked when they are read
+   */
+  constructor(bytes: Uint8Array, name: string) {
+    this.#name = name;
+    this.container = new Container(bytes, name);
+    this.about = this.#readAbout();
+    const lines = this.#text('country').split('\n');
+    if (lines.pop() !== '') throw this.container.damaged('its last record is not complete');
+    if (lines.length === 0 || lines.length > MAX_RECORDS) throw this.container.damaged(`${lines.length} records`);
+    this.records = lines.map((line, index) => {
+      const record = parseRecord(line);
+      if (record === undefined) throw this.container.damaged(`record ${index} is not valid`);
+      return record;
+    });
+  }
+
+  /** Returns a reader of the ranges of one family. */
+  ranges(family: Family): PartitionReader {
+    return new PartitionReader(this.container.section(`country${family}`), family, this.records.length, this.#name);
+  }
+
+  /**
+   * Returns the confidence of each range in percent; undefined if the file has none.
+   *
+   * @param count number of ranges
+   * @throws AtlasError E_DAMAGED if it is not a column of so many ranges
+   */
+  confidence(family: Family, count: number): Uint32Array | undefined {
+    const section = `confidence${family}`;
+    if (!this.container.has(section)) return undefined;
+    return decodeColumn(this.container.section(section), count, MAX_CONFIDENCE, this.#name);
+  }
+
+  #text(section: string): string {
+    try {
+      return new TextDecoder('utf-8', { fatal: true }).decode(this.container.section(section));
+    } catch (error) {
+      if (!(error instanceof TypeError)) throw error;
+      throw this.container.damaged(`section ${section} is not UTF-8`);
+    }
+  }
+
+  #readAbout(): About {
+    let about: unknown;
+    try {
+      about = JSON.parse(this.#text('about'));
+    } catch (error) {
+      if (!(error instanceof SyntaxError)) throw error;
+      throw this.container.damaged('section about is not JSON');
+    }
+    if (!isAbout(about)) throw this.container.damaged('section about does not describe a release');
+    return about;
+  }
+}

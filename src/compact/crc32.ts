@@ -1,0 +1,15 @@
+/** CRC-32 without Node's zlib, for readers in browsers and workers. */
+
+/** The remainders of all bytes by the polynomial of IEEE 802.3, bits reversed. */
+const REMAINDERS = Uint32Array.from({ length: 256 }, (_, byte) => {
+  let remainder = byte;
+  for (let bit = 0; bit < 8; bit++) remainder = (remainder >>> 1) ^ (0xedb88320 & -(remainder & 1));
+  return remainder;
+});
+
+/** Returns the CRC-32 (IEEE 802.3) of bytes, as `zlib.crc32` of Node does. */
+export function crc32(bytes: Uint8Array): number {
+  let crc = ~0;
+  for (let i = 0; i < bytes.length; i++) crc = (crc >>> 8) ^ REMAINDERS[(crc ^ bytes[i]!) & 255]!;
+  return ~crc >>> 0;
+}

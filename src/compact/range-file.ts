@@ -1,0 +1,62 @@
+/** From a range file to the compact form, and back to the same bytes. */
+import { addressWords } from '../address/words.js';
+import type { RangeColumns } from '../range/columns.js';
+import { noConfidence } from '../rangefile/confidence.js';
+import { type RangeFile, rangeColumns } from '../rangefile/reader.js';
+import { encodeRangeFile } from '../rangefile/writer.js';
+import { type About, type CompactCountries, countrySections } from './countries.js';
+import type { PartitionReader } from './partition.js';
+
+/**
+ * Returns the sections of a range file, for `writeContainer`.
+ *
+ * @param about the release; `as_of` is that of the file
+ * @param withConfidence whether the sections of the confidence are among them
+ * @throws AtlasError E_USAGE if the file has no confidence and it is wanted
+ */
+export function rangeFileSections(about: About, file: RangeFile, withConfidence: boolean): Map<string, Uint8Array> {
+  const { records, confidence4, confidence6 } = file;
+  const hasConfidence = confidence4 !== undefined && confidence6 !== undefined;
+  if (withConfidence && !hasConfidence) throw noConfidence(file.path);
+  return countrySections(about, {
+    records,
+    v4: rangeColumns(file, 4),
+    v6: rangeColumns(file, 6),
+    confidence: withConfidence && hasConfidence ? { v4: confidence4, v6: confidence6 } : undefined,
+  });
+}
+
+/** Reads all ranges of a partition with at most 65,536 records. */
+function readColumns(ranges: PartitionReader): RangeColumns {
+  const { family, count } = ranges;
+  const words = addressWords(family);
+  const first = new Uint32Array(count * words);
+  const value = new Uint16Array(count);
+  for (let i = 0; ranges.next(); i++) {
+    first.set(ranges.first, i * words);
+    value[i] = ranges.record;
+  }
+  return { family, count, first, value };
+}
+
+/**
+ * Builds the range file from its compact form.
+ *
+ * @returns the bytes of the range file that the compact form was made from; without its confidence if the compact form
+ *   has none
+ * @throws AtlasError E_DAMAGED if the compact form is not as FORMAT.md says
+ */
+export function buildRangeFile(compact: CompactCountries): Buffer {
+  const [v4, v6] = [readColumns(compact.ranges(4)), readColumns(compact.ranges(6))];
+  const [confidence4, confidence6] = [compact.confidence(4, v4.count), compact.confidence(6, v6.count)];
+  if ((confidence4 === undefined) !== (confidence6 === undefined)) {
+    throw compact.container.damaged('only one family has a confidence');
+  }
+  return encodeRangeFile({
+    asOf: compact.about.as_of,
+    v4,
+    v6,
+    records: compact.records,
+    confidence: confidence4 && confidence6 && { v4: Uint8Array.from(confidence4), v6: Uint8Array.from(confidence6) },
+  });
+}

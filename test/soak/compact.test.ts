@@ -1,0 +1,58 @@
+/** The compact form under a million changes. */
+import { expect, it } from 'vitest';
+import { writeContainer } from '../../src/compact/container.js';
+import { rangeFileSections } from '../../src/compact/range-file.js';
+import type { RangeRecord } from '../../src/rangefile/layout.js';
+import { decodeRangeFile } from '../../src/rangefile/reader.js';
+import { encodeRangeFile } from '../../src/rangefile/writer.js';
+import { compactOutcome, reseal } from '../support/compact.js';
+import { partitionOf, reason, SMALL_WORLD } from '../support/release.js';
+import { randomFrom, rounds, SEED } from '../support/seed.js';
+
+function smallWorld(): Uint8Array {
+  const records: RangeRecord[] = [reason('unallocated')];
+  const [v4, v6] = [partitionOf(4, SMALL_WORLD, records), partitionOf(6, SMALL_WORLD, records)];
+  const column = (count: number) => Uint8Array.from({ length: count }, (_, range) => range % 101);
+  const confidence = { v4: column(v4.count), v6: column(v6.count) };
+  const file = decodeRangeFile(encodeRangeFile({ asOf: '2026-01-01', v4, v6, records, confidence }), 'x');
+  return writeContainer(
+    rangeFileSections({ release: 'r', as_of: '2026-01-01', licenses: [], attribution: [] }, file, true),
+  );
+}
+
+it('is E_DAMAGED after every change of a byte', () => {
+  const original = smallWorld();
+  const bytes = original.slice();
+  for (let at = 0; at < bytes.length; at++) {
+    for (let value = 1; value < 256; value++) {
+      bytes[at] = original[at]! ^ value;
+      if (compactOutcome(bytes) !== 'damaged') expect.fail(`byte ${at} changed by ${value} was accepted`);
+    }
+    bytes[at] = original[at]!;
+  }
+});
+
+it('is E_DAMAGED or another valid release after a million random changes below the checksums, in little memory', () => {
+  const original = smallWorld();
+  const random = randomFrom(SEED);
+  const upTo = (end: number): number => Math.floor(random() * end);
+  const outcomes = { valid: 0, damaged: 0 };
+  const runs = rounds(1_000_000);
+  let most = 0;
+  const before = process.memoryUsage().arrayBuffers;
+  for (let run = 0; run < runs; run++) {
+    const bytes = original.slice(0, upTo(4) === 0 ? upTo(original.length) : original.length);
+    for (let change = upTo(5); change >= 0 && bytes.length > 0; change--) bytes[upTo(bytes.length)] = upTo(256);
+    if (bytes.length > 24) {
+      // Half of the truncated files say their size, so that the checks after that of the size are reached.
+      if (upTo(2) === 0) new DataView(bytes.buffer).setUint32(16, bytes.length, true);
+      reseal(bytes);
+    }
+    outcomes[compactOutcome(bytes)]++;
+    most = Math.max(most, process.memoryUsage().arrayBuffers - before);
+  }
+  expect(outcomes.damaged).toBeGreaterThan(runs / 10);
+  expect(outcomes.valid).toBeGreaterThan(0);
+  // Arrays for the ranges that a few kilobytes can have, the indexes of the range file, and what waits to be collected.
+  expect(most).toBeLessThan(2 ** 28);
+});
