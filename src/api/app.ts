@@ -5,11 +5,11 @@
  * release once and is answered in the same turn of the event loop, so a release can be replaced and closed between any
  * two requests.
  */
-import type { Socket } from 'node:net';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import { MAX_BODY_BYTES, MAX_HEADER_BYTES } from '../limits.js';
 import { BodyError, bodyIsExpected, isEncoded, parseJsonBody, wireErrorOf } from './body.js';
 import type { TrustedProxies } from './caller.js';
+import { hold, release } from './http-server.js';
 import { type KeyParameter, keyParameter, originError, presentedKey } from './keys/auth.js';
 import { type ActiveKey, type KeyFinder, KeysUnavailableError } from './keys/key-cache.js';
 import type { KeyDesk, KeyOutcome } from './keys/sign-up.js';
@@ -448,33 +448,17 @@ function expectsContinue({ headers, raw }: FastifyRequest): boolean {
   return headers.expect !== undefined && raw.httpVersion === '1.1';
 }
 
-/** Promises that each connection is held for. */
-const holds = new WeakMap<Socket, number>();
-
-function pauseAgain(this: Socket): void {
-  this.pause();
-}
-
 /**
  * Reads nothing from a request's connection until a promise is settled.
  *
  * A client may send its request and close its half of the connection. Node ends the connection when it reads that, and
- * the answer would be lost if it is not ready by then. Node also resumes a connection by itself when it has parsed a
- * request or its body is read.
+ * the answer would be lost if it is not ready by then.
  */
 async function holdingConnection<Value>({ raw: { socket } }: FastifyRequest, promise: Promise<Value>): Promise<Value> {
-  const others = holds.get(socket) ?? 0;
-  holds.set(socket, others + 1);
-  if (others === 0) socket.on('resume', pauseAgain);
-  socket.pause();
+  hold(socket);
   try {
     return await promise;
   } finally {
-    const left = holds.get(socket)! - 1;
-    holds.set(socket, left);
-    if (left === 0) {
-      socket.off('resume', pauseAgain);
-      socket.resume();
-    }
+    release(socket);
   }
 }

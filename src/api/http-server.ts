@@ -24,6 +24,15 @@ import {
 import { ERROR_BODIES, JSON_TYPE } from './responses.js';
 import { ALL_METHODS } from './routes.js';
 
+/**
+ * Connections whose input Node's parser gets as it arrives. A block of it can have 1,400 requests, which are parsed at once
+ * and take 2.5 MB: no harm with a few connections. The input of further ones is parsed in slices, which costs an eighth more.
+ */
+const UNSLICED_CONNECTIONS = 40;
+
+/** Bytes of a slice: more than the headers of a usual request. */
+const SLICE_BYTES = 4_096;
+
 /** How often Node looks for requests that are overdue, in milliseconds. */
 const TIMEOUT_CHECK_MS = 1_000;
 
@@ -93,31 +102,82 @@ export interface HttpServerOptions {
   times?: ClientTimes;
 }
 
-/** The response to the newest request of a connection. A property, because a WeakMap takes longer for each request. */
-const NEWEST = Symbol('newest response');
+/** The response that a connection gets now, or got last. A property, because a WeakMap takes longer for each request. */
+const CURRENT = Symbol('current response');
 
-/** The response before another one of the same connection, if it was not finished when the request came. */
-const BEFORE = Symbol('response before');
+/** The requests of a connection that wait for {@link CURRENT} to be sent. */
+const WAITING = Symbol('waiting requests');
 
-type Answered = ServerResponse & { [BEFORE]?: Answered };
-type Connection = Duplex & { [NEWEST]?: Answered };
+/** Reasons to read nothing from a connection for now. */
+const HOLDS = Symbol('holds');
+
+/** A request that waits; undefined for bytes that are not a request. */
+interface Turn {
+  request?: IncomingMessage;
+  answer(): void;
+}
+
+type Connection = Duplex & { [CURRENT]?: ServerResponse; [WAITING]?: Turn[]; [HOLDS]?: number };
 
 /** Whether Node is done with a response: all of it is written, and the socket is free for the next one. */
 function isSent(response: ServerResponse): boolean {
   return response.writableFinished && response.socket === null;
 }
 
-function remember(connection: Connection, response: Answered): void {
-  const before = connection[NEWEST];
-  if (before !== undefined && !isSent(before)) response[BEFORE] = before;
-  connection[NEWEST] = response;
+function pauseAgain(this: Duplex): void {
+  this.pause();
 }
+
+/** Reads nothing from a connection until {@link release} is called as often as this. */
+export function hold(connection: Connection): void {
+  const others = connection[HOLDS] ?? 0;
+  connection[HOLDS] = others + 1;
+  if (others > 0) return;
+  // Node resumes a connection by itself when it has parsed a request or its body is read.
+  connection.on('resume', pauseAgain);
+  connection.pause();
+}
+
+/** Ends one {@link hold}. */
+export function release(connection: Connection): void {
+  const left = connection[HOLDS]! - 1;
+  connection[HOLDS] = left;
+  if (left > 0) return;
+  connection.off('resume', pauseAgain);
+  connection.resume();
+}
+
+/** Whether there is exactly one `Host` (RFC 9112 §3.2). @param rawHeaders names and values in turn */
+function hasOneHost(rawHeaders: readonly string[]): boolean {
+  let hosts = 0;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    if (rawHeaders[i]!.length === 4 && rawHeaders[i]!.toLowerCase() === 'host') hosts++;
+  }
+  return hosts === 1;
+}
+
+/** Lets Node parse the input of a connection in slices, and only as long as no request of it waits. */
+function readInSlices(connection: Connection): void {
+  // A listener of 'readable' decides when data is read. What it reads is emitted as 'data', which Node's parser gets.
+  const read = (): void => {
+    do {
+      const { readableLength } = connection;
+      if ((connection[HOLDS] ?? 0) > 0) return;
+      connection.read(readableLength === 0 ? undefined : Math.min(readableLength, SLICE_BYTES));
+    } while (connection.readableLength > 0);
+  };
+  connection.on('readable', read).on('resume', read);
+}
+
+/** Answers one request. */
+type Answer = (request: IncomingMessage, response: ServerResponse) => void;
 
 /** An HTTP server that can stop listening without closing idle connections, and knows the responses of a connection. */
 export class ApiHttpServer extends Server {
   /** Connections whose last response is on its way. Node does not track all of them. */
   readonly #refused = new Set<Duplex>();
   readonly #options: Required<Omit<HttpServerOptions, 'region'>> & Pick<HttpServerOptions, 'region'>;
+  #open = 0;
   #keepsIdleConnections = false;
 
   /** @param listener answers the requests */
@@ -128,28 +188,32 @@ export class ApiHttpServer extends Server {
       requestTimeout: times.request,
       keepAliveTimeout: times.keepAlive,
       connectionsCheckingInterval: times.check,
-      // Node's own response to a request without Host is not JSON, and nothing here depends on the name of a host.
+      // Node's own response to a request without Host is not JSON.
       requireHostHeader: false,
       noDelay: true,
     };
     super(options);
     this.#options = { region, onUnparsed, times };
-    const receive = (request: IncomingMessage, response: ServerResponse): void => {
-      remember(request.socket, response);
+    const answer: Answer = (request, response) => {
+      if (request.httpVersion === '1.1' && !hasOneHost(request.rawHeaders)) {
+        this.#answerError(response, 'bad_request');
+        return;
+      }
       listener(request, response);
       // `server.timeout` would set a timer for each request. Most responses are in the hands of the kernel by now.
       if (!response.writableFinished) response.setTimeout(times.socket);
     };
-    this.on('request', receive);
-    // The app asks for the body with 100 Continue, if it wants it.
-    this.on('checkContinue', receive);
-    this.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
-      remember(request.socket, response);
-      const { status } = WIRE_ERRORS.expectation;
-      onUnparsed(status);
-      response.writeHead(status, headersOf('expectation', region));
-      response.end(ERROR_BODIES.expectation);
+    this.on('request', (request, response) => this.#inTurn(request, response, answer));
+    this.on('connection', (socket) => {
+      this.#open++;
+      socket.once('close', () => this.#open--);
+      if (this.#open > UNSLICED_CONNECTIONS) readInSlices(socket);
     });
+    // The app asks for the body with 100 Continue, if it wants it.
+    this.on('checkContinue', (request, response) => this.#inTurn(request, response, answer));
+    this.on('checkExpectation', (request, response) =>
+      this.#inTurn(request, response, () => this.#answerError(response, 'expectation')),
+    );
     this.on('clientError', (error: Error, socket: Duplex) => {
       // The client is gone.
       if (systemErrorCode(error) === 'ECONNRESET') socket.destroy();
@@ -161,6 +225,56 @@ export class ApiHttpServer extends Server {
       socket.resume();
       this.#refuse(socket, 'method_not_allowed');
     });
+  }
+
+  /**
+   * Answers the requests of a connection one after the other. A client may send many without reading a response; none of
+   * them opens a file or makes a response before those before it are sent, and nothing more is read meanwhile.
+   */
+  #inTurn(request: IncomingMessage, response: ServerResponse, answer: Answer): void {
+    const connection: Connection = request.socket;
+    const { [CURRENT]: current, [WAITING]: waiting } = connection;
+    const turn: Turn = {
+      request,
+      answer() {
+        connection[CURRENT] = response;
+        answer(request, response);
+      },
+    };
+    if (waiting !== undefined) {
+      waiting.push(turn);
+    } else if (current === undefined || isSent(current)) {
+      turn.answer();
+    } else {
+      connection[WAITING] = [turn];
+      hold(connection);
+      this.#answerNext(connection);
+    }
+  }
+
+  /** Answers the requests that wait, each in a turn of the event loop of its own: other connections get theirs. */
+  #answerNext(connection: Connection): void {
+    const next = (): void => {
+      const waiting = connection[WAITING]!;
+      if (connection.destroyed) return;
+      waiting.shift()?.answer();
+      if (waiting.length > 0) {
+        this.#answerNext(connection);
+        return;
+      }
+      delete connection[WAITING];
+      release(connection);
+    };
+    connection[CURRENT]!.once('close', () => setImmediate(next));
+  }
+
+  /** Answers a request that the listener does not receive. It is the last one of its connection. */
+  #answerError(response: ServerResponse, error: WireError): void {
+    const { region, onUnparsed } = this.#options;
+    const { status } = WIRE_ERRORS[error];
+    onUnparsed(status);
+    response.writeHead(status, headersOf(error, region));
+    response.end(ERROR_BODIES[error]);
   }
 
   /** Closes idle connections, unless the server is about to stop listening only. Node's `close` calls it. */
@@ -193,11 +307,14 @@ export class ApiHttpServer extends Server {
     socket.once('close', () => this.#refused.delete(socket));
     this.#options.onUnparsed(WIRE_ERRORS[error].status);
 
-    const newest = socket[NEWEST];
-    // A request that is not complete is the one that is refused here.
-    const earlier = newest === undefined || newest.req.complete ? newest : newest[BEFORE];
-    if (earlier === undefined || isSent(earlier)) this.#endWith(socket, error);
-    else earlier.once('close', () => this.#endWith(socket, error));
+    const { [CURRENT]: current, [WAITING]: waiting } = socket;
+    const end = (): void => this.#endWith(socket, error);
+    if (waiting !== undefined) {
+      // A request that is not complete is the one that is refused here.
+      if (waiting.at(-1)?.request?.complete === false) waiting.pop();
+      waiting.push({ answer: end });
+    } else if (current === undefined || isSent(current) || !current.req.complete) end();
+    else current.once('close', end);
   }
 
   #endWith(socket: Duplex, error: WireError): void {

@@ -36,7 +36,10 @@ async function ask(bytes: string | Buffer) {
 
 const request = (line: string, headers: string[] = [], body: string | Buffer = ''): Buffer =>
   Buffer.concat([
-    Buffer.from(`${[line, `X-API-Key: ${KEY}`, 'Connection: close', ...headers].join('\r\n')}\r\n\r\n`, 'latin1'),
+    Buffer.from(
+      `${[line, 'Host: a', `X-API-Key: ${KEY}`, 'Connection: close', ...headers].join('\r\n')}\r\n\r\n`,
+      'latin1',
+    ),
     Buffer.from(body),
   ]);
 const get = (target: string) => request(`GET ${target} HTTP/1.1`);
@@ -154,13 +157,21 @@ describe.each<[string, Buffer, number, string]>([
 });
 
 it.each([
-  ['without a host', 'GET /api/lookup/8.8.8.8 HTTP/1.1'],
   ['in absolute form', 'GET http://ip.example/api/lookup/8.8.8.8 HTTP/1.1'],
   ['with an upgrade', 'GET /api/lookup/8.8.8.8 HTTP/1.1\r\nUpgrade: websocket\r\nConnection: upgrade'],
   ['with a body', 'GET /api/lookup/8.8.8.8 HTTP/1.1\r\nContent-Type: text/x\r\nContent-Length: 0'],
   ['with Expect: 100-continue', 'GET /api/lookup/8.8.8.8 HTTP/1.1\r\nExpect: 100-continue'],
 ])('answers a request %s', async (_, line) => {
   expect(await exchange(port, request(line))).toContain('"country_code":"US"');
+});
+
+it.each([
+  ['without Host', ''],
+  ['with two', 'Host: a\r\nhost: b\r\n'],
+])('refuses a request of HTTP/1.1 %s (RFC 9112 §3.2), and serves HTTP/1.0', async (_, hosts) => {
+  const lookup = `GET /api/lookup/8.8.8.8 HTTP/1.1\r\n${hosts}X-API-Key: ${KEY}\r\nConnection: close\r\n\r\n`;
+  expect(await exchange(port, lookup)).toMatch(/^HTTP\/1\.1 400 [\s\S]*\{"error":"Bad request"\}$/);
+  expect(await exchange(port, lookup.replace('HTTP/1.1', 'HTTP/1.0').replace(hosts, ''))).toContain('"US"');
 });
 
 it('nothing was logged, and input that is not a request was counted', () => {
@@ -303,7 +314,7 @@ describe('slow clients', () => {
   it('get a 408 if headers or body do not arrive', async () => {
     const slow = await startServer(appDeps(dataDir), { times });
     const late = 'HTTP/1.1 408 Request Timeout';
-    expect(await exchange(portOf(slow), 'GET /api/lookup/8.8.8.8 HTTP/1.1\r\nX-A')).toContain(late);
+    expect(await exchange(portOf(slow), 'GET /api/lookup/8.8.8.8 HTTP/1.1\r\nHost: a\r\nX-A')).toContain(late);
     expect(await exchange(portOf(slow), post('["8.8.8.8"]').subarray(0, -5))).toContain(late);
     expect(await exchange(portOf(slow), '')).toContain(late);
     slow.close();

@@ -1,11 +1,12 @@
 /** Connections that a client does not end, and the order in which a server stops. */
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { rmSync } from 'node:fs';
+import { readdirSync, readlinkSync, rmSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ApiHttpServer, type ClientTimes, drain } from '../../src/api/http-server.js';
+import type { Access } from '../../src/api/log.js';
 import { RATE_WINDOW_MS } from '../../src/limits.js';
 import { packageFile } from '../../src/package-root.js';
 import { type AppChanges, appDeps, fixedKeys, KEY, portOf, startServer } from '../support/api.js';
@@ -56,7 +57,7 @@ function drip(port: number, first: string | Buffer): { socket: Socket; answer: (
 describe('a client that continues to send after the last response', () => {
   it.each([
     ['400', 'no request at all\r\n\r\n'],
-    ['408', 'GET /api/lookup/8.8.8.8 HTTP/1.1\r\nX-A'],
+    ['408', 'GET /api/lookup/8.8.8.8 HTTP/1.1\r\nHost: a\r\nX-A'],
     ['431', `GET /healthz HTTP/1.1\r\nA: ${'a'.repeat(20_000)}\r\n\r\n`],
     ['405', 'CONNECT ip.example:443 HTTP/1.1\r\nHost: ip.example\r\n\r\n'],
     ['417', 'GET /healthz HTTP/1.1\r\nExpect: miracles\r\n\r\n'],
@@ -91,6 +92,69 @@ it('a client that does not read its responses loses its connection', async () =>
   await until(async () => (await connections(server)) === 0, 'the end of the connection');
   socket.resume();
   await until(() => lost || socket.destroyed, 'the end at the client');
+});
+
+describe('a client that sends requests ahead', () => {
+  const request = (target: string) => `GET ${target} HTTP/1.1\r\nHost: a\r\n\r\n`;
+
+  it('and goes away leaves no file open', async () => {
+    const port = portOf(await start());
+    const opened = () =>
+      readdirSync('/proc/self/fd').filter((fd) => {
+        try {
+          return readlinkSync(`/proc/self/fd/${fd}`).includes('swagger-ui');
+        } catch {
+          return false; // closed since
+        }
+      }).length;
+    for (let i = 0; i < 10; i++) {
+      const socket = connect(port, '127.0.0.1', () =>
+        socket.write(request('/page/swagger/swagger-ui-bundle.js').repeat(3)),
+      );
+      socket.on('error', () => {});
+      await once(socket, 'data');
+      socket.destroy();
+    }
+    await until(() => opened() === 0, 'the end of the files');
+  });
+
+  it.each([
+    ['an early', 0],
+    ['a late', 60],
+  ])('and does not read is not answered further, until it reads: %s connection', async (_, others) => {
+    const answered: string[] = [];
+    const accessLog = { write: ({ route }: Access) => answered.push(route), flush: async () => {} };
+    const times = { ...TIMES, headers: 60_000, request: 60_000 };
+    const server = await startServer(appDeps(dataDir, { accessLog }), { times });
+    servers.push(server);
+    const idle = Array.from({ length: others }, () => connect(portOf(server), '127.0.0.1'));
+    await Promise.all(idle.map((socket) => once(socket, 'connect')));
+    const socket = connect(portOf(server), '127.0.0.1');
+    const count = 2_000;
+    // 25 kB each: 50 MB, more than the buffers of the kernel.
+    for (let i = 0; i < count; i++) socket.write(request(i % 2 === 0 ? '/openapi.json' : '/healthz'));
+    socket.pause();
+    let before = -1;
+    await until(async () => {
+      const isStable = before === answered.length && before > 0;
+      before = answered.length;
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      return isStable;
+    }, 'the pause');
+    expect(answered.length).toBeLessThan(count - 500);
+    let text = '';
+    socket.setEncoding('latin1').on('data', (chunk: string) => {
+      text += chunk;
+    });
+    socket.resume();
+    await until(() => answered.length === count, 'all responses');
+    socket.end();
+    await once(socket, 'close');
+    const bodies = [...text.matchAll(/"openapi":"3\.1\.0"|\{"status":"ok"\}/g)].map(([body]) => body);
+    expect(bodies).toHaveLength(count);
+    expect(bodies.every((body, i) => (i % 2 === 0) === body.startsWith('"openapi"'))).toBe(true);
+    for (const one of idle) one.destroy();
+  });
 });
 
 it('a tunnel that a client keeps open does not keep the server from stopping', async () => {
@@ -185,7 +249,7 @@ describe('100 Continue', () => {
 
   it('is not sent before a 429', async () => {
     const port = portOf(await start({ keys: fixedKeys({ [KEY]: { id: 'one', rate: 1 } }) }));
-    const lookup = `GET /api/lookup/8.8.8.8 HTTP/1.1\r\n${KEYED}\r\nConnection: close\r\n\r\n`;
+    const lookup = `GET /api/lookup/8.8.8.8 HTTP/1.1\r\nHost: a\r\n${KEYED}\r\nConnection: close\r\n\r\n`;
     expect(await exchange(port, lookup)).toContain(' 200 OK');
     const answer = await exchange(port, head([...EXPECT, KEYED, JSON_TYPE, 'Content-Length: 3']));
     expect(answer).toMatch(/^HTTP\/1\.1 429 /);
