@@ -3,3 +3,6 @@
  * process, with files in the place of the standard streams.
  */
 export const STANDARD_FD = { input: 0, output: 1, error: 2 };
+
+/** The path that means standard input. */
+export const STDIN_PATH = '-';

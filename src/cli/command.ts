@@ -1,7 +1,8 @@
 /** What a command of the command line is, and what every command may use. */
 import { writeFileSync } from 'node:fs';
 import { AtlasError, systemErrorCode } from '../errors.js';
-import { STANDARD_FD } from '../standard-streams.js';
+import { STANDARD_FD, STDIN_PATH } from '../standard-streams.js';
+import { isTerminal } from '../terminal.js';
 
 export { table } from '../text-table.js';
 
@@ -131,6 +132,19 @@ export function printNote(note: string): void {
     if (systemErrorCode(error) !== 'EAGAIN') throw error;
     process.stderr.write(note);
   }
+}
+
+/**
+ * Checks that standard input, `-`, is at most one of the inputs, since it can be read once. Says so if it is a terminal: a
+ * command that waits for input looks like one that hangs.
+ *
+ * @throws AtlasError E_USAGE
+ */
+export function expectStdin(inputs: readonly string[]): void {
+  const count = inputs.filter((path) => path === STDIN_PATH).length;
+  if (count > 1) throw new AtlasError('E_USAGE', '"-", standard input, is named twice; it can be read once');
+  if (count === 0 || !isTerminal(STANDARD_FD.input) || !isTerminal(STANDARD_FD.error)) return;
+  printNote('ipatlas: reading from the terminal; Ctrl-D at the start of a line ends the input\n');
 }
 
 /** Returns facts as aligned lines, `name  value`. */

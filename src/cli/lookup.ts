@@ -1,9 +1,9 @@
 /** `ipatlas lookup`: one result a line, or a table for people. */
 import { type Database, type LookupResult, openDatabase } from '../database/database.js';
-import { STDIN_PATH } from '../enrich/input/inputs.js';
 import { chunksOf, openSource } from '../enrich/input/source.js';
 import { AtlasError, EXIT } from '../errors.js';
-import { type Command, type Invocation, print, table, text } from './command.js';
+import { STDIN_PATH } from '../standard-streams.js';
+import { type Command, expectStdin, type Invocation, print, table, text } from './command.js';
 
 type Line = Partial<LookupResult> & { ip: string; error?: string; reason?: string | null; confidence?: number | null };
 
@@ -60,6 +60,7 @@ async function run({ dataDir, values, positionals }: Invocation): Promise<number
   if (engine !== 'binary' && engine !== 'sqlite') {
     throw new AtlasError('E_USAGE', `--engine is ${JSON.stringify(engine)}; it can be binary or sqlite`);
   }
+  expectStdin(positionals);
   const extras: Extras = { reason: values.reason === true, confidence: values.confidence === true };
   const database = openDatabase(dataDir, { engine, confidence: extras.confidence });
   let invalid = 0;

@@ -1,10 +1,10 @@
 /** What the commands that process records share: their flags, inputs, outputs, signals and statistics. */
-import { fstatSync } from 'node:fs';
+import { closeSync, fstatSync, openSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import { releaseDir } from '../database/release.js';
 import { type EnrichCounts, emptyCounts, warningOf } from '../enrich/counts.js';
-import { checkInputs, isInput, STDIN_PATH } from '../enrich/input/inputs.js';
+import { checkInputs, isInput } from '../enrich/input/inputs.js';
 import {
   FORMAT_NAMES,
   type FormatName,
@@ -17,10 +17,19 @@ import {
 import { COMPRESSIONS, checkCompression, compressedOutput, type OutputCompression } from '../enrich/output/compress.js';
 import { type Output, plainOutput, replacedOutput, standardOutput, statOutput } from '../enrich/output/output.js';
 import { showProgress, summaryText } from '../enrich/progress.js';
-import { AtlasError, EXIT, systemErrorCode } from '../errors.js';
+import { AtlasError, EXIT } from '../errors.js';
 import { MAX_JOBS } from '../limits.js';
-import { STANDARD_FD } from '../standard-streams.js';
-import { type FlagTable, type Invocation, type OptionValues, outputPath, printNote, text } from './command.js';
+import { STANDARD_FD, STDIN_PATH } from '../standard-streams.js';
+import { isTerminal } from '../terminal.js';
+import {
+  expectStdin,
+  type FlagTable,
+  type Invocation,
+  type OptionValues,
+  outputPath,
+  printNote,
+  text,
+} from './command.js';
 
 /** The path that means standard output. */
 const STDOUT_PATH = '-';
@@ -243,6 +252,7 @@ export function parseStreamRequest({ dataDir, values, positionals }: Invocation)
   const jobs = parseJobs(text(values, 'jobs'));
   checkDistinct(values);
   const inputs = positionals.length === 0 ? [STDIN_PATH] : positionals;
+  expectStdin(inputs);
   const total = checkInputs(inputs);
   const output = outputPath(values);
   if (output === undefined) checkStandardOutput(inputs);
@@ -307,33 +317,69 @@ export interface StreamWork {
   signal: AbortSignal;
 }
 
+/** Thrown if the reader of the first output has closed the pipe, so that it has all it wants. */
+class OutputClosed extends Error {}
+
+/** Opens the output of records. */
+function openOutput({ output: path, compression }: StreamRequest): Output {
+  const target =
+    path === undefined
+      ? standardOutput(() => {
+          throw new OutputClosed();
+        })
+      : replacedOutput(path);
+  return compression === undefined ? target : compressedOutput(target, compression);
+}
+
+/** Opens a secondary output. If it is a pipe that its reader closes, the rest of it is dropped; the other outputs go on. */
 function openSideOutput(path: string | undefined): Output | undefined {
   if (path === undefined) return undefined;
-  return path === STDOUT_PATH ? standardOutput() : plainOutput(path);
+  return path === STDOUT_PATH ? standardOutput(() => {}) : plainOutput(path);
+}
+
+/**
+ * Opens the named pipes among the outputs, which blocks this thread until they have readers; meanwhile signals must end the
+ * process.
+ *
+ * @returns a function that closes them, to be called when they were opened again
+ */
+function awaitReaders(paths: readonly (string | undefined)[]): () => void {
+  const pipes = paths.filter((path) => path !== undefined && statOutput(path)?.isFIFO());
+  const fds = pipes.map((path) => openSync(path!, 'w'));
+  return () => {
+    for (const fd of fds) closeSync(fd);
+  };
+}
+
+/** Shows the progress, unless its line would be among records on the same terminal. */
+function startProgress({ output, rejects, total }: StreamRequest, counts: EnrichCounts): () => void {
+  const usesStdout = output === undefined || rejects === STDOUT_PATH;
+  return usesStdout && isTerminal(STANDARD_FD.output) ? () => {} : showProgress(counts, total);
 }
 
 /**
  * Opens the outputs, runs a command's work, and writes the statistics.
  *
- * @param showsCounts whether the counts are printed to stderr
+ * @param finish what to do at the end; by default, the counts are printed to stderr
  * @returns the exit code
  */
 export async function runStream(
   request: StreamRequest,
   work: (work: StreamWork) => Promise<void>,
-  showsCounts = true,
+  finish?: (counts: EnrichCounts) => Promise<void>,
 ): Promise<number> {
   // Checked before an output is opened, so that a missing release leaves no trace.
   releaseDir(request.dataDir);
+  const releasePipes = awaitReaders([request.output, request.rejects, request.stats]);
   let output: Output | undefined;
   const signals = watchSignals(() => output?.abandon());
-  const target = request.output === undefined ? standardOutput() : replacedOutput(request.output);
-  output = request.compression === undefined ? target : compressedOutput(target, request.compression);
+  output = openOutput(request);
   const rejects = openSideOutput(request.rejects);
   const stats = openSideOutput(request.stats);
+  releasePipes();
   const counts = emptyCounts();
   const startedAt = process.uptime();
-  const stopProgress = showProgress(counts, request.total);
+  const stopProgress = startProgress(request, counts);
   const seconds = () => process.uptime() - startedAt;
   let warning: string | undefined;
   try {
@@ -341,10 +387,11 @@ export async function runStream(
     await output.end();
     if (signals.received() === undefined) output.commit();
     warning = warningOf(counts, request.format in NO_FIELD ? [] : request.fields, request.lenient);
+    stopProgress();
+    await finish?.(counts);
   } catch (error) {
-    // The reader of the output has closed the pipe, so it has all it wants.
-    if (systemErrorCode(error) !== 'EPIPE') throw error;
-    return EXIT.ok;
+    if (error instanceof OutputClosed) return EXIT.ok;
+    throw error;
   } finally {
     stopProgress();
     signals.stop();
@@ -353,7 +400,7 @@ export async function runStream(
     await stats?.write(Buffer.from(`${JSON.stringify({ ...counts, seconds: seconds(), warning })}\n`));
     stats?.commit();
   }
-  if (showsCounts) printNote(summaryText(counts, seconds()));
+  if (finish === undefined) printNote(summaryText(counts, seconds()));
   if (warning !== undefined) printNote(`ipatlas: warning: ${warning}\n`);
   const received = signals.received();
   if (received === undefined) return EXIT.ok;

@@ -55,11 +55,8 @@ async function run(invocation: Invocation): Promise<number> {
   const options = { fields: request.fields, lenient: request.lenient, add: [], onInvalid: 'drop', query } as const;
   return runStream(
     request,
-    async (work) => {
-      await enrich({ ...request, ...work, output: { write() {} }, options: { ...options, add: [] } });
-      await print((values.json === true ? summaryJson : summaryTable)(by, summary, work.counts));
-    },
-    false,
+    (work) => enrich({ ...request, ...work, output: { write() {} }, options: { ...options, add: [] } }),
+    (counts) => print((values.json === true ? summaryJson : summaryTable)(by, summary, counts)),
   );
 }
 

@@ -1,10 +1,12 @@
+import { execFileSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { finished, ipatlas, type RunOptions, shell, start } from '../support/cli.js';
+import { finished, type RunOptions, shell, start, terminal } from '../support/cli.js';
+import { ipatlas } from '../support/in-process.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 
 let root: string;
@@ -102,6 +104,67 @@ describe('the output', () => {
       const { stdout } = await bash(`{ ${before}; ${run}; } | { ${slowReader}; }`);
       expect(stdout).toBe(expected.stdout);
     }
+  });
+});
+
+describe('a reader that closes the pipe', () => {
+  /** Runs enrich with a closed standard output. */
+  function withClosedOutput(args: string[], input: string) {
+    const child = start(['enrich', '--data', dataDir, ...args]);
+    const end = finished(child);
+    child.stdout!.destroy();
+    child.stdin!.end(input);
+    return end;
+  }
+
+  it('of the rejects or the statistics does not stop the output', async () => {
+    for (const flag of ['--rejects', '--stats']) {
+      const end = await withClosedOutput(['-o', join(dir, 'out'), flag, '-'], `bad\n${LINE}`.repeat(1000));
+      expect(end).toMatchObject({ code: 0, stderr: expect.stringMatching(/found +1,000\n/) });
+      expect(readFileSync(join(dir, 'out'), 'utf8')).toBe(`bad\n${ENRICHED}`.repeat(1000));
+    }
+  });
+
+  it('of standard output ends the run, and of a named pipe is an error', async () => {
+    expect(await withClosedOutput([], LINE)).toMatchObject({ code: 0, stderr: '' });
+    execFileSync('mkfifo', [join(dir, 'pipe')]);
+    file('in.jsonl', LINE.repeat(100_000));
+    const line =
+      'head -c1 "$DIR/pipe" > /dev/null & "$NODE" "$MAIN" enrich --data "$DATA" -o "$DIR/pipe" "$DIR/in.jsonl"';
+    expect(await bash(line)).toMatchObject({ code: 2, stderr: expect.stringContaining('cannot be written: EPIPE') });
+  });
+});
+
+it('a signal ends a run that waits for the reader of a named pipe', async () => {
+  execFileSync('mkfifo', [join(dir, 'pipe')]);
+  const child = start(['enrich', '--data', dataDir, '-o', join(dir, 'pipe')]);
+  const end = finished(child);
+  const timer = setInterval(() => child.kill('SIGINT'), 100);
+  expect(await end).toMatchObject({ code: null, signal: 'SIGINT' });
+  clearInterval(timer);
+});
+
+it('standard input can be named once', async () => {
+  for (const command of ['enrich', 'filter --eu', 'summarize', 'lookup']) {
+    const result = await ipatlas([...command.split(' '), '-', '-', '--data', dataDir], { input: LINE });
+    expect(result).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining('is named twice') });
+  }
+});
+
+describe('on a terminal', () => {
+  const CLEAR_LINE = '\x1b[K';
+
+  it('the progress is shown only if the records are not', async () => {
+    file('in.jsonl', LINE);
+    const command = (args: string) => terminal(`"$NODE" "$MAIN" enrich --data '${dataDir}' '${dir}/in.jsonl' ${args}`);
+    expect((await command('')).stdout).not.toContain(CLEAR_LINE);
+    expect((await command(`-o '${dir}/out' --rejects -`)).stdout).not.toContain(CLEAR_LINE);
+    expect((await command(`-o '${dir}/out'`)).stdout).toContain(CLEAR_LINE);
+  });
+
+  it('says that input is awaited', async () => {
+    const { code, stdout } = await terminal(`"$NODE" "$MAIN" enrich --data '${dataDir}'`, [[/Ctrl-D/, `${LINE}\x04`]]);
+    expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining('"country_code":"US"') });
   });
 });
 

@@ -18,7 +18,8 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { MAX_JOBS, MAX_LARGE_BLOCK_JOBS } from '../../src/limits.js';
-import { finished, ipatlas, MAIN, type RunOptions, shell, start } from '../support/cli.js';
+import { finished, MAIN, type RunOptions, shell, start } from '../support/cli.js';
+import { ipatlas } from '../support/in-process.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 
 let root: string;

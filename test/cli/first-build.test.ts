@@ -1,9 +1,8 @@
-import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { packageFile } from '../../src/package-root.js';
-import { finished, ipatlas } from '../support/cli.js';
+import { terminal } from '../support/cli.js';
+import { ipatlas } from '../support/in-process.js';
 import { temporaryDir } from '../support/release.js';
 
 /** An empty working directory, and another home directory. */
@@ -41,28 +40,20 @@ describe('the first command that needs a database', () => {
     },
   );
 
-  it('asks on a terminal, and "n" builds nothing', async ({ skip }) => {
-    // script(1) of util-linux runs a command on a new terminal.
-    if (process.platform !== 'linux' || !existsSync('/usr/bin/script')) skip('SKIPPED: script(1) is not installed');
-    const command = `${process.execPath} ${packageFile('dist/src/cli/start.cjs')} lookup 8.8.8.8`;
-    const run = (answer: string) => {
-      const child = spawn('/usr/bin/script', ['-qec', command, '/dev/null'], {
-        cwd,
-        env: { ...process.env, ...env() },
-      });
-      // Answered when it asks: closing the terminal earlier would also be an answer.
-      child.stdout.on('data', (chunk: Buffer) => {
-        if (chunk.includes('[Y/n]')) child.stdin.write(answer);
-      });
-      return finished(child);
-    };
-    const refused = await run('n\n');
-    expect(refused.stdout).toMatch(/There is no database in .*\. Build it now/);
-    expect(refused.code, refused.stdout).toBe(5);
+  it('asks on a terminal, and "n" builds nothing', async () => {
+    const lookup = `cd '${cwd}'; HOME='${home}'; unset IPATLAS_DATA XDG_DATA_HOME; "$NODE" "$MAIN" lookup 8.8.8.8`;
+    const refused = await terminal(lookup, [[/\[Y\/n\]/, 'n\n']]);
+    expect(refused).toMatchObject({
+      code: 5,
+      stdout: expect.stringMatching(/There is no database in .*\. Build it now/),
+    });
     expect(existsSync(join(home, '.local'))).toBe(false);
-    const built = await run('\n');
-    expect(built.code, built.stdout).toBe(0);
-    expect(built.stdout).toMatch(/8\.8\.8\.8 +United States +US +no/);
+    // The build itself is that of --yes.
+    const begun = await terminal(lookup, [
+      [/\[Y\/n\]/, '\n'],
+      [/^fetch /m, '\x03'],
+    ]);
+    expect(begun.stdout).toMatch(/^fetch /m);
   });
 
   it('does not build one if a release with a wrong name was requested', async () => {

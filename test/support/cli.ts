@@ -6,6 +6,8 @@ import { packageFile } from '../../src/package-root.js';
 /** The main file of the command line. */
 export const MAIN = packageFile('dist/src/cli/start.cjs');
 
+const SCRIPT = '/usr/bin/script';
+
 export interface Finished {
   /** Exit code, or null if a signal ended it. */
   code: number | null;
@@ -65,4 +67,25 @@ function withInput(child: ChildProcess, options: RunOptions): Promise<Finished> 
  */
 export function shell(line: string, env: NodeJS.ProcessEnv = {}): Promise<Finished> {
   return finished(spawn('bash', ['-c', line], { env: { ...process.env, NODE: process.execPath, MAIN, ...env } }));
+}
+
+/**
+ * Runs a line of bash, as {@link shell} does, on a new terminal. Its output is that of the terminal, with CRLF.
+ *
+ * @param answers text to type when the output matches, in this order
+ */
+export async function terminal(line: string, answers: readonly (readonly [RegExp, string])[] = []): Promise<Finished> {
+  // script(1) of util-linux runs a command on a new terminal.
+  if (!existsSync(SCRIPT)) throw new Error(`${SCRIPT} is missing: install util-linux (bsdutils on Debian)`);
+  const child = spawn(SCRIPT, ['-qec', line, '/dev/null'], {
+    env: { ...process.env, SHELL: '/bin/bash', NODE: process.execPath, MAIN },
+  });
+  const left = [...answers];
+  let output = '';
+  child.stdout.on('data', (chunk: Buffer) => {
+    output += chunk;
+    // Typed when it is asked for: closing the terminal earlier would also be an answer.
+    if (left[0]?.[0].test(output)) child.stdin.write(left.shift()![1]);
+  });
+  return finished(child);
 }

@@ -1,13 +1,10 @@
 /** The inputs of a run: all are checked before the run starts, and opened one after the other. */
 import { accessSync, constants, fstatSync, type Stats, statSync } from 'node:fs';
 import { AtlasError, messageOf, systemErrorCode } from '../../errors.js';
-import { STANDARD_FD } from '../../standard-streams.js';
+import { STANDARD_FD, STDIN_PATH } from '../../standard-streams.js';
 import { statOutput } from '../output/output.js';
 import { type ExpectedInput, recognizedSource } from './recognize.js';
 import { type ByteSource, openSource } from './source.js';
-
-/** The path of standard input. */
-export const STDIN_PATH = '-';
 
 function statInput(path: string): Stats {
   try {

@@ -24,19 +24,15 @@ function withOutputErrors<T>(name: string, action: () => T): T {
   }
 }
 
-/**
- * Creates a sink whose errors name the output.
- *
- * @param passesEpipe whether EPIPE is thrown unchanged, because the reader may close the pipe at any time
- */
-function namedSink(name: string, fd: number, passesEpipe: boolean): ByteSink {
+/** Creates a sink whose errors name the output. */
+function namedSink(name: string, fd: number): ByteSink {
   const sink = fileSink(fd);
   return {
     async write(bytes) {
       try {
         await sink.write(bytes);
       } catch (error) {
-        throw passesEpipe && systemErrorCode(error) === 'EPIPE' ? error : writeError(name, error);
+        throw writeError(name, error);
       }
     },
   };
@@ -51,9 +47,29 @@ export function statOutput(path: string): Stats | undefined {
   return withOutputErrors(path, () => statSync(path, { throwIfNoEntry: false }));
 }
 
-/** Standard output. Its writes fail with EPIPE when the reader has closed the pipe. */
-export function standardOutput(): Output {
-  return { ...namedSink('standard output', STANDARD_FD.output, true), end: nothingBuffered, commit() {}, abandon() {} };
+/**
+ * Standard output. Its reader may close the pipe at any time, as in `ipatlas enrich … | head`.
+ *
+ * @param onClosed called when the reader has closed it. If it returns, this and all further writes do nothing
+ */
+export function standardOutput(onClosed: () => void): Output {
+  const sink = fileSink(STANDARD_FD.output);
+  let isClosed = false;
+  return {
+    async write(bytes) {
+      if (isClosed) return;
+      try {
+        await sink.write(bytes);
+      } catch (error) {
+        if (systemErrorCode(error) !== 'EPIPE') throw writeError('standard output', error);
+        isClosed = true;
+        onClosed();
+      }
+    },
+    end: nothingBuffered,
+    commit() {},
+    abandon() {},
+  };
 }
 
 /**
@@ -69,7 +85,7 @@ export function plainOutput(path: string): Output {
     isOpen = false;
   }
   return {
-    ...namedSink(path, fd, false),
+    ...namedSink(path, fd),
     end: nothingBuffered,
     commit: () => withOutputErrors(path, close),
     abandon: close,
@@ -78,14 +94,14 @@ export function plainOutput(path: string): Output {
 
 /**
  * Opens a file that is created or replaced by `commit`, as `openPendingFile` describes. A device or a named pipe is written
- * as the work goes on; its writes fail with EPIPE when the reader has closed the pipe.
+ * as the work goes on.
  *
  * @throws AtlasError E_OUTPUT if it cannot be opened or replaced; E_OUTPUT, or E_DISK, if a write fails
  */
 export function replacedOutput(path: string): Output {
   const file = withOutputErrors(path, () => openPendingFile(path));
   return {
-    ...namedSink(path, file.fd, !file.isReplacement),
+    ...namedSink(path, file.fd),
     end: nothingBuffered,
     commit: () => withOutputErrors(path, () => file.commit()),
     abandon: () => file.abandon(),
