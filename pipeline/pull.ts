@@ -9,6 +9,7 @@ import type { TargetFile } from '@tufjs/models';
 import { PULL_DIR, pullStatePath, readPullState } from '../src/database/pull-state.js';
 import {
   currentReleaseId,
+  describeFile,
   MANIFEST_FILE,
   type Manifest,
   MIRROR_FILE,
@@ -36,7 +37,6 @@ import { currentText, publishGated } from './publish-gated.js';
 import { joinMirrorColumns, writeReleaseMirror } from './release-mirror.js';
 import type { FinishedRelease, Stage, StageContext } from './stage.js';
 import { StageRunner } from './stage-runner.js';
-import { describeFile } from './stages/compile.js';
 import { verifyStage } from './stages/verify.js';
 
 export interface PullOptions {

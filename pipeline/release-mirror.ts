@@ -70,6 +70,24 @@ export function isByEvidence(inputs: readonly ManifestInput[]): boolean {
   return inputs.some(({ lineage }) => lineage !== undefined);
 }
 
+/**
+ * Reads the column `sources` of a mirror: the layers that won somewhere in each range, one bit per layer.
+ *
+ * @param path of the mirror, verified to have the ranges of the range file
+ */
+export function readMirrorLayers(path: string): { v4: Uint32Array; v6: Uint32Array } {
+  const database = openMirror(path);
+  try {
+    const layers = (family: 4 | 6): Uint32Array =>
+      Uint32Array.from(
+        database.prepare<[], number>(`SELECT sources FROM ipv${family}_range ORDER BY first`).pluck().all(),
+      );
+    return { v4: layers(4), v6: layers(6) };
+  } finally {
+    database.close();
+  }
+}
+
 /** The columns of one family, by range. */
 interface FamilyColumns {
   /** The layers that won somewhere in the range, one bit per layer. */

@@ -6,7 +6,11 @@ const compileKernel = (target) => run`asc --config src/enrich/kernel/asconfig.js
 
 async function compileCommands() {
   await run`tsc -p tsconfig.build.json`;
-  await Promise.all([run`node scripts/bundle-cli.js`, run`node scripts/write-manual.js`]);
+  await Promise.all([
+    run`node scripts/make-seed.js`,
+    run`node scripts/bundle-cli.js`,
+    run`node scripts/write-manual.js`,
+  ]);
 }
 
 async function makePage() {

@@ -24,7 +24,7 @@ const SRC_LAYERS = [
 /** The layers of the pipeline, the lowest first: folders, and files directly in it. */
 const PIPELINE_LAYERS = [
   ['stage.ts', 'config', 'merging'],
-  ['fetching', 'source-formats', 'release-id.ts', 'release-mirror.ts'],
+  ['fetching', 'source-formats', 'release-id.ts', 'release-mirror.ts', 'compact-release.ts'],
   ['operations'],
   ['gates', 'explain', 'distribution'],
   ['stages', 'stage-runner.ts'],

@@ -1,9 +1,9 @@
 /** Stage `compile`: writes the merged ranges as the files of a release, in the work folder. */
-import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { addressWords } from '../../src/address/words.js';
 import {
+  describeFile,
   MANIFEST_FILE,
   type Manifest,
   type ManifestFile,
@@ -60,11 +60,6 @@ function countriesIn(families: MergedRanges[], records: RangeRecord[]): number {
   const seen = new Set<number>();
   for (const { value } of families) for (const record of value) seen.add(record);
   return [...seen].filter((record) => records[record]!.kind === 'country').length;
-}
-
-/** Returns the manifest's entry for a file. */
-export function describeFile(name: string, content: Buffer): ManifestFile {
-  return { name, bytes: content.length, sha256: createHash('sha256').update(content).digest('hex') };
 }
 
 export const compileStage: Stage<CompileInput, FinishedRelease> = {

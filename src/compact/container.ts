@@ -90,6 +90,11 @@ export class Container {
     if (offset !== size) throw damaged(name, `${size - offset} bytes follow its last section`);
   }
 
+  /** Names of the sections in file order. */
+  get names(): string[] {
+    return [...this.#sections.keys()];
+  }
+
   has(section: string): boolean {
     return this.#sections.has(section);
   }

@@ -1,12 +1,47 @@
 /** Releases in the compact form: made, compressed, and unpacked. */
 import { brotliCompressSync, brotliDecompressSync, constants, gunzipSync, gzipSync } from 'node:zlib';
 import { writeContainer } from '../compact/container.js';
-import type { About } from '../compact/countries.js';
-import { rangeFileSections } from '../compact/range-file.js';
+import type { About, CompactCountries } from '../compact/countries.js';
+import { buildRangeFile, rangeFileSections } from '../compact/range-file.js';
 import { AtlasError, messageOf } from '../errors.js';
 import { MAX_COMPACT_BYTES } from '../limits.js';
-import type { Manifest } from './release.js';
-import { openReleaseRanges } from './release-files.js';
+import { decodeRangeFile, type RangeFile } from '../rangefile/reader.js';
+import { type Manifest, parseStoredManifest, RANGE_FILE } from './release.js';
+import { checkHash, openReleaseRanges } from './release-files.js';
+
+/** Section of the manifest, in compact forms of whole releases. */
+export const MANIFEST_SECTION = 'manifest';
+
+/**
+ * Returns the manifest in the compact form of a whole release.
+ *
+ * @throws AtlasError E_DAMAGED if there is none or it is not valid
+ */
+export function manifestOf(compact: CompactCountries, name: string): Manifest {
+  return parseStoredManifest(new TextDecoder().decode(compact.container.section(MANIFEST_SECTION)), name);
+}
+
+/**
+ * Builds the range file of a whole release.
+ *
+ * @param name of the compact form, for messages
+ * @param allocate provides the memory for the file, which it must fill from the start
+ * @throws AtlasError E_DAMAGED if the compact form is not as FORMAT.md says, or its range file not that of the manifest
+ */
+export function rangeFileOf(
+  compact: CompactCountries,
+  manifest: Manifest,
+  name: string,
+  allocate: (bytes: number) => Buffer = Buffer.allocUnsafeSlow,
+): RangeFile {
+  const built = buildRangeFile(compact);
+  const output = manifest.outputs.find((file) => file.name === RANGE_FILE);
+  if (output === undefined) throw compact.container.damaged(`its manifest does not list ${RANGE_FILE}`);
+  checkHash(name, built, output);
+  const bytes = allocate(built.length);
+  bytes.set(built);
+  return decodeRangeFile(bytes, name, true); // built just now, so it need not be checked
+}
 
 /** Returns what a compact form says about a release. */
 export function aboutRelease({ id, as_of, data_date, inputs }: Manifest): About {

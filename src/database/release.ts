@@ -28,6 +28,11 @@ export interface ManifestFile {
   sha256: string;
 }
 
+/** Returns the manifest's entry for a file. */
+export function describeFile(name: string, content: Uint8Array): ManifestFile {
+  return { name, bytes: content.length, sha256: crypto().createHash('sha256').update(content).digest('hex') };
+}
+
 /** A source as a manifest lists it. */
 export interface ManifestInput {
   id: string;
@@ -87,6 +92,8 @@ export interface Manifest {
   /** Optional sources that the build did without, with the reason; missing if there are none. */
   missing?: { id: string; reason: string }[];
   outputs: ManifestFile[];
+  /** Present if the release must not be part of a published package, such as one made of the CSV packages: why. */
+  not_for_publication?: string;
   counts: {
     ipv4_ranges: number;
     ipv6_ranges: number;
@@ -143,6 +150,27 @@ function directoryProblem({ id }: Manifest, directory: string): string | undefin
 }
 
 /**
+ * Parses a manifest that belongs to no directory, and checks the form of every value.
+ *
+ * @param name of the file that it is from, for messages
+ * @throws AtlasError E_DAMAGED if it is not valid
+ */
+export function parseStoredManifest(text: string, name: string): Manifest {
+  const manifest = parseJson(text, name);
+  const problem = manifestProblem(manifest);
+  if (problem !== undefined) throw new AtlasError('E_DAMAGED', `${name} has no valid manifest: ${problem}`);
+  return manifest as Manifest;
+}
+
+function parseJson(text: string, path: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new AtlasError('E_DAMAGED', `${path} is not JSON: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+/**
  * Parses the manifest of a release and checks the form of every value.
  *
  * @param text of the file
@@ -152,12 +180,7 @@ function directoryProblem({ id }: Manifest, directory: string): string | undefin
  */
 export function parseManifest(text: string, dir: string, wasChecked = false): Manifest {
   const path = join(dir, MANIFEST_FILE);
-  let manifest: unknown;
-  try {
-    manifest = JSON.parse(text);
-  } catch (error) {
-    throw new AtlasError('E_DAMAGED', `${path} is not JSON: ${messageOf(error)}`, { cause: error });
-  }
+  const manifest = parseJson(text, path);
   const problem =
     (wasChecked ? undefined : manifestProblem(manifest)) ??
     directoryProblem(manifest as Manifest, basename(realpathSync(dir)));

@@ -27,9 +27,10 @@ export function reseal(bytes: Uint8Array): Uint8Array {
 /** Returns a compact form with another text in one section; each character is one byte. */
 export function replaceSection(bytes: Uint8Array, name: string, text: string): Uint8Array {
   const container = new Container(bytes, 'x');
-  const names = ['about', 'country', 'country4', 'country6'];
   return writeContainer(
-    new Map(names.map((each) => [each, each === name ? Buffer.from(text, 'latin1') : container.section(each)])),
+    new Map(
+      container.names.map((each) => [each, each === name ? Buffer.from(text, 'latin1') : container.section(each)]),
+    ),
   );
 }
 

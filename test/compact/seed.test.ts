@@ -1,0 +1,94 @@
+/** The seed that "npm run build" made from the CSV packages. */
+import { execFileSync } from 'node:child_process';
+import { readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { packRelease, unpackRelease } from '../../pipeline/compact-release.js';
+import { Container } from '../../src/compact/container.js';
+import { CompactCountries } from '../../src/compact/countries.js';
+import { MANIFEST_SECTION, manifestOf, rangeFileOf } from '../../src/database/compact.js';
+import { readManifest, releaseDir } from '../../src/database/release.js';
+import { openReleaseRanges } from '../../src/database/release-files.js';
+import { openSeed, readSeed } from '../../src/database/seed.js';
+import { verifyRelease } from '../../src/database/verify.js';
+import { packageRoot } from '../../src/package-root.js';
+import { builtRelease } from '../support/built-release.js';
+import { replaceSection } from '../support/compact.js';
+import { temporaryDir } from '../support/release.js';
+
+/** A release of the same packages, built by this run. */
+let built: string;
+let dir: string;
+beforeAll(async () => {
+  built = releaseDir(await builtRelease());
+  dir = temporaryDir();
+}, 300_000);
+afterAll(() => rmSync(dir, { recursive: true }));
+
+describe('the seed', () => {
+  it('has the sections that the pipeline makes of the same packages now, byte for byte', () => {
+    const { compact, path } = readSeed();
+    const fresh = new Container(packRelease(built), 'fresh');
+    for (const section of ['country', 'country4', 'country6', 'confidence4', 'confidence6', 'sources4', 'sources6']) {
+      expect(Buffer.from(compact.container.section(section)).equals(fresh.section(section)), section).toBe(true);
+    }
+    const { inputs, counts, outputs } = manifestOf(compact, path);
+    const now = readManifest(built);
+    expect({ inputs, counts }).toEqual({ inputs: now.inputs, counts: now.counts });
+    expect(outputs[0]!.bytes).toBe(now.outputs[0]!.bytes);
+    // No path of the machine that made it, and no account.
+    expect(JSON.stringify(manifestOf(compact, path))).not.toMatch(/\/(home|root|tmp|work)\/|"forced"/);
+  });
+
+  it('is opened as a release is, in memory of the caller', () => {
+    const allocated: Buffer[] = [];
+    const { manifest, file } = openSeed((bytes) => {
+      allocated.push(Buffer.from(new SharedArrayBuffer(bytes)));
+      return allocated[0]!;
+    });
+    expect(file.bytes.buffer).toBe(allocated[0]!.buffer);
+    expect(file.asOf).toBe(manifest.as_of);
+    const release = openReleaseRanges(built).file;
+    const startsOf = ({ start4 }: typeof file) => Buffer.from(start4.buffer, start4.byteOffset, start4.byteLength);
+    expect(startsOf(file).equals(startsOf(release))).toBe(true);
+  });
+
+  it('unpacks to a whole release', () => {
+    const { compact, path } = readSeed();
+    const manifest = unpackRelease(compact, path, dir);
+    expect(verifyRelease(dir).manifest).toEqual(manifest);
+    expect(readManifest(dir)).toEqual(manifest);
+    // The mirror has its layers, so that it is packed again to the same sections.
+    const again = new Container(packRelease(dir), 'again');
+    for (const section of ['sources4', 'sources6', 'confidence4', 'country6']) {
+      expect(Buffer.from(compact.container.section(section)).equals(again.section(section)), section).toBe(true);
+    }
+  });
+
+  it('says that it is for clones and tests, and npm does not publish it', () => {
+    const { manifest } = openSeed();
+    expect(manifest.not_for_publication).toMatch(/for clones and tests/);
+    const { prepublishOnly } = JSON.parse(readFileSync(join(packageRoot(), 'package.json'), 'utf8')).scripts;
+    const publish = () =>
+      execFileSync('sh', ['-c', prepublishOnly], { cwd: packageRoot(), encoding: 'utf8', stdio: 'pipe' });
+    expect(publish).toThrow(/not published: the seed is made of CSV packages/);
+  });
+});
+
+describe('a compact form of a whole release', () => {
+  it('is refused if its range file is not that of its manifest, or its manifest is not valid', () => {
+    const packed = packRelease(built);
+    const manifest = readManifest(built);
+    const opened = (changed: object): unknown => {
+      const compact = new CompactCountries(replaceSection(packed, MANIFEST_SECTION, JSON.stringify(changed)), 'x');
+      return rangeFileOf(compact, manifestOf(compact, 'x'), 'x');
+    };
+    const [rangeFile, mirror] = manifest.outputs;
+    const damaged = expect.objectContaining({ code: 'E_DAMAGED' });
+    const other = { ...rangeFile!, sha256: '0'.repeat(64) };
+    expect(() => opened({ ...manifest, outputs: [other, mirror] })).toThrow(damaged);
+    expect(() => opened({ ...manifest, outputs: [mirror, mirror] })).toThrow(damaged);
+    expect(() => opened({ ...manifest, id: 'x' })).toThrow(damaged);
+    expect(opened(manifest)).toMatchObject({ asOf: manifest.as_of });
+  });
+});
