@@ -22,6 +22,7 @@ import type { MergeStrategy } from './merging/evidence.js';
 import { withDataDir } from './operations/data-dir.js';
 import { currentText, publishGated } from './publish-gated.js';
 import { identifyRelease, type ReleaseIdentity } from './release-id.js';
+import { makeRowIndex, writeRowIndex } from './source-formats/row-index.js';
 import type { FetchedSource, IngestedSource, StageContext } from './stage.js';
 import { StageRunner } from './stage-runner.js';
 import { compileStage } from './stages/compile.js';
@@ -90,6 +91,7 @@ function manifestInputs(
     version,
     license: source.license,
     attribution: source.attribution,
+    ...(source.corrections !== '' && { corrections: source.corrections }),
     rows: ingested[index]!.rows,
     rejected: ingested[index]!.rejected,
     format: source.format,
@@ -160,7 +162,7 @@ async function runStages(options: BuildOptions, context: StageContext): Promise<
       return fetched && { ...input, fetched };
     },
   });
-  const { ingested, inputs: used, owned } = await runner.run(ingest, wanted);
+  const { ingested, inputs: used, owned, index } = await runner.run(ingest, wanted);
   const fetched = used.map((input) => input.fetched);
   const identity = identify(used);
   const stillUnchanged = used.some((input, index) => input !== wanted[index]) ? checkInputs(identity) : undefined;
@@ -172,6 +174,7 @@ async function runStages(options: BuildOptions, context: StageContext): Promise<
     evidence: config.merge === 'evidence' ? fetched.map(({ source }) => source) : undefined,
     owned,
   });
+  writeRowIndex(dataDir, identity.inputHash, makeRowIndex(index, owned, normalized));
   const inputs = manifestInputs(config.merge, fetched, ingested);
   const compiled = await runner.run(compileStage, {
     ...{ normalized, inputs, missing, identity },

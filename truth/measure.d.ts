@@ -28,4 +28,4 @@ export function compareRanges(
   other: RangeColumns,
   delegations: RangeColumns,
   countries: CountryTable,
-): { addresses: number; delegations: number; eu: number };
+): { addresses: number; delegations: number; eu: number; everywhere: number };

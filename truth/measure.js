@@ -74,7 +74,7 @@ function bounds({ family, count, first }) {
  * @param delegations ranges of one family; each range with a country counts as one delegation, so neighboring delegations
  *   to one country count as one
  * @returns shares from 0 to 1: `addresses` that agree, `delegations` that agree (one that agrees in part counts as that
- *   part), and `eu`, addresses with another EU flag
+ *   part), `eu`, addresses with another EU flag, and `everywhere`: addresses that agree, delegated or not
  */
 export function compareRanges(ranges, other, delegations, { inEu }) {
   const lists = [ranges, other, delegations];
@@ -84,9 +84,14 @@ export function compareRanges(ranges, other, delegations, { inEu }) {
   let [total, agreeing, euDiffers] = [0, 0, 0];
   let [delegationCount, delegationShare] = [0, 0];
   let [compared, same] = [0, 0];
+  let [named, sameNamed] = [0, 0];
   for (let position = starts[0][0]; position < end; ) {
     const next = starts.reduce((least, list, k) => (list[at[k] + 1] < least ? list[at[k] + 1] : least), end);
     const [a, b, delegated] = lists.map(({ value }, k) => value[at[k]]);
+    if (a !== 0 && b !== 0) {
+      named += Number(next - position);
+      if (a === b) sameNamed += Number(next - position);
+    }
     if (a !== 0 && b !== 0 && delegated !== 0) {
       const size = Number(next - position);
       compared += size;
@@ -104,5 +109,10 @@ export function compareRanges(ranges, other, delegations, { inEu }) {
     }
     position = next;
   }
-  return { addresses: agreeing / total, delegations: delegationShare / delegationCount, eu: euDiffers / total };
+  return {
+    addresses: agreeing / total,
+    delegations: delegationShare / delegationCount,
+    eu: euDiffers / total,
+    everywhere: sameNamed / named,
+  };
 }

@@ -77,7 +77,7 @@ const score = ({ families }) =>
 const width = Math.max(...results.map(({ name }) => name.length));
 for (const [index, family] of FAMILIES.entries()) {
   const columns = [...CLASSES.map((name) => name.slice(0, 8)), 'EU wrong'];
-  for (const [name] of references) columns.push(`${name} a`, `${name} d`, `${name} EU`);
+  for (const [name] of references) columns.push(`${name} a`, `${name} d`, `${name} EU`, `${name} e`);
   console.log([`IPv${family}`.padEnd(width), ...columns.map((column) => column.padStart(11))].join(''));
   for (const { name, families } of results) {
     const { classes, euWrong, against } = families[index];
@@ -85,14 +85,17 @@ for (const [index, family] of FAMILIES.entries()) {
     const cells = [...classes, euWrong];
     for (const [reference] of references) {
       const share = byName.get(reference);
-      cells.push(share?.addresses, share?.delegations, share?.eu);
+      cells.push(share?.addresses, share?.delegations, share?.eu, share?.everywhere);
     }
     console.log([name.padEnd(width), ...cells.map((cell) => percent(cell).padStart(11))].join(''));
   }
   console.log();
 }
 console.log('Percent right, by class; EU wrong: percent of the known places with a wrong EU flag. Against a held-out');
-console.log('database: a = by addresses, d = by delegations, EU = percent of addresses with another EU flag.');
+console.log(
+  'database: a = by addresses, d = by delegations, EU = percent of addresses with another EU flag; e = by addresses,',
+);
+console.log('also outside of delegations.');
 console.log('any of …: the places at which at least one of the sources is right, which no strategy can exceed.\n');
 
 const ranking = results.filter(({ candidate }) => candidate).sort((a, b) => score(b) - score(a));

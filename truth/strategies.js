@@ -1,7 +1,8 @@
 // The merge strategies that are compared, each as one list of ranges per family.
+import { undelegatedSpace } from '../dist/pipeline/merging/evidence.js';
 import { RangeBuilder } from '../dist/src/range/columns.js';
 import { mergeRanges } from '../dist/src/range/merge.js';
-import { voteRanges } from '../dist/src/range/vote.js';
+import { UNDELEGATED_LAYER, voteRanges } from '../dist/src/range/vote.js';
 
 /** Kind of each source, in the order of sources.json. */
 const KINDS = {
@@ -26,7 +27,7 @@ function candidatesOf(sources, family) {
     const layer = FIRST_LAYER + sources.length - 1 - position;
     for (let i = 0; i < count; i++) if (value[i] !== 0) builder.add(first, last, i, value[i], layer);
   }
-  return builder.finish();
+  return builder;
 }
 
 const bothFamilies = (merge) => ({ v4: merge(4), v6: merge(6) });
@@ -34,7 +35,7 @@ const bothFamilies = (merge) => ({ v4: merge(4), v6: merge(6) });
 /** Merges by priority, the first name answering first. */
 export function byPriority(databases, names) {
   const sources = names.map((name) => databases[name]);
-  return bothFamilies((family) => mergeRanges(candidatesOf(sources, family)));
+  return bothFamilies((family) => mergeRanges(candidatesOf(sources, family).finish()));
 }
 
 /**
@@ -50,7 +51,14 @@ export function byEvidence(databases, lineages) {
     kind: KINDS[name],
   }));
   const sources = names.map((name) => databases[name]);
-  return bothFamilies((family) => voteRanges(candidatesOf(sources, family), voters));
+  const registries = sources.filter((_source, position) => voters[position].kind === 'registry');
+  return bothFamilies((family) => {
+    const builder = candidatesOf(sources, family);
+    const rows = registries.map((source) => source[`v${family}`]);
+    const { first, last, count } = undelegatedSpace(rows, family);
+    for (let i = 0; i < count; i++) builder.add(first, last, i, 0, UNDELEGATED_LAYER);
+    return voteRanges(builder.finish(), voters);
+  });
 }
 
 /**

@@ -67,6 +67,8 @@ export interface SourceConfig extends SourceEvidence {
   attribution: string;
   /** Empty if there is none. */
   homepage: string;
+  /** Web address where its publisher takes corrections; empty if there is none. */
+  corrections: string;
   /** Whether a build may go on without the source. */
   optional: boolean;
   /** Tried in order. */
@@ -111,6 +113,7 @@ interface SourceEntry {
   license: string;
   attribution?: string;
   homepage?: string;
+  corrections?: string;
   lineage?: string;
   kind?: SourceKind;
   space?: string[];
@@ -241,6 +244,7 @@ function withDefaults(file: SourcesFile, absolute: string): SourcesConfig {
       license: source.license,
       attribution: source.attribution ?? '',
       homepage: source.homepage ?? '',
+      corrections: source.corrections ?? '',
       lineage: source.lineage ?? source.id,
       kind: source.kind ?? 'geolocation',
       space: source.space ?? [],

@@ -2,19 +2,20 @@
 import { readFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import type { Family } from '../../src/address/parse.js';
-import { addressWords, rangeContains } from '../../src/address/words.js';
-import { resolveCountry } from '../../src/country/country.js';
+import { addressWords, compareAddresses, rangeContains } from '../../src/address/words.js';
+import { countryTable, resolveCountry } from '../../src/country/country.js';
 import { recordLabel } from '../../src/database/diff.js';
 import type { Manifest, ManifestFile, ManifestInput } from '../../src/database/release.js';
-import { loadOverrides } from '../config/overrides.js';
-import type { Reference } from '../config/reference.js';
+import { loadOverrides, type Override } from '../config/overrides.js';
+import type { Reference, SpecialRange } from '../config/reference.js';
 import { hashFile, objectPath } from '../fetching/cache.js';
-import { type OwnedRange, OwnerSpace } from '../merging/evidence.js';
 import { LAYERS, sourceLayer } from '../merging/layers.js';
+import { mergeSources } from '../merging/range-merger.js';
 import type { RowPosition } from '../source-formats/csv-rows.js';
-import { readSource } from '../source-formats/read-source.js';
+import { type RowBlock, readIndexed, readSource, type SourceResult } from '../source-formats/read-source.js';
 import { readRowText } from '../source-formats/rejects.js';
-import type { FetchedFile, IngestedSource } from '../stage.js';
+import { makeRowIndex, type RowIndex, readRowIndex, writeRowIndex } from '../source-formats/row-index.js';
+import type { FetchedFile } from '../stage.js';
 
 /** An address to explain. */
 export interface Target {
@@ -23,34 +24,39 @@ export interface Target {
   words: Uint32Array;
 }
 
+/** What a row gives to a build. */
+export type RowOrigin =
+  /** Position of the source in the list of inputs, and the code as the source writes it. */
+  | { kind: 'source'; position: number; code: string }
+  | { kind: 'undelegated' }
+  | { kind: 'special'; range: SpecialRange }
+  | { kind: 'override'; override: Override };
+
 /** A row that covers a target. */
 export interface CoveringRow {
-  /** Id of the source, or `special-purpose` or `overrides`. */
+  /** Id of the source, or `undelegated`, `special-purpose` or `overrides`. */
   source: string;
-  layer: number;
+  origin: RowOrigin;
   target: Target;
   first: Uint32Array;
   last: Uint32Array;
   /** The country code; or in lower case the reason for no country, or the scheme of an embedded IPv4 address. */
   label: string;
-  /** Null for special-purpose ranges, which are part of ipatlas. */
+  /** Null for ranges that are in no file of the user or of a source. */
   file: string | null;
   /** Line in the file, from 1; null in a file without lines. */
   line: number | null;
   /** The row as written in the file; for special-purpose ranges the block, its name and its RFC. */
   text: string;
-  /** Whether a build did not use it because it is not inside the space of its source's owner. */
-  isOutsideSpace: boolean;
 }
 
 export interface CoveringRows {
-  /** In the order in which a build adds them: within a layer, the later of two equal ranges wins. */
+  /** In the order in which a build adds them. */
   rows: CoveringRow[];
   /** Layers whose rows are no longer available, with the reason. */
   missing: { layer: number; reason: string }[];
-  /** All rows of the sources that are available, and the ranges that belong to networks. */
-  ingested: IngestedSource[];
-  owned: OwnedRange[];
+  /** Undefined if there is none, and it cannot be made because files are missing. */
+  index: RowIndex | undefined;
 }
 
 /** Returns the cached files of an input, or the name of the first one that is missing or damaged. */
@@ -64,6 +70,57 @@ async function cachedInput(dataDir: string, files: readonly ManifestFile[]): Pro
   return found;
 }
 
+/** An input whose files are in the cache. */
+interface CachedInput {
+  position: number;
+  input: ManifestInput;
+  files: FetchedFile[];
+}
+
+const sourceInput = ({ input: { id, format }, files }: CachedInput) => ({
+  source: { id, format, maxRejectShare: 1 },
+  fetched: { files },
+});
+
+/** Returns how an input takes part in merging by evidence. */
+export function evidenceOf({ inputs }: Manifest) {
+  const sources = inputs.flatMap(({ lineage, kind, space = [], asns = [] }) =>
+    lineage === undefined || kind === undefined ? [] : [{ lineage, kind, space, asns }],
+  );
+  return sources.length === 0 ? undefined : sources;
+}
+
+/** Reads and merges all rows of a release again, as its build did. */
+async function remakeIndex(
+  inputs: readonly CachedInput[],
+  manifest: Manifest,
+  reference: Reference,
+): Promise<RowIndex> {
+  const asns = new Set(inputs.flatMap(({ input }) => input.asns ?? []));
+  const results: SourceResult[] = [];
+  for (const input of inputs) results.push(await readSource({ ...sourceInput(input), asns }, () => {}));
+  const owned = results.flatMap((result) => result.owned);
+  const merged = mergeSources({
+    sources: results.map(({ ingested }) => ingested),
+    reference,
+    countries: countryTable(reference, manifest.as_of),
+    overrides: [],
+    evidence: evidenceOf(manifest),
+    owned,
+  });
+  const files = Object.fromEntries(inputs.map(({ input }, i) => [input.id, results[i]!.index]));
+  return makeRowIndex(files, owned, merged);
+}
+
+/** Returns whether a block may have a range that contains a target. */
+function mayCover(block: RowBlock, { family, words }: Target): boolean {
+  const bounds = block[`v${family}`];
+  if (bounds === null) return false;
+  return (
+    compareAddresses(bounds, 0, words, 0, words.length) <= 0 && compareAddresses(words, 0, bounds, 1, words.length) <= 0
+  );
+}
+
 /** A row and the position of its text, which is not read yet. */
 interface LocatedRow {
   row: CoveringRow;
@@ -71,93 +128,95 @@ interface LocatedRow {
   position: RowPosition | undefined;
 }
 
-async function withTexts(located: readonly LocatedRow[]): Promise<CoveringRow[]> {
-  const rows: CoveringRow[] = [];
-  for (const { row, path, position } of located) {
-    if (position === undefined) {
-      rows.push(row);
-      continue;
-    }
-    const handle = await open(path);
-    try {
-      rows.push({ ...row, line: position.line, text: await readRowText(handle, position) });
-    } finally {
-      await handle.close();
-    }
-  }
-  return rows;
-}
-
-/** Finds the covering rows of one source. A row without a country is in the lowest layer, as in a build. */
+/** Finds the covering rows of one source. */
 async function rowsOfSource(
-  { id, format }: ManifestInput,
-  layer: number,
-  files: FetchedFile[],
-  asns: ReadonlySet<number>,
+  cached: CachedInput,
+  { files: indexes }: RowIndex,
   targets: readonly Target[],
   reference: Reference,
-): Promise<{ rows: CoveringRow[]; ingested: IngestedSource; owned: readonly OwnedRange[] }> {
+): Promise<CoveringRow[]> {
+  const { id } = cached.input;
   const located: LocatedRow[] = [];
-  const source = { id, format, maxRejectShare: 1 };
-  const { ingested, owned } = await readSource(
-    { source, fetched: { files }, asns },
-    () => {},
+  await readIndexed(
+    sourceInput(cached),
+    indexes[id] ?? [],
+    (block) => targets.some((target) => mayCover(block, target)),
     ({ family, first, last, code, file, position }) => {
       for (const target of targets) {
         if (target.family !== family || !rangeContains(first, last, target.words)) continue;
         const country = resolveCountry(reference, code);
-        const hasCountry = typeof country === 'object';
         const words = addressWords(family);
         const row: CoveringRow = {
           source: id,
-          layer: hasCountry ? layer : LAYERS.noCountry,
+          origin: { kind: 'source', position: cached.position, code },
           target,
           first: first.slice(0, words),
           last: last.slice(0, words),
-          label: hasCountry ? country.code : 'unknown',
+          label: typeof country === 'object' ? country.code : 'unknown',
           file: file.name,
           line: null,
           text: code,
-          isOutsideSpace: false,
         };
         located.push({ row, path: file.path, position: position && { ...position } });
       }
     },
   );
-  return { rows: await withTexts(located), ingested, owned };
+  const rows: CoveringRow[] = [];
+  for (const { row, path, position } of located) rows.push(position ? await withText(row, path, position) : row);
+  return rows;
 }
 
-function rowsOfRegistries(targets: readonly Target[], { special }: Reference): CoveringRow[] {
-  return special.flatMap(({ family, first, last, result, layer, block, name, rfc }) =>
-    targets
-      .filter((target) => target.family === family && rangeContains(first, last, target.words))
-      .map((target) => ({
-        ...{ source: 'special-purpose', layer: layer === 'under' ? LAYERS.embedded : LAYERS.special, target },
-        ...{ first, last, label: recordLabel(result), file: null, line: null },
-        text: `${block} ${name} (${rfc})`,
-        isOutsideSpace: false,
-      })),
-  );
+async function withText(row: CoveringRow, path: string, position: RowPosition): Promise<CoveringRow> {
+  const handle = await open(path);
+  try {
+    return { ...row, line: position.line, text: await readRowText(handle, position) };
+  } finally {
+    await handle.close();
+  }
 }
 
-function rowsOfOverrides(
-  file: ManifestFile,
-  path: string,
-  targets: readonly Target[],
-  reference: Reference,
-  asOf: string,
+/** Returns the part of the space that no registry has delegated around the target. */
+function undelegatedRows({ undelegated }: RowIndex, target: Target): CoveringRow[] {
+  const { first, last, count } = undelegated[target.family];
+  const size = target.words.length;
+  for (let i = 0; i < count; i++) {
+    const [from, to] = [first, last].map((column) => column.slice(i * size, (i + 1) * size));
+    if (!rangeContains(from!, to!, target.words)) continue;
+    const text = 'no registry has delegated this range';
+    return [
+      {
+        ...{ source: 'undelegated', origin: { kind: 'undelegated' }, target, first: from!, last: to! },
+        ...{ label: 'unallocated', file: null, line: null, text },
+      },
+    ];
+  }
+  return [];
+}
+
+function specialRows({ special }: Reference, target: Target): CoveringRow[] {
+  return special
+    .filter(({ family, first, last }) => family === target.family && rangeContains(first, last, target.words))
+    .map((range) => ({
+      ...{ source: 'special-purpose', origin: { kind: 'special', range }, target },
+      ...{ first: range.first, last: range.last, label: recordLabel(range.result), file: null, line: null },
+      text: `${range.block} ${range.name} (${range.rfc})`,
+    }));
+}
+
+function overrideRows(
+  rows: readonly Override[],
+  lines: readonly string[],
+  name: string,
+  target: Target,
 ): CoveringRow[] {
-  const lines = readFileSync(path, 'utf8').split(/\r\n?|\n/);
-  return loadOverrides(path, reference, asOf).rows.flatMap(({ family, first, last, result, line }) =>
-    targets
-      .filter((target) => target.family === family && rangeContains(first, last, target.words))
-      .map((target) => ({
-        ...{ source: 'overrides', layer: LAYERS.overrides, target, first, last, file: file.name, line },
-        label: result.kind === 'country' ? result.code : result.reason,
-        text: lines[line - 1] ?? '',
-        isOutsideSpace: false,
-      })),
-  );
+  return rows
+    .filter(({ family, first, last }) => family === target.family && rangeContains(first, last, target.words))
+    .map((override) => ({
+      ...{ source: 'overrides', origin: { kind: 'override', override }, target, file: name, line: override.line },
+      ...{ first: override.first, last: override.last },
+      label: override.result.kind === 'country' ? override.result.code : override.result.reason,
+      text: lines[override.line - 1] ?? '',
+    }));
 }
 
 /**
@@ -174,37 +233,40 @@ export async function findCoveringRows(
   targets: readonly Target[],
   reference: Reference,
 ): Promise<CoveringRows> {
-  const { inputs, overrides, as_of: asOf } = manifest;
-  const rows: CoveringRow[] = [];
+  const { inputs, overrides, as_of: asOf, input_hash: inputHash } = manifest;
   const missing: CoveringRows['missing'] = [];
-  const asns = new Set(inputs.flatMap((input) => input.asns ?? []));
-  const ingested: IngestedSource[] = [];
-  const owned: OwnedRange[] = [];
+  const cached: CachedInput[] = [];
   for (const [position, input] of inputs.entries()) {
-    const layer = sourceLayer(position, inputs.length);
     const files = await cachedInput(dataDir, input.files);
-    if (typeof files === 'string') {
-      missing.push({ layer, reason: `${files} of source ${input.id} is no longer in the cache` });
-      continue;
-    }
-    const found = await rowsOfSource(input, layer, files, asns, targets, reference);
-    rows.push(...found.rows);
-    ingested.push(found.ingested);
-    owned.push(...found.owned);
-  }
-  // Only now it is known which space belongs to whom.
-  for (const { id, space = [], asns: own = [] } of inputs) {
-    const ownerSpace = OwnerSpace.of({ space, asns: own }, owned);
-    for (const row of rows.filter(({ source }) => source === id)) {
-      row.isOutsideSpace = !ownerSpace.contains(row.target.family, row.first, row.last, 0);
+    if (typeof files !== 'string') cached.push({ position, input, files });
+    else {
+      const reason = `${files} of source ${input.id} is no longer in the cache`;
+      missing.push({ layer: sourceLayer(position, inputs.length), reason });
     }
   }
-  rows.push(...rowsOfRegistries(targets, reference));
+  let index = readRowIndex(dataDir, inputHash);
+  if (index === undefined && missing.length === 0) {
+    index = await remakeIndex(cached, manifest, reference);
+    writeRowIndex(dataDir, inputHash, index);
+  }
+  const rows: CoveringRow[] = [];
+  const usable = index ?? { ...EMPTY_INDEX };
+  for (const input of cached) rows.push(...(await rowsOfSource(input, usable, targets, reference)));
+  if (index !== undefined) for (const target of targets) rows.push(...undelegatedRows(index, target));
+  for (const target of targets) rows.push(...specialRows(reference, target));
   if (overrides !== undefined) {
     const files = await cachedInput(dataDir, [overrides]);
     if (typeof files === 'string') {
       missing.push({ layer: LAYERS.overrides, reason: `${files} is no longer in the cache` });
-    } else rows.push(...rowsOfOverrides(overrides, files[0]!.path, targets, reference, asOf));
+    } else {
+      const { path } = files[0]!;
+      const lines = readFileSync(path, 'utf8').split(/\r\n?|\n/);
+      const { rows: applying } = loadOverrides(path, reference, asOf);
+      for (const target of targets) rows.push(...overrideRows(applying, lines, overrides.name, target));
+    }
   }
-  return { rows, missing, ingested, owned };
+  return { rows, missing, index };
 }
+
+/** Of a release whose files are not all available. */
+const EMPTY_INDEX = { files: {} } as RowIndex;

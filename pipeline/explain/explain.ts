@@ -1,25 +1,28 @@
 /**
  * Explains the result for an address: the range of the release, every row that covers the address, which row won, and why
- * the others lost. The rows go through the same merge as in a build, and the outcome is compared with the release.
+ * the others lost. The code of a build decides between the rows, and the outcome is compared with the release.
  */
 import { join } from 'node:path';
 import { EMBEDDED_SCHEMES, type EmbeddedScheme, embeddedIPv4 } from '../../src/address/embedded.js';
 import { formatAddress } from '../../src/address/format.js';
 import { type Family, parseAddress } from '../../src/address/parse.js';
-import { addressWords, compareAddresses, rangeContains, rangeSize } from '../../src/address/words.js';
+import { addressWords, compareAddresses, rangeSize } from '../../src/address/words.js';
 import { countryTable } from '../../src/country/country.js';
 import { openDatabase, type ReasonedResult } from '../../src/database/database.js';
+import { recordLabel } from '../../src/database/diff.js';
 import { type Manifest, MIRROR_FILE } from '../../src/database/release.js';
 import { AtlasError } from '../../src/errors.js';
 import { openMirror } from '../../src/mirror/reader.js';
-import { mergeRanges } from '../../src/range/merge.js';
-import { loadReference, type Reference, type SpecialRange } from '../config/reference.js';
-import { CandidateBuilder } from '../merging/candidate-builder.js';
-import type { SourceEvidence } from '../merging/evidence.js';
-import { LAYERS } from '../merging/layers.js';
-import { countSourceConfirmations, type SourceConfirmations } from '../merging/range-merger.js';
-import { type CoveringRow, type CoveringRows, findCoveringRows, type Target } from './covering-rows.js';
-import { agrees, voteAt, whyOutvoted } from './vote.js';
+import { formatCidr, parseCidr, rangeToCidrs } from '../../src/range/cidr.js';
+import { type BoundedRanges, RangeBuilder } from '../../src/range/columns.js';
+import type { DropReason } from '../../src/range/vote.js';
+import { loadReference, type Reference } from '../config/reference.js';
+import { OwnerSpace, votersOf } from '../merging/evidence.js';
+import { LAYERS, sourceLayer } from '../merging/layers.js';
+import { type Decision, RangeMerger } from '../merging/range-merger.js';
+import { doubtfulOf, type RowIndex } from '../source-formats/row-index.js';
+import type { IngestedSource } from '../stage.js';
+import { type CoveringRow, type CoveringRows, evidenceOf, findCoveringRows, type Target } from './covering-rows.js';
 
 /** The range of the release that contains an address. A name here is a key of `ipatlas explain --json`. */
 export interface MatchedRange {
@@ -45,7 +48,7 @@ export interface ExplainedRow {
   first: string;
   last: string;
   /** As `answer` of the range. */
-  says: string;
+  label: string;
   /** `open` if rows that may have won are no longer available. */
   outcome: 'won' | 'lost' | 'open';
   /** Why it lost; null if it did not. */
@@ -61,9 +64,16 @@ export interface Step {
   /** If the result was put to the vote: lineages with a row, and those of them that agree with the result. */
   vote?: { lineages: number; agreeing: number };
   /** The rows that cover the address, the winner first. */
-  claims: ExplainedRow[];
+  rows: ExplainedRow[];
   /** Ids of the sources without a row for the address. */
-  silent: string[];
+  sources_without_row: string[];
+}
+
+/** Where a source takes corrections. */
+export interface Correction {
+  source: string;
+  /** A web address. */
+  address: string;
 }
 
 export interface Explanation {
@@ -74,6 +84,10 @@ export interface Explanation {
   notation: 'mapped' | null;
   /** The address itself, then the IPv4 address inside it if that one determines the result. */
   steps: Step[];
+  /** Where the sources that decided take corrections, as far as sources.json says so. */
+  corrections: Correction[];
+  /** The row of overrides.csv that changes the result here; `XX` stands for the right country. */
+  override: string;
   /** What limits the explanation: files that are gone, other reference tables. */
   notes: string[];
 }
@@ -140,121 +154,113 @@ function embeddedTarget({ words }: Target, { answer }: MatchedRange): Target | u
   return { family: 4, words: Uint32Array.of(embeddedIPv4(answer as EmbeddedScheme, words)) };
 }
 
-/**
- * Merges rows as a build does, and finds the one that wins at the address.
- *
- * @param rows those that cover the address, in the order of a build
- * @param embedded the prefixes whose addresses carry an IPv4 address
- * @returns undefined if no row is left after the embedded prefixes are cut out
- */
-function winnerOf(
-  rows: readonly CoveringRow[],
+/** Returns the layer of a row in a build. */
+function layerOf({ origin, label }: CoveringRow, sources: number): number {
+  if (origin.kind === 'source') return label === 'unknown' ? LAYERS.noCountry : sourceLayer(origin.position, sources);
+  if (origin.kind === 'special') return origin.range.layer === 'under' ? LAYERS.embedded : LAYERS.special;
+  return origin.kind === 'override' ? LAYERS.overrides : LAYERS.undelegated;
+}
+
+/** The decision at an address, with the rows that led to it. */
+interface DecidedRows extends Decision {
+  /** The row of each candidate. */
+  rowOf: CoveringRow[];
+  /** Rows that a build did not use because they are not inside the space of their source's owner. */
+  outsideSpace: ReadonlySet<CoveringRow>;
+}
+
+/** Returns a source with a single row. */
+function oneRow({ source: id, target: { family }, first, last }: CoveringRow, code: string): IngestedSource {
+  const row = (each: Family): BoundedRanges => {
+    const builder = new RangeBuilder(each, 1);
+    if (each === family) builder.add(first, last, 0, 0);
+    return builder.finish();
+  };
+  return { id, v4: row(4), v6: row(6), codes: [code], rows: 1, rejected: 0 };
+}
+
+/** Decides as a build does, with only the rows that cover the address. */
+function decide(
   { family, words }: Target,
-  embedded: SpecialRange[],
-): CoveringRow | undefined {
-  const builder = new CandidateBuilder(family, rows.length, embedded);
-  for (const [index, { first, last, layer }] of rows.entries()) {
-    if (isCutAround(layer)) builder.addAround(first, last, 0, index + 1, layer);
-    else builder.add(first, last, 0, index + 1, layer);
-  }
-  const { first, value, count } = mergeRanges(builder.finish());
-  let range = count - 1;
-  while (compareAddresses(first, range, words, 0, addressWords(family)) > 0) range--;
-  return rows[value[range]! - 1];
-}
-
-/** Returns whether a build cuts embedded prefixes out of the wider ranges of a layer. */
-function isCutAround(layer: number): boolean {
-  return layer !== LAYERS.noCountry && layer !== LAYERS.embedded && layer !== LAYERS.overrides;
-}
-
-/** Returns whether a row covers an address in an embedded prefix, but is not strictly inside the prefix. */
-function isCutOut({ first, last, target }: CoveringRow, prefix: SpecialRange): boolean {
-  if (prefix.family !== target.family || !rangeContains(prefix.first, prefix.last, target.words)) return false;
-  const count = addressWords(prefix.family);
-  const atFirst = compareAddresses(first, 0, prefix.first, 0, count);
-  const atLast = compareAddresses(last, 0, prefix.last, 0, count);
-  return atFirst < 0 || atLast > 0 || (atFirst === 0 && atLast === 0);
-}
-
-/** Returns whether a row is one that may vote: that of a source, with a country. */
-function isVote({ layer }: CoveringRow): boolean {
-  return layer > LAYERS.embedded && layer < LAYERS.special;
-}
-
-/** Returns how the sources of a release were merged by evidence; undefined if they were merged by priority. */
-function evidenceOf({ inputs }: Manifest): (SourceEvidence & { id: string })[] | undefined {
-  const sources = inputs.flatMap(({ id, lineage, kind, space, asns }) =>
-    lineage === undefined || kind === undefined ? [] : [{ id, lineage, kind, space: space ?? [], asns: asns ?? [] }],
-  );
-  return sources.length === 0 ? undefined : sources;
-}
-
-/**
- * Counts how often the locations of a release's sources are confirmed. That takes all rows, so it is done only if the
- * votes disagree; and only if all rows are available, because otherwise the outcome is open anyway.
- */
-function confirmationsFor(
-  votes: readonly CoveringRow[],
-  { missing, ingested, owned }: CoveringRows,
+  rows: readonly CoveringRow[],
+  index: RowIndex | undefined,
   manifest: Manifest,
   reference: Reference,
-  evidence: readonly SourceEvidence[],
-): SourceConfirmations {
-  const labels = [...new Set(votes.map(({ label }) => label))];
-  if (labels.length < 2 || missing.length > 0) {
-    return { confirmations: undefined, countryValue: (code) => labels.indexOf(code) };
+): DecidedRows {
+  const evidence = evidenceOf(manifest);
+  const merger = new RangeMerger(reference, countryTable(reference, manifest.as_of));
+  const rowOf: CoveringRow[] = [];
+  const outsideSpace = new Set<CoveringRow>();
+  for (const row of rows) {
+    const { origin, first, last } = row;
+    if (origin.kind === 'special') merger.addSpecial(origin.range);
+    else if (origin.kind === 'override') merger.addOverride(origin.override);
+    else if (origin.kind === 'undelegated') merger.addUndelegated({ family, count: 1, first, last, value: NO_VALUE });
+    else {
+      const space = OwnerSpace.of(evidence?.[origin.position] ?? { space: [], asns: [] }, index?.owned ?? []);
+      const layer = sourceLayer(origin.position, manifest.inputs.length);
+      if (merger.addSource(oneRow(row, origin.code), layer, space) > 0) outsideSpace.add(row);
+    }
+    // A row that spans an embedded prefix gives several candidates, or none.
+    while (rowOf.length < merger.count(family)) rowOf.push(row);
   }
-  const countries = countryTable(reference, manifest.as_of);
-  return countSourceConfirmations({ sources: ingested, reference, countries, overrides: [], evidence, owned });
+  const doubtful = index && doubtfulOf(index, (code) => merger.valueOf(code));
+  return { ...merger.decideAt(family, words, votersOf(evidence ?? []), doubtful), rowOf, outsideSpace };
 }
+
+const NO_VALUE = new Uint16Array(1);
 
 const OUTSIDE_SPACE = 'it is not inside the space of the owner of the data';
 const CUT_OUT = 'it spans a prefix whose addresses have the country of the IPv4 address inside';
 
-/** Returns why a row lost against the winner. */
-function whyLost(row: CoveringRow, winner: CoveringRow): string {
-  if (row.layer === LAYERS.noCountry && winner.layer !== LAYERS.noCountry) return 'it names no country';
-  if (winner.layer === LAYERS.overrides && row.layer !== LAYERS.overrides) return 'overrides come before all sources';
-  if (winner.layer === LAYERS.special && row.layer !== LAYERS.special) {
-    return 'special-purpose ranges come before the sources';
-  }
-  if (row.layer === LAYERS.embedded && winner.layer !== LAYERS.embedded) {
+/** Why a row has no vote, by the reason. */
+const DROPPED: Record<DropReason, string> = {
+  'too wide': 'its range is too wide for a location that contradicts the registry',
+  doubtful: "it contradicts the registry, and the registry's lineage seldom confirms such locations",
+};
+
+/** Returns why a row lost against one in another layer, or against another row of its own. */
+function whyLost(row: CoveringRow, winner: CoveringRow, sources: number): string {
+  const [layer, winning] = [layerOf(row, sources), layerOf(winner, sources)];
+  if (layer === LAYERS.noCountry && winning !== LAYERS.noCountry) return 'it names no country';
+  if (winning === LAYERS.overrides && layer !== LAYERS.overrides) return 'overrides come before all sources';
+  if (winning === LAYERS.special && layer !== LAYERS.special) return 'special-purpose ranges come before the sources';
+  if (winning === LAYERS.undelegated) return 'no registry has delegated the range, so locations in it do not count';
+  if (layer === LAYERS.undelegated) return `the data of the operator, ${winner.source}, overrides it`;
+  if (layer === LAYERS.embedded && winning !== LAYERS.embedded) {
     return `${winner.source} names a country for a range inside the prefix`;
   }
-  if (row.layer !== winner.layer) return `${winner.source} comes before ${row.source} in sources.json`;
+  if (layer !== winning) return `${winner.source} comes before ${row.source} in sources.json`;
   const isWider = rangeSize(row.first, row.last) > rangeSize(winner.first, winner.last);
-  if (isWider) return 'its range is wider';
-  return 'a later row covers the same range, or one of the same size';
+  return isWider ? 'its range is wider' : 'a later row covers the same range, or one of the same size';
 }
 
-function explained(
-  row: CoveringRow,
-  outcome: ExplainedRow['outcome'],
-  why: string | null,
-  lineage: string | undefined,
-): ExplainedRow {
-  const { source, file, line, text, label, target } = row;
-  const [first, last] = [row.first, row.last].map((address) => formatAddress(target.family, address));
-  return {
-    source,
-    file,
-    line,
-    text,
-    first: first!,
-    last: last!,
-    says: label,
-    outcome,
-    why,
-    ...(lineage !== undefined && { lineage }),
-  };
+/** Returns why a source's row lost the vote. */
+function whyOutvoted(row: CoveringRow, winner: CoveringRow, decided: DecidedRows, lineages: readonly string[]): string {
+  const { rowOf, agreeing } = decided;
+  const { candidates, counted, dropped } = decided.vote!;
+  const position = (row.origin as { position: number }).position;
+  const rowAt = (voter: number): CoveringRow | undefined => rowOf[candidates[voter]!];
+  if (rowAt(position) !== row) return 'its source has a narrower range, or a later row for the same range';
+  if (dropped[position] !== undefined) return DROPPED[dropped[position]];
+  if (!counted[position]) {
+    const ofLineage = lineages.findIndex(
+      (lineage, voter) => lineage === lineages[position] && (counted[voter] || dropped[voter] !== undefined),
+    );
+    if (ofLineage < 0) return `the data of the operator, ${winner.source}, overrides it`;
+    return `${rowAt(ofLineage)!.source} has the vote of their lineage`;
+  }
+  const votes = counted.filter((counts, voter) => counts && rowAt(voter)!.label === row.label).length;
+  if (votes < agreeing) return `outvoted by ${agreeing} lineages to ${votes}`;
+  const isWider = rangeSize(row.first, row.last) > rangeSize(winner.first, winner.last);
+  return `tied, ${isWider ? 'and its range is wider' : `and ${winner.source} comes before it in sources.json`}`;
 }
 
 /** Sorts rows: the highest layer first; within a layer the narrowest first; of equal sizes the later first. */
-function byPrecedence(rows: readonly CoveringRow[]): CoveringRow[] {
+function byPrecedence(rows: readonly CoveringRow[], sources: number): CoveringRow[] {
   return [...rows].reverse().sort((a, b) => {
     const difference = rangeSize(a.first, a.last) - rangeSize(b.first, b.last);
-    return b.layer - a.layer || (difference < 0n ? -1 : difference > 0n ? 1 : 0);
+    return layerOf(b, sources) - layerOf(a, sources) || (difference < 0n ? -1 : difference > 0n ? 1 : 0);
   });
 }
 
@@ -262,49 +268,93 @@ function byPrecedence(rows: readonly CoveringRow[]): CoveringRow[] {
 function explainStep(
   target: Target,
   range: MatchedRange,
-  covering: CoveringRows,
+  { rows: all, missing, index }: CoveringRows,
   manifest: Manifest,
   reference: Reference,
   notes: string[],
 ): Step {
-  const { missing } = covering;
-  const rowsHere = covering.rows.filter((row) => row.target === target);
-  const rows = rowsHere.filter((row) => !row.isOutsideSpace);
-  const embedded = reference.special.filter(({ result }) => result.kind === 'embedded');
-  const top = winnerOf(rows, target, embedded);
-  const sources = evidenceOf(manifest);
-  const isPutToVote = sources !== undefined && (top === undefined || top.layer < LAYERS.special);
-  const votes = rows.filter(isVote);
-  const confirmations = isPutToVote && confirmationsFor(votes, covering, manifest, reference, sources);
-  const vote = confirmations ? voteAt(votes, target, embedded, sources!, confirmations) : undefined;
-  const winner = vote?.winner ?? top;
-  const decidingLayer = isPutToVote ? LAYERS.embedded : (winner?.layer ?? -1);
+  const { inputs } = manifest;
+  const rows = all.filter((row) => row.target === target);
+  const decided = decide(target, rows, index, manifest, reference);
+  const { result, vote, rowOf, outsideSpace } = decided;
+  const winner = rowOf[decided.winner];
+  const winningLayer = winner === undefined ? -1 : layerOf(winner, inputs.length);
+  const lineages = evidenceOf(manifest)?.map(({ lineage }) => lineage);
+  // A source that is missing could have voted, whatever its layer.
+  const decidingLayer = lineages !== undefined && winningLayer < LAYERS.special ? LAYERS.embedded : winningLayer;
   const isOpen = missing.some(({ layer }) => layer > decidingLayer);
   const address = formatAddress(target.family, target.words);
-  if (!isOpen && (winner?.label ?? 'unallocated') !== range.answer) {
+  if (!isOpen && recordLabel(result) !== range.answer) {
     notes.push(
       `the rows give another result than the release for ${address}: the release was made with other rules or tables`,
     );
   }
-  const wasCutOut = (row: CoveringRow): boolean =>
-    isCutAround(row.layer) && embedded.some((prefix) => isCutOut(row, prefix));
-  const explainRow = (row: CoveringRow): ExplainedRow => {
-    const lineage = sources?.find(({ id }) => id === row.source)?.lineage;
-    if (row.isOutsideSpace) return explained(row, 'lost', OUTSIDE_SPACE, lineage);
-    if (isOpen) return explained(row, 'open', null, lineage);
-    if (row === winner || (vote !== undefined && agrees(vote, row))) return explained(row, 'won', null, lineage);
-    if (wasCutOut(row)) return explained(row, 'lost', CUT_OUT, lineage);
-    const why = vote !== undefined && isVote(row) ? whyOutvoted(vote, row) : whyLost(row, winner!);
-    return explained(row, 'lost', why, lineage);
+  const hasWon = (row: CoveringRow): boolean =>
+    row === winner ||
+    (vote !== undefined &&
+      row.label === winner!.label &&
+      vote.counted.some((counts, voter) => counts && rowOf[vote.candidates[voter]!] === row));
+  const whyNot = (row: CoveringRow): string => {
+    if (outsideSpace.has(row)) return OUTSIDE_SPACE;
+    if (!decided.covering.some((candidate) => rowOf[candidate] === row)) return CUT_OUT;
+    const isVote = vote !== undefined && row.origin.kind === 'source' && row.label !== 'unknown';
+    return isVote ? whyOutvoted(row, winner!, decided, lineages!) : whyLost(row, winner!, inputs.length);
   };
-  const others = byPrecedence(rowsHere.filter((row) => row !== winner));
+  const explainRow = (row: CoveringRow): ExplainedRow => {
+    const { source, file, line, text, label, origin } = row;
+    const lineage = origin.kind === 'source' ? lineages?.[origin.position] : undefined;
+    const outcome = isOpen && !outsideSpace.has(row) ? 'open' : !isOpen && hasWon(row) ? 'won' : 'lost';
+    return {
+      source,
+      file,
+      line,
+      text,
+      first: formatAddress(target.family, row.first),
+      last: formatAddress(target.family, row.last),
+      label,
+      outcome,
+      why: outcome === 'lost' ? whyNot(row) : null,
+      ...(lineage !== undefined && { lineage }),
+    };
+  };
+  const others = byPrecedence(
+    rows.filter((row) => row !== winner),
+    inputs.length,
+  );
+  const { lineages: voting, agreeing } = decided;
   return {
     address,
     range,
-    ...(vote !== undefined && !isOpen && { vote: { lineages: vote.lineages, agreeing: vote.agreeing } }),
-    claims: (winner === undefined ? others : [winner, ...others]).map(explainRow),
-    silent: manifest.inputs.map(({ id }) => id).filter((id) => !rowsHere.some(({ source }) => source === id)),
+    ...(vote !== undefined && !isOpen && { vote: { lineages: voting, agreeing } }),
+    rows: (winner === undefined ? others : [winner, ...others]).map(explainRow),
+    sources_without_row: inputs.map(({ id }) => id).filter((id) => !rows.some(({ source }) => source === id)),
   };
+}
+
+/** Returns where the sources of the winning rows take corrections, as far as sources.json says so. */
+function correctionsOf({ rows }: Step, { inputs }: Manifest): Correction[] {
+  const won = new Set(rows.flatMap(({ outcome, source }) => (outcome === 'won' ? [source] : [])));
+  return inputs.flatMap(({ id, corrections }) =>
+    won.has(id) && corrections !== undefined ? [{ source: id, address: corrections }] : [],
+  );
+}
+
+/** Longest prefixes of a proposed override, by family: the smallest networks that are announced (RFC 7454, section 6.1.3). */
+const OVERRIDE_PREFIX = { 4: 24, 6: 48 } as const;
+
+/**
+ * Returns the largest CIDR block around the address in which the release has the same result, but no more than one network:
+ * a wrong address says nothing about the networks around it.
+ */
+function networkAround({ family, words }: Target, { first, last }: MatchedRange): string {
+  const [start, end] = [first, last].map((text) => parseTarget(text).target.words);
+  let length = 0;
+  rangeToCidrs(family, start!, end!, (block, prefix) => {
+    if (compareAddresses(block, 0, words, 0, words.length) <= 0) length = Math.max(prefix, OVERRIDE_PREFIX[family]);
+  });
+  const network = new Uint32Array(4);
+  parseCidr(`${formatAddress(family, words)}/${length}`, network, new Uint32Array(4));
+  return formatCidr(family, network, length);
 }
 
 /** Parses the address to explain; an IPv4-mapped one is that IPv4 address. */
@@ -340,12 +390,15 @@ export async function explain(dataDir: string, dir: string, text: string): Promi
     const covering = await findCoveringRows(dataDir, manifest, targets, reference);
     const notes = covering.missing.map(({ reason }) => `${reason}, so its rows cannot be shown`);
     const steps = matches.map((match) => explainStep(match.target, match.range, covering, manifest, reference, notes));
+    const last = steps.at(-1)!;
     return {
       result: database.lookupWithReason(text)!,
       release: manifest.id,
       as_of: manifest.as_of,
       notation: mapped ? 'mapped' : null,
       steps,
+      corrections: correctionsOf(last, manifest),
+      override: `${networkAround(matches.at(-1)!.target, last.range)},XX,reported by a user`,
       notes,
     };
   } finally {

@@ -23,7 +23,7 @@ export class CandidateBuilder extends RangeBuilder {
 
   /**
    * @param capacity number of ranges to make room for
-   * @param embedded the prefixes whose addresses carry an IPv4 address, which {@link addAround} cuts out of wider ranges
+   * @param embedded the prefixes whose addresses carry an IPv4 address, which {@link addExceptEmbedded} cuts out of wider ranges
    */
   constructor(family: Family, capacity: number, embedded: readonly SpecialRange[]) {
     super(family, capacity);
@@ -37,7 +37,7 @@ export class CandidateBuilder extends RangeBuilder {
    *
    * @param index where in the two columns the addresses are
    */
-  addAround(first: Uint32Array, last: Uint32Array, index: number, value: number, layer: number): void {
+  addExceptEmbedded(first: Uint32Array, last: Uint32Array, index: number, value: number, layer: number): void {
     const { words } = this;
     for (const prefix of this.#embedded) {
       if (compareAddresses(last, index, prefix.first, 0, words) < 0) continue;
@@ -47,8 +47,8 @@ export class CandidateBuilder extends RangeBuilder {
       const isStrictlyInside = atFirst >= 0 && atLast <= 0 && (atFirst > 0 || atLast < 0);
       if (isStrictlyInside) continue;
       const at = index * words;
-      if (atFirst < 0) this.addAround(first.slice(at, at + words), before(prefix.first), 0, value, layer);
-      if (atLast > 0) this.addAround(after(prefix.last), last.slice(at, at + words), 0, value, layer);
+      if (atFirst < 0) this.addExceptEmbedded(first.slice(at, at + words), before(prefix.first), 0, value, layer);
+      if (atLast > 0) this.addExceptEmbedded(after(prefix.last), last.slice(at, at + words), 0, value, layer);
       return;
     }
     this.add(first, last, index, value, layer);

@@ -1,6 +1,6 @@
 /** What the configuration says about sources that are merged by evidence. */
 import type { Family } from '../../src/address/parse.js';
-import { addressWords, compareAddresses, copyAddress, nextAddress } from '../../src/address/words.js';
+import { addressWords, compareAddresses, copyAddress, nextAddress, previousAddress } from '../../src/address/words.js';
 import { parseCidr } from '../../src/range/cidr.js';
 import { type BoundedRanges, RangeBuilder } from '../../src/range/columns.js';
 import type { SourceKind, Voter } from '../../src/range/vote.js';
@@ -88,6 +88,33 @@ export class OwnerSpace {
     }
     return low >= 0 && compareAddresses(last, index, ranges.last, low, words) <= 0;
   }
+}
+
+/**
+ * Returns the space that no registry has delegated.
+ *
+ * @param delegations rows of registries, of one family, with or without a country
+ * @returns ranges in ascending order; none if no registry has a row, because then nothing is known
+ */
+export function undelegatedSpace(delegations: readonly BoundedRanges[], family: Family): BoundedRanges {
+  const words = addressWords(family);
+  const all = new RangeBuilder(family, 0);
+  for (const { first, last, count } of delegations) for (let i = 0; i < count; i++) all.add(first, last, i, 0);
+  const gaps = new RangeBuilder(family, 0);
+  if (all.count === 0) return gaps.finish();
+  const union = unionOf(all.finish());
+  const start = new Uint32Array(words);
+  const end = new Uint32Array(words);
+  let isSpaceLeft = true;
+  for (let i = 0; i < union.count; i++) {
+    if (compareAddresses(start, 0, union.first, i, words) < 0) {
+      previousAddress(union.first, i, words, end);
+      gaps.add(start, end, 0, 0);
+    }
+    isSpaceLeft = nextAddress(union.last, i, words, start);
+  }
+  if (isSpaceLeft) gaps.add(start, end.fill(0xffffffff), 0, 0);
+  return gaps.finish();
 }
 
 /** Returns the union of ranges as sorted ranges; neighbors become one. */

@@ -1,3 +1,5 @@
+import { UNDELEGATED_LAYER } from '../../src/range/vote.js';
+
 /**
  * The layers in which candidate ranges compete. Of the ranges that cover an address, one in a higher layer wins.
  *
@@ -7,10 +9,17 @@
  *    `unknown` instead of `unallocated`.
  * 1. `embedded`: prefixes whose addresses carry an IPv4 address; the country of that address is the result.
  * 2. to 29. the sources, see {@link sourceLayer}.
+ * 29. `undelegated`: space that no registry has delegated, if sources are merged by evidence; see src/range/vote.ts, rule 6.
  * 30. `special`: IANA's special-purpose registries.
  * 31. `overrides`: the user's overrides.
  */
-export const LAYERS = { noCountry: 0, embedded: 1, special: 30, overrides: 31 } as const;
+export const LAYERS = {
+  noCountry: 0,
+  embedded: 1,
+  undelegated: UNDELEGATED_LAYER,
+  special: 30,
+  overrides: 31,
+} as const;
 
 /**
  * Returns the layer of a source.

@@ -1,17 +1,18 @@
 /** Merges sources, special-purpose ranges and overrides into one list of ranges for each family. */
 import type { Family } from '../../src/address/parse.js';
+import { rangeContains } from '../../src/address/words.js';
 import type { Assignment } from '../../src/country/assignment.js';
-import { type Country, resolveCountry } from '../../src/country/country.js';
-import type { CandidateRanges, MergedRanges } from '../../src/range/columns.js';
-import type { Confirmations } from '../../src/range/confirmation.js';
-import { mergeRanges } from '../../src/range/merge.js';
-import { countConfirmations, type Voter, voteRanges } from '../../src/range/vote.js';
+import { type Country, type CountryReference, resolveCountry } from '../../src/country/country.js';
+import type { BoundedRanges, CandidateRanges, MergedRanges } from '../../src/range/columns.js';
+import type { DoubtfulLocations } from '../../src/range/confirmation.js';
+import { CoveringCandidates, mergeRanges } from '../../src/range/merge.js';
+import { type DropReason, layersOf, VoteCounter, type Voter, voteRanges } from '../../src/range/vote.js';
 import { type RangeRecord, recordKey } from '../../src/rangefile/layout.js';
 import type { Override } from '../config/overrides.js';
 import type { Reference, SpecialRange } from '../config/reference.js';
 import type { IngestedSource } from '../stage.js';
 import { CandidateBuilder } from './candidate-builder.js';
-import { type OwnedRange, OwnerSpace, type SourceEvidence, votersOf } from './evidence.js';
+import { type OwnedRange, OwnerSpace, type SourceEvidence, undelegatedSpace, votersOf } from './evidence.js';
 import { LAYERS, sourceLayer } from './layers.js';
 
 export interface MergeInput {
@@ -44,7 +45,28 @@ export interface MergeResult extends Normalized {
   outsideSpace: ReadonlyMap<string, number>;
   /** Country codes that are in no table, each with the number of its rows. */
   unknownCodes: ReadonlyMap<string, number>;
+  /** The space that no registry has delegated, of both families; without ranges if sources are merged by priority. */
+  undelegated: Record<Family, BoundedRanges>;
+  /** The locations that are seldom confirmed; undefined if that rule does not apply to the sources. */
+  doubtful: DoubtfulLocations | undefined;
 }
+
+/** The decision at one address. Candidates are numbered in the order in which they were added. */
+export interface Decision {
+  /** The candidate that wins, or -1. */
+  winner: number;
+  result: RangeRecord;
+  /** The candidates that cover the address. */
+  covering: number[];
+  /** Whether sources voted. If so: for each voter its candidate, or -1, whether that counted, and why it did not. */
+  vote: { candidates: Int32Array; counted: boolean[]; dropped: (DropReason | undefined)[] } | undefined;
+  /** Lineages with a row in the vote, and those of them that agree with the result. */
+  lineages: number;
+  agreeing: number;
+}
+
+/** Number of the record of addresses that no candidate covers. */
+const UNALLOCATED = 0;
 
 /** Numbers the records. Record 0 is the result for addresses that no candidate covers. */
 class RecordTable {
@@ -71,32 +93,50 @@ class RecordTable {
 /** Room for candidates that are not rows of a source: special-purpose ranges and a few overrides. */
 const EXTRA_CAPACITY = 64;
 
-class RangeMerger {
-  readonly #withoutSpace: string[] = [];
-  readonly #outsideSpace = new Map<string, number>();
-  readonly #unknownCodes = new Map<string, number>();
-  readonly #reference: Reference;
+/** Collects the candidates of a build, and merges them or decides at single addresses. */
+export class RangeMerger {
+  /** Country codes that are in no table, each with the number of its rows. */
+  readonly unknownCodes = new Map<string, number>();
+  readonly #reference: CountryReference;
   readonly #records: RecordTable;
   readonly #builders: Record<Family, CandidateBuilder>;
 
-  constructor({ sources, reference, countries }: MergeInput) {
+  /** @param sources to make room for */
+  constructor(reference: Reference, countries: ReadonlyMap<string, Country>, sources: readonly IngestedSource[] = []) {
     this.#reference = reference;
     this.#records = new RecordTable(countries);
     const embedded = reference.special.filter(({ result }) => result.kind === 'embedded');
-    const capacity = (family: 'v4' | 'v6'): number =>
-      sources.reduce((sum, source) => sum + source[family].count, EXTRA_CAPACITY);
-    this.#builders = {
-      4: new CandidateBuilder(4, capacity('v4'), embedded),
-      6: new CandidateBuilder(6, capacity('v6'), embedded),
+    const builder = (family: Family): CandidateBuilder => {
+      const capacity = sources.reduce((sum, source) => sum + source[`v${family}`].count, EXTRA_CAPACITY);
+      return new CandidateBuilder(family, capacity, embedded);
     };
+    this.#builders = { 4: builder(4), 6: builder(6) };
   }
 
-  addSource(source: IngestedSource, layer: number, space: OwnerSpace): void {
+  get records(): RangeRecord[] {
+    return this.#records.records;
+  }
+
+  /** Number of candidates of a family so far. */
+  count(family: Family): number {
+    return this.#builders[family].count;
+  }
+
+  /** Returns the value of a country in the candidates. */
+  valueOf(code: string): number {
+    return this.#records.indexOf({ kind: 'country', code });
+  }
+
+  /**
+   * Adds the rows of a source.
+   *
+   * @param space in which its rows count
+   * @returns the number of rows outside, which are not added
+   */
+  addSource(source: IngestedSource, layer: number, space: OwnerSpace): number {
     const resolved = source.codes.map((code) => resolveCountry(this.#reference, code));
     /** The record of each of the source's codes; undefined if the code names no country. */
-    const recordOf = resolved.map((country) =>
-      typeof country === 'object' ? this.#records.indexOf({ kind: 'country', code: country.code }) : undefined,
-    );
+    const recordOf = resolved.map((country) => (typeof country === 'object' ? this.valueOf(country.code) : undefined));
     const unknown = this.#records.indexOf({ kind: 'none', reason: 'unknown' });
     const rowsOf = new Uint32Array(source.codes.length);
     let outside = 0;
@@ -111,84 +151,115 @@ class RangeMerger {
         rowsOf[code] = rowsOf[code]! + 1;
         const record = recordOf[code];
         if (record === undefined) builder.add(ranges.first, ranges.last, i, unknown, LAYERS.noCountry);
-        else builder.addAround(ranges.first, ranges.last, i, record, layer);
+        else builder.addExceptEmbedded(ranges.first, ranges.last, i, record, layer);
       }
     }
-    if (space.isEmpty) this.#withoutSpace.push(source.id);
-    else if (outside > 0) this.#outsideSpace.set(source.id, outside);
     source.codes.forEach((code, index) => {
       if (resolved[index] !== 'unknown') return;
-      this.#unknownCodes.set(code, (this.#unknownCodes.get(code) ?? 0) + rowsOf[index]!);
+      this.unknownCodes.set(code, (this.unknownCodes.get(code) ?? 0) + rowsOf[index]!);
     });
+    return outside;
+  }
+
+  /** Adds the space that no registry has delegated. */
+  addUndelegated({ family, count, first, last }: BoundedRanges): void {
+    const builder = this.#builders[family];
+    for (let i = 0; i < count; i++) builder.addExceptEmbedded(first, last, i, UNALLOCATED, LAYERS.undelegated);
   }
 
   addSpecial({ family, first, last, result, layer }: SpecialRange): void {
     const record = this.#records.indexOf(result);
     const builder = this.#builders[family];
     if (layer === 'under') builder.add(first, last, 0, record, LAYERS.embedded);
-    else builder.addAround(first, last, 0, record, LAYERS.special);
+    else builder.addExceptEmbedded(first, last, 0, record, LAYERS.special);
   }
 
   addOverride({ family, first, last, result }: Override): void {
     this.#builders[family].add(first, last, 0, this.#records.indexOf(result), LAYERS.overrides);
   }
 
-  /** See {@link countSourceConfirmations}. */
-  countConfirmations(voters: readonly Voter[]): SourceConfirmations {
-    return {
-      confirmations: countConfirmations(this.#builders[4].finish(), voters),
-      countryValue: (code) => this.#records.indexOf({ kind: 'country', code }),
-    };
+  /** Returns the candidates of a family. */
+  candidates(family: Family): CandidateRanges {
+    return this.#builders[family].finish();
   }
 
-  /** @param voters in the order of the sources; undefined to merge by priority */
-  merge(voters: readonly Voter[] | undefined): MergeResult {
-    const merge = (candidates: CandidateRanges): MergedRanges =>
-      voters === undefined ? mergeRanges(candidates) : voteRanges(candidates, voters);
-    const v4 = this.#builders[4].finish();
-    const v6 = this.#builders[6].finish();
+  /**
+   * Decides at one address, as merging does.
+   *
+   * @param words the address
+   * @param voters in the order of the sources; none to merge by priority
+   * @param doubtful of all rows of the sources, not only of those that were added
+   */
+  decideAt(
+    family: Family,
+    words: Uint32Array,
+    voters: readonly Voter[],
+    doubtful: DoubtfulLocations | undefined,
+  ): Decision {
+    const candidates = this.candidates(family);
+    const { first, last, value, layer, count } = candidates;
+    const size = words.length;
+    const covering: number[] = [];
+    const active = new CoveringCandidates(candidates, layersOf(voters));
+    for (let i = 0; i < count; i++) {
+      const [from, to] = [first, last].map((column) => column.subarray(i * size, (i + 1) * size));
+      if (!rangeContains(from!, to!, words)) continue;
+      covering.push(i);
+      active.add(i);
+    }
+    active.moveTo(words);
+    const counter = new VoteCounter(candidates, voters, family === 4 ? doubtful : undefined);
+    const winner = counter.decide(active);
+    const isAssigned = winner >= 0 && layer[winner] !== LAYERS.undelegated;
     return {
-      v4: merge(v4),
-      v6: merge(v6),
-      records: this.#records.records,
-      candidates: v4.count + v6.count,
-      withoutSpace: this.#withoutSpace,
-      outsideSpace: this.#outsideSpace,
-      unknownCodes: this.#unknownCodes,
+      winner,
+      result: this.records[isAssigned ? value[winner]! : UNALLOCATED]!,
+      covering,
+      vote: counter.isByVote
+        ? { candidates: active.rows, counted: counter.counted, dropped: counter.dropped }
+        : undefined,
+      lineages: counter.lineages,
+      agreeing: counter.agreeing,
     };
   }
-}
-
-/** Returns the merger with the rows of the sources. */
-function withSources(input: MergeInput): RangeMerger {
-  const { sources, evidence, owned = [] } = input;
-  const merger = new RangeMerger(input);
-  for (const [position, source] of sources.entries()) {
-    const space = OwnerSpace.of(evidence?.[position] ?? { space: [], asns: [] }, owned);
-    merger.addSource(source, sourceLayer(position, sources.length), space);
-  }
-  return merger;
 }
 
 /** Merges the sources by priority or by evidence, with the special-purpose ranges and overrides above them. */
 export function mergeSources(input: MergeInput): MergeResult {
-  const merger = withSources(input);
-  for (const range of input.reference.special) merger.addSpecial(range);
-  for (const override of input.overrides) merger.addOverride(override);
-  return merger.merge(input.evidence && votersOf(input.evidence));
-}
-
-/** How often the IPv4 locations of a build are confirmed. */
-export interface SourceConfirmations {
-  /** Undefined if the rule about them does not apply to the sources. */
-  confirmations: Confirmations | undefined;
-  /** Returns the value of a country code in `confirmations`. */
-  countryValue: (code: string) => number;
-}
-
-/** Counts how often the IPv4 locations of the sources are confirmed, as merging them by evidence does. */
-export function countSourceConfirmations(
-  input: MergeInput & { evidence: readonly SourceEvidence[] },
-): SourceConfirmations {
-  return withSources(input).countConfirmations(votersOf(input.evidence));
+  const { sources, reference, countries, overrides, evidence, owned = [] } = input;
+  const merger = new RangeMerger(reference, countries, sources);
+  const withoutSpace: string[] = [];
+  const outsideSpace = new Map<string, number>();
+  for (const [position, source] of sources.entries()) {
+    const space = OwnerSpace.of(evidence?.[position] ?? { space: [], asns: [] }, owned);
+    const outside = merger.addSource(source, sourceLayer(position, sources.length), space);
+    if (space.isEmpty) withoutSpace.push(source.id);
+    else if (outside > 0) outsideSpace.set(source.id, outside);
+  }
+  const registries = sources.filter((_source, position) => evidence?.[position]?.kind === 'registry');
+  const undelegatedIn = (family: Family): BoundedRanges =>
+    undelegatedSpace(
+      registries.map((source) => source[`v${family}`]),
+      family,
+    );
+  const undelegated = { 4: undelegatedIn(4), 6: undelegatedIn(6) };
+  merger.addUndelegated(undelegated[4]);
+  merger.addUndelegated(undelegated[6]);
+  for (const range of reference.special) merger.addSpecial(range);
+  for (const override of overrides) merger.addOverride(override);
+  const merge = (candidates: CandidateRanges): MergedRanges & { doubtful?: DoubtfulLocations | undefined } =>
+    evidence === undefined ? mergeRanges(candidates) : voteRanges(candidates, votersOf(evidence));
+  const { doubtful, ...v4 } = merge(merger.candidates(4));
+  const { doubtful: _none, ...v6 } = merge(merger.candidates(6));
+  return {
+    v4,
+    v6,
+    records: merger.records,
+    candidates: merger.count(4) + merger.count(6),
+    withoutSpace,
+    outsideSpace,
+    unknownCodes: merger.unknownCodes,
+    undelegated,
+    doubtful,
+  };
 }

@@ -11,6 +11,7 @@ import {
 } from '../../src/database/release.js';
 import { AtlasError } from '../../src/errors.js';
 import { pruneCache } from '../fetching/cache.js';
+import { pruneRowIndexes } from '../source-formats/row-index.js';
 
 /**
  * Removes all but the newest releases. The current one is always kept.
@@ -38,14 +39,17 @@ export async function removeUnusedFiles(dataDir: string): Promise<number> {
     ...refusedIds(dataDir).map((id) => join(dataDir, RELEASES_DIR, REFUSED_DIR, id)),
   ];
   const hashes = new Set<string>();
+  const inputHashes = new Set<string>();
   for (const dir of dirs) {
     try {
-      const { inputs, overrides } = readManifest(dir);
+      const { inputs, overrides, input_hash } = readManifest(dir);
+      inputHashes.add(input_hash);
       for (const { sha256 } of inputs.flatMap(({ files }) => files)) hashes.add(sha256);
       if (overrides !== undefined) hashes.add(overrides.sha256);
     } catch (error) {
       if (!(error instanceof AtlasError)) throw error; // a damaged release cannot be explained anyway
     }
   }
+  pruneRowIndexes(dataDir, inputHashes);
   return (await pruneCache(dataDir, hashes)).removed;
 }

@@ -2,13 +2,14 @@
 
 import { formatAddress } from '../../src/address/format.js';
 import type { Family } from '../../src/address/parse.js';
+import { addressWords, compareAddresses } from '../../src/address/words.js';
 import { AtlasError, messageOf } from '../../src/errors.js';
 import { RangeBuilder } from '../../src/range/columns.js';
 import { matchesPattern } from '../config/file-pattern.js';
 import type { OwnedRange } from '../merging/evidence.js';
 import type { FetchedFile, FetchedSource, IngestedSource } from '../stage.js';
 import { CountryCodes } from './country-codes.js';
-import { type RowPosition, readRows } from './csv-rows.js';
+import { type FilePart, type RowPosition, readRows } from './csv-rows.js';
 import {
   type AnnouncementsFormat,
   type Column,
@@ -46,6 +47,23 @@ export interface SourceInput {
   asns?: ReadonlySet<number>;
 }
 
+/** Where the rows of a CSV file are: blocks of them, each with the addresses between which all of its ranges are. */
+export interface FileIndex {
+  name: string;
+  /** The cells of the header row; empty if there is none. */
+  header: string[];
+  blocks: RowBlock[];
+}
+
+/** For each family the lowest and the highest address of the block, one after the other; null if it has no range. */
+export interface RowBlock extends FilePart {
+  v4: Uint32Array | null;
+  v6: Uint32Array | null;
+}
+
+/** Bytes of a block of an index: one takes about 10 ms to read. */
+const BLOCK_BYTES = 65_536;
+
 /** The ranges of a source, and the rows that gave none. */
 export interface SourceResult {
   ingested: IngestedSource;
@@ -55,6 +73,8 @@ export interface SourceResult {
   rejects: readonly Reject[];
   /** The ranges that belong to networks with an AS number that was asked for, as far as this source tells. */
   owned: readonly OwnedRange[];
+  /** Of the CSV files with ranges. */
+  index: readonly FileIndex[];
 }
 
 /** A range and its position in the source. The object is valid only during the call. */
@@ -126,6 +146,35 @@ export async function readSource(
   }
 }
 
+/**
+ * Reads the rows of a source that can cover some addresses, and possibly others.
+ *
+ * @param input the source with its files, which were read before
+ * @param index of its files; a file without one is read as a whole
+ * @param covers whether a block can have a row that is wanted
+ */
+export async function readIndexed(
+  input: SourceInput,
+  index: readonly FileIndex[],
+  covers: (block: RowBlock) => boolean,
+  onRange: RangeListener,
+): Promise<void> {
+  const format = resolveFormat(input.source.format);
+  if ('announcements' in format) return; // its rows name no country
+  if (!('dialect' in format)) {
+    await readSource(input, () => {}, onRange);
+    return;
+  }
+  const files = sortFiles(input.fetched.files, format.ranges, locationNames(format));
+  const reader = new CsvSourceReader(new SourceRows(input.source.id, onRange), format, undefined);
+  for (const file of files.locations) await reader.readLocations(file);
+  for (const { file, ranges } of files.ranges) {
+    const found = index.find(({ name }) => name === file.name);
+    if (found === undefined) await reader.readRanges(file, ranges);
+    else await reader.readBlocks(file, ranges, found, found.blocks.filter(covers));
+  }
+}
+
 interface SortedFiles<Entry> {
   ranges: { file: FetchedFile; ranges: Entry }[];
   locations: FetchedFile[];
@@ -184,6 +233,7 @@ class SourceRows {
   readonly #v4 = new RangeBuilder(4);
   readonly #v6 = new RangeBuilder(6);
   readonly #onRange: RangeListener | undefined;
+  readonly #index: FileIndex[] = [];
   #file: FetchedFile | undefined;
 
   constructor(id: string, onRange: RangeListener | undefined) {
@@ -211,7 +261,28 @@ class SourceRows {
     position: Readonly<RowPosition> | undefined,
   ): void {
     (family === 4 ? this.#v4 : this.#v6).add(first, last, 0, code);
+    if (position !== undefined) this.#addToIndex(family, first, last, position);
     this.#onRange?.({ family, first, last, code: this.codes.codes[code]!, file: this.#file!, position });
+  }
+
+  /** Sets the cells of the header row of the current file. */
+  beginIndex(header: readonly string[]): void {
+    this.#index.push({ name: this.#file!.name, header: [...header], blocks: [] });
+  }
+
+  #addToIndex(family: Family, first: Uint32Array, last: Uint32Array, position: Readonly<RowPosition>): void {
+    const { blocks } = this.#index.at(-1)!;
+    let block = blocks.at(-1);
+    if (block === undefined || position.to - block.from > BLOCK_BYTES) {
+      block = { from: position.from, to: position.to, line: position.previousLine, v4: null, v6: null };
+      blocks.push(block);
+    }
+    block.to = position.to;
+    const words = addressWords(family);
+    block[`v${family}`] ??= Uint32Array.of(...first.subarray(0, words), ...last.subarray(0, words));
+    const bounds = block[`v${family}`]!;
+    if (compareAddresses(first, 0, bounds, 0, words) < 0) bounds.set(first.subarray(0, words));
+    if (compareAddresses(last, 0, bounds, 1, words) > 0) bounds.set(last.subarray(0, words), words);
   }
 
   result(maxRejectShare: number, owned: readonly OwnedRange[] = []): SourceResult {
@@ -226,7 +297,7 @@ class SourceRows {
     }
     const columns = { v4: this.#v4.finish(), v6: this.#v6.finish() };
     const ingested: IngestedSource = { id: this.#id, ...columns, codes: this.codes.codes, rows, rejected };
-    return { ingested, skipped: this.skipped, rejects: this.rejects.rejects, owned };
+    return { ingested, skipped: this.skipped, rejects: this.rejects.rejects, owned, index: this.#index };
   }
 }
 
@@ -348,14 +419,18 @@ class CsvSourceReader {
   ): Promise<void> {
     const { dialect, header, skipRows } = this.#format;
     let toSkip = skipRows;
-    let parse = header ? undefined : makeParser([]);
+    const begin = (row: readonly string[]): RowParser => {
+      this.#rows.beginIndex(row);
+      return inFile(file.name, () => makeParser(row));
+    };
     this.#rows.beginFile(file);
+    let parse = header ? undefined : begin([]);
     await readRows(file.path, file.name, dialect, (row, position) => {
       count?.add(row, position.line);
       if (toSkip > 0) {
         toSkip--;
       } else if (parse === undefined) {
-        parse = inFile(file.name, () => makeParser(row));
+        parse = begin(row);
       } else {
         this.#addRow(parse, row, position);
       }
@@ -374,6 +449,21 @@ class CsvSourceReader {
       this.#rows.append(family, first, last, found, position);
     } else if (found !== null) {
       this.#rows.rejects.add(position, found);
+    }
+  }
+
+  /** Reads blocks of a file of ranges, of which `index` has the header row. Rows that cannot be parsed are ignored. */
+  async readBlocks(
+    file: FetchedFile,
+    ranges: RangeFiles,
+    index: FileIndex,
+    blocks: readonly RowBlock[],
+  ): Promise<void> {
+    this.#rows.beginFile(file);
+    this.#rows.beginIndex(index.header);
+    const parse = this.#rangeParser(ranges, index.header);
+    for (const block of blocks) {
+      await readRows(file.path, file.name, this.#format.dialect, (row, at) => this.#addRow(parse, row, at), block);
     }
   }
 

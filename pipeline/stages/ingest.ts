@@ -9,7 +9,7 @@ import type { CountryReference } from '../../src/country/country.js';
 import { AtlasError } from '../../src/errors.js';
 import type { OwnedRange } from '../merging/evidence.js';
 import { checkUsableCountries } from '../merging/usable-countries.js';
-import { readSource, type SourceInput, type SourceResult } from '../source-formats/read-source.js';
+import { type FileIndex, readSource, type SourceInput, type SourceResult } from '../source-formats/read-source.js';
 import type { IngestedSource, Stage, StageContext } from '../stage.js';
 
 /** File in the data directory with the rejected rows of the last build, one JSON object a line. */
@@ -27,6 +27,8 @@ export interface IngestResult<Input extends SourceInput> {
   inputs: Input[];
   /** The ranges that belong to networks, as far as the sources tell. */
   owned: OwnedRange[];
+  /** Where the rows of each source are, by its id. */
+  index: Record<string, readonly FileIndex[]>;
 }
 
 /**
@@ -41,7 +43,7 @@ export function ingestStage<Input extends SourceInput>(
     run: async (inputs, context) => {
       const rejectsPath = path.join(context.dataDir, REJECTS_FILE);
       await writeFile(rejectsPath, '');
-      const output: IngestResult<Input> = { ingested: [], inputs: [], owned: [] };
+      const output: IngestResult<Input> = { ingested: [], inputs: [], owned: [], index: {} };
       const counts: Record<string, number> = { rows: 0, rejected: 0 };
       for (const given of inputs) {
         const { input, result } = await readUsable(given, options, context);
@@ -50,6 +52,7 @@ export function ingestStage<Input extends SourceInput>(
         output.ingested.push(ingested);
         output.inputs.push(input);
         output.owned.push(...result.owned);
+        output.index[ingested.id] = result.index;
         const { id, rows, rejected, v4, v6 } = ingested;
         for (const [name, value] of Object.entries({ rows, ipv4: v4.count, ipv6: v6.count, rejected, skipped })) {
           counts[`${id}.${name}`] = value;

@@ -1,11 +1,12 @@
 /** Stage `normalize`: merges the rows of all sources (see merging/) into one sorted, gap-free list of ranges per family. */
-import { type MergeInput, mergeSources, type Normalized } from '../merging/range-merger.js';
+import { type MergeInput, type MergeResult, mergeSources } from '../merging/range-merger.js';
 import type { Stage } from '../stage.js';
 
-export const normalizeStage: Stage<MergeInput, Normalized> = {
+export const normalizeStage: Stage<MergeInput, MergeResult> = {
   name: 'normalize',
   run: async (input, { note }) => {
-    const { v4, v6, records, candidates, withoutSpace, outsideSpace, unknownCodes } = mergeSources(input);
+    const output = mergeSources(input);
+    const { v4, v6, candidates, withoutSpace, outsideSpace, unknownCodes } = output;
     for (const id of withoutSpace) {
       note(`${id}: no source says which space belongs to its owner, so its rows are not used`);
     }
@@ -16,7 +17,7 @@ export const normalizeStage: Stage<MergeInput, Normalized> = {
       note(`the code ${JSON.stringify(code)} (${rows} rows) is not a known country; treated as no country`);
     }
     return {
-      output: { v4, v6, records },
+      output,
       counts: {
         candidates,
         ipv4_ranges: v4.count,

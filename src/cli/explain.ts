@@ -11,29 +11,29 @@ function describeResult({ ip, country, country_code, is_eu, reason }: ReasonedRe
   return `${ip}: no country, ${reason}: ${isReason(reason!) ? REASONS[reason] : ''}`;
 }
 
-function describeRow({ source, file, line, text, first, last, says, outcome, why, lineage }: ExplainedRow): string {
+function describeRow({ source, file, line, text, first, last, label, outcome, why, lineage }: ExplainedRow): string {
   const mark = { won: '✓', lost: '·', open: '?' }[outcome];
   const at = file === null ? '' : `, ${file}${line === null ? '' : ` line ${line}`}`;
   // A file without lines has no row text, so the range itself is shown.
   const row = file !== null && line === null ? `${first} – ${last} ${text}` : text;
   const of = lineage === undefined ? '' : ` (lineage ${lineage})`;
-  return `  ${mark} ${source}${of}: ${says}${at}: ${row}\n${why === null ? '' : `      lost: ${why}\n`}`;
+  return `  ${mark} ${source}${of}: ${label}${at}: ${row}\n${why === null ? '' : `      lost: ${why}\n`}`;
 }
 
-function describeStep({ address, range, vote, claims, silent }: Step): string {
+function describeStep({ address, range, vote, rows, sources_without_row: without }: Step): string {
   return [
     `\n${address}\n`,
     `  range ${range.first} – ${range.last} has the result ${range.answer}`,
     range.sources.length === 0 ? '' : `, from ${range.sources.join(', ')}`,
     range.confidence === undefined ? '\n' : `, confidence ${range.confidence} %\n`,
     vote === undefined ? '' : `  ${vote.agreeing} of ${vote.lineages} lineages agree with it\n`,
-    ...claims.map(describeRow),
-    claims.length === 0 ? '  no row covers it\n' : '',
-    silent.length === 0 ? '' : `  no data from ${silent.join(', ')}\n`,
+    ...rows.map(describeRow),
+    rows.length === 0 ? '  no row covers it\n' : '',
+    without.length === 0 ? '' : `  no data from ${without.join(', ')}\n`,
   ].join('');
 }
 
-function describe({ result, release, as_of, notation, steps, notes }: Explanation): string {
+function describe({ result, release, as_of, notation, steps, corrections, override, notes }: Explanation): string {
   const [, inside] = steps;
   return [
     `${describeResult(result)}\n`,
@@ -43,6 +43,9 @@ function describe({ result, release, as_of, notation, steps, notes }: Explanatio
       ? ''
       : `the result is that of the IPv4 address inside, ${inside.address} (${steps[0]!.range.answer})\n`,
     ...steps.map(describeStep),
+    '\nIf the country is wrong:\n',
+    ...corrections.map(({ source, address }) => `  ${source} takes corrections: ${address}\n`),
+    `  this line of overrides.csv corrects it here, with the right code for XX: ${override}\n`,
     ...notes.map((note) => `\nnote: ${note}\n`),
   ].join('');
 }
@@ -58,7 +61,8 @@ export const command: Command = {
   usage: ['explain IP'],
   description: `Explains the result for an address: the range of the release, and every row of the sources, special-purpose registries
 and overrides that covers the address: the one that won, and why the others lost. These are the rows that the release
-was made from; the cache keeps them as long as the release.`,
+was made from; the cache keeps them as long as the release. It ends with where the sources that decided take corrections,
+and with the line of overrides.csv that corrects the result here.`,
   options: {
     release: {
       value: 'ID',

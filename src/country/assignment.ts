@@ -20,7 +20,7 @@ export const REASONS = {
   protocol: 'assigned by the IETF to a protocol (RFC 6890 and others)',
   reserved: 'reserved by the IETF, not in use',
   unknown: 'a source or an override covers the address, but names no country',
-  unallocated: 'no source covers the address',
+  unallocated: 'no source covers the address, or no registry has delegated it',
 } as const;
 
 export type Reason = keyof typeof REASONS;

@@ -39,6 +39,8 @@ export interface ManifestInput {
   version: string;
   license: string;
   attribution: string;
+  /** Web address where its publisher takes corrections, if sources.json has it. */
+  corrections?: string;
   rows: number;
   rejected: number;
   /** The format of its files, as in sources.json: `ipatlas explain` reads them again. */

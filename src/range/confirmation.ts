@@ -19,6 +19,9 @@ export interface Location {
   registered: number;
 }
 
+/** Values of candidates are below this. */
+const VALUES = 2 ** 16;
+
 /** Adds up rows or addresses, and those of them that are confirmed. */
 class Tally {
   total = 0;
@@ -48,12 +51,46 @@ const addresses = ({ first, last }: Location): number => last - first + 1;
 
 /** Returns the key of a source's pair of countries: 5 bits for the layer, 16 for each country. */
 function pairKey({ layer, country, registered }: Location): number {
-  return (layer * 2 ** 16 + registered) * 2 ** 16 + country;
+  return (layer * VALUES + registered) * VALUES + country;
 }
 
 /** Returns the key of a source's country in a block: 12 bits for the block, 5 for the layer, 16 for the country. */
 function blockKey({ layer, first, country }: Location): number {
-  return ((first >>> CONFIRMATION_BLOCK_BITS) * 2 ** 5 + layer) * 2 ** 16 + country;
+  return ((first >>> CONFIRMATION_BLOCK_BITS) * 2 ** 5 + layer) * VALUES + country;
+}
+
+/** Kinds of locations that are seldom confirmed. */
+export class DoubtfulLocations {
+  /** Keys of the pairs of countries that are seldom confirmed. */
+  readonly pairs: ReadonlySet<number>;
+  /** Keys of the countries in a block that are not seldom confirmed there, as far as a pair has the country. */
+  readonly confirmedBlocks: ReadonlySet<number>;
+
+  constructor(pairs: Iterable<number>, confirmedBlocks: Iterable<number>) {
+    this.pairs = new Set(pairs);
+    this.confirmedBlocks = new Set(confirmedBlocks);
+  }
+
+  /**
+   * Returns whether locations of this kind are seldom confirmed: neither for this pair of countries in general, nor for
+   * this country nearby. One of the size of an announced network is never of this kind.
+   */
+  has(location: Location): boolean {
+    if (addresses(location) === ANNOUNCED_ADDRESSES) return false;
+    return this.pairs.has(pairKey(location)) && !this.confirmedBlocks.has(blockKey(location));
+  }
+
+  /** Returns the same with other values for the countries. */
+  withCountries(numberOf: (value: number) => number): DoubtfulLocations {
+    const other = (key: number): number => key - (key % VALUES) + numberOf(key % VALUES);
+    return new DoubtfulLocations(
+      [...this.pairs].map((key) => {
+        const rest = Math.floor(key / VALUES);
+        return other(rest) * VALUES + numberOf(key % VALUES);
+      }),
+      [...this.confirmedBlocks].map(other),
+    );
+  }
 }
 
 /**
@@ -70,14 +107,16 @@ export class Confirmations {
     tallyOf(this.#byBlock, blockKey(location)).add(addresses(location), isConfirmed);
   }
 
-  /**
-   * Returns whether locations of this kind are seldom confirmed: neither for this pair of countries in general, nor for
-   * this country nearby. One of the size of an announced network is never of this kind.
-   */
-  isDoubtful(location: Location): boolean {
-    if (addresses(location) === ANNOUNCED_ADDRESSES) return false;
-    const pair = this.#byPair.get(pairKey(location));
-    if (pair === undefined || pair.total < MIN_CONFIRMATION_ROWS || !pair.isSeldomConfirmed) return false;
-    return this.#byBlock.get(blockKey(location))?.isSeldomConfirmed ?? true;
+  /** Returns the kinds that are seldom confirmed. */
+  doubtful(): DoubtfulLocations {
+    const pairs = [...this.#byPair].filter(
+      ([, tally]) => tally.total >= MIN_CONFIRMATION_ROWS && tally.isSeldomConfirmed,
+    );
+    const countries = new Set(pairs.map(([key]) => key % VALUES));
+    const blocks = [...this.#byBlock].filter(([key, tally]) => countries.has(key % VALUES) && !tally.isSeldomConfirmed);
+    return new DoubtfulLocations(
+      pairs.map(([key]) => key),
+      blocks.map(([key]) => key),
+    );
   }
 }

@@ -35,8 +35,11 @@ export function sortedOrder(count: number, compare: (a: number, b: number) => nu
   return from;
 }
 
+/** Layers of candidates: a set of them has 32 bits. */
+const LAYER_COUNT = 32;
+
 /** The candidates that contain the position of the sweep, in a binary heap: the one that takes precedence is on top. */
-export class ActiveRanges {
+class ActiveRanges {
   readonly #heap: number[] = [];
   readonly #candidates: CandidateRanges;
   readonly #words: number;
@@ -92,6 +95,88 @@ export class ActiveRanges {
       at = child;
     }
     heap[at] = moved;
+  }
+}
+
+/** The candidates that contain one address: those of each voter, who has a layer of its own, and all others together. */
+export class CoveringCandidates {
+  /** For each voter its candidate that takes precedence, or -1. */
+  readonly rows: Int32Array;
+  /** The candidate of no voter that takes precedence, or -1. */
+  other = -1;
+  /** The one among these candidates that ends first, or -1. */
+  ending = -1;
+  readonly #candidates: CandidateRanges;
+  readonly #words: number;
+  /** The active candidates of each voter, and at the end those of no voter. */
+  readonly #active: ActiveRanges[];
+  /** Index into `#active` by layer. */
+  readonly #activeOf: Uint8Array;
+
+  /** @param voterLayers the layer of each voter; no two have the same */
+  constructor(candidates: CandidateRanges, voterLayers: readonly number[]) {
+    this.#candidates = candidates;
+    this.#words = addressWords(candidates.family);
+    this.rows = new Int32Array(voterLayers.length).fill(-1);
+    this.#active = [...voterLayers, undefined].map(() => new ActiveRanges(candidates, this.#words));
+    this.#activeOf = new Uint8Array(LAYER_COUNT).fill(voterLayers.length);
+    for (const [voter, layer] of voterLayers.entries()) this.#activeOf[layer] = voter;
+  }
+
+  /** Adds a candidate that does not begin after the next address. */
+  add(candidate: number): void {
+    this.#active[this.#activeOf[this.#candidates.layer[candidate]!]!]!.push(candidate);
+  }
+
+  /** Removes the candidates that end before an address, and finds those that take precedence there. */
+  moveTo(address: Uint32Array): void {
+    const { last } = this.#candidates;
+    this.ending = -1;
+    for (let index = 0; index <= this.rows.length; index++) {
+      const active = this.#active[index]!;
+      active.popEnded(address);
+      const { top } = active;
+      if (index < this.rows.length) this.rows[index] = top;
+      else this.other = top;
+      if (top < 0) continue;
+      if (this.ending < 0 || compareAddresses(last, top, last, this.ending, this.#words) < 0) this.ending = top;
+    }
+  }
+}
+
+/**
+ * Visits each address of the family from which on other candidates may take precedence, in ascending order.
+ *
+ * @param order see {@link sortCandidates}
+ * @param voterLayers see {@link CoveringCandidates}
+ */
+export function sweep(
+  candidates: CandidateRanges,
+  order: Uint32Array,
+  voterLayers: readonly number[],
+  visit: (position: Uint32Array, covering: CoveringCandidates) => void,
+): void {
+  const { family, count, first, last } = candidates;
+  const words = addressWords(family);
+  const covering = new CoveringCandidates(candidates, voterLayers);
+  const position = new Uint32Array(words);
+  let next = 0;
+  for (let atEnd = false; !atEnd; ) {
+    for (; next < count && compareAddresses(first, order[next]!, position, 0, words) <= 0; next++) {
+      covering.add(order[next]!);
+    }
+    covering.moveTo(position);
+    visit(position, covering);
+    // Precedence can change only after the last address of a candidate that takes it, or where the next candidate begins.
+    const { ending } = covering;
+    const nextFirst = next < count ? order[next]! : -1;
+    if (ending >= 0 && (nextFirst < 0 || compareAddresses(last, ending, first, nextFirst, words) < 0)) {
+      atEnd = !nextAddress(last, ending, words, position);
+    } else if (nextFirst >= 0) {
+      copyAddress(first, nextFirst, words, position);
+    } else {
+      atEnd = true;
+    }
   }
 }
 
@@ -187,29 +272,13 @@ export function countDuplicates(
  * @returns the whole address space of the family; see {@link MergedRanges}
  */
 export function mergeRanges(candidates: CandidateRanges): MergedRanges {
-  const { family, count, first, last, value, layer } = candidates;
-  const words = addressWords(family);
+  const { family, count, value, layer } = candidates;
   const order = sortCandidates(candidates);
   // Each candidate has a first and a last address, so there are at most two boundaries each, plus the start of the space.
-  const ranges = new MergedBuilder(words, 2 * count + 1);
-  const active = new ActiveRanges(candidates, words);
-  const position = new Uint32Array(words);
-  let next = 0;
-  for (let atEnd = false; !atEnd; ) {
-    while (next < count && compareAddresses(first, order[next]!, position, 0, words) <= 0) active.push(order[next++]!);
-    active.popEnded(position);
-    const top = active.top;
-    if (top < 0) ranges.add(position, 0, 0);
-    else ranges.add(position, value[top]!, (1 << layer[top]!) >>> 0);
-    // The winner can change only after the last address of the present one, or at the first address of the next candidate.
-    const nextFirst = next < count ? order[next]! : -1;
-    if (top >= 0 && (nextFirst < 0 || compareAddresses(last, top, first, nextFirst, words) < 0)) {
-      atEnd = !nextAddress(last, top, words, position);
-    } else if (nextFirst >= 0) {
-      copyAddress(first, nextFirst, words, position);
-    } else {
-      atEnd = true;
-    }
-  }
+  const ranges = new MergedBuilder(addressWords(family), 2 * count + 1);
+  sweep(candidates, order, [], (position, { other }) => {
+    if (other < 0) ranges.add(position, 0, 0);
+    else ranges.add(position, value[other]!, (1 << layer[other]!) >>> 0);
+  });
   return { ...ranges.finish(family), ...countDuplicates(candidates, order) };
 }

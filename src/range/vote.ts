@@ -15,23 +15,21 @@
  *    lineage seldom confirms such locations: neither where the source names this country against that of the registry,
  *    nor where it names this country in the same /12 ({@link Confirmations}). Those are systematic errors, such as one
  *    country for all unused space of a large network. Rows of exactly 256 addresses, an announced network, keep the vote.
+ * 6. In space that no registry has delegated, only rows of rule 2 count: nobody uses it, whatever other sources say. The
+ *    caller passes that space as candidates in {@link UNDELEGATED_LAYER}, whose value is 0.
  */
-import {
-  addressWords,
-  compareAddresses,
-  compareSizes,
-  copyAddress,
-  isAsWideAs,
-  nextAddress,
-} from '../address/words.js';
+import { addressWords, compareSizes, isAsWideAs } from '../address/words.js';
 import { WIDE_PREFIX } from '../limits.js';
 import type { CandidateRanges, MergedRanges } from './columns.js';
-import { Confirmations, type Location } from './confirmation.js';
-import { ActiveRanges, countDuplicates, MergedBuilder, sortCandidates } from './merge.js';
+import { Confirmations, type DoubtfulLocations, type Location } from './confirmation.js';
+import { type CoveringCandidates, countDuplicates, MergedBuilder, sortCandidates, sweep } from './merge.js';
 
 /** What a source's rows are made of. */
 export const SOURCE_KINDS = ['operator', 'geofeed', 'geolocation', 'routing', 'registry'] as const;
 export type SourceKind = (typeof SOURCE_KINDS)[number];
+
+/** Layer of the candidates for space that no registry has delegated; see rule 6. */
+export const UNDELEGATED_LAYER = 29;
 
 /** A source that takes part in the vote. */
 export interface Voter {
@@ -55,8 +53,10 @@ export class VoteCounter {
   lineages = 0;
   /** Those of them whose narrowest row names the winning country. */
   agreeing = 0;
+  /** Whether voters made the last decision. */
+  isByVote = false;
   readonly #candidates: CandidateRanges;
-  readonly #confirmations: Confirmations | undefined;
+  readonly #doubtful: DoubtfulLocations | undefined;
   readonly #words: number;
   /** Number of each voter's lineage. */
   readonly #lineageOf: Uint8Array;
@@ -66,58 +66,80 @@ export class VoteCounter {
   /** Length of a prefix that is too wide to contradict the registry. */
   readonly #wideLength: number;
   /** Voter whose row is the vote of each lineage, or -1. */
-  readonly #speakers: Int8Array;
+  readonly #lineageVotes: Int8Array;
+  readonly #voterLayers: readonly number[];
+  readonly #highestVoter: number;
 
   /**
    * @param voters in the order in which they are listed
-   * @param confirmations of the locations of all rows, not only of the candidates; undefined if nothing confirms any
+   * @param doubtful of the locations of all rows, not only of the candidates; undefined if rule 5 does not apply
    */
-  constructor(candidates: CandidateRanges, voters: readonly Voter[], confirmations?: Confirmations) {
+  constructor(candidates: CandidateRanges, voters: readonly Voter[], doubtful?: DoubtfulLocations) {
     this.#candidates = candidates;
-    this.#confirmations = confirmations;
+    this.#doubtful = doubtful;
     this.#words = addressWords(candidates.family);
     const names = [...new Set(voters.map(({ lineage }) => lineage))];
     this.#lineageOf = Uint8Array.from(voters, ({ lineage }) => names.indexOf(lineage));
     this.#decides = voters.map(({ kind }) => kind === 'operator' || kind === 'geofeed');
     this.#kinds = voters.map(({ kind }) => kind);
     this.#wideLength = WIDE_PREFIX[candidates.family];
-    this.#speakers = new Int8Array(names.length);
+    this.#lineageVotes = new Int8Array(names.length);
+    this.#voterLayers = layersOf(voters);
+    this.#highestVoter = Math.max(...this.#voterLayers);
     this.counted = voters.map(() => false);
     this.dropped = voters.map(() => undefined);
   }
 
   /**
-   * Holds the vote at an address.
+   * Decides which candidate wins at an address.
    *
-   * @param rows for each voter the candidate that covers the address, or -1
-   * @returns the narrowest candidate with the winning country, or -1 if no voter has a row
+   * @returns the winner, or -1 if no candidate covers the address. Of the rows that name the winning country, it is the
+   *   narrowest that counted
    */
-  elect(rows: Int32Array): number {
-    const decisive = this.#findSpeakers(rows);
+  decide({ rows, other }: CoveringCandidates): number {
+    const { layer, value } = this.#candidates;
     this.counted.fill(false);
     this.dropped.fill(undefined);
+    this.isByVote = false;
+    const isUndelegated = other >= 0 && layer[other] === UNDELEGATED_LAYER;
+    if (other >= 0 && layer[other]! > this.#highestVoter && !isUndelegated) return other;
+    const decisive = this.#findLineageVotes(rows);
     if (decisive >= 0) {
       this.counted[decisive] = true;
+    } else if (isUndelegated) {
+      return other;
     } else {
       this.#dropLocations(rows);
-      for (const voter of this.#speakers) if (voter >= 0) this.counted[voter] = true;
+      for (const voter of this.#lineageVotes) if (voter >= 0) this.counted[voter] = true;
     }
     const winner = this.#winner(rows);
-    this.agreeing = winner < 0 ? 0 : this.#votesFor(this.#candidates.value[winner]!, rows);
+    if (winner < 0) return other;
+    this.isByVote = true;
+    this.agreeing = this.#votesFor(value[winner]!, rows);
     return winner;
   }
 
+  /** Returns one bit per layer of the voters whose row counted in the last vote and names a country. */
+  agreeingLayers(rows: Int32Array, country: number): number {
+    const { value } = this.#candidates;
+    let bits = 0;
+    for (let i = 0; i < rows.length; i++) {
+      if (this.counted[i] && value[rows[i]!] === country) bits |= 1 << this.#voterLayers[i]!;
+    }
+    return bits >>> 0;
+  }
+
   /** Finds the vote of each lineage. Returns the voter whose row decides, or -1. */
-  #findSpeakers(rows: Int32Array): number {
-    const speakers = this.#speakers;
-    speakers.fill(-1);
+  #findLineageVotes(rows: Int32Array): number {
+    const lineageVotes = this.#lineageVotes;
+    lineageVotes.fill(-1);
     this.lineages = 0;
     let decisive = -1;
     for (let i = 0; i < rows.length; i++) {
       if (rows[i]! < 0) continue;
       const lineage = this.#lineageOf[i]!;
-      if (speakers[lineage]! < 0) this.lineages++;
-      if (this.#isNarrower(rows, i, speakers[lineage]!)) speakers[lineage] = i;
+      if (lineageVotes[lineage]! < 0) this.lineages++;
+      if (this.#isNarrower(rows, i, lineageVotes[lineage]!)) lineageVotes[lineage] = i;
       if (this.#decides[i] && this.#isNarrower(rows, i, decisive)) decisive = i;
     }
     return decisive;
@@ -126,16 +148,16 @@ export class VoteCounter {
   /** Drops the votes of geolocation rows that contradict the vote of the registry's lineage and are weak evidence. */
   #dropLocations(rows: Int32Array): void {
     const { value } = this.#candidates;
-    const speakers = this.#speakers;
+    const lineageVotes = this.#lineageVotes;
     const registry = this.#registryOf(rows);
     if (registry < 0) return;
     const registered = value[rows[registry]!]!;
-    const country = value[rows[speakers[this.#lineageOf[registry]!]!]!];
-    for (let lineage = 0; lineage < speakers.length; lineage++) {
-      const voter = speakers[lineage]!;
+    const country = value[rows[lineageVotes[this.#lineageOf[registry]!]!]!];
+    for (let lineage = 0; lineage < lineageVotes.length; lineage++) {
+      const voter = lineageVotes[lineage]!;
       if (voter < 0 || this.#kinds[voter] !== 'geolocation' || value[rows[voter]!] === country) continue;
       this.dropped[voter] = this.#weaknessOf(rows[voter]!, registered);
-      if (this.dropped[voter] !== undefined) speakers[lineage] = -1;
+      if (this.dropped[voter] !== undefined) lineageVotes[lineage] = -1;
     }
   }
 
@@ -143,7 +165,7 @@ export class VoteCounter {
   #weaknessOf(row: number, registered: number): DropReason | undefined {
     const { first, last } = this.#candidates;
     if (isAsWideAs(first, last, row, this.#words, this.#wideLength)) return 'too wide';
-    return this.#confirmations?.isDoubtful(this.#locationOf(row, registered)) ? 'doubtful' : undefined;
+    return this.#doubtful?.has(this.#locationOf(row, registered)) ? 'doubtful' : undefined;
   }
 
   /** Returns an IPv4 row as a location. */
@@ -164,8 +186,8 @@ export class VoteCounter {
     if (registry < 0) return;
     const registered = value[rows[registry]!]!;
     const lineage = this.#lineageOf[registry]!;
-    this.#findSpeakers(rows);
-    const country = value[rows[this.#speakers[lineage]!]!];
+    this.#findLineageVotes(rows);
+    const country = value[rows[this.#lineageVotes[lineage]!]!];
     for (let voter = 0; voter < rows.length; voter++) {
       const row = rows[voter]!;
       if (row < 0 || this.#kinds[voter] !== 'geolocation' || this.#lineageOf[voter] === lineage) continue;
@@ -209,74 +231,24 @@ export class VoteCounter {
   #votesFor(country: number, rows: Int32Array): number {
     const { value } = this.#candidates;
     let votes = 0;
-    for (const voter of this.#speakers) if (voter >= 0 && value[rows[voter]!] === country) votes++;
+    for (const voter of this.#lineageVotes) if (voter >= 0 && value[rows[voter]!] === country) votes++;
     return votes;
   }
 }
 
 /**
- * Visits each address of the family from which on other candidates may win, in ascending order.
- *
- * @param order see {@link sortCandidates}
- * @param visit gets the address; for each voter the candidate of its that covers it, or -1; and the one among the
- *   candidates of no voter, or -1
- */
-function sweep(
-  candidates: CandidateRanges,
-  order: Uint32Array,
-  voters: readonly Voter[],
-  visit: (position: Uint32Array, rows: Int32Array, other: number) => void,
-): void {
-  const { family, count, first, last, layer } = candidates;
-  const words = addressWords(family);
-  /** The candidates at the position: those of each voter, and at the end those of no voter. */
-  const active = [...voters, undefined].map(() => new ActiveRanges(candidates, words));
-  const others = active[voters.length]!;
-  const activeIn = Array.from({ length: 32 }, (_, number) => {
-    const voter = voters.findIndex((each) => each.layer === number);
-    return voter < 0 ? others : active[voter]!;
-  });
-  const rows = new Int32Array(voters.length);
-  const position = new Uint32Array(words);
-  let next = 0;
-  for (let atEnd = false; !atEnd; ) {
-    for (; next < count && compareAddresses(first, order[next]!, position, 0, words) <= 0; next++) {
-      activeIn[layer[order[next]!]!]!.push(order[next]!);
-    }
-    /** The candidate among the winners of each heap that ends first. */
-    let ending = -1;
-    for (let i = 0; i < active.length; i++) {
-      active[i]!.popEnded(position);
-      const { top } = active[i]!;
-      if (i < rows.length) rows[i] = top;
-      if (top >= 0 && (ending < 0 || compareAddresses(last, top, last, ending, words) < 0)) ending = top;
-    }
-    visit(position, rows, others.top);
-
-    const nextFirst = next < count ? order[next]! : -1;
-    if (ending >= 0 && (nextFirst < 0 || compareAddresses(last, ending, first, nextFirst, words) < 0)) {
-      atEnd = !nextAddress(last, ending, words, position);
-    } else if (nextFirst >= 0) {
-      copyAddress(first, nextFirst, words, position);
-    } else {
-      atEnd = true;
-    }
-  }
-}
-
-/**
- * Counts how often the registry's lineage confirms the locations of the other lineages. IPv6 is left out: sources have few
+ * Finds the locations that the registry's lineage seldom confirms, among those of the other lineages. IPv6 is left out: sources have few
  * rows there, and fewer known places are right with rule 5 (truth/README.md).
  *
  * @param voters see {@link voteRanges}
  * @param order see {@link sortCandidates}
  * @returns undefined if rule 5 does not apply: for IPv6, and if not both the registry's lineage and another have locations
  */
-export function countConfirmations(
+export function findDoubtful(
   candidates: CandidateRanges,
   voters: readonly Voter[],
   order = sortCandidates(candidates),
-): Confirmations | undefined {
+): DoubtfulLocations | undefined {
   const registries = new Set(voters.filter(({ kind }) => kind === 'registry').map(({ lineage }) => lineage));
   const withLocations = new Set(voters.filter(({ kind }) => kind === 'geolocation').map(({ lineage }) => lineage));
   const canConfirm = [...withLocations].some((lineage) => registries.has(lineage));
@@ -284,50 +256,45 @@ export function countConfirmations(
   if (candidates.family === 6 || !canConfirm || !hasOthers) return undefined;
   const confirmations = new Confirmations();
   const counter = new VoteCounter(candidates, voters);
-  sweep(candidates, order, voters, (address, rows) => counter.countLocations(address, rows, confirmations));
-  return confirmations;
+  sweep(candidates, order, layersOf(voters), (address, { rows }) =>
+    counter.countLocations(address, rows, confirmations),
+  );
+  return confirmations.doubtful();
+}
+
+/** Returns the layer of each voter. */
+export function layersOf(voters: readonly Voter[]): number[] {
+  return voters.map(({ layer }) => layer);
 }
 
 /**
  * Merges candidates, of which those in the layers of voters vote. A candidate in another layer that is above all voters
- * wins without a vote; one that is below them wins where no voter has evidence.
+ * wins without a vote, except against an operator in {@link UNDELEGATED_LAYER}; one that is below them wins where no voter
+ * has evidence.
  *
  * @param candidates any number of candidates, in any order, overlapping at will
  * @param voters at least one, in the order in which they are listed; no other layer is between the lowest and the
  *   highest of theirs
- * @returns the whole address space of the family as ranges; `layers` has the voters that agree with the result
+ * @returns the whole address space of the family as ranges; `layers` has the voters that agree with the result. And the
+ *   locations to which rule 5 applied
  */
-export function voteRanges(candidates: CandidateRanges, voters: readonly Voter[]): MergedRanges {
+export function voteRanges(
+  candidates: CandidateRanges,
+  voters: readonly Voter[],
+): MergedRanges & { doubtful: DoubtfulLocations | undefined } {
   const { family, count, value, layer } = candidates;
   const order = sortCandidates(candidates);
-  const counter = new VoteCounter(candidates, voters, countConfirmations(candidates, voters, order));
-  const highestVoter = Math.max(...voters.map((voter) => voter.layer));
+  const doubtful = findDoubtful(candidates, voters, order);
+  const counter = new VoteCounter(candidates, voters, doubtful);
   const ranges = new MergedBuilder(addressWords(family), 2 * count + 1);
-  sweep(candidates, order, voters, (position, rows, other) => {
-    const elected = other >= 0 && layer[other]! > highestVoter ? -1 : counter.elect(rows);
-    if (elected >= 0) {
-      const bits = agreeingLayers(candidates, voters, rows, counter.counted, value[elected]!);
-      ranges.add(position, value[elected]!, bits, Math.floor((100 * counter.agreeing) / counter.lineages));
-    } else if (other >= 0) {
-      ranges.add(position, value[other]!, (1 << layer[other]!) >>> 0);
-    } else {
-      ranges.add(position, 0, 0);
+  sweep(candidates, order, layersOf(voters), (position, covering) => {
+    const winner = counter.decide(covering);
+    if (winner < 0 || layer[winner] === UNDELEGATED_LAYER) ranges.add(position, 0, 0);
+    else if (!counter.isByVote) ranges.add(position, value[winner]!, (1 << layer[winner]!) >>> 0);
+    else {
+      const confidence = Math.floor((100 * counter.agreeing) / counter.lineages);
+      ranges.add(position, value[winner]!, counter.agreeingLayers(covering.rows, value[winner]!), confidence);
     }
   });
-  return { ...ranges.finish(family), ...countDuplicates(candidates, order) };
-}
-
-/** Returns one bit per layer of the voters whose row counted and names a country. */
-function agreeingLayers(
-  { value }: CandidateRanges,
-  voters: readonly Voter[],
-  rows: Int32Array,
-  counted: readonly boolean[],
-  country: number,
-): number {
-  let bits = 0;
-  for (let i = 0; i < rows.length; i++) {
-    if (counted[i] && value[rows[i]!] === country) bits |= 1 << voters[i]!.layer;
-  }
-  return bits >>> 0;
+  return { ...ranges.finish(family), ...countDuplicates(candidates, order), doubtful };
 }

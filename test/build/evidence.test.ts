@@ -53,6 +53,17 @@ function countryOf(ip: string): string | null {
   }
 }
 
+/** Returns the country of an address in the current release, or the reason why it has none. */
+function resultOf(ip: string): string | null {
+  const database = openDatabase(namedRelease(dataDir, 'current'));
+  try {
+    const { country_code, reason } = database.lookupWithReason(ip)!;
+    return country_code ?? reason;
+  } finally {
+    database.close();
+  }
+}
+
 const SOURCES: Source[] = [
   { id: 'geo', lineage: 'geo', rows: ['30.0.0.0,30.0.255.255,DE', '30.0.8.0,30.0.8.255,FR', '30.1.0.0,30.1.0.255,ES'] },
   { id: 'copy', lineage: 'geo', rows: ['30.0.0.0,30.0.255.255,DE', '30.1.0.0,30.1.0.255,ES'] },
@@ -146,7 +157,7 @@ describe('a build that merges by evidence', () => {
         ['origins', undefined, 2],
       ]);
       const { steps } = await explained('50.0.0.1');
-      expect(steps[0]!.claims.map(({ source, says, why }) => [source, says, why])).toEqual([
+      expect(steps[0]!.rows.map(({ source, label, why }) => [source, label, why])).toEqual([
         ['feed', 'CH', null],
         ['feed', 'KP', 'it is not inside the space of the owner of the data'],
         ['feed', 'KP', 'it is not inside the space of the owner of the data'],
@@ -167,10 +178,10 @@ describe('a build that merges by evidence', () => {
       { id: 'rir', lineage: 'rir', kind: 'registry', rows: ['30.0.0.0,30.255.255.255,NL'] },
     ];
     await build(wide(['30.16.0.0,30.31.255.255,DE', '30.32.0.0,30.47.255.255,NL', '31.0.0.0,31.255.255.255,DE']));
-    expect(['30.16.0.1', '30.32.0.1', '31.0.0.1'].map(countryOf)).toEqual(['NL', 'NL', 'DE']);
-    const [{ vote, claims }] = (await explained('30.16.0.1')).steps as [Explanation['steps'][number]];
+    expect(['30.16.0.1', '30.32.0.1', '31.0.0.1'].map(countryOf)).toEqual(['NL', 'NL', null]);
+    const [{ vote, rows }] = (await explained('30.16.0.1')).steps as [Explanation['steps'][number]];
     expect(vote).toEqual({ lineages: 2, agreeing: 1 });
-    expect(claims.map(({ source, says, why }) => [source, says, why])).toEqual([
+    expect(rows.map(({ source, label, why }) => [source, label, why])).toEqual([
       ['rir', 'NL', null],
       ['geo', 'DE', 'its range is too wide for a location that contradicts the registry'],
     ]);
@@ -192,7 +203,7 @@ describe('a build that merges by evidence', () => {
     const reason = "it contradicts the registry, and the registry's lineage seldom confirms such locations";
     const { steps, notes } = await explained('30.0.0.1');
     expect(notes).toEqual([]);
-    expect(steps[0]!.claims.map(({ source, says, why }) => [source, says, why])).toEqual([
+    expect(steps[0]!.rows.map(({ source, label, why }) => [source, label, why])).toEqual([
       ['rir', 'NL', null],
       ['geo', 'DE', reason],
     ]);
@@ -209,11 +220,11 @@ describe('a build that merges by evidence', () => {
   it('explains each vote', async () => {
     await build(SOURCES);
     const { steps, notes } = await explained('30.0.8.1');
-    const [{ vote, claims, range }] = steps as [(typeof steps)[number]];
+    const [{ vote, rows, range }] = steps as [(typeof steps)[number]];
     expect(notes).toEqual([]);
     expect(vote).toEqual({ lineages: 3, agreeing: 2 });
     expect(range).toMatchObject({ answer: 'NL', sources: ['other', 'rir'], confidence: 66 });
-    expect(claims.map(({ source, lineage, says, outcome, why }) => [source, lineage, says, outcome, why])).toEqual([
+    expect(rows.map(({ source, lineage, label, outcome, why }) => [source, lineage, label, outcome, why])).toEqual([
       ['other', 'other', 'NL', 'won', null],
       ['geo', 'geo', 'FR', 'lost', 'outvoted by 2 lineages to 1'],
       ['geo', 'geo', 'DE', 'lost', 'its source has a narrower range, or a later row for the same range'],
@@ -221,19 +232,19 @@ describe('a build that merges by evidence', () => {
       ['rir', 'rir', 'NL', 'won', null],
     ]);
 
-    const tie = (await explained('30.1.0.1')).steps[0]!.claims;
+    const tie = (await explained('30.1.0.1')).steps[0]!.rows;
     expect(tie.map(({ source, why }) => [source, why])).toEqual([
       ['geo', null],
       ['copy', 'geo has the vote of their lineage'],
       ['other', 'tied, and geo comes before it in sources.json'],
       ['rir', 'tied, and its range is wider'],
     ]);
-    const operator = (await explained('30.0.9.1')).steps[0]!.claims;
+    const operator = (await explained('30.0.9.1')).steps[0]!.rows;
     expect(operator.map(({ source, why }) => [source, why])).toContainEqual([
       'rir',
       'the data of the operator, cloud, overrides it',
     ]);
-    const outside = (await explained('30.0.10.1')).steps[0]!.claims;
+    const outside = (await explained('30.0.10.1')).steps[0]!.rows;
     expect(outside.filter(({ source }) => source === 'cloud').map(({ why }) => why)).toEqual([
       'it is not inside the space of the owner of the data',
       'it is not inside the space of the owner of the data',
@@ -268,40 +279,82 @@ describe('a build that merges by evidence', () => {
     expect(read(tables)).toEqual([]);
   });
 
-  it('explains every address with the result of the release', async () => {
+  it('explains every address of both families with the result of the release, by the row of its country', async () => {
+    const address = (is4: boolean, offset: number): string =>
+      is4 ? `30.0.0.${offset}` : `2a00:0:${offset.toString(16)}::`;
     const row = fc
-      .tuple(fc.nat(255), fc.nat(255), fc.constantFrom('DE', 'FR', 'NL', 'ZZ'))
-      .map(([a, b, code]) => `30.0.0.${Math.min(a, b)},30.0.0.${Math.max(a, b)},${code}`);
+      .tuple(fc.boolean(), fc.nat(255), fc.nat(255), fc.constantFrom('DE', 'FR', 'NL', 'ZZ'))
+      .map(([is4, a, b, code]) => `${address(is4, Math.min(a, b))},${address(is4, Math.max(a, b))},${code}`);
     const source = fc.record({
       // A build refuses a source in which most rows name no country.
       rows: fc
-        .array(row, { minLength: 1, maxLength: 6 })
+        .array(row, { minLength: 1, maxLength: 8 })
         .filter((rows) => 2 * rows.filter((each) => !each.endsWith('ZZ')).length >= rows.length),
       lineage: fc.constantFrom('a', 'b', 'c'),
-      kind: fc.constantFrom('geolocation', 'registry', 'operator', 'geofeed'),
+      kind: fc.constantFrom('geolocation', 'geolocation', 'registry', 'operator', 'geofeed', 'routing'),
     });
     const lists = fc.array(source, { minLength: 1, maxLength: 4 });
+    const asked = fc.array(fc.tuple(fc.boolean(), fc.nat(255)), { minLength: 8, maxLength: 8 });
     await fc.assert(
-      fc.asyncProperty(lists, fc.array(fc.nat(255), { minLength: 4, maxLength: 4 }), async (list, offsets) => {
+      fc.asyncProperty(lists, asked, async (list, ips) => {
         rmSync(dataDir, { recursive: true, force: true });
-        const rows = [
-          ...list.map((each, i) => ({ ...each, id: `s${i}`, space: ['30.0.0.0/25'] })),
-          ...SOURCES.slice(3, 4),
-        ];
-        const { outcome, message } = await build(rows);
+        const space = ['30.0.0.0/25', '2a00::/41'];
+        const { outcome, message } = await build(list.map((each, i) => ({ ...each, id: `s${i}`, space })));
         expect(outcome, message).toBe('published');
-        for (const offset of offsets) {
-          const { notes, steps } = await explained(`30.0.0.${offset}`);
+        for (const [is4, offset] of ips) {
+          const ip = address(is4, offset);
+          const { notes, steps, result } = await explained(ip);
           expect(notes).toEqual([]);
-          const { range, claims } = steps[0]!;
-          expect(claims[0]?.outcome).toBe('won');
-          expect(claims[0]?.says).toBe(range.answer);
-          const winners = claims.filter((each) => each.outcome === 'won').map((each) => each.source);
-          expect(range.sources).toEqual(expect.arrayContaining(winners));
+          const { range, rows } = steps[0]!;
+          const winners = rows.filter((each) => each.outcome === 'won');
+          const hasRow = range.answer !== 'unallocated' || rows.some(({ source }) => source === 'undelegated');
+          expect([...new Set(winners.map(({ label }) => label))]).toEqual(hasRow ? [range.answer] : []);
+          expect(range.answer).toBe(result.country_code ?? result.reason);
+          expect(countryOf(ip)).toBe(result.country_code);
+          const ids = winners
+            .map((each) => each.source)
+            .filter((id) => id !== 'undelegated' && range.answer !== 'unknown');
+          expect(range.sources).toEqual(expect.arrayContaining(ids));
         }
       }),
       { numRuns: 15 },
     );
+  });
+
+  it('uses locations only where a registry has delegated the space, with or without a country', async () => {
+    await build([
+      { id: 'geo', rows: ['30.0.0.0,30.3.255.255,DE', '2a00::,2a1f:ffff::,NL', '40.0.0.0,40.0.0.255,ZZ'] },
+      {
+        ...{ id: 'files', lineage: 'rir', kind: 'registry', format: 'rir-delegated-extended' },
+        rows: [
+          'ripencc|NL|ipv4|30.0.0.0|65536|20000101|allocated|someone',
+          'ripencc|EU|ipv4|30.1.0.0|65536|20000101|allocated|someone',
+          'ripencc||ipv4|30.2.0.0|65536||reserved|',
+          'ripencc|NL|ipv6|2a00:1000::|32|20000101|allocated|someone',
+          'ripencc||ipv6|2a00:2000::|32||available|',
+        ],
+      },
+      { id: 'cloud', kind: 'operator', space: ['30.3.0.0/24'], rows: ['30.3.0.0,30.3.0.127,SE'] },
+    ]);
+    const reasons = ['30.0.0.1', '30.1.0.1', '30.2.0.1', '30.3.0.1', '30.3.0.200', '40.0.0.1'].map(resultOf);
+    expect(reasons).toEqual(['NL', 'DE', 'unallocated', 'SE', 'unallocated', 'unallocated']);
+    const probes = ['2a00:1000::1', '2a00:2000::1', '2a1d:3e0:500::1', '2002:1e01::1', '2002:1e02::1'];
+    expect(probes.map(resultOf)).toEqual(['NL', 'unallocated', 'unallocated', 'DE', 'unallocated']);
+    const { steps, notes } = await explained('2a1d:3e0:500::1');
+    expect(notes).toEqual([]);
+    expect(steps[0]!.range).toMatchObject({ answer: 'unallocated', sources: [] });
+    expect(steps[0]!.rows.map(({ source, label, first, why }) => [source, label, first, why])).toEqual([
+      ['undelegated', 'unallocated', '2a00:1001::', null],
+      ['geo', 'NL', '2a00::', 'no registry has delegated the range, so locations in it do not count'],
+    ]);
+  });
+
+  it('uses all locations of a family of which no registry has a row', async () => {
+    await build([
+      { id: 'geo', rows: ['30.0.0.0,30.3.255.255,DE', '2a00::,2a1f:ffff::,NL'] },
+      { id: 'rir', kind: 'registry', rows: ['30.0.0.0,30.0.255.255,NL'] },
+    ]);
+    expect(['30.1.0.1', '2a00::1'].map(resultOf)).toEqual(['unallocated', 'NL']);
   });
 
   it('gives the same bytes as before if the strategy is priority, with or without the keys of evidence', async () => {

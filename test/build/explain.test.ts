@@ -22,9 +22,9 @@ const explained = (ip: string, release = 'current') => explain(dataDir, namedRel
 
 /** Returns rows in short form: source, value, line and outcome. */
 function short(claims: readonly ExplainedRow[]): unknown[][] {
-  return claims.map(({ source, says, line, outcome, why }) => [
+  return claims.map(({ source, label, line, outcome, why }) => [
     source,
-    says,
+    label,
     line,
     outcome,
     ...(why === null ? [] : [why]),
@@ -72,13 +72,13 @@ describe('explain', () => {
       {
         address: '30.100.0.1',
         range: { first: '30.1.0.0', last: '30.127.255.255', answer: 'NL', sources: ['second'] },
-        claims: [
+        rows: [
           {
             ...{ source: 'second', file: 'second.csv', line: 1, text: '30.0.0.0,30.127.255.255,NL' },
-            ...{ first: '30.0.0.0', last: '30.127.255.255', says: 'NL', outcome: 'won', why: null },
+            ...{ first: '30.0.0.0', last: '30.127.255.255', label: 'NL', outcome: 'won', why: null },
           },
         ],
-        silent: ['first'],
+        sources_without_row: ['first'],
       },
     ]);
   });
@@ -176,7 +176,7 @@ describe('explain', () => {
     const { result, steps, notes } = await explained(ip);
     expect(result.country_code ?? result.reason).toBe(answer);
     expect(steps).toHaveLength(1);
-    expect(short(steps[0]!.claims)).toEqual(claims);
+    expect(short(steps[0]!.rows)).toEqual(claims);
     expect(steps[0]!.range.answer).toBe(answer);
     expect(notes).toEqual([]);
   });
@@ -202,7 +202,7 @@ describe('explain', () => {
       [address, scheme],
       ['30.0.1.1', 'DE'],
     ]);
-    expect(steps[0]!.claims[0]).toMatchObject({ source: 'special-purpose', says: scheme, outcome: 'won' });
+    expect(steps[0]!.rows[0]).toMatchObject({ source: 'special-purpose', label: scheme, outcome: 'won' });
     expect(steps[1]).toEqual((await explained('30.0.1.1')).steps[0]);
     const { stdout } = await ipatlas(['explain', ip, '--data', dataDir]);
     expect(stdout).toMatch(`the result is that of the IPv4 address inside, 30.0.1.1 (${scheme})`);
@@ -222,6 +222,9 @@ describe('explain', () => {
       '      lost: overrides come before all sources',
       '  · second: NL, second.csv line 1: 30.0.0.0,30.127.255.255,NL',
       '      lost: overrides come before all sources',
+      '',
+      'If the country is wrong:',
+      '  this line of overrides.csv corrects it here, with the right code for XX: 30.0.5.0/24,XX,reported by a user',
       '',
     ]);
     expect((await ipatlas(['explain', '10.2.2.3', '--data', dataDir])).stdout).toMatch(
@@ -248,10 +251,10 @@ describe('a source without lines', () => {
     expect(await buildOnce(dataDir, join(dir, 'sources.json'))).toMatchObject({ outcome: 'published' });
     const { steps, notes } = await explained('193.0.6.139');
     expect(notes).toEqual([]);
-    expect(steps[0]!.claims).toEqual([
+    expect(steps[0]!.rows).toEqual([
       expect.objectContaining({ source: 'tree', file: name, line: null, text: 'NL', outcome: 'won' }),
     ]);
-    const { first, last } = steps[0]!.claims[0]!;
+    const { first, last } = steps[0]!.rows[0]!;
     const { stdout } = await ipatlas(['explain', '193.0.6.139', '--data', dataDir]);
     expect(stdout).toContain(`✓ tree: NL, ${name}: ${first} – ${last} NL`);
   });
@@ -266,12 +269,12 @@ describe('an old release', () => {
     const options = { asOf: '2026-01-02', force: true };
     expect(await buildOnce(dataDir, join(dir, 'sources.json'), options)).toMatchObject({ outcome: 'published' });
     const [before, now] = [await explained('30.0.5.1', old), await explained('30.0.5.1')];
-    expect(before.steps[0]!.claims.map(({ text }) => text)).toEqual([
+    expect(before.steps[0]!.rows.map(({ text }) => text)).toEqual([
       '30.0.5.0/24,CH,our own,',
       '30.0.0.0,30.0.255.255,DE',
       '30.0.0.0,30.127.255.255,NL',
     ]);
-    expect(now.steps[0]!.claims.map(({ text, line }) => [text, line])).toEqual([
+    expect(now.steps[0]!.rows.map(({ text, line }) => [text, line])).toEqual([
       ['30.0.5.0/24,LI,moved,', 2],
       ['30.0.0.0,30.0.255.255,DE', 3],
       ['30.0.0.0,30.127.255.255,NL', 1],
@@ -286,17 +289,17 @@ describe('an old release', () => {
     // Layers above the gap are known as before …
     const sure = await explained('30.0.1.1');
     expect(sure.notes).toEqual(['second.csv of source second is no longer in the cache, so its rows cannot be shown']);
-    expect(short(sure.steps[0]!.claims)).toEqual([['first', 'DE', 2, 'won']]);
+    expect(short(sure.steps[0]!.rows)).toEqual([['first', 'DE', 2, 'won']]);
     expect(sure.steps[0]!.range).toMatchObject({ answer: 'DE', sources: ['first'] });
     // … below it nothing is, except what the mirror has.
     const open = await explained('30.100.0.1');
     expect(open.result.country_code).toBe('NL');
-    expect(open.steps[0]).toMatchObject({ claims: [], range: { answer: 'NL', sources: ['second'] } });
+    expect(open.steps[0]).toMatchObject({ rows: [], range: { answer: 'NL', sources: ['second'] } });
     // A file that was changed counts as missing.
     writeFileSync(object(overrides!.sha256), 'range,country\n30.0.0.0/8,LI\n');
     const altered = await explained('30.0.1.1');
     expect(altered.notes).toContain('overrides.csv is no longer in the cache, so its rows cannot be shown');
-    expect(short(altered.steps[0]!.claims)).toEqual([['first', 'DE', 2, 'open']]);
+    expect(short(altered.steps[0]!.rows)).toEqual([['first', 'DE', 2, 'open']]);
   });
 
   it('keeps only the files in the cache that its explanation needs', async () => {
@@ -350,10 +353,10 @@ describe('any sources', () => {
           const { steps, notes, result } = await explained(ip);
           expect(notes).toEqual([]);
           expect(result).toEqual(database.lookupWithReason(ip));
-          const winner = steps.at(-1)!.claims.find(({ outcome }) => outcome === 'won');
-          expect(winner?.says ?? 'unallocated').toBe(result.country_code ?? result.reason);
-          for (const { claims } of steps) {
-            expect(claims.slice(1).every(({ outcome, why }) => outcome === 'lost' && why !== null)).toBe(true);
+          const winner = steps.at(-1)!.rows.find(({ outcome }) => outcome === 'won');
+          expect(winner?.label ?? 'unallocated').toBe(result.country_code ?? result.reason);
+          for (const { rows } of steps) {
+            expect(rows.slice(1).every(({ outcome, why }) => outcome === 'lost' && why !== null)).toBe(true);
           }
         }
       }),

@@ -20,7 +20,7 @@ export function scratchDir(): string {
 }
 
 export function source(place: Place | Place[], id = 'test', optional = false): SourceConfig {
-  const texts = { title: id, license: 'CC0-1.0', attribution: '', homepage: '' };
+  const texts = { title: id, license: 'CC0-1.0', attribution: '', homepage: '', corrections: '' };
   const merging = { lineage: id, kind: 'geolocation' as const, space: [], asns: [], optional };
   return { id, ...texts, ...merging, places: [place].flat(), format: 'ip-location-db', maxRejectShare: 0 };
 }

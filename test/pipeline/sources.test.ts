@@ -47,7 +47,7 @@ describe('loadSources', () => {
       gates: DEFAULT_GATES,
       sources: [
         {
-          ...{ id: 'one', title: 'one', license: 'CC0-1.0', attribution: '', homepage: '' },
+          ...{ id: 'one', title: 'one', license: 'CC0-1.0', attribution: '', homepage: '', corrections: '' },
           ...{ lineage: 'one', kind: 'geolocation', space: [], asns: [], optional: false },
           places: [{ kind: 'npm', spec: '@scope/name@latest', files: ['a.csv'] }],
           format: 'ip-location-db',

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { addressWords, previousAddress } from '../../src/address/words.js';
 import { mergeRanges } from '../../src/range/merge.js';
-import { SOURCE_KINDS, type SourceKind, type Voter, voteRanges } from '../../src/range/vote.js';
+import { SOURCE_KINDS, type SourceKind, UNDELEGATED_LAYER, type Voter, voteRanges } from '../../src/range/vote.js';
 import { PLACES, type Place, SIZE, sortKey, type TinyCandidate, toCandidates } from '../support/tiny-space.js';
 
 /** Layers of the voters, the first listed highest, as in a build; 0 and 31 belong to no voter. */
@@ -33,6 +33,8 @@ function elect(covering: readonly TinyCandidate[], voters: readonly Voter[], wid
   const top = covering.filter(({ layer }) => layer === 31);
   if (top.length > 0) return { value: narrowest(top, true)!.value, layers: bit(31), confidence: 100 };
 
+  const isUndelegated = covering.some(({ layer }) => layer === UNDELEGATED_LAYER);
+  const isOperator = ({ voter }: { voter: Voter }): boolean => voter.kind === 'operator' || voter.kind === 'geofeed';
   const rows = voters.flatMap((voter) => {
     const row = narrowest(
       covering.filter(({ layer }) => layer === voter.layer),
@@ -40,6 +42,7 @@ function elect(covering: readonly TinyCandidate[], voters: readonly Voter[], wid
     );
     return row === undefined ? [] : [{ ...row, voter }];
   });
+  if (isUndelegated && !rows.some(isOperator)) return { value: 0, layers: 0, confidence: 100 };
   const lineages = [...new Set(rows.map(({ voter }) => voter.lineage))];
   const votes = lineages.map((lineage) => {
     const ofLineage = rows.filter(({ voter }) => voter.lineage === lineage);
@@ -57,8 +60,7 @@ function elect(covering: readonly TinyCandidate[], voters: readonly Voter[], wid
 
   const share = (value: number): number =>
     Math.floor((100 * votes.filter((vote) => vote.value === value).length) / votes.length);
-  const words = rows.filter(({ voter }) => voter.kind === 'operator' || voter.kind === 'geofeed');
-  const word = narrowest(words, false) as (typeof rows)[number] | undefined;
+  const word = narrowest(rows.filter(isOperator), false) as (typeof rows)[number] | undefined;
   if (word !== undefined) {
     return { value: word.value, layers: bit(word.voter.layer), confidence: share(word.value) };
   }
@@ -89,9 +91,14 @@ const candidate = fc
     a: fc.nat(SIZE - 1),
     b: fc.nat(SIZE - 1),
     value: fc.nat(4),
-    layer: fc.constantFrom(0, ...VOTER_LAYERS, ...VOTER_LAYERS, 31),
+    layer: fc.constantFrom(0, ...VOTER_LAYERS, ...VOTER_LAYERS, UNDELEGATED_LAYER, 31),
   })
-  .map(({ a, b, value, layer }) => ({ from: Math.min(a, b), to: Math.max(a, b), value, layer }));
+  .map(({ a, b, value, layer }) => ({
+    from: Math.min(a, b),
+    to: Math.max(a, b),
+    value: layer === UNDELEGATED_LAYER ? 0 : value,
+    layer,
+  }));
 
 const electorate = fc
   .array(fc.record({ lineage: fc.constantFrom('a', 'b', 'c'), kind: fc.constantFrom<SourceKind>(...SOURCE_KINDS) }), {
@@ -232,7 +239,9 @@ describe('voteRanges', () => {
   it('equals merging by priority if there is one source and nothing to vote on', () => {
     fc.assert(
       fc.property(fc.array(candidate, { maxLength: 24 }), (list) => {
-        const one = list.map((row) => ({ ...row, layer: row.layer === 0 || row.layer === 31 ? row.layer : first }));
+        const one = list
+          .filter(({ layer }) => layer !== UNDELEGATED_LAYER)
+          .map((row) => ({ ...row, layer: row.layer === 0 || row.layer === 31 ? row.layer : first }));
         const candidates = toCandidates(4, (offset) => [offset], one);
         const voted = voteRanges(candidates, [{ layer: first, lineage: 'a', kind: 'geolocation' }]);
         expect(voted).toEqual(mergeRanges(candidates));

@@ -45,6 +45,8 @@ describe.each(inner)('compareRanges, %s', (_, { family, place }) => {
         );
         const [ra, rb, rd] = [a, b, delegated].map((list) => rangesOf(family, place, list));
         const result = compareRanges(ra!, rb!, rd!, COUNTRIES);
+        const both = a.flatMap((value, i) => (value > 0 && b[i]! > 0 ? [i] : []));
+        expect(result.everywhere).toBeCloseTo(share(both), 10);
         expect(result.addresses).toBeCloseTo(share(compared), 10);
         expect(result.delegations).toBeCloseTo(
           groups.map(share).reduce((sum, each) => sum + each, 0) / groups.length,
