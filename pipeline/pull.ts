@@ -3,10 +3,11 @@
  * range file and verified equal to it, and the release passes this machine's own gates before it is published, as after a
  * build.
  */
-import { mkdirSync, readFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TargetFile } from '@tufjs/models';
-import { PULL_DIR, pullStatePath, readPullState } from '../src/database/pull-state.js';
+import { PULL_DIR, type PullState, pullStatePath, readPullState } from '../src/database/pull-state.js';
 import {
   currentReleaseId,
   describeFile,
@@ -15,6 +16,7 @@ import {
   MIRROR_FILE,
   RANGE_FILE,
   REFUSED_DIR,
+  RELEASE_ID,
   RELEASES_DIR,
   type Refusal,
   readManifest,
@@ -22,7 +24,7 @@ import {
   releaseIds,
 } from '../src/database/release.js';
 import { checkReleaseMirror, openReleaseRanges } from '../src/database/release-files.js';
-import { AtlasError } from '../src/errors.js';
+import { AtlasError, messageOf, systemErrorCode } from '../src/errors.js';
 import { replaceFile } from '../src/files.js';
 import { openRangeFile } from '../src/rangefile/reader.js';
 import { loadOverrides } from './config/overrides.js';
@@ -69,18 +71,17 @@ export interface PullResult {
 async function offeredRelease(client: RepositoryClient, workDir: string): Promise<string> {
   const path = join(workDir, CURRENT_TARGET);
   await client.get(CURRENT_TARGET, path);
-  const id = parseCurrent(readFileSync(path, 'utf8'));
-  if (id !== undefined) return id;
+  const { release } = parseObject(readFileSync(path, 'utf8'));
+  if (typeof release === 'string' && RELEASE_ID.test(release)) return release;
   throw new AtlasError('E_UNTRUSTED', `${CURRENT_TARGET} of the repository does not name a release`);
 }
 
-/** Parses `{"release":"…"}`; returns undefined for anything else. */
-function parseCurrent(text: string): string | undefined {
+/** Parses a JSON object; returns an empty one for anything else. */
+function parseObject(text: string): Record<string, unknown> {
   try {
-    const value = JSON.parse(text) as { release?: unknown } | null;
-    return typeof value?.release === 'string' ? value.release : undefined;
+    return Object(JSON.parse(text)) as Record<string, unknown>;
   } catch (error) {
-    if (error instanceof SyntaxError) return undefined;
+    if (error instanceof SyntaxError) return {};
     throw error;
   }
 }
@@ -116,6 +117,46 @@ function localCopies(dataDir: string, { hashes }: TargetFile): string[] {
       }
     })
     .map((dir) => join(dir, RANGE_FILE));
+}
+
+/**
+ * Remembers that the gates refused a release: a schedule that asks each few minutes must not download, write and compare it
+ * each time. Anything that may change the outcome ends the memory.
+ */
+class RefusalMemory {
+  readonly #path: string;
+  readonly #attempt: string;
+
+  /** @param circumstances what the outcome depends on */
+  constructor(stateDir: string, circumstances: readonly unknown[]) {
+    this.#path = join(stateDir, 'refused.json');
+    this.#attempt = createHash('sha256').update(JSON.stringify(circumstances)).digest('hex');
+  }
+
+  /** @throws AtlasError E_REFUSED with the same message if the last attempt was the same and was refused */
+  repeat(note: (line: string) => void): void {
+    const { attempt, message } = parseObject(readIfPresent(this.#path));
+    if (attempt !== this.#attempt) return;
+    note('this release was refused before, and nothing has changed since');
+    throw new AtlasError('E_REFUSED', String(message));
+  }
+
+  /** Runs the gates, and remembers if they refuse. */
+  async keep<Result>(publish: () => Promise<Result>): Promise<Result> {
+    rmSync(this.#path, { force: true });
+    try {
+      return await publish();
+    } catch (error) {
+      if (error instanceof AtlasError && error.code === 'E_REFUSED') {
+        replaceFile(this.#path, [`${JSON.stringify({ attempt: this.#attempt, message: error.message })}\n`]);
+      }
+      throw error;
+    }
+  }
+}
+
+function readIfPresent(path: string): string {
+  return existsSync(path) ? readFileSync(path, 'utf8') : '';
 }
 
 /** Stage `fetch`: gets the files of a release into a folder. */
@@ -168,6 +209,14 @@ async function runPull(options: PullOptions, context: StageContext, stateDir: st
 
   const client = await RepositoryClient.open({ url, root, stateDir, workDir, limits, note });
   const id = await offeredRelease(client, workDir);
+  const memory = new RefusalMemory(stateDir, [
+    await client.hashOf(`${id}/${MANIFEST_FILE}`),
+    currentReleaseId(dataDir),
+    context.asOf,
+    config.gates,
+    config.overrides === undefined ? '' : readFileSync(config.overrides, 'utf8'),
+  ]);
+  if (!force) memory.repeat(note);
   if (!force && isCurrent(dataDir, id, note)) {
     note(`nothing has changed; ${currentText(dataDir)}`);
     return { id, outcome: 'unchanged', forced: [] };
@@ -177,25 +226,33 @@ async function runPull(options: PullOptions, context: StageContext, stateDir: st
   const compiled = await runner.run(mirrorStage, fetched);
   const verified = await runner.run(verifyStage, compiled);
   const { input_hash: inputHash } = readManifest(verified.dir);
-  const forced = await publishGated(runner, context, verified, {
-    ...{ config, sentinels: reference.sentinels, overrides, force, command: 'pull', inputHash },
-    rolledBack: checkRolledBack(dataDir, inputHash),
-  });
+  const forced = await memory.keep(() =>
+    publishGated(runner, context, verified, {
+      ...{ config, sentinels: reference.sentinels, overrides, force, command: 'pull', inputHash },
+      rolledBack: checkRolledBack(dataDir, inputHash),
+    }),
+  );
   return { id, outcome: 'published', forced };
 }
 
 /** Records the outcome of a pull for the metrics. */
-function recordState(options: PullOptions, stateDir: string, problem: AtlasError | undefined): void {
-  const { dataDir, url, root } = options;
+function recordState({ dataDir, url, note }: PullOptions, problem: AtlasError | undefined): void {
+  const stateDir = join(dataDir, PULL_DIR);
   const checked = new Date().toISOString();
-  const state = {
+  const state: PullState = {
     url: withoutCredentials(url),
     checked,
     succeeded: problem === undefined ? checked : (readPullState(dataDir)?.succeeded ?? null),
-    expires: trustedExpiry({ stateDir, root }),
+    expires: trustedExpiry({ stateDir, url }),
     problem: problem === undefined ? null : { code: problem.code, message: problem.message },
   };
-  replaceFile(pullStatePath(dataDir), [`${JSON.stringify(state, null, 2)}\n`]);
+  try {
+    mkdirSync(stateDir, { recursive: true });
+    replaceFile(pullStatePath(dataDir), [`${JSON.stringify(state, null, 2)}\n`]);
+  } catch (error) {
+    if (problem === undefined || systemErrorCode(error) === undefined) throw error;
+    note(`the failure cannot be recorded: ${messageOf(error)}`);
+  }
 }
 
 /**
@@ -207,17 +264,18 @@ function recordState(options: PullOptions, stateDir: string, problem: AtlasError
 export async function pull(options: PullOptions): Promise<PullResult> {
   const { dataDir, note } = options;
   const asOf = new Date().toISOString().slice(0, 10);
-  return withDataDir(dataDir, async (workDir) => {
-    const stateDir = join(dataDir, PULL_DIR);
-    mkdirSync(stateDir, { recursive: true });
-    try {
+  try {
+    return await withDataDir(dataDir, async (workDir) => {
+      const stateDir = join(dataDir, PULL_DIR);
+      mkdirSync(stateDir, { recursive: true });
       const result = await runPull(options, { dataDir, workDir, offline: false, asOf, note }, stateDir);
       removeDownloads(stateDir);
-      recordState(options, stateDir, undefined);
+      recordState(options, undefined);
       return result;
-    } catch (error) {
-      if (error instanceof AtlasError) recordState(options, stateDir, error);
-      throw error;
-    }
-  });
+    });
+  } catch (error) {
+    // Recorded without the temporary files: if the disk was full, there is space now. A pull or build that runs is no failure.
+    if (error instanceof AtlasError && error.code !== 'E_BUSY') recordState(options, error);
+    throw error;
+  }
 }

@@ -251,6 +251,9 @@ export const PULL_TRY_TIMEOUT_MS = 600_000;
 /** Retries of a failed request of a pull. A pull is repeated soon anyway. */
 export const PULL_RETRIES = 2;
 
+/** Longest wait in milliseconds that a pull accepts from a server (Retry-After): the schedule comes back anyway. */
+export const PULL_MAX_RETRY_AFTER_MS = 5_000;
+
 /** Default limit of the random delay of a scheduled pull, in seconds: spreads the load of many nodes. */
 export const PULL_JITTER_S = 10;
 

@@ -7,7 +7,16 @@
  * checked, and accepts any mixture of older and newer files.
  */
 import { createHash } from 'node:crypto';
-import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -20,10 +29,10 @@ import {
   FETCH_IDLE_TIMEOUT_MS,
   FETCH_MAX_BACKOFF_MS,
   MAX_METADATA_BYTES,
-  MAX_RETRY_AFTER_MS,
   MAX_ROOT_VERSIONS,
   MAX_TIMESTAMP_BYTES,
   METADATA_TRY_TIMEOUT_MS,
+  PULL_MAX_RETRY_AFTER_MS,
   PULL_RETRIES,
   PULL_TRY_TIMEOUT_MS,
 } from '../../src/limits.js';
@@ -45,7 +54,7 @@ const DEFAULT_LIMITS: PullLimits = {
   metadataTryTimeoutMs: METADATA_TRY_TIMEOUT_MS,
   backoffMs: FETCH_BACKOFF_MS,
   maxBackoffMs: FETCH_MAX_BACKOFF_MS,
-  maxRetryAfterMs: MAX_RETRY_AFTER_MS,
+  maxRetryAfterMs: PULL_MAX_RETRY_AFTER_MS,
 };
 
 export interface ClientOptions {
@@ -86,7 +95,8 @@ class RepositoryFetcher implements Fetcher {
 
   async #download(url: string, target: string, limits: DownloadLimits, resume: boolean): Promise<void> {
     const { note } = this.#options;
-    const context: DownloadContext = { limits, env: process.env, wait: (ms) => sleep(ms), note, resume };
+    const wait = (ms: number) => sleep(ms);
+    const context: DownloadContext = { limits, env: process.env, wait, note, resume, isSigned: true };
     try {
       await download(url, target, undefined, context);
     } catch (error) {
@@ -95,14 +105,17 @@ class RepositoryFetcher implements Fetcher {
     }
   }
 
-  /** Downloads a metadata file. */
+  /** Downloads a metadata file, and checks what the library does not. */
   async downloadBytes(url: string, maxLength: number): Promise<Buffer> {
     const known = this.roots.get(basename(new URL(url).pathname));
     if (known !== undefined) return known;
     const target = join(this.#options.workDir, 'metadata-download');
     const { metadataTryTimeoutMs: tryTimeoutMs } = this.#limits;
     await this.#download(url, target, { ...this.#limits, maxDownloadBytes: maxLength, tryTimeoutMs }, false);
-    return readFile(target);
+    const content = await readFile(target);
+    const problem = metadataProblem(content);
+    if (problem === undefined) return content;
+    throw new AtlasError('E_UNTRUSTED', `${withoutCredentials(url)} ${problem}`);
   }
 
   /**
@@ -121,7 +134,8 @@ class RepositoryFetcher implements Fetcher {
     const limits = { ...this.#limits, maxDownloadBytes: maxLength };
     for (;;) {
       const begun = statSync(file, { throwIfNoEntry: false })?.size ?? 0;
-      if (begun < maxLength) await this.#download(url, file, limits, true);
+      if (maxLength === 0) writeFileSync(file, '');
+      else if (begun < maxLength) await this.#download(url, file, limits, true);
       try {
         const result = await handler(file);
         rmSync(file);
@@ -144,7 +158,7 @@ class RepositoryFetcher implements Fetcher {
   async downloadRoots(metadataUrl: string, version: number): Promise<void> {
     for (let next = version + 1; this.roots.size < MAX_ROOT_VERSIONS; next++) {
       try {
-        const name = `${next}.root.json`;
+        const name = rootName(next);
         this.roots.set(name, await this.downloadBytes(`${metadataUrl}/${name}`, MAX_METADATA_BYTES));
       } catch (error) {
         // Object stores answer 403 for a file that does not exist if the client may not list them.
@@ -153,6 +167,23 @@ class RepositoryFetcher implements Fetcher {
         return;
       }
     }
+  }
+}
+
+/** Date and time of metadata (TUF specification 1.0.31 §4.2.1). */
+const DATE_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/;
+
+/**
+ * Returns what is wrong with a metadata file, as far as the library does not tell it: a time that is not one would never
+ * pass, and servers that answer a page instead of 404 should be recognized.
+ */
+function metadataProblem(content: Buffer): string | undefined {
+  try {
+    const { expires } = (JSON.parse(content.toString('utf8')) as { signed: { expires: unknown } }).signed;
+    if (typeof expires === 'string' && DATE_TIME.test(expires) && !Number.isNaN(Date.parse(expires))) return undefined;
+    return `expires ${JSON.stringify(expires)}, which is not a time such as 2026-01-31T12:00:00Z`;
+  } catch {
+    return `is not metadata; it begins with ${JSON.stringify(content.toString('latin1', 0, 20))}`;
   }
 }
 
@@ -171,14 +202,28 @@ function readMetadata(dir: string, role: Role): { version: number; expires: stri
   }
 }
 
-/** Stores the metadata that has changed. */
-function storeMetadata(from: string, to: string): void {
+/** Name of a version of the root metadata. */
+const rootName = (version: number): string => `${version}.root.json`;
+
+/** Stores a file of the trusted metadata, unless it is there. */
+function storeFile(target: string, content: Buffer): void {
+  if (!existsSync(target) || !readFileSync(target).equals(content)) replaceFile(target, [content]);
+}
+
+/**
+ * Stores the metadata that has changed.
+ *
+ * @param roots versions of the root metadata by file name; those that the library has not accepted are not stored
+ */
+function storeMetadata(from: string, to: string, roots: ReadonlyMap<string, Buffer>): void {
+  const last = readMetadata(from, 'root')?.version ?? 0;
+  for (const [name, content] of roots) {
+    if (Number.parseInt(name, 10) <= last) storeFile(join(to, name), content);
+  }
   for (const role of ROLES) {
     // A file that was cut off, because the disk was full, is not whole JSON.
     if (readMetadata(from, role) === undefined) continue;
-    const content = readFileSync(join(from, `${role}.json`));
-    const target = join(to, `${role}.json`);
-    if (!existsSync(target) || !readFileSync(target).equals(content)) replaceFile(target, [content]);
+    storeFile(join(to, `${role}.json`), readFileSync(join(from, `${role}.json`)));
   }
 }
 
@@ -204,14 +249,17 @@ function explain(error: unknown, failure: unknown, url: string): unknown {
   return new AtlasError('E_UNTRUSTED', `the repository ${shown} is not trusted: ${message}`, { cause: error });
 }
 
-/** Returns the directory of the trusted metadata: another root of trust begins another history of versions. */
-function trustedMetadataDir({ stateDir, root }: Pick<ClientOptions, 'stateDir' | 'root'>): string {
-  return join(stateDir, `metadata-${createHash('sha256').update(root).digest('hex').slice(0, 16)}`);
+/** Returns the directory of the trusted metadata of a repository. */
+function trustedMetadataDir({ stateDir, url }: Pick<ClientOptions, 'stateDir' | 'url'>): string {
+  const { origin, pathname } = new URL(url);
+  const repository = `${origin}${pathname.replace(/\/+$/, '')}`;
+  return join(stateDir, `metadata-${createHash('sha256').update(repository).digest('hex').slice(0, 16)}`);
 }
 
 /** Returns the version of root metadata, or undefined if it is not whole or not signed by its own keys. */
 function rootVersion(content: Buffer): number | undefined {
   try {
+    if (metadataProblem(content) !== undefined) return undefined;
     const root = Metadata.fromJSON(MetadataKind.Root, JSON.parse(content.toString('utf8')));
     root.verifyDelegate('root', root);
     return root.signed.version;
@@ -221,7 +269,9 @@ function rootVersion(content: Buffer): number | undefined {
 }
 
 /**
- * Copies the trusted metadata to a folder, or the operator's root metadata if there is none yet.
+ * Copies the trusted metadata to a folder. Its root is replaced by that of the operator if this is none of the versions that
+ * led to it: then the operator has another reason to trust it. The other metadata stays, so that an older state is still
+ * refused; the library ignores it if the root names other keys.
  *
  * @returns the version of the root metadata
  * @throws AtlasError E_CONFIG if the operator's root metadata is not valid
@@ -232,18 +282,21 @@ function prepareMetadata({ root, url, note }: ClientOptions, trustedDir: string,
     const trusted = join(trustedDir, `${role}.json`);
     if (existsSync(trusted)) copyFileSync(trusted, join(workingDir, `${role}.json`));
   }
+  const given = rootVersion(root);
+  if (given === undefined) {
+    throw new AtlasError('E_CONFIG', `--root is not the root metadata of a repository, such as ${url}/root.json`);
+  }
   const rootFile = join(workingDir, 'root.json');
   if (existsSync(rootFile)) {
     const version = rootVersion(readFileSync(rootFile));
-    if (version !== undefined) return version;
-    note('the stored root metadata is damaged; starting again with that of --root');
-  }
-  const version = rootVersion(root);
-  if (version === undefined) {
-    throw new AtlasError('E_CONFIG', `--root is not the root metadata of a repository, such as ${url}/root.json`);
+    const seen = join(trustedDir, rootName(given));
+    if (version !== undefined && existsSync(seen) && readFileSync(seen).equals(root)) return version;
+    const reason = version === undefined ? 'the stored root metadata is damaged' : '--root is another one than before';
+    note(`${reason}; starting with that of --root`);
+    for (const name of readdirSync(trustedDir)) if (/^\d+\.root\.json$/.test(name)) rmSync(join(trustedDir, name));
   }
   writeFileSync(rootFile, root);
-  return version;
+  return given;
 }
 
 /** A repository whose metadata was checked. */
@@ -293,8 +346,23 @@ export class RepositoryClient {
       throw explain(error, fetcher.failure, url);
     } finally {
       // After a failure, too: what the library accepted before it is trusted from now on.
-      storeMetadata(workingDir, trustedDir);
+      storeMetadata(workingDir, trustedDir, new Map([[rootName(version), options.root], ...fetcher.roots]));
     }
+  }
+
+  async #target(path: string): Promise<TargetFile> {
+    const target = await this.#updater.getTargetInfo(path);
+    if (target !== undefined) return target;
+    throw new AtlasError('E_UNTRUSTED', `the repository ${withoutCredentials(this.#url)} has no target ${path}`);
+  }
+
+  /**
+   * Returns the SHA-256 of a target, hexadecimal.
+   *
+   * @throws AtlasError E_UNTRUSTED if there is no such target
+   */
+  async hashOf(path: string): Promise<string> {
+    return (await this.#target(path)).hashes.sha256!;
   }
 
   /**
@@ -306,10 +374,7 @@ export class RepositoryClient {
    * @throws AtlasError E_FETCH if it cannot be fetched, E_UNTRUSTED if there is no such target or it is not what was signed
    */
   async get(path: string, file: string, copies: (target: TargetFile) => readonly string[] = () => []): Promise<void> {
-    const target = await this.#updater.getTargetInfo(path);
-    if (target === undefined) {
-      throw new AtlasError('E_UNTRUSTED', `the repository ${withoutCredentials(this.#url)} has no target ${path}`);
-    }
+    const target = await this.#target(path);
     for (const copy of copies(target)) {
       copyFileSync(copy, file);
       if ((await this.#updater.findCachedTarget(target, file)) !== undefined) return;
@@ -324,7 +389,7 @@ export class RepositoryClient {
 }
 
 /** Returns until when the trusted metadata of a repository is valid. */
-export function trustedExpiry(options: Pick<ClientOptions, 'stateDir' | 'root'>): Expiry {
+export function trustedExpiry(options: Pick<ClientOptions, 'stateDir' | 'url'>): Expiry {
   const dir = trustedMetadataDir(options);
   const entries = ROLES.map((role) => [role, readMetadata(dir, role)?.expires] as const);
   return Object.fromEntries(entries.filter(([, expires]) => expires !== undefined));

@@ -60,8 +60,15 @@ function readKey(path: string): SigningKey {
   }
   let privateKey: KeyObject;
   try {
-    privateKey = createPrivateKey(readFileSync(path));
+    const pem = readFileSync(path);
+    // "BEGIN ENCRYPTED PRIVATE KEY" (RFC 7468 §11), or "Proc-Type: 4,ENCRYPTED" (RFC 1421).
+    if (pem.includes('ENCRYPTED')) {
+      const advice = `write it without one, "openssl pkey -in ${path} -out FILE", to a disk that is encrypted itself`;
+      throw new AtlasError('E_CONFIG', `the key ${path} has a passphrase, which is not supported; ${advice}`);
+    }
+    privateKey = createPrivateKey(pem);
   } catch (error) {
+    if (error instanceof AtlasError) throw error;
     throw new AtlasError('E_CONFIG', `the key ${path} cannot be read: ${messageOf(error)}`, { cause: error });
   }
   if (privateKey.asymmetricKeyType === 'ed25519') return signingKey(privateKey);

@@ -14,8 +14,8 @@
  * timestamp, so until the last of these steps it sees the old state, and a process that is killed leaves a valid repository.
  */
 import { createHash } from 'node:crypto';
-import { mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, statSync } from 'node:fs';
-import { dirname, join, relative, resolve } from 'node:path';
+import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, rmdirSync, rmSync, statSync } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
 import { Metadata, MetadataKind, MetaFile, Root, Snapshot, TargetFile, Targets, Timestamp } from '@tufjs/models';
 import { MANIFEST_FILE, MIRROR_FILE, RANGE_FILE } from '../../src/database/release.js';
 import { verifyRelease } from '../../src/database/verify.js';
@@ -320,13 +320,26 @@ function summary(dir: string, state: State): RepositorySummary {
   return { release: currentRelease(dir, state), roles: Object.fromEntries(facts) };
 }
 
+/** Returns a path with symbolic links resolved; the last names may not exist yet. */
+function realPath(path: string): string {
+  const parent = dirname(path);
+  if (parent === path || existsSync(path)) return realpathSync(path);
+  return join(realPath(parent), basename(path));
+}
+
+/** Returns whether a path is that of a directory or of something in it. */
+function isInside(path: string, dir: string): boolean {
+  const [inner, outer] = [realPath(resolve(path)), realPath(resolve(dir))];
+  return inner === outer || inner.startsWith(join(outer, '/'));
+}
+
 /**
  * Runs an action under the lock of a repository.
  *
  * @throws AtlasError E_USAGE if there is no such directory, or the keys would be served together with it
  */
 function locked<Result>({ dir, keyDirs }: RepositoryOptions, action: () => Result): Result {
-  const served = keyDirs.find((each) => !relative(resolve(dir), resolve(each)).startsWith('..'));
+  const served = keyDirs.find((each) => isInside(each, dir));
   if (served !== undefined) {
     throw new AtlasError(
       'E_USAGE',

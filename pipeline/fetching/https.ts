@@ -49,6 +49,8 @@ export interface DownloadContext {
    * know that the file at the address never changes, and check its hash.
    */
   resume?: boolean;
+  /** Whether the caller checks signatures of all content, so that a redirect from plain HTTP to plain HTTP is no danger. */
+  isSigned?: boolean;
 }
 
 /** A failure that a later attempt may not have. */
@@ -116,13 +118,13 @@ async function tryDownload(
   url: string,
   target: string,
   known: Validators | undefined,
-  { limits, env, resume = false }: DownloadContext,
+  { limits, env, resume = false, isSigned = false }: DownloadContext,
 ): Promise<Downloaded> {
   const watchdog = startWatchdog(limits);
   const dispatcher = proxyAgent(env);
   const begun = resume ? (statSync(target, { throwIfNoEntry: false })?.size ?? 0) : 0;
   try {
-    const response = await request(url, known, begun, watchdog.signal, dispatcher);
+    const response = await request(url, known, begun, { signal: watchdog.signal, dispatcher, isSigned });
     if (response.status === 304 && known !== undefined) {
       await response.body?.cancel();
       // The headers of a 304 replace those of the copy (RFC 9111 §3.2): a publisher may confirm old content each day.
@@ -172,8 +174,7 @@ async function request(
   url: string,
   known: Validators | undefined,
   begun: number,
-  signal: AbortSignal,
-  dispatcher: EnvHttpProxyAgent,
+  { signal, dispatcher, isSigned }: { signal: AbortSignal; dispatcher: EnvHttpProxyAgent; isSigned: boolean },
 ): Promise<Response> {
   let at = new URL(url);
   let authorization = takeCredentials(at);
@@ -183,7 +184,7 @@ async function request(
     if (![301, 302, 303, 307, 308].includes(response.status) || location === null) return response;
     await response.body?.cancel();
     if (redirects === MAX_REDIRECTS) throw new Error(`more than ${MAX_REDIRECTS} redirects`);
-    const next = redirectTarget(location, at);
+    const next = redirectTarget(location, at, isSigned);
     const given = takeCredentials(next);
     // Credentials are only for the origin they were given for (Fetch standard, HTTP-redirect fetch).
     if (given !== '' || next.origin !== at.origin) authorization = given;
@@ -240,12 +241,13 @@ function isPermanent(error: unknown): boolean {
  *
  * @param location the header's value, absolute or relative
  * @param from the address that redirects
+ * @param isSigned whether plain HTTP is allowed, see {@link DownloadContext.isSigned}
  * @throws Error if the target may not be downloaded from
  */
-export function redirectTarget(location: string, from: URL): URL {
+export function redirectTarget(location: string, from: URL, isSigned = false): URL {
   if (!URL.canParse(location, from.href)) throw new Error('redirected to an address that is not well-formed');
   const next = new URL(location, from.href);
-  const expected = addressProblem(next.href);
+  const expected = isSigned && next.protocol === 'http:' ? undefined : addressProblem(next.href);
   const isDowngrade = from.protocol === 'https:' && next.protocol !== 'https:';
   if (expected === undefined && !isDowngrade) return next;
   throw new Error(`redirected to ${next.origin}; expected ${expected ?? 'an https:// address'}`);

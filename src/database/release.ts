@@ -226,7 +226,7 @@ export function currentReleaseId(dataDir: string): string | undefined {
 }
 
 /** The form of a release id, see {@link releaseId}. */
-const RELEASE_ID = /^\d{4}-\d\d-\d\d-[0-9a-f]{12}$/;
+export const RELEASE_ID = /^\d{4}-\d\d-\d\d-[0-9a-f]{12}$/;
 
 /** Returns the ids of the releases in a directory, the newest first by the time of their manifests. */
 function idsIn(releases: string): string[] {

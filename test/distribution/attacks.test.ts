@@ -207,6 +207,143 @@ describe('freeze', () => {
   });
 });
 
+describe('times that are not times', () => {
+  const expiring =
+    (expires: string) =>
+    (signed: MetadataJson['signed']): void => {
+      signed.expires = expires;
+    };
+  const TIMES = [
+    'tomorrow',
+    '',
+    '2031-01-01',
+    '2031-01-01T00:00:00.000Z',
+    '2031-01-01T00:00:00+00:00',
+    '2031-13-01T00:00:00Z',
+  ];
+
+  it.each(TIMES)('a timestamp that expires %j is refused, instead of being valid for ever', async (expires) => {
+    const scene = await Scene.start();
+    await scene.add('BB');
+    const original = scene.metadata('timestamp.json');
+    const timestamp = forge('timestamp', original, expiring(expires), scene.keys('timestamp'));
+    scene.serveCopy('attack', { 'metadata/timestamp.json': timestamp });
+    await scene.expectRefused('E_UNTRUSTED', /timestamp\.json expires ".*", which is not a time such as/);
+  });
+
+  it('a snapshot, and a root, as well', async () => {
+    const scene = await Scene.start();
+    await scene.add('BB');
+    const never = expiring('never');
+    const snapshot = forge('snapshot', scene.metadata('3.snapshot.json'), never, scene.keys('snapshot'));
+    scene.serveCopy('attack', {
+      'metadata/3.snapshot.json': snapshot,
+      'metadata/timestamp.json': scene.timestamp(3, snapshot, 3),
+    });
+    const [before, pulled] = [scene.node.current(), await scene.pull()];
+    expect(pulled).toMatchObject({
+      outcome: 'E_UNTRUSTED',
+      message: expect.stringContaining('3.snapshot.json expires "never"'),
+    });
+    expect(scene.node.current()).toBe(before);
+    const root = forge('root', scene.origin.root(), never, scene.keys('root'));
+    expect(await new Node(scene.dir, 'fresh').pull(scene.server.url, root)).toMatchObject({ outcome: 'E_CONFIG' });
+  });
+});
+
+describe('another --root', () => {
+  it('of the same repository forgets no version', async () => {
+    const scene = await Scene.start();
+    scene.serveCopy('old');
+    const old = scene.server.dir;
+    scene.serveOrigin();
+    await scene.add('BB');
+    scene.origin.rotate(['root']);
+    expect(await scene.pull()).toMatchObject({ outcome: 'published' });
+    const before = scene.node.current();
+    scene.server.dir = old;
+    for (const root of [scene.origin.root(2), scene.origin.root(1)]) {
+      expect(await scene.node.pull(scene.server.url, root)).toMatchObject({
+        outcome: 'E_UNTRUSTED',
+        message: expect.stringMatching(/timestamp version 2 is less than current version 3/),
+      });
+      // Also under another address of the same place.
+      const url = `${scene.server.url.replace('http://', 'http://user:password@')}/`;
+      expect(await scene.node.pull(url, root)).toMatchObject({ outcome: 'E_UNTRUSTED' });
+    }
+    expect(scene.node.current()).toBe(before);
+  });
+
+  it('of a new repository at the same address is followed from its own beginning', async () => {
+    const scene = await Scene.start();
+    for (let i = 0; i < 3; i++) scene.origin.refresh();
+    await scene.pull();
+    const other = new Origin(join(scene.dir, 'other'));
+    const id = await other.add(world('CC'));
+    scene.server.dir = other.repo;
+    expect(await scene.pull()).toMatchObject({ outcome: 'E_UNTRUSTED' });
+    expect(await scene.node.pull(scene.server.url, other.root())).toMatchObject({
+      outcome: 'published',
+      notes: expect.arrayContaining([expect.stringContaining('--root is another one than before')]),
+    });
+    expect(scene.node.current()).toBe(id);
+  });
+});
+
+describe('signed names that lead elsewhere', () => {
+  /** Signs the release again after changing one of its files, as an origin that was taken over could. */
+  async function withFile(name: string, change: (text: string) => string): Promise<Scene> {
+    const scene = await Scene.start();
+    const id = await scene.add('BB');
+    const { targets } = (JSON.parse(scene.metadata('3.targets.json').toString('utf8')) as MetadataJson).signed;
+    const path = name === 'current.json' ? name : `${id}/${name}`;
+    const folder = name === 'current.json' ? 'targets' : `targets/${id}`;
+    const original = readFileSync(join(scene.origin.repo, folder, `${targets[path]!.hashes.sha256}.${name}`), 'utf8');
+    const content = Buffer.from(change(original));
+    const { length, hashes } = metaOf(content, 0);
+    const retarget = (signed: MetadataJson['signed']): void => {
+      signed.version = 4;
+      signed.targets[path] = { length, hashes };
+    };
+    const signedTargets = forge('targets', scene.metadata('3.targets.json'), retarget, scene.keys('targets'));
+    const snapshot = scene.snapshot(4, signedTargets, 4);
+    scene.serveCopy('attack', {
+      [`${folder}/${hashes.sha256}.${name}`]: content,
+      'metadata/4.targets.json': signedTargets,
+      'metadata/4.snapshot.json': snapshot,
+      'metadata/timestamp.json': scene.timestamp(4, snapshot, 4),
+    });
+    return scene;
+  }
+
+  it.each(['../../../dev/zero', '/dev/zero', 'ranges.ipr/../x', '', 'A'])('an output %j is refused', async (name) => {
+    const scene = await withFile('manifest.json', (text) => {
+      const manifest = JSON.parse(text) as { outputs: object[] };
+      manifest.outputs.push({ name, bytes: 0, sha256: '0'.repeat(64) });
+      return JSON.stringify(manifest);
+    });
+    const before = scene.node.current();
+    expect(await scene.pull()).toMatchObject({
+      outcome: 'E_DAMAGED',
+      message: expect.stringMatching(/outputs\[2\]\.name/),
+    });
+    expect(scene.node.current()).toBe(before);
+  });
+
+  it.each(['', '{"release":"../../etc"}', '{"release":["2026-01-01-0123456789ab"]}', 'null', '[]', '"x"'])(
+    'a current.json of %j is refused',
+    async (text) => {
+      const scene = await withFile('current.json', () => text);
+      const before = scene.node.current();
+      expect(await scene.pull()).toMatchObject({
+        outcome: 'E_UNTRUSTED',
+        message: expect.stringContaining('does not name a release'),
+      });
+      expect(scene.node.current()).toBe(before);
+    },
+  );
+});
+
 describe('mix-and-match', () => {
   it('metadata that another version of the snapshot belongs to is refused', async () => {
     const scene = await Scene.start();

@@ -60,6 +60,8 @@ describe('the commands', () => {
       const { code, stderr } = await shell(command, { DATA: node.dataDir });
       expect(stderr).toMatch(/ipatlas: the data directory [^\n]* cannot be written [^\n]*free space/);
       expect(code).toBe(1);
+      const state = JSON.parse(readFileSync(join(node.dataDir, 'pull', 'state.json'), 'utf8'));
+      expect(state).toMatchObject({ problem: { code: 'E_DISK' }, succeeded: null });
     }
     expect(await node.pull(server.url, origin.root())).toMatchObject({ outcome: 'published' });
     expect(node.current()).toBe(id);

@@ -1,117 +1,106 @@
 /**
- * Kills commands of the repository and pulls at random moments. The repository must be valid for every client after each
- * kill, and the node must have a whole release. DISTRIBUTION_KILLS sets the number of kills of each command;
- * scripts/distribution-kills.sh is the long run.
+ * Kills commands of the repository and pulls before each change of a file. The repository must be valid for every client after
+ * each kill, and the node must have a whole release. test/soak/distribution-kills.test.ts kills processes at random moments.
  */
-import { mkdirSync } from 'node:fs';
+import { cpSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, it } from 'vitest';
+import { beforeEach, expect, it } from 'vitest';
+import { RepositoryClient } from '../../pipeline/distribution/client.js';
+import type { Role } from '../../pipeline/distribution/keys.js';
 import { addRelease } from '../../pipeline/distribution/repository.js';
+import { pull } from '../../pipeline/pull.js';
 import { RELEASES_DIR } from '../../src/database/release.js';
-import { finished, start } from '../support/cli.js';
-import { Node, Origin, scratchDir, serveStatic, world } from './support.js';
+import { killedAt } from '../support/killed-writer.js';
+import { publishBlocks } from '../support/release.js';
+import { Node, Origin, type StaticServer, scratchDir, serveStatic, world } from './support.js';
 
-const KILLS = Number(process.env.DISTRIBUTION_KILLS ?? 3);
-/** Much longer than a quiet machine needs. */
-const TIMEOUT_MS = 60_000 + KILLS * 30_000;
+let dir: string;
+let origin: Origin;
+let server: StaticServer;
+let node: Node;
+let ids: string[];
+beforeEach(async () => {
+  dir = scratchDir();
+  origin = new Origin(dir);
+  ids = [await origin.add(world('AA'))];
+  ids.push(await publishBlocks(origin.dataDir, world('BB')));
+  server = await serveStatic(origin.repo);
+  node = new Node(dir);
+});
 
-/** Runs a command to its end; returns the time that it took, in milliseconds. */
-async function timed(args: string[]): Promise<number> {
-  const startedAt = performance.now();
-  expect(await finished(start(args))).toMatchObject({ code: 0 });
-  return performance.now() - startedAt;
+const releaseAt = (index: number): string => join(origin.dataDir, RELEASES_DIR, ids[index]!);
+/** Returns the release that a client finds, after getting its files if asked to. */
+async function offered(stateDir: string, withFiles: boolean): Promise<string> {
+  const workDir = scratchDir();
+  mkdirSync(stateDir, { recursive: true });
+  const client = await RepositoryClient.open({
+    url: server.url,
+    root: origin.root(1),
+    stateDir,
+    workDir,
+    note: () => {},
+  });
+  const file = join(workDir, 'file');
+  await client.get('current.json', file);
+  const id: string = JSON.parse(readFileSync(file, 'utf8')).release;
+  const names = withFiles ? ['manifest.json', 'ranges.ipr', 'mirror.json.gz'] : [];
+  for (const name of names) await client.get(`${id}/${name}`, file);
+  return id;
 }
 
-/** The time that a run of a command takes, in milliseconds. It changes with what else the machine does. */
-interface Pace {
-  duration: number;
-}
+const pulled = () => node.pull(server.url, origin.root(1));
 
-/** Runs a command and kills it after a random part of its usual time; returns whether it was killed before its end. */
-async function killed(args: string[], pace: Pace): Promise<boolean> {
-  const startedAt = performance.now();
-  const child = start(args);
-  const timer = setTimeout(() => child.kill('SIGKILL'), pace.duration * (0.2 + 0.8 * Math.random()));
-  const { code, signal, stderr } = await finished(child);
-  clearTimeout(timer);
-  if (signal === 'SIGKILL') return true;
-  expect(code, stderr).toBe(0);
-  pace.duration = performance.now() - startedAt;
-  return false;
-}
-
-async function scene() {
-  const dir = scratchDir();
-  const origin = new Origin(dir);
-  const ids = [await origin.add(world('AA')), await origin.add(world('BB'))];
-  const server = await serveStatic(origin.repo);
-  const directories = ids.map((id) => join(origin.dataDir, RELEASES_DIR, id));
-  return { dir, origin, ids, server, directories, node: new Node(dir) };
-}
-
-it(
-  `the repository is valid after ${KILLS} kills of add, and some of rotate and refresh`,
-  async () => {
-    const { dir, origin, ids, server, directories, node } = await scene();
-    const keys = ['--keys', origin.keys];
-    const adds = directories.map((release) => ['repo', 'add', origin.repo, release, ...keys]);
-    const others = [
-      ['repo', 'rotate', origin.repo, '--role', 'root,targets,snapshot,timestamp', ...keys],
-      ['repo', 'refresh', origin.repo, ...keys],
-    ];
-    const pace = { duration: await timed(adds[0]!) };
-    const check = async (command: string[]): Promise<boolean> => {
-      const wasKilled = await killed(command, pace);
-      expect(await node.pull(server.url, origin.root(1))).toMatchObject({ exit: 0 });
-      expect(ids).toContain(node.current());
-      return wasKilled;
-    };
-    let [kills, runs, otherKills] = [0, 0, 0];
-    for (let at = 0; kills < KILLS; at++) {
-      // The two releases take turns, so that each run changes all metadata.
-      if (await check(adds[at % 2]!)) kills++;
-      expect(++runs).toBeLessThan(10 * KILLS);
-      if (at % 8 !== 2) continue;
-      for (const command of others) if (await check(command)) otherKills++;
-      // The node saw all versions; another one begins with the first root metadata.
-      const fresh = new Node(dir, `fresh-${at}`);
-      expect(await fresh.pull(server.url, origin.root(1))).toMatchObject({ outcome: 'published' });
-      expect(fresh.current()).toBe(node.current());
+it.each<[string, (origin: Origin) => unknown]>([
+  ['add', () => addRelease(origin.options(), releaseAt(1))],
+  ['refresh', () => origin.refresh({ days: { timestamp: 3 }, now: new Date(Date.now() + 80 * 86_400_000) })],
+  ['rotate', () => origin.rotate(['root', 'targets', 'snapshot', 'timestamp'] satisfies Role[])],
+])('the repository is valid when %s is killed at any step, and the next run completes it', async (name, run) => {
+  const [start, keys] = [join(dir, 'start'), join(dir, 'start-keys')];
+  cpSync(origin.repo, start, { recursive: true });
+  cpSync(origin.keys, keys, { recursive: true });
+  const seen: string[] = [];
+  let steps = 0;
+  for (let isKilled = true; isKilled; steps++) {
+    for (const [from, to] of [
+      [start, origin.repo],
+      [keys, origin.keys],
+    ] as const) {
+      rmSync(to, { recursive: true, force: true });
+      cpSync(from, to, { recursive: true });
     }
-    await timed(adds[1]!);
-    expect(await node.pull(server.url, origin.root(1))).toMatchObject({ exit: 0 });
-    expect(node.current()).toBe(ids[1]);
-    console.log(`add was killed ${kills} times in ${runs} runs; rotate and refresh ${otherKills} times`);
-  },
-  TIMEOUT_MS,
-);
+    isKilled = await killedAt(steps, async () => run(origin));
+    const state = join(dir, `state-${steps}`);
+    seen.push(await offered(state, steps % 6 === 0));
+    if (steps % 6 !== 0) continue;
+    // A client that saw this state follows what the next run makes of it.
+    addRelease(origin.options(), releaseAt(1));
+    expect(await offered(state, true), `step ${steps}`).toBe(ids[1]);
+  }
+  expect(steps).toBeGreaterThan(name === 'refresh' ? 5 : 15);
+  // Up to some step the old state, from then on the new one.
+  expect(seen).toEqual([...seen].sort((a, b) => ids.indexOf(a) - ids.indexOf(b)));
+  expect(seen.at(-1)).toBe(name === 'add' ? ids[1] : ids[0]);
+});
 
-it(
-  `the node has a whole release after ${KILLS} kills of pull`,
-  async () => {
-    const { dir, origin, ids, server, directories, node } = await scene();
-    mkdirSync(node.dataDir);
-    const command = [
-      ...['pull', server.url, '--root', join(origin.repo, 'root.json')],
-      ...['--data', node.dataDir, '--sources', node.sourcesFile],
-    ];
-    const pace = { duration: await timed(command) };
-    let [kills, runs] = [0, 0];
-    let before = node.current();
-    while (kills < KILLS) {
-      const newest = runs % 2;
-      addRelease(origin.options(), directories[newest]!);
-      if (await killed(command, pace)) kills++;
-      const now = node.current();
-      expect([before, ids[newest]]).toContain(now);
-      before = now;
-      expect(++runs).toBeLessThan(10 * KILLS);
-    }
-    await timed(command);
-    expect(node.current()).toBe(ids[(runs - 1) % 2]);
-    const fresh = new Node(dir, 'fresh');
-    expect(await fresh.pull(server.url, origin.root(1))).toMatchObject({ outcome: 'published' });
-    console.log(`pull was killed ${kills} times in ${runs} runs`);
-  },
-  TIMEOUT_MS,
-);
+it('the node has a whole release when a pull is killed at any step, and the next pull succeeds', async () => {
+  expect(await pulled()).toMatchObject({ outcome: 'published' });
+  const note = () => {};
+  const seen: string[] = [];
+  let at = 0;
+  for (let step = 0, isKilled = true; isKilled; step++) {
+    // The two releases take turns, so that each pull has something to do.
+    at = (ids.indexOf(node.current()!) + 1) % 2;
+    addRelease(origin.options(), releaseAt(at));
+    const { dataDir, sourcesFile } = node;
+    const options = { dataDir, sourcesFile, url: server.url, root: origin.root(1), force: false, note };
+    isKilled = await killedAt(step, () => pull(options));
+    const now = node.current();
+    expect(ids).toContain(now);
+    seen.push(now === ids[at] ? 'new' : 'old');
+  }
+  expect(await pulled()).toMatchObject({ exit: 0 });
+  expect(node.current()).toBe(ids[at]);
+  // Many steps are before the switch, and some after it.
+  expect(seen.indexOf('new')).toBeGreaterThan(15);
+  expect(seen.filter((each) => each === 'new').length).toBeGreaterThan(1);
+});

@@ -6,12 +6,14 @@ import { gunzipSync, gzipSync } from 'node:zlib';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { addRelease } from '../../pipeline/distribution/repository.js';
 import { explain } from '../../pipeline/explain/explain.js';
+import { redirectTarget } from '../../pipeline/fetching/https.js';
 import { lockDataDir } from '../../pipeline/operations/lock.js';
 import { rollBack } from '../../pipeline/operations/rollback.js';
 import { joinMirrorColumns, readMirrorColumns } from '../../pipeline/release-mirror.js';
 import { openDatabase } from '../../src/database/database.js';
 import { type Manifest, readManifest } from '../../src/database/release.js';
 import { AtlasError } from '../../src/errors.js';
+import { PULL_MAX_RETRY_AFTER_MS, PULL_RETRIES } from '../../src/limits.js';
 import { openRangeFile } from '../../src/rangefile/reader.js';
 import { buildOnce, madeUpWorld, rowsText, writeSources } from '../support/sources.js';
 import { Node, Origin, type StaticServer, scratchDir, serveStatic, world } from './support.js';
@@ -180,6 +182,49 @@ describe('a pull', () => {
     expect(await pull()).toMatchObject({ outcome: 'published' });
   });
 
+  it('names the file for which a server sends a page', async () => {
+    await origin.add(world('AA'));
+    for (const name of ['2.root.json', 'timestamp.json', '2.snapshot.json', '2.targets.json']) {
+      server.interfere = (_request, response, path) => {
+        if (!path.endsWith(name)) return false;
+        response.end('<!doctype html>\u001b[2J');
+        return true;
+      };
+      const { outcome, message } = await pull();
+      expect([outcome, message]).toEqual(['E_UNTRUSTED', expect.stringContaining(name)]);
+      expect(message).toContain('it begins with "<!doctype html>');
+      expect(message).not.toContain('\u001b');
+    }
+  });
+
+  it('follows redirects of plain HTTP, since everything is signed', async () => {
+    const id = await origin.add(world('AA'));
+    const mirror = await serveStatic(origin.repo);
+    // The same server by an address that is not known as that of this machine.
+    const plain = mirror.url.replace('127.0.0.1', '[::ffff:127.0.0.1]');
+    expect(() => redirectTarget(plain, new URL(server.url))).toThrow(/expected an https/);
+    server.interfere = (_request, response, path) => {
+      response.writeHead(302, { location: `${plain}${path}` }).end();
+      return true;
+    };
+    expect(await pull()).toMatchObject({ outcome: 'published' });
+    expect(node.current()).toBe(id);
+  });
+
+  it('does not wait for as long as a server asks', async () => {
+    await origin.add(world('AA'));
+    let asked = 0;
+    server.interfere = (_request, response) => {
+      asked++;
+      response.writeHead(503, { 'retry-after': '99999' }).end();
+      return true;
+    };
+    const limits = { retries: PULL_RETRIES, maxRetryAfterMs: 20 };
+    expect(await pull({ limits })).toMatchObject({ outcome: 'E_FETCH' });
+    expect(asked).toBe(PULL_RETRIES + 1);
+    expect(PULL_MAX_RETRY_AFTER_MS * PULL_RETRIES).toBeLessThanOrEqual(10_000);
+  });
+
   it('records what it found, without the password of the address', async () => {
     await origin.add(world('AA'));
     const url = server.url.replace('http://', 'http://user:secret@');
@@ -310,6 +355,22 @@ describe('the gates of a node', () => {
     });
     expect(strict.current()).toBe(first);
     expect(readdirSync(join(strict.dataDir, 'releases', 'refused'))).toEqual([second]);
+    // The next pull of the schedule does not do it all again.
+    server.requests.length = 0;
+    const again = await strict.pull(server.url, origin.root());
+    expect([again.outcome, again.exit, again.message]).toEqual(['E_REFUSED', 3, refused.message]);
+    expect(again.notes).toContain('this release was refused before, and nothing has changed since');
+    expect(server.requests.filter((path) => path.startsWith('/targets') && !path.endsWith('current.json'))).toEqual([]);
+    // Other limits are another question.
+    const sources = readFileSync(strict.sourcesFile, 'utf8');
+    writeSources(
+      join(dir, 'strict-config'),
+      { unused: '1.0.0.0,1.0.0.0,US\n' },
+      { gates: { maxVanishedCountries: 300 } },
+    );
+    expect(await strict.pull(server.url, origin.root())).toMatchObject({ outcome: 'E_REFUSED' });
+    expect(server.requests.filter((path) => path.endsWith('mirror.json.gz'))).toHaveLength(1);
+    writeFileSync(strict.sourcesFile, sources);
     // The files are on this machine by now.
     server.requests.length = 0;
     expect(await strict.pull(server.url, origin.root(), { force: true })).toMatchObject({ outcome: 'published' });

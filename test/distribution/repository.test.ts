@@ -9,6 +9,7 @@ import {
   readFileSync,
   rmSync,
   statSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
@@ -299,6 +300,49 @@ describe('keys and metadata that cannot be used', () => {
     }
     expect(versions(origin.refresh())).toEqual([1, 1, 1, 2]);
   });
+
+  it.each<[string, (origin: Origin) => string]>([
+    ['a name that begins with dots', (origin) => join(origin.repo, '..keys')],
+    [
+      'a link to it',
+      (origin) => {
+        mkdirSync(join(origin.repo, 'hidden'));
+        symlinkSync(join(origin.repo, 'hidden'), join(dir, 'link'));
+        return join(dir, 'link');
+      },
+    ],
+    [
+      'a link above it',
+      (origin) => {
+        symlinkSync(origin.repo, join(dir, 'link'));
+        return join(dir, 'link', 'not-yet', 'keys');
+      },
+    ],
+  ])('keys in the repository are refused: %s', (_, place) => {
+    const origin = new Origin(dir);
+    const keyDirs = [origin.keys, place(origin)];
+    expect(failure(() => origin.refresh({ keyDirs }))).toMatchObject({
+      code: 'E_USAGE',
+      message: expect.stringMatching(/the keys must not be in the repository/),
+    });
+  });
+
+  it.each(['pkcs8', 'pkcs1'] as const)(
+    'a key with a passphrase is refused, and the message says what to do: %s',
+    (type) => {
+      const origin = new Origin(dir);
+      const cipher = { type, format: 'pem', cipher: 'aes-256-cbc', passphrase: 'x' } as const;
+      const pem =
+        type === 'pkcs8'
+          ? generateKeyPairSync('ed25519').privateKey.export(cipher)
+          : generateKeyPairSync('rsa', { modulusLength: 1024 }).privateKey.export(cipher);
+      writeFileSync(join(origin.keys, 'more.pem'), pem, { mode: 0o600 });
+      expect(failure(() => origin.refresh())).toMatchObject({
+        code: 'E_CONFIG',
+        message: expect.stringMatching(/more\.pem has a passphrase, which is not supported; .*openssl pkey -in/),
+      });
+    },
+  );
 
   it('a directory of keys that does not exist is refused', () => {
     const origin = new Origin(dir);
