@@ -1,8 +1,8 @@
 import { cpSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { packageFile, packageRoot } from '../../src/package-root.js';
-import { ipatlas } from '../support/cli.js';
+import { copyOfBuiltRelease } from '../support/built-release.js';
 import { consoleSteps, normalized, runSteps, withOutputs } from '../support/console.js';
 import { temporaryDir } from '../support/release.js';
 
@@ -22,13 +22,6 @@ const FILES = [
 /** These begin without a database and build it themselves. */
 const BUILDS_ITSELF = ['docs/rebuild.md'];
 
-let work: string;
-beforeAll(async () => {
-  work = temporaryDir();
-  expect(await ipatlas(['build', '--offline', '--data', join(work, 'data')])).toMatchObject({ code: 0 });
-}, 180_000);
-afterAll(() => rmSync(work, { recursive: true, force: true }));
-
 describe('the console blocks of the documentation', () => {
   it.each(FILES)(
     '%s',
@@ -38,9 +31,7 @@ describe('the console blocks of the documentation', () => {
       // The examples import ipatlas by its name, as a project does that has installed it.
       mkdirSync(join(cwd, 'node_modules'));
       symlinkSync(packageRoot(), join(cwd, 'node_modules', 'ipatlas'));
-      if (!BUILDS_ITSELF.includes(file)) {
-        cpSync(join(work, 'data'), join(cwd, 'data'), { recursive: true, verbatimSymlinks: true });
-      }
+      if (!BUILDS_ITSELF.includes(file)) await copyOfBuiltRelease(join(cwd, 'data'));
       const markdown = readFileSync(packageFile(file), 'utf8');
       const steps = consoleSteps(markdown);
       const outputs = await runSteps(steps, cwd);

@@ -66,15 +66,19 @@ const COMMANDS = [
 ];
 
 describe.each(CASES)('if the native module is %s', (_, version, main, reason) => {
-  it.each(COMMANDS)('%s reports it in one line, with exit code 2', async (...args) => {
-    replaceModule(version, main);
-    const { code, stdout, stderr } = await run(...args);
-    expect(stderr).toMatch(
-      /^ipatlas: SQLite's native module cannot be used by Node [^\n]*; install ipatlas again [^\n]*\n$/,
-    );
-    expect(stderr).toMatch(reason);
-    expect([code, stdout]).toEqual([2, '']);
-  });
+  // How it is loaded is the same for all commands, so they are all tried without the module only.
+  it.each(version === undefined ? COMMANDS : [['verify']])(
+    '%s reports it in one line, with exit code 2',
+    async (...args) => {
+      replaceModule(version, main);
+      const { code, stdout, stderr } = await run(...args);
+      expect(stderr).toMatch(
+        /^ipatlas: SQLite's native module cannot be used by Node [^\n]*; install ipatlas again [^\n]*\n$/,
+      );
+      expect(stderr).toMatch(reason);
+      expect([code, stdout]).toEqual([2, '']);
+    },
+  );
 
   it('lookup works, because it uses the range file', async () => {
     replaceModule(version, main);

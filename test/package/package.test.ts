@@ -1,77 +1,86 @@
-import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+/**
+ * The files that npm packs, in the place of an installed package whose dependencies are those of this checkout.
+ * scripts/test-package.js installs the package with several package managers on several versions of Node.
+ */
+import { execFileSync, spawnSync } from 'node:child_process';
+import { cpSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { packageRoot } from '../../src/package-root.js';
+import { packageFile, packageRoot } from '../../src/package-root.js';
 import { temporaryDir } from '../support/release.js';
+import { writeSources } from '../support/sources.js';
 
-/**
- * Installs the packed package elsewhere, as a user would, but without install scripts, because compiling the SQLite module
- * takes minutes: the compiled module of this checkout is copied. scripts/test-package.js runs the installation in full.
- */
-let dir: string;
 let project: string;
-const run = (command: string, args: string[], cwd = project): string =>
-  execFileSync(command, args, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
+let installed: string;
+const run = (command: string, ...args: string[]): string =>
+  execFileSync(command, args, { cwd: project, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
 
 beforeAll(() => {
-  dir = temporaryDir();
-  project = join(dir, 'project');
-  mkdirSync(project);
-  run('npm', ['pack', '--pack-destination', dir], packageRoot());
-  const tarball = readdirSync(dir).find((name) => name.endsWith('.tgz'))!;
-  writeFileSync(join(project, 'package.json'), '{"name":"user","private":true,"type":"module"}');
-  run('npm', ['install', '--ignore-scripts', '--prefer-offline', '--no-audit', '--no-fund', join(dir, tarball)]);
-  // Version 12 is compiled on installation; version 13 includes its binaries.
-  const native = join('node_modules', 'better-sqlite3', 'build');
-  if (existsSync(join(packageRoot(), native)))
-    run('cp', ['-r', join(packageRoot(), native), join(project, 'node_modules', 'better-sqlite3')]);
-}, 300_000);
-afterAll(() => rmSync(dir, { recursive: true, force: true }));
+  project = temporaryDir();
+  installed = join(project, 'node_modules', 'ipatlas');
+  const options = { cwd: packageRoot(), encoding: 'utf8' } as const;
+  const [packed] = JSON.parse(execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], options));
+  for (const { path } of packed.files) cpSync(packageFile(path), join(installed, path));
+  symlinkSync(packageFile('node_modules'), join(installed, 'node_modules'));
+  writeFileSync(join(project, 'package.json'), '{"name":"user","private":true}');
+  const sources = writeSources(project, { one: '8.0.0.0,8.255.255.255,US\n80.0.0.0,80.255.255.255,DE\n' });
+  run(process.execPath, join(installed, 'dist/src/cli/start.cjs'), 'build', '--data', 'data', '--sources', sources);
+});
+afterAll(() => rmSync(project, { recursive: true, force: true }));
 
-describe('the package, installed elsewhere', () => {
+describe('the package', () => {
+  it('has no other files', () => {
+    const code = ['data', 'deploy', 'dist', 'docs', 'examples', 'schemas', 'src'];
+    const top = ['CHANGELOG.md', 'LICENSE', 'NOTICE', 'README.md', 'package.json', ...code];
+    expect(
+      readdirSync(installed)
+        .filter((name) => name !== 'node_modules')
+        .sort(),
+    ).toEqual(top.sort());
+    expect(readdirSync(join(installed, 'src'), { recursive: true })).toEqual(['rangefile', 'rangefile/FORMAT.md']);
+  });
+
   it('builds and looks up with its command', () => {
-    run('npx', ['--no-install', 'ipatlas', 'build', '--data', 'data', '--offline', '--only', 'rir-delegations']);
-    expect(JSON.parse(run('npx', ['--no-install', 'ipatlas', 'lookup', '193.0.6.139']))).toMatchObject({
-      country_code: 'NL',
+    const main = join(installed, 'dist/src/cli/start.cjs');
+    expect(JSON.parse(run(process.execPath, main, 'lookup', '--data', 'data', '80.0.0.1'))).toMatchObject({
+      country_code: 'DE',
       is_eu: true,
     });
   });
 
-  it('can be imported, with types', () => {
-    const script =
-      "import { openDatabase } from 'ipatlas'; console.log(JSON.stringify(openDatabase('data').lookup('8.8.8.8')));";
-    expect(JSON.parse(run(process.execPath, ['--input-type=module', '-e', script]))).toMatchObject({
-      country_code: 'US',
-    });
-    const client = "import { Client } from 'ipatlas/client'; console.log(typeof new Client('key').lookup);";
-    expect(run(process.execPath, ['--input-type=module', '-e', client])).toBe('function\n');
-    const typed =
-      "import { openDatabase, type LookupResult } from 'ipatlas';\nimport { Client } from 'ipatlas/client';\nexport const r: LookupResult | undefined = openDatabase('data').lookup('8.8.8.8');\nexport const c: Promise<LookupResult> = new Client('key').lookup('8.8.8.8');\n";
-    writeFileSync(join(project, 'use.ts'), typed);
-    const tsc = join(packageRoot(), 'node_modules', 'typescript', 'bin', 'tsc');
-    // Streams are Node's, so their types come from @types/node, as in any TypeScript project for Node.
-    const types = ['--typeRoots', join(packageRoot(), 'node_modules', '@types'), '--types', 'node'];
-    run(process.execPath, [tsc, '--noEmit', '--strict', '--module', 'nodenext', ...types, 'use.ts']);
+  const use = "console.log(openDatabase('data').lookup('8.8.8.8').country_code, typeof Client)";
+  it.each([
+    [
+      'required',
+      'commonjs',
+      `const { openDatabase } = require('ipatlas'); const { Client } = require('ipatlas/client');`,
+    ],
+    ['imported', 'module', `import { openDatabase } from 'ipatlas'; import { Client } from 'ipatlas/client';`],
+  ])('can be %s, with its client', (_, type, load) => {
+    expect(run(process.execPath, `--input-type=${type}`, '-e', `${load} ${use}`)).toBe('US function\n');
   });
 
-  it('has all files that it needs and no others', () => {
-    const files = run('npm', ['ls', '--all', '--json', '--omit=dev']);
-    expect(JSON.parse(files).problems).toBeUndefined();
-    const top = readdirSync(join(project, 'node_modules', 'ipatlas')).sort();
-    expect(top).toEqual([
-      'CHANGELOG.md',
-      'LICENSE',
-      'NOTICE',
-      'README.md',
-      'data',
-      'deploy',
-      'dist',
-      'docs',
-      'examples',
-      'package.json',
-      'schemas',
-      'src',
-    ]);
+  it.each([
+    ['a CommonJS project under node16', 'node16', 'use.cts'],
+    ['an ES module under nodenext', 'nodenext', 'use.mts'],
+  ])('has types for %s', (_, module, file) => {
+    const code = [
+      "import { openDatabase, type LookupResult, type Reason } from 'ipatlas';",
+      "import { Client } from 'ipatlas/client';",
+      "export const result: LookupResult | undefined = openDatabase('data', { watch: true }).lookup('8.8.8.8');",
+      "export const reason: Reason | null | undefined = openDatabase('data').lookupWithReason('10.0.0.1')?.reason;",
+      "export const answer: Promise<LookupResult> = new Client('key').lookup('8.8.8.8');",
+      "export const isPrivate = reason === 'private';",
+      "export const isNonsense = reason === 'nonsense';",
+    ];
+    writeFileSync(join(project, file), code.join('\n'));
+    // Streams are Node's, so their types come from @types/node, as in any TypeScript project for Node.
+    const types = ['--typeRoots', packageFile('node_modules/@types'), '--types', 'node'];
+    const tsc = packageFile('node_modules/typescript/bin/tsc');
+    const args = [tsc, '--noEmit', '--strict', '--target', 'es2022', '--module', module, ...types, file];
+    const { stdout } = spawnSync(process.execPath, args, { cwd: project, encoding: 'utf8' });
+    // The only error is the comparison with a text that is not a reason.
+    const error = new RegExp(`^${file.replace('.', '\\.')}\\(7,\\d+\\): error TS2367`);
+    expect(stdout.trim().split('\n')).toEqual([expect.stringMatching(error)]);
   });
 });
