@@ -44,7 +44,7 @@ install: $(INSTALLED) ## install the dependencies
 # The lock file has better-sqlite3 12, for Node 20. Later versions of Node take 13, which needs no install script.
 $(INSTALLED): package.json package-lock.json
 	if [ "$$(node -p 'process.versions.node.split(".")[0]')" -lt 22 ]; then npm ci; \
-	else npm ci --ignore-scripts && npm install --no-save --ignore-scripts better-sqlite3@13; fi
+	else npm ci --ignore-scripts && npm install --no-save --ignore-scripts better-sqlite3@13.2.0; fi
 	touch $@
 
 compile: $(COMPILED) ## compile the TypeScript and the kernel

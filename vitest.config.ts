@@ -11,5 +11,6 @@ export default defineConfig({
     maxWorkers: 2,
     globalSetup: ['test/support/shared-folder.ts'],
     setupFiles: ['test/support/processor-time.ts'],
+    reporters: process.env.FAIL_ON_SKIP ? ['default', './test/support/fail-on-skip.ts'] : ['default'],
   },
 });

@@ -74,7 +74,9 @@ describe('the documentation', () => {
 
   it('has every target of the Makefile', () => {
     const targets = [...read('Makefile').matchAll(/^([a-z]+):.*##/gm)].map(([, target]) => target!);
-    expect(targets).toEqual(expect.arrayContaining(['run', 'test', 'db', 'bench', 'clean', 'distclean']));
+    expect(targets).toEqual(
+      expect.arrayContaining(['run', 'test', 'check', 'soak', 'db', 'bench', 'clean', 'distclean']),
+    );
     const text = DOCS.map(read).join('\n');
     for (const target of targets)
       if (!['install', 'compile'].includes(target)) expect(text).toContain(`make ${target}`);
@@ -138,6 +140,10 @@ describe('the documentation', () => {
     for (const [role, days] of Object.entries(SIGNATURE_DAYS)) {
       expect(distribution).toMatch(new RegExp(`^\\| ${role} \\|.*\\| ${days} days \\|`, 'm'));
     }
+  });
+
+  it('README names the commands of a fresh clone', () => {
+    for (const target of ['run', 'test']) expect(read('README.md')).toContain(`\`make ${target}\``);
   });
 
   it('README stays short', () => {

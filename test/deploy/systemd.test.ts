@@ -2,6 +2,8 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { allFlags } from '../../src/cli/command-line.js';
+import { loadCommands } from '../../src/cli/commands.js';
 import { packageFile } from '../../src/package-root.js';
 import { temporaryDir } from '../support/release.js';
 
@@ -52,14 +54,20 @@ describe('the systemd units', () => {
     }
   });
 
+  it('name the port of a worker by its instance, so that there can be more than nine', () => {
+    const unit = readFileSync(join(FOLDER, 'ipatlas-stream@.service'), 'utf8');
+    expect(unit).toContain(' --metrics-port %i\n');
+  });
+
   it('call commands and flags that exist', async () => {
+    const commands = new Map((await loadCommands()).map(({ name, command }) => [name, command]));
     for (const name of units.filter((unit) => unit.endsWith('.service'))) {
       const text = readFileSync(join(FOLDER, name), 'utf8');
-      const commands = [...text.matchAll(/^#? *ExecStart(?:Post)?=\/usr\/bin\/env ipatlas (\w+)(.*)$/gm)];
-      expect(commands.length, name).toBeGreaterThan(0);
-      for (const [, command, rest] of commands) {
-        const help = readFileSync(packageFile(`src/cli/${command}.ts`), 'utf8');
-        for (const [flag] of rest!.matchAll(/--[a-z-]+/g)) expect(help).toContain(flag);
+      const calls = [...text.matchAll(/^#? *ExecStart(?:Post)?=\/usr\/bin\/env ipatlas (\w+)(.*)$/gm)];
+      expect(calls.length, name).toBeGreaterThan(0);
+      for (const [call, command, rest] of calls) {
+        const known = Object.keys(allFlags(commands.get(command!)!));
+        for (const [, flag] of rest!.matchAll(/--([a-z-]+)/g)) expect(known, call).toContain(flag);
       }
     }
   });

@@ -3,7 +3,7 @@
  * scripts/test-package.js installs the package with several package managers on several versions of Node.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
-import { cpSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { packageFile, packageRoot } from '../../src/package-root.js';
@@ -31,7 +31,7 @@ afterAll(() => rmSync(project, { recursive: true, force: true }));
 describe('the package', () => {
   it('has no other files', () => {
     const code = ['data', 'deploy', 'dist', 'docs', 'examples', 'schemas', 'src'];
-    const top = ['CHANGELOG.md', 'LICENSE', 'NOTICE', 'README.md', 'package.json', ...code];
+    const top = ['CHANGELOG.md', 'LICENSE', 'LICENSES', 'NOTICE', 'README.md', 'package.json', ...code];
     expect(
       readdirSync(installed)
         .filter((name) => name !== 'node_modules')
@@ -83,4 +83,16 @@ describe('the package', () => {
     const error = new RegExp(`^${file.replace('.', '\\.')}\\(7,\\d+\\): error TS2367`);
     expect(stdout.trim().split('\n')).toEqual([expect.stringMatching(error)]);
   });
+});
+
+it('a clone is compiled before it is packed', () => {
+  const clone = temporaryDir();
+  const manifest = JSON.parse(readFileSync(packageFile('package.json'), 'utf8'));
+  manifest.scripts.build = `node -e "fs.mkdirSync('dist'); fs.writeFileSync('dist/compiled', '')"`;
+  writeFileSync(join(clone, 'package.json'), JSON.stringify(manifest));
+  const options = { cwd: clone, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] } as const;
+  const output = execFileSync('npm', ['pack', '--dry-run', '--json', '--silent'], options);
+  const [{ files }] = JSON.parse(output.slice(output.indexOf('[\n')));
+  expect(files.map(({ path }: { path: string }) => path)).toContain('dist/compiled');
+  rmSync(clone, { recursive: true });
 });

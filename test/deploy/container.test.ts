@@ -1,0 +1,60 @@
+/** The Containerfile, as far as it can be checked without a container. */
+import { spawn, spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect, it } from 'vitest';
+import { packageFile } from '../../src/package-root.js';
+import { finished } from '../support/cli.js';
+
+const containerfile = readFileSync(packageFile('Containerfile'), 'utf8');
+
+it('installs the packages of the lock file before it copies the sources', () => {
+  const [build, image] = containerfile.split(/^FROM .*$/m).slice(1);
+  for (const stage of [build!, image!])
+    expect(stage).toMatch(/^COPY package\.json package-lock\.json .*\nRUN npm ci /m);
+  expect(build!.indexOf('npm ci')).toBeLessThan(build!.indexOf('COPY . .'));
+  expect(image).toContain('npm ci --omit=dev');
+});
+
+it('has the version of better-sqlite3 that the Makefile has', () => {
+  const versionsIn = (text: string): string[] =>
+    [...text.matchAll(/better-sqlite3@([\d.]+)/g)].map(([, version]) => version!);
+  const [version, ...others] = versionsIn(readFileSync(packageFile('Makefile'), 'utf8'));
+  expect([version, others]).toEqual([expect.stringMatching(/^\d+\.\d+\.\d+$/), []]);
+  expect(versionsIn(containerfile)).toEqual([version, version]);
+});
+
+it('copies nothing that the image does not need', () => {
+  const ignored = spawnSync('git', [
+    'check-ignore',
+    '--no-index',
+    'node_modules',
+    'dist',
+    'data/cache',
+    'data/keys.sqlite',
+  ]);
+  const inImage = readFileSync(packageFile('.dockerignore'), 'utf8').split('\n');
+  for (const name of String(ignored.stdout).trim().split('\n')) {
+    expect(
+      inImage.some((pattern) => pattern.replace('*', '') === name),
+      name,
+    ).toBe(true);
+  }
+});
+
+it.each([
+  [200, 0],
+  [503, 1],
+])('its health check of a server that answers %d exits with %d', async (status, code) => {
+  const [, check] = /^HEALTHCHECK .*?CMD (\[.*\])$/m.exec(containerfile)!;
+  const server = createServer((request, response) =>
+    response.writeHead(request.url === '/readyz' ? status : 404).end(),
+  );
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  const [, ...args] = JSON.parse(check!.replace(':8080', `:${port}`)) as string[];
+  expect(await finished(spawn(process.execPath, args))).toMatchObject({ code, stderr: '' });
+  server.closeAllConnections();
+  server.close();
+});
