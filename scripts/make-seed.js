@@ -2,6 +2,8 @@
  * Makes dist/seed.ipc, the release that comes with the package: the pipeline's release of the CSV packages in node_modules, in
  * the compact form with Brotli. The same packages and the same code give the same release. Run by "npm run build".
  *
+ * For a package that is published, IPATLAS_SEED=living takes the data that the publishers have today instead.
+ *
  * It takes ten seconds, so the file is kept in node_modules/.cache and made again only if something that determines it has
  * changed: a package, the reference data, or the code that reads, merges and encodes.
  */
@@ -16,6 +18,9 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 /** The sources of the seed. Their npm packages are what the pipeline falls back to without network. */
 const SOURCES = ['user-country', 'rir-delegations'];
 const PACKAGES = ['@ip-location-db/geo-whois-asn-country', '@ip-location-db/asn-country'];
+
+const isLiving = process.env.IPATLAS_SEED === 'living';
+const asOf = isLiving ? new Date().toISOString().slice(0, 10) : dateOfPackages();
 
 /** Everything that determines the seed. */
 const INPUTS = [
@@ -37,7 +42,7 @@ function filesIn(path) {
 }
 
 function hashOfInputs() {
-  const hash = createHash('sha256');
+  const hash = createHash('sha256').update(`${isLiving} ${asOf}\n`);
   for (const path of INPUTS.flatMap(filesIn)) {
     if (path.endsWith('.d.ts')) continue;
     const content = readFileSync(join(root, path));
@@ -63,13 +68,15 @@ async function makeSeed(path) {
   const dataDir = mkdtempSync(join(tmpdir(), 'ipatlas-seed-'));
   try {
     await build({
-      ...{ dataDir, sourcesFile: join(root, 'data/sources.json'), only: SOURCES, asOf: dateOfPackages() },
-      ...{ offline: true, force: false, note: () => {} },
+      ...{ dataDir, sourcesFile: join(root, 'data/sources.json'), only: SOURCES, asOf },
+      ...{ offline: !isLiving, force: false, note: () => {} },
     });
     const dir = releaseDir(dataDir);
     const manifest = {
       ...readManifest(dir),
-      not_for_publication: 'made of CSV packages from before June 2026, for clones and tests of ipatlas',
+      ...(!isLiving && {
+        not_for_publication: 'made of CSV packages from before June 2026, for clones and tests of ipatlas',
+      }),
     };
     replaceFile(path, [compressCompact(packRelease(dir, manifest), 'brotli')]);
   } finally {

@@ -18,7 +18,14 @@ it('the release is published with its provenance, after the tests', () => {
   const text = readFileSync(join(FOLDER, 'release.yml'), 'utf8');
   expect(text).toContain('npm publish --provenance');
   expect(text).toContain('id-token: write');
-  expect(text.indexOf('vitest run')).toBeLessThan(text.indexOf('npm publish'));
+  expect(text.indexOf('make test')).toBeLessThan(text.indexOf('npm publish'));
+  // The seed is made again before it is checked and before it is packed, each time from the data named here.
+  expect(text).toContain('IPATLAS_SEED: living');
+  const { scripts } = JSON.parse(readFileSync(packageFile('package.json'), 'utf8'));
+  expect(scripts).toMatchObject({
+    prepack: 'npm run build',
+    prepublishOnly: expect.stringMatching(/^npm run build && /),
+  });
 });
 
 it('CI fails if a test is skipped', () => {
