@@ -150,14 +150,16 @@ async function exportGdnsd(invocation: Invocation): Promise<void> {
   refuseFlags(values, GDNSD, [...SELECTION_FLAGS, ...COMPACT_FLAGS]);
   const { exportForGdnsd } = await import('../export/gdnsd/export.js');
   const release = chosenRelease(dataDir, text(values, 'release'));
-  const { written, warnings } = await exportForGdnsd({
+  const { written, removed, warnings } = await exportForGdnsd({
     release,
     nodesFile,
     directory,
     database: requestFrom('mmdb', invocation),
   });
   for (const warning of warnings) process.stderr.write(`warning: ${warning}\n`);
-  process.stderr.write(`${directory}: wrote ${written.join(', ')}\n`);
+  const done = written.length === 0 ? 'nothing changed' : `wrote ${written.join(', ')}`;
+  const rest = removed.length === 0 ? '' : `; removed ${removed.join(', ')}`;
+  process.stderr.write(`${directory}: ${done}${rest}\n`);
 }
 
 async function exportOf(invocation: Invocation): Promise<Export> {

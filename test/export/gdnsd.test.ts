@@ -1,14 +1,17 @@
-import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { Family } from '../../src/address/parse.js';
+import { openReleaseRanges } from '../../src/database/release-files.js';
 import { byDistance, distance, readCentroids } from '../../src/export/gdnsd/distance.js';
+import { exportForGdnsd } from '../../src/export/gdnsd/export.js';
 import { gdnsdFiles } from '../../src/export/gdnsd/gdnsd.js';
 import { type Countries, readNodes } from '../../src/export/gdnsd/nodes.js';
 import { continentTable } from '../../src/export/mmdb/continents.js';
 import { packageFile } from '../../src/package-root.js';
-import { finished, start } from '../support/cli.js';
 import { checkConfiguration, GDNSD_SKIPPED, gdnsdOptions, hasGdnsd } from '../support/gdnsd.js';
 import { ipatlas } from '../support/in-process.js';
+import { killedAt } from '../support/killed-writer.js';
 import { naiveOrder } from '../support/nearest.js';
 import { country, publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 
@@ -101,7 +104,18 @@ describe('the configuration of gdnsd', () => {
       return { name: name === 'fra1' ? 'fra' : name!, country: code! };
     });
     for (const code of CODES) {
-      const naive = (some: typeof regions) => naiveOrder(code, some, centroids).map(({ name }) => name);
+      const naive = (some: typeof regions) => {
+        const order = naiveOrder(code, some, centroids).map(({ name }) => name);
+        return order.flatMap((name) => {
+          // fra has both families, syd1 IPv6 only, the others IPv4 only.
+          if (name === 'fra') return [name];
+          const [family, lenders] =
+            name === 'syd1'
+              ? [4, order.filter((one) => one !== 'syd1')]
+              : [6, order.filter((one) => /fra|syd1/.test(one))];
+          return [...lenders.slice(0, 2).map((lender) => `${name}_v${family}_${lender}`), name];
+        });
+      };
       expect([code, maps.get('world')!.get(code)]).toEqual([code, naive(regions)]);
       expect([code, maps.get('union')!.get(code)]).toEqual([code, naive(regions.slice(0, 2))]);
     }
@@ -114,6 +128,10 @@ describe('the configuration of gdnsd', () => {
   it('has, for the EU name, only the addresses of EU nodes, also in a region with other nodes', async () => {
     const { config } = await filesOf(VALID);
     const union = config.split('  resources => {')[1]!.split('    union => {')[1]!;
+    expect(mapsOf(config).get('union')!.get('RE')).toEqual(['run1_v6_fra', 'run1', 'fra']);
+    expect(union).toMatch(
+      /run1_v6_fra => \{[^{}]*addrs_v4 => \{ 1 => 192\.0\.2\.4 \}\s*addrs_v6 => \{ 1 => 2001:db8::1 \}/,
+    );
     for (const address of ['192.0.2.1', '2001:db8::1', '192.0.2.2', '192.0.2.4'])
       expect(union).toContain(` ${address}`);
     for (const address of ['192.0.2.3', '192.0.2.5', '192.0.2.7', '2001:db8::6']) expect(union).not.toContain(address);
@@ -173,6 +191,19 @@ describe('the configuration of gdnsd', () => {
     expect(messages).toContain('Zone geo.example.');
     expect(ok).toBe(true);
     rmSync(dataDir, { recursive: true });
+  });
+});
+
+describe('too many regions with one family', () => {
+  it('are refused in words: gdnsd would not start', async () => {
+    const nodes = Array.from({ length: 90 }, (_, i) => {
+      const name = `n${i}`;
+      return { name, country: CODES[i]!, addresses: [i % 2 === 0 ? `192.0.2.${i}` : `2001:db8::${i}`] };
+    });
+    await expect(filesOf({ ...VALID, names: { default: 'api' }, nodes })).rejects.toMatchObject({
+      code: 'E_CONFIG',
+      message: expect.stringMatching(/at most 254 choices .* addresses of both families/),
+    });
   });
 });
 
@@ -300,7 +331,14 @@ describe('ipatlas export gdnsd', () => {
   it('writes what changed, and warns of nodes that the release has in another country', async () => {
     writeFileSync(file, JSON.stringify(nodes));
     const etc = join(dir, 'etc');
-    const warning = 'warning: node lon1 is said to be in GB, but the release has its address 8.0.0.1 in US\n';
+    const warning = [
+      'node lon1 is said to be in GB, but the release has its address 8.0.0.1 in US',
+      'api: region fra1 has no IPv6 address; its clients with IPv6 only get no address',
+      'api: region lon1 has no IPv6 address; its clients with IPv6 only get no address',
+      'eu.api: region fra1 has no IPv6 address; its clients with IPv6 only get no address',
+    ]
+      .map((text) => `warning: ${text}\n`)
+      .join('');
     expect(await run('--nodes', file, '-o', etc)).toMatchObject({
       code: 0,
       stdout: '',
@@ -308,10 +346,37 @@ describe('ipatlas export gdnsd', () => {
     });
     const { mtimeMs } = statSync(join(etc, 'config'));
     await publishBlocks(dataDir, [...SMALL_WORLD, ['11.0.0.0/8', country('GB', 'United Kingdom')]], '2026-02-02');
+    const database = () => statSync(join(etc, 'geoip', 'ipatlas.mmdb')).ino;
+    const before = database();
     expect((await run('--nodes', file, '-o', etc)).stderr).toContain('wrote geoip/ipatlas.mmdb\n');
+    const written = database();
+    expect((await run('--nodes', file, '-o', etc)).stderr).toContain(`${etc}: nothing changed\n`);
+    expect([before === written, database() === written]).toEqual([false, true]);
     expect(statSync(join(etc, 'config')).mtimeMs).toBe(mtimeMs);
     writeFileSync(file, JSON.stringify({ ...nodes, check: { port: 9 } }));
-    expect((await run('--nodes', file, '-o', etc)).stderr).toContain('wrote geoip/ipatlas.mmdb, config\n');
+    expect((await run('--nodes', file, '-o', etc)).stderr).toContain('wrote config\n');
+  });
+
+  it('removes the zone that it wrote under another name, and no other', async () => {
+    const etc = join(dir, 'renamed');
+    writeFileSync(file, JSON.stringify(nodes));
+    await run('--nodes', file, '-o', etc);
+    writeFileSync(join(etc, 'zones', 'other.example'), '; a zone of the operator\n@ SOA …\n');
+    const nameservers = [{ name: 'ns.other.example' }];
+    writeFileSync(file, JSON.stringify({ ...nodes, zone: 'new.example', nameservers }));
+    expect((await run('--nodes', file, '-o', etc)).stderr).toContain(
+      'wrote zones/new.example; removed zones/geo.example\n',
+    );
+    expect(readdirSync(join(etc, 'zones')).sort()).toEqual(['new.example', 'other.example']);
+  });
+
+  it.each([
+    ['/proc/x', '/proc/x'],
+    ['/proc/x/y', '/proc/x'],
+    ['/dev/null', '/dev/null'],
+  ])('fails at once if the directory is %s', async (etc, named) => {
+    writeFileSync(file, JSON.stringify(nodes));
+    expect(await run('--nodes', file, '-o', etc)).toMatchObject({ code: 2, stderr: expect.stringContaining(named) });
   });
 
   it('refuses wrong flags, files and directories, and writes nothing then', async () => {
@@ -335,16 +400,34 @@ describe('ipatlas export gdnsd', () => {
     expect(await run('--nodes', file, '-o', etc)).toMatchObject({ code: 2, stderr: expect.stringContaining(etc) });
   });
 
-  it.skipIf(!available)('leaves whole files if it is killed', async () => {
+  it.skipIf(!available)('leaves whole files if it is killed at any step', async () => {
     const etc = join(dir, 'killed');
-    mkdirSync(etc);
-    for (let i = 0; i < 5; i++) {
-      const options = { ...gdnsdOptions(dir, 5353), tcp_timeout: 30 + i };
-      writeFileSync(file, JSON.stringify({ ...nodes, options }));
-      const child = start(['export', 'gdnsd', '--data', dataDir, '--nodes', file, '-o', etc]);
-      setTimeout(() => child.kill('SIGKILL'), i === 0 ? 60_000 : 200 + 60 * i);
-      await finished(child);
-      expect(checkConfiguration(etc)).toMatchObject({ ok: true });
+    const write = async (name: string, tcp_timeout: number) => {
+      const options = { ...gdnsdOptions(dir, 5353), tcp_timeout };
+      const path = join(dir, `${name}.json`);
+      writeFileSync(path, JSON.stringify({ ...nodes, options }));
+      return path;
+    };
+    const [before, after] = [await write('before', 30), await write('after', 40)];
+    await run('--nodes', before, '-o', etc);
+    let steps = 0;
+    for (let isKilled = true; isKilled; steps++) {
+      isKilled = await killedAt(steps, () => exportTo(after, etc));
+      const names = ['config', 'zones/geo.example', 'geoip/ipatlas.mmdb'];
+      for (const name of names) expect(statSync(join(etc, name)).size, name).toBeGreaterThan(300);
+      expect(readFileSync(join(etc, 'config'), 'utf8')).toMatch(/tcp_timeout => (30|40)\n[\s\S]*\}\n$/);
     }
+    expect(steps).toBeGreaterThan(3);
+    expect(checkConfiguration(etc)).toMatchObject({ ok: true });
   });
+
+  /** Exports as the command does, without its streams. */
+  async function exportTo(nodesFile: string, directory: string) {
+    const release = join(dataDir, 'current');
+    const { manifest, file } = openReleaseRanges(release);
+    const families: Family[] = [4, 6];
+    const database = { file, families, countries: undefined, embedded: new Set<never>(), title: 't', setName: 's' };
+    const more = { dataDate: manifest.data_date, databaseType: 'x' };
+    return exportForGdnsd({ release, nodesFile, directory, database: { ...database, ...more } });
+  }
 });

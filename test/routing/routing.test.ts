@@ -1,4 +1,10 @@
+/**
+ * DNS routing by a real gdnsd, with servers that answer its health checks as `serve` does. The same with real servers, and the
+ * rates that they share, is in test/soak/routing.test.ts.
+ */
+import { once } from 'node:events';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Database, openDatabase } from '../../src/database/database.js';
@@ -7,12 +13,10 @@ import { GDNSD_SKIPPED, GdnsdProcess, gdnsdOptions, hasGdnsd } from '../support/
 import { ipatlas } from '../support/in-process.js';
 import { naiveOrder } from '../support/nearest.js';
 import { freePort } from '../support/ports.js';
-import { hasRedis, REDIS_SKIPPED, RedisProcess } from '../support/redis.js';
 import { type Block, country, publishBlocks, temporaryDir } from '../support/release.js';
-import { makeKey, type ServeProcess, serve } from '../support/serve.js';
 
-const available = hasGdnsd() && hasRedis();
-if (!available) console.warn(hasGdnsd() ? REDIS_SKIPPED : GDNSD_SKIPPED);
+const available = hasGdnsd();
+if (!available) console.warn(GDNSD_SKIPPED);
 
 const WORLD: Block[] = [
   ['80.0.0.0/8', country('DE', 'Germany', true)],
@@ -56,23 +60,36 @@ const EU_ADDRESSES = ['127.0.0.11', '127.0.0.12'];
 /** Longer than any change of health can take on a busy machine. */
 const PATIENCE = { timeout: 60_000, interval: 200 };
 
+/** The only address of IPv6: that of iad. */
+const IPV6_ADDRESS = '::1';
+
 describe.skipIf(!available)('gdnsd with a release and four servers', { timeout: 300_000 }, () => {
   let dataDir: string;
   let directory: string;
   let database: Database;
-  let redis: RedisProcess;
   let gdnsd: GdnsdProcess;
   let port: number;
-  const servers = new Map<string, ServeProcess>();
+  const servers = new Map<string, Server[]>();
 
-  async function startNode({ name, country, eu, address }: TestNode): Promise<void> {
-    const place = ['--region', name, '--country', country, ...(eu ? ['--eu'] : [])];
-    const where = ['--host', address, '--port', `${port}`, '--redis', redis.url];
-    servers.set(name, await serve(dataDir, ...where, ...place));
+  const addressesOf = ({ name, address }: TestNode): string[] => [address, ...(name === 'iad' ? [IPV6_ADDRESS] : [])];
+
+  async function startNode(node: TestNode): Promise<void> {
+    const started = addressesOf(node).map((host) => {
+      const server = createServer((request, response) => {
+        const isReady = request.url === '/readyz' || (request.url === '/readyz?eu' && node.eu);
+        response.writeHead(isReady ? 200 : 503, { connection: 'close' }).end();
+      });
+      return server.listen(port, host);
+    });
+    await Promise.all(started.map((server) => once(server, 'listening')));
+    servers.set(node.name, started);
   }
 
   async function killNode(name: string): Promise<void> {
-    await servers.get(name)!.stop('SIGKILL');
+    for (const server of servers.get(name)!) {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    }
   }
 
   const node = (name: string): TestNode => NODES.find((one) => one.name === name)!;
@@ -81,7 +98,6 @@ describe.skipIf(!available)('gdnsd with a release and four servers', { timeout: 
     [dataDir, directory] = [temporaryDir(), temporaryDir()];
     await publishBlocks(dataDir, WORLD);
     database = openDatabase(dataDir);
-    redis = await RedisProcess.start();
     port = await freePort();
     const dnsPort = await freePort();
     const file = join(directory, 'nodes.json');
@@ -92,7 +108,7 @@ describe.skipIf(!available)('gdnsd with a release and four servers', { timeout: 
       names: { default: 'api', eu: 'eu' },
       check: { port, interval: 2, timeout: 1, failures: 1, successes: 1 },
       options: gdnsdOptions(directory, dnsPort),
-      nodes: NODES.map(({ address, ...rest }) => ({ ...rest, addresses: [address] })),
+      nodes: NODES.map(({ address: _, ...rest }, index) => ({ ...rest, addresses: addressesOf(NODES[index]!) })),
     };
     writeFileSync(file, JSON.stringify(nodes));
     const exported = await ipatlas([
@@ -113,8 +129,7 @@ describe.skipIf(!available)('gdnsd with a release and four servers', { timeout: 
 
   afterAll(async () => {
     await gdnsd?.stop();
-    await Promise.all([...servers.values()].map((server) => server.stop('SIGKILL')));
-    await redis?.remove();
+    for (const name of servers.keys()) await killNode(name);
     database?.close();
     for (const folder of [dataDir, directory]) rmSync(folder, { recursive: true });
   });
@@ -129,14 +144,14 @@ describe.skipIf(!available)('gdnsd with a release and four servers', { timeout: 
     return naiveOrder(code, nodes, centroids)[0]!.address;
   }
 
-  const asked = (name: string) => SUBNETS.map((subnet) => [subnet, ...gdnsd.ask(`${name}.geo.example`, subnet)]);
+  const asked = (name: string) =>
+    gdnsd.askAll(`${name}.geo.example`, SUBNETS).map((addresses, index) => [SUBNETS[index]!, ...addresses]);
   const expected = (nodes: readonly TestNode[]) => SUBNETS.map((subnet) => [subnet, closest(subnet, nodes)]);
 
   it('leads 16 networks of 12 countries to the closest node', async () => {
     expect([SUBNETS.length, new Set(WORLD.map(([, record]) => JSON.stringify(record))).size]).toEqual([16, 12]);
     await expect.poll(() => asked('api'), PATIENCE).toEqual(expected(NODES));
     expect(new Set(expected(NODES).map(([, address]) => address)).size).toBe(4);
-    expect(gdnsd.ask('api.geo.example', '80.7.42.0/24', 'AAAA')).toEqual([]);
     expect(gdnsd.ask('api.geo.example')).toEqual(['127.0.0.11']);
   });
 
@@ -149,18 +164,18 @@ describe.skipIf(!available)('gdnsd with a release and four servers', { timeout: 
     await expect.poll(() => asked('eu'), PATIENCE).toEqual(expected(NODES.filter(({ eu }) => eu)));
   });
 
-  it('counts the rate of a key over all nodes', async () => {
-    const key = await makeKey(dataDir, '--rate', '80');
-    const ask = async (address: string): Promise<number> =>
-      (await fetch(`http://${address}:${port}/api/lookup/80.7.42.1`, { headers: { 'x-api-key': key } })).status;
-    for (const { address } of NODES) await expect.poll(() => ask(address), PATIENCE).not.toBe(403);
-    const statuses: number[] = [];
-    for (let i = 0; i < 120; i++) statuses.push(await ask(NODES[i % NODES.length]!.address));
-    // A busy machine may not run Redis for 50 ms. Then a node counts by itself, at most its share more.
-    const isAlone = [...servers.values()].some((server) => /Redis does not answer/.test(server.stderr()));
-    const least = NODES.length;
-    expect(statuses.filter((status) => status === 200).length).toBeLessThanOrEqual((isAlone ? 160 : 80) - least);
-    expect(statuses.at(-1)).toBe(429);
+  it('gives clients with IPv6 only the addresses of the next region that has some', async () => {
+    const ask = () => gdnsd.askAll('api.geo.example', SUBNETS, 'AAAA');
+    await expect.poll(ask, PATIENCE).toEqual(SUBNETS.map(() => [IPV6_ADDRESS]));
+    // No node of the European Union has any.
+    expect(gdnsd.ask('eu.geo.example', SUBNETS[0]!, 'AAAA')).toEqual([]);
+    // Without them, the clients with IPv4 are led as before.
+    await killNode('iad');
+    const others = NODES.filter(({ name }) => name !== 'iad');
+    await expect.poll(() => asked('api'), PATIENCE).toEqual(expected(others));
+    expect(ask()).toEqual(SUBNETS.map(() => []));
+    await startNode(node('iad'));
+    await expect.poll(ask, PATIENCE).toEqual(SUBNETS.map(() => [IPV6_ADDRESS]));
   });
 
   it('leads away from a node that is killed, and back when it runs again', async () => {

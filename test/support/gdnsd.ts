@@ -62,6 +62,17 @@ export class GdnsdProcess {
     return stdout.split('\n').filter((line) => line !== '');
   }
 
+  /** Asks for a name from several networks, by one process; returns the addresses for each. */
+  askAll(name: string, subnets: readonly string[], type: 'A' | 'AAAA' = 'A'): string[][] {
+    const queries = subnets.flatMap((subnet) => [type, name, `+subnet=${subnet}`, '+noall', '+question', '+answer']);
+    const args = ['@127.0.0.1', '-p', `${this.#port}`, '+time=5', '+tries=3', ...queries];
+    const { status, stdout, stderr } = spawnSync('dig', args, { encoding: 'utf8' });
+    if (status !== 0) throw new Error(`dig failed (${status}): ${stdout}${stderr}`);
+    // Each answer follows its question, a line that begins with a semicolon.
+    const answers = stdout.split(/^;.*\n/m).slice(1);
+    return answers.map((text) => text.split('\n').flatMap((line) => /\sIN\sA+\s(\S+)$/.exec(line)?.[1] ?? []));
+  }
+
   async stop(): Promise<void> {
     if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
     this.#child.kill('SIGTERM');

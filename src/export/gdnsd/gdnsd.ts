@@ -5,8 +5,13 @@
  * it, else by the resolver's address. Each country has its own order of the regions, the closest first, and gdnsd answers
  * with the first region that passes its health checks. If none does, it answers with the first region.
  *
+ * gdnsd chooses a region for all addresses of a name, so a client with IPv6 only would get none from a region that has only
+ * IPv4. For such a region there are more choices before it: its own addresses with the IPv6 addresses of another region. If
+ * these fail, the choice is out like any other. The same holds the other way round.
+ *
  * The map of the EU name has no region outside the European Union. So no failure and no client leads there.
  */
+import type { Family } from '../../address/parse.js';
 import { AtlasError } from '../../errors.js';
 import { continentTable } from '../mmdb/continents.js';
 import { byDistance, type Position } from './distance.js';
@@ -14,6 +19,11 @@ import type { Countries, HealthCheck, Node, NodeAddress, Nodes } from './nodes.j
 
 /** Path of the MMDB file in the directory of the configuration. */
 export const GDNSD_DATABASE = 'geoip/ipatlas.mmdb';
+
+/** Folder of the zones, all of which gdnsd serves, and the second line of those that are ours. */
+export const ZONES_DIR = 'zones';
+export const ZONE_MARK =
+  '; Written by "ipatlas export gdnsd"; changes are lost. It takes effect by "gdnsdctl reload-zones".';
 
 export interface GdnsdFile {
   /** Relative to the directory of the configuration. */
@@ -26,6 +36,53 @@ interface Region {
   name: string;
   country: string;
   addresses: NodeAddress[];
+}
+
+/** How many other regions lend their addresses of a family to one that has none. */
+const LENDERS = 2;
+
+/** Datacenters of a map in gdnsd 3 (gdnsd-plugin-geoip(8)). */
+const MAX_DATACENTERS = 254;
+
+const hasFamily = (family: Family) => (region: Region) => region.addresses.some((address) => address.family === family);
+
+/** Returns the family that a region has no address of, if others in the list have one. */
+function missingFamily(region: Region, regions: readonly Region[]): Family | undefined {
+  return ([4, 6] as const).find((family) => !hasFamily(family)(region) && regions.some(hasFamily(family)));
+}
+
+/**
+ * Returns the choices in the order of regions.
+ *
+ * @param order regions, the best first
+ */
+function choices(order: readonly Region[]): Region[] {
+  return order.flatMap((region) => {
+    const missing = missingFamily(region, order);
+    if (missing === undefined) return [region];
+    const lenders = order.filter(hasFamily(missing)).slice(0, LENDERS);
+    const lent = lenders.map(({ name, addresses }) => ({
+      ...region,
+      // Names of regions have no underscore.
+      name: `${region.name}_v${missing}_${name}`,
+      addresses: [...region.addresses, ...addresses.filter(({ family }) => family === missing)],
+    }));
+    return [...lent, region];
+  });
+}
+
+/** Returns what clients with one family only should know. */
+export function familyWarnings(nodes: Nodes): string[] {
+  return servicesOf(nodes).flatMap(({ name, regions }) =>
+    regions.flatMap((region) =>
+      ([4, 6] as const)
+        .filter((family) => !hasFamily(family)(region))
+        .map((family) => {
+          const rest = regions.some(hasFamily(family)) ? 'are led to the next one that has' : 'get no address';
+          return `${name}: region ${region.name} has no IPv${family} address; its clients with IPv${family} only ${rest}`;
+        }),
+    ),
+  );
 }
 
 /** A name that clients use. */
@@ -61,7 +118,7 @@ function servicesOf({ names, nodes }: Nodes): Service[] {
  *
  * @param centroids center of each country, by code
  * @param title a line that says where the files come from
- * @throws AtlasError E_FAULT if a country of a node has no center
+ * @throws AtlasError E_FAULT if a country of a node has no center; E_CONFIG if there are too many regions for gdnsd
  */
 export function gdnsdFiles(
   nodes: Nodes,
@@ -75,41 +132,58 @@ export function gdnsdFiles(
     if (center === undefined) throw new AtlasError('E_FAULT', `the country ${country} has no center`);
     return center;
   };
-  const maps = services.map((service) => mapText(service, countries, centroids, position));
+  const maps = services.map((service) => mapOf(service, countries, centroids, position));
   return [
-    { path: `zones/${nodes.zone}`, text: zoneText(nodes, services, title) },
+    { path: `${ZONES_DIR}/${nodes.zone}`, text: zoneText(nodes, services, title) },
     { path: 'config', text: configText(nodes, services, maps, title) },
   ];
 }
 
 const list = (names: readonly string[]): string => `[${names.join(', ')}]`;
 
-/** Returns the map of a service: continent, country, order of the regions. */
-function mapText(
+/** The map of a service, and all its choices. */
+interface ServiceMap {
+  text: string;
+  datacenters: Region[];
+}
+
+/** Returns the map of a service: continent, country, order of the choices. */
+function mapOf(
   { id, regions }: Service,
   { byCode }: Countries,
   centroids: ReadonlyMap<string, Position>,
   position: (region: Region) => Position,
-): string {
+): ServiceMap {
+  // In the order for clients without a country, and then what only other orders have.
+  const all = new Map(choices(regions).map((choice) => [choice.name, choice]));
   const continents = new Map<string, string[]>();
   const continentOf = continentTable();
   for (const code of [...byCode.keys()].sort()) {
     const center = centroids.get(code);
     const continent = continentOf.get(code)?.code;
     if (center === undefined || continent === undefined) continue;
-    const order = byDistance(center, regions, position).map(({ name }) => name);
+    const order = choices(byDistance(center, regions, position));
+    for (const choice of order) all.set(choice.name, choice);
     const lines = continents.get(continent) ?? [];
-    lines.push(`          ${code} => ${list(order)}`);
+    lines.push(`          ${code} => ${list(order.map(({ name }) => name))}`);
     continents.set(continent, lines);
   }
   const blocks = [...continents].sort().map(([code, lines]) => `        ${code} => {\n${lines.join('\n')}\n        }`);
-  return `    ${id} => {
+  if (all.size > MAX_DATACENTERS) {
+    const advice = 'give the nodes addresses of both families, or put several into one region';
+    throw new AtlasError(
+      'E_CONFIG',
+      `gdnsd takes at most ${MAX_DATACENTERS} choices of a name, not ${all.size}; ${advice}`,
+    );
+  }
+  const text = `    ${id} => {
       geoip2_db => ${GDNSD_DATABASE.replace('geoip/', '')}
-      datacenters => ${list(regions.map(({ name }) => name))}
+      datacenters => ${list([...all.keys()])}
       map => {
 ${blocks.join('\n')}
       }
     }`;
+  return { text, datacenters: [...all.values()] };
 }
 
 function optionText(value: string | number | boolean | string[]): string {
@@ -143,17 +217,17 @@ function regionText({ name, addresses }: Region): string {
           }`;
 }
 
-function resourceText({ id, regions }: Service): string {
+function resourceText({ id }: Service, { datacenters }: ServiceMap): string {
   return `    ${id} => {
       map => ${id}
       service_types => ${id}
       dcmap => {
-${regions.map(regionText).join('\n')}
+${datacenters.map(regionText).join('\n')}
       }
     }`;
 }
 
-function configText({ options, check }: Nodes, services: Service[], maps: string[], title: string): string {
+function configText({ options, check }: Nodes, services: Service[], maps: ServiceMap[], title: string): string {
   const more = Object.entries(options).map(([name, value]) => `  ${name} => ${optionText(value)}\n`);
   return `# ${title}
 # Written by "ipatlas export gdnsd"; changes are lost. It takes effect by "gdnsdctl replace".
@@ -167,10 +241,10 @@ ${services.map((service) => checkText(service, check)).join('\n')}
 
 plugins => { geoip => {
   maps => {
-${maps.join('\n')}
+${maps.map(({ text }) => text).join('\n')}
   }
   resources => {
-${services.map(resourceText).join('\n')}
+${services.map((service, index) => resourceText(service, maps[index]!)).join('\n')}
   }
 } }
 `;
@@ -185,7 +259,7 @@ function mailbox(address: string): string {
 function zoneText({ hostmaster, nameservers, ttl }: Nodes, services: Service[], title: string): string {
   const lines = [
     `; ${title}`,
-    '; Written by "ipatlas export gdnsd"; changes are lost. It takes effect by "gdnsdctl reload-zones".',
+    ZONE_MARK,
     '$TTL 3600',
     // Primary, administrator, serial, refresh, retry, expire, time to keep "no such record". gdnsd transfers no zones, so the
     // serial need not grow.
