@@ -17,7 +17,7 @@ import { loadReference, type Reference } from './config/reference.js';
 import { loadSources, type SourcesConfig, selectSources } from './config/sources.js';
 import { storeObject } from './fetching/cache.js';
 import { releasedCopy } from './fetching/released-copy.js';
-import { checkRolledBack } from './gates/rolled-back.js';
+import { checkRolledBack, RefusedError } from './gates/refusal.js';
 import type { MergeStrategy } from './merging/evidence.js';
 import { withDataDir } from './operations/data-dir.js';
 import { currentText, publishGated } from './publish-gated.js';
@@ -27,6 +27,7 @@ import type { FetchedSource, IngestedSource, StageContext } from './stage.js';
 import { StageRunner } from './stage-runner.js';
 import { compileStage } from './stages/compile.js';
 import { fetchStage } from './stages/fetch.js';
+import type { GateInput } from './stages/gate.js';
 import { ingestStage } from './stages/ingest.js';
 import { normalizeStage } from './stages/normalize.js';
 import { verifyStage } from './stages/verify.js';
@@ -41,6 +42,8 @@ export interface BuildOptions {
   offline: boolean;
   /** Whether to build although nothing changed, and to publish although gates refuse. */
   force: boolean;
+  /** What to compare a first release with; undefined for a list of sources that the user wrote. */
+  seed?: GateInput['seed'];
   /** Ends the build before its next stage. */
   signal?: AbortSignal | undefined;
   /** Reports progress to the user; one line without a line end. */
@@ -146,7 +149,8 @@ async function runStages(options: BuildOptions, context: StageContext): Promise<
     const [refusal] = checkRolledBack(dataDir, inputHash);
     if (refusal === undefined) return undefined;
     const advice = 'Nothing is built until they change, or --force confirms that the release is wanted again.';
-    throw new AtlasError('E_REFUSED', `${refusal.message}; ${currentText(dataDir)}. ${advice}`);
+    const message = `${refusal.message}; ${currentText(dataDir)}. ${advice}`;
+    throw new RefusedError(message, { release: identity.id, refusals: [refusal], gates: [], flows: [] });
   };
 
   const { sources: downloaded, missing } = await runner.run(fetchStage(), sources);
@@ -184,6 +188,7 @@ async function runStages(options: BuildOptions, context: StageContext): Promise<
   const forced = await publishGated(runner, context, verified, {
     ...{ config, sentinels: reference.sentinels, overrides, rolledBack, force, command: 'build' },
     inputHash: identity.inputHash,
+    seed: options.seed,
     delegations: ingested.find((_source, index) => fetched[index]!.source.kind === 'registry')?.v6,
   });
   return { id: verified.id, outcome: 'published', forced };

@@ -12,7 +12,7 @@ import { removeUnusedFiles } from './operations/prune.js';
 import { forgetRolledBack } from './operations/rollback.js';
 import type { FinishedRelease, StageContext } from './stage.js';
 import type { StageRunner } from './stage-runner.js';
-import { gateStage } from './stages/gate.js';
+import { type GateInput, gateStage } from './stages/gate.js';
 import { publishStage } from './stages/publish.js';
 import { writeReportPage } from './write-report-page.js';
 
@@ -23,6 +23,8 @@ export interface PublishOptions {
   overrides: readonly Override[];
   /** The registries' IPv6 delegations, if they are among the sources. */
   delegations?: BoundedRanges | undefined;
+  /** What to compare a first release with; see GateInput. */
+  seed?: GateInput['seed'];
   /** The refusal of a release that someone rolled back from; empty if there is none. */
   rolledBack: readonly Refusal[];
   /** Whether to publish although gates refuse. */
@@ -49,14 +51,21 @@ export async function publishGated(
   runner: StageRunner,
   { dataDir, workDir, note }: StageContext,
   verified: FinishedRelease,
-  { config, sentinels, overrides, delegations, rolledBack, force, command, inputHash }: PublishOptions,
+  { config, sentinels, overrides, delegations, seed, rolledBack, force, command, inputHash }: PublishOptions,
 ): Promise<Refusal[]> {
-  const gated = await runner.run(gateStage({ limits: config.gates, sentinels, overrides, delegations }), verified);
+  const gated = await runner.run(
+    gateStage({ limits: config.gates, sentinels, overrides, delegations, seed }),
+    verified,
+  );
   const result: GateResult = { ...gated, refusals: [...rolledBack, ...gated.refusals] };
-  const { release, refusals, gates } = result;
+  const { release, refusals, gates, sourceChanges } = result;
   const outcome = refusals.length === 0 ? 'published' : force ? 'forced' : 'refused';
   const finished = new Date().toISOString();
-  const report: StoredReport = { release: release.id, finished, outcome, refusals, gates, stages: runner.report };
+  const report: StoredReport = {
+    ...{ release: release.id, finished, outcome, refusals, gates },
+    ...(sourceChanges.length > 0 && { source_changes: [...sourceChanges] }),
+    stages: runner.report,
+  };
   replaceFile(join(release.dir, REPORT_FILE), [`${JSON.stringify(report, null, 2)}\n`]);
   if (outcome === 'forced') recordForce(result);
   // Before publishing: that may remove the release to compare with.

@@ -33,7 +33,7 @@ import { loadSources } from './config/sources.js';
 import { withoutCredentials } from './config/url.js';
 import { type PullLimits, RepositoryClient, removeDownloads, trustedExpiry } from './distribution/client.js';
 import { COLUMNS_FILE, CURRENT_TARGET } from './distribution/repository.js';
-import { checkRolledBack } from './gates/rolled-back.js';
+import { checkRolledBack } from './gates/refusal.js';
 import { withDataDir } from './operations/data-dir.js';
 import { currentText, publishGated } from './publish-gated.js';
 import { joinMirrorColumns, writeReleaseMirror } from './release-mirror.js';

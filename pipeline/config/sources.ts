@@ -4,7 +4,14 @@ import path from 'node:path';
 import { Ajv2020 as SchemaValidator, type ValidateFunction } from 'ajv/dist/2020.js';
 import { AtlasError } from '../../src/errors.js';
 import { readJsonFile } from '../../src/json-file.js';
-import { DEFAULT_GATES, DEFAULT_MAX_REJECT_SHARE, KEPT_RELEASES, MAX_SOURCES } from '../../src/limits.js';
+import {
+  DEFAULT_GATES,
+  DEFAULT_MAX_REJECT_SHARE,
+  type GateLimit,
+  type GateName,
+  KEPT_RELEASES,
+  MAX_SOURCES,
+} from '../../src/limits.js';
 import { packageRoot } from '../../src/package-root.js';
 import { parseCidr } from '../../src/range/cidr.js';
 import type { SourceKind } from '../../src/range/vote.js';
@@ -79,7 +86,7 @@ export interface SourceConfig extends SourceEvidence {
 }
 
 /** The limits of the gates; see DEFAULT_GATES. */
-export type GateLimits = Record<keyof typeof DEFAULT_GATES, number>;
+export type GateLimits = Record<GateName, GateLimit>;
 
 /** The whole of `sources.json`, defaults applied. */
 export interface SourcesConfig {

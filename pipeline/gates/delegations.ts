@@ -5,16 +5,7 @@
 import { addressWords, compareAddresses, copyAddress, nextAddress, previousAddress } from '../../src/address/words.js';
 import { isCountryLabel, type RangeList, segments } from '../../src/database/diff.js';
 import { type BoundedRanges, RangeBuilder } from '../../src/range/columns.js';
-
-/** Changes by delegation; of a delegation that changed in part, that part counts. */
-export interface DelegationDelta {
-  /** Delegations that had a country somewhere. */
-  count: number;
-  /** Sum of the shares of each one's addresses with a country that have another country now. */
-  changed: number;
-  /** Sum of the shares that have none now. */
-  lost: number;
-}
+import type { Flows } from './measures.js';
 
 /** Smallest delegation that counts, in IPv6 addresses: a /48, the size of one site (RFC 6177). */
 const SMALLEST = 2 ** 80;
@@ -83,50 +74,74 @@ function blocksOf({ family, count, first, value, labels }: RangeList, delegation
 }
 
 /**
- * Computes the changes of IPv6 delegations.
+ * Returns blocks in the place of delegations that are not known: the ranges with a country of a release, those in the same
+ * /32 as one. A /32 is the smallest allocation to a provider; a database that follows its customers has many ranges in it.
+ */
+export function providerBlocks({ count, first, value, labels }: RangeList): BoundedRanges {
+  const blocks = new RangeBuilder(6, count);
+  const start = new Uint32Array(4);
+  const end = new Uint32Array(4);
+  let isOpen = false;
+  for (let i = 0; i < count; i++) {
+    if (!isCountryLabel(labels[value[i]!]!)) continue;
+    if (isOpen && first[4 * i] !== end[0]) blocks.add(start, end, 0, 0);
+    if (!isOpen || first[4 * i] !== end[0]) copyAddress(first, i, 4, start);
+    isOpen = true;
+    if (i + 1 === count) end.fill(0xffffffff);
+    else previousAddress(first, i + 1, 4, end);
+  }
+  if (isOpen) blocks.add(start, end, 0, 0);
+  return blocks.finish();
+}
+
+/**
+ * Computes what changed by IPv6 delegation. Each counts as one; of a delegation that changed in part, that part of its
+ * addresses with a country counts.
  *
  * @param before the IPv6 ranges of the earlier release
  * @param after those of the later release
  * @param delegations the registries' delegations, in any order; undefined if they are not known
  */
-export function computeDelegationDelta(
-  before: RangeList,
-  after: RangeList,
-  delegations: BoundedRanges | undefined,
-): DelegationDelta {
+export function delegationFlows(before: RangeList, after: RangeList, delegations: BoundedRanges | undefined): Flows {
   const words = addressWords(before.family);
-  const none = new RangeBuilder(before.family, 0).finish();
-  const { first, last, count } = blocksOf(before, delegations === undefined ? none : sortedDelegations(delegations));
-  const total: DelegationDelta = { count: 0, changed: 0, lost: 0 };
+  const blocks = delegations === undefined ? providerBlocks(before) : blocksOf(before, sortedDelegations(delegations));
+  const { first, last, count } = blocks;
+  const pairs = new Map<string, { from: string; to: string; amount: number }>();
+  let total = 0;
   let block = 0;
-  let part = { assigned: 0, changed: 0, lost: 0 };
+  let assigned = 0;
+  /** What changed in the block, in addresses. */
+  let changes: { from: string; to: string; amount: number }[] = [];
   const endBlock = (): void => {
-    if (part.assigned > 0) {
-      total.count++;
-      total.changed += part.changed / part.assigned;
-      total.lost += part.lost / part.assigned;
+    if (assigned > 0) total++;
+    for (const { from, to, amount } of changes) {
+      const key = `${from} ${to}`;
+      const pair = pairs.get(key) ?? { from, to, amount: 0 };
+      pair.amount += amount / assigned;
+      pairs.set(key, pair);
     }
-    part = { assigned: 0, changed: 0, lost: 0 };
+    [assigned, changes] = [0, []];
     block++;
   };
-  const from = new Uint32Array(words);
-  const to = new Uint32Array(words);
+  const start = new Uint32Array(words);
+  const end = new Uint32Array(words);
   for (const segment of segments(before, after)) {
     for (; block < count; endBlock()) {
       if (compareAddresses(first, block, segment.last, 0, words) > 0) break;
       const isSmall = approximateSize(first, block, last, block, words) < SMALLEST;
       if (!isSmall && isCountryLabel(segment.from)) {
         const isInside = compareAddresses(first, block, segment.first, 0, words) >= 0;
-        copyAddress(isInside ? first : segment.first, isInside ? block : 0, words, from);
+        copyAddress(isInside ? first : segment.first, isInside ? block : 0, words, start);
         const endsBefore = compareAddresses(last, block, segment.last, 0, words) <= 0;
-        copyAddress(endsBefore ? last : segment.last, endsBefore ? block : 0, words, to);
-        const size = approximateSize(from, 0, to, 0, words);
-        part.assigned += size;
-        if (segment.from !== segment.to) part[isCountryLabel(segment.to) ? 'changed' : 'lost'] += size;
+        copyAddress(endsBefore ? last : segment.last, endsBefore ? block : 0, words, end);
+        const amount = approximateSize(start, 0, end, 0, words);
+        assigned += amount;
+        const { from, to } = segment;
+        if (from !== to) changes.push({ from, to, amount });
       }
       if (compareAddresses(last, block, segment.last, 0, words) > 0) break; // it continues in the next segment
     }
   }
-  if (part.assigned > 0) endBlock();
-  return total;
+  if (assigned > 0) endBlock();
+  return { total, pairs: [...pairs.values()] };
 }

@@ -4,6 +4,7 @@
  */
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Family } from '../../src/address/parse.js';
 import {
   MANIFEST_FILE,
   type Manifest,
@@ -16,6 +17,7 @@ import { AtlasError } from '../../src/errors.js';
 import { KEPT_REFUSED } from '../../src/limits.js';
 import type { GateFigure } from '../../src/report/stored-report.js';
 import { currentUser } from '../operations/current-user.js';
+import { findRolledBack } from '../operations/rollback.js';
 import type { FinishedRelease } from '../stage.js';
 
 /** The outcome of the gates for a release. */
@@ -23,12 +25,54 @@ export interface GateResult {
   release: FinishedRelease;
   /** Empty if the release may be published. */
   refusals: Refusal[];
-  /** What was edited in sources.json since the release to compare with, each as a phrase. */
+  /** How the sources differ from those of the release to compare with, each as a phrase. */
   sourceChanges: readonly string[];
   /** What each gate compared. */
   gates: GateFigure[];
+  /** The largest changes from one result to another. */
+  flows: Flow[];
   /** What changed, as lines for a person; empty if there is no release to compare with. */
   changes: string;
+}
+
+/** Addresses that changed from one result to another. */
+export interface Flow {
+  family: Family;
+  /** A country code, or why there is no country. */
+  from: string;
+  to: string;
+  /** Decimal, because a JSON number is not exact. */
+  addresses: string;
+  /** Of all addresses of the family that had a country. */
+  share: number;
+}
+
+/** What `build --json` prints for a release that is refused. */
+export interface RefusedOutcome {
+  outcome: 'refused';
+  release: string;
+  refusals: readonly Refusal[];
+  gates: readonly GateFigure[];
+  flows: readonly Flow[];
+}
+
+/** A release that is not published. */
+export class RefusedError extends AtlasError {
+  readonly refused: RefusedOutcome;
+
+  constructor(message: string, refused: Omit<RefusedOutcome, 'outcome'>) {
+    super('E_REFUSED', message);
+    this.refused = { outcome: 'refused', ...refused };
+  }
+}
+
+/** Returns a refusal if the inputs are those of a release that someone rolled back from. */
+export function checkRolledBack(dataDir: string, inputHash: string): Refusal[] {
+  const entry = findRolledBack(dataDir, inputHash);
+  if (entry === undefined) return [];
+  const { release, by, at } = entry;
+  const message = `the sources are those of release ${release}, which ${by} rolled back at ${at}`;
+  return [{ gate: 'rolledBack', message }];
 }
 
 /**
@@ -62,20 +106,20 @@ const ADVICE = {
  * @param command what to repeat with --force
  */
 export function refusalError(
-  { release, refusals, sourceChanges, changes }: GateResult,
+  { release, refusals, sourceChanges, gates, flows, changes }: GateResult,
   current: string,
   dir: string,
   command: 'build' | 'pull',
-): AtlasError {
+): RefusedError {
   const reasons = refusals.map(({ message }) => `  - ${message}`).join('\n');
   const message = [
     `release ${release.id} is refused; ${current}`,
     reasons,
-    ...(sourceChanges.length === 0 ? [] : [`The list of sources has changed: ${sourceChanges.join('; ')}.`]),
+    ...(sourceChanges.length === 0 ? [] : [`The sources have changed: ${sourceChanges.join('; ')}.`]),
     `${changes}It is kept in ${dir}; "ipatlas diff current ${release.id}" shows all changes.`,
     `${ADVICE[command]} The limits are "gates" in sources.json.`,
   ].join('\n');
-  return new AtlasError('E_REFUSED', message);
+  return new RefusedError(message, { release: release.id, refusals, gates, flows });
 }
 
 /** Writes into the manifest who published the release although gates refused it, and which gates. */

@@ -5,7 +5,8 @@ import { AtlasError, EXIT } from '../errors.js';
 import { COUNTRIES_SHOWN } from '../limits.js';
 import { type Changes, changedCountries, changedShare, largestBlocks } from '../report/changes.js';
 import { describeRelease, type ReleaseReport, reportJson } from '../report/release-report.js';
-import { countsText, gateOutcome, gateText, outcomeText, reportPage } from '../report/report-page.js';
+import { countsText, outcomeText, reportPage } from '../report/report-page.js';
+import { gateText, isExceeded, stepText } from '../report/stored-report.js';
 import { grouped, percent, table } from '../text-table.js';
 import { type Command, factLines, type Invocation, outputPath, print } from './command.js';
 import { writePage } from './diff.js';
@@ -14,9 +15,9 @@ function gatesText({ stored }: ReleaseReport): string {
   if (stored?.gates === undefined) return 'the figures of the gates were not recorded\n';
   const rows = stored.gates.map((figure) => {
     const { gate, value, limit, subject = '' } = figure;
-    return [gate, gateText(gate, value), gateText(gate, limit), gateOutcome(figure), subject];
+    return [gate, gateText(gate, value), gateText(gate, limit), isExceeded(figure) ? 'refused' : 'passed', subject];
   });
-  return table([['GATE', 'VALUE', 'LIMIT', 'OUTCOME', 'FOUND AT'], ...rows], [1, 2]);
+  return `${stepText(stored)}\n${table([['GATE', 'VALUE', 'LIMIT', 'OUTCOME', 'FOUND AT'], ...rows], [1, 2])}`;
 }
 
 function stagesText({ stored }: ReleaseReport): string {

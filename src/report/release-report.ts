@@ -101,6 +101,7 @@ export function reportJson({ manifest, ageDays, stored, sources, comparedWith, c
     counts: manifest.counts,
     refusals: stored?.refusals ?? [],
     gates: stored?.gates ?? null,
+    source_changes: stored?.source_changes ?? null,
     stages: stored?.stages ?? null,
     sources,
     missing: manifest.missing ?? [],

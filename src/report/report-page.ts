@@ -7,7 +7,7 @@ import { grouped, percent } from '../text-table.js';
 import { type Changes, type CountryDelta, changedCountries, changedShare, largestBlocks } from './changes.js';
 import { type Column, page, tableOf } from './frame.js';
 import type { ReleaseReport, ReportedSource } from './release-report.js';
-import type { GateFigure, StoredReport } from './stored-report.js';
+import { type GateFigure, gateText, isExceeded, type StoredReport, stepText } from './stored-report.js';
 import { changesMap } from './world-map.js';
 
 /** Length of a bar, in the units of its view box. */
@@ -24,22 +24,6 @@ const REFUSED_COUNTS = new Set([
   'refusals',
 ]);
 
-/** Returns a gate's value or limit in its unit. */
-export function gateText(gate: string, value: number): string {
-  return /Share|Rows|Delegations/.test(gate) ? percent(value) : grouped(value);
-}
-
-/** Returns whether the value of a gate is above its limit. */
-function isExceeded({ value, limit, applied }: GateFigure): boolean {
-  return applied && value > limit;
-}
-
-/** Returns the outcome of a gate in a word. */
-export function gateOutcome(figure: GateFigure): string {
-  if (!figure.applied) return 'not limited';
-  return isExceeded(figure) ? 'refused' : 'passed';
-}
-
 /** Returns counts of a stage as text, without those of single sources. */
 export function countsText(counts: StoredReport['stages'][number]['counts'], refused: boolean): string {
   return Object.entries(counts)
@@ -48,10 +32,11 @@ export function countsText(counts: StoredReport['stages'][number]['counts'], ref
     .join(', ');
 }
 
-function gateBar({ value, limit, ...figure }: GateFigure): Html {
+function gateBar(figure: GateFigure): Html {
+  const { value, limit } = figure;
   // The limit is at two thirds of the bar, so that a value above it can be seen as such.
   const scale = limit === 0 ? (value === 0 ? 0 : BAR) : Math.min(BAR, (value / limit) * (BAR * (2 / 3)));
-  const kind = isExceeded({ value, limit, ...figure }) ? 'above' : 'value';
+  const kind = isExceeded(figure) ? 'above' : 'value';
   return html`<svg class="bar" viewBox="0 0 ${BAR} 10" preserveAspectRatio="none" aria-hidden="true"><rect class="axis" width="${BAR}" height="10"/><rect class="${kind}" width="${scale.toFixed(1)}" height="10"/><rect class="limit" x="${((BAR * 2) / 3).toFixed(1)}" width="1.5" height="10"/></svg>`;
 }
 
@@ -62,14 +47,15 @@ function gatesSection(stored: StoredReport | undefined): Html {
     gateText(figure.gate, figure.value),
     gateText(figure.gate, figure.limit),
     gateBar(figure),
-    html`<span class="${isExceeded(figure) ? 'bad' : 'good'}">${gateOutcome(figure)}</span>`,
+    html`<span class="${isExceeded(figure) ? 'bad' : 'good'}">${isExceeded(figure) ? 'refused' : 'passed'}</span>`,
     figure.subject,
   ]);
-  return tableOf(
+  const table = tableOf(
     'The greatest value that each gate found, and its limit',
     [['Gate'], ['Value', 'number'], ['Limit', 'number'], ['Value and limit'], ['Outcome'], ['Found at']],
     rows,
   );
+  return html`<p>${stepText(stored)}</p>${table}`;
 }
 
 function stagesSection(stored: StoredReport | undefined): Html {
