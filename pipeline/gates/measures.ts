@@ -195,7 +195,7 @@ export function measureRows(now: Manifest, before: Manifest): Measure {
     const previous = findInput(before, id);
     if (previous === undefined || !isSameData(input, previous)) continue;
     const value = Math.abs(rows - previous.rows) / Math.max(previous.rows, GATE_WHOLES.rows);
-    const text = `source ${id} has ${grouped(rows)} rows, previously ${grouped(previous.rows)}`;
+    const text = `source ${id} has ${grouped(rows)} rows, previously ${grouped(previous.rows)}, a change by ${percent(value)}`;
     if (value > most.value) most = { ...most, value, text, subject: id };
   }
   return most;

@@ -115,7 +115,9 @@ export function refusalError(
   const message = [
     `release ${release.id} is refused; ${current}`,
     reasons,
-    ...(sourceChanges.length === 0 ? [] : [`The sources have changed: ${sourceChanges.join('; ')}.`]),
+    ...(sourceChanges.length === 0
+      ? []
+      : [`The limits are those of a change of sources: ${sourceChanges.join('; ')}.`]),
     `${changes}It is kept in ${dir}; "ipatlas diff current ${release.id}" shows all changes.`,
     `${ADVICE[command]} The limits are "gates" in sources.json.`,
   ].join('\n');

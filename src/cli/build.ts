@@ -1,14 +1,14 @@
 /** `ipatlas build`: runs the stages and publishes, once or on a schedule. */
 
 import { join } from 'node:path';
-import { type BuildOptions, type BuildResult, build, runOnSchedule } from '../../pipeline/index.js';
+import { type BuildOptions, build, runOnSchedule } from '../../pipeline/index.js';
 import { isDate } from '../country/country.js';
 import { currentReleaseId } from '../database/release.js';
 import { AtlasError, EXIT } from '../errors.js';
 import { SCHEDULE_JITTER_S } from '../limits.js';
 import { packageFile } from '../package-root.js';
-import { type Command, type Invocation, type OptionValues, print, text } from './command.js';
-import { note, noteForced, parseJitter, stopSignal } from './schedule.js';
+import { type Command, type Invocation, type OptionValues, text } from './command.js';
+import { note, parseJitter, runAndReport, stopSignal } from './schedule.js';
 
 function parseDate(value: string): string {
   if (isDate(value)) return value;
@@ -20,12 +20,6 @@ function parseIds(value: string): string[] {
   const ids = value.split(',').map((id) => id.trim());
   if (!ids.includes('')) return ids;
   throw new AtlasError('E_USAGE', `--only ${JSON.stringify(value)} has an empty id; write ids separated by commas`);
-}
-
-async function reportResult({ id, outcome, forced }: BuildResult, { dataDir, values }: Invocation): Promise<void> {
-  noteForced(forced);
-  if (values.json === true) await print(`${JSON.stringify({ release: id, outcome })}\n`);
-  else if (outcome === 'published') note(`published release ${id} in ${dataDir}`);
 }
 
 /** Refuses the flags that do not go together with a schedule. */
@@ -49,7 +43,7 @@ async function runScheduled(pattern: string, options: BuildOptions, invocation: 
     jitterMs: parseJitter(text(values, 'jitter'), SCHEDULE_JITTER_S),
     // Without a release there is nothing to serve, so the first build does not wait for the schedule.
     atOnce: currentReleaseId(dataDir) === undefined,
-    run: async () => reportResult(await build({ ...options, signal }), invocation),
+    run: () => runAndReport(() => build({ ...options, signal }), invocation),
     note,
     signal,
   });
@@ -72,7 +66,7 @@ async function run(invocation: Invocation): Promise<number> {
   };
   if (pattern !== undefined) await runScheduled(pattern, options, invocation);
   else if (values.jitter !== undefined) throw new AtlasError('E_USAGE', '--jitter goes with --schedule only');
-  else await reportResult(await build(options), invocation);
+  else await runAndReport(() => build(options), invocation);
   return EXIT.ok;
 }
 
@@ -100,7 +94,7 @@ stays current. A release that differs too much from the current one is refused, 
       value: 'SECONDS',
       help: `longest random delay of a scheduled build (default ${SCHEDULE_JITTER_S}), so that servers are not all asked at once`,
     },
-    json: { help: 'print the outcome as JSON' },
+    json: { help: 'print the outcome as JSON, also that of a release that gates refuse' },
   },
   examples: {
     'ipatlas build': 'fetches the sources and publishes a release, if anything changed',

@@ -1,12 +1,12 @@
 /** `ipatlas pull`: takes over the current release of a signed repository, once or on a schedule. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type PullOptions, type PullResult, pull, runOnSchedule } from '../../pipeline/index.js';
+import { type PullOptions, pull, runOnSchedule } from '../../pipeline/index.js';
 import { AtlasError, EXIT, messageOf } from '../errors.js';
 import { PULL_JITTER_S } from '../limits.js';
 import { packageFile } from '../package-root.js';
-import { type Command, type Invocation, print, text, usageError } from './command.js';
-import { note, noteForced, parseJitter, stopSignal } from './schedule.js';
+import { type Command, type Invocation, text, usageError } from './command.js';
+import { note, parseJitter, runAndReport, stopSignal } from './schedule.js';
 
 /** Checks the address of a repository. Plain HTTP is allowed, because everything that is downloaded is signed. */
 function parseRepositoryUrl(value: string): string {
@@ -33,12 +33,6 @@ function readRoot(path: string | undefined): Buffer {
   }
 }
 
-async function reportResult({ id, outcome, forced }: PullResult, { dataDir, values }: Invocation): Promise<void> {
-  noteForced(forced);
-  if (values.json === true) await print(`${JSON.stringify({ release: id, outcome })}\n`);
-  else if (outcome === 'published') note(`published release ${id} in ${dataDir}`);
-}
-
 async function runScheduled(pattern: string, options: PullOptions, invocation: Invocation): Promise<void> {
   if (options.force) {
     throw new AtlasError(
@@ -52,7 +46,7 @@ async function runScheduled(pattern: string, options: PullOptions, invocation: I
     pattern,
     jitterMs: parseJitter(text(invocation.values, 'jitter'), PULL_JITTER_S),
     atOnce: true,
-    run: async () => reportResult(await pull({ ...options, signal }), invocation),
+    run: () => runAndReport(() => pull({ ...options, signal }), invocation),
     note,
     signal,
   });
@@ -72,7 +66,7 @@ async function run(invocation: Invocation): Promise<number> {
   const pattern = text(values, 'schedule');
   if (pattern !== undefined) await runScheduled(pattern, options, invocation);
   else if (values.jitter !== undefined) throw new AtlasError('E_USAGE', '--jitter goes with --schedule only');
-  else await reportResult(await pull(options), invocation);
+  else await runAndReport(() => pull(options), invocation);
   return EXIT.ok;
 }
 
@@ -100,7 +94,7 @@ download is continued by the next pull. A running server switches by itself.`,
       value: 'SECONDS',
       help: `longest random delay of a scheduled pull (default ${PULL_JITTER_S}), so that nodes do not all ask at once`,
     },
-    json: { help: 'print the outcome as JSON' },
+    json: { help: 'print the outcome as JSON, also that of a release that gates refuse' },
   },
   examples: {
     'ipatlas pull https://a.example/db --root root.json': 'installs the newest release',

@@ -1,18 +1,39 @@
 /** What the commands that can stay and repeat their work share: build and pull. */
-import type { Refusal } from '../database/release.js';
+import type { BuildResult, PullResult, RefusedOutcome } from '../../pipeline/index.js';
 import { AtlasError, EXIT } from '../errors.js';
 import { SCHEDULE_STOP_MS } from '../limits.js';
+import { type Invocation, print } from './command.js';
 
 /** Prints a line for the user. */
 export function note(line: string): void {
   process.stderr.write(`${line}\n`);
 }
 
-/** Prints which gates refused a release that was published nevertheless. */
-export function noteForced(forced: readonly Refusal[]): void {
-  if (forced.length === 0) return;
-  const reasons = forced.map(({ message }) => `  - ${message}`).join('\n');
-  note(`published by force; the manifest records these refusals:\n${reasons}`);
+/**
+ * Builds or pulls once, and prints the outcome: as JSON with `--json`, also if gates refuse the release.
+ *
+ * @param run one build or pull
+ * @throws what `run` throws
+ */
+export async function runAndReport(
+  run: () => Promise<BuildResult | PullResult>,
+  { dataDir, values }: Pick<Invocation, 'dataDir' | 'values'>,
+): Promise<void> {
+  const printJson = async (outcome: object): Promise<void> => {
+    if (values.json === true) await print(`${JSON.stringify(outcome)}\n`);
+  };
+  try {
+    const { id, outcome, forced } = await run();
+    if (forced.length > 0) {
+      const reasons = forced.map(({ message }) => `  - ${message}`).join('\n');
+      note(`published by force; the manifest records these refusals:\n${reasons}`);
+    }
+    if (values.json !== true && outcome === 'published') note(`published release ${id} in ${dataDir}`);
+    await printJson({ release: id, outcome });
+  } catch (error) {
+    if (error instanceof AtlasError && 'refused' in error) await printJson(error.refused as RefusedOutcome);
+    throw error;
+  }
 }
 
 /**

@@ -197,6 +197,7 @@ describe('ipatlas build --schedule', () => {
       .map((line) => JSON.parse(line).outcome);
     expect(outcomes.filter((outcome) => outcome === 'published')).toHaveLength(2);
     expect(outcomes).toContain('unchanged');
+    expect(outcomes).toContain('refused');
   });
 
   it('exits with 0 on SIGTERM in the middle of a build, and the next build starts clean', async () => {
