@@ -33,7 +33,7 @@ import { loadSources } from './config/sources.js';
 import { withoutCredentials } from './config/url.js';
 import { type PullLimits, RepositoryClient, removeDownloads, trustedExpiry } from './distribution/client.js';
 import { COLUMNS_FILE, CURRENT_TARGET } from './distribution/repository.js';
-import { checkRolledBack } from './gates/refusal.js';
+import { checkRolledBack, RefusedError, type RefusedOutcome } from './gates/refusal.js';
 import { withDataDir } from './operations/data-dir.js';
 import { currentText, publishGated } from './publish-gated.js';
 import { joinMirrorColumns, writeReleaseMirror } from './release-mirror.js';
@@ -135,10 +135,10 @@ class RefusalMemory {
 
   /** @throws AtlasError E_REFUSED with the same message if the last attempt was the same and was refused */
   repeat(note: (line: string) => void): void {
-    const { attempt, message } = parseObject(readIfPresent(this.#path));
+    const { attempt, message, refused } = parseObject(readIfPresent(this.#path));
     if (attempt !== this.#attempt) return;
     note('this release was refused before, and nothing has changed since');
-    throw new AtlasError('E_REFUSED', String(message));
+    throw new RefusedError(String(message), refused as RefusedOutcome);
   }
 
   /** Runs the gates, and remembers if they refuse. */
@@ -147,8 +147,9 @@ class RefusalMemory {
     try {
       return await publish();
     } catch (error) {
-      if (error instanceof AtlasError && error.code === 'E_REFUSED') {
-        replaceFile(this.#path, [`${JSON.stringify({ attempt: this.#attempt, message: error.message })}\n`]);
+      if (error instanceof RefusedError) {
+        const { message, refused } = error;
+        replaceFile(this.#path, [`${JSON.stringify({ attempt: this.#attempt, message, refused })}\n`]);
       }
       throw error;
     }

@@ -60,6 +60,11 @@ export interface RefusedOutcome {
 export class RefusedError extends AtlasError {
   readonly refused: RefusedOutcome;
 
+  /** By what it has: AtlasError goes by its name, which is the same. */
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return value instanceof AtlasError && 'refused' in value;
+  }
+
   constructor(message: string, refused: Omit<RefusedOutcome, 'outcome'>) {
     super('E_REFUSED', message);
     this.refused = { outcome: 'refused', ...refused };

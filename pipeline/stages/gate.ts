@@ -4,11 +4,10 @@
  * The stage only reports. What happens to a refused release is in `gates/refusal.ts`.
  */
 import { join } from 'node:path';
-import type { Family } from '../../src/address/parse.js';
 import { BinaryEngine } from '../../src/database/binary-engine.js';
 import { Database } from '../../src/database/database.js';
 import { computeDelta, type Delta } from '../../src/database/delta.js';
-import { formatSize, formatSizeUnit, type RangeList, rangeList } from '../../src/database/diff.js';
+import { formatSize, formatSizeUnit, rangeList } from '../../src/database/diff.js';
 import { currentReleaseId, type Manifest, RELEASES_DIR, releaseIds } from '../../src/database/release.js';
 import { openReleaseRanges } from '../../src/database/release-files.js';
 import { AtlasError } from '../../src/errors.js';
@@ -28,81 +27,70 @@ import { checkSentinels, type SentinelResult } from '../gates/sentinels.js';
 import { checkSeeds, daysOfStep, describeSourceChanges } from '../gates/step.js';
 import type { Counts, FinishedRelease, Stage } from '../stage.js';
 
-/** Data to compare a first release with: those that come with the package. */
-export interface SeedRanges {
-  /** Of the data, `YYYY-MM-DD`. */
-  date: string;
-  v4: RangeList;
-  v6: RangeList;
-}
-
 export interface GateInput {
   limits: GateLimits;
   sentinels: readonly Sentinel[];
   overrides: readonly Override[];
   /** The registries' IPv6 delegations, if they are among the sources. */
   delegations?: BoundedRanges | undefined;
-  /** Returns what to compare with if no release can be read; undefined for a list of sources that the user wrote. */
-  seed?: (() => SeedRanges | undefined) | undefined;
+  /** Opens what to compare with if no release can be read: the seed; undefined for a list of sources that the user wrote. */
+  seed?: (() => Ranges) | undefined;
 }
 
 /** A release as the gates need it. */
-interface OpenRelease {
-  id: string;
+interface Ranges {
   manifest: Manifest;
   file: RangeFile;
-  database: Database;
 }
 
-function openRelease(dir: string): OpenRelease {
+function openRelease(dir: string): Ranges & { database: Database } {
   const { manifest, file } = openReleaseRanges(dir);
-  return { id: manifest.id, manifest, file, database: new Database(dir, manifest, new BinaryEngine(file)) };
-}
-
-/** Returns the release to compare with: the current one, or else the newest that can be read; undefined if none can. */
-function previousRelease(dataDir: string, note: (text: string) => void): OpenRelease | undefined {
-  const current = currentReleaseId(dataDir);
-  const ids = releaseIds(dataDir).filter((id) => id !== current);
-  for (const id of current === undefined ? ids : [current, ...ids]) {
-    try {
-      return openRelease(join(dataDir, RELEASES_DIR, id));
-    } catch (error) {
-      if (!(error instanceof AtlasError)) throw error;
-      note(`release ${id} cannot be used for comparison: ${error.message}`);
-    }
-  }
-  return undefined;
+  return { manifest, file, database: new Database(dir, manifest, new BinaryEngine(file)) };
 }
 
 /** What to compare with. */
-interface Earlier {
-  ranges: (family: Family) => RangeList;
-  /** Undefined for a seed. */
-  release: OpenRelease | undefined;
+interface Earlier extends Ranges {
+  /** Undefined for the seed. */
+  database?: Database;
   /** Why its sources are others; empty if only time has passed. */
   sourceChanges: string[];
 }
 
-function earlierData(
-  now: OpenRelease,
+/** Opens what to compare with: the current release, or else the newest that can be read, or else the seed. */
+function openEarlier(
+  now: Manifest,
   dataDir: string,
   seed: GateInput['seed'],
   note: (text: string) => void,
 ): Earlier | undefined {
-  const release = previousRelease(dataDir, note);
-  if (release !== undefined) {
-    const sourceChanges = describeSourceChanges(now.manifest, release.manifest);
-    if (sourceChanges.length > 0) note(`the limits are those of a change of sources: ${sourceChanges.join('; ')}`);
-    return { ranges: (family) => rangeList(release.file, family), release, sourceChanges };
+  const current = currentReleaseId(dataDir);
+  const ids = releaseIds(dataDir).filter((id) => id !== current);
+  const releases = (current === undefined ? ids : [current, ...ids]).map((id) => ({
+    name: `release ${id}`,
+    open: (): Earlier => {
+      const release = openRelease(join(dataDir, RELEASES_DIR, id));
+      return { ...release, sourceChanges: describeSourceChanges(now, release.manifest) };
+    },
+  }));
+  const openSeed = (opened: Ranges): Earlier => {
+    const { data_date: date, as_of: asOf } = opened.manifest;
+    const why = `there is no earlier release, so the data of ${date ?? asOf} that come with ipatlas are compared`;
+    return { ...opened, sourceChanges: [why] };
+  };
+  if (seed !== undefined) releases.push({ name: 'the seed', open: () => openSeed(seed()) });
+  for (const { name, open } of releases) {
+    try {
+      const earlier = open();
+      const { sourceChanges } = earlier;
+      if (sourceChanges.length > 0) note(`the limits are those of a change of sources: ${sourceChanges.join('; ')}`);
+      return earlier;
+    } catch (error) {
+      if (!(error instanceof AtlasError)) throw error;
+      note(`${name} cannot be used for comparison: ${error.message}`);
+    }
   }
-  const found = seed?.();
-  if (found === undefined) {
-    note('no release to compare with: only the sentinels are checked');
-    return undefined;
-  }
-  const why = `there is no earlier release, so the data of ${found.date} that come with ipatlas are compared`;
-  note(why);
-  return { ranges: (family) => (family === 4 ? found.v4 : found.v6), release, sourceChanges: [why] };
+  note('no release to compare with: only the sentinels are checked');
+  return undefined;
 }
 
 /** Returns a function that says whether a country is in the European Union, as of the new release. */
@@ -165,25 +153,25 @@ export const gateStage = ({
   name: 'gate',
   run: async (release, { dataDir, note }) => {
     const now = openRelease(release.dir);
-    const before = earlierData(now, dataDir, seed, note);
-    const results = checkSentinels(sentinels, overrides, now.database, before?.release?.database);
+    const before = openEarlier(now.manifest, dataDir, seed, note);
+    const results = checkSentinels(sentinels, overrides, now.database, before?.database);
     const measures: Measure[] = [measureSentinels(results)];
     let deltas: Delta[] = [];
     let days: number | undefined;
     if (before !== undefined) {
-      const [v4, v6] = ([4, 6] as const).map((family) => [before.ranges(family), rangeList(now.file, family)] as const);
-      deltas = [v4!, v6!].map(([earlier, later]) => computeDelta(earlier, later));
+      deltas = ([4, 6] as const).map((family) =>
+        computeDelta(rangeList(before.file, family), rangeList(now.file, family)),
+      );
       const isNight = before.sourceChanges.length === 0;
-      const files = before.release === undefined ? [now.file] : [before.release.file, now.file];
-      const flows = delegationFlows(...v6!, delegations);
-      measures.unshift(...measureChanges(deltas, flows, membership(...files), isNight));
+      const flows = delegationFlows(rangeList(before.file, 6), rangeList(now.file, 6), delegations);
+      measures.unshift(...measureChanges(deltas, flows, membership(before.file, now.file), isNight));
       if (isNight) {
-        measures.push(measureRows(now.manifest, before.release!.manifest));
-        days = daysOfStep(now.manifest, before.release!.manifest);
+        measures.push(measureRows(now.manifest, before.manifest));
+        days = daysOfStep(now.manifest, before.manifest);
       }
     }
     const { gates, refusals } = judge(measures, limits, days);
-    if (before?.release !== undefined) refusals.push(...checkSeeds(now.manifest, before.release.manifest));
+    if (before?.database !== undefined) refusals.push(...checkSeeds(now.manifest, before.manifest));
     const withStatus = (status: SentinelResult['status']): number =>
       results.filter((result) => result.status === status).length;
     return {
@@ -192,7 +180,7 @@ export const gateStage = ({
         sourceChanges: before?.sourceChanges ?? [],
       },
       counts: {
-        compared_with: before?.release?.id ?? 'nothing',
+        compared_with: before?.database === undefined ? 'nothing' : before.manifest.id,
         ...(days !== undefined && { days }),
         ...deltaCounts(deltas),
         sentinels: withStatus('right'),

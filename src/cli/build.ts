@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { type BuildOptions, build, runOnSchedule } from '../../pipeline/index.js';
 import { isDate } from '../country/country.js';
 import { currentReleaseId } from '../database/release.js';
+import { openSeed } from '../database/seed.js';
 import { AtlasError, EXIT } from '../errors.js';
 import { SCHEDULE_JITTER_S } from '../limits.js';
 import { packageFile } from '../package-root.js';
@@ -62,6 +63,7 @@ async function run(invocation: Invocation): Promise<number> {
     asOf: asOf === undefined ? undefined : parseDate(asOf),
     offline: values.offline === true,
     force: values.force === true,
+    seed: values.sources === undefined && only === undefined ? openSeed : undefined,
     note,
   };
   if (pattern !== undefined) await runScheduled(pattern, options, invocation);
