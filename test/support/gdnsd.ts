@@ -1,8 +1,9 @@
 /** A real gdnsd on the loopback address, and questions to it by dig. */
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, execFile, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { until } from './serve.js';
 
 export const GDNSD_SKIPPED =
@@ -62,12 +63,14 @@ export class GdnsdProcess {
     return stdout.split('\n').filter((line) => line !== '');
   }
 
-  /** Asks for a name from several networks, by one process; returns the addresses for each. */
-  askAll(name: string, subnets: readonly string[], type: 'A' | 'AAAA' = 'A'): string[][] {
+  /**
+   * Asks for a name from several networks, by one process; returns the addresses for each. Servers in the process of the test
+   * can answer health checks meanwhile.
+   */
+  async askAll(name: string, subnets: readonly string[], type: 'A' | 'AAAA' = 'A'): Promise<string[][]> {
     const queries = subnets.flatMap((subnet) => [type, name, `+subnet=${subnet}`, '+noall', '+question', '+answer']);
     const args = ['@127.0.0.1', '-p', `${this.#port}`, '+time=5', '+tries=3', ...queries];
-    const { status, stdout, stderr } = spawnSync('dig', args, { encoding: 'utf8' });
-    if (status !== 0) throw new Error(`dig failed (${status}): ${stdout}${stderr}`);
+    const { stdout } = await promisify(execFile)('dig', args);
     // Each answer follows its question, a line that begins with a semicolon.
     const answers = stdout.split(/^;.*\n/m).slice(1);
     return answers.map((text) => text.split('\n').flatMap((line) => /\sIN\sA+\s(\S+)$/.exec(line)?.[1] ?? []));
