@@ -16,7 +16,7 @@ import { loadOverrides, type Override } from './config/overrides.js';
 import { loadReference, type Reference } from './config/reference.js';
 import { loadSources, type SourcesConfig, selectSources } from './config/sources.js';
 import { storeObject } from './fetching/cache.js';
-import { releasedCopy } from './fetching/released-copy.js';
+import { copyFromCurrentRelease } from './fetching/released-copy.js';
 import { checkRolledBack, RefusedError } from './gates/refusal.js';
 import type { MergeStrategy } from './merging/evidence.js';
 import { withDataDir } from './operations/data-dir.js';
@@ -140,7 +140,7 @@ async function runStages(options: BuildOptions, context: StageContext): Promise<
   const identify = (inputs: readonly BuildInput[]): ReleaseIdentity =>
     identifyRelease(inputs, config.merge, reference, countries, overrides, overridesFile?.sha256 ?? '', asOf);
   /** Returns the result if there is nothing to build from inputs; throws if they may not be built from. */
-  const checkInputs = ({ inputHash, ...identity }: ReleaseIdentity): BuildResult | undefined => {
+  const resultIfUnchanged = ({ inputHash, ...identity }: ReleaseIdentity): BuildResult | undefined => {
     if (force) return undefined;
     if (isUpToDate(dataDir, { inputHash, ...identity }, options.asOf !== undefined, note)) {
       note(`nothing has changed; ${currentText(dataDir)}`);
@@ -155,22 +155,33 @@ async function runStages(options: BuildOptions, context: StageContext): Promise<
 
   const { sources: downloaded, missing } = await runner.run(fetchStage(), sources);
   const asns = new Set(downloaded.flatMap(({ source }) => source.asns));
-  const wanted = downloaded.map((each): BuildInput => ({ source: each.source, fetched: each, asns }));
-  const unchanged = checkInputs(identify(wanted));
-  if (unchanged !== undefined) return unchanged;
+  const requested = downloaded.map((each): BuildInput => ({ source: each.source, fetched: each, asns }));
+  const accept = async (inputs: readonly BuildInput[]): Promise<void> => {
+    for (const input of inputs) await input.fetched.accept();
+  };
+  const unchanged = resultIfUnchanged(identify(requested));
+  if (unchanged !== undefined) {
+    await accept(requested);
+    return unchanged;
+  }
 
   const ingest = ingestStage<BuildInput>({
     reference,
     findEarlier: async (input) => {
-      const fetched = await releasedCopy(dataDir, input.fetched);
+      const fetched = await copyFromCurrentRelease(dataDir, input.fetched);
       return fetched && { ...input, fetched };
     },
   });
-  const { ingested, inputs: used, owned, index } = await runner.run(ingest, wanted);
-  const fetched = used.map((input) => input.fetched);
-  const identity = identify(used);
-  const stillUnchanged = used.some((input, index) => input !== wanted[index]) ? checkInputs(identity) : undefined;
-  if (stillUnchanged !== undefined) return stillUnchanged;
+  const { ingested, inputs: read, owned, index } = await runner.run(ingest, requested);
+  const fetched = read.map((input) => input.fetched);
+  const identity = identify(read);
+  const stillUnchanged = read.some((input, index) => input !== requested[index])
+    ? resultIfUnchanged(identity)
+    : undefined;
+  if (stillUnchanged !== undefined) {
+    await accept(read);
+    return stillUnchanged;
+  }
   const rolledBack = checkRolledBack(dataDir, identity.inputHash);
 
   const normalized = await runner.run(normalizeStage, {
@@ -191,6 +202,8 @@ async function runStages(options: BuildOptions, context: StageContext): Promise<
     seed: options.seed,
     delegations: ingested.find((_source, index) => fetched[index]!.source.kind === 'registry')?.v6,
   });
+  // Only now: files that cannot be read, or that the gates refuse, must not become the copy that later builds fall back to.
+  await accept(read);
   return { id: verified.id, outcome: 'published', forced };
 }
 

@@ -10,9 +10,14 @@ import type { Override } from './config/overrides.js';
 import type { Reference } from './config/reference.js';
 import type { SourceConfig } from './config/sources.js';
 import type { MergeStrategy } from './merging/evidence.js';
-import { resolveFormat } from './source-formats/formats.js';
 import { loadOperatorRegions } from './source-formats/operator-ranges.js';
 import type { FetchedSource } from './stage.js';
+
+/**
+ * Version of the rules by which files become ranges. It must change with every rule of reading and merging, so that the same
+ * files are built again; the version of ipatlas does not count, nor what a server says about a file.
+ */
+const RULES_VERSION = 1;
 
 export interface ReleaseIdentity {
   /** `YYYY-MM-DD-` and twelve hex digits. */
@@ -20,11 +25,6 @@ export interface ReleaseIdentity {
   /** SHA-256 of everything that determines the ranges. Of the date, only its effects are part of it: EU membership, expired overrides. */
   inputHash: string;
   toolVersion: string;
-}
-
-/** Returns whether a source's countries come from `operator-regions.csv`. */
-function usesRegions({ format }: SourceConfig): boolean {
-  return 'operator' in resolveFormat(format);
 }
 
 function sha256(value: unknown): string {
@@ -53,23 +53,21 @@ export function identifyRelease(
 ): ReleaseIdentity {
   const { version: toolVersion } = JSON.parse(readFileSync(packageFile('package.json'), 'utf8')) as { version: string };
   const inputHash = sha256({
-    tool: [toolVersion, MAJOR_VERSION, MINOR_VERSION, MIRROR_VERSION],
+    rules: [RULES_VERSION, MAJOR_VERSION, MINOR_VERSION, MIRROR_VERSION],
     sources: sources.map(({ source, fetched }) => ({
       id: source.id,
       format: source.format,
       license: source.license,
       attribution: source.attribution,
-      version: fetched.version,
       files: fetched.files.map(({ name, sha256: hash }) => [name, hash]),
     })),
-    // Only in one strategy, so that releases merged by priority keep their ids.
+    // They change nothing if sources are merged by priority.
     ...(merge === 'evidence' && {
       evidence: sources.map(({ source: { lineage, kind, space, asns } }) => [lineage, kind, space, ...asns]),
     }),
     countries: [...countries.values()],
     aliases: [...reference.aliases],
-    // Only if a format needs it, so that other releases keep their ids.
-    ...(sources.some(({ source }) => usesRegions(source)) && { regions: [...loadOperatorRegions()] }),
+    regions: [...loadOperatorRegions()],
     special: reference.special.map(({ block, result, layer }) => [block, result, layer]),
     overrides: overrides.map(({ family, first, last, result }) => [family, [...first], [...last], result]),
     overridesFile,

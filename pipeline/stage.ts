@@ -51,13 +51,15 @@ export interface FetchedSource {
   place: string;
   /** Version of the source: that of the package, or the ETag or date of a download; empty if there is none. */
   version: string;
-  /** Where the copy came from; `pinned` is a package installed together with ipatlas. */
-  from: 'network' | 'cache' | 'pinned' | 'file';
+  /** Where the copy came from; `bundled` is a package installed together with ipatlas. */
+  from: 'network' | 'cache' | 'bundled' | 'file';
   /** Undefined if nothing tells it. */
   dataDate: DataDate | undefined;
   /** The publisher's warning if the files are only a seed for the first build. */
   seed: string | undefined;
   files: FetchedFile[];
+  /** Makes these files the cached copy of the place, once a build has read and accepted them. */
+  accept: () => Promise<void>;
 }
 
 /** An optional source that a build does without. */

@@ -21,7 +21,7 @@ export const MAX_SOURCES = 24;
 
 // Fetching sources
 
-/** Sources fetched at the same time: each npm process takes about 80 MB. */
+/** Sources fetched at the same time. */
 export const FETCH_CONCURRENCY = 4;
 
 /** Largest download in bytes (1 GiB). The largest known country source is below 100 MB. */
@@ -48,8 +48,11 @@ export const MAX_RETRY_AFTER_MS = 120_000;
 /** Longest time in milliseconds in which one try may receive nothing. */
 export const FETCH_IDLE_TIMEOUT_MS = 30_000;
 
-/** Longest time in milliseconds that one try may take (30 minutes): a server may send a few bytes at a time forever. */
-export const FETCH_TRY_TIMEOUT_MS = 1_800_000;
+/**
+ * Longest time in milliseconds that one download may take, with all its retries (10 minutes): a server may send a few bytes at
+ * a time forever. The largest default source takes 4 minutes at a megabit a second.
+ */
+export const FETCH_DEADLINE_MS = 600_000;
 
 /** Largest list of addresses of a cloud operator in bytes (64 MiB), which is parsed in memory; the largest has 4 MB. */
 export const MAX_OPERATOR_LIST_BYTES = 67_108_864;
@@ -100,9 +103,6 @@ export const MAX_PERIODS_BACK = 1;
 
 /** Redirects followed for one download. More are a loop. */
 export const MAX_REDIRECTS = 5;
-
-/** Longest run of one npm process in milliseconds (10 minutes). npm's own retries and timeouts are shorter. */
-export const NPM_TIMEOUT_MS = 600_000;
 
 // Reading sources
 

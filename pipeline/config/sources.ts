@@ -28,7 +28,7 @@ export interface PlaceOverrides {
   seed?: string;
 }
 
-/** A package in an npm registry. */
+/** An npm package that is installed with ipatlas. */
 export interface NpmPlace extends PlaceOverrides {
   kind: 'npm';
   /** `name`, `name@tag` or `name@version`. */

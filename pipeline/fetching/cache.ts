@@ -35,17 +35,14 @@ export interface CachedDownload {
 /** A source that was fetched over the network. */
 export interface CacheEntry {
   /** Version of this structure; an entry of another version counts as absent. */
-  format: 2;
+  format: 3;
   /** The request, see `requestKey`: the entry is for this request only. */
   request: string;
   /** Version of the source, see FetchedSource. */
   version: string;
-  /** Of an npm package: its Subresource Integrity string. Empty for downloads. */
-  integrity: string;
   dataDate: DataDate | null;
   /** When it was fetched, or found to be unchanged; ISO 8601, UTC. */
   fetchedAt: string;
-  /** An npm package counts as one download. */
   downloads: CachedDownload[];
 }
 
@@ -162,9 +159,9 @@ async function readEntryFile(file: string): Promise<CacheEntry | undefined> {
 
 function isEntry(value: unknown): value is CacheEntry {
   const entry = (value ?? {}) as Partial<CacheEntry>;
-  const texts = [entry.request, entry.version, entry.integrity, entry.fetchedAt];
+  const texts = [entry.request, entry.version, entry.fetchedAt];
   return (
-    entry.format === 2 &&
+    entry.format === 3 &&
     texts.every((text) => typeof text === 'string') &&
     (entry.dataDate === null || typeof entry.dataDate?.date === 'string') &&
     Array.isArray(entry.downloads) &&
@@ -211,11 +208,7 @@ export async function cachedFiles(dataDir: string, cached: readonly CachedFile[]
 const HASH_CHUNK_BYTES = 1_048_576;
 
 /** Returns the hash of a file; undefined if the file does not exist. */
-export async function hashFile(
-  file: string,
-  algorithm: 'sha256' | 'sha512',
-  encoding: 'hex' | 'base64',
-): Promise<string | undefined> {
+export async function hashFile(file: string, algorithm: 'sha256', encoding: 'hex'): Promise<string | undefined> {
   const hash = createHash(algorithm);
   try {
     await pipeline(createReadStream(file, { highWaterMark: HASH_CHUNK_BYTES }), hash);

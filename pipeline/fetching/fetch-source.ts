@@ -11,13 +11,12 @@ import type { DataDate, FetchedFile, FetchedSource } from '../stage.js';
 import { type CachedDownload, type CacheEntry, cachedFiles, readEntry, writeEntry } from './cache.js';
 import { findDataDate } from './data-date.js';
 import { checkDownload, type DownloadLimits, download, NotFoundError, nameOfUrl } from './https.js';
-import { findPinned, packPackage, resolvePackage, takeFromPinned, takeFromTarball } from './npm.js';
+import { findBundled, takeFromBundled } from './npm.js';
 import { takeFiles } from './unpack.js';
 
 /** Limits of a fetch; the defaults are in `src/limits.ts`. */
 export interface FetchLimits extends DownloadLimits {
   maxUnpackedBytes: number;
-  npmTimeoutMs: number;
 }
 
 /** One source being fetched. */
@@ -38,7 +37,7 @@ export interface FetchJob {
 }
 
 /** What a place gives. */
-type Copy = Pick<FetchedSource, 'version' | 'from' | 'files' | 'dataDate'>;
+type Copy = Pick<FetchedSource, 'version' | 'from' | 'files' | 'dataDate' | 'accept'>;
 
 /**
  * Fetches a source.
@@ -69,7 +68,7 @@ export async function fetchSource(job: FetchJob): Promise<FetchedSource> {
 }
 
 /** Notes about the origin of a copy. */
-const FROM_TEXT = { network: 'fetched', cache: 'from the cache', pinned: 'pinned copy', file: 'read' } as const;
+const FROM_TEXT = { network: 'fetched', cache: 'from the cache', bundled: 'bundled copy', file: 'read' } as const;
 
 /** Returns the source with what the place sets instead. */
 function withPlace(source: SourceConfig, { format, license, attribution }: Place): SourceConfig {
@@ -116,20 +115,14 @@ function requestKey(place: Place): string {
 
 async function fetchPlace(job: FetchJob, place: Place, index: number): Promise<Copy> {
   if (place.kind === 'file') return fetchFiles(job, place);
+  if (place.kind === 'npm') return bundledCopy(job, place);
   const cached = await cachedCopy(job, place, index);
-  // A seed is installed together with ipatlas, and its publisher does not update it: the network has nothing newer.
-  const pinned =
-    place.kind === 'npm' && (job.offline || place.seed !== undefined) ? await pinnedCopy(job, place) : undefined;
-  if (job.offline || pinned !== undefined) {
-    const copy = cached === undefined ? pinned : { ...fromCache(cached) };
-    if (copy !== undefined) return copy;
-    const where = place.kind === 'npm' ? 'the cache or node_modules' : 'the cache';
-    throw new Error(`no usable copy in ${where}; build once without --offline`);
+  if (job.offline) {
+    if (cached !== undefined) return fromCache(cached);
+    throw new Error('no usable copy in the cache; build once without --offline');
   }
   try {
-    return await (place.kind === 'npm'
-      ? fetchPackage(job, place, index, cached)
-      : fetchDownloads(job, place, index, cached));
+    return await fetchDownloads(job, place, index, cached);
   } catch (error) {
     // Only a failure of the place can be helped by its cached copy.
     if (cached === undefined || typeof placeError(job, place, error) !== 'string') throw error;
@@ -153,7 +146,7 @@ async function fetchFiles(job: FetchJob, place: FilePlace): Promise<Copy> {
   }
   const inputs = paths.map((file) => ({ path: file, name: path.basename(file) }));
   const files = await takeFiles(job.dataDir, inputs, place.files, job.limits.maxUnpackedBytes);
-  return { from: 'file', version: '', files, dataDate: await findDataDate(files, { modifiedAt }) };
+  return { from: 'file', version: '', files, dataDate: await findDataDate(files, { modifiedAt }), ...NOT_CACHED };
 }
 
 /** Returns the files of a path or glob, in order of name. A path that exists is that file, whatever characters are in it. */
@@ -188,34 +181,20 @@ async function cachedCopy(job: FetchJob, place: Place, index: number): Promise<C
 }
 
 function fromCache({ entry, files }: CachedCopy): Copy {
-  return { from: 'cache', version: entry.version, files: files.flat(), dataDate: entry.dataDate ?? undefined };
+  const { version, dataDate } = entry;
+  return { from: 'cache', version, files: files.flat(), dataDate: dataDate ?? undefined, ...NOT_CACHED };
 }
 
-async function pinnedCopy(job: FetchJob, place: NpmPlace): Promise<Copy | undefined> {
-  const pinned = await findPinned(place, job.packageRoot);
-  if (pinned === undefined) return undefined;
-  const { version } = pinned;
-  const files = await takeFromPinned(job.dataDir, pinned, place.files);
-  return { from: 'pinned', version, files, dataDate: await findDataDate(files, { version }) };
+async function bundledCopy(job: FetchJob, place: NpmPlace): Promise<Copy> {
+  const bundled = await findBundled(place, job.packageRoot);
+  if (bundled === undefined) throw new Error('it is not installed; add the package to the project that has ipatlas');
+  const { version } = bundled;
+  const files = await takeFromBundled(job.dataDir, bundled, place.files);
+  return { from: 'bundled', version, files, dataDate: await findDataDate(files, { version }), ...NOT_CACHED };
 }
 
-async function fetchPackage(
-  job: FetchJob,
-  place: NpmPlace,
-  index: number,
-  cached: CachedCopy | undefined,
-): Promise<Copy> {
-  const npm = { workDir: job.workDir, env: job.env, timeoutMs: job.limits.npmTimeoutMs };
-  const resolved = await resolvePackage(place.spec, npm);
-  const { version, integrity, publishedAt } = resolved;
-  if (cached?.entry.version === version && cached.entry.integrity === integrity) return fromCache(cached);
-  const tarball = await packPackage(resolved, npm, job.limits.maxDownloadBytes);
-  const files = await takeFromTarball(job.dataDir, tarball, place.files, job.workDir, job.limits.maxUnpackedBytes);
-  const dataDate = await findDataDate(files, { version, publishedAt });
-  const downloads = [{ address: place.spec, etag: '', lastModified: '', files: files.map(withoutPath) }];
-  await remember(job, place, index, { version, integrity, dataDate, downloads });
-  return { from: 'network', version, files, dataDate };
-}
+/** Of a copy that needs no cache entry. */
+const NOT_CACHED = { accept: async (): Promise<void> => {} };
 
 /** Downloads the files of a place. Those that are unchanged come from the cache. */
 async function fetchDownloads(
@@ -242,13 +221,15 @@ async function fetchDownloads(
   const dates = downloads.map((each) => each.dataDate);
   const dataDate = dates.includes(undefined) ? undefined : dates.toSorted((a, b) => (a!.date < b!.date ? -1 : 1))[0];
   const isNew = downloads.some((each) => each.isNew);
-  await remember(job, place, index, {
+  const facts = { version, dataDate, downloads: downloads.map((each) => each.facts) };
+  const fetchedAt = new Date().toISOString();
+  return {
+    from: isNew ? 'network' : 'cache',
     version,
-    integrity: '',
+    files,
     dataDate,
-    downloads: downloads.map(({ facts }) => facts),
-  });
-  return { from: isNew ? 'network' : 'cache', version, files, dataDate };
+    accept: () => remember(job, place, index, fetchedAt, facts),
+  };
 }
 
 /** Downloads one file, of the period before if its address has a date and there is no file of that date yet. */
@@ -304,13 +285,14 @@ async function remember(
   job: FetchJob,
   place: Place,
   index: number,
-  facts: Pick<CacheEntry, 'version' | 'integrity' | 'downloads'> & { dataDate: DataDate | undefined },
+  fetchedAt: string,
+  facts: Pick<CacheEntry, 'version' | 'downloads'> & { dataDate: DataDate | undefined },
 ): Promise<void> {
   await writeEntry(job.dataDir, job.source.id, index, {
-    format: 2,
+    format: 3,
     request: requestKey(place),
     ...facts,
     dataDate: facts.dataDate ?? null,
-    fetchedAt: new Date().toISOString(),
+    fetchedAt,
   });
 }

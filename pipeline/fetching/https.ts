@@ -20,6 +20,8 @@ export interface DownloadLimits {
   retries: number;
   idleTimeoutMs: number;
   tryTimeoutMs: number;
+  /** Of all attempts together; none if undefined. */
+  deadlineMs?: number;
   backoffMs: number;
   maxBackoffMs: number;
   maxRetryAfterMs: number;
@@ -97,12 +99,17 @@ export async function download(
   const { limits, wait, note } = context;
   // undici's `retry` interceptor and zx's `retry` neither honor a limit on Retry-After nor tell which errors are final.
   const delays = expBackoff(limits.maxBackoffMs, limits.backoffMs);
+  const { deadlineMs = Number.POSITIVE_INFINITY } = limits;
+  const start = performance.now();
   for (let failures = 1; ; failures++) {
+    const left = deadlineMs - (performance.now() - start);
+    const tryTimeoutMs = Math.min(limits.tryTimeoutMs, left);
     try {
-      return await tryDownload(url, target, known, context);
+      return await tryDownload(url, target, known, { ...context, limits: { ...limits, tryTimeoutMs } });
     } catch (error) {
       if (!(error instanceof TransientError) || failures > limits.retries) throw error;
       const delay = error.retryAfterMs ?? withJitter(delays.next().value ?? limits.maxBackoffMs);
+      if (performance.now() - start + delay >= deadlineMs) throw error;
       note(`${error.message}; trying again in ${Math.ceil(delay / 1000)} s`);
       await wait(delay);
     }
@@ -156,7 +163,10 @@ function validatorsOf({ headers }: Response, fallback: Validators): Validators {
 function startWatchdog(limits: DownloadLimits): { signal: AbortSignal; reset: () => void; stop: () => void } {
   const controller = new AbortController();
   const abortAfter = (milliseconds: number, what: string) =>
-    setTimeout(() => controller.abort(new TransientError(`${what} for ${milliseconds / 1000} s`)), milliseconds);
+    setTimeout(
+      () => controller.abort(new TransientError(`${what} for ${Number((milliseconds / 1000).toFixed(3))} s`)),
+      milliseconds,
+    );
   const idle = abortAfter(limits.idleTimeoutMs, 'the server was silent');
   const total = abortAfter(limits.tryTimeoutMs, 'the download was not done');
   const stop = () => {

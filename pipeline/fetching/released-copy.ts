@@ -25,9 +25,12 @@ function currentManifest(dataDir: string): Manifest | undefined {
  * @returns undefined if the source was not downloaded (the user has to correct a local file), or if the current release was
  *   not built from other files of the source in the same format, or they are no longer in the cache
  */
-export async function releasedCopy(dataDir: string, fetched: FetchedSource): Promise<FetchedSource | undefined> {
+export async function copyFromCurrentRelease(
+  dataDir: string,
+  fetched: FetchedSource,
+): Promise<FetchedSource | undefined> {
   const { id, source, from } = fetched;
-  if (from === 'file' || from === 'pinned') return undefined;
+  if (from === 'file' || from === 'bundled') return undefined;
   const input = currentManifest(dataDir)?.inputs.find((each) => each.id === id);
   if (input === undefined || input.seed !== undefined || !isDeepStrictEqual(input.format, source.format))
     return undefined;

@@ -1,5 +1,5 @@
 /** Removes old releases, and cached files that no release needs. */
-import { rmSync } from 'node:fs';
+import { renameSync } from 'node:fs';
 import { join } from 'node:path';
 import {
   currentReleaseId,
@@ -16,14 +16,16 @@ import { pruneRowIndexes } from '../source-formats/row-index.js';
 /**
  * Removes all but the newest releases. The current one is always kept.
  *
+ * @param workDir on the same file system, removed later
  * @param keep number of releases to keep, the current one included
  * @returns the number of removed releases
  */
-export function removeOldReleases(dataDir: string, keep: number): number {
+export function removeOldReleases(dataDir: string, workDir: string, keep: number): number {
   const current = currentReleaseId(dataDir);
   const others = releaseIds(dataDir).filter((id) => id !== current);
   const old = others.slice(Math.max(0, keep - 1));
-  for (const id of old) rmSync(join(dataDir, RELEASES_DIR, id), { recursive: true });
+  // Moved first: a process that is killed must not leave half a release among the intact ones.
+  for (const id of old) renameSync(join(dataDir, RELEASES_DIR, id), join(workDir, `old-${id}`));
   return old.length;
 }
 

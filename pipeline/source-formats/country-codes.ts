@@ -11,10 +11,12 @@ export class CountryCodes {
   index(text: string): number | string {
     const known = this.#byText.get(text);
     if (known !== undefined) return known;
-    const code = text.trim().toUpperCase();
-    if (code.length > MAX_COUNTRY_CODE_LENGTH || !/^[A-Z0-9?*/_-]*$/.test(code)) {
+    const trimmed = text.trim();
+    // Before it is in upper case: that of "ß" is "SS", which is South Sudan.
+    if (trimmed.length > MAX_COUNTRY_CODE_LENGTH || !/^[A-Za-z0-9?*/_-]*$/.test(trimmed)) {
       return 'the country is not a country code';
     }
+    const code = trimmed.toUpperCase();
     let index = this.codes.indexOf(code);
     if (index < 0) {
       if (this.codes.length === MAX_CODES_PER_SOURCE) {

@@ -57,8 +57,10 @@ export interface FormatConfig {
   quote?: string | null;
   /** First character of comment lines; default: none. */
   comment?: string;
-  /** Whether the first row names the columns; default: true if a column is given by name. */
-  header?: boolean;
+  /** Whether the first row names the columns; default: true if a column is given by name. `optional`: if it has no address. */
+  header?: boolean | 'optional';
+  /** Rows that may be rejected whatever the source's limit is: the larger of a number and a share, 0 to 1. */
+  minAllowedRejects?: { rows: number; share: number };
   /** Rows to skip at the beginning of each file, before the header row; default: 0. */
   skipRows?: number;
   /** The first entry that matches a file's name applies to it. */
@@ -101,7 +103,8 @@ export interface AnnouncementsFormat {
 /** A CSV format with defaults filled in. */
 export interface Format {
   dialect: Dialect;
-  header: boolean;
+  header: boolean | 'optional';
+  minAllowedRejects: { rows: number; share: number };
   skipRows: number;
   ranges: readonly RangeFiles[];
   country: Column | CountryJoin;
@@ -194,10 +197,13 @@ export const BUILT_IN_FORMATS: Readonly<Record<string, BuiltInConfig>> = {
   'origin-asn': { announcements: { first: 0, last: 1, asn: 2 } },
   // MaxMind DB: GeoIP2, GeoLite2, and other files of that format.
   mmdb: { mmdb: {} },
-  // RFC 8805: prefix, country, region, city, postal code. A prefix may be a single address; a row without a country says
+  // RFC 8805: prefix, country, region, city, postal code. Many feeds begin with the names of the columns, without a comment
+  // sign, and some have typos, which must not hide the other rows. A prefix may be a single address; a row without a country says
   // that the prefix must not be geolocated.
   geofeed: {
     comment: '#',
+    header: 'optional',
+    minAllowedRejects: { rows: 5, share: 0.05 },
     ranges: [{ files: ['*'], cidr: { network: 0 } }],
     country: 1,
   },
@@ -235,6 +241,7 @@ export function resolveFormat(reference: string | object): Format | MmdbFormat |
       comment: config.comment ?? null,
     },
     header: config.header ?? named.length > 0,
+    minAllowedRejects: config.minAllowedRejects ?? { rows: 0, share: 0 },
     skipRows: config.skipRows ?? 0,
     ranges: config.ranges,
     country: config.country,

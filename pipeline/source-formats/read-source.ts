@@ -98,6 +98,7 @@ export type RangeListener = (range: LocatedRange) => void;
  * @param input the source with its fetched files
  * @param note reports files that are not read
  * @param onRange receives every range, in order
+ * @param log receives the rejected rows, also if reading fails
  * @throws AtlasError E_CONFIG if the format is contradictory; E_BAD_INPUT if no file matches the format, a named column is
  *   missing, a file is not CSV or MMDB, too many rows are rejected, or there is no range; E_FETCH if a file cannot be read
  */
@@ -105,11 +106,12 @@ export async function readSource(
   input: SourceInput,
   note: (text: string) => void,
   onRange?: RangeListener,
+  log = new RejectLog(input.source.id),
 ): Promise<SourceResult> {
   const { source, fetched, asns = new Set() } = input;
   try {
     const format = resolveFormat(source.format);
-    const rows = new SourceRows(source.id, onRange);
+    const rows = new SourceRows(source.id, onRange, log);
     const noteUnused = (files: readonly FetchedFile[]): void => {
       for (const { name } of files) note(`${source.id}: ${name} is not read; its name matches nothing in the format`);
     };
@@ -137,7 +139,7 @@ export async function readSource(
           `${source.id}: AS ${shared.join(', ')}: the members of a national registry share one holder in the file, so space that is delegated to them is not known`,
         );
       }
-      return rows.result(source.maxRejectShare, delegations?.ranges());
+      return rows.result(source.maxRejectShare, delegations?.ranges(), format.minAllowedRejects);
     }
     return rows.result(source.maxRejectShare);
   } catch (error) {
@@ -166,7 +168,8 @@ export async function readIndexed(
     return;
   }
   const files = sortFiles(input.fetched.files, format.ranges, locationNames(format));
-  const reader = new CsvSourceReader(new SourceRows(input.source.id, onRange), format, undefined);
+  const rows = new SourceRows(input.source.id, onRange, new RejectLog(input.source.id));
+  const reader = new CsvSourceReader(rows, format, undefined);
   for (const file of files.locations) await reader.readLocations(file);
   for (const { file, ranges } of files.ranges) {
     const found = index.find(({ name }) => name === file.name);
@@ -236,10 +239,10 @@ class SourceRows {
   readonly #index: FileIndex[] = [];
   #file: FetchedFile | undefined;
 
-  constructor(id: string, onRange: RangeListener | undefined) {
+  constructor(id: string, onRange: RangeListener | undefined, log: RejectLog) {
     this.#id = id;
     this.#onRange = onRange;
-    this.rejects = new RejectLog(id);
+    this.rejects = log;
   }
 
   /** Number of ranges so far, rejected ones included. */
@@ -285,10 +288,15 @@ class SourceRows {
     if (compareAddresses(last, 0, bounds, 1, words) > 0) bounds.set(last.subarray(0, words), words);
   }
 
-  result(maxRejectShare: number, owned: readonly OwnedRange[] = []): SourceResult {
+  result(
+    maxRejectShare: number,
+    owned: readonly OwnedRange[] = [],
+    { rows: always, share }: Format['minAllowedRejects'] = { rows: 0, share: 0 },
+  ): SourceResult {
     const rejected = this.rejects.total;
     const rows = this.#v4.count + this.#v6.count + this.announcements;
-    if (rejected > maxRejectShare * (rows + rejected)) throw tooManyRejects(this.rejects, rows, maxRejectShare);
+    const limit = Math.max(maxRejectShare, share);
+    if (rejected > Math.max(always, limit * (rows + rejected))) throw tooManyRejects(this.rejects, rows, limit);
     if (rows === 0) {
       throw new AtlasError(
         'E_BAD_INPUT',
@@ -424,13 +432,14 @@ class CsvSourceReader {
       return inFile(file.name, () => makeParser(row));
     };
     this.#rows.beginFile(file);
-    let parse = header ? undefined : begin([]);
+    let parse = header === false ? begin([]) : undefined;
     await readRows(file.path, file.name, dialect, (row, position) => {
       count?.add(row, position.line);
       if (toSkip > 0) {
         toSkip--;
       } else if (parse === undefined) {
-        parse = begin(row);
+        parse = begin(header === 'optional' ? [] : row);
+        if (header === 'optional' && !isNamesOfColumns(row)) this.#addRow(parse, row, position);
       } else {
         this.#addRow(parse, row, position);
       }
@@ -501,6 +510,11 @@ class CsvSourceReader {
       return code === undefined ? 'its location is in no file of locations' : this.#rows.codes.index(code);
     };
   }
+}
+
+/** Returns whether a row has several words, of which none is an address, a country code or a number. */
+function isNamesOfColumns(row: readonly string[]): boolean {
+  return row.length > 1 && row.every((cell) => /^\s*[a-z][a-z0-9 _-]{2,}\s*$/i.test(cell));
 }
 
 /** Returns a test for the rows that a format skips. */

@@ -5,14 +5,13 @@ import { AtlasError, messageOf } from '../../src/errors.js';
 import {
   FETCH_BACKOFF_MS,
   FETCH_CONCURRENCY,
+  FETCH_DEADLINE_MS,
   FETCH_IDLE_TIMEOUT_MS,
   FETCH_MAX_BACKOFF_MS,
   FETCH_RETRIES,
-  FETCH_TRY_TIMEOUT_MS,
   MAX_DOWNLOAD_BYTES,
   MAX_RETRY_AFTER_MS,
   MAX_UNPACKED_BYTES,
-  NPM_TIMEOUT_MS,
 } from '../../src/limits.js';
 import { packageRoot } from '../../src/package-root.js';
 import type { SourceConfig } from '../config/sources.js';
@@ -22,7 +21,7 @@ import type { Counts, FetchedSource, FetchedSources, MissingSource, Stage, Stage
 /** Settings that only tests change. */
 export interface FetchOptions {
   limits?: Partial<FetchLimits>;
-  /** Environment of npm, of `${NAME}` in addresses, and for proxies. */
+  /** Environment of `${NAME}` in addresses, and for proxies. */
   env?: NodeJS.ProcessEnv;
   /** Directory in which the search for installed packages starts: the root of the package. */
   packageRoot?: string;
@@ -35,11 +34,11 @@ const DEFAULT_LIMITS: FetchLimits = {
   maxUnpackedBytes: MAX_UNPACKED_BYTES,
   retries: FETCH_RETRIES,
   idleTimeoutMs: FETCH_IDLE_TIMEOUT_MS,
-  tryTimeoutMs: FETCH_TRY_TIMEOUT_MS,
+  tryTimeoutMs: FETCH_DEADLINE_MS,
+  deadlineMs: FETCH_DEADLINE_MS,
   backoffMs: FETCH_BACKOFF_MS,
   maxBackoffMs: FETCH_MAX_BACKOFF_MS,
   maxRetryAfterMs: MAX_RETRY_AFTER_MS,
-  npmTimeoutMs: NPM_TIMEOUT_MS,
 };
 
 /**
@@ -129,7 +128,7 @@ function countsOf({ sources, missing }: { sources: FetchedSource[]; missing: Mis
     bytes: files.reduce((sum, file) => sum + file.bytes, 0),
     network: from('network'),
     cache: from('cache'),
-    pinned: from('pinned'),
+    bundled: from('bundled'),
     file: from('file'),
   };
 }

@@ -10,6 +10,7 @@ import { AtlasError } from '../../src/errors.js';
 import type { OwnedRange } from '../merging/evidence.js';
 import { checkUsableCountries } from '../merging/usable-countries.js';
 import { type FileIndex, readSource, type SourceInput, type SourceResult } from '../source-formats/read-source.js';
+import { RejectLog } from '../source-formats/rejects.js';
 import type { IngestedSource, Stage, StageContext } from '../stage.js';
 
 /** File in the data directory with the rejected rows of the last build, one JSON object a line. */
@@ -46,9 +47,8 @@ export function ingestStage<Input extends SourceInput>(
       const output: IngestResult<Input> = { ingested: [], inputs: [], owned: [], index: {} };
       const counts: Record<string, number> = { rows: 0, rejected: 0 };
       for (const given of inputs) {
-        const { input, result } = await readUsable(given, options, context);
-        const { ingested, skipped, rejects } = result;
-        await appendFile(rejectsPath, rejects.map((reject) => `${JSON.stringify(reject)}\n`).join(''));
+        const { input, result } = await readUsable(given, options, context, rejectsPath);
+        const { ingested, skipped } = result;
         output.ingested.push(ingested);
         output.inputs.push(input);
         output.owned.push(...result.owned);
@@ -75,11 +75,17 @@ async function readUsable<Input extends SourceInput>(
   input: Input,
   { reference, findEarlier }: IngestOptions<Input>,
   { note }: StageContext,
+  rejectsPath: string,
 ): Promise<{ input: Input; result: SourceResult }> {
   const read = async (from: Input): Promise<SourceResult> => {
-    const result = await readSource(from, note);
-    checkUsableCountries(result.ingested, reference);
-    return result;
+    const log = new RejectLog(from.source.id);
+    try {
+      const result = await readSource(from, note, undefined, log);
+      checkUsableCountries(result.ingested, reference);
+      return result;
+    } finally {
+      await appendFile(rejectsPath, log.rejects.map((reject) => `${JSON.stringify(reject)}\n`).join(''));
+    }
   };
   try {
     return { input, result: await read(input) };

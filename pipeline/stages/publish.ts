@@ -4,9 +4,16 @@
  * Everything is written and flushed under another name first. Then one rename moves the folder, and one rename replaces
  * the link. If the process is killed between any two steps, `current` names a complete release: the old or the new one.
  */
-import { mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { MANIFEST_FILE, type Manifest, REFUSED_DIR, RELEASES_DIR, readManifest } from '../../src/database/release.js';
+import {
+  MANIFEST_FILE,
+  type Manifest,
+  REFUSED_DIR,
+  RELEASES_DIR,
+  REPORT_FILE,
+  readManifest,
+} from '../../src/database/release.js';
 import { verifyRelease } from '../../src/database/verify.js';
 import { AtlasError } from '../../src/errors.js';
 import { switchCurrent } from '../operations/current-link.js';
@@ -28,7 +35,7 @@ function verifiedManifest(dir: string): Manifest | undefined {
  * Moves the release to its folder in `releases/`.
  *
  * If the folder has a whole release of the same id, its files are kept, because a folder cannot be replaced in one step
- * and `current` may name it. Only its manifest is replaced, which tells who forced the release. The files are listed as
+ * and `current` may name it. Only its manifest, which tells who forced the release, and its report are replaced. The files are listed as
  * they are: another version of SQLite writes other bytes for the same mirror.
  */
 function moveIntoPlace(release: FinishedRelease, releases: string, workDir: string): void {
@@ -38,8 +45,12 @@ function moveIntoPlace(release: FinishedRelease, releases: string, workDir: stri
     if (present !== undefined) {
       const manifest: Manifest = { ...readManifest(release.dir), outputs: present.outputs };
       writeFileSync(join(release.dir, MANIFEST_FILE), `${JSON.stringify(manifest, null, 2)}\n`);
-      flush(join(release.dir, MANIFEST_FILE));
-      renameSync(join(release.dir, MANIFEST_FILE), join(target, MANIFEST_FILE));
+      for (const name of [REPORT_FILE, MANIFEST_FILE]) {
+        const path = join(release.dir, name);
+        if (!existsSync(path)) continue;
+        flush(path);
+        renameSync(path, join(target, name));
+      }
       flush(target);
       return;
     }
@@ -62,7 +73,7 @@ export function publishStage(keep: number): Stage<FinishedRelease, string> {
       switchCurrent(dataDir, release.id);
       // A release that was refused before may be published by force now.
       rmSync(join(releases, REFUSED_DIR, release.id), { recursive: true, force: true });
-      const removed = removeOldReleases(dataDir, keep);
+      const removed = removeOldReleases(dataDir, workDir, keep);
       const removedFromCache = await removeUnusedFiles(dataDir);
       return { output: release.id, counts: { release: release.id, removed, removed_from_cache: removedFromCache } };
     },

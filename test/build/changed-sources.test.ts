@@ -2,6 +2,7 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { rollBack } from '../../pipeline/operations/rollback.js';
 import { serve } from '../pipeline/fetch-support.js';
 import { temporaryDir } from '../support/release.js';
 import { buildOnce, madeUpWorld, manifestOf, type Row, rowsText } from '../support/sources.js';
@@ -11,13 +12,16 @@ let dataDir: string;
 /** Files of the publishers by path. */
 let published: Record<string, string | undefined>;
 let url: string;
+/** The ETag of all files. */
+let etag: string;
 beforeEach(async () => {
   dir = temporaryDir();
   dataDir = join(dir, 'data');
   published = {};
+  etag = '"one"';
   ({ url } = await serve((request, response) => {
     const body = published[request.url!];
-    response.writeHead(body === undefined ? 404 : 200).end(body);
+    response.writeHead(body === undefined ? 404 : 200, { etag }).end(body);
   }));
 });
 afterEach(() => rmSync(dir, { recursive: true, force: true }));
@@ -223,6 +227,7 @@ it('from a seed to newer data, and then without a network: no build is refused',
   await publish(sources);
   expect(manifestOf(dataDir).inputs.map(({ seed }) => seed)).toEqual([undefined, undefined]);
   published = {};
+  etag = '"one"';
   expect((await build(sources)).outcome).toBe('unchanged');
   expect((await build(sources, { offline: true })).outcome).toBe('unchanged');
 });
@@ -261,5 +266,23 @@ describe('a download that cannot be read', () => {
     published['/world.csv'] = WORLD_CSV;
     await publish([world()]);
     expect((await build([{ ...world(), format: 'geofeed' }])).outcome).toBe('E_BAD_INPUT');
+  });
+});
+
+describe('what a server says about the same bytes', () => {
+  it('does not count: another ETag publishes nothing, also not what was rolled back', async () => {
+    published['/world.csv'] = WORLD_CSV;
+    await publish([world()]);
+    const first = manifestOf(dataDir).id;
+    etag = '"another node"';
+    expect((await build([world()])).outcome).toBe('unchanged');
+    published['/world.csv'] = `${WORLD_CSV}\n${rowsText([NETWORK])[0]}`;
+    await publish([world()]);
+    const second = manifestOf(dataDir).id;
+    rollBack(dataDir, undefined);
+    expect(manifestOf(dataDir).id).toBe(first);
+    etag = '"one more"';
+    expect((await build([world()])).outcome).toBe('E_REFUSED');
+    expect([manifestOf(dataDir).id, second]).toEqual([first, expect.not.stringMatching(first)]);
   });
 });

@@ -22,9 +22,9 @@ const store = (dataDir: string, text: string) =>
 
 function entry(...texts: string[]): CacheEntry {
   const files = texts.map((text, index) => ({ name: `${index}.csv`, bytes: text.length, sha256: sha256(text) }));
-  const facts = { version: '1', integrity: '', dataDate: null, fetchedAt: '2026-01-01T00:00:00.000Z' };
+  const facts = { version: '1', dataDate: null, fetchedAt: '2026-01-01T00:00:00.000Z' };
   const downloads = [{ address: 'https://example.org/a', etag: '', lastModified: '', files }];
-  return { format: 2, request: 'r', ...facts, downloads };
+  return { format: 3, request: 'r', ...facts, downloads };
 }
 
 describe('storeObject', () => {

@@ -204,6 +204,25 @@ describe('fetch over https', () => {
     expect(readdirSync(dataDir, { recursive: true }).filter((name) => /part|evil/.test(String(name)))).toEqual([]);
   });
 
+  it('gives all attempts together one deadline', async () => {
+    const { url, requests } = await serve(trickle);
+    const limits = { retries: 1000, backoffMs: 0, maxBackoffMs: 0, tryTimeoutMs: 60, deadlineMs: 300 };
+    const error = await atlasError(runFetch([https(`${url}/a`)], scratchDir(), { limits }));
+    expect(error.message).toMatch(/the download was not done for/);
+    expect(requests.length).toBeLessThan(20);
+  });
+
+  it('keeps nothing of a download that no build has accepted', async () => {
+    const dataDir = scratchDir();
+    let text = 'good';
+    const { url } = await serve((_request, response) => response.end(text));
+    const run = (options = {}) => runFetch([https(`${url}/a`)], dataDir, options);
+    await run();
+    text = '<html>';
+    expect(textsOf((await run({ accept: false })).output[0])).toEqual({ a: '<html>' });
+    expect(textsOf((await run({ offline: true })).output[0])).toEqual({ a: 'good' });
+  });
+
   it('waits for a server that is slow but not silent', async () => {
     const { url } = await serve(async (_request, response) => {
       for (let i = 0; i < 8; i++) {

@@ -1,11 +1,10 @@
 /** Helpers for tests of the fetch stage: a temporary data directory, a real HTTP server, a zip writer, a tarball writer. */
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { crc32, deflateRawSync } from 'node:zlib';
-import { create } from 'tar';
 import { onTestFinished } from 'vitest';
 import type { Place, SourceConfig } from '../../pipeline/config/sources.js';
 import type { FetchedSource } from '../../pipeline/stage.js';
@@ -29,7 +28,12 @@ export function source(place: Place | Place[], id = 'test', optional = false): S
 export async function runFetch(
   sources: SourceConfig[],
   dataDir: string,
-  { offline = false, asOf = '2026-01-01', ...options }: FetchOptions & { offline?: boolean; asOf?: string } = {},
+  {
+    offline = false,
+    asOf = '2026-01-01',
+    accept = true,
+    ...options
+  }: FetchOptions & { offline?: boolean; asOf?: string; accept?: boolean } = {},
 ) {
   const notes: string[] = [];
   const waits: number[] = [];
@@ -40,6 +44,8 @@ export async function runFetch(
   };
   const context = { dataDir, workDir, offline, asOf, note: (text: string) => notes.push(text) };
   const { output, counts } = await fetchStage({ wait, ...options }).run(sources, context);
+  // As after a build that was published.
+  if (accept) for (const each of output.sources) await each.accept();
   return { output: output.sources, missing: output.missing, counts, notes, waits };
 }
 
@@ -115,21 +121,4 @@ export function makeZip(entries: ZipEntry[]): Buffer {
   end.writeUInt32LE(Buffer.concat(directory).length, 8);
   end.writeUInt32LE(offset, 12);
   return Buffer.concat([...locals, ...directory, Buffer.from('PK\x05\x06'), end]);
-}
-
-/** Returns the tarball of an npm package with these files, and the files that `prepare` adds to its folder. */
-export async function makeTarball(
-  files: Record<string, string>,
-  prepare: (directory: string) => void = () => {},
-): Promise<Buffer> {
-  const directory = scratchDir();
-  for (const [name, content] of Object.entries(files)) {
-    const file = path.join(directory, 'package', name);
-    mkdirSync(path.dirname(file), { recursive: true });
-    writeFileSync(file, content);
-  }
-  prepare(path.join(directory, 'package'));
-  const tarball = path.join(directory, 'package.tgz');
-  await create({ file: tarball, cwd: directory, gzip: true, portable: true }, ['package']);
-  return readFileSync(tarball);
 }

@@ -328,3 +328,32 @@ describe('user-defined formats', () => {
     expect(patterns.some((pattern) => matchesPattern(pattern, name, { ignoreCase: true }))).toBe(fits);
   });
 });
+
+describe('geofeeds', () => {
+  const feed = (rows: string[], share = 0) => ingestContents('geofeed', { 'feed.csv': `${rows.join('\n')}\n` }, share);
+  const good = (count: number): string[] => Array.from({ length: count }, (_, i) => `30.0.${i}.0/24,DE,,,`);
+
+  test.each(['prefix,country,region,city,postal', 'ip_prefix,alpha2code,region,city,postal_code', 'Network, Country'])(
+    'may begin with the names of the columns: %s',
+    async (header) => {
+      const { ingested, index } = await feed([header, ...good(2)]);
+      expect([ingested.rows, ingested.rejected]).toEqual([2, 0]);
+      expect(index[0]!.header).toEqual([]);
+    },
+  );
+
+  test('may begin with a row, good or bad', async () => {
+    expect((await feed(good(2))).ingested.rows).toBe(2);
+    const { ingested, rejects } = await feed(['192.219.0.0.24,DE,,,', ...good(2)]);
+    expect([ingested.rows, rejects.map(({ line }) => line)]).toEqual([2, [1]]);
+  });
+
+  test('may have five bad rows, or one in twenty', async () => {
+    const bad = (count: number): string[] => Array.from({ length: count }, () => '192.219.0.0.24,DE,,,');
+    expect((await feed([...good(1), ...bad(5)])).rejects).toHaveLength(5);
+    await expect(feed([...good(1), ...bad(6)])).rejects.toThrow('6 of 7 rows cannot be read');
+    expect((await feed([...good(190), ...bad(10)])).ingested.rejected).toBe(10);
+    await expect(feed([...good(190), ...bad(11)])).rejects.toThrow('the limit is 5 %');
+    expect((await feed([...good(10), ...bad(10)], 0.5)).ingested.rejected).toBe(10);
+  });
+});

@@ -390,6 +390,27 @@ describe('the ingest stage', () => {
     });
   });
 
+  test('writes the rejected rows of a source that fails', async () => {
+    await withFiles({ 'one.csv': `${GOOD}bad\nworse\n` }, async (files) => {
+      const workDir = path.dirname(files[0]!.path);
+      const stage = ingestStage({ reference: loadReference(), findEarlier: async () => undefined });
+      const run = stage.run([inputOf('ip-location-db', files, 0, 'first')], contextOf(workDir, []));
+      await expect(run).rejects.toMatchObject({ code: 'E_BAD_INPUT' });
+      const lines = readFileSync(path.join(workDir, REJECTS_FILE), 'utf8').trimEnd().split('\n');
+      expect(lines.map((line) => JSON.parse(line).text)).toEqual(['bad', 'worse']);
+    });
+  });
+
+  test.each(['ß', 'ﬁ', 'ſs', 'ĸr'])('does not take %s for a country code', async (code) => {
+    const { ingested, rejects } = await ingestContents(
+      'ip-location-db',
+      { 'a.csv': `${GOOD}1.1.1.0,1.1.1.255,${code}\n` },
+      1,
+    );
+    expect(rejects.map(({ reason }) => reason)).toEqual(['the country is not a country code']);
+    expect(ingested.codes).not.toContain('SS');
+  });
+
   test('writes no more rejects than the limit, and counts them all', async () => {
     const contents = { 'a.csv': `${GOOD}${'bad\n'.repeat(MAX_REJECTS_WRITTEN + 10)}`, 'b.csv': 'bad\n' };
     const { ingested, rejects } = await ingestContents('ip-location-db', contents, 1);
