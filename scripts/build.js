@@ -6,11 +6,12 @@ const compileKernel = (target) => run`asc --config src/enrich/kernel/asconfig.js
 
 async function compileCommands() {
   await run`tsc -p tsconfig.build.json`;
-  await Promise.all([
-    run`node scripts/make-seed.js`,
-    run`node scripts/bundle-cli.js`,
-    run`node scripts/write-manual.js`,
-  ]);
+  await Promise.all([makeData(), run`node scripts/bundle-cli.js`, run`node scripts/write-manual.js`]);
+}
+
+async function makeData() {
+  await run`node scripts/make-seed.js`;
+  await run`node scripts/make-lookup.js`;
 }
 
 async function makePage() {

@@ -10,12 +10,11 @@
 export type { Reason } from './country/assignment.js';
 export {
   Database,
-  type LookupResult,
   type OpenOptions,
   openDatabase,
-  type ReasonedResult,
 } from './database/database.js';
 export type { Manifest, ManifestFile, ManifestInput } from './database/release.js';
+export type { Country, LookupResult, ReasonedResult } from './database/results.js';
 export { type BlockEnricher, type BlockEnricherOptions, createBlockEnricher } from './enrich/block-enricher.js';
 export type { EnrichCounts } from './enrich/counts.js';
 export {

@@ -14,6 +14,7 @@ const SRC_LAYERS = [
   ['rangefile', 'mirror'],
   ['compact'],
   ['database', 'report'],
+  ['lookup'],
   ['enrich', 'export'],
   ['api'],
   ['stream'],

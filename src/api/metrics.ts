@@ -2,8 +2,8 @@
 import { createServer, type Server } from 'node:http';
 import { AggregatorRegistry, Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { releaseAge } from '../database/age.js';
-import type { LookupResult } from '../database/database.js';
 import { type PullState, readPullState, secondsToExpiry } from '../database/pull-state.js';
+import type { LookupResult } from '../database/results.js';
 import type { Outcomes } from './releases/served-release.js';
 
 /** Upper bounds in seconds: a lookup takes some 20 µs, a batch a millisecond, and a slow client seconds. */

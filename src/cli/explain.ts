@@ -1,8 +1,8 @@
 /** `ipatlas explain`: explains the result for an address. */
 import { type ExplainedRow, type Explanation, explain, type Step } from '../../pipeline/index.js';
 import { isReason, REASONS } from '../country/assignment.js';
-import type { ReasonedResult } from '../database/database.js';
 import { namedRelease } from '../database/release.js';
+import type { ReasonedResult } from '../database/results.js';
 import { EXIT } from '../errors.js';
 import { type Command, type Invocation, print, text } from './command.js';
 

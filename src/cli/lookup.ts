@@ -1,5 +1,6 @@
 /** `ipatlas lookup`: one result a line, or a table for people. */
-import { type Database, type LookupResult, openDatabase } from '../database/database.js';
+import { type Database, openDatabase } from '../database/database.js';
+import type { LookupResult } from '../database/results.js';
 import { chunksOf, openSource } from '../enrich/input/source.js';
 import { AtlasError, EXIT } from '../errors.js';
 import { STDIN_PATH } from '../standard-streams.js';

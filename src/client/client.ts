@@ -8,10 +8,10 @@
  * ```
  */
 import { parseAddress } from '../address/parse.js';
-import type { LookupResult } from '../database/database.js';
+import type { LookupResult } from '../database/results.js';
 import { MAX_BATCH } from '../limits.js';
 
-export type { LookupResult } from '../database/database.js';
+export type { LookupResult } from '../database/results.js';
 
 /** The URL that `make run` and `ipatlas serve` listen on. */
 const DEFAULT_BASE_URL = 'http://localhost:8080';

@@ -157,6 +157,15 @@ export class PartitionReader {
 
   /** Adds the size of a range to the address of the next one. Returns what is carried out. */
   #addSize(code: number): number {
+    if (code < this.#bits) {
+      // Nearly all sizes are one bit of one word, without a carry.
+      const at = this.#next.length - 1 - (code >>> 5);
+      const sum = this.#next[at]! + ((1 << (code & 31)) >>> 0);
+      if (sum <= 0xffffffff) {
+        this.#next[at] = sum;
+        return 0;
+      }
+    }
     if (code <= MAX_EXPONENT) return this.#add(1, code);
     let exponent = 255 - code;
     let carry = this.#add(3, exponent++);

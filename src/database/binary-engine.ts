@@ -2,9 +2,9 @@
 import { type EmbeddedScheme, embeddedIPv4 } from '../address/embedded.js';
 import type { Reason } from '../country/assignment.js';
 import type { RangeRecord } from '../rangefile/layout.js';
-import type { RangeFile } from '../rangefile/reader.js';
-import { findIPv4, findIPv6 } from '../rangefile/search.js';
-import type { CountryResult, Engine } from './engine.js';
+import { findIPv4, findIPv6, type SearchColumns } from '../rangefile/search.js';
+import { type CountryResult, type Engine, sharedCountry } from './engine.js';
+import type { Country } from './results.js';
 
 /** Returns the result for a record. That of an embedded scheme is a placeholder: the IPv4 address decides. */
 export function recordResult(record: RangeRecord): CountryResult {
@@ -18,16 +18,25 @@ export function recordResult(record: RangeRecord): CountryResult {
   return { country: null, country_code: null, is_eu: false, reason, ...more };
 }
 
+/** What the engine needs of a range file. */
+export interface RangeLists extends SearchColumns {
+  records: readonly RangeRecord[];
+  record4: Uint16Array;
+  record6: Uint16Array;
+}
+
 export class BinaryEngine implements Engine {
-  readonly #file: RangeFile;
+  readonly #file: RangeLists;
   /** By record number. */
   readonly #results: CountryResult[];
+  readonly #countries: Country[];
   /** By record number: the scheme of records with an embedded IPv4 address. */
   readonly #schemes: (EmbeddedScheme | undefined)[];
 
-  constructor(file: RangeFile) {
+  constructor(file: RangeLists) {
     this.#file = file;
     this.#results = file.records.map(recordResult);
+    this.#countries = this.#results.map(sharedCountry);
     this.#schemes = file.records.map((record) => (record.kind === 'embedded' ? record.scheme : undefined));
   }
 
@@ -40,6 +49,17 @@ export class BinaryEngine implements Engine {
     const record = file.record6[findIPv6(file, words)]!;
     const scheme = this.#schemes[record];
     return scheme === undefined ? this.#results[record]! : this.lookupIPv4(embeddedIPv4(scheme, words) | 0);
+  }
+
+  countryIPv4(address: number): Country {
+    return this.#countries[this.#file.record4[findIPv4(this.#file, address)]!]!;
+  }
+
+  countryIPv6(words: Uint32Array): Country {
+    const file = this.#file;
+    const record = file.record6[findIPv6(file, words)]!;
+    const scheme = this.#schemes[record];
+    return scheme === undefined ? this.#countries[record]! : this.countryIPv4(embeddedIPv4(scheme, words) | 0);
   }
 
   /** Does nothing: the file is in memory. */

@@ -1,5 +1,6 @@
 /** The interface of the lookup engines. */
 import type { Reason } from '../country/assignment.js';
+import type { Country } from './results.js';
 
 /** What a lookup finds for an address. */
 export interface CountryResult {
@@ -24,5 +25,13 @@ export interface Engine {
   lookupIPv4(address: number): CountryResult;
   /** @param words the address, four 32-bit words, most significant first; not IPv4-mapped */
   lookupIPv6(words: Uint32Array): CountryResult;
+  /** Returns the country only, see `Lookups.country`. */
+  countryIPv4(address: number): Country;
+  countryIPv6(words: Uint32Array): Country;
   close(): void;
+}
+
+/** Returns the country of a result, to be shared. */
+export function sharedCountry({ country, country_code, is_eu }: Country): Country {
+  return Object.freeze({ country, country_code, is_eu });
 }

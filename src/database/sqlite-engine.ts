@@ -4,7 +4,8 @@ import type { Reason } from '../country/assignment.js';
 import { openMirror } from '../mirror/reader.js';
 import { noConfidence } from '../rangefile/confidence.js';
 import { MAX_CONFIDENCE } from '../rangefile/layout.js';
-import type { CountryResult, Engine } from './engine.js';
+import { type CountryResult, type Engine, sharedCountry } from './engine.js';
+import type { Country } from './results.js';
 
 interface Row {
   country: string | null;
@@ -45,14 +46,23 @@ export function openSqliteEngine(path: string, confidence = false): Engine {
   const find6 = database.prepare<[Buffer], Row>(FIND(6, confidence));
   const key = Buffer.alloc(16);
   const lookupIPv4 = (address: number): CountryResult => toResult(find4.get(address >>> 0)!);
+  const lookupIPv6 = (words: Uint32Array): CountryResult => {
+    for (let i = 0; i < 4; i++) key.writeUInt32BE(words[i]!, 4 * i);
+    const row = find6.get(key)!;
+    const embedded = row.reason !== null && EMBEDDED_SCHEMES.includes(row.reason as EmbeddedScheme);
+    return embedded ? lookupIPv4(embeddedIPv4(row.reason as EmbeddedScheme, words)) : toResult(row);
+  };
+  const countries = new Map<string | null, Country>();
+  const countryOf = (result: CountryResult): Country => {
+    const known = countries.get(result.country_code) ?? sharedCountry(result);
+    countries.set(result.country_code, known);
+    return known;
+  };
   return {
     lookupIPv4,
-    lookupIPv6(words) {
-      for (let i = 0; i < 4; i++) key.writeUInt32BE(words[i]!, 4 * i);
-      const row = find6.get(key)!;
-      const embedded = row.reason !== null && EMBEDDED_SCHEMES.includes(row.reason as EmbeddedScheme);
-      return embedded ? lookupIPv4(embeddedIPv4(row.reason as EmbeddedScheme, words)) : toResult(row);
-    },
+    lookupIPv6,
+    countryIPv4: (address) => countryOf(lookupIPv4(address)),
+    countryIPv6: (words) => countryOf(lookupIPv6(words)),
     close: () => {
       database.close();
     },

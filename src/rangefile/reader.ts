@@ -29,9 +29,10 @@ import {
   SECTIONS,
   type SectionTag,
 } from './layout.js';
+import type { SearchColumns } from './search.js';
 
 /** A range file in memory: typed arrays over its bytes. Columns are named after the sections of FORMAT.md. */
-export interface RangeFile {
+export interface RangeFile extends SearchColumns {
   path: string;
   bytes: Uint8Array;
   /** Offset of the first section; the SHA-256 covers everything from here. */
@@ -42,66 +43,13 @@ export interface RangeFile {
   /** Number of IPv4 ranges. */
   count4: number;
   start4: Uint32Array;
-  /** The memory of `start4` as 16-bit elements: the low half of range `i` is element `2 * i`. */
-  start4Low: Uint16Array;
   record4: Uint16Array;
-  index4: Uint32Array;
-  /** Number of IPv6 ranges. `high6` and `low6` have two 32-bit words per range, the less significant first. */
+  /** Number of IPv6 ranges. */
   count6: number;
-  high6: Uint32Array;
-  low6: Uint32Array;
   record6: Uint16Array;
-  index6: Uint32Array;
   /** Confidence of each range, in percent; undefined if the sources were merged by priority. */
   confidence4: Uint8Array | undefined;
   confidence6: Uint8Array | undefined;
-  /** A finer index of the crowded buckets, once {@link denseIndex} has built it. */
-  dense6: DenseIndex | undefined;
-}
-
-/**
- * A finer index of IPv6. Only few blocks of the address space are in use: 46 of the 65,536 buckets hold nearly all ranges, up
- * to 40,000 each. In these, the next eight bits of the address narrow down the search.
- */
-export interface DenseIndex {
-  /** By bucket: its number among the crowded buckets, from 1; 0 for all others. */
-  number: Uint16Array;
-  /**
-   * {@link DENSE_STRIDE} elements per crowded bucket: element k is the number of ranges that begin below part k of the
-   * bucket, and the last element the number of ranges that begin below the next bucket.
-   */
-  below: Uint32Array;
-}
-
-/** Elements per crowded bucket: one for each of 256 parts, and one for the end. */
-export const DENSE_STRIDE = 257;
-
-/** A bucket with more ranges is crowded: a binary search in it takes seven steps or more. */
-const CROWDED = 64;
-
-function buildDenseIndex({ high6, index6 }: RangeFile): DenseIndex {
-  const number = new Uint16Array(INDEX_ENTRIES - 1);
-  let crowded = 0;
-  for (let bucket = 0; bucket < number.length; bucket++) {
-    if (index6[bucket + 1]! - index6[bucket]! > CROWDED) number[bucket] = ++crowded;
-  }
-  const below = new Uint32Array((crowded + 1) * DENSE_STRIDE);
-  for (let bucket = 0; bucket < number.length; bucket++) {
-    if (number[bucket] === 0) continue;
-    const end = index6[bucket + 1]!;
-    let range = index6[bucket]!;
-    for (let part = 0; part < DENSE_STRIDE; part++) {
-      while (range < end && ((high6[2 * range + 1]! >>> 8) & 0xff) < part) range++;
-      below[number[bucket]! * DENSE_STRIDE + part] = range;
-    }
-  }
-  return { number, below };
-}
-
-/** Returns the finer index of a file. It is built on first use, because not every user of the file needs it. */
-export function denseIndex(file: RangeFile): DenseIndex {
-  file.dense6 ??= buildDenseIndex(file);
-  return file.dense6;
 }
 
 /** Writes the first address of IPv6 range `index` as four words, most significant first. */

@@ -5,7 +5,7 @@ import { addressWords, compareAddresses } from '../address/words.js';
 import { AtlasError } from '../errors.js';
 import { ENTRY, ENTRY_BYTES, HEADER, HEADER_BYTES, MAX_CONFIDENCE, recordKey } from './layout.js';
 import { type RangeFile, rangeColumns } from './reader.js';
-import { buildIndex } from './writer.js';
+import { buildIndex } from './search.js';
 
 function damaged(file: RangeFile, what: string): AtlasError {
   return new AtlasError('E_DAMAGED', `${file.path}: ${what}; build the release again or roll back to another`);

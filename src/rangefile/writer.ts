@@ -15,7 +15,6 @@ import {
   FLAG_EU,
   HEADER,
   HEADER_BYTES,
-  INDEX_ENTRIES,
   MAGIC,
   MAJOR_VERSION,
   MAX_CONFIDENCE,
@@ -30,6 +29,7 @@ import {
   SECTIONS,
   type SectionTag,
 } from './layout.js';
+import { buildIndex } from './search.js';
 
 export interface RangeFileContent {
   /** `YYYY-MM-DD`. */
@@ -65,17 +65,6 @@ function canonicalRecords(content: RangeFileContent): { records: RangeRecord[]; 
     v4: content.v4.value.map((id) => renumbered[id]!),
     v6: content.v6.value.map((id) => renumbered[id]!),
   };
-}
-
-/** Returns, for each value of the top 16 bits of an address, how many ranges begin below it. */
-export function buildIndex(count: number, topBits: (range: number) => number): Uint32Array {
-  const index = new Uint32Array(INDEX_ENTRIES);
-  let range = 0;
-  for (let bucket = 0; bucket < INDEX_ENTRIES; bucket++) {
-    while (range < count && topBits(range) < bucket) range++;
-    index[bucket] = range;
-  }
-  return index;
 }
 
 /** Splits IPv6 first addresses into two columns of 64-bit numbers, each with the low word first (little-endian). */

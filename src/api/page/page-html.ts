@@ -1,7 +1,7 @@
 /** The page as HTML, complete without JavaScript except for batches and the map; and as plain text, for command lines. */
 import { ageDays, releaseAge } from '../../database/age.js';
-import type { LookupResult } from '../../database/database.js';
 import type { Manifest, ManifestInput } from '../../database/release.js';
+import type { LookupResult } from '../../database/results.js';
 import { type Html, html } from '../../html.js';
 import { MAX_PAGE_BATCH } from '../../limits.js';
 

@@ -1,8 +1,9 @@
 /** A release as the API serves it: address text in, JSON text out. */
 import { validateHeaderValue } from 'node:http';
 import { releaseAge } from '../../database/age.js';
-import type { Database, LookupResult } from '../../database/database.js';
+import type { Database } from '../../database/database.js';
 import type { Manifest } from '../../database/release.js';
+import type { LookupResult } from '../../database/results.js';
 import { AtlasError, messageOf } from '../../errors.js';
 import type { Headers } from '../responses.js';
 

@@ -1,7 +1,7 @@
 /** Looks up field values, counts, and formats results. Shared by all formats. */
 import { findAddress } from '../../address/lenient.js';
-import type { ReasonedResult } from '../../database/database.js';
 import type { CountryResult } from '../../database/engine.js';
+import type { ReasonedResult } from '../../database/results.js';
 import type { Addable } from '../options.js';
 import { type RecordQuery, selects } from '../query.js';
 import { asByteText, type FormatContext } from './format.js';

@@ -1,0 +1,19 @@
+/** The interface of a database of @ipatlas/lookup. Its declarations and those of results.ts become those of the package. */
+import type { Country, LookupResult, ReasonedResult } from '../database/results.js';
+
+export interface LookupDatabase {
+  /** Date of the data, `YYYY-MM-DD`. */
+  readonly dataDate: string;
+  /** Whom the sources of the data want credited. */
+  readonly attribution: readonly string[];
+  /** Returns the age of the data in whole days, at a time in milliseconds since 1970; now by default. */
+  age(now?: number): number;
+  /** Returns the country of an address, the same object for all addresses of a country; undefined if it is not an address. */
+  country(ip: string): Country | undefined;
+  /** Returns the address in its canonical form, and its country; undefined if it is not an address. */
+  lookup(ip: string): LookupResult | undefined;
+  /** Looks up an address as `lookup`, with the reason why it has no country. */
+  lookupWithReason(ip: string): ReasonedResult | undefined;
+  /** Looks up 4 or 16 bytes in network order; undefined for any other number of bytes. */
+  lookupBytes(bytes: Uint8Array): LookupResult | undefined;
+}

@@ -1,0 +1,123 @@
+/**
+ * The package @ipatlas/lookup: the country of any address, without files, servers, or anything of Node.
+ *
+ * ```ts
+ * import { load } from '@ipatlas/lookup';
+ * const db = await load();
+ * db.country('193.0.6.139'); // { country: 'Netherlands', country_code: 'NL', is_eu: true }
+ * ```
+ */
+import { containerSize } from '../compact/container.js';
+import { CompactCountries } from '../compact/countries.js';
+import { BinaryEngine } from '../database/binary-engine.js';
+import { Lookups } from '../database/lookups.js';
+import { AtlasError } from '../errors.js';
+import { MAX_COMPACT_BYTES } from '../limits.js';
+import type { LookupDatabase } from './database.js';
+import { readRanges } from './ranges.js';
+
+export type { Country, LookupResult, ReasonedResult } from '../database/results.js';
+export type { LookupDatabase } from './database.js';
+
+const MS_PER_DAY = 86_400_000;
+
+class CompactDatabase extends Lookups implements LookupDatabase {
+  readonly dataDate: string;
+  readonly attribution: readonly string[];
+
+  constructor(compact: CompactCountries) {
+    super(new BinaryEngine(readRanges(compact)));
+    const { data_date, as_of, attribution } = compact.about;
+    this.dataDate = data_date ?? as_of;
+    this.attribution = Object.freeze(attribution);
+  }
+
+  age(now = Date.now()): number {
+    return Math.max(0, Math.floor((now - Date.parse(this.dataDate)) / MS_PER_DAY));
+  }
+}
+
+/** Unpacks gzip, up to the size that the header of the compact form in it says. */
+async function gunzip(bytes: Uint8Array<ArrayBuffer>, name: string): Promise<Uint8Array> {
+  const damaged = (what: string): AtlasError => new AtlasError('E_DAMAGED', `${name}: ${what}`);
+  const reader = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip')).getReader();
+  let unpacked: Uint8Array | undefined;
+  let length = 0;
+  for (;;) {
+    const { done, value } = await reader.read().catch(() => {
+      throw damaged('cannot be unpacked');
+    });
+    if (done) break;
+    if (unpacked === undefined) {
+      const size = containerSize(value, name);
+      if (size > MAX_COMPACT_BYTES) throw damaged(`${size} bytes are more than ${MAX_COMPACT_BYTES}`);
+      unpacked = new Uint8Array(size);
+    }
+    if (length + value.length > unpacked.length) throw damaged('is longer than its header says');
+    unpacked.set(value, length);
+    length += value.length;
+  }
+  return unpacked?.subarray(0, length) ?? new Uint8Array();
+}
+
+/**
+ * Opens a database.
+ *
+ * @param bytes a compact form, as it is or compressed with gzip, such as a file of `ipatlas export compact --gzip`. They must
+ *   not change afterwards
+ * @throws an error with the code E_DAMAGED if they are not a compact form
+ */
+export async function fromBytes(bytes: Uint8Array | ArrayBuffer, name = 'the compact form'): Promise<LookupDatabase> {
+  const given = bytes instanceof Uint8Array ? bytes : new Uint8Array(bytes);
+  const isGzip = given[0] === 0x1f && given[1] === 0x8b;
+  const unpacked = isGzip ? await gunzip(given as Uint8Array<ArrayBuffer>, name) : given;
+  return new CompactDatabase(new CompactCountries(unpacked, name));
+}
+
+/** Values of the characters of Base64 (RFC 4648 §4) by their codes. */
+const BASE64 = new Uint8Array(128);
+for (let i = 0; i < 64; i++) {
+  BASE64['ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/'.charCodeAt(i)] = i;
+}
+
+/** Decodes Base64 of our own. `atob` makes a string of the bytes first, which takes five times as long. */
+function fromBase64(text: string): Uint8Array {
+  const padding = text.endsWith('==') ? 2 : text.endsWith('=') ? 1 : 0;
+  const bytes = new Uint8Array((text.length / 4) * 3);
+  for (let from = 0, to = 0; from < text.length; from += 4, to += 3) {
+    let group = 0;
+    for (let i = from; i < from + 4; i++) group = (group << 6) | BASE64[text.charCodeAt(i)]!;
+    bytes[to] = group >>> 16;
+    bytes[to + 1] = group >>> 8;
+    bytes[to + 2] = group;
+  }
+  return bytes.subarray(0, bytes.length - padding);
+}
+
+/** Databases by their address, to ask the server only for newer ones. */
+const fetched = new Map<string, { etag: string; database: LookupDatabase }>();
+
+async function fetchDatabase(url: string): Promise<LookupDatabase> {
+  const known = fetched.get(url);
+  const response = await fetch(url, { headers: known === undefined ? {} : { 'If-None-Match': known.etag } });
+  if (response.status === 304 && known !== undefined) return known.database;
+  if (!response.ok) throw new AtlasError('E_FETCH', `${url} answers ${response.status} ${response.statusText}`);
+  const database = await fromBytes(await response.arrayBuffer(), url);
+  const etag = response.headers.get('ETag');
+  if (etag !== null) fetched.set(url, { etag, database });
+  return database;
+}
+
+/**
+ * Loads a database.
+ *
+ * @param url of a compact form, such as `https://…/db/country.ipc` of a server; the data of the package by default. If the
+ *   server sends an ETag, a later call for the same URL gets a newer database or the same one
+ * @throws an error with the code E_FETCH if the server does not answer with a file, E_DAMAGED if it is not a compact form
+ */
+export async function load(url?: string | URL): Promise<LookupDatabase> {
+  if (url !== undefined) return fetchDatabase(String(url));
+  // The module is made by scripts/make-lookup.js, and stays a file of its own beside the bundle.
+  const { default: data }: { default: string } = await import('./data.js');
+  return fromBytes(fromBase64(data), 'the data of @ipatlas/lookup');
+}
