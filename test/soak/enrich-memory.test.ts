@@ -1,0 +1,71 @@
+/** The memory of `ipatlas enrich` on long inputs. */
+import { once } from 'node:events';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { shell, start } from '../support/cli.js';
+import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { rounds } from '../support/seed.js';
+
+let dir: string;
+let dataDir: string;
+beforeAll(async () => {
+  dir = temporaryDir();
+  dataDir = join(dir, 'data');
+  await publishBlocks(dataDir, SMALL_WORLD);
+});
+afterAll(() => rmSync(dir, { recursive: true }));
+
+it('is measured on Linux only', () => {
+  expect(existsSync('/proc/self/status'), 'these tests need /proc').toBe(true);
+});
+
+/** Returns the peak memory of a process in bytes, from /proc/PID/status. */
+const peakOf = (status: string): number => Number(/VmHWM:\s*(\d+) kB/.exec(status)![1]) * 1024;
+
+const RECORDS = 20;
+const INPUT_BYTES = 60_000_000 * rounds(20);
+const MAX_MEMORY_BYTES = 200_000_000;
+const TEXT = 'x'.repeat(2000);
+
+it.each([
+  ['jsonl', '', `{"ip":"8.8.8.8","text":"${TEXT}"}\n`, ''],
+  ['csv', 'id,ip\n', `"${TEXT}",8.8.8.8\n`, ''],
+  ['json', '[\n{},\n', `{"ip":"8.8.8.8","text":"${TEXT}"},\n`, '{}]\n'],
+])('does not grow with the size of the input, for %s', async (format, head, record, tail) => {
+  const child = start(['enrich', '--data', dataDir, '--format', format]);
+  child.stdout!.resume();
+  child.stderr!.resume();
+  const end = once(child, 'close');
+  const block = Buffer.from(record.repeat(RECORDS));
+  child.stdin!.write(head);
+  for (let written = 0; written < INPUT_BYTES; written += block.length) {
+    if (!child.stdin!.write(block)) await once(child.stdin!, 'drain');
+  }
+  const peak = peakOf(readFileSync(`/proc/${child.pid}/status`, 'utf8'));
+  child.stdin!.end(tail);
+  expect((await end)[0]).toBe(0);
+  expect(peak).toBeLessThan(MAX_MEMORY_BYTES);
+});
+
+it('is not more for a pipe than for a file, with two jobs', async () => {
+  const hook = join(dir, 'hook.cjs');
+  writeFileSync(
+    hook,
+    `const { readFileSync, writeFileSync } = require('node:fs');
+    if (require('node:worker_threads').isMainThread)
+      process.on('exit', () => writeFileSync(process.env.PEAK, readFileSync('/proc/self/status')));`,
+  );
+  const input = join(dir, 'in.jsonl');
+  writeFileSync(input, `{"ip":"8.8.8.8","text":"${'x'.repeat(200)}"}\n`.repeat(500_000));
+  async function peakOfRun(name: string, command: string): Promise<number> {
+    const env = { DATA: dataDir, NODE_OPTIONS: `--require=${hook}`, PEAK: join(dir, name) };
+    expect(await shell(`${command} > /dev/null`, env)).toMatchObject({ code: 0 });
+    return peakOf(readFileSync(join(dir, name), 'utf8'));
+  }
+  const jobs = '"$NODE" "$MAIN" enrich --data "$DATA" --jobs 2';
+  const ofFile = await peakOfRun('file', `${jobs} "${input}"`);
+  const ofPipe = await peakOfRun('pipe', `cat "${input}" | ${jobs}`);
+  // Buffers that a stream allocates pile up to 25 MB.
+  expect(ofPipe - ofFile).toBeLessThan(16 * 1024 * 1024);
+});
