@@ -12,7 +12,7 @@ const FIRST_NODE_WITHOUT_12 = 24;
 
 /** The range in package.json lets npm choose: 13 wherever Node is new enough, else 12. */
 const FIX_BY_NODE = {
-  old: 'install ipatlas again with npm; on Node 20, npm chooses better-sqlite3 12 (other package managers must be told to)',
+  old: 'install ipatlas again with npm; on Node 20, npm chooses better-sqlite3 12 (other package managers must be told to), and if install scripts are switched off (--ignore-scripts), "npm rebuild better-sqlite3" must follow',
   new: 'install ipatlas again with this version of Node; no compiler and no install script is needed',
 };
 

@@ -1,4 +1,18 @@
-/** Formats tables and numbers as plain text. */
+/** Formats tables and numbers as plain text, for terminals. */
+
+/** What a terminal can take for a command: control characters but the line end, and those that change the direction of text. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is searched for
+const CONTROL = /[\0-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/g;
+
+/** Returns a text that changes nothing but the characters on a terminal: others are written as `\u001b`. */
+export function printable(text: string): string {
+  return text.replaceAll(CONTROL, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
+
+/** Returns a number with its noun: `1 line`, `1,000 lines`. */
+export function counted(count: number, noun: string): string {
+  return `${grouped(count)} ${noun}${count === 1 ? '' : 's'}`;
+}
 
 /**
  * Formats rows as an aligned table, with a line end after each row.
@@ -7,10 +21,11 @@
  * @param right indexes of the columns that are aligned to the right, such as numbers
  */
 export function table(rows: readonly (readonly string[])[], right: readonly number[] = []): string {
-  const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
+  const cells = rows.map((row) => row.map(printable));
+  const widths = cells[0]!.map((_, column) => Math.max(...cells.map((row) => row[column]!.length)));
   const align = (cell: string, column: number): string =>
     right.includes(column) ? cell.padStart(widths[column]!) : cell.padEnd(widths[column]!);
-  return rows.map((row) => `${row.map(align).join('  ').trimEnd()}\n`).join('');
+  return cells.map((row) => `${row.map(align).join('  ').trimEnd()}\n`).join('');
 }
 
 /** Formats a whole number with its digits in groups of three: `16,777,216`. */

@@ -55,8 +55,13 @@ async function waitUntil(time: number, signal: AbortSignal): Promise<void> {
   }
 }
 
-function isoSeconds(time: number): string {
-  return new Date(time).toISOString().replace(/\.\d+Z$/, 'Z');
+/** Formats a time in the zone of the pattern, that of this machine: `2026-01-31T04:17:00+01:00`. */
+function localTime(time: number): string {
+  const minutes = -new Date(time).getTimezoneOffset();
+  const local = new Date(time + 60_000 * minutes).toISOString().slice(0, 19);
+  const twoDigits = (value: number): string => String(value).padStart(2, '0');
+  const zone = `${twoDigits(Math.floor(Math.abs(minutes) / 60))}:${twoDigits(Math.abs(minutes) % 60)}`;
+  return `${local}${minutes < 0 ? '-' : '+'}${zone}`;
 }
 
 /** Runs once, and retries with growing waits after temporary failures, until the next scheduled time. */
@@ -75,7 +80,7 @@ async function runWithRetries(options: ScheduleOptions, nextTime: () => number):
       );
       const again = Date.now() + wait;
       if ((known && PERMANENT.includes(error.code)) || again >= due) return;
-      note(`trying again at ${isoSeconds(again)}`);
+      note(`trying again at ${localTime(again)}`);
       await waitUntil(again, signal);
       if (signal.aborted) return;
     }
@@ -96,7 +101,7 @@ export async function runOnSchedule(options: ScheduleOptions): Promise<void> {
     const next = nextTime();
     if (next === Number.POSITIVE_INFINITY) return; // a pattern with a year, which has passed
     const time = next + Math.random() * jitterMs;
-    note(`next ${what} at ${isoSeconds(time)}`);
+    note(`next ${what} at ${localTime(time)}`);
     await waitUntil(time, signal);
     if (!signal.aborted) await runWithRetries(options, nextTime);
   }

@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { AtlasError, systemErrorCode } from '../errors.js';
 import { STANDARD_FD, STDIN_PATH } from '../standard-streams.js';
 import { isTerminal } from '../terminal.js';
+import { printable } from '../text-table.js';
 
 export { table } from '../text-table.js';
 
@@ -126,11 +127,11 @@ export async function print(output: string | Uint8Array): Promise<void> {
  */
 export function printNote(note: string): void {
   try {
-    writeFileSync(STANDARD_FD.error, note);
+    writeFileSync(STANDARD_FD.error, printable(note));
   } catch (error) {
     // Another process made the pipe non-blocking, and it is full: nothing of so short a note was written (pipe(7)).
     if (systemErrorCode(error) !== 'EAGAIN') throw error;
-    process.stderr.write(note);
+    process.stderr.write(printable(note));
   }
 }
 
@@ -150,5 +151,5 @@ export function expectStdin(inputs: readonly string[]): void {
 /** Returns facts as aligned lines, `name  value`. */
 export function factLines(facts: [string, string | number][]): string {
   const width = Math.max(...facts.map(([name]) => name.length));
-  return facts.map(([name, value]) => `${name.padEnd(width)}  ${value}\n`).join('');
+  return facts.map(([name, value]) => `${name.padEnd(width)}  ${printable(String(value))}\n`).join('');
 }

@@ -72,7 +72,8 @@ const EXIT_CODES = {
   [EXIT.badInput]: 'bad input',
   [EXIT.noDatabase]: 'no database, or a damaged one',
   [EXIT.fetchFailed]: 'a source could not be fetched or read',
-  [EXIT.interrupted]: 'interrupted',
+  [EXIT.interrupted]: 'interrupted (Ctrl-C)',
+  143: 'ended by SIGTERM',
 };
 
 /** Returns the help of `ipatlas` itself. */

@@ -4,6 +4,7 @@ import { isReason, REASONS } from '../country/assignment.js';
 import { namedRelease } from '../database/release.js';
 import type { ReasonedResult } from '../database/results.js';
 import { EXIT } from '../errors.js';
+import { printable } from '../text-table.js';
 import { type Command, type Invocation, print, text } from './command.js';
 
 function describeResult({ ip, country, country_code, is_eu, reason }: ReasonedResult): string {
@@ -53,7 +54,7 @@ function describe({ result, release, as_of, notation, steps, corrections, overri
 async function run({ dataDir, values, positionals }: Invocation): Promise<number> {
   const dir = namedRelease(dataDir, text(values, 'release') ?? 'current');
   const explanation = await explain(dataDir, dir, positionals[0]!);
-  await print(values.json === true ? `${JSON.stringify(explanation)}\n` : describe(explanation));
+  await print(values.json === true ? `${JSON.stringify(explanation)}\n` : printable(describe(explanation)));
   return EXIT.ok;
 }
 

@@ -10,7 +10,7 @@ import { DEFAULT_DATABASE_TYPE } from '../export/mmdb/mmdb.js';
 import { NFT_SET_NAME } from '../export/nft.js';
 import { writeFile, writeToStream } from '../export/output.js';
 import type { RangeFile } from '../rangefile/reader.js';
-import { type Command, type Invocation, type OptionValues, outputPath, text } from './command.js';
+import { type Command, type Invocation, type OptionValues, outputPath, printNote, text } from './command.js';
 
 function usage(message: string): AtlasError {
   return new AtlasError('E_USAGE', `${message}; see "ipatlas export --help"`);
@@ -156,10 +156,10 @@ async function exportGdnsd(invocation: Invocation): Promise<void> {
     directory,
     database: requestFrom('mmdb', invocation),
   });
-  for (const warning of warnings) process.stderr.write(`warning: ${warning}\n`);
+  for (const warning of warnings) printNote(`warning: ${warning}\n`);
   const done = written.length === 0 ? 'nothing changed' : `wrote ${written.join(', ')}`;
   const rest = removed.length === 0 ? '' : `; removed ${removed.join(', ')}`;
-  process.stderr.write(`${directory}: ${done}${rest}\n`);
+  printNote(`${directory}: ${done}${rest}\n`);
 }
 
 async function exportOf(invocation: Invocation): Promise<Export> {
@@ -180,7 +180,7 @@ async function run(invocation: Invocation): Promise<number> {
   const { pieces, isBinary, title } = await exportOf(invocation);
   if (output !== undefined) {
     const bytes = writeFile(output, pieces);
-    process.stderr.write(`${output}: ${bytes} bytes. ${title}\n`);
+    printNote(`${output}: ${bytes} bytes. ${title}\n`);
     return EXIT.ok;
   }
   if (isBinary && process.stdout.isTTY) {

@@ -1,4 +1,5 @@
 /** Builds the first database, for a command that needs one. */
+
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline/promises';
@@ -7,6 +8,7 @@ import { CURRENT_LINK, MANIFEST_FILE } from '../database/release.js';
 import { AtlasError } from '../errors.js';
 import { packageFile } from '../package-root.js';
 import { STANDARD_FD } from '../standard-streams.js';
+import { printNote } from './command.js';
 
 /** A directory counts as having a database if it is a release itself, or has a link to one, a damaged one included. */
 function hasDatabase(dataDir: string): boolean {
@@ -17,7 +19,7 @@ async function confirmed(dataDir: string): Promise<boolean> {
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
   try {
     const answer = await terminal.question(
-      `There is no database in ${dataDir}. Build it now from the data that came with ipatlas?\nThis takes about 30 MB and some 10 seconds. [Y/n] `,
+      `There is no database in ${dataDir}. Build it now from the data that came with ipatlas?\nThis takes about 60 MB and some 10 seconds. [Y/n] `,
     );
     return /^(y(es)?)?$/i.test(answer.trim());
   } finally {
@@ -51,6 +53,6 @@ export async function buildFirst(dataDir: string, agreed: boolean, missing: Atla
     asOf: undefined,
     offline: true,
     force: false,
-    note: (line) => process.stderr.write(`${line}\n`),
+    note: (line) => printNote(`${line}\n`),
   });
 }

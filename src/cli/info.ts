@@ -3,7 +3,7 @@ import { ageDays, parseMaxAge, releaseAge, staleWarning } from '../database/age.
 import { type Manifest, readManifest, releaseDir } from '../database/release.js';
 import { EXIT } from '../errors.js';
 import { DEFAULT_MAX_AGE_DAYS } from '../limits.js';
-import { type Command, factLines, type Invocation, type OptionValues, print, text } from './command.js';
+import { type Command, factLines, type Invocation, type OptionValues, print, printNote, text } from './command.js';
 
 function facts(manifest: Manifest): [string, string | number][] {
   const { counts, forced } = manifest;
@@ -49,7 +49,7 @@ async function run({ dataDir, values }: Invocation): Promise<number> {
   const json = { ...manifest, age_seconds: releaseAge(manifest) };
   await print(values.json === true ? `${JSON.stringify(json)}\n` : factLines(facts(manifest)));
   const warning = staleWarning(manifest, maxDays);
-  if (warning !== undefined) process.stderr.write(`ipatlas: warning: ${warning}\n`);
+  if (warning !== undefined) printNote(`ipatlas: warning: ${warning}\n`);
   return EXIT.ok;
 }
 

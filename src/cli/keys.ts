@@ -12,7 +12,17 @@ import {
 } from '../api/keys/key-store.js';
 import { AtlasError, EXIT } from '../errors.js';
 import { writeFile } from '../export/output.js';
-import { type Action, type Command, type Invocation, type OptionValues, print, table, text } from './command.js';
+import { counted } from '../text-table.js';
+import {
+  type Action,
+  type Command,
+  type Invocation,
+  type OptionValues,
+  print,
+  printNote,
+  table,
+  text,
+} from './command.js';
 
 function rateOf(value: string | undefined): number | null {
   if (value === undefined) return null;
@@ -42,7 +52,7 @@ async function create({ dataDir, values }: Invocation): Promise<void> {
     origins,
   });
   await print(values.json === true ? `${JSON.stringify({ id, key })}\n` : `${key}\n`);
-  process.stderr.write(`ipatlas: this is key ${id}; it is shown only once and not stored\n`);
+  printNote(`ipatlas: this is key ${id}; it is shown only once and not stored\n`);
 }
 
 function rows(keys: KeyRecord[]): string[][] {
@@ -65,12 +75,12 @@ async function list({ dataDir, values }: Invocation): Promise<void> {
   const keys = listKeys(dataDir);
   if (values.json === true) await print(`${JSON.stringify(keys)}\n`);
   else if (keys.length > 0) await print(table(rows(keys)));
-  else process.stderr.write(`ipatlas: no keys in ${dataDir}; create one with "ipatlas keys create"\n`);
+  else printNote(`ipatlas: no keys in ${dataDir}; create one with "ipatlas keys create"\n`);
 }
 
 function revoke({ dataDir, positionals }: Invocation): void {
   const { id, revoked } = revokeKey(dataDir, positionals[0]!);
-  process.stderr.write(`ipatlas: key ${id} was revoked at ${revoked}\n`);
+  printNote(`ipatlas: key ${id} was revoked at ${revoked}\n`);
 }
 
 /** Returns the value of a flag that must be given. */
@@ -96,7 +106,7 @@ async function onceOrEvery(values: OptionValues, work: () => Promise<void>): Pro
       lastProblem = '';
     } catch (error) {
       if (!(error instanceof AtlasError)) throw error;
-      if (error.message !== lastProblem) process.stderr.write(`ipatlas: ${error.code}: ${error.message}\n`);
+      if (error.message !== lastProblem) printNote(`ipatlas: ${error.code}: ${error.message}\n`);
       lastProblem = error.message;
     }
     await sleep(1000 * Number(every), undefined, { signal: stop.signal }).catch(() => {});
@@ -115,7 +125,7 @@ async function exportFile({ dataDir, positionals, values }: Invocation): Promise
     // What is not a file, such as a device or a pipe, is only written.
     if (statSync(path, { throwIfNoEntry: false })?.isFile() && readFileSync(path).equals(bytes)) return;
     writeFile(path, [bytes]);
-    process.stderr.write(`ipatlas: ${path}: ${keys.keys.length} keys, version ${keys.version}\n`);
+    printNote(`ipatlas: ${path}: ${counted(keys.keys.length, 'key')}, version ${keys.version}\n`);
   });
 }
 
@@ -134,8 +144,8 @@ async function importFile({ dataDir, positionals, values }: Invocation): Promise
     const done = importKeys(dataDir, readKeyFile(bytes, publicKeys), values.replace === true);
     file.keep();
     if (values.every !== undefined && done.changed + done.removed === 0) return;
-    process.stderr.write(
-      `ipatlas: ${done.keys} keys, version ${done.version}: ${done.changed} added or changed, ${done.removed} removed\n`,
+    printNote(
+      `ipatlas: ${counted(done.keys, 'key')}, version ${done.version}: ${done.changed} added or changed, ${done.removed} removed\n`,
     );
   });
 }

@@ -3,8 +3,10 @@ import { type Database, openDatabase } from '../database/database.js';
 import type { LookupResult } from '../database/results.js';
 import { chunksOf, openSource } from '../enrich/input/source.js';
 import { AtlasError, EXIT } from '../errors.js';
+import { MAX_ADDRESS_LENGTH } from '../limits.js';
 import { STDIN_PATH } from '../standard-streams.js';
-import { type Command, expectStdin, type Invocation, print, table, text } from './command.js';
+import { printable } from '../text-table.js';
+import { type Command, expectStdin, type Invocation, print, printNote, table, text } from './command.js';
 
 type Line = Partial<LookupResult> & { ip: string; error?: string; reason?: string | null; confidence?: number | null };
 
@@ -22,11 +24,16 @@ function lookupLine(database: Database, ip: string, extras: Extras): Line {
   return { ...fields, ...(extras.reason && { reason }), ...(extras.confidence && { confidence: confidence ?? null }) };
 }
 
+/** Returns the beginning of a text that is too long for an address, so that it does not widen the table. */
+function shortened(text: string): string {
+  return text.length > MAX_ADDRESS_LENGTH ? `${text.slice(0, MAX_ADDRESS_LENGTH)}…` : text;
+}
+
 function tableRow(line: Line, extras: Extras): string[] {
   const cells =
     line.error === undefined
       ? [line.ip, line.country ?? '-', line.country_code ?? '-', line.is_eu ? 'yes' : 'no']
-      : [line.ip, line.error, '', ''];
+      : [shortened(line.ip), line.error, '', ''];
   if (extras.reason) cells.push(line.reason ?? '');
   if (extras.confidence) cells.push(line.confidence == null ? '' : `${line.confidence} %`);
   return cells;
@@ -75,12 +82,12 @@ async function run({ dataDir, values, positionals }: Invocation): Promise<number
     const line = lookupLine(database, ip, extras);
     if (line.error !== undefined) invalid++;
     if (asTable) rows.push(tableRow(line, extras));
-    else await print(`${JSON.stringify(line)}\n`);
+    else await print(`${printable(JSON.stringify(line))}\n`);
   }
   if (asTable) await print(table(rows));
   database.close();
   if (invalid === 0) return EXIT.ok;
-  process.stderr.write(`ipatlas: ${invalid} of the addresses given ${invalid === 1 ? 'is' : 'are'} not valid\n`);
+  printNote(`ipatlas: ${invalid} of the addresses given ${invalid === 1 ? 'is' : 'are'} not valid\n`);
   return EXIT.badInput;
 }
 

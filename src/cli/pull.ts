@@ -1,4 +1,4 @@
-/** `ipatlas pull`: takes over the current release of a signed repository, once or on a schedule. */
+/** `ipatlas pull`: installs the current release of a signed repository, once or on a schedule. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type PullOptions, pull, runOnSchedule } from '../../pipeline/index.js';

@@ -10,7 +10,7 @@ import {
   releaseIds,
 } from '../database/release.js';
 import { AtlasError, EXIT } from '../errors.js';
-import { type Command, type Invocation, print, table } from './command.js';
+import { type Command, type Invocation, print, printNote, table } from './command.js';
 
 interface Listed {
   id: string;
@@ -46,7 +46,7 @@ function list(dataDir: string): Listed[] {
       return [describe(dataDir, id, current)];
     } catch (error) {
       if (!(error instanceof AtlasError)) throw error;
-      process.stderr.write(`ipatlas: release ${id} is damaged: ${error.message}\n`);
+      printNote(`ipatlas: release ${id} is damaged: ${error.message}\n`);
       return [];
     }
   });
@@ -62,11 +62,11 @@ async function run({ dataDir, values }: Invocation): Promise<number> {
   const releases = list(dataDir);
   if (values.json === true) await print(`${JSON.stringify(releases)}\n`);
   else if (releases.length === 0)
-    process.stderr.write(`ipatlas: no releases in ${dataDir}; make one with "ipatlas build --offline"\n`);
+    printNote(`ipatlas: no releases in ${dataDir}; make one with "ipatlas build --offline"\n`);
   else await print(table([['', 'RELEASE', 'AS OF', 'MADE (UTC)', 'MB', 'SOURCES'], ...releases.map(row)], [4]));
   const refused = refusedIds(dataDir);
   if (refused.length > 0 && values.json !== true) {
-    process.stderr.write(`refused and kept for a look: ${refused.join(', ')}\n`);
+    printNote(`refused and kept for inspection: ${refused.join(', ')}\n`);
   }
   return EXIT.ok;
 }

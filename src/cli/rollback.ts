@@ -1,18 +1,16 @@
 /** `ipatlas rollback`: makes an earlier release current again. */
 import { rollBack } from '../../pipeline/index.js';
 import { EXIT } from '../errors.js';
-import { type Command, type Invocation, print } from './command.js';
+import { type Command, type Invocation, print, printNote } from './command.js';
 
 async function run({ dataDir, values, positionals }: Invocation): Promise<number> {
   const { from, to } = rollBack(dataDir, positionals[0]);
   if (values.json === true) await print(`${JSON.stringify({ from: from ?? null, to })}\n`);
-  else if (from === to) process.stderr.write(`release ${to} is already current\n`);
+  else if (from === to) printNote(`release ${to} is already current\n`);
   else {
-    process.stderr.write(`release ${to} is now current instead of ${from ?? 'none'}\n`);
+    printNote(`release ${to} is now current instead of ${from ?? 'none'}\n`);
     if (from !== undefined)
-      process.stderr.write(
-        `Builds from the same sources as ${from} are refused until the sources change or --force is given.\n`,
-      );
+      printNote(`Builds from the same sources as ${from} are refused until the sources change or --force is given.\n`);
   }
   return EXIT.ok;
 }

@@ -1,6 +1,7 @@
 /** Runs a command of the command line: parses its arguments, and turns errors into a message and an exit code. */
 import { debuglog, getSystemErrorMap } from 'node:util';
 import { AtlasError, EXIT, isDiskError, messageOf, systemErrorCode, writeError } from '../errors.js';
+import { printable } from '../text-table.js';
 import { type Command, usageError } from './command.js';
 import { parseCommandLine } from './command-line.js';
 import { defaultDataDir } from './data-dir.js';
@@ -61,12 +62,12 @@ function environmentError(error: unknown): AtlasError | undefined {
 function report(thrown: unknown): number {
   const error = environmentError(thrown) ?? thrown;
   if (error instanceof AtlasError) {
-    process.stderr.write(`ipatlas: ${error.message}\n`);
+    process.stderr.write(`ipatlas: ${printable(error.message)}\n`);
     debug('%s', error.stack);
     return error.exitCode;
   }
   process.stderr.write(
-    `ipatlas: internal error (bug): ${messageOf(error).replaceAll(/\s*\n\s*/g, ' ')}; please report it, with the output of the same command under NODE_DEBUG=ipatlas\n`,
+    `ipatlas: internal error (bug): ${printable(messageOf(error).replaceAll(/\s*\n\s*/g, ' '))}; please report it, with the output of the same command under NODE_DEBUG=ipatlas\n`,
   );
   debug('%s', error instanceof Error ? error.stack : error);
   return EXIT.fault;

@@ -2,11 +2,11 @@
 import type { BuildResult, PullResult, RefusedOutcome } from '../../pipeline/index.js';
 import { AtlasError, EXIT } from '../errors.js';
 import { SCHEDULE_STOP_MS } from '../limits.js';
-import { type Invocation, print } from './command.js';
+import { type Invocation, print, printNote } from './command.js';
 
 /** Prints a line for the user. */
 export function note(line: string): void {
-  process.stderr.write(`${line}\n`);
+  printNote(`${line}\n`);
 }
 
 /**

@@ -22,7 +22,7 @@ import type { NatsBroker, NatsServer } from '../stream/nats.js';
 import type { OrderedOptions } from '../stream/ordered.js';
 import { OVERSIZE_POLICIES, type OversizePolicy } from '../stream/parts.js';
 import type { SetupOptions } from '../stream/setup.js';
-import { type Command, type Invocation, type OptionValues, print, text } from './command.js';
+import { type Command, type Invocation, type OptionValues, print, printNote, text } from './command.js';
 import { parseItems } from './records.js';
 
 const MAX_PORT = 65_535;
@@ -223,7 +223,7 @@ async function run(invocation: Invocation): Promise<number> {
   const { openNatsBroker } = await import('../stream/nats.js');
   const { broker, setup } = await openNatsBroker(server, setupOptions);
   try {
-    for (const line of [...setup.created, ...setup.warnings]) process.stderr.write(`ipatlas: ${line}\n`);
+    for (const line of [...setup.created, ...setup.warnings]) printNote(`ipatlas: ${line}\n`);
     if (values.read === true) await read(broker, values, signal);
     else await work(broker, invocation, signal);
   } finally {

@@ -16,7 +16,7 @@ async function run({ dataDir, values, positionals }: Invocation): Promise<number
   await print(
     values.json === true
       ? `${JSON.stringify(result)}\n`
-      : `release ${result.release} is whole: ${result.ipv4_ranges} IPv4 and ${result.ipv6_ranges} IPv6 ranges, mirror equal\n`,
+      : `release ${result.release} is intact: ${result.ipv4_ranges} IPv4 and ${result.ipv6_ranges} IPv6 ranges, mirror equal\n`,
   );
   return EXIT.ok;
 }

@@ -85,6 +85,6 @@ export function summaryText(counts: EnrichCounts, seconds: number): string {
     ['invalid lines', counts.invalid_line],
   ];
   const width = formatCount(Math.max(...rows.map(([, count]) => count))).length;
-  const head = `${formatCount(counts.lines)} lines, ${formatBytes(counts.bytes)} in ${seconds.toFixed(1)} s (${rate}/s)\n`;
+  const head = `${formatCount(counts.lines)} ${counts.lines === 1 ? 'line' : 'lines'}, ${formatBytes(counts.bytes)} in ${seconds.toFixed(1)} s (${rate}/s)\n`;
   return head + rows.map(([name, count]) => `  ${name.padEnd(15)}  ${formatCount(count).padStart(width)}\n`).join('');
 }

@@ -1,8 +1,10 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { factLines } from '../../src/cli/command.js';
 import { packageFile } from '../../src/package-root.js';
-import { finished, ipatlas as ipatlasProcess, start } from '../support/cli.js';
+import { counted, table } from '../../src/text-table.js';
+import { finished, ipatlas as ipatlasProcess, start, terminal } from '../support/cli.js';
 import { ipatlas } from '../support/in-process.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 
@@ -145,13 +147,31 @@ describe('ipatlas lookup', () => {
   });
 });
 
+it('counts are in the singular or the plural', async () => {
+  expect([counted(1, 'key'), counted(0, 'key'), counted(1000, 'key')]).toEqual(['1 key', '0 keys', '1,000 keys']);
+  for (const [lines, summary] of [
+    [1, '1 line, '],
+    [2, '2 lines, '],
+  ] as const) {
+    const { stderr } = await ipatlas(['enrich', '--data', dataDir], { input: '{}\n'.repeat(lines) });
+    expect(stderr.startsWith(summary)).toBe(true);
+  }
+});
+
+it('a long argument does not widen the table of lookup', async () => {
+  const { stdout } = await terminal(`"$NODE" "$MAIN" lookup --data '${dataDir}' 8.8.8.8 ${'x'.repeat(3000)}`);
+  const lines = stdout.split('\r\n');
+  expect(lines[1]).toMatch(/^8\.8\.8\.8 {41}United States +US +no$/);
+  expect(lines[2]).toMatch(/^x{45}… {2}invalid ip$/);
+});
+
 describe('ipatlas info, verify, releases', () => {
   it('print the state of the data directory', async () => {
     const info = await withData('info');
     expect(info.code).toBe(0);
     expect(info.stdout).toContain(release);
     expect(JSON.parse((await withData('info', '--json')).stdout)).toMatchObject({ id: release, as_of: '2026-01-01' });
-    expect((await withData('verify')).stdout).toMatch(/is whole: \d+ IPv4 and \d+ IPv6 ranges, mirror equal/);
+    expect((await withData('verify')).stdout).toMatch(/is intact: \d+ IPv4 and \d+ IPv6 ranges, mirror equal/);
     expect(JSON.parse((await withData('verify', '--json', join(dataDir, 'releases', release))).stdout)).toMatchObject({
       release,
     });
@@ -192,6 +212,17 @@ describe('errors', () => {
     expect([code, stdout]).toEqual([2, '']);
     expect(stderr).toMatch(/^ipatlas: \/[^\n]*a-file[^\n]*: not a directory[^\n]*\n$/);
     rmSync(file);
+  });
+
+  it('no text on a terminal can have control characters of arguments, files or servers', async () => {
+    const hostile = '\x1b[2J\x9b2J\u202e';
+    const shown = '\\u001b[2J\\u009b2J\\u202e';
+    expect((await ipatlas(['info', '--data', hostile])).stderr).toContain(`no release in ${shown};`);
+    const { stdout } = await withData('lookup', hostile);
+    expect(stdout).toBe(`{"ip":"${shown}","error":"invalid ip"}\n`);
+    expect(JSON.parse(stdout)).toMatchObject({ ip: hostile });
+    expect(table([['A'], [hostile]])).toBe(`A\n${shown}\n`);
+    expect(factLines([['a', hostile]])).toBe(`a  ${shown}\n`);
   });
 
   it('a full disk is not called a bug, and is exit code 1', async () => {

@@ -144,6 +144,13 @@ it('a signal ends a run that waits for the reader of a named pipe', async () => 
   clearInterval(timer);
 });
 
+it('a pipe is read where sockets take no descriptor, as in Bun', async () => {
+  const code = "Object.defineProperty(process, 'versions', { value: { ...process.versions, bun: '1.4.5' } })";
+  const env = { DATA: dataDir, NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(code)}` };
+  const piped = await shell(`cat <<< '${LINE.trim()}' | "$NODE" "$MAIN" enrich --data "$DATA"`, env);
+  expect(piped).toMatchObject({ code: 0, stdout: ENRICHED });
+});
+
 it('standard input can be named once', async () => {
   for (const command of ['enrich', 'filter --eu', 'summarize', 'lookup']) {
     const result = await ipatlas([...command.split(' '), '-', '-', '--data', dataDir], { input: LINE });

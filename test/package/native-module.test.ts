@@ -76,6 +76,8 @@ describe.each(CASES)('if the native module is %s', (_, version, main, reason) =>
         /^ipatlas: SQLite's native module cannot be used by Node [^\n]*; install ipatlas again [^\n]*\n$/,
       );
       expect(stderr).toMatch(reason);
+      const major = Number.parseInt(process.versions.node, 10);
+      expect(stderr).toContain(major < 22 ? 'npm rebuild better-sqlite3' : 'with this version of Node');
       expect([code, stdout]).toEqual([2, '']);
     },
   );

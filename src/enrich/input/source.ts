@@ -1,5 +1,5 @@
 /** Sources of bytes: files, pipes and standard input. */
-import { closeSync, constants, fstatSync, openSync, read, readSync, statSync } from 'node:fs';
+import { closeSync, constants, createReadStream, fstatSync, openSync, read, readSync, statSync } from 'node:fs';
 import { type ConnectOpts, Socket, type SocketConstructorOpts } from 'node:net';
 import { ReadStream as TerminalStream } from 'node:tty';
 import { AtlasError, messageOf, systemErrorCode } from '../../errors.js';
@@ -256,6 +256,11 @@ export function openSource(path: string): ByteSource {
     const stream = fd === 0 ? process.stdin : new TerminalStream(fd);
     return new StreamSource(name, stream, undefined, () => void stream.destroy());
   }
-  if (stat.isFIFO() || stat.isSocket()) return new PipeSource(name, fd);
+  if (stat.isFIFO() || stat.isSocket()) {
+    // Bun's Socket takes no descriptor, and would end at once without an error.
+    return process.versions.bun === undefined
+      ? new PipeSource(name, fd)
+      : streamSource(name, createReadStream('', { fd }));
+  }
   return new FileSource(name, fd, stat.isFile() ? stat.size : undefined);
 }
