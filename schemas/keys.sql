@@ -22,5 +22,6 @@ CREATE INDEX api_key_expires ON api_key (expires) WHERE expires IS NOT NULL;
 CREATE TABLE key_file (
   direction TEXT PRIMARY KEY CHECK (direction IN ('exported', 'imported')),
   version   INTEGER NOT NULL,                          -- grows with each file; a smaller one is not imported
+  expires   TEXT NOT NULL,                             -- ISO 8601, UTC
   hash      BLOB NOT NULL CHECK (length(hash) = 32)    -- SHA-256 of its keys
 ) STRICT, WITHOUT ROWID;

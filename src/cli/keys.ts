@@ -8,6 +8,7 @@ import {
   type KeyRecord,
   listKeys,
   parseOrigin,
+  requireCurrent,
   revokeKey,
 } from '../api/keys/key-store.js';
 import { AtlasError, EXIT } from '../errors.js';
@@ -138,11 +139,18 @@ async function importFile({ dataDir, positionals, values }: Invocation): Promise
   if (names.length === 0) required(values, 'verify-key', 'import');
   const publicKeys = names.map(readVerifyingKey);
   const file = new KeyFileSource(source);
+  let expires: string | undefined;
   await onceOrEvery(values, async () => {
     const bytes = await file.read();
-    if (bytes === undefined) return;
-    const done = importKeys(dataDir, readKeyFile(bytes, publicKeys), values.replace === true);
+    if (bytes === undefined) {
+      // The same file again: somebody may withhold newer ones.
+      if (expires !== undefined) requireCurrent(expires);
+      return;
+    }
+    const keys = readKeyFile(bytes, publicKeys);
+    const done = importKeys(dataDir, keys, values.replace === true);
     file.keep();
+    expires = keys.expires;
     if (values.every !== undefined && done.changed + done.removed === 0) return;
     printNote(
       `ipatlas: ${counted(done.keys, 'key')}, version ${done.version}: ${done.changed} added or changed, ${done.removed} removed\n`,

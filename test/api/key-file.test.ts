@@ -6,7 +6,7 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { KeyCache } from '../../src/api/keys/key-cache.js';
 import { type KeySet, readKeyFile, type SharedKey, writeKeyFile } from '../../src/api/keys/key-file.js';
 import { KeyFileSource } from '../../src/api/keys/key-file-source.js';
@@ -20,11 +20,14 @@ import {
   listKeys,
   revokeKey,
 } from '../../src/api/keys/key-store.js';
-import { MAX_KEY_FILE_BYTES } from '../../src/limits.js';
-import { sqlite } from '../../src/sqlite.js';
-import { finished, ipatlas, start } from '../support/cli.js';
+import { KEY_FILE_MS, MAX_KEY_FILE_BYTES } from '../../src/limits.js';
+import { finished, start } from '../support/cli.js';
+import { ipatlas } from '../support/in-process.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 import { serve, until } from '../support/serve.js';
+
+/** A time at which the files of these tests are still valid. */
+const LATER = '2999-01-01T00:00:00.000Z';
 
 const pair = generateKeyPairSync('ed25519');
 const other = generateKeyPairSync('ed25519');
@@ -40,22 +43,6 @@ beforeEach(() => {
 afterEach(() => {
   for (const folder of [dir, origin, node]) rmSync(folder, { recursive: true });
 });
-
-/** Makes keys as quickly as possible, straight in the file. */
-function insertKeys(dataDir: string, count: number, prefix = 'f'): void {
-  createKey(dataDir);
-  const database = new (sqlite())(keysPath(dataDir));
-  const insert = database.prepare(
-    `INSERT INTO api_key (id, hash, label, self_issued, created) VALUES (?, ?, '', 0, '2026-01-01T00:00:00Z')`,
-  );
-  database.transaction(() => {
-    for (let i = 0; i < count; i++) {
-      const id = prefix + i.toString(16).padStart(7, '0');
-      insert.run(id, Buffer.from(hashKey(`key ${id}`), 'hex'));
-    }
-  })();
-  database.close();
-}
 
 function sharedKey(id: string, changes: Partial<SharedKey> = {}): SharedKey {
   const rest = { rate: null, origins: null, self_issued: false, created: '2026-01-01T00:00:00.000Z', expires: null };
@@ -74,6 +61,7 @@ const badInput = expect.objectContaining({ code: 'E_BAD_INPUT' });
 describe('a file of keys', () => {
   const set: KeySet = {
     version: 7,
+    expires: LATER,
     keys: [sharedKey('a1'), sharedKey('b2', { rate: 5, origins: ['https://a.example'], self_issued: true })],
   };
 
@@ -81,7 +69,9 @@ describe('a file of keys', () => {
     const bytes = writeKeyFile(set, pair.privateKey);
     expect(readKeyFile(bytes, [other.publicKey, pair.publicKey])).toEqual(set);
     expect(writeKeyFile(set, pair.privateKey).equals(bytes)).toBe(true);
-    expect(readKeyFile(writeKeyFile({ version: 1, keys: [] }, pair.privateKey), [pair.publicKey]).keys).toEqual([]);
+    expect(
+      readKeyFile(writeKeyFile({ version: 1, expires: LATER, keys: [] }, pair.privateKey), [pair.publicKey]).keys,
+    ).toEqual([]);
   });
 
   it('contains no key and no label', () => {
@@ -126,24 +116,44 @@ describe('a file of keys', () => {
   it.each<[string, string]>([
     ['text', 'hello'],
     ['an array', '[]'],
-    ['no version', '{"keys":[]}'],
-    ['a version of 0', '{"version":0,"keys":[]}'],
-    ['an unknown property', '{"version":1,"keys":[],"more":1}'],
-    ['a short hash', JSON.stringify({ version: 1, keys: [sharedKey('a', { hash: 'ab' })] })],
-    ['a rate of 0', JSON.stringify({ version: 1, keys: [sharedKey('a', { rate: 0 })] })],
-    ['an id that a terminal would interpret', JSON.stringify({ version: 1, keys: [sharedKey('\u001b[2J')] })],
-    ['an origin that is not a URL', JSON.stringify({ version: 1, keys: [sharedKey('a', { origins: ['x'] })] })],
-    ['an id twice', JSON.stringify({ version: 1, keys: [sharedKey('a'), sharedKey('a', { hash: hashKey('ipa_b') })] })],
+    ['no version', `{"expires":"${LATER}","keys":[]}`],
+    ['no time of expiry', '{"version":1,"keys":[]}'],
+    ['a time that is not one', '{"version":1,"expires":"2026-13-41T00:00:00Z","keys":[]}'],
+    ['tomorrow', '{"version":1,"expires":"tomorrow","keys":[]}'],
+    ['a version of 0', `{"version":0,"expires":"${LATER}","keys":[]}`],
+    ['an unknown property', `{"version":1,"expires":"${LATER}","keys":[],"more":1}`],
+    ['a short hash', JSON.stringify({ version: 1, expires: LATER, keys: [sharedKey('a', { hash: 'ab' })] })],
+    ['a rate of 0', JSON.stringify({ version: 1, expires: LATER, keys: [sharedKey('a', { rate: 0 })] })],
+    [
+      'an id that a terminal would interpret',
+      JSON.stringify({ version: 1, expires: LATER, keys: [sharedKey('\u001b[2J')] }),
+    ],
+    [
+      'an origin that is not a URL',
+      JSON.stringify({ version: 1, expires: LATER, keys: [sharedKey('a', { origins: ['x'] })] }),
+    ],
+    [
+      'an id twice',
+      JSON.stringify({
+        version: 1,
+        expires: LATER,
+        keys: [sharedKey('a'), sharedKey('a', { hash: hashKey('ipa_b') })],
+      }),
+    ],
     [
       'a hash twice',
-      JSON.stringify({ version: 1, keys: [sharedKey('a'), sharedKey('b', { hash: hashKey('ipa_a') })] }),
+      JSON.stringify({
+        version: 1,
+        expires: LATER,
+        keys: [sharedKey('a'), sharedKey('b', { hash: hashKey('ipa_a') })],
+      }),
     ],
   ])('is refused if its signed part is %s', (_, payload) => {
     expect(() => readKeyFile(signed(payload), [pair.publicKey])).toThrow(badInput);
   });
 
   it('is refused if its signed part is not UTF-8', () => {
-    const payload = Buffer.concat([Buffer.from('{"version":1,"keys":[]}'), Buffer.from([0xff])]);
+    const payload = Buffer.concat([Buffer.from(`{"version":1,"expires":"${LATER}","keys":[]}`), Buffer.from([0xff])]);
     const signature = sign(null, Buffer.concat([Buffer.from('ipatlas-keys\n'), payload]), pair.privateKey);
     const bytes = Buffer.concat([Buffer.from(`ipatlas-keys ed25519 ${signature.toString('hex')}\n`), payload]);
     expect(() => readKeyFile(bytes, [pair.publicKey])).toThrow(badInput);
@@ -186,6 +196,28 @@ describe('exported and imported keys', () => {
     expect(exportKeys(origin).version).toBeGreaterThan(first.version);
   });
 
+  it('are signed anew before the file expires, and refused afterwards, also if they were imported before', () => {
+    vi.useFakeTimers({ toFake: ['Date'] });
+    try {
+      createKey(origin);
+      const first = exportKeys(origin);
+      expect(Date.parse(first.expires)).toBe(Date.now() + KEY_FILE_MS);
+      vi.advanceTimersByTime(0.74 * KEY_FILE_MS);
+      expect(exportKeys(origin)).toEqual(first);
+      vi.advanceTimersByTime(0.02 * KEY_FILE_MS);
+      const second = exportKeys(origin);
+      expect(second.version).toBeGreaterThan(first.version);
+      expect(Date.parse(second.expires)).toBe(Date.now() + KEY_FILE_MS);
+      importKeys(node, first, false);
+      vi.advanceTimersByTime(0.24 * KEY_FILE_MS);
+      expect(() => importKeys(node, first, false)).toThrow(expect.objectContaining({ code: 'E_EXPIRED', exitCode: 6 }));
+      expect(listKeys(node)).toHaveLength(1);
+      importKeys(node, second, false);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
   it('have a version that grows if keys.sqlite is created again', () => {
     createKey(origin);
     const { version } = exportKeys(origin);
@@ -194,7 +226,7 @@ describe('exported and imported keys', () => {
   });
 
   it('are refused if they are older than those of the last import, so that no revocation is undone', () => {
-    const set = (version: number, ...keys: SharedKey[]): KeySet => ({ version, keys });
+    const set = (version: number, ...keys: SharedKey[]): KeySet => ({ version, expires: LATER, keys });
     importKeys(node, set(5, sharedKey('a')), false);
     expect(() => importKeys(node, set(4, sharedKey('a'), sharedKey('b')), true)).toThrow(refused);
     expect(() => importKeys(node, set(5, sharedKey('b')), true)).toThrow(refused);
@@ -204,12 +236,12 @@ describe('exported and imported keys', () => {
   });
 
   it('may exchange their ids', () => {
-    importKeys(node, { version: 1, keys: [sharedKey('a'), sharedKey('b')] }, false);
+    importKeys(node, { version: 1, expires: LATER, keys: [sharedKey('a'), sharedKey('b')] }, false);
     const exchanged = [sharedKey('a', { hash: hashKey('ipa_b') }), sharedKey('b', { hash: hashKey('ipa_a') })];
     const cache = new KeyCache(keysPath(node), (problem) => expect.unreachable(problem));
     cache.refresh();
     expect([cache.find('ipa_a')?.id, cache.find('ipa_b')?.id]).toEqual(['a', 'b']);
-    expect(importKeys(node, { version: 2, keys: exchanged }, false).changed).toBe(2);
+    expect(importKeys(node, { version: 2, expires: LATER, keys: exchanged }, false).changed).toBe(2);
     cache.refresh();
     expect([cache.find('ipa_a')?.id, cache.find('ipa_b')?.id]).toEqual(['b', 'a']);
     cache.stop();
@@ -217,7 +249,7 @@ describe('exported and imported keys', () => {
 
   it('replace keys that were created here only if asked to', () => {
     const { key } = createKey(node);
-    const set = { version: 1, keys: [sharedKey('a')] };
+    const set = { version: 1, expires: LATER, keys: [sharedKey('a')] };
     expect(() => importKeys(node, set, false)).toThrow(/has 1 keys of its own/);
     expect(isValidKey(node, key)).toBe(true);
     importKeys(node, set, true);
@@ -225,7 +257,7 @@ describe('exported and imported keys', () => {
   });
 
   it('are not created or revoked where they are imported', () => {
-    importKeys(node, { version: 1, keys: [sharedKey('a')] }, false);
+    importKeys(node, { version: 1, expires: LATER, keys: [sharedKey('a')] }, false);
     expect(() => createKey(node)).toThrow(/are imported/);
     expect(() => revokeKey(node, 'a')).toThrow(/are imported/);
     expect(isValidKey(node, 'ipa_a')).toBe(true);
@@ -402,7 +434,7 @@ describe('keys export and keys import', () => {
     expect(await ipatlas(importFile())).toMatchObject({ code: 0 });
     copyFileSync(`${file}.old`, file);
     expect(await ipatlas(importFile())).toMatchObject({ code: 3, stderr: expect.stringContaining('is older than') });
-    writeFileSync(file, signed('{"version":2000000000,"keys":[]}', other.privateKey));
+    writeFileSync(file, signed(`{"version":2000000000,"expires":"${LATER}","keys":[]}`, other.privateKey));
     expect(await ipatlas(importFile())).toMatchObject({ code: 3, stderr: expect.stringContaining('not signed') });
     writeFileSync(file, 'hello');
     expect(await ipatlas(importFile())).toMatchObject({ code: 4 });
@@ -439,24 +471,23 @@ describe('keys export and keys import', () => {
     }
   });
 
-  it('leave all keys or none of the file if the import is killed', async () => {
-    insertKeys(origin, 10_000);
-    await ipatlas(exportFile());
-    const { keys } = exportKeys(origin);
-    const before = { version: 1, keys: keys.slice(0, 5_000).map((key) => ({ ...key, rate: 9 })) };
-    importKeys(node, before, false);
-    let killed = 0;
-    for (let i = 0; i < 6; i++) {
-      const child = start(importFile());
-      setTimeout(() => child.kill('SIGKILL'), 250 + 120 * i);
-      if ((await finished(child)).signal === 'SIGKILL') killed++;
-      const now = listKeys(node);
-      expect([5_000, keys.length]).toContain(now.length);
-      expect(now.filter(({ rate }) => rate === 9)).toHaveLength(now.length === 5_000 ? 5_000 : 0);
-    }
-    expect(killed).toBeGreaterThan(0);
-    expect((await ipatlas(importFile())).code).toBe(0);
-    expect(listKeys(node)).toHaveLength(keys.length);
+  it('say so when a file that was imported has expired and no newer one came', async () => {
+    createKey(origin);
+    const { version, keys } = exportKeys(origin);
+    const expires = new Date(Date.now() + 3_000).toISOString();
+    writeFileSync(file, writeKeyFile({ version, expires, keys }, pair.privateKey));
+    const child = start(importFile('--every', '1'));
+    let stderr = '';
+    child.stderr!.setEncoding('utf8').on('data', (text: string) => {
+      stderr += text;
+    });
+    await until(() => stderr.includes('E_EXPIRED'), 'the message');
+    child.kill('SIGTERM');
+    await finished(child);
+    expect(stderr).toMatch(
+      /^ipatlas: 1 keys?, version \d+: 1 added.*\nipatlas: E_EXPIRED: the file of keys expired at/,
+    );
+    expect(listKeys(node)).toHaveLength(1);
   });
 
   it('report a full disk, and write a device without reading it', async () => {

@@ -5,7 +5,7 @@
  * schemas/keys-file.schema.json:
  *
  *     ipatlas-keys ed25519 <signature in hexadecimal>
- *     {"version":1763800000,"keys":[
+ *     {"version":1763800000,"expires":"2026-11-24T05:10:30.000Z","keys":[
  *     {"id":"a79dfb58","hash":"…","rate":null,"origins":null,"self_issued":false,"created":"2026-11-22T05:10:27.835Z","expires":null}
  *     ]}
  */
@@ -33,6 +33,8 @@ export interface SharedKey {
 export interface KeySet {
   /** Grows with each file. */
   version: number;
+  /** When the file must have been replaced by a newer one; ISO 8601, UTC. */
+  expires: string;
   keys: SharedKey[];
 }
 
@@ -84,8 +86,8 @@ export function keyLines(keys: readonly SharedKey[]): string {
 }
 
 /** Returns a signed file. */
-export function writeKeyFile({ version, keys }: KeySet, key: KeyObject): Buffer {
-  const payload = Buffer.from(`{"version":${version},"keys":[\n${keyLines(keys)}\n]}\n`);
+export function writeKeyFile({ version, expires, keys }: KeySet, key: KeyObject): Buffer {
+  const payload = Buffer.from(`{"version":${version},"expires":"${expires}","keys":[\n${keyLines(keys)}\n]}\n`);
   const signature = sign(null, signedBytes(payload), key).toString('hex');
   return Buffer.concat([Buffer.from(`ipatlas-keys ed25519 ${signature}\n`), payload]);
 }
@@ -125,6 +127,9 @@ function parsePayload(payload: Buffer): KeySet {
       `the file of keys is not valid: ${ajv.errorsText(isValid.errors, { dataVar: '' })}`,
     );
   }
+  // A time that is not one would never pass.
+  if (Number.isNaN(Date.parse(value.expires)))
+    throw new AtlasError('E_BAD_INPUT', `the file of keys expires at ${value.expires}, which is not a time`);
   for (const column of ['id', 'hash'] as const) {
     if (new Set(value.keys.map((key) => key[column])).size < value.keys.length) {
       throw new AtlasError('E_BAD_INPUT', `the file of keys has two keys with the same ${column}`);

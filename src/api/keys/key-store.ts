@@ -9,7 +9,7 @@ import { closeSync, mkdirSync, openSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path';
 import type Sqlite from 'better-sqlite3';
 import { AtlasError, isDiskError, messageOf, systemErrorCode } from '../../errors.js';
-import { MAX_KEY_FILE_BYTES, SELF_ISSUED_KEY_MS } from '../../limits.js';
+import { KEY_FILE_MS, MAX_KEY_FILE_BYTES, SELF_ISSUED_KEY_MS, SIGNATURE_RENEW_SHARE } from '../../limits.js';
 import { packageFile } from '../../package-root.js';
 import { sqlite } from '../../sqlite.js';
 import { KEY_FILE_FRAME_BYTES, type KeySet, keyLines, type SharedKey } from './key-file.js';
@@ -281,19 +281,21 @@ function sharedKeys(database: Sqlite.Database): SharedKey[] {
 
 interface KeyFileRow {
   version: number;
+  /** ISO 8601, UTC. */
+  expires: string;
   hash: Buffer;
 }
 
 function keyFileRow(database: Sqlite.Database, direction: 'exported' | 'imported'): KeyFileRow | undefined {
   return database
-    .prepare<[string], KeyFileRow>('SELECT version, hash FROM key_file WHERE direction = ?')
+    .prepare<[string], KeyFileRow>('SELECT version, expires, hash FROM key_file WHERE direction = ?')
     .get(direction);
 }
 
 function setKeyFileRow(database: Sqlite.Database, direction: 'exported' | 'imported', row: KeyFileRow): void {
   database
-    .prepare('INSERT OR REPLACE INTO key_file (direction, version, hash) VALUES (?, ?, ?)')
-    .run(direction, row.version, row.hash);
+    .prepare('INSERT OR REPLACE INTO key_file (direction, version, expires, hash) VALUES (?, ?, ?, ?)')
+    .run(direction, row.version, row.expires, row.hash);
 }
 
 /** Refuses to change keys that an import would change back. */
@@ -325,7 +327,8 @@ function withinLimit(keys: SharedKey[], maxBytes: number): SharedKey[] {
 }
 
 /**
- * Returns the valid keys, for a file of keys. The version grows only if the keys changed since the last time.
+ * Returns the valid keys, for a file of keys. The version grows only if the keys changed since the last time, or if the last file
+ * expires soon.
  *
  * It is not less than the Unix time, so that it also grows if keys.sqlite is lost and made anew.
  */
@@ -336,10 +339,15 @@ export function exportKeys(dataDir: string, maxBytes = MAX_KEY_FILE_BYTES): KeyS
         const keys = withinLimit(sharedKeys(database), maxBytes);
         const hash = contentHash(keys);
         const last = keyFileRow(database, 'exported');
-        if (last?.hash.equals(hash)) return { version: last.version, keys };
-        const version = Math.max((last?.version ?? 0) + 1, Math.floor(Date.now() / 1000));
-        setKeyFileRow(database, 'exported', { version, hash });
-        return { version, keys };
+        const now = Date.now();
+        const left = last === undefined ? 0 : Date.parse(last.expires) - now;
+        if (last?.hash.equals(hash) && left > SIGNATURE_RENEW_SHARE * KEY_FILE_MS) {
+          return { version: last.version, expires: last.expires, keys };
+        }
+        const version = Math.max((last?.version ?? 0) + 1, Math.floor(now / 1000));
+        const expires = new Date(now + KEY_FILE_MS).toISOString();
+        setKeyFileRow(database, 'exported', { version, expires, hash });
+        return { version, expires, keys };
       })
       .immediate(),
   );
@@ -359,10 +367,11 @@ export interface KeyImport {
  * Makes the keys of a file the keys of a data directory: all others are removed. Servers notice within a second.
  *
  * @param replace whether keys that were created here may be removed
- * @throws AtlasError E_REFUSED if the file is older than the last one that was imported, or has its version and other
+ * @throws AtlasError E_EXPIRED if the file has expired; E_REFUSED if the file is older than the last one that was imported, or has its version and other
  *   keys; E_USAGE if there are keys that were created here, unless `replace` is true
  */
-export function importKeys(dataDir: string, { version, keys }: KeySet, replace: boolean): KeyImport {
+export function importKeys(dataDir: string, { version, expires, keys }: KeySet, replace: boolean): KeyImport {
+  requireCurrent(expires);
   const hash = contentHash(keys);
   return withKeys(dataDir, (database) => {
     // The file is locked only while it is committed: servers read keys until then.
@@ -370,7 +379,7 @@ export function importKeys(dataDir: string, { version, keys }: KeySet, replace: 
     return database
       .transaction(() => {
         const last = keyFileRow(database, 'imported');
-        refuseOlder(last, { version, hash });
+        refuseOlder(last, { version, expires, hash });
         const present = new Map(sharedKeys(database).map((key) => [key.id, keyLines([key])]));
         const count = database.prepare<[], number>('SELECT count(*) FROM api_key').pluck().get()!;
         if (last === undefined && count > 0 && !replace) {
@@ -395,11 +404,25 @@ export function importKeys(dataDir: string, { version, keys }: KeySet, replace: 
           const text = origins === null ? null : JSON.stringify(origins);
           insert.run(id, Buffer.from(hash, 'hex'), rate, text, self_issued ? 1 : 0, created, expires);
         }
-        setKeyFileRow(database, 'imported', { version, hash });
+        setKeyFileRow(database, 'imported', { version, expires, hash });
         return { version, keys: keys.length, changed: changed.length, removed: unwanted.length };
       })
       .immediate();
   });
+}
+
+/**
+ * Refuses a file of keys that should have been replaced by a newer one: somebody may withhold revocations.
+ *
+ * @param expires ISO 8601, UTC
+ * @throws AtlasError E_EXPIRED
+ */
+export function requireCurrent(expires: string): void {
+  if (Date.parse(expires) > Date.now()) return;
+  throw new AtlasError(
+    'E_EXPIRED',
+    `the file of keys expired at ${expires}; the keys stay as they are. If it is not withheld, repeat "ipatlas keys export"`,
+  );
 }
 
 function refuseOlder(last: KeyFileRow | undefined, { version, hash }: KeyFileRow): void {
