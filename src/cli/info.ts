@@ -1,5 +1,5 @@
 /** `ipatlas info`: what the current release is and what it was made of. */
-import { ageDays, parseMaxAge, releaseAge, staleWarning } from '../database/age.js';
+import { ageDays, ageText, parseMaxAge, releaseAge, staleWarning } from '../database/age.js';
 import { type Manifest, readManifest, releaseDir } from '../database/release.js';
 import { EXIT } from '../errors.js';
 import { DEFAULT_MAX_AGE_DAYS } from '../limits.js';
@@ -7,12 +7,11 @@ import { type Command, factLines, type Invocation, type OptionValues, print, pri
 
 function facts(manifest: Manifest): [string, string | number][] {
   const { counts, forced } = manifest;
-  const age = ageDays(releaseAge(manifest));
   return [
     ['release', manifest.id],
     ['as of', manifest.as_of],
     ['date of the data', manifest.data_date ?? 'unknown'],
-    ['age of the data', `${age} ${age === 1 ? 'day' : 'days'}`],
+    ['age of the data', ageText(ageDays(releaseAge(manifest)))],
     ['made by', `ipatlas ${manifest.tool_version}`],
     ...(forced === undefined ? [] : [['forced by', `${forced.by} at ${forced.at}`] as [string, string]]),
     ['IPv4 ranges', counts.ipv4_ranges],

@@ -1,4 +1,5 @@
 /** `ipatlas report`: what the build of a release did, as text, JSON or one HTML page. */
+import { ageText } from '../database/age.js';
 import { formatSize, formatSizeUnit } from '../database/diff.js';
 import { CURRENT_LINK, namedRelease } from '../database/release.js';
 import { AtlasError, EXIT } from '../errors.js';
@@ -73,7 +74,7 @@ function reportText(report: ReleaseReport): string {
       ['outcome', outcomeText(report)],
       ['checked', stored?.finished ?? 'not recorded'],
       ['as of', manifest.as_of],
-      ['date of the data', `${manifest.data_date ?? 'unknown'}, ${ageDays} days old`],
+      ['date of the data', `${manifest.data_date ?? 'unknown'}, ${ageText(ageDays)}`],
       ['ranges', `${grouped(counts.ipv4_ranges)} IPv4, ${grouped(counts.ipv6_ranges)} IPv6`],
     ]),
     ...(stored?.refusals ?? []).map(({ gate, message }) => `refused by ${gate}: ${message}\n`),

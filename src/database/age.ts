@@ -1,6 +1,6 @@
 /** The age of a release's data, and the warning about old data. */
 import { AtlasError } from '../errors.js';
-import { DEFAULT_MAX_AGE_DAYS } from '../limits.js';
+import { CHANGE_WITH_AGE, DEFAULT_MAX_AGE_DAYS } from '../limits.js';
 import type { Manifest } from './release.js';
 
 const SECONDS_PER_DAY = 86_400;
@@ -25,6 +25,18 @@ export function ageDays(seconds: number): number {
   return Math.floor(seconds / SECONDS_PER_DAY);
 }
 
+/** Returns what an age in whole days means; see CHANGE_WITH_AGE. */
+function changeSince(days: number): string {
+  const share = CHANGE_WITH_AGE.share * days ** CHANGE_WITH_AGE.exponent;
+  return `about ${Number((100 * share).toPrecision(2))} % of IPv4 addresses have changed country since`;
+}
+
+/** Returns an age with what it means, such as "160 days old: about 0.94 % of IPv4 addresses have changed country since". */
+export function ageText(days: number): string {
+  const age = `${days.toLocaleString('en-US')} ${days === 1 ? 'day' : 'days'} old`;
+  return days === 0 ? age : `${age}: ${changeSince(days)}`;
+}
+
 /**
  * Returns the warning about a release with old data, or undefined.
  *
@@ -34,7 +46,7 @@ export function ageDays(seconds: number): number {
 export function staleWarning(manifest: Manifest, maxDays: number, now: number = Date.now()): string | undefined {
   const days = ageDays(releaseAge(manifest, now));
   if (days <= maxDays) return undefined;
-  return `the data of release ${manifest.id} is ${days} days old, more than ${maxDays}; check whether the scheduled builds still run`;
+  return `the data of release ${manifest.id} is ${days} days old, more than ${maxDays}; ${changeSince(days)}; check whether the scheduled builds still run`;
 }
 
 /**

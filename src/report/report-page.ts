@@ -1,4 +1,5 @@
 /** Reports as pages in one HTML file: of a release, and of the differences between two. */
+import { ageText } from '../database/age.js';
 import type { Delta } from '../database/delta.js';
 import { formatSize, formatSizeUnit } from '../database/diff.js';
 import { type Html, html } from '../html.js';
@@ -213,7 +214,7 @@ ${alert}
 ${facts([
   ['As of', manifest.as_of],
   ['Checked', stored?.finished ?? 'not recorded'],
-  ['Date of the data', `${manifest.data_date ?? 'unknown'}, ${days(ageDays)} old`],
+  ['Date of the data', `${manifest.data_date ?? 'unknown'}, ${ageText(ageDays)}`],
   ['Made by', `ipatlas ${manifest.tool_version}`],
   ['Ranges', `${grouped(counts.ipv4_ranges)} IPv4, ${grouped(counts.ipv6_ranges)} IPv6`],
   ['Countries', grouped(counts.countries)],

@@ -51,7 +51,7 @@ describe('GET /', () => {
       const { statusCode, headers: sent, body } = await get('/', { ...headers, host: 'ip.example:8080' });
       expect([statusCode, sent['content-type']]).toEqual([200, 'text/plain; charset=utf-8']);
       expect(body).toContain(manifest.id);
-      expect(body).toMatch(/2026-01-01 \(\d+ days old\)/);
+      expect(body).toMatch(/2026-01-01 \(\d+ days old: about [\d.]+ % of IPv4 addresses have changed country since\)/);
       expect(body).toContain("curl -H 'X-API-Key: <API_KEY>' http://ip.example:8080/api/lookup/8.8.8.8");
     },
   );

@@ -133,7 +133,9 @@ describe('the age of the data', () => {
   it('is printed by info, with a warning above a limit', async () => {
     const info = (...args: string[]) => ipatlas(['info', '--data', dataDir, ...args]);
     const { stdout } = await info('--max-age', '1000000');
-    expect(stdout).toMatch(/^age of the data +\d+ days?$/m);
+    expect(stdout).toMatch(
+      /^age of the data +\d+ days? old(: about [\d.]+ % of IPv4 addresses have changed country since)?$/m,
+    );
     expect(JSON.parse((await info('--json')).stdout).age_seconds).toBeGreaterThanOrEqual(0);
     const later = await publishBlocks(temporaryDirOf(), SMALL_WORLD, '2001-01-01');
     const old = ['info', '--data', temporaryDirOf()];

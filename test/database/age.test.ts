@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ageDays, parseMaxAge, releaseAge, staleWarning } from '../../src/database/age.js';
+import { ageDays, ageText, parseMaxAge, releaseAge, staleWarning } from '../../src/database/age.js';
 import type { Manifest } from '../../src/database/release.js';
 import { DEFAULT_MAX_AGE_DAYS } from '../../src/limits.js';
 
@@ -25,6 +25,16 @@ describe('the age of a release', () => {
     expect(staleWarning(manifest, 7, START + 8 * DAY - 1)).toBeUndefined();
     expect(staleWarning(manifest, 7, START + 8 * DAY)).toMatch(/2026-01-10-0123456789ab is 8 days old, more than 7/);
     expect(staleWarning(manifest, 0, START + DAY)).toMatch(/1 days old/);
+  });
+
+  it('says what it means, as measured: 0.97 % after 165 days, 1.8 % after 372, 3.0 % after 725', () => {
+    const meaning = (percent: string): string => `: about ${percent} % of IPv4 addresses have changed country since`;
+    expect(ageText(0)).toBe('0 days old');
+    expect(ageText(1)).toBe(`1 day old${meaning('0.019')}`);
+    expect(ageText(165)).toBe(`165 days old${meaning('0.96')}`);
+    expect(ageText(372)).toBe(`372 days old${meaning('1.8')}`);
+    expect(ageText(725)).toBe(`725 days old${meaning('3')}`);
+    expect(staleWarning(manifest, 7, START + 165 * DAY)).toContain('about 0.96 % of IPv4 addresses');
   });
 
   it('has a configurable limit', () => {

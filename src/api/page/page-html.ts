@@ -1,5 +1,5 @@
 /** The page as HTML, complete without JavaScript except for batches and the map; and as plain text, for command lines. */
-import { ageDays, releaseAge } from '../../database/age.js';
+import { ageDays, ageText, releaseAge } from '../../database/age.js';
 import type { Manifest, ManifestInput } from '../../database/release.js';
 import type { LookupResult } from '../../database/results.js';
 import { type Html, html } from '../../html.js';
@@ -25,9 +25,8 @@ export interface PageContent {
 
 const numberText = (value: number): string => value.toLocaleString('en-US');
 
-function days(manifest: Manifest): string {
-  const age = ageDays(releaseAge(manifest));
-  return age === 1 ? '1 day' : `${numberText(age)} days`;
+function age(manifest: Manifest): string {
+  return ageText(ageDays(releaseAge(manifest)));
 }
 
 function dataDate({ data_date, as_of }: Manifest): string {
@@ -39,7 +38,7 @@ export function pageText({ baseUrl, manifest }: Pick<PageContent, 'baseUrl' | 'm
   const release =
     manifest === undefined
       ? 'Database: not loaded\n'
-      : `Release:  ${manifest.id}\nData of:  ${dataDate(manifest)} (${days(manifest)} old)\n`;
+      : `Release:  ${manifest.id}\nData of:  ${dataDate(manifest)} (${age(manifest)})\n`;
   return `ipatlas: the country of an IP address, and whether it is in the European Union
 
 ${release}
@@ -164,7 +163,7 @@ function dataSection({ manifest }: PageContent): Html {
   return html`<section aria-labelledby="data-title">
 ${title}
 <dl><dt>Release</dt><dd><code>${manifest.id}</code></dd>
-<dt>Data of</dt><dd>${dataDate(manifest)}, ${days(manifest)} old</dd>
+<dt>Data of</dt><dd>${dataDate(manifest)}, ${age(manifest)}</dd>
 <dt>European Union as of</dt><dd>${manifest.as_of}</dd></dl>
 <div class="scroll" role="region" aria-labelledby="sources-title" tabindex="0"><table><caption id="sources-title">Sources</caption>
 <thead><tr><th scope="col">Source</th><th scope="col">Version</th><th scope="col">Data of</th><th scope="col">License</th><th scope="col">Attribution</th></tr></thead>
