@@ -16,7 +16,8 @@ import { loadOverrides, type Override } from './config/overrides.js';
 import { loadReference, type Reference } from './config/reference.js';
 import { loadSources, type SourcesConfig, selectSources } from './config/sources.js';
 import { storeObject } from './fetching/cache.js';
-import { copyFromCurrentRelease } from './fetching/released-copy.js';
+import { believedDate } from './fetching/data-date.js';
+import { copyFromCurrentRelease, currentManifest } from './fetching/released-copy.js';
 import { checkRolledBack, RefusedError } from './gates/refusal.js';
 import type { MergeStrategy } from './merging/evidence.js';
 import { withDataDir } from './operations/data-dir.js';
@@ -153,7 +154,15 @@ async function runStages(options: BuildOptions, context: StageContext): Promise<
     throw new RefusedError(message, { release: identity.id, refusals: [refusal], gates: [], flows: [] });
   };
 
-  const { sources: downloaded, missing } = await runner.run(fetchStage(), sources);
+  const { sources: found, missing } = await runner.run(fetchStage(), sources);
+  const last = currentManifest(dataDir)?.inputs ?? [];
+  const downloaded = found.map((each): FetchedSource => {
+    // Other files, such as those of a seed, have dates of their own.
+    const lastDate = last.find(({ id, place }) => id === each.id && place === each.place)?.data_date;
+    const { date, problem } = believedDate(each.dataDate, lastDate, today());
+    if (problem !== undefined) note(`${each.id}: ${problem}, so it does not count`);
+    return { ...each, dataDate: date };
+  });
   const asns = new Set(downloaded.flatMap(({ source }) => source.asns));
   const requested = downloaded.map((each): BuildInput => ({ source: each.source, fetched: each, asns }));
   const accept = async (inputs: readonly BuildInput[]): Promise<void> => {
@@ -207,6 +216,21 @@ async function runStages(options: BuildOptions, context: StageContext): Promise<
   return { id: verified.id, outcome: 'published', forced };
 }
 
+/** Returns the present day in UTC, `YYYY-MM-DD`. */
+function today(): string {
+  return new Date().toISOString().slice(0, 10);
+}
+
+/** Returns today, or the day of the current release if the clock is behind it: a clock may be set back, time may not. */
+function dayOfBuild(dataDir: string, note: StageContext['note']): string {
+  const last = currentManifest(dataDir)?.as_of ?? '';
+  if (last <= today()) return today();
+  note(
+    `the clock says ${today()}, but the current release is as of ${last}; the build is as of that day. Check the clock`,
+  );
+  return last;
+}
+
 /**
  * Builds a release from its sources and publishes it.
  *
@@ -214,6 +238,8 @@ async function runStages(options: BuildOptions, context: StageContext): Promise<
  */
 export async function build(options: BuildOptions): Promise<BuildResult> {
   const { dataDir, offline, note } = options;
-  const asOf = options.asOf ?? new Date().toISOString().slice(0, 10);
-  return withDataDir(dataDir, (workDir) => runStages(options, { dataDir, workDir, offline, asOf, note }));
+  return withDataDir(dataDir, (workDir) => {
+    const asOf = options.asOf ?? dayOfBuild(dataDir, note);
+    return runStages(options, { dataDir, workDir, offline, asOf, note });
+  });
 }

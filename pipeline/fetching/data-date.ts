@@ -110,3 +110,28 @@ export async function findDataDate(files: readonly FetchedFile[], hints: DateHin
   }
   return undefined;
 }
+
+/**
+ * Returns the date that counts as the age of a source: the one that was found, unless it is in the future or older than that of
+ * the last release. Then nobody knows how old the data is, and the date of the last release stays.
+ *
+ * @param found see {@link findDataDate}
+ * @param last date of the same source in the last release, `YYYY-MM-DD`; undefined if there is none
+ * @param today `YYYY-MM-DD`
+ * @returns the date, and what is wrong with the one that was found, as a phrase
+ */
+export function believedDate(
+  found: DataDate | undefined,
+  last: string | undefined,
+  today: string,
+): { date: DataDate | undefined; problem: string | undefined } {
+  if (found === undefined) return { date: undefined, problem: undefined };
+  const isFuture = found.date > today;
+  if (!isFuture && (last === undefined || found.date >= last)) return { date: found, problem: undefined };
+  const why = isFuture ? 'in the future' : `older than that of the last release, ${last}`;
+  const problem = `its date ${found.date} (${found.evidence}) is ${why}`;
+  return {
+    date: last === undefined ? undefined : { date: last, evidence: `last release, because ${problem}` },
+    problem,
+  };
+}

@@ -7,7 +7,7 @@ import type { FetchedSource } from '../stage.js';
 import { cachedFiles } from './cache.js';
 
 /** Returns the manifest of the current release; undefined if there is none, or it cannot be read. */
-function currentManifest(dataDir: string): Manifest | undefined {
+export function currentManifest(dataDir: string): Manifest | undefined {
   const id = currentReleaseId(dataDir);
   if (id === undefined) return undefined;
   try {

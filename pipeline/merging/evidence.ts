@@ -56,15 +56,18 @@ export class OwnerSpace {
    */
   static of({ space, asns }: Pick<SourceEvidence, 'space' | 'asns'>, owned: readonly OwnedRange[]): OwnerSpace {
     if (space.length === 0 && asns.length === 0) return new OwnerSpace(undefined);
-    const builders = { 4: new RangeBuilder(4, 0), 6: new RangeBuilder(6, 0) };
-    for (const text of space) {
+    const blocks = space.map((text) => {
       const first = new Uint32Array(4);
       const last = new Uint32Array(4);
-      builders[parseCidr(text, first, last)!.family].add(first, last, 0, 0);
-    }
-    for (const { asn, family, first, last } of owned) {
-      if (asns.includes(asn)) builders[family].add(first, last, 0, 0);
-    }
+      return { family: parseCidr(text, first, last)!.family, first, last };
+    });
+    return OwnerSpace.ofRanges([...blocks, ...owned.filter(({ asn }) => asns.includes(asn))]);
+  }
+
+  /** Returns the space of ranges, in any order. */
+  static ofRanges(ranges: readonly Pick<OwnedRange, 'family' | 'first' | 'last'>[]): OwnerSpace {
+    const builders = { 4: new RangeBuilder(4, 0), 6: new RangeBuilder(6, 0) };
+    for (const { family, first, last } of ranges) builders[family].add(first, last, 0, 0);
     return new OwnerSpace({ 4: unionOf(builders[4].finish()), 6: unionOf(builders[6].finish()) });
   }
 

@@ -5,9 +5,11 @@
 
 import { appendFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import type { CountryReference } from '../../src/country/country.js';
+import { formatAddress } from '../../src/address/format.js';
+import { addressWords, rangeSize } from '../../src/address/words.js';
 import { AtlasError } from '../../src/errors.js';
-import type { OwnedRange } from '../merging/evidence.js';
+import type { Reference } from '../config/reference.js';
+import { type OwnedRange, OwnerSpace } from '../merging/evidence.js';
 import { checkUsableCountries } from '../merging/usable-countries.js';
 import { type FileIndex, readSource, type SourceInput, type SourceResult } from '../source-formats/read-source.js';
 import { RejectLog } from '../source-formats/rejects.js';
@@ -17,7 +19,7 @@ import type { IngestedSource, Stage, StageContext } from '../stage.js';
 export const REJECTS_FILE = 'rejects.ndjson';
 
 export interface IngestOptions<Input extends SourceInput> {
-  reference: CountryReference;
+  reference: Reference;
   /** Returns what to read instead of a source that cannot be read; undefined if there is nothing. */
   findEarlier: (input: Input) => Promise<Input | undefined>;
 }
@@ -46,6 +48,7 @@ export function ingestStage<Input extends SourceInput>(
       await writeFile(rejectsPath, '');
       const output: IngestResult<Input> = { ingested: [], inputs: [], owned: [], index: {} };
       const counts: Record<string, number> = { rows: 0, rejected: 0 };
+      const special = OwnerSpace.ofRanges(options.reference.special.filter(({ layer }) => layer === 'over'));
       for (const given of inputs) {
         const { input, result } = await readUsable(given, options, context, rejectsPath);
         const { ingested, skipped } = result;
@@ -59,11 +62,37 @@ export function ingestStage<Input extends SourceInput>(
         }
         counts.rows = counts.rows! + rows;
         counts.rejected = counts.rejected! + rejected;
+        noteSpecial(ingested, special, context.note);
         context.note(`${id}: ${v4.count} IPv4 and ${v6.count} IPv6 ranges, ${rejected} rows rejected`);
       }
       return { output, counts };
     },
   };
+}
+
+/** Reports the rows of a source that have no effect because special-purpose ranges come before all sources. */
+function noteSpecial({ id, v4, v6 }: IngestedSource, special: OwnerSpace, note: StageContext['note']): void {
+  for (const { family, count, first, last } of [v4, v6]) {
+    const words = addressWords(family);
+    let rows = 0;
+    let addresses = 0n;
+    let example = '';
+    for (let i = 0; i < count; i++) {
+      if (!special.contains(family, first, last, i)) continue;
+      const ends = [first, last].map((column) => column.subarray(i * words, (i + 1) * words)) as [
+        Uint32Array,
+        Uint32Array,
+      ];
+      rows++;
+      addresses += rangeSize(...ends);
+      if (rows === 1) example = ends.map((end) => formatAddress(family, end)).join(' – ');
+    }
+    if (rows === 0) continue;
+    note(
+      `${id}: ${rows} IPv${family} rows (${addresses} addresses, such as ${example}) are in special-purpose ranges and have no effect; ` +
+        'rows of overrides.csv have priority over these ranges',
+    );
+  }
 }
 
 /**

@@ -1,4 +1,7 @@
-/** Verifies a whole release: all files against the manifest, the structure of the range file, and the mirror against it. */
+/**
+ * Verifies a whole release: all files against the manifest, the structure of the range file, the mirror against it, and the
+ * form of the report, if there is one.
+ */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { AtlasError, messageOf } from '../errors.js';
@@ -6,6 +9,7 @@ import { MIRROR_VERSION } from '../mirror/reader.js';
 import { verifyMirror } from '../mirror/verifier.js';
 import { openRangeFile, type RangeFile } from '../rangefile/reader.js';
 import { verifyRangeFile } from '../rangefile/verifier.js';
+import { readStoredReport } from '../report/stored-report.js';
 import { type Manifest, MIRROR_FILE, RANGE_FILE, readManifest } from './release.js';
 import { checkHash } from './release-files.js';
 
@@ -49,5 +53,6 @@ export function verifyRelease(dir: string): VerifiedRelease {
     throw new AtlasError('E_DAMAGED', `${file.path} is as of ${file.asOf}, but its manifest as of ${manifest.as_of}`);
   }
   verifyMirror(join(dir, MIRROR_FILE), file);
+  readStoredReport(dir);
   return { manifest, file, mirrorVersion: MIRROR_VERSION };
 }

@@ -1,8 +1,9 @@
 /** Builds after sources.json was edited: what is published, what is refused, and which data is used without a network. */
-import { rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { rollBack } from '../../pipeline/operations/rollback.js';
+import { verifyRelease } from '../../src/database/verify.js';
 import { serve } from '../pipeline/fetch-support.js';
 import { temporaryDir } from '../support/release.js';
 import { buildOnce, madeUpWorld, manifestOf, type Row, rowsText } from '../support/sources.js';
@@ -14,14 +15,19 @@ let published: Record<string, string | undefined>;
 let url: string;
 /** The ETag of all files. */
 let etag: string;
+/** The last change of all files, as a header; empty if the server does not say. */
+let modified: string;
 beforeEach(async () => {
   dir = temporaryDir();
   dataDir = join(dir, 'data');
   published = {};
   etag = '"one"';
+  modified = '';
   ({ url } = await serve((request, response) => {
     const body = published[request.url!];
-    response.writeHead(body === undefined ? 404 : 200, { etag }).end(body);
+    response
+      .writeHead(body === undefined ? 404 : 200, { etag, ...(modified && { 'last-modified': modified }) })
+      .end(body);
   }));
 });
 afterEach(() => rmSync(dir, { recursive: true, force: true }));
@@ -48,11 +54,11 @@ const source = (id: string, fetch: object | object[], more: object = {}): Entry 
 const world = (id = 'world', path = '/world.csv'): Entry => source(id, { https: `${url}${path}` });
 
 /** Builds from a list of sources. */
-async function build(sources: Entry[], options: { offline?: boolean; merge?: string } = {}) {
-  const { offline = false, ...more } = options;
+async function build(sources: Entry[], options: { offline?: boolean; merge?: string; asOf?: string | undefined } = {}) {
+  const { offline = false, asOf, ...more } = { asOf: '2026-01-01', ...options };
   const file = join(dir, 'sources.json');
   writeFileSync(file, JSON.stringify({ sources, ...more }));
-  return buildOnce(dataDir, file, { offline, asOf: '2026-01-01' });
+  return buildOnce(dataDir, file, { offline, asOf });
 }
 
 /** Asserts that a list of sources was published, and returns the build. */
@@ -228,6 +234,7 @@ it('from a seed to newer data, and then without a network: no build is refused',
   expect(manifestOf(dataDir).inputs.map(({ seed }) => seed)).toEqual([undefined, undefined]);
   published = {};
   etag = '"one"';
+  modified = '';
   expect((await build(sources)).outcome).toBe('unchanged');
   expect((await build(sources, { offline: true })).outcome).toBe('unchanged');
 });
@@ -284,5 +291,58 @@ describe('what a server says about the same bytes', () => {
     etag = '"one more"';
     expect((await build([world()])).outcome).toBe('E_REFUSED');
     expect([manifestOf(dataDir).id, second]).toEqual([first, expect.not.stringMatching(first)]);
+  });
+});
+
+describe('dates', () => {
+  it('in the future, or older than before, are reported and are not the age of the data', async () => {
+    published['/world.csv'] = WORLD_CSV;
+    modified = 'Wed, 31 Dec 2025 00:00:00 GMT';
+    await publish([world()]);
+    expect(manifestOf(dataDir).data_date).toBe('2025-12-31');
+    for (const [date, what] of [
+      ['Sun, 05 Jan 2031 00:00:00 GMT', '2031-01-05 (Last-Modified) is in the future'],
+      [
+        'Mon, 01 Jan 2024 00:00:00 GMT',
+        '2024-01-01 (Last-Modified) is older than that of the last release, 2025-12-31',
+      ],
+    ]) {
+      modified = date!;
+      published['/world.csv'] += `\n102.9.0.0,102.9.0.255,${date!.startsWith('Sun') ? 'CH' : 'AT'}`;
+      const { notes } = await publish([world()]);
+      expect(notes).toContain(`world: its date ${what}, so it does not count`);
+      expect(manifestOf(dataDir).inputs[0]).toMatchObject({
+        data_date: '2025-12-31',
+        data_date_evidence: `last release, because its date ${what}`,
+      });
+    }
+  });
+});
+
+describe('damage and clocks', () => {
+  it('builds a release again whose report is damaged', async () => {
+    published['/world.csv'] = WORLD_CSV;
+    await publish([world()]);
+    const report = join(dataDir, 'releases', manifestOf(dataDir).id, 'report.json');
+    writeFileSync(report, '{"release":');
+    expect(() => verifyRelease(join(dataDir, 'current'))).toThrow(/report\.json cannot be read/);
+    await publish([world()]);
+    expect(JSON.parse(readFileSync(report, 'utf8'))).toMatchObject({ outcome: 'published' });
+  });
+
+  it('does not build as of a day before the current release if the clock was set back', async () => {
+    published['/world.csv'] = WORLD_CSV;
+    await publish([world()], { asOf: undefined });
+    const { as_of } = manifestOf(dataDir);
+    vi.useFakeTimers({ toFake: ['Date'], now: new Date('2003-01-01') });
+    onTestFinished(() => {
+      vi.useRealTimers();
+    });
+    published['/world.csv'] += `\n${rowsText([NETWORK])[0]}`;
+    const { notes } = await publish([world()], { asOf: undefined });
+    expect(manifestOf(dataDir).as_of).toBe(as_of);
+    expect(notes).toContainEqual(
+      expect.stringContaining('the clock says 2003-01-01, but the current release is as of'),
+    );
   });
 });

@@ -384,8 +384,25 @@ describe('the ingest stage', () => {
         '{"source":"first","file":"one.csv","line":2,"text":"bad","reason":"the row has 1 of at least 3 columns"}\n',
       );
       expect(notes).toEqual([
+        expect.stringContaining('first: 1 IPv6 rows (2 addresses, such as :: – ::1) are in special-purpose ranges'),
         'first: 1 IPv4 and 1 IPv6 ranges, 1 rows rejected',
         'second: 1 IPv4 and 0 IPv6 ranges, 0 rows rejected',
+      ]);
+    });
+  });
+
+  test('says how many addresses are special-purpose, so that its rows have no effect', async () => {
+    const rows = ['10.0.0.0,10.255.255.255,AU', '192.168.1.0,192.168.1.9,AU', '0.0.0.0,255.255.255.255,AU'];
+    await withFiles({ 'one.csv': `${[...rows, 'fe80::,fe80::ff,AU'].join('\n')}\n` }, async (files) => {
+      const notes: string[] = [];
+      const stage = ingestStage({ reference: loadReference(), findEarlier: async () => undefined });
+      const inputs = [inputOf('ip-location-db', files, 0, 'first')];
+      await stage.run(inputs, contextOf(path.dirname(files[0]!.path), notes));
+      const rest =
+        'are in special-purpose ranges and have no effect; rows of overrides.csv have priority over these ranges';
+      expect(notes.slice(0, 2)).toEqual([
+        `first: 2 IPv4 rows (16777226 addresses, such as 10.0.0.0 – 10.255.255.255) ${rest}`,
+        `first: 1 IPv6 rows (256 addresses, such as fe80:: – fe80::ff) ${rest}`,
       ]);
     });
   });
