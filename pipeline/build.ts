@@ -49,6 +49,8 @@ export interface BuildOptions {
   signal?: AbortSignal | undefined;
   /** Reports progress to the user; one line without a line end. */
   note: (line: string) => void;
+  /** Whether one line is enough on sources if no server was reached; default false. */
+  brief?: boolean;
 }
 
 export interface BuildResult {
@@ -240,6 +242,6 @@ export async function build(options: BuildOptions): Promise<BuildResult> {
   const { dataDir, offline, note } = options;
   return withDataDir(dataDir, (workDir) => {
     const asOf = options.asOf ?? dayOfBuild(dataDir, note);
-    return runStages(options, { dataDir, workDir, offline, asOf, note });
+    return runStages(options, { dataDir, workDir, offline, asOf, note, brief: options.brief });
   });
 }

@@ -17,6 +17,8 @@ export interface StageContext {
   asOf: string;
   /** Reports progress to the user; one line without a line end. */
   note: (text: string) => void;
+  /** Whether one line is enough on sources if no server was reached. */
+  brief?: boolean | undefined;
 }
 
 /** One stage. `run` throws an AtlasError if the build cannot continue. */

@@ -29,6 +29,8 @@ export interface FetchJob {
   /** Day of the build, `YYYY-MM-DD`, for dates in addresses. */
   asOf: string;
   note: (text: string) => void;
+  /** As `note`, for what says where the files are from. */
+  detail: (text: string) => void;
   limits: FetchLimits;
   env: NodeJS.ProcessEnv;
   /** Directory in which the search for installed packages starts. */
@@ -52,13 +54,13 @@ export async function fetchSource(job: FetchJob): Promise<FetchedSource> {
     try {
       await mkdir(job.workDir, { recursive: true });
       const copy = await fetchPlace(job, place, index);
-      job.note(copy.version === '' ? FROM_TEXT[copy.from] : `${copy.version}, ${FROM_TEXT[copy.from]}`);
-      if (place.seed !== undefined) job.note(`only a seed for the first build: ${place.seed}`);
+      job.detail(copy.version === '' ? FROM_TEXT[copy.from] : `${copy.version}, ${FROM_TEXT[copy.from]}`);
+      if (place.seed !== undefined) job.detail(`only a seed for the first build: ${place.seed}`);
       return { id: source.id, source: withPlace(source, place), seed: place.seed, place: originText(place), ...copy };
     } catch (error) {
       const failure = placeError(job, place, error);
       if (typeof failure !== 'string') throw failure;
-      if (index < source.places.length - 1) job.note(`${failure}; trying the next place`);
+      if (index < source.places.length - 1) job.detail(`${failure}; trying the next place`);
       failures.push(failure);
     } finally {
       await rm(job.workDir, { recursive: true, force: true });

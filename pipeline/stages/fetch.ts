@@ -14,6 +14,7 @@ import {
   MAX_UNPACKED_BYTES,
 } from '../../src/limits.js';
 import { packageRoot } from '../../src/package-root.js';
+import { counted } from '../../src/text-table.js';
 import type { SourceConfig } from '../config/sources.js';
 import { type FetchJob, type FetchLimits, fetchSource } from '../fetching/fetch-source.js';
 import type { Counts, FetchedSource, FetchedSources, MissingSource, Stage, StageContext } from '../stage.js';
@@ -56,7 +57,10 @@ async function fetchSources(
   context: StageContext,
   options: FetchOptions,
 ): Promise<{ output: FetchedSources; counts: Counts }> {
-  const results = await settleAll(sources, FETCH_CONCURRENCY, (source) => fetchSource(jobOf(source, context, options)));
+  const details: string[] = [];
+  const results = await settleAll(sources, FETCH_CONCURRENCY, (source) =>
+    fetchSource(jobOf(source, context, options, details)),
+  );
   const output: FetchedSources = { sources: [], missing: [] };
   const failures: AtlasError[] = [];
   results.forEach((result, index) => {
@@ -69,11 +73,34 @@ async function fetchSources(
   if (failures.length === 0 && output.sources.length === 0) {
     failures.push(...output.missing.map(({ reason }) => new AtlasError('E_FETCH', reason)));
   }
+  const summary = failures.length === 0 && context.brief === true ? withoutServers(output, context.offline) : undefined;
+  if (summary !== undefined) details.splice(0, details.length, summary);
+  for (const line of details) context.note(line);
   if (failures[0] !== undefined) throw fetchError(failures);
-  for (const { reason } of output.missing) {
+  for (const { reason } of summary === undefined ? output.missing : []) {
     context.note(`${reason}. It is optional, so the build continues without it`);
   }
   return { output, counts: countsOf(output) };
+}
+
+/** Returns one line on all sources if no server was reached and some are missing or a seed, else undefined. */
+function withoutServers({ sources, missing }: FetchedSources, offline: boolean): string | undefined {
+  const seeds = sources.filter(({ seed }) => seed !== undefined);
+  if (sources.some(({ from }) => from === 'network') || seeds.length + missing.length === 0) return undefined;
+  const seedDate = seeds.map(({ dataDate }) => dataDate?.date ?? '').sort()[0];
+  const cached = sources.filter(({ from }) => from === 'cache').length;
+  const facts = [
+    seedDate === undefined ? '' : `seed${seedDate === '' ? '' : ` of ${month(seedDate)}`}`,
+    cached === 0 ? '' : `${counted(cached, 'source')} from the cache`,
+    missing.length === 0 ? '' : `${counted(missing.length, 'live source')} skipped`,
+  ];
+  const head = offline ? 'offline' : 'no server was reached';
+  return `${head}: ${facts.filter((fact) => fact !== '').join('; ')} (--verbose has the details)`;
+}
+
+/** Formats the month of a date: `June 2026`. */
+function month(date: string): string {
+  return new Date(date).toLocaleDateString('en-US', { month: 'long', year: 'numeric', timeZone: 'UTC' });
 }
 
 /** Returns the error for sources that cannot be had. */
@@ -85,14 +112,17 @@ function fetchError(failures: readonly AtlasError[]): AtlasError {
   return new AtlasError(code, messages.map((message) => `${message}${ending}`).join('\n'), { cause: failures[0] });
 }
 
-function jobOf(source: SourceConfig, context: StageContext, options: FetchOptions): FetchJob {
+/** @param details receives what says where the files are from, if that is to be brief */
+function jobOf(source: SourceConfig, context: StageContext, options: FetchOptions, details: string[]): FetchJob {
+  const note = (text: string): void => context.note(`${source.id}: ${text}`);
   return {
     source,
     dataDir: context.dataDir,
     workDir: path.resolve(context.workDir, `fetch-${source.id}`),
     offline: context.offline,
     asOf: context.asOf,
-    note: (text) => context.note(`${source.id}: ${text}`),
+    note,
+    detail: context.brief === true ? (text) => details.push(`${source.id}: ${text}`) : note,
     limits: { ...DEFAULT_LIMITS, ...options.limits },
     env: options.env ?? process.env,
     packageRoot: options.packageRoot ?? packageRoot(),

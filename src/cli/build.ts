@@ -65,6 +65,7 @@ async function run(invocation: Invocation): Promise<number> {
     force: values.force === true,
     seed: values.sources === undefined && only === undefined ? openSeed : undefined,
     note,
+    brief: values.verbose !== true,
   };
   if (pattern !== undefined) await runScheduled(pattern, options, invocation);
   else if (values.jitter !== undefined) throw new AtlasError('E_USAGE', '--jitter goes with --schedule only');
@@ -96,6 +97,7 @@ stays current. A release that differs too much from the current one is refused, 
       value: 'SECONDS',
       help: `longest random delay of a scheduled build (default ${SCHEDULE_JITTER_S}), so that servers are not all asked at once`,
     },
+    verbose: { help: 'if no server is reached, say for each source where it was looked for' },
     json: { help: 'print the outcome as JSON, also that of a release that gates refuse' },
   },
   examples: {

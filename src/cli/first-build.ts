@@ -53,6 +53,7 @@ export async function buildFirst(dataDir: string, agreed: boolean, missing: Atla
     asOf: undefined,
     offline: true,
     force: false,
+    brief: true,
     note: (line) => printNote(`${line}\n`),
   });
 }

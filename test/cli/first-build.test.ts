@@ -22,6 +22,11 @@ describe('the first command that needs a database', () => {
   it('builds one with --yes, in the XDG data directory', async () => {
     const { code, stdout, stderr } = await ipatlas(['lookup', '--yes', '8.8.8.8'], { cwd, env: env() });
     expect([code, stdout], stderr).toEqual([0, GOOGLE]);
+    // One line on the sources, not two for each.
+    expect(stderr).toMatch(
+      /^offline: seed of June 2026; 6 live sources skipped \(--verbose has the details\)\nfetch /m,
+    );
+    expect(stderr).not.toContain('no usable copy');
     expect(existsSync(join(home, '.local/share/ipatlas/current/manifest.json'))).toBe(true);
     expect(existsSync(join(cwd, 'data'))).toBe(false);
     const again = await ipatlas(['enrich'], { cwd, env: env(), input: '{"ip":"8.8.8.8"}\n' });
