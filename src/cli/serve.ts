@@ -156,10 +156,15 @@ function keepDevKey(dataDir: string, file: string): void {
   }
 }
 
-/** Returns a line to paste into a shell. The key itself is not printed: the shell reads it. */
-function curlLine(url: string, keyFile: string): string {
+/** Returns what to try first: the page, and a line to paste into a shell. The key is not printed: the shell reads it. */
+function firstSteps(url: string, keyFile: string): string {
   const quoted = resolve(keyFile).replaceAll("'", "'\\''");
-  return `curl -H "X-API-Key: $(cat '${quoted}')" ${url}/api/lookup/8.8.8.8\n`;
+  return `
+The page:            ${url}/
+The API's reference: ${url}/docs
+Look an address up from another terminal:
+curl -H "X-API-Key: $(cat '${quoted}')" ${url}/api/lookup/8.8.8.8
+`;
 }
 
 async function run(invocation: Invocation): Promise<number> {
@@ -181,7 +186,7 @@ async function run(invocation: Invocation): Promise<number> {
     log,
     verify: verifyInThread,
     onListening: (url) => {
-      if (devKey !== undefined) void print(curlLine(url, devKey));
+      if (devKey !== undefined) void print(firstSteps(url, devKey));
     },
     untilStopped: stopSignal(),
   });
@@ -229,7 +234,10 @@ are being processed.`,
       choices: SIGN_UP,
       help: '"open": visitors of the page can make keys for themselves (default "closed")',
     },
-    'dev-key': { value: 'FILE', help: 'keep a valid key in FILE, and print a curl line that uses it' },
+    'dev-key': {
+      value: 'FILE',
+      help: 'keep a valid key in FILE, and print what to try: the page, and a curl line that uses the key',
+    },
   },
   examples: {
     'ipatlas serve': 'listens on port 8080, on all addresses',

@@ -242,6 +242,7 @@ describe('one process', () => {
     expect(JSON.parse(execFileSync('bash', ['-c', `${line.trim()} -s`], { encoding: 'utf8' }))).toMatchObject({
       country_code: 'US',
     });
+    expect(first.stdout()).toMatch(/^The page: +http:\/\/\S+\/$/m);
     const kept = readFileSync(file, 'utf8');
     expect(first.stdout() + first.stderr()).not.toContain(kept.trim());
     expect(statSync(file).mode & 0o777).toBe(0o600);
