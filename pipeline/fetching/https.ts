@@ -319,9 +319,12 @@ async function saveBody(
     },
   });
   const body = response.body === null ? Readable.from([]) : Readable.fromWeb(response.body as never);
+  const file = createWriteStream(target, { flags: begun > 0 ? 'a' : 'w' });
   try {
-    await pipeline(body, meter, createWriteStream(target, { flags: begun > 0 ? 'a' : 'w' }));
+    await pipeline(body, meter, file);
   } catch (error) {
+    // The stream may still be opening the file, in a folder that the caller removes next.
+    if (!file.closed) await new Promise<void>((resolve) => file.once('close', resolve));
     // A body that breaks off is a TypeError (Fetch standard); everything else is a limit or the local disk.
     throw error instanceof TypeError ? new TransientError(networkReason(error), { cause: error }) : error;
   }

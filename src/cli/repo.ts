@@ -47,8 +47,8 @@ function parseRole(name: string, flag: string): Role {
 function parseThresholds(values: OptionValues): Record<Role, Threshold> {
   const thresholds = { ...DEFAULT_THRESHOLDS };
   for (const value of list(values, 'threshold')) {
-    const [, name = '', least = '', all = ''] = /^(\w+)=(\d{1,2})\/(\d{1,2})$/.exec(value) ?? [];
-    const [threshold, keys] = [Number(least), Number(all)];
+    const [, name = '', needed = '', all = ''] = /^(\w+)=(\d{1,2})\/(\d{1,2})$/.exec(value) ?? [];
+    const [threshold, keys] = [Number(needed), Number(all)];
     if (threshold < 1 || threshold > keys || keys > MAX_KEYS) {
       const example = `write ROLE=T/N, T of N keys, at most ${MAX_KEYS}, such as root=2/3`;
       throw new AtlasError('E_USAGE', `--threshold ${JSON.stringify(value)} is not valid; ${example}`);

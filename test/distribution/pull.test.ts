@@ -1,4 +1,4 @@
-/** What a pull does without an attacker: it takes over releases, refuses them, goes back with the origin, and continues. */
+/** What a pull does without an attacker: it installs releases, refuses them, goes back with the origin, and continues. */
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

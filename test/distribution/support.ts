@@ -137,7 +137,7 @@ export class Node {
     }
   }
 
-  /** The current release, after checking that it is whole. */
+  /** The current release, after checking that it is intact. */
   current(): string | undefined {
     const id = currentReleaseId(this.dataDir);
     if (id !== undefined) verifyRelease(join(this.dataDir, RELEASES_DIR, id));
