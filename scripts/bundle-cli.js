@@ -18,7 +18,7 @@ const records = await rolldown({
   input: join(folder, 'record-commands.js'),
   platform: 'node',
   // JSON documents are left to main.js. leven is in the bundle, since CommonJS cannot load ES modules on all versions of Node.
-  external: (id) => (isPackage(id) && id !== 'leven') || /\/formats\/json(-items)?\.js$/.test(id),
+  external: (id) => (isPackage(id) && id !== 'leven') || /\/formats\/document\.js$/.test(id),
 });
 await records.write({
   file: join(folder, 'record-commands.cjs'),

@@ -347,19 +347,19 @@ export const MAX_CSV_RECORD_BYTES = 4_194_304;
 export const MAX_JSON_ITEM_BYTES = 67_108_864;
 
 /** Bytes that an enricher processes at a time in the thread of its caller: fits a core's cache. */
-export const ENRICH_BLOCK_BYTES = 262_144;
+export const ENRICH_CHUNK_BYTES = 262_144;
 
 /**
- * Bytes that a thread of the line engine processes at a time. With smaller blocks, threads wait for each other more often, and V8
- * spends more time on optimizing the code that handles blocks than the kernel needs for a short input.
+ * Bytes that a thread of the line engine processes at a time. With smaller chunks, threads wait for each other more often, and V8
+ * spends more time on optimizing the code that handles chunks than the kernel needs for a short input.
  */
-export const LINE_BLOCK_BYTES = 524_288;
+export const LINE_CHUNK_BYTES = 524_288;
 
 /** Most worker threads of one enrichment: each takes about 6 MB of the kernel's 2 GiB. */
 export const MAX_JOBS = 256;
 
-/** Most threads with blocks of `LINE_BLOCK_BYTES`: each takes about 9 MB. More threads have blocks of `ENRICH_BLOCK_BYTES`. */
-export const MAX_LARGE_BLOCK_JOBS = 128;
+/** Most threads with chunks of `LINE_CHUNK_BYTES`: each takes about 9 MB. More threads have chunks of `ENRICH_CHUNK_BYTES`. */
+export const MAX_LARGE_CHUNK_JOBS = 128;
 
 // API: requests
 

@@ -1,14 +1,12 @@
 /** `ipatlas enrich`: adds the country to every line, record or item of a stream. */
 import { enrich } from '../enrich/enrich.js';
-import { INVALID_POLICIES, parseAdd } from '../enrich/options.js';
-import { type Command, type Invocation, text } from './command.js';
+import { INVALID_POLICIES } from '../enrich/options.js';
+import type { Command, Invocation } from './command.js';
 import { ENRICH_INPUT_FLAGS, OUTPUT_FLAGS, parseStreamRequest, runStream } from './records.js';
 
 async function run(invocation: Invocation): Promise<number> {
-  const add = parseAdd(text(invocation.values, 'add'));
   const request = parseStreamRequest(invocation);
-  const { fields, lenient, onInvalid } = request;
-  return runStream(request, (work) => enrich({ ...request, ...work, options: { fields, add, lenient, onInvalid } }));
+  return runStream(request, (work) => enrich({ ...request, ...work }));
 }
 
 export const command: Command = {

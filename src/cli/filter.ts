@@ -1,5 +1,5 @@
 /** `ipatlas filter`: passes on the records whose address is in certain countries. */
-import { enrich } from '../enrich/enrich.js';
+import { type EnrichRequest, enrich } from '../enrich/enrich.js';
 import type { Filter } from '../enrich/query.js';
 import { AtlasError } from '../errors.js';
 import type { Command, Invocation, OptionValues } from './command.js';
@@ -25,12 +25,10 @@ function parseFilter(values: OptionValues): Filter {
 async function run(invocation: Invocation): Promise<number> {
   const query = parseFilter(invocation.values);
   const request = parseStreamRequest(invocation);
-  const { fields, lenient } = request;
   // An invalid line has no address.
   const onInvalid = query.isInverted ? 'keep' : 'drop';
-  return runStream(request, (work) =>
-    enrich({ ...request, ...work, options: { fields, add: [], lenient, onInvalid, query } }),
-  );
+  const options: EnrichRequest['options'] = { ...request.options, add: [], onInvalid, query };
+  return runStream(request, (work) => enrich({ ...request, ...work, options }));
 }
 
 export const command: Command = {

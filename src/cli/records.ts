@@ -6,13 +6,13 @@ import { releaseDir } from '../database/release.js';
 import { type EnrichCounts, emptyCounts, warningOf } from '../enrich/counts.js';
 import { checkInputs, isInput } from '../enrich/input/inputs.js';
 import {
+  type EnrichOptions,
   FORMAT_NAMES,
   type FormatName,
-  INVALID_POLICIES,
-  type InvalidPolicy,
-  isDelimiter,
-  parseFields,
-  TABLE_FORMATS,
+  hasFields,
+  type KernelInput,
+  parseEnrichOptions,
+  type RequestedOptions,
 } from '../enrich/options.js';
 import { COMPRESSIONS, checkCompression, compressedOutput, type OutputCompression } from '../enrich/output/compress.js';
 import { type Output, plainOutput, replacedOutput, standardOutput, statOutput } from '../enrich/output/output.js';
@@ -56,7 +56,7 @@ export const INPUT_FLAGS = {
   items: { value: 'PATH', help: 'for json: the keys, with dots, that lead to the array inside the document' },
   jobs: {
     value: 'N',
-    help: `threads, for all formats but json: 1 to ${MAX_JOBS}; 0, the default, is one per core. The order of lines is kept`,
+    help: `threads: 1 to ${MAX_JOBS}; 0, the default, is one per core. The order of lines is kept`,
   },
 } as const satisfies FlagTable;
 
@@ -105,15 +105,7 @@ export interface StreamRequest {
   inputs: string[];
   /** Bytes in all inputs, before decompression, if known. */
   total: number | undefined;
-  format: FormatName;
-  /** For `json`: the keys that lead to the array of items. */
-  itemsPath: string[];
-  /** For tables: the delimiter if it is not the format's, and whether there is a header. */
-  delimiter: string | undefined;
-  hasHeader: boolean;
-  fields: ReturnType<typeof parseFields>;
-  lenient: boolean;
-  onInvalid: InvalidPolicy;
+  options: EnrichOptions & { input: KernelInput };
   jobs: number;
   /** Paths of the outputs; for the first, undefined is standard output. */
   output: string | undefined;
@@ -143,34 +135,26 @@ function parseJobs(value: string | undefined): number {
   throw usageError(`--jobs is ${JSON.stringify(value)}; it can be 1 to ${MAX_JOBS}, or 0 for all cores`);
 }
 
-/** @returns the keys of `--items` that lead to the array of items */
-export function parseItems(value: string | undefined, format: FormatName): string[] {
-  if (value === undefined) return [];
-  if (format !== 'json') throw usageError('--items requires --format json');
-  const keys = value.split('.');
-  if (!keys.includes('')) return keys;
-  throw usageError(`--items ${JSON.stringify(value)} has an empty key; write it as data or data.rows`);
+/** Returns how messages call an option of an enrichment: as a flag. */
+function flagOf(option: keyof RequestedOptions): string {
+  if (option === 'onInvalid') return '--on-invalid';
+  return option === 'header' ? '--no-header' : `--${option}`;
 }
 
-function parseDelimiter(value: string | undefined, format: FormatName): string | undefined {
-  if (value === undefined) return undefined;
-  if (!TABLE_FORMATS.includes(format)) throw usageError('--delimiter requires --format csv or tsv');
-  const delimiter = value === '\\t' ? '\t' : value;
-  // ASCII only: in UTF-8, another character is several bytes.
-  if (isDelimiter(delimiter)) return delimiter;
-  throw usageError(
-    `--delimiter is ${JSON.stringify(value)}; it can be one ASCII character, such as ; or \\t for a tab`,
-  );
-}
-
-/** Checks `--no-header`, with which a field is the number of a column. Returns whether there is a header. */
-function parseHeader(isMissing: boolean, format: FormatName, specs: readonly string[]): boolean {
-  if (!isMissing) return true;
-  if (!TABLE_FORMATS.includes(format)) throw usageError('--no-header requires --format csv or tsv');
-  if (specs.length === 0) throw usageError('--no-header requires --field N, the number of the column, from 1');
-  const wrong = specs.find((spec) => !/^[1-9]\d{0,8}$/.test(spec));
-  if (wrong === undefined) return false;
-  throw usageError(`--field is ${JSON.stringify(wrong)}; with --no-header it is the number of a column, from 1`);
+/** Parses the flags that say how records are enriched. @throws AtlasError as {@link parseEnrichOptions} does */
+export function enrichOptionsOf(values: OptionValues): EnrichOptions & { input: KernelInput } {
+  const delimiter = text(values, 'delimiter');
+  const requested = {
+    format: text(values, 'format'),
+    items: text(values, 'items'),
+    delimiter: delimiter === '\\t' ? '\t' : delimiter,
+    header: values['no-header'] !== true,
+    field: values.field as string[] | undefined,
+    add: text(values, 'add')?.split(','),
+    lenient: values.lenient === true,
+    onInvalid: text(values, 'on-invalid'),
+  };
+  return parseEnrichOptions(requested as RequestedOptions, flagOf);
 }
 
 /**
@@ -228,27 +212,9 @@ function checkStandardOutput(inputs: readonly string[]): void {
   throw usageError(`${name} is also the output; write to another file, or use -o FILE, which replaces it at the end`);
 }
 
-/** The formats that have no fields, and why. */
-const NO_FIELD: { [Format in FormatName]?: string } = {
-  list: 'a line is only an address',
-  combined: 'the address is the first field of a line',
-  text: 'the address can be anywhere in a line',
-};
-
 /** Parses the flags in {@link INPUT_FLAGS} and {@link OUTPUT_FLAGS}, `--on-invalid` and `--rejects`; checks the inputs. */
 export function parseStreamRequest({ dataDir, values, positionals }: Invocation): StreamRequest {
-  const format = choice(values, 'format', FORMAT_NAMES, 'jsonl');
-  const specs = (values.field ?? []) as string[];
-  const noField = NO_FIELD[format];
-  if (noField !== undefined && specs.length > 0) {
-    throw usageError(`--field cannot be used with --format ${format}: ${noField}`);
-  }
-  const delimiter = parseDelimiter(text(values, 'delimiter'), format);
-  const hasHeader = parseHeader(values['no-header'] === true, format, specs);
-  const fields = parseFields(specs, format);
-  const lenient = values.lenient === true;
-  const onInvalid = choice(values, 'on-invalid', INVALID_POLICIES, 'keep');
-  const itemsPath = parseItems(text(values, 'items'), format);
+  const options = enrichOptionsOf(values);
   const jobs = parseJobs(text(values, 'jobs'));
   checkDistinct(values);
   const inputs = positionals.length === 0 ? [STDIN_PATH] : positionals;
@@ -263,13 +229,7 @@ export function parseStreamRequest({ dataDir, values, positionals }: Invocation)
     dataDir,
     inputs,
     total,
-    format,
-    itemsPath,
-    delimiter,
-    hasHeader,
-    fields,
-    lenient,
-    onInvalid,
+    options,
     jobs,
     output,
     rejects,
@@ -386,7 +346,8 @@ export async function runStream(
     await work({ output, rejects, counts, signal: signals.signal });
     await output.end();
     if (signals.received() === undefined) output.commit();
-    warning = warningOf(counts, request.format in NO_FIELD ? [] : request.fields, request.lenient);
+    const { fields, input, lenient } = request.options;
+    warning = warningOf(counts, hasFields(input) ? fields : [], lenient === true);
     stopProgress();
     await finish?.(counts);
   } catch (error) {

@@ -1,14 +1,6 @@
 /** `ipatlas stream`: a worker on NATS JetStream, and the reader of its output. */
 import { createLog } from '../api/log.js';
-import type { EnricherOptions } from '../enrich/enricher.js';
-import {
-  FORMAT_NAMES,
-  type FormatName,
-  INVALID_POLICIES,
-  type InvalidPolicy,
-  parseAdd,
-  parseFields,
-} from '../enrich/options.js';
+import { FORMAT_NAMES, type FormatName, INVALID_POLICIES } from '../enrich/options.js';
 import { AtlasError, EXIT, messageOf } from '../errors.js';
 import {
   STREAM_ACK_WAIT_S,
@@ -23,7 +15,7 @@ import type { OrderedOptions } from '../stream/ordered.js';
 import { OVERSIZE_POLICIES, type OversizePolicy } from '../stream/parts.js';
 import type { SetupOptions } from '../stream/setup.js';
 import { type Command, type Invocation, type OptionValues, print, printNote, text } from './command.js';
-import { parseItems } from './records.js';
+import { enrichOptionsOf } from './records.js';
 
 const MAX_PORT = 65_535;
 const MAX_REPLICAS = 5;
@@ -101,30 +93,11 @@ function readServer(values: OptionValues): NatsServer {
   };
 }
 
-function readEnricher(values: OptionValues): Omit<EnricherOptions, 'onReject'> {
-  const field = (values.field ?? []) as string[];
-  parseFields(field, readFormat(values));
-  return {
-    field,
-    add: parseAdd(text(values, 'add')),
-    lenient: values.lenient === true,
-    onInvalid: oneOf<InvalidPolicy>(values, 'on-invalid', INVALID_POLICIES),
-  };
-}
-
-function readFormat(values: OptionValues): FormatName {
-  return oneOf<FormatName>(values, 'format', FORMAT_NAMES);
-}
-
-function readItems(values: OptionValues): string[] {
-  return parseItems(text(values, 'items'), readFormat(values));
-}
-
 /** Formats whose lines can be enriched one without the others, so that output can be split. */
 const LINE_FORMATS: readonly FormatName[] = ['jsonl', 'list', 'combined', 'text'];
 
 function readOversize(values: OptionValues): OversizePolicy {
-  const isSplittable = LINE_FORMATS.includes(readFormat(values));
+  const isSplittable = LINE_FORMATS.includes((text(values, 'format') ?? 'jsonl') as FormatName);
   if (isSplittable) return oneOf<OversizePolicy>(values, 'on-oversize', OVERSIZE_POLICIES);
   if (text(values, 'on-oversize') === 'split') {
     throw usage(`--on-oversize split goes with --format ${LINE_FORMATS.join(', ')} only`);
@@ -169,9 +142,7 @@ async function work(broker: NatsBroker, { values, dataDir }: Invocation, signal:
   const port = integer(values, 'metrics-port', 0, MAX_PORT);
   const release = await followRelease({
     dataDir,
-    enricher: readEnricher(values),
-    format: readFormat(values),
-    itemsPath: readItems(values),
+    options: enrichOptionsOf(values),
     metrics: metrics.releases,
     log,
   });
@@ -216,9 +187,8 @@ async function run(invocation: Invocation): Promise<number> {
   const setupOptions = readSetup(values);
   const server = readServer(values);
   // Checked before any connection.
-  readEnricher(values);
+  enrichOptionsOf(values);
   readOversize(values);
-  readItems(values);
   const signal = stopSignal();
   const { openNatsBroker } = await import('../stream/nats.js');
   const { broker, setup } = await openNatsBroker(server, setupOptions);

@@ -1,6 +1,6 @@
 /** `ipatlas summarize`: counts the records of a stream by country. */
 import type { EnrichCounts } from '../enrich/counts.js';
-import { enrich } from '../enrich/enrich.js';
+import { type EnrichRequest, enrich } from '../enrich/enrich.js';
 import { formatCount } from '../enrich/progress.js';
 import { CountrySummary } from '../enrich/query.js';
 import { percent } from '../text-table.js';
@@ -52,10 +52,10 @@ async function run(invocation: Invocation): Promise<number> {
   const request = parseStreamRequest(invocation);
   const summary = new CountrySummary();
   const query = { kind: 'summarize', summary } as const;
-  const options = { fields: request.fields, lenient: request.lenient, add: [], onInvalid: 'drop', query } as const;
+  const options: EnrichRequest['options'] = { ...request.options, add: [], onInvalid: 'drop', query };
   return runStream(
     request,
-    (work) => enrich({ ...request, ...work, output: { write() {} }, options: { ...options, add: [] } }),
+    (work) => enrich({ ...request, ...work, output: { write() {} }, options }),
     (counts) => print((values.json === true ? summaryJson : summaryTable)(by, summary, counts)),
   );
 }

@@ -1,23 +1,23 @@
 /**
- * The line engine: copies JSON lines, tables and lists, and adds the results to each line or record.
+ * The line engine: copies records of any format, and adds the results to each.
  *
- * A reader fills slots of the kernel's memory with blocks of whole lines. The scheduler runs the kernel over them, in worker
- * threads and in this thread. A writer writes the results in the order of the blocks and returns the slots to the reader.
+ * A reader fills slots of the kernel's memory with chunks of whole lines. The scheduler runs the kernel over them, in worker
+ * threads and in this thread. A writer writes the results in the order of the chunks and returns the slots to the reader.
  * The number of slots limits memory and so provides backpressure.
  */
 import { recordResult } from '../database/binary-engine.js';
-import { ENRICH_BLOCK_BYTES, LINE_BLOCK_BYTES, MAX_LARGE_BLOCK_JOBS } from '../limits.js';
+import { ENRICH_CHUNK_BYTES, LINE_CHUNK_BYTES, MAX_LARGE_CHUNK_JOBS } from '../limits.js';
 import type { RangeFile } from '../rangefile/reader.js';
-import { BlockRunner } from './block-runner.js';
+import { ChunkRunner } from './chunk-runner.js';
 import type { EnrichCounts } from './counts.js';
-import { createBlockBuffer, createTable, maxRecordBytes } from './input/block-buffer.js';
-import { BlockReader } from './input/block-reader.js';
+import type { JsonDocument } from './formats/document.js';
+import { ChunkReader } from './input/chunk-reader.js';
 import type { ByteSource } from './input/source.js';
-import { countRecords, Kernel, Slot } from './kernel/kernel.js';
+import { countRecords, Slot } from './kernel/kernel.js';
 import { layOut } from './kernel/layout.js';
 import { MemoryPlan } from './kernel/memory-plan.js';
-import type { EnrichOptions } from './options.js';
-import { BlockWriter } from './output/block-writer.js';
+import { type EnrichOptions, maxRecordBytes } from './options.js';
+import { ChunkWriter } from './output/chunk-writer.js';
 import type { ByteSink } from './output/sink.js';
 import { Scheduler, WAITING_PER_WORKER } from './schedule/scheduler.js';
 import { SlotPool } from './schedule/slot-pool.js';
@@ -40,10 +40,12 @@ export interface LineRequest {
   signal?: AbortSignal | undefined;
   /** Updated as output is written. */
   counts: EnrichCounts;
-  /** Called after each block that was written. */
+  /** Called after each chunk that was written. */
   onProgress?: (() => void) | undefined;
-  /** Sizes of a block and of the longest line, in bytes. Tests make them small. */
-  blockBytes?: number | undefined;
+  /** The class that reads JSON documents; required for that format. */
+  documents?: typeof JsonDocument | undefined;
+  /** Sizes of a chunk and of the longest record, in bytes. Tests make them small. */
+  chunkBytes?: number | undefined;
   maxLineBytes?: number | undefined;
 }
 
@@ -52,14 +54,14 @@ const MAIN_THREAD_SLOTS = 3;
 /** Slots for each worker: one being processed, those that wait for it, one that waits to be written. */
 const SLOTS_PER_WORKER = WAITING_PER_WORKER + 2;
 
-/** If an input has more bytes than this, the workers are started before the first block is read. */
+/** If an input has more bytes than this, the workers are started before the first chunk is read. */
 const EARLY_START_BYTES = 2_097_152;
 
 async function run(request: LineRequest, workers: WorkerPool | undefined): Promise<void> {
   const { options, jobs, counts, rejects, signal } = request;
   const maxLineBytes = request.maxLineBytes ?? maxRecordBytes(options);
-  const usualBytes = jobs > MAX_LARGE_BLOCK_JOBS ? ENRICH_BLOCK_BYTES : LINE_BLOCK_BYTES;
-  const blockBytes = Math.min(request.blockBytes ?? usualBytes, maxLineBytes);
+  const usualBytes = jobs > MAX_LARGE_CHUNK_JOBS ? ENRICH_CHUNK_BYTES : LINE_CHUNK_BYTES;
+  const chunkBytes = Math.min(request.chunkBytes ?? usualBytes, maxLineBytes);
   // The workers start while this thread opens the release.
   if ((request.total ?? 0) > EARLY_START_BYTES) workers?.start();
   const plan = new MemoryPlan(jobs > 1);
@@ -70,7 +72,7 @@ async function run(request: LineRequest, workers: WorkerPool | undefined): Promi
     options,
     threadCount: jobs,
     slotCount: MAIN_THREAD_SLOTS + SLOTS_PER_WORKER * (jobs - 1),
-    blockBytes,
+    chunkBytes,
     maxLineBytes,
     keepsRejects: rejects !== undefined,
   });
@@ -78,26 +80,26 @@ async function run(request: LineRequest, workers: WorkerPool | undefined): Promi
   const pool = new SlotPool<Slot>();
   for (const slot of slots) pool.release(slot);
 
-  const kernel = new Kernel(layout);
-  const large = new Slot(layout, layout.large);
-  const table = createTable(layout, options, counts);
-  const runner = new BlockRunner(kernel, { onInvalid: options.onInvalid, maxLineBytes, counts, table });
+  const runner = new ChunkRunner({
+    layout,
+    options,
+    maxRecordBytes: maxLineBytes,
+    counts,
+    documents: request.documents,
+  });
   const scheduler = new Scheduler({ runner, slots, pool, workers, queue: workers?.setMemory(layout) });
-  const reader = new BlockReader({
+  const reader = new ChunkReader({
     inputs: request.inputs,
     pool,
-    large,
-    createBuffer: (slot) => createBlockBuffer(kernel, options, slot, large, maxLineBytes),
-    onInput: (name) => table?.startInput(name),
-    onBlock: (block) => table?.prepare(block),
+    createBuffer: (slot) => runner.createBuffer(slot),
+    onInput: (name) => runner.startReading(name),
     scheduler,
   });
-  const writer = new BlockWriter({
+  const writer = new ChunkWriter({
     runner,
     output: request.output,
     rejects,
     counts,
-    newline: () => table?.newline ?? '\n',
     onProgress: request.onProgress,
     onError: (error) => scheduler.fail(error),
   });

@@ -3,40 +3,20 @@
 import { Transform, type TransformCallback } from 'node:stream';
 import type { Database } from '../database/database.js';
 import { AtlasError } from '../errors.js';
-import { ENRICH_BLOCK_BYTES } from '../limits.js';
+import { ENRICH_CHUNK_BYTES } from '../limits.js';
 import type { RangeFile } from '../rangefile/reader.js';
-import { BlockRunner } from './block-runner.js';
+import { ChunkRunner } from './chunk-runner.js';
 import { type EnrichCounts, emptyCounts } from './counts.js';
-import type { Table } from './formats/table.js';
-import { createBlockBuffer, createTable, maxRecordBytes } from './input/block-buffer.js';
-import type { Block, BlockBuffer } from './input/line-buffer.js';
-import { Kernel, Slot } from './kernel/kernel.js';
-import { type KernelLayout, layOut } from './kernel/layout.js';
-import {
-  type Addable,
-  checkAdd,
-  type EnrichOptions,
-  type FormatName,
-  INVALID_POLICIES,
-  type InvalidPolicy,
-  parseFields,
-} from './options.js';
-import { openForResults } from './range-file.js';
+import { JsonDocument } from './formats/document.js';
+import type { Chunk, ChunkBuffer } from './input/chunk-buffer.js';
+import { Slot } from './kernel/kernel.js';
+import { layOut } from './kernel/layout.js';
+import { type EnrichOptions, maxRecordBytes, parseEnrichOptions, type RequestedOptions } from './options.js';
+import { rangesOfDatabase } from './range-file.js';
 
-export interface EnricherOptions {
-  /**
-   * Where the address is: `ip`, `client.ip`, `hops[0]`, `hops[]` (the first element with a country), or `client.ip=geo` or
-   * `client.ip=client.geo` to say where the result goes. Default `ip`.
-   */
-  field?: string | readonly string[];
-  /** The members of the result, in this order; default `country`, `country_code`, `is_eu`. */
-  add?: readonly Addable[];
-  /** Also finds addresses with a port, brackets or a prefix length, and the first one in a list. Default: false. */
-  lenient?: boolean;
-  /** What happens to a line that is not a JSON object; default `keep`: it is passed on byte for byte. */
-  onInvalid?: InvalidPolicy;
-  /** Receives such lines, each with its newline. A line that is too long arrives in parts. */
-  onReject?: (lines: Uint8Array) => void;
+export interface EnricherOptions extends Pick<RequestedOptions, 'field' | 'add' | 'lenient' | 'onInvalid'> {
+  /** Receives such records, each with its newline. One that is too long arrives in pieces. */
+  onReject?: ((lines: Uint8Array) => void) | undefined;
 }
 
 export interface WithCounts {
@@ -49,26 +29,22 @@ export type Enricher = Transform & WithCounts;
 export type EnricherStream = TransformStream<Uint8Array, Uint8Array> & WithCounts;
 /** Sizes in bytes that tests make small. */
 export interface EnricherSizes {
-  blockBytes?: number;
+  chunkBytes?: number;
   maxLineBytes?: number;
 }
 
-/** The name of a table in messages of errors. */
-const TABLE_NAME = 'message';
+/** The name of a message in errors, except for lines, whose numbers say enough. */
+const MESSAGE_NAME = 'message';
 
-/** Enriches chunk by chunk, synchronously and in this thread. */
+/** Enriches the bytes that it is given, synchronously and in this thread. */
 export class LineEnricher {
   readonly counts = emptyCounts();
-  readonly #options: EnrichOptions;
-  readonly #maxLineBytes: number;
-  readonly #layout: KernelLayout;
-  readonly #kernel: Kernel;
-  readonly #table: Table | undefined;
-  readonly #runner: BlockRunner;
+  readonly #runner: ChunkRunner;
   readonly #slot: Slot;
+  readonly #buffer: ChunkBuffer;
+  readonly #name: string | undefined;
   readonly #emit: (bytes: Uint8Array) => void;
   readonly #onReject: ((lines: Uint8Array) => void) | undefined;
-  #buffer: BlockBuffer;
 
   /** @param emit receives output, valid until it returns: the kernel reuses its memory */
   constructor(
@@ -78,86 +54,75 @@ export class LineEnricher {
     onReject?: (lines: Uint8Array) => void,
     sizes: EnricherSizes = {},
   ) {
-    this.#options = options;
-    this.#maxLineBytes = sizes.maxLineBytes ?? maxRecordBytes(options);
-    this.#layout = layOut({
+    const maxLineBytes = sizes.maxLineBytes ?? maxRecordBytes(options);
+    const layout = layOut({
       file,
       options,
       threadCount: 1,
       slotCount: 1,
-      blockBytes: Math.min(sizes.blockBytes ?? ENRICH_BLOCK_BYTES, this.#maxLineBytes),
-      maxLineBytes: this.#maxLineBytes,
+      chunkBytes: Math.min(sizes.chunkBytes ?? ENRICH_CHUNK_BYTES, maxLineBytes),
+      maxLineBytes,
       keepsRejects: onReject !== undefined,
     });
-    this.#kernel = new Kernel(this.#layout);
-    this.#table = createTable(this.#layout, options, this.counts);
-    this.#runner = new BlockRunner(this.#kernel, {
-      table: this.#table,
-      onInvalid: options.onInvalid,
-      maxLineBytes: this.#maxLineBytes,
+    this.#runner = new ChunkRunner({
+      layout,
+      options,
+      maxRecordBytes: maxLineBytes,
       counts: this.counts,
+      documents: JsonDocument,
     });
-    this.#slot = new Slot(this.#layout, this.#layout.slots[0]!);
-    this.#buffer = this.#newBuffer();
+    this.#slot = new Slot(layout, layout.slots[0]!);
+    this.#buffer = this.#runner.createBuffer(this.#slot);
+    const kind = options.input?.kind;
+    this.#name = kind === 'table' || kind === 'json' ? MESSAGE_NAME : undefined;
     this.#emit = emit;
     this.#onReject = onReject;
+    this.reset();
   }
 
-  /** Starts another input: forgets an incomplete line, and restarts the line numbers. A table has its own header. */
+  /** Starts another input: forgets an incomplete record, and restarts the line numbers. A table has its own header. */
   reset(): void {
-    this.#buffer = this.#newBuffer();
-    this.#table?.restart(TABLE_NAME);
-    this.#runner.startInput(this.#table && TABLE_NAME);
+    this.#buffer.start(MESSAGE_NAME);
+    this.#runner.forgetHeader();
+    this.#runner.startReading(MESSAGE_NAME);
+    this.#runner.startResults(this.#name);
   }
 
   /**
-   * Adds bytes. Emits the lines that they complete.
+   * Adds bytes. Emits the records that they complete.
    *
-   * @throws AtlasError E_BAD_INPUT under the policy `fail`, at a line that is not a JSON object
+   * @throws AtlasError E_BAD_INPUT under the policy `fail`, at a record that is not valid in the format, and for a table or
+   *   document that cannot be read
    */
-  write(chunk: Uint8Array): void {
-    this.counts.bytes += chunk.length;
-    for (let from = 0; from < chunk.length; ) {
+  write(bytes: Uint8Array): void {
+    this.counts.bytes += bytes.length;
+    for (let from = 0; from < bytes.length; ) {
       const space = this.#buffer.space;
-      const bytes = Math.min(space.length, chunk.length - from);
-      space.set(chunk.subarray(from, from + bytes));
-      from += bytes;
-      this.#process(this.#buffer.add(bytes));
+      const length = Math.min(space.length, bytes.length - from);
+      space.set(bytes.subarray(from, from + length));
+      from += length;
+      this.#process(this.#buffer.add(length));
     }
   }
 
-  /** Emits a last line that lacks its newline. Throws as `write` does. */
+  /** Ends the input: emits a last line that lacks its newline. Throws as `write` does. */
   end(): void {
     this.#process(this.#buffer.end());
   }
 
-  #newBuffer(): BlockBuffer {
-    const large = new Slot(this.#layout, this.#layout.large);
-    return createBlockBuffer(this.#kernel, this.#options, this.#slot, large, this.#maxLineBytes);
+  #process(first: Chunk | undefined): void {
+    for (let chunk = first; chunk !== undefined; chunk = this.#buffer.next()) this.#processChunk(chunk);
   }
 
-  #process(first: Block | undefined): void {
-    for (let block = first; block !== undefined; block = this.#buffer.next()) this.#processBlock(block);
-  }
-
-  #processBlock(block: Block): void {
-    this.#table?.prepare(block);
-    const isDone = !this.#runner.prepare(block) || this.#runner.run(block);
-    for (const { output, rejects } of this.#runner.results(block, isDone)) {
+  #processChunk(chunk: Chunk): void {
+    const isDone = !this.#runner.prepare(chunk) || this.#runner.run(chunk);
+    for (const { output, rejects } of this.#runner.results(chunk, isDone)) {
       if (output.length > 0) this.#emit(output);
       // A copy, because the kernel reuses its memory.
       if (rejects.length > 0) this.#onReject?.(Uint8Array.from(rejects));
     }
-    if (block.slot === this.#slot) this.#buffer.useSlot(this.#slot);
+    if (this.#buffer.needsSlot(chunk)) this.#buffer.useSlot(this.#slot);
   }
-}
-
-function usageError(message: string): AtlasError {
-  return new AtlasError('E_USAGE', message);
-}
-
-function isStringArray(value: unknown): value is readonly string[] {
-  return Array.isArray(value) && value.every((element) => typeof element === 'string');
 }
 
 const OPTION_NAMES: readonly string[] = [
@@ -171,38 +136,30 @@ const OPTION_NAMES: readonly string[] = [
 /**
  * Checks the options of a caller that may not use TypeScript.
  *
- * @param format of the input, which says what a field is
- * @param otherNames options that the caller checks
+ * @param otherNames options besides those of a stream
  * @throws AtlasError E_USAGE for an unknown option or a value that is not allowed
  */
 export function parseEnricherOptions(
-  options: EnricherOptions,
-  format: FormatName = 'jsonl',
+  options: EnricherOptions & RequestedOptions,
   otherNames: readonly string[] = [],
 ): EnrichOptions {
   const names = [...OPTION_NAMES, ...otherNames];
   const unknown = Object.keys(options).find((name) => !names.includes(name));
   if (unknown !== undefined) {
-    throw usageError(`there is no option ${JSON.stringify(unknown)}; the options are ${names.join(', ')}`);
+    throw new AtlasError(
+      'E_USAGE',
+      `there is no option ${JSON.stringify(unknown)}; the options are ${names.join(', ')}`,
+    );
   }
-  const { field = [], add, lenient = false, onInvalid = 'keep', onReject } = options;
-  const fields = typeof field === 'string' ? [field] : field;
-  if (!isStringArray(fields)) throw usageError('the option field must be a string or an array of strings');
-  if (add !== undefined && !isStringArray(add)) throw usageError('the option add must be an array of strings');
-  if (typeof lenient !== 'boolean') throw usageError('the option lenient must be true or false');
-  if (!INVALID_POLICIES.includes(onInvalid)) {
-    throw usageError(`the option onInvalid must be ${INVALID_POLICIES.join(', ')}, not ${JSON.stringify(onInvalid)}`);
+  if (options.onReject !== undefined && typeof options.onReject !== 'function') {
+    throw new AtlasError('E_USAGE', 'the option onReject must be a function');
   }
-  if (onReject !== undefined && typeof onReject !== 'function') {
-    throw usageError('the option onReject must be a function');
-  }
-  return { fields: parseFields(fields, format), add: checkAdd(add), onInvalid, lenient };
+  return parseEnrichOptions(options, (name) => `the option ${name}`);
 }
 
 function openEnricher(database: Database, options: EnricherOptions, emit: (bytes: Uint8Array) => void): LineEnricher {
   const parsed = parseEnricherOptions(options);
-  const file = openForResults(database.dir, parsed.add);
-  return new LineEnricher(file, parsed, emit, options.onReject);
+  return new LineEnricher(rangesOfDatabase(database, parsed.add), parsed, emit, options.onReject);
 }
 
 /** Checks a chunk of a caller that may not use TypeScript. Uint8Arrays of other realms are accepted. */

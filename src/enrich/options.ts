@@ -1,6 +1,13 @@
 /** The options of an enrichment in any format: the fields, what to add, and the policy for invalid lines. */
 import { AtlasError } from '../errors.js';
-import { MAX_FIELDS, MAX_KEY_BYTES, MAX_PATH_KEYS } from '../limits.js';
+import {
+  MAX_CSV_RECORD_BYTES,
+  MAX_FIELDS,
+  MAX_JSON_ITEM_BYTES,
+  MAX_KEY_BYTES,
+  MAX_LINE_BYTES,
+  MAX_PATH_KEYS,
+} from '../limits.js';
 import { EACH, hasElements, type PathStep, parsePath, pathText, splitSpec } from './field-path.js';
 import type { RecordQuery } from './query.js';
 
@@ -25,18 +32,31 @@ export interface TableInput {
   hasHeader: boolean;
 }
 
-/** The formats that the kernel reads. `items` are those of an array in a JSON document. */
-export type KernelInput = TableInput | { kind: 'jsonl' | 'list' | 'combined' | 'text' | 'items' };
+/** A JSON document: the keys that lead to the array of items; none if the document is the array. */
+export interface DocumentInput {
+  kind: 'json';
+  itemsPath: readonly string[];
+}
 
-/**
- * Returns how the kernel reads a format; undefined for JSON documents.
- *
- * @param delimiter that of a table, if it is not the format's; @param hasHeader whether a table has a header
- */
-export function kernelInput(format: FormatName, delimiter?: string, hasHeader = true): KernelInput | undefined {
+/** What the input is. */
+export type KernelInput = TableInput | DocumentInput | { kind: 'jsonl' | 'list' | 'combined' | 'text' };
+
+/** What an input has besides its format. */
+export interface InputDetails {
+  /** The delimiter of a table, if it is not the format's. */
+  delimiter?: string | undefined;
+  /** Whether a table has a header; default true. */
+  hasHeader?: boolean | undefined;
+  /** For `json`: the keys that lead to the array of items. */
+  itemsPath?: readonly string[] | undefined;
+}
+
+/** Returns what an input of a format is. */
+export function kernelInput(format: FormatName, details: InputDetails = {}): KernelInput {
+  const { delimiter, hasHeader = true, itemsPath = [] } = details;
   switch (format) {
     case 'json':
-      return undefined;
+      return { kind: 'json', itemsPath };
     case 'csv':
       return { kind: 'table', delimiter: delimiter ?? ',', hasHeader };
     case 'tsv':
@@ -46,9 +66,10 @@ export function kernelInput(format: FormatName, delimiter?: string, hasHeader = 
   }
 }
 
-/** Whether a text can separate the cells of a table: one ASCII character that means nothing else in it. */
-export function isDelimiter(text: unknown): text is string {
-  return typeof text === 'string' && /^[\0-\x7f]$/.test(text) && !/["\r\n\0]/.test(text);
+/** Returns the longest line, record of a table or item of a document, in bytes. */
+export function maxRecordBytes({ input }: EnrichOptions): number {
+  if (input?.kind === 'table') return MAX_CSV_RECORD_BYTES;
+  return input?.kind === 'json' ? MAX_JSON_ITEM_BYTES : MAX_LINE_BYTES;
 }
 
 /** What happens to a line that is not a record of its format. */
@@ -60,8 +81,8 @@ export interface FieldRequest {
   /** The steps from the top of the object to the address; one for a top-level key. */
   path: PathStep[];
   /** The keys from the top of the object to the result; one for a top-level key. All but the last are the first of `path`. */
-  target: string[];
-  /** The target as text, for formats without objects. */
+  resultPath: string[];
+  /** The result path as text, for formats without objects. */
   name: string;
 }
 
@@ -96,12 +117,12 @@ function isStartOf(keys: readonly string[], path: readonly PathStep[]): boolean 
   return keys.length <= path.length && keys.every((key, depth) => key === path[depth]);
 }
 
-/** Parses a target. The object that it is in must be on the way to the address: then it exists if the address does. */
-function parseTarget(text: string, path: readonly PathStep[], spec: string): string[] {
-  const target = parsePath(text, spec);
-  const parent = target.slice(0, -1) as string[];
+/** Parses a result path. The object that it is in must be on the way to the address: then it exists if the address does. */
+function parseResultPath(text: string, path: readonly PathStep[], spec: string): string[] {
+  const resultPath = parsePath(text, spec);
+  const parent = resultPath.slice(0, -1) as string[];
   const isInObject = isStartOf(parent, path) && typeof path[parent.length] === 'string';
-  if (!hasElements(target) && isInObject) return target as string[];
+  if (!hasElements(resultPath) && isInObject) return resultPath as string[];
   throw new AtlasError(
     'E_USAGE',
     `the target ${JSON.stringify(text)} of the field ${JSON.stringify(spec)} is neither a top-level key nor in an object of ` +
@@ -109,13 +130,13 @@ function parseTarget(text: string, path: readonly PathStep[], spec: string): str
   );
 }
 
-/** Refuses two fields that write to one place, or one whose target is inside the target of another. */
-function checkTargets(fields: readonly FieldRequest[]): void {
-  for (const [index, { target, name }] of fields.entries()) {
-    const other = fields.findIndex((one, at) => at !== index && isStartOf(one.target, target));
+/** Refuses two fields that write to one place, or one whose result is inside the result of another. */
+function checkResultPaths(fields: readonly FieldRequest[]): void {
+  for (const [index, { resultPath, name }] of fields.entries()) {
+    const other = fields.findIndex((one, at) => at !== index && isStartOf(one.resultPath, resultPath));
     if (other < 0) continue;
     const problem =
-      fields[other]!.target.length === target.length
+      fields[other]!.resultPath.length === resultPath.length
         ? `two fields would write to ${JSON.stringify(name)}`
         : `${JSON.stringify(name)} would be inside ${JSON.stringify(fields[other]!.name)}, which another field writes`;
     throw new AtlasError('E_USAGE', `${problem}; name each as PATH=TARGET`);
@@ -123,11 +144,11 @@ function checkTargets(fields: readonly FieldRequest[]): void {
 }
 
 /** Refuses paths with more steps, or longer keys, than the kernel takes. */
-function checkPath({ path, target }: FieldRequest): void {
+function checkPath({ path, resultPath }: FieldRequest): void {
   if (path.length > MAX_PATH_KEYS) {
     throw new AtlasError('E_USAGE', `the path ${pathText(path)} has more than ${MAX_PATH_KEYS} keys`);
   }
-  for (const key of [...path, ...target]) {
+  for (const key of [...path, ...resultPath]) {
     if (typeof key === 'string' && Buffer.byteLength(key) > MAX_KEY_BYTES) {
       throw new AtlasError('E_USAGE', `the key ${key.slice(0, 40)}… is longer than ${MAX_KEY_BYTES} bytes`);
     }
@@ -154,12 +175,12 @@ export function parseFields(specs: readonly string[], format: FormatName = 'json
     const path = parsePath(parts.path, spec);
     const text = parts.target ?? (given.length === 1 ? DEFAULT_NAME : defaultName(path));
     const isKey = parts.target === undefined || (text !== '' && isTable);
-    const target = isKey ? [text] : parseTarget(text, path, spec);
-    return { path, target, name: target.join('.') };
+    const resultPath = isKey ? [text] : parseResultPath(text, path, spec);
+    return { path, resultPath, name: resultPath.join('.') };
   });
   // The name of a column may be of any length.
   if (!isTable) fields.forEach(checkPath);
-  checkTargets(fields);
+  checkResultPaths(fields);
   return fields;
 }
 
@@ -178,7 +199,128 @@ export function checkAdd(names: readonly string[] | undefined): Addable[] {
   throw new AtlasError('E_USAGE', `cannot add ${given}; choose from ${ADDABLE.join(', ')}, each once`);
 }
 
-/** Parses the value of `--add`, names separated by commas. As {@link checkAdd}. */
-export function parseAdd(list: string | undefined): Addable[] {
-  return checkAdd(list?.split(','));
+/** What a caller asks for. The library's options have these names; the command line has them as flags. */
+export interface RequestedOptions {
+  /** The format of the input; default `jsonl`. */
+  format?: FormatName | undefined;
+  /** For `json`: the keys, with dots, that lead to the array inside the document; default: the document is the array. */
+  items?: string | undefined;
+  /** For `csv` and `tsv`: the character between two cells. */
+  delimiter?: string | undefined;
+  /** For `csv` and `tsv`: whether the first record is a header; if not, a field is the number of a column. Default: true. */
+  header?: boolean | undefined;
+  /**
+   * Where the address is: `ip`, `client.ip`, `hops[0]`, `hops[]` (the first element with a country), or `client.ip=geo` or
+   * `client.ip=client.geo` to say where the result goes. Default `ip`.
+   */
+  field?: string | readonly string[] | undefined;
+  /** The members of the result, in this order; default `country`, `country_code`, `is_eu`. */
+  add?: readonly Addable[] | undefined;
+  /** Also finds addresses with a port, brackets or a prefix length, and the first one in a list. Default: false. */
+  lenient?: boolean | undefined;
+  /** What happens to a record that is not valid; default `keep`: it is passed on byte for byte. */
+  onInvalid?: InvalidPolicy | undefined;
+}
+
+/** Returns how messages call an option. */
+export type OptionNaming = (option: keyof RequestedOptions) => string;
+
+/** The formats that have no fields, and why. */
+const NO_FIELD: { [Format in FormatName]?: string } = {
+  list: 'a line is only an address',
+  combined: 'the address is the first field of a line',
+  text: 'the address can be anywhere in a line',
+};
+
+/** Returns whether an input has fields: the others have one address a line. */
+export function hasFields({ kind }: KernelInput): boolean {
+  return !(kind in NO_FIELD);
+}
+
+function isStringArray(value: unknown): value is readonly string[] {
+  return Array.isArray(value) && value.every((element) => typeof element === 'string');
+}
+
+function usageError(message: string): AtlasError {
+  return new AtlasError('E_USAGE', message);
+}
+
+/** Refuses a value that is not one of some choices. */
+function checkChoice(name: string, value: unknown, choices: readonly string[]): void {
+  if (choices.includes(value as string)) return;
+  throw usageError(`${name} is ${JSON.stringify(value)}; it can be ${choices.join(', ')}`);
+}
+
+function checkBoolean(name: string, value: unknown): void {
+  if (typeof value !== 'boolean') throw usageError(`${name} must be true or false`);
+}
+
+function parseItems(items: unknown, format: FormatName, nameOf: OptionNaming): string[] {
+  if (items === undefined) return [];
+  if (typeof items !== 'string') throw usageError(`${nameOf('items')} must be a string`);
+  if (format !== 'json') throw usageError(`${nameOf('items')} requires ${nameOf('format')} json`);
+  const keys = items.split('.');
+  if (!keys.includes('')) return keys;
+  throw usageError(`${nameOf('items')} ${JSON.stringify(items)} has an empty key; write it as data or data.rows`);
+}
+
+/** Checks a delimiter: one ASCII character that means nothing else in a table. In UTF-8, another character is several bytes. */
+function checkDelimiter(delimiter: unknown, nameOf: OptionNaming): void {
+  if (delimiter === undefined) return;
+  if (typeof delimiter === 'string' && /^[\0-\x7f]$/.test(delimiter) && !/["\r\n\0]/.test(delimiter)) return;
+  throw usageError(
+    `${nameOf('delimiter')} is ${JSON.stringify(delimiter)}; it can be one ASCII character, such as ; or \\t for a tab`,
+  );
+}
+
+/** Checks the fields of a table without a header: numbers of columns. */
+function checkColumnNumbers(specs: readonly string[] | undefined, nameOf: OptionNaming): void {
+  if (specs === undefined)
+    throw usageError(`${nameOf('header')} requires ${nameOf('field')} N, the number of the column, from 1`);
+  const wrong = specs.find((spec) => !/^[1-9]\d{0,8}$/.test(spec));
+  if (wrong === undefined) return;
+  throw usageError(
+    `${nameOf('field')} is ${JSON.stringify(wrong)}; with ${nameOf('header')} it is the number of a column, from 1`,
+  );
+}
+
+/** Returns the fields as text; undefined for the default. */
+function fieldSpecs(field: unknown, format: FormatName, nameOf: OptionNaming): readonly string[] | undefined {
+  if (field === undefined) return undefined;
+  const specs = typeof field === 'string' ? [field] : field;
+  if (!isStringArray(specs)) throw usageError(`${nameOf('field')} must be a string or an array of strings`);
+  if (specs.length === 0) throw usageError(`${nameOf('field')} is an empty array; leave it out for the default`);
+  const reason = NO_FIELD[format];
+  if (reason !== undefined)
+    throw usageError(`${nameOf('field')} cannot be used with ${nameOf('format')} ${format}: ${reason}`);
+  return specs;
+}
+
+/**
+ * Checks everything that a caller, who may not use TypeScript, asks of an enrichment.
+ *
+ * @param nameOf returns how messages call an option, such as `--no-header` for `header`
+ * @throws AtlasError E_USAGE for a value that is not allowed, and for options that do not go together
+ */
+export function parseEnrichOptions(
+  requested: RequestedOptions,
+  nameOf: OptionNaming,
+): EnrichOptions & { input: KernelInput } {
+  const { format = 'jsonl', delimiter, header = true, add, lenient = false, onInvalid = 'keep' } = requested;
+  checkChoice(nameOf('format'), format, FORMAT_NAMES);
+  const itemsPath = parseItems(requested.items, format, nameOf);
+  checkBoolean(nameOf('header'), header);
+  if (!TABLE_FORMATS.includes(format)) {
+    const option = delimiter !== undefined ? 'delimiter' : header ? undefined : 'header';
+    if (option !== undefined)
+      throw usageError(`${nameOf(option)} requires ${nameOf('format')} ${TABLE_FORMATS.join(' or ')}`);
+  }
+  checkDelimiter(delimiter, nameOf);
+  const specs = fieldSpecs(requested.field, format, nameOf);
+  if (!header) checkColumnNumbers(specs, nameOf);
+  if (add !== undefined && !isStringArray(add)) throw usageError(`${nameOf('add')} must be an array of strings`);
+  checkBoolean(nameOf('lenient'), lenient);
+  checkChoice(nameOf('onInvalid'), onInvalid, INVALID_POLICIES);
+  const input = kernelInput(format, { delimiter, hasHeader: header, itemsPath });
+  return { input, fields: parseFields(specs ?? [], format), add: checkAdd(add), onInvalid, lenient };
 }

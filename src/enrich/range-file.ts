@@ -1,4 +1,5 @@
 /** Opens the range file of a release for an enrichment. */
+import type { Database } from '../database/database.js';
 import { openReleaseRanges } from '../database/release-files.js';
 import { withConfidence } from '../rangefile/confidence.js';
 import type { RangeFile } from '../rangefile/reader.js';
@@ -15,4 +16,18 @@ import type { Addable } from './options.js';
 export function openForResults(dir: string, add: readonly Addable[], allocate?: (bytes: number) => Buffer): RangeFile {
   const { file } = openReleaseRanges(dir, allocate);
   return add.includes('confidence') ? withConfidence(file) : file;
+}
+
+/** The range file of each database that has enrichers; a database that follows its directory changes its release. */
+const opened = new WeakMap<Database, { dir: string; file: RangeFile }>();
+
+/** Opens the range file of a database once for all of its enrichers. The database may be closed. Throws as {@link openForResults}. */
+export function rangesOfDatabase(database: Database, add: readonly Addable[]): RangeFile {
+  const { dir } = database;
+  let entry = opened.get(database);
+  if (entry?.dir !== dir) {
+    entry = { dir, file: openForResults(dir, []) };
+    opened.set(database, entry);
+  }
+  return add.includes('confidence') ? withConfidence(entry.file) : entry.file;
 }

@@ -30,17 +30,12 @@ function refusalOf(error: unknown): Enriched {
 /**
  * Returns a function that enriches messages with one release.
  *
- * @param itemsPath for JSON documents, and only for them: the keys that lead to the array
  * @throws AtlasError as createBlockEnricher does
  */
-export function messageEnricher(
-  database: Database,
-  options: EnrichOptions,
-  itemsPath?: readonly string[],
-): EnrichMessage {
+export function messageEnricher(database: Database, options: EnrichOptions): EnrichMessage {
   let rejects: Uint8Array[] = [];
   const onReject = options.onInvalid === 'drop' ? (records: Uint8Array) => rejects.push(records) : undefined;
-  const enricher = createMessageEnricher(database, options, { itemsPath, onReject });
+  const enricher = createMessageEnricher(database, options, onReject);
   return (bytes) => {
     rejects = [];
     try {

@@ -5,8 +5,7 @@ import { errorFields, type Log } from '../api/log.js';
 import { addPullMetrics, ReleaseMetrics } from '../api/metrics.js';
 import { ReleaseWatcher } from '../api/releases/release-watcher.js';
 import { openDatabase } from '../database/database.js';
-import type { EnricherOptions } from '../enrich/enricher.js';
-import { checkAdd, type FormatName, kernelInput, parseFields } from '../enrich/options.js';
+import type { EnrichOptions } from '../enrich/options.js';
 import { AtlasError, messageOf } from '../errors.js';
 import { RELEASE_POLL_MS } from '../limits.js';
 import type { Broker } from './broker.js';
@@ -167,10 +166,7 @@ export function workerEvents(metrics: StreamMetrics, log: Log): WorkerEvents {
 
 export interface FollowOptions {
   dataDir: string;
-  enricher: Omit<EnricherOptions, 'onReject'>;
-  format: FormatName;
-  /** For `json`: the keys that lead to the array of items. */
-  itemsPath: readonly string[];
+  options: EnrichOptions;
   metrics: ReleaseMetrics;
   log: Log;
 }
@@ -185,29 +181,13 @@ export interface FollowedRelease {
  * Opens the current release and follows it: a new one is checked, as every command checks what it reads, and used for the next
  * message.
  *
- * @throws AtlasError E_NO_DATABASE or E_DAMAGED if there is no release to begin with; E_USAGE for fields that are not valid
+ * @throws AtlasError E_NO_DATABASE or E_DAMAGED if there is no release to begin with
  */
-export async function followRelease({
-  dataDir,
-  enricher,
-  format,
-  itemsPath,
-  metrics,
-  log,
-}: FollowOptions): Promise<FollowedRelease> {
-  const input = kernelInput(format);
-  const fields = [enricher.field ?? []].flat();
-  const options = {
-    fields: parseFields(fields, format),
-    add: checkAdd(enricher.add),
-    input,
-    lenient: enricher.lenient,
-    onInvalid: enricher.onInvalid ?? 'keep',
-  };
+export async function followRelease({ dataDir, options, metrics, log }: FollowOptions): Promise<FollowedRelease> {
   function open(dir: string): ActiveRelease {
     const database = openDatabase(dir);
     const { id, as_of, data_date = as_of } = database.manifest;
-    const release = { id, enrich: messageEnricher(database, options, format === 'json' ? itemsPath : undefined) };
+    const release = { id, enrich: messageEnricher(database, options) };
     database.close();
     metrics.release(id, data_date);
     log.info({ release: id, as_of }, 'answering from this release');

@@ -17,7 +17,7 @@ import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { MAX_JOBS, MAX_LARGE_BLOCK_JOBS } from '../../src/limits.js';
+import { MAX_JOBS, MAX_LARGE_CHUNK_JOBS } from '../../src/limits.js';
 import { finished, MAIN, type RunOptions, shell, start } from '../support/cli.js';
 import { ipatlas } from '../support/in-process.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
@@ -283,7 +283,7 @@ describe('files', () => {
 
   it('can be processed by as many jobs as are allowed', async () => {
     const path = file('a', '{"ip":"8.8.8.8"}\n');
-    for (const jobs of [MAX_LARGE_BLOCK_JOBS, MAX_LARGE_BLOCK_JOBS + 1, MAX_JOBS]) {
+    for (const jobs of [MAX_LARGE_CHUNK_JOBS, MAX_LARGE_CHUNK_JOBS + 1, MAX_JOBS]) {
       const run = await enrich(['--jobs', String(jobs), '--rejects', join(dir, 'rejects'), path]);
       expect(run).toMatchObject({ code: 0, stdout: `{"ip":"8.8.8.8",${US}}\n` });
     }

@@ -19,7 +19,7 @@ describe('the file of the commands that process records', () => {
   });
 
   it('imports nothing later but the format of JSON documents', () => {
-    expect(code.match(/\bimport\(.*/g)?.filter((call) => !call.includes('/formats/json')) ?? []).toEqual([]);
+    expect(code.match(/\bimport\(.*/g)?.filter((call) => !call.includes('/formats/document')) ?? []).toEqual([]);
   });
 });
 

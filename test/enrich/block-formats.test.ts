@@ -87,13 +87,19 @@ describe('enrichBlock', () => {
   });
 
   it.each([
-    [{ format: 'xml' }, /the option format must be jsonl, json, csv/],
-    [{ items: 'a' }, /the option items must be a string, for the format json/],
+    [{ format: 'xml' }, /the option format is "xml"; it can be jsonl, json, csv/],
+    [{ items: 'a' }, /the option items requires the option format json/],
     [{ format: 'json', items: 'a..b' }, /the option items "a..b" has an empty key/],
-    [{ delimiter: ';' }, /the options delimiter and header are for csv and tsv/],
-    [{ format: 'list', header: false }, /the options delimiter and header are for csv and tsv/],
-    [{ format: 'csv', delimiter: '"' }, /the option delimiter must be one ASCII character/],
+    [{ delimiter: ';' }, /the option delimiter requires the option format csv or tsv/],
+    [{ format: 'list', header: false }, /the option header requires the option format csv or tsv/],
+    [{ format: 'csv', delimiter: '"' }, /the option delimiter is .*; it can be one ASCII character/],
     [{ format: 'csv', header: 1 }, /the option header must be true or false/],
+    [{ format: 'csv', header: false }, /the option header requires the option field N/],
+    [{ format: 'csv', header: false, field: '0' }, /the option field is "0"; with the option header it is the number/],
+    [{ format: 'csv', header: false, field: ['1', '-1'] }, /the option field is "-1"/],
+    [{ format: 'csv', header: false, field: '1.5' }, /the option field is "1.5"/],
+    [{ format: 'list', field: 'ip' }, /the option field cannot be used with the option format list/],
+    [{ field: [] }, /the option field is an empty array/],
     [{ formats: 'csv' }, /there is no option "formats"/],
   ])('refuses %j', (options, message) => {
     expect(() => createBlockEnricher(database, options as BlockEnricherOptions)).toThrow(

@@ -5,7 +5,8 @@ import { describe, expect, it } from 'vitest';
 import { type EnrichCounts, emptyCounts } from '../../src/enrich/counts.js';
 import type { LineRequest } from '../../src/enrich/enrich-lines.js';
 import { type ByteSource, streamSource } from '../../src/enrich/input/source.js';
-import { type EnrichOptions, type InvalidPolicy, parseAdd, parseFields } from '../../src/enrich/options.js';
+import { type EnrichOptions, type InvalidPolicy, parseFields } from '../../src/enrich/options.js';
+import { parseAdd } from '../support/add.js';
 import { chunkedSource } from '../support/chunks.js';
 import { expectLines } from '../support/line-oracle.js';
 import { ANY_INPUT, FLAT_LINES } from '../support/nasty-lines.js';
@@ -61,10 +62,10 @@ describe('enrichLines', () => {
         fc.integer({ min: 1, max: 4 }),
         fc.integer({ min: 1, max: 400 }),
         fc.constantFrom(60, 300, 100_000),
-        async (inputs, policy, jobs, blockBytes, maxLineBytes) => {
+        async (inputs, policy, jobs, chunkBytes, maxLineBytes) => {
           const options = optionsOf(policy, ['ip', 'client.ip=geo']);
           const sources = inputs.map(([input, cuts], index) => watched(chunkedSource(`input ${index}`, input, cuts)));
-          const actual = await enrich(sources, { options, jobs, blockBytes, maxLineBytes });
+          const actual = await enrich(sources, { options, jobs, chunkBytes, maxLineBytes });
 
           const expected = inputs.map(([input]) => expectLines(release.database, input, options, maxLineBytes));
           const failing = expected.findIndex(({ failsAt }) => failsAt !== undefined);
@@ -99,9 +100,9 @@ describe('enrichLines', () => {
   ])('equals the oracle on the lines of logs, for %s', async (...fields) => {
     const options = optionsOf('keep', fields);
     await fc.assert(
-      fc.asyncProperty(FLAT_LINES, fc.integer({ min: 1000, max: 30_000 }), async (lines, blockBytes) => {
+      fc.asyncProperty(FLAT_LINES, fc.integer({ min: 1000, max: 30_000 }), async (lines, chunkBytes) => {
         const input = Buffer.from(lines.join('\n'), 'latin1');
-        const actual = await enrich([chunkedSource('input', input)], { options, blockBytes });
+        const actual = await enrich([chunkedSource('input', input)], { options, chunkBytes });
         const expected = expectLines(release.database, input, options);
         expect(actual.error).toBeUndefined();
         expect(actual.output).toBe(expected.output.toString('latin1'));
@@ -130,7 +131,7 @@ describe('enrichLines', () => {
     for (const jobs of [1, 2, 3, 4]) {
       const actual = await enrich([chunkedSource('input', input, [100_000, 1_000_000])], {
         jobs,
-        blockBytes: 10_000,
+        chunkBytes: 10_000,
       });
       expect(actual.output === expected.output.toString('latin1'), `${jobs} jobs`).toBe(true);
       expect(actual.counts).toEqual(expected.counts);
@@ -161,7 +162,7 @@ describe('enrichLines', () => {
     });
     const run = enrich([streamSource('input', endless())], {
       jobs,
-      blockBytes: 1000,
+      chunkBytes: 1000,
       signal: controller.signal,
       output: { write: () => stuck },
       rejects: undefined,
@@ -224,7 +225,7 @@ describe('enrichLines', () => {
       const long = Buffer.from(`{"ip":"8.8.8.8","x":"${'y'.repeat(5000)}"}\n`.repeat(20));
       const { error } = await enrich([chunkedSource('input', long)], {
         jobs,
-        blockBytes: 1000,
+        chunkBytes: 1000,
         output: { write },
       });
       expect(error).toMatchObject({ code: 'ENOSPC' });
@@ -265,7 +266,7 @@ describe('enrichLines', () => {
     const inputs = ['a', 'b'].map((name) =>
       chunkedSource(name, Buffer.from(`${good}${name === 'b' ? 'x' : '{}'}\n${good}`)),
     );
-    const { output, error } = await enrich(inputs, { jobs, blockBytes: 1000, options: optionsOf('fail') });
+    const { output, error } = await enrich(inputs, { jobs, chunkBytes: 1000, options: optionsOf('fail') });
     expect(String(error)).toContain('b: line 1001 is not a JSON object');
     expect(output.split('\n').length - 1).toBe(3001);
   });
@@ -298,7 +299,7 @@ describe('enrichLines', () => {
       const { output, counts } = await enrich([chunkedSource('input', input)], {
         jobs,
         maxLineBytes: 350_000,
-        blockBytes: 65_536,
+        chunkBytes: 65_536,
       });
       const expected = garbage
         .flatMap(([, bytes]) => [enriched, bytes.toString('latin1'), '\n'])
@@ -319,7 +320,7 @@ describe('enrichLines', () => {
     const input = Buffer.from('{}\n'.repeat(3000));
     await enrich([chunkedSource('input', input)], {
       counts,
-      blockBytes: 1000,
+      chunkBytes: 1000,
       onProgress: () => seen.push(counts.bytes),
     });
     expect(seen.length).toBe(10);

@@ -5,7 +5,8 @@ import { pipeline } from 'node:stream/promises';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createEnricher, createEnricherStream, type EnricherSizes, LineEnricher } from '../../src/enrich/enricher.js';
-import { type EnrichOptions, type InvalidPolicy, parseAdd, parseFields } from '../../src/enrich/options.js';
+import { type EnrichOptions, type InvalidPolicy, parseFields } from '../../src/enrich/options.js';
+import { parseAdd } from '../support/add.js';
 import { cut, everyByte } from '../support/chunks.js';
 import { expectLines } from '../support/line-oracle.js';
 import { ANY_INPUT, OBJECT_LINE } from '../support/nasty-lines.js';
@@ -244,10 +245,10 @@ describe('any input', () => {
         fc.array(fc.nat(), { maxLength: 5 }),
         fc.integer({ min: 1, max: 400 }),
         fc.constantFrom(1, 7, 60, 300, 100_000),
-        (input, fields, add, policy, cuts, blockBytes, maxLineBytes) => {
+        (input, fields, add, policy, cuts, chunkBytes, maxLineBytes) => {
           const options = optionsOf(fields, policy, add);
           const expected = expectLines(release.database, input, options, maxLineBytes);
-          const actual = enrich(input, options, cuts, { blockBytes, maxLineBytes });
+          const actual = enrich(input, options, cuts, { chunkBytes, maxLineBytes });
           expect(actual.output.toString('latin1')).toBe(expected.output.toString('latin1'));
           expect(actual.rejects.toString('latin1')).toBe(expected.rejects.toString('latin1'));
           if (expected.failsAt === undefined) {
@@ -290,7 +291,7 @@ describe('any input', () => {
         fc.array(fc.array(value, { minLength: 3, maxLength: 3 }), { maxLength: 90 }),
       )
       .map(([template, values]) => Buffer.from(values.map(template).join('\n')));
-    const sizes = fc.record({ blockBytes: fc.constantFrom(500, 4_000, 100_000) });
+    const sizes = fc.record({ chunkBytes: fc.constantFrom(500, 4_000, 100_000) });
     fc.assert(
       fc.property(lines, FIELDS, fc.array(fc.nat(), { maxLength: 3 }), sizes, (input, fields, cuts, size) => {
         const options = optionsOf(fields);
@@ -345,7 +346,7 @@ describe('any input', () => {
 });
 
 describe('lines that are too long', () => {
-  const sizes = { blockBytes: 64, maxLineBytes: 200 };
+  const sizes = { chunkBytes: 64, maxLineBytes: 200 };
   const lineOf = (length: number): string => `{"ip":"8.8.8.8","a":"${'x'.repeat(length - 23)}"}`;
 
   it.each([198, 199, 200, 201, 202, 250, 263, 264, 265, 1000])('%i bytes', (length) => {

@@ -2,12 +2,19 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { emptyCounts } from '../../src/enrich/counts.js';
-import type { FormatContext, FormatEnricher } from '../../src/enrich/formats/format.js';
-import { jsonFormat } from '../../src/enrich/formats/json.js';
-import { type InvalidPolicy, parseAdd, parseFields } from '../../src/enrich/options.js';
+import { type InvalidPolicy, parseFields } from '../../src/enrich/options.js';
 import { MAX_CSV_RECORD_BYTES, MAX_JSON_ITEM_BYTES } from '../../src/limits.js';
+import { parseAdd } from '../support/add.js';
 import { cut, everyByte, stream } from '../support/chunks.js';
-import { CSV, engineFormat, LIST, TSV } from '../support/engine-format.js';
+import {
+  CSV,
+  documentAt,
+  engineFormat,
+  type FormatContext,
+  type FormatEnricher,
+  LIST,
+  TSV,
+} from '../support/engine-format.js';
 import { releaseForTests } from '../support/open-release.js';
 
 const release = releaseForTests();
@@ -24,7 +31,7 @@ const csv: MakeFormat = (context) => engineFormat(context, CSV);
 /** With the real limit of a record. */
 const csvAsShipped: MakeFormat = (context) => engineFormat(context, CSV, { maxLineBytes: MAX_CSV_RECORD_BYTES });
 const tsv: MakeFormat = (context) => engineFormat(context, TSV);
-const json: MakeFormat = (context, { items }) => jsonFormat(context, items ?? []);
+const json: MakeFormat = (context, { items }) => engineFormat(context, documentAt(...(items ?? [])));
 const list: MakeFormat = (context) => engineFormat(context, LIST);
 
 function start(make: MakeFormat, settings: Settings) {
@@ -385,11 +392,13 @@ describe('a JSON document', () => {
     ],
     ['an array inside, not the one in another array', '[{"rows":[{}]}, {"rows":[{}]}]', '', { items: ['rows'] }],
     [
-      'a key twice inside',
-      '{"rows":[{}],"rows":[{}]}',
-      '{"rows":[{"geo":null}],"rows":[{"geo":null}]}',
+      'a key twice inside, the first no array',
+      '{"rows":1,"rows":[{}]}',
+      '{"rows":1,"rows":[{"geo":null}]}',
       { items: ['rows'] },
     ],
+    ['the array twice', '{"rows":[{}],"rows":[{}]}', '', { items: ['rows'] }],
+    ['a parent of the array twice', '{"a":{"rows":[{}]},"a":1}', '', { items: ['a', 'rows'] }],
   ])('%s', async (_, input, expected, settings = {}) => {
     if (expected === '') {
       await expect(enrich(json, input, settings)).rejects.toMatchObject({ code: 'E_BAD_INPUT' });
@@ -401,9 +410,9 @@ describe('a JSON document', () => {
   });
 
   it.each([
-    ['[1 , {"ip":"8.8.8.8"}\n, 2, {"ip":"8.8.8.8"} , 3 ]', `[  {"ip":"8.8.8.8",${US}}, {"ip":"8.8.8.8",${US}} ]`],
+    ['[1 , {"ip":"8.8.8.8"}\n, 2, {"ip":"8.8.8.8"} , 3 ]', `[ {"ip":"8.8.8.8",${US}}\n, {"ip":"8.8.8.8",${US}}  ]`],
     ['[1, 2]', '[]'],
-    ['[ {"ip":"8.8.8.8"} , [] ]', `[ {"ip":"8.8.8.8",${US}} ]`],
+    ['[ {"ip":"8.8.8.8"} , [] ]', `[ {"ip":"8.8.8.8",${US}}  ]`],
   ])('drops items that are not objects from %s', async (input, expected) => {
     for (const positions of [[], [1, 2, 3, 4, 5, 6, 7, 25, 28]]) {
       expect((await enrich(json, input, { onInvalid: 'drop' }, positions)).output).toBe(expected);

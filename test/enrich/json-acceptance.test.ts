@@ -7,8 +7,9 @@ import { RANGE_FILE } from '../../src/database/release.js';
 import { emptyCounts } from '../../src/enrich/counts.js';
 import { Kernel, Slot } from '../../src/enrich/kernel/kernel.js';
 import { type KernelLayout, layOut } from '../../src/enrich/kernel/layout.js';
-import { parseAdd, parseFields } from '../../src/enrich/options.js';
+import { parseFields } from '../../src/enrich/options.js';
 import { openRangeFile } from '../../src/rangefile/reader.js';
+import { parseAdd } from '../support/add.js';
 import { JSON_TEXTS, PLACEMENTS } from '../support/json-texts.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 
@@ -28,7 +29,7 @@ beforeAll(async () => {
     options: { fields: parseFields(['ip', 'a.ip', 'client.ip']), add: parseAdd('country_code'), onInvalid: 'keep' },
     threadCount: 1,
     slotCount: 1,
-    blockBytes: BLOCK_BYTES,
+    chunkBytes: BLOCK_BYTES,
     maxLineBytes: BLOCK_BYTES,
     keepsRejects: true,
   });
@@ -55,7 +56,7 @@ function rejectedLines(lines: readonly string[]): string {
   slot.input.set(input);
   // What follows the input must not matter.
   slot.input.fill('{"', input.length);
-  slot.begin(input.length, 0);
+  slot.begin(input.length, 0, true);
   const rejected: Buffer[] = [];
   const counts = emptyCounts();
   for (let done = false; !done; ) {

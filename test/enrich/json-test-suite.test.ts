@@ -2,10 +2,10 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { createMessageEnricher } from '../../src/enrich/block-enricher.js';
 import { emptyCounts } from '../../src/enrich/counts.js';
-import { jsonFormat } from '../../src/enrich/formats/json.js';
-import { ItemReader } from '../../src/enrich/formats/json-items.js';
-import { type EnrichOptions, parseAdd, parseFields } from '../../src/enrich/options.js';
+import { type EnrichOptions, parseFields } from '../../src/enrich/options.js';
+import { parseAdd } from '../support/add.js';
 import { chunkedSource, cut, everyByte, stream } from '../support/chunks.js';
+import { documentAt, engineFormat } from '../support/engine-format.js';
 import { jsonTestSuite, type SuiteFile } from '../support/json-test-suite.js';
 import { expectLines } from '../support/line-oracle.js';
 import { releaseForTests } from '../support/open-release.js';
@@ -55,10 +55,10 @@ it('has all files, and JSON.parse accepts and refuses those that a parser must',
 
 describe.each(PLACEMENTS)('a file %s', (_, place) => {
   /** Compares the engine with the oracle, which JSON.parse decides for. */
-  async function expectSame(lines: string[], jobs: number, blockBytes?: number): Promise<void> {
+  async function expectSame(lines: string[], jobs: number, chunkBytes?: number): Promise<void> {
     const input = Buffer.from(lines.map((line) => `${line}\n`).join(''), 'latin1');
     const inputs = [chunkedSource('input', input, [1000, 20_000, 300_000])];
-    const actual = await runEngine({ inputs, options, openFile: () => release.file, jobs, blockBytes });
+    const actual = await runEngine({ inputs, options, openFile: () => release.file, jobs, chunkBytes });
     const expected = expectLines(release.database, input, options);
     expect(actual.error).toBeUndefined();
     expect(actual.counts).toEqual(expected.counts);
@@ -85,10 +85,9 @@ describe.each(PLACEMENTS)('a file %s', (_, place) => {
 });
 
 describe('a file in an item of a JSON document', () => {
-  it.each([true, false])('is accepted or refused as by JSON.parse; by the kernel: %s', async (isFast) => {
+  it('is accepted or refused as by JSON.parse', async () => {
     const context = { database: release.database, options, counts: emptyCounts(), reject: () => {} };
-    const reader = isFast ? new ItemReader(release.file, options, context.counts) : undefined;
-    const format = jsonFormat(context, [], reader);
+    const format = engineFormat(context, documentAt());
 
     /** Returns the output; undefined if the document is not JSON. */
     async function run(document: string, cuts: readonly number[]): Promise<string | undefined> {

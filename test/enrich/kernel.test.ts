@@ -10,11 +10,12 @@ import { RANGE_FILE } from '../../src/database/release.js';
 import { Kernel, Slot } from '../../src/enrich/kernel/kernel.js';
 import { layOut } from '../../src/enrich/kernel/layout.js';
 import { MemoryPlan } from '../../src/enrich/kernel/memory-plan.js';
-import { parseAdd, parseFields } from '../../src/enrich/options.js';
+import { parseFields } from '../../src/enrich/options.js';
 import type { RangeRecord } from '../../src/rangefile/layout.js';
 import { decodeRangeFile, openRangeFile, type RangeFile } from '../../src/rangefile/reader.js';
 import { findIPv4, findIPv6 } from '../../src/rangefile/search.js';
 import { encodeRangeFile } from '../../src/rangefile/writer.js';
+import { parseAdd } from '../support/add.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 
 /** Times each property is tried; set it high for a long soak. */
@@ -33,13 +34,13 @@ function recordFinder(file: RangeFile, plan?: MemoryPlan): (text: string) => num
     options,
     threadCount: 1,
     slotCount: 1,
-    blockBytes: 1024,
+    chunkBytes: 1024,
     maxLineBytes: 1024,
     keepsRejects: false,
   });
   const kernel = new Kernel(layout);
   const slot = new Slot(layout, layout.slots[0]!);
-  slot.begin(0, 0);
+  slot.begin(0, 0, true);
   kernel.run(slot.place);
   return (text) => {
     const bytes = Buffer.from(text);
@@ -96,7 +97,7 @@ describe('the address parser', () => {
         options: { fields: parseFields([]), add: parseAdd(undefined), onInvalid: 'keep' },
         threadCount: 1,
         slotCount: 3_000,
-        blockBytes: 262_144,
+        chunkBytes: 262_144,
         maxLineBytes: 262_144,
         keepsRejects: false,
       });

@@ -6,8 +6,9 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createBlockEnricher } from '../../src/enrich/block-enricher.js';
 import { createEnricher, createEnricherStream, type EnricherOptions } from '../../src/enrich/enricher.js';
-import { parseAdd, parseFields } from '../../src/enrich/options.js';
+import { parseFields } from '../../src/enrich/options.js';
 import { packageFile } from '../../src/package-root.js';
+import { parseAdd } from '../support/add.js';
 import { expectLines } from '../support/line-oracle.js';
 import { ANY_INPUT } from '../support/nasty-lines.js';
 import { releaseForTests } from '../support/open-release.js';
@@ -106,7 +107,7 @@ describe('options that are not valid are refused', () => {
     ['members as text', { add: 'country' }, 'add must be an array'],
     ['no members', { add: [] }, 'choose from'],
     ['two members in one', { add: ['country,is_eu'] }, 'choose from'],
-    ['an unknown policy', { onInvalid: 'ignore' }, 'onInvalid must be keep, drop, fail, not "ignore"'],
+    ['an unknown policy', { onInvalid: 'ignore' }, 'onInvalid is "ignore"; it can be keep, drop, fail'],
     ['a reject handler of another type', { onReject: true }, 'onReject must be a function'],
   ])('%s', (_, options, message) => {
     for (const create of [createEnricher, createEnricherStream, createBlockEnricher]) {

@@ -1,13 +1,10 @@
 /** Filters and summaries, against naive twins that look at one record at a time. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type EnrichCounts, emptyCounts } from '../../src/enrich/counts.js';
-import type { FormatContext, FormatEnricher } from '../../src/enrich/formats/format.js';
-import { jsonFormat } from '../../src/enrich/formats/json.js';
-import { type EnrichOptions, parseFields } from '../../src/enrich/options.js';
+import { type EnrichOptions, type KernelInput, parseFields } from '../../src/enrich/options.js';
 import { CountrySummary, checkCountries, type Filter, type RecordQuery } from '../../src/enrich/query.js';
-import { chunkedSource, cut, stream } from '../support/chunks.js';
-import { CSV, engineFormat, LIST } from '../support/engine-format.js';
+import { chunkedSource } from '../support/chunks.js';
+import { CSV, documentAt, LIST } from '../support/engine-format.js';
 import { expectLines } from '../support/line-oracle.js';
 import { ANY_INPUT } from '../support/nasty-lines.js';
 import { releaseForTests } from '../support/open-release.js';
@@ -70,7 +67,7 @@ async function run(input: Buffer, options: EnrichOptions, cuts: number[], jobs: 
 }
 
 const FIELDS = fc.constantFrom<string[][]>(['ip'], ['client.ip'], ['ip', 'client.ip'], ['a', 'ip', 'client.ip']);
-const SIZES = fc.record({ blockBytes: fc.integer({ min: 1, max: 400 }), maxLineBytes: fc.constantFrom(60, 100_000) });
+const SIZES = fc.record({ chunkBytes: fc.integer({ min: 1, max: 400 }), maxLineBytes: fc.constantFrom(60, 100_000) });
 
 describe('JSON lines', () => {
   it('are filtered as the naive twin does, for any chunks, blocks and jobs', async () => {
@@ -143,17 +140,12 @@ describe('JSON lines', () => {
 /** Addresses and other values, with and without a country. */
 const VALUE = fc.constantFrom('8.8.8.8', '193.0.6.139', '90.0.0.1', '80.1.2.3', '10.0.0.1', '::1', 'x', '');
 
-async function runFormat(
-  make: (context: FormatContext) => FormatEnricher,
-  input: string,
-  query: RecordQuery,
-  cuts: number[],
-): Promise<{ output: string; counts: EnrichCounts }> {
-  const counts = emptyCounts();
-  const format = make({ database: release.database, options: optionsOf(query, []), counts, reject: () => {} });
-  const output: Uint8Array[] = [];
-  for await (const part of format.enrich('input', stream(cut(Buffer.from(input), cuts)))) output.push(part);
-  return { output: Buffer.concat(output).toString(), counts };
+async function runFormat(input: KernelInput, text: string, query: RecordQuery, cuts: number[]) {
+  return runEngine({
+    inputs: [chunkedSource('input', Buffer.from(text), cuts)],
+    openFile: () => release.file,
+    options: { ...optionsOf(query, []), input },
+  });
 }
 
 describe('other formats', () => {
@@ -166,9 +158,7 @@ describe('other formats', () => {
       fc.asyncProperty(fc.array(VALUE), FILTERS, cuts, async (values, filter, positions) => {
         const input = values.map((value) => `${value}\n`).join('');
         const expected = values.filter((value) => selects(filter, value)).map((value) => `${value}\n`);
-        expect((await runFormat((context) => engineFormat(context, LIST), input, filter, positions)).output).toBe(
-          expected.join(''),
-        );
+        expect((await runFormat(LIST, input, filter, positions)).output).toBe(expected.join(''));
       }),
     );
   });
@@ -180,7 +170,7 @@ describe('other formats', () => {
         const text = ([n, ip, isWhole]: [number, string, boolean]) => `${n},"${ip}"${isWhole ? '' : ',more'}\r\n`;
         const expected = rows.filter(([, ip, isWhole]) => (isWhole ? selects(filter, ip) : filter.isInverted));
         const input = `n,ip\r\n${rows.map(text).join('')}\r\n`;
-        const { output } = await runFormat((context) => engineFormat(context, CSV), input, filter, positions);
+        const { output } = await runFormat(CSV, input, filter, positions);
         expect(output).toBe(`n,ip\r\n${expected.map(text).join('')}${filter.isInverted ? '\r\n' : ''}`);
       }),
     );
@@ -195,7 +185,7 @@ describe('other formats', () => {
       fc.asyncProperty(fc.array(item), FILTERS, cuts, async (items, filter, positions) => {
         const input = JSON.stringify(items, null, 1);
         const expected = items.filter((one) => selects(filter, (one as { ip?: string } | null)?.ip ?? ''));
-        const { output } = await runFormat((context) => jsonFormat(context, []), input, filter, positions);
+        const { output } = await runFormat(documentAt(), input, filter, positions);
         expect(JSON.parse(output)).toEqual(expected);
       }),
     );
@@ -207,9 +197,9 @@ describe('other formats', () => {
       fc.asyncProperty(lists, async (values) => {
         const expected = values.filter((value) => release.database.lookup(value)?.is_eu === true).length;
         for (const [make, input] of [
-          [(context: FormatContext) => engineFormat(context, LIST), values.map((value) => `${value}\n`).join('')],
-          [(context: FormatContext) => engineFormat(context, CSV), ['ip', ...values.map((ip) => `"${ip}"`)].join('\n')],
-          [(context: FormatContext) => jsonFormat(context, []), JSON.stringify(values.map((ip) => ({ ip })))],
+          [LIST, values.map((value) => `${value}\n`).join('')],
+          [CSV, ['ip', ...values.map((ip) => `"${ip}"`)].join('\n')],
+          [documentAt(), JSON.stringify(values.map((ip) => ({ ip })))],
         ] as const) {
           const summary = new CountrySummary();
           await runFormat(make, input, { kind: 'summarize', summary }, []);

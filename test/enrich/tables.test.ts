@@ -6,8 +6,9 @@ import { parse } from 'csv-parse/sync';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { LineRequest } from '../../src/enrich/enrich-lines.js';
-import { type InvalidPolicy, parseAdd, parseFields, type TableInput } from '../../src/enrich/options.js';
+import { type InvalidPolicy, parseFields, type TableInput } from '../../src/enrich/options.js';
 import { CountrySummary, type Filter } from '../../src/enrich/query.js';
+import { parseAdd } from '../support/add.js';
 import { chunkedSource, everyByte } from '../support/chunks.js';
 import { nastyTables } from '../support/nasty-tables.js';
 import { releaseForTests } from '../support/open-release.js';
@@ -38,7 +39,7 @@ function optionsOf(input: Partial<TableInput> = {}, fields = ['ip'], onInvalid: 
 const SETTINGS = fc.record({
   cuts: fc.array(fc.nat(), { maxLength: 5 }),
   jobs: fc.constantFrom(1, 1, 1, 1, 2, 3),
-  blockBytes: fc.integer({ min: 1, max: 400 }),
+  chunkBytes: fc.integer({ min: 1, max: 400 }),
   maxLineBytes: fc.constantFrom(60, 300, 100_000),
 });
 
@@ -79,9 +80,9 @@ describe('a table', () => {
 
   it('equals the oracle for chunks of one byte', async () => {
     await fc.assert(
-      fc.asyncProperty(nastyTables(6), fc.integer({ min: 1, max: 100 }), async ({ delimiter, text }, blockBytes) => {
+      fc.asyncProperty(nastyTables(6), fc.integer({ min: 1, max: 100 }), async ({ delimiter, text }, chunkBytes) => {
         const options = optionsOf({ delimiter });
-        const actual = await enrich([text], options, { cuts: everyByte(text), blockBytes, maxLineBytes: 200 });
+        const actual = await enrich([text], options, { cuts: everyByte(text), chunkBytes, maxLineBytes: 200 });
         expect(actual.output).toBe(expectTable(release.database, text, options, 200).output);
       }),
       { numRuns: Math.ceil(RUNS / 4) },
@@ -240,7 +241,7 @@ describe('a table', () => {
     const fields = columns.map((column, index) => `${column.replaceAll('.', '\\.')}=r${index}`);
     for (const jobs of [1, 2]) {
       for (const cuts of [[], everyByte(text)]) {
-        const settings = { cuts, jobs, blockBytes: 16 };
+        const settings = { cuts, jobs, chunkBytes: 16 };
         const { output, rejects, counts } = await enrich([text], optionsOf({}, fields), settings);
         const added = columns.flatMap((_, index) => [`r${index}_country_code`, `r${index}_is_eu`]);
         const expected = records.map((record) => ({
@@ -276,8 +277,8 @@ describe('a table', () => {
     const row = (address: string) => [...cells.slice(0, 4321), address, ...cells.slice(4322)].join(',');
     const text = `${names.join(',')}\n${row('8.8.8.8')}\n${row('"193.0.0.1"')}\r\n`;
     const options = optionsOf({}, ['c4321=geo', 'c0=a', 'c4999=z']);
-    for (const blockBytes of [1000, 100_000]) {
-      const { output, counts } = await enrich([text], options, { blockBytes });
+    for (const chunkBytes of [1000, 100_000]) {
+      const { output, counts } = await enrich([text], options, { chunkBytes });
       expect(output).toBe(expectTable(release.database, text, options, 4_194_304).output);
       expect(counts).toMatchObject({ lines: 2, found: 2 });
     }
@@ -291,7 +292,7 @@ describe('a table', () => {
     const text = `n,ip,text\r\n${rows.join('')}`;
     const expected = `n,ip,text,geo_country_code,geo_is_eu\r\n${rows.map((row) => row.replace(/\r\n$/, ',US,false\r\n')).join('')}`;
     for (const jobs of [1, 2, 4]) {
-      const { output, counts } = await enrich([text], optionsOf(), { jobs, blockBytes: 10_000 });
+      const { output, counts } = await enrich([text], optionsOf(), { jobs, chunkBytes: 10_000 });
       expect(output === expected, `${jobs} jobs`).toBe(true);
       expect(counts).toMatchObject({ lines: 30_000, found: 30_000, invalid_line: 0 });
     }

@@ -6,8 +6,9 @@ import { findAddress } from '../../src/address/lenient.js';
 import type { CountryResult } from '../../src/database/engine.js';
 import { emptyCounts } from '../../src/enrich/counts.js';
 import type { LineRequest } from '../../src/enrich/enrich-lines.js';
-import { type Addable, parseAdd, parseFields } from '../../src/enrich/options.js';
+import { type Addable, parseFields } from '../../src/enrich/options.js';
 import { CountrySummary, type Filter } from '../../src/enrich/query.js';
+import { parseAdd } from '../support/add.js';
 import { chunkedSource } from '../support/chunks.js';
 import { DECORATED_LIST } from '../support/nasty-addresses.js';
 import { releaseForTests } from '../support/open-release.js';
@@ -161,7 +162,7 @@ const DECORATED_LINES = fc
 const SETTINGS = fc.record({
   cuts: fc.array(fc.nat(), { maxLength: 4 }),
   jobs: fc.constantFrom(1, 1, 1, 2),
-  blockBytes: fc.integer({ min: 1, max: 300 }),
+  chunkBytes: fc.integer({ min: 1, max: 300 }),
   lenient: fc.boolean(),
 });
 

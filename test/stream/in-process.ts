@@ -1,13 +1,14 @@
 /** Workers and brokers in the test's own process, against a real server. */
 import { jetstreamManager } from '@nats-io/jetstream';
 import { openDatabase } from '../../src/database/database.js';
-import { parseAdd, parseFields } from '../../src/enrich/options.js';
+import { parseFields } from '../../src/enrich/options.js';
 import type { Broker } from '../../src/stream/broker.js';
 import { messageEnricher } from '../../src/stream/message.js';
 import { connectNats, NatsBroker } from '../../src/stream/nats.js';
 import type { ActiveRelease, WorkerEvents } from '../../src/stream/parts.js';
 import { type SetupOptions, setUpStreams } from '../../src/stream/setup.js';
 import { Worker, type WorkerOptions } from '../../src/stream/worker.js';
+import { parseAdd } from '../support/add.js';
 
 export const MEGABYTE = 1_048_576;
 

@@ -130,32 +130,32 @@ function resultText(
 
 /** A member to put into the line: the keys that lead to it, and the text of its value. */
 interface Added {
-  target: readonly string[];
+  resultPath: readonly string[];
   value: string;
 }
 
 /** Returns the text of the object at a place of the line, from its opening to its closing brace, with members added. */
 function withMembers(line: string, at: number, added: readonly Added[]): string {
   const { members, open, close } = new MemberFinder(line, at).find();
-  const own = added.filter(({ target }) => target.length === 1);
-  const others = members.filter(({ key }) => !own.some(({ target }) => target[0] === key));
+  const own = added.filter(({ resultPath }) => resultPath.length === 1);
+  const others = members.filter(({ key }) => !own.some(({ resultPath }) => resultPath[0] === key));
   const texts = others.map((member) => {
     const { key, from, to } = member;
     const text = line.slice(from, to);
-    const inner = added.filter(({ target }) => target.length > 1 && target[0] === key);
+    const inner = added.filter(({ resultPath }) => resultPath.length > 1 && resultPath[0] === key);
     // The text of the key may have colons, but the value begins at the first brace after it, if it is an object.
     const start = /^[ \t\r]*"(?:[^"\\]|\\.)*"[ \t\r]*:[ \t\r]*\{/s.exec(text)?.[0].length;
     const isLast = members.findLast((one) => one.key === key) === member;
     if (inner.length === 0 || start === undefined || !isLast) return text;
-    const below = inner.map(({ target, value }) => ({ target: target.slice(1), value }));
+    const below = inner.map(({ resultPath, value }) => ({ resultPath: resultPath.slice(1), value }));
     const object = withMembers(line, from + start - 1, below);
     const end = new MemberFinder(line, from + start - 1).find().close + 1;
     return text.slice(0, start - 1) + object + line.slice(end, to);
   });
   // If nothing is replaced, even the blanks of an empty object stay.
   const kept = others.length === 0 && members.length === 0 ? line.slice(open + 1, close) : texts.join(',');
-  const ownTexts = own.map(({ target, value }) =>
-    Buffer.from(`${JSON.stringify(target[0])}:${value}`).toString('latin1'),
+  const ownTexts = own.map(({ resultPath, value }) =>
+    Buffer.from(`${JSON.stringify(resultPath[0])}:${value}`).toString('latin1'),
   );
   const comma = others.length > 0 && own.length > 0 ? ',' : '';
   return `{${kept}${comma}${ownTexts.join(',')}}`;
@@ -170,8 +170,8 @@ function enrichLine(
   const object = parseObject(line);
   if (object === undefined) return undefined;
   const { open, close } = new MemberFinder(line).find();
-  const added = options.fields.map(({ path, target }) => ({
-    target,
+  const added = options.fields.map(({ path, resultPath }) => ({
+    resultPath,
     value: resultText(database, object, path, options, counts),
   }));
   return line.slice(0, open) + withMembers(line, open, added) + line.slice(close + 1);

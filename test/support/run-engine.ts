@@ -1,6 +1,7 @@
 /** Runs the line engine and collects what it writes. */
 import { type EnrichCounts, emptyCounts } from '../../src/enrich/counts.js';
 import { enrichLines, type LineRequest } from '../../src/enrich/enrich-lines.js';
+import { JsonDocument } from '../../src/enrich/formats/document.js';
 
 /** Longest line, unless a test says otherwise: far less memory to make and release for each run than with the real limit. */
 export const TEST_LINE_BYTES = 500_000;
@@ -32,6 +33,7 @@ export async function runEngine(
     jobs: 1,
     counts,
     maxLineBytes: TEST_LINE_BYTES,
+    documents: JsonDocument,
     ...request,
   }).then(
     () => undefined,

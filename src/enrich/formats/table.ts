@@ -7,10 +7,9 @@ import type { parse as Parse } from 'csv-parse/sync';
 import { AtlasError } from '../../errors.js';
 import type { EnrichCounts } from '../counts.js';
 import { pathText } from '../field-path.js';
-import type { Block } from '../input/line-buffer.js';
+import type { Chunk } from '../input/chunk-buffer.js';
 import type { EnrichOptions, FieldRequest, TableInput } from '../options.js';
 import { passesOthers } from '../query.js';
-import { asByteText, bytesToText, textToBytes } from './format.js';
 import { cellText } from './results.js';
 
 /** Returns the column that a field names. In a table, the dots and brackets of a path are part of the name. */
@@ -107,34 +106,33 @@ export class Table {
     this.#line = 1;
   }
 
-  /** Starts another table. */
-  restart(name: string): void {
+  /** Makes the next input another table, with a header of its own. */
+  restart(): void {
     this.#shape = undefined;
     this.newline = '\n';
-    this.startInput(name);
   }
 
   /**
-   * Looks for the first record of the input in a block, and if it is a header, replaces it with the header of the output.
+   * Looks for the first record of the input in a chunk, and if it is a header, replaces it with the header of the output.
    *
    * @throws AtlasError E_USAGE if a field is not a column, or the table already has a column of a result; E_BAD_INPUT if the
    *   header cannot be read or differs from that of the first input
    */
-  prepare(block: Block): void {
+  prepare(chunk: Chunk): void {
     if (!this.#isAtStart) return;
-    if (block.part !== undefined) {
+    if (chunk.piece !== undefined) {
       if (!this.#input.hasHeader) return;
-      throw new AtlasError('E_BAD_INPUT', `${this.#name}, line ${this.#line}: ${block.problem}, so there is no header`);
+      throw new AtlasError('E_BAD_INPUT', `${this.#name}, line ${this.#line}: ${chunk.problem}, so there is no header`);
     }
-    const { input } = block.slot;
-    let at = block.skip;
+    const { input } = chunk.slot;
+    let at = chunk.skip;
     let blankLines = 0;
-    for (; at < block.length; blankLines++) {
-      const { cells, length } = firstRecord(input.subarray(at, block.length), this.#input.delimiter);
-      const record = bytesToText(input.subarray(at, at + length));
+    for (; at < chunk.length; blankLines++) {
+      const { cells, length } = firstRecord(input.subarray(at, chunk.length), this.#input.delimiter);
+      const record = input.toString('latin1', at, at + length);
       if (record !== '\n' && record !== '\r\n') {
         this.#isAtStart = false;
-        if (this.#input.hasHeader) this.#replaceHeader(block, at, blankLines, cells, record);
+        if (this.#input.hasHeader) this.#replaceHeader(chunk, at, blankLines, cells, record);
         else if (this.#shape === undefined) this.#setShape(cells, numberedColumn);
         return;
       }
@@ -163,7 +161,7 @@ export class Table {
   }
 
   /** @param at where the header begins; the bytes before it are a byte order mark and blank lines */
-  #replaceHeader(block: Block, at: number, blankLines: number, cells: string[], record: string): void {
+  #replaceHeader(chunk: Chunk, at: number, blankLines: number, cells: string[], record: string): void {
     const { query } = this.#options;
     const passesBlanks = query === undefined || passesOthers(query);
     const isFirst = this.#shape === undefined;
@@ -171,10 +169,10 @@ export class Table {
     this.#counts.lines += blankLines;
     // A byte order mark goes with the first line that is written.
     const from = passesBlanks ? 0 : at;
-    const mark = block.slot.input.subarray(0, !passesBlanks && isFirst ? block.skip : 0);
-    const lines = block.slot.input.subarray(isFirst || blankLines > 0 ? from : at, at);
-    block.head = Buffer.concat([mark, lines, textToBytes(header)]);
-    block.skip = at + record.length;
+    const mark = chunk.slot.input.subarray(0, !passesBlanks && isFirst ? chunk.skip : 0);
+    const lines = chunk.slot.input.subarray(isFirst || blankLines > 0 ? from : at, at);
+    chunk.header = Buffer.concat([mark, lines, Buffer.from(header, 'latin1')]);
+    chunk.skip = at + record.length;
   }
 
   #headerText(cells: string[], record: string): string {
@@ -208,6 +206,6 @@ export class Table {
         `${this.#name} already has a column ${JSON.stringify(duplicate)}; choose another name with --field PATH=NAME`,
       );
     }
-    return asByteText(added.map((name) => delimiter + cellText(name, delimiter)).join(''));
+    return Buffer.from(added.map((name) => delimiter + cellText(name, delimiter)).join('')).toString('latin1');
   }
 }

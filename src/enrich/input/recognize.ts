@@ -8,13 +8,13 @@
 import { isIP } from 'node:net';
 import { AtlasError } from '../../errors.js';
 import { pathText } from '../field-path.js';
-import type { FieldRequest, FormatName } from '../options.js';
+import type { FieldRequest, KernelInput } from '../options.js';
 import { type Compression, decompress } from './decompress.js';
 import { type ByteSource, derivedSource } from './source.js';
 
 /** What the user says the input is. */
 export interface ExpectedInput {
-  format: FormatName;
+  kind: KernelInput['kind'];
   fields: readonly FieldRequest[];
 }
 
@@ -185,11 +185,11 @@ function hasAddressColumn(header: string[], row: string[], fields: readonly Fiel
 }
 
 /** Lines that end in a carriage return alone (classic Mac OS) would all be one line. */
-function checkLineEndings({ source, bytes }: Head, format: ExpectedInput['format']): void {
+function checkLineEndings({ source, bytes }: Head, kind: ExpectedInput['kind']): void {
   if (bytes.includes(NEWLINE)) return;
   const text = bytes.toString('latin1');
   // In JSON, a carriage return is white space, so only one between two objects is a line ending.
-  const pattern = format === 'jsonl' ? /\}[ \t]*\r[ \t\r]*\{/ : /[^\r]\r[^\r]/;
+  const pattern = kind === 'jsonl' ? /\}[ \t]*\r[ \t\r]*\{/ : /[^\r]\r[^\r]/;
   if (!pattern.test(text)) return;
   throw refuse(
     source.name,
@@ -197,11 +197,11 @@ function checkLineEndings({ source, bytes }: Head, format: ExpectedInput['format
   );
 }
 
-async function checkFirstLine(head: Head, { format, fields }: ExpectedInput): Promise<void> {
-  if (format === 'json') return;
+async function checkFirstLine(head: Head, { kind, fields }: ExpectedInput): Promise<void> {
+  if (kind === 'json') return;
   await head.readWhile((bytes) => !bytes.includes(NEWLINE));
-  checkLineEndings(head, format);
-  if (format !== 'jsonl') return;
+  checkLineEndings(head, kind);
+  if (kind !== 'jsonl') return;
   const delimiters = headerDelimiters(head.lines(1)[0]!);
   if (delimiters.length === 0) return;
   await head.readWhile((bytes) => bytes.indexOf(NEWLINE, bytes.indexOf(NEWLINE) + 1) < 0);

@@ -6,23 +6,21 @@ import type { EnrichCounts } from '../counts.js';
 import * as abi from './abi.js';
 import type { KernelLayout, SlotPlace } from './layout.js';
 
-/** The module's exports, see assembly/index.ts. Addresses are bytes from the start of the memory. */
+/** The module's exports, see assembly/index.ts, besides the settings. Addresses are bytes from the start of the memory. */
 interface Exports {
-  configure(config: number, areas: number): void;
+  makeTables(): void;
+  resetTemplate(): void;
   run(slot: number): number;
   recordOf(from: number, to: number): number;
   findRecords(from: number, to: number, state: number): number;
   cellState(): number;
-  countBytes(from: number, to: number, byte: number): number;
+  countNewlines(from: number, to: number): number;
   startItems(): void;
-  splitItems(from: number, to: number): number;
-  itemsComma(): number;
-  itemsClosing(): number;
-  itemsSplitEnd(): number;
-  restoreItems(from: number, to: number): void;
+  splitItems(from: number, to: number): void;
+  readonly itemsEnd: WebAssembly.Global;
+  readonly closingBracket: WebAssembly.Global;
+  readonly strayItemEnd: WebAssembly.Global;
 }
-
-const NEWLINE = 10;
 
 /** The same module twice: a module declares whether its memory is shared. */
 const MODULE_FILES = {
@@ -63,7 +61,7 @@ export class Slot {
   constructor(layout: KernelLayout, place: SlotPlace) {
     this.place = place;
     this.#memory = new Uint8Array(layout.memory.buffer);
-    this.#header = new Uint32Array(layout.memory.buffer, place.head, abi.SLOT_BYTES / 4);
+    this.#header = new Uint32Array(layout.memory.buffer, place.header, abi.SLOT_BYTES / 4);
     this.input = Buffer.from(layout.memory.buffer, place.input, place.inputBytes);
   }
 
@@ -82,13 +80,19 @@ export class Slot {
    * @param skip bytes at its beginning (a byte order mark, a header) that belong to no line
    * @param isCopied whether those bytes are copied
    */
-  begin(length: number, skip: number, isCopied = true): void {
+  begin(length: number, skip: number, isCopied: boolean): void {
     const { input, output, outputBytes } = this.place;
-    this.#set(abi.SLOT_COPIED, isCopied ? input : input + skip);
-    this.#set(abi.SLOT_NEXT, input + skip);
     this.#set(abi.SLOT_INPUT_END, input + length);
     this.#set(abi.SLOT_OUTPUT_END, output + outputBytes);
+    this.#set(abi.SLOT_COPIED, input);
+    this.skipTo(skip, isCopied);
     this.clear();
+  }
+
+  /** Goes on with the line at an offset. `isCopied` says whether the input before it, as far as it is not in the output, is copied. */
+  skipTo(offset: number, isCopied: boolean): void {
+    this.#set(abi.SLOT_NEXT, this.place.input + offset);
+    if (!isCopied) this.#set(abi.SLOT_COPIED, this.place.input + offset);
   }
 
   /** Prepares the slot for the rest of the same lines, after its output was taken. */
@@ -102,14 +106,20 @@ export class Slot {
     return this.#memory.subarray(this.place.output, this.#get(abi.SLOT_OUTPUT));
   }
 
+  /** Returns the output with a byte before it. */
+  outputAfter(byte: number): Uint8Array {
+    this.#memory[this.place.output - 1] = byte;
+    return this.#memory.subarray(this.place.output - 1, this.#get(abi.SLOT_OUTPUT));
+  }
+
   /** The invalid lines of the last run; valid until the next run. */
   get rejects(): Uint8Array {
     return this.#memory.subarray(this.place.rejects, this.#get(abi.SLOT_REJECTS));
   }
 
   /** Whether the last run stopped at an invalid line because of the policy `fail`. */
-  get refused(): boolean {
-    return this.#get(abi.SLOT_FAILED) !== 0;
+  get stoppedAtInvalid(): boolean {
+    return this.#get(abi.SLOT_STOPPED_AT_INVALID) !== 0;
   }
 
   /** The number of cells of the record at which the last run stopped because of the policy `fail`. */
@@ -150,11 +160,6 @@ export function countRecords({ memory, recordCounts = [] }: KernelLayout, record
   );
 }
 
-/** Returns the numbers of addresses that a query has found, by record, in the first thread; undefined without a query. */
-export function recordCountsOf({ memory, recordCounts, recordCount }: KernelLayout): BigUint64Array | undefined {
-  return recordCounts && new BigUint64Array(memory.buffer, recordCounts[0], recordCount);
-}
-
 /** The state of {@link Kernel.findRecords} at the beginning of a record. */
 export const RECORD_START = 2;
 
@@ -166,13 +171,18 @@ export class Kernel {
   /**
    * The first one in a memory makes the lookup tables; other threads must not begin before it has.
    *
-   * @param thread number of the thread, whose working areas it uses
+   * @param thread number of the thread, whose working areas it uses; 0 is the first one
    */
   constructor(layout: KernelLayout, thread = 0, module: WebAssembly.Module = kernelModule(layout)) {
     const instance = new WebAssembly.Instance(module, { env: { memory: layout.memory } });
     this.#exports = instance.exports as unknown as Exports;
-    this.#exports.configure(layout.config, layout.threads[thread]!);
     this.#memory = layout.memory;
+    const globals = instance.exports as Record<string, WebAssembly.Global>;
+    for (const [name, value] of Object.entries({ ...layout.settings, ...layout.threads[thread] })) {
+      globals[name]!.value = value;
+    }
+    this.#exports.resetTemplate();
+    if (thread === 0) this.#exports.makeTables();
   }
 
   /**
@@ -182,7 +192,7 @@ export class Kernel {
    *   is to fail at an invalid line
    */
   run(slot: SlotPlace): boolean {
-    return this.#exports.run(slot.head) !== 0;
+    return this.#exports.run(slot.header) !== 0;
   }
 
   /**
@@ -206,33 +216,19 @@ export class Kernel {
   /**
    * Splits the items in a part of a slot's input, see assembly/items.ts; continues where the last call ended.
    *
-   * @returns whether that was possible, and offsets: of the last comma between items and of the bracket that closes the array,
-   *   -1 if there is none, and the end of what was split
+   * @returns offsets, -1 if there is none: the end of the last item that a comma follows, after that comma; the bracket that
+   *   closes the array; a byte that the text must not have, from whose vector on nothing was split
    */
   splitItems({ input }: SlotPlace, from: number, to: number) {
-    const isPossible = this.#exports.splitItems(input + from, input + to) !== 0;
-    const offset = (address: number): number => (address === 0 ? -1 : address - input);
-    return {
-      isPossible,
-      comma: offset(this.#exports.itemsComma()),
-      closing: offset(this.#exports.itemsClosing()),
-      end: this.#exports.itemsSplitEnd() - input,
-    };
+    this.#exports.splitItems(input + from, input + to);
+    const offset = ({ value }: WebAssembly.Global): number => (value === 0 ? -1 : (value as number) - input);
+    const { itemsEnd, closingBracket, strayItemEnd } = this.#exports;
+    return { end: offset(itemsEnd), closing: offset(closingBracket), stray: offset(strayItemEnd) };
   }
 
-  /** Reverses the splitting in a part of a slot's input. */
-  restoreInput({ input }: SlotPlace, from: number, to: number): void {
-    this.#exports.restoreItems(input + from, input + to);
-  }
-
-  /** Reverses the splitting in the output of a slot. */
-  restoreOutput({ output }: SlotPlace, length: number): void {
-    this.#exports.restoreItems(output, output + length);
-  }
-
-  /** Returns how often a byte, by default a newline, is in the first bytes of a slot's input. */
-  countBytes({ input }: SlotPlace, length: number, byte = NEWLINE): number {
-    return this.#exports.countBytes(input, input + length, byte);
+  /** Returns the number of newlines in the first bytes of a slot's input. */
+  countNewlines({ input }: SlotPlace, length: number): number {
+    return length === 0 ? 0 : this.#exports.countNewlines(input, input + length);
   }
 
   /**

@@ -26,8 +26,6 @@ export interface KeyTree {
   keyLengths: bigint;
   /** Whether there are longer keys. */
   comparesAllKeys: boolean;
-  /** Whether the flat-object path can find the keys. */
-  triesFlatPath: boolean;
 }
 
 const encoder = new TextEncoder();
@@ -57,8 +55,8 @@ function makeNodes(fields: readonly FieldRequest[]): { nodes: Node[]; ends: Node
     return next;
   };
   const root = add();
-  const ends = fields.map(({ path, target }) => {
-    if (target.length === 1) child(root, target[0]!).isResult = true;
+  const ends = fields.map(({ path, resultPath }) => {
+    if (resultPath.length === 1) child(root, resultPath[0]!).isResult = true;
     const end = leadingKeys(path).reduce(child, root);
     end.isTarget = true;
     return end;
@@ -125,7 +123,7 @@ export function buildKeyTree(fields: readonly FieldRequest[], at: number): KeyTr
   const numbers = numberTargets(nodes[0]!, bytes);
   const keys = nodes.flatMap(({ children }) => [...children.keys()]);
   const otherKeys = fields
-    .flatMap(({ path, target }) => [...path, ...target])
+    .flatMap(({ path, resultPath }) => [...path, ...resultPath])
     .filter((step) => typeof step === 'string');
   const length = (key: string): number => encoder.encode(key).length;
   // JSON always escapes a quote or a backslash, and the kernel compares all keys with escapes.
@@ -137,6 +135,5 @@ export function buildKeyTree(fields: readonly FieldRequest[], at: number): KeyTr
     longestKey: Math.max(...[...keys, ...otherKeys].map(length)),
     keyLengths: recognized.reduce((lengths, key) => lengths | (1n << BigInt(length(key))), 0n),
     comparesAllKeys: keys.some((key) => length(key) > abi.KEY_LENGTHS_MAX),
-    triesFlatPath: recognized.length === keys.length && keys.every((key) => length(key) <= abi.FLAT_KEY_MAX),
   };
 }

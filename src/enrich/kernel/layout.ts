@@ -18,8 +18,8 @@ import { MemoryPlan } from './memory-plan.js';
 
 /** Where a slot's areas are, in bytes from the start of the memory. One thread at a time works on a slot. */
 export interface SlotPlace {
-  /** Its header, see `SLOT_…` in abi.ts. */
-  head: number;
+  /** The slot header, see `SLOT_…` in abi.ts. */
+  header: number;
   input: number;
   /** Bytes that the input area takes. */
   inputBytes: number;
@@ -28,21 +28,22 @@ export interface SlotPlace {
   rejects: number;
 }
 
+/** The settings of the kernel, by the names in assembly/settings.ts. */
+export type Settings = Record<string, number | bigint>;
+
 /** Everything that a thread needs to work in the memory; can be sent to another thread. */
 export interface KernelLayout {
   memory: WebAssembly.Memory;
-  config: number;
+  /** The settings of all threads, and those that differ by thread: its working areas. */
+  settings: Settings;
+  threads: Settings[];
   /** The shape of a table, see `SHAPE_…` in abi.ts, and the target of each field, 4 bytes each. */
   shape: number;
   fieldTargets: number;
   /** For each thread, the number of addresses found for each record, 8 bytes each; undefined without a query. */
   recordCounts: number[] | undefined;
-  /** Number of records of the release. */
-  recordCount: number;
-  /** For each thread, the table of its working areas, see `AREAS_…` in abi.ts. */
-  threads: number[];
   slots: SlotPlace[];
-  /** The slot for a line that does not fit into another one. */
+  /** The slot for a record that does not fit into another one. */
   large: SlotPlace;
 }
 
@@ -53,7 +54,7 @@ export interface LayoutRequest {
   threadCount: number;
   /** Number of slots, and bytes of input that each takes. */
   slotCount: number;
-  blockBytes: number;
+  chunkBytes: number;
   /** Longest line in bytes, without its newline. */
   maxLineBytes: number;
   /** Whether invalid lines are collected. */
@@ -77,23 +78,25 @@ function outcomeOf(record: RangeRecord): number {
 }
 
 const JSON_LINES: KernelInput = { kind: 'jsonl' };
+const NEWLINE = 10;
+const SPACE = 32;
 
 const FORMATS: Record<KernelInput['kind'], number> = {
-  jsonl: abi.FORMAT_JSON_LINES,
+  jsonl: abi.FORMAT_JSON,
+  json: abi.FORMAT_JSON,
   table: abi.FORMAT_TABLE,
   list: abi.FORMAT_LIST,
   combined: abi.FORMAT_COMBINED,
   text: abi.FORMAT_TEXT,
-  items: abi.FORMAT_JSON_ITEMS,
 };
 
 /** Returns a function that makes the text to insert for a result. */
 function fragmentMaker({ input = JSON_LINES, add }: EnrichOptions) {
-  return (result: CountryResult | undefined, { target }: FieldRequest): string => {
+  return (result: CountryResult | undefined, { resultPath }: FieldRequest): string => {
     switch (input.kind) {
       case 'jsonl':
-      case 'items':
-        return `,${JSON.stringify(target.at(-1))}:${result === undefined ? 'null' : resultJson(result, add)}`;
+      case 'json':
+        return `,${JSON.stringify(resultPath.at(-1))}:${result === undefined ? 'null' : resultJson(result, add)}`;
       case 'combined':
         return resultFields(result, add);
       case 'table':
@@ -117,7 +120,7 @@ function placeFragments(plan: MemoryPlan, records: readonly RangeRecord[], optio
       table.set([at, text.length], ((index * results.length + record) * abi.FRAGMENT_BYTES) / 4);
       at += text.length;
     });
-    longestInsert += Math.max(...texts.map((text) => text.length));
+    longestInsert += Math.max(...texts.map((text) => text.length)) + abi.LONGEST_INDENT;
   });
   return { fragments: plan.place(table), longestInsert };
 }
@@ -144,7 +147,7 @@ function placeLevels(plan: MemoryPlan, file: RangeFile) {
     count = Math.ceil(count / abi.LEVEL_FAN_OUT);
     levels.unshift(plan.reserve(8 * count));
   }
-  return { levels: plan.place(Uint32Array.from(levels)), levelCount: levels.length };
+  return { levels6: plan.place(Uint32Array.from(levels)), levelCount6: levels.length };
 }
 
 /** For each record, then for no address and for a missing value: 1 if a query selects it. */
@@ -153,9 +156,9 @@ function selectedRecords(query: RecordQuery, records: readonly RangeRecord[]): U
   return Uint8Array.from([...records.map(isSelected), false, false], Number);
 }
 
-/** Returns the tree of the keys of JSON lines. In the other formats, the fields have no keys, and each is its own target. */
+/** Returns the tree of the keys of JSON. In the other formats, the fields have no keys, and each is its own target. */
 function keyTreeOf({ input = JSON_LINES, fields }: EnrichOptions, at: number): KeyTree {
-  if (input.kind === 'jsonl' || input.kind === 'items') return buildKeyTree(fields, at);
+  if (FORMATS[input.kind] === abi.FORMAT_JSON) return buildKeyTree(fields, at);
   return {
     bytes: new Uint8Array(0),
     targetCount: fields.length,
@@ -163,99 +166,87 @@ function keyTreeOf({ input = JSON_LINES, fields }: EnrichOptions, at: number): K
     longestKey: 0,
     keyLengths: 0n,
     comparesAllKeys: false,
-    triesFlatPath: false,
   };
 }
 
-/** Places the configuration and everything that it refers to; returns its address and the numbers that other areas need. */
-function placeConfig(plan: MemoryPlan, { file, options, keepsRejects }: LayoutRequest) {
-  const { query } = options;
+/** Places everything that the threads share; returns the settings, and the key tree. */
+function placeShared(plan: MemoryPlan, { file, options, keepsRejects }: LayoutRequest) {
+  const { query, fields } = options;
   const { input = JSON_LINES } = options;
+  const isDocument = input.kind === 'json';
   const tree = keyTreeOf(options, plan.end);
-  const keyTree = plan.place(tree.bytes);
-  const { fragments, longestInsert } = placeFragments(plan, file.records, options);
-  const { levels, levelCount } = placeLevels(plan, file);
-  const fieldTargets = plan.place(Uint32Array.from(tree.fieldTargets));
-  const shape = plan.reserve(abi.SHAPE_TARGETS + 4 * options.fields.length);
-  const config = plan.placeTable(abi.CONFIG_BYTES, [
-    [abi.CONFIG_START4, plan.place(file.start4)],
-    [abi.CONFIG_RECORD4, plan.place(file.record4)],
-    [abi.CONFIG_BUCKETS4, plan.place(file.index4)],
-    [abi.CONFIG_CROWDED4, plan.reserve(abi.CROWDED_BYTES * file.index4.length)],
-    [abi.CONFIG_COUNT4, file.count4],
-    [abi.CONFIG_LEVELS6, levels],
-    [abi.CONFIG_LEVEL_COUNT6, levelCount],
-    [abi.CONFIG_LOW6, plan.place(file.low6)],
-    [abi.CONFIG_RECORD6, plan.place(file.record6)],
-    [abi.CONFIG_COUNT6, file.count6],
-    [abi.CONFIG_OUTCOMES, plan.place(Uint8Array.from(file.records, outcomeOf))],
-    [abi.CONFIG_RECORD_COUNT, file.records.length],
-    [abi.CONFIG_FRAGMENTS, fragments],
-    [abi.CONFIG_LONGEST_INSERT, longestInsert],
-    [abi.CONFIG_FIELD_TARGETS, fieldTargets],
-    [abi.CONFIG_FIELD_COUNT, options.fields.length],
-    [abi.CONFIG_KEY_TREE, keyTree],
-    [abi.CONFIG_TARGET_COUNT, tree.targetCount],
-    [abi.CONFIG_LONGEST_KEY, tree.longestKey],
-    [abi.CONFIG_KEY_LENGTHS, Number(tree.keyLengths & 0xffff_ffffn)],
-    [abi.CONFIG_KEY_LENGTHS + 4, Number(tree.keyLengths >> 32n)],
-    [abi.CONFIG_COMPARES_ALL_KEYS, tree.comparesAllKeys ? 1 : 0],
-    [abi.CONFIG_TRIES_FLAT_PATH, tree.triesFlatPath ? 1 : 0],
-    [
-      abi.CONFIG_FIELD_STEPS,
-      placeSteps(
-        plan,
-        options.fields.map(({ path }) => stepsIntoArrays(path)),
-      ),
-    ],
-    [abi.CONFIG_HAS_STEPS, options.fields.some(({ path }) => hasElements(path)) ? 1 : 0],
-    [
-      abi.CONFIG_FIELD_RESULT_KEYS,
-      placeSteps(
-        plan,
-        options.fields.map(({ target }) => target),
-      ),
-    ],
-    [abi.CONFIG_HAS_INNER_RESULTS, options.fields.some(({ target }) => target.length > 1) ? 1 : 0],
-    [abi.CONFIG_LENIENT, options.lenient === true ? 1 : 0],
-    [abi.CONFIG_MAX_LENIENT_BYTES, MAX_LENIENT_BYTES],
-    [abi.CONFIG_POLICY, POLICIES[options.onInvalid]],
-    [abi.CONFIG_KEEPS_REJECTS, keepsRejects ? 1 : 0],
-    [abi.CONFIG_IPV4_FORMS, plan.place(ipv4Forms())],
-    [abi.CONFIG_MAX_DEPTH, MAX_JSON_DEPTH],
-    [abi.CONFIG_SELECTED, query === undefined ? 0 : plan.place(selectedRecords(query, file.records))],
-    [abi.CONFIG_PASSES_OTHERS, query !== undefined && passesOthers(query) ? 1 : 0],
-    [abi.CONFIG_MAX_ADDRESS_LENGTH, MAX_ADDRESS_LENGTH],
-    [abi.CONFIG_FORMAT, FORMATS[input.kind]],
-    [abi.CONFIG_DELIMITER, input.kind === 'table' ? input.delimiter.charCodeAt(0) : 0],
-    [abi.CONFIG_SHAPE, shape],
-  ]);
-  return { config, tree, longestInsert, shape, fieldTargets };
+  const settings = {
+    keyTree: plan.place(tree.bytes),
+    targetCount: tree.targetCount,
+    longestKey: tree.longestKey,
+    keyLengths: tree.keyLengths,
+    comparesAllKeys: Number(tree.comparesAllKeys),
+    ...placeFragments(plan, file.records, options),
+    ...placeLevels(plan, file),
+    start4: plan.place(file.start4),
+    record4: plan.place(file.record4),
+    count4: file.count4,
+    buckets4: plan.place(file.index4),
+    crowded4: plan.reserve(abi.CROWDED_BYTES * file.index4.length),
+    low6: plan.place(file.low6),
+    record6: plan.place(file.record6),
+    count6: file.count6,
+    outcomes: plan.place(Uint8Array.from(file.records, outcomeOf)),
+    recordCount: file.records.length,
+    format: FORMATS[input.kind],
+    terminator: isDocument ? abi.ITEM_END : NEWLINE,
+    extraBlank: isDocument ? NEWLINE : SPACE,
+    delimiter: input.kind === 'table' ? input.delimiter.charCodeAt(0) : 0,
+    shape: plan.reserve(abi.SHAPE_TARGETS + 4 * fields.length),
+    fieldCount: fields.length,
+    fieldTargets: plan.place(Uint32Array.from(tree.fieldTargets)),
+    fieldSteps: placeSteps(
+      plan,
+      fields.map(({ path }) => stepsIntoArrays(path)),
+    ),
+    hasSteps: Number(fields.some(({ path }) => hasElements(path))),
+    fieldResultKeys: placeSteps(
+      plan,
+      fields.map(({ resultPath }) => resultPath),
+    ),
+    hasInnerResults: Number(fields.some(({ resultPath }) => resultPath.length > 1)),
+    // The host decides on the items of a document that are not objects: some are not even JSON.
+    policy: isDocument ? abi.POLICY_FAIL : POLICIES[options.onInvalid],
+    keepsRejects: Number(keepsRejects && !isDocument),
+    selected: query === undefined ? 0 : plan.place(selectedRecords(query, file.records)),
+    passesOthers: Number(query !== undefined && passesOthers(query)),
+    isLenient: Number(options.lenient === true),
+    maxLenientBytes: MAX_LENIENT_BYTES,
+    maxAddressLength: MAX_ADDRESS_LENGTH,
+    ipv4Forms: plan.place(ipv4Forms()),
+    maxDepth: MAX_JSON_DEPTH,
+  } satisfies Settings;
+  return { settings, tree };
 }
 
-/** Reserves the working areas of a thread; returns the address of their table. */
+/** Reserves the working areas of a thread. */
 function reserveAreas(
   plan: MemoryPlan,
   { targetCount, longestKey, fieldTargets }: KeyTree,
   recordCounts: number,
-): number {
-  const lines = abi.BATCH_VALUES + abi.BLOCK_LINES;
-  const values = abi.BATCH_VALUES + abi.BLOCK_LINES * fieldTargets.length;
-  return plan.placeTable(abi.AREAS_BYTES, [
-    [abi.AREAS_VALUE_OFFSETS, plan.reserve(4 * targetCount)],
-    [abi.AREAS_SCRATCH, plan.reserve(Math.max(longestKey, MAX_LENIENT_BYTES) + abi.SLACK_BYTES)],
-    [abi.AREAS_STACK, plan.reserve(2 * (MAX_JSON_DEPTH + 1))],
-    [abi.AREAS_DIGITS, plan.reserve(abi.SLACK_BYTES)],
-    [abi.AREAS_LINES, plan.reserve(abi.LINE_BYTES * lines)],
-    [abi.AREAS_VALUES, plan.reserve(4 * values)],
-    [abi.AREAS_RECORD_COUNTS, recordCounts],
-    [abi.AREAS_QUERIES4, plan.reserve(abi.QUERY4_BYTES * values)],
-    [abi.AREAS_QUERIES6, plan.reserve(abi.QUERY6_BYTES * values)],
-    [abi.AREAS_LAST_MEMBERS, plan.reserve(4 * fieldTargets.length * MAX_PATH_KEYS)],
-    [abi.AREAS_SINGLE, plan.reserve(4)],
-    [abi.AREAS_EVENTS, plan.reserve(4 * abi.FLAT_CHUNK_BYTES + abi.SLACK_BYTES)],
-    [abi.AREAS_TEMPLATE, plan.reserve(abi.TEMPLATE_ENTRIES * abi.TEMPLATE_ENTRY_BYTES)],
-  ]);
+): Settings {
+  const lines = abi.BATCH_VALUES + abi.VECTOR_LINES;
+  const values = abi.BATCH_VALUES + abi.VECTOR_LINES * fieldTargets.length;
+  return {
+    valueOffsets: plan.reserve(4 * targetCount),
+    scratch: plan.reserve(Math.max(longestKey, MAX_LENIENT_BYTES) + abi.SLACK_BYTES),
+    stack: plan.reserve(2 * (MAX_JSON_DEPTH + 1)),
+    digits: plan.reserve(abi.SLACK_BYTES),
+    lines: plan.reserve(abi.LINE_BYTES * lines),
+    values: plan.reserve(4 * values),
+    candidates: plan.reserve(abi.CANDIDATE_BYTES * abi.CANDIDATES),
+    queries4: plan.reserve(abi.QUERY4_BYTES * (values + abi.CANDIDATES)),
+    queries6: plan.reserve(abi.QUERY6_BYTES * (values + abi.CANDIDATES)),
+    recordCounts,
+    single: plan.reserve(4),
+    lastMembers: plan.reserve(4 * fieldTargets.length * MAX_PATH_KEYS),
+    template: plan.reserve(abi.TEMPLATE_ENTRIES * abi.TEMPLATE_ENTRY_BYTES),
+  };
 }
 
 /**
@@ -265,9 +256,9 @@ function reserveAreas(
  * @throws AtlasError E_USAGE if the slots would make the memory too large
  */
 export function layOut(request: LayoutRequest): KernelLayout {
-  const { blockBytes, maxLineBytes, keepsRejects, threadCount, slotCount } = request;
+  const { chunkBytes, maxLineBytes, keepsRejects, threadCount, slotCount } = request;
   const plan = request.plan ?? new MemoryPlan(threadCount > 1);
-  const { config, tree, longestInsert, shape, fieldTargets } = placeConfig(plan, request);
+  const { settings, tree } = placeShared(plan, request);
   const { file, options } = request;
   const recordCounts =
     options.query && Array.from({ length: threadCount }, () => plan.reserve(8 * file.records.length));
@@ -275,28 +266,20 @@ export function layOut(request: LayoutRequest): KernelLayout {
     reserveAreas(plan, tree, recordCounts?.[thread] ?? 0),
   );
   const reserveSlot = (inputBytes: number, outputBytes: number): SlotPlace => ({
-    head: plan.reserve(abi.SLOT_BYTES),
+    header: plan.reserve(abi.SLOT_BYTES),
     input: plan.reserve(inputBytes + abi.SLACK_BYTES),
     inputBytes,
-    output: plan.reserve(outputBytes + abi.SLACK_BYTES),
+    // After room for the comma before the first item.
+    output: plan.reserve(abi.SLACK_BYTES + outputBytes + abi.SLACK_BYTES) + abi.SLACK_BYTES,
     outputBytes,
     rejects: plan.reserve(keepsRejects ? inputBytes + abi.SLACK_BYTES : 0),
   });
-  // The results more than double a block of very short lines. Its output then comes in parts.
-  const slots = Array.from({ length: slotCount }, () => reserveSlot(blockBytes, 2 * blockBytes + longestInsert));
-  const largeBytes = maxLineBytes + blockBytes;
+  // The results more than double a chunk of very short lines. Its output then comes in parts.
+  const { longestInsert, shape, fieldTargets } = settings;
+  const slots = Array.from({ length: slotCount }, () => reserveSlot(chunkBytes, 2 * chunkBytes + longestInsert));
+  const largeBytes = maxLineBytes + chunkBytes;
   const large = reserveSlot(largeBytes, largeBytes + longestInsert);
-  return {
-    memory: plan.build(),
-    config,
-    shape,
-    fieldTargets,
-    threads,
-    recordCounts,
-    recordCount: file.records.length,
-    slots,
-    large,
-  };
+  return { memory: plan.build(), settings, shape, fieldTargets, threads, recordCounts, slots, large };
 }
 
 /**

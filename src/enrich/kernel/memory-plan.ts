@@ -68,13 +68,6 @@ export class MemoryPlan {
     return at;
   }
 
-  /** Returns the address of a table of 4-byte numbers, each at its offset. */
-  placeTable(bytes: number, entries: readonly (readonly [offset: number, value: number])[]): number {
-    const table = new Uint32Array(bytes / 4);
-    for (const [offset, value] of entries) table[offset / 4] = value;
-    return this.place(table);
-  }
-
   /** The address of the next area. */
   get end(): number {
     return this.#end;

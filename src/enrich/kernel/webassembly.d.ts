@@ -9,6 +9,9 @@ declare namespace WebAssembly {
     readonly buffer: ArrayBuffer | SharedArrayBuffer;
     grow(pages: number): number;
   }
+  class Global {
+    value: number | bigint;
+  }
   class Instance {
     constructor(module: Module, imports: { env: { memory: Memory } });
     readonly exports: object;

@@ -1,38 +1,34 @@
 /**
- * Decides which thread runs the kernel over which block, and returns the blocks in the order in which they were read.
+ * Decides which thread runs the kernel over which chunk, and returns the chunks in the order in which they were read.
  *
- * Worker threads take blocks from the work queue. The main thread runs the kernel as well if more blocks wait than the
+ * Worker threads take chunks from the work queue. The main thread runs the kernel as well if more chunks wait than the
  * workers take.
  */
-import type { BlockRunner } from '../block-runner.js';
-import type { Block } from '../input/line-buffer.js';
+import type { ChunkRunner } from '../chunk-runner.js';
+import type { Chunk } from '../input/chunk-buffer.js';
+import type { ChunkSource } from '../input/chunk-reader.js';
 import type { Slot } from '../kernel/kernel.js';
 import type { SlotPool } from './slot-pool.js';
 import type { WorkQueue } from './work-queue.js';
 import type { WorkerPool } from './worker-pool.js';
 
-/** Blocks left to each worker to claim next, so that it has work while the main thread is busy with a block. */
+/** Chunks left to each worker to claim next, so that it has work while the main thread is busy with a chunk. */
 export const WAITING_PER_WORKER = 2;
 
-/** A block between the reader and the writer. */
-export interface ScheduledBlock {
-  readonly block: Block;
-  /** The input of the block: its number, from 1, and its name. */
-  readonly input: number;
-  readonly name: string;
-  /** Bytes read from all inputs when the block was complete, before decompression. */
-  readonly bytesRead: number;
+/** A chunk between the reader and the writer. */
+export interface ScheduledChunk extends ChunkSource {
+  readonly chunk: Chunk;
   /** Whether the kernel's first run is still to be made by this thread, by any thread, or by none because it is over. */
   run: 'here' | 'anywhere' | 'over';
-  /** What the first run returned: whether it processed all lines. */
+  /** What the first run returned: whether it processed all records. */
   isDone: boolean;
-  /** Must be called when all results of the block are written. */
+  /** Must be called when all results of the chunk are written. */
   release(): void;
 }
 
 export interface SchedulerParts {
-  runner: BlockRunner;
-  /** All slots of ordinary blocks; the work queue names a slot by its index. */
+  runner: ChunkRunner;
+  /** All slots of ordinary chunks; the work queue names a slot by its index. */
   slots: readonly Slot[];
   pool: SlotPool<Slot>;
   /** Undefined if this thread works alone. */
@@ -42,9 +38,9 @@ export interface SchedulerParts {
 
 export class Scheduler {
   readonly #parts: SchedulerParts;
-  /** Blocks that were read and not yet returned by `next`, in order. */
-  readonly #blocks: ScheduledBlock[] = [];
-  #blockCount = 0;
+  /** Chunks that were read and not yet returned by `next`, in order. */
+  readonly #chunks: ScheduledChunk[] = [];
+  #chunkCount = 0;
   #isReadingDone = false;
   #failure: { error: unknown } | undefined;
   #notify: () => void = () => {};
@@ -54,26 +50,26 @@ export class Scheduler {
     if (parts.workers !== undefined) parts.workers.onEvent = () => this.#notify();
   }
 
-  /** Adds a block. The promise resolves when the block is released. */
-  add(block: Block, source: { input: number; name: string; bytesRead: number }): Promise<void> {
+  /** Adds a chunk. The promise resolves when the chunk is released. @throws AtlasError as {@link ChunkRunner.prepare} does */
+  add(chunk: Chunk, source: ChunkSource): Promise<void> {
     const { runner, slots, pool, workers, queue } = this.#parts;
-    const index = slots.indexOf(block.slot);
-    const hasWork = runner.prepare(block);
+    const index = slots.indexOf(chunk.slot);
+    const hasWork = runner.prepare(chunk);
     return new Promise((resolve) => {
       const release = (): void => {
-        if (index >= 0) pool.release(block.slot);
+        if (index >= 0) pool.release(chunk.slot);
         resolve();
       };
       const run = !hasWork ? 'over' : queue === undefined || index < 0 ? 'here' : 'anywhere';
-      this.#blocks.push({ block, ...source, run, isDone: true, release });
+      this.#chunks.push({ chunk, ...source, run, isDone: true, release });
       if (run === 'anywhere') queue!.post(index);
-      // A single block needs no workers.
-      if (++this.#blockCount === 2) workers?.start();
+      // A single chunk needs no workers.
+      if (++this.#chunkCount === 2) workers?.start();
       this.#notify();
     });
   }
 
-  /** Must be called when no more blocks will be added. */
+  /** Must be called when no more chunks will be added. */
   endReading(): void {
     this.#isReadingDone = true;
     this.#notify();
@@ -86,18 +82,18 @@ export class Scheduler {
   }
 
   /**
-   * Returns the next block in order, after its first run; undefined after the last block. Meanwhile runs the kernel over
-   * blocks that no worker takes.
+   * Returns the next chunk in order, after its first run; undefined after the last chunk. Meanwhile runs the kernel over
+   * chunks that no worker takes.
    *
    * @throws AtlasError E_FAULT if a worker thread has ended; the error passed to `fail`
    */
-  async next(): Promise<ScheduledBlock | undefined> {
+  async next(): Promise<ScheduledChunk | undefined> {
     for (;;) {
       if (this.#failure !== undefined) throw this.#failure.error;
-      const first = this.#blocks[0];
-      if (first !== undefined && this.#isRunOver(first)) return this.#blocks.shift();
+      const first = this.#chunks[0];
+      if (first !== undefined && this.#isRunOver(first)) return this.#chunks.shift();
       this.#parts.workers?.check();
-      const own = this.#chooseOwnBlock();
+      const own = this.#chooseOwnChunk();
       if (own !== undefined) {
         this.#runHere(own);
         // Gives the reader a turn.
@@ -110,11 +106,11 @@ export class Scheduler {
     }
   }
 
-  #indexOf({ block }: ScheduledBlock): number {
-    return this.#parts.slots.indexOf(block.slot);
+  #indexOf({ chunk }: ScheduledChunk): number {
+    return this.#parts.slots.indexOf(chunk.slot);
   }
 
-  #isRunOver(scheduled: ScheduledBlock): boolean {
+  #isRunOver(scheduled: ScheduledChunk): boolean {
     if (scheduled.run !== 'anywhere') return scheduled.run === 'over';
     const isDone = this.#parts.queue!.result(this.#indexOf(scheduled));
     if (isDone === undefined) return false;
@@ -124,28 +120,28 @@ export class Scheduler {
   }
 
   /**
-   * Returns the block that this thread should run the kernel over, if any. As long as there is more to read, it leaves the
-   * workers as many blocks as they take.
+   * Returns the chunk that this thread should run the kernel over, if any. As long as there is more to read, it leaves the
+   * workers as many chunks as they take.
    */
-  #chooseOwnBlock(): ScheduledBlock | undefined {
+  #chooseOwnChunk(): ScheduledChunk | undefined {
     const { queue, workers, pool } = this.#parts;
-    const waiting = this.#blocks.filter(
+    const waiting = this.#chunks.filter(
       (scheduled) =>
         scheduled.run === 'here' || (scheduled.run === 'anywhere' && queue!.isWaiting(this.#indexOf(scheduled))),
     );
-    const hasSpareBlock =
+    const hasSpareChunk =
       waiting.length > WAITING_PER_WORKER * (workers?.ready ?? 0) || this.#isReadingDone || pool.isEmpty;
-    return hasSpareBlock ? waiting[0] : waiting.find(({ run }) => run === 'here');
+    return hasSpareChunk ? waiting[0] : waiting.find(({ run }) => run === 'here');
   }
 
-  #runHere(scheduled: ScheduledBlock): void {
+  #runHere(scheduled: ScheduledChunk): void {
     if (scheduled.run === 'anywhere' && !this.#parts.queue!.claim(this.#indexOf(scheduled))) return;
-    scheduled.isDone = this.#parts.runner.run(scheduled.block);
+    scheduled.isDone = this.#parts.runner.run(scheduled.chunk);
     scheduled.run = 'over';
   }
 
-  /** Waits until a block is added or finished, reading ends, or a worker or a write fails. */
-  #waitForChange(first: ScheduledBlock | undefined): Promise<void> {
+  /** Waits until a chunk is added or finished, reading ends, or a worker or a write fails. */
+  #waitForChange(first: ScheduledChunk | undefined): Promise<void> {
     return new Promise((resolve) => {
       this.#notify = resolve;
       this.#parts.queue?.requestWakeup();

@@ -1,4 +1,4 @@
-/** Worker threads that run the kernel in one shared memory. A block is named by its slot; its bytes never move. */
+/** Worker threads that run the kernel in one shared memory. A chunk is named by its slot; its bytes never move. */
 import type { Worker } from 'node:worker_threads';
 import { AtlasError, messageOf } from '../../errors.js';
 import { packageFile } from '../../package-root.js';
@@ -57,7 +57,7 @@ export class WorkerPool {
   #startThread(): Worker {
     // Not imported: a short input is processed without threads, and the module takes a while to load.
     const { Worker } = process.getBuiltinModule('node:worker_threads');
-    // Otherwise the thread's output is piped to process.stdout, which makes the descriptor non-blocking.
+    // Otherwise the thread's output is piped to process.stdout, which makes the descriptor non-chunking.
     const thread = new Worker(packageFile(WORKER_FILE), { stdout: true });
     thread.on('message', (event: WorkerEvent) => {
       if (event === 'ready') this.ready++;

@@ -22,7 +22,7 @@ const LINES = Buffer.from(
 
 /** Reads all of a source slowly; returns the bytes and the error, if any. */
 async function readSlowly(path: string): Promise<{ bytes: Buffer; error: unknown }> {
-  const source = recognizedSource(openSource(path), { format: 'jsonl', fields: [] });
+  const source = recognizedSource(openSource(path), { kind: 'jsonl', fields: [] });
   const parts: Buffer[] = [];
   const target = Buffer.alloc(100_000);
   try {

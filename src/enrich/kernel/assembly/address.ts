@@ -4,8 +4,7 @@
  */
 import { IPV4_FORM_BYTES, IPV4_FORM_LEAST } from '../abi';
 import { COLON, DOT } from './ascii';
-import { ipv4Forms, maxAddressLength } from './config';
-import { digits } from './slot';
+import { digits, ipv4Forms, maxAddressLength } from './settings';
 
 /** Results of `parseAddress`. */
 export const NO_ADDRESS: u32 = 0;

@@ -1,4 +1,5 @@
 /** The bytes that JSON and addresses are made of. */
+import { extraBlank } from './settings';
 
 export const TAB: u32 = 9;
 export const NEWLINE: u32 = 10;
@@ -20,9 +21,9 @@ export const CLOSING_BRACE: u32 = 125;
 /** The bit in which letters differ from capitals, and braces from brackets. */
 export const CASE_BIT: u32 = 32;
 
-/** Returns whether a byte is white space within a line (RFC 8259, section 2); a newline ends the line. */
+/** Returns whether a byte is white space within a line of JSON (RFC 8259, section 2): a newline only if it does not end lines. */
 @inline export function isBlank(byte: u32): bool {
-  return byte == SPACE || byte == TAB || byte == CARRIAGE_RETURN;
+  return byte == SPACE || byte == TAB || byte == CARRIAGE_RETURN || byte == extraBlank;
 }
 
 /** Returns whether a byte is ASCII white space: a tab, newline, vertical tab, form feed, carriage return or space. */

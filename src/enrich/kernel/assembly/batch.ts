@@ -1,26 +1,29 @@
 /**
- * Valid lines that wait for their results. They are processed some dozens at a time, step by step: all addresses are parsed,
- * then all are looked up, then all lines are put out. A lookup mostly waits for memory, and this way many wait together.
+ * The lines, of any format, that wait for their results. Some dozens are processed at a time, step by step: all addresses are
+ * parsed (values.ts), then all are looked up (lookup.ts), then all lines are put out. A lookup mostly waits for memory, and
+ * this way many wait together.
  */
-import { BATCH_VALUES, FORMAT_JSON_ITEMS, FRAGMENT_BYTES, LINE_BYTES, OUTCOME_COUNTRY } from '../abi';
-import { COMMA, isBlank, QUOTE } from './ascii';
+import { BATCH_VALUES, FORMAT_JSON, FRAGMENT_BYTES, LINE_BYTES, LONGEST_INDENT } from '../abi';
+import { COMMA, isBlank, NEWLINE } from './ascii';
+import { putInnerResults } from './inner';
+import { isCountry } from './lookup';
+import { putKeptMembers } from './members';
 import {
   fieldCount,
   fieldTargets,
   format,
   fragments,
   hasInnerResults,
-  hasSteps,
+  lines,
   longestInsert,
-  outcomes,
   passesOthers,
   recordCount,
+  recordCounts,
   selected,
-} from './config';
-import { findElement, hasSeveralValues, hasStepsInto, lookUpElements } from './elements';
-import { putInnerResults } from './inner';
-import { answerQueries, queryString, startQueries } from './lookup';
-import { putKeptMembers } from './members';
+  terminator,
+  valueOffsets,
+  values,
+} from './settings';
 import {
   countFound,
   countInvalidAddress,
@@ -29,21 +32,19 @@ import {
   countNoCountry,
   dropLine,
   hasRoom,
-  lines,
   put,
   putByte,
   putInputTo,
-  recordCounts,
-  skipInputTo,
-  uncountLine,
-  valueOffsets,
-  values,
+  rejectLine,
+  trimOutput,
 } from './slot';
+import { lookUpValues } from './values';
 
-// What is kept of a line: its first byte, its braces, the end of its input, and which members are replaced.
-const LINE_START: usize = 0;
-const LINE_OPEN: usize = 4;
-const LINE_CLOSE: usize = 8;
+// What is kept of a line: its first byte; the opening and closing brace of an object, in other formats the beginning and end of
+// its text; the end of its input; the opening quote of the first member that is replaced, and how many are.
+export const LINE_START: usize = 0;
+export const LINE_OPEN: usize = 4;
+export const LINE_CLOSE: usize = 8;
 const LINE_END: usize = 12;
 const LINE_FIRST_REPLACED: usize = 16;
 const LINE_REPLACED_COUNT: usize = 20;
@@ -60,11 +61,16 @@ export function startBatch(): void {
   isOutputFull = false;
 }
 
+/** Returns whether the batch must be flushed. It has room for the lines of one more vector than this allows. */
+@inline export function isBatchFull(): bool {
+  return lineCount * fieldCount >= <u32>BATCH_VALUES;
+}
+
 /**
- * Adds a line; the offsets of its values are in `valueOffsets`.
+ * Adds a line; the offsets of its values are in `valueOffsets`. The caller must flush the batch if it is full.
  *
- * @param start its first byte; @param open its opening brace; @param close its closing brace
- * @param end the end of its input, after its newline if it has one
+ * @param start its first byte; @param open, close its braces, or the beginning and end of its text
+ * @param end the end of its input, after its terminator if it has one
  * @param firstReplaced the opening quote of the first member that is replaced; @param replacedCount how many are
  */
 @inline export function addLine(
@@ -88,6 +94,16 @@ export function startBatch(): void {
     value += 4;
   }
   lineCount++;
+}
+
+/**
+ * Adds a line of a format without objects, and flushes the batch if it is full.
+ *
+ * @returns 0, or the first byte of the first line that does not fit into the output
+ */
+@inline export function addPlainLine(start: usize, close: usize, end: usize): usize {
+  addLine(start, start, close, end, 0, 0);
+  return isBatchFull() ? flushBatch() : 0;
 }
 
 /**
@@ -118,74 +134,16 @@ export function lastLineValue(field: u32): usize {
   return load<u32>(values + (<usize>((lineCount - 1) * fieldCount + field) << 2));
 }
 
-/** Returns whether the batch must be flushed. It has room for the lines of one more block than this allows. */
-@inline export function isBatchFull(): bool {
-  return lineCount * fieldCount >= <u32>BATCH_VALUES;
-}
-
-/** Replaces each value offset with a lookup query. A missing value becomes record `recordCount` + 1, an invalid one `recordCount`. */
-function queryValues(): void {
-  startQueries();
-  const end = values + (<usize>(lineCount * fieldCount) << 2);
-  let field: u32 = 0;
-  for (let value = values; value < end; value += 4) {
-    const current = field;
-    field = current + 1 == fieldCount ? 0 : current + 1;
-    let at: usize = load<u32>(value);
-    if (at == 0) {
-      store<u32>(value, recordCount + 1);
-      continue;
-    }
-    if (hasSteps && hasStepsInto(current)) {
-      if (hasSeveralValues(current)) continue;
-      at = findElement(current, at);
-      if (at == 0) {
-        store<u32>(value, recordCount + 1);
-        continue;
-      }
-    } else {
-      do at++;
-      while (isBlank(load<u8>(at)));
-    }
-    if (load<u8>(at) != <u8>QUOTE || !queryString(value, at + 1)) store<u32>(value, recordCount);
-  }
-}
-
-/** Replaces the value offsets of fields with several values, which `queryValues` leaves as they are, with their records. */
-function lookUpSteps(): void {
-  for (let field: u32 = 0; field < fieldCount; field++) {
-    if (!hasSeveralValues(field)) continue;
-    for (let line: u32 = 0; line < lineCount; line++) {
-      const value = values + (<usize>(line * fieldCount + field) << 2);
-      // A missing value is a record already.
-      const at: usize = load<u32>(value);
-      if (at > <usize>recordCount + 1) store<u32>(value, lookUpElements(field, at));
-    }
-  }
-}
-
 /** Counts a value by its record. */
-@inline export function countResult(record: u32): void {
+@inline function countResult(record: u32): void {
   if (record > recordCount) countMissingField();
   else if (record == recordCount) countInvalidAddress();
-  else if (load<u8>(outcomes + record) == <u8>OUTCOME_COUNTRY) countFound();
+  else if (isCountry(record)) countFound();
   else countNoCountry();
 }
 
-/** Puts out a line's results, each as `,"name":…`; the first without its comma if no member is before it. */
-@inline function putResults(line: u32, hasMembers: bool): void {
-  const value = values + (<usize>(line * fieldCount) << 2);
-  for (let field: u32 = 0; field < fieldCount; field++) {
-    const record = load<u32>(value + (<usize>field << 2));
-    countResult(record);
-    const fragment = fragments + <usize>(field * (recordCount + 1) + min(record, recordCount)) * FRAGMENT_BYTES;
-    const skip: u32 = hasMembers || field != 0 ? 0 : 1;
-    put(load<u32>(fragment) + skip, load<u32>(fragment, 4) - skip);
-  }
-}
-
 /** Applies the query to a line: counts its results, and leaves it out of the output unless the query passes it on. */
-@inline export function queryLine(value: usize, start: usize, end: usize): void {
+function queryLine(value: usize, start: usize, end: usize): void {
   let isSelected = false;
   for (let field: u32 = 0; field < fieldCount; field++) {
     const record = load<u32>(value + (<usize>field << 2));
@@ -199,6 +157,12 @@ function lookUpSteps(): void {
   if (isSelected == passesOthers) dropLine(start, end);
 }
 
+/** Puts out the text of a field's result from its byte `skip` on: the one for no result if the value has no record. */
+@inline function putFragment(field: u32, record: u32, skip: u32): void {
+  const fragment = fragments + <usize>(field * (recordCount + 1) + min(record, recordCount)) * FRAGMENT_BYTES;
+  put(load<u32>(fragment) + skip, load<u32>(fragment, 4) - skip);
+}
+
 /** Returns whether an object has members. */
 @inline function hasMembers(open: usize, close: usize): bool {
   let last = close - 1;
@@ -207,35 +171,43 @@ function lookUpSteps(): void {
 }
 
 /**
- * Puts out an item of a document with its results after its last member, each after the blanks that are before the first member,
- * so that an indented object stays indented.
+ * Puts out results as members of an object, whose other members are in the output.
  *
- * @returns false if the output has no room
+ * @param open its opening brace; @param close its closing brace; @param hasMember whether a member of it is in the output
+ * @param fields the fields, one bit each; @param value the records of the line
  */
-function putItem(line: u32, open: usize, close: usize): bool {
-  const lead = open + 1;
-  let first = lead;
+@inline export function putMembers(open: usize, close: usize, hasMember: bool, fields: u64, value: usize): void {
+  if (terminator != NEWLINE) {
+    putIndentedMembers(open, close, hasMember, fields, value);
+    return;
+  }
+  for (let left = fields; left != 0; left &= left - 1) {
+    const field = <u32>ctz(left);
+    putFragment(field, load<u32>(value + (<usize>field << 2)), u32(!hasMember));
+    hasMember = true;
+  }
+}
+
+/**
+ * The same in a document: the white space before the first member of the object is repeated before each result, and that before the
+ * closing brace stays there, so that an indented object stays indented.
+ */
+function putIndentedMembers(open: usize, close: usize, hasMember: bool, fields: u64, value: usize): void {
+  const indent = open + 1;
+  let first = indent;
   while (isBlank(load<u8>(first))) first++;
-  const isEmpty = first == close;
-  const leadLength = first - lead;
-  if (!hasRoom(close, longestInsert + fieldCount * (<u32>leadLength + 1))) {
-    uncountLine();
-    return false;
+  let tail = close;
+  if (first < close) while (isBlank(load<u8>(tail - 1))) tail--;
+  const length = first - indent <= <usize>LONGEST_INDENT ? first - indent : 0;
+  trimOutput();
+  for (let left = fields; left != 0; left &= left - 1) {
+    const field = <u32>ctz(left);
+    if (hasMember) putByte(<u8>COMMA);
+    put(indent, length);
+    putFragment(field, load<u32>(value + (<usize>field << 2)), 1);
+    hasMember = true;
   }
-  let last = isEmpty ? lead : close;
-  while (!isEmpty && isBlank(load<u8>(last - 1))) last--;
-  putInputTo(last);
-  if (isEmpty) skipInputTo(close);
-  const value = values + (<usize>(line * fieldCount) << 2);
-  for (let field: u32 = 0; field < fieldCount; field++) {
-    const record = load<u32>(value + (<usize>field << 2));
-    countResult(record);
-    if (!isEmpty || field != 0) putByte(<u8>COMMA);
-    put(lead, leadLength);
-    const fragment = fragments + <usize>(field * (recordCount + 1) + min(record, recordCount)) * FRAGMENT_BYTES;
-    put(load<u32>(fragment) + 1, load<u32>(fragment, 4) - 1);
-  }
-  return true;
+  put(tail, close - tail);
 }
 
 /**
@@ -244,41 +216,56 @@ function putItem(line: u32, open: usize, close: usize): bool {
  * @returns 0, or the first byte of the first line that does not fit into the output; that line and those after it are discarded
  */
 export function flushBatch(): usize {
-  queryValues();
-  answerQueries();
-  if (hasSteps) lookUpSteps();
   const count = lineCount;
   lineCount = 0;
+  lookUpValues(count);
+  const allFields = ~(<u64>0) >> (64 - <u64>fieldCount);
   for (let i: u32 = 0; i < count; i++) {
     const line = lines + <usize>i * LINE_BYTES;
-    if (!hasRoom(load<u32>(line, LINE_END), longestInsert)) {
+    const start: usize = load<u32>(line, LINE_START);
+    const end: usize = load<u32>(line, LINE_END);
+    if (!hasRoom(end, longestInsert)) {
       isOutputFull = true;
-      return load<u32>(line, LINE_START);
+      return start;
     }
+    countLine();
+    const value = values + (<usize>(i * fieldCount) << 2);
+    if (selected != 0) {
+      queryLine(value, start, end);
+      continue;
+    }
+    for (let field: u32 = 0; field < fieldCount; field++) countResult(load<u32>(value + (<usize>field << 2)));
     const open: usize = load<u32>(line, LINE_OPEN);
     const close: usize = load<u32>(line, LINE_CLOSE);
     const replaced = load<u32>(line, LINE_REPLACED_COUNT);
-    countLine();
-    if (selected != 0) {
-      queryLine(values + (<usize>(i * fieldCount) << 2), load<u32>(line, LINE_START), load<u32>(line, LINE_END));
-      continue;
-    }
-    if (format == FORMAT_JSON_ITEMS) {
-      // An item of which members are replaced is left to the host, which notices that it has no results.
-      if (replaced == 0 && !putItem(i, open, close)) {
-        isOutputFull = true;
-        return load<u32>(line, LINE_START);
-      }
+    if (format != FORMAT_JSON) {
+      putInputTo(close);
+      for (let field: u32 = 0; field < fieldCount; field++) putFragment(field, load<u32>(value + (<usize>field << 2)), 0);
     } else if (hasInnerResults) {
-      const value = values + (<usize>(i * fieldCount) << 2);
-      for (let field: u32 = 0; field < fieldCount; field++) countResult(load<u32>(value + (<usize>field << 2)));
-      putInnerResults(open, value);
+      putInnerResults(open, value, allFields);
     } else if (replaced == 0) {
       putInputTo(close);
-      putResults(i, hasMembers(open, close));
+      putMembers(open, close, hasMembers(open, close), allFields, value);
     } else {
-      putResults(i, putKeptMembers(open, close, load<u32>(line, LINE_FIRST_REPLACED), replaced));
+      const hasMember = putKeptMembers(open, close, load<u32>(line, LINE_FIRST_REPLACED), replaced);
+      putMembers(open, close, hasMember, allFields, value);
     }
   }
+  return 0;
+}
+
+/**
+ * Handles a line that is blank or not a record of the format. All lines before it are put out first.
+ *
+ * @param end the end of its input
+ * @returns 0, or the first byte of the first line that could not be processed
+ */
+export function endOtherLine(start: usize, end: usize, isBlank: bool): usize {
+  const full = flushBatch();
+  if (full != 0) return full;
+  if (!hasRoom(end, 0)) return start;
+  if (!isBlank) return rejectLine(start, end) ? 0 : start;
+  countLine();
+  if (selected != 0 && !passesOthers) dropLine(start, end);
   return 0;
 }

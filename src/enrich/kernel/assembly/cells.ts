@@ -1,5 +1,5 @@
 /**
- * Finds the separators of tables, in blocks of 64 bytes, as RFC 4180 defines them and csv-parse reads them with `relax_quotes`:
+ * Finds the separators of tables, in vectors of 64 bytes, as RFC 4180 defines them and csv-parse reads them with `relax_quotes`:
  *
  * - A quote opens a quoted cell if it is the first byte of the cell. Elsewhere in an unquoted cell it is text.
  * - In a quoted cell, two quotes are one quote of the text. A single quote ends the quotation. If no separator follows it, the
@@ -9,17 +9,17 @@
  * Of those, the first in each cell is recognized: it would open a quotation, but neither a separator nor a quote is before it.
  */
 import { NEWLINE, QUOTE } from './ascii';
-import { delimiter } from './config';
-import { BLOCK, equal, next, prefixXor } from './masks';
+import { delimiter } from './settings';
+import { VECTOR, equal, next, prefixXor } from './masks';
 
-// The state between two blocks.
+// The state between two vectors.
 /** All ones in a quotation. */
 let inQuotes: u64 = 0;
 /** One bit each: the last byte is a separator, or it is a quote that is not text. */
 let separatorCarry: u64 = 1;
 let quoteCarry: u64 = 0;
 
-/** The newlines of the last block that separate records. */
+/** The newlines of the last vector that separate records. */
 export let recordEnds: u64 = 0;
 
 /** Starts at the beginning of a record. */
@@ -30,15 +30,15 @@ export function startCells(): void {
 }
 
 /**
- * Returns the delimiters and newlines of a block that are separators, and sets `recordEnds`.
+ * Returns the delimiters and newlines of a vector that are separators, and sets `recordEnds`.
  *
- * @param size number of bytes of the block that are read: 64 except at the end of the input
+ * @param size number of bytes of the vector that are read: 64 except at the end of the input
  */
-@inline export function separatorsOf(block: usize, size: usize): u64 {
-  const a = v128.load(block);
-  const b = v128.load(block, 16);
-  const c = v128.load(block, 32);
-  const d = v128.load(block, 48);
+@inline export function separatorsOf(vector: usize, size: usize): u64 {
+  const a = v128.load(vector);
+  const b = v128.load(vector, 16);
+  const c = v128.load(vector, 32);
+  const d = v128.load(vector, 48);
   const last: u64 = <u64>size - 1;
   const live = <u64>-1 >> (63 - last);
   const newlines = equal(a, b, c, d, NEWLINE) & live;
@@ -74,7 +74,7 @@ const IN_QUOTES: u32 = 1;
 const AFTER_SEPARATOR: u32 = 2;
 const AFTER_QUOTE: u32 = 4;
 
-/** Returns the state after the last block, see `findRecords`. Bit 0 is set in a quotation. */
+/** Returns the state after the last vector, see `findRecords`. Bit 0 is set in a quotation. */
 export function cellState(): u32 {
   return (
     (inQuotes != 0 ? IN_QUOTES : 0) |
@@ -94,23 +94,23 @@ export function findRecords(from: usize, to: usize, state: u32): usize {
   separatorCarry = u64((state & AFTER_SEPARATOR) != 0);
   quoteCarry = u64((state & AFTER_QUOTE) != 0);
   let found: usize = 0;
-  for (let block = from; block < to; block += BLOCK) {
-    separatorsOf(block, min(to - block, BLOCK));
-    if (recordEnds != 0) found = block + 64 - <usize>clz(recordEnds);
+  for (let vector = from; vector < to; vector += VECTOR) {
+    separatorsOf(vector, min(to - vector, VECTOR));
+    if (recordEnds != 0) found = vector + 64 - <usize>clz(recordEnds);
   }
   return found;
 }
 
-/** Returns how often a byte is in `from … to`. */
-export function countBytes(from: usize, to: usize, byte: u32): u32 {
+/** Returns the number of newlines in `from … to`. */
+export function countNewlines(from: usize, to: usize): u32 {
   let count: u32 = 0;
-  for (let block = from; block < to; block += BLOCK) {
-    const a = v128.load(block);
-    const b = v128.load(block, 16);
-    const c = v128.load(block, 32);
-    const d = v128.load(block, 48);
-    const size = min(to - block, BLOCK);
-    count += <u32>popcnt(equal(a, b, c, d, byte) & (<u64>-1 >> (64 - <u64>size)));
+  for (let vector = from; vector < to; vector += VECTOR) {
+    const a = v128.load(vector);
+    const b = v128.load(vector, 16);
+    const c = v128.load(vector, 32);
+    const d = v128.load(vector, 48);
+    const size = min(to - vector, VECTOR);
+    count += <u32>popcnt(equal(a, b, c, d, NEWLINE) & (<u64>-1 >> (64 - <u64>size)));
   }
   return count;
 }

@@ -1,9 +1,8 @@
 /**
  * Fields whose path leads through arrays: the elements of a valid line, walked one by one. A path to one element (`hops[0]`) leads
- * to a value that is looked up with the batch. Of a path to each element (`hops[]`), the values are looked up until one has a country.
+ * to one value. Each value of a path to each element (`hops[]`) is a candidate.
  */
 import {
-  OUTCOME_COUNTRY,
   STEP_BYTES,
   STEP_IS_EACH,
   STEP_IS_INDEX,
@@ -13,15 +12,17 @@ import {
   STEP_VALUE,
   STEPS_BYTES,
 } from '../abi';
+import { NO_ADDRESS } from './address';
 import { CLOSING_BRACE, CLOSING_BRACKET, isBlank, OPENING_BRACE, OPENING_BRACKET, QUOTE } from './ascii';
-import { fieldSteps, outcomes, recordCount } from './config';
 import { isSameKey } from './keys';
-import { lookUpString } from './lookup';
+import { addCandidate, parseString } from './lookup';
 import { memberEnd } from './members';
+import { fieldSteps, recordCount } from './settings';
 import { closingQuote } from './strings';
 
-/** The best result so far: record `recordCount` + 1 if no value was found, `recordCount` if no value was an address. */
-let best: u32 = 0;
+/** The value that the candidates are for; 0 if an element is only to be found. Then the element that was found, or 0. */
+let candidateFor: usize = 0;
+let found: usize = 0;
 
 @inline function skipBlanks(at: usize): usize {
   while (isBlank(load<u8>(at))) at++;
@@ -38,10 +39,6 @@ let best: u32 = 0;
   return load<u32>(stepsOf(field), 4) != 0;
 }
 
-/** Whether values are only found, not looked up, and the value that was found, or 0. */
-let onlyFinds: bool = false;
-let foundValue: usize = 0;
-
 /** Returns whether a field's path leads to several values: it has a step to each element. */
 function hasEachStep(field: u32): bool {
   const steps: usize = load<u32>(stepsOf(field));
@@ -50,42 +47,41 @@ function hasEachStep(field: u32): bool {
   return false;
 }
 
-/** Returns whether the values of a field must be looked up one after the other, because the result of one decides on the next. */
+/** Returns whether a field may have several values. */
 @inline export function hasSeveralValues(field: u32): bool {
   return hasStepsInto(field) && hasEachStep(field);
 }
 
-/** Looks up a value, and keeps its result if it is better than the best. Returns whether no further value is needed. */
-function take(value: usize): bool {
-  if (onlyFinds) {
-    foundValue = value;
+/** Takes a value. Returns whether no further one is needed. */
+function take(element: usize): bool {
+  if (candidateFor == 0) {
+    found = element;
     return true;
   }
-  const record = load<u8>(value) == <u8>QUOTE ? lookUpString(value + 1) : recordCount;
-  const isCountry = record < recordCount && load<u8>(outcomes + record) == <u8>OUTCOME_COUNTRY;
-  // The first address counts if none has a country.
-  if (isCountry || best > recordCount || (best == recordCount && record < recordCount)) best = record;
-  return isCountry;
+  const family = load<u8>(element) == <u8>QUOTE ? parseString(element + 1) : NO_ADDRESS;
+  if (family != NO_ADDRESS) return addCandidate(candidateFor, family);
+  if (load<u32>(candidateFor) > recordCount) store<u32>(candidateFor, recordCount);
+  return false;
 }
 
 /** Follows the step from an object: the value of the last member with the key. */
 function takeMember(step: usize, end: usize, object: usize): bool {
   const key: usize = load<u32>(step, STEP_VALUE);
   const length: usize = load<u32>(step, STEP_KEY_LENGTH);
-  let found: usize = 0;
+  let last: usize = 0;
   let at = skipBlanks(object + 1);
   while (load<u8>(at) != <u8>CLOSING_BRACE) {
     const close = closingQuote(at + 1);
     const colon = skipBlanks(close + 1);
-    if (isSameKey(at, close, key, length)) found = skipBlanks(colon + 1);
+    if (isSameKey(at, close, key, length)) last = skipBlanks(colon + 1);
     at = memberEnd(colon + 1);
     if (load<u8>(at) == <u8>CLOSING_BRACE) break;
     at = skipBlanks(at + 1);
   }
-  return found != 0 && takeAll(step + STEP_BYTES, end, found);
+  return last != 0 && takeAll(step + STEP_BYTES, end, last);
 }
 
-/** Follows the step from an array: one element, or each until one has a country. */
+/** Follows the step from an array: one element, or each until no further one is needed. */
 function takeElements(step: usize, end: usize, array: usize): bool {
   const isIndex = load<u32>(step, STEP_KIND) == STEP_IS_INDEX;
   const wanted: u32 = load<u32>(step, STEP_VALUE);
@@ -102,7 +98,7 @@ function takeElements(step: usize, end: usize, array: usize): bool {
   return false;
 }
 
-/** Takes the values that the steps from `step` to `end` lead to, in order, until one has a country; returns whether one has. */
+/** Takes the values that the steps from `step` to `end` lead to, in order; returns whether no further one is needed. */
 function takeAll(step: usize, end: usize, value: usize): bool {
   if (step == end) return take(value);
   const byte: u32 = load<u8>(value);
@@ -116,24 +112,16 @@ function follow(field: u32, colon: usize): void {
   takeAll(steps, steps + <usize>load<u32>(stepsOf(field), 4) * STEP_BYTES, skipBlanks(colon + 1));
 }
 
-/** Returns the value of a field in an array, which has one at most, or 0; see `lookUpElements`. */
+/** Returns the value of a field in an array, which has one at most, or 0. `colon` is before the array or what is in its place. */
 export function findElement(field: u32, colon: usize): usize {
-  onlyFinds = true;
-  foundValue = 0;
+  candidateFor = 0;
+  found = 0;
   follow(field, colon);
-  onlyFinds = false;
-  return foundValue;
+  return found;
 }
 
-/**
- * Looks up the values of a field in an array.
- *
- * @param colon the colon before the array, or before what is in its place
- * @returns the record of the first address with a country, otherwise of the first address; `recordCount` if no value is an
- *   address, `recordCount` + 1 if there is no value
- */
-export function lookUpElements(field: u32, colon: usize): u32 {
-  best = recordCount + 1;
+/** Adds the values of a field in an array as candidates for `value`, which becomes `recordCount` if none of them is an address. */
+export function queryElements(value: usize, field: u32, colon: usize): void {
+  candidateFor = value;
   follow(field, colon);
-  return best;
 }

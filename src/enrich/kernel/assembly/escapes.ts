@@ -1,4 +1,4 @@
-/** The escapes in strings, a block at a time (RFC 8259, section 7). */
+/** The escapes in strings, a vector at a time (RFC 8259, section 7). */
 import { bits, equal, escapeCarry, escapedBytes, inRange } from './masks';
 import { BACKSLASH } from './ascii';
 
@@ -9,13 +9,13 @@ const HIGH_HALVES = i8x16(0, 0, 1, 0, 0, 2, 4, 8, 0, 0, 0, 0, 0, 0, 0, 0);
 
 const LETTER_U: u32 = 0x75;
 
-/** Where the backslashes of the last block are. */
+/** Where the backslashes of the last vector are. */
 export let backslashes: u64 = 0;
-/** Where the last block breaks the rules. */
+/** Where the last vector breaks the rules. */
 export let escapeErrors: u64 = 0;
-/** Whether an escape goes on in the next block. */
+/** Whether an escape goes on in the next vector. */
 export let escapeOpen: bool = false;
-/** Bytes at the beginning of the next block that must be hexadecimal digits. */
+/** Bytes at the beginning of the next vector that must be hexadecimal digits. */
 let digitsDue: u64 = 0;
 
 /** Forgets an escape that a line ended with. */
@@ -31,15 +31,15 @@ let digitsDue: u64 = 0;
 }
 
 /**
- * Finds and checks the escapes of a block that has backslashes or follows one that ended within an escape.
+ * Finds and checks the escapes of a vector that has backslashes or follows one that ended within an escape.
  *
  * @returns the escaped bytes other than backslashes; `backslashes` and `escapeErrors` are set
  */
-export function findEscapes(block: usize): u64 {
-  const a = v128.load(block);
-  const b = v128.load(block, 16);
-  const c = v128.load(block, 32);
-  const d = v128.load(block, 48);
+export function findEscapes(vector: usize): u64 {
+  const a = v128.load(vector);
+  const b = v128.load(vector, 16);
+  const c = v128.load(vector, 32);
+  const d = v128.load(vector, 48);
   const due = escapeOpen ? digitsDue : 0;
   backslashes = equal(a, b, c, d, BACKSLASH);
   const escaped = escapedBytes(backslashes, escapeOpen ? escapeCarry : 0);

@@ -1,36 +1,27 @@
-/** The kernel's exports: configure it, process the lines of a slot, look up one address. */
-import { FORMAT_JSON_ITEMS, FORMAT_JSON_LINES, FORMAT_TABLE, FORMAT_TEXT, SLOT_INPUT_END, SLOT_NEXT } from '../abi';
+/** The kernel's exports: its settings, the processing of the lines of a slot, the ends of records and items, one address. */
+import { FORMAT_JSON, FORMAT_TABLE, SLOT_INPUT_END, SLOT_NEXT, SLOT_OUTPUT } from '../abi';
 import { NEWLINE } from './ascii';
-import { claimTables, format, readConfig, readShape } from './config';
-import { processList } from './list';
-import { processLines } from './process';
-import { closeSlot, openSlot, putInputTo, readAreas } from './slot';
+import { startBatch } from './batch';
+import { restoreCommas } from './items';
+import { processPlainLines } from './lines';
+import { processObjects } from './process';
+import { format, terminator } from './settings';
+import { closeSlot, openSlot, outputEnd, putInputTo } from './slot';
 import { processRecords } from './table';
-import { makeTables } from './tables';
-import { resetTemplate } from './template';
-import { processText } from './text';
 
-export { cellState, countBytes, findRecords } from './cells';
-export { itemsClosing, itemsComma, itemsSplitEnd, restoreItems, splitItems, startItems } from './items';
+export { cellState, countNewlines, findRecords } from './cells';
+export { closingBracket, itemsEnd, splitItems, startItems, strayItemEnd } from './items';
 export { recordOf } from './lookup';
-
-/** Reads the configuration and the working areas of a thread. The first call in a memory makes the lookup tables. */
-export function configure(config: usize, areas: usize): void {
-  readConfig(config);
-  readAreas(areas);
-  resetTemplate();
-  if (claimTables(config)) makeTables();
-}
+export * from './settings';
+export { makeTables } from './tables';
+export { resetTemplate } from './template';
 
 /** Processes the lines `from … end` in the format of the input. */
 function processInput(from: usize, end: usize, inputEnd: usize): usize {
-  if (format == FORMAT_JSON_LINES || format == FORMAT_JSON_ITEMS) return processLines(from, end, inputEnd);
-  if (format == FORMAT_TABLE) {
-    readShape();
-    return processRecords(from, end, inputEnd);
-  }
-  if (format == FORMAT_TEXT) return processText(from, end, inputEnd);
-  return processList(from, end, inputEnd);
+  startBatch();
+  if (format == FORMAT_JSON) return processObjects(from, end, inputEnd);
+  if (format == FORMAT_TABLE) return processRecords(from, end, inputEnd);
+  return processPlainLines(from, end, inputEnd);
 }
 
 /**
@@ -41,20 +32,20 @@ function processInput(from: usize, end: usize, inputEnd: usize): usize {
 export function run(slot: usize): bool {
   const from: usize = load<u32>(slot, SLOT_NEXT);
   const inputEnd: usize = load<u32>(slot, SLOT_INPUT_END);
+  const output: usize = load<u32>(slot, SLOT_OUTPUT);
   openSlot(slot);
-  if (from >= inputEnd) {
-    putInputTo(inputEnd);
-    closeSlot(slot, inputEnd);
-    return true;
-  }
   let end = inputEnd;
-  // If the last line has no newline, it gets one that is not put out.
-  if (load<u8>(inputEnd - 1) != <u8>NEWLINE) {
-    store<u8>(inputEnd, <u8>NEWLINE);
-    end++;
+  let next = inputEnd;
+  if (from < inputEnd) {
+    // If the last line has no terminator, it gets one that is not put out.
+    if (<u32>load<u8>(inputEnd - 1) != terminator) {
+      store<u8>(inputEnd, <u8>terminator);
+      end++;
+    }
+    next = processInput(from, end, inputEnd);
   }
-  const next = processInput(from, end, inputEnd);
   putInputTo(min(next, inputEnd));
+  if (terminator != NEWLINE) restoreCommas(output, outputEnd());
   closeSlot(slot, next);
   return next >= end;
 }

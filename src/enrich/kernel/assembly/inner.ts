@@ -1,10 +1,11 @@
 /** Results that go into objects inside the line. */
-import { FRAGMENT_BYTES, STEP_BYTES, STEP_KEY_LENGTH, STEP_VALUE, STEPS_BYTES } from '../abi';
+import { STEP_BYTES, STEP_KEY_LENGTH, STEP_VALUE, STEPS_BYTES } from '../abi';
 import { CLOSING_BRACE, COMMA, isBlank, OPENING_BRACE } from './ascii';
-import { fieldCount, fieldResultKeys, fragments, recordCount } from './config';
+import { putMembers } from './batch';
 import { isSameKey } from './keys';
 import { memberEnd } from './members';
-import { lastMembers, put, putInputTo, skipInputTo } from './slot';
+import { fieldCount, fieldResultKeys, lastMembers } from './settings';
+import { putInputTo, skipInputTo } from './slot';
 import { closingQuote } from './strings';
 
 @inline function skipBlanks(at: usize): usize {
@@ -12,12 +13,12 @@ import { closingQuote } from './strings';
   return at;
 }
 
-/** Returns the number of keys in the target of a field. */
+/** Returns the number of keys in the result path of a field. */
 @inline function keyCount(field: u32): u32 {
   return load<u32>(fieldResultKeys + <usize>field * STEPS_BYTES, 4);
 }
 
-/** Returns the fields of a set, one bit each, whose target has a key at a depth. */
+/** Returns the fields of a set, one bit each, whose result path has a key at a depth. */
 function fieldsAt(fields: u64, depth: u32, open: usize, close: usize): u64 {
   let same: u64 = 0;
   for (let left = fields; left != 0; left &= left - 1) {
@@ -57,7 +58,7 @@ function fieldsOfMember(fields: u64, depth: u32, key: usize): u64 {
   return same;
 }
 
-/** Returns the fields of a set whose target ends at a depth. */
+/** Returns the fields of a set whose result path ends at a depth. */
 function fieldsEndingAt(fields: u64, depth: u32): u64 {
   let ending: u64 = 0;
   for (let left = fields; left != 0; left &= left - 1) {
@@ -66,24 +67,12 @@ function fieldsEndingAt(fields: u64, depth: u32): u64 {
   return ending;
 }
 
-/** Puts out results as members, the first without its comma if no member is before it. */
-function putFragments(fields: u64, value: usize, hasMembers: bool): void {
-  for (let left = fields; left != 0; left &= left - 1) {
-    const field = <u32>ctz(left);
-    const record = min(load<u32>(value + (<usize>field << 2)), recordCount);
-    const fragment = fragments + <usize>(field * (recordCount + 1) + record) * FRAGMENT_BYTES;
-    const skip: u32 = hasMembers ? 0 : 1;
-    put(load<u32>(fragment) + skip, load<u32>(fragment, 4) - skip);
-    hasMembers = true;
-  }
-}
-
 /**
  * Puts out an object and the results that go into it or into objects in it: members with the key of a result are left out
  * together with a comma, and the results come last.
  *
  * @param open its opening brace; @param depth number of the objects around it
- * @param fields the fields whose target is in the object or in an object in it, one bit each
+ * @param fields the fields whose result path is in the object or in an object in it, one bit each
  * @param value the records of the line
  * @returns its closing brace, which is not put out yet
  */
@@ -110,11 +99,11 @@ export function putObject(open: usize, depth: u32, fields: u64, value: usize): u
     from = end + 1;
   }
   putInputTo(end);
-  putFragments(ending, value, hasMembers);
+  if (ending != 0) putMembers(open, end, hasMembers, ending, value);
   return end;
 }
 
-/** Puts out a line's results. There are at most 64 fields (MAX_FIELDS), so a set of them is a mask. */
-export function putInnerResults(open: usize, value: usize): void {
-  putObject(open, 0, ~(<u64>0) >> (64 - <u64>fieldCount), value);
+/** Puts out a line with its results; `fields` are all of them. There are at most 64 (MAX_FIELDS), so a set of them is a mask. */
+export function putInnerResults(open: usize, value: usize, fields: u64): void {
+  putObject(open, 0, fields, value);
 }

@@ -18,8 +18,7 @@ import {
   NODE_TARGETS_END,
 } from '../abi';
 import { QUOTE } from './ascii';
-import { keyTree, longestKey, targetCount } from './config';
-import { scratch, valueOffsets } from './slot';
+import { keyTree, longestKey, scratch, targetCount, valueOffsets } from './settings';
 import { hasEscape, unescape } from './strings';
 
 /** Bytes that an escape takes at most: `\u0041`. */
@@ -61,29 +60,6 @@ function isSame(a: usize, b: usize, length: usize): bool {
     if ((tail & load<u64>(edge, EDGE_TAIL_MASK)) != load<u64>(edge, EDGE_TAIL)) continue;
     if (<usize>load<u16>(edge, EDGE_KEY_LENGTH) != length) continue;
     if (length <= 7 || isSame(open + 1, load<u32>(edge, EDGE_KEY), length - 7)) return load<u16>(edge, EDGE_CHILD);
-  }
-  return -1;
-}
-
-/** The opening quote of the key that `findFlatKey` has found. */
-export let flatKeyOpen: usize = 0;
-
-/**
- * Finds a top-level key without escapes by its closing quote alone. No key in the tree may contain a quote.
- *
- * @returns the child of the root, or -1 if the key does not count
- */
-@inline export function findFlatKey(close: usize): i32 {
-  let edge: usize = load<u32>(keyTree, NODE_EDGES);
-  const end = edge + <usize>load<u32>(keyTree, NODE_CHILD_COUNT) * EDGE_BYTES;
-  const tail = load<u64>(close - 8);
-  for (; edge < end; edge += EDGE_BYTES) {
-    if ((tail & load<u64>(edge, EDGE_TAIL_MASK)) != load<u64>(edge, EDGE_TAIL)) continue;
-    const length = <usize>load<u16>(edge, EDGE_KEY_LENGTH);
-    const open = close - 1 - length;
-    if (length > 7 && (load<u8>(open) != <u8>QUOTE || !isSame(open + 1, load<u32>(edge, EDGE_KEY), length - 7))) continue;
-    flatKeyOpen = open;
-    return load<u16>(edge, EDGE_CHILD);
   }
   return -1;
 }

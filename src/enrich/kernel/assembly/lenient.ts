@@ -4,7 +4,7 @@
  */
 import { NO_ADDRESS, parseAddress } from './address';
 import { CLOSING_BRACKET, COLON, COMMA, OPENING_BRACKET, SPACE, TAB, ZERO } from './ascii';
-import { isLenient, maxAddressLength, maxLenientBytes } from './config';
+import { isLenient, maxAddressLength, maxLenientBytes } from './settings';
 
 const SLASH: u32 = 47;
 const MAX_PORT: u32 = 65_535;

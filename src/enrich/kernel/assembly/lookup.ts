@@ -2,27 +2,39 @@
  * Finds the record of an address, as src/rangefile/search.ts and src/address/embedded.ts do. Many addresses are looked up
  * together, step by step, so that they wait for memory at the same time.
  */
-import { CROWDED_BYTES, OUTCOME_6TO4, OUTCOME_NAT64, QUERY4_BYTES, QUERY6_BYTES } from '../abi';
+import {
+  CANDIDATE_BYTES,
+  CANDIDATES,
+  CROWDED_BYTES,
+  OUTCOME_6TO4,
+  OUTCOME_COUNTRY,
+  OUTCOME_NAT64,
+  QUERY4_BYTES,
+  QUERY6_BYTES,
+} from '../abi';
 import { high, IPV4, low, NO_ADDRESS } from './address';
 import { QUOTE } from './ascii';
+import { longestText, parseText } from './lenient';
 import {
   buckets4,
+  candidates,
   count6,
   crowded4,
-  DECIDED,
   levelCount6,
   levels6,
   low6,
   outcomes,
+  queries4,
+  queries6,
   record4,
   record6,
   recordCount,
+  scratch,
+  single,
   start4,
-} from './config';
-import { longestText, parseText } from './lenient';
-import { queries4, queries6, scratch, single } from './slot';
+} from './settings';
 import { closingQuote, quoteOrBackslash, unescape } from './strings';
-import { BIAS } from './tables';
+import { BIAS, DECIDED } from './tables';
 
 /** Ranges up to which a bucket is searched eight at a time. A larger one is halved first. */
 const FEW: u32 = 24;
@@ -39,15 +51,26 @@ const QUERY6_LOW: usize = 8;
 const QUERY6_RESULT: usize = 16;
 const QUERY6_RANGE: usize = 20;
 
-/** The ends of the queries. */
+// A candidate: its record, and the address of the value that it is for.
+const CANDIDATE_RECORD: usize = 0;
+const CANDIDATE_VALUE: usize = 4;
+
+/** The ends of the queries and of the candidates. */
 let end4: usize = 0;
 let end6: usize = 0;
+let candidatesEnd: usize = 0;
 /** Keeps the compiler from removing loads that only fetch into the cache. */
 let fetched: u32 = 0;
 
 export function startQueries(): void {
   end4 = queries4;
   end6 = queries6;
+  candidatesEnd = candidates;
+}
+
+/** Returns whether a record, or what stands for a value without one, is a country. */
+@inline export function isCountry(record: u32): bool {
+  return record < recordCount && load<u8>(outcomes + record) == <u8>OUTCOME_COUNTRY;
 }
 
 @inline function addIPv4(result: usize, address: u32): void {
@@ -76,10 +99,10 @@ export function startQueries(): void {
 }
 
 /**
- * Answers the queries that are decided by their first 16 bits. The others move to the beginning of the list, and the first
+ * Resolves the queries that are decided by their first 16 bits. The others move to the beginning of the list, and the first
  * of their ranges are fetched into the cache.
  */
-function answerByBucket(): void {
+function resolveByBucket(): void {
   let touched: u32 = 0;
   let crowded = queries4;
   for (let query = queries4; query < end4; query += QUERY4_BYTES) {
@@ -125,8 +148,8 @@ function answerByBucket(): void {
   return load<u16>(record4 + ((<usize>(first - 1)) << 1));
 }
 
-function answerIPv4(): void {
-  answerByBucket();
+function resolveIPv4(): void {
+  resolveByBucket();
   for (let query = queries4; query < end4; query += QUERY4_BYTES) {
     const rest = load<u32>(query, QUERY4_ADDRESS) & 0xffff;
     const record = searchRanges(rest, load<u32>(query, QUERY4_FIRST), load<u32>(query, QUERY4_COUNT));
@@ -174,7 +197,7 @@ function rangeAmong(range: u32, half: i64, rest: u64): u32 {
   return first - 1;
 }
 
-function answerIPv6(): void {
+function resolveIPv6(): void {
   let keys: usize = 0;
   for (let level: u32 = 0; level < levelCount6; level++) {
     keys = load<u32>(levels6 + ((<usize>level) << 2));
@@ -203,26 +226,47 @@ function answerIPv6(): void {
   }
 }
 
-/** Answers all queries. */
-export function answerQueries(): void {
-  if (end6 > queries6) answerIPv6();
-  answerIPv4();
+/**
+ * Chooses among the candidates for each value: the first one with a country, otherwise the first address. A value without an
+ * address so far is `recordCount` or more.
+ */
+function chooseCandidates(): void {
+  for (let candidate = candidates; candidate < candidatesEnd; candidate += CANDIDATE_BYTES) {
+    const record = load<u32>(candidate, CANDIDATE_RECORD);
+    const value: usize = load<u32>(candidate, CANDIDATE_VALUE);
+    const current = load<u32>(value);
+    if (current >= recordCount || (isCountry(record) && !isCountry(current))) store<u32>(value, record);
+  }
 }
 
-/** Adds a query for the address in the string whose text begins at `from`; returns whether it has one. */
-@inline export function queryString(result: usize, from: usize): bool {
-  const end = quoteOrBackslash(from);
-  if (load<u8>(end) == <u8>QUOTE) return addQuery(result, parseText(from, end));
-  const length = unescape(from, closingQuote(end), scratch, longestText());
-  return length >= 0 && addQuery(result, parseText(scratch, scratch + length));
+/** Resolves all queries. */
+export function resolveQueries(): void {
+  if (end6 > queries6) resolveIPv6();
+  resolveIPv4();
+  chooseCandidates();
 }
 
-/** Looks up the address in the string whose text begins at `from`; returns its record, or `recordCount` if it has none. */
-export function lookUpString(from: usize): u32 {
+/**
+ * Adds the address that was parsed last as a candidate for a value; see `chooseCandidates`.
+ *
+ * @returns whether the value has a country already, so that it needs no further candidate
+ */
+export function addCandidate(value: usize, family: u32): bool {
+  addQuery(candidatesEnd + CANDIDATE_RECORD, family);
+  store<u32>(candidatesEnd, <u32>value, CANDIDATE_VALUE);
+  candidatesEnd += CANDIDATE_BYTES;
+  if (candidatesEnd < candidates + CANDIDATES * CANDIDATE_BYTES) return false;
+  resolveQueries();
   startQueries();
-  if (!queryString(single, from)) return recordCount;
-  answerQueries();
-  return load<u32>(single);
+  return isCountry(load<u32>(value));
+}
+
+/** Parses the address in the string whose text begins at `from`; returns its family, see `parseAddress`. */
+@inline export function parseString(from: usize): u32 {
+  const end = quoteOrBackslash(from);
+  if (load<u8>(end) == <u8>QUOTE) return parseText(from, end);
+  const length = unescape(from, closingQuote(end), scratch, longestText());
+  return length >= 0 ? parseText(scratch, scratch + length) : NO_ADDRESS;
 }
 
 /**
@@ -233,6 +277,6 @@ export function lookUpString(from: usize): u32 {
 export function recordOf(from: usize, to: usize): i32 {
   startQueries();
   if (!addQuery(single, parseText(from, to))) return -1;
-  answerQueries();
+  resolveQueries();
   return load<u32>(single);
 }

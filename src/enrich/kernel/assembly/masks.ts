@@ -1,11 +1,12 @@
 /**
- * Masks over a block of 64 bytes: bit n of a mask belongs to byte n. Adding masks carries a bit through a run of ones to the
+ * Masks over a vector of 64 bytes: bit n of a mask belongs to byte n. Adding masks carries a bit through a run of ones to the
  * first zero after it, which finds the end of a string, of white space or of digits without a loop.
  */
-import { BACKSLASH, CARRIAGE_RETURN, NEWLINE, OPENING_BRACE, SPACE, TAB } from './ascii';
+import { CARRIAGE_RETURN, OPENING_BRACE, SPACE, TAB } from './ascii';
+import { extraBlank } from './settings';
 
-/** Bytes in a block. */
-export const BLOCK: usize = 64;
+/** Bytes in a vector: four registers of 128 bits. */
+export const VECTOR: usize = 64;
 
 /** Bits 0, 2, 4, … */
 const EVEN: u64 = 0x5555_5555_5555_5555;
@@ -49,7 +50,7 @@ const EVEN: u64 = 0x5555_5555_5555_5555;
   );
 }
 
-/** Returns whether a byte is in the block. */
+/** Returns whether a byte is in the vector. */
 @inline export function hasByte(a: v128, b: v128, c: v128, d: v128, byte: u32): bool {
   const all = i8x16.splat(<i8>byte);
   return v128.any_true(
@@ -57,29 +58,10 @@ const EVEN: u64 = 0x5555_5555_5555_5555;
   );
 }
 
-/** Returns whether a control character is in the block: a byte below 32. */
+/** Returns whether a control character is in the vector: a byte below 32. */
 @inline export function hasControl(a: v128, b: v128, c: v128, d: v128): bool {
   const least = i8x16.min_u(i8x16.min_u(a, b), i8x16.min_u(c, d));
   return v128.any_true(i8x16.le_u(least, i8x16.splat(31)));
-}
-
-/** Returns whether a control character other than a newline, or a backslash, is in the block. */
-@inline export function hasControlOrBackslash(a: v128, b: v128, c: v128, d: v128): bool {
-  const newline = i8x16.splat(<i8>NEWLINE);
-  const backslash = i8x16.splat(<i8>BACKSLASH);
-  const least = i8x16.min_u(
-    i8x16.min_u(v128.or(a, i8x16.eq(a, newline)), v128.or(b, i8x16.eq(b, newline))),
-    i8x16.min_u(v128.or(c, i8x16.eq(c, newline)), v128.or(d, i8x16.eq(d, newline))),
-  );
-  return v128.any_true(
-    v128.or(
-      i8x16.le_u(least, i8x16.splat(31)),
-      v128.or(
-        v128.or(i8x16.eq(a, backslash), i8x16.eq(b, backslash)),
-        v128.or(i8x16.eq(c, backslash), i8x16.eq(d, backslash)),
-      ),
-    ),
-  );
 }
 
 /** Returns where brackets and braces are, and two bytes between them that have no place outside of strings: `|` and backslash. */
@@ -103,7 +85,7 @@ const EVEN: u64 = 0x5555_5555_5555_5555;
   return <u64>(<i64>mask >> 63);
 }
 
-/** Returns the bits of a mask moved to the next byte, with the bit carried from the block before. */
+/** Returns the bits of a mask moved to the next byte, with the bit carried from the vector before. */
 @inline export function next(mask: u64, carry: u64): u64 {
   return (mask << 1) | carry;
 }
@@ -113,12 +95,12 @@ const EVEN: u64 = 0x5555_5555_5555_5555;
   return (mask | ((mask & blanks) + blanks)) & ~blanks;
 }
 
-/** Returns 1 if `pastBlanks` moves a bit into the next block. */
+/** Returns 1 if `pastBlanks` moves a bit into the next vector. */
 @inline export function overBlanks(mask: u64, blanks: u64): u64 {
   return u64((mask & blanks) + blanks < blanks);
 }
 
-/** Whether the first byte of the next block is escaped; set by `escapedBytes`. */
+/** Whether the first byte of the next vector is escaped; set by `escapedBytes`. */
 export let escapeCarry: u64 = 0;
 
 /**
@@ -137,7 +119,12 @@ export let escapeCarry: u64 = 0;
   return (((evenEnds & ~EVEN) | (oddEnds & EVEN)) & ~runs) | carry;
 }
 
-/** Returns the blank bytes of a block (RFC 8259, section 2), newlines aside. */
+/** Returns the blank bytes of a vector of JSON, see `isBlank`. */
 @inline export function blankBytes(a: v128, b: v128, c: v128, d: v128): u64 {
-  return equal(a, b, c, d, SPACE) | equal(a, b, c, d, TAB) | equal(a, b, c, d, CARRIAGE_RETURN);
+  return (
+    equal(a, b, c, d, SPACE) |
+    equal(a, b, c, d, TAB) |
+    equal(a, b, c, d, CARRIAGE_RETURN) |
+    equal(a, b, c, d, extraBlank)
+  );
 }

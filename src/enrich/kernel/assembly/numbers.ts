@@ -1,5 +1,5 @@
 /**
- * Numbers with a sign, a fraction or an exponent, a block at a time (RFC 8259, section 6). Each rule is about a byte and the
+ * Numbers with a sign, a fraction or an exponent, a vector at a time (RFC 8259, section 6). Each rule is about a byte and the
  * one before it, except that a fraction must not contain a point, nor an exponent a point or another exponent.
  */
 import { DOT, MINUS, PLUS } from './ascii';
@@ -7,10 +7,10 @@ import { equal, equalEitherCase, next } from './masks';
 
 const LETTER_E: u32 = 0x65;
 
-/** Whether the last block ended within a number whose rest `checkNumbers` must see. */
+/** Whether the last vector ended within a number whose rest `checkNumbers` must see. */
 export let numberOpen: bool = false;
 
-// Carried from the last block: whether its last byte was …
+// Carried from the last vector: whether its last byte was …
 /** … a sign, a point or an exponent, after which a digit must follow; */
 let markCarry: u64 = 0;
 /** … the sign before a number; */
@@ -21,7 +21,7 @@ let exponentCarry: u64 = 0;
 let fractionCarry: u64 = 0;
 let powerCarry: u64 = 0;
 
-/** Where the integers begin with a zero, in the block that was checked last. */
+/** Where the integers begin with a zero, in the vector that was checked last. */
 export let lastLeadingZeros: u64 = 0;
 
 /** Forgets a number that a line ended with. */
@@ -30,9 +30,9 @@ export let lastLeadingZeros: u64 = 0;
 }
 
 /**
- * Checks the numbers of a block if they have no signs and no exponents, and no such number goes on from the block before.
+ * Checks the numbers of a vector if they have no signs and no exponents, and no such number goes on from the vector before.
  *
- * @param digitBefore 1 if the byte before the block is a digit
+ * @param digitBefore 1 if the byte before the vector is a digit
  * @returns where they break the rules, leading zeros aside
  */
 @inline export function checkFractions(points: u64, digits: u64, digitBefore: u64): u64 {
@@ -48,15 +48,15 @@ export let lastLeadingZeros: u64 = 0;
 }
 
 /**
- * Checks the numbers of a block.
+ * Checks the numbers of a vector.
  *
  * @param numerals the bytes of all numbers, or what is in their place; @param digits those that are digits
  * @param zeros where zeros are; @param starts the first bytes of numbers
- * @param digitBefore 1 if the byte before the block is a digit
+ * @param digitBefore 1 if the byte before the vector is a digit
  * @returns where they break the rules, except that `lastLeadingZeros` must not be followed by digits
  */
 export function checkNumbers(
-  block: usize,
+  vector: usize,
   numerals: u64,
   digits: u64,
   zeros: u64,
@@ -70,10 +70,10 @@ export function checkNumbers(
     fractionCarry = 0;
     powerCarry = 0;
   }
-  const a = v128.load(block);
-  const b = v128.load(block, 16);
-  const c = v128.load(block, 32);
-  const d = v128.load(block, 48);
+  const a = v128.load(vector);
+  const b = v128.load(vector, 16);
+  const c = v128.load(vector, 32);
+  const d = v128.load(vector, 48);
   const marks = numerals & ~digits;
   const points = equal(a, b, c, d, DOT) & marks;
   const exponents = equalEitherCase(a, b, c, d, LETTER_E) & marks;

@@ -2,9 +2,9 @@
  * Finds out whether a line is a JSON object, exactly as JSON.parse does, and where in it the wanted values are. README.md
  * describes the method.
  *
- * The line is read in blocks of 64 bytes. Stage 1 makes masks of a block: strings, structural characters, numbers and
+ * The line is read in vectors of 64 bytes. Stage 1 makes masks of a vector: strings, structural characters, numbers and
  * literals. Stage 2 walks over the few bytes that need more than masks: the brackets and braces, for their nesting, and the
- * ends of the keys that may be wanted. Then the grammar of the whole block is checked by masks.
+ * ends of the keys that may be wanted. Then the grammar of the whole vector is checked by masks.
  */
 import {
   BACKSLASH,
@@ -22,15 +22,14 @@ import {
   SPACE,
   ZERO,
 } from './ascii';
-import { addLine, dropLines, flushBatch, isBatchFull } from './batch';
-import { comparesAllKeys, keyLengths, maxDepth, passesOthers, selected } from './config';
+import { addLine, dropLines, endOtherLine, flushBatch, isBatchFull } from './batch';
 import { backslashes, escapeErrors, escapeOpen, findEscapes, resetEscapes } from './escapes';
 import { clearValues, findEscapedKey, findKey, hasChildren, isResultKey, noteKey } from './keys';
 import { literalBits } from './literals';
 import {
   atMost,
   blankBytes,
-  BLOCK,
+  VECTOR,
   equal,
   equalEitherCase,
   hasByte,
@@ -44,7 +43,7 @@ import {
   spread,
 } from './masks';
 import { checkFractions, checkNumbers, lastLeadingZeros, numberOpen, resetNumbers } from './numbers';
-import { countLine, dropLine, hasRoom, rejectLine, stack } from './slot';
+import { comparesAllKeys, keyLengths, maxDepth, stack, terminator } from './settings';
 import { openingQuote } from './strings';
 
 /** What an opening bracket or brace is in. From `NODE` on it is an object that belongs to a node of the key tree. */
@@ -52,45 +51,33 @@ const ARRAY: u32 = 0;
 const OBJECT: u32 = 1;
 const NODE: u32 = 2;
 
-/** Returns the first newline at an address or after it; there must be one. */
-export function newlineFrom(at: usize): usize {
-  const newline = i8x16.splat(<i8>NEWLINE);
+/** Returns the first terminator of a line at an address or after it; there must be one. */
+export function terminatorFrom(at: usize): usize {
+  const all = i8x16.splat(<i8>terminator);
   while (true) {
-    const mask = i8x16.bitmask(i8x16.eq(v128.load(at), newline));
+    const mask = i8x16.bitmask(i8x16.eq(v128.load(at), all));
     if (mask != 0) return at + ctz(mask);
     at += 16;
   }
 }
 
-/**
- * Handles a line that is blank or not a JSON object. All lines before it are put out first.
- *
- * @param end the end of its input
- * @returns 0, or the first byte of the first line that could not be processed
- */
-function endOtherLine(start: usize, newline: usize, end: usize): usize {
-  const full = flushBatch();
-  if (full != 0) return full;
-  if (!hasRoom(end, 0)) return start;
+/** Returns whether a line has nothing but white space. An item of a document must have something. */
+function isBlankLine(start: usize, end: usize): bool {
   let at = start;
   while (isBlank(load<u8>(at))) at++;
-  if (at == newline) {
-    countLine();
-    if (selected != 0 && !passesOthers) dropLine(start, end);
-  } else if (!rejectLine(start, end)) return start;
-  return 0;
+  return at == end && terminator == NEWLINE;
 }
 
 /**
  * Processes lines. Valid ones at the end may still be in the batch.
  *
- * @param from first byte of the first line; @param end after the last newline
- * @param inputEnd the end of the input: one byte less, if the last newline is not part of the input
+ * @param from first byte of the first line; @param end after the last terminator
+ * @param inputEnd the end of the input: one byte less, if the last terminator is not part of the input
  * @returns `end`, or the first byte of the first line that was not processed: the output is full, or the policy is to fail
  */
 export function processAnyLines(from: usize, end: usize, inputEnd: usize): usize {
   clearValues();
-  let block = from;
+  let vector = from;
   let lineStart = from;
   let lineOpen: usize = 0;
   // Members of the line that have the key of a result, and the first one's opening quote.
@@ -103,10 +90,10 @@ export function processAnyLines(from: usize, end: usize, inputEnd: usize): usize
   let parentKey: u32 = 0;
   let parentColon: usize = 0;
 
-  // Carried from block to block. All ones: a string is open.
+  // Carried from vector to vector. All ones: a string is open.
   let inString: u64 = 0;
   let opensBefore: u64 = 0;
-  // One bit each: an escape is in the open string; the open string is a key; the block ended with a scalar, a digit, a leading
+  // One bit each: an escape is in the open string; the open string is a key; the vector ended with a scalar, a digit, a leading
   // zero, a literal; it ended after a colon or newline, a key, or any token that a value must follow.
   let escapedCarry: u64 = 0;
   let keyCarry: u64 = 0;
@@ -117,23 +104,23 @@ export function processAnyLines(from: usize, end: usize, inputEnd: usize): usize
   let colonCarry: u64 = 1;
   let keyEndCarry: u64 = 0;
   let dueCarry: u64 = 1;
-  // The bytes of the next block that belong to a literal.
+  // The bytes of the next vector that belong to a literal.
   let literalRest: u64 = 0;
   resetEscapes();
   resetNumbers();
 
   while (true) {
     // Stage 1.
-    const a = v128.load(block);
-    const b = v128.load(block, 16);
-    const c = v128.load(block, 32);
-    const d = v128.load(block, 48);
+    const a = v128.load(vector);
+    const b = v128.load(vector, 16);
+    const c = v128.load(vector, 32);
+    const d = v128.load(vector, 48);
 
     let quotes = equal(a, b, c, d, QUOTE);
     let errors: u64 = 0;
     let escapes: u64 = 0;
     if (hasByte(a, b, c, d, BACKSLASH) || escapeOpen) {
-      quotes &= ~findEscapes(block);
+      quotes &= ~findEscapes(vector);
       errors = escapeErrors;
       escapes = backslashes;
     }
@@ -141,7 +128,7 @@ export function processAnyLines(from: usize, end: usize, inputEnd: usize): usize
     if ((quotes | escapes) == 0 && inString != 0 && !hasControls) {
       // Nothing but the text of a string.
       opensBefore = 0;
-      block += BLOCK;
+      vector += VECTOR;
       continue;
     }
     const strings = prefixXor(quotes) ^ inString;
@@ -149,12 +136,12 @@ export function processAnyLines(from: usize, end: usize, inputEnd: usize): usize
     const closes = quotes & ~strings;
     const outside = ~(strings | quotes);
 
-    // The bytes of the block that belong to the lines.
-    const live: u64 = end - block < BLOCK ? ((<u64>1) << <u64>(end - block)) - 1 : -1;
+    // The bytes of the vector that belong to the lines.
+    const live: u64 = end - vector < VECTOR ? ((<u64>1) << <u64>(end - vector)) - 1 : -1;
     let newlines: u64 = 0;
     let controls: u64 = 0;
     if (hasControls) {
-      newlines = equal(a, b, c, d, NEWLINE);
+      newlines = equal(a, b, c, d, terminator);
       controls = atMost(a, b, c, d, 31);
       errors |= controls & strings;
     }
@@ -185,7 +172,7 @@ export function processAnyLines(from: usize, end: usize, inputEnd: usize): usize
       let candidates = scalarStarts & ~digits & live;
       do {
         const bit = ctz(candidates);
-        const literal = candidates != 0 ? literalBits(block + <usize>bit) : 0;
+        const literal = candidates != 0 ? literalBits(vector + <usize>bit) : 0;
         literals |= literal << bit;
         literalRest |= (literal >> 1) >> (63 - bit);
         candidates &= candidates - 1;
@@ -199,7 +186,7 @@ export function processAnyLines(from: usize, end: usize, inputEnd: usize): usize
         errors |= checkFractions(points, digits, digitCarry);
         leadingZeros = numberStarts & zeros;
       } else {
-        errors |= checkNumbers(block, numerals, digits, zeros, numberStarts, digitCarry);
+        errors |= checkNumbers(vector, numerals, digits, zeros, numberStarts, digitCarry);
         leadingZeros = lastLeadingZeros;
       }
       errors |= next(leadingZeros, leadingZeroCarry) & digits;
@@ -233,7 +220,7 @@ export function processAnyLines(from: usize, end: usize, inputEnd: usize): usize
     let inArray: u64 = context == ARRAY ? ~(<u64>0) : 0;
     for (let left = (keyEnds | brackets) & live; left != 0; left &= left - 1) {
       const bit = ctz(left);
-      const at = block + <usize>bit;
+      const at = vector + <usize>bit;
       const byte: u32 = load<u8>(at);
       if (byte == QUOTE) {
         if (context < NODE) continue;
@@ -245,7 +232,7 @@ export function processAnyLines(from: usize, end: usize, inputEnd: usize): usize
         if (hasEscape) open = openingQuote(at);
         else {
           const below = opens & (((<u64>1) << bit) - 1);
-          open = below != 0 ? block + 63 - <usize>clz(below) : block - 1 - <usize>clz(opensBefore);
+          open = below != 0 ? vector + 63 - <usize>clz(below) : vector - 1 - <usize>clz(opensBefore);
         }
         const key = hasEscape ? findEscapedKey(context - NODE, open, at) : findKey(context - NODE, open, at);
         if (key < 0) continue;
@@ -293,7 +280,7 @@ export function processAnyLines(from: usize, end: usize, inputEnd: usize): usize
         if (depth > 0) continue;
         let newline = at + 1;
         while (isBlank(load<u8>(newline))) newline++;
-        if (load<u8>(newline) != NEWLINE) {
+        if (<u32>load<u8>(newline) != terminator) {
           errors |= left & (0 - left);
           break;
         }
@@ -302,7 +289,7 @@ export function processAnyLines(from: usize, end: usize, inputEnd: usize): usize
         replacedCount = 0;
         parentColon = 0;
         lineStart = newline + 1;
-        if (newline - block < BLOCK) lineEnds |= (<u64>1) << <u64>(newline - block);
+        if (newline - vector < VECTOR) lineEnds |= (<u64>1) << <u64>(newline - vector);
       }
     }
 
@@ -327,7 +314,7 @@ export function processAnyLines(from: usize, end: usize, inputEnd: usize): usize
     if ((misplaced & brackets & live) != 0) {
       // A bracket may close right after it was opened.
       for (let left = afterDue & brackets & ~openers & live; left != 0; left &= left - 1) {
-        let before = block + <usize>ctz(left) - 1;
+        let before = vector + <usize>ctz(left) - 1;
         while (isBlank(load<u8>(before))) before--;
         if ((load<u8>(before) | CASE_BIT) == OPENING_BRACE) misplaced ^= left & (0 - left);
       }
@@ -346,13 +333,13 @@ export function processAnyLines(from: usize, end: usize, inputEnd: usize): usize
     }
     errors |= afterKeys ^ colons;
     errors = (errors | (newlines & ~lineEnds)) & live;
-    let isRestart = lineStart > block + BLOCK;
+    let isRestart = lineStart > vector + VECTOR;
     if (errors != 0) {
-      const first = block + <usize>ctz(errors);
+      const first = vector + <usize>ctz(errors);
       const start = dropLines(first);
       if (start != 0) lineStart = start;
-      const newline = newlineFrom(first);
-      const stopped = endOtherLine(lineStart, newline, min(newline + 1, inputEnd));
+      const newline = terminatorFrom(first);
+      const stopped = endOtherLine(lineStart, min(newline + 1, inputEnd), isBlankLine(lineStart, newline));
       if (stopped != 0) return stopped;
       lineStart = newline + 1;
       clearValues();
@@ -363,7 +350,7 @@ export function processAnyLines(from: usize, end: usize, inputEnd: usize): usize
     }
     if (lineStart >= end) return end;
     if (isRestart) {
-      block = lineStart;
+      vector = lineStart;
       replacedCount = 0;
       context = OBJECT;
       depth = 0;
@@ -387,6 +374,6 @@ export function processAnyLines(from: usize, end: usize, inputEnd: usize): usize
     inString = spread(strings);
     opensBefore = opens;
     keyCarry = u64(keySums < strings);
-    block += BLOCK;
+    vector += VECTOR;
   }
 }

@@ -1,23 +1,9 @@
-/** The thread's working areas, and the slot that is being processed: its output and counts. One thread at a time uses a slot. */
+/** The slot that is being processed: its output and counts. One thread at a time uses a slot. */
 import {
-  AREAS_DIGITS,
-  AREAS_EVENTS,
-  AREAS_LAST_MEMBERS,
-  AREAS_LINES,
-  AREAS_QUERIES4,
-  AREAS_QUERIES6,
-  AREAS_RECORD_COUNTS,
-  AREAS_SCRATCH,
-  AREAS_SINGLE,
-  AREAS_STACK,
-  AREAS_TEMPLATE,
-  AREAS_VALUE_OFFSETS,
-  AREAS_VALUES,
   POLICY_FAIL,
   POLICY_KEEP,
   SLOT_CELLS,
   SLOT_COPIED,
-  SLOT_FAILED,
   SLOT_FOUND,
   SLOT_INVALID_ADDRESS,
   SLOT_INVALID_LINE,
@@ -28,23 +14,10 @@ import {
   SLOT_OUTPUT,
   SLOT_OUTPUT_END,
   SLOT_REJECTS,
+  SLOT_STOPPED_AT_INVALID,
 } from '../abi';
-import { keepsRejects, policy } from './config';
-
-export let valueOffsets: usize = 0;
-export let scratch: usize = 0;
-export let stack: usize = 0;
-export let digits: usize = 0;
-export let lines: usize = 0;
-export let values: usize = 0;
-export let queries4: usize = 0;
-export let queries6: usize = 0;
-export let recordCounts: usize = 0;
-export let events: usize = 0;
-/** Room for the record of a single query. */
-export let single: usize = 0;
-export let lastMembers: usize = 0;
-export let template: usize = 0;
+import { isBlank } from './ascii';
+import { keepsRejects, policy } from './settings';
 
 /** The next byte of output, and the end of the room for it. */
 let out: usize = 0;
@@ -61,26 +34,9 @@ let invalidAddressCount: u32 = 0;
 let missingFieldCount: u32 = 0;
 let invalidLineCount: u32 = 0;
 /** Whether the run stopped at an invalid line. */
-let failed: bool = false;
+let stoppedAtInvalid: bool = false;
 /** The number of cells of the last record that has another number than the table has columns. */
 let cells: u32 = 0;
-
-/** Reads where the thread's working areas are, see `AREAS_…` in ../abi.ts. */
-export function readAreas(at: usize): void {
-  valueOffsets = load<u32>(at, AREAS_VALUE_OFFSETS);
-  scratch = load<u32>(at, AREAS_SCRATCH);
-  stack = load<u32>(at, AREAS_STACK);
-  digits = load<u32>(at, AREAS_DIGITS);
-  lines = load<u32>(at, AREAS_LINES);
-  values = load<u32>(at, AREAS_VALUES);
-  queries4 = load<u32>(at, AREAS_QUERIES4);
-  queries6 = load<u32>(at, AREAS_QUERIES6);
-  recordCounts = load<u32>(at, AREAS_RECORD_COUNTS);
-  events = load<u32>(at, AREAS_EVENTS);
-  single = load<u32>(at, AREAS_SINGLE);
-  lastMembers = load<u32>(at, AREAS_LAST_MEMBERS);
-  template = load<u32>(at, AREAS_TEMPLATE);
-}
 
 /** Reads the header of a slot, see `SLOT_…` in ../abi.ts, and resets the counts. */
 export function openSlot(slot: usize): void {
@@ -94,7 +50,7 @@ export function openSlot(slot: usize): void {
   invalidAddressCount = 0;
   missingFieldCount = 0;
   invalidLineCount = 0;
-  failed = false;
+  stoppedAtInvalid = false;
 }
 
 /** Writes the header of a slot; `next` is the first line that was not processed. */
@@ -109,7 +65,7 @@ export function closeSlot(slot: usize, next: usize): void {
   store<u32>(slot, invalidAddressCount, SLOT_INVALID_ADDRESS);
   store<u32>(slot, missingFieldCount, SLOT_MISSING_FIELD);
   store<u32>(slot, invalidLineCount, SLOT_INVALID_LINE);
-  store<u32>(slot, failed, SLOT_FAILED);
+  store<u32>(slot, stoppedAtInvalid, SLOT_STOPPED_AT_INVALID);
   store<u32>(slot, cells, SLOT_CELLS);
 }
 
@@ -120,10 +76,6 @@ export function setCells(count: u32): void {
 
 @inline export function countLine(): void {
   lineCount++;
-}
-/** Takes back the count of a line that does not fit into the output. */
-export function uncountLine(): void {
-  lineCount--;
 }
 @inline export function countFound(): void {
   foundCount++;
@@ -159,6 +111,11 @@ const LONG_COPY: usize = 512;
   }
 }
 
+/** Returns the end of the output so far. */
+export function outputEnd(): usize {
+  return out;
+}
+
 /** Appends bytes to the output. */
 @inline export function put(from: usize, length: usize): void {
   copy(out, from, length);
@@ -175,6 +132,11 @@ const LONG_COPY: usize = 512;
 @inline export function putInputTo(end: usize): void {
   put(copied, end - copied);
   copied = end;
+}
+
+/** Removes white space of JSON from the end of the output. */
+export function trimOutput(): void {
+  while (isBlank(load<u8>(out - 1))) out--;
 }
 
 /** Leaves out the input up to an address. */
@@ -206,7 +168,7 @@ export function rejectLine(start: usize, end: usize): bool {
     rejects += end - start;
   }
   if (policy == POLICY_FAIL) {
-    failed = true;
+    stoppedAtInvalid = true;
     return false;
   }
   if (policy != POLICY_KEEP) {

@@ -1,14 +1,18 @@
 /** Reads the records of a table and finds the wanted cells. cells.ts finds the separators. */
+import { SHAPE_COLUMNS, SHAPE_TARGET_COUNT, SHAPE_TARGETS } from '../abi';
 import { CARRIAGE_RETURN } from './ascii';
+import { addPlainLine, endOtherLine, flushBatch } from './batch';
 import { recordEnds, separatorsOf, startCells } from './cells';
-import { columnCount, wantedColumns, wantedCount } from './config';
-import { BLOCK } from './masks';
-import { addRow, endOtherRow, flushRows, startRows } from './rows';
-import { setCells, valueOffsets } from './slot';
+import { VECTOR } from './masks';
+import { shape, valueOffsets } from './settings';
+import { setCells } from './slot';
 
 /** Above every column. */
 const NO_COLUMN: u32 = 0xffff_ffff;
 
+/** The number of wanted columns; the columns, 4 bytes each. */
+let wantedCount: u32 = 0;
+let wantedColumns: usize = 0;
 /** The number of the wanted column that comes next, in `wantedColumns`, and that column. */
 let target: u32 = 0;
 let wanted: u32 = 0;
@@ -31,15 +35,15 @@ let wanted: u32 = 0;
 }
 
 /**
- * Notes the wanted cells among those that begin after some delimiters of a block.
+ * Notes the wanted cells among those that begin after some delimiters of a vector.
  *
  * @param column number of delimiters in the record before these
  */
-@inline function noteCells(block: usize, delimiters: u64, column: u32): void {
+@inline function noteCells(vector: usize, delimiters: u64, column: u32): void {
   const end = column + <u32>popcnt(delimiters);
   while (wanted <= end) {
     for (; column + 1 < wanted; column++) delimiters &= delimiters - 1;
-    noteCell(block + <usize>ctz(delimiters) + 1);
+    noteCell(vector + <usize>ctz(delimiters) + 1);
   }
 }
 
@@ -50,41 +54,43 @@ let wanted: u32 = 0;
  * @returns `end`, or the first byte of the first record that was not processed: the output is full, or the policy is to fail
  */
 export function processRecords(from: usize, end: usize, inputEnd: usize): usize {
-  startRows();
+  const columnCount = load<u32>(shape, SHAPE_COLUMNS);
+  wantedCount = load<u32>(shape, SHAPE_TARGET_COUNT);
+  wantedColumns = shape + SHAPE_TARGETS;
   startCells();
   startRecord(from);
   let start = from;
   // The delimiters of the record so far.
   let column: u32 = 0;
-  for (let block = from; block < end; block += BLOCK) {
-    let separators = separatorsOf(block, min(end - block, BLOCK));
+  for (let vector = from; vector < end; vector += VECTOR) {
+    let separators = separatorsOf(vector, min(end - vector, VECTOR));
     for (let ends = recordEnds; ends != 0; ends &= ends - 1) {
       const newline = ends & (0 - ends);
       const delimiters = separators & (newline - 1);
       separators &= ~((newline << 1) - 1);
-      noteCells(block, delimiters, column);
+      noteCells(vector, delimiters, column);
       column += <u32>popcnt(delimiters);
 
-      const at = block + <usize>ctz(newline);
+      const at = vector + <usize>ctz(newline);
       // Only a newline of the input makes a carriage return part of the line ending.
       const isCrLf = at > start && at < inputEnd && load<u8>(at - 1) == <u8>CARRIAGE_RETURN;
       const close = at - usize(isCrLf);
       const after = min(at + 1, inputEnd);
       let full: usize = 0;
-      if (close == start) full = endOtherRow(start, after, true);
-      else if (column + 1 == columnCount) full = addRow(start, close, after);
+      if (close == start) full = endOtherLine(start, after, true);
+      else if (column + 1 == columnCount) full = addPlainLine(start, close, after);
       else {
         setCells(column + 1);
-        full = endOtherRow(start, after, false);
+        full = endOtherLine(start, after, false);
       }
       if (full != 0) return full;
       start = at + 1;
       column = 0;
       startRecord(start);
     }
-    noteCells(block, separators, column);
+    noteCells(vector, separators, column);
     column += <u32>popcnt(separators);
   }
-  const full = flushRows();
+  const full = flushBatch();
   return full != 0 ? full : end;
 }

@@ -3,7 +3,10 @@
  * loaded, this takes ten times as long.
  */
 import { CROWDED_BYTES, LEVEL_FAN_OUT } from '../abi';
-import { buckets4, count4, count6, crowded4, DECIDED, levelCount6, levels6, record4, start4 } from './config';
+import { buckets4, count4, count6, crowded4, levelCount6, levels6, record4, start4 } from './settings';
+
+/** Marks a bucket in which one range holds all addresses: the other bits are its record. */
+export const DECIDED: u32 = 0x8000_0000;
 
 /** The number of different first 16 bits. */
 const BUCKETS: u32 = 65_536;

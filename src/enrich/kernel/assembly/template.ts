@@ -30,16 +30,14 @@ import {
   COLON,
   COMMA,
   isBlank,
-  NEWLINE,
   OPENING_BRACE,
   OPENING_BRACKET,
   QUOTE,
 } from './ascii';
 import { addLine, flushBatch, isBatchFull, isLastLine, lastLineValue } from './batch';
-import { fieldCount, fieldTargets } from './config';
 import { clearValues } from './keys';
 import { scalarEnd } from './scalars';
-import { single, template, valueOffsets } from './slot';
+import { fieldCount, fieldTargets, single, template, terminator, valueOffsets } from './settings';
 import { closingQuote } from './strings';
 
 /** What follows the text of an entry. */
@@ -64,7 +62,7 @@ let closeDistance: usize = 0;
   );
 }
 
-/** Returns the first quote, backslash or control character at an address or after it; the newline of the line is one. */
+/** Returns the first quote, backslash or control character at an address or after it; the terminator of the line is one. */
 @inline function stringEnd(at: usize): usize {
   while (true) {
     const first = <u32>i8x16.bitmask(isStringEnd(v128.load(at)));
@@ -156,7 +154,7 @@ function isScalarByte(byte: u32): bool {
     byte != CLOSING_BRACE &&
     byte != OPENING_BRACKET &&
     byte != CLOSING_BRACKET &&
-    byte != NEWLINE &&
+    byte != terminator &&
     !isBlank(byte)
   );
 }
@@ -173,7 +171,7 @@ function addEntries(start: usize): bool {
   let at = start;
   while (true) {
     const byte: u32 = load<u8>(at);
-    if (byte == NEWLINE) return addText(text, at + 1, END);
+    if (byte == terminator) return addText(text, at + 1, END);
     if (byte == QUOTE) {
       const close = closingQuote(at + 1);
       const next = afterBlanks(close + 1);

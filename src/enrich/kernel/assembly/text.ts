@@ -1,20 +1,15 @@
 /**
- * Finds an address in lines of any text: the first one that has a country, or else the first one.
+ * Finds the addresses in lines of any text. The result of a line is that of the first one that has a country, or else of the first.
  *
  * A word is a run of letters, digits, `_`, `.`, `:`, `-` and bytes beyond ASCII. A word is an address if, without punctuation
  * after it, it is one as a whole, or an IPv4 address and a port. So versions with letters, times, dates and numbers are not
  * addresses. Neither is a word after a slash that follows another word, such as the version in `Chrome/120.0.0.0`.
  */
-import { OUTCOME_COUNTRY } from '../abi';
-import { IPV6, parseAddress } from './address';
-import { CARRIAGE_RETURN, COLON, DOT, isWhiteSpace, MINUS, ZERO } from './ascii';
-import { countResult, queryLine } from './batch';
-import { longestInsert, maxAddressLength, outcomes, passesOthers, recordCount, selected } from './config';
-import { addQuery, answerQueries, startQueries } from './lookup';
-import { BLOCK, equal, inRange } from './masks';
-import { putFragment } from './rows';
-import { countLine, dropLine, hasRoom, putInputTo, values } from './slot';
-import { newlineFrom } from './scan';
+import { IPV6, NO_ADDRESS, parseAddress } from './address';
+import { COLON, DOT, MINUS, ZERO } from './ascii';
+import { addCandidate } from './lookup';
+import { equal, inRange, VECTOR } from './masks';
+import { maxAddressLength } from './settings';
 
 const SLASH: u32 = 47;
 const UNDERSCORE: u32 = 95;
@@ -58,74 +53,39 @@ function parseWord(from: usize, to: usize): u32 {
   return colon == 0 ? 0 : parseAddress(from, colon);
 }
 
-/** Returns the record of the line `start … close`, or `recordCount` + 1 if it has no address. */
-function recordOfLine(start: usize, close: usize): u32 {
-  let record = recordCount + 1;
-  let wordEnd = start;
-  for (let block = start; block < close; block += BLOCK) {
-    const a = v128.load(block);
-    const b = v128.load(block, 16);
-    const c = v128.load(block, 32);
-    const d = v128.load(block, 48);
+/**
+ * Adds the first address of a text as a candidate for the value of its line.
+ *
+ * @param start the beginning of the line; @param from where the search before has ended; @param close the end of the line's text
+ * @returns where the search goes on, or 0 if there was no address
+ */
+export function queryNextAddress(value: usize, start: usize, from: usize, close: usize): usize {
+  let wordEnd = from;
+  for (let vector = from; vector < close; vector += VECTOR) {
+    const a = v128.load(vector);
+    const b = v128.load(vector, 16);
+    const c = v128.load(vector, 32);
+    const d = v128.load(vector, 48);
     const colons = equal(a, b, c, d, COLON);
     const bit = i8x16.splat(32);
     const letters = inRange(v128.or(a, bit), v128.or(b, bit), v128.or(c, bit), v128.or(d, bit), LETTER_A, 6);
     const parts = colons | letters | inRange(a, b, c, d, ZERO, 10);
-    // Every address has a dot or colon between two digits or colons. Those at the edges of the block are always looked at.
+    // Every address has a dot or colon between two digits or colons. Those at the edges of the vector are always looked at.
     let marks = (colons | equal(a, b, c, d, DOT)) & ((parts << 1) | 1) & ((parts >> 1) | ((<u64>1) << 63));
-    if (close - block < BLOCK) marks &= ((<u64>1) << <u64>(close - block)) - 1;
+    if (close - vector < VECTOR) marks &= ((<u64>1) << <u64>(close - vector)) - 1;
     for (; marks != 0; marks &= marks - 1) {
-      const at = block + <usize>ctz(marks);
+      const at = vector + <usize>ctz(marks);
       if (at < wordEnd) continue;
-      let from = at;
-      while (from > start && isWordByte(load<u8>(from - 1))) from--;
+      let word = at;
+      while (word > start && isWordByte(load<u8>(word - 1))) word--;
       wordEnd = at + 1;
       while (wordEnd < close && isWordByte(load<u8>(wordEnd))) wordEnd++;
-      if (from > start + 1 && load<u8>(from - 1) == <u8>SLASH && isWordByte(load<u8>(from - 2))) continue;
-      const family = parseWord(from, wordEnd);
-      if (family == 0) continue;
-      startQueries();
-      addQuery(values, family);
-      answerQueries();
-      const found = load<u32>(values);
-      if (load<u8>(outcomes + found) == <u8>OUTCOME_COUNTRY) return found;
-      if (record > recordCount) record = found;
+      if (word > start + 1 && load<u8>(word - 1) == <u8>SLASH && isWordByte(load<u8>(word - 2))) continue;
+      const family = parseWord(word, wordEnd);
+      if (family == NO_ADDRESS) continue;
+      addCandidate(value, family);
+      return wordEnd;
     }
   }
-  return record;
-}
-
-/**
- * Processes lines, the first of which begins at `from`.
- *
- * @param end after the last newline; @param inputEnd the end of the input: one byte less if the last newline is not part of it
- * @returns `end`, or the first byte of the first line that was not processed because the output is full
- */
-export function processText(from: usize, end: usize, inputEnd: usize): usize {
-  let start = from;
-  while (start < end) {
-    const newline = newlineFrom(start);
-    const after = min(newline + 1, inputEnd);
-    if (!hasRoom(after, longestInsert)) return start;
-    countLine();
-    const isCrLf = newline > start && newline < inputEnd && load<u8>(newline - 1) == <u8>CARRIAGE_RETURN;
-    const close = newline - usize(isCrLf);
-    let text = start;
-    while (text < close && isWhiteSpace(load<u8>(text))) text++;
-    if (text == close) {
-      if (selected != 0 && !passesOthers) dropLine(start, after);
-    } else {
-      const record = recordOfLine(start, close);
-      if (selected != 0) {
-        store<u32>(values, record);
-        queryLine(values, start, after);
-      } else {
-        putInputTo(close);
-        countResult(record);
-        putFragment(0, record);
-      }
-    }
-    start = newline + 1;
-  }
-  return end;
+  return 0;
 }

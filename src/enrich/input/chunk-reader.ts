@@ -1,36 +1,41 @@
-/** Reads inputs into the kernel's slots, block by block. */
+/** Reads inputs into the kernel's slots, chunk by chunk. */
 import type { Slot } from '../kernel/kernel.js';
 import type { Scheduler } from '../schedule/scheduler.js';
 import type { SlotPool } from '../schedule/slot-pool.js';
-import type { Block, BlockBuffer } from './line-buffer.js';
+import type { Chunk, ChunkBuffer } from './chunk-buffer.js';
 import type { ByteSource } from './source.js';
 
-export interface BlockReaderParts {
+/** Where a chunk comes from. */
+export interface ChunkSource {
+  /** The input: its number, from 1, and its name. */
+  input: number;
+  name: string;
+  /** Bytes read from all inputs when the chunk was complete, before decompression. */
+  bytesRead: number;
+}
+
+export interface ChunkReaderParts {
   /** Read in order, each to its end, then closed. */
   inputs: Iterable<ByteSource> | AsyncIterable<ByteSource>;
   /** The free slots. Their number limits how far the reader is ahead of the writer. */
   pool: SlotPool<Slot>;
-  /** The slot for a line that does not fit into an ordinary slot. */
-  large: Slot;
-  /** Creates the buffer that assembles the blocks. */
-  createBuffer: (slot: Slot) => BlockBuffer;
+  /** Creates the buffer that assembles the chunks. */
+  createBuffer: (slot: Slot) => ChunkBuffer;
   /** Called at the start of each input. */
   onInput: (name: string) => void;
-  /** Called for each block before it is scheduled. Its errors end the reading. */
-  onBlock: (block: Block) => void;
-  /** Receives the blocks. */
+  /** Receives the chunks. */
   scheduler: Scheduler;
 }
 
-export class BlockReader {
-  readonly #parts: BlockReaderParts;
+export class ChunkReader {
+  readonly #parts: ChunkReaderParts;
   #isStopped = false;
   /** Ends the wait of `#unlessStopped`. */
   #stopWaiting: (() => void) | undefined;
   /** Bytes read from the inputs that are closed, before decompression. */
   #bytesOfClosed = 0;
 
-  constructor(parts: BlockReaderParts) {
+  constructor(parts: ChunkReaderParts) {
     this.#parts = parts;
   }
 
@@ -39,7 +44,7 @@ export class BlockReader {
     return this.#bytesOfClosed;
   }
 
-  /** Stops reading, even if a read waits. Blocks that are complete remain scheduled. */
+  /** Stops reading, even if a read waits. Chunks that are complete remain scheduled. */
   stop(): void {
     this.#isStopped = true;
     this.#stopWaiting?.();
@@ -48,7 +53,7 @@ export class BlockReader {
   /**
    * Reads all inputs, or until `stop`.
    *
-   * @throws AtlasError E_BAD_INPUT if an input cannot be read; the errors of the iteration over the inputs
+   * @throws AtlasError E_BAD_INPUT if an input cannot be read or is not in its format; the errors of the iteration over the inputs
    */
   async read(): Promise<void> {
     const { inputs, pool, createBuffer } = this.#parts;
@@ -66,29 +71,33 @@ export class BlockReader {
     }
   }
 
-  async #readInput(source: ByteSource, input: number, buffer: BlockBuffer): Promise<void> {
-    const { scheduler, pool, large, onInput, onBlock } = this.#parts;
-    onInput(source.name);
+  async #readInput(source: ByteSource, input: number, buffer: ChunkBuffer): Promise<void> {
+    const { name } = source;
+    this.#parts.onInput(name);
+    buffer.start(name);
     for (;;) {
       const bytes = await this.#unlessStopped(source.read(buffer.space));
       if (bytes === undefined) return;
-      let block = bytes === 0 ? buffer.end() : buffer.add(bytes);
-      while (block !== undefined) {
-        onBlock(block);
+      let chunk = bytes === 0 ? buffer.end() : buffer.add(bytes);
+      while (chunk !== undefined) {
         const bytesRead = this.#bytesOfClosed + source.bytesRead;
-        const released = scheduler.add(block, { input, name: source.name, bytesRead });
-        if (block.slot === large) {
-          await this.#unlessStopped(released);
-        } else {
-          const slot = await this.#unlessStopped(pool.acquire());
-          if (slot === undefined) return;
-          buffer.useSlot(slot);
-        }
+        await this.#schedule(chunk, { input, name, bytesRead }, buffer);
         if (this.#isStopped) return;
-        block = buffer.next();
+        chunk = buffer.next();
       }
       if (bytes === 0) return;
     }
+  }
+
+  async #schedule(chunk: Chunk, source: ChunkSource, buffer: ChunkBuffer): Promise<void> {
+    const { scheduler, pool } = this.#parts;
+    const released = scheduler.add(chunk, source);
+    if (!buffer.needsSlot(chunk)) {
+      await this.#unlessStopped(released);
+      return;
+    }
+    const slot = await this.#unlessStopped(pool.acquire());
+    if (slot !== undefined) buffer.useSlot(slot);
   }
 
   /** Waits for a promise, or until reading is stopped: then returns undefined. */
@@ -97,7 +106,7 @@ export class BlockReader {
       promise.catch(() => {}); // after a stop, the outcome of a read does not matter
       return Promise.resolve(undefined);
     }
-    // Not Promise.race with one long-lived promise: that would retain a reaction for each block read.
+    // Not Promise.race with one long-lived promise: that would retain a reaction for each chunk read.
     return new Promise((resolve, reject) => {
       this.#stopWaiting = () => resolve(undefined);
       promise.then(resolve, reject);

@@ -1,0 +1,179 @@
+/** The loop around the kernel that the enrichers of the library and the line engine share. */
+import { AtlasError } from '../errors.js';
+import type { EnrichCounts } from './counts.js';
+import type { JsonDocument } from './formats/document.js';
+import { Table } from './formats/table.js';
+import { type Chunk, ChunkBuffer, LineSplitter, RecordSplitter, type Splitter } from './input/chunk-buffer.js';
+import { Kernel, Slot } from './kernel/kernel.js';
+import { type KernelLayout, setTableShape } from './kernel/layout.js';
+import type { EnrichOptions, InvalidPolicy } from './options.js';
+
+/** One part of the result of a chunk. The bytes are in the kernel's memory, and valid until the next part is requested. */
+export interface ChunkResult {
+  output: Uint8Array;
+  /** Records that are not valid in the format. */
+  rejects: Uint8Array;
+  /** Whether the chunk has no further part. */
+  isLast: boolean;
+}
+
+export interface ChunkRunnerOptions {
+  layout: KernelLayout;
+  options: EnrichOptions;
+  /** Longest record in bytes. */
+  maxRecordBytes: number;
+  /** Updated with each result, except for `bytes`. */
+  counts: EnrichCounts;
+  /** The class that reads JSON documents. It is loaded for them only, because its library takes a while. */
+  documents?: typeof JsonDocument | undefined;
+}
+
+const NO_BYTES = new Uint8Array(0);
+
+export class ChunkRunner {
+  readonly #kernel: Kernel;
+  readonly #layout: KernelLayout;
+  readonly #maxRecordBytes: number;
+  readonly #onInvalid: InvalidPolicy;
+  readonly #counts: EnrichCounts;
+  readonly #table: Table | undefined;
+  readonly #document: JsonDocument | undefined;
+  readonly #splitter: Splitter;
+  /** The name of the input in error messages, and the prefix with it. */
+  #name = 'the input';
+  #prefix = '';
+  /** Lines of the current input in the results so far; for a table, newlines, and only under the policy `fail`. */
+  #lines = 0;
+
+  constructor({ layout, options, maxRecordBytes, counts, documents }: ChunkRunnerOptions) {
+    const { input, onInvalid } = options;
+    this.#kernel = new Kernel(layout);
+    this.#layout = layout;
+    this.#maxRecordBytes = maxRecordBytes;
+    this.#onInvalid = onInvalid;
+    this.#counts = counts;
+    if (input?.kind === 'table') {
+      this.#table = new Table(input, options, counts, (columns, fields) => setTableShape(layout, columns, fields));
+      this.#splitter = new RecordSplitter(this.#kernel);
+    } else if (input?.kind === 'json') {
+      this.#document = new documents!(this.#kernel, input.itemsPath, onInvalid);
+      this.#splitter = this.#document;
+    } else {
+      this.#splitter = new LineSplitter();
+    }
+  }
+
+  /** The line ending to add to an input that lacks its last one if another input follows. */
+  get newline(): string {
+    return this.#table?.newline ?? '\n';
+  }
+
+  /** Creates the buffer that assembles chunks. `slot` is the first one. */
+  createBuffer(slot: Slot): ChunkBuffer {
+    const large = new Slot(this.#layout, this.#layout.large);
+    return new ChunkBuffer(this.#splitter, slot, large, this.#maxRecordBytes);
+  }
+
+  /** Forgets the header of a table: the next input has a header of its own. */
+  forgetHeader(): void {
+    this.#table?.restart();
+  }
+
+  /** Must be called before the first chunk of each input is prepared. */
+  startReading(name: string): void {
+    this.#table?.startInput(name);
+  }
+
+  /**
+   * Must be called before the first results of each input; restarts the line numbers of error messages.
+   *
+   * @param name put before the line number, if given
+   */
+  startResults(name?: string): void {
+    if (name !== undefined) this.#name = name;
+    this.#prefix = name === undefined ? '' : `${name}: `;
+    this.#lines = 0;
+    this.#document?.startResults(this.#name);
+  }
+
+  /**
+   * Prepares a chunk for the kernel, in the order of reading. Returns whether there is work: a piece of a record has none.
+   *
+   * @throws AtlasError as {@link Table.prepare} does
+   */
+  prepare(chunk: Chunk): boolean {
+    this.#table?.prepare(chunk);
+    const { slot, length, skip, header, piece } = chunk;
+    if (piece !== undefined) return false;
+    slot.begin(length, skip, header === undefined);
+    return true;
+  }
+
+  /** Runs the kernel once over a prepared chunk. Returns whether it processed all records. */
+  run({ slot }: Chunk): boolean {
+    return this.#kernel.run(slot.place);
+  }
+
+  /**
+   * Yields the results of a chunk after its first run. Runs the kernel again while the chunk has records that did not fit
+   * into the output.
+   *
+   * @param isDone what the first run returned
+   * @throws AtlasError E_BAD_INPUT under the policy `fail`, after yielding everything before the invalid record
+   */
+  *results(chunk: Chunk, isDone: boolean): Generator<ChunkResult, void, undefined> {
+    if (chunk.piece !== undefined) {
+      yield this.#pieceResult(chunk);
+      return;
+    }
+    const { slot, header } = chunk;
+    const before = this.#lines;
+    if (header !== undefined) yield { output: header, rejects: NO_BYTES, isLast: false };
+    for (let isLast = isDone; ; isLast = this.run(chunk)) {
+      this.#lines += slot.lines;
+      slot.addCountsTo(this.#counts);
+      const { stoppedAtInvalid } = slot;
+      // Records of a table may have several lines. Their number is needed for the error only.
+      if (this.#table !== undefined && (stoppedAtInvalid || (isLast && this.#onInvalid === 'fail'))) {
+        const bytes = stoppedAtInvalid ? slot.processed : chunk.length;
+        this.#lines = before + this.#kernel.countNewlines(slot.place, bytes);
+      }
+      const output = this.#document?.outputOf(chunk) ?? slot.output;
+      yield { output, rejects: slot.rejects, isLast: isLast && !stoppedAtInvalid };
+      if (stoppedAtInvalid) {
+        if (this.#document === undefined)
+          throw this.#invalid(this.#table?.cellsProblem(slot.cells) ?? 'is not a JSON object');
+        const { rejects, error } = this.#document.passInvalid(chunk);
+        yield { output: NO_BYTES, rejects, isLast: false };
+        if (error !== undefined) throw error;
+      } else if (isLast) {
+        return;
+      }
+      slot.clear();
+    }
+  }
+
+  /** Applies the policy for invalid records to a piece of a record that is too long, or on which a quote is not closed. */
+  #pieceResult(chunk: Chunk): ChunkResult {
+    const { slot, length, piece, problem } = chunk;
+    if (piece === 'first') {
+      if (this.#table === undefined) this.#lines++;
+      this.#counts.lines++;
+      this.#counts.invalid_line++;
+      if (this.#onInvalid === 'fail') throw this.#document?.tooLongError(chunk) ?? this.#invalid(problem!);
+    }
+    const bytes = slot.input.subarray(0, length);
+    if (this.#document !== undefined) return { ...this.#document.pieceResult(chunk), isLast: true };
+    return { output: this.#onInvalid === 'keep' ? bytes : NO_BYTES, rejects: bytes, isLast: true };
+  }
+
+  #invalid(problem: string): AtlasError {
+    if (this.#table !== undefined) {
+      return new AtlasError('E_BAD_INPUT', `${this.#name}, line ${this.#lines + 1}: ${problem}`);
+    }
+    return new AtlasError(
+      'E_BAD_INPUT',
+      `${this.#prefix}line ${this.#lines} ${problem}; fix it, or choose the policy keep or drop for such lines`,
+    );
+  }
+}

@@ -1,0 +1,336 @@
+/**
+ * JSON documents, whose items are the records: the elements of an array that is the document, or inside it. stream-json reads what
+ * is around the items, finds the array, and says where an error is. The kernel splits the array into lines and enriches them
+ * (kernel/assembly/items.ts). Every byte that is not added, replaced or dropped is passed on unchanged.
+ */
+import { jsonParser, type Token } from 'stream-json/core/parser.js';
+import { jsonVerifier, type VerifierError } from 'stream-json/core/utils/verifier.js';
+import { AtlasError, messageOf } from '../../errors.js';
+import { MAX_JSON_DEPTH } from '../../limits.js';
+import type { Chunk, Found, Origin, Splitter } from '../input/chunk-buffer.js';
+import { ITEM_END } from '../kernel/abi.js';
+import type { Kernel, Slot } from '../kernel/kernel.js';
+import type { InvalidPolicy } from '../options.js';
+
+const NO_BYTES = new Uint8Array(0);
+const NEWLINE = Buffer.from('\n');
+const COMMA = 44;
+const QUOTE = 34;
+const BACKSLASH = 92;
+const OPENING_BRACKET = 91;
+/** The bit in which braces differ from brackets. */
+const CASE_BIT = 32;
+/** White space, which changes nothing. stream-json reports some syntax errors only after this much more text. */
+const PADDING = Buffer.from(' '.repeat(32));
+/** An item in place of those that the kernel reads. */
+const ANY_ITEM = Buffer.from('{}');
+const VECTOR_BYTES = 64;
+
+function isBlank(byte: number | undefined): boolean {
+  return byte === 32 || byte === 9 || byte === 10 || byte === 13;
+}
+
+/** Returns whether brackets and braces outside of strings are nested more deeply than the kernel follows. */
+function isTooDeep(text: Uint8Array): boolean {
+  let depth = 0;
+  let isInString = false;
+  for (let at = 0; at < text.length; at++) {
+    const byte = text[at]!;
+    if (byte === QUOTE) isInString = !isInString;
+    else if (byte === BACKSLASH) at++;
+    else if (isInString) continue;
+    else if ((byte | CASE_BIT) === 0x7b) depth++;
+    else if ((byte | CASE_BIT) === 0x7d) depth--;
+    if (depth > MAX_JSON_DEPTH) return true;
+  }
+  return false;
+}
+
+/** What became of an item that is not an object. */
+interface InvalidItem {
+  rejects: Uint8Array;
+  /** The error to throw; undefined to go on. */
+  error: AtlasError | undefined;
+}
+
+export class JsonDocument implements Splitter {
+  readonly terminator = ITEM_END;
+  readonly #kernel: Kernel;
+  readonly #itemsPath: readonly string[];
+  readonly #onInvalid: InvalidPolicy;
+
+  // Reading: the name of the input, and what of it was given away.
+  #name = 'the input';
+  #origin: Origin = { bytes: 0, newlines: 0 };
+  #parse = jsonParser({ streamValues: false });
+  #verify = jsonVerifier();
+  #decoder = new TextDecoder();
+  /** Bytes that the verifier has received. */
+  #verified = 0;
+  /** Outside the items: for each open bracket, the current key; null in an array. */
+  #keys: (string | null)[] = [];
+  #lastToken: Token['name'] | undefined;
+  /** The error if the document is the array, but begins with something else. */
+  #notArray: AtlasError | undefined;
+  #isInItems = false;
+  #hasArray = false;
+  /** Whether the array has an item; before that, where the array begins in the slot. */
+  #hasItems = false;
+  #arrayStart = 0;
+
+  // Results: the name of their input, the items in them so far, and whether a comma must precede the next item in the output.
+  #resultName = 'the input';
+  #items = 0;
+  #needsComma = false;
+
+  /** @param itemsPath the keys that lead to the array; none if the document is the array */
+  constructor(kernel: Kernel, itemsPath: readonly string[], onInvalid: InvalidPolicy) {
+    this.#kernel = kernel;
+    this.#itemsPath = itemsPath;
+    this.#onInvalid = onInvalid;
+  }
+
+  start(name: string): void {
+    this.#name = name;
+    this.#origin = { bytes: 0, newlines: 0 };
+    this.#parse = jsonParser({ streamValues: false });
+    this.#verify = jsonVerifier();
+    this.#decoder = new TextDecoder();
+    this.#verified = 0;
+    this.#keys = [];
+    this.#lastToken = undefined;
+    this.#notArray = undefined;
+    this.#isInItems = false;
+    this.#hasArray = false;
+    this.#hasItems = false;
+  }
+
+  search(slot: Slot, from: number, to: number): Found {
+    if (this.#isInItems) return this.#splitItems(slot, from, to);
+    const start = this.#readOutside(slot, from, to);
+    if (start === undefined) return { end: to, searched: to, skip: to };
+    this.#isInItems = true;
+    this.#hasArray = true;
+    this.#arrayStart = start;
+    this.#kernel.startItems();
+    return { skip: start, ...this.#splitItems(slot, start, to) };
+  }
+
+  tooLong(maxBytes: number): string {
+    return `is longer than ${maxBytes} bytes`;
+  }
+
+  end(slot: Slot, held: number): undefined {
+    if (this.#isInItems) throw this.#errorAt(slot, held, 'the document ends in the middle');
+    // Reports a syntax error in the last few bytes.
+    this.#readText(slot, held, PADDING);
+    if (this.#lastToken === undefined) throw this.#errorAt(slot, held, 'there is no JSON document');
+    if (this.#keys.length > 0) throw this.#errorAt(slot, held, 'the document ends in the middle');
+    if (this.#hasArray) return;
+    throw new AtlasError(
+      'E_BAD_INPUT',
+      `${this.#name} has no array at ${JSON.stringify(this.#itemsPath.join('.'))}; name one with --items`,
+    );
+  }
+
+  take({ place }: Slot, bytes: number): Origin {
+    const origin = this.#origin;
+    const newlines = origin.newlines + this.#kernel.countNewlines(place, bytes);
+    this.#origin = { bytes: origin.bytes + bytes, newlines };
+    if (this.#isInItems && bytes > this.#arrayStart) this.#hasItems = true;
+    this.#arrayStart = Math.max(this.#arrayStart - bytes, 0);
+    return origin;
+  }
+
+  #splitItems(slot: Slot, from: number, to: number): Found {
+    const { input } = slot;
+    const { end, closing, stray } = this.#kernel.splitItems(slot.place, from, to);
+    if (end > 0) this.#hasItems = true;
+    if (stray >= 0) {
+      if (end <= 0) throw this.#errorAt(slot, stray, 'not valid JSON: a control character');
+      // The items before it come first. Nothing of the vector with it was split.
+      return { end, searched: stray - ((stray - from) % VECTOR_BYTES) };
+    }
+    if (closing < 0) return { end: Math.max(end, 0), searched: to };
+    this.#isInItems = false;
+    // White space after the last item is not a part of it.
+    let itemEnd = closing;
+    while (itemEnd > this.#arrayStart && isBlank(input[itemEnd - 1])) itemEnd--;
+    // An empty array has no items.
+    if (!this.#hasItems && itemEnd === this.#arrayStart) return this.search(slot, closing, to);
+    this.#hasItems = true;
+    this.#readText(slot, itemEnd, ANY_ITEM);
+    const replaced = input[itemEnd]!;
+    input[itemEnd] = ITEM_END;
+    return { end: itemEnd + 1, searched: itemEnd, replaced };
+  }
+
+  /** Reads what is around the items. Returns where the items begin, if they do. */
+  #readOutside(slot: Slot, from: number, to: number): number | undefined {
+    for (let at = from; at < to; ) {
+      const bracket = slot.input.subarray(at, to).indexOf(OPENING_BRACKET);
+      const end = bracket < 0 ? to : at + bracket + 1;
+      this.#readText(slot, at, slot.input.subarray(at, end));
+      at = end;
+      if (this.#isAtItems) return at;
+    }
+    return undefined;
+  }
+
+  /** Whether the text so far ends with the opening bracket of the array. */
+  #isAtItems = false;
+
+  /** Reads text that has at most one opening bracket, as its last byte. `at` is its offset in the slot. */
+  #readText(slot: Slot, at: number, bytes: Buffer): void {
+    try {
+      this.#verify(bytes.toString('latin1'));
+    } catch (error) {
+      const { offset } = error as VerifierError;
+      throw this.#errorAt(slot, at + offset - this.#verified, `not valid JSON: ${reasonOf(error)}`, error);
+    }
+    this.#verified += bytes.length;
+    if (this.#lastToken === undefined) this.#readStart(slot, at, bytes);
+    this.#isAtItems = false;
+    const tokens = this.#parse(this.#decoder.decode(bytes, { stream: true }));
+    if (typeof tokens !== 'object') return;
+    for (const token of tokens.values as Token[]) this.#readToken(slot, at, token);
+  }
+
+  /** Looks at the first byte of a document that must be an array. */
+  #readStart(slot: Slot, at: number, bytes: Buffer): void {
+    const start = bytes.findIndex((byte) => !isBlank(byte));
+    if (this.#itemsPath.length > 0 || start < 0 || bytes[start] === OPENING_BRACKET) return;
+    this.#notArray ??= this.#errorAt(
+      slot,
+      at + start,
+      'this is not a JSON array; name the array inside a document with --items PATH, and for one object per line use ' +
+        '--format jsonl',
+    );
+  }
+
+  #readToken(slot: Slot, at: number, token: Token): void {
+    const keys = this.#keys;
+    const path = this.#itemsPath;
+    if (this.#lastToken === undefined && this.#notArray !== undefined) throw this.#notArray;
+    this.#lastToken = token.name;
+    if (token.name === 'keyValue') {
+      keys[keys.length - 1] = token.value;
+      // JSON.parse takes the last of equal keys, but the items are enriched already.
+      if (this.#hasArray && keys.every((key, depth) => key === path[depth])) {
+        throw this.#errorAt(slot, at, `the key ${JSON.stringify(keys.join('.'))} occurs again after the array`);
+      }
+    } else if (token.name === 'startArray' || token.name === 'startObject') {
+      const isAtPath = keys.length === path.length && path.every((key, depth) => key === keys[depth]);
+      this.#isAtItems = token.name === 'startArray' && isAtPath;
+      keys.push(null);
+      if (keys.length > MAX_JSON_DEPTH) {
+        throw this.#errorAt(slot, at, `there are more than ${MAX_JSON_DEPTH} levels of nesting`);
+      }
+    } else if (token.name === 'endArray' || token.name === 'endObject') {
+      keys.pop();
+    }
+  }
+
+  /** Starts the results of another input. */
+  startResults(name: string): void {
+    this.#resultName = name;
+    this.#items = 0;
+    this.#needsComma = false;
+  }
+
+  /** Returns the output of the last run over a chunk, with the comma between its items and those before them, but none at its end. */
+  outputOf({ slot, skip, length }: Chunk): Uint8Array {
+    this.#items += slot.lines;
+    const { output } = slot;
+    if (skip === length || output.length === 0) return output;
+    const items = this.#needsComma ? slot.outputAfter(COMMA) : output;
+    this.#needsComma = items.at(-1) === COMMA;
+    return this.#needsComma ? items.subarray(0, -1) : items;
+  }
+
+  /**
+   * Applies the policy to the item of a chunk at which the kernel has stopped, and lets it go on after it.
+   *
+   * @throws AtlasError E_BAD_INPUT if the item is not valid JSON
+   */
+  passInvalid(chunk: Chunk): InvalidItem {
+    const { slot } = chunk;
+    const from = slot.processed;
+    const to = slot.input.indexOf(ITEM_END, from);
+    const item = slot.input.subarray(from, to);
+    const problem = isTooDeep(item) ? `has more than ${MAX_JSON_DEPTH} levels of nesting` : 'is not an object';
+    if (problem === 'is not an object') this.#checkSyntax(chunk, from, item);
+    const error = this.#onInvalid === 'fail' ? this.#itemError(chunk, from, problem) : undefined;
+    slot.skipTo(to + 1, this.#onInvalid === 'keep');
+    return { rejects: Buffer.concat([Buffer.from(item.toString('latin1').trim(), 'latin1'), NEWLINE]), error };
+  }
+
+  /** Returns the error for an item that is too long. */
+  tooLongError(chunk: Chunk): AtlasError {
+    return this.#itemError(chunk, 0, chunk.problem!);
+  }
+
+  /** Applies the policy to a piece of an item that is too long. */
+  pieceResult({ slot, length, piece }: Chunk): { output: Uint8Array; rejects: Uint8Array } {
+    const isEnd = slot.input[length - 1] === ITEM_END;
+    const bytes = slot.input.subarray(0, isEnd ? length - 1 : length);
+    const rejects = isEnd ? Buffer.concat([bytes, NEWLINE]) : bytes;
+    if (this.#onInvalid !== 'keep') return { output: NO_BYTES, rejects };
+    const output = piece === 'first' && this.#needsComma ? Buffer.concat([Buffer.from(','), bytes]) : bytes;
+    this.#needsComma = isEnd;
+    return { output, rejects };
+  }
+
+  /** @throws AtlasError E_BAD_INPUT for an item that is not valid JSON, which names the position of the error */
+  #checkSyntax(chunk: Chunk, from: number, item: Buffer): void {
+    const text = item.toString('latin1');
+    try {
+      JSON.parse(text);
+    } catch (cause) {
+      // The verifier tells where the error is. An item that is missing is one after the comma.
+      const before = this.#items === 1 ? '[' : '[0,';
+      const verify = jsonVerifier();
+      try {
+        verify(`${before}${text},${PADDING}`);
+      } catch (error) {
+        const at = from + Math.max((error as VerifierError).offset - before.length, 0);
+        throw this.#resultError(chunk, at, `not valid JSON: ${reasonOf(error)}`, error);
+      }
+      throw this.#resultError(chunk, from, `not valid JSON: ${messageOf(cause)}`, cause);
+    }
+  }
+
+  /** Returns the error for the item that begins, after white space, at an offset. */
+  #itemError(chunk: Chunk, from: number, problem: string): AtlasError {
+    let start = from;
+    while (isBlank(chunk.slot.input[start])) start++;
+    return this.#resultError(chunk, start, `item ${this.#items} ${problem}`);
+  }
+
+  /** Returns an E_BAD_INPUT that names the input, and the line and byte of an offset in a chunk of the results. */
+  #resultError({ slot, origin }: Chunk, offset: number, problem: string, cause?: unknown): AtlasError {
+    return this.#error(this.#resultName, origin!, slot, offset, problem, cause);
+  }
+
+  /** The same for an offset in the slot that is being read. */
+  #errorAt(slot: Slot, offset: number, problem: string, cause?: unknown): AtlasError {
+    return this.#error(this.#name, this.#origin, slot, offset, problem, cause);
+  }
+
+  #error(
+    name: string,
+    { bytes, newlines }: Origin,
+    { place }: Slot,
+    offset: number,
+    problem: string,
+    cause: unknown,
+  ): AtlasError {
+    const line = newlines + this.#kernel.countNewlines(place, Math.max(offset, 0)) + 1;
+    return new AtlasError('E_BAD_INPUT', `${name}, line ${line}, byte ${bytes + offset + 1}: ${problem}`, { cause });
+  }
+}
+
+/** Returns what an error of the verifier says, without its position. */
+function reasonOf(error: unknown): string {
+  return messageOf(error).replace(/^ERROR at \d+ \(\d+, \d+\): Verifier (cannot parse input: |has )?/, '');
+}

@@ -1,0 +1,104 @@
+/**
+ * The settings of the kernel. The host writes them by name, as globals of the instance (../layout.ts), before the first run:
+ * the same for all threads, except for the working areas at the end. Where no type is given, a setting is an address.
+ */
+
+/** IPv4 start addresses, of which the kernel keeps the last 16 bits, 2 bytes each: within a bucket the others are the same. */
+export let start4: usize = 0;
+/** Records of the IPv4 ranges, 2 bytes each. */
+export let record4: usize = 0;
+export let count4: u32 = 0;
+/** For each value of an address's first 16 bits: a record with the `DECIDED` bit, or the number of a crowded bucket. */
+export let buckets4: usize = 0;
+/** Room for the buckets that hold several ranges, `CROWDED_BYTES` each. */
+export let crowded4: usize = 0;
+/** Addresses of the levels of IPv6 start addresses, topmost first, and their number. */
+export let levels6: usize = 0;
+export let levelCount6: u32 = 0;
+/** Last 64 bits of the IPv6 start addresses, 8 bytes each; records of the IPv6 ranges, 2 bytes each. */
+export let low6: usize = 0;
+export let record6: usize = 0;
+export let count6: u32 = 0;
+/** One `OUTCOME_…` code for each record, 1 byte each. */
+export let outcomes: usize = 0;
+export let recordCount: u32 = 0;
+
+/** For each field and each record, then for no result: a text to insert, `FRAGMENT_BYTES` each. */
+export let fragments: usize = 0;
+/** Bytes that the texts inserted into one line have at most. */
+export let longestInsert: u32 = 0;
+
+/** What the input is: a `FORMAT_…` code. */
+export let format: u32 = 0;
+/** The byte that ends a line, and one more byte that is white space in a line: a space if there is none. */
+export let terminator: u32 = 0;
+export let extraBlank: u32 = 0;
+/** The byte between two cells of a table. */
+export let delimiter: u32 = 0;
+/** The shape of the table, see `SHAPE_…` in ../abi.ts. */
+export let shape: usize = 0;
+
+export let fieldCount: u32 = 0;
+/** For each field, the target of its path in the key tree, 4 bytes each. */
+export let fieldTargets: usize = 0;
+/** For each field, the steps of its path from the first array on, see `STEPS_BYTES` and `STEP_…` in ../abi.ts. */
+export let fieldSteps: usize = 0;
+export let hasSteps: bool = false;
+/** For each field, the keys of its result path, likewise. */
+export let fieldResultKeys: usize = 0;
+/** Whether a result goes into an object inside the line. */
+export let hasInnerResults: bool = false;
+
+/** The key tree, see ../key-tree.ts: the number of its targets, the length of its longest key in bytes. */
+export let keyTree: usize = 0;
+export let targetCount: u32 = 0;
+export let longestKey: u32 = 0;
+/** The lengths of the keys in the tree, bit n for n bytes; whether some are longer, so that the kernel compares every key. */
+export let keyLengths: u64 = 0;
+export let comparesAllKeys: bool = false;
+
+/** What happens to an invalid line, a `POLICY_…` code; whether it is also copied to the rejects. */
+export let policy: u32 = 0;
+export let keepsRejects: bool = false;
+/**
+ * For a query in place of enrichment: for each record, then for no address and for a missing value, 1 byte that is 1 if the
+ * query selects it. 0 to enrich.
+ */
+export let selected: usize = 0;
+/** Whether a query passes on the lines that it does not select, and those without an address. */
+export let passesOthers: bool = false;
+
+/** Whether addresses in other text are found, and the longest such text. */
+export let isLenient: bool = false;
+export let maxLenientBytes: usize = 0;
+export let maxAddressLength: usize = 0;
+/** The digit arrangements of dotted-decimal addresses, `IPV4_FORM_BYTES` each. */
+export let ipv4Forms: usize = 0;
+/** Levels of nesting that are followed. */
+export let maxDepth: u32 = 0;
+
+// The working areas of the thread.
+/** For each target, the colon before its value in the current line, or 0; 4 bytes each. */
+export let valueOffsets: usize = 0;
+/** Room for one key or address without its escapes. */
+export let scratch: usize = 0;
+/** The open objects and arrays, 2 bytes each. */
+export let stack: usize = 0;
+/** The values of an address's digits. */
+export let digits: usize = 0;
+/** The lines of a batch, `LINE_BYTES` each; their values, first the offsets, then the records, 4 bytes each. */
+export let lines: usize = 0;
+export let values: usize = 0;
+/** The candidates for values, `CANDIDATE_BYTES` each. */
+export let candidates: usize = 0;
+/** The queries of a batch, `QUERY4_BYTES` and `QUERY6_BYTES` each. */
+export let queries4: usize = 0;
+export let queries6: usize = 0;
+/** For a query: the number of addresses found for each record, 8 bytes each. The kernel never resets them. */
+export let recordCounts: usize = 0;
+/** The record of a single query, 4 bytes. */
+export let single: usize = 0;
+/** The last member of each field at each depth, 4 bytes each. */
+export let lastMembers: usize = 0;
+/** The entries of the template of a line, `TEMPLATE_ENTRY_BYTES` each. */
+export let template: usize = 0;

@@ -1,0 +1,143 @@
+/** Looks up the values of the lines of a batch, which batch.ts has collected: their offsets are replaced by their records. */
+import { FORMAT_COMBINED, FORMAT_JSON, FORMAT_TABLE, FORMAT_TEXT, LINE_BYTES } from '../abi';
+import { isBlank, NEWLINE, QUOTE, SPACE } from './ascii';
+import { LINE_CLOSE, LINE_OPEN, LINE_START } from './batch';
+import { findElement, hasSeveralValues, hasStepsInto, queryElements } from './elements';
+import { longestText, parseText } from './lenient';
+import { addQuery, isCountry, parseString, resolveQueries, startQueries } from './lookup';
+import { delimiter, fieldCount, format, hasSteps, isLenient, lines, recordCount, scratch, values } from './settings';
+import { queryNextAddress } from './text';
+
+/**
+ * Replaces the offset of a value in a JSON object with a lookup query.
+ *
+ * @param at the colon before the value, or before the array on the way to it; 0 if there is none
+ */
+@inline function queryMember(value: usize, field: u32, at: usize): void {
+  if (hasSteps && at != 0 && hasStepsInto(field)) {
+    if (hasSeveralValues(field)) {
+      store<u32>(value, recordCount + 1);
+      queryElements(value, field, at);
+      return;
+    }
+    at = findElement(field, at);
+  } else if (at != 0) {
+    do at++;
+    while (isBlank(load<u8>(at)));
+  }
+  if (at == 0) store<u32>(value, recordCount + 1);
+  else if (load<u8>(at) != <u8>QUOTE || !addQuery(value, parseString(at + 1))) store<u32>(value, recordCount);
+}
+
+/** Returns the number of bytes before the first of two bytes, or a number above that of any text with an address. */
+@inline function lengthTo(from: usize, byte: u32, other: u32): usize {
+  const a = i8x16.splat(<i8>byte);
+  const b = i8x16.splat(<i8>other);
+  let length: usize = 0;
+  do {
+    const text = v128.load(from + length);
+    const mask = i8x16.bitmask(v128.or(i8x16.eq(text, a), i8x16.eq(text, b)));
+    if (mask != 0) return length + ctz(mask);
+    length += 16;
+  } while (length <= longestText());
+  return length;
+}
+
+/** Adds a query for the address that a text is. */
+@inline function queryText(value: usize, from: usize, length: usize): void {
+  if (length > longestText() || !addQuery(value, parseText(from, from + length))) store<u32>(value, recordCount);
+}
+
+/**
+ * Copies the text of a quoted cell to `scratch` as csv-parse reads it with `relax_quotes`. If text follows the quotation, the
+ * quotes around the quotation are text as well.
+ *
+ * @param close the end of the record's text
+ * @returns the length, or a number above that of any text with an address
+ */
+function unquote(from: usize, close: usize): usize {
+  let at = from + 1;
+  // The first byte is for the opening quote.
+  let to = scratch + 1;
+  const limit = to + longestText();
+  for (; at < close && to <= limit; at++) {
+    if (load<u8>(at) == <u8>QUOTE && (++at == close || load<u8>(at) != <u8>QUOTE)) break;
+    store<u8>(to++, load<u8>(at));
+  }
+  if (to > limit) return to - scratch;
+  if (at == close || load<u8>(at) == <u8>delimiter) {
+    memory.copy(scratch, scratch + 1, to - scratch - 1);
+    return to - scratch - 1;
+  }
+  store<u8>(scratch, <u8>QUOTE);
+  for (at--; at < close && load<u8>(at) != <u8>delimiter && to <= limit; at++) store<u8>(to++, load<u8>(at));
+  return to - scratch;
+}
+
+/**
+ * Replaces the offset of a cell with a query for its address. An empty cell is a missing value. A quoted cell is exactly an
+ * address only if its first quote after the opening one closes it, because no address has a quote in it.
+ */
+@inline function queryCell(value: usize, from: usize, close: usize): void {
+  if (from < close && load<u8>(from) == <u8>QUOTE) {
+    const length = lengthTo(from + 1, QUOTE, QUOTE);
+    const after = from + length + 2;
+    if (after > close || (after < close && load<u8>(after) != <u8>delimiter)) {
+      if (isLenient) queryText(value, scratch, unquote(from, close));
+      else store<u32>(value, recordCount);
+    } else if (length == 0) store<u32>(value, recordCount + 1);
+    else queryText(value, from + 1, length);
+    return;
+  }
+  const length = min(lengthTo(from, delimiter, NEWLINE), close - from);
+  if (length == 0) store<u32>(value, recordCount + 1);
+  else queryText(value, from, length);
+}
+
+/**
+ * Looks up the addresses in free text: of each line the first one, then, of the lines whose address has no country, the next one,
+ * until there is none. `LINE_OPEN` is where a line is searched on, or 0.
+ */
+function lookUpText(count: u32): void {
+  for (let i: u32 = 0; i < count; i++) store<u32>(values + (<usize>i << 2), recordCount + 1);
+  let isDone = false;
+  while (!isDone) {
+    isDone = true;
+    startQueries();
+    for (let i: u32 = 0; i < count; i++) {
+      const line = lines + <usize>i * LINE_BYTES;
+      const from: usize = load<u32>(line, LINE_OPEN);
+      const value = values + (<usize>i << 2);
+      if (from == 0 || isCountry(load<u32>(value))) continue;
+      const next = queryNextAddress(value, load<u32>(line, LINE_START), from, load<u32>(line, LINE_CLOSE));
+      store<u32>(line, <u32>next, LINE_OPEN);
+      if (next != 0) isDone = false;
+    }
+    resolveQueries();
+  }
+}
+
+/**
+ * Replaces the value offsets of a number of lines with records: `recordCount` for a value that is not an address, `recordCount` + 1
+ * for one that is missing.
+ */
+export function lookUpValues(count: u32): void {
+  if (format == FORMAT_TEXT) {
+    lookUpText(count);
+    return;
+  }
+  startQueries();
+  let value = values;
+  for (let i: u32 = 0; i < count; i++) {
+    const close: usize = load<u32>(lines + <usize>i * LINE_BYTES, LINE_CLOSE);
+    for (let field: u32 = 0; field < fieldCount; field++) {
+      const from: usize = load<u32>(value);
+      if (format == FORMAT_JSON) queryMember(value, field, from);
+      else if (format == FORMAT_TABLE) queryCell(value, from, close);
+      else if (format == FORMAT_COMBINED) queryText(value, from, min(lengthTo(from, SPACE, NEWLINE), close - from));
+      else queryText(value, from, close - from);
+      value += 4;
+    }
+  }
+  resolveQueries();
+}
