@@ -278,9 +278,9 @@ export class ChunkBuffer {
     return this.#give(chunk);
   }
 
-  /** Gives up a record: returns its first piece, after what is before it. */
+  /** Gives up a record: returns its first piece, in a document after the text around the items. */
   #giveUp(problem: string): Chunk {
-    if (this.#skip > 0) return this.#take(this.#skip);
+    if (this.#skip > 0 && this.#splitter.take !== undefined) return this.#take(this.#skip);
     return { ...this.#takePiece('first'), problem };
   }
 

@@ -1,18 +1,9 @@
 /** Reads inputs into the kernel's slots, chunk by chunk. */
 import type { Slot } from '../kernel/kernel.js';
-import type { Scheduler } from '../schedule/scheduler.js';
+import type { ChunkSource, Scheduler } from '../schedule/scheduler.js';
 import type { SlotPool } from '../schedule/slot-pool.js';
 import type { Chunk, ChunkBuffer } from './chunk-buffer.js';
 import type { ByteSource } from './source.js';
-
-/** Where a chunk comes from. */
-export interface ChunkSource {
-  /** The input: its number, from 1, and its name. */
-  input: number;
-  name: string;
-  /** Bytes read from all inputs when the chunk was complete, before decompression. */
-  bytesRead: number;
-}
 
 export interface ChunkReaderParts {
   /** Read in order, each to its end, then closed. */

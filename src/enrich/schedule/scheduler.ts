@@ -6,7 +6,6 @@
  */
 import type { ChunkRunner } from '../chunk-runner.js';
 import type { Chunk } from '../input/chunk-buffer.js';
-import type { ChunkSource } from '../input/chunk-reader.js';
 import type { Slot } from '../kernel/kernel.js';
 import type { SlotPool } from './slot-pool.js';
 import type { WorkQueue } from './work-queue.js';
@@ -14,6 +13,15 @@ import type { WorkerPool } from './worker-pool.js';
 
 /** Chunks left to each worker to claim next, so that it has work while the main thread is busy with a chunk. */
 export const WAITING_PER_WORKER = 2;
+
+/** Where a chunk comes from. */
+export interface ChunkSource {
+  /** The input: its number, from 1, and its name. */
+  input: number;
+  name: string;
+  /** Bytes read from all inputs when the chunk was complete, before decompression. */
+  bytesRead: number;
+}
 
 /** A chunk between the reader and the writer. */
 export interface ScheduledChunk extends ChunkSource {

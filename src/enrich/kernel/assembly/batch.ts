@@ -3,16 +3,15 @@
  * parsed (values.ts), then all are looked up (lookup.ts), then all lines are put out. A lookup mostly waits for memory, and
  * this way many wait together.
  */
-import { BATCH_VALUES, FORMAT_JSON, FRAGMENT_BYTES, LINE_BYTES, LONGEST_INDENT } from '../abi';
-import { COMMA, isBlank, NEWLINE } from './ascii';
+import { BATCH_VALUES, FORMAT_JSON, LINE_BYTES } from '../abi';
+import { isBlank } from './ascii';
 import { putInnerResults } from './inner';
 import { isCountry } from './lookup';
-import { putKeptMembers } from './members';
+import { putFragment, putKeptMembers, putMembers } from './members';
 import {
   fieldCount,
   fieldTargets,
   format,
-  fragments,
   hasInnerResults,
   lines,
   longestInsert,
@@ -20,7 +19,6 @@ import {
   recordCount,
   recordCounts,
   selected,
-  terminator,
   valueOffsets,
   values,
 } from './settings';
@@ -32,22 +30,19 @@ import {
   countNoCountry,
   dropLine,
   hasRoom,
-  put,
-  putByte,
   putInputTo,
   rejectLine,
-  trimOutput,
 } from './slot';
-import { lookUpValues } from './values';
+import {
+  LINE_CLOSE,
+  LINE_END,
+  LINE_FIRST_REPLACED,
+  LINE_OPEN,
+  LINE_REPLACED_COUNT,
+  LINE_START,
+  lookUpValues,
+} from './values';
 
-// What is kept of a line: its first byte; the opening and closing brace of an object, in other formats the beginning and end of
-// its text; the end of its input; the opening quote of the first member that is replaced, and how many are.
-export const LINE_START: usize = 0;
-export const LINE_OPEN: usize = 4;
-export const LINE_CLOSE: usize = 8;
-const LINE_END: usize = 12;
-const LINE_FIRST_REPLACED: usize = 16;
-const LINE_REPLACED_COUNT: usize = 20;
 
 /** The number of lines that wait. */
 let lineCount: u32 = 0;
@@ -157,57 +152,11 @@ function queryLine(value: usize, start: usize, end: usize): void {
   if (isSelected == passesOthers) dropLine(start, end);
 }
 
-/** Puts out the text of a field's result from its byte `skip` on: the one for no result if the value has no record. */
-@inline function putFragment(field: u32, record: u32, skip: u32): void {
-  const fragment = fragments + <usize>(field * (recordCount + 1) + min(record, recordCount)) * FRAGMENT_BYTES;
-  put(load<u32>(fragment) + skip, load<u32>(fragment, 4) - skip);
-}
-
 /** Returns whether an object has members. */
 @inline function hasMembers(open: usize, close: usize): bool {
   let last = close - 1;
   while (isBlank(load<u8>(last))) last--;
   return last != open;
-}
-
-/**
- * Puts out results as members of an object, whose other members are in the output.
- *
- * @param open its opening brace; @param close its closing brace; @param hasMember whether a member of it is in the output
- * @param fields the fields, one bit each; @param value the records of the line
- */
-@inline export function putMembers(open: usize, close: usize, hasMember: bool, fields: u64, value: usize): void {
-  if (terminator != NEWLINE) {
-    putIndentedMembers(open, close, hasMember, fields, value);
-    return;
-  }
-  for (let left = fields; left != 0; left &= left - 1) {
-    const field = <u32>ctz(left);
-    putFragment(field, load<u32>(value + (<usize>field << 2)), u32(!hasMember));
-    hasMember = true;
-  }
-}
-
-/**
- * The same in a document: the white space before the first member of the object is repeated before each result, and that before the
- * closing brace stays there, so that an indented object stays indented.
- */
-function putIndentedMembers(open: usize, close: usize, hasMember: bool, fields: u64, value: usize): void {
-  const indent = open + 1;
-  let first = indent;
-  while (isBlank(load<u8>(first))) first++;
-  let tail = close;
-  if (first < close) while (isBlank(load<u8>(tail - 1))) tail--;
-  const length = first - indent <= <usize>LONGEST_INDENT ? first - indent : 0;
-  trimOutput();
-  for (let left = fields; left != 0; left &= left - 1) {
-    const field = <u32>ctz(left);
-    if (hasMember) putByte(<u8>COMMA);
-    put(indent, length);
-    putFragment(field, load<u32>(value + (<usize>field << 2)), 1);
-    hasMember = true;
-  }
-  put(tail, close - tail);
 }
 
 /**

@@ -1,9 +1,8 @@
 /** Results that go into objects inside the line. */
 import { STEP_BYTES, STEP_KEY_LENGTH, STEP_VALUE, STEPS_BYTES } from '../abi';
 import { CLOSING_BRACE, COMMA, isBlank, OPENING_BRACE } from './ascii';
-import { putMembers } from './batch';
 import { isSameKey } from './keys';
-import { memberEnd } from './members';
+import { memberEnd, putMembers } from './members';
 import { fieldCount, fieldResultKeys, lastMembers } from './settings';
 import { putInputTo, skipInputTo } from './slot';
 import { closingQuote } from './strings';

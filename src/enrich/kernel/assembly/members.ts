@@ -1,7 +1,9 @@
-/** The members of a valid line of which some are replaced. */
-import { CASE_BIT, CLOSING_BRACE, COMMA, isBlank, OPENING_BRACE, QUOTE } from './ascii';
+/** The members of a valid line: those that are replaced, and the results. */
+import { FRAGMENT_BYTES, LONGEST_INDENT } from '../abi';
+import { CASE_BIT, CLOSING_BRACE, COMMA, isBlank, NEWLINE, OPENING_BRACE, QUOTE } from './ascii';
 import { findEscapedKey, isResultKey } from './keys';
-import { put, putByte, putInputTo, skipInputTo } from './slot';
+import { fragments, recordCount, terminator } from './settings';
+import { put, putByte, putInputTo, skipInputTo, trimOutput } from './slot';
 import { closingQuote } from './strings';
 
 /** Returns the first quote, comma, bracket or brace at an address or after it. */
@@ -74,4 +76,50 @@ export function putKeptMembers(open: usize, close: usize, first: usize, count: u
   }
   skipInputTo(close);
   return left;
+}
+
+/** Puts out the text of a field's result from its byte `skip` on: the one for no result if the value has no record. */
+@inline export function putFragment(field: u32, record: u32, skip: u32): void {
+  const fragment = fragments + <usize>(field * (recordCount + 1) + min(record, recordCount)) * FRAGMENT_BYTES;
+  put(load<u32>(fragment) + skip, load<u32>(fragment, 4) - skip);
+}
+
+/**
+ * Puts out results as members of an object, whose other members are in the output.
+ *
+ * @param open its opening brace; @param close its closing brace; @param hasMember whether a member of it is in the output
+ * @param fields the fields, one bit each; @param value the records of the line
+ */
+@inline export function putMembers(open: usize, close: usize, hasMember: bool, fields: u64, value: usize): void {
+  if (terminator != NEWLINE) {
+    putIndentedMembers(open, close, hasMember, fields, value);
+    return;
+  }
+  for (let left = fields; left != 0; left &= left - 1) {
+    const field = <u32>ctz(left);
+    putFragment(field, load<u32>(value + (<usize>field << 2)), u32(!hasMember));
+    hasMember = true;
+  }
+}
+
+/**
+ * The same in a document: the white space before the first member of the object is repeated before each result, and that before the
+ * closing brace stays there, so that an indented object stays indented.
+ */
+function putIndentedMembers(open: usize, close: usize, hasMember: bool, fields: u64, value: usize): void {
+  const indent = open + 1;
+  let first = indent;
+  while (isBlank(load<u8>(first))) first++;
+  let tail = close;
+  if (first < close) while (isBlank(load<u8>(tail - 1))) tail--;
+  const length = first - indent <= <usize>LONGEST_INDENT ? first - indent : 0;
+  trimOutput();
+  for (let left = fields; left != 0; left &= left - 1) {
+    const field = <u32>ctz(left);
+    if (hasMember) putByte(<u8>COMMA);
+    put(indent, length);
+    putFragment(field, load<u32>(value + (<usize>field << 2)), 1);
+    hasMember = true;
+  }
+  put(tail, close - tail);
 }

@@ -1,12 +1,20 @@
 /** Looks up the values of the lines of a batch, which batch.ts has collected: their offsets are replaced by their records. */
 import { FORMAT_COMBINED, FORMAT_JSON, FORMAT_TABLE, FORMAT_TEXT, LINE_BYTES } from '../abi';
 import { isBlank, NEWLINE, QUOTE, SPACE } from './ascii';
-import { LINE_CLOSE, LINE_OPEN, LINE_START } from './batch';
 import { findElement, hasSeveralValues, hasStepsInto, queryElements } from './elements';
 import { longestText, parseText } from './lenient';
 import { addQuery, isCountry, parseString, resolveQueries, startQueries } from './lookup';
 import { delimiter, fieldCount, format, hasSteps, isLenient, lines, recordCount, scratch, values } from './settings';
 import { queryNextAddress } from './text';
+
+// What is kept of a line: its first byte; the opening and closing brace of an object, in other formats the beginning and end of
+// its text; the end of its input; the opening quote of the first member that is replaced, and how many are.
+export const LINE_START: usize = 0;
+export const LINE_OPEN: usize = 4;
+export const LINE_CLOSE: usize = 8;
+export const LINE_END: usize = 12;
+export const LINE_FIRST_REPLACED: usize = 16;
+export const LINE_REPLACED_COUNT: usize = 20;
 
 /**
  * Replaces the offset of a value in a JSON object with a lookup query.
