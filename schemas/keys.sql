@@ -25,3 +25,14 @@ CREATE TABLE key_file (
   expires   TEXT NOT NULL,                             -- ISO 8601, UTC
   hash      BLOB NOT NULL CHECK (length(hash) = 32)    -- SHA-256 of its keys
 ) STRICT, WITHOUT ROWID;
+
+-- How many keys were made by signing up, by network, in the last hour. A network is stored as 20 bits of a hash with the
+-- secret: 4,096 IPv4 addresses share a number, so that it names nobody.
+CREATE TABLE sign_up (
+  network INTEGER PRIMARY KEY,
+  made    INTEGER NOT NULL,
+  ends    INTEGER NOT NULL                             -- when the count is forgotten, in milliseconds since 1970
+) STRICT;
+
+CREATE TABLE sign_up_secret (secret BLOB NOT NULL) STRICT;
+INSERT INTO sign_up_secret VALUES (randomblob(32));

@@ -438,23 +438,14 @@ export const KEY_FILE_TIMEOUT_MS = 20_000;
 
 // API: rate limit
 
-/** Length of the sliding window of the rate limit in milliseconds: rates are in addresses a minute. */
+/** Length of a window of the rate limit in milliseconds: rates are in addresses a minute. */
 export const RATE_WINDOW_MS = 60_000;
 
 /** Addresses a minute for a key without a rate of its own: stops a runaway client, but not a bulk user. */
 export const DEFAULT_RATE = 1_000_000;
 
-/** Time in milliseconds whose addresses are counted together: bounds the memory of a key to some 60 numbers. */
-export const RATE_STEP_MS = 1_000;
-
-/** Share of a key's rate that a worker process draws at once from the shared count, to avoid a message per request. */
-export const RATE_LEASE_SHARE = 0.001;
-
-/** Largest share of the free addresses that is drawn ahead: near the end of a rate, each request asks the shared count. */
-export const RATE_LEASE_FREE_SHARE = 1 / 16;
-
-/** Time in milliseconds after which addresses that were drawn and not used go back to the shared count. */
-export const RATE_LEASE_MS = 1_000;
+/** Share of a key's rate that a process reserves at once in a count that it shares, to avoid a message for each request. */
+export const RATE_RESERVED_SHARE = 0.001;
 
 /**
  * Longest wait for an answer of Redis about a rate, in milliseconds. Redis needs less than one; a request that waited
@@ -467,12 +458,6 @@ export const RATE_STORE_CHECK_MS = 1_000;
 
 /** Longest wait between two attempts to connect to Redis, in milliseconds. */
 export const RATE_STORE_RECONNECT_MS = 500;
-
-/**
- * Time in milliseconds for which servers still count by themselves after Redis is back: long enough for each of them to
- * connect, check, and report what it counted meanwhile.
- */
-export const RATE_STORE_SETTLE_MS = 3_000;
 
 /** Time in milliseconds after which a server that reports nothing has no share of the rates any more. */
 export const RATE_SERVER_EXPIRES_MS = 10_000;
@@ -494,9 +479,11 @@ export const SIGN_UP_RATE = 60_000;
 /** How long a key is valid that its holder made by signing up, in milliseconds (90 days). */
 export const SELF_ISSUED_KEY_MS = 7_776_000_000;
 
-/** Keys that can be made from one network, and in all, in the time of {@link SIGN_UP_WINDOW_MS}. */
-export const SIGN_UPS_PER_NETWORK = 5;
-export const SIGN_UPS_TOTAL = 500;
+/**
+ * Keys that can be made in the time of {@link SIGN_UP_WINDOW_MS}, by the bits of an IPv6 network; an IPv4 address counts as
+ * a /64. A /56 and a /48 are what providers give to one customer (RFC 6177).
+ */
+export const SIGN_UPS_PER_NETWORK = { 64: 5, 56: 15, 48: 50 };
 
 /** How long a made key counts against these limits, in milliseconds (one hour). */
 export const SIGN_UP_WINDOW_MS = 3_600_000;

@@ -115,7 +115,7 @@ describe('the documentation', () => {
     expect(api).toContain(`| key of the page | valid for ${grouped('PAGE_KEY_MS', 1000)} s |`);
     expect(api).toContain(`| addresses a minute of a self-issued key | ${grouped('SIGN_UP_RATE')} |`);
     expect(api).toContain(
-      `of one network and of all | ${grouped('SIGN_UPS_PER_NETWORK')}, ${grouped('SIGN_UPS_TOTAL')} |`,
+      `a /64, a /56, a /48 | ${[64, 56, 48].map((bits) => Object(limits.SIGN_UPS_PER_NETWORK)[bits]).join(', ')} |`,
     );
     expect(reference).toContain(`| text of an address | ${grouped('MAX_ADDRESS_LENGTH')} characters |`);
     expect(reference).toContain(`| sources in a build | ${grouped('MAX_SOURCES')} |`);

@@ -11,10 +11,9 @@ import { Reader, type Response } from 'mmdb-lib';
 import { EMBEDDED_LAYOUT, type EmbeddedScheme, schemeOf } from '../../src/address/embedded.js';
 import { formatAddress } from '../../src/address/format.js';
 import { type Family, isMapped } from '../../src/address/parse.js';
-import { addressBits, addressWords, isNextAddress } from '../../src/address/words.js';
+import { addressBits, addressWords, hostMask, isNextAddress } from '../../src/address/words.js';
 import { AtlasError, messageOf } from '../../src/errors.js';
 import { MAX_MMDB_STEPS } from '../../src/limits.js';
-import { hostMask } from '../../src/range/cidr.js';
 
 /** Paths of the country code in the records of common files; the first that exists in a record counts. */
 export const DEFAULT_COUNTRY_PATHS: readonly string[] = [

@@ -141,3 +141,9 @@ export function networkBytes(words: Uint32Array): Buffer {
   // Words are little-endian in memory: the range file can be read on little-endian machines only.
   return Buffer.from(words.slice().buffer).swap32();
 }
+
+/** Returns the mask of the host bits in word `index` of an address with a prefix of `prefix` bits: 1 for each host bit. */
+export function hostMask(prefix: number, index: number): number {
+  const bits = Math.min(32, Math.max(0, prefix - 32 * index));
+  return bits === 32 ? 0 : 0xffffffff >>> bits;
+}

@@ -1,99 +1,63 @@
 /** The caller's address: the peer of the socket, or what trusted proxies say about it. */
-import { type Family, parseAddress } from '../address/parse.js';
-import { addressWords } from '../address/words.js';
+import { BlockList, isIP } from 'node:net';
+import type { FastifyRequest } from 'fastify';
+import { formatAddress } from '../address/format.js';
+import { isMapped } from '../address/parse.js';
 import { AtlasError } from '../errors.js';
 import { parseCidr } from '../range/cidr.js';
 
-/** A block of addresses. */
-interface Block {
-  family: Family;
-  first: Uint32Array;
-  last: Uint32Array;
+/** An address in brackets, or an IPv4 address, with a port: some proxies write the port, too. */
+const WITH_PORT = /^(?:\[([^\]]*)\](?::\d+)?|([\d.]+):\d+)$/;
+
+/** An IPv4-mapped address, as the kernel gives it to a socket of both families. */
+const MAPPED = /^::ffff:([\d.]+)$/i;
+
+/** Returns an address without its port and its zone (RFC 4007 §11), and the IPv4 address of a mapped one. */
+function plainAddress(text: string): string {
+  const [, bracketed, v4] = WITH_PORT.exec(text) ?? [];
+  const address = (bracketed ?? v4 ?? text).replace(/%.*$/, '');
+  return MAPPED.exec(address)?.[1] ?? address;
 }
 
-/** Bits before the IPv4 address in an IPv4-mapped address. */
-const MAPPED_BITS = 96;
-
-/** Words of the address that is being checked; everything here is synchronous. */
-const words = new Uint32Array(4);
-
-/** Parses a block. An IPv4-mapped block is the IPv4 block in it, as with addresses. */
-function parseBlock(text: string): Block {
-  const first = new Uint32Array(4);
-  const last = new Uint32Array(4);
-  const block = parseCidr(text, first, last);
-  if (block === undefined || block.hostBitsSet) {
-    throw new AtlasError(
-      'E_USAGE',
-      `--trust-proxy: ${JSON.stringify(text)} is not a CIDR block${block?.hostBitsSet ? ' (it has bits set after its prefix)' : ''}; write it as 10.0.0.0/8 or 2001:db8::/32`,
-    );
-  }
-  const mapped =
-    block.family === 6 && block.prefix >= MAPPED_BITS && first[0] === 0 && first[1] === 0 && first[2] === 0xffff;
-  if (mapped) return { family: 4, first: first.slice(3), last: last.slice(3) };
-  const count = addressWords(block.family);
-  return { family: block.family, first: first.slice(0, count), last: last.slice(0, count) };
-}
-
-function notBelow(address: Uint32Array, bound: Uint32Array): boolean {
-  for (let i = 0; i < bound.length; i++) if (address[i] !== bound[i]) return address[i]! > bound[i]!;
-  return true;
-}
-
-function notAbove(address: Uint32Array, bound: Uint32Array): boolean {
-  for (let i = 0; i < bound.length; i++) if (address[i] !== bound[i]) return address[i]! < bound[i]!;
-  return true;
-}
-
-/** Removes the zone of a link-local address, its interface after a percent sign (RFC 4007 §11). */
-function withoutZone(peer: string): string {
-  const percent = peer.indexOf('%');
-  return percent < 0 ? peer : peer.slice(0, percent);
-}
-
-/** The proxies whose `X-Forwarded-For` is trusted. */
-export class TrustedProxies {
-  readonly #blocks: Block[];
-
-  /**
-   * @param cidrs the blocks that contain the proxies' addresses
-   * @throws AtlasError E_USAGE if one is not a CIDR block
-   */
-  constructor(cidrs: readonly string[] = []) {
-    this.#blocks = cidrs.map(parseBlock);
-  }
-
-  /**
-   * Returns the caller's address.
-   *
-   * Each proxy appends the address that called it to `X-Forwarded-For`. Read from the right, the entries are true as long
-   * as trusted proxies wrote them: the first address that is not a trusted proxy is the caller. The caller may have
-   * invented everything to the left of it. Other forwarding headers are ignored: a proxy that does not set one passes on
-   * what the caller sent.
-   *
-   * @param peer the address of the other end of the socket
-   * @param forwardedFor the header; repeated headers are joined by commas
-   * @returns the right-most address that is not a trusted proxy; if all are trusted, the left-most; if an entry is not an
-   *   address, the trusted proxy that wrote it
-   */
-  caller(peer: string, forwardedFor: string | undefined): string {
-    let caller = withoutZone(peer);
-    if (forwardedFor === undefined || !this.#trusts(caller)) return caller;
-    const entries = forwardedFor.split(',');
-    for (let i = entries.length - 1; i >= 0; i--) {
-      const entry = entries[i]!.trim();
-      if (parseAddress(entry, words) === 0) return caller;
-      caller = entry;
-      if (!this.#trusts(caller)) return caller;
+/**
+ * Returns the function that tells Fastify (`trustProxy`) which addresses are proxies whose `X-Forwarded-For` is trusted.
+ *
+ * Each proxy appends the address that called it to `X-Forwarded-For`. Read from the right, the entries are true as long as
+ * trusted proxies wrote them: the first address that is not a trusted proxy is the caller. Other forwarding headers are
+ * ignored: a proxy that does not set one passes on what the caller sent.
+ *
+ * @param cidrs the blocks that contain the proxies' addresses
+ * @throws AtlasError E_USAGE if one is not a CIDR block
+ */
+export function trustFunction(cidrs: readonly string[]): false | ((address: string) => boolean) {
+  const proxies = new BlockList();
+  for (const text of cidrs) {
+    const first = new Uint32Array(4);
+    const last = new Uint32Array(4);
+    const block = parseCidr(text, first, last);
+    if (block === undefined || block.hostBitsSet) {
+      throw new AtlasError(
+        'E_USAGE',
+        `--trust-proxy: ${JSON.stringify(text)} is not a CIDR block${block?.hostBitsSet ? ' (it has bits set after its prefix)' : ''}; write it as 10.0.0.0/8 or 2001:db8::/32`,
+      );
     }
-    return caller;
+    const mapped = block.family === 6 && isMapped(first) && isMapped(last);
+    const family = mapped ? 4 : block.family;
+    const ends = [first, last].map((address) => formatAddress(family, mapped ? address.subarray(3) : address));
+    proxies.addRange(ends[0]!, ends[1]!, family === 4 ? 'ipv4' : 'ipv6');
   }
+  if (cidrs.length === 0) return false;
+  return (address) => {
+    const plain = plainAddress(address);
+    const family = isIP(plain);
+    return family !== 0 && proxies.check(plain, family === 4 ? 'ipv4' : 'ipv6');
+  };
+}
 
-  #trusts(address: string): boolean {
-    if (this.#blocks.length === 0) return false;
-    const family = parseAddress(address, words);
-    return this.#blocks.some(
-      (block) => block.family === family && notBelow(words, block.first) && notAbove(words, block.last),
-    );
-  }
+/**
+ * Returns the caller's address: the right-most one that is not a trusted proxy; if all are trusted, the left-most; if an
+ * entry is not an address, the trusted proxy that wrote it. Empty if the client is gone, which reads no response.
+ */
+export function callerOf({ ips, ip }: Pick<FastifyRequest, 'ips' | 'ip'>): string {
+  return (ips ?? [ip ?? '']).map(plainAddress).findLast((address) => isIP(address) !== 0) ?? '';
 }

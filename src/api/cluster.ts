@@ -11,15 +11,16 @@ import {
   DRAIN_GRACE_MS,
   DRAIN_TIMEOUT_MS,
   PREDRAIN_MS,
-  RATE_LEASE_SHARE,
+  RATE_RESERVED_SHARE,
   RETRY_MAX_MS,
   WORKER_RETRY_MS,
 } from '../limits.js';
-import type { KeyDesk, KeyOutcome, KeyRequest } from './keys/sign-up.js';
+import type { KeyOutcome, KeyRequest, KeyService } from './keys/sign-up.js';
 import { errorFields, type Log } from './log.js';
-import { exposeToPrimary, RequestMetrics } from './metrics.js';
+import { metricsText, RequestMetrics, type WorkerMetrics } from './metrics.js';
 import { SECRET_BYTES } from './page/page-keys.js';
-import { type Grant, MemoryRateStore, RateLimiter, type RateStore } from './rates/rate-limit.js';
+import { RateLimiter } from './rates/rate-limit.js';
+import { type RateStore, RateWindows, type Reservation } from './rates/rate-windows.js';
 import { ApiServer, type ServeSettings } from './server.js';
 
 export interface Cluster {
@@ -27,6 +28,8 @@ export interface Cluster {
   useRelease(dir: string): void;
   /** Begins to answer; resolves to the port. */
   listen(): Promise<number>;
+  /** Returns the metrics of the requests as text: the sums over the processes. */
+  metrics(): Promise<string>;
   /** Stops without dropping a request; resolves to whether all requests were answered in time. */
   stop(): Promise<boolean>;
 }
@@ -34,22 +37,22 @@ export interface Cluster {
 /**
  * Answers in this process.
  *
- * @param keyDesk makes and revokes keys
+ * @param keyService makes and revokes keys
  * @param shared the count of several servers, if they share one
  */
 export function singleProcess(
   settings: ServeSettings,
   log: Log,
   metrics: RequestMetrics | undefined,
-  keyDesk: KeyDesk,
+  keyService: KeyService,
   shared?: RateStore,
 ): Cluster {
   const server = new ApiServer(settings, log, metrics);
-  const limiter =
-    shared === undefined ? new RateLimiter(new MemoryRateStore()) : new RateLimiter(shared, RATE_LEASE_SHARE);
+  const limiter = new RateLimiter(shared, shared === undefined ? 0 : RATE_RESERVED_SHARE);
   return {
     useRelease: (dir) => server.useRelease(dir),
-    listen: () => server.listen(limiter, randomBytes(SECRET_BYTES), keyDesk),
+    listen: () => server.listen(limiter, randomBytes(SECRET_BYTES), keyService),
+    metrics: async () => metricsText(metrics === undefined ? [] : [await metrics.values()]),
     stop: () => server.stop(),
   };
 }
@@ -62,21 +65,16 @@ export type ToWorker =
       /** Of the keys of the page, in base64. */
       secret: string;
     }
-  | { type: 'grant'; request: number; grant: Grant }
-  | { type: 'keys_done'; request: number; outcome: KeyOutcome }
+  | { type: 'answer'; request: number; answer: Answer }
+  /** Send your metrics. */
+  | { type: 'collect' }
   | { type: 'stop' }
   /** No worker that is to stop listens any longer. */
   | { type: 'port_free' };
 
-/** A worker's request for addresses. */
-interface Demand {
-  type: 'take';
-  request: number;
-  keyId: string;
-  limit: number;
-  least: number;
-  most: number;
-}
+/** What a worker asks the primary: addresses of a key's window, or the making of a key. */
+type Question = { do: 'reserve'; keyId: string; limit: number; needed: number; upTo: number } | KeyRequest;
+type Answer = Reservation | KeyOutcome;
 
 /** What a worker tells the primary. */
 export type FromWorker =
@@ -84,9 +82,8 @@ export type FromWorker =
   | { type: 'listening'; port: number }
   | { type: 'failed'; code: ErrorCode; message: string }
   | { type: 'release_failed'; dir: string; message: string }
-  | Demand
-  | { type: 'give_back'; keyId: string; count: number }
-  | { type: 'keys'; request: number; wanted: KeyRequest }
+  | { type: 'ask'; request: number; question: Question }
+  | { type: 'metrics'; values: WorkerMetrics }
   | { type: 'stopped_listening' };
 
 /** The part of a worker process that the primary uses. */
@@ -111,11 +108,16 @@ export class WorkerCluster implements Cluster {
   readonly #log: Log;
   readonly #fork: () => WorkerProcess;
   readonly #rates: RateStore;
-  readonly #keyDesk: KeyDesk;
+  readonly #keyService: KeyService;
   readonly #secret = randomBytes(SECRET_BYTES).toString('base64');
   readonly #workers = new Set<WorkerProcess>();
+  /** Workers that have received everything. */
+  readonly #instructed = new Set<WorkerProcess>();
   /** Workers that no longer listen. */
   readonly #notListening = new Set<WorkerProcess>();
+  /** Called with the metrics of a worker, or with nothing if it ended. */
+  readonly #collecting = new Map<WorkerProcess, (values?: WorkerMetrics) => void>();
+  #collection: Promise<string> | undefined;
   /** Replacements in a row that failed. */
   #failedReplacements = 0;
   #releaseDir: string | undefined;
@@ -125,20 +127,20 @@ export class WorkerCluster implements Cluster {
   /**
    * @param fork starts a worker
    * @param rates the count that the workers share
-   * @param keyDesk makes and revokes keys for all workers
+   * @param keyService makes and revokes keys for all workers
    */
   constructor(
     count: number,
     log: Log,
     fork: () => WorkerProcess = () => cluster.fork(),
-    rates: RateStore = new MemoryRateStore(),
-    keyDesk: KeyDesk = () => ({ refused: 'sign_up_closed' }),
+    rates: RateStore = new RateWindows(),
+    keyService: KeyService = () => ({ refused: 'sign_up_closed' }),
   ) {
     this.#count = count;
     this.#log = log;
     this.#fork = fork;
     this.#rates = rates;
-    this.#keyDesk = keyDesk;
+    this.#keyService = keyService;
   }
 
   useRelease(dir: string): void {
@@ -149,6 +151,28 @@ export class WorkerCluster implements Cluster {
   async listen(): Promise<number> {
     const ports = await Promise.all(Array.from({ length: this.#count }, () => this.#start()));
     return ports[0]!;
+  }
+
+  metrics(): Promise<string> {
+    // Two that ask at the same time get the same.
+    this.#collection ??= this.#collect().finally(() => {
+      this.#collection = undefined;
+    });
+    return this.#collection;
+  }
+
+  /** Asks the workers that can answer: one that starts would be waited for. */
+  async #collect(): Promise<string> {
+    const all = await Promise.all(
+      [...this.#instructed].map(
+        (worker) =>
+          new Promise<WorkerMetrics | undefined>((resolve) => {
+            this.#collecting.set(worker, resolve);
+            this.#send(worker, { type: 'collect' });
+          }),
+      ),
+    );
+    return metricsText(all.filter((values) => values !== undefined));
   }
 
   async stop(): Promise<boolean> {
@@ -199,14 +223,11 @@ export class WorkerCluster implements Cluster {
             this.#log.error({ problem: message.message }, 'a worker could not open a release; it keeps the one before');
             this.#resend(worker, message.dir, failedReleases++);
             break;
-          case 'take':
-            this.#grant(worker, message);
+          case 'ask':
+            void this.#answer(worker, message.request, message.question);
             break;
-          case 'keys':
-            void this.#answerKeys(worker, message.request, message.wanted);
-            break;
-          case 'give_back':
-            this.#rates.giveBack(message.keyId, message.count);
+          case 'metrics':
+            this.#collecting.get(worker)?.(message.values);
             break;
           case 'stopped_listening':
             this.#notListening.add(worker);
@@ -216,6 +237,9 @@ export class WorkerCluster implements Cluster {
       });
       worker.once('exit', (code, signal) => {
         this.#workers.delete(worker);
+        this.#instructed.delete(worker);
+        this.#collecting.get(worker)?.();
+        this.#collecting.delete(worker);
         this.#notListening.delete(worker);
         this.#tellPortFree();
         reject(new AtlasError('E_FAULT', `a worker ended before it listened (exit code ${code}, signal ${signal})`));
@@ -236,15 +260,12 @@ export class WorkerCluster implements Cluster {
     for (const worker of this.#notListening) this.#send(worker, { type: 'port_free' });
   }
 
-  #grant(worker: WorkerProcess, { request, keyId, limit, least, most }: Demand): void {
-    const send = (grant: Grant): void => this.#send(worker, { type: 'grant', request, grant });
-    const grant = this.#rates.take(keyId, limit, least, most);
-    if (grant instanceof Promise) void grant.then(send);
-    else send(grant);
-  }
-
-  async #answerKeys(worker: WorkerProcess, request: number, wanted: KeyRequest): Promise<void> {
-    this.#send(worker, { type: 'keys_done', request, outcome: await this.#keyDesk(wanted) });
+  async #answer(worker: WorkerProcess, request: number, question: Question): Promise<void> {
+    const answer =
+      question.do === 'reserve'
+        ? this.#rates.reserve(question.keyId, question.limit, question.needed, question.upTo)
+        : this.#keyService(question);
+    this.#send(worker, { type: 'answer', request, answer: answer instanceof Promise ? await answer : answer });
   }
 
   /** Tells a worker everything that it must know; messages before it was ready are lost. */
@@ -255,6 +276,7 @@ export class WorkerCluster implements Cluster {
     }
     if (this.#releaseDir !== undefined) this.#send(worker, { type: 'release', dir: this.#releaseDir });
     this.#send(worker, { type: 'listen', secret: this.#secret });
+    this.#instructed.add(worker);
   }
 
   /** Asks a worker again to use a release that it could not open, unless another one is current by then. */
@@ -283,59 +305,30 @@ export class WorkerCluster implements Cluster {
   }
 }
 
-/** The shared count as a worker sees it: a message to the primary, and one back. */
-class PrimaryRateStore implements RateStore {
-  readonly #send: (message: FromWorker) => void;
-  readonly #waiting = new Map<number, (grant: Grant) => void>();
+/** The primary as a worker sees it: a message to it, and one back. */
+class Primary {
+  readonly #tell: (message: FromWorker) => void;
+  readonly #waiting = new Map<number, (answer: Answer) => void>();
   #last = 0;
 
-  constructor(send: (message: FromWorker) => void) {
-    this.#send = send;
+  constructor(tell: (message: FromWorker) => void) {
+    this.#tell = tell;
   }
 
-  take(keyId: string, limit: number, least: number, most: number): Promise<Grant> {
+  /** Asks; the answer is of the kind that belongs to the question. */
+  ask<Kind extends Answer>(question: Question): Promise<Kind> {
     const request = ++this.#last;
     return new Promise((resolve) => {
-      this.#waiting.set(request, resolve);
-      this.#send({ type: 'take', request, keyId, limit, least, most });
+      this.#waiting.set(request, resolve as (answer: Answer) => void);
+      this.#tell({ type: 'ask', request, question });
     });
   }
 
-  giveBack(keyId: string, count: number): void {
-    this.#send({ type: 'give_back', keyId, count });
-  }
-
-  /** Passes an answer of the primary on. */
-  grant(request: number, grant: Grant): void {
+  /** Passes an answer on. */
+  answered(request: number, answer: Answer): void {
     const resolve = this.#waiting.get(request);
     this.#waiting.delete(request);
-    resolve?.(grant);
-  }
-}
-
-/** The primary's desk for keys as a worker sees it. */
-class PrimaryKeyDesk {
-  readonly #send: (message: FromWorker) => void;
-  readonly #waiting = new Map<number, (outcome: KeyOutcome) => void>();
-  #last = 0;
-
-  constructor(send: (message: FromWorker) => void) {
-    this.#send = send;
-  }
-
-  ask(wanted: KeyRequest): Promise<KeyOutcome> {
-    const request = ++this.#last;
-    return new Promise((resolve) => {
-      this.#waiting.set(request, resolve);
-      this.#send({ type: 'keys', request, wanted });
-    });
-  }
-
-  /** Passes an answer of the primary on. */
-  done(request: number, outcome: KeyOutcome): void {
-    const resolve = this.#waiting.get(request);
-    this.#waiting.delete(request);
-    resolve?.(outcome);
+    resolve?.(answer);
   }
 }
 
@@ -346,18 +339,21 @@ class PrimaryKeyDesk {
  */
 export async function runWorker(settings: ServeSettings, log: Log): Promise<boolean> {
   const metrics = settings.metricsPort === undefined ? undefined : new RequestMetrics();
-  if (metrics !== undefined) exposeToPrimary(metrics);
   const server = new ApiServer(settings, log, metrics);
   const tell = (message: FromWorker): void => {
     process.send?.(message);
   };
-  const rates = new PrimaryRateStore(tell);
-  const keyDesk = new PrimaryKeyDesk(tell);
+  const primary = new Primary(tell);
+  const rates: RateStore = {
+    reserve: (keyId, limit, needed, upTo) => primary.ask<Reservation>({ do: 'reserve', keyId, limit, needed, upTo }),
+  };
 
   async function listen(secret: string): Promise<void> {
     try {
-      const limiter = new RateLimiter(rates, RATE_LEASE_SHARE);
-      const port = await server.listen(limiter, Buffer.from(secret, 'base64'), (request) => keyDesk.ask(request));
+      const limiter = new RateLimiter(rates, RATE_RESERVED_SHARE);
+      const port = await server.listen(limiter, Buffer.from(secret, 'base64'), (request) =>
+        primary.ask<KeyOutcome>(request),
+      );
       tell({ type: 'listening', port });
     } catch (error) {
       if (!(error instanceof AtlasError)) throw error;
@@ -388,11 +384,11 @@ export async function runWorker(settings: ServeSettings, log: Log): Promise<bool
         case 'listen':
           listening = listen(message.secret);
           break;
-        case 'grant':
-          rates.grant(message.request, message.grant);
+        case 'answer':
+          primary.answered(message.request, message.answer);
           break;
-        case 'keys_done':
-          keyDesk.done(message.request, message.outcome);
+        case 'collect':
+          void metrics?.values().then((values) => tell({ type: 'metrics', values }));
           break;
         case 'stop':
           resolve();
@@ -402,8 +398,9 @@ export async function runWorker(settings: ServeSettings, log: Log): Promise<bool
           break;
       }
     });
-    // Ctrl-C reaches every process of the terminal, but the primary says when to stop. SIGTERM to this process counts.
-    process.on('SIGINT', () => {});
+    // Ctrl-C, and the end of the terminal, reach every process of it, but the primary says when to stop. SIGTERM to this
+    // process counts.
+    for (const signal of ['SIGINT', 'SIGHUP']) process.on(signal, () => {});
     process.once('SIGTERM', resolve);
     tell({ type: 'ready' });
   });

@@ -233,6 +233,8 @@ export class ApiHttpServer extends Server {
    */
   #inTurn(request: IncomingMessage, response: ServerResponse, answer: Answer): void {
     const connection: Connection = request.socket;
+    // A response ended the connection before this request was read.
+    if (!connection.writable) return;
     const { [CURRENT]: current, [WAITING]: waiting } = connection;
     const turn: Turn = {
       request,
@@ -256,7 +258,8 @@ export class ApiHttpServer extends Server {
   #answerNext(connection: Connection): void {
     const next = (): void => {
       const waiting = connection[WAITING]!;
-      if (connection.destroyed) return;
+      // The response before ended the connection, or the client is gone.
+      if (!connection.writable) return;
       waiting.shift()?.answer();
       if (waiting.length > 0) {
         this.#answerNext(connection);

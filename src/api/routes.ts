@@ -37,6 +37,10 @@ export interface Route {
   /** The path as Fastify's router takes it; also the label of metrics and the access log. */
   path: string;
   needsKey: boolean;
+  /** Whether a browser uses it without a key, so that `Host` must name this server. */
+  checksHost?: true;
+  /** Whether it answers about the caller's own address only. */
+  isOwn?: true;
   /** Undefined for a route that the OpenAPI document leaves out. */
   operation?: Operation;
 }
@@ -45,6 +49,7 @@ export interface Route {
 const LOOKUP_SELF = {
   method: 'GET',
   needsKey: true,
+  isOwn: true,
 } as const;
 
 export const ROUTES = {
@@ -134,13 +139,14 @@ export const ROUTES = {
     method: 'POST',
     path: '/api/keys',
     needsKey: false,
+    checksHost: true,
     operation: {
       id: 'signUp',
       tag: 'Keys',
       summary: 'Make a key',
       description: 'Only if the operator opened sign-up. The key is shown once; no request body is read.',
       response: { status: 201, description: 'The key, and its rate in addresses a minute.', schema: 'NewKey' },
-      errors: ['sign_up_closed', 'origin_refused', 'sign_up_limit', 'keys_busy', 'internal'],
+      errors: ['sign_up_closed', 'host_refused', 'origin_refused', 'sign_up_limit', 'keys_busy', 'internal'],
     },
   },
   currentKey: {
@@ -183,9 +189,9 @@ export const ROUTES = {
     },
   },
   openApi: { method: 'GET', path: '/openapi.json', needsKey: false },
-  page: { method: 'GET', path: '/', needsKey: false },
-  pageKey: { method: 'GET', path: '/page/key', needsKey: false },
-  docs: { method: 'GET', path: '/docs', needsKey: false },
+  page: { method: 'GET', path: '/', needsKey: false, checksHost: true },
+  pageKey: { method: 'GET', path: '/page/key', needsKey: false, checksHost: true },
+  docs: { method: 'GET', path: '/docs', needsKey: false, checksHost: true },
 } as const satisfies Record<string, Route>;
 
 export type RouteName = keyof typeof ROUTES;

@@ -4,12 +4,12 @@ import type { FastifyInstance } from 'fastify';
 import { openDatabase } from '../database/database.js';
 import { AtlasError, messageOf, systemErrorCode } from '../errors.js';
 import { KEYS_POLL_MS, PREDRAIN_MS } from '../limits.js';
-import { buildApp, type Phase } from './app.js';
-import { TrustedProxies } from './caller.js';
+import { buildApp } from './app.js';
+import type { Phase } from './handlers/context.js';
 import { ApiHttpServer, drain, listen } from './http-server.js';
 import { KeyCache } from './keys/key-cache.js';
 import { keysPath } from './keys/key-store.js';
-import type { KeyDesk, KeyOutcome } from './keys/sign-up.js';
+import type { KeyOutcome, KeyService } from './keys/sign-up.js';
 import { type AccessLog, createAccessLog, type Log } from './log.js';
 import { type RequestMetrics, UNPARSED_ROUTE } from './metrics.js';
 import type { BaseUrls } from './openapi.js';
@@ -86,11 +86,11 @@ export class ApiServer {
    * Begins to answer.
    *
    * @param secret of the page's keys; the same in all processes of the server
-   * @param keyDesk makes and revokes keys
+   * @param keyService makes and revokes keys
    * @returns the port
    * @throws AtlasError E_USAGE if it cannot listen there
    */
-  async listen(limiter: RateLimiter, secret: Buffer, keyDesk: KeyDesk): Promise<number> {
+  async listen(limiter: RateLimiter, secret: Buffer, keyService: KeyService): Promise<number> {
     const { trustProxy, rate, region, baseUrls, page } = this.#settings;
     this.#keys.start(KEYS_POLL_MS);
     const origins = Object.values(baseUrls).filter((url) => url !== undefined);
@@ -99,7 +99,7 @@ export class ApiServer {
       keys: this.#keys,
       limiter,
       defaultRate: rate,
-      proxies: new TrustedProxies(trustProxy),
+      trustProxy,
       log: this.#log,
       phase: () => this.#phase,
       metrics: this.#metrics,
@@ -109,8 +109,8 @@ export class ApiServer {
       baseUrls,
       page,
       pageKeys: new PageKeys({ secret, defaultRate: rate, origins: origins.map((url) => new URL(url).origin) }),
-      keyDesk: (request) => {
-        const outcome = keyDesk(request);
+      keyService: (request) => {
+        const outcome = keyService(request);
         return outcome instanceof Promise
           ? outcome.then((settled) => this.#afterKeys(settled))
           : this.#afterKeys(outcome);
@@ -131,7 +131,7 @@ export class ApiServer {
 
   /** Makes a change of the keys effective in this process at once; other processes notice it by themselves. */
   #afterKeys(outcome: KeyOutcome): KeyOutcome {
-    this.#keys.refresh();
+    if (!('refused' in outcome)) this.#keys.refresh();
     return outcome;
   }
 

@@ -8,15 +8,7 @@ import { RELEASE_POLL_MS } from '../limits.js';
 import { singleProcess, WorkerCluster } from './cluster.js';
 import { type KeyRequest, SignUps } from './keys/sign-up.js';
 import type { Log } from './log.js';
-import {
-  addPullMetrics,
-  clusterMetrics,
-  ReleaseMetrics,
-  RequestMetrics,
-  SharedRateMetrics,
-  serveMetrics,
-  singleProcessMetrics,
-} from './metrics.js';
+import { addPullMetrics, ReleaseMetrics, RequestMetrics, SharedRateMetrics, serveMetrics } from './metrics.js';
 import { RedisRateStore } from './rates/redis-rate-store.js';
 import { ReleaseWatcher, type VerifyRelease } from './releases/release-watcher.js';
 import type { ServeSettings } from './server.js';
@@ -87,11 +79,11 @@ export async function runService(settings: ServeSettings, options: ServiceOption
       ? undefined
       : new RedisRateStore({ url: redis, log, onChange: (shared) => rateMetrics.change(shared) });
   const signUps = new SignUps({ dataDir, isOpen: settings.page.signUp, defaultRate: settings.rate, log });
-  const keyDesk = (request: KeyRequest) => signUps.handle(request);
+  const keyService = (request: KeyRequest) => signUps.handle(request);
   const cluster =
     workers === 1
-      ? singleProcess(settings, log, requests, keyDesk, rates)
-      : new WorkerCluster(workers, log, undefined, rates, keyDesk);
+      ? singleProcess(settings, log, requests, keyService, rates)
+      : new WorkerCluster(workers, log, undefined, rates, keyService);
   const watcher = new ReleaseWatcher({
     dataDir,
     interval: RELEASE_POLL_MS,
@@ -116,9 +108,10 @@ export async function runService(settings: ServeSettings, options: ServiceOption
     if (!watcher.found) log.warn({}, 'there is no release to serve; requests are answered 503 until one is published');
     await rates?.start();
     if (metricsPort !== undefined) {
-      const others = rates === undefined ? [releases] : [releases, rateMetrics];
-      const collect = requests === undefined ? clusterMetrics(others) : () => singleProcessMetrics(requests, others);
-      metricsServer = await startMetrics(metricsPort, collect);
+      const own = rates === undefined ? [releases] : [releases, rateMetrics];
+      metricsServer = await startMetrics(metricsPort, async () =>
+        (await Promise.all([cluster.metrics(), ...own.map(({ registry }) => registry.metrics())])).join(''),
+      );
       const { port } = metricsServer.address() as AddressInfo;
       log.info({ url: `${publicUrl(undefined, port)}/metrics` }, 'metrics');
     }
@@ -130,7 +123,6 @@ export async function runService(settings: ServeSettings, options: ServiceOption
   } finally {
     watcher.stop();
     inTime = await cluster.stop();
-    signUps.stop();
     await rates?.stop();
     metricsServer?.close();
     metricsServer?.closeAllConnections();

@@ -3,7 +3,7 @@ import cluster from 'node:cluster';
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { dirname, resolve } from 'node:path';
-import { TrustedProxies } from '../api/caller.js';
+import { trustFunction } from '../api/caller.js';
 import { runWorker } from '../api/cluster.js';
 import { createKey, isValidKey, requireWritableKeys } from '../api/keys/key-store.js';
 import { createLog, errorFields, type Log } from '../api/log.js';
@@ -69,7 +69,7 @@ function trustProxy(values: OptionValues): string[] {
   if (list === undefined) return [];
   const cidrs = list.split(',').map((cidr) => cidr.trim());
   // Throws if one is not a CIDR block, before anything is started.
-  new TrustedProxies(cidrs);
+  trustFunction(cidrs);
   return cidrs;
 }
 
@@ -117,6 +117,7 @@ export function readSettings({ dataDir, values }: Invocation): ServeSettings {
       ipv4Url: stackUrl(values, 'ipv4-url'),
       ipv6Url: stackUrl(values, 'ipv6-url'),
       signUp: signUp(values) === 'open',
+      keyless: values['no-keyless'] !== true,
     },
   };
 }
@@ -138,6 +139,8 @@ function stopSignal(): Promise<void> {
         resolveStop();
       });
     }
+    // The terminal is gone; the system may say so twice.
+    process.on('SIGHUP', resolveStop);
   });
 }
 
@@ -219,7 +222,10 @@ are being processed.`,
     country: { value: 'CC', help: 'the country where this server is, such as DE' },
     eu: { help: 'serve an EU base address: refuses to start if CC is not in the European Union' },
     'metrics-port': { value: 'PORT', help: 'Prometheus metrics on http://127.0.0.1:PORT/metrics (default none)' },
-    'base-url': { value: 'URL', help: 'where clients find the service, for /openapi.json and the page' },
+    'base-url': {
+      value: 'URL',
+      help: 'where clients find the service, for /openapi.json and the page. Browsers use the page under this name only, and localhost',
+    },
     'eu-base-url': {
       value: 'URL',
       help: 'where clients find its servers inside the European Union, for /openapi.json and the page',
@@ -233,6 +239,9 @@ are being processed.`,
       value: 'MODE',
       choices: SIGN_UP,
       help: '"open": visitors of the page can make keys for themselves (default "closed")',
+    },
+    'no-keyless': {
+      help: 'visitors of the page cannot look up addresses: only holders of keys can (default: they can)',
     },
     'dev-key': {
       value: 'FILE',

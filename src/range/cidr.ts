@@ -1,13 +1,7 @@
 /** CIDR blocks (RFC 4632, RFC 4291 §2.3): parsing, formatting, and splitting a range into the fewest blocks. */
 import { formatAddress } from '../address/format.js';
 import { type Family, parseIPv4, parseIPv6 } from '../address/parse.js';
-import { addressBits, addressWords } from '../address/words.js';
-
-/** Returns the mask of the host bits in word `index` of an address with a prefix of `prefix` bits: 1 for each host bit. */
-export function hostMask(prefix: number, index: number): number {
-  const bits = Math.min(32, Math.max(0, prefix - 32 * index));
-  return bits === 32 ? 0 : 0xffffffff >>> bits;
-}
+import { addressBits, addressWords, hostMask } from '../address/words.js';
 
 /**
  * Parses a CIDR block, `10.0.0.0/8` or `2001:db8::/32`. Without a prefix length it is a single address.

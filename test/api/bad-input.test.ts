@@ -5,7 +5,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ApiHttpServer, drain } from '../../src/api/http-server.js';
-import { MemoryRateStore, RateLimiter, type RateStore } from '../../src/api/rates/rate-limit.js';
+import { RateLimiter } from '../../src/api/rates/rate-limit.js';
+import { type RateStore, RateWindows } from '../../src/api/rates/rate-windows.js';
 import { appDeps, KEY, keptLog, portOf, startServer } from '../support/api.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 import { exchange } from '../support/serve.js';
@@ -189,13 +190,12 @@ describe('input after a request', () => {
 
   /** A server with a rate store that answers after some turns of the event loop. */
   async function slowly(): Promise<number> {
-    const near = new MemoryRateStore();
+    const near = new RateWindows();
     const far: RateStore = {
-      async take(keyId, limit, least, most) {
+      async reserve(...demand) {
         await sleep(20);
-        return near.take(keyId, limit, least, most);
+        return near.reserve(...demand);
       },
-      giveBack: (keyId, count) => near.giveBack(keyId, count),
     };
     const slow = await startServer(appDeps(dataDir, { limiter: new RateLimiter(far) }), {
       region: 'fra-1',

@@ -161,17 +161,37 @@ describe('a worker that stopped listening', () => {
 it('workers share one count of a key', async () => {
   await listening();
   const [one, other] = workers;
-  one!.says({ type: 'take', request: 1, keyId: 'k', limit: 10, least: 4, most: 4 });
-  other!.says({ type: 'take', request: 1, keyId: 'k', limit: 10, least: 7, most: 7 });
-  one!.says({ type: 'give_back', keyId: 'k', count: 1 });
-  other!.says({ type: 'take', request: 2, keyId: 'k', limit: 10, least: 7, most: 7 });
+  const ask = (worker: PlayedWorker, request: number, needed: number) =>
+    worker.says({ type: 'ask', request, question: { do: 'reserve', keyId: 'k', limit: 10, needed, upTo: needed } });
+  ask(one!, 1, 4);
+  ask(other!, 1, 7);
+  ask(other!, 2, 6);
+  await vi.advanceTimersByTimeAsync(0);
   const grants = (worker: PlayedWorker) =>
-    worker.told.flatMap((message) => (message.type === 'grant' ? [[message.request, message.grant.granted]] : []));
+    worker.told.flatMap((message) =>
+      message.type === 'answer' && 'reserved' in message.answer ? [[message.request, message.answer.reserved]] : [],
+    );
   expect([grants(one!), grants(other!)]).toEqual([
     [[1, 4]],
     [
       [1, 0],
-      [2, 7],
+      [2, 6],
     ],
   ]);
+});
+
+it('the metrics are those of the workers that can answer: not of one that starts, nor of one that ends meanwhile', async () => {
+  await listening();
+  const counted = (value: number) => [
+    { name: 'n', help: 'h', type: 'counter', values: [{ value, labels: {} }], aggregator: 'sum' },
+  ];
+  workers[1]!.emit('exit', 1, null);
+  await vi.advanceTimersByTimeAsync(WORKER_RETRY_MS);
+  expect(workers).toHaveLength(3); // the third one has said nothing yet
+  const text = cluster.metrics();
+  workers[0]!.says({ type: 'metrics', values: counted(3) as never });
+  expect(await text).toContain('n 3');
+  const nobody = cluster.metrics();
+  workers[0]!.emit('exit', 1, null);
+  expect(await nobody).not.toContain('n 3');
 });

@@ -12,11 +12,13 @@ const secret = randomBytes(SECRET_BYTES);
 let clock = 1_800_000_000_000;
 const pageKeys = (options = {}) => new PageKeys({ secret, defaultRate: 0, now: () => clock, ...options });
 
+const find = (keys: PageKeys, key: string, caller = '8.8.8.8', isOwn = false) => keys.find(key, () => caller, isOwn);
+
 describe('a key of the page', () => {
   it('is accepted by every process that knows the secret, until it expires', () => {
     const { key, rate, expires_in } = pageKeys().issue('8.8.8.8', 'ip.example');
     expect([rate, expires_in]).toEqual([PAGE_RATE, PAGE_KEY_MS / 1000]);
-    const found = pageKeys().find(key);
+    const found = find(pageKeys(), key);
     expect(found).toMatchObject({
       rate: PAGE_RATE,
       origins: ['https://ip.example', 'http://ip.example'],
@@ -24,11 +26,11 @@ describe('a key of the page', () => {
     });
     const start = clock;
     clock = start + PAGE_KEY_MS - 1_000;
-    expect(pageKeys().find(key)).toBeDefined();
+    expect(find(pageKeys(), key)).toBeDefined();
     clock = start + PAGE_KEY_MS;
-    expect(pageKeys().find(key)).toBeUndefined();
+    expect(find(pageKeys(), key)).toBeUndefined();
     clock = start;
-    expect(pageKeys({ secret: randomBytes(SECRET_BYTES) }).find(key)).toBeUndefined();
+    expect(find(pageKeys({ secret: randomBytes(SECRET_BYTES) }), key)).toBeUndefined();
   });
 
   it('cannot be changed in any bit', () => {
@@ -38,23 +40,23 @@ describe('a key of the page', () => {
     for (let bit = 0; bit < bytes.length * 8; bit++) {
       const changed = Buffer.from(bytes);
       changed[bit >> 3]! ^= 1 << (bit & 7);
-      expect(keys.find(`page_${changed.toString('base64url')}`)).toBeUndefined();
+      expect(find(keys, `page_${changed.toString('base64url')}`)).toBeUndefined();
     }
   });
 
   it.each(['', 'page_', 'page_x', 'page_%%%', `page_${'A'.repeat(38)}`, `page_${'A'.repeat(5_000)}`, 'ipa_x'])(
     'is refused if it is %j',
     (text) => {
-      expect(pageKeys().find(text)).toBeUndefined();
+      expect(find(pageKeys(), text)).toBeUndefined();
     },
   );
 
   it('is bound to no origin if the host is missing or not valid', () => {
     const keys = pageKeys({ origins: ['https://configured.example'] });
     for (const host of [undefined, '', 'a b', 'x/y', 'ä.example', 'a'.repeat(300)]) {
-      expect(keys.find(keys.issue('8.8.8.8', host).key)?.origins).toEqual(['https://configured.example']);
+      expect(find(keys, keys.issue('8.8.8.8', host).key)?.origins).toEqual(['https://configured.example']);
     }
-    expect(keys.find(keys.issue('8.8.8.8', 'IP.Example:8080').key)?.origins).toEqual([
+    expect(find(keys, keys.issue('8.8.8.8', 'IP.Example:8080').key)?.origins).toEqual([
       'https://ip.example:8080',
       'http://ip.example:8080',
       'https://configured.example',
@@ -67,32 +69,30 @@ describe('a key of the page', () => {
   });
 });
 
-describe('the hash of a network', () => {
-  const network = (address: string) => pageKeys().networkOf(address);
-
-  it('is the same for an IPv4 address, and for 64 bits of an IPv6 address', () => {
-    expect(network('::ffff:8.8.8.8')).toBe(network('8.8.8.8'));
-    expect(network('2001:db8:0:1::1')).toBe(network('2001:db8:0:1:ffff::'));
-    const others = ['8.8.8.8', '8.8.8.9', '2001:db8:0:1::1', '2001:db8:0:2::1', '::808:808'];
-    expect(new Set(others.map(network)).size).toBe(others.length);
-  });
-
-  it('does not contain the address, and changes after an hour and with another secret', () => {
-    const first = network('8.8.8.8');
-    expect(first).toMatch(/^[0-9a-f]{16}$/);
-    clock += 3_600_000;
-    expect(network('8.8.8.8')).not.toBe(first);
-    clock -= 3_600_000;
-    expect(pageKeys({ secret: randomBytes(SECRET_BYTES) }).networkOf('8.8.8.8')).not.toBe(first);
-  });
-
-  it('is forgotten within the hour', () => {
+describe('the network of a key', () => {
+  it('is an IPv4 address, or 64 bits of an IPv6 address', () => {
     const keys = pageKeys();
-    const { limiter } = keys;
-    expect(keys.limiter).toBe(limiter);
-    clock += 1_800_000;
-    expect(keys.limiter).not.toBe(limiter);
-    clock -= 1_800_000;
+    const isFound = (maker: string, user: string) => find(keys, keys.issue(maker, 'a').key, user) !== undefined;
+    expect(isFound('::ffff:8.8.8.8', '8.8.8.8')).toBe(true);
+    expect(isFound('2001:db8:0:1::1', '2001:db8:0:1:ffff::')).toBe(true);
+    expect(isFound('8.8.8.8', '8.8.8.9')).toBe(false);
+    expect(isFound('2001:db8:0:1::1', '2001:db8:0:2::1')).toBe(false);
+    expect(isFound('8.8.8.8', '2001:db8:0:1::1')).toBe(false);
+  });
+
+  it('does not matter for a request about the own address, which counts for the network of the caller', () => {
+    const keys = pageKeys();
+    const { key } = keys.issue('2001:db8::1', 'a');
+    expect(find(keys, key, '8.8.8.8', true)?.id).toBe(keys.visitor('8.8.8.8').id);
+  });
+
+  it('is in the key as a hash that does not change with the hour', () => {
+    const { id } = pageKeys().visitor('8.8.8.8');
+    expect(id).toMatch(/^[0-9a-f]{16}$/);
+    clock += 3_600_000;
+    expect(pageKeys().visitor('8.8.8.8').id).toBe(id);
+    clock -= 3_600_000;
+    expect(pageKeys({ secret: randomBytes(SECRET_BYTES) }).visitor('8.8.8.8').id).not.toBe(id);
   });
 });
 
@@ -105,8 +105,11 @@ describe('requests with a key of the page', () => {
   afterAll(() => rmSync(dataDir, { recursive: true }));
 
   it('work from the page only', async () => {
-    const app = testApp(dataDir);
-    const { key } = (await app.inject({ url: '/page/key', headers: { host: 'ip.example' } })).json();
+    const app = testApp(dataDir, { baseUrls: { default: 'https://ip.example' } });
+    const response = await app.inject({ url: '/page/key', headers: { host: 'ip.example' } });
+    // Pages of other origins cannot read it.
+    expect(response.headers).not.toHaveProperty('access-control-allow-origin');
+    const { key } = response.json();
     const status = async (headers: Record<string, string>) =>
       (await app.inject({ url: '/api/lookup/8.8.8.8', headers: { 'x-api-key': key, ...headers } })).statusCode;
     expect(await status({ origin: 'https://ip.example' })).toBe(200);
@@ -118,12 +121,53 @@ describe('requests with a key of the page', () => {
     await app.close();
   });
 
+  it('do not work from another network, except for the own address', async () => {
+    const app = testApp(dataDir);
+    const { key } = (await app.inject({ url: '/page/key', remoteAddress: '2001:db8::1' })).json();
+    const status = async (url: string, remoteAddress: string) =>
+      (await app.inject({ url, remoteAddress, headers: { 'x-api-key': key, origin: 'http://localhost:80' } }))
+        .statusCode;
+    expect(await status('/api/lookup/8.8.8.8', '2001:db8::2')).toBe(200);
+    expect(await status('/api/lookup/8.8.8.8', '192.0.2.1')).toBe(403);
+    expect(await status('/api/keys/current', '192.0.2.1')).toBe(403);
+    expect(await status('/api/lookup/', '192.0.2.1')).toBe(200);
+    await app.close();
+  });
+
+  it.each(['/', '/?ip=8.8.8.8', '/docs', '/page/key'])('are for the names of the server: %s', async (url) => {
+    const app = testApp(dataDir, { baseUrls: { default: 'https://ip.example/api', eu: 'https://eu.ip.example' } });
+    const status = async (host: string) =>
+      (await app.inject({ url, headers: { host, accept: 'text/html' } })).statusCode;
+    for (const host of ['ip.example', 'IP.example:8443', 'eu.ip.example', 'localhost:8080', '127.0.0.1', '[::1]:80'])
+      expect([host, await status(host)]).toEqual([host, 200]);
+    for (const host of ['rebound.example', 'ip.example.evil.example', '192.0.2.1:8080', 'localhost@evil', 'a b'])
+      expect([host, await status(host)]).toEqual([host, 421]);
+    expect((await app.inject({ url, headers: { host: 'rebound.example' } })).json().error).toContain('--base-url');
+    // Load balancers and programs use any name.
+    for (const path of ['/healthz', '/readyz', '/attribution', '/openapi.json'])
+      expect((await app.inject({ url: path, headers: { host: '192.0.2.1' } })).statusCode).toBe(200);
+    await app.close();
+  });
+
+  it('are not made with --no-keyless, and the page looks nothing up', async () => {
+    const app = testApp(dataDir, { page: { ipv4Url: undefined, ipv6Url: undefined, signUp: true, keyless: false } });
+    const get = (url: string) => app.inject({ url, remoteAddress: '8.8.8.8', headers: { accept: 'text/html' } });
+    for (const url of ['/page/key', '/?ip=193.0.6.139']) {
+      const response = await get(url);
+      expect([response.statusCode, response.json()]).toEqual([403, { error: 'Lookups need an API key here' }]);
+    }
+    const page = await get('/');
+    expect(page.statusCode).toBe(200);
+    expect(page.body).not.toMatch(/United States|<form|app\.js/);
+    await app.close();
+  });
+
   it('share one rate, that of their network', async () => {
     const keys = new PageKeys({ secret, defaultRate: 3 });
     const app = testApp(dataDir, { pageKeys: keys, defaultRate: 3 });
     const ask = async (remoteAddress: string) => {
-      const { key } = (await app.inject({ url: '/page/key', headers: { host: 'a' }, remoteAddress })).json();
-      const headers = { 'x-api-key': key, origin: 'http://a' };
+      const { key } = (await app.inject({ url: '/page/key', headers: { host: 'localhost' }, remoteAddress })).json();
+      const headers = { 'x-api-key': key, origin: 'http://localhost' };
       return (await app.inject({ url: '/api/lookup/8.8.8.8', headers, remoteAddress })).statusCode;
     };
     expect([await ask('8.8.8.8'), await ask('8.8.8.8'), await ask('8.8.8.8'), await ask('8.8.8.8')]).toEqual([

@@ -48,11 +48,11 @@ describe('GET /', () => {
   it.each<[Record<string, string>]>([[{}], [{ accept: '*/*' }], [{ accept: 'application/json' }]])(
     'is plain text with the usage, the release and its age, for %j',
     async (headers) => {
-      const { statusCode, headers: sent, body } = await get('/', { ...headers, host: 'ip.example:8080' });
+      const { statusCode, headers: sent, body } = await get('/', { ...headers, host: 'localhost:8080' });
       expect([statusCode, sent['content-type']]).toEqual([200, 'text/plain; charset=utf-8']);
       expect(body).toContain(manifest.id);
       expect(body).toMatch(/2026-01-01 \(\d+ days old: about [\d.]+ % of IPv4 addresses have changed country since\)/);
-      expect(body).toContain("curl -H 'X-API-Key: <API_KEY>' http://ip.example:8080/api/lookup/8.8.8.8");
+      expect(body).toContain("curl -H 'X-API-Key: <API_KEY>' http://localhost:8080/api/lookup/8.8.8.8");
     },
   );
 
@@ -129,11 +129,11 @@ describe('GET /', () => {
 
 /** Uses up the rate of a visitor. */
 async function usedUp(app: ReturnType<typeof testApp>, remoteAddress: string) {
-  const key = (await app.inject({ url: '/page/key', headers: { host: 'a' }, remoteAddress })).json() as { key: string };
-  const headers = { 'x-api-key': key.key, origin: 'http://a' };
+  const key = (await app.inject({ url: '/page/key', remoteAddress })).json() as { key: string };
+  const headers = { 'x-api-key': key.key, origin: 'http://localhost:80' };
   for (let left = PAGE_RATE; left > 0; left -= 1_000) {
     const payload = Array.from({ length: Math.min(1_000, left) }, () => '8.8.8.8');
-    const { statusCode } = await app.inject({ method: 'POST', url: '/api/batch', headers, payload });
+    const { statusCode } = await app.inject({ method: 'POST', url: '/api/batch', headers, payload, remoteAddress });
     if (statusCode !== 200) throw new Error(`answered ${statusCode}`);
   }
   return { pageKeys: true };
@@ -141,6 +141,17 @@ async function usedUp(app: ReturnType<typeof testApp>, remoteAddress: string) {
 
 describe('the files of the page', () => {
   const folder = () => readdirSync(packageFile('dist/page/assets'))[0]!;
+
+  it('have the policy of the page, those of Swagger UI too', async () => {
+    for (const url of ['/page/swagger/index.html', '/page/swagger/swagger-ui.css', `/page/${folder()}/icon.svg`]) {
+      const { statusCode, headers } = await get(url);
+      expect([statusCode, headers['content-security-policy']]).toEqual([
+        200,
+        expect.stringMatching(/^default-src 'none'/),
+      ]);
+    }
+  });
+
   const names = () =>
     readdirSync(packageFile(`dist/page/assets/${folder()}`), { recursive: true, encoding: 'utf8' }).filter((name) =>
       statSync(packageFile(join('dist/page/assets', folder(), name))).isFile(),
@@ -210,7 +221,14 @@ describe('GET /attribution', () => {
 
   it('is on the page, escaped and with links', () => {
     const content = { baseUrl: 'http://x', own: undefined, lookup: undefined, manifest: { ...manifest, inputs } };
-    const page = pageHtml({ ...content, assets: 'page/1', ipv4Url: undefined, ipv6Url: undefined, signUp: false });
+    const page = pageHtml({
+      ...content,
+      assets: 'page/1',
+      ipv4Url: undefined,
+      ipv6Url: undefined,
+      signUp: false,
+      keyless: true,
+    });
     expect(page).toContain('By &lt;b&gt;A&lt;/b&gt;, <a href="https://a.example/x">https://a.example/x</a>.');
     expect(page).toContain('2025-12-31 (file name)');
     expect(pageText(content)).toContain(manifest.id);

@@ -42,9 +42,10 @@ const ask = async (target: string, init: RequestInit = {}): Promise<number> => {
 const batch = (body: string, key = keys[0]!) =>
   ask('/api/batch', { method: 'POST', headers: { ...headers(key), 'content-type': 'application/json' }, body });
 const withPageKey = async (): Promise<number> => {
-  const response = await fetch(`${server.url}/page/key`, { headers: { 'x-forwarded-for': ipv4() } });
+  const caller = { 'x-forwarded-for': ipv4() };
+  const response = await fetch(`${server.url}/page/key`, { headers: caller });
   const { key } = (await response.json()) as { key: string };
-  return ask(remember(`/api/lookup/${address()}`), { headers: { ...headers(key), origin: server.url } });
+  return ask(remember(`/api/lookup/${address()}`), { headers: { ...headers(key), ...caller, origin: server.url } });
 };
 const bytes = async (text: string): Promise<number> => {
   const answer = await exchange(server.port, text);
@@ -96,7 +97,7 @@ const KINDS: [expected: number | number[], request: () => Promise<number>][] = [
   ],
   [400, () => bytes(`GET /api/lookup/${address()}\u0001 HTTP/1.1\r\nX-API-Key: ${keys[0]}\r\n\r\n`)],
   [431, () => bytes(`GET /${junk()} HTTP/1.1\r\nA: ${'a'.repeat(20_000)}\r\n\r\n`)],
-  [417, () => bytes(`GET /api/lookup/${address()} HTTP/1.1\r\nExpect: ${junk()}\r\n\r\n`)],
+  [417, () => bytes(`GET /api/lookup/${address()} HTTP/1.1\r\nHost: a\r\nExpect: ${junk()}\r\n\r\n`)],
 ];
 
 it.each([['1'], ['2']])('no log has anything from a thousand requests, with %s workers', async (workers) => {

@@ -1,13 +1,9 @@
+/** The rate limit: windows of a minute, in one process and over several. */
 import fc from 'fast-check';
-import { describe, expect, it, vi } from 'vitest';
-import {
-  type Grant,
-  MemoryRateStore,
-  RateLimiter,
-  type RateState,
-  type RateStore,
-} from '../../src/api/rates/rate-limit.js';
-import { RATE_LEASE_MS, RATE_LEASE_SHARE, RATE_STEP_MS, RATE_WINDOW_MS } from '../../src/limits.js';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { RateLimiter, type RateState } from '../../src/api/rates/rate-limit.js';
+import { type RateStore, RateWindows, type Reservation } from '../../src/api/rates/rate-windows.js';
+import { RATE_RESERVED_SHARE, RATE_WINDOW_MS } from '../../src/limits.js';
 
 /** Returns the answer of a limiter whose store answers synchronously. */
 function take(limiter: RateLimiter, cost: number, limit: number, key = 'key'): RateState {
@@ -16,102 +12,44 @@ function take(limiter: RateLimiter, cost: number, limit: number, key = 'key'): R
   return state;
 }
 
-describe('the limiter with a store in memory', () => {
-  it('agrees with a model that lists all requests of the last minute', () => {
-    const pause = fc.constantFrom(0, 1, RATE_STEP_MS, RATE_WINDOW_MS / 2, RATE_WINDOW_MS - 1, RATE_WINDOW_MS);
+describe('the limiter of one process', () => {
+  it('agrees with a model that lists all addresses', () => {
+    const pause = fc.constantFrom(0, 1, RATE_WINDOW_MS / 2, RATE_WINDOW_MS - 1, RATE_WINDOW_MS);
     const step = fc.record({ cost: fc.nat(12), pause });
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 30 }), fc.array(step, { maxLength: 40 }), (limit, steps) => {
         let now = 1_000_000;
-        const limiter = new RateLimiter(new MemoryRateStore(() => now), 0, () => now);
+        const limiter = new RateLimiter(undefined, 0, () => now);
         const taken: { at: number; cost: number }[] = [];
-        const usedSince = (start: number) =>
-          taken.filter(({ at }) => at > start).reduce((sum, { cost }) => sum + cost, 0);
         for (const { cost, pause } of steps) {
           now += pause;
-          const state = take(limiter, cost, limit);
-          const needed = Math.max(1, cost);
-          // Addresses that were counted within one step may become free up to one step late.
-          expect(state.allowed || usedSince(now - RATE_WINDOW_MS - RATE_STEP_MS) + needed > limit).toBe(true);
-          if (state.allowed) {
-            expect(usedSince(now - RATE_WINDOW_MS) + needed).toBeLessThanOrEqual(limit);
-            taken.push({ at: now, cost });
-          } else {
-            expect(state.retryIn).toBeGreaterThan(0);
-          }
-          expect(state.limit).toBe(limit);
-          expect(state.remaining).toBeLessThanOrEqual(limit - usedSince(now - RATE_WINDOW_MS));
-          expect(state.resetIn).toBeLessThanOrEqual(RATE_WINDOW_MS);
+          // A window begins with the first address after the one before.
+          let start = Number.NEGATIVE_INFINITY;
+          for (const { at } of taken) if (at >= start + RATE_WINDOW_MS) start = at;
+          const isLive = now < start + RATE_WINDOW_MS;
+          const used = isLive ? taken.filter(({ at }) => at >= start).reduce((sum, { cost }) => sum + cost, 0) : 0;
+          const isAllowed = used + Math.max(1, cost) <= limit;
+          if (isAllowed && cost > 0) taken.push({ at: now, cost });
+          const left = limit - used - (isAllowed ? cost : 0);
+          const begins = isLive ? start : isAllowed && cost > 0 ? now : Number.NaN;
+          const resetIn = Number.isNaN(begins) ? 0 : begins + RATE_WINDOW_MS - now;
+          expect(take(limiter, cost, limit)).toEqual({ allowed: isAllowed, limit, remaining: left, resetIn });
         }
       }),
     );
   });
 
-  it('does not let twice the rate through around the end of a minute', () => {
-    let now = 0;
-    const limiter = new RateLimiter(new MemoryRateStore(() => now), 0, () => now);
-    now = 59_000;
-    for (let i = 0; i < 100; i++) expect(take(limiter, 1, 100).allowed).toBe(true);
-    now = 61_000;
-    expect(take(limiter, 1, 100)).toMatchObject({ allowed: false, remaining: 0, retryIn: 58_000 });
-    now = 119_000;
-    expect(take(limiter, 100, 100)).toMatchObject({ allowed: true, remaining: 0, resetIn: RATE_WINDOW_MS });
-  });
-
-  it('says when a request may succeed, and lets it succeed then', () => {
-    let now = 0;
-    const limiter = new RateLimiter(new MemoryRateStore(() => now), 0, () => now);
-    for (let i = 0; i < 10; i++) {
-      take(limiter, 10, 100);
-      now += 5_000;
-    }
-    const { allowed, retryIn } = take(limiter, 25, 100);
-    expect([allowed, take(limiter, 26, 100).retryIn]).toEqual([false, retryIn]);
-    now += retryIn - 1;
-    expect(take(limiter, 25, 100).allowed).toBe(false);
-    now += 1;
-    expect(take(limiter, 25, 100).allowed).toBe(true);
-  });
-
-  it('counts each key separately', () => {
-    const limiter = new RateLimiter(new MemoryRateStore());
+  it('counts each key separately, and applies a changed rate', () => {
+    const limiter = new RateLimiter();
     expect(take(limiter, 3, 3, 'a').allowed).toBe(true);
     expect(take(limiter, 3, 3, 'b').allowed).toBe(true);
     expect(take(limiter, 1, 3, 'a').allowed).toBe(false);
+    expect(take(limiter, 1, 5, 'a')).toMatchObject({ allowed: true, limit: 5, remaining: 1 });
+    expect(take(limiter, 1, 2, 'a')).toMatchObject({ allowed: false, remaining: 0 });
   });
 
-  it('applies a changed rate', () => {
-    const limiter = new RateLimiter(new MemoryRateStore());
-    expect(take(limiter, 3, 3).allowed).toBe(true);
-    expect(take(limiter, 1, 3).allowed).toBe(false);
-    expect(take(limiter, 1, 5)).toMatchObject({ allowed: true, limit: 5, remaining: 1 });
-    expect(take(limiter, 1, 2)).toMatchObject({ allowed: false, remaining: 0 });
-  });
-
-  it('does not ask the store again after a refusal until addresses are free', () => {
-    let now = 0;
-    let asked = 0;
-    const store = new MemoryRateStore(() => now);
-    const counted: RateStore = {
-      take: (...demand) => {
-        asked++;
-        return store.take(...demand);
-      },
-      giveBack: () => {},
-    };
-    const limiter = new RateLimiter(counted, 0, () => now);
-    take(limiter, 10, 10);
-    for (let i = 0; i < 100; i++) {
-      now += 500;
-      expect(take(limiter, 1 + (i % 3), 10).allowed).toBe(false);
-    }
-    expect(asked).toBe(2);
-    now = RATE_WINDOW_MS;
-    expect(take(limiter, 10, 10).allowed).toBe(true);
-  });
-
-  it('still asks for fewer addresses than were refused', () => {
-    const limiter = new RateLimiter(new MemoryRateStore());
+  it('lets fewer addresses through than were refused', () => {
+    const limiter = new RateLimiter();
     take(limiter, 6, 10);
     expect(take(limiter, 5, 10).allowed).toBe(false);
     expect(take(limiter, 4, 10).allowed).toBe(true);
@@ -124,18 +62,12 @@ describe('the limiter with a store in memory', () => {
     vi.useFakeTimers({ toFake: ['performance'] });
     const { now } = Date;
     try {
-      const store = new MemoryRateStore();
-      const limiter = new RateLimiter(store);
+      const limiter = new RateLimiter();
       expect(take(limiter, 10, 10)).toMatchObject({ allowed: true, remaining: 0 });
-      expect(take(limiter, 1, 10)).toMatchObject({ allowed: false });
       Date.now = () => now() + by;
-      // Another limiter has to ask the store.
-      for (const each of [limiter, new RateLimiter(store)]) {
-        expect(take(each, 1, 10)).toMatchObject({ allowed: false, retryIn: RATE_WINDOW_MS });
-      }
+      expect(take(limiter, 1, 10)).toMatchObject({ allowed: false, resetIn: RATE_WINDOW_MS });
       vi.advanceTimersByTime(RATE_WINDOW_MS);
       expect(take(limiter, 5, 10)).toMatchObject({ allowed: true, remaining: 5 });
-      expect(take(new RateLimiter(store), 5, 10)).toMatchObject({ allowed: true, remaining: 0 });
     } finally {
       Date.now = now;
       vi.useRealTimers();
@@ -148,23 +80,17 @@ class SlowStore implements RateStore {
   readonly #store: RateStore;
   readonly waiting: (() => void)[] = [];
   asked = 0;
-  givenBack = 0;
 
   constructor(store: RateStore) {
     this.#store = store;
   }
 
-  take(keyId: string, limit: number, least: number, most: number): Promise<Grant> {
+  reserve(keyId: string, limit: number, needed: number, upTo: number): Promise<Reservation> {
     this.asked++;
     return new Promise((resolve) => {
-      const grant = this.#store.take(keyId, limit, least, most);
-      this.waiting.push(() => resolve(grant));
+      const reservation = this.#store.reserve(keyId, limit, needed, upTo) as Reservation;
+      this.waiting.push(() => resolve(reservation));
     });
-  }
-
-  giveBack(keyId: string, count: number): void {
-    this.givenBack += count;
-    this.#store.giveBack(keyId, count);
   }
 
   /** Lets one answer arrive. */
@@ -178,110 +104,130 @@ class SlowStore implements RateStore {
   }
 }
 
-describe('limiters of several workers with one store', () => {
-  it('allow the rate exactly, however the workers and requests are mixed', async () => {
+describe('limiters of several processes with one store', () => {
+  it('allow at most the rate, and all but what they have reserved', async () => {
     const request = fc.record({ worker: fc.nat(2), cost: fc.nat(40), deliver: fc.nat(5) });
     await fc.assert(
       fc.asyncProperty(
         fc.integer({ min: 1, max: 20_000 }),
         fc.array(request, { maxLength: 40 }),
         async (limit, requests) => {
-          let now = 0;
-          const store = new SlowStore(new MemoryRateStore(() => now));
-          const workers = [0, 1, 2].map(() => new RateLimiter(store, RATE_LEASE_SHARE, () => now));
+          const store = new SlowStore(new RateWindows(() => 0));
+          const workers = [0, 1, 2].map(() => new RateLimiter(store, RATE_RESERVED_SHARE, () => 0));
           let allowed = 0;
           let answers = 0;
-          const count = (cost: number) => (state: RateState) => {
-            answers++;
-            if (state.allowed) allowed += cost;
-          };
+          const takeOf = (worker: number, cost: number) =>
+            Promise.resolve(workers[worker]!.take('key', cost, limit)).then((state) => {
+              answers++;
+              if (state.allowed) allowed += cost;
+              return state;
+            });
           for (const { worker, cost, deliver } of requests) {
-            void Promise.resolve(workers[worker]!.take('key', cost, limit)).then(count(cost));
-            for (let i = 0; i < deliver && store.waiting.length > 0; i++) await store.deliver(deliver + i);
+            void takeOf(worker, cost);
+            for (let i = 0; i < deliver; i++) await store.deliver(i);
           }
           await store.deliverAll();
           expect(answers).toBe(requests.length);
           expect(allowed).toBeLessThanOrEqual(limit);
-
-          // What other workers drew ahead and did not use comes back; then one worker can use the whole rate.
-          now += RATE_LEASE_MS;
-          for (const worker of workers) {
-            const question = Promise.resolve(worker.take('key', 0, limit));
-            await store.deliverAll();
-            await question;
+          // What is left after each worker was refused one address.
+          let isOver = [false, false, false];
+          for (let i = 0; i <= limit && isOver.includes(false); i++) {
+            isOver = [];
+            for (const worker of [0, 1, 2]) {
+              const state = takeOf(worker, Math.min(100, Math.max(1, limit - allowed)));
+              await store.deliverAll();
+              isOver.push(!(await state).allowed);
+            }
           }
-          const left = limit - allowed;
-          const rest = Promise.resolve(workers[0]!.take('key', left, limit)).then(count(left));
-          await store.deliverAll();
-          await rest;
+          for (const worker of [0, 1, 2]) {
+            for (;;) {
+              const state = takeOf(worker, 1);
+              await store.deliverAll();
+              if (!(await state).allowed) break;
+            }
+          }
           expect(allowed).toBe(limit);
-          const more = Promise.resolve(workers[1]!.take('key', 1, limit));
-          await store.deliverAll();
-          expect((await more).allowed).toBe(false);
         },
       ),
-      { numRuns: 200 },
+      { numRuns: 30 },
     );
   });
 
-  it('lease nothing for a batch without addresses', async () => {
-    const store = new SlowStore(new MemoryRateStore());
-    const [one, other] = [new RateLimiter(store, RATE_LEASE_SHARE), new RateLimiter(store, RATE_LEASE_SHARE)];
-    const question = one.take('key', 0, 10);
+  it('ask once for all requests that wait, and rarely for those after them', async () => {
+    const store = new SlowStore(new RateWindows(() => 0));
+    const limiter = new RateLimiter(store, RATE_RESERVED_SHARE, () => 0);
+    const states = Array.from({ length: 1_000 }, () => limiter.take('key', 1, 100_000));
     await store.deliverAll();
-    expect(await question).toMatchObject({ allowed: true, remaining: 10 });
-    const batch = other.take('key', 10, 10);
-    await store.deliverAll();
-    expect(await batch).toMatchObject({ allowed: true, remaining: 0 });
+    expect((await Promise.all(states)).every(({ allowed }) => allowed)).toBe(true);
+    // The first asks for its share of 100, the second for all that wait then.
+    expect(store.asked).toBe(2);
   });
 
-  it('ask for one lease at a time, also for a thousand requests at once', async () => {
-    const store = new SlowStore(new MemoryRateStore());
-    const limit = 1_000_000;
-    const [one, other] = [new RateLimiter(store, RATE_LEASE_SHARE), new RateLimiter(store, RATE_LEASE_SHARE)];
-    const states = Promise.all(Array.from({ length: 1_000 }, () => one.take('key', 1, limit)));
+  it('answer the requests of a key in their order, and a batch that does not fit does not stop those after it', async () => {
+    const store = new SlowStore(new RateWindows(() => 0));
+    const limiter = new RateLimiter(store, RATE_RESERVED_SHARE, () => 0);
+    const order: string[] = [];
+    const ask = async (cost: number) => {
+      const { allowed } = await limiter.take('key', cost, 100);
+      order.push(`${cost} ${allowed}`);
+    };
+    const all = [60, 50, 40, 1].map(ask);
     await store.deliverAll();
-    expect((await states).every(({ allowed }) => allowed)).toBe(true);
-    expect(store.asked).toBeLessThanOrEqual(2);
-    const question = other.take('key', 0, limit);
-    await store.deliverAll();
-    expect((await question).remaining).toBeGreaterThanOrEqual(limit - 2 * limit * RATE_LEASE_SHARE);
+    await Promise.all(all);
+    expect(order).toEqual(['60 true', '50 false', '40 true', '1 false']);
   });
 
-  it('ask once for a thousandth of a large rate', async () => {
-    const store = new SlowStore(new MemoryRateStore(() => 0));
-    const limiter = new RateLimiter(store, RATE_LEASE_SHARE, () => 0);
-    let allowed = 0;
-    for (let i = 0; i < 1_000; i++) {
-      const state = limiter.take('key', 1, 1_000_000);
-      await store.deliverAll();
-      if ((await state).allowed) allowed++;
-    }
-    expect([allowed, store.asked]).toEqual([1_000, 1]);
-  });
-
-  it('return unused addresses without another request', async () => {
-    const store = new SlowStore(new MemoryRateStore());
-    const limiter = new RateLimiter(store, RATE_LEASE_SHARE);
-    const state = limiter.take('key', 1, 1_000_000);
-    await store.deliverAll();
-    await state;
-    await expect.poll(() => store.givenBack, { timeout: 20 * RATE_LEASE_MS }).toBe(999);
-  });
-
-  it('reject waiting requests if the store fails, and ask it again later', async () => {
-    let fail = true;
-    const store = new MemoryRateStore();
-    const limiter = new RateLimiter({
-      take: async (...demand) => {
-        if (fail) throw new Error('the store is gone');
-        return store.take(...demand);
+  it('refuse without asking until the window ends', async () => {
+    let now = 0;
+    const windows = new RateWindows(() => now);
+    let asked = 0;
+    const store: RateStore = {
+      reserve: async (...demand) => {
+        asked++;
+        return windows.reserve(...demand);
       },
-      giveBack: () => {},
-    });
-    const states = await Promise.allSettled([limiter.take('key', 1, 10), limiter.take('key', 1, 10)]);
-    expect(states.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
-    fail = false;
+    };
+    const limiter = new RateLimiter(store, RATE_RESERVED_SHARE, () => now);
+    expect((await limiter.take('key', 10, 10)).allowed).toBe(true);
+    for (let i = 0; i < 50; i++) {
+      now += 1_000;
+      const state = await limiter.take('key', 1 + (i % 3), 10);
+      expect(state).toEqual({ allowed: false, limit: 10, remaining: 0, resetIn: RATE_WINDOW_MS - now });
+    }
+    expect(asked).toBe(1);
+    now = RATE_WINDOW_MS;
+    expect((await limiter.take('key', 10, 10)).allowed).toBe(true);
+  });
+
+  it('pass the error of a store on to each request, and ask it again', async () => {
+    let isBroken = true;
+    const windows = new RateWindows();
+    const store: RateStore = {
+      reserve: async (...demand) => {
+        if (isBroken) throw new Error('broken');
+        return windows.reserve(...demand);
+      },
+    };
+    const limiter = new RateLimiter(store);
+    await expect(limiter.take('key', 1, 10)).rejects.toThrow('broken');
+    isBroken = false;
     expect((await limiter.take('key', 1, 10)).allowed).toBe(true);
+  });
+});
+
+describe('counts', () => {
+  afterEach(() => void vi.useRealTimers());
+
+  it('are forgotten when their window is over, even if nobody comes', () => {
+    vi.useFakeTimers();
+    const windows = new RateWindows();
+    windows.reserve('key', 5, 5, 5);
+    const forgotten = vi.spyOn(Map.prototype, 'delete');
+    try {
+      vi.advanceTimersByTime(2 * RATE_WINDOW_MS);
+      expect(forgotten).toHaveBeenCalledWith('key');
+    } finally {
+      forgotten.mockRestore();
+    }
   });
 });

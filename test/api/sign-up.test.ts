@@ -21,103 +21,124 @@ describe('sign-up', () => {
   let keysDir: string;
   let clock: number;
   let log: ReturnType<typeof keptLog>;
-  const made: SignUps[] = [];
-  const signUps = (options = {}) => {
-    const one = new SignUps({ dataDir: keysDir, isOpen: true, defaultRate: 0, log, now: () => clock, ...options });
-    made.push(one);
-    return one;
-  };
+  const signUps = (options = {}) =>
+    new SignUps({ dataDir: keysDir, isOpen: true, defaultRate: 0, log, now: () => clock, ...options });
+  const create = (one: SignUps, caller: string) => Object.keys(one.handle({ do: 'create', caller }))[0];
   beforeEach(() => {
     keysDir = temporaryDir();
     clock = 0;
     log = keptLog();
   });
   afterEach(() => {
-    for (const one of made.splice(0)) one.stop();
     rmSync(keysDir, { recursive: true, force: true });
   });
 
   it('makes a self-issued key with a rate, which is listed as such and has no label', () => {
-    const outcome = signUps().handle({ do: 'create', network: 'n' });
+    const outcome = signUps().handle({ do: 'create', caller: '192.0.2.1' });
     expect(outcome).toMatchObject({ created: { key: expect.stringMatching(/^ipa_/), rate: SIGN_UP_RATE } });
     expect(listKeys(keysDir)).toMatchObject([{ label: '', rate: SIGN_UP_RATE, self_issued: true, origins: null }]);
   });
 
   it('gives no more than the rate of the server', () => {
-    expect(signUps({ defaultRate: 100 }).handle({ do: 'create', network: 'n' })).toMatchObject({
+    expect(signUps({ defaultRate: 100 }).handle({ do: 'create', caller: '192.0.2.1' })).toMatchObject({
       created: { rate: 100 },
     });
   });
 
   it('makes no key if it is closed', () => {
-    expect(signUps({ isOpen: false }).handle({ do: 'create', network: 'n' })).toEqual({ refused: 'sign_up_closed' });
+    expect(signUps({ isOpen: false }).handle({ do: 'create', caller: '192.0.2.1' })).toEqual({
+      refused: 'sign_up_closed',
+    });
     expect(listKeys(keysDir)).toEqual([]);
   });
 
-  it('makes some keys in an hour for one network, and forgets it after that hour', () => {
-    const one = signUps();
-    for (let i = 0; i < SIGN_UPS_PER_NETWORK; i++) {
-      clock = i * 1_000;
-      expect(one.handle({ do: 'create', network: 'n' })).toHaveProperty('created');
+  it('makes some keys in an hour for one network, whatever the time of day, and also after a restart', () => {
+    const start = 3_599_000;
+    for (let i = 0; i < SIGN_UPS_PER_NETWORK[64]; i++) {
+      clock = start + i * 1_000;
+      expect(create(signUps(), '192.0.2.1')).toBe('created');
     }
-    expect(one.handle({ do: 'create', network: 'n' })).toEqual({
-      refused: 'sign_up_limit',
-      retryIn: SIGN_UP_WINDOW_MS - clock,
-    });
-    expect(one.handle({ do: 'create', network: 'other' })).toHaveProperty('created');
-    clock = SIGN_UP_WINDOW_MS;
-    expect(one.handle({ do: 'create', network: 'n' })).toHaveProperty('created');
-    expect(one.handle({ do: 'create', network: 'n' })).toHaveProperty('refused');
-    clock = 3 * SIGN_UP_WINDOW_MS;
-    one.forget();
-    expect(one.remembered).toBe(0);
+    const refused = { refused: 'sign_up_limit', retryIn: start + SIGN_UP_WINDOW_MS - clock };
+    expect(signUps().handle({ do: 'create', caller: '192.0.2.1' })).toEqual(refused);
+    expect(signUps().handle({ do: 'create', caller: '::ffff:192.0.2.1' })).toHaveProperty('refused');
+    expect(create(signUps(), '192.0.2.2')).toBe('created');
+    expect(listKeys(keysDir)).toHaveLength(SIGN_UPS_PER_NETWORK[64] + 1);
+    clock = start + SIGN_UP_WINDOW_MS;
+    expect(create(signUps(), '192.0.2.1')).toBe('created');
   });
 
-  it('makes no more keys in an hour than its limit, for any number of networks', () => {
-    const total = 12;
-    const one = signUps({ total });
-    for (let i = 0; i < total; i++) {
-      expect(one.handle({ do: 'create', network: String(i) })).toHaveProperty('created');
-    }
-    expect(one.handle({ do: 'create', network: 'new' })).toMatchObject({ refused: 'sign_up_limit' });
-    expect(listKeys(keysDir)).toHaveLength(total);
+  it('limits an IPv6 /64, /56 and /48, and nobody else', () => {
+    const one = signUps();
+    const madeBy = (addresses: string[]) => addresses.filter((address) => create(one, address) === 'created').length;
+    const range = (count: number, address: (i: number) => string) =>
+      Array.from({ length: count }, (_, i) => address(i));
+    expect(madeBy(range(20, (i) => `2001:db8:0:1::${i}`))).toBe(SIGN_UPS_PER_NETWORK[64]);
+    expect(madeBy(range(50, (i) => `2001:db8:0:${(i + 2).toString(16)}::1`))).toBe(
+      SIGN_UPS_PER_NETWORK[56] - SIGN_UPS_PER_NETWORK[64],
+    );
+    expect(madeBy(range(200, (i) => `2001:db8:0:${((i % 100) + 1).toString(16)}00::${i}`))).toBe(
+      SIGN_UPS_PER_NETWORK[48] - SIGN_UPS_PER_NETWORK[56],
+    );
+    expect(madeBy(['2001:db8:1::1', '192.0.2.1'])).toBe(2);
+  });
+
+  it('keeps nothing that names a network, and no count for longer than an hour', () => {
+    const counts = () => {
+      const database = new (sqlite())(keysPath(keysDir));
+      try {
+        return database.prepare('SELECT network, made FROM sign_up').all() as { network: number; made: number }[];
+      } finally {
+        database.close();
+      }
+    };
+    create(signUps(), '192.0.2.1');
+    create(signUps(), '192.0.2.1');
+    expect(counts()).toEqual([{ network: expect.any(Number), made: 2 }]);
+    // 4,096 IPv4 addresses have the same number.
+    expect(counts()[0]!.network).toBeLessThan(2 ** 20);
+    clock += SIGN_UP_WINDOW_MS;
+    create(signUps(), '192.0.2.2');
+    expect(counts()).toHaveLength(1);
+    // Set back by a day: what was counted would hold for a day and an hour.
+    clock -= 86_400_000;
+    create(signUps(), '192.0.2.3');
+    expect(counts()).toHaveLength(1);
   });
 
   it('reports a key that cannot be stored, and does not count it', () => {
     const one = signUps({ dataDir: '/dev/null/keys' });
-    for (let i = 0; i <= SIGN_UPS_PER_NETWORK; i++) {
-      expect(one.handle({ do: 'create', network: 'n' })).toEqual({ refused: 'internal' });
+    for (let i = 0; i <= SIGN_UPS_PER_NETWORK[64]; i++) {
+      expect(one.handle({ do: 'create', caller: '192.0.2.1' })).toEqual({ refused: 'internal' });
     }
     expect(log.lines[0]?.[1]).toBe('a key could not be stored');
-    expect(one.remembered).toBe(0);
   });
 
   it('does not wait long for another writer', () => {
     const one = signUps();
-    one.handle({ do: 'create', network: 'n' });
+    one.handle({ do: 'create', caller: '192.0.2.1' });
     const writer = new (sqlite())(keysPath(keysDir));
     writer.exec('BEGIN EXCLUSIVE');
     for (const request of [
-      { do: 'create', network: 'n' },
+      { do: 'create', caller: '192.0.2.1' },
       { do: 'revoke', id: '1' },
     ] as const)
       expect(one.handle(request)).toEqual({ refused: 'keys_busy', retryIn: 1_000 });
     writer.exec('COMMIT');
     writer.close();
-    expect(one.handle({ do: 'create', network: 'n' })).toHaveProperty('created');
+    expect(one.handle({ do: 'create', caller: '192.0.2.1' })).toHaveProperty('created');
   });
 
   it('makes and revokes no key if the keys are imported', () => {
     const one = signUps();
     importKeys(keysDir, { version: 1, expires: '2999-01-01T00:00:00.000Z', keys: [] }, true);
-    expect(one.handle({ do: 'create', network: 'n' })).toEqual({ refused: 'sign_up_closed' });
+    expect(one.handle({ do: 'create', caller: '192.0.2.1' })).toEqual({ refused: 'sign_up_closed' });
     expect(one.handle({ do: 'revoke', id: '1' })).toEqual({ refused: 'key_not_self_issued' });
     expect(log.lines).toEqual([]);
   });
 
   it('revokes self-issued keys only', async () => {
     const one = signUps();
-    const outcome = one.handle({ do: 'create', network: 'n' }) as { created: { id: string } };
+    const outcome = one.handle({ do: 'create', caller: '192.0.2.1' }) as { created: { id: string } };
     const { id } = outcome.created;
     const revoked = one.handle({ do: 'revoke', id });
     expect(revoked).toMatchObject({ revoked: { id, revoked: expect.stringMatching(/Z$/) } });
@@ -130,12 +151,44 @@ describe('sign-up', () => {
   });
 });
 
+const OPEN = { ipv4Url: undefined, ipv6Url: undefined, signUp: true, keyless: true };
+
 describe('the routes of keys', () => {
+  it('refuse other names of the server, so that a page of another site cannot let its own name mean it', async () => {
+    const created = { id: '1', key: 'ipa_x', rate: 5, expires: '' };
+    const app = testApp(dataDir, { page: OPEN, keyService: () => ({ created }) });
+    const post = async (host: string) =>
+      (await app.inject({ method: 'POST', url: '/api/keys', headers: { host, origin: `http://${host}` } })).statusCode;
+    expect([await post('rebound.example'), await post('localhost:8080')]).toEqual([421, 201]);
+    await app.close();
+  });
+
+  it('ask nobody for a network that was refused, until it may try again', async () => {
+    let asked = 0;
+    const keyService = () => {
+      asked++;
+      return { refused: 'sign_up_limit', retryIn: 3_600_000 } as const;
+    };
+    const app = testApp(dataDir, { page: OPEN, keyService });
+    const post = async (remoteAddress: string) =>
+      (await app.inject({ method: 'POST', url: '/api/keys', remoteAddress })).headers['retry-after'];
+    expect([await post('2001:db8::1'), await post('2001:db8::2'), asked]).toEqual(['3600', '3600', 1]);
+    await post('2001:db8:0:1::1');
+    expect(asked).toBe(2);
+    const closed = testApp(dataDir, { keyService });
+    expect((await closed.inject({ method: 'POST', url: '/api/keys' })).statusCode).toBe(403);
+    expect(asked).toBe(2);
+    await app.close();
+    await closed.close();
+  });
+
   it('make no key for pages of other origins', async () => {
     const asked: unknown[] = [];
     const created = { id: '1', key: 'ipa_x', rate: 5, expires: '2027-02-21T00:00:00.000Z' };
     const app = testApp(dataDir, {
-      keyDesk: (request) => {
+      page: OPEN,
+      baseUrls: { default: 'https://ip.example' },
+      keyService: (request) => {
         asked.push(request);
         return { created };
       },
@@ -159,7 +212,7 @@ describe('the routes of keys', () => {
     ['keys_busy', 503],
     ['internal', 500],
   ] as const)('answer %s with %i', async (refused, status) => {
-    const app = testApp(dataDir, { keyDesk: async () => ({ refused, retryIn: 1_500 }) });
+    const app = testApp(dataDir, { page: OPEN, keyService: async () => ({ refused, retryIn: 1_500 }) });
     const response = await app.inject({ method: 'POST', url: '/api/keys' });
     expect([response.statusCode, response.headers['retry-after']]).toEqual([status, '2']);
     expect(response.json()).toHaveProperty('error');
@@ -219,7 +272,9 @@ describe('ipatlas serve --sign-up open', () => {
   afterEach(() => server.stop());
 
   it.each(['1', '2'])('makes keys that work at once and can be revoked, with %s workers', async (workers) => {
-    server = await serve(dataDir, '--sign-up', 'open', '--workers', workers, '--access-log');
+    const own = temporaryDir();
+    await publishBlocks(own, SMALL_WORLD);
+    server = await serve(own, '--sign-up', 'open', '--workers', workers, '--access-log');
     const response = await fetch(`${server.url}/api/keys`, { method: 'POST' });
     const { key, id } = (await response.json()) as { key: string; id: string };
     expect(response.status).toBe(201);
@@ -238,12 +293,12 @@ describe('ipatlas serve --sign-up open', () => {
       return true;
     }, 'a key that is refused');
     const limited = await Promise.all(
-      Array.from({ length: SIGN_UPS_PER_NETWORK + 2 }, async () => {
+      Array.from({ length: SIGN_UPS_PER_NETWORK[64] + 2 }, async () => {
         const answer = await fetch(`${server.url}/api/keys`, { method: 'POST', headers: { connection: 'close' } });
         return answer.status;
       }),
     );
-    expect(limited.filter((one) => one === 201)).toHaveLength(SIGN_UPS_PER_NETWORK - 1);
+    expect(limited.filter((one) => one === 201)).toHaveLength(SIGN_UPS_PER_NETWORK[64] - 1);
     expect(limited.filter((one) => one === 429)).toHaveLength(3);
     await server.stop();
     const written = server.stdout() + server.stderr();

@@ -4,9 +4,8 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import type { FastifyInstance } from 'fastify';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { loadReference } from '../../pipeline/config/reference.js';
-import { TrustedProxies } from '../../src/api/caller.js';
 import { wireSchema } from '../../src/api/openapi.js';
-import { MemoryRateStore, RateLimiter } from '../../src/api/rates/rate-limit.js';
+import { RateLimiter } from '../../src/api/rates/rate-limit.js';
 import { countryTable } from '../../src/country/country.js';
 import { type AppChanges, fixedKeys, KEY, OTHER_KEY, testApp } from '../support/api.js';
 import { type Block, country, publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
@@ -192,7 +191,7 @@ describe('endpoints', () => {
       'x-real-ip': '81.0.0.1',
     };
     expect((await get('/api/lookup/', forwarded, '80.1.1.1')).json()).toMatchObject({ ip: '80.1.1.1' });
-    const proxied = testApp(dataDir, { proxies: new TrustedProxies(['80.0.0.0/8']) });
+    const proxied = testApp(dataDir, { trustProxy: ['80.0.0.0/8'] });
     const ask = (remoteAddress: string) => proxied.inject({ url: '/api/lookup/', headers: forwarded, remoteAddress });
     expect((await ask('80.1.1.1')).json()).toMatchObject({ ip: '193.0.6.139' });
     expect((await ask('::ffff:80.1.1.1')).json()).toMatchObject({ ip: '193.0.6.139' });
@@ -337,8 +336,7 @@ describe('authentication', () => {
 });
 
 describe('the order: key, then rate limit, then input', () => {
-  const limited = (changes: AppChanges = {}) =>
-    testApp(dataDir, { limiter: new RateLimiter(new MemoryRateStore()), ...changes });
+  const limited = (changes: AppChanges = {}) => testApp(dataDir, { limiter: new RateLimiter(), ...changes });
 
   it('checks the key first', async () => {
     for (const payload of ['nonsense', '[1]', 'x'.repeat(300_000)]) {

@@ -2,13 +2,13 @@
 import { randomBytes } from 'node:crypto';
 import type { RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { type AppDeps, buildApp } from '../../src/api/app.js';
-import { TrustedProxies } from '../../src/api/caller.js';
+import { buildApp } from '../../src/api/app.js';
+import type { AppDeps } from '../../src/api/handlers/context.js';
 import { ApiHttpServer, type HttpServerOptions, listen } from '../../src/api/http-server.js';
 import type { ActiveKey } from '../../src/api/keys/key-cache.js';
 import type { Log, LogFields } from '../../src/api/log.js';
 import { PageKeys, SECRET_BYTES } from '../../src/api/page/page-keys.js';
-import { MemoryRateStore, RateLimiter } from '../../src/api/rates/rate-limit.js';
+import { RateLimiter } from '../../src/api/rates/rate-limit.js';
 import { ServedRelease } from '../../src/api/releases/served-release.js';
 import { openDatabase } from '../../src/database/database.js';
 
@@ -40,13 +40,13 @@ export function appDeps(dataDir: string, changes: AppChanges = {}): AppDeps {
   return {
     release: () => served,
     keys: fixedKeys({ [KEY]: { id: 'one', rate: null }, [OTHER_KEY]: { id: 'two', rate: null } }),
-    limiter: new RateLimiter(new MemoryRateStore()),
+    limiter: new RateLimiter(),
     defaultRate: 1_000_000,
-    proxies: new TrustedProxies(),
+    trustProxy: [],
     log: keptLog(),
     pageKeys: new PageKeys({ secret: randomBytes(SECRET_BYTES), defaultRate: 1_000_000 }),
-    page: { ipv4Url: undefined, ipv6Url: undefined, signUp: false },
-    keyDesk: () => ({ refused: 'sign_up_closed' }),
+    page: { ipv4Url: undefined, ipv6Url: undefined, signUp: false, keyless: true },
+    keyService: () => ({ refused: 'sign_up_closed' }),
     ...changes,
   };
 }

@@ -34,7 +34,7 @@ export interface KeyFinder {
 export class KeysUnavailableError extends Error {}
 
 /** How long a lookup waits for a writer, in milliseconds: not long, because all requests wait with it. */
-const READ_TIMEOUT_MS = 20;
+const READ_TIMEOUT_MS = 250;
 
 interface Row {
   id: string;

@@ -171,6 +171,7 @@ export function parseOrigins(json: string | null): string[] | null {
  *
  * @param dataDir the data directory; created if it does not exist
  * @param timeout how long to wait for another writer, in milliseconds
+ * @param also work in the same transaction; if it throws, no key is created
  * @returns the key's text, which is not stored, its id, and until when it is valid (ISO 8601 in UTC; null: for ever)
  * @throws AtlasError E_DATA_DIR if it cannot be stored, E_USAGE if the label has control characters or the keys are
  *   imported
@@ -179,6 +180,7 @@ export function createKey(
   dataDir: string,
   { label = '', rate = null, origins = null, self_issued = false }: Partial<KeyOptions> = {},
   timeout = WRITE_TIMEOUT_MS,
+  also: (database: Sqlite.Database) => void = () => {},
 ): { id: string; key: string; expires: string | null } {
   // A terminal would interpret some of them as commands.
   if (/\p{Cc}/u.test(label)) throw new AtlasError('E_USAGE', 'the label has a control character; remove it');
@@ -196,6 +198,7 @@ export function createKey(
   };
   const create = (database: Sqlite.Database): string => {
     refuseImported(dataDir, database);
+    also(database);
     database.prepare('DELETE FROM api_key WHERE expires <= ?').run(row.created);
     const insert = database.prepare(
       `INSERT INTO api_key (id, hash, label, rate, origins, self_issued, created, expires)

@@ -21,6 +21,8 @@ export interface PageContent {
   ipv4Url: string | undefined;
   ipv6Url: string | undefined;
   signUp: boolean;
+  /** Whether visitors may look up addresses without a key of their own. */
+  keyless: boolean;
 }
 
 const numberText = (value: number): string => value.toLocaleString('en-US');
@@ -188,20 +190,24 @@ ${body}
 `.text;
 }
 
+function lookups(content: PageContent): Html {
+  return html`${ownSection(content)}
+${lookupSection(content)}
+<noscript><p>Lists of addresses and the map need JavaScript. Everything else works without.</p></noscript>
+${BATCH_SECTION}`;
+}
+
 /** Returns the page. */
 export function pageHtml(content: PageContent): string {
-  const { assets, signUp } = content;
+  const { assets, signUp, keyless } = content;
   const head = html`<meta name="description" content="The country of an IP address, and whether it is in the European Union.">
 <link rel="icon" href="${assets}/icon.svg" type="image/svg+xml">
 <link rel="stylesheet" href="${assets}/page.css">
-<script type="module" src="${assets}/page/app.js"></script>`;
+${keyless ? html`<script type="module" src="${assets}/page/app.js"></script>` : undefined}`;
   const body = html`<header><h1>ipatlas</h1><p>Which country is an IP address in, and is that country in the European Union?</p></header>
 <main id="main" data-assets="${assets}">
-${ownSection(content)}
-${lookupSection(content)}
-<noscript><p>Lists of addresses and the map need JavaScript. Everything else works without.</p></noscript>
-${BATCH_SECTION}
-${signUp ? SIGN_UP_SECTION : undefined}
+${keyless ? lookups(content) : html`<p>Lookups need an API key here.</p>`}
+${keyless && signUp ? SIGN_UP_SECTION : undefined}
 ${usageSection(content)}
 ${dataSection(content)}
 </main>

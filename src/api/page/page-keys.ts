@@ -5,10 +5,10 @@
  * authentication code. All worker processes of a server know the secret, which is made anew at each start.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import { parseAddress } from '../../address/parse.js';
+import { networkOf } from '../../address/network.js';
 import { PAGE_KEY_MS, PAGE_RATE } from '../../limits.js';
-import type { ActiveKey, KeyFinder } from '../keys/key-cache.js';
-import { MemoryRateStore, RateLimiter } from '../rates/rate-limit.js';
+import type { ActiveKey } from '../keys/key-cache.js';
+import { RateLimiter } from '../rates/rate-limit.js';
 
 const PREFIX = 'page_';
 export const SECRET_BYTES = 32;
@@ -22,10 +22,6 @@ const HOST_AT = CODE_AT + CODE_BYTES;
 
 /** A host name or address and a port. */
 const HOST = /^[\w.:[\]-]{1,255}$/;
-
-/** How long the counts of visitors are kept, in milliseconds: not more than an hour in all. */
-const COUNTS_MS = 1_800_000;
-const HOUR_MS = 3_600_000;
 
 export interface PageKey {
   key: string;
@@ -45,58 +41,37 @@ export interface PageKeysOptions {
   now?: () => number;
 }
 
-export class PageKeys implements KeyFinder {
+export class PageKeys {
   readonly #secret: Buffer;
   readonly #rate: number;
   readonly #origins: readonly string[];
   readonly #now: () => number;
-  #limiter = new RateLimiter(new MemoryRateStore());
-  #limiterSince: number;
+  /** Counts the addresses of visitors in this process. */
+  readonly #limiter = new RateLimiter();
 
   constructor({ secret, defaultRate, origins = [], now = Date.now }: PageKeysOptions) {
     this.#secret = secret;
     this.#rate = defaultRate === 0 ? PAGE_RATE : Math.min(PAGE_RATE, defaultRate);
     this.#origins = origins;
     this.#now = now;
-    this.#limiterSince = now();
-  }
-
-  /**
-   * Counts the addresses of visitors in this process. It is replaced from time to time, so that nothing about a visitor
-   * is kept for longer than an hour.
-   */
-  get limiter(): RateLimiter {
-    if (this.#now() - this.#limiterSince >= COUNTS_MS) this.forget();
-    return this.#limiter;
-  }
-
-  /** Forgets all visitors. */
-  forget(): void {
-    this.#limiter = new RateLimiter(new MemoryRateStore());
-    this.#limiterSince = this.#now();
   }
 
   /**
    * Returns a hash of a visitor's network, hexadecimal: the IPv4 address, or the first 64 bits of the IPv6 address, which
-   * a visitor can choose freely within its network. The same network has another hash after an hour.
+   * a visitor can choose freely within its network.
    *
    * @param caller the visitor's address
    */
-  networkOf(caller: string): string {
-    const words = new Uint32Array(4);
-    const family = parseAddress(caller, words);
-    const network = [...words.subarray(0, family === 6 ? 2 : 1)];
-    const hour = Math.floor(this.#now() / HOUR_MS);
-    const text = ['network', hour, family, ...network].join(' ');
+  #networkOf(caller: string): string {
     return createHmac('sha256', this.#secret)
-      .update(text)
+      .update(networkOf(caller, 64))
       .digest('hex')
       .slice(0, 2 * NETWORK_BYTES);
   }
 
   /** The visitor as a key, for lookups that this process makes for it. */
   visitor(caller: string): ActiveKey {
-    return this.#active(this.networkOf(caller), this.#origins);
+    return this.#active(this.#networkOf(caller), this.#origins);
   }
 
   /**
@@ -108,13 +83,20 @@ export class PageKeys implements KeyFinder {
   issue(caller: string, host: string | undefined): PageKey {
     const head = Buffer.alloc(CODE_AT);
     head.writeUInt32BE(Math.floor((this.#now() + PAGE_KEY_MS) / 1000));
-    head.write(this.networkOf(caller), END_BYTES, 'hex');
+    head.write(this.#networkOf(caller), END_BYTES, 'hex');
     const hostBytes = Buffer.from(host !== undefined && HOST.test(host) ? host.toLowerCase() : '', 'latin1');
     const key = PREFIX + Buffer.concat([head, this.#code(head, hostBytes), hostBytes]).toString('base64url');
     return { key, rate: this.#rate, expires_in: PAGE_KEY_MS / 1000 };
   }
 
-  find(presented: string): ActiveKey | undefined {
+  /**
+   * Returns the key if it is valid and was made for the caller's network: whoever gets the key of a visitor cannot use it
+   * from elsewhere. About its own address, a visitor may also ask from another network: with its other family.
+   *
+   * @param callerOf returns the address of the caller
+   * @param isOwn whether the request is about the caller's own address
+   */
+  find(presented: string, callerOf: () => string, isOwn: boolean): ActiveKey | undefined {
     if (!presented.startsWith(PREFIX)) return undefined;
     const bytes = Buffer.from(presented.slice(PREFIX.length), 'base64url');
     if (bytes.length < HOST_AT) return undefined;
@@ -122,8 +104,9 @@ export class PageKeys implements KeyFinder {
     const hostBytes = bytes.subarray(HOST_AT);
     if (!timingSafeEqual(bytes.subarray(CODE_AT, HOST_AT), this.#code(head, hostBytes))) return undefined;
     if (head.readUInt32BE() * 1000 <= this.#now()) return undefined;
-    const host = hostBytes.toString('latin1');
-    return this.#active(head.toString('hex', END_BYTES), this.#originsOf(host));
+    const network = this.#networkOf(callerOf());
+    if (network !== head.toString('hex', END_BYTES) && !isOwn) return undefined;
+    return this.#active(network, this.#originsOf(hostBytes.toString('latin1')));
   }
 
   /** Returns whether an origin is that of the page. @param host the header `Host` of the request */
@@ -137,7 +120,7 @@ export class PageKeys implements KeyFinder {
   }
 
   #active(network: string, origins: readonly string[]): ActiveKey {
-    return { id: network, rate: this.#rate, origins, selfIssued: false, limiter: this.limiter };
+    return { id: network, rate: this.#rate, origins, selfIssued: false, limiter: this.#limiter };
   }
 
   #code(head: Buffer, host: Buffer): Buffer {

@@ -19,6 +19,8 @@ export interface PageSettings {
   ipv4Url: string | undefined;
   ipv6Url: string | undefined;
   signUp: boolean;
+  /** Whether visitors may look up addresses without a key of their own. */
+  keyless: boolean;
 }
 
 /** Returns the Content-Security-Policy. @param others origins that scripts may also send requests to */
@@ -95,6 +97,7 @@ export class Page {
     app.register(async (files) => {
       files.addHook('onRequest', async (_request, reply) => {
         reply.header('x-content-type-options', 'nosniff');
+        reply.header('content-security-policy', this.#headers[1]);
         if (isClosing()) reply.header('connection', 'close');
       });
       await files.register(fastifyStatic, { root: swagger, prefix: '/page/swagger/', index: false, maxAge: '1d' });

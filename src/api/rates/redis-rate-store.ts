@@ -1,12 +1,9 @@
 /**
- * The rate limit of several servers: a store in Redis.
- *
- * Each server counts in its own memory what it takes, and sends this count with each request. Redis keeps the counts of
- * all servers, and one Lua script (schemas/rate-window.lua) grants addresses out of their sum. So nothing is lost with
- * Redis: after a restart, it receives the counts again.
+ * The rate limit of several servers: a store in Redis, one counter for each key (schemas/rate-window.lua).
  *
  * If Redis does not answer, a server counts by itself, and allows each key the rate divided by the number of servers that
- * Redis last knew; what it allowed before counts too. When Redis is back, all servers first report their counts.
+ * Redis last knew; what it allowed before in the same window counts. It counts with the others again one window after
+ * Redis last failed to answer. Then all windows have ended of which Redis, or another server, knows only a part.
  */
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -14,25 +11,22 @@ import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
 import type { CommandParser } from '@redis/client';
 import { AtlasError, messageOf, systemErrorCode } from '../../errors.js';
 import {
-  RATE_LEASE_FREE_SHARE,
-  RATE_LEASE_MS,
   RATE_SERVER_EXPIRES_MS,
   RATE_STORE_CHECK_MS,
   RATE_STORE_RECONNECT_MS,
-  RATE_STORE_SETTLE_MS,
   RATE_STORE_TIMEOUT_MS,
   RATE_WINDOW_MS,
 } from '../../limits.js';
 import { packageFile } from '../../package-root.js';
 import type { Log } from '../log.js';
-import { type Grant, MemoryRateStore, type RateStore } from './rate-limit.js';
+import { type RateStore, RateWindows, type Reservation } from './rate-windows.js';
 
 /** Names in Redis: other programs may use the same one. */
 const RATE_PREFIX = 'ipatlas:rate:';
 const SERVERS = 'ipatlas:servers';
 
-/** Reports of keys that are sent together, so that each is answered in time. */
-const REPORTED_AT_ONCE = 64;
+/** Longest wait for a connection in milliseconds: shorter than that for the first check, which says why there is none. */
+const RATE_STORE_CONNECT_MS = RATE_STORE_CHECK_MS / 2;
 
 /** Checks in a row without an answer after which the connection is made anew: its other end may be gone silently. */
 const CHECKS_UNTIL_RECONNECT = 5;
@@ -52,8 +46,8 @@ redis.call('ZREMRANGEBYSCORE', KEYS[1], now + ARGV[2], '+inf')
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
 return redis.call('ZCARD', KEYS[1])`;
 
-/** The script that takes addresses: granted, remaining, resetIn, retryIn, askAgainIn. */
-export function takeScript(): string {
+/** The script that reserves addresses. */
+function reserveScript(): string {
   return readFileSync(packageFile('schemas/rate-window.lua'), 'utf8');
 }
 
@@ -61,7 +55,7 @@ export function takeScript(): string {
 interface RedisConnection {
   /** Resolves when it is connected for the first time. */
   ready: Promise<unknown>;
-  take(key: string, args: string[]): Promise<number[]>;
+  reserve(key: string, args: string[]): Promise<number[]>;
   noteServer(key: string, args: string[]): Promise<number>;
   forgetServer(key: string, server: string): Promise<unknown>;
   destroy(): void;
@@ -86,6 +80,13 @@ export function redisAddress(url: string): string {
   return `${parsed.hostname}:${parsed.port || '6379'}`;
 }
 
+const NO_TLS = 'no answer to the TLS handshake; if this Redis has no TLS, its address begins with redis://';
+
+/** Whether a server that should speak TLS did not, so that the client knows no more than that it waited. */
+function isSilent(url: string, error: Error): boolean {
+  return url.startsWith('rediss:') && /timeout|closed/i.test(error.message);
+}
+
 async function connect(url: string, onError: (error: Error) => void): Promise<RedisConnection> {
   const { createClient, defineScript } = await import('@redis/client');
   const command = {
@@ -98,15 +99,15 @@ async function connect(url: string, onError: (error: Error) => void): Promise<Re
   const client = createClient({
     url,
     socket: {
-      connectTimeout: RATE_STORE_SETTLE_MS,
+      connectTimeout: RATE_STORE_CONNECT_MS,
       reconnectStrategy: (retries) => Math.min(2 ** retries, RATE_STORE_RECONNECT_MS),
     },
     // A question about a rate is of no use later.
     disableOfflineQueue: true,
     maintNotifications: 'disabled',
     scripts: {
-      takeAddresses: defineScript({
-        SCRIPT: takeScript(),
+      reserve: defineScript({
+        SCRIPT: reserveScript(),
         ...command,
         transformReply: (reply: unknown): number[] => reply as number[],
       }),
@@ -117,13 +118,19 @@ async function connect(url: string, onError: (error: Error) => void): Promise<Re
       }),
     },
   });
-  client.on('error', onError);
+  let wasReady = false;
+  client.on('ready', () => {
+    wasReady = true;
+  });
+  client.on('error', (error) =>
+    onError(!wasReady && isSilent(url, error) ? new Error(NO_TLS, { cause: error }) : error),
+  );
   const ready = client.connect();
   // Rejects only if the client is destroyed before; other failures are events, and the client tries again.
   ready.catch(onError);
   return {
     ready,
-    take: (key, args) => client.takeAddresses(key, args),
+    reserve: (key, args) => client.reserve(key, args),
     noteServer: (key, args) => client.noteServer(key, args),
     forgetServer: (key, server) => client.zRem(key, server),
     destroy: () => client.destroy(),
@@ -155,6 +162,8 @@ export interface RedisRateOptions {
   onChange?(shared: boolean): void;
   /** Longest wait for an answer in milliseconds; by default {@link RATE_STORE_TIMEOUT_MS}. */
   timeout?: number;
+  /** A monotonic clock in milliseconds. */
+  now?: () => number;
 }
 
 export class RedisRateStore implements RateStore {
@@ -164,16 +173,15 @@ export class RedisRateStore implements RateStore {
   readonly #onChange: (shared: boolean) => void;
   readonly #timeout: number;
   readonly #server = randomUUID();
+  readonly #now: () => number;
   /** What this server counted. */
-  readonly #own = new MemoryRateStore();
-  /** The last request for each key: one at a time, because each sends all that was counted before. */
-  readonly #last = new Map<string, Promise<Grant>>();
+  readonly #own: RateWindows;
   #redis: RedisConnection | undefined;
   #isShared = false;
   /** Servers that Redis last knew, this one included. */
   #servers = 1;
-  /** When this server may count with the others again; undefined while Redis does not answer. */
-  #settledAt: number | undefined = 0;
+  /** When this server may count with the others again. */
+  #shareAgainAt = 0;
   #failedChecks = 0;
   /** Why there is no connection, and why the last request failed. */
   #connectionProblem: string | undefined;
@@ -183,12 +191,14 @@ export class RedisRateStore implements RateStore {
   #isStopped = false;
 
   /** @throws AtlasError E_USAGE if the URL is not one of Redis */
-  constructor({ url, log, onChange, timeout }: RedisRateOptions) {
+  constructor({ url, log, onChange, timeout, now = () => performance.now() }: RedisRateOptions) {
     this.#url = url;
     this.#address = redisAddress(url);
     this.#log = log;
     this.#onChange = onChange ?? (() => {});
     this.#timeout = timeout ?? RATE_STORE_TIMEOUT_MS;
+    this.#now = now;
+    this.#own = new RateWindows(now);
   }
 
   /** Whether this server counts with the others. */
@@ -208,7 +218,7 @@ export class RedisRateStore implements RateStore {
     const longest = sleep(RATE_STORE_CHECK_MS, undefined, { signal: timeout.signal }).catch(() => {});
     await Promise.race([this.#redis!.ready.catch(() => {}), longest]);
     timeout.abort();
-    await this.#check();
+    await this.check();
     if (!this.#isShared) this.#logFallBack();
     this.#checkLater();
   }
@@ -224,105 +234,59 @@ export class RedisRateStore implements RateStore {
     redis.destroy();
   }
 
-  take(keyId: string, limit: number, least: number, most: number): Promise<Grant> {
-    return this.#inOrder(keyId, () => this.#take(keyId, limit, least, most));
-  }
-
-  giveBack(keyId: string, count: number): void {
-    this.#own.giveBack(keyId, count);
-    // Tells the others. A failure is noticed by the next request.
-    if (this.#isShared) void this.#report(keyId).catch(() => {});
-  }
-
-  #inOrder(keyId: string, work: () => Promise<Grant>): Promise<Grant> {
-    const previous = this.#last.get(keyId) ?? Promise.resolve();
-    const next = previous.then(work, work);
-    this.#last.set(keyId, next);
-    const forget = (): void => {
-      if (this.#last.get(keyId) === next) this.#last.delete(keyId);
-    };
-    next.then(forget, forget);
-    return next;
-  }
-
-  async #take(keyId: string, limit: number, least: number, most: number): Promise<Grant> {
+  async reserve(keyId: string, limit: number, needed: number, upTo: number): Promise<Reservation> {
     if (this.#isShared) {
       try {
-        const grant = await this.#ask(keyId, limit, least, most);
-        if (grant.granted > 0) this.#own.count(keyId, grant.granted, grant.granted > least);
-        return grant;
+        const reservation = await this.#ask(keyId, limit, needed, upTo);
+        this.#own.count(keyId, reservation.reserved, reservation.resetIn);
+        return reservation;
       } catch (error) {
         this.#fallBack(error);
       }
     }
-    const grant = this.#own.take(keyId, Math.ceil(limit / this.#servers), least, most);
-    // Redis may be back much earlier.
-    return { ...grant, askAgainIn: Math.min(grant.askAgainIn, RATE_STORE_CHECK_MS) };
+    const share = Math.ceil(limit / this.#servers);
+    const own = this.#own.reserve(keyId, share, needed, upTo);
+    // The rest belongs to the others.
+    return { ...own, used: own.used + limit - share };
   }
 
-  async #ask(keyId: string, limit: number, least: number, most: number): Promise<Grant> {
-    const { steps, aheadFor } = this.#own.counted(keyId);
-    const numbers = [limit, least, most, RATE_WINDOW_MS, RATE_LEASE_MS, RATE_LEASE_FREE_SHARE].map(String);
-    const args = [this.#server, ...numbers, JSON.stringify(steps), String(aheadFor)];
-    const [granted, remaining, resetIn, retryIn, askAgainIn] = await inTime(
-      this.#redis!.take(RATE_PREFIX + keyId, args),
-      this.#timeout,
-    );
-    return {
-      granted: granted!,
-      remaining: remaining!,
-      resetIn: resetIn!,
-      retryIn: retryIn!,
-      askAgainIn: askAgainIn!,
-    };
-  }
-
-  /** Sends what this server counted for a key, and takes nothing. */
-  #report(keyId: string): Promise<Grant> {
-    return this.#inOrder(keyId, () => this.#ask(keyId, 0, 0, 0));
+  async #ask(keyId: string, limit: number, needed: number, upTo: number): Promise<Reservation> {
+    const args = [limit, needed, upTo, RATE_WINDOW_MS].map(String);
+    const answer = await inTime(this.#redis!.reserve(RATE_PREFIX + keyId, args), this.#timeout);
+    const [reserved, used, resetIn] = answer as [number, number, number];
+    return { reserved, used, resetIn };
   }
 
   #checkLater(): void {
     if (this.#isStopped) return;
     this.#timer = setTimeout(() => {
-      this.#checking = this.#check().finally(() => this.#checkLater());
+      this.#checking = this.check().finally(() => this.#checkLater());
     }, RATE_STORE_CHECK_MS);
     this.#timer.unref();
   }
 
-  /** Tells Redis that this server runs; reports and counts with the others again if Redis was away. */
-  async #check(): Promise<void> {
+  /** Tells Redis that this server runs; counts with the others again if Redis was away. */
+  async check(): Promise<void> {
     try {
       const note = this.#redis!.noteServer(SERVERS, [this.#server, String(RATE_SERVER_EXPIRES_MS)]);
       const servers = await inTime(note, this.#timeout);
       this.#failedChecks = 0;
       this.#connectionProblem = undefined;
-      if (!this.#isShared) await this.#recover(servers);
-      // Until then, a Redis that was restarted does not know all servers.
-      if (this.#isShared) this.#servers = servers;
+      // A Redis that was restarted does not know all servers at once.
+      this.#servers = this.#isShared ? servers : Math.max(servers, this.#servers);
+      if (this.#isShared || this.#now() < this.#shareAgainAt) return;
+      this.#isShared = true;
+      this.#log.info({ redis: this.#address, servers }, 'rates are counted together with the other servers');
+      this.#onChange(true);
     } catch (error) {
       this.#fallBack(error);
       if (++this.#failedChecks % CHECKS_UNTIL_RECONNECT === 0) await this.#connect();
     }
   }
 
-  /** Reports all counts, and counts with the others from now on if these also had time to report. */
-  async #recover(servers: number): Promise<void> {
-    const keyIds = this.#own.countedKeys();
-    for (let from = 0; from < keyIds.length; from += REPORTED_AT_ONCE) {
-      await Promise.all(keyIds.slice(from, from + REPORTED_AT_ONCE).map((keyId) => this.#report(keyId)));
-    }
-    const now = performance.now();
-    this.#settledAt ??= now + RATE_STORE_SETTLE_MS;
-    if (now < this.#settledAt) return;
-    this.#isShared = true;
-    this.#log.info({ redis: this.#address, servers }, 'rates are counted together with the other servers');
-    this.#onChange(true);
-  }
-
   /** Counts by itself from now on. */
   #fallBack(error: unknown): void {
-    this.#settledAt = undefined;
+    this.#shareAgainAt = this.#now() + RATE_WINDOW_MS;
     this.#problem = this.#connectionProblem ?? messageOf(error);
     if (!this.#isShared) return;
     this.#isShared = false;

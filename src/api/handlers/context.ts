@@ -1,0 +1,180 @@
+/** What the handlers of all routes share: the key of a request, its caller, its rate, and the release. */
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { callerOf } from '../caller.js';
+import { hold, release } from '../http-server.js';
+import { type KeyParameter, originError, presentedKey } from '../keys/auth.js';
+import type { ActiveKey, KeyFinder } from '../keys/key-cache.js';
+import type { KeyService } from '../keys/sign-up.js';
+import type { AccessLog, Log } from '../log.js';
+import type { RequestMetrics } from '../metrics.js';
+import type { BaseUrls } from '../openapi.js';
+import type { PageSettings } from '../page/page.js';
+import type { PageKeys } from '../page/page-keys.js';
+import type { RateLimiter, RateState } from '../rates/rate-limit.js';
+import type { ServedRelease } from '../releases/served-release.js';
+import type { Headers, Responder } from '../responses.js';
+
+/** `predrain`: answers as usual, but `/readyz` fails; `closing`: each response ends its connection. */
+export type Phase = 'serving' | 'predrain' | 'closing';
+
+export interface AppDeps {
+  /** The current release, or undefined if none is loaded. */
+  release(): ServedRelease | undefined;
+  /** The keys that are stored; the server is not ready while they cannot be read. */
+  keys: KeyFinder & { readonly isReadable: boolean };
+  limiter: RateLimiter;
+  /** Addresses a minute for a key without a rate of its own; 0 for no limit. */
+  defaultRate: number;
+  /** CIDR blocks of the proxies whose `X-Forwarded-For` is trusted. */
+  trustProxy: readonly string[];
+  log: Log;
+  /** How far the shutdown is; by default `serving`. */
+  phase?(): Phase;
+  metrics?: RequestMetrics | undefined;
+  accessLog?: AccessLog | undefined;
+  /** Sent as `X-Served-By`. */
+  region?: string | undefined;
+  /** Whether this is a server of the EU base address. */
+  eu?: boolean | undefined;
+  /** Where clients find the service, for the OpenAPI document and the page. */
+  baseUrls?: BaseUrls | undefined;
+  pageKeys: PageKeys;
+  page: PageSettings;
+  /** Makes and revokes keys of people who sign up. */
+  keyService: KeyService;
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The key of a request to a route that needs one; null before it is checked. */
+    apiKey: ActiveKey | null;
+  }
+}
+
+export type Handler = (request: FastifyRequest, reply: FastifyReply) => undefined | Promise<undefined>;
+
+/** For responses that must not be kept, such as keys. */
+export const NO_STORE = ['cache-control', 'no-store'];
+
+/** The headers about a key's rate. */
+function rateHeaders({ limit, remaining, resetIn }: RateState): string[] {
+  const reset = Math.ceil((Date.now() + resetIn) / 1000);
+  return [
+    'x-ratelimit-limit',
+    String(limit),
+    'x-ratelimit-remaining',
+    String(remaining),
+    'x-ratelimit-reset',
+    String(reset),
+  ];
+}
+
+/** The parts of the app that handlers use, and what they do alike. */
+export class Context {
+  readonly deps: AppDeps;
+  readonly responder: Responder;
+
+  constructor(deps: AppDeps, responder: Responder) {
+    this.deps = deps;
+    this.responder = responder;
+  }
+
+  get phase(): Phase {
+    return this.deps.phase?.() ?? 'serving';
+  }
+
+  /**
+   * Checks the key of a request.
+   *
+   * @param isOwn whether the request is about the caller itself, which a key of the page may ask from every network
+   * @returns undefined if the request was refused
+   */
+  authenticate(request: FastifyRequest, reply: FastifyReply, isOwn = false): ActiveKey | undefined {
+    const { keys, pageKeys } = this.deps;
+    const { apikey } = request.query as { apikey: KeyParameter };
+    const presented = presentedKey(request.headers, apikey);
+    if ('error' in presented) {
+      this.responder.error(request, reply, presented.error);
+      return undefined;
+    }
+    const key = keys.find(presented.key) ?? pageKeys.find(presented.key, () => callerOf(request), isOwn);
+    const error = key === undefined ? 'key_invalid' : originError(key, request.headers.origin);
+    if (error === undefined) return key;
+    this.responder.error(request, reply, error);
+    return undefined;
+  }
+
+  /**
+   * Counts addresses against the rate of the request's key, all or none.
+   *
+   * @param addresses how many; 0 only asks whether any are left
+   * @param allowed called with the headers about the rate; not called if the request is refused
+   * @param refused called with the headers if the request is refused; by default it answers the error
+   */
+  countAddresses(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    addresses: number,
+    allowed: (headers: string[]) => void,
+    refused = (headers: string[]): void => this.responder.error(request, reply, 'rate_exceeded', headers),
+  ): undefined | Promise<undefined> {
+    const key = request.apiKey!;
+    const limit = this.rateOf(key);
+    if (limit === 0) {
+      allowed([]);
+      return undefined;
+    }
+    const state = (key.limiter ?? this.deps.limiter).take(key.id, addresses, limit);
+    return settle(request, state, (settled) => {
+      const headers = rateHeaders(settled);
+      if (settled.allowed) allowed(headers);
+      else refused([...headers, 'retry-after', String(Math.max(1, Math.ceil(settled.resetIn / 1000)))]);
+    });
+  }
+
+  /** Addresses a minute of a key; 0 for no limit. */
+  rateOf({ rate }: ActiveKey): number {
+    return rate ?? this.deps.defaultRate;
+  }
+
+  /** Answers from the release, with its headers; or the error if there is none. */
+  withRelease(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    headers: string[],
+    use: (served: ServedRelease, headers: Headers) => void,
+  ): void {
+    const served = this.deps.release();
+    if (served === undefined) this.responder.error(request, reply, 'no_database', headers);
+    else {
+      headers.push(...served.headers());
+      use(served, headers);
+    }
+  }
+}
+
+/** Passes an outcome on, now or later. */
+export function settle<Value>(
+  request: FastifyRequest,
+  outcome: Value | Promise<Value>,
+  use: (value: Value) => void,
+): undefined | Promise<undefined> {
+  if (outcome instanceof Promise) return holdingConnection(request, outcome.then(use)).then(() => undefined);
+  use(outcome);
+  return undefined;
+}
+
+/**
+ * Reads nothing from a request's connection until a promise is settled.
+ *
+ * A client may send its request and close its half of the connection. Node ends the connection when it reads that, and
+ * the answer would be lost if it is not ready by then.
+ */
+async function holdingConnection<Value>({ raw: { socket } }: FastifyRequest, promise: Promise<Value>): Promise<Value> {
+  hold(socket);
+  try {
+    return await promise;
+  } finally {
+    release(socket);
+  }
+}

@@ -1,0 +1,72 @@
+/** Sign-up: making, showing and revoking keys. */
+
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { networkOf } from '../../address/network.js';
+import { callerOf } from '../caller.js';
+import type { KeyOutcome } from '../keys/sign-up.js';
+import { type Context, type Handler, NO_STORE, settle } from './context.js';
+
+/** Refused networks that a process remembers: enough for what one of them can try again at once. */
+const MAX_REFUSED = 10_000;
+
+export function keyHandlers(context: Context) {
+  const { responder } = context;
+  const { keyService, page, pageKeys } = context.deps;
+  /** When a network may make a key again: nobody else is asked until then. */
+  const refusedUntil = new Map<string, number>();
+
+  function sendOutcome(request: FastifyRequest, reply: FastifyReply, outcome: KeyOutcome): void {
+    if ('created' in outcome) responder.json(request, reply, 201, JSON.stringify(outcome.created), NO_STORE);
+    else if ('revoked' in outcome) responder.json(request, reply, 200, JSON.stringify(outcome.revoked), NO_STORE);
+    else {
+      const { refused, retryIn } = outcome;
+      const headers = retryIn === undefined ? [] : ['retry-after', String(Math.max(1, Math.ceil(retryIn / 1000)))];
+      responder.error(request, reply, refused, headers);
+    }
+  }
+
+  /** Makes a key for programs and for the page itself, but not for pages of other origins. */
+  const signUp: Handler = (request, reply) => {
+    const { origin, host } = request.headers;
+    if (!page.signUp) {
+      responder.error(request, reply, 'sign_up_closed');
+      return undefined;
+    }
+    if (origin !== undefined && !pageKeys.isOrigin(origin, host)) {
+      responder.error(request, reply, 'origin_refused');
+      return undefined;
+    }
+    const caller = callerOf(request);
+    const network = networkOf(caller, 64);
+    const retryIn = (refusedUntil.get(network) ?? 0) - performance.now();
+    if (retryIn > 0) {
+      sendOutcome(request, reply, { refused: 'sign_up_limit', retryIn });
+      return undefined;
+    }
+    return settle(request, keyService({ do: 'create', caller }), (outcome) => {
+      if ('refused' in outcome && outcome.refused === 'sign_up_limit') {
+        if (refusedUntil.size >= MAX_REFUSED) refusedUntil.clear();
+        refusedUntil.set(network, performance.now() + outcome.retryIn!);
+      }
+      sendOutcome(request, reply, outcome);
+    });
+  };
+
+  const revokeKey: Handler = (request, reply) => {
+    const { id, selfIssued } = request.apiKey!;
+    if (!selfIssued) {
+      responder.error(request, reply, 'key_not_self_issued');
+      return undefined;
+    }
+    return settle(request, keyService({ do: 'revoke', id }), (outcome) => sendOutcome(request, reply, outcome));
+  };
+
+  const currentKey: Handler = (request, reply) => {
+    const key = request.apiKey!;
+    const json = JSON.stringify({ id: key.id, rate: context.rateOf(key), self_issued: key.selfIssued });
+    const send = (headers: string[]) => responder.json(request, reply, 200, json, [...NO_STORE, ...headers]);
+    return context.countAddresses(request, reply, 0, send, send);
+  };
+
+  return { signUp, currentKey, revokeKey };
+}

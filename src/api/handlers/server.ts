@@ -1,0 +1,46 @@
+/** State and data of the server; no key is needed. */
+import { attributionOf, openApiDocument } from '../openapi.js';
+import type { Context, Handler } from './context.js';
+
+/** A request target with the query parameter `eu`. */
+const ASKS_FOR_EU = /[?&]eu(?:[=&#]|$)/;
+
+export function serverHandlers(context: Context) {
+  const { responder, deps } = context;
+  const baseUrls = deps.baseUrls ?? {};
+
+  const health: Handler = (request, reply) => void responder.json(request, reply, 200, '{"status":"ok"}');
+
+  const readiness: Handler = (request, reply) => {
+    const served = deps.release();
+    if (context.phase !== 'serving') responder.error(request, reply, 'stopping');
+    else if (served === undefined) responder.error(request, reply, 'no_database');
+    else if (!deps.keys.isReadable) responder.error(request, reply, 'keys_unavailable');
+    else if (deps.eu !== true && ASKS_FOR_EU.test(request.raw.url!)) responder.error(request, reply, 'not_eu');
+    else {
+      const eu = deps.eu === true ? { eu: true } : {};
+      responder.json(request, reply, 200, JSON.stringify({ status: 'ready', release: served.id, ...eu }));
+    }
+    return undefined;
+  };
+
+  const attribution: Handler = (request, reply) => {
+    const served = deps.release();
+    if (served === undefined) responder.error(request, reply, 'no_database');
+    else responder.json(request, reply, 200, JSON.stringify(attributionOf(served.manifest)));
+    return undefined;
+  };
+
+  /** The OpenAPI document, which names the sources of the current release. */
+  let document = { release: '', json: JSON.stringify(openApiDocument(baseUrls)) };
+  const openApi: Handler = (request, reply) => {
+    const served = deps.release();
+    if (served !== undefined && served.id !== document.release) {
+      document = { release: served.id, json: JSON.stringify(openApiDocument(baseUrls, served.manifest)) };
+    }
+    responder.json(request, reply, 200, document.json);
+    return undefined;
+  };
+
+  return { health, readiness, attribution, openApi };
+}
