@@ -1,9 +1,11 @@
 // One reader, one family, in a process of its own, as a user would have it: `node lookup-child.js READER FAMILY DATADIR`
-// prints the nanoseconds of a look-up. READER is ipatlas or mmdb-lib. The addresses are random ones inside random ranges
+// prints the nanoseconds of a look-up. READER is one of READERS. The addresses are random ones inside random ranges
 // that have a country: what visitors have. They are few enough that their text stays in the processor's cache, as it does
 // where an address was just read.
 import { readFileSync } from 'node:fs';
+import maxmind from 'maxmind';
 import { Reader } from 'mmdb-lib';
+import { load } from '../dist/lookup/index.js';
 import { formatIPv4, formatIPv6 } from '../dist/src/address/format.js';
 import { openDatabase } from '../dist/src/index.js';
 import { openRangeFile } from '../dist/src/rangefile/reader.js';
@@ -34,19 +36,36 @@ function addresses(file, random) {
 }
 
 const list = addresses(openRangeFile(`${dataDir}/current/ranges.ipr`), randomWords(2463534242));
+
+/** For each reader, a function from an address to its country's result, or null if it has none. */
+const READERS = {
+  ipatlas: () => {
+    const database = openDatabase(dataDir);
+    return (ip) => database.lookup(ip).country_code;
+  },
+  'ipatlas country': () => {
+    const database = openDatabase(dataDir);
+    return (ip) => database.country(ip).country_code;
+  },
+  '@ipatlas/lookup': async () => {
+    const database = await load();
+    return (ip) => database.country(ip).country_code;
+  },
+  'mmdb-lib': () => {
+    const reader = new Reader(readFileSync(MMDB));
+    return (ip) => reader.get(ip);
+  },
+  maxmind: async () => {
+    const reader = await maxmind.open(MMDB);
+    return (ip) => reader.get(ip);
+  },
+};
+
 let found = 0;
-let run;
-if (readerName === 'ipatlas') {
-  const database = openDatabase(dataDir);
-  run = () => {
-    for (const ip of list) if (database.lookup(ip).country_code !== null) found++;
-  };
-} else {
-  const reader = new Reader(readFileSync(MMDB));
-  run = () => {
-    for (const ip of list) if (reader.get(ip) !== null) found++;
-  };
-}
+const countryOf = await READERS[readerName]();
+const run = () => {
+  for (const ip of list) if (countryOf(ip) !== null) found++;
+};
 const [least] = await leastSeconds(30, run);
 if (found === 0) throw new Error('nothing was found');
 console.log((least / ADDRESSES) * 1e9);
