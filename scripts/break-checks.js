@@ -72,8 +72,8 @@ const BREAKS = [
   },
   {
     what: 'an invalid line is passed on although it was to be dropped',
-    file: 'src/enrich/block-runner.ts',
-    from: "output: onInvalid === 'keep' ? bytes : NO_BYTES",
+    file: 'src/enrich/chunk-runner.ts',
+    from: "output: this.#onInvalid === 'keep' ? bytes : NO_BYTES",
     to: 'output: bytes',
     tests: ['test/enrich/limits.test.ts', 'test/enrich/enrich-lines.test.ts'],
   },
