@@ -99,7 +99,7 @@ describe('the documentation', () => {
     expect(bulk).toContain(
       `| line of JSON lines, a list, an access log or text | ${grouped('MAX_LINE_BYTES', MIB)} MiB;`,
     );
-    expect(bulk).toContain(`| nesting of a line | ${grouped('MAX_JSON_DEPTH')} levels;`);
+    expect(bulk).toContain(`| nesting of a line, of an item of a JSON document | ${grouped('MAX_JSON_DEPTH')} levels;`);
     expect(bulk).toContain(`| fields in one run | ${grouped('MAX_FIELDS')};`);
     expect(bulk).toContain(`| ${grouped('MAX_PATH_KEYS')}, ${grouped('MAX_KEY_BYTES')} |`);
     expect(bulk).toContain(`| CSV or TSV record | ${grouped('MAX_CSV_RECORD_BYTES', MIB)} MiB;`);
