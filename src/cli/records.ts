@@ -352,6 +352,8 @@ export async function runStream(
     await finish?.(counts);
   } catch (error) {
     if (error instanceof OutputClosed) return EXIT.ok;
+    // What was written stays a complete compressed file. If the output itself has failed, its first error counts.
+    if (request.compression !== undefined) await output.end().catch(() => {});
     throw error;
   } finally {
     stopProgress();

@@ -83,6 +83,11 @@ function rootUrl(baseUrl: string): string {
   return baseUrl.replace(/\/+$/, '').replace(/\/api$/, '');
 }
 
+/** Returns whether a request or the reading of its body ended by the timeout. */
+function isTimeout(error: unknown): boolean {
+  return error instanceof Error && error.name === 'TimeoutError';
+}
+
 /** Returns the `error` of a response body, if it has one. */
 async function errorSentence(response: Response): Promise<string> {
   try {
@@ -184,6 +189,7 @@ export class Client {
     try {
       return (await response.json()) as Body;
     } catch (error) {
+      if (isTimeout(error)) throw this.#timeoutError(error);
       throw new ServiceError('the answer is not JSON, or broke off', response.status, { cause: error });
     }
   }
@@ -197,9 +203,12 @@ export class Client {
         signal: AbortSignal.any(signals.filter((signal) => signal != null)),
       });
     } catch (error) {
-      const late = error instanceof Error && error.name === 'TimeoutError';
-      const what = late ? `no answer within ${this.#timeout} ms` : 'the service cannot be reached';
-      throw new ConnectionError(what, 0, { cause: error });
+      if (isTimeout(error)) throw this.#timeoutError(error);
+      throw new ConnectionError('the service cannot be reached', 0, { cause: error });
     }
+  }
+
+  #timeoutError(cause: unknown): ConnectionError {
+    return new ConnectionError(`no answer within ${this.#timeout} ms`, 0, { cause });
   }
 }

@@ -247,6 +247,18 @@ describe.each(OF_EACH_ENGINE)('a process, $format', ({ format, head, good, bad, 
   });
 });
 
+describe('compressed output', () => {
+  it('is a complete file of what precedes a failure', async () => {
+    for (const input of ['8.8.8.8\n', '']) {
+      const path = file('bad.jsonl', `${input === '' ? '' : '{"ip":"8.8.8.8"}\n'}broken\n`);
+      const command = `node ${MAIN} enrich --data ${join(root, 'data')} -z gzip --on-invalid fail ${path}`;
+      const { stdout } = await shell(`${command} 2> /dev/null | gzip -dc; echo "\${PIPESTATUS[@]}"`);
+      expect(stdout.split('\n').at(-2)).toBe('4 0');
+      expect(stdout.includes('"country_code":"US"')).toBe(input !== '');
+    }
+  });
+});
+
 describe('files', () => {
   it('are read in order, and never joined to the last line of the one before', async () => {
     const a = file('a', '8.8.8.8');

@@ -163,6 +163,9 @@ export function countRecords({ memory, recordCounts = [] }: KernelLayout, record
 /** The state of {@link Kernel.findRecords} at the beginning of a record. */
 export const RECORD_START = 2;
 
+/** The memories whose lookup tables were made. */
+const withTables = new WeakSet<WebAssembly.Memory>();
+
 /** One thread's instance of the kernel. */
 export class Kernel {
   readonly #exports: Exports;
@@ -182,7 +185,8 @@ export class Kernel {
       globals[name]!.value = value;
     }
     this.#exports.resetTemplate();
-    if (thread === 0) this.#exports.makeTables();
+    if (thread === 0 && !withTables.has(layout.memory)) this.#exports.makeTables();
+    withTables.add(layout.memory);
   }
 
   /**
