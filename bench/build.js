@@ -8,7 +8,7 @@ import { PRINT_PEAK, printedPeak, row, seconds, section } from './measure.js';
 import { CLI, CSV_FILES, MMDB } from './paths.js';
 
 const RUNS = 5;
-const STAGES_COUNTED = new Set(['ingest', 'normalize', 'compile', 'verify', 'gate', 'publish']);
+const STAGES_COUNTED = new Set(['ingest', 'merge', 'compile', 'verify', 'gate', 'publish']);
 
 async function iterate(path) {
   const parser = createReadStream(path).pipe(parse());

@@ -20,18 +20,16 @@ import { believedDate } from './fetching/data-date.js';
 import { copyFromCurrentRelease, currentManifest } from './fetching/released-copy.js';
 import { checkRolledBack, RefusedError } from './gates/refusal.js';
 import type { MergeStrategy } from './merging/evidence.js';
+import { type MergeInput, type MergeResult, mergeSources } from './merging/range-merger.js';
 import { withDataDir } from './operations/data-dir.js';
 import { currentText, publishGated } from './publish-gated.js';
 import { identifyRelease, type ReleaseIdentity } from './release-id.js';
 import { makeRowIndex, writeRowIndex } from './source-formats/row-index.js';
-import type { FetchedSource, IngestedSource, StageContext } from './stage.js';
-import { StageRunner } from './stage-runner.js';
-import { compileStage } from './stages/compile.js';
-import { fetchStage } from './stages/fetch.js';
+import { type FetchedSource, type IngestedSource, type StageContext, type StageResult, timed } from './stage.js';
+import { compile } from './stages/compile.js';
+import { fetchSources } from './stages/fetch.js';
 import type { GateInput } from './stages/gate.js';
-import { ingestStage } from './stages/ingest.js';
-import { normalizeStage } from './stages/normalize.js';
-import { verifyStage } from './stages/verify.js';
+import { ingestSources } from './stages/ingest.js';
 
 export interface BuildOptions {
   dataDir: string;
@@ -122,6 +120,29 @@ async function readOverrides(
   return { rows, file: { name, bytes, sha256 } };
 }
 
+/** Stage `merge`: merges the rows of all sources into one sorted, gap-free list of ranges for each family. */
+function merge(input: MergeInput, note: StageContext['note']): StageResult<MergeResult> {
+  const output = mergeSources(input);
+  const { v4, v6, candidates, withoutSpace, outsideSpace, unknownCodes } = output;
+  for (const id of withoutSpace)
+    note(`${id}: no source says which space belongs to its owner, so its rows are not used`);
+  for (const [id, rows] of outsideSpace) note(`${id}: ${rows} rows outside the space of its owner are not used`);
+  for (const [code, rows] of unknownCodes) {
+    note(`the code ${JSON.stringify(code)} (${rows} rows) is not a known country; treated as no country`);
+  }
+  return {
+    output,
+    counts: {
+      candidates,
+      ipv4_ranges: v4.count,
+      ipv6_ranges: v6.count,
+      duplicates: v4.duplicates + v6.duplicates,
+      conflicts: v4.conflicts + v6.conflicts,
+      unknown_codes: unknownCodes.size,
+    },
+  };
+}
+
 /** A source with its files. */
 interface BuildInput {
   source: FetchedSource['source'];
@@ -138,7 +159,6 @@ async function runStages(options: BuildOptions, context: StageContext): Promise<
   const reference = loadReference();
   const countries = countryTable(reference, asOf);
   const { rows: overrides, file: overridesFile } = await readOverrides(config, reference, context);
-  const runner = new StageRunner(context, options.signal);
 
   const identify = (inputs: readonly BuildInput[]): ReleaseIdentity =>
     identifyRelease(inputs, config.merge, reference, countries, overrides, overridesFile?.sha256 ?? '', asOf);
@@ -156,7 +176,7 @@ async function runStages(options: BuildOptions, context: StageContext): Promise<
     throw new RefusedError(message, { release: identity.id, refusals: [refusal], gates: [], flows: [] });
   };
 
-  const { sources: found, missing } = await runner.run(fetchStage(), sources);
+  const { sources: found, missing } = await timed(context, 'fetch', () => fetchSources(sources, context));
   const last = currentManifest(dataDir)?.inputs ?? [];
   const downloaded = found.map((each): FetchedSource => {
     // Other files, such as those of a seed, have dates of their own.
@@ -176,14 +196,12 @@ async function runStages(options: BuildOptions, context: StageContext): Promise<
     return unchanged;
   }
 
-  const ingest = ingestStage<BuildInput>({
-    reference,
-    findEarlier: async (input) => {
-      const fetched = await copyFromCurrentRelease(dataDir, input.fetched);
-      return fetched && { ...input, fetched };
-    },
-  });
-  const { ingested, inputs: read, owned, index } = await runner.run(ingest, requested);
+  const findEarlier = async (input: BuildInput): Promise<BuildInput | undefined> => {
+    const fetched = await copyFromCurrentRelease(dataDir, input.fetched);
+    return fetched && { ...input, fetched };
+  };
+  const result = await timed(context, 'ingest', () => ingestSources(requested, context, { reference, findEarlier }));
+  const { ingested, inputs: read, owned, index } = result;
   const fetched = read.map((input) => input.fetched);
   const identity = identify(read);
   const stillUnchanged = read.some((input, index) => input !== requested[index])
@@ -193,29 +211,28 @@ async function runStages(options: BuildOptions, context: StageContext): Promise<
     await accept(read);
     return stillUnchanged;
   }
-  const rolledBack = checkRolledBack(dataDir, identity.inputHash);
 
-  const normalized = await runner.run(normalizeStage, {
-    ...{ sources: ingested, reference, countries, overrides },
-    evidence: config.merge === 'evidence' ? fetched.map(({ source }) => source) : undefined,
-    owned,
-  });
-  writeRowIndex(dataDir, identity.inputHash, makeRowIndex(index, owned, normalized));
+  const evidence = config.merge === 'evidence' ? fetched.map(({ source }) => source) : undefined;
+  const merged = await timed(context, 'merge', () =>
+    merge({ sources: ingested, reference, countries, overrides, evidence, owned }, note),
+  );
+  writeRowIndex(dataDir, identity.inputHash, makeRowIndex(index, owned, merged));
   const inputs = manifestInputs(config.merge, fetched, ingested);
-  const compiled = await runner.run(compileStage, {
-    ...{ normalized, inputs, missing, identity },
-    overrides: overridesFile,
-  });
-  const verified = await runner.run(verifyStage, compiled);
-  const forced = await publishGated(runner, context, verified, {
-    ...{ config, sentinels: reference.sentinels, overrides, rolledBack, force, command: 'build' },
-    inputHash: identity.inputHash,
+  const compiled = await timed(context, 'compile', () =>
+    compile({ merged, inputs, missing, identity, overrides: overridesFile }, context),
+  );
+  const forced = await publishGated(compiled, context, {
+    config,
+    sentinels: reference.sentinels,
+    overrides,
+    force,
+    command: 'build',
     seed: options.seed,
     delegations: ingested.find((_source, index) => fetched[index]!.source.kind === 'registry')?.v6,
   });
   // Only now: files that cannot be read, or that the gates refuse, must not become the copy that later builds fall back to.
   await accept(read);
-  return { id: verified.id, outcome: 'published', forced };
+  return { id: compiled.id, outcome: 'published', forced };
 }
 
 /** Returns the present day in UTC, `YYYY-MM-DD`. */
@@ -239,9 +256,9 @@ function dayOfBuild(dataDir: string, note: StageContext['note']): string {
  * @throws AtlasError for every failure that is not a bug; the current release then stays current
  */
 export async function build(options: BuildOptions): Promise<BuildResult> {
-  const { dataDir, offline, note } = options;
+  const { dataDir, offline, note, brief, signal } = options;
   return withDataDir(dataDir, (workDir) => {
     const asOf = options.asOf ?? dayOfBuild(dataDir, note);
-    return runStages(options, { dataDir, workDir, offline, asOf, note, brief: options.brief });
+    return runStages(options, { dataDir, workDir, offline, asOf, note, brief, signal, stages: [] });
   });
 }

@@ -33,13 +33,11 @@ import { loadSources } from './config/sources.js';
 import { withoutCredentials } from './config/url.js';
 import { type PullLimits, RepositoryClient, removeDownloads, trustedExpiry } from './distribution/client.js';
 import { COLUMNS_FILE, CURRENT_TARGET } from './distribution/repository.js';
-import { checkRolledBack, RefusedError, type RefusedOutcome } from './gates/refusal.js';
+import { RefusedError, type RefusedOutcome } from './gates/refusal.js';
 import { withDataDir } from './operations/data-dir.js';
 import { currentText, publishGated } from './publish-gated.js';
 import { joinMirrorColumns, writeReleaseMirror } from './release-mirror.js';
-import type { FinishedRelease, Stage, StageContext } from './stage.js';
-import { StageRunner } from './stage-runner.js';
-import { verifyStage } from './stages/verify.js';
+import { type FinishedRelease, type StageContext, type StageResult, timed } from './stage.js';
 
 export interface PullOptions {
   dataDir: string;
@@ -161,44 +159,40 @@ function readIfPresent(path: string): string {
 }
 
 /** Stage `fetch`: gets the files of a release into a folder. */
-function fetchStage(client: RepositoryClient): Stage<string, FinishedRelease> {
-  return {
-    name: 'fetch',
-    run: async (id, { dataDir, workDir }) => {
-      const dir = join(workDir, 'release');
-      mkdirSync(dir);
-      await client.get(`${id}/${MANIFEST_FILE}`, join(dir, MANIFEST_FILE));
-      await client.get(`${id}/${RANGE_FILE}`, join(dir, RANGE_FILE), (target) => localCopies(dataDir, target));
-      await client.get(`${id}/${COLUMNS_FILE}`, join(workDir, COLUMNS_FILE));
-      return { output: { id, dir }, counts: { release: id } };
-    },
-  };
+async function fetchRelease(
+  client: RepositoryClient,
+  id: string,
+  { dataDir, workDir }: StageContext,
+): Promise<StageResult<FinishedRelease>> {
+  const dir = join(workDir, 'release');
+  mkdirSync(dir);
+  await client.get(`${id}/${MANIFEST_FILE}`, join(dir, MANIFEST_FILE));
+  await client.get(`${id}/${RANGE_FILE}`, join(dir, RANGE_FILE), (target) => localCopies(dataDir, target));
+  await client.get(`${id}/${COLUMNS_FILE}`, join(workDir, COLUMNS_FILE));
+  return { output: { id, dir }, counts: { release: id } };
 }
 
 /**
  * Stage `compile`: writes the mirror. The manifest lists the file as it is here, because another version of SQLite writes
  * other bytes for the same content.
  */
-const mirrorStage: Stage<FinishedRelease, FinishedRelease> = {
-  name: 'compile',
-  run: async (release, { workDir }) => {
-    const { dir, id } = release;
-    const manifest = readManifest(dir);
-    if (manifest.id !== id) {
-      throw new AtlasError('E_DAMAGED', `the manifest of release ${id} is that of ${manifest.id}`);
-    }
-    const { inputs, as_of: asOf, tool_version: toolVersion } = manifest;
-    const file = openRangeFile(join(dir, RANGE_FILE));
-    const columns = joinMirrorColumns(file, inputs, readFileSync(join(workDir, COLUMNS_FILE)), COLUMNS_FILE);
-    const path = join(dir, MIRROR_FILE);
-    writeReleaseMirror(path, { id, asOf, toolVersion, inputs }, columns);
-    const mirror = describeFile(MIRROR_FILE, readFileSync(path));
-    const outputs = manifest.outputs.map((output) => (output.name === MIRROR_FILE ? mirror : output));
-    const local: Manifest = { ...manifest, outputs };
-    replaceFile(join(dir, MANIFEST_FILE), [`${JSON.stringify(local, null, 2)}\n`]);
-    return { output: release, counts: { mirror_bytes: mirror.bytes } };
-  },
-};
+function compileMirror(release: FinishedRelease, { workDir }: StageContext): StageResult<FinishedRelease> {
+  const { dir, id } = release;
+  const manifest = readManifest(dir);
+  if (manifest.id !== id) {
+    throw new AtlasError('E_DAMAGED', `the manifest of release ${id} is that of ${manifest.id}`);
+  }
+  const { inputs, as_of: asOf, tool_version: toolVersion } = manifest;
+  const file = openRangeFile(join(dir, RANGE_FILE));
+  const columns = joinMirrorColumns(file, inputs, readFileSync(join(workDir, COLUMNS_FILE)), COLUMNS_FILE);
+  const path = join(dir, MIRROR_FILE);
+  writeReleaseMirror(path, { id, asOf, toolVersion, inputs }, columns);
+  const mirror = describeFile(MIRROR_FILE, readFileSync(path));
+  const outputs = manifest.outputs.map((output) => (output.name === MIRROR_FILE ? mirror : output));
+  const local: Manifest = { ...manifest, outputs };
+  replaceFile(join(dir, MANIFEST_FILE), [`${JSON.stringify(local, null, 2)}\n`]);
+  return { output: release, counts: { mirror_bytes: mirror.bytes } };
+}
 
 async function runPull(options: PullOptions, context: StageContext, stateDir: string): Promise<PullResult> {
   const { url, root, limits, force } = options;
@@ -222,16 +216,11 @@ async function runPull(options: PullOptions, context: StageContext, stateDir: st
     note(`nothing has changed; ${currentText(dataDir)}`);
     return { id, outcome: 'unchanged', forced: [] };
   }
-  const runner = new StageRunner(context, options.signal);
-  const fetched = await runner.run(fetchStage(client), id);
-  const compiled = await runner.run(mirrorStage, fetched);
-  const verified = await runner.run(verifyStage, compiled);
-  const { input_hash: inputHash } = readManifest(verified.dir);
+  const fetched = await timed(context, 'fetch', () => fetchRelease(client, id, context));
+  const compiled = await timed(context, 'compile', () => compileMirror(fetched, context));
+  const { sentinels } = reference;
   const forced = await memory.keep(() =>
-    publishGated(runner, context, verified, {
-      ...{ config, sentinels: reference.sentinels, overrides, force, command: 'pull', inputHash },
-      rolledBack: checkRolledBack(dataDir, inputHash),
-    }),
+    publishGated(compiled, context, { config, sentinels, overrides, force, command: 'pull' }),
   );
   return { id, outcome: 'published', forced };
 }
@@ -263,13 +252,14 @@ function recordState({ dataDir, url, note }: PullOptions, problem: AtlasError | 
  *   cannot be fetched, E_UNTRUSTED or E_EXPIRED if its metadata is not to be trusted, E_REFUSED if gates refuse the release
  */
 export async function pull(options: PullOptions): Promise<PullResult> {
-  const { dataDir, note } = options;
+  const { dataDir, note, signal } = options;
   const asOf = new Date().toISOString().slice(0, 10);
   try {
     return await withDataDir(dataDir, async (workDir) => {
       const stateDir = join(dataDir, PULL_DIR);
       mkdirSync(stateDir, { recursive: true });
-      const result = await runPull(options, { dataDir, workDir, offline: false, asOf, note }, stateDir);
+      const context = { dataDir, workDir, offline: false, asOf, note, signal, stages: [] };
+      const result = await runPull(options, context, stateDir);
       removeDownloads(stateDir);
       recordState(options, undefined);
       return result;

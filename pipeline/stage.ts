@@ -1,11 +1,12 @@
-/** What a stage of the build is, and the types that pass from one stage to the next. */
+/** The stages of a build: how one is run, and the types that pass from one to the next. Their order is in build.ts. */
 import type { BoundedRanges } from '../src/range/columns.js';
+import type { StoredReport } from '../src/report/stored-report.js';
 import type { SourceConfig } from './config/sources.js';
 
 /** Figures of a stage for `report.json` and the progress line: input, output, rejected. */
 export type Counts = Record<string, number | string>;
 
-/** What a stage may use besides its input. */
+/** What a stage uses besides its input. */
 export interface StageContext {
   /** The data directory: `releases/`, `current`, `cache/`. */
   dataDir: string;
@@ -19,12 +20,35 @@ export interface StageContext {
   note: (text: string) => void;
   /** Whether one line is enough on sources if no server was reached. */
   brief?: boolean | undefined;
+  /** Ends the build before the next stage. */
+  signal?: AbortSignal | undefined;
+  /** The stages so far, for `report.json`. */
+  stages: StoredReport['stages'];
 }
 
-/** One stage. `run` throws an AtlasError if the build cannot continue. */
-export interface Stage<Input, Output> {
-  name: string;
-  run: (input: Input, context: StageContext) => Promise<{ output: Output; counts: Counts }>;
+/** What a stage returns. A stage throws an AtlasError if the build cannot continue. */
+export interface StageResult<Output> {
+  output: Output;
+  counts: Counts;
+}
+
+/** Runs a stage, records its time and its counts, and returns its output. */
+export async function timed<Output>(
+  { signal, stages, note }: StageContext,
+  stage: string,
+  run: () => StageResult<Output> | Promise<StageResult<Output>>,
+): Promise<Output> {
+  signal?.throwIfAborted();
+  const start = performance.now();
+  const { output, counts } = await run();
+  const seconds = (performance.now() - start) / 1000;
+  stages.push({ stage, seconds: Number(seconds.toFixed(3)), counts });
+  // Counts of a single source, `id.rows`, are only in the report: the line would become too long.
+  const facts = Object.entries(counts)
+    .filter(([name]) => !name.includes('.'))
+    .map(([name, value]) => `${name.replaceAll('_', ' ')} ${value}`);
+  note(`${stage.padEnd(9)}  ${seconds.toFixed(2).padStart(6)} s  ${facts.join(', ')}`);
+  return output;
 }
 
 /** One unpacked file of a source, stored under its content hash. */

@@ -28,7 +28,7 @@ const PIPELINE_LAYERS = [
   ['fetching', 'source-formats', 'release-id.ts', 'release-mirror.ts', 'compact-release.ts'],
   ['operations'],
   ['gates', 'explain', 'distribution'],
-  ['stages', 'stage-runner.ts'],
+  ['stages'],
   ['write-report-page.ts', 'publish-gated.ts'],
   ['build.ts', 'pull.ts'],
   ['index.ts'],

@@ -185,8 +185,15 @@ function undelegatedRows({ undelegated }: RowIndex, target: Target): CoveringRow
     const text = 'no registry has delegated this range';
     return [
       {
-        ...{ source: 'undelegated', origin: { kind: 'undelegated' }, target, first: from!, last: to! },
-        ...{ label: 'unallocated', file: null, line: null, text },
+        source: 'undelegated',
+        origin: { kind: 'undelegated' },
+        target,
+        first: from!,
+        last: to!,
+        label: 'unallocated',
+        file: null,
+        line: null,
+        text,
       },
     ];
   }
@@ -197,8 +204,14 @@ function specialRows({ special }: Reference, target: Target): CoveringRow[] {
   return special
     .filter(({ family, first, last }) => family === target.family && rangeContains(first, last, target.words))
     .map((range) => ({
-      ...{ source: 'special-purpose', origin: { kind: 'special', range }, target },
-      ...{ first: range.first, last: range.last, label: recordLabel(range.result), file: null, line: null },
+      source: 'special-purpose',
+      origin: { kind: 'special', range },
+      target,
+      first: range.first,
+      last: range.last,
+      label: recordLabel(range.result),
+      file: null,
+      line: null,
       text: `${range.block} ${range.name} (${range.rfc})`,
     }));
 }
@@ -212,8 +225,13 @@ function overrideRows(
   return rows
     .filter(({ family, first, last }) => family === target.family && rangeContains(first, last, target.words))
     .map((override) => ({
-      ...{ source: 'overrides', origin: { kind: 'override', override }, target, file: name, line: override.line },
-      ...{ first: override.first, last: override.last },
+      source: 'overrides',
+      origin: { kind: 'override', override },
+      target,
+      file: name,
+      line: override.line,
+      first: override.first,
+      last: override.last,
       label: override.result.kind === 'country' ? override.result.code : override.result.reason,
       text: lines[override.line - 1] ?? '',
     }));

@@ -88,8 +88,13 @@ export function shareOut({ total, pairs }: Flows, smallest: number, isEu: (code:
   }
   const share = ([name, amount]: Share): Share => [name, amount / whole];
   return {
-    ...{ changed: changed / whole, lost: lost / whole, euChanged: euChanged / whole, gains },
-    ...{ pair: share(greatest(changes)), loser: share(greatest(losses)), gainer: share(greatest(gains)) },
+    changed: changed / whole,
+    lost: lost / whole,
+    euChanged: euChanged / whole,
+    gains,
+    pair: share(greatest(changes)),
+    loser: share(greatest(losses)),
+    gainer: share(greatest(gains)),
   };
 }
 

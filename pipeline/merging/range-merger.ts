@@ -29,14 +29,14 @@ export interface MergeInput {
 }
 
 /** The merged ranges of both families; each range's value is an index into `records`. */
-export interface Normalized {
+export interface Merged {
   v4: MergedRanges;
   v6: MergedRanges;
   records: RangeRecord[];
 }
 
 /** What merging gives, with its statistics. */
-export interface MergeResult extends Normalized {
+export interface MergeResult extends Merged {
   /** Number of candidate ranges, both families together. */
   candidates: number;
   /** Ids of the sources whose rows are not used, because no source says which space belongs to the owner. */

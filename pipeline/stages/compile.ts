@@ -14,14 +14,14 @@ import {
 import type { MergedRanges } from '../../src/range/columns.js';
 import type { RangeRecord } from '../../src/rangefile/layout.js';
 import { encodeRangeFile } from '../../src/rangefile/writer.js';
-import type { Normalized } from '../merging/range-merger.js';
+import type { Merged } from '../merging/range-merger.js';
 import { dataDate } from '../merging/release-date.js';
 import type { ReleaseIdentity } from '../release-id.js';
 import { isByEvidence, writeReleaseMirror } from '../release-mirror.js';
-import type { FinishedRelease, MissingSource, Stage } from '../stage.js';
+import type { FinishedRelease, MissingSource, StageContext, StageResult } from '../stage.js';
 
 export interface CompileInput {
-  normalized: Normalized;
+  merged: Merged;
   /** The source with the highest priority first. */
   inputs: ManifestInput[];
   /** Optional sources that the build does without. */
@@ -62,50 +62,51 @@ function countriesIn(families: MergedRanges[], records: RangeRecord[]): number {
   return [...seen].filter((record) => records[record]!.kind === 'country').length;
 }
 
-export const compileStage: Stage<CompileInput, FinishedRelease> = {
-  name: 'compile',
-  run: async ({ normalized, inputs, missing = [], overrides, identity }, { workDir, asOf }) => {
-    const { v4, v6, records } = normalized;
-    const dir = join(workDir, 'release');
-    mkdirSync(dir);
-    const confidence = isByEvidence(inputs) ? { v4: v4.confidence, v6: v6.confidence } : undefined;
-    const rangeFile = encodeRangeFile({ asOf, v4, v6, records, confidence });
-    writeFileSync(join(dir, RANGE_FILE), rangeFile);
-    const mirrorPath = join(dir, MIRROR_FILE);
-    writeReleaseMirror(
-      mirrorPath,
-      { id: identity.id, asOf, toolVersion: identity.toolVersion, inputs },
-      { v4, v6, records },
-    );
-    const outputs = [describeFile(RANGE_FILE, rangeFile), describeFile(MIRROR_FILE, readFileSync(mirrorPath))];
-    const date = dataDate(inputs, [v4, v6], records);
-    const manifest: Manifest = {
-      manifest_version: 1,
-      id: identity.id,
-      as_of: asOf,
-      tool_version: identity.toolVersion,
-      input_hash: identity.inputHash,
-      inputs,
-      ...(overrides && { overrides }),
-      ...(date !== undefined && { data_date: date }),
-      ...(missing.length > 0 && { missing }),
-      outputs,
-      counts: {
-        ipv4_ranges: v4.count,
-        ipv6_ranges: v6.count,
-        countries: countriesIn([v4, v6], records),
-        ipv4_addresses_with_country: String(unitsWithCountry(v4, records, 0)),
-        ipv6_48s_with_country: String(unitsWithCountry(v6, records, 80)),
-      },
-    };
-    writeFileSync(join(dir, MANIFEST_FILE), `${JSON.stringify(manifest, null, 2)}\n`);
-    return {
-      output: { id: identity.id, dir },
-      counts: {
-        range_file_bytes: outputs[0]!.bytes,
-        mirror_bytes: outputs[1]!.bytes,
-        countries: manifest.counts.countries,
-      },
-    };
-  },
-};
+/** The stage. */
+export function compile(
+  { merged, inputs, missing = [], overrides, identity }: CompileInput,
+  { workDir, asOf }: StageContext,
+): StageResult<FinishedRelease> {
+  const { v4, v6, records } = merged;
+  const dir = join(workDir, 'release');
+  mkdirSync(dir);
+  const confidence = isByEvidence(inputs) ? { v4: v4.confidence, v6: v6.confidence } : undefined;
+  const rangeFile = encodeRangeFile({ asOf, v4, v6, records, confidence });
+  writeFileSync(join(dir, RANGE_FILE), rangeFile);
+  const mirrorPath = join(dir, MIRROR_FILE);
+  writeReleaseMirror(
+    mirrorPath,
+    { id: identity.id, asOf, toolVersion: identity.toolVersion, inputs },
+    { v4, v6, records },
+  );
+  const outputs = [describeFile(RANGE_FILE, rangeFile), describeFile(MIRROR_FILE, readFileSync(mirrorPath))];
+  const date = dataDate(inputs, [v4, v6], records);
+  const manifest: Manifest = {
+    manifest_version: 1,
+    id: identity.id,
+    as_of: asOf,
+    tool_version: identity.toolVersion,
+    input_hash: identity.inputHash,
+    inputs,
+    ...(overrides && { overrides }),
+    ...(date !== undefined && { data_date: date }),
+    ...(missing.length > 0 && { missing }),
+    outputs,
+    counts: {
+      ipv4_ranges: v4.count,
+      ipv6_ranges: v6.count,
+      countries: countriesIn([v4, v6], records),
+      ipv4_addresses_with_country: String(unitsWithCountry(v4, records, 0)),
+      ipv6_48s_with_country: String(unitsWithCountry(v6, records, 80)),
+    },
+  };
+  writeFileSync(join(dir, MANIFEST_FILE), `${JSON.stringify(manifest, null, 2)}\n`);
+  return {
+    output: { id: identity.id, dir },
+    counts: {
+      range_file_bytes: outputs[0]!.bytes,
+      mirror_bytes: outputs[1]!.bytes,
+      countries: manifest.counts.countries,
+    },
+  };
+}

@@ -17,7 +17,7 @@ import { packageRoot } from '../../src/package-root.js';
 import { counted } from '../../src/text-table.js';
 import type { SourceConfig } from '../config/sources.js';
 import { type FetchJob, type FetchLimits, fetchSource } from '../fetching/fetch-source.js';
-import type { Counts, FetchedSource, FetchedSources, MissingSource, Stage, StageContext } from '../stage.js';
+import type { Counts, FetchedSource, FetchedSources, MissingSource, StageContext, StageResult } from '../stage.js';
 
 /** Settings that only tests change. */
 export interface FetchOptions {
@@ -48,15 +48,11 @@ const DEFAULT_LIMITS: FetchLimits = {
  * Errors it ends with: E_FETCH with each source that cannot be had, and why; E_CONFIG if an environment variable is not
  * set; E_DATA_DIR or E_DISK if the data directory cannot be written.
  */
-export function fetchStage(options: FetchOptions = {}): Stage<SourceConfig[], FetchedSources> {
-  return { name: 'fetch', run: (sources, context) => fetchSources(sources, context, options) };
-}
-
-async function fetchSources(
+export async function fetchSources(
   sources: SourceConfig[],
   context: StageContext,
-  options: FetchOptions,
-): Promise<{ output: FetchedSources; counts: Counts }> {
+  options: FetchOptions = {},
+): Promise<StageResult<FetchedSources>> {
   const details: string[] = [];
   const results = await settleAll(sources, FETCH_CONCURRENCY, (source) =>
     fetchSource(jobOf(source, context, options, details)),

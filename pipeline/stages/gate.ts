@@ -25,7 +25,7 @@ import { type Measure, measureChanges, measureRows, measureSentinels } from '../
 import type { Flow, GateResult } from '../gates/refusal.js';
 import { checkSentinels, type SentinelResult } from '../gates/sentinels.js';
 import { checkSeeds, daysOfStep, describeSourceChanges } from '../gates/step.js';
-import type { Counts, FinishedRelease, Stage } from '../stage.js';
+import type { Counts, FinishedRelease, StageContext, StageResult } from '../stage.js';
 
 export interface GateInput {
   limits: GateLimits;
@@ -143,51 +143,51 @@ function deltaCounts(deltas: readonly Delta[]): Counts {
   return counts;
 }
 
-export const gateStage = ({
-  limits,
-  sentinels,
-  overrides,
-  delegations,
-  seed,
-}: GateInput): Stage<FinishedRelease, GateResult> => ({
-  name: 'gate',
-  run: async (release, { dataDir, note }) => {
-    const now = openRelease(release.dir);
-    const before = openEarlier(now.manifest, dataDir, seed, note);
-    const results = checkSentinels(sentinels, overrides, now.database, before?.database);
-    const measures: Measure[] = [measureSentinels(results)];
-    let deltas: Delta[] = [];
-    let days: number | undefined;
-    if (before !== undefined) {
-      deltas = ([4, 6] as const).map((family) =>
-        computeDelta(rangeList(before.file, family), rangeList(now.file, family)),
-      );
-      const isNight = before.sourceChanges.length === 0;
-      const flows = delegationFlows(rangeList(before.file, 6), rangeList(now.file, 6), delegations);
-      measures.unshift(...measureChanges(deltas, flows, membership(before.file, now.file), isNight));
-      if (isNight) {
-        measures.push(measureRows(now.manifest, before.manifest));
-        days = daysOfStep(now.manifest, before.manifest);
-      }
+/** The stage. */
+export function compareWithCurrent(
+  release: FinishedRelease,
+  { dataDir, note }: StageContext,
+  { limits, sentinels, overrides, delegations, seed }: GateInput,
+): StageResult<GateResult> {
+  const now = openRelease(release.dir);
+  const before = openEarlier(now.manifest, dataDir, seed, note);
+  const results = checkSentinels(sentinels, overrides, now.database, before?.database);
+  const measures: Measure[] = [measureSentinels(results)];
+  let deltas: Delta[] = [];
+  let days: number | undefined;
+  if (before !== undefined) {
+    deltas = ([4, 6] as const).map((family) =>
+      computeDelta(rangeList(before.file, family), rangeList(now.file, family)),
+    );
+    const isNight = before.sourceChanges.length === 0;
+    const flows = delegationFlows(rangeList(before.file, 6), rangeList(now.file, 6), delegations);
+    measures.unshift(...measureChanges(deltas, flows, membership(before.file, now.file), isNight));
+    if (isNight) {
+      measures.push(measureRows(now.manifest, before.manifest));
+      days = daysOfStep(now.manifest, before.manifest);
     }
-    const { gates, refusals } = judge(measures, limits, days);
-    if (before?.database !== undefined) refusals.push(...checkSeeds(now.manifest, before.manifest));
-    const withStatus = (status: SentinelResult['status']): number =>
-      results.filter((result) => result.status === status).length;
-    return {
-      output: {
-        ...{ release, refusals, gates, flows: largestFlows(deltas), changes: describeDeltas(deltas) },
-        sourceChanges: before?.sourceChanges ?? [],
-      },
-      counts: {
-        compared_with: before?.database === undefined ? 'nothing' : before.manifest.id,
-        ...(days !== undefined && { days }),
-        ...deltaCounts(deltas),
-        sentinels: withStatus('right'),
-        sentinels_open: withStatus('open'),
-        sentinels_known_wrong: withStatus('known'),
-        refusals: refusals.length,
-      },
-    };
-  },
-});
+  }
+  const { gates, refusals } = judge(measures, limits, days);
+  if (before?.database !== undefined) refusals.push(...checkSeeds(now.manifest, before.manifest));
+  const withStatus = (status: SentinelResult['status']): number =>
+    results.filter((result) => result.status === status).length;
+  return {
+    output: {
+      release,
+      refusals,
+      gates,
+      flows: largestFlows(deltas),
+      changes: describeDeltas(deltas),
+      sourceChanges: before?.sourceChanges ?? [],
+    },
+    counts: {
+      compared_with: before?.database === undefined ? 'nothing' : before.manifest.id,
+      ...(days !== undefined && { days }),
+      ...deltaCounts(deltas),
+      sentinels: withStatus('right'),
+      sentinels_open: withStatus('open'),
+      sentinels_known_wrong: withStatus('known'),
+      refusals: refusals.length,
+    },
+  };
+}

@@ -13,7 +13,7 @@ import { type OwnedRange, OwnerSpace } from '../merging/evidence.js';
 import { checkUsableCountries } from '../merging/usable-countries.js';
 import { type FileIndex, readSource, type SourceInput, type SourceResult } from '../source-formats/read-source.js';
 import { RejectLog } from '../source-formats/rejects.js';
-import type { IngestedSource, Stage, StageContext } from '../stage.js';
+import type { IngestedSource, StageContext, StageResult } from '../stage.js';
 
 /** File in the data directory with the rejected rows of the last build, one JSON object a line. */
 export const REJECTS_FILE = 'rejects.ndjson';
@@ -38,36 +38,33 @@ export interface IngestResult<Input extends SourceInput> {
  * The stage. Its counts are, for each source, `<id>.rows` (ranges read), `.ipv4`, `.ipv6`, `.rejected` and `.skipped`, and
  * the sums of rows and rejected rows.
  */
-export function ingestStage<Input extends SourceInput>(
+export async function ingestSources<Input extends SourceInput>(
+  inputs: readonly Input[],
+  context: StageContext,
   options: IngestOptions<Input>,
-): Stage<readonly Input[], IngestResult<Input>> {
-  return {
-    name: 'ingest',
-    run: async (inputs, context) => {
-      const rejectsPath = path.join(context.dataDir, REJECTS_FILE);
-      await writeFile(rejectsPath, '');
-      const output: IngestResult<Input> = { ingested: [], inputs: [], owned: [], index: {} };
-      const counts: Record<string, number> = { rows: 0, rejected: 0 };
-      const special = OwnerSpace.ofRanges(options.reference.special.filter(({ layer }) => layer === 'over'));
-      for (const given of inputs) {
-        const { input, result } = await readUsable(given, options, context, rejectsPath);
-        const { ingested, skipped } = result;
-        output.ingested.push(ingested);
-        output.inputs.push(input);
-        output.owned.push(...result.owned);
-        output.index[ingested.id] = result.index;
-        const { id, rows, rejected, v4, v6 } = ingested;
-        for (const [name, value] of Object.entries({ rows, ipv4: v4.count, ipv6: v6.count, rejected, skipped })) {
-          counts[`${id}.${name}`] = value;
-        }
-        counts.rows = counts.rows! + rows;
-        counts.rejected = counts.rejected! + rejected;
-        noteSpecial(ingested, special, context.note);
-        context.note(`${id}: ${v4.count} IPv4 and ${v6.count} IPv6 ranges, ${rejected} rows rejected`);
-      }
-      return { output, counts };
-    },
-  };
+): Promise<StageResult<IngestResult<Input>>> {
+  const rejectsPath = path.join(context.dataDir, REJECTS_FILE);
+  await writeFile(rejectsPath, '');
+  const output: IngestResult<Input> = { ingested: [], inputs: [], owned: [], index: {} };
+  const counts: Record<string, number> = { rows: 0, rejected: 0 };
+  const special = OwnerSpace.ofRanges(options.reference.special.filter(({ layer }) => layer === 'over'));
+  for (const given of inputs) {
+    const { input, result } = await readUsable(given, options, context, rejectsPath);
+    const { ingested, skipped } = result;
+    output.ingested.push(ingested);
+    output.inputs.push(input);
+    output.owned.push(...result.owned);
+    output.index[ingested.id] = result.index;
+    const { id, rows, rejected, v4, v6 } = ingested;
+    for (const [name, value] of Object.entries({ rows, ipv4: v4.count, ipv6: v6.count, rejected, skipped })) {
+      counts[`${id}.${name}`] = value;
+    }
+    counts.rows = counts.rows! + rows;
+    counts.rejected = counts.rejected! + rejected;
+    noteSpecial(ingested, special, context.note);
+    context.note(`${id}: ${v4.count} IPv4 and ${v6.count} IPv6 ranges, ${rejected} rows rejected`);
+  }
+  return { output, counts };
 }
 
 /** Reports the rows of a source that have no effect because special-purpose ranges come before all sources. */

@@ -19,7 +19,7 @@ import { AtlasError } from '../../src/errors.js';
 import { switchCurrent } from '../operations/current-link.js';
 import { flush } from '../operations/flush.js';
 import { removeOldReleases, removeUnusedFiles } from '../operations/prune.js';
-import type { FinishedRelease, Stage } from '../stage.js';
+import type { FinishedRelease, StageContext, StageResult } from '../stage.js';
 
 /** Returns the manifest of a release, or undefined if the release is damaged. */
 function verifiedManifest(dir: string): Manifest | undefined {
@@ -62,20 +62,23 @@ function moveIntoPlace(release: FinishedRelease, releases: string, workDir: stri
   flush(releases);
 }
 
-/** @param keep number of releases to keep, the current one included */
-export function publishStage(keep: number): Stage<FinishedRelease, string> {
-  return {
-    name: 'publish',
-    run: async (release, { dataDir, workDir }) => {
-      const releases = join(dataDir, RELEASES_DIR);
-      mkdirSync(releases, { recursive: true });
-      moveIntoPlace(release, releases, workDir);
-      switchCurrent(dataDir, release.id);
-      // A release that was refused before may be published by force now.
-      rmSync(join(releases, REFUSED_DIR, release.id), { recursive: true, force: true });
-      const removed = removeOldReleases(dataDir, workDir, keep);
-      const removedFromCache = await removeUnusedFiles(dataDir);
-      return { output: release.id, counts: { release: release.id, removed, removed_from_cache: removedFromCache } };
-    },
-  };
+/**
+ * The stage.
+ *
+ * @param keep number of releases to keep, the current one included
+ */
+export async function publish(
+  release: FinishedRelease,
+  { dataDir, workDir }: StageContext,
+  keep: number,
+): Promise<StageResult<string>> {
+  const releases = join(dataDir, RELEASES_DIR);
+  mkdirSync(releases, { recursive: true });
+  moveIntoPlace(release, releases, workDir);
+  switchCurrent(dataDir, release.id);
+  // A release that was refused before may be published by force now.
+  rmSync(join(releases, REFUSED_DIR, release.id), { recursive: true, force: true });
+  const removed = removeOldReleases(dataDir, workDir, keep);
+  const removedFromCache = await removeUnusedFiles(dataDir);
+  return { output: release.id, counts: { release: release.id, removed, removed_from_cache: removedFromCache } };
 }

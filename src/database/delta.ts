@@ -115,7 +115,12 @@ export function computeDelta(before: RangeList, after: RangeList): Delta {
     largest.add(segment, size);
   }
   return {
-    ...{ family: before.family, assigned, changed, lost, gained, countryTotals },
+    family: before.family,
+    assigned,
+    changed,
+    lost,
+    gained,
+    countryTotals,
     pairs: pairs.sorted(),
     longestRun: runs.longest,
     blocks: largest.blocks,

@@ -75,10 +75,16 @@ export function describeRelease(dataDir: string, dir: string, now: number = Date
       const skipped = ingested[`${input.id}.skipped`];
       const { data_date } = input;
       return {
-        ...{ id: input.id, version: input.version, license: input.license, attribution: input.attribution },
-        ...{ rows: input.rows, rejected: input.rejected, seed: input.seed },
+        id: input.id,
+        version: input.version,
+        license: input.license,
+        attribution: input.attribution,
+        rows: input.rows,
+        rejected: input.rejected,
+        seed: input.seed,
         skipped: typeof skipped === 'number' ? skipped : undefined,
-        ...{ data_date, data_date_evidence: input.data_date_evidence },
+        data_date,
+        data_date_evidence: input.data_date_evidence,
         age_days: data_date === undefined ? undefined : ageDays(releaseAge({ as_of: data_date, data_date }, now)),
       };
     }),

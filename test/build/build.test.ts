@@ -75,7 +75,7 @@ describe('ipatlas build', () => {
     expect(database.lookup('2002:5001:203::')?.country_code).toBe('DE');
     const report = JSON.parse(readFileSync(join(dataDir, current(), 'report.json'), 'utf8'));
     expect(report.stages.map(({ stage }: { stage: string }) => stage)).toEqual(
-      expect.arrayContaining(['fetch', 'ingest', 'normalize', 'compile', 'verify']),
+      expect.arrayContaining(['fetch', 'ingest', 'merge', 'compile', 'verify']),
     );
     for (const { stage } of report.stages) expect(result.stderr).toMatch(new RegExp(`^${stage} +[\\d.]+ s `, 'm'));
   });

@@ -2,7 +2,7 @@
 import { mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { publishStage } from '../../pipeline/stages/publish.js';
+import { publish } from '../../pipeline/stages/publish.js';
 import { verifyRelease } from '../../src/database/verify.js';
 import { temporaryDir } from '../support/release.js';
 import { buildOnce, manifestOf, writeSources } from '../support/sources.js';
@@ -70,8 +70,8 @@ it('publish lists the files that are there, if another version of SQLite wrote o
   mkdirSync(again);
   const outputs = before.outputs.map((file) => ({ ...file, sha256: '0'.repeat(64) }));
   writeFileSync(join(again, 'manifest.json'), JSON.stringify({ ...before, tool_version: 'other', outputs }));
-  const context = { dataDir, workDir: dir, offline: true, asOf: '2026-01-01', note: () => {} };
-  await publishStage(5).run({ id: id!, dir: again }, context);
+  const context = { dataDir, workDir: dir, offline: true, asOf: '2026-01-01', note: () => {}, stages: [] };
+  await publish({ id: id!, dir: again }, context, 5);
   expect(manifestOf(dataDir, id)).toEqual({ ...before, tool_version: 'other' });
   expect(verifyRelease(releaseDir(id!)).manifest.tool_version).toBe('other');
 });

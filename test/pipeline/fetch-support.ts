@@ -8,7 +8,7 @@ import { crc32, deflateRawSync } from 'node:zlib';
 import { onTestFinished } from 'vitest';
 import type { Place, SourceConfig } from '../../pipeline/config/sources.js';
 import type { FetchedSource } from '../../pipeline/stage.js';
-import { type FetchOptions, fetchStage } from '../../pipeline/stages/fetch.js';
+import { type FetchOptions, fetchSources } from '../../pipeline/stages/fetch.js';
 import { AtlasError } from '../../src/errors.js';
 
 /** Creates a folder that is removed after the test. */
@@ -42,8 +42,8 @@ export async function runFetch(
   const wait = async (milliseconds: number) => {
     waits.push(milliseconds);
   };
-  const context = { dataDir, workDir, offline, asOf, note: (text: string) => notes.push(text) };
-  const { output, counts } = await fetchStage({ wait, ...options }).run(sources, context);
+  const context = { dataDir, workDir, offline, asOf, note: (text: string) => notes.push(text), stages: [] };
+  const { output, counts } = await fetchSources(sources, context, { wait, ...options });
   // As after a build that was published.
   if (accept) for (const each of output.sources) await each.accept();
   return { output: output.sources, missing: output.missing, counts, notes, waits };

@@ -5,7 +5,7 @@ import { loadReference } from '../../pipeline/config/reference.js';
 import { readSource } from '../../pipeline/source-formats/read-source.js';
 import { printable } from '../../pipeline/source-formats/rejects.js';
 import type { StageContext } from '../../pipeline/stage.js';
-import { ingestStage, REJECTS_FILE } from '../../pipeline/stages/ingest.js';
+import { ingestSources, REJECTS_FILE } from '../../pipeline/stages/ingest.js';
 import { AtlasError } from '../../src/errors.js';
 import { MAX_CODES_PER_SOURCE, MAX_REJECT_TEXT, MAX_REJECTS_WRITTEN } from '../../src/limits.js';
 import { ingestContents, inputOf, rangesText, withFiles } from './ingest-helper.js';
@@ -338,12 +338,14 @@ describe('the share of rows that may be rejected', () => {
 });
 
 describe('the ingest stage', () => {
+  const options = { reference: loadReference(), findEarlier: async () => undefined };
   const contextOf = (workDir: string, notes: string[]): StageContext => ({
     dataDir: workDir,
     workDir,
     offline: true,
     asOf: '2026-06-17',
     note: (text) => notes.push(text),
+    stages: [],
   });
 
   test('reads sources in order, counts each, and writes the rejected rows', async () => {
@@ -360,8 +362,7 @@ describe('the ingest stage', () => {
         inputOf('ip-location-db', [one!], 0.5, 'first'),
         inputOf('rir-delegated-extended', [two!], 0.5, 'second'),
       ];
-      const stage = ingestStage({ reference: loadReference(), findEarlier: async () => undefined });
-      const { output, counts } = await stage.run(inputs, contextOf(workDir, notes));
+      const { output, counts } = await ingestSources(inputs, contextOf(workDir, notes), options);
       expect(output.ingested.map(({ id, rows, rejected, codes }) => ({ id, rows, rejected, codes }))).toEqual([
         { id: 'first', rows: 2, rejected: 1, codes: ['AU', 'CN'] },
         { id: 'second', rows: 1, rejected: 0, codes: ['NL'] },
@@ -395,9 +396,8 @@ describe('the ingest stage', () => {
     const rows = ['10.0.0.0,10.255.255.255,AU', '192.168.1.0,192.168.1.9,AU', '0.0.0.0,255.255.255.255,AU'];
     await withFiles({ 'one.csv': `${[...rows, 'fe80::,fe80::ff,AU'].join('\n')}\n` }, async (files) => {
       const notes: string[] = [];
-      const stage = ingestStage({ reference: loadReference(), findEarlier: async () => undefined });
       const inputs = [inputOf('ip-location-db', files, 0, 'first')];
-      await stage.run(inputs, contextOf(path.dirname(files[0]!.path), notes));
+      await ingestSources(inputs, contextOf(path.dirname(files[0]!.path), notes), options);
       const rest =
         'are in special-purpose ranges and have no effect; rows of overrides.csv have priority over these ranges';
       expect(notes.slice(0, 2)).toEqual([
@@ -410,8 +410,7 @@ describe('the ingest stage', () => {
   test('writes the rejected rows of a source that fails', async () => {
     await withFiles({ 'one.csv': `${GOOD}bad\nworse\n` }, async (files) => {
       const workDir = path.dirname(files[0]!.path);
-      const stage = ingestStage({ reference: loadReference(), findEarlier: async () => undefined });
-      const run = stage.run([inputOf('ip-location-db', files, 0, 'first')], contextOf(workDir, []));
+      const run = ingestSources([inputOf('ip-location-db', files, 0, 'first')], contextOf(workDir, []), options);
       await expect(run).rejects.toMatchObject({ code: 'E_BAD_INPUT' });
       const lines = readFileSync(path.join(workDir, REJECTS_FILE), 'utf8').trimEnd().split('\n');
       expect(lines.map((line) => JSON.parse(line).text)).toEqual(['bad', 'worse']);

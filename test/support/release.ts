@@ -5,8 +5,8 @@ import { mkdirSync, mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { StageContext } from '../../pipeline/stage.js';
-import { compileStage } from '../../pipeline/stages/compile.js';
-import { publishStage } from '../../pipeline/stages/publish.js';
+import { compile } from '../../pipeline/stages/compile.js';
+import { publish } from '../../pipeline/stages/publish.js';
 import type { EmbeddedScheme } from '../../src/address/embedded.js';
 import type { Family } from '../../src/address/parse.js';
 import { addressWords } from '../../src/address/words.js';
@@ -101,12 +101,12 @@ export function temporaryDir(): string {
 export async function publishBlocks(dataDir: string, blocks: Block[], asOf = '2026-01-01'): Promise<string> {
   mkdirSync(dataDir, { recursive: true });
   const workDir = mkdtempSync(join(dataDir, 'work-'));
-  const context: StageContext = { dataDir, workDir, offline: true, asOf, note: () => {} };
+  const context: StageContext = { dataDir, workDir, offline: true, asOf, note: () => {}, stages: [] };
   const records: RangeRecord[] = [reason('unallocated')];
-  const normalized = { v4: partitionOf(4, blocks, records), v6: partitionOf(6, blocks, records), records };
+  const merged = { v4: partitionOf(4, blocks, records), v6: partitionOf(6, blocks, records), records };
   const inputHash = createHash('sha256').update(JSON.stringify(blocks)).digest('hex');
   const identity = { id: releaseId(asOf, inputHash), inputHash, toolVersion: 'test' };
-  const compiled = await compileStage.run({ normalized, inputs: [], identity }, context);
-  await publishStage(5).run(compiled.output, context);
+  const compiled = compile({ merged, inputs: [], identity }, context);
+  await publish(compiled.output, context, 5);
   return identity.id;
 }

@@ -47,7 +47,7 @@ function override([first, last, code]: Row): Override {
   };
 }
 
-/** Returns the code, reason or scheme that the normalized ranges have for an address, by a scan from the end. */
+/** Returns the code, reason or scheme that the merged ranges have for an address, by a scan from the end. */
 function answerer(input: Pick<MergeInput, 'sources' | 'overrides'>) {
   const result = mergeSources({ ...input, reference, countries });
   return (text: string): string => {
@@ -64,7 +64,7 @@ function answerer(input: Pick<MergeInput, 'sources' | 'overrides'>) {
   };
 }
 
-describe('normalize', () => {
+describe('merging sources', () => {
   it.each([
     ['6to4', '2002::', '2002:ffff:ffff:ffff:ffff:ffff:ffff:ffff', '2002:808:808::1'],
     ['Teredo', '2001::', '2001:0:ffff:ffff:ffff:ffff:ffff:ffff', '2001:0:4136:e378:8000:63bf:f7f7:f7f7'],
