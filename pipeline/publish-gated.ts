@@ -2,11 +2,15 @@
  * The end of a build and of a pull: the new release is read back, the gates compare it with the current one, then it is
  * published or kept for inspection.
  */
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { currentReleaseId, REPORT_FILE, type Refusal } from '../src/database/release.js';
 import { verifyRelease } from '../src/database/verify.js';
+import { messageOf } from '../src/errors.js';
 import { replaceFile } from '../src/files.js';
 import type { BoundedRanges } from '../src/range/columns.js';
+import { describeRelease } from '../src/report/release-report.js';
+import { reportPage } from '../src/report/report-page.js';
 import type { StoredReport } from '../src/report/stored-report.js';
 import type { Override } from './config/overrides.js';
 import type { Sentinel } from './config/reference.js';
@@ -17,7 +21,6 @@ import { forgetRolledBack } from './operations/rollback.js';
 import { type FinishedRelease, type StageContext, timed } from './stage.js';
 import { compareWithCurrent, type GateInput } from './stages/gate.js';
 import { publish } from './stages/publish.js';
-import { writeReportPage } from './write-report-page.js';
 
 export interface PublishOptions {
   /** Has the limits of the gates, and the number of releases to keep. */
@@ -85,4 +88,31 @@ export async function publishGated(
   await timed(context, 'publish', () => publish(release, context, config.keepReleases));
   if (rolledBack.length > 0) forgetRolledBack(dataDir, inputHash);
   return refusals;
+}
+
+/** Name of the copy of the newest report. */
+const LATEST = 'latest.html';
+
+/**
+ * Writes the report as an HTML page, for operators who look at builds rather than at messages:
+ * `<id>.html` and `latest.html`, each in one step. If that fails, the build goes on with a note: a release must not
+ * be held back, nor the reason of a refusal hidden, because a page about it cannot be written.
+ *
+ * @param directory for reports; made if it does not exist
+ * @param release that the gates have checked, with its `report.json`
+ */
+function writeReportPage(
+  directory: string,
+  dataDir: string,
+  release: FinishedRelease,
+  note: StageContext['note'],
+): void {
+  try {
+    const page = reportPage(describeRelease(dataDir, release.dir));
+    mkdirSync(directory, { recursive: true });
+    for (const name of [`${release.id}.html`, LATEST]) replaceFile(join(directory, name), [page]);
+    note(`report: ${join(directory, LATEST)}`);
+  } catch (error) {
+    note(`the report cannot be written in ${directory}: ${messageOf(error)}`);
+  }
 }

@@ -11,7 +11,7 @@ import { MAX_MIRROR_COLUMNS_BYTES } from '../src/limits.js';
 import { openMirror } from '../src/mirror/reader.js';
 import { type MirrorRanges, type MirrorSource, writeMirror } from '../src/mirror/writer.js';
 import { type RangeFile, rangeColumns } from '../src/rangefile/reader.js';
-import { LAYERS, sourceLayer } from './merging/layers.js';
+import { LAYERS, sourceLayer } from './merging/candidates.js';
 
 /** What the mirror says about a release as a whole. */
 export interface MirroredRelease {

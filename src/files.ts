@@ -251,3 +251,13 @@ export function replaceFile(path: string, pieces: Pieces, options?: PendingFileO
     throw error;
   }
 }
+
+/** Flushes the content of a file, or the names in a folder, to the disk. */
+export function flush(path: string): void {
+  const handle = openSync(path, 'r');
+  try {
+    fsyncSync(handle);
+  } finally {
+    closeSync(handle);
+  }
+}

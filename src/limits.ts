@@ -57,9 +57,6 @@ export const FETCH_DEADLINE_MS = 600_000;
 /** Largest list of addresses of a cloud operator in bytes (64 MiB), which is parsed in memory; the largest has 4 MB. */
 export const MAX_OPERATOR_LIST_BYTES = 67_108_864;
 
-/** Share of a source's rows that must name a country: fewer mean a wrong column or another kind of code. */
-export const MIN_COUNTRY_ROWS_SHARE = 0.5;
-
 /** Share of a family's addresses from which on a source determines the age of the data: a twentieth. */
 export const MIN_SOURCE_SHARE = 0.05;
 

@@ -1,3 +1,8 @@
+/** The standard streams, and whether a file descriptor is a terminal. */
+import { fstatSync, statSync } from 'node:fs';
+import { devNull } from 'node:os';
+import { isatty } from 'node:tty';
+
 /**
  * The descriptors of standard input, output and error. They are variables so that tests can run commands in their own
  * process, with files in the place of the standard streams.
@@ -6,3 +11,10 @@ export const STANDARD_FD = { input: 0, output: 1, error: 2 };
 
 /** The path that means standard input. */
 export const STDIN_PATH = '-';
+
+/** Returns whether a file descriptor is a terminal. node:tty loads the network, which takes 2 ms, so it is asked last. */
+export function isTerminal(fd: number): boolean {
+  const stat = fstatSync(fd);
+  if (!stat.isCharacterDevice() || stat.rdev === statSync(devNull, { throwIfNoEntry: false })?.rdev) return false;
+  return isatty(fd);
+}

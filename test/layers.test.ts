@@ -29,7 +29,7 @@ const PIPELINE_LAYERS = [
   ['operations'],
   ['gates', 'explain', 'distribution'],
   ['stages'],
-  ['write-report-page.ts', 'publish-gated.ts'],
+  ['publish-gated.ts'],
   ['build.ts', 'pull.ts'],
   ['index.ts'],
 ];

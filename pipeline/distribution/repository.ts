@@ -20,9 +20,8 @@ import { Metadata, MetadataKind, MetaFile, Root, Snapshot, TargetFile, Targets, 
 import { MANIFEST_FILE, MIRROR_FILE, RANGE_FILE } from '../../src/database/release.js';
 import { verifyRelease } from '../../src/database/verify.js';
 import { AtlasError, messageOf, systemErrorCode, writeError } from '../../src/errors.js';
-import { replaceFile } from '../../src/files.js';
+import { flush, replaceFile } from '../../src/files.js';
 import { REPOSITORY_RELEASES, SIGNATURE_DAYS, SIGNATURE_RENEW_SHARE } from '../../src/limits.js';
-import { flush } from '../operations/flush.js';
 import { lockDirectory } from '../operations/lock.js';
 import { readMirrorColumns } from '../release-mirror.js';
 import { createKey, type KeyRing, ROLES, type Role, readKeys } from './keys.js';

@@ -9,7 +9,7 @@ import type { Manifest, ManifestFile, ManifestInput } from '../../src/database/r
 import { loadOverrides, type Override } from '../config/overrides.js';
 import type { Reference, SpecialRange } from '../config/reference.js';
 import { hashFile, objectPath } from '../fetching/cache.js';
-import { LAYERS, sourceLayer } from '../merging/layers.js';
+import { LAYERS, sourceLayer } from '../merging/candidates.js';
 import { mergeSources } from '../merging/range-merger.js';
 import type { RowPosition } from '../source-formats/csv-rows.js';
 import { type RowBlock, readIndexed, readSource, type SourceResult } from '../source-formats/read-source.js';

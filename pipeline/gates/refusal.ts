@@ -16,8 +16,7 @@ import {
 import { AtlasError } from '../../src/errors.js';
 import { KEPT_REFUSED } from '../../src/limits.js';
 import type { GateFigure } from '../../src/report/stored-report.js';
-import { currentUser } from '../operations/current-user.js';
-import { findRolledBack } from '../operations/rollback.js';
+import { currentUser, findRolledBack } from '../operations/rollback.js';
 import type { FinishedRelease } from '../stage.js';
 
 /** The outcome of the gates for a release. */

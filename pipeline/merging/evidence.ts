@@ -4,7 +4,7 @@ import { addressWords, compareAddresses, copyAddress, nextAddress, previousAddre
 import { parseCidr } from '../../src/range/cidr.js';
 import { type BoundedRanges, RangeBuilder } from '../../src/range/columns.js';
 import type { SourceKind, Voter } from '../../src/range/vote.js';
-import { sourceLayer } from './layers.js';
+import { sourceLayer } from './candidates.js';
 
 /** How the rows of several sources become one list of ranges. */
 const MERGE_STRATEGIES = ['priority', 'evidence'] as const;

@@ -11,9 +11,8 @@ import { type RangeRecord, recordKey } from '../../src/rangefile/layout.js';
 import type { Override } from '../config/overrides.js';
 import type { Reference, SpecialRange } from '../config/reference.js';
 import type { IngestedSource } from '../stage.js';
-import { CandidateBuilder } from './candidate-builder.js';
+import { CandidateBuilder, LAYERS, sourceLayer } from './candidates.js';
 import { type OwnedRange, OwnerSpace, type SourceEvidence, undelegatedSpace, votersOf } from './evidence.js';
-import { LAYERS, sourceLayer } from './layers.js';
 
 export interface MergeInput {
   /** The source with the highest priority first. */

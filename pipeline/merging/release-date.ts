@@ -4,7 +4,7 @@ import type { ManifestInput } from '../../src/database/release.js';
 import { MIN_SOURCE_SHARE } from '../../src/limits.js';
 import type { MergedRanges } from '../../src/range/columns.js';
 import type { RangeRecord } from '../../src/rangefile/layout.js';
-import { sourceLayer } from './layers.js';
+import { sourceLayer } from './candidates.js';
 
 /**
  * Returns the share of a family's addresses with a country that each source gave, 0 to 1.

@@ -3,7 +3,7 @@ import { lstatSync, renameSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { CURRENT_LINK, RELEASES_DIR } from '../../src/database/release.js';
 import { AtlasError } from '../../src/errors.js';
-import { flush } from './flush.js';
+import { flush } from '../../src/files.js';
 
 /**
  * Checks that `current` is a symbolic link or does not exist, since a release cannot replace a file or folder.

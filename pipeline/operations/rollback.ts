@@ -4,12 +4,12 @@
  * is refused until they change or it is forced.
  */
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { currentReleaseId, type Manifest, RELEASES_DIR, readManifest, releaseIds } from '../../src/database/release.js';
 import { verifyRelease } from '../../src/database/verify.js';
 import { AtlasError, messageOf } from '../../src/errors.js';
 import { switchCurrent } from './current-link.js';
-import { currentUser } from './current-user.js';
 import { lockDataDir } from './lock.js';
 
 const ROLLED_BACK_FILE = 'rolled-back.json';
@@ -120,5 +120,15 @@ export function rollBack(dataDir: string, id: string | undefined): { from: strin
     return { from, to };
   } finally {
     unlock();
+  }
+}
+
+/** Returns the name of the account; under sudo, that of the person who called it. */
+export function currentUser(): string {
+  if (process.env.SUDO_USER) return process.env.SUDO_USER;
+  try {
+    return userInfo().username;
+  } catch {
+    return `uid ${process.getuid?.() ?? 'unknown'}`; // an account without a name, which containers may have
   }
 }

@@ -16,8 +16,8 @@ import {
 } from '../../src/database/release.js';
 import { verifyRelease } from '../../src/database/verify.js';
 import { AtlasError } from '../../src/errors.js';
+import { flush } from '../../src/files.js';
 import { switchCurrent } from '../operations/current-link.js';
-import { flush } from '../operations/flush.js';
 import { removeOldReleases, removeUnusedFiles } from '../operations/prune.js';
 import type { FinishedRelease, StageContext, StageResult } from '../stage.js';
 

@@ -1,8 +1,7 @@
 /** What a command of the command line is, and what every command may use. */
 import { writeFileSync } from 'node:fs';
 import { AtlasError, systemErrorCode } from '../errors.js';
-import { STANDARD_FD, STDIN_PATH } from '../standard-streams.js';
-import { isTerminal } from '../terminal.js';
+import { isTerminal, STANDARD_FD, STDIN_PATH } from '../standard-streams.js';
 import { printable } from '../text-table.js';
 
 export { table } from '../text-table.js';

@@ -19,8 +19,7 @@ import { type Output, plainOutput, replacedOutput, standardOutput, statOutput } 
 import { showProgress, summaryText } from '../enrich/progress.js';
 import { AtlasError, EXIT } from '../errors.js';
 import { MAX_JOBS } from '../limits.js';
-import { STANDARD_FD, STDIN_PATH } from '../standard-streams.js';
-import { isTerminal } from '../terminal.js';
+import { isTerminal, STANDARD_FD, STDIN_PATH } from '../standard-streams.js';
 import {
   expectStdin,
   type FlagTable,

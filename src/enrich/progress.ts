@@ -1,6 +1,5 @@
 /** The progress line and the summary of an enrichment, for people. */
-import { STANDARD_FD } from '../standard-streams.js';
-import { isTerminal } from '../terminal.js';
+import { isTerminal, STANDARD_FD } from '../standard-streams.js';
 import type { EnrichCounts } from './counts.js';
 
 const BAR_WIDTH = 20;

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { matchesPattern } from '../../pipeline/config/file-pattern.js';
+import { matchesPattern } from '../../pipeline/fetching/unpack.js';
 import { parseDecimal } from '../../pipeline/source-formats/decimal.js';
 import type { RangeNotation } from '../../pipeline/source-formats/formats.js';
 import type { IngestedSource } from '../../pipeline/stage.js';

@@ -8,8 +8,8 @@ import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import type { HttpsPlace } from '../../pipeline/config/sources.js';
 import { fillDate, withoutCredentials } from '../../pipeline/config/url.js';
-import { parseChecksum } from '../../pipeline/fetching/checksum.js';
 import { dateInName } from '../../pipeline/fetching/data-date.js';
+import { parseChecksum } from '../../pipeline/fetching/https.js';
 import { atlasError, runFetch, scratchDir, serve, source, textsOf } from './fetch-support.js';
 
 /** A server with these files; it counts requests by path. */

@@ -3,8 +3,7 @@ import { closeSync, constants, createReadStream, fstatSync, openSync, read, read
 import { type ConnectOpts, Socket, type SocketConstructorOpts } from 'node:net';
 import { ReadStream as TerminalStream } from 'node:tty';
 import { AtlasError, messageOf, systemErrorCode } from '../../errors.js';
-import { STANDARD_FD } from '../../standard-streams.js';
-import { isTerminal } from '../../terminal.js';
+import { isTerminal, STANDARD_FD } from '../../standard-streams.js';
 
 /** Bytes that the caller reads into its own memory. */
 export interface ByteSource {

@@ -3,7 +3,7 @@ import { fstatSync, write, writeSync } from 'node:fs';
 import { Socket } from 'node:net';
 import type { Writable } from 'node:stream';
 import { systemErrorCode } from '../../errors.js';
-import { isTerminal } from '../../terminal.js';
+import { isTerminal } from '../../standard-streams.js';
 
 /** Receives bytes in order. */
 export interface ByteSink {
