@@ -1,7 +1,8 @@
 /** Builds a release: runs the stages in order and publishes the result. */
-import { createReadStream } from 'node:fs';
+import { createReadStream, mkdirSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { countryTable } from '../src/country/country.js';
+import { ageDays, ageText, releaseAge } from '../src/database/age.js';
 import {
   currentReleaseId,
   type ManifestFile,
@@ -10,8 +11,10 @@ import {
   type Refusal,
   readManifest,
 } from '../src/database/release.js';
+import { readSeed } from '../src/database/seed.js';
 import { verifyRelease } from '../src/database/verify.js';
 import { AtlasError } from '../src/errors.js';
+import { unpackRelease } from './compact-release.js';
 import { loadOverrides, type Override } from './config/overrides.js';
 import { loadReference, type Reference } from './config/reference.js';
 import { loadSources, type SourcesConfig, selectSources } from './config/sources.js';
@@ -22,7 +25,7 @@ import { checkRolledBack, RefusedError } from './gates/refusal.js';
 import type { MergeStrategy } from './merging/evidence.js';
 import { type MergeInput, type MergeResult, mergeSources } from './merging/range-merger.js';
 import { withDataDir } from './operations/data-dir.js';
-import { currentText, publishGated } from './publish-gated.js';
+import { currentText, type PublishOptions, publishGated } from './publish-gated.js';
 import { identifyRelease, type ReleaseIdentity } from './release-id.js';
 import { makeRowIndex, writeRowIndex } from './source-formats/row-index.js';
 import { type FetchedSource, type IngestedSource, type StageContext, type StageResult, timed } from './stage.js';
@@ -41,7 +44,10 @@ export interface BuildOptions {
   offline: boolean;
   /** Whether to build although nothing changed, and to publish although gates refuse. */
   force: boolean;
-  /** What to compare a first release with; undefined for a list of sources that the user wrote. */
+  /**
+   * What to compare a first release with, and what to publish offline if there is nothing to build from; undefined for a list
+   * of sources that the user wrote.
+   */
   seed?: GateInput['seed'];
   /** Ends the build before its next stage. */
   signal?: AbortSignal | undefined;
@@ -176,7 +182,18 @@ async function runStages(options: BuildOptions, context: StageContext): Promise<
     throw new RefusedError(message, { release: identity.id, refusals: [refusal], gates: [], flows: [] });
   };
 
-  const { sources: found, missing } = await timed(context, 'fetch', () => fetchSources(sources, context));
+  const publishing = {
+    config,
+    sentinels: reference.sentinels,
+    overrides,
+    force,
+    command: 'build',
+    seed: options.seed,
+  } as const;
+  const fetching = timed(context, 'fetch', () => fetchSources(sources, context));
+  const available = await fetching.catch((error: unknown) => publishSeed(options, context, publishing, error));
+  if ('outcome' in available) return available;
+  const { sources: found, missing } = available;
   const last = currentManifest(dataDir)?.inputs ?? [];
   const downloaded = found.map((each): FetchedSource => {
     // Other files, such as those of a seed, have dates of their own.
@@ -222,17 +239,48 @@ async function runStages(options: BuildOptions, context: StageContext): Promise<
     compile({ merged, inputs, missing, identity, overrides: overridesFile }, context),
   );
   const forced = await publishGated(compiled, context, {
-    config,
-    sentinels: reference.sentinels,
-    overrides,
-    force,
-    command: 'build',
-    seed: options.seed,
+    ...publishing,
     delegations: ingested.find((_source, index) => fetched[index]!.source.kind === 'registry')?.v6,
   });
   // Only now: files that cannot be read, or that the gates refuse, must not become the copy that later builds fall back to.
   await accept(read);
   return { id: compiled.id, outcome: 'published', forced };
+}
+
+/**
+ * Publishes the seed of the package as a release, for a build that could not get its sources: offline, in an installed package,
+ * nothing else is there. A data directory with another release keeps it.
+ *
+ * @param failure why the sources cannot be had; thrown if the seed is not the answer
+ */
+async function publishSeed(
+  { seed, offline, asOf }: BuildOptions,
+  context: StageContext,
+  publishing: PublishOptions,
+  failure: unknown,
+): Promise<BuildResult> {
+  const { dataDir, workDir, note } = context;
+  if (!(failure instanceof AtlasError && failure.code === 'E_FETCH') || seed === undefined) throw failure;
+  const current = currentReleaseId(dataDir);
+  if (!offline && current === undefined) {
+    const advice = 'Without network, "ipatlas build --offline" publishes the database that comes with ipatlas';
+    throw new AtlasError('E_FETCH', `${failure.message}. ${advice}`, { cause: failure });
+  }
+  if (!offline) throw failure;
+  const { compact, manifest, path } = readSeed();
+  const { id } = manifest;
+  if (asOf !== undefined && asOf !== manifest.as_of) throw failure;
+  if (current === id) {
+    note(`nothing has changed; ${currentText(dataDir)}`);
+    return { id, outcome: 'unchanged', forced: [] };
+  }
+  if (current !== undefined) throw failure;
+  const age = ageText(ageDays(releaseAge(manifest)));
+  note(`offline, without copies of the sources: publishing the database that comes with ipatlas, ${age}`);
+  const dir = join(workDir, 'seed');
+  mkdirSync(dir);
+  unpackRelease(compact, path, dir);
+  return { id, outcome: 'published', forced: await publishGated({ id, dir }, context, publishing) };
 }
 
 /** Returns the present day in UTC, `YYYY-MM-DD`. */

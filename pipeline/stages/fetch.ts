@@ -71,6 +71,8 @@ export async function fetchSources(
   }
   const summary = failures.length === 0 && context.brief === true ? withoutServers(output, context.offline) : undefined;
   if (summary !== undefined) details.splice(0, details.length, summary);
+  // The error says everything about the sources that cannot be had.
+  if (failures[0] !== undefined && context.brief === true && context.offline) throw fetchError(failures);
   for (const line of details) context.note(line);
   if (failures[0] !== undefined) throw fetchError(failures);
   for (const { reason } of summary === undefined ? output.missing : []) {

@@ -1,7 +1,8 @@
 /** One process that answers requests: app, keys, release, HTTP server. */
 import type { AddressInfo } from 'node:net';
 import type { FastifyInstance } from 'fastify';
-import { openDatabase } from '../database/database.js';
+import { openFound } from '../database/database.js';
+import type { DataPlace } from '../database/origin.js';
 import { AtlasError, messageOf, systemErrorCode } from '../errors.js';
 import { KEYS_POLL_MS, PREDRAIN_MS } from '../limits.js';
 import { buildApp } from './app.js';
@@ -19,8 +20,7 @@ import type { RateLimiter } from './rates/rate-limit.js';
 import { ServedRelease } from './releases/served-release.js';
 
 /** What a server is configured with when it starts. */
-export interface ServeSettings {
-  dataDir: string;
+export interface ServeSettings extends DataPlace {
   /** Undefined: all addresses, IPv6 and IPv4. */
   host: string | undefined;
   /** 0 for any free one. */
@@ -71,11 +71,11 @@ export class ApiServer {
   /**
    * Answers from another release from now on.
    *
-   * @param dir its directory; it must have been verified
+   * @param dir its directory, which must have been verified; or the path of the seed
    * @throws AtlasError if it cannot be opened; the old release is kept then
    */
   useRelease(dir: string): void {
-    const next = new ServedRelease(openDatabase(dir));
+    const next = new ServedRelease(openFound(dir));
     const old = this.#release;
     this.#release = next;
     // No request is using the old one: each reads the release once and is answered in the same turn.

@@ -1,8 +1,9 @@
 /** The whole service: it starts the processes that answer, watches for releases, serves metrics, and stops. */
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { readManifest, releaseDir } from '../database/release.js';
-import { openReleaseRanges } from '../database/release-files.js';
+import { findDatabase, manifestOfDatabase, openRanges, seedAnswers, seedText } from '../database/origin.js';
+import type { Manifest } from '../database/release.js';
+import { seedPath } from '../database/seed.js';
 import { AtlasError, messageOf } from '../errors.js';
 import { RELEASE_POLL_MS } from '../limits.js';
 import { singleProcess, WorkerCluster } from './cluster.js';
@@ -32,12 +33,12 @@ export function publicUrl(host: string | undefined, port: number): string {
 /**
  * Checks that a country is in the European Union as of a release: an EU base address must be served from within it.
  *
- * @param dir the release's directory
+ * @param dir the release's directory, or the path of the seed
  * @param country ISO 3166-1 alpha-2, upper case
  * @throws AtlasError E_USAGE if it is not, or if the release does not have the country
  */
 export function requireInUnion(dir: string, country: string): void {
-  const { records, asOf } = openReleaseRanges(dir).file;
+  const { records, asOf } = openRanges(dir).file;
   const record = records.find((one) => one.kind === 'country' && one.code === country);
   if (record?.kind === 'country' && record.isEu) return;
   const name = record?.kind === 'country' ? `${record.name} (${country})` : country;
@@ -59,7 +60,8 @@ async function startMetrics(port: number, collect: () => Promise<string>): Promi
 }
 
 /**
- * Serves until it is told to stop. Without a release it answers 503 until one is published.
+ * Serves until it is told to stop. Without a release it answers from the seed, if that may answer, or 503
+ * until one is published.
  *
  * @returns whether all requests were answered in time when it stopped
  * @throws AtlasError E_USAGE if it cannot listen or the country is not in the European Union; E_NO_DATABASE if that
@@ -68,7 +70,7 @@ async function startMetrics(port: number, collect: () => Promise<string>): Promi
 export async function runService(settings: ServeSettings, options: ServiceOptions): Promise<boolean> {
   const { log, verify, onListening, untilStopped } = options;
   const { dataDir, region, workers, metricsPort, redis } = settings;
-  if (region?.eu) requireInUnion(releaseDir(dataDir), region.country);
+  if (region?.eu) requireInUnion(findDatabase(settings), region.country);
 
   const releases = new ReleaseMetrics();
   addPullMetrics(dataDir, releases.registry);
@@ -84,15 +86,21 @@ export async function runService(settings: ServeSettings, options: ServiceOption
     workers === 1
       ? singleProcess(settings, log, requests, keyService, rates)
       : new WorkerCluster(workers, log, undefined, rates, keyService);
+  /** Answers from a release or from the seed. */
+  const use = (database: string): Manifest => {
+    const manifest = manifestOfDatabase(database);
+    const { id, as_of, data_date = as_of } = manifest;
+    cluster.useRelease(database);
+    releases.release(id, data_date);
+    return manifest;
+  };
   const watcher = new ReleaseWatcher({
     dataDir,
     interval: RELEASE_POLL_MS,
     verify,
     onRelease(dir) {
       if (region?.eu) requireInUnion(dir, region.country);
-      const { id, as_of, data_date = as_of } = readManifest(dir);
-      cluster.useRelease(dir);
-      releases.release(id, data_date);
+      const { id, as_of } = use(dir);
       log.info({ release: id, as_of }, 'serving this release');
     },
     onFailure(problem) {
@@ -105,7 +113,12 @@ export async function runService(settings: ServeSettings, options: ServiceOption
   let inTime = true;
   try {
     await watcher.start();
-    if (!watcher.found) log.warn({}, 'there is no release to serve; requests are answered 503 until one is published');
+    if (!watcher.found && seedAnswers(settings)) {
+      const manifest = use(seedPath());
+      log.warn({ release: manifest.id, seed: true }, seedText(manifest));
+    } else if (!watcher.found) {
+      log.warn({}, 'there is no release to serve; requests are answered 503 until one is published');
+    }
     await rates?.start();
     if (metricsPort !== undefined) {
       const own = rates === undefined ? [releases] : [releases, rateMetrics];

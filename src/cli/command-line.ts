@@ -1,10 +1,10 @@
 /** Parses the command line of one command. */
 import { parseArgs } from 'node:util';
+import { DATA_DIR_HELP } from '../database/origin.js';
 import { type Command, type FlagTable, type OptionValues, unknownName, usageError } from './command.js';
-import { DATA_DIR_HELP } from './data-dir.js';
 
 const DATA_FLAG = { value: 'DIR', help: DATA_DIR_HELP };
-const YES_FLAG = { help: 'if there is no database, build one first, without a question' };
+const SEED_FLAG = { help: 'answer from the database that comes with ipatlas, the seed' };
 const HELP_FLAG = { short: 'h', help: 'show this page' };
 
 /** The flags of `ipatlas` itself. */
@@ -15,11 +15,11 @@ export const PROGRAM_FLAGS: FlagTable = {
 };
 
 /** Returns all flags that a command takes, in the order of its help page. */
-export function allFlags({ options, withoutData, needsDatabase }: Command): FlagTable {
+export function allFlags({ options, withoutData, answersFromSeed }: Command): FlagTable {
   return {
     ...options,
     ...(withoutData === true ? {} : { data: DATA_FLAG }),
-    ...(needsDatabase === true ? { yes: YES_FLAG } : {}),
+    ...(answersFromSeed === true ? { seed: SEED_FLAG } : {}),
     help: HELP_FLAG,
   };
 }

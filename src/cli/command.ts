@@ -1,5 +1,6 @@
 /** What a command of the command line is, and what every command may use. */
 import { writeFileSync } from 'node:fs';
+import { type DataPlace, findDatabase, isSeed, manifestOfDatabase, seedText } from '../database/origin.js';
 import { AtlasError, systemErrorCode } from '../errors.js';
 import { isTerminal, STANDARD_FD, STDIN_PATH } from '../standard-streams.js';
 import { printable } from '../text-table.js';
@@ -25,9 +26,7 @@ export type FlagTable = Readonly<Record<string, Flag>>;
 export type OptionValues = Record<string, string | boolean | (string | boolean)[] | undefined>;
 
 /** A parsed command line. */
-export interface Invocation {
-  /** The data directory, from `--data`, `IPATLAS_DATA` or the default. */
-  dataDir: string;
+export interface Invocation extends DataPlace {
   values: OptionValues;
   /** The arguments that are not flags, without the action. */
   positionals: string[];
@@ -61,8 +60,8 @@ export interface Command {
   examples: Readonly<Record<string, string>>;
   /** Fewest and most positional arguments; those of a command with actions are theirs. */
   arguments: readonly [least: number, most: number];
-  /** Whether the command needs a release. If there is none, a first build is offered, and `--yes` accepts it. */
-  needsDatabase?: true;
+  /** Whether the command can answer from the seed; it takes `--seed`. */
+  answersFromSeed?: true;
   /** Whether the command has nothing to do with a data directory. */
   withoutData?: true;
   /**
@@ -132,6 +131,17 @@ export function printNote(note: string): void {
     if (systemErrorCode(error) !== 'EAGAIN') throw error;
     process.stderr.write(printable(note));
   }
+}
+
+/**
+ * Returns the directory of the current release, or the path of the seed, and says so on stderr if it is the seed.
+ *
+ * @throws AtlasError E_NO_DATABASE if there is no release and the seed does not answer
+ */
+export function databaseOf(place: DataPlace): string {
+  const database = findDatabase(place);
+  if (isSeed(database)) printNote(`ipatlas: ${seedText(manifestOfDatabase(database))}\n`);
+  return database;
 }
 
 /**

@@ -38,6 +38,6 @@ stdout.`,
   },
   arguments: [0, Number.POSITIVE_INFINITY],
   writesToDescriptor: true,
-  needsDatabase: true,
+  answersFromSeed: true,
   run,
 };

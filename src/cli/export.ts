@@ -225,6 +225,5 @@ export const command: Command = {
   },
   operand: 'none',
   arguments: [1, 1],
-  needsDatabase: true,
   run,
 };

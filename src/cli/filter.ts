@@ -54,6 +54,6 @@ without a file, or for "-", it reads stdin. gzip is recognized, and zstd from No
   },
   arguments: [0, Number.POSITIVE_INFINITY],
   writesToDescriptor: true,
-  needsDatabase: true,
+  answersFromSeed: true,
   run,
 };

@@ -1,14 +1,25 @@
 /** `ipatlas info`: what the current release is and what it was made of. */
 import { ageDays, ageText, parseMaxAge, releaseAge, staleWarning } from '../database/age.js';
-import { type Manifest, readManifest, releaseDir } from '../database/release.js';
+import { manifestOfDatabase, seedFacts } from '../database/origin.js';
+import type { Manifest } from '../database/release.js';
 import { EXIT } from '../errors.js';
 import { DEFAULT_MAX_AGE_DAYS } from '../limits.js';
-import { type Command, factLines, type Invocation, type OptionValues, print, printNote, text } from './command.js';
+import {
+  type Command,
+  databaseOf,
+  factLines,
+  type Invocation,
+  type OptionValues,
+  print,
+  printNote,
+  text,
+} from './command.js';
 
-function facts(manifest: Manifest): [string, string | number][] {
+function facts(manifest: Manifest, isSeed: boolean): [string, string | number][] {
   const { counts, forced } = manifest;
   return [
     ['release', manifest.id],
+    ...(isSeed ? [['seed', 'the database that comes with ipatlas, not a release'] as [string, string]] : []),
     ['as of', manifest.as_of],
     ['date of the data', manifest.data_date ?? 'unknown'],
     ['age of the data', ageText(ageDays(releaseAge(manifest)))],
@@ -41,13 +52,17 @@ function maxAge(values: OptionValues): { value: string | undefined; name: string
   return { value: process.env.IPATLAS_MAX_AGE, name: 'IPATLAS_MAX_AGE' };
 }
 
-async function run({ dataDir, values }: Invocation): Promise<number> {
+async function run(invocation: Invocation): Promise<number> {
+  const { values } = invocation;
   const { value, name } = maxAge(values);
   const maxDays = parseMaxAge(value, name);
-  const manifest = readManifest(releaseDir(dataDir));
-  const json = { ...manifest, age_seconds: releaseAge(manifest) };
-  await print(values.json === true ? `${JSON.stringify(json)}\n` : factLines(facts(manifest)));
-  const warning = staleWarning(manifest, maxDays);
+  const database = databaseOf(invocation);
+  const manifest = manifestOfDatabase(database);
+  const seed = seedFacts(database);
+  const json = { ...manifest, age_seconds: releaseAge(manifest), ...seed };
+  await print(values.json === true ? `${JSON.stringify(json)}\n` : factLines(facts(manifest, seed !== undefined)));
+  // The note about the seed has its age already.
+  const warning = seed === undefined ? staleWarning(manifest, maxDays) : undefined;
   if (warning !== undefined) printNote(`ipatlas: warning: ${warning}\n`);
   return EXIT.ok;
 }
@@ -68,5 +83,6 @@ export const command: Command = {
   },
   operand: 'none',
   arguments: [0, 0],
+  answersFromSeed: true,
   run,
 };

@@ -1,12 +1,13 @@
 /** `ipatlas lookup`: one result a line, or a table for people. */
-import { type Database, openDatabase } from '../database/database.js';
+import { type Database, openFound } from '../database/database.js';
+import { seedFacts } from '../database/origin.js';
 import type { LookupResult } from '../database/results.js';
 import { chunksOf, openSource } from '../enrich/input/source.js';
 import { AtlasError, EXIT } from '../errors.js';
 import { MAX_ADDRESS_LENGTH } from '../limits.js';
 import { STDIN_PATH } from '../standard-streams.js';
 import { printable } from '../text-table.js';
-import { type Command, expectStdin, type Invocation, print, printNote, table, text } from './command.js';
+import { type Command, databaseOf, expectStdin, type Invocation, print, printNote, table, text } from './command.js';
 
 type Line = Partial<LookupResult> & { ip: string; error?: string; reason?: string | null; confidence?: number | null };
 
@@ -63,14 +64,18 @@ async function* linesOfStdin(): AsyncIterable<string> {
   if (failure !== undefined) throw failure;
 }
 
-async function run({ dataDir, values, positionals }: Invocation): Promise<number> {
+async function run(invocation: Invocation): Promise<number> {
+  const { values, positionals } = invocation;
   const engine = text(values, 'engine') ?? 'binary';
   if (engine !== 'binary' && engine !== 'sqlite') {
     throw new AtlasError('E_USAGE', `--engine is ${JSON.stringify(engine)}; it can be binary or sqlite`);
   }
   expectStdin(positionals);
   const extras: Extras = { reason: values.reason === true, confidence: values.confidence === true };
-  const database = openDatabase(dataDir, { engine, confidence: extras.confidence });
+  const found = databaseOf(invocation);
+  // Only for those who ask for it: without --json, a result has the fields of the API.
+  const facts = values.json === true ? seedFacts(found) : undefined;
+  const database = openFound(found, { engine, confidence: extras.confidence });
   let invalid = 0;
   const header = ['IP', 'COUNTRY', 'CODE', 'EU'];
   if (extras.reason) header.push('REASON');
@@ -82,7 +87,7 @@ async function run({ dataDir, values, positionals }: Invocation): Promise<number
     const line = lookupLine(database, ip, extras);
     if (line.error !== undefined) invalid++;
     if (asTable) rows.push(tableRow(line, extras));
-    else await print(`${printable(JSON.stringify(line))}\n`);
+    else await print(`${printable(JSON.stringify({ ...line, ...facts }))}\n`);
   }
   if (asTable) await print(table(rows));
   database.close();
@@ -100,7 +105,7 @@ line. An address that is not valid gives {"ip":…,"error":"invalid ip"} and, at
     confidence: {
       help: 'also show which share of the lineages of sources agree, in percent, if the sources were merged by evidence',
     },
-    json: { help: 'print JSON lines on a terminal, too' },
+    json: { help: 'print JSON lines on a terminal, too, which say so if they are from the seed' },
     engine: {
       value: 'ENGINE',
       choices: ['binary', 'sqlite'],
@@ -114,6 +119,6 @@ line. An address that is not valid gives {"ip":…,"error":"invalid ip"} and, at
   },
   operand: 'none',
   arguments: [1, Number.POSITIVE_INFINITY],
-  needsDatabase: true,
+  answersFromSeed: true,
   run,
 };

@@ -1,15 +1,9 @@
 /** The program with all commands. */
-import type { AtlasError } from '../errors.js';
 import { EXIT } from '../errors.js';
 import { usageError } from './command.js';
 import { splitCommandLine } from './command-line.js';
 import { helpPage, loadCommand, version } from './commands.js';
 import { exitWhenReaderCloses, runCommand } from './run.js';
-
-async function buildFirst(dataDir: string, agreed: boolean, missing: AtlasError): Promise<void> {
-  const firstBuild = await import('./first-build.js');
-  await firstBuild.buildFirst(dataDir, agreed, missing);
-}
 
 /** What no command's name has: a dot or a colon among hexadecimal digits. Also matches some text that is not an address. */
 const LOOKS_LIKE_ADDRESS = /^[\da-f]*[.:][\da-f.:]*$/i;
@@ -24,7 +18,7 @@ const LOOKS_LIKE_ADDRESS = /^[\da-f]*[.:][\da-f.:]*$/i;
 export async function program(args: string[]): Promise<number> {
   const { name, rest } = splitCommandLine(args);
   if (name !== undefined && LOOKS_LIKE_ADDRESS.test(name)) return program(['lookup', ...args]);
-  if (name !== undefined) return runCommand(name, (await loadCommand(name)).command, rest, { helpPage, buildFirst });
+  if (name !== undefined) return runCommand(name, (await loadCommand(name)).command, rest, { helpPage });
   exitWhenReaderCloses();
   if (rest.includes('--version') || rest.includes('-v')) {
     process.stdout.write(`${version()}\n`);

@@ -2,7 +2,7 @@
 import { closeSync, fstatSync, openSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
-import { releaseDir } from '../database/release.js';
+import { seedFacts } from '../database/origin.js';
 import { type EnrichCounts, emptyCounts, warningOf } from '../enrich/counts.js';
 import { checkInputs, isInput } from '../enrich/input/inputs.js';
 import {
@@ -21,6 +21,7 @@ import { AtlasError, EXIT } from '../errors.js';
 import { MAX_JOBS } from '../limits.js';
 import { isTerminal, STANDARD_FD, STDIN_PATH } from '../standard-streams.js';
 import {
+  databaseOf,
   expectStdin,
   type FlagTable,
   type Invocation,
@@ -99,7 +100,8 @@ export const OUTPUT_FLAGS = {
 } as const satisfies FlagTable;
 
 export interface StreamRequest {
-  dataDir: string;
+  /** The directory of the release, or the path of the seed. */
+  database: string;
   /** Paths of the inputs; `-` is standard input. */
   inputs: string[];
   /** Bytes in all inputs, before decompression, if known. */
@@ -212,7 +214,8 @@ function checkStandardOutput(inputs: readonly string[]): void {
 }
 
 /** Parses the flags in {@link INPUT_FLAGS} and {@link OUTPUT_FLAGS}, `--on-invalid` and `--rejects`; checks the inputs. */
-export function parseStreamRequest({ dataDir, values, positionals }: Invocation): StreamRequest {
+export function parseStreamRequest(invocation: Invocation): StreamRequest {
+  const { values, positionals } = invocation;
   const options = enrichOptionsOf(values);
   const jobs = parseJobs(text(values, 'jobs'));
   checkDistinct(values);
@@ -225,7 +228,8 @@ export function parseStreamRequest({ dataDir, values, positionals }: Invocation)
   const stats = parseSideOutput(values, 'stats', inputs);
   const compression = parseCompression(values);
   return {
-    dataDir,
+    // Last, so that only a valid command line is answered from the seed. Without a database, no output is opened.
+    database: databaseOf(invocation),
     inputs,
     total,
     options,
@@ -327,8 +331,6 @@ export async function runStream(
   work: (work: StreamWork) => Promise<void>,
   finish?: (counts: EnrichCounts) => Promise<void>,
 ): Promise<number> {
-  // Checked before an output is opened, so that a missing release leaves no trace.
-  releaseDir(request.dataDir);
   const releasePipes = awaitReaders([request.output, request.rejects, request.stats]);
   let output: Output | undefined;
   const signals = watchSignals(() => output?.abandon());
@@ -359,7 +361,9 @@ export async function runStream(
     signals.stop();
     output.abandon();
     rejects?.commit();
-    await stats?.write(Buffer.from(`${JSON.stringify({ ...counts, seconds: seconds(), warning })}\n`));
+    await stats?.write(
+      Buffer.from(`${JSON.stringify({ ...counts, seconds: seconds(), warning, ...seedFacts(request.database) })}\n`),
+    );
     stats?.commit();
   }
   if (finish === undefined) printNote(summaryText(counts, seconds()));

@@ -1,17 +1,16 @@
 /** Runs a command of the command line: parses its arguments, and turns errors into a message and an exit code. */
 import { debuglog, getSystemErrorMap } from 'node:util';
+import { dataPlace } from '../database/origin.js';
 import { AtlasError, EXIT, isDiskError, messageOf, systemErrorCode, writeError } from '../errors.js';
 import { printable } from '../text-table.js';
 import { type Command, usageError } from './command.js';
 import { parseCommandLine } from './command-line.js';
-import { defaultDataDir } from './data-dir.js';
 
 const debug = debuglog('ipatlas');
 
 /** What a program loads only when it is needed. */
 export interface RareParts {
   helpPage(name: string, action?: string): Promise<string>;
-  buildFirst(dataDir: string, agreed: boolean, missing: AtlasError): Promise<void>;
 }
 
 /**
@@ -28,18 +27,9 @@ export async function runCommand(name: string, command: Command, args: string[],
     process.stdout.write(await rare.helpPage(name, action));
     return EXIT.ok;
   }
-  const dataDir = (values.data as string | undefined) ?? process.env.IPATLAS_DATA ?? defaultDataDir();
-  if (dataDir === '') throw usageError('--data (or IPATLAS_DATA) is empty', name);
-  const invocation = { dataDir, values, action, positionals };
-  try {
-    return await command.run(invocation);
-  } catch (error) {
-    const missing = error instanceof AtlasError && error.code === 'E_NO_DATABASE';
-    if (!missing || command.needsDatabase !== true) throw error;
-    // A command opens the release before it reads or writes anything, so it can run again.
-    await rare.buildFirst(dataDir, values.yes === true, error);
-    return command.run(invocation);
-  }
+  const place = dataPlace(values.data as string | undefined, values.seed === true);
+  if (place.dataDir === '') throw usageError('--data (or IPATLAS_DATA) is empty', name);
+  return command.run({ ...place, values, action, positionals });
 }
 
 /**

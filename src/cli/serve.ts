@@ -12,6 +12,7 @@ import { redisAddress } from '../api/rates/redis-rate-store.js';
 import { verifyInThread } from '../api/releases/release-watcher.js';
 import type { ServeSettings } from '../api/server.js';
 import { runService } from '../api/service.js';
+import { seedAnswers } from '../database/origin.js';
 import { AtlasError, EXIT, writeError } from '../errors.js';
 import { replaceFile } from '../files.js';
 import { DEFAULT_RATE } from '../limits.js';
@@ -100,9 +101,10 @@ function redisUrl(values: OptionValues): string | undefined {
 }
 
 /** Returns the settings from the flags. Throws AtlasError E_USAGE if one is not valid. */
-export function readSettings({ dataDir, values }: Invocation): ServeSettings {
+export function readSettings({ dataDir, seed, values }: Invocation): ServeSettings {
   return {
     dataDir,
+    seed,
     host: text(values, 'host'),
     port: integer(values, 'port', MAX_PORT) ?? DEFAULT_PORT,
     workers: workers(values),
@@ -177,7 +179,7 @@ async function run(invocation: Invocation): Promise<number> {
   if (cluster.isWorker) return (await runWorker(settings, log)) ? EXIT.ok : EXIT.fault;
 
   const { dataDir } = settings;
-  if (!existsSync(dataDir)) {
+  if (!existsSync(dataDir) && !seedAnswers(settings)) {
     throw new AtlasError('E_NO_DATABASE', `there is no directory ${dataDir}; create it with "ipatlas build --offline"`);
   }
   // Keys are in SQLite: a native module that cannot be loaded must fail here, not as a 503 for each request.
@@ -199,7 +201,8 @@ async function run(invocation: Invocation): Promise<number> {
 export const command: Command = {
   usage: ['serve [options]'],
   description: `Serves the lookup API from the current release. A newer release is noticed within two seconds, verified, and served
-from then on. Without a release, it waits for one and answers 503. Stops on SIGTERM or Ctrl-C, after the requests that
+from then on. Without a release, it waits for one and answers 503, if a data directory is named with --data or
+IPATLAS_DATA; otherwise, and with --seed, it answers from the database that comes with ipatlas until there is one. Stops on SIGTERM or Ctrl-C, after the requests that
 are being processed.`,
   options: {
     host: { value: 'HOST', help: 'listen on this address (default ::, all addresses of IPv6 and IPv4)' },
@@ -255,5 +258,6 @@ are being processed.`,
   },
   operand: 'none',
   arguments: [0, 0],
+  answersFromSeed: true,
   run,
 };

@@ -33,7 +33,6 @@ if (RECORD_COMMANDS.includes(name!) && !args.some((argument) => JSON_FORMAT.test
   const { run } = require('./record-commands.cjs') as RecordProgram;
   run(name!, args, {
     helpPage: async (command) => (await import('./commands.js')).helpPage(command),
-    buildFirst: async (...request) => (await import('./first-build.js')).buildFirst(...request),
   });
 } else {
   import('./main.js');

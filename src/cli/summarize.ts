@@ -1,4 +1,5 @@
 /** `ipatlas summarize`: counts the records of a stream by country. */
+import { seedFacts } from '../database/origin.js';
 import type { EnrichCounts } from '../enrich/counts.js';
 import { type EnrichRequest, enrich } from '../enrich/enrich.js';
 import { formatCount } from '../enrich/progress.js';
@@ -15,9 +16,9 @@ function otherCounts({ lines, no_country, invalid_address, missing_field, invali
   return { lines, no_country, invalid_address, missing_field, invalid_line };
 }
 
-function summaryJson(by: Grouping, summary: CountrySummary, counts: EnrichCounts): string {
+function summaryJson(by: Grouping, summary: CountrySummary, counts: EnrichCounts, database: string): string {
   const groups = by === 'eu' ? summary.byEu() : { countries: summary.byCountry() };
-  return `${JSON.stringify({ by, ...groups, ...otherCounts(counts) })}\n`;
+  return `${JSON.stringify({ by, ...groups, ...otherCounts(counts), ...seedFacts(database) })}\n`;
 }
 
 function summaryTable(by: Grouping, summary: CountrySummary, counts: EnrichCounts): string {
@@ -56,7 +57,7 @@ async function run(invocation: Invocation): Promise<number> {
   return runStream(
     request,
     (work) => enrich({ ...request, ...work, output: { write() {} }, options }),
-    (counts) => print((values.json === true ? summaryJson : summaryTable)(by, summary, counts)),
+    (counts) => print((values.json === true ? summaryJson : summaryTable)(by, summary, counts, request.database)),
   );
 }
 
@@ -76,6 +77,6 @@ from Node 22.15 on.`,
       'how many requests came from the European Union',
   },
   arguments: [0, Number.POSITIVE_INFINITY],
-  needsDatabase: true,
+  answersFromSeed: true,
   run,
 };

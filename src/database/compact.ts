@@ -1,5 +1,4 @@
 /** Releases in the compact form: made, compressed, and unpacked. */
-import { brotliCompressSync, brotliDecompressSync, constants, gunzipSync, gzipSync } from 'node:zlib';
 import { writeContainer } from '../compact/container.js';
 import type { About, CompactCountries } from '../compact/countries.js';
 import { buildRangeFile, rangeFileSections } from '../compact/range-file.js';
@@ -8,6 +7,11 @@ import { MAX_COMPACT_BYTES } from '../limits.js';
 import { decodeRangeFile, type RangeFile } from '../rangefile/reader.js';
 import { type Manifest, parseStoredManifest, RANGE_FILE } from './release.js';
 import { checkHash, openReleaseRanges } from './release-files.js';
+
+/** Returns node:zlib. A lookup in a release does not need it. */
+function zlib() {
+  return process.getBuiltinModule('node:zlib');
+}
 
 /** Section of the manifest, in compact forms of whole releases. */
 export const MANIFEST_SECTION = 'manifest';
@@ -73,6 +77,7 @@ export function compactRelease(dir: string, withConfidence: boolean): Uint8Array
  * @returns the same bytes for the same content, with the same version of the compression library
  */
 export function compressCompact(bytes: Uint8Array, method: 'brotli' | 'gzip'): Buffer {
+  const { brotliCompressSync, constants, gzipSync } = zlib();
   if (method === 'gzip') return gzipSync(bytes, { level: constants.Z_BEST_COMPRESSION });
   const { BROTLI_PARAM_QUALITY, BROTLI_PARAM_SIZE_HINT, BROTLI_MAX_QUALITY } = constants;
   return brotliCompressSync(bytes, {
@@ -91,6 +96,7 @@ export function compressCompact(bytes: Uint8Array, method: 'brotli' | 'gzip'): B
 export function unpackCompact(bytes: Uint8Array, name: string): Uint8Array {
   const [first, second] = bytes;
   if (first === 0x89 && second === 0x49) return bytes;
+  const { brotliDecompressSync, gunzipSync } = zlib();
   const unpack = first === 0x1f && second === 0x8b ? gunzipSync : brotliDecompressSync;
   try {
     return unpack(bytes, { maxOutputLength: MAX_COMPACT_BYTES });

@@ -1,5 +1,5 @@
 /** Opens a release and looks addresses up in it. */
-import { realpathSync, statSync } from 'node:fs';
+import { lstatSync, realpathSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { AtlasError, messageOf } from '../errors.js';
 import { RELEASE_POLL_MS } from '../limits.js';
@@ -7,8 +7,9 @@ import { withConfidence } from '../rangefile/confidence.js';
 import { BinaryEngine } from './binary-engine.js';
 import type { Engine } from './engine.js';
 import { Lookups } from './lookups.js';
-import { CURRENT_LINK, MANIFEST_FILE, type Manifest, releaseDir } from './release.js';
-import { checkReleaseMirror, openReleaseRanges } from './release-files.js';
+import { dataPlace, findDatabase, isSeed, openRanges } from './origin.js';
+import { CURRENT_LINK, MANIFEST_FILE, type Manifest } from './release.js';
+import { checkReleaseMirror } from './release-files.js';
 import { openSqliteEngine } from './sqlite-engine.js';
 
 export interface OpenOptions {
@@ -25,6 +26,10 @@ export interface OpenOptions {
    * in use. `close` stops following. Default: false.
    */
   watch?: boolean;
+  /**
+   * Opens the seed, the database that comes with the package; with `watch`, until there is a release. Default: false.
+   */
+  seed?: boolean;
 }
 
 /** An open release. */
@@ -45,13 +50,18 @@ export class Database extends Lookups implements Disposable {
     this.#manifest = manifest;
   }
 
-  /** The directory of the release, with symbolic links resolved. */
+  /** The directory of the release, with symbolic links resolved; the path of the seed if the database is the seed. */
   get dir(): string {
     return this.#dir;
   }
 
   get manifest(): Manifest {
     return this.#manifest;
+  }
+
+  /** Whether this is the seed, the database that comes with the package. `manifest.data_date` is the date of its data. */
+  get isSeed(): boolean {
+    return isSeed(this.#dir);
   }
 
   /** Frees the resources and stops following the data directory. The database must not be used afterwards. */
@@ -79,19 +89,31 @@ export class Database extends Lookups implements Disposable {
 }
 
 /** What determines how a release is opened. */
-type EngineOptions = Required<Pick<OpenOptions, 'engine' | 'confidence'>>;
+type EngineOptions = Pick<OpenOptions, 'engine' | 'confidence'>;
 
-function openRelease(dir: string, { engine, confidence }: EngineOptions): Release {
+function openEngine(dir: string, { engine = 'binary', confidence = false }: EngineOptions): Release {
   if (engine === 'sqlite') {
+    if (isSeed(dir)) {
+      throw new AtlasError(
+        'E_NO_DATABASE',
+        'the database that comes with ipatlas has no SQLite mirror; publish it as a release with "ipatlas build --offline"',
+      );
+    }
     const { manifest, path } = checkReleaseMirror(dir);
     return { dir, manifest, engine: openSqliteEngine(path, confidence) };
   }
-  const { manifest, file } = openReleaseRanges(dir);
+  const { manifest, file } = openRanges(dir);
   return { dir, manifest, engine: new BinaryEngine(confidence ? withConfidence(file) : file) };
 }
 
-function openFixed(dir: string, engine: EngineOptions): Database {
-  const release = openRelease(dir, engine);
+/**
+ * Opens a release or the seed.
+ *
+ * @param dir as `findDatabase` returns it
+ * @throws AtlasError as {@link openDatabase} does
+ */
+export function openFound(dir: string, options: EngineOptions = {}): Database {
+  const release = openEngine(dir, options);
   return new Database(release.dir, release.manifest, release.engine);
 }
 
@@ -101,17 +123,23 @@ function markOf(dir: string): string {
   return `${dir} ${ino} ${ctimeMs}`;
 }
 
-/** Returns a function that opens the current release if it has changed since the last call. */
+/**
+ * Returns a function that opens the current release if it has changed since the last call.
+ *
+ * @param mark of the release that is open; empty for the seed
+ */
 function releaseFollower(dataDir: string, mark: string, engine: EngineOptions): () => Release | undefined {
   let seen = mark;
   let reported = '';
   return () => {
     let current = '';
     try {
-      const dir = realpathSync(join(dataDir, CURRENT_LINK));
+      const link = join(dataDir, CURRENT_LINK);
+      if (seen === '' && lstatSync(link, { throwIfNoEntry: false }) === undefined) return undefined;
+      const dir = realpathSync(link);
       current = markOf(dir);
       if (current === seen) return undefined;
-      const release = openRelease(dir, engine);
+      const release = openEngine(dir, engine);
       seen = current;
       return release;
     } catch (error) {
@@ -131,24 +159,24 @@ function releaseFollower(dataDir: string, mark: string, engine: EngineOptions): 
  *
  * Without the option `watch`, a release that is published later is not used.
  *
- * @param dir a data directory, whose current release is opened, or a release directory
+ * @param dir a data directory, whose current release is opened, or a release directory. Without it, the data directory is
+ *   that of the command line: IPATLAS_DATA, `./data` if it exists, or `~/.local/share/ipatlas`. If neither `dir` nor
+ *   IPATLAS_DATA names one and it never had a release, the seed is opened
  * @returns the database; close it when done
  * @throws AtlasError E_NO_DATABASE if there is no release, E_DAMAGED if it is damaged or of another version, E_USAGE for
  *   `watch` with a release directory, and for `confidence` with a release that has none
  */
-export function openDatabase(
-  dir: string,
-  { engine = 'binary', confidence = false, watch = false }: OpenOptions = {},
-): Database {
-  const release = releaseDir(dir);
-  const options: EngineOptions = { engine, confidence };
-  if (!watch) return openFixed(release, options);
-  if (statSync(join(dir, MANIFEST_FILE), { throwIfNoEntry: false }) !== undefined) {
-    throw new AtlasError('E_USAGE', `watch needs a data directory, but ${dir} is a release, which never changes`);
+export function openDatabase(dir?: string, { watch = false, seed = false, ...options }: OpenOptions = {}): Database {
+  const place = dataPlace(dir, seed);
+  const { dataDir } = place;
+  const found = findDatabase(place);
+  if (!watch) return openFound(found, options);
+  if (statSync(join(dataDir, MANIFEST_FILE), { throwIfNoEntry: false }) !== undefined) {
+    throw new AtlasError('E_USAGE', `watch needs a data directory, but ${dataDir} is a release, which never changes`);
   }
   // The mark is read first: a release that changes while it is opened is opened again.
-  const mark = markOf(release);
-  const database = openFixed(release, options);
-  database.follow(releaseFollower(dir, mark, options));
+  const mark = isSeed(found) ? '' : markOf(found);
+  const database = openFound(found, options);
+  database.follow(releaseFollower(dataDir, mark, options));
   return database;
 }

@@ -10,21 +10,39 @@ import type { Manifest } from './release.js';
 /** The seed, in the package: a whole release in the compact form with Brotli. `npm run build` makes it. */
 const SEED_FILE = 'dist/seed.ipc';
 
+/** The seed in the compact form, with its manifest, and the path of its file for messages. */
+export interface Seed {
+  compact: CompactCountries;
+  manifest: Manifest;
+  path: string;
+}
+
+/** Returns the path of the seed, which need not exist. */
+export function seedPath(): string {
+  return packageFile(SEED_FILE);
+}
+
+let seed: Seed | undefined;
+
 /**
- * Reads the seed, so that it can be opened or unpacked as a release.
+ * Reads the seed, so that it can be opened or unpacked as a release. It is read once, because the package does not change.
  *
- * @returns the opened compact form, and the path of its file for messages
  * @throws AtlasError E_INSTALL if the package has none, E_DAMAGED if it is damaged
  */
-export function readSeed(): { compact: CompactCountries; path: string } {
-  const path = packageFile(SEED_FILE);
+export function readSeed(): Seed {
+  seed ??= readSeedFile(seedPath());
+  return seed;
+}
+
+function readSeedFile(path: string): Seed {
   let packed: Buffer;
   try {
     packed = readFileSync(path);
   } catch (error) {
     throw new AtlasError('E_INSTALL', `${path} cannot be read: ${messageOf(error)}; install ipatlas again`);
   }
-  return { compact: new CompactCountries(unpackCompact(packed, path), path), path };
+  const compact = new CompactCountries(unpackCompact(packed, path), path);
+  return { compact, manifest: manifestOf(compact, path), path };
 }
 
 /**
@@ -34,7 +52,6 @@ export function readSeed(): { compact: CompactCountries; path: string } {
  * @throws AtlasError E_INSTALL if the package has none, E_DAMAGED if it is damaged
  */
 export function openSeed(allocate?: (bytes: number) => Buffer): { manifest: Manifest; file: RangeFile } {
-  const { compact, path } = readSeed();
-  const manifest = manifestOf(compact, path);
+  const { compact, manifest, path } = readSeed();
   return { manifest, file: rangeFileOf(compact, manifest, path, allocate) };
 }

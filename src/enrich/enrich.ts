@@ -1,5 +1,4 @@
 /** Runs `enrich`, `filter` and `summarize` on inputs of any format. */
-import { releaseDir } from '../database/release.js';
 import type { RangeFile } from '../rangefile/reader.js';
 import type { EnrichCounts } from './counts.js';
 import { enrichLines } from './enrich-lines.js';
@@ -10,8 +9,8 @@ import { checkCountries } from './query.js';
 import { openForResults } from './range-file.js';
 
 export interface EnrichRequest {
-  /** The data directory. Its current release is opened once; a release published during the run is not noticed. */
-  dataDir: string;
+  /** The directory of the release, or the path of the seed, as `findDatabase` returns it. */
+  database: string;
   /** Paths of the inputs; `-` is standard input. */
   inputs: readonly string[];
   /** Bytes in all inputs, before decompression, if known. */
@@ -36,13 +35,12 @@ export interface EnrichRequest {
  *   E_NO_DATABASE or E_DAMAGED without a usable release. The errors of the sinks, such as EPIPE
  */
 export async function enrich(request: EnrichRequest): Promise<void> {
-  const { dataDir, options } = request;
+  const { database, options } = request;
   const { query, input } = options;
   const inputs = openInputs(request.inputs, { kind: input.kind, fields: options.fields });
-  const release = releaseDir(dataDir);
 
   function openFile(allocate?: (bytes: number) => Buffer): RangeFile {
-    const file = openForResults(release, options.add, allocate);
+    const file = openForResults(database, options.add, allocate);
     if (query?.kind === 'filter') {
       checkCountries(
         query,

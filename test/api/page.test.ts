@@ -220,7 +220,13 @@ describe('GET /attribution', () => {
   });
 
   it('is on the page, escaped and with links', () => {
-    const content = { baseUrl: 'http://x', own: undefined, lookup: undefined, manifest: { ...manifest, inputs } };
+    const content = {
+      baseUrl: 'http://x',
+      isSeed: false,
+      own: undefined,
+      lookup: undefined,
+      manifest: { ...manifest, inputs },
+    };
     const page = pageHtml({
       ...content,
       assets: 'page/1',

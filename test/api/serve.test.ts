@@ -522,13 +522,13 @@ describe('ipatlas serve', () => {
     [{ region: 'a b', country: 'DE' }, /--region "a b"/],
     [{ region: 'fra-1', country: 'de' }, /--country "de" is not a country code/],
   ])('refuses %j', (values, message) => {
-    const read = () => readSettings({ dataDir, values, positionals: [] });
+    const read = () => readSettings({ dataDir, seed: 'never', values, positionals: [] });
     expect(read).toThrow(message);
     expect(read).toThrow(expect.objectContaining({ exitCode: 2 }));
   });
 
   it('has default settings', () => {
-    expect(readSettings({ dataDir, values: {}, positionals: [] })).toMatchObject({
+    expect(readSettings({ dataDir, seed: 'never', values: {}, positionals: [] })).toMatchObject({
       host: undefined,
       port: 8080,
       workers: 1,
@@ -538,7 +538,7 @@ describe('ipatlas serve', () => {
       metricsPort: undefined,
     });
     const values = { workers: '0', rate: '0' };
-    expect(readSettings({ dataDir, values, positionals: [] })).toMatchObject({
+    expect(readSettings({ dataDir, seed: 'never', values, positionals: [] })).toMatchObject({
       workers: availableParallelism(),
       rate: 0,
     });

@@ -65,7 +65,7 @@ describe('ipatlas', () => {
     const empty = temporaryDir();
     const env = { IPATLAS_DATA: undefined, HOME: join(empty, 'home'), XDG_DATA_HOME: undefined };
     const noRelease = async (more: NodeJS.ProcessEnv, directory: string) => {
-      const result = await ipatlas(['info'], { cwd: empty, env: { ...env, ...more } });
+      const result = await ipatlas(['verify'], { cwd: empty, env: { ...env, ...more } });
       expect(result).toMatchObject({ code: 5, stdout: '' });
       expect(result.stderr).toContain(`no release in ${directory}; make one with "ipatlas build --offline"`);
     };

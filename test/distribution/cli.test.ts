@@ -94,7 +94,7 @@ describe('the commands', () => {
     const [name = '', ...rest] = args.map((text) => (/^(DIR|FILE)$/.test(text) ? join(dir, text) : text));
     const { command } = await loadCommand(name);
     const run = async () =>
-      command.run({ dataDir: join(dir, 'data'), ...(await parseCommandLine(name, command, rest)) });
+      command.run({ dataDir: join(dir, 'data'), seed: 'never', ...(await parseCommandLine(name, command, rest)) });
     await expect(run()).rejects.toMatchObject({
       exitCode: 2,
       message: expect.stringMatching(message),

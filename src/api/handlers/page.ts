@@ -15,6 +15,7 @@ export function pageHandlers(context: Context, page: Page) {
     const content = {
       baseUrl: baseUrls?.default === undefined ? requestedUrl(request) : serverUrl(baseUrls.default),
       manifest: served?.manifest,
+      isSeed: served?.isSeed ?? false,
       own: settings.keyless ? served?.lookup(callerOf(request)) : undefined,
       lookup: undefined,
     };

@@ -19,7 +19,8 @@ export function serverHandlers(context: Context) {
     else if (deps.eu !== true && ASKS_FOR_EU.test(request.raw.url!)) responder.error(request, reply, 'not_eu');
     else {
       const eu = deps.eu === true ? { eu: true } : {};
-      responder.json(request, reply, 200, JSON.stringify({ status: 'ready', release: served.id, ...eu }));
+      const seed = served.isSeed ? { seed: true } : {};
+      responder.json(request, reply, 200, JSON.stringify({ status: 'ready', release: served.id, ...seed, ...eu }));
     }
     return undefined;
   };

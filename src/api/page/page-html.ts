@@ -13,6 +13,8 @@ export interface PageContent {
   assets: string;
   /** Undefined if no release is loaded. */
   manifest: Manifest | undefined;
+  /** Whether the database is the one that comes with ipatlas, and no release. */
+  isSeed: boolean;
   /** The result for the visitor's address; undefined if there is none. */
   own: LookupResult | undefined;
   /** What the form asked for, if it was sent. */
@@ -35,12 +37,14 @@ function dataDate({ data_date, as_of }: Manifest): string {
   return data_date ?? as_of;
 }
 
+const SEED_NOTE = 'this is the older database that comes with ipatlas; its operator has not built one yet';
+
 /** Returns the plain text for command lines. */
-export function pageText({ baseUrl, manifest }: Pick<PageContent, 'baseUrl' | 'manifest'>): string {
+export function pageText({ baseUrl, manifest, isSeed }: Pick<PageContent, 'baseUrl' | 'manifest' | 'isSeed'>): string {
   const release =
     manifest === undefined
       ? 'Database: not loaded\n'
-      : `Release:  ${manifest.id}\nData of:  ${dataDate(manifest)} (${age(manifest)})\n`;
+      : `Release:  ${manifest.id}\nData of:  ${dataDate(manifest)} (${age(manifest)})\n${isSeed ? `Seed:     ${SEED_NOTE}\n` : ''}`;
   return `ipatlas: the country of an IP address, and whether it is in the European Union
 
 ${release}
@@ -158,13 +162,13 @@ function sourceRow({ id, version, license, attribution, data_date, data_date_evi
   return html`<tr><th scope="row">${id}</th><td>${version}</td><td>${data_date === undefined ? 'not known' : html`${data_date}${data_date_evidence === undefined ? '' : ` (${data_date_evidence})`}`}</td><td>${license}</td><td>${linked(attribution)}</td></tr>`;
 }
 
-function dataSection({ manifest }: PageContent): Html {
+function dataSection({ manifest, isSeed }: PageContent): Html {
   const title = html`<h2 id="data-title">Data</h2>`;
   if (manifest === undefined)
     return html`<section aria-labelledby="data-title">${title}<p>No database is loaded yet.</p></section>`;
   return html`<section aria-labelledby="data-title">
 ${title}
-<dl><dt>Release</dt><dd><code>${manifest.id}</code></dd>
+${isSeed ? html`<p>Note: ${SEED_NOTE}.</p>\n` : ''}<dl><dt>Release</dt><dd><code>${manifest.id}</code></dd>
 <dt>Data of</dt><dd>${dataDate(manifest)}, ${age(manifest)}</dd>
 <dt>European Union as of</dt><dd>${manifest.as_of}</dd></dl>
 <div class="scroll" role="region" aria-labelledby="sources-title" tabindex="0"><table><caption id="sources-title">Sources</caption>

@@ -61,6 +61,11 @@ export class ServedRelease {
     }
   }
 
+  /** Whether it is the database that comes with the package, and no release. */
+  get isSeed(): boolean {
+    return this.#database.isSeed;
+  }
+
   get manifest(): Manifest {
     return this.#database.manifest;
   }

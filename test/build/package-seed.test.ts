@@ -1,0 +1,60 @@
+/** Builds offline in an installed package, which has no copies of the sources: the seed becomes the release. */
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { releaseDir } from '../../src/database/release.js';
+import { openSeed, readSeed } from '../../src/database/seed.js';
+import { verifyRelease } from '../../src/database/verify.js';
+import { temporaryDir } from '../support/release.js';
+import { buildOnce, madeUpWorld, rowsText } from '../support/sources.js';
+
+let dir: string;
+let dataDir: string;
+let sourcesFile: string;
+beforeEach(() => {
+  dir = temporaryDir();
+  dataDir = join(dir, 'data');
+  sourcesFile = join(dir, 'sources.json');
+  const fetch = [{ file: 'living.csv' }, { npm: '@ip-location-db/not-installed@latest', files: ['x.csv'] }];
+  writeFileSync(
+    sourcesFile,
+    JSON.stringify({ sources: [{ id: 'world', license: 'CC0-1.0', fetch, format: 'ip-location-db' }] }),
+  );
+});
+afterEach(() => rmSync(dir, { recursive: true }));
+
+const build = (options: Parameters<typeof buildOnce>[2] = {}) =>
+  buildOnce(dataDir, sourcesFile, { seed: openSeed, brief: true, ...options });
+
+it('publishes the seed, says so once, and leaves it the next time', { timeout: 180_000 }, async () => {
+  const { id } = readSeed().manifest;
+  const first = await build();
+  expect(first, first.message).toMatchObject({ outcome: 'published', exit: 0, id });
+  expect(first.notes.filter((note) => note.includes('comes with ipatlas'))).toEqual([
+    expect.stringMatching(/^offline, without copies of the sources: publishing the database .* days? old/),
+  ]);
+  expect(first.notes.join('\n')).not.toContain('not-installed');
+  const release = releaseDir(dataDir);
+  const { manifest } = verifyRelease(release);
+  expect({ ...manifest, outputs: [] }).toEqual({ ...readSeed().manifest, outputs: [] });
+  expect(readFileSync(join(release, 'ranges.ipr')).equals(openSeed().file.bytes)).toBe(true);
+  expect(await build()).toMatchObject({ outcome: 'unchanged', id });
+});
+
+it.each([
+  ['with a list of sources of the user', { seed: undefined }],
+  ['as of another day', { asOf: '2026-01-01' }],
+])('fails %s', async (_, options) => {
+  const { outcome, exit, message } = await build(options);
+  expect([outcome, exit]).toEqual(['E_FETCH', 6]);
+  expect(message).toContain('not-installed');
+});
+
+it('leaves another release as it is', async () => {
+  writeFileSync(join(dir, 'living.csv'), rowsText(madeUpWorld()).join('\n'));
+  const { id } = await build({ seed: undefined });
+  rmSync(join(dir, 'living.csv'));
+  rmSync(join(dataDir, 'cache'), { recursive: true });
+  expect(await build()).toMatchObject({ outcome: 'E_FETCH', exit: 6 });
+  expect(releaseDir(dataDir).endsWith(id!)).toBe(true);
+});
