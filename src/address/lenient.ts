@@ -1,16 +1,22 @@
 /**
- * Finds the address in text that has more than an address, as logs do: a port, brackets, a prefix length, or a list such as
- * that of the header X-Forwarded-For.
+ * Finds the address in text that has more than an address, as logs do: a port, brackets, a prefix length, a zone, or a list
+ * such as that of the headers X-Forwarded-For and Forwarded.
  */
 import { MAX_LENIENT_BYTES } from '../limits.js';
 import { parseAddress, parseIPv4 } from './parse.js';
 
 const MAX_PORT = 65_535;
 
-/** Brackets, and what may come after them: a port. */
-const BRACKETED = /^\[([^\]]*)\](?::(\d{1,5}))?$/;
+/** In a header Forwarded, the node after `for=` (RFC 7239, section 4): up to the next semicolon. */
+const FORWARDED = /(?:^|;)[ \t]*for=([^;]*)/i;
+/** Text in quotes. */
+const QUOTED = /^"(.*)"$/s;
+/** Brackets, and what may come after them: a port or a prefix length. */
+const BRACKETED = /^\[([^\]]*)\](?:([:/])(\d{1,5}))?$/;
 /** Anything and a port or a prefix length. */
 const SUFFIXED = /^(.*)([:/])(\d{1,5})$/s;
+/** An IPv6 address and its zone (RFC 4007, section 11). */
+const ZONED = /^([^%]*:[^%]*)%[\w.-]+$/;
 /** Blanks around an element of a list. */
 const LIST_BLANKS = /^[ \t]+|[ \t]+$/g;
 
@@ -20,23 +26,38 @@ function isAddress(text: string): boolean {
   return parseAddress(text, words) !== 0;
 }
 
+/** Returns the text, or the text without a zone, if it is an address, or undefined. */
+function zoned(text: string): string | undefined {
+  const address = ZONED.exec(text)?.[1] ?? text;
+  return isAddress(address) ? address : undefined;
+}
+
+function isPrefixLength(digits: string, isIPv6: boolean): boolean {
+  return digits.length <= 3 && Number(digits) <= (isIPv6 ? 128 : 32);
+}
+
 /** Returns the address in one element of a list, or undefined. */
 function addressIn(element: string): string | undefined {
   if (isAddress(element)) return element;
-  const bracketed = BRACKETED.exec(element);
+  const value = FORWARDED.exec(element)?.[1]?.replace(/[ \t]+$/, '');
+  const node = value === undefined ? element : (QUOTED.exec(value)?.[1] ?? value);
+  const bracketed = BRACKETED.exec(node);
   if (bracketed !== null) {
-    const [, address = '', port = '0'] = bracketed;
-    return address.includes(':') && Number(port) <= MAX_PORT && isAddress(address) ? address : undefined;
+    const [, address = '', separator, digits = ''] = bracketed;
+    const isValid = separator === '/' ? isPrefixLength(digits, address.includes(':')) : Number(digits) <= MAX_PORT;
+    return isValid ? zoned(address) : undefined;
   }
-  const [, address = '', separator, digits = ''] = SUFFIXED.exec(element) ?? [];
-  if (separator === ':') return parseIPv4(address) >= 0 && Number(digits) <= MAX_PORT ? address : undefined;
-  const bits = address.includes(':') ? 128 : 32;
-  return digits.length <= 3 && Number(digits) <= bits && isAddress(address) ? address : undefined;
+  const address = zoned(node);
+  if (address !== undefined) return address;
+  const [, before = '', separator, digits = ''] = SUFFIXED.exec(node) ?? [];
+  if (separator === ':') return parseIPv4(before) >= 0 && Number(digits) <= MAX_PORT ? before : undefined;
+  return isPrefixLength(digits, before.includes(':')) ? zoned(before) : undefined;
 }
 
 /**
- * Returns the first address in a text: the text itself, `IPv4:port`, `[IPv6]`, `[IPv6]:port`, an address with a prefix length,
- * or the first element of a list with commas that is one of these. Elements may have spaces and tabs around them.
+ * Returns the first address in a text: the text itself; an address in brackets, an IPv6 address with a zone, either of them, or
+ * any other, with a prefix length; an address in brackets or an IPv4 address with a port; one of these after `for=`, as in the header
+ * Forwarded; or the first element of a list with commas that is one of these. Elements may have spaces and tabs around them.
  *
  * @returns the address as it is in the text, or undefined if there is none or the text is longer than MAX_LENIENT_BYTES
  */

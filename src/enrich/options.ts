@@ -216,7 +216,7 @@ export interface RequestedOptions {
   field?: string | readonly string[] | undefined;
   /** The members of the result, in this order; default `country`, `country_code`, `is_eu`. */
   add?: readonly Addable[] | undefined;
-  /** Also finds addresses with a port, brackets or a prefix length, and the first one in a list. Default: false. */
+  /** Also finds addresses with a port, brackets, a prefix length or a zone, and the first one in a list. Default: false. */
   lenient?: boolean | undefined;
   /** What happens to a record that is not valid; default `keep`: it is passed on byte for byte. */
   onInvalid?: InvalidPolicy | undefined;

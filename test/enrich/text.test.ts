@@ -46,16 +46,48 @@ const isAddress = (text: string): boolean =>
   (ipaddr.IPv4.isValidFourPartDecimal(text) ||
     (text.includes(':') && ipaddr.IPv6.isValid(text) && !/[:.]0\d+\./.test(text) && !/\.0\d+$/.test(text)));
 
-/** A word, which no part of a path or of a product's version may be. */
-const WORD = /(?<![\w.:\-\x80-\xff])(?<![\w.:\-\x80-\xff]\/)[\w.:\-\x80-\xff]+/g;
+/** Returns the address that a text is, alone or with a port. */
+function withPort(text: string): string | undefined {
+  return [text, text.replace(/(:\d{1,5}|\.\d{2,5})$/, '')].find((one) => isAddress(one) && /\d/.test(one));
+}
+
+/** The address in a word, as the head of text.ts says. */
+function addressInWord(word: string): { address: string; before: string; after: string } | undefined {
+  const text = word.replace(/[.-]+$/, '').replace(/(?<=[^:]):$/, '');
+  let names = '';
+  for (let name: string | undefined; name !== ''; names += name) {
+    [name = ''] = /^(?:(?=[^:]*[^:.\da-f])[^:]+:|:(?!:))/i.exec(text.slice(names.length)) ?? [];
+  }
+  const parts = text.split(':');
+  const found = [
+    { address: isAddress(text) && /\d/.test(text) ? text : undefined, before: '' },
+    { address: withPort(text.slice(names.length)), before: names },
+    ...parts.map((part, index) => ({
+      address: withPort(part),
+      before: parts
+        .slice(0, index)
+        .map((other) => `${other}:`)
+        .join(''),
+    })),
+  ].find(({ address }) => address !== undefined);
+  if (found?.address === undefined) return undefined;
+  const { address, before } = found;
+  return { address, before, after: word.slice(before.length + address.length) };
+}
 
 /** The addresses of a line. */
 function addressesIn(line: string): string[] {
-  return [...line.matchAll(WORD)].flatMap(([word]) => {
-    const text = word.replace(/[.-]+$/, '').replace(/(?<=[^:]):$/, '');
-    const [, withoutPort] = /^([\d.]+):\d{1,5}$/.exec(text) ?? [];
-    if (withoutPort !== undefined && isAddress(withoutPort)) return [withoutPort];
-    return isAddress(text) && /\d/.test(text) ? [text] : [];
+  return [...line.matchAll(/[\w.:-]+/g)].flatMap(({ 0: word, index }) => {
+    const found = addressInWord(word);
+    if (found === undefined) return [];
+    const { address } = found;
+    if (ipaddr.process(address).kind() === 'ipv6') return [address];
+    const before = line.slice(0, index + found.before.length);
+    const after = found.after + line.slice(index + word.length);
+    if (/~$|version[ :="]{1,3}$/i.test(before)) return [];
+    if (!/[\w.:-]\/$/.test(line.slice(0, index))) return [address];
+    const isPort = /^(?::\d|\/\d{1,5}(?![\w.:/-]))/.test(after);
+    return isPort || (/\d\/$/.test(line.slice(0, index)) && !after.startsWith('/')) ? [address] : [];
   });
 }
 
@@ -87,7 +119,7 @@ function partsOf(kind: Kind, result: CountryResult | undefined, add: readonly Ad
 /** Each line with its ending, and its text. */
 function linesOf(input: string): { line: string; text: string; isBlank: boolean }[] {
   return (input.match(/[^\n]*\n|[^\n]+$/g) ?? []).map((line) => {
-    const text = line.replace(/\r?\n$/, '');
+    const text = line.replace(/\r?\n$|\r$/, '');
     return { line, text, isBlank: /^[\t\v\f\r ]*$/.test(text) };
   });
 }
@@ -124,6 +156,19 @@ const PIECES = [
   'dead::beef',
   ':8080',
   ':123456',
+  '.50550',
+  'ip:',
+  'IPv6:',
+  'en0+:',
+  '12:',
+  'host1/',
+  'UDP/',
+  '/5060',
+  '~~',
+  'version ',
+  'Version: ',
+  'version="',
+  '+',
   '/',
   '//',
   '.',
@@ -220,7 +265,7 @@ describe.each<Kind>(['text', 'combined', 'list'])('%s', (kind) => {
 describe('the address of a line of text', () => {
   it.each([
     ['sshd[811]: Failed password for root from 193.0.6.139 port 22 ssh2', 'NL'],
-    ['Nov 22 06:13:03 10.0.0.1 %ASA-6-302013: Built inbound TCP from outside:8.8.8.8/443', ''],
+    ['Nov 22 06:13:03 10.0.0.1 %ASA-6-302013: Built inbound TCP from outside:8.8.8.8/443', 'US'],
     ['2026/11/22 06:13:03 [error] 7#7: *1 open() failed, client: 8.8.8.8, server: _', 'US'],
     ['level=info ts=2026-11-22T06:13:03.123Z ip=8.8.8.8 dur=0.25', 'US'],
     ['kernel: IN=eth0 MAC=00:1a:2b:3c:4d:5e:00:1a:2b:3c:4d:5e:08:00 SRC=10.0.0.1 DST=193.0.0.1', 'NL'],
@@ -229,6 +274,30 @@ describe('the address of a line of text', () => {
     ['accepted 8.8.8.8:51234 and 8.8.8.8:51235.', 'US'],
     ['The address is 8.8.8.8.', 'US'],
     ['from=<a@[8.8.8.8]>', 'US'],
+    // Java: InetSocketAddress.toString().
+    ['No Route to Host from  MININT-FNANLI5/8.8.8.8 to msra-sa-41:9000', 'US'],
+    ['Call From host.example/8.8.8.8:62260 to 10.0.0.1:8020 failed', 'US'],
+    ['Accepted socket connection from 0.0.0.0/0.0.0.0:2181 and /193.0.6.139:50001', 'NL'],
+    // Asterisk.
+    ['SecurityEvent="FailedACL",RemoteAddress="IPV4/UDP/193.0.6.139/5060"', 'NL'],
+    ['anonymous: Call (UDP:193.0.6.139:65049) to extension', 'NL'],
+    // tcpdump and Dante.
+    ['06:13:03.123456 IP 10.0.0.1.50550 > 193.0.6.139.53: 4242+ A? example.org. (29)', 'NL'],
+    ['06:13:03.123456 IP6 2001:4860:4860::8888.443 > fe80::1.50550: Flags [.]', 'US'],
+    ['info: block(1): tcp/accept ]: 193.0.6.139.50550 0.0.0.0.1080: error', 'NL'],
+    // RFC 5321, section 4.1.3.
+    ['HELO [IPv6:2001:4860:4860::8888]', 'US'],
+    ['login attempt for nonexistent user from ::ffff:193.0.6.139:60495', 'NL'],
+    ['haproxy[760]: 2001:4860:4860::8888:58430 [14/Nov/2015:22:45:11.608]', 'US'],
+    ['network changed: v4(en0+:10.105.162.138) v6(en0:2001:4860:4860::8888) DNS', 'US'],
+    ['network changed: v6(en0!:2001:4860:4860::8888) DNS', 'US'],
+    ['ip:8.8.8.8 inside:10.0.0.1/443', 'US'],
+    ['access.log:12:8.8.8.8 - -', 'US'],
+    ['the address \xe2\x80\x9c8.8.8.8\xe2\x80\x9d', 'US'],
+    ['Package_for_KB3004375~31bf3856ad364e35~amd64~~8.8.8.8, lib-8.8.8.8.jar', ''],
+    ['(wcp.dll version 8.8.8.8) Version: 8.8.8.8 version="8.8.8.8"', ''],
+    ['GET /files/8.8.8.8/setup.exe v8.8.8.8', ''],
+    ['rhost=8.8.8.8.dynamic.example.net 8.8.8.8.in-addr.arpa', ''],
     ['10.0.0.1', ''],
     ['Mozilla/5.0 Chrome/90.0.0.1 Safari/537.36', ''],
     ['package 8.8.8.8-rc1 and v8.8.8.8 and 8.8.8.8.8', ''],
@@ -237,6 +306,12 @@ describe('the address of a line of text', () => {
   ])('%s', async (line, code) => {
     const { output } = await run('text', `${line}\n`, { add: 'country_code' });
     expect(output).toBe(`${line}\t${code}\n`);
+  });
+
+  it.each<Kind>(['text', 'list', 'combined'])('%s: a last line that ends in a carriage return', async (kind) => {
+    const { output } = await run(kind, '8.8.8.8\r\n8.8.8.8\r', { add: 'country_code' });
+    const cell = kind === 'combined' ? ' "US"' : '\tUS';
+    expect(output).toBe(`8.8.8.8${cell}\r\n8.8.8.8${cell}\r`);
   });
 
   it('is the first field of an access log', async () => {

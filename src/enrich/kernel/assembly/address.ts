@@ -98,7 +98,8 @@ function parseIPv6(from: usize, to: usize): bool {
   const all = ((<u64>1) << length) - 1;
   let colons = positions(a, b, c, COLON) & all;
   const dots = positions(a, b, c, DOT) & all;
-  if (colons == 0 || ((bits(isHex(a), isHex(b), isHex(c)) & all) | colons | dots) != all) return false;
+  // An address has two colons at least.
+  if ((colons & (colons - 1)) == 0 || ((bits(isHex(a), isHex(b), isHex(c)) & all) | colons | dots) != all) return false;
   // Each group reads the values of four digits, so up to three bytes before the first are read.
   storeValues(a, 4);
   storeValues(b, 20);

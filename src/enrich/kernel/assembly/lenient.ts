@@ -1,12 +1,19 @@
 /**
- * Finds the address in text that has more than an address: a port, brackets, a prefix length, or a list with commas.
+ * Finds the address in text that has more than an address: a port, brackets, a prefix length, a zone, or a list with commas.
  * src/address/lenient.ts, which does the same with text, says what is accepted; a test compares the two.
  */
 import { NO_ADDRESS, parseAddress } from './address';
-import { CLOSING_BRACKET, COLON, COMMA, OPENING_BRACKET, SPACE, TAB, ZERO } from './ascii';
+import { CLOSING_BRACKET, COLON, COMMA, DOT, MINUS, OPENING_BRACKET, QUOTE, SPACE, TAB, ZERO } from './ascii';
 import { isLenient, maxAddressLength, maxLenientBytes } from './settings';
 
+const PERCENT: u32 = 37;
 const SLASH: u32 = 47;
+const SEMICOLON: u32 = 59;
+const UNDERSCORE: u32 = 95;
+const LETTER_A: u32 = 97;
+/** The bytes `for=` in small letters, and the bits in which capitals differ. */
+const FOR: u32 = 0x3d72_6f66;
+const FOR_CASE_BITS: u32 = 0x0020_2020;
 const MAX_PORT: u32 = 65_535;
 
 /** Parses `from … to` as an address without anything else, see `parseAddress`. */
@@ -31,31 +38,79 @@ function numberIn(from: usize, to: usize, most: usize): i32 {
   return value;
 }
 
+/** Returns whether `from … to` is a colon and a port. */
 @inline function isPort(from: usize, to: usize): bool {
-  return <u32>numberIn(from, to, 5) <= MAX_PORT;
+  return load<u8>(from) == <u8>COLON && <u32>numberIn(from + 1, to, 5) <= MAX_PORT;
 }
 
-/** Parses one element of a list. */
-function parseElement(from: usize, to: usize): u32 {
-  const exact = parseExact(from, to);
-  if (exact != NO_ADDRESS || from >= to) return exact;
+/** Returns whether `from … to` is a slash and a prefix length. */
+@inline function isPrefixLength(from: usize, to: usize, isIPv6: bool): bool {
+  return load<u8>(from) == <u8>SLASH && <u32>numberIn(from + 1, to, 3) <= u32(isIPv6 ? 128 : 32);
+}
+
+/** Returns the end of an address without its zone: a percent sign and letters, digits, `.`, `_`, `-` (RFC 4007, section 11). */
+function beforeZone(from: usize, to: usize): usize {
+  let end = from;
+  while (end < to && load<u8>(end) != <u8>PERCENT) end++;
+  if (to < end + 2 || !hasColon(from, end)) return to;
+  for (let at = end + 1; at < to; at++) {
+    const byte: u32 = load<u8>(at);
+    const isAllowed =
+      (byte | 32) - LETTER_A < 26 || byte - ZERO < 10 || byte == DOT || byte == MINUS || byte == UNDERSCORE;
+    if (!isAllowed) return to;
+  }
+  return end;
+}
+
+/** Parses an address with or without a zone. */
+@inline function parseZoned(from: usize, to: usize): u32 {
+  return parseExact(from, beforeZone(from, to));
+}
+
+/** Parses an address with brackets, a zone, a port or a prefix length. */
+function parseNode(from: usize, to: usize): u32 {
+  if (from >= to) return NO_ADDRESS;
   if (load<u8>(from) == <u8>OPENING_BRACKET) {
     let close = from + 1;
     while (close < to && load<u8>(close) != <u8>CLOSING_BRACKET) close++;
-    if (close == to || !hasColon(from + 1, close)) return NO_ADDRESS;
+    if (close == to) return NO_ADDRESS;
     const end = close + 1;
-    if (end < to && (load<u8>(end) != <u8>COLON || !isPort(end + 1, to))) return NO_ADDRESS;
-    return parseExact(from + 1, close);
+    return end == to || isPort(end, to) || isPrefixLength(end, to, hasColon(from, close))
+      ? parseZoned(from + 1, close)
+      : NO_ADDRESS;
   }
-  let digits = to;
-  while (digits > from && <u32>load<u8>(digits - 1) - ZERO < 10) digits--;
-  if (digits == from) return NO_ADDRESS;
-  const end = digits - 1;
-  const separator: u32 = load<u8>(end);
+  const family = parseZoned(from, to);
+  if (family != NO_ADDRESS) return family;
+  let end = to;
+  while (end > from && <u32>load<u8>(end - 1) - ZERO < 10) end--;
+  if (end == from) return NO_ADDRESS;
+  end--;
   const isIPv6 = hasColon(from, end);
-  if (separator == COLON) return !isIPv6 && isPort(digits, to) ? parseExact(from, end) : NO_ADDRESS;
-  const bits: u32 = isIPv6 ? 128 : 32;
-  return separator == SLASH && <u32>numberIn(digits, to, 3) <= bits ? parseExact(from, end) : NO_ADDRESS;
+  if (isPrefixLength(end, to, isIPv6)) return parseZoned(from, end);
+  return !isIPv6 && isPort(end, to) ? parseExact(from, end) : NO_ADDRESS;
+}
+
+/** Parses one element of a list: an address, or in a header Forwarded the address after `for=` (RFC 7239, section 4). */
+function parseElement(from: usize, to: usize): u32 {
+  const exact = parseExact(from, to);
+  if (exact != NO_ADDRESS) return exact;
+  for (let start = from; start < to; start++) {
+    let end = start;
+    while (end < to && load<u8>(end) != <u8>SEMICOLON) end++;
+    while (start < end && isListBlank(start)) start++;
+    if (end - start >= 4 && (load<u32>(start) | FOR_CASE_BITS) == FOR) {
+      let node = start + 4;
+      let close = end;
+      while (node < close && isListBlank(close - 1)) close--;
+      if (close >= node + 2 && load<u8>(node) == <u8>QUOTE && load<u8>(close - 1) == <u8>QUOTE) {
+        node++;
+        close--;
+      }
+      return parseNode(node, close);
+    }
+    start = end;
+  }
+  return parseNode(from, to);
 }
 
 @inline function isListBlank(at: usize): bool {

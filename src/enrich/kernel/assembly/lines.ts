@@ -21,8 +21,9 @@ export function processPlainLines(from: usize, end: usize, inputEnd: usize): usi
     let newlines = equal(a, b, c, d, NEWLINE) & (<u64>-1 >> (64 - <u64>size));
     for (; newlines != 0; newlines &= newlines - 1) {
       const at = vector + <usize>ctz(newlines);
-      const isCrLf = at > start && at < inputEnd && load<u8>(at - 1) == <u8>CARRIAGE_RETURN;
-      const close = at - usize(isCrLf);
+      // Also without its newline, at the end of the input, a carriage return is part of the line ending.
+      const hasReturn = at > start && load<u8>(at - 1) == <u8>CARRIAGE_RETURN;
+      const close = at - usize(hasReturn);
       let text = start;
       while (text < close && isWhiteSpace(load<u8>(text))) text++;
       const after = min(at + 1, inputEnd);

@@ -1,29 +1,52 @@
 /**
- * Finds the addresses in lines of any text. The result of a line is that of the first one that has a country, or else of the first.
+ * Finds the addresses in lines of any text. Of several in a line, lookup.ts chooses one.
  *
- * A word is a run of letters, digits, `_`, `.`, `:`, `-` and bytes beyond ASCII. A word is an address if, without punctuation
- * after it, it is one as a whole, or an IPv4 address and a port. So versions with letters, times, dates and numbers are not
- * addresses. Neither is a word after a slash that follows another word, such as the version in `Chrome/120.0.0.0`.
+ * A word is a run of ASCII letters, digits, `_`, `.`, `:` and `-`. Punctuation at its end does not count. A word is an address if
+ * it is one as a whole, or without a port at its end, or without names and colons at its beginning: `inside:10.0.0.1`,
+ * `IPv6:2001:db8::1`. An IPv4 address is also found between two colons. A port follows a colon, or, as tcpdump writes it, a dot;
+ * then it has at least two digits.
+ *
+ * Times, dates and numbers are not addresses, and versions with letters are not. Two things look like versions and are not
+ * taken: what follows `~` or the word "version", and an IPv4 address that follows a word and a slash (`Chrome/120.0.0.0`), unless
+ * it has a port (`name/192.0.2.1:8020`, `IPV4/UDP/192.0.2.1/5060`) or the word ends in a digit, as names of hosts do.
  */
-import { IPV6, NO_ADDRESS, parseAddress } from './address';
-import { COLON, DOT, MINUS, ZERO } from './ascii';
+import { IPV4, IPV6, NO_ADDRESS, parseAddress } from './address';
+import { COLON, DOT, MINUS, QUOTE, SPACE, ZERO } from './ascii';
 import { addCandidate } from './lookup';
 import { equal, inRange, VECTOR } from './masks';
 import { maxAddressLength } from './settings';
 
 const SLASH: u32 = 47;
+const EQUALS: u32 = 61;
 const UNDERSCORE: u32 = 95;
 const LETTER_A: u32 = 97;
+const TILDE: u32 = 126;
 
-/** Longest port number in digits. */
+/** Longest port number in digits; shortest one after a dot, where one digit could be the end of a version. */
 const PORT_DIGITS: usize = 5;
+const DOTTED_PORT_DIGITS: usize = 2;
+/** Shortest IPv4 address in bytes. */
+const SHORTEST_IPV4: usize = 7;
+/** The word "version" in small letters, and the bits that are compared: the last of 8 bytes is any. */
+const VERSION: u64 = 0x006e_6f69_7372_6576;
+const VERSION_MASK: u64 = 0x00ff_ffff_ffff_ffff;
+const CASE_BITS: u64 = 0x2020_2020_2020_2020;
+/** Most separators between the word "version" and the version. */
+const VERSION_SEPARATORS: usize = 3;
+
+/** The end of the address that was found last. */
+let addressEnd: usize = 0;
 
 @inline function isDigit(byte: u32): bool {
   return byte - ZERO < 10;
 }
 
+@inline function isHex(byte: u32): bool {
+  return isDigit(byte) || (byte | 32) - LETTER_A < 6;
+}
+
 @inline function isWordByte(byte: u32): bool {
-  return (byte | 32) - LETTER_A < 26 || byte - ZERO < 11 || byte == DOT || byte == MINUS || byte == UNDERSCORE || byte > 127;
+  return (byte | 32) - LETTER_A < 26 || byte - ZERO < 11 || byte == DOT || byte == MINUS || byte == UNDERSCORE;
 }
 
 function hasDigit(from: usize, to: usize): bool {
@@ -31,26 +54,99 @@ function hasDigit(from: usize, to: usize): bool {
   return false;
 }
 
-/** Returns the colon before the port at the end of a word, or 0 if it does not end in a port or has another colon. */
-function portColon(from: usize, to: usize): usize {
-  let at = to - 1;
-  while (at > from && isDigit(load<u8>(at))) at--;
-  const digits = to - 1 - at;
-  if (load<u8>(at) != <u8>COLON || digits == 0 || digits > PORT_DIGITS) return 0;
-  for (let before = from; before < at; before++) if (load<u8>(before) == <u8>COLON) return 0;
-  return at;
+/** Returns where the port at the end of a text begins, which follows a colon or a dot; or 0 if there is none. */
+function portStart(from: usize, to: usize): usize {
+  let at = to;
+  while (at > from && isDigit(load<u8>(at - 1))) at--;
+  const digits = to - at;
+  if (at == from || digits > PORT_DIGITS) return 0;
+  const separator: u32 = load<u8>(at - 1);
+  const isPort = separator == COLON ? digits > 0 : separator == DOT && digits >= DOTTED_PORT_DIGITS;
+  return isPort ? at : 0;
 }
 
-/** Returns the family of the address that a word is, as `parseAddress` does; an address has a digit. */
-function parseWord(from: usize, to: usize): u32 {
-  while (to > from && (load<u8>(to - 1) == <u8>DOT || load<u8>(to - 1) == <u8>MINUS)) to--;
-  if (to > from + 1 && load<u8>(to - 1) == <u8>COLON && load<u8>(to - 2) != <u8>COLON) to--;
-  if (to - from > maxAddressLength) return 0;
+/** Returns where a word begins without names and their colons. A name has a letter that no address has, or is empty. */
+function afterNames(from: usize, to: usize): usize {
+  let start = from;
+  let isName = false;
+  for (let at = from; at < to; at++) {
+    const byte: u32 = load<u8>(at);
+    if (byte == COLON) {
+      if (!isName && (at > start || (at + 1 < to && load<u8>(at + 1) == <u8>COLON))) return start;
+      start = at + 1;
+      isName = false;
+    } else if (!isHex(byte) && byte != DOT) isName = true;
+  }
+  return start;
+}
+
+/** Parses `from … to`, see `parseAddress`; an address has a digit. */
+function parseWhole(from: usize, to: usize): u32 {
+  if (to - from > maxAddressLength) return NO_ADDRESS;
   const family = parseAddress(from, to);
-  if (family == IPV6) return hasDigit(from, to) ? IPV6 : 0;
-  if (family != 0) return family;
-  const colon = portColon(from, to);
-  return colon == 0 ? 0 : parseAddress(from, colon);
+  if (family == NO_ADDRESS || (family == IPV6 && !hasDigit(from, to))) return NO_ADDRESS;
+  addressEnd = to;
+  return family;
+}
+
+/** Parses `from … to` with or without a port. */
+function parseWithPort(from: usize, to: usize): u32 {
+  const family = parseWhole(from, to);
+  if (family != NO_ADDRESS) return family;
+  const port = portStart(from, to);
+  return port == 0 ? NO_ADDRESS : parseWhole(from, port - 1);
+}
+
+/** Returns whether what begins at an address is a version, by the text before it in the line. */
+function isVersion(at: usize, start: usize): bool {
+  if (at > start && load<u8>(at - 1) == <u8>TILDE) return true;
+  for (let count: usize = 0; count < VERSION_SEPARATORS && at >= start + 8; count++) {
+    const byte: u32 = load<u8>(--at);
+    if (byte != SPACE && byte != COLON && byte != EQUALS && byte != QUOTE) return false;
+    if (((load<u64>(at - 7) | CASE_BITS) & VERSION_MASK) == VERSION) return true;
+  }
+  return false;
+}
+
+/** Returns whether a port is at an address: a colon and a digit, or a slash and a number that ends the text in slashes. */
+function hasPort(at: usize): bool {
+  if (load<u8>(at) == <u8>COLON) return isDigit(load<u8>(at + 1));
+  if (load<u8>(at) != <u8>SLASH) return false;
+  let end = at + 1;
+  while (isDigit(load<u8>(end))) end++;
+  const digits = end - at - 1;
+  return digits > 0 && digits <= PORT_DIGITS && load<u8>(end) != <u8>SLASH && !isWordByte(load<u8>(end));
+}
+
+/**
+ * Returns whether the IPv4 address that was found last counts.
+ *
+ * @param word the beginning of its word; @param at its own; @param start the beginning of the line
+ */
+function isTaken(word: usize, at: usize, start: usize): bool {
+  if (isVersion(at, start)) return false;
+  if (word < start + 2 || load<u8>(word - 1) != <u8>SLASH || !isWordByte(load<u8>(word - 2))) return true;
+  return hasPort(addressEnd) || (isDigit(load<u8>(word - 2)) && load<u8>(addressEnd) != <u8>SLASH);
+}
+
+/** Returns the family of the address in a word, as `parseAddress` does. */
+function parseWord(word: usize, end: usize, start: usize): u32 {
+  let to = end;
+  while (to > word && (load<u8>(to - 1) == <u8>DOT || load<u8>(to - 1) == <u8>MINUS)) to--;
+  if (to > word + 1 && load<u8>(to - 1) == <u8>COLON && load<u8>(to - 2) != <u8>COLON) to--;
+  let from = word;
+  let family = parseWhole(from, to);
+  if (family == NO_ADDRESS) {
+    from = afterNames(word, to);
+    family = parseWithPort(from, to);
+  }
+  // Between two colons.
+  for (let next = word; family == NO_ADDRESS && next < to; next++) {
+    from = next;
+    while (next < to && load<u8>(next) != <u8>COLON) next++;
+    if (next - from >= SHORTEST_IPV4) family = parseWithPort(from, next);
+  }
+  return family == IPV4 && !isTaken(word, from, start) ? NO_ADDRESS : family;
 }
 
 /**
@@ -80,8 +176,7 @@ export function queryNextAddress(value: usize, start: usize, from: usize, close:
       while (word > start && isWordByte(load<u8>(word - 1))) word--;
       wordEnd = at + 1;
       while (wordEnd < close && isWordByte(load<u8>(wordEnd))) wordEnd++;
-      if (word > start + 1 && load<u8>(word - 1) == <u8>SLASH && isWordByte(load<u8>(word - 2))) continue;
-      const family = parseWord(word, wordEnd);
+      const family = parseWord(word, wordEnd, start);
       if (family == NO_ADDRESS) continue;
       addCandidate(value, family);
       return wordEnd;
