@@ -21,9 +21,6 @@ export const MAX_SOURCES = 24;
 
 // Fetching sources
 
-/** Sources fetched at the same time. */
-export const FETCH_CONCURRENCY = 4;
-
 /** Largest download in bytes (1 GiB). The largest known country source is below 100 MB. */
 export const MAX_DOWNLOAD_BYTES = 1_073_741_824;
 
@@ -33,17 +30,11 @@ export const MAX_UNPACKED_BYTES = 4_294_967_296;
 /** Entries in a zip archive. The largest known country archive has a dozen. */
 export const MAX_ARCHIVE_ENTRIES = 10_000;
 
-/** How often a failed download is retried. */
-export const FETCH_RETRIES = 4;
-
 /** First wait before a retry, in milliseconds. Each later wait is twice as long, with jitter. */
 export const FETCH_BACKOFF_MS = 1_000;
 
 /** Longest wait before a retry, in milliseconds. */
 export const FETCH_MAX_BACKOFF_MS = 30_000;
-
-/** Longest `Retry-After` that is obeyed, in milliseconds. A server that asks for more is asked again earlier. */
-export const MAX_RETRY_AFTER_MS = 120_000;
 
 /** Longest time in milliseconds in which one try may receive nothing. */
 export const FETCH_IDLE_TIMEOUT_MS = 30_000;
@@ -54,75 +45,16 @@ export const FETCH_IDLE_TIMEOUT_MS = 30_000;
  */
 export const FETCH_DEADLINE_MS = 600_000;
 
-/** Largest list of addresses of a cloud operator in bytes (64 MiB), which is parsed in memory; the largest has 4 MB. */
-export const MAX_OPERATOR_LIST_BYTES = 67_108_864;
-
-/** Share of a family's addresses from which on a source determines the age of the data: a twentieth. */
-export const MIN_SOURCE_SHARE = 0.05;
-
-/**
- * Length of the prefix from which on a geolocation row is too wide to contradict the registry, by family. An IPv4 /12 has
- * a million addresses; the RIPE NCC gives a network up to an IPv6 /29 without further justification (RIPE-738 §5.1.2).
- * truth/README.md has the measurements.
- */
-export const WIDE_PREFIX = { 4: 12, 6: 28 } as const;
-
-/**
- * Addresses of an IPv4 /24, the longest prefix that networks commonly accept in BGP (RFC 7454 §6.1.3). A geolocation row of
- * this size is about one announced network.
- */
-export const ANNOUNCED_ADDRESSES = 2 ** 8;
-
-/** Bits after the prefix of the IPv4 blocks in which confirmed locations are counted: a block is a /12. */
-export const CONFIRMATION_BLOCK_BITS = 20;
-
-/**
- * Locations for each confirmed one above which they are seldom confirmed. Of DB-IP's rows for American space, one in eight
- * or fewer is confirmed for Great Britain, Canada and Japan, where most are wrong, and one in four or five for most other
- * countries; truth/README.md has the measurements.
- */
-export const LOCATIONS_PER_CONFIRMED = 6;
-
-/** Locations of a pair of countries below which the share of confirmed ones says nothing. */
-export const MIN_CONFIRMATION_ROWS = 30;
-
-/**
- * AS numbers of one holder in the registries' files. An opaque id with more is that of a national registry, whose members
- * share it: JPNIC's had 962 in 2016, and the largest of a single network in the files of three registries 92.
- */
-export const MAX_HOLDER_ASNS = 100;
-
-/** Largest checksum file in bytes (1 MiB): a list of the hashes of a whole folder fits. */
-export const MAX_CHECKSUM_BYTES = 1_048_576;
-
-/** Periods (months or days) that a download goes back if its address has a date and there is no such file yet. */
-export const MAX_PERIODS_BACK = 1;
-
-/** Redirects followed for one download. More are a loop. */
-export const MAX_REDIRECTS = 5;
-
 // Reading sources
 
 /** Longest CSV row in bytes. A row of a country list has about 100; far more means a quote that was never closed. */
 export const MAX_CSV_ROW_BYTES = 65_536;
-
-/**
- * Longest country code in a source, in characters. ISO 3166-1 codes have 2 or 3, and some sources write `unknown`. A longer
- * text means that the column is not the country's.
- */
-export const MAX_COUNTRY_CODE_LENGTH = 8;
-
-/** Different country codes in one source. ISO 3166-1 assigns about 250; a thousand means a wrong column. */
-export const MAX_CODES_PER_SOURCE = 1000;
 
 /** Default share of a source's rows that may be unreadable before the build fails: 0.1 %. */
 export const DEFAULT_MAX_REJECT_SHARE = 0.001;
 
 /** Unreadable rows of one source that are written to `rejects.ndjson`. All are counted. */
 export const MAX_REJECTS_WRITTEN = 1000;
-
-/** Characters that `rejects.ndjson` keeps of an unreadable row. A good row has about 100. */
-export const MAX_REJECT_TEXT = 500;
 
 /**
  * Tree nodes visited while an MMDB source is read. A file of countries has about 3 million and the largest files of cities
@@ -131,13 +63,6 @@ export const MAX_REJECT_TEXT = 500;
 export const MAX_MMDB_STEPS = 40_000_000;
 
 // Gates
-
-/**
- * How many IPv4 addresses have another country after some days, as a share of those with a country: `share` of a day's change
- * times the days to the power of `exponent`, because some change again or back. Fitted to 45 pairs of 10 dated copies of one
- * database of the world, 38 to 725 days apart (truth/README.md): within a fifth of each.
- */
-export const CHANGE_WITH_AGE = { share: 0.000189, exponent: 0.77 };
 
 /** What a gate allows: a number, or one that grows with the days that the data had to change. */
 export type GateLimit = number | { base: number; perDay: number };
@@ -203,31 +128,6 @@ export const SOURCE_CHANGE_GATES: Partial<Record<GateName, number>> = {
   maxWrongSentinels: 0,
 };
 
-/** Limit beyond which the days do not raise a limit, so that no pause makes a total loss pass. */
-export const GATE_GROWTH_END = 0.9;
-
-/** Days that a source's date may say more than the days between two builds: a monthly source brings thirty days at once. */
-export const GATE_EXTRA_DAYS = 31;
-
-/**
- * Smallest wholes of which gates take a share. Less counts as that much, so that a short list of ranges may change by a few
- * rows, and a small country by a network.
- */
-export const GATE_WHOLES = {
-  /** Addresses with a country: an IPv4 /4, and as many IPv6 /48s. */
-  space: 268_435_456,
-  /** IPv6 delegations. */
-  delegations: 4096,
-  /** What a country had, for its loss, in IPv4 addresses and IPv6 /48s. */
-  countryLoss: { 4: 262_144, 6: 4_194_304 },
-  /** What a country had, for its gain: territories may triple, and companies move their networks between small countries. */
-  countryGain: { 4: 2_097_152, 6: 67_108_864 },
-  /** What a country had in IPv4, for its loss when the sources change. */
-  countryLossOfChange: 10_000_000,
-  /** Rows of a source. */
-  rows: 500,
-};
-
 // Releases
 
 /** Releases kept after a new one is published, the current one included. */
@@ -252,18 +152,6 @@ export const BLOCKS_SHOWN = 5;
 
 /** Default limit of the random delay of a scheduled build, in seconds: spreads the load of many installations. */
 export const SCHEDULE_JITTER_S = 300;
-
-/** First wait before a failed scheduled build is retried, in milliseconds. Each later wait is twice as long. */
-export const SCHEDULE_RETRY_MS = 60_000;
-
-/** Longest wait before a failed scheduled build is retried, in milliseconds. */
-export const SCHEDULE_MAX_RETRY_MS = 3_600_000;
-
-/** How often a waiting schedule reads the clock, in milliseconds: the machine may sleep, or the clock may be set. */
-export const SCHEDULE_CLOCK_MS = 60_000;
-
-/** How long a scheduled build that was told to stop may take to finish its stage, in milliseconds. */
-export const SCHEDULE_STOP_MS = 10_000;
 
 // Signed repositories
 
@@ -294,17 +182,8 @@ export const METADATA_TRY_TIMEOUT_MS = 30_000;
 /** Longest time in milliseconds that one try of a release's file may take; the next try continues it. */
 export const PULL_TRY_TIMEOUT_MS = 600_000;
 
-/** Retries of a failed request of a pull. A pull is repeated soon anyway. */
-export const PULL_RETRIES = 2;
-
-/** Longest wait in milliseconds that a pull accepts from a server (Retry-After): the schedule comes back anyway. */
-export const PULL_MAX_RETRY_AFTER_MS = 5_000;
-
 /** Default limit of the random delay of a scheduled pull, in seconds: spreads the load of many nodes. */
 export const PULL_JITTER_S = 10;
-
-/** Largest size in bytes that the mirror's columns may unpack to (256 MiB); those of 600,000 ranges have 4 MB. */
-export const MAX_MIRROR_COLUMNS_BYTES = 268_435_456;
 
 // Compact form
 

@@ -32,8 +32,6 @@ import {
   MAX_ROOT_VERSIONS,
   MAX_TIMESTAMP_BYTES,
   METADATA_TRY_TIMEOUT_MS,
-  PULL_MAX_RETRY_AFTER_MS,
-  PULL_RETRIES,
   PULL_TRY_TIMEOUT_MS,
 } from '../../src/limits.js';
 import { withoutCredentials } from '../config/url.js';
@@ -41,7 +39,13 @@ import { type DownloadContext, type DownloadLimits, download, StatusError } from
 import { ROLES, type Role } from './keys.js';
 import { METADATA_DIR, TARGETS_DIR } from './repository.js';
 
-/** Limits of the downloads of a pull; the defaults are in `src/limits.ts`. Times in milliseconds. */
+/** Retries of a failed request of a pull. A pull is repeated soon anyway. */
+export const PULL_RETRIES = 2;
+
+/** Longest wait in milliseconds that a pull accepts from a server (Retry-After): the schedule comes back anyway. */
+export const PULL_MAX_RETRY_AFTER_MS = 5_000;
+
+/** Limits of the downloads of a pull; the defaults are below. Times in milliseconds. */
 export interface PullLimits extends Omit<DownloadLimits, 'maxDownloadBytes'> {
   /** Longest time of one try of a metadata file; `tryTimeoutMs` is that of a release's file. */
   metadataTryTimeoutMs: number;

@@ -4,7 +4,6 @@ import { mkdir, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { glob } from 'zx';
 import { AtlasError, isDiskError, messageOf, systemErrorCode } from '../../src/errors.js';
-import { MAX_PERIODS_BACK } from '../../src/limits.js';
 import type { FilePlace, HttpsPlace, NpmPlace, Place, SourceConfig } from '../config/sources.js';
 import { fillDate, fillVariables, hasDate, withoutCredentials } from '../config/url.js';
 import type { DataDate, FetchedFile, FetchedSource } from '../stage.js';
@@ -14,7 +13,10 @@ import { checkDownload, type DownloadLimits, download, NotFoundError, nameOfUrl 
 import { findBundled, takeFromBundled } from './npm.js';
 import { takeFiles } from './unpack.js';
 
-/** Limits of a fetch; the defaults are in `src/limits.ts`. */
+/** Periods (months or days) that a download goes back if its address has a date and there is no such file yet. */
+const MAX_PERIODS_BACK = 1;
+
+/** Limits of a fetch; the defaults are in `stages/fetch.ts`. */
 export interface FetchLimits extends DownloadLimits {
   maxUnpackedBytes: number;
 }

@@ -8,12 +8,17 @@ import { pipeline } from 'node:stream/promises';
 import { type EnvHttpProxyAgent, fetch, type Response } from 'undici';
 import { expBackoff } from 'zx';
 import { messageOf } from '../../src/errors.js';
-import { MAX_CHECKSUM_BYTES, MAX_REDIRECTS } from '../../src/limits.js';
 import { networkReason, proxyAgent } from '../../src/network.js';
 import { addressProblem } from '../config/url.js';
 import { baseName } from './unpack.js';
 
-/** Limits of a download; defaults are in `src/limits.ts`. Times in milliseconds. */
+/** Largest checksum file in bytes (1 MiB): a list of the hashes of a whole folder fits. */
+const MAX_CHECKSUM_BYTES = 1_048_576;
+
+/** Redirects followed for one download. More are a loop. */
+export const MAX_REDIRECTS = 5;
+
+/** Limits of a download; the defaults are in `stages/fetch.ts`. Times in milliseconds. */
 export interface DownloadLimits {
   maxDownloadBytes: number;
   /** Attempts after the first. */

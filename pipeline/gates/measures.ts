@@ -3,10 +3,29 @@ import { formatAddress } from '../../src/address/format.js';
 import type { Delta } from '../../src/database/delta.js';
 import { formatSize, formatSizeUnit, isCountryLabel, sizeUnit } from '../../src/database/diff.js';
 import type { Manifest } from '../../src/database/release.js';
-import { GATE_WHOLES, type GateName } from '../../src/limits.js';
+import type { GateName } from '../../src/limits.js';
 import { grouped, percent } from '../../src/text-table.js';
 import type { SentinelResult } from './sentinels.js';
 import { findInput, isSameData } from './step.js';
+
+/**
+ * Smallest wholes of which gates take a share. Less counts as that much, so that a short list of ranges may change by a few
+ * rows, and a small country by a network.
+ */
+const GATE_WHOLES = {
+  /** Addresses with a country: an IPv4 /4, and as many IPv6 /48s. */
+  space: 268_435_456,
+  /** IPv6 delegations. */
+  delegations: 4096,
+  /** What a country had, for its loss, in IPv4 addresses and IPv6 /48s. */
+  countryLoss: { 4: 262_144, 6: 4_194_304 },
+  /** What a country had, for its gain: territories may triple, and companies move their networks between small countries. */
+  countryGain: { 4: 2_097_152, 6: 67_108_864 },
+  /** What a country had in IPv4, for its loss when the sources change. */
+  countryLossOfChange: 10_000_000,
+  /** Rows of a source. */
+  rows: 500,
+};
 
 /** A value that a gate compares with its limit. */
 export interface Measure {

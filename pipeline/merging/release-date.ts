@@ -1,10 +1,12 @@
 /** The date of a release's data: that of the oldest source with a substantial share of the addresses. */
 import { addressWords, copyAddress, previousAddress, rangeSize } from '../../src/address/words.js';
 import type { ManifestInput } from '../../src/database/release.js';
-import { MIN_SOURCE_SHARE } from '../../src/limits.js';
 import type { MergedRanges } from '../../src/range/columns.js';
 import type { RangeRecord } from '../../src/rangefile/layout.js';
 import { sourceLayer } from './candidates.js';
+
+/** Share of a family's addresses from which on a source determines the age of the data: a twentieth. */
+const MIN_SOURCE_SHARE = 0.05;
 
 /**
  * Returns the share of a family's addresses with a country that each source gave, 0 to 1.

@@ -2,7 +2,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Cron } from 'croner';
 import { AtlasError, type ErrorCode, messageOf } from '../../src/errors.js';
-import { SCHEDULE_CLOCK_MS, SCHEDULE_MAX_RETRY_MS, SCHEDULE_RETRY_MS } from '../../src/limits.js';
+
+/** How often a waiting schedule reads the clock, in milliseconds: the machine may sleep, or the clock may be set. */
+const SCHEDULE_CLOCK_MS = 60_000;
+
+/** Longest wait before a failed scheduled build is retried, in milliseconds. */
+const SCHEDULE_MAX_RETRY_MS = 3_600_000;
+
+/** First wait before a failed scheduled build is retried, in milliseconds. Each later wait is twice as long. */
+const SCHEDULE_RETRY_MS = 60_000;
 
 export interface ScheduleOptions {
   /** Cron pattern in local time: five fields, or six with seconds first. */

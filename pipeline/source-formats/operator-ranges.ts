@@ -2,9 +2,11 @@
 import { readFileSync, statSync } from 'node:fs';
 import { AtlasError, messageOf } from '../../src/errors.js';
 import { jsonErrorPosition } from '../../src/json-file.js';
-import { MAX_OPERATOR_LIST_BYTES } from '../../src/limits.js';
 import { packageFile } from '../../src/package-root.js';
 import { readConfigTable } from '../config/csv-table.js';
+
+/** Largest list of addresses of a cloud operator in bytes (64 MiB), which is parsed in memory; the largest has 4 MB. */
+const MAX_OPERATOR_LIST_BYTES = 67_108_864;
 
 export type Operator = 'aws' | 'azure' | 'google' | 'oracle';
 

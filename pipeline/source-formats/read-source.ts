@@ -4,7 +4,6 @@ import { formatAddress } from '../../src/address/format.js';
 import type { Family } from '../../src/address/parse.js';
 import { addressWords, compareAddresses } from '../../src/address/words.js';
 import { AtlasError, messageOf } from '../../src/errors.js';
-import { MAX_CODES_PER_SOURCE, MAX_COUNTRY_CODE_LENGTH } from '../../src/limits.js';
 import { RangeBuilder } from '../../src/range/columns.js';
 import { matchesPattern } from '../fetching/unpack.js';
 import type { OwnedRange } from '../merging/evidence.js';
@@ -26,6 +25,15 @@ import { Announcements, Delegations, parseAsn } from './ownership.js';
 import { emptyRange, parseCidrRange, rangeParser } from './range-notation.js';
 import { RecordCount } from './record-count.js';
 import { printable, type Reject, RejectLog } from './rejects.js';
+
+/** Different country codes in one source. ISO 3166-1 assigns about 250; a thousand means a wrong column. */
+export const MAX_CODES_PER_SOURCE = 1000;
+
+/**
+ * Longest country code in a source, in characters. ISO 3166-1 codes have 2 or 3, and some sources write `unknown`. A longer
+ * text means that the column is not the country's.
+ */
+const MAX_COUNTRY_CODE_LENGTH = 8;
 
 /** Number of rejected rows that an error message shows. */
 const REJECTS_SHOWN = 3;

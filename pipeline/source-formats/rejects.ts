@@ -1,7 +1,10 @@
 /** Rejected rows: counted, and the first ones kept with their text and the reason. */
 import { type FileHandle, open } from 'node:fs/promises';
-import { MAX_CSV_ROW_BYTES, MAX_REJECT_TEXT, MAX_REJECTS_WRITTEN } from '../../src/limits.js';
+import { MAX_CSV_ROW_BYTES, MAX_REJECTS_WRITTEN } from '../../src/limits.js';
 import type { RowPosition } from './csv-rows.js';
+
+/** Characters that `rejects.ndjson` keeps of an unreadable row. A good row has about 100. */
+export const MAX_REJECT_TEXT = 500;
 
 /** A line of `rejects.ndjson`. */
 export interface Reject {

@@ -4,13 +4,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { AtlasError, messageOf } from '../../src/errors.js';
 import {
   FETCH_BACKOFF_MS,
-  FETCH_CONCURRENCY,
   FETCH_DEADLINE_MS,
   FETCH_IDLE_TIMEOUT_MS,
   FETCH_MAX_BACKOFF_MS,
-  FETCH_RETRIES,
   MAX_DOWNLOAD_BYTES,
-  MAX_RETRY_AFTER_MS,
   MAX_UNPACKED_BYTES,
 } from '../../src/limits.js';
 import { packageRoot } from '../../src/package-root.js';
@@ -18,6 +15,15 @@ import { counted } from '../../src/text-table.js';
 import type { SourceConfig } from '../config/sources.js';
 import { type FetchJob, type FetchLimits, fetchSource } from '../fetching/fetch-source.js';
 import type { Counts, FetchedSource, FetchedSources, MissingSource, StageContext, StageResult } from '../stage.js';
+
+/** Sources fetched at the same time. */
+const FETCH_CONCURRENCY = 4;
+
+/** How often a failed download is retried. */
+const FETCH_RETRIES = 4;
+
+/** Longest `Retry-After` that is obeyed, in milliseconds. A server that asks for more is asked again earlier. */
+const MAX_RETRY_AFTER_MS = 120_000;
 
 /** Settings that only tests change. */
 export interface FetchOptions {

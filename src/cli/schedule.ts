@@ -1,8 +1,10 @@
 /** What the commands that can stay and repeat their work share: build and pull. */
 import type { BuildResult, PullResult, RefusedOutcome } from '../../pipeline/index.js';
 import { AtlasError, EXIT } from '../errors.js';
-import { SCHEDULE_STOP_MS } from '../limits.js';
 import { type Invocation, print, printNote } from './command.js';
+
+/** How long a scheduled build that was told to stop may take to finish its stage, in milliseconds. */
+const SCHEDULE_STOP_MS = 10_000;
 
 /** Prints a line for the user. */
 export function note(line: string): void {

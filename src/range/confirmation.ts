@@ -1,10 +1,23 @@
 /** Counts how often the registry's lineage confirms IPv4 locations of other lineages that contradict the registry. */
-import {
-  ANNOUNCED_ADDRESSES,
-  CONFIRMATION_BLOCK_BITS,
-  LOCATIONS_PER_CONFIRMED,
-  MIN_CONFIRMATION_ROWS,
-} from '../limits.js';
+
+/**
+ * Addresses of an IPv4 /24, the longest prefix that networks commonly accept in BGP (RFC 7454 §6.1.3). A geolocation row of
+ * this size is about one announced network.
+ */
+const ANNOUNCED_ADDRESSES = 2 ** 8;
+
+/** Bits after the prefix of the IPv4 blocks in which confirmed locations are counted: a block is a /12. */
+const CONFIRMATION_BLOCK_BITS = 20;
+
+/**
+ * Locations for each confirmed one above which they are seldom confirmed. Of DB-IP's rows for American space, one in eight
+ * or fewer is confirmed for Great Britain, Canada and Japan, where most are wrong, and one in four or five for most other
+ * countries; truth/README.md has the measurements.
+ */
+const LOCATIONS_PER_CONFIRMED = 6;
+
+/** Locations of a pair of countries below which the share of confirmed ones says nothing. */
+const MIN_CONFIRMATION_ROWS = 30;
 
 /** An IPv4 row of geolocation that names another country than the registry. */
 export interface Location {

@@ -19,10 +19,16 @@
  *    caller passes that space as candidates in {@link UNDELEGATED_LAYER}, whose value is 0.
  */
 import { addressWords, compareSizes, isAsWideAs } from '../address/words.js';
-import { WIDE_PREFIX } from '../limits.js';
 import type { CandidateRanges, MergedRanges } from './columns.js';
 import { Confirmations, type DoubtfulLocations, type Location } from './confirmation.js';
 import { type CoveringCandidates, countDuplicates, MergedBuilder, sortCandidates, sweep } from './merge.js';
+
+/**
+ * Length of the prefix from which on a geolocation row is too wide to contradict the registry, by family. An IPv4 /12 has
+ * a million addresses; the RIPE NCC gives a network up to an IPv6 /29 without further justification (RIPE-738 §5.1.2).
+ * truth/README.md has the measurements.
+ */
+export const WIDE_PREFIX = { 4: 12, 6: 28 } as const;
 
 /** What a source's rows are made of. */
 export const SOURCE_KINDS = ['operator', 'geofeed', 'geolocation', 'routing', 'registry'] as const;

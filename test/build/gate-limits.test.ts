@@ -4,11 +4,11 @@ import { describe, expect, it } from 'vitest';
 import { delegationFlows } from '../../pipeline/gates/delegations.js';
 import { judge, limitAt } from '../../pipeline/gates/limits.js';
 import { measureChanges, shareOut } from '../../pipeline/gates/measures.js';
-import { daysOfStep, describeSourceChanges } from '../../pipeline/gates/step.js';
+import { daysOfStep, describeSourceChanges, GATE_EXTRA_DAYS } from '../../pipeline/gates/step.js';
 import { computeDelta } from '../../src/database/delta.js';
 import { isCountryLabel, type RangeList } from '../../src/database/diff.js';
 import type { Manifest, ManifestInput } from '../../src/database/release.js';
-import { DEFAULT_GATES, GATE_EXTRA_DAYS, type GateLimit, type GateName } from '../../src/limits.js';
+import { DEFAULT_GATES, type GateLimit, type GateName } from '../../src/limits.js';
 
 const EU = new Set(['DE', 'FR', 'BE', 'IE', 'NL', 'PL', 'ES', 'IT', 'MT', 'CY']);
 const COUNTRIES = [...EU, 'US', 'GB', 'CH', 'JP', 'BR', 'IN', 'ZA', 'CA', 'KR', 'LI'];

@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, truncateSync,
 import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { beforeEach, describe, expect, it } from 'vitest';
+import { PULL_MAX_RETRY_AFTER_MS, PULL_RETRIES } from '../../pipeline/distribution/client.js';
 import { addRelease } from '../../pipeline/distribution/repository.js';
 import { explain } from '../../pipeline/explain/explain.js';
 import { redirectTarget } from '../../pipeline/fetching/https.js';
@@ -13,7 +14,6 @@ import { joinMirrorColumns, readMirrorColumns } from '../../pipeline/release-mir
 import { openDatabase } from '../../src/database/database.js';
 import { type Manifest, readManifest } from '../../src/database/release.js';
 import { AtlasError } from '../../src/errors.js';
-import { PULL_MAX_RETRY_AFTER_MS, PULL_RETRIES } from '../../src/limits.js';
 import { openRangeFile } from '../../src/rangefile/reader.js';
 import { buildOnce, madeUpWorld, rowsText, writeSources } from '../support/sources.js';
 import { Node, Origin, type StaticServer, scratchDir, serveStatic, world } from './support.js';

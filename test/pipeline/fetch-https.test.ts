@@ -9,8 +9,7 @@ import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { fillVariables } from '../../pipeline/config/url.js';
 import type { FetchLimits } from '../../pipeline/fetching/fetch-source.js';
-import { nameOfUrl, redirectTarget } from '../../pipeline/fetching/https.js';
-import { MAX_REDIRECTS } from '../../src/limits.js';
+import { MAX_REDIRECTS, nameOfUrl, redirectTarget } from '../../pipeline/fetching/https.js';
 import { atlasError, makeZip, runFetch, scratchDir, serve, source, textsOf } from './fetch-support.js';
 
 const https = (url: string, files: string[] = []) => source({ kind: 'https', urls: [url], files });

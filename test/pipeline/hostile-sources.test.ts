@@ -11,9 +11,10 @@ import { findDataDate } from '../../pipeline/fetching/data-date.js';
 import { takeFiles } from '../../pipeline/fetching/unpack.js';
 import { BUILT_IN_FORMATS } from '../../pipeline/source-formats/formats.js';
 import { readSource, type SourceResult } from '../../pipeline/source-formats/read-source.js';
+import { MAX_REJECT_TEXT } from '../../pipeline/source-formats/rejects.js';
 import { compareAddresses } from '../../src/address/words.js';
 import { AtlasError } from '../../src/errors.js';
-import { MAX_CSV_ROW_BYTES, MAX_REJECT_TEXT, MAX_REJECTS_WRITTEN } from '../../src/limits.js';
+import { MAX_CSV_ROW_BYTES, MAX_REJECTS_WRITTEN } from '../../src/limits.js';
 import { makeZip, scratchDir } from './fetch-support.js';
 import { filesOf, ingestContents, inputOf, rangesText, withFiles } from './ingest-helper.js';
 

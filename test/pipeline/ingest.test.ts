@@ -2,12 +2,12 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
 import { loadReference } from '../../pipeline/config/reference.js';
-import { readSource } from '../../pipeline/source-formats/read-source.js';
-import { printable } from '../../pipeline/source-formats/rejects.js';
+import { MAX_CODES_PER_SOURCE, readSource } from '../../pipeline/source-formats/read-source.js';
+import { MAX_REJECT_TEXT, printable } from '../../pipeline/source-formats/rejects.js';
 import type { StageContext } from '../../pipeline/stage.js';
 import { ingestSources, REJECTS_FILE } from '../../pipeline/stages/ingest.js';
 import { AtlasError } from '../../src/errors.js';
-import { MAX_CODES_PER_SOURCE, MAX_REJECT_TEXT, MAX_REJECTS_WRITTEN } from '../../src/limits.js';
+import { MAX_REJECTS_WRITTEN } from '../../src/limits.js';
 import { ingestContents, inputOf, rangesText, withFiles } from './ingest-helper.js';
 
 const GOOD = '1.0.0.0,1.0.0.255,AU\n';

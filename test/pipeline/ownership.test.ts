@@ -2,10 +2,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type OwnedRange, OwnerSpace } from '../../pipeline/merging/evidence.js';
-import { parseAsn } from '../../pipeline/source-formats/ownership.js';
+import { MAX_HOLDER_ASNS, parseAsn } from '../../pipeline/source-formats/ownership.js';
 import { readSource } from '../../pipeline/source-formats/read-source.js';
 import { formatAddress } from '../../src/address/format.js';
-import { MAX_HOLDER_ASNS } from '../../src/limits.js';
 import { inputOf, withFiles } from './ingest-helper.js';
 
 /** Reads files, and returns what belongs to some AS numbers as text. */
