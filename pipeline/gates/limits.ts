@@ -45,6 +45,6 @@ export function judge(
 }
 
 /** Formats a number of days. */
-export function daysText(days: number): string {
+function daysText(days: number): string {
   return `${days} ${days === 1 ? 'day' : 'days'}`;
 }

@@ -49,7 +49,7 @@ export interface Flows {
 }
 
 /** Returns what changed by addresses. */
-export function flowsOf({ family, assigned, pairs }: Delta): Flows {
+function flowsOf({ family, assigned, pairs }: Delta): Flows {
   const inUnits = (addresses: bigint): number => Number(addresses) / Number(sizeUnit(family));
   return {
     total: inUnits(assigned),

@@ -26,7 +26,7 @@ export interface HelpText {
 }
 
 /** Returns the paragraphs of a text, each on one line. */
-export function paragraphs(text: string): string[] {
+function paragraphs(text: string): string[] {
   return text.split(/\n{2,}/).map((paragraph) => paragraph.replaceAll(/\s*\n\s*/g, ' ').trim());
 }
 

@@ -23,7 +23,7 @@ export const FORMAT_NAMES = ['jsonl', 'json', 'csv', 'tsv', 'list', 'combined', 
 export type FormatName = (typeof FORMAT_NAMES)[number];
 
 /** The formats whose fields are columns. */
-export const TABLE_FORMATS: readonly FormatName[] = ['csv', 'tsv'];
+const TABLE_FORMATS: readonly FormatName[] = ['csv', 'tsv'];
 
 /** A table: its delimiter, one ASCII character, and whether its first record is a header. */
 export interface TableInput {
@@ -52,7 +52,7 @@ export interface InputDetails {
 }
 
 /** Returns what an input of a format is. */
-export function kernelInput(format: FormatName, details: InputDetails = {}): KernelInput {
+function kernelInput(format: FormatName, details: InputDetails = {}): KernelInput {
   const { delimiter, hasHeader = true, itemsPath = [] } = details;
   switch (format) {
     case 'json':

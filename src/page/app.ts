@@ -1,7 +1,7 @@
 /** The page's script: it completes what the server has rendered. */
 import { MAX_PAGE_BATCH } from '../limits.js';
 import { Batch } from './batch.js';
-import { InputError, readInput, Turns } from './input.js';
+import { InputError, readInput, yieldToBrowser } from './input.js';
 import { loadMap, WorldMap } from './map.js';
 import { type CountryCount, DOWNLOADS, type Result } from './results.js';
 import { keyState, lookUp, lookUpSelf, RequestError, revokeKey, signUp } from './service.js';
@@ -162,7 +162,6 @@ function drawResults({ results }: Batch): void {
 async function download(batch: Batch, format: keyof typeof DOWNLOADS): Promise<void> {
   const { type, head, row } = DOWNLOADS[format];
   const parts: string[] = [head];
-  const turns = new Turns();
   const { answered } = batch.results;
   for (let at = 0; at < answered.length; at += 1_000) {
     parts.push(
@@ -171,7 +170,7 @@ async function download(batch: Batch, format: keyof typeof DOWNLOADS): Promise<v
         .map(row)
         .join(''),
     );
-    await turns.pause();
+    await yieldToBrowser();
   }
   const url = URL.createObjectURL(new Blob(parts, { type }));
   const link = document.createElement('a');

@@ -1,6 +1,6 @@
 /** Looks up many addresses: in requests of a thousand, with progress, and again from where it stopped. */
 import type { Entry } from './extract.js';
-import { Turns } from './input.js';
+import { yieldToBrowser } from './input.js';
 import { Results } from './results.js';
 import { batchSize, lookUpBatch } from './service.js';
 
@@ -40,7 +40,6 @@ export class Batch {
    */
   async run(signal: AbortSignal, { onProgress, onWait }: BatchEvents): Promise<void> {
     const size = await batchSize();
-    const turns = new Turns();
     while (!this.isComplete) {
       const entries = this.#entries.slice(this.#done, this.#done + size);
       const addresses = entries.filter(({ valid }) => valid).map(({ text }) => text);
@@ -51,7 +50,7 @@ export class Batch {
       }
       this.#done += entries.length;
       onProgress();
-      await turns.pause();
+      await yieldToBrowser();
     }
   }
 }

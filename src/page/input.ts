@@ -10,15 +10,13 @@ const TURN_MS = 30;
 /** Input that cannot be used; the message is for people. */
 export class InputError extends Error {}
 
-/** Lets the browser handle events and paint, if the last time was a while ago. */
-export class Turns {
-  #start = performance.now();
+let lastYield = 0;
 
-  async pause(): Promise<void> {
-    if (performance.now() - this.#start < TURN_MS) return;
-    await new Promise((resolve) => setTimeout(resolve));
-    this.#start = performance.now();
-  }
+/** Lets the browser handle events and paint, if the last time was a while ago. */
+export async function yieldToBrowser(): Promise<void> {
+  if (performance.now() - lastYield < TURN_MS) return;
+  await new Promise((resolve) => setTimeout(resolve));
+  lastYield = performance.now();
 }
 
 /** The entries of an input, and the lines without any. */
@@ -58,13 +56,12 @@ async function* piecesOf(source: string | Blob): AsyncGenerator<string> {
 export async function readInput(source: string | Blob, limit: number, signal: AbortSignal): Promise<Input> {
   const reader = new AddressReader(limit);
   const entries: Entry[] = [];
-  const turns = new Turns();
   for await (const piece of piecesOf(source)) {
     // Text has no null character; programs, pictures and archives do.
     if (piece.includes('\0')) throw new InputError('This is not a text file.');
     for (let at = 0; at < piece.length && !reader.isFull; at += PIECE) {
       for (const entry of reader.read(piece.slice(at, at + PIECE))) entries.push(entry);
-      await turns.pause();
+      await yieldToBrowser();
       signal.throwIfAborted();
     }
     if (reader.isFull) break;

@@ -250,7 +250,7 @@ export class VoteCounter {
  * @param order see {@link sortCandidates}
  * @returns undefined if rule 5 does not apply: for IPv6, and if not both the registry's lineage and another have locations
  */
-export function findDoubtful(
+function findDoubtful(
   candidates: CandidateRanges,
   voters: readonly Voter[],
   order = sortCandidates(candidates),

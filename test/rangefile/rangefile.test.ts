@@ -12,6 +12,9 @@ import { verifyRangeFile } from '../../src/rangefile/verifier.js';
 import { encodeRangeFile } from '../../src/rangefile/writer.js';
 import { partitionOf, reason, SMALL_WORLD } from '../support/release.js';
 
+/** Each file has two indexes of 65,536 entries, which take most of the time. */
+const RUNS = Math.ceil(Number(process.env.FUZZ_RUNS ?? 400) / 10);
+
 function smallWorld(): Buffer {
   const records: RangeRecord[] = [reason('unallocated')];
   const [v4, v6] = [partitionOf(4, SMALL_WORLD, records), partitionOf(6, SMALL_WORLD, records)];
@@ -131,7 +134,7 @@ describe('search', () => {
           expect(findIPv6(file, Uint32Array.from(words))).toBe(first6.findLastIndex(([key]) => key <= hex(words)));
         }
       }),
-      { numRuns: 300 },
+      { numRuns: RUNS },
     );
   });
 });
@@ -168,7 +171,7 @@ describe('search in a crowded bucket', () => {
           }),
         );
       }),
-      { numRuns: 30 },
+      { numRuns: Math.ceil(RUNS / 5) },
     );
   });
 });
@@ -301,7 +304,7 @@ describe('bad files', () => {
         // Another minor version would be accepted, but the checksum covers it.
         return false;
       }),
-      { numRuns: 300 },
+      { numRuns: 2 * RUNS },
     );
   });
 

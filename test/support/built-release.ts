@@ -7,7 +7,7 @@ import { packageFile } from '../../src/package-root.js';
 import { until } from './serve.js';
 
 /** The day of the releases. The packages have data of June 2026. */
-export const BUILT_AS_OF = '2026-07-01';
+const BUILT_AS_OF = '2026-07-01';
 
 /**
  * Returns the data directory with a release of the installed packages, for tests that only read. The first test that asks

@@ -1,6 +1,6 @@
 /** Builds from small made-up sources in this process, for tests of several builds in a row. */
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { type BuildOptions, build } from '../../pipeline/build.js';
 import { loadReference } from '../../pipeline/config/reference.js';
 import { currentReleaseId, MANIFEST_FILE, type Manifest } from '../../src/database/release.js';
@@ -112,9 +112,4 @@ function isCarrier(ip: string): boolean {
 
 export function rowsText(rows: readonly Row[]): string[] {
   return rows.map(({ first, last, code }) => `${first},${last},${code}`);
-}
-
-/** Returns the data directory next to the sources of a test. */
-export function dataDirOf(sourcesFile: string): string {
-  return join(dirname(sourcesFile), 'data');
 }

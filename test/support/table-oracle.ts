@@ -37,7 +37,7 @@ function firstRecord(text: string, delimiter: string): { cells: string[]; length
 }
 
 /** Splits a table into records. */
-export function splitTable(text: string, delimiter: string, maxRecordBytes: number): TableRecord[] {
+function splitTable(text: string, delimiter: string, maxRecordBytes: number): TableRecord[] {
   const records: TableRecord[] = [];
   const mark = text.startsWith(MARK) ? MARK.length : 0;
   for (let at = mark; at < text.length; ) {

@@ -14,7 +14,7 @@ import { packageFile } from '../../package-root.js';
 import { sqlite } from '../../sqlite.js';
 import { KEY_FILE_FRAME_BYTES, type KeySet, keyLines, type SharedKey } from './key-file.js';
 
-export const KEYS_FILE = 'keys.sqlite';
+const KEYS_FILE = 'keys.sqlite';
 
 /** The script that makes the file, and the version that it has then (`PRAGMA user_version`); version 0 is an empty file. */
 const SCRIPT = 'schemas/keys.sql';

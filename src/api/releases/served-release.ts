@@ -39,7 +39,7 @@ export class ServedRelease {
   readonly asOf: string;
   readonly #database: Database;
   /** The JSON of a result after the address, by country code; there are some 250. In UTF-8, each byte as one character. */
-  readonly #tails = new Map<string | null, string>();
+  readonly #resultSuffixes = new Map<string | null, string>();
   /** The headers that name the release, and the second of the Unix clock for which they are right. */
   #headers: Headers = [];
   #headersSecond = Number.NaN;
@@ -89,14 +89,14 @@ export class ServedRelease {
   /** Returns a result as JSON, the same as JSON.stringify returns; in UTF-8, each byte as one character. */
   json(result: LookupResult): string {
     // The address is text that this program wrote, without characters that JSON escapes.
-    return `{"ip":"${result.ip}${this.#tail(result)}`;
+    return `{"ip":"${result.ip}${this.#resultSuffix(result)}`;
   }
 
-  #tail(result: LookupResult): string {
-    let tail = this.#tails.get(result.country_code);
+  #resultSuffix(result: LookupResult): string {
+    let tail = this.#resultSuffixes.get(result.country_code);
     if (tail === undefined) {
       tail = utf8AsCharacters(JSON.stringify({ ...result, ip: '' }).slice('{"ip":"'.length));
-      this.#tails.set(result.country_code, tail);
+      this.#resultSuffixes.set(result.country_code, tail);
     }
     return tail;
   }

@@ -9,7 +9,7 @@ const NEWLINE = 10;
 const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf];
 
 /** Returns the length of the byte order mark that bytes begin with, 0 if they do not, undefined if they are a part of one. */
-export function startsWithMark(bytes: Uint8Array): number | undefined {
+function startsWithMark(bytes: Uint8Array): number | undefined {
   const differs = BYTE_ORDER_MARK.some((byte, index) => index < bytes.length && bytes[index] !== byte);
   if (differs) return 0;
   return bytes.length < BYTE_ORDER_MARK.length ? undefined : BYTE_ORDER_MARK.length;
