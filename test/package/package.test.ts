@@ -38,7 +38,11 @@ describe('the package', () => {
         .sort(),
     ).toEqual(top.sort());
     const sources = readdirSync(join(installed, 'src'), { recursive: true, encoding: 'utf8' });
-    expect(sources.filter((name) => name.includes('.'))).toEqual(['compact/FORMAT.md', 'rangefile/FORMAT.md']);
+    expect(sources.filter((name) => name.includes('.'))).toEqual([
+      'compact/FORMAT.md',
+      'lookup/README.md',
+      'rangefile/FORMAT.md',
+    ]);
   });
 
   it('builds and looks up with its command', () => {
