@@ -429,5 +429,8 @@ export const STREAM_HEADER_BYTES = 2_048;
 /** Messages that the reader requests ahead of the one that it writes. */
 export const STREAM_READ_AHEAD = 16;
 
+/** Most subjects of an output that the reader searches for the first message, if the source does not hold it any more. */
+export const STREAM_READ_SUBJECTS = 1_000_000;
+
 /** How often the reader looks again for an output that is not there yet, in milliseconds. */
 export const STREAM_READ_POLL_MS = 250;

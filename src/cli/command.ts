@@ -69,6 +69,8 @@ export interface Command {
    * a pipe non-blocking, for all processes that share it.
    */
   writesToDescriptor?: true;
+  /** Whether a library may leave a connection open, such as one to a server that is silent: the process ends all the same. */
+  mayLeaveConnections?: true;
   /** @returns the exit code; throws AtlasError */
   run(invocation: Invocation): Promise<number>;
 }

@@ -13,6 +13,11 @@ export interface RareParts {
   helpPage(name: string, action?: string): Promise<string>;
 }
 
+/** How long connections that a command left open may keep the process, in milliseconds. */
+const LEFT_OPEN_MS = 1_000;
+
+let mayHaveLeftConnections = false;
+
 /**
  * Runs a command.
  *
@@ -29,6 +34,7 @@ export async function runCommand(name: string, command: Command, args: string[],
   }
   const place = dataPlace(values.data as string | undefined, values.seed === true);
   if (place.dataDir === '') throw usageError('--data (or IPATLAS_DATA) is empty', name);
+  mayHaveLeftConnections = command.mayLeaveConnections === true;
   return command.run({ ...place, values, action, positionals });
 }
 
@@ -86,4 +92,5 @@ export async function runProgram(program: () => Promise<number>): Promise<void> 
     if (process.listenerCount('uncaughtException') === 1) process.exit(report(error));
   });
   process.exitCode = await exitCodeOf(program);
+  if (mayHaveLeftConnections) setTimeout(() => process.exit(), LEFT_OPEN_MS).unref();
 }

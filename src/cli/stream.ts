@@ -1,4 +1,5 @@
 /** `ipatlas stream`: a worker on NATS JetStream, and the reader of its output. */
+import { createHash } from 'node:crypto';
 import { createLog } from '../api/log.js';
 import { FORMAT_NAMES, type FormatName, INVALID_POLICIES } from '../enrich/options.js';
 import { AtlasError, EXIT, messageOf } from '../errors.js';
@@ -18,6 +19,9 @@ import { type Command, type Invocation, type OptionValues, print, printNote, tex
 import { enrichOptionsOf } from './records.js';
 
 const MAX_PORT = 65_535;
+const LOOPBACK = '127.0.0.1';
+/** Hexadecimal digits of the hash of the options: enough to tell a few apart. */
+const SETTINGS_DIGITS = 16;
 const MAX_REPLICAS = 5;
 /** A year, in seconds: longer times are mistakes. */
 const MAX_SECONDS = 31_536_000;
@@ -74,6 +78,8 @@ function readSetup(values: OptionValues): SetupOptions {
   return {
     names: { from, to, rejects, consumer: streamName('consumer', text(values, 'consumer') ?? `ipatlas_${to}`) },
     startAt: values.read === true ? undefined : startAt(values),
+    filter: readFilter(values),
+    settings: values.read === true ? undefined : settingsHash(values),
     ordered: values.ordered === true,
     create: values.init === true,
     ackWaitMs: 1000 * (integer(values, 'ack-wait', 1, MAX_SECONDS) ?? STREAM_ACK_WAIT_S),
@@ -87,10 +93,35 @@ function readServer(values: OptionValues): NatsServer {
   return {
     url: required(values, 'server'),
     creds: text(values, 'creds'),
+    nkey: text(values, 'nkey'),
+    token: text(values, 'token'),
     tlsCa: text(values, 'tls-ca'),
     tlsCert: text(values, 'tls-cert'),
     tlsKey: text(values, 'tls-key'),
   };
+}
+
+/** Where to serve metrics; undefined for nowhere. */
+function readMetricsAddress(values: OptionValues): { host: string; port: number } | undefined {
+  const host = text(values, 'metrics-host');
+  const port = integer(values, 'metrics-port', 0, MAX_PORT);
+  if (host !== undefined && port === undefined) throw usage('--metrics-host needs --metrics-port');
+  return port === undefined ? undefined : { host: host ?? LOOPBACK, port };
+}
+
+/** The filter of the source: tokens with dots between them, of which "*" is any one, and ">" at the end all that follow. */
+function readFilter(values: OptionValues): string | undefined {
+  const filter = text(values, 'filter');
+  if (filter === undefined || /^([^\s.*>]+|\*)(\.([^\s.*>]+|\*))*(\.>)?$/.test(filter)) return filter;
+  throw usage(`--filter ${JSON.stringify(filter)} is not a subject such as logs.web.> or logs.*.errors`);
+}
+
+/** Tells outputs that were made with other options apart. */
+function settingsHash(values: OptionValues): string {
+  return createHash('sha256')
+    .update(JSON.stringify(enrichOptionsOf(values)))
+    .digest('hex')
+    .slice(0, SETTINGS_DIGITS);
 }
 
 /** Formats whose lines can be enriched one without the others, so that output can be split. */
@@ -105,16 +136,21 @@ function readOversize(values: OptionValues): OversizePolicy {
   return 'reject';
 }
 
-/** Aborts at the first signal to stop; the second ends the process at once. */
-function stopSignal(): AbortSignal {
+const STOP_SIGNALS = ['SIGTERM', 'SIGINT'] as const;
+
+/** Runs something with an AbortSignal for the first signal to stop; the second ends the process at once. */
+async function stoppable<Result>(run: (stop: AbortSignal) => Promise<Result>): Promise<Result> {
   const controller = new AbortController();
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    process.on(signal, () => {
-      if (controller.signal.aborted) process.exit(EXIT.interrupted);
-      controller.abort();
-    });
+  const stop = (): void => {
+    if (controller.signal.aborted) process.exit(EXIT.interrupted);
+    controller.abort();
+  };
+  for (const name of STOP_SIGNALS) process.on(name, stop);
+  try {
+    return await run(controller.signal);
+  } finally {
+    for (const name of STOP_SIGNALS) process.off(name, stop);
   }
-  return controller.signal;
 }
 
 const NEWLINE = 10;
@@ -135,20 +171,29 @@ async function read(broker: NatsBroker, values: OptionValues, signal: AbortSigna
   }
 }
 
-async function work(broker: NatsBroker, { values, dataDir }: Invocation, signal: AbortSignal): Promise<void> {
-  const { followRelease, serveOperations, StreamMetrics, workerEvents } = await import('../stream/operations.js');
+/** The release and the metrics of a worker, before it has a connection: without a release, nothing is created. */
+async function prepareWork({ values, dataDir }: Invocation) {
+  const { followRelease, StreamMetrics } = await import('../stream/operations.js');
   const log = createLog();
   const metrics = new StreamMetrics(dataDir);
-  const port = integer(values, 'metrics-port', 0, MAX_PORT);
-  const release = await followRelease({
-    dataDir,
-    options: enrichOptionsOf(values),
-    metrics: metrics.releases,
-    log,
-  });
+  const release = await followRelease({ dataDir, options: enrichOptionsOf(values), metrics: metrics.releases, log });
+  return { log, metrics, release };
+}
+
+type Prepared = Awaited<ReturnType<typeof prepareWork>>;
+
+async function work(
+  broker: NatsBroker,
+  { log, metrics, release }: Prepared,
+  values: OptionValues,
+  signal: AbortSignal,
+): Promise<void> {
+  const { Health, logProgress, serveOperations, workerEvents } = await import('../stream/operations.js');
+  const health = new Health();
+  const address = readMetricsAddress(values);
   const lost = new AbortController();
   void broker.closed.then((error) => lost.abort(error));
-  const maxBytes = Math.max(STREAM_BYTES_IN_FLIGHT, STREAM_LARGEST_IN_FLIGHT * broker.maxPartBytes);
+  const maxBytes = Math.max(STREAM_BYTES_IN_FLIGHT, STREAM_LARGEST_IN_FLIGHT * broker.maxMessageBytes);
   const options: OrderedOptions = {
     broker,
     release: release.current,
@@ -157,7 +202,7 @@ async function work(broker: NatsBroker, { values, dataDir }: Invocation, signal:
     maxOutputBytes: maxBytes,
     once: values.once === true,
     signal: AbortSignal.any([signal, lost.signal]),
-    events: workerEvents(metrics, log),
+    events: workerEvents(metrics, log, health),
     startAt: startAt(values),
   };
   const worker =
@@ -165,14 +210,16 @@ async function work(broker: NatsBroker, { values, dataDir }: Invocation, signal:
       ? new (await import('../stream/ordered.js')).OrderedWorker(options)
       : new (await import('../stream/worker.js')).Worker(options);
   metrics.observe(broker, worker);
-  const server = port === undefined ? undefined : await serveOperations(port, metrics, () => broker.isConnected);
-  const address = server?.address();
-  if (address !== null && typeof address === 'object') log.info({ port: address.port }, 'metrics and health');
+  const problem = (): string | undefined => (broker.isConnected ? health.lasting : 'not connected to the broker');
+  const server = address === undefined ? undefined : await serveOperations(address, metrics, problem);
+  const bound = server?.address();
+  if (bound !== null && typeof bound === 'object') log.info({ port: bound.port }, 'metrics and health');
+  const endProgress = logProgress(log, metrics);
   log.info({}, 'working');
   try {
     await worker.run();
   } finally {
-    release.stop();
+    endProgress();
     server?.close();
     server?.closeAllConnections();
   }
@@ -182,24 +229,40 @@ async function work(broker: NatsBroker, { values, dataDir }: Invocation, signal:
   log.info({}, signal.aborted ? 'stopped' : 'done');
 }
 
-async function run(invocation: Invocation): Promise<number> {
+/** Resolves to undefined if the signal comes first. */
+async function unlessStopped<Result>(signal: AbortSignal, promise: Promise<Result>): Promise<Result | undefined> {
+  const stopped = new Promise<undefined>((resolve) => {
+    signal.addEventListener('abort', () => resolve(undefined), { once: true });
+  });
+  return Promise.race([promise, stopped]);
+}
+
+function run(invocation: Invocation): Promise<number> {
   const { values } = invocation;
   const setupOptions = readSetup(values);
   const server = readServer(values);
   // Checked before any connection.
-  enrichOptionsOf(values);
+  readMetricsAddress(values);
   readOversize(values);
-  const signal = stopSignal();
-  const { openNatsBroker } = await import('../stream/nats.js');
-  const { broker, setup } = await openNatsBroker(server, setupOptions);
-  try {
-    for (const line of [...setup.created, ...setup.warnings]) printNote(`ipatlas: ${line}\n`);
-    if (values.read === true) await read(broker, values, signal);
-    else await work(broker, invocation, signal);
-  } finally {
-    await broker.close();
-  }
-  return EXIT.ok;
+  return stoppable(async (signal) => {
+    const prepared = values.read === true ? undefined : await prepareWork(invocation);
+    try {
+      const { openNatsBroker } = await import('../stream/nats.js');
+      const opened = await unlessStopped(signal, openNatsBroker(server, setupOptions));
+      if (opened === undefined) return EXIT.ok;
+      const { broker, setup } = opened;
+      try {
+        for (const line of [...setup.created, ...setup.warnings]) printNote(`ipatlas: ${line}\n`);
+        if (prepared === undefined) await read(broker, values, signal);
+        else await work(broker, prepared, values, signal);
+      } finally {
+        await broker.close();
+      }
+      return EXIT.ok;
+    } finally {
+      prepared?.release.stop();
+    }
+  });
 }
 
 export const command: Command = {
@@ -222,6 +285,10 @@ server are killed (docs/streams.md). Ends on SIGTERM or Ctrl-C, after the messag
     init: { help: 'first create the streams and the consumer that are missing, and say what was created' },
     once: { help: 'end when all messages that are in the stream now are done' },
     read: { help: 'do not work: write the output to stdout, in the order of the source stream' },
+    filter: {
+      value: 'SUBJECT',
+      help: 'only messages of the source with this subject; it may have the wildcards "*" and ">"',
+    },
     'from-seq': { value: 'N', help: 'begin at this message (with --init, --ordered or --read)' },
     'from-time': { value: 'TIME', help: 'begin at the first message since this time (with --init or --ordered)' },
     field: { value: 'PATH[=TARGET]', repeatable: true, help: 'as for "ipatlas enrich"' },
@@ -244,6 +311,8 @@ server are killed (docs/streams.md). Ends on SIGTERM or Ctrl-C, after the messag
       help: `output that is larger than the server's max_payload: split it at ends of lines (default), or reject the message (always in formats that are not lines)`,
     },
     creds: { value: 'FILE', help: 'credentials of a NATS user' },
+    nkey: { value: 'FILE', help: 'the seed of a NATS user that has a key (NKey) only' },
+    token: { value: 'FILE', help: 'a file with the token of the server' },
     'tls-ca': { value: 'FILE', help: 'the certificate authority of the server' },
     'tls-cert': { value: 'FILE', help: 'a certificate of this client' },
     'tls-key': { value: 'FILE', help: 'the key of that certificate' },
@@ -251,6 +320,7 @@ server are killed (docs/streams.md). Ends on SIGTERM or Ctrl-C, after the messag
       value: 'PORT',
       help: 'serve /metrics, /healthz and /readyz on http://127.0.0.1:PORT (default none; 0 for any free port)',
     },
+    'metrics-host': { value: 'ADDRESS', help: `the address for that (default ${LOOPBACK}; :: for all)` },
     'ack-wait': {
       value: 'SECONDS',
       help: `--init: time after which a message is delivered again (default ${STREAM_ACK_WAIT_S})`,
@@ -265,6 +335,7 @@ server are killed (docs/streams.md). Ends on SIGTERM or Ctrl-C, after the messag
     'ipatlas stream --server nats://localhost:4222 --from LOGS --to GEO --read': 'prints the output in order',
   },
   operand: 'none',
+  mayLeaveConnections: true,
   arguments: [0, 0],
   run,
 };

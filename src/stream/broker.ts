@@ -16,9 +16,19 @@ export interface SourceId {
   storedAt: string;
 }
 
+/** Where a source message came from. */
+export interface Origin {
+  readonly subject: string;
+  /** Names and values, without those that the broker obeys. */
+  readonly headers: readonly (readonly [name: string, value: string])[];
+  /** What both take of the largest message of the output. */
+  readonly bytes: number;
+}
+
 /** One delivery of a source message. */
 export interface Delivery {
   readonly source: SourceId;
+  readonly origin: Origin;
   /** How often the message has been delivered, this delivery included. */
   readonly count: number;
   readonly bytes: Uint8Array;
@@ -33,6 +43,8 @@ export interface Delivery {
 /** One part of a message's output. */
 export interface OutputPart {
   source: SourceId;
+  /** Goes into the headers. Not read back. */
+  origin?: Origin | undefined;
   /** From 1. */
   number: number;
   /** Whether the message's output ends here. */
@@ -43,6 +55,8 @@ export interface OutputPart {
   release: string;
   /** Why the input of this part is not in the output; undefined if it is. */
   rejected?: string | undefined;
+  /** Set if this is output of a reject that was enriched later: the reject, and the end of this part in it. */
+  replay?: { stream: string; position: number; end: number };
   bytes: Uint8Array;
 }
 
@@ -57,6 +71,7 @@ export interface StoredPart extends OutputPart {
 /** Input that the worker refused, for a person to look at. */
 export interface Reject {
   source: SourceId;
+  origin?: Origin | undefined;
   /** The byte of the message at which a refused line begins; undefined for all of it, or for the lines of a policy. */
   offset?: number | undefined;
   reason: string;
@@ -122,8 +137,10 @@ export class BrokerUnavailable extends Error {
 }
 
 export interface Broker {
-  /** Largest part, in bytes of its payload. */
+  /** Largest part, in bytes of its payload, if it has no headers of the source. */
   readonly maxPartBytes: number;
+  /** Largest message of the source, in bytes. */
+  readonly maxMessageBytes: number;
   /** Milliseconds after which an unacknowledged message is delivered again. */
   readonly redeliverAfterMs: number;
   /** Whether there is a connection now. */
@@ -145,14 +162,20 @@ export interface Broker {
    * the caller may overwrite them. When it rejects, the broker may still be sending them.
    *
    * @param previous position of the chain's last part, 0 if there must be none yet
-   * @param after position of the last message of the whole output stream, for output in the order of the source
+   * @param after position of the last message of the whole output stream, for output in the order of the source: checked in
+   *   place of `previous`, which it implies
    * @returns the part's position, or undefined if another part is the last one; nothing was stored then
    * @throws BrokerUnavailable if it is unknown whether the part was stored
    */
   append(part: OutputPart, previous: number, after?: number): Promise<number | undefined>;
 
-  /** Returns the last part of a source message's output, or undefined if there is none. Throws BrokerUnavailable. */
-  lastPart(sequence: number): Promise<StoredPart | undefined>;
+  /**
+   * Returns the last part of a source message's output, undefined if there is none, or `foreign` if somebody else published to
+   * its subject.
+   *
+   * @throws BrokerUnavailable. AtlasError E_STREAM if it is output of another source
+   */
+  lastPart(sequence: number): Promise<StoredPart | 'foreign' | undefined>;
 
   /** Returns the part at a position of the output stream, or undefined. Throws BrokerUnavailable. */
   partAt(position: number): Promise<StoredPart | undefined>;
@@ -170,7 +193,11 @@ export interface Broker {
   /** Begins to read the source. Throws BrokerUnavailable. */
   readSource(startAt: StartAt): Promise<SourceReader>;
 
-  /** Stores refused input, once for each source message and offset. Throws BrokerUnavailable. */
+  /**
+   * Stores refused input, once for each source message and offset.
+   *
+   * @throws BrokerUnavailable. AtlasError E_STREAM if the rejects of another source are there
+   */
   reject(reject: Reject): Promise<void>;
 
   /** Throws BrokerUnavailable. */
@@ -179,7 +206,15 @@ export interface Broker {
   /** Throws BrokerUnavailable. */
   sourceRange(): Promise<SourceRange>;
 
-  /** Whether the source stream still holds a message. Throws BrokerUnavailable. */
+  /**
+   * Returns the sequences whose output can be read, also of messages that the source does not hold any more.
+   *
+   * @param from first one; by default the first that the source or the output holds
+   * @throws BrokerUnavailable. AtlasError E_STREAM if `from` is missing and too much output would have to be searched for it
+   */
+  readableRange(from?: number): Promise<SourceRange>;
+
+  /** Whether the source stream still holds a message that workers process. Throws BrokerUnavailable. */
   hasSource(sequence: number): Promise<boolean>;
 
   close(): Promise<void>;

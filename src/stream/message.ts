@@ -21,9 +21,12 @@ export type EnrichMessage = (bytes: Uint8Array) => Enriched;
 const EMPTY = new Uint8Array(0);
 const NEWLINE = 10;
 
-/** The result for a message that is not valid; throws an error of any other kind. */
+/**
+ * The result for a message that is not valid, such as a table without the column (E_USAGE: options were checked before, so
+ * only the message can be the cause). Throws an error of any other kind.
+ */
 function refusalOf(error: unknown): Enriched {
-  if (!(error instanceof AtlasError && error.code === 'E_BAD_INPUT')) throw error;
+  if (!(error instanceof AtlasError && ['E_BAD_INPUT', 'E_USAGE'].includes(error.code))) throw error;
   return { output: EMPTY, rejects: EMPTY, refusal: error.message };
 }
 

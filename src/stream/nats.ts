@@ -15,11 +15,11 @@ import {
   connect,
   createInbox,
   credsAuthenticator,
-  headers,
   type Msg,
   type MsgHdrs,
   type NatsConnection,
   nanos,
+  nkeyAuthenticator,
   PermissionViolationError,
   TimeoutError,
 } from '@nats-io/transport-node';
@@ -28,8 +28,8 @@ import {
   STREAM_CONNECT_TIMEOUT_MS,
   STREAM_GONE_MS,
   STREAM_HEADER_BYTES,
+  STREAM_READ_SUBJECTS,
   STREAM_REQUEST_TIMEOUT_MS,
-  STREAM_RETRY_MS,
 } from '../limits.js';
 import {
   type Backlog,
@@ -46,6 +46,7 @@ import {
   type StartAt,
   type StoredPart,
 } from './broker.js';
+import { originOf, parsePart, parseSource, partHeaders, rejectHeaders, requireSource } from './headers.js';
 import {
   isNotFound,
   readerConfig,
@@ -61,21 +62,12 @@ export interface NatsServer {
   url: string;
   /** Files, by path. */
   creds?: string | undefined;
+  nkey?: string | undefined;
+  token?: string | undefined;
   tlsCa?: string | undefined;
   tlsCert?: string | undefined;
   tlsKey?: string | undefined;
 }
-
-/** Headers of an output message; docs/streams.md describes them for readers. */
-export const HEADER = {
-  /** `<source stream> <sequence> <time stored, ns>` */
-  source: 'Ipatlas-Source',
-  release: 'Ipatlas-Release',
-  /** Of a split message only: `<number> <more|last> <end in the source message, bytes> <output sequence of the part before>` */
-  part: 'Ipatlas-Part',
-  /** Reason for which the input of this part is missing. */
-  rejected: 'Ipatlas-Rejected',
-} as const;
 
 /** Milliseconds between two pings, and pings without an answer after which a connection counts as lost. */
 const PING_INTERVAL_MS = 10_000;
@@ -89,6 +81,9 @@ const PULL_GRACE_MS = 2_000;
 const STATUS_HEARTBEAT = 100;
 const STATUS_TIMEOUT = 408;
 const TOO_FEW_BYTES = /^message size exceeds maxbytes/i;
+
+/** Part of the largest output message that the headers of a source message may take. */
+const MAX_HEADERS_SHARE = 4;
 
 /** Status of a request whose subject nobody listens to. */
 const STATUS_NO_RESPONDERS = 503;
@@ -106,7 +101,7 @@ const REQUEST_TOKEN = 'r';
 const ACK = '+ACK';
 const ACK_PREFIX = '$JS.ACK.';
 
-function connectionOptions({ url, creds, tlsCa, tlsCert, tlsKey }: NatsServer): ConnectionOptions {
+function connectionOptions({ url, creds, nkey, token, tlsCa, tlsCert, tlsKey }: NatsServer): ConnectionOptions {
   const urls = url.split(',').map((one) => {
     const text = one.includes('://') ? one : `nats://${one}`;
     if (URL.canParse(text) && /^(nats|tls):$/.test(new URL(text).protocol)) return new URL(text);
@@ -123,7 +118,9 @@ function connectionOptions({ url, creds, tlsCa, tlsCert, tlsKey }: NatsServer): 
     servers: urls.map(({ host }) => host),
     name: 'ipatlas stream',
     ...(user === undefined ? {} : { user: decodeURIComponent(user.username), pass: decodeURIComponent(user.password) }),
-    ...(creds === undefined ? {} : { authenticator: credsAuthenticator(readCredentials(creds)) }),
+    ...(creds === undefined ? {} : { authenticator: credsAuthenticator(readSecret('creds', creds)) }),
+    ...(nkey === undefined ? {} : { authenticator: nkeyAuthenticator(Buffer.from(readText('nkey', nkey))) }),
+    ...(token === undefined ? {} : { token: readText('token', token) }),
     ...(usesTls ? { tls: tlsOptions({ tlsCa, tlsCert, tlsKey }) } : {}),
     maxReconnectAttempts: -1,
     reconnectTimeWait: RECONNECT_WAIT_MS,
@@ -143,11 +140,25 @@ function tlsOptions({ tlsCa, tlsCert, tlsKey }: Pick<NatsServer, 'tlsCa' | 'tlsC
   };
 }
 
-function readCredentials(path: string): Uint8Array {
+/** Whether a subject matches a filter with the wildcards of NATS: \* for one token, > for the rest. */
+export function matchesFilter(subject: string, filter: string | undefined): boolean {
+  if (filter === undefined) return true;
+  const tokens = subject.split('.');
+  const pattern = filter.split('.');
+  const isLong = pattern.at(-1) === '>' ? tokens.length >= pattern.length : tokens.length === pattern.length;
+  return isLong && pattern.every((one, at) => one === '>' || one === '*' || one === tokens[at]);
+}
+
+/** The text of a file that ends in a newline, as editors and "echo" write it. */
+function readText(flag: string, path: string): string {
+  return readSecret(flag, path).toString().trim();
+}
+
+function readSecret(flag: string, path: string): Buffer {
   try {
     return readFileSync(path);
   } catch (error) {
-    throw new AtlasError('E_USAGE', `--creds ${path} cannot be read: ${messageOf(error)}`, { cause: error });
+    throw new AtlasError('E_USAGE', `--${flag} ${path} cannot be read: ${messageOf(error)}`, { cause: error });
   }
 }
 
@@ -172,14 +183,14 @@ async function persistently<Result>(step: () => Promise<Result>): Promise<Result
 }
 
 /**
- * Connects, retrying for a while.
+ * Connects.
  *
  * @throws AtlasError E_STREAM if that fails, E_USAGE for a wrong address or credentials file
  */
 export async function connectNats(server: NatsServer): Promise<NatsConnection> {
   const options = connectionOptions(server);
   try {
-    return await persistently(() => connect(options));
+    return await connect(options);
   } catch (error) {
     const hosts = [options.servers ?? []].flat().join(', ');
     throw new AtlasError('E_STREAM', `cannot connect to the NATS server at ${hosts}: ${messageOf(error)}`, {
@@ -233,35 +244,6 @@ export function parseAckSubject(subject: string): {
   };
 }
 
-function partHeaders(part: OutputPart, previous: number, sourceStream: string): MsgHdrs {
-  const all = headers();
-  all.set(HEADER.source, `${sourceStream} ${part.source.sequence} ${part.source.storedAt}`);
-  all.set(HEADER.release, part.release);
-  if (part.number > 1 || !part.isLast) {
-    all.set(HEADER.part, `${part.number} ${part.isLast ? 'last' : 'more'} ${part.inputEnd} ${previous}`);
-  }
-  if (part.rejected !== undefined) all.set(HEADER.rejected, part.rejected);
-  return all;
-}
-
-/** Reads back what {@link partHeaders} wrote; undefined for a message that is not one of these. */
-export function parsePart({ header, seq, data }: Pick<StoredMsg, 'header' | 'seq' | 'data'>): StoredPart | undefined {
-  const source = /^\S+ (\d+) (\d+)$/.exec(header.get(HEADER.source));
-  if (source === null) return undefined;
-  const part = /^(\d+) (more|last) (\d+) (\d+)$/.exec(header.get(HEADER.part) || '1 last 0 0')!;
-  return {
-    source: { sequence: Number(source[1]), storedAt: source[2]! },
-    number: Number(part[1]),
-    isLast: part[2] === 'last',
-    inputEnd: Number(part[3]),
-    release: header.get(HEADER.release),
-    rejected: header.get(HEADER.rejected) || undefined,
-    bytes: data,
-    position: seq,
-    previous: Number(part[4]),
-  };
-}
-
 /** The answer of a stream to a message. With an error, `seq` is 0. */
 interface PublishAnswer {
   seq: number;
@@ -275,11 +257,14 @@ function parsePublishAnswer({ data }: Msg): PublishAnswer {
 /** A request for messages that the server still works on. */
 interface OpenPull {
   reply: string;
+  subject: string;
   consumer: string;
   messagesLeft: number;
   deliver: (delivery: Delivery, consumerSequence: number) => void;
   /** @param isSuspicious whether the consumer may be gone */
   end: (isSuspicious: boolean) => void;
+  /** Ends it with a failure that may pass. */
+  fail: (error: Error) => void;
 }
 
 /** A request that the server has not answered yet. */
@@ -307,6 +292,8 @@ export class NatsBroker implements Broker {
   readonly #openRequests = new Map<string, OpenRequest>();
   #requests = 0;
   #requestTimer: NodeJS.Timeout | undefined;
+  /** When a stream or consumer was first said to be missing, by what was asked for. */
+  readonly #missingSince = new Map<string, number>();
   /** Set after a request without an answer: resolves when the server has taken everything that was sent. */
   #drained: Promise<void> | undefined;
 
@@ -324,6 +311,10 @@ export class NatsBroker implements Broker {
   get maxPartBytes(): number {
     const maxPayload = this.#connection.info?.max_payload ?? Number.POSITIVE_INFINITY;
     return Math.min(maxPayload, this.#setup.maxMessageBytes) - STREAM_HEADER_BYTES;
+  }
+
+  get maxMessageBytes(): number {
+    return this.#connection.info?.max_payload ?? this.maxPartBytes;
   }
 
   get isConnected(): boolean {
@@ -407,6 +398,7 @@ export class NatsBroker implements Broker {
   #failForbidden(error: Error): void {
     if (!(error instanceof PermissionViolationError) || error.operation !== 'publish') return;
     for (const { subject, reject } of this.#openRequests.values()) if (subject === error.subject) reject(error);
+    if (this.#pull?.subject === error.subject) this.#pull.fail(error);
   }
 
   /** Rejects the requests whose time is over, and sets the timer for the next one. */
@@ -454,6 +446,7 @@ export class NatsBroker implements Broker {
   #delivery(message: Msg, reply: string, about: Pick<Delivery, 'source' | 'count'>): Delivery {
     return {
       ...about,
+      origin: originOf(message.subject, message.headers, this.maxPartBytes / MAX_HEADERS_SHARE),
       bytes: message.data,
       acknowledge: async () => {
         await this.#request('acknowledge', () => this.#ask(reply, ACK));
@@ -467,36 +460,41 @@ export class NatsBroker implements Broker {
    * missed heartbeats.
    */
   async pull(limit: PullLimit, deliver: (delivery: Delivery) => void): Promise<void> {
-    if (!this.#isConnected || this.#drained !== undefined) {
-      await sleep(STREAM_RETRY_MS);
-      return;
-    }
-    if (await this.#pullFrom(this.#names.consumer, limit, deliver)) await this.#checkConsumer();
+    if (!this.#isConnected) throw new BrokerUnavailable('pull: not connected');
+    if (this.#drained !== undefined) throw new BrokerUnavailable('pull: the server does not answer');
+    const { from, consumer } = this.#names;
+    if (!(await this.#pullFrom(consumer, limit, deliver))) return;
+    await this.#apiRequest(`consumer ${consumer} of ${from}`, () => this.#manager.consumers.info(from, consumer));
   }
 
   /** Asks a consumer for messages once. Returns whether the consumer may be gone. */
   async #pullFrom(consumer: string, limit: PullLimit, deliver: OpenPull['deliver']): Promise<boolean> {
     const { from } = this.#names;
     const reply = `${this.#inbox}.${++this.#pulls}`;
-    const isSuspicious = await new Promise<boolean>((resolve) => {
-      const end = (suspicious: boolean): void => {
-        clearTimeout(timer);
-        resolve(suspicious);
-      };
-      const timer = setTimeout(() => end(true), limit.waitMs + PULL_GRACE_MS);
-      this.#pull = { reply, consumer, messagesLeft: limit.messages, deliver, end };
-      const request = { batch: limit.messages, max_bytes: limit.bytes, expires: nanos(limit.waitMs) };
-      this.#connection.publish(`$JS.API.CONSUMER.MSG.NEXT.${from}.${consumer}`, JSON.stringify(request), { reply });
-    });
-    this.#pull = undefined;
-    return isSuspicious;
+    const subject = `$JS.API.CONSUMER.MSG.NEXT.${from}.${consumer}`;
+    let timer: NodeJS.Timeout | undefined;
+    try {
+      return await new Promise<boolean>((end, reject) => {
+        const fail = (error: Error): void =>
+          reject(new BrokerUnavailable(`pull: ${messageOf(error)}`, { cause: error }));
+        timer = setTimeout(() => end(true), limit.waitMs + PULL_GRACE_MS);
+        this.#pull = { reply, subject, consumer, messagesLeft: limit.messages, deliver, end, fail };
+        const request = { batch: limit.messages, max_bytes: limit.bytes, expires: nanos(limit.waitMs) };
+        this.#connection.publish(subject, JSON.stringify(request), { reply });
+      });
+    } finally {
+      clearTimeout(timer);
+      this.#pull = undefined;
+    }
   }
 
   async readSource(startAt: StartAt): Promise<SourceReader> {
     const { from } = this.#names;
     const { consumers } = this.#manager;
     const disconnects = this.#disconnects;
-    const { name } = await this.#apiRequest('read source', () => consumers.add(from, readerConfig(startAt)));
+    const { name } = await this.#apiRequest(`source ${from}`, () =>
+      consumers.add(from, readerConfig(startAt, this.#setup.filter)),
+    );
     let next = 1;
     let isComplete = true;
     return {
@@ -517,35 +515,12 @@ export class NatsBroker implements Broker {
     };
   }
 
-  /** Fails if the consumer is gone. A server that starts may say so for a moment. */
-  async #checkConsumer(): Promise<void> {
-    const end = performance.now() + STREAM_GONE_MS;
-    for (;;) {
-      try {
-        await this.#manager.consumers.info(this.#names.from, this.#names.consumer);
-        return;
-      } catch (error) {
-        if (!isNotFound(error)) return;
-        if (performance.now() > end) throw this.#gone(error);
-        await sleep(10 * STREAM_RETRY_MS);
-      }
-    }
-  }
-
-  #gone(error: unknown): AtlasError {
-    const { from, consumer } = this.#names;
-    return new AtlasError('E_STREAM', `the consumer ${consumer} of ${from} is gone: ${messageOf(error)}`, {
-      cause: error,
-    });
-  }
-
   append(part: OutputPart, previous: number, after?: number): Promise<number | undefined> {
     const subject = `${this.#setup.outputPrefix}.${part.source.sequence}`;
-    return this.#publish(subject, part.bytes, partHeaders(part, previous, this.#names.from), {
-      stream: this.#names.to,
-      lastOfSubject: previous,
-      last: after,
-    });
+    // A cluster checks the last sequence of the subject before, and that of the stream after, the appends that are under way.
+    const expected = after === undefined ? { lastOfSubject: previous } : { last: after };
+    const all = partHeaders(part, previous, this.#names.from, this.#setup.settings);
+    return this.#publish(subject, part.bytes, all, { stream: this.#names.to, ...expected });
   }
 
   /** Publishes if the last message of the subject, or of the stream, is the expected one; undefined if it is not. */
@@ -553,11 +528,11 @@ export class NatsBroker implements Broker {
     subject: string,
     bytes: Uint8Array,
     messageHeaders: MsgHdrs,
-    expected: { stream: string; lastOfSubject: number; last?: number | undefined },
+    expected: { stream: string } & ({ lastOfSubject: number } | { last: number }),
   ): Promise<number | undefined> {
     messageHeaders.set(EXPECTED.stream, expected.stream);
-    messageHeaders.set(EXPECTED.lastOfSubject, String(expected.lastOfSubject));
-    if (expected.last !== undefined) messageHeaders.set(EXPECTED.last, String(expected.last));
+    if ('last' in expected) messageHeaders.set(EXPECTED.last, String(expected.last));
+    else messageHeaders.set(EXPECTED.lastOfSubject, String(expected.lastOfSubject));
     const { seq, error } = parsePublishAnswer(
       await this.#request('publish', () => this.#ask(subject, bytes, messageHeaders)),
     );
@@ -569,19 +544,26 @@ export class NatsBroker implements Broker {
 
   /** A message of a stream, by its sequence; null if it is not there. */
   #message(stream: string, seq: number): Promise<StoredMsg | null> {
-    return this.#apiRequest('read message', () => this.#manager.streams.getMessage(stream, { seq }));
+    return this.#apiRequest(`stream ${stream}`, () => this.#manager.streams.getMessage(stream, { seq }));
   }
 
   async #streamState(stream: string): Promise<StreamState> {
-    return (await this.#apiRequest('stream', () => this.#manager.streams.info(stream))).state;
+    return (await this.#apiRequest(`stream ${stream}`, () => this.#manager.streams.info(stream))).state;
   }
 
-  async lastPart(sequence: number): Promise<StoredPart | undefined> {
-    const subject = `${this.#setup.outputPrefix}.${sequence}`;
-    const message = await this.#apiRequest('read output', () =>
-      this.#manager.streams.getMessage(this.#names.to, { last_by_subj: subject }),
+  /** The last message of a subject; null if there is none. */
+  #lastMessage(stream: string, subject: string): Promise<StoredMsg | null> {
+    return this.#apiRequest(`stream ${stream}`, () =>
+      this.#manager.streams.getMessage(stream, { last_by_subj: subject }),
     );
-    return message === null ? undefined : parsePart(message);
+  }
+
+  async lastPart(sequence: number): Promise<StoredPart | 'foreign' | undefined> {
+    const { from, to } = this.#names;
+    const message = await this.#lastMessage(to, `${this.#setup.outputPrefix}.${sequence}`);
+    if (message === null) return undefined;
+    requireSource(message, to, from);
+    return parsePart(message) ?? 'foreign';
   }
 
   async partAt(position: number): Promise<StoredPart | undefined> {
@@ -600,43 +582,79 @@ export class NatsBroker implements Broker {
     if (position === 0) return { position, part: undefined };
     const message = await this.#message(to, position);
     if (message === null) return { position, part: undefined };
+    requireSource(message, to, from);
     const part = parsePart(message);
-    if (part !== undefined && message.header.get(HEADER.source).startsWith(`${from} `)) return { position, part };
+    if (part !== undefined) return { position, part };
     throw new AtlasError('E_STREAM', `the last message of ${to} is not output of ${from}; use another output stream`);
   }
 
-  async reject({ source, offset, reason, bytes }: Reject): Promise<void> {
-    const all = headers();
-    all.set(HEADER.source, `${this.#names.from} ${source.sequence} ${source.storedAt}`);
-    all.set(HEADER.rejected, reason);
+  async reject(reject: Reject): Promise<void> {
+    const { source, offset, bytes = new Uint8Array(0) } = reject;
+    const { from, rejects } = this.#names;
     const subject = `${this.#setup.rejectsPrefix}.${source.sequence}${offset === undefined ? '' : `.${offset}`}`;
-    await this.#publish(subject, bytes ?? new Uint8Array(0), all, { stream: this.#names.rejects, lastOfSubject: 0 });
+    for (let lastOfSubject = 0; ; ) {
+      const expected = { stream: rejects, lastOfSubject };
+      if ((await this.#publish(subject, bytes, rejectHeaders(reject, from), expected)) !== undefined) return;
+      // Stored by an earlier delivery; or the reject of another message that had the same sequence.
+      const last = await this.#lastMessage(rejects, subject);
+      if (last === null) throw new BrokerUnavailable('the rejects refuse a message and do not show another');
+      requireSource(last, rejects, from);
+      const other = parseSource(last)?.source;
+      if (other?.sequence === source.sequence && other.storedAt === source.storedAt) return;
+      lastOfSubject = last.seq;
+    }
   }
 
-  /** A request to the API, in which every failure may pass. */
+  /**
+   * A request to the API, in which every failure may pass, but for a stream or consumer that is missing for long: a server that
+   * starts may say so for a moment.
+   *
+   * @throws BrokerUnavailable. AtlasError E_STREAM for what is gone
+   */
   async #apiRequest<Result>(what: string, request: () => Promise<Result>): Promise<Result> {
     try {
-      return await this.#request(what, () => this.#whileConnected(request()));
+      const result = await this.#request(what, () => this.#whileConnected(request()));
+      this.#missingSince.delete(what);
+      return result;
     } catch (error) {
       if (error instanceof BrokerUnavailable || error instanceof AtlasError) throw error;
+      if (isNotFound(error)) {
+        const since = this.#missingSince.get(what) ?? performance.now();
+        this.#missingSince.set(what, since);
+        const isGone = performance.now() - since > STREAM_GONE_MS;
+        if (isGone) throw new AtlasError('E_STREAM', `${what} is gone: ${messageOf(error)}`, { cause: error });
+      }
       throw new BrokerUnavailable(`${what}: ${messageOf(error)}`, { cause: error });
     }
   }
 
   async backlog(): Promise<Backlog> {
     const { from, consumer } = this.#names;
-    if (this.#setup.ordered) {
-      const { part } = await this.outputTail();
-      const { last_seq } = await this.#streamState(from);
-      const done = part === undefined ? this.#setup.startSequence - 1 : part.source.sequence - (part.isLast ? 0 : 1);
-      return { pending: Math.max(0, last_seq - done), unacknowledged: 0, acknowledgedUpTo: done };
-    }
-    const info = await this.#apiRequest('consumer', () => this.#manager.consumers.info(from, consumer));
+    const { last_seq } = await this.#streamState(from);
+    if (this.#setup.ordered) return this.#orderedBacklog(last_seq);
+    const info = await this.#apiRequest(`consumer ${consumer} of ${from}`, () =>
+      this.#manager.consumers.info(from, consumer),
+    );
+    const { num_pending: pending, num_ack_pending: unacknowledged, ack_floor } = info;
+    // The last messages may be deleted, or not match the filter: these are never acknowledged.
+    const isDone = pending === 0 && unacknowledged === 0;
     return {
-      pending: info.num_pending,
-      unacknowledged: info.num_ack_pending,
-      acknowledgedUpTo: info.ack_floor.stream_seq,
+      pending,
+      unacknowledged,
+      acknowledgedUpTo: isDone ? Math.max(last_seq, ack_floor.stream_seq) : ack_floor.stream_seq,
     };
+  }
+
+  async #orderedBacklog(lastSequence: number): Promise<Backlog> {
+    const { part } = await this.outputTail();
+    const done = part === undefined ? this.#setup.startSequence - 1 : part.source.sequence - (part.isLast ? 0 : 1);
+    let pending = Math.max(0, lastSequence - done);
+    if (pending > 0 && this.#setup.filter !== undefined) {
+      // Only a consumer counts what matches the filter.
+      const reader = await this.readSource({ kind: 'sequence', sequence: done + 1 });
+      pending = await reader.pending().finally(() => reader.close());
+    }
+    return { pending, unacknowledged: 0, acknowledgedUpTo: pending === 0 ? Math.max(done, lastSequence) : done };
   }
 
   async sourceRange(): Promise<SourceRange> {
@@ -652,11 +670,37 @@ export class NatsBroker implements Broker {
     return { first, last: last_seq };
   }
 
-  async hasSource(sequence: number): Promise<boolean> {
-    return (await this.#message(this.#names.from, sequence)) !== null;
+  async readableRange(from?: number): Promise<SourceRange> {
+    const { first, last } = await this.sourceRange();
+    if (from !== undefined) return { first: from, last };
+    const { to } = this.#names;
+    const oldest = first > 1 ? Math.min(...(await this.#outputSequences(to))) : first;
+    return { first: Math.max(1, Math.min(first, oldest)), last };
   }
 
-  /** Sends what is under way and closes. */
+  /** The source sequences of which there is output. It is in the order in which workers finished, so all subjects count. */
+  async #outputSequences(to: string): Promise<number[]> {
+    const { num_subjects = 0 } = await this.#streamState(to);
+    if (num_subjects > STREAM_READ_SUBJECTS) {
+      throw new AtlasError(
+        'E_STREAM',
+        `the first messages were deleted from the source, and ${to} has ${num_subjects} subjects to search for their ` +
+          'output: say with --from-seq where to begin',
+      );
+    }
+    const filter = `${this.#setup.outputPrefix}.>`;
+    const { state } = await this.#apiRequest(`stream ${to}`, () =>
+      this.#manager.streams.info(to, { subjects_filter: filter }),
+    );
+    const at = filter.length - 1;
+    return Object.keys(state.subjects ?? {}).map((subject) => Number.parseInt(subject.slice(at), 10));
+  }
+
+  async hasSource(sequence: number): Promise<boolean> {
+    const message = await this.#message(this.#names.from, sequence);
+    return message !== null && matchesFilter(message.subject, this.#setup.filter);
+  }
+
   async close(): Promise<void> {
     await this.#connection.close();
     clearTimeout(this.#requestTimer);

@@ -1,7 +1,7 @@
 /** A worker in operation: the release that it uses, what it counts and logs, and its metrics and health over HTTP. */
 import { createServer, type Server } from 'node:http';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import { errorFields, type Log } from '../api/log.js';
+import { errorFields, type Log, type LogFields } from '../api/log.js';
 import { addPullMetrics, ReleaseMetrics } from '../api/metrics.js';
 import { ReleaseWatcher } from '../api/releases/release-watcher.js';
 import { openDatabase } from '../database/database.js';
@@ -17,6 +17,12 @@ const AGE_BUCKETS = [0.005, 0.01, 0.025, 0.1, 0.25, 1, 5, 30, 300, 3600];
 
 /** Problems of the same kind are logged once in this time, in milliseconds: an outage concerns every message in flight. */
 const LOG_INTERVAL_MS = 5_000;
+
+/** How long a problem may last before the worker is not ready, in milliseconds: restarts of a server are shorter. */
+const STALL_MS = 10_000;
+
+/** Time between two lines of progress in the log, in milliseconds. */
+const PROGRESS_MS = 60_000;
 
 const NANOSECONDS_A_MILLISECOND = 1_000_000n;
 
@@ -95,8 +101,22 @@ export class StreamMetrics {
     );
   }
 
+  /** What was done since the start, for the log. */
+  async progress(): Promise<LogFields> {
+    const value = async (counter: Counter): Promise<number> =>
+      (await counter.get()).values.reduce((sum, one) => sum + one.value, 0);
+    return {
+      messages: await value(this.#messages),
+      input_bytes: await value(this.#inputBytes),
+      output_bytes: await value(this.#outputBytes),
+      redeliveries: await value(this.#redeliveries),
+      rejects: await value(this.#rejects),
+      retries: await value(this.#retries),
+    };
+  }
+
   /** The events that are counted. */
-  get events(): Omit<WorkerEvents, 'failed'> {
+  get events(): Omit<WorkerEvents, 'failed' | 'idle'> {
     return {
       delivered: ({ bytes, count }) => {
         this.#inputBytes.inc(bytes.length);
@@ -114,6 +134,7 @@ export class StreamMetrics {
       alreadyDone: () => this.#alreadyDone.inc(),
       rejected: (_delivery, reason) => this.#rejects.inc({ reason }),
       retried: () => this.#retries.inc(),
+      stalled: () => this.#retries.inc(),
     };
   }
 
@@ -123,40 +144,88 @@ export class StreamMetrics {
   }
 }
 
+/** Whether the worker gets on: a problem that lasts makes it not ready. */
+export class Health {
+  readonly #now: () => number;
+  #problem: { text: string; since: number } | undefined;
+
+  /** @param now a clock in milliseconds */
+  constructor(now: () => number = () => performance.now()) {
+    this.#now = now;
+  }
+
+  failed(text: string): void {
+    this.#problem = { text, since: this.#problem?.since ?? this.#now() };
+  }
+
+  succeeded(): void {
+    this.#problem = undefined;
+  }
+
+  /** The problem, if it has lasted long; undefined otherwise. */
+  get lasting(): string | undefined {
+    const { text, since } = this.#problem ?? { since: Number.POSITIVE_INFINITY };
+    return this.#now() - since >= STALL_MS ? text : undefined;
+  }
+}
+
+/** Writes a line of progress each minute. Returns a function that ends it. */
+export function logProgress(log: Log, metrics: StreamMetrics): () => void {
+  const timer = setInterval(() => {
+    void metrics.progress().then((counts) => log.info(counts, 'progress'));
+  }, PROGRESS_MS);
+  return () => clearInterval(timer);
+}
+
 /** Logs events without anything that a message holds: sequences, reasons and errors of the broker only. */
-function loggedEvents(log: Log): WorkerEvents {
+function loggedEvents(log: Log): Omit<WorkerEvents, 'idle'> {
   let lastRetry = Number.NEGATIVE_INFINITY;
+  const logRetry = (fields: LogFields): void => {
+    const now = performance.now();
+    if (now - lastRetry < LOG_INTERVAL_MS) return;
+    lastRetry = now;
+    log.warn(fields, 'a step failed and is tried again');
+  };
   return {
     delivered: () => {},
     appended: () => {},
     done: () => {},
     alreadyDone: () => {},
     rejected: ({ source }, reason, detail) => log.warn({ sequence: source.sequence, reason, detail }, 'input refused'),
-    retried: ({ source }, problem) => {
-      const now = performance.now();
-      if (now - lastRetry < LOG_INTERVAL_MS) return;
-      lastRetry = now;
-      log.warn({ sequence: source.sequence, problem }, 'a step failed and is tried again');
-    },
+    retried: ({ source }, problem) => logRetry({ sequence: source.sequence, problem }),
+    stalled: (problem) => logRetry({ problem }),
     failed: ({ source }, error) =>
       log.error({ sequence: source.sequence, ...errorFields(error) }, 'a bug: this message could not be enriched'),
   };
 }
 
-/** Joins what is counted and what is logged. */
-export function workerEvents(metrics: StreamMetrics, log: Log): WorkerEvents {
+/** Joins what is counted, what is logged, and what says whether the worker gets on. */
+export function workerEvents(metrics: StreamMetrics, log: Log, health: Health): WorkerEvents {
   const counted = metrics.events;
   const logged = loggedEvents(log);
   return {
     delivered: counted.delivered,
-    appended: counted.appended,
-    done: counted.done,
+    appended(part) {
+      health.succeeded();
+      counted.appended(part);
+    },
+    done(delivery) {
+      health.succeeded();
+      counted.done(delivery);
+    },
     alreadyDone: counted.alreadyDone,
+    idle: () => health.succeeded(),
     rejected(delivery, reason, detail) {
       counted.rejected(delivery, reason, detail);
       logged.rejected(delivery, reason, detail);
     },
+    stalled(problem) {
+      health.failed(problem);
+      counted.stalled(problem);
+      logged.stalled(problem);
+    },
     retried(delivery, problem) {
+      health.failed(problem);
       counted.retried(delivery, problem);
       logged.retried(delivery, problem);
     },
@@ -211,16 +280,18 @@ export async function followRelease({ dataDir, options, metrics, log }: FollowOp
   return { current: () => current, stop: () => watch.stop() };
 }
 
-const LOOPBACK = '127.0.0.1';
-
 /**
- * Serves `/metrics`, `/healthz` and `/readyz` on the loopback address.
+ * Serves `/metrics`, `/healthz` and `/readyz`.
  *
  * @param port 0 for any free one
- * @param isReady whether messages can be processed
+ * @param problem why messages cannot be processed; undefined if they can
  * @throws AtlasError E_USAGE if it cannot listen there
  */
-export function serveOperations(port: number, metrics: StreamMetrics, isReady: () => boolean): Promise<Server> {
+export function serveOperations(
+  { host, port }: { host: string; port: number },
+  metrics: StreamMetrics,
+  problem: () => string | undefined,
+): Promise<Server> {
   const server = createServer((request, response) => {
     const answer = (status: number, text: string, type = 'text/plain'): void => {
       response.writeHead(status, { 'content-type': type }).end(text);
@@ -229,10 +300,11 @@ export function serveOperations(port: number, metrics: StreamMetrics, isReady: (
       case '/healthz':
         answer(200, 'ok\n');
         break;
-      case '/readyz':
-        if (isReady()) answer(200, 'ready\n');
-        else answer(503, 'not connected to the broker\n');
+      case '/readyz': {
+        const now = problem();
+        answer(now === undefined ? 200 : 503, `${now ?? 'ready'}\n`);
         break;
+      }
       case '/metrics':
         metrics.text().then(
           (text) => answer(200, text, Registry.PROMETHEUS_CONTENT_TYPE),
@@ -246,9 +318,11 @@ export function serveOperations(port: number, metrics: StreamMetrics, isReady: (
   return new Promise((resolve, reject) => {
     server.once('error', (error) => {
       reject(
-        new AtlasError('E_USAGE', `--metrics-port: cannot listen on port ${port}: ${error.message}`, { cause: error }),
+        new AtlasError('E_USAGE', `--metrics-port: cannot listen on ${host}, port ${port}: ${error.message}`, {
+          cause: error,
+        }),
       );
     });
-    server.listen(port, LOOPBACK, () => resolve(server));
+    server.listen(port, host, () => resolve(server));
   });
 }

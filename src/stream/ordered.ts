@@ -9,7 +9,8 @@
  *
  * One worker writes at a time. A worker that meets a conflict is a standby, until the output makes no progress.
  */
-import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
+import { setMaxListeners } from 'node:events';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { AtlasError } from '../errors.js';
 import {
   STREAM_ONCE_PULL_MS,
@@ -25,12 +26,13 @@ import {
   type Delivery,
   type OutputPart,
   type OutputTail,
+  type SourceReader,
   type StartAt,
   type StoredPart,
 } from './broker.js';
 import { FlowWindow } from './flow.js';
 import { type Job, PartMaker } from './parts.js';
-import type { WorkerOptions } from './worker.js';
+import { pause, retried, type WorkerOptions } from './worker.js';
 
 export interface OrderedOptions extends WorkerOptions {
   /** Where to begin if the output has no messages. */
@@ -70,6 +72,7 @@ export class OrderedWorker {
 
   constructor(options: OrderedOptions) {
     this.#options = options;
+    setMaxListeners(0, options.signal);
     this.#parts = new PartMaker(options);
     this.#input = new FlowWindow(options.inFlight);
     this.#output = new FlowWindow({ messages: options.inFlight.messages, bytes: options.maxOutputBytes });
@@ -104,23 +107,10 @@ export class OrderedWorker {
       if (end === 'conflict') {
         await this.#standBy(last);
       } else {
-        await this.#pause(this.#retryMs);
+        await pause(this.#retryMs, this.#options.signal);
         this.#retryMs = Math.min(2 * this.#retryMs, STREAM_RETRY_MAX_MS);
       }
     }
-  }
-
-  /** Repeats a request until the broker answers; undefined when told to stop. */
-  async #persistently<Result>(request: () => Promise<Result>): Promise<Result | undefined> {
-    for (let wait = STREAM_RETRY_MS; !this.#options.signal.aborted; wait = Math.min(2 * wait, STREAM_RETRY_MAX_MS)) {
-      try {
-        return await request();
-      } catch (error) {
-        if (!(error instanceof BrokerUnavailable)) throw error;
-        await this.#pause(wait);
-      }
-    }
-    return undefined;
   }
 
   /**
@@ -130,16 +120,11 @@ export class OrderedWorker {
    */
   async #look(): Promise<{ tail: OutputTail; sourceEnd: number } | undefined> {
     const { broker } = this.#options;
-    const tail = await this.#persistently(() => broker.outputTail());
-    const range = await this.#persistently(() => broker.sourceRange());
+    const tail = await retried(this.#options, () => broker.outputTail());
+    const range = await retried(this.#options, () => broker.sourceRange());
     if (tail === undefined || range === undefined) return undefined;
     if (tail.part !== undefined && range.last < tail.part.source.sequence) throw this.#lostSource(tail.part);
     return { tail, sourceEnd: range.last };
-  }
-
-  /** Waits, but not after the worker was told to stop. */
-  async #pause(milliseconds: number): Promise<void> {
-    await sleep(milliseconds, undefined, { signal: this.#options.signal }).catch(() => {});
   }
 
   /** Where to go on reading. Begins with the last message that is in the output, to check that it is still the same. */
@@ -152,9 +137,9 @@ export class OrderedWorker {
 
   /** Reads and appends until something ends that; everything that was sent is settled then. */
   async #work(tail: OutputTail, last: number): Promise<End> {
-    const { broker, once, signal } = this.#options;
+    const { broker, events, once, signal } = this.#options;
     const startAt = this.#startAt(tail);
-    const reader = await this.#persistently(() => broker.readSource(startAt));
+    const reader = await retried(this.#options, () => broker.readSource(startAt));
     if (reader === undefined) return 'stopped';
     const session: Session = {
       position: tail.position,
@@ -167,21 +152,33 @@ export class OrderedWorker {
     while (session.end === undefined) {
       let delivered = 0;
       const limit = { ...this.#input.room, waitMs: once ? STREAM_ONCE_PULL_MS : STREAM_PULL_MS };
-      const isComplete = await reader.pull(limit, (delivery) => {
+      const isComplete = await this.#pull(reader, limit, (delivery) => {
         delivered++;
         this.#accept(session, delivery);
       });
       if (!isComplete) session.end ??= 'interrupted';
       else if (signal.aborted) session.end ??= 'stopped';
-      else if (once && delivered === 0 && this.#input.isEmpty) {
-        const pending = await reader.pending().catch(() => 1);
-        if (session.doneUpTo >= last || pending === 0) session.end ??= 'done';
+      else if (delivered === 0 && this.#input.isEmpty) {
+        events.idle();
+        const pending = once ? await reader.pending().catch(() => 1) : 1;
+        if (once && (session.doneUpTo >= last || pending === 0)) session.end ??= 'done';
       }
       await this.#input.halfFree();
     }
     await this.#input.empty();
     await reader.close();
     return session.end;
+  }
+
+  /** Asks the reader for messages. Returns false if messages may be missing from now on. */
+  async #pull(reader: SourceReader, ...[limit, deliver]: Parameters<SourceReader['pull']>): Promise<boolean> {
+    try {
+      return await reader.pull(limit, deliver);
+    } catch (error) {
+      if (!(error instanceof BrokerUnavailable)) throw error;
+      this.#options.events.stalled(error.message);
+      return false;
+    }
   }
 
   #lostSource({ source }: StoredPart): AtlasError {
@@ -231,7 +228,7 @@ export class OrderedWorker {
 
   /** Enriches a message and sends the parts of its output, without waiting for the broker. */
   async #handle(session: Session, delivery: Delivery, sent: Promise<void>[]): Promise<void> {
-    const { source, bytes } = delivery;
+    const { source, origin, bytes } = delivery;
     const before = session.resumeAfter;
     session.resumeAfter = undefined;
     let [from, number, previous] = [0, 1, 0];
@@ -244,7 +241,7 @@ export class OrderedWorker {
     for (;;) {
       const content = await this.#parts.part(job, from);
       if (session.end === 'conflict' || session.end === 'interrupted') return;
-      const part = { ...content, source, number, isLast: content.inputEnd === bytes.length };
+      const part = { ...content, source, origin, number, isLast: content.inputEnd === bytes.length };
       sent.push(this.#send(session, job, part, previous));
       if (part.isLast) return;
       [from, number, previous] = [part.inputEnd, number + 1, session.position];
@@ -287,8 +284,8 @@ export class OrderedWorker {
     let position = -1;
     let since = performance.now();
     while (!signal.aborted) {
-      await this.#pause(STREAM_STANDBY_POLL_MS);
-      const end = await this.#persistently(() => broker.outputEnd());
+      await pause(STREAM_STANDBY_POLL_MS, this.#options.signal);
+      const end = await retried(this.#options, () => broker.outputEnd());
       const isIdle = end === position;
       if (isIdle ? performance.now() - since < patience : !once) {
         if (!isIdle) since = performance.now();

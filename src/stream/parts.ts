@@ -7,7 +7,7 @@ export const OVERSIZE_POLICIES = ['split', 'reject'] as const;
 export type OversizePolicy = (typeof OVERSIZE_POLICIES)[number];
 
 /** Reasons for which input is refused, as they appear in headers and metrics. */
-export type RejectReason = 'invalid_line' | 'too_large' | 'sequence_reused' | 'internal_error';
+export type RejectReason = 'invalid_line' | 'too_large' | 'sequence_reused' | 'subject_taken' | 'internal_error';
 
 /** A release in use. */
 export interface ActiveRelease {
@@ -27,6 +27,10 @@ export interface WorkerEvents {
   rejected(delivery: Delivery, reason: RejectReason, detail: string): void;
   /** A step failed and is tried again, or the message is left to be delivered again. */
   retried(delivery: Delivery, problem: string): void;
+  /** A step that concerns no message failed and is tried again. */
+  stalled(problem: string): void;
+  /** There is nothing to do now, and the broker says so. */
+  idle(): void;
   /** A message could not be enriched because of a bug. */
   failed(delivery: Delivery, error: unknown): void;
 }
@@ -79,10 +83,15 @@ export class PartMaker {
     return from === 0 ? this.#firstPart(job) : this.#furtherPart(job, from);
   }
 
+  /** Bytes of output that fit into one message beside the headers of its source. */
+  #room({ origin }: Delivery): number {
+    return this.#options.broker.maxPartBytes - origin.bytes;
+  }
+
   async #firstPart(job: Job): Promise<PartContent> {
     const { delivery, release, enriched } = job;
     const { bytes } = delivery;
-    const { maxPartBytes } = this.#options.broker;
+    const maxPartBytes = this.#room(delivery);
     const refuse = async (rejected: RejectReason, detail: string): Promise<PartContent> => {
       await this.reject(delivery, rejected, detail, bytes);
       return { bytes: EMPTY, inputEnd: bytes.length, release: release.id, rejected };
@@ -102,7 +111,7 @@ export class PartMaker {
   /** A part of a message that is split. */
   async #furtherPart({ delivery, release }: Job, from: number): Promise<PartContent> {
     const { bytes } = delivery;
-    const { maxPartBytes } = this.#options.broker;
+    const maxPartBytes = this.#room(delivery);
     const { isTooLarge, ...part } = nextPart(release.enrich, bytes, from, maxPartBytes);
     if (!isTooLarge) return { ...part, release: release.id };
     const detail = `the output of the line at byte ${from} is larger than ${maxPartBytes} bytes`;
@@ -113,8 +122,14 @@ export class PartMaker {
   /** Stores refused input, without its bytes if they are too large. Throws BrokerUnavailable. */
   async reject(delivery: Delivery, reason: RejectReason, detail: string, bytes: Uint8Array, offset?: number) {
     const { broker, events } = this.#options;
-    const fits = bytes.length <= broker.maxPartBytes;
-    await broker.reject({ source: delivery.source, offset, reason, bytes: fits ? bytes : undefined });
+    const fits = bytes.length <= this.#room(delivery);
+    await broker.reject({
+      source: delivery.source,
+      origin: delivery.origin,
+      offset,
+      reason,
+      bytes: fits ? bytes : undefined,
+    });
     events.rejected(delivery, reason, detail);
   }
 }

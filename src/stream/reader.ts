@@ -1,4 +1,5 @@
 /** Reads the output in the order of the source: the output stream itself is in the order in which workers finished. */
+import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AtlasError } from '../errors.js';
 import { STREAM_READ_AHEAD, STREAM_READ_POLL_MS } from '../limits.js';
@@ -6,7 +7,7 @@ import { type Broker, BrokerUnavailable, type StoredPart } from './broker.js';
 
 export interface ReadOptions {
   broker: Broker;
-  /** First source sequence; default the first that the source holds. */
+  /** First source sequence; default the first that the source or the output holds. */
   fromSequence?: number | undefined;
   /** Ends after the last message that the source held at the start. */
   once: boolean;
@@ -36,15 +37,24 @@ async function chain(broker: Broker, last: StoredPart): Promise<StoredPart[]> {
 
 class Reader {
   readonly #options: ReadOptions;
+  readonly #ended = new AbortController();
+  readonly #signal: AbortSignal;
 
   constructor(options: ReadOptions) {
     this.#options = options;
+    this.#signal = AbortSignal.any([options.signal, this.#ended.signal]);
+    // Each message that is waited for listens.
+    setMaxListeners(0, this.#signal);
+  }
+
+  /** Ends the requests for messages that nobody will read. */
+  end(): void {
+    this.#ended.abort();
   }
 
   /** Repeats a request until the broker answers; undefined when told to stop. */
   async persistently<Result>(request: () => Promise<Result>): Promise<Result | undefined> {
-    const { signal } = this.#options;
-    while (!signal.aborted) {
+    while (!this.#signal.aborted) {
       try {
         return await request();
       } catch (error) {
@@ -66,13 +76,13 @@ class Reader {
 
   async #look(sequence: number): Promise<ReadMessage | 'waiting'> {
     const { broker } = this.#options;
-    const last = await broker.lastPart(sequence);
-    if (last?.isLast) return { sequence, parts: await chain(broker, last) };
+    const found = await this.#complete(sequence);
+    if (found !== undefined) return found;
     const { acknowledgedUpTo } = await broker.backlog();
     if (sequence > acknowledgedUpTo) return 'waiting';
     // Done while this was looked up, or never: the message was deleted, or its output was.
-    const again = await broker.lastPart(sequence);
-    if (again?.isLast) return { sequence, parts: await chain(broker, again) };
+    const again = await this.#complete(sequence);
+    if (again !== undefined) return again;
     if (!(await broker.hasSource(sequence))) return { sequence, parts: [] };
     throw new AtlasError(
       'E_STREAM',
@@ -80,8 +90,17 @@ class Reader {
     );
   }
 
+  /** The output of a message; undefined if it is not complete. */
+  async #complete(sequence: number): Promise<ReadMessage | undefined> {
+    const { broker } = this.#options;
+    const last = await broker.lastPart(sequence);
+    // The worker rejects a message whose subject somebody else took.
+    if (last === 'foreign') return { sequence, parts: [] };
+    return last?.isLast ? { sequence, parts: await chain(broker, last) } : undefined;
+  }
+
   async #pause(): Promise<void> {
-    await sleep(STREAM_READ_POLL_MS, undefined, { signal: this.#options.signal }).catch(() => {});
+    await sleep(STREAM_READ_POLL_MS, undefined, { signal: this.#signal }).catch(() => {});
   }
 }
 
@@ -92,10 +111,18 @@ class Reader {
  */
 export async function* readInOrder(options: ReadOptions): AsyncGenerator<ReadMessage> {
   const reader = new Reader(options);
-  const range = await reader.persistently(() => options.broker.sourceRange());
+  try {
+    yield* messagesOf(reader, options);
+  } finally {
+    reader.end();
+  }
+}
+
+async function* messagesOf(reader: Reader, { broker, fromSequence, once }: ReadOptions): AsyncGenerator<ReadMessage> {
+  const range = await reader.persistently(() => broker.readableRange(fromSequence));
   if (range === undefined) return;
-  const first = options.fromSequence ?? Math.max(1, range.first);
-  const last = options.once ? range.last : Number.POSITIVE_INFINITY;
+  const { first } = range;
+  const last = once ? range.last : Number.POSITIVE_INFINITY;
   const ahead: Promise<ReadMessage | undefined>[] = [];
   let next = first;
   for (let sequence = first; sequence <= last; sequence++) {

@@ -11,12 +11,15 @@ import {
   ReplayPolicy,
   RetentionPolicy,
   StorageType,
+  type StoredMsg,
   type StreamConfig,
+  type StreamInfo,
 } from '@nats-io/jetstream';
 import { millis, nanos } from '@nats-io/transport-node';
 import { AtlasError } from '../errors.js';
 import { STREAM_MAX_ACK_PENDING, STREAM_READER_IDLE_MS } from '../limits.js';
 import type { StartAt } from './broker.js';
+import { HEADER, requireSource } from './headers.js';
 
 export interface StreamNames {
   from: string;
@@ -29,6 +32,10 @@ export interface SetupOptions {
   names: StreamNames;
   /** Where the consumer begins; undefined accepts any existing consumer. */
   startAt: StartAt | undefined;
+  /** Only messages of the source with this subject, which may have wildcards. */
+  filter?: string | undefined;
+  /** Hash of the options of the enrichment; undefined for a reader. */
+  settings?: string | undefined;
   /** Whether the output is in the order of the source: there is no consumer then. */
   ordered: boolean;
   /** Creates what is missing. */
@@ -52,6 +59,9 @@ export interface Setup {
   ordered: boolean;
   /** Sequence at which the work began, if it began at one. */
   startSequence: number;
+  filter: string | undefined;
+  /** Hash of the options of the enrichment, for the headers of the output. */
+  settings: string;
   /** One sentence for each thing that was created. */
   created: string[];
   /** One sentence for each setting that is allowed but loses messages. */
@@ -82,10 +92,12 @@ async function existing<Info>(request: Promise<Info>): Promise<Info | undefined>
 /** The settings of a stream that loses nothing: file storage, limits retention, refuses messages when it is full. */
 function newStream(
   name: string,
+  description: string | undefined,
   { maxBytes, maxAgeMs, replicas }: SetupOptions,
 ): Partial<StreamConfig> & { name: string } {
   return {
     name,
+    ...(description !== undefined && { description }),
     subjects: [`${name.toLowerCase()}.>`],
     storage: StorageType.File,
     retention: RetentionPolicy.Limits,
@@ -97,19 +109,70 @@ function newStream(
   };
 }
 
-/** Reads a stream's settings, and creates the stream if it is missing and that is asked for. */
-async function streamConfig(jsm: JetStreamManager, name: string, options: SetupOptions, created: string[]) {
-  const info = await existing(jsm.streams.info(name));
-  if (info !== undefined) return info.config;
+/** The description of a stream that is made for one source; it names the source before there is a message. */
+const descriptionFor = (source: string): string => `ipatlas stream --from ${source}`;
+const DESCRIPTION = /^ipatlas stream --from (\S+)$/;
+
+/**
+ * Refuses an output, or rejects, of another source: of two messages with the same sequence, one would be lost. Returns the
+ * newest message.
+ */
+async function requireOwn(jsm: JetStreamManager, { config, state }: StreamInfo, source: string) {
+  const [, described = source] = DESCRIPTION.exec(config.description ?? '') ?? [];
+  if (described !== source) {
+    throw streamError(`${config.name} belongs to the source ${described}, not ${source}; use another stream`);
+  }
+  const newest = state.messages === 0 ? null : await jsm.streams.getMessage(config.name, { seq: state.last_seq });
+  if (newest !== null) requireSource(newest, config.name, source);
+  return newest;
+}
+
+/** Returns a warning if the newest output was made with other options. */
+function settingsWarnings(newest: StoredMsg | null, { config }: StreamInfo, settings: string | undefined): string[] {
+  const before = newest?.header.get(HEADER.settings) ?? '';
+  if (settings === undefined || before === '' || before === settings) return [];
+  return [
+    `the newest message of ${config.name} was enriched with other options (--field, --add, --format, …): from now on ` +
+      `the output has both; the header ${HEADER.settings} tells them apart`,
+  ];
+}
+
+/** The message of a server that has no room for another stream, with what to do. */
+function storageError(error: unknown, name: string, { maxBytes }: SetupOptions): unknown {
+  if (!(error instanceof JetStreamApiError) || !/insufficient|maximum/i.test(error.message)) return error;
+  return streamError(
+    `the server cannot create ${name}: ${error.message}. It reserves ${maxBytes} bytes for each of the streams; ` +
+      '--max-bytes sets this, and max_file_store of the server is the limit of the sum',
+  );
+}
+
+/**
+ * Reads about a stream, and creates it if it is missing and that is asked for.
+ *
+ * @param source the stream from which its messages come, if there is one
+ */
+async function streamInfo(
+  jsm: JetStreamManager,
+  name: string,
+  options: SetupOptions,
+  created: string[],
+  source?: string,
+): Promise<StreamInfo> {
+  const found = await existing(jsm.streams.info(name));
+  if (found !== undefined) return found;
   if (!options.create) throw streamError(`there is no stream ${name} on the server; --init creates it`);
-  const { config } = await jsm.streams.add(newStream(name, options));
+  const description = source === undefined ? undefined : descriptionFor(source);
+  const info = await jsm.streams.add(newStream(name, description, options)).catch((error: unknown) => {
+    throw storageError(error, name, options);
+  });
+  const { config } = info;
   const age =
     options.maxAgeMs === 0 ? 'messages kept until they are deleted' : `messages kept for ${options.maxAgeMs} ms`;
   created.push(
     `created the stream ${name}: subjects ${config.subjects.join(' ')}, on disk, ${config.num_replicas} replica(s), ` +
       `at most ${config.max_bytes} bytes, new messages refused when it is full, ${age}`,
   );
-  return config;
+  return info;
 }
 
 const isLimited = (value: number): boolean => value > 0;
@@ -167,8 +230,9 @@ function deliverPolicy(startAt: StartAt): Partial<ConsumerConfig> {
 }
 
 /** Settings of the consumer of one reader that needs no acknowledgments. The server deletes it when the reader is gone. */
-export function readerConfig(startAt: StartAt): Partial<ConsumerConfig> {
+export function readerConfig(startAt: StartAt, filter: string | undefined): Partial<ConsumerConfig> {
   return {
+    ...(filter !== undefined && { filter_subject: filter }),
     ack_policy: AckPolicy.None,
     replay_policy: ReplayPolicy.Instant,
     inactive_threshold: nanos(STREAM_READER_IDLE_MS),
@@ -189,7 +253,7 @@ function beganAt({ config }: ConsumerInfo, startAt: StartAt): boolean {
   );
 }
 
-function consumerProblems(info: ConsumerInfo, startAt: StartAt | undefined): string[] {
+function consumerProblems(info: ConsumerInfo, { startAt, filter, settings }: SetupOptions): string[] {
   const { config } = info;
   const problems: string[] = [];
   if (config.deliver_subject !== undefined) problems.push('it pushes messages; a pull consumer is needed');
@@ -200,9 +264,12 @@ function consumerProblems(info: ConsumerInfo, startAt: StartAt | undefined): str
     problems.push('max_deliver makes it drop messages that workers died with; set it to -1');
   }
   if (config.headers_only) problems.push('it delivers headers only');
-  if (config.filter_subject || config.filter_subjects?.length) {
+  const filters = config.filter_subjects ?? (config.filter_subject ? [config.filter_subject] : []);
+  // A reader takes the consumer as it is.
+  if (settings !== undefined && filters.join(' ') !== (filter ?? '')) {
+    const has = filters.length === 0 ? 'it has no filter' : `it has a filter (--filter ${filters.join(' ')})`;
     problems.push(
-      'it has a filter, so the output would have gaps that look like lost messages; use a stream of its own',
+      `${has}, and messages would be missing; give the same --filter, or another --consumer and output stream`,
     );
   }
   if (startAt !== undefined && !beganAt(info, startAt)) {
@@ -212,7 +279,7 @@ function consumerProblems(info: ConsumerInfo, startAt: StartAt | undefined): str
 }
 
 async function consumerInfo(jsm: JetStreamManager, options: SetupOptions, created: string[]): Promise<ConsumerInfo> {
-  const { names, create, ackWaitMs, startAt = { kind: 'first' }, replicas } = options;
+  const { names, create, ackWaitMs, startAt = { kind: 'first' }, replicas, filter } = options;
   const info = await existing(jsm.consumers.info(names.from, names.consumer));
   if (info !== undefined) return info;
   if (!create) {
@@ -226,6 +293,7 @@ async function consumerInfo(jsm: JetStreamManager, options: SetupOptions, create
     max_ack_pending: STREAM_MAX_ACK_PENDING,
     replay_policy: ReplayPolicy.Instant,
     num_replicas: replicas,
+    ...(filter !== undefined && { filter_subject: filter }),
     ...deliverPolicy(startAt),
   });
   created.push(
@@ -252,26 +320,36 @@ export async function requireNoConsumer(jsm: JetStreamManager, { from, to, consu
 export async function setUpStreams(jsm: JetStreamManager, options: SetupOptions): Promise<Setup> {
   const { names } = options;
   const created: string[] = [];
-  const source = await streamConfig(jsm, names.from, options, created);
-  const output = await streamConfig(jsm, names.to, options, created);
-  const rejects = await streamConfig(jsm, names.rejects, options, created);
+  const { config: source } = await streamInfo(jsm, names.from, options, created);
+  const outputInfo = await streamInfo(jsm, names.to, options, created, names.from);
+  const rejectsInfo = await streamInfo(jsm, names.rejects, options, created, names.from);
+  const newest = await requireOwn(jsm, outputInfo, names.from);
+  await requireOwn(jsm, rejectsInfo, names.from);
+  const [output, rejects] = [outputInfo.config, rejectsInfo.config];
   refuse('stream', source.name, commonProblems(source));
   for (const config of [output, rejects]) {
     refuse('stream', config.name, [...commonProblems(config), ...outputProblems(config, source)]);
   }
   const { startAt } = options;
   let ackWaitMs = options.ackWaitMs;
+  let { filter } = options;
   let startSequence = startAt?.kind === 'sequence' ? startAt.sequence : 1;
   if (options.ordered) {
     await requireNoConsumer(jsm, names);
   } else {
     const consumer = await consumerInfo(jsm, options, created);
-    refuse('consumer', names.consumer, consumerProblems(consumer, startAt));
+    refuse('consumer', names.consumer, consumerProblems(consumer, options));
+    filter = consumer.config.filter_subject ?? consumer.config.filter_subjects?.[0];
     ackWaitMs = millis(consumer.config.ack_wait ?? nanos(ackWaitMs));
     startSequence = consumer.config.opt_start_seq ?? 1;
   }
 
-  const losesOld = source.discard !== DiscardPolicy.New && [source.max_bytes, source.max_msgs].some(isLimited);
+  const warnings = settingsWarnings(newest, outputInfo, options.settings);
+  if (source.discard !== DiscardPolicy.New && [source.max_bytes, source.max_msgs].some(isLimited)) {
+    warnings.push(
+      `the stream ${source.name} deletes its oldest messages when it is full, processed or not; discard "new" does not`,
+    );
+  }
   return {
     outputPrefix: subjectPrefix(output, /\.[>*]$/),
     rejectsPrefix: subjectPrefix(rejects, /\.>$/),
@@ -279,11 +357,9 @@ export async function setUpStreams(jsm: JetStreamManager, options: SetupOptions)
     ackWaitMs,
     ordered: options.ordered,
     startSequence,
+    filter,
+    settings: options.settings ?? '',
     created,
-    warnings: losesOld
-      ? [
-          `the stream ${source.name} deletes its oldest messages when it is full, processed or not; discard "new" does not`,
-        ]
-      : [],
+    warnings,
   };
 }

@@ -6,6 +6,7 @@
  * message that is delivered again. The next worker meets a conflict, sees that the output is complete, and acknowledges.
  * Workers keep no state of their own, so they can be started and killed at any time.
  */
+import { setMaxListeners } from 'node:events';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import {
   STREAM_ONCE_PULL_MS,
@@ -29,6 +30,28 @@ export interface WorkerOptions extends PartOptions {
   signal: AbortSignal;
 }
 
+/** Waits, but not after the worker was told to stop. */
+export async function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
+  await sleep(milliseconds, undefined, { signal }).catch(() => {});
+}
+
+/** Repeats a request until the broker answers; undefined when told to stop. */
+export async function retried<Result>(
+  { signal, events }: Pick<WorkerOptions, 'signal' | 'events'>,
+  request: () => Promise<Result>,
+): Promise<Result | undefined> {
+  for (let wait = STREAM_RETRY_MS; !signal.aborted; wait = Math.min(2 * wait, STREAM_RETRY_MAX_MS)) {
+    try {
+      return await request();
+    } catch (error) {
+      if (!(error instanceof BrokerUnavailable)) throw error;
+      events.stalled(error.message);
+      await pause(wait, signal);
+    }
+  }
+  return undefined;
+}
+
 export class Worker {
   readonly #options: WorkerOptions;
   readonly #input: FlowWindow;
@@ -40,6 +63,8 @@ export class Worker {
 
   constructor(options: WorkerOptions) {
     this.#options = options;
+    // Each message that waits for its next try listens.
+    setMaxListeners(0, options.signal);
     this.#input = new FlowWindow(options.inFlight);
     this.#parts = new PartMaker(options);
     this.#output = new FlowWindow({ messages: options.inFlight.messages, bytes: options.maxOutputBytes });
@@ -56,37 +81,26 @@ export class Worker {
    * @throws AtlasError E_STREAM if the stream or consumer is gone
    */
   async run(): Promise<void> {
-    const { broker, once, signal } = this.#options;
-    const last = once ? (await this.#persistently(() => broker.sourceRange())).last : Number.POSITIVE_INFINITY;
+    const { broker, events, once, signal } = this.#options;
+    const range = once ? await retried(this.#options, () => broker.sourceRange()) : undefined;
+    const last = range?.last ?? Number.POSITIVE_INFINITY;
     const waitMs = once ? STREAM_ONCE_PULL_MS : STREAM_PULL_MS;
     while (!signal.aborted && this.#failure === undefined) {
       let delivered = 0;
-      await broker.pull({ ...this.#input.room, waitMs }, (delivery) => {
-        delivered++;
-        this.#accept(delivery);
-      });
-      if (once && delivered === 0 && this.#input.isEmpty && (await this.#isDone(last))) break;
+      await retried(this.#options, () =>
+        broker.pull({ ...this.#input.room, waitMs }, (delivery) => {
+          delivered++;
+          this.#accept(delivery);
+        }),
+      );
+      if (delivered === 0 && this.#input.isEmpty) {
+        if (once && (await this.#isDone(last))) break;
+        if (!signal.aborted) events.idle();
+      }
       await this.#input.halfFree();
     }
     await this.#input.empty();
     if (this.#failure !== undefined) throw this.#failure.error;
-  }
-
-  /** Repeats a request until the broker answers. */
-  async #persistently<Result>(request: () => Promise<Result>): Promise<Result> {
-    for (let wait = STREAM_RETRY_MS; ; wait = Math.min(2 * wait, STREAM_RETRY_MAX_MS)) {
-      try {
-        return await request();
-      } catch (error) {
-        if (!(error instanceof BrokerUnavailable) || this.#options.signal.aborted) throw error;
-        await this.#pause(wait);
-      }
-    }
-  }
-
-  /** Waits, but not after the worker was told to stop. */
-  async #pause(milliseconds: number): Promise<void> {
-    await sleep(milliseconds, undefined, { signal: this.#options.signal }).catch(() => {});
   }
 
   /** Whether no message up to `last` is left, for this worker or for any other. */
@@ -153,21 +167,21 @@ export class Worker {
         hasFailed = true;
         events.retried(delivery, error.message);
         if (signal.aborted || performance.now() - begun > broker.redeliverAfterMs) return;
-        await this.#pause(wait);
+        await pause(wait, signal);
       }
     }
   }
 
   /** Appends the message's output to the output stream, unless it is there. */
   async #store(job: Job): Promise<void> {
-    const { source, bytes } = job.delivery;
+    const { source, origin, bytes } = job.delivery;
     const { broker, events } = this.#options;
     let previous = 0;
     let number = 1;
     let from = 0;
     for (;;) {
       const content = await this.#parts.part(job, from);
-      const part = { ...content, source, number, isLast: content.inputEnd === bytes.length };
+      const part = { ...content, source, origin, number, isLast: content.inputEnd === bytes.length };
       const position = await broker.append(part, previous);
       if (position !== undefined) {
         events.appended(part);
@@ -180,6 +194,11 @@ export class Worker {
       // Another delivery of this message got here first.
       const last = await broker.lastPart(source.sequence);
       if (last === undefined) throw new BrokerUnavailable('the output refuses a part and does not show another');
+      if (last === 'foreign') {
+        const detail = `somebody else published to the output subject of message ${source.sequence}`;
+        await this.#parts.reject(job.delivery, 'subject_taken', detail, bytes);
+        return;
+      }
       if (last.source.storedAt !== source.storedAt) {
         const detail = `sequence ${source.sequence} was used twice`;
         await this.#parts.reject(job.delivery, 'sequence_reused', detail, bytes);

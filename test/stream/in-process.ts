@@ -2,7 +2,7 @@
 import { jetstreamManager } from '@nats-io/jetstream';
 import { openDatabase } from '../../src/database/database.js';
 import { parseFields } from '../../src/enrich/options.js';
-import type { Broker } from '../../src/stream/broker.js';
+import type { Broker, Origin } from '../../src/stream/broker.js';
 import { messageEnricher } from '../../src/stream/message.js';
 import { connectNats, NatsBroker } from '../../src/stream/nats.js';
 import type { ActiveRelease, WorkerEvents } from '../../src/stream/parts.js';
@@ -11,6 +11,8 @@ import { Worker, type WorkerOptions } from '../../src/stream/worker.js';
 import { parseAdd } from '../support/add.js';
 
 export const MEGABYTE = 1_048_576;
+
+export const ORIGIN: Origin = { subject: 'in.a', headers: [], bytes: 4 };
 
 /** Setup of streams whose names end in a suffix, so that tests can share a server. */
 export function setupOptions(suffix: string, changes: Partial<SetupOptions> = {}): SetupOptions {
@@ -99,6 +101,8 @@ export function recordedEvents(): WorkerEvents & { log: string[] } {
     alreadyDone: () => log.push('alreadyDone'),
     rejected: (_delivery, reason) => log.push(`rejected ${reason}`),
     retried: () => log.push('retried'),
+    stalled: (problem) => log.push(`stalled ${problem}`),
+    idle: () => {},
     failed: () => log.push('failed'),
   };
 }

@@ -47,7 +47,7 @@ export class NatsServerProcess {
     const lines = [
       `listen: "127.0.0.1:${port}"`,
       `http: "127.0.0.1:${monitorPort}"`,
-      `jetstream { store_dir: "${join(dir, 'store')}", max_file_store: 4GB }`,
+      `jetstream { store_dir: "${join(dir, 'store')}", max_file_store: 64GB }`,
       `max_payload: ${maxPayload}`,
       `log_file: "${join(dir, 'log')}"`,
       config,

@@ -1,12 +1,16 @@
 /** The worker as a process: its flags, its release, its metrics and health, how it stops, and how it connects. */
 import { execFileSync, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { cpSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { dirname, join } from 'node:path';
-import type { NatsConnection } from '@nats-io/transport-node';
+import { type NatsConnection, nkeys } from '@nats-io/transport-node';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { pullStatePath } from '../../src/database/pull-state.js';
-import { HEADER } from '../../src/stream/nats.js';
-import { finished, ipatlas, start } from '../support/cli.js';
+import { HEADER } from '../../src/stream/headers.js';
+import { Health, StreamMetrics, serveOperations } from '../../src/stream/operations.js';
+import { finished, start } from '../support/cli.js';
+import { ipatlas } from '../support/in-process.js';
 import { country, publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 import { until } from '../support/serve.js';
 import { makeCredentials } from './credentials.js';
@@ -209,6 +213,9 @@ describe.skipIf(!hasNatsServer())('ipatlas stream', () => {
     [['--add', 'city'], /city/],
     [['--format', 'json', '--items', 'a..b'], /--items "a\.\.b" has an empty key/],
     [['--items', 'a'], /--items requires --format json/],
+    [['--metrics-host', '::'], /--metrics-host needs --metrics-port/],
+    [['--filter', 'logs.>.web'], /--filter "logs\.>\.web" is not a subject such as/],
+    [['--nkey', '/nowhere/seed'], /--nkey \/nowhere\/seed cannot be read/],
     [['--ordered', '--ack-wait', '5'], /--ack-wait is for workers with acknowledgments/],
     [[], /there is no stream IN on the server; --init creates it/],
   ])('refuses %j', async (flags, message) => {
@@ -221,13 +228,90 @@ describe.skipIf(!hasNatsServer())('ipatlas stream', () => {
     const noRelease = await ipatlas([...args('E', '--init', '--once'), '--data', empty]);
     expect(noRelease).toMatchObject({ code: 5 });
     rmSync(empty, { recursive: true });
+    // Nothing was created for a worker that could not begin.
+    const { streams } = await managerOf(connection);
+    await expect(streams.info('OUTE')).rejects.toThrow('stream not found');
+
+    // A server that accepts connections and says nothing. The client library leaves the connection open.
+    const silent = createServer().listen(0, '127.0.0.1');
+    onTestFinished(() => void silent.close());
+    await once(silent, 'listening');
+    const silentUrl = `nats://127.0.0.1:${(silent.address() as AddressInfo).port}`;
+    const waiting = start(args('E', '--server', silentUrl));
+    const waited = finished(waiting);
+    const stopped = start(args('E', '--server', silentUrl));
+    await once(silent, 'connection');
+    await once(silent, 'connection');
+    stopped.kill('SIGTERM');
+    expect(await finished(stopped)).toMatchObject({ code: 0, signal: null });
+
     const noServer = await ipatlas(args('E', '--server', 'nats://user:secret@localhost.invalid:1'));
+    expect(await waited).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('cannot connect to the NATS server'),
+    });
     expect(noServer).toMatchObject({
       code: 2,
       stderr: expect.stringContaining('cannot connect to the NATS server at'),
     });
     expect(noServer.stderr).not.toContain('secret');
-  }, 40_000);
+  }, 60_000);
+
+  it('says what the size of streams has to do with room on the server', async () => {
+    const large = args('L', '--init', '--once', '--max-bytes', String(2 ** 45));
+    const result = await ipatlas(large);
+    expect(result).toMatchObject({ code: 2, stderr: expect.stringMatching(/cannot create INL: .*--max-bytes/) });
+  });
+
+  it('is not ready if a problem lasts, says which, and is ready again after it', async () => {
+    let now = 0;
+    const health = new Health(() => now);
+    health.failed('the output is full');
+    now = 9_999;
+    health.failed('still full');
+    expect(health.lasting).toBeUndefined();
+    now = 10_000;
+    const server = await serveOperations({ host: '::1', port: 0 }, new StreamMetrics(dataDir), () => health.lasting);
+    onTestFinished(() => void server.close());
+    const ready = async () => {
+      const response = await fetch(`http://[::1]:${(server.address() as AddressInfo).port}/readyz`);
+      return [response.status, await response.text()];
+    };
+    expect(await ready()).toEqual([503, 'still full\n']);
+    health.succeeded();
+    expect(await ready()).toEqual([200, 'ready\n']);
+  });
+
+  it('rejects a table without the column', async () => {
+    await ipatlas(args('N', '--init', '--once'));
+    await publishAll(connection, 'inn.x', ['name\na\n']);
+    expect(await ipatlas(args('N', '--format', 'csv', '--once'))).toMatchObject({ code: 0 });
+    // And not "internal_error", which is for bugs.
+    const [reject] = await messagesOf(connection, 'OUTN_REJECTS');
+    expect(reject!.header.get(HEADER.rejected)).toBe('invalid_line');
+  });
+
+  it('connects with a token and with an NKey', async () => {
+    const dir = temporaryDir();
+    const user = nkeys.createUser();
+    writeFileSync(join(dir, 'token'), 'a/token\n');
+    writeFileSync(join(dir, 'seed'), `${Buffer.from(user.getSeed()).toString()}\n`);
+    const cases = [
+      ['--token', 'token', 'authorization { token: "a/token" }'],
+      ['--nkey', 'seed', `authorization { users: [ { nkey: ${user.getPublicKey()} } ] }`],
+    ] as const;
+    for (const [flag, file, config] of cases) {
+      const guarded = await NatsServerProcess.start({ config });
+      const flags = ['--server', guarded.url, '--init', '--once'];
+      expect(await ipatlas(args('H', ...flags, flag, join(dir, file)))).toMatchObject({ code: 0 });
+      expect(await ipatlas(args('H', ...flags))).toMatchObject({
+        code: 2,
+        stderr: expect.stringMatching(/authorization/i),
+      });
+      await guarded.remove();
+    }
+    rmSync(dir, { recursive: true });
+  });
 
   it('connects with the credentials of a NATS user', async () => {
     const dir = temporaryDir();

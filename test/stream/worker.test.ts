@@ -1,17 +1,18 @@
 import { rmSync } from 'node:fs';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import type { StreamConfig } from '@nats-io/jetstream';
-import { type NatsConnection, nanos } from '@nats-io/transport-node';
+import { headers, type NatsConnection, nanos } from '@nats-io/transport-node';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openDatabase } from '../../src/database/database.js';
 import { createBlockEnricher } from '../../src/enrich/block-enricher.js';
 import { AtlasError } from '../../src/errors.js';
 import { STREAM_TURN_BYTES } from '../../src/limits.js';
 import { type Broker, BrokerUnavailable, type Delivery } from '../../src/stream/broker.js';
-import { HEADER, type NatsBroker, parsePart } from '../../src/stream/nats.js';
+import { HEADER, parsePart } from '../../src/stream/headers.js';
+import type { NatsBroker } from '../../src/stream/nats.js';
 import type { ActiveRelease } from '../../src/stream/parts.js';
 import { type ReadMessage, readInOrder } from '../../src/stream/reader.js';
-import type { SetupOptions } from '../../src/stream/setup.js';
+import { type SetupOptions, setUpStreams } from '../../src/stream/setup.js';
 import { Worker } from '../../src/stream/worker.js';
 import { country, publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 import { until } from '../support/serve.js';
@@ -19,6 +20,7 @@ import { outputErrors } from './exactly-once.js';
 import {
   altered,
   MEGABYTE,
+  ORIGIN,
   openBroker,
   recordedEvents,
   recordedOutputs,
@@ -154,7 +156,7 @@ describe.skipIf(!hasNatsServer())('a worker', () => {
       pull: async (_limit, deliver) => {
         for (let sequence = 1; sequence <= count; sequence++) {
           const bytes = Buffer.alloc(STREAM_TURN_BYTES, '\n');
-          deliver({ source: { sequence, storedAt: '1' }, count: 1, bytes, acknowledge });
+          deliver({ source: { sequence, storedAt: '1' }, origin: ORIGIN, count: 1, bytes, acknowledge });
         }
         controller.abort();
       },
@@ -189,7 +191,7 @@ describe.skipIf(!hasNatsServer())('a worker', () => {
             if (sequence % 3 === 1 && ++acknowledgments === 1) throw new BrokerUnavailable('no confirmation');
           };
           const bytes = Buffer.from(bareLines(4_000, 10 * sequence));
-          deliver({ source: { sequence, storedAt: '1' }, count: 1, bytes, acknowledge });
+          deliver({ source: { sequence, storedAt: '1' }, origin: ORIGIN, count: 1, bytes, acknowledge });
         }
         if (delivered === count) controller.abort();
       },
@@ -352,6 +354,136 @@ describe.skipIf(!hasNatsServer())('a worker', () => {
     expect(Buffer.from(reject!.data).toString()).toBe(bareLines(1));
   });
 
+  it('keeps the reject of a message whose sequence was used before, and stores each once', async () => {
+    const broker = await open('O');
+    const source = { sequence: 1, storedAt: '1' };
+    const later = { sequence: 1, storedAt: '2' };
+    for (const one of [source, source, later, later]) {
+      await broker.reject({ source: one, reason: 'invalid_line', bytes: Buffer.from(one.storedAt) });
+    }
+    const rejects = await messagesOf(connection, 'REJECTSO');
+    expect(rejects.map(({ data }) => Buffer.from(data).toString())).toEqual(['1', '2']);
+  });
+
+  it('copies subject and headers of the source, but for those that the server obeys', async () => {
+    const broker = await open('P');
+    const all = headers();
+    all.append('trace', 'a');
+    all.append('trace', 'b: c');
+    all.set('Nats-Msg-Id', 'same');
+    all.set('Ipatlas-Release', 'forged');
+    await connection.request('inp.web.a', '{"ip":"8.8.8.8"}\nbroken\n', { headers: all, timeout: 20_000 });
+    all.set('large', 'x'.repeat(MAX_PAYLOAD / 2));
+    all.set('Nats-Msg-Id', 'other');
+    await connection.request('inp.web.b', bareLines(1), { headers: all, timeout: 20_000 });
+    await worker(broker, releaseOf(dataDir, 'drop')).run();
+    const output = await messagesOf(connection, 'OUTP');
+    const [first, second] = output.sort((a, b) => a.subject.localeCompare(b.subject));
+    expect(first!.header.values('trace')).toEqual(['a', 'b: c']);
+    expect(first!.header.get(HEADER.subject)).toBe('inp.web.a');
+    expect(first!.header.get(HEADER.release)).toBe(release.id);
+    expect(first!.header.has('Nats-Msg-Id')).toBe(false);
+    expect(second!.header.get(HEADER.subject)).toBe('inp.web.b');
+    expect(second!.header.get(HEADER.headers)).toBe('too large');
+    expect(second!.header.has('large')).toBe(false);
+    const [reject] = await messagesOf(connection, 'REJECTSP');
+    expect(reject!.header.values('trace')).toEqual(['a', 'b: c']);
+  });
+
+  it('splits output that fits only without the headers of its source', async () => {
+    const broker = await open('Q');
+    const all = headers();
+    all.set('trace', 'x'.repeat(8_000));
+    const lines = bareLines(Math.floor((broker.maxPartBytes - 2_000) / (enriched(bareLines(100)).length / 100)));
+    await connection.request('inq.a', lines, { headers: all, timeout: 20_000 });
+    await worker(broker, release).run();
+    const [message] = await readAll(broker);
+    expect(message!.parts.length).toBe(2);
+    expect(textOf(message!)).toBe(enriched(lines));
+  });
+
+  it('processes only the messages that match a filter, and the reader passes over the others', async () => {
+    const broker = await open('T', { filter: 'int.*.web' });
+    for (const subject of ['int.a.db', 'int.a.web', 'int.b.web', 'int.b.db']) {
+      await publishAll(connection, subject, [`{"n":"${subject}"}\n`]);
+    }
+    await worker(broker, release).run();
+    expect((await readAll(broker)).map(textOf).join('')).toBe(
+      '{"n":"int.a.web","geo":null}\n{"n":"int.b.web","geo":null}\n',
+    );
+    await expect(open('T', { settings: 'x' })).rejects.toThrow('it has a filter (--filter int.*.web)');
+  });
+
+  it('rejects a message whose output subject somebody else took', async () => {
+    const broker = await open('U');
+    await publishAll(connection, 'outu.1', ['of someone else']);
+    await publishAll(connection, 'inu.a', [bareLines(1), bareLines(2)]);
+    const events = recordedEvents();
+    await worker(broker, release, { events }).run();
+    expect(events.log).toContain('rejected subject_taken');
+    expect((await readAll(broker)).map(textOf)).toEqual(['', enriched(bareLines(2))]);
+  });
+
+  it('refuses an output of another source, before and while it works', async () => {
+    const broker = await open('V');
+    await publishAll(connection, 'inv.a', [bareLines(1)]);
+    const names = { from: 'INV2', to: 'OUTV', rejects: 'REJECTSV2', consumer: 'others' };
+    // By the description that --init gives, while the output is empty.
+    await expect(open('', { names })).rejects.toThrow('OUTV belongs to the source INV, not INV2');
+    const manager = await managerOf(connection);
+    await manager.streams.update('OUTV', { description: '' });
+    const other = await open('', { names });
+    await publishAll(connection, 'inv2.a', [bareLines(2)]);
+    await worker(broker, release).run();
+    await expect(worker(other, release).run()).rejects.toMatchObject({
+      code: 'E_STREAM',
+      message: 'OUTV belongs to the source INV, not INV2; use another stream',
+    });
+    // By its newest message.
+    await expect(open('', { names })).rejects.toThrow('OUTV belongs to the source INV, not INV2');
+  });
+
+  it('warns if the output was made with other options', async () => {
+    await publishAll(connection, 'inv.a', [bareLines(3)]);
+    const first = await open('V', { settings: 'one' });
+    await worker(first, release).run();
+    const warnings = async (settings: string): Promise<string[]> =>
+      (await setUpStreams(await managerOf(connection), setupOptions('V', { settings }))).warnings;
+    expect(await warnings('one')).toEqual([]);
+    expect((await warnings('two')).join()).toContain('was enriched with other options');
+  });
+
+  it('reads output that is left after a purge of the source', async () => {
+    const broker = await open('W');
+    await publishAll(connection, 'inw.a', ['{"n":1}\n', '{"n":2}\n', '{"n":3}\n']);
+    await worker(broker, release).run();
+    await (await managerOf(connection)).streams.purge('INW', { seq: 3 });
+    expect((await readAll(broker)).map(textOf).join('')).toBe([1, 2, 3].map((n) => `{"n":${n},"geo":null}\n`).join(''));
+  });
+
+  it('makes no warning of Node when many messages wait for their next try', async () => {
+    const broker = await open('X');
+    await publishAll(
+      connection,
+      'inx.a',
+      Array.from({ length: 40 }, (_, n) => bareLines(1, n)),
+    );
+    const warnings: Error[] = [];
+    const collect = (warning: Error): number => warnings.push(warning);
+    process.on('warning', collect);
+    let failures = 0;
+    const failing = altered<Broker>(broker, {
+      append: async (part, previous) => {
+        if (failures++ < 40) throw new BrokerUnavailable('no answer');
+        return broker.append(part, previous);
+      },
+    });
+    await worker(failing, release).run();
+    process.off('warning', collect);
+    expect(failures).toBeGreaterThan(40);
+    expect(warnings).toEqual([]);
+  });
+
   it('waits with bounded memory while the output is full, and goes on when there is room', async () => {
     const options = setupOptions('I', { maxBytes: 2 * MEGABYTE });
     const broker = await openBroker(server.url, options);
@@ -454,13 +586,13 @@ describe.skipIf(!hasNatsServer())('a worker', () => {
     it.each([
       ['M1', { max_deliver: 5 }, /max_deliver makes it drop messages/],
       ['M2', { ack_policy: 'none' }, /each message must be acknowledged/],
-      ['M3', { filter_subject: 'inm3.a' }, /it has a filter/],
+      ['M3', { filter_subject: 'inm3.a' }, /it has a filter \(--filter inm3\.a\), and messages would be missing/],
       ['M4', { deliver_policy: 'new' }, /it began at another message/],
     ] as const)('with a consumer %s %j', async (suffix, changes, message) => {
       const manager = await managerOf(connection);
       await manager.streams.add({ name: `IN${suffix}`, subjects: [`in${suffix.toLowerCase()}.>`] });
       await manager.consumers.add(`IN${suffix}`, { durable_name: 'workers', ack_policy: 'explicit', ...changes });
-      const opening = openBroker(server.url, setupOptions(suffix, { startAt: { kind: 'first' } }));
+      const opening = openBroker(server.url, setupOptions(suffix, { startAt: { kind: 'first' }, settings: 'any' }));
       await expect(opening).rejects.toMatchObject({ code: 'E_STREAM', message: expect.stringMatching(message) });
     });
 
