@@ -27,6 +27,9 @@ const PORT_DIGITS: usize = 5;
 const DOTTED_PORT_DIGITS: usize = 2;
 /** Shortest IPv4 address in bytes. */
 const SHORTEST_IPV4: usize = 7;
+/** Dots of an IPv4 address, also at the end of an IPv6 address; colons of an IPv6 address that has neither dots nor two in a row. */
+const IPV4_DOTS: u32 = 3;
+const IPV6_COLONS: u32 = 7;
 /** The word "version" in small letters, and the bits that are compared: the last of 8 bytes is any. */
 const VERSION: u64 = 0x006e_6f69_7372_6576;
 const VERSION_MASK: u64 = 0x00ff_ffff_ffff_ffff;
@@ -135,10 +138,10 @@ function parseWord(word: usize, end: usize, start: usize): u32 {
   while (to > word && (load<u8>(to - 1) == <u8>DOT || load<u8>(to - 1) == <u8>MINUS)) to--;
   if (to > word + 1 && load<u8>(to - 1) == <u8>COLON && load<u8>(to - 2) != <u8>COLON) to--;
   let from = word;
-  let family = parseWhole(from, to);
+  let family = parseWithPort(from, to);
   if (family == NO_ADDRESS) {
     from = afterNames(word, to);
-    family = parseWithPort(from, to);
+    if (from != word) family = parseWithPort(from, to);
   }
   // Between two colons.
   for (let next = word; family == NO_ADDRESS && next < to; next++) {
@@ -162,20 +165,32 @@ export function queryNextAddress(value: usize, start: usize, from: usize, close:
     const b = v128.load(vector, 16);
     const c = v128.load(vector, 32);
     const d = v128.load(vector, 48);
-    const colons = equal(a, b, c, d, COLON);
+    const allColons = equal(a, b, c, d, COLON);
     const bit = i8x16.splat(32);
     const letters = inRange(v128.or(a, bit), v128.or(b, bit), v128.or(c, bit), v128.or(d, bit), LETTER_A, 6);
-    const parts = colons | letters | inRange(a, b, c, d, ZERO, 10);
+    const parts = allColons | letters | inRange(a, b, c, d, ZERO, 10);
     // Every address has a dot or colon between two digits or colons. Those at the edges of the vector are always looked at.
-    let marks = (colons | equal(a, b, c, d, DOT)) & ((parts << 1) | 1) & ((parts >> 1) | ((<u64>1) << 63));
+    let marks = (allColons | equal(a, b, c, d, DOT)) & ((parts << 1) | 1) & ((parts >> 1) | ((<u64>1) << 63));
     if (close - vector < VECTOR) marks &= ((<u64>1) << <u64>(close - vector)) - 1;
     for (; marks != 0; marks &= marks - 1) {
       const at = vector + <usize>ctz(marks);
       if (at < wordEnd) continue;
       let word = at;
       while (word > start && isWordByte(load<u8>(word - 1))) word--;
-      wordEnd = at + 1;
-      while (wordEnd < close && isWordByte(load<u8>(wordEnd))) wordEnd++;
+      let dots: u32 = 0;
+      let colons: u32 = 0;
+      let hasPair = false;
+      let previous: u32 = 0;
+      for (wordEnd = word; wordEnd < close; wordEnd++) {
+        const byte: u32 = load<u8>(wordEnd);
+        if (!isWordByte(byte)) break;
+        dots += u32(byte == DOT);
+        colons += u32(byte == COLON);
+        hasPair = hasPair || (byte == COLON && previous == COLON);
+        previous = byte;
+      }
+      // Most words with colons are times.
+      if (dots < IPV4_DOTS && colons < IPV6_COLONS && !hasPair) continue;
       const family = parseWord(word, wordEnd, start);
       if (family == NO_ADDRESS) continue;
       addCandidate(value, family);
