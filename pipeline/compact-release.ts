@@ -1,16 +1,17 @@
 /** A whole release in the compact form, and back: range file, mirror and manifest. */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { decodeColumn, encodeColumn } from '../src/compact/column.js';
 import { writeContainer } from '../src/compact/container.js';
 import type { CompactCountries } from '../src/compact/countries.js';
 import { rangeFileSections } from '../src/compact/range-file.js';
 import { aboutRelease, MANIFEST_SECTION, manifestOf, rangeFileOf } from '../src/database/compact.js';
-import { describeFile, MANIFEST_FILE, type Manifest, MIRROR_FILE, RANGE_FILE } from '../src/database/release.js';
+import { type Manifest, MIRROR_FILE, RANGE_FILE } from '../src/database/release.js';
 import { openReleaseRanges } from '../src/database/release-files.js';
+import type { MirrorRanges } from '../src/mirror/writer.js';
 import { MAX_CONFIDENCE } from '../src/rangefile/layout.js';
-import { rangeColumns } from '../src/rangefile/reader.js';
-import { readMirrorLayers, writeReleaseMirror } from './release-mirror.js';
+import { type RangeFile, rangeColumns } from '../src/rangefile/reader.js';
+import { readMirrorLayers, writeLocalMirror } from './release-mirror.js';
 
 /**
  * Returns everything of a release in the compact form, not compressed: with its confidence, if it has one, the layers of its
@@ -32,18 +33,14 @@ export function packRelease(dir: string, manifest?: Manifest): Uint8Array {
 }
 
 /**
- * Writes the release that a compact form of {@link packRelease} was made from. The range file has the bytes of then; the mirror has
- * the content of then, and its entry in the manifest is made anew, because its bytes depend on the version of SQLite.
+ * Returns the ranges of the mirror of a release.
  *
- * @param dir an empty directory
+ * @param compact a compact form of {@link packRelease}
+ * @param file the range file that was built from it
  * @param name of the compact form, for messages
- * @returns the manifest that was written
- * @throws AtlasError E_DAMAGED if the compact form is not as FORMAT.md says, or its range file not that of its manifest
+ * @throws AtlasError E_DAMAGED if it does not have the layers of each range
  */
-export function unpackRelease(compact: CompactCountries, name: string, dir: string): Manifest {
-  const manifest = manifestOf(compact, name);
-  const file = rangeFileOf(compact, manifest, name);
-  writeFileSync(join(dir, RANGE_FILE), file.bytes);
+export function compactMirrorRanges(compact: CompactCountries, file: RangeFile, name: string): MirrorRanges {
   const family = (number: 4 | 6) => {
     const ranges = rangeColumns(file, number);
     const layers = compact.container.section(`sources${number}`);
@@ -54,19 +51,21 @@ export function unpackRelease(compact: CompactCountries, name: string, dir: stri
       confidence: confidence ?? new Uint8Array(ranges.count).fill(MAX_CONFIDENCE),
     };
   };
-  const { id, as_of: asOf, tool_version: toolVersion, inputs } = manifest;
-  const mirror = join(dir, MIRROR_FILE);
-  writeReleaseMirror(
-    mirror,
-    { id, asOf, toolVersion, inputs },
-    { v4: family(4), v6: family(6), records: file.records },
-  );
-  const written: Manifest = {
-    ...manifest,
-    outputs: manifest.outputs.map((output) =>
-      output.name === MIRROR_FILE ? describeFile(MIRROR_FILE, readFileSync(mirror)) : output,
-    ),
-  };
-  writeFileSync(join(dir, MANIFEST_FILE), `${JSON.stringify(written, null, 2)}\n`);
-  return written;
+  return { v4: family(4), v6: family(6), records: file.records };
+}
+
+/**
+ * Writes the release that a compact form of {@link packRelease} was made from. The range file has the bytes of then; the mirror has
+ * the content of then, and its entry in the manifest is made anew.
+ *
+ * @param dir an empty directory
+ * @param name of the compact form, for messages
+ * @returns the manifest that was written
+ * @throws AtlasError E_DAMAGED if the compact form is not as FORMAT.md says, or its range file not that of its manifest
+ */
+export function unpackRelease(compact: CompactCountries, name: string, dir: string): Manifest {
+  const manifest = manifestOf(compact, name);
+  const file = rangeFileOf(compact, manifest, name);
+  writeFileSync(join(dir, RANGE_FILE), file.bytes);
+  return writeLocalMirror(dir, manifest, compactMirrorRanges(compact, file, name));
 }

@@ -1,16 +1,16 @@
 /**
- * Pulls the current release of a signed repository: metadata and files are checked by TUF, the mirror is written from the
- * range file and verified equal to it, and the release passes this machine's own gates before it is published, as after a
+ * Pulls the current release of a signed repository: metadata and files are checked by TUF, range file and mirror are rebuilt from
+ * the pull form, and the release passes this machine's own gates before it is published, as after a
  * build.
  */
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { TargetFile } from '@tufjs/models';
+import { CompactCountries } from '../src/compact/countries.js';
+import { rangeFileOf, unpackCompact } from '../src/database/compact.js';
 import { PULL_DIR, type PullState, pullStatePath, readPullState } from '../src/database/pull-state.js';
 import {
   currentReleaseId,
-  describeFile,
   MANIFEST_FILE,
   type Manifest,
   MIRROR_FILE,
@@ -26,17 +26,19 @@ import {
 import { checkReleaseMirror, openReleaseRanges } from '../src/database/release-files.js';
 import { AtlasError, messageOf, systemErrorCode } from '../src/errors.js';
 import { replaceFile } from '../src/files.js';
+import type { MirrorRanges } from '../src/mirror/writer.js';
 import { openRangeFile } from '../src/rangefile/reader.js';
+import { compactMirrorRanges } from './compact-release.js';
 import { loadOverrides } from './config/overrides.js';
 import { loadReference } from './config/reference.js';
 import { loadSources } from './config/sources.js';
 import { withoutCredentials } from './config/url.js';
 import { type PullLimits, RepositoryClient, removeDownloads, trustedExpiry } from './distribution/client.js';
-import { COLUMNS_FILE, CURRENT_TARGET } from './distribution/repository.js';
+import { COLUMNS_FILE, CURRENT_TARGET, PULL_FORM } from './distribution/repository.js';
 import { RefusedError, type RefusedOutcome } from './gates/refusal.js';
 import { withDataDir } from './operations/data-dir.js';
 import { currentText, publishGated } from './publish-gated.js';
-import { joinMirrorColumns, writeReleaseMirror } from './release-mirror.js';
+import { joinMirrorColumns, writeLocalMirror } from './release-mirror.js';
 import { type FinishedRelease, type StageContext, type StageResult, timed } from './stage.js';
 
 export interface PullOptions {
@@ -99,8 +101,8 @@ function isCurrent(dataDir: string, id: string, note: StageContext['note']): boo
   }
 }
 
-/** Returns the range files on this machine that have the hash of a target, for example after a rollback at the origin. */
-function localCopies(dataDir: string, { hashes }: TargetFile): string[] {
+/** Returns the range files on this machine that have a hash, for example after a rollback at the origin. */
+function localCopies(dataDir: string, hash: string): string[] {
   const dirs = [
     ...releaseIds(dataDir).map((id) => join(dataDir, RELEASES_DIR, id)),
     ...refusedIds(dataDir).map((id) => join(dataDir, RELEASES_DIR, REFUSED_DIR, id)),
@@ -108,7 +110,7 @@ function localCopies(dataDir: string, { hashes }: TargetFile): string[] {
   return dirs
     .filter((dir) => {
       try {
-        return readManifest(dir).outputs.some(({ name, sha256 }) => name === RANGE_FILE && sha256 === hashes.sha256);
+        return readManifest(dir).outputs.some(({ name, sha256 }) => name === RANGE_FILE && sha256 === hash);
       } catch (error) {
         if (error instanceof AtlasError) return false; // a damaged release
         throw error;
@@ -158,40 +160,77 @@ function readIfPresent(path: string): string {
   return existsSync(path) ? readFileSync(path, 'utf8') : '';
 }
 
-/** Stage `fetch`: gets the files of a release into a folder. */
-async function fetchRelease(
-  client: RepositoryClient,
-  id: string,
-  { dataDir, workDir }: StageContext,
-): Promise<StageResult<FinishedRelease>> {
-  const dir = join(workDir, 'release');
-  mkdirSync(dir);
-  await client.get(`${id}/${MANIFEST_FILE}`, join(dir, MANIFEST_FILE));
-  await client.get(`${id}/${RANGE_FILE}`, join(dir, RANGE_FILE), (target) => localCopies(dataDir, target));
-  await client.get(`${id}/${COLUMNS_FILE}`, join(workDir, COLUMNS_FILE));
-  return { output: { id, dir }, counts: { release: id } };
+/** A release of which only the mirror is missing. */
+interface FetchedRelease extends FinishedRelease {
+  manifest: Manifest;
+  /** What the mirror is written from. */
+  ranges: MirrorRanges;
 }
 
 /**
- * Stage `compile`: writes the mirror. The manifest lists the file as it is here, because another version of SQLite writes
- * other bytes for the same content.
+ * Rebuilds the range file of a release from its pull form.
+ *
+ * @param manifest the signed one, which has the hash of the range file
+ * @param rangeFile path of the new file
+ * @returns the ranges of the mirror; undefined if the repository has no pull form, or one that does not give the signed file
+ * @throws AtlasError E_FETCH if the pull form cannot be fetched
  */
-function compileMirror(release: FinishedRelease, { workDir }: StageContext): StageResult<FinishedRelease> {
-  const { dir, id } = release;
+async function rebuildRangeFile(
+  client: RepositoryClient,
+  manifest: Manifest,
+  rangeFile: string,
+  { workDir, note }: StageContext,
+): Promise<MirrorRanges | undefined> {
+  const form = `${manifest.id}/${PULL_FORM}`;
+  if (!(await client.has(form))) return undefined;
+  const path = join(workDir, PULL_FORM);
+  try {
+    await client.get(form, path);
+    const compact = new CompactCountries(unpackCompact(readFileSync(path), form), form);
+    const file = rangeFileOf(compact, manifest, form);
+    const ranges = compactMirrorRanges(compact, file, form);
+    writeFileSync(rangeFile, file.bytes);
+    return ranges;
+  } catch (error) {
+    if (!(error instanceof AtlasError) || !['E_UNTRUSTED', 'E_DAMAGED'].includes(error.code)) throw error;
+    note(`the full files are pulled, because the pull form is refused: ${error.message}`);
+    return undefined;
+  }
+}
+
+/**
+ * Stage `fetch`: gets a release into a folder. The range file is a copy on this machine, or rebuilt from the pull form, or
+ * downloaded.
+ */
+async function fetchRelease(
+  client: RepositoryClient,
+  id: string,
+  context: StageContext,
+): Promise<StageResult<FetchedRelease>> {
+  const { dataDir, workDir } = context;
+  const dir = join(workDir, 'release');
+  mkdirSync(dir);
+  await client.get(`${id}/${MANIFEST_FILE}`, join(dir, MANIFEST_FILE));
   const manifest = readManifest(dir);
   if (manifest.id !== id) {
     throw new AtlasError('E_DAMAGED', `the manifest of release ${id} is that of ${manifest.id}`);
   }
-  const { inputs, as_of: asOf, tool_version: toolVersion } = manifest;
-  const file = openRangeFile(join(dir, RANGE_FILE));
-  const columns = joinMirrorColumns(file, inputs, readFileSync(join(workDir, COLUMNS_FILE)), COLUMNS_FILE);
-  const path = join(dir, MIRROR_FILE);
-  writeReleaseMirror(path, { id, asOf, toolVersion, inputs }, columns);
-  const mirror = describeFile(MIRROR_FILE, readFileSync(path));
-  const outputs = manifest.outputs.map((output) => (output.name === MIRROR_FILE ? mirror : output));
-  const local: Manifest = { ...manifest, outputs };
-  replaceFile(join(dir, MANIFEST_FILE), [`${JSON.stringify(local, null, 2)}\n`]);
-  return { output: release, counts: { mirror_bytes: mirror.bytes } };
+  const rangeFile = join(dir, RANGE_FILE);
+  const copies = localCopies(dataDir, await client.hashOf(`${id}/${RANGE_FILE}`));
+  const rebuilt = copies.length === 0 ? await rebuildRangeFile(client, manifest, rangeFile, context) : undefined;
+  if (rebuilt !== undefined) return { output: { id, dir, manifest, ranges: rebuilt }, counts: { release: id } };
+  await client.get(`${id}/${RANGE_FILE}`, rangeFile, copies);
+  const columns = join(workDir, COLUMNS_FILE);
+  await client.get(`${id}/${COLUMNS_FILE}`, columns);
+  const file = openRangeFile(rangeFile);
+  const ranges = joinMirrorColumns(file, manifest.inputs, readFileSync(columns), COLUMNS_FILE);
+  return { output: { id, dir, manifest, ranges }, counts: { release: id } };
+}
+
+/** Stage `compile`: writes the mirror. */
+function compileMirror({ id, dir, manifest, ranges }: FetchedRelease): StageResult<FinishedRelease> {
+  writeLocalMirror(dir, manifest, ranges);
+  return { output: { id, dir }, counts: { mirror_bytes: statSync(join(dir, MIRROR_FILE)).size } };
 }
 
 async function runPull(options: PullOptions, context: StageContext, stateDir: string): Promise<PullResult> {
@@ -217,7 +256,7 @@ async function runPull(options: PullOptions, context: StageContext, stateDir: st
     return { id, outcome: 'unchanged', forced: [] };
   }
   const fetched = await timed(context, 'fetch', () => fetchRelease(client, id, context));
-  const compiled = await timed(context, 'compile', () => compileMirror(fetched, context));
+  const compiled = await timed(context, 'compile', () => compileMirror(fetched));
   const { sentinels } = reference;
   const forced = await memory.keep(() =>
     publishGated(compiled, context, { config, sentinels, overrides, force, command: 'pull' }),

@@ -1,12 +1,21 @@
 /**
  * Writes the SQLite mirror of a release, and the columns of it that the range file does not have.
  *
- * A node that pulls a release gets the range file, the manifest and these columns, and writes the mirror itself: its
- * indexes and texts make it three times as large as all of them together.
+ * A node that pulls a release gets these columns and writes the mirror itself: its indexes and texts make it three times as
+ * large as all other files together.
  */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
-import type { ManifestInput } from '../src/database/release.js';
+import {
+  describeFile,
+  MANIFEST_FILE,
+  type Manifest,
+  type ManifestInput,
+  MIRROR_FILE,
+} from '../src/database/release.js';
 import { AtlasError, messageOf } from '../src/errors.js';
+import { replaceFile } from '../src/files.js';
 import { openMirror } from '../src/mirror/reader.js';
 import { type MirrorRanges, type MirrorSource, writeMirror } from '../src/mirror/writer.js';
 import { type RangeFile, rangeColumns } from '../src/rangefile/reader.js';
@@ -65,6 +74,24 @@ export function writeReleaseMirror(
     hasConfidence: isByEvidence(inputs),
     ...ranges,
   });
+}
+
+/**
+ * Writes the mirror of a release that was made elsewhere, and its manifest. The manifest lists the mirror as it is here, because
+ * another version of SQLite writes other bytes for the same content.
+ *
+ * @param dir the release directory, without a mirror
+ * @returns the manifest that was written
+ */
+export function writeLocalMirror(dir: string, manifest: Manifest, ranges: MirrorRanges): Manifest {
+  const { id, as_of: asOf, tool_version: toolVersion, inputs } = manifest;
+  const path = join(dir, MIRROR_FILE);
+  writeReleaseMirror(path, { id, asOf, toolVersion, inputs }, ranges);
+  const mirror = describeFile(MIRROR_FILE, readFileSync(path));
+  const outputs = manifest.outputs.map((output) => (output.name === MIRROR_FILE ? mirror : output));
+  const local: Manifest = { ...manifest, outputs };
+  replaceFile(join(dir, MANIFEST_FILE), [`${JSON.stringify(local, null, 2)}\n`]);
+  return local;
 }
 
 /** Returns whether the sources of a release voted. */

@@ -167,7 +167,7 @@ export const SIGNATURE_RENEW_SHARE = 0.25;
 /** Releases that a repository offers, the current one included. */
 export const REPOSITORY_RELEASES = 5;
 
-/** Largest metadata file of a repository in bytes (256 KiB). One with five releases and ten keys has about 6 kB. */
+/** Largest metadata file of a repository in bytes (256 KiB). One with five releases and ten keys has about 7 kB. */
 export const MAX_METADATA_BYTES = 262_144;
 
 /** Largest timestamp in bytes: it names one file. */

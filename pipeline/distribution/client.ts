@@ -354,6 +354,11 @@ export class RepositoryClient {
     }
   }
 
+  /** Returns whether there is a target. */
+  async has(path: string): Promise<boolean> {
+    return (await this.#updater.getTargetInfo(path)) !== undefined;
+  }
+
   async #target(path: string): Promise<TargetFile> {
     const target = await this.#updater.getTargetInfo(path);
     if (target !== undefined) return target;
@@ -377,9 +382,9 @@ export class RepositoryClient {
    * @param copies files that may be copies of it
    * @throws AtlasError E_FETCH if it cannot be fetched, E_UNTRUSTED if there is no such target or it is not what was signed
    */
-  async get(path: string, file: string, copies: (target: TargetFile) => readonly string[] = () => []): Promise<void> {
+  async get(path: string, file: string, copies: readonly string[] = []): Promise<void> {
     const target = await this.#target(path);
-    for (const copy of copies(target)) {
+    for (const copy of copies) {
       copyFileSync(copy, file);
       if ((await this.#updater.findCachedTarget(target, file)) !== undefined) return;
     }

@@ -6,9 +6,10 @@
  *     metadata/<version>.<role>.json          root, targets and snapshot
  *     metadata/timestamp.json
  *     targets/<sha256>.current.json           names the release that nodes follow
- *     targets/<id>/<sha256>.ranges.ipr        the range file of a release
  *     targets/<id>/<sha256>.manifest.json
- *     targets/<id>/<sha256>.mirror.json.gz    the columns of the mirror that the range file does not have
+ *     targets/<id>/<sha256>.release.ipc       the pull form: all of a release in the compact form, with Brotli
+ *     targets/<id>/<sha256>.ranges.ipr        if a client cannot use it: the range file of the release
+ *     targets/<id>/<sha256>.mirror.json.gz    and the columns of the mirror that the range file does not have
  *
  * Every file is replaced atomically. Files come first, then targets, snapshot and timestamp. A client follows the
  * timestamp, so until the last of these steps it sees the old state, and a process that is killed leaves a valid repository.
@@ -17,11 +18,13 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, rmdirSync, rmSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { Metadata, MetadataKind, MetaFile, Root, Snapshot, TargetFile, Targets, Timestamp } from '@tufjs/models';
+import { compressCompact } from '../../src/database/compact.js';
 import { MANIFEST_FILE, MIRROR_FILE, RANGE_FILE } from '../../src/database/release.js';
 import { verifyRelease } from '../../src/database/verify.js';
 import { AtlasError, messageOf, systemErrorCode, writeError } from '../../src/errors.js';
 import { flush, replaceFile } from '../../src/files.js';
 import { REPOSITORY_RELEASES, SIGNATURE_DAYS, SIGNATURE_RENEW_SHARE } from '../../src/limits.js';
+import { packRelease } from '../compact-release.js';
 import { lockDirectory } from '../operations/lock.js';
 import { readMirrorColumns } from '../release-mirror.js';
 import { createKey, type KeyRing, ROLES, type Role, readKeys } from './keys.js';
@@ -31,6 +34,7 @@ const SPEC_VERSION = '1.0.31';
 
 /** Names of targets. */
 export const CURRENT_TARGET = 'current.json';
+export const PULL_FORM = 'release.ipc';
 export const COLUMNS_FILE = 'mirror.json.gz';
 
 /** Folders of a repository. */
@@ -518,8 +522,9 @@ export function addRelease(options: RepositoryOptions, releaseDir: string): Repo
     const signer = new Signer(readKeys(keyDirs), options);
     const add = (path: string, content: Buffer): TargetFile => addFile(dir, path, content);
     const added = [
-      add(`${id}/${RANGE_FILE}`, readFileSync(join(releaseDir, RANGE_FILE))),
       add(`${id}/${MANIFEST_FILE}`, readFileSync(join(releaseDir, MANIFEST_FILE))),
+      add(`${id}/${PULL_FORM}`, compressCompact(packRelease(releaseDir), 'brotli')),
+      add(`${id}/${RANGE_FILE}`, readFileSync(join(releaseDir, RANGE_FILE))),
       add(`${id}/${COLUMNS_FILE}`, readMirrorColumns(join(releaseDir, MIRROR_FILE), inputs)),
       add(CURRENT_TARGET, Buffer.from(`${JSON.stringify({ release: id })}\n`)),
     ];

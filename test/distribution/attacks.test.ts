@@ -8,9 +8,22 @@ import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { Metadata, MetadataKind } from '@tufjs/models';
 import { describe, expect, it } from 'vitest';
+import { packRelease } from '../../pipeline/compact-release.js';
 import { createKey, type Role, readKeys, type SigningKey } from '../../pipeline/distribution/keys.js';
+import { compressCompact, unpackCompact } from '../../src/database/compact.js';
 import { MAX_ROOT_VERSIONS } from '../../src/limits.js';
-import { Node, ONE_OF_ONE, Origin, put, type StaticServer, scratchDir, serveStatic, world } from './support.js';
+import { replaceSection } from '../support/compact.js';
+import {
+  filesRequested,
+  Node,
+  ONE_OF_ONE,
+  Origin,
+  put,
+  type StaticServer,
+  scratchDir,
+  serveStatic,
+  world,
+} from './support.js';
 
 const DAY_MS = 86_400_000;
 const daysAgo = (days: number): Date => new Date(Date.now() - days * DAY_MS);
@@ -290,35 +303,45 @@ describe('another --root', () => {
   });
 });
 
-describe('signed names that lead elsewhere', () => {
-  /** Signs the release again after changing one of its files, as an origin that was taken over could. */
-  async function withFile(name: string, change: (text: string) => string): Promise<Scene> {
-    const scene = await Scene.start();
-    const id = await scene.add('BB');
-    const { targets } = (JSON.parse(scene.metadata('3.targets.json').toString('utf8')) as MetadataJson).signed;
-    const path = name === 'current.json' ? name : `${id}/${name}`;
-    const folder = name === 'current.json' ? 'targets' : `targets/${id}`;
-    const original = readFileSync(join(scene.origin.repo, folder, `${targets[path]!.hashes.sha256}.${name}`), 'utf8');
-    const content = Buffer.from(change(original));
-    const { length, hashes } = metaOf(content, 0);
-    const retarget = (signed: MetadataJson['signed']): void => {
-      signed.version = 4;
-      signed.targets[path] = { length, hashes };
-    };
-    const signedTargets = forge('targets', scene.metadata('3.targets.json'), retarget, scene.keys('targets'));
-    const snapshot = scene.snapshot(4, signedTargets, 4);
-    scene.serveCopy('attack', {
-      [`${folder}/${hashes.sha256}.${name}`]: content,
-      'metadata/4.targets.json': signedTargets,
-      'metadata/4.snapshot.json': snapshot,
-      'metadata/timestamp.json': scene.timestamp(4, snapshot, 4),
-    });
-    return scene;
-  }
+/**
+ * Adds a release and signs it again after changing one of its files, as an origin that was taken over, or another version of
+ * it, could.
+ *
+ * @param change returns the new content; undefined if the release shall not have the file
+ */
+async function withFile(
+  name: string,
+  change: (original: Buffer, scene: Scene) => Buffer | string | undefined,
+): Promise<Scene> {
+  const scene = await Scene.start();
+  const id = await scene.add('BB');
+  const { targets } = (JSON.parse(scene.metadata('3.targets.json').toString('utf8')) as MetadataJson).signed;
+  const path = name === 'current.json' ? name : `${id}/${name}`;
+  const folder = name === 'current.json' ? 'targets' : `targets/${id}`;
+  const original = readFileSync(join(scene.origin.repo, folder, `${targets[path]!.hashes.sha256}.${name}`));
+  const changed = change(original, scene);
+  const content = Buffer.from(changed ?? '');
+  const { length, hashes } = metaOf(content, 0);
+  const retarget = (signed: MetadataJson['signed']): void => {
+    signed.version = 4;
+    if (changed === undefined) delete signed.targets[path];
+    else signed.targets[path] = { length, hashes };
+  };
+  const signedTargets = forge('targets', scene.metadata('3.targets.json'), retarget, scene.keys('targets'));
+  const snapshot = scene.snapshot(4, signedTargets, 4);
+  scene.serveCopy('attack', {
+    [`${folder}/${hashes.sha256}.${name}`]: content,
+    'metadata/4.targets.json': signedTargets,
+    'metadata/4.snapshot.json': snapshot,
+    'metadata/timestamp.json': scene.timestamp(4, snapshot, 4),
+  });
+  return scene;
+}
 
+describe('signed names that lead elsewhere', () => {
   it.each(['../../../dev/zero', '/dev/zero', 'ranges.ipr/../x', '', 'A'])('an output %j is refused', async (name) => {
     const scene = await withFile('manifest.json', (text) => {
-      const manifest = JSON.parse(text) as { outputs: object[] };
+      const manifest = JSON.parse(text.toString('utf8')) as { outputs: object[] };
       manifest.outputs.push({ name, bytes: 0, sha256: '0'.repeat(64) });
       return JSON.stringify(manifest);
     });
@@ -342,6 +365,62 @@ describe('signed names that lead elsewhere', () => {
       expect(scene.node.current()).toBe(before);
     },
   );
+});
+
+describe('a pull form that does not give the signed release', () => {
+  /** Changes one section of a pull form. */
+  const section = (name: string, content: string) => (form: Buffer) =>
+    compressCompact(replaceSection(unpackCompact(form, 'form'), name, content), 'brotli');
+  const formOf = (release: string): Buffer => compressCompact(packRelease(release), 'brotli');
+  const laterVersion = (form: Buffer): Buffer => {
+    const bytes = Buffer.from(unpackCompact(form, 'form'));
+    bytes.writeUInt16LE(2, 8);
+    return bytes;
+  };
+
+  it.each<[string, (form: Buffer, scene: Scene) => Buffer | string | undefined, RegExp | undefined]>([
+    ['is missing', () => undefined, undefined],
+    ['is not compressed with Brotli', () => 'rubbish', /release\.ipc cannot be unpacked/],
+    ['is cut off', (form) => form.subarray(0, form.length - 9), /release\.ipc cannot be unpacked/],
+    [
+      'is that of another release',
+      (_, { origin, ids }) => formOf(join(origin.dataDir, 'releases', ids[0]!)),
+      /release\.ipc does not match the SHA-256/,
+    ],
+    ['has no layers', section('sources6', ''), /release\.ipc: a column is too short/],
+    ['has damaged ranges', section('country4', 'rubbish'), /release\.ipc: its IPv4 partition/],
+    ['is of a later version', laterVersion, /format version 2/],
+  ])('%s: the full files are pulled', async (_, change, message) => {
+    const scene = await withFile('release.ipc', change);
+    scene.server.requests.length = 0;
+    const { outcome, notes } = await scene.pull();
+    expect(outcome).toBe('published');
+    const reason = notes.filter((line) => line.startsWith('the full files are pulled'));
+    expect(reason).toEqual(message === undefined ? [] : [expect.stringMatching(message)]);
+    const tried = message === undefined ? [] : ['release.ipc'];
+    expect(filesRequested(scene.server)).toEqual(['manifest.json', ...tried, 'ranges.ipr', 'mirror.json.gz']);
+    for (const name of ['ranges.ipr', 'ranges.sqlite', 'manifest.json']) {
+      const [here, there] = [scene.node, scene.origin].map(({ dataDir }) =>
+        readFileSync(join(dataDir, 'current', name)),
+      );
+      expect(here!.equals(there!), name).toBe(true);
+    }
+  });
+
+  it('nor do the full files: nothing is published', async () => {
+    const scene = await withFile('release.ipc', () => 'rubbish');
+    const before = scene.node.current();
+    scene.server.interfere = (_request, response, path) => {
+      if (!path.endsWith('.ranges.ipr')) return false;
+      response.end('rubbish');
+      return true;
+    };
+    expect(await scene.pull()).toMatchObject({
+      outcome: 'E_UNTRUSTED',
+      message: expect.stringContaining('ranges.ipr'),
+    });
+    expect(scene.node.current()).toBe(before);
+  });
 });
 
 describe('mix-and-match', () => {
@@ -374,12 +453,16 @@ describe('mix-and-match', () => {
     expect(scene.node.current()).toBe(scene.ids[0]);
   });
 
-  it('the range file of another release is refused', async () => {
+  it('the files of another release are refused', async () => {
     const scene = await Scene.start();
     const [first, second] = [scene.ids[0]!, await scene.add('BB')];
     const { targets } = (JSON.parse(scene.metadata('3.targets.json').toString('utf8')) as MetadataJson).signed;
-    const pathOf = (id: string) => `targets/${id}/${targets[`${id}/ranges.ipr`]!.hashes.sha256}.ranges.ipr`;
-    scene.serveCopy('attack', { [pathOf(second)]: readFileSync(join(scene.origin.repo, pathOf(first))) });
+    const swapped = ['release.ipc', 'ranges.ipr'].map((name) => {
+      const pathOf = (id: string) => `targets/${id}/${targets[`${id}/${name}`]!.hashes.sha256}.${name}`;
+      const { length } = targets[`${second}/${name}`]!;
+      return [pathOf(second), readFileSync(join(scene.origin.repo, pathOf(first))).subarray(0, length)];
+    });
+    scene.serveCopy('attack', Object.fromEntries(swapped));
     await scene.expectRefused('E_UNTRUSTED', /ranges\.ipr: Expected (hash|length)/);
   });
 });
@@ -392,12 +475,12 @@ describe('files', () => {
   };
 
   it.each([['current.json'], ['manifest.json'], ['ranges.ipr'], ['mirror.json.gz']])(
-    'a changed byte of %s is found',
+    'a changed byte of %s, and of the pull form, is found',
     async (name) => {
       const scene = await Scene.start();
       await scene.add('BB');
       scene.server.interfere = (_request, response, path) => {
-        if (!path.endsWith(`.${name}`)) return false;
+        if (!path.endsWith(`.${name}`) && !path.endsWith('.release.ipc')) return false;
         const content = readFileSync(join(scene.origin.repo, path));
         response.end(change(content, content.length >> 1));
         return true;
@@ -406,11 +489,11 @@ describe('files', () => {
     },
   );
 
-  it.each([['current.json'], ['ranges.ipr']])('a %s that is too short is found', async (name) => {
+  it.each([['current.json'], ['ranges.ipr']])('a %s that is too short, as the pull form is, is found', async (name) => {
     const scene = await Scene.start();
     await scene.add('BB');
     scene.server.interfere = (_request, response, path) => {
-      if (!path.endsWith(`.${name}`)) return false;
+      if (!path.endsWith(`.${name}`) && !path.endsWith('.release.ipc')) return false;
       response.end(readFileSync(join(scene.origin.repo, path)).subarray(1));
       return true;
     };
@@ -419,7 +502,7 @@ describe('files', () => {
 });
 
 describe('servers that do not end', () => {
-  const NAMES = ['2.root.json', 'timestamp.json', '3.snapshot.json', '3.targets.json', 'current.json', 'ranges.ipr'];
+  const NAMES = ['2.root.json', 'timestamp.json', '3.snapshot.json', '3.targets.json', 'current.json', 'release.ipc'];
 
   it.each(NAMES.map((name) => [name]))('%s without end is aborted', async (name) => {
     const scene = await Scene.start();

@@ -52,7 +52,9 @@ async function offered(stateDir: string): Promise<string> {
   const file = join(workDir, 'file');
   await client.get('current.json', file);
   const id: string = JSON.parse(readFileSync(file, 'utf8')).release;
-  for (const name of ['manifest.json', 'ranges.ipr', 'mirror.json.gz']) await client.get(`${id}/${name}`, file);
+  for (const name of ['manifest.json', 'release.ipc', 'ranges.ipr', 'mirror.json.gz']) {
+    await client.get(`${id}/${name}`, file);
+  }
   return id;
 }
 

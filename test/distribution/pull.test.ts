@@ -16,7 +16,7 @@ import { type Manifest, readManifest } from '../../src/database/release.js';
 import { AtlasError } from '../../src/errors.js';
 import { openRangeFile } from '../../src/rangefile/reader.js';
 import { buildOnce, madeUpWorld, rowsText, writeSources } from '../support/sources.js';
-import { Node, Origin, type StaticServer, scratchDir, serveStatic, world } from './support.js';
+import { filesRequested, Node, Origin, type StaticServer, scratchDir, serveStatic, world } from './support.js';
 
 let dir: string;
 let origin: Origin;
@@ -31,7 +31,6 @@ beforeEach(async () => {
 
 const pull = (options: Parameters<Node['pull']>[2] = {}) => node.pull(server.url, origin.root(), options);
 const sha256 = (path: string): string => createHash('sha256').update(readFileSync(path)).digest('hex');
-const rangeFileRequests = (): string[] => server.requests.filter((path) => path.endsWith('.ranges.ipr'));
 
 describe('a pull', () => {
   it('publishes the release of the repository, with the same range file, mirror and manifest', async () => {
@@ -42,6 +41,7 @@ describe('a pull', () => {
       const [here, there] = [node.dataDir, origin.dataDir].map((data) => join(data, 'releases', id, name));
       expect(sha256(here!), name).toBe(sha256(there!));
     }
+    expect(filesRequested(server)).toEqual(['manifest.json', 'release.ipc']);
   });
 
   it('requests only the newer root, the timestamp and the current release if nothing changed', async () => {
@@ -75,7 +75,7 @@ describe('a pull', () => {
     expect(await pull()).toMatchObject({ outcome: 'published' });
     expect(node.current()).toBe(first);
     expect(openDatabase(node.dataDir).lookup('80.0.0.1')?.country_code).toBe('AA');
-    expect(rangeFileRequests()).toEqual([]);
+    expect(filesRequested(server)).toEqual(['manifest.json', 'mirror.json.gz']);
   });
 
   it('replaces a release that was damaged on this machine', async () => {
@@ -245,10 +245,10 @@ describe('a pull', () => {
 });
 
 describe('an interrupted download', () => {
-  /** Cuts the connection after half of the range file. */
+  /** Cuts the connection after half of the pull form. */
   const cut = (): void => {
     server.interfere = (_request, response, path) => {
-      if (!path.endsWith('.ranges.ipr')) return false;
+      if (!path.endsWith('.release.ipc')) return false;
       const content = readFileSync(join(server.dir, path));
       response.writeHead(200, { 'content-length': content.length });
       response.write(content.subarray(0, content.length >> 1), () => setTimeout(() => response.destroy(), 50));
@@ -279,9 +279,9 @@ describe('an interrupted download', () => {
     const interfere = server.interfere;
     let cuts = 0;
     server.interfere = (request, response, path) =>
-      path.endsWith('.ranges.ipr') && cuts++ === 0 ? interfere(request, response, path) : false;
+      path.endsWith('.release.ipc') && cuts++ === 0 ? interfere(request, response, path) : false;
     expect(await pull({ limits: { retries: 1, backoffMs: 1 } })).toMatchObject({ outcome: 'published' });
-    expect(rangeFileRequests()).toHaveLength(2);
+    expect(filesRequested(server)).toEqual(['manifest.json', 'release.ipc', 'release.ipc']);
     expect(server.ranges.filter((range) => range !== undefined)).toHaveLength(1);
   });
 
@@ -291,7 +291,7 @@ describe('an interrupted download', () => {
     await pull();
     const { length } = readFileSync(partOf());
     server.interfere = (_request, response, path) => {
-      if (!path.endsWith('.ranges.ipr')) return false;
+      if (!path.endsWith('.release.ipc')) return false;
       response.writeHead(503).end();
       return true;
     };
@@ -319,7 +319,7 @@ describe('an interrupted download', () => {
       cut();
       expect(await pull()).toMatchObject({ outcome: 'E_FETCH' });
       server.interfere = (request, response, path) => {
-        if (!path.endsWith('.ranges.ipr')) return false;
+        if (!path.endsWith('.release.ipc')) return false;
         if (range !== undefined && request.headers.range !== undefined) {
           response.writeHead(206, { 'content-range': range }).end('0123456789');
         } else response.end(readFileSync(join(server.dir, path)));
@@ -360,7 +360,7 @@ describe('the gates of a node', () => {
     const again = await strict.pull(server.url, origin.root());
     expect([again.outcome, again.exit, again.message]).toEqual(['E_REFUSED', 3, refused.message]);
     expect(again.notes).toContain('this release was refused before, and nothing has changed since');
-    expect(server.requests.filter((path) => path.startsWith('/targets') && !path.endsWith('current.json'))).toEqual([]);
+    expect(filesRequested(server)).toEqual([]);
     // Other limits are another question.
     const sources = readFileSync(strict.sourcesFile, 'utf8');
     writeSources(
@@ -369,12 +369,12 @@ describe('the gates of a node', () => {
       { gates: { maxVanishedCountries: 300 } },
     );
     expect(await strict.pull(server.url, origin.root())).toMatchObject({ outcome: 'E_REFUSED' });
-    expect(server.requests.filter((path) => path.endsWith('mirror.json.gz'))).toHaveLength(1);
+    expect(filesRequested(server)).toEqual(['manifest.json', 'mirror.json.gz']);
     writeFileSync(strict.sourcesFile, sources);
     // The files are on this machine by now.
     server.requests.length = 0;
     expect(await strict.pull(server.url, origin.root(), { force: true })).toMatchObject({ outcome: 'published' });
-    expect(rangeFileRequests()).toEqual([]);
+    expect(filesRequested(server)).toEqual(['manifest.json', 'mirror.json.gz']);
     expect(strict.current()).toBe(second);
     expect(readManifest(join(strict.dataDir, 'current')).forced?.refusals.length).toBeGreaterThan(0);
   });
@@ -402,12 +402,22 @@ describe('the columns of the mirror', () => {
     return join(origin.dataDir, 'current');
   }
 
-  it('give the same mirror, byte for byte, with confidence', async () => {
+  it.each([
+    ['the pull form', ['manifest.json', 'release.ipc']],
+    ['the full files', ['manifest.json', 'release.ipc', 'ranges.ipr', 'mirror.json.gz']],
+  ])('give the same files, byte for byte, with confidence, from %s', async (way, requested) => {
     const release = await disagreeing();
     addRelease(origin.options(), release);
+    server.interfere = (_request, response, path) => {
+      if (way === 'the pull form' || !path.endsWith('.release.ipc')) return false;
+      response.end('rubbish');
+      return true;
+    };
     expect(await pull()).toMatchObject({ outcome: 'published' });
-    const mirrors = [release, join(node.dataDir, 'current')].map((data) => sha256(join(data, 'ranges.sqlite')));
-    expect(mirrors[0]).toBe(mirrors[1]);
+    expect(filesRequested(server)).toEqual(requested);
+    for (const name of ['ranges.ipr', 'ranges.sqlite', 'manifest.json']) {
+      expect(sha256(join(node.dataDir, 'current', name)), name).toBe(sha256(join(release, name)));
+    }
     const { steps } = await explain(node.dataDir, join(node.dataDir, 'current'), '100.0.0.1');
     expect(steps[0]!.range.confidence).toBeLessThan(100);
   });

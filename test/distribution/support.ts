@@ -160,6 +160,13 @@ export interface StaticServer {
   interfere: Interference;
 }
 
+/** Returns the files of a release that were requested, without the one that each pull asks for. */
+export function filesRequested({ requests }: StaticServer): string[] {
+  return requests
+    .filter((path) => path.startsWith('/targets') && !path.endsWith('.current.json'))
+    .map((path) => path.replace(/^.*[0-9a-f]{64}\./, ''));
+}
+
 /** Parses `bytes=N-`, the only range that a client of this project asks for. */
 function rangeStart(header: string | undefined): number {
   return Number(/^bytes=(\d+)-$/.exec(header ?? '')?.[1] ?? 0);
