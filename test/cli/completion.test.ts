@@ -19,40 +19,67 @@ function script(shell: string): Promise<string> {
 }
 const isInstalled = (program: string) => spawnSync(program, ['--version']).error === undefined;
 
-/** Returns what bash offers for the last of these words. */
-async function bashOffers(...words: string[]): Promise<string[]> {
+/** Returns what bash offers for the last word of each of these command lines. */
+async function bashOffers(lines: readonly string[][]): Promise<string[][]> {
   const releases = '* 2026-02-02-0123456789ab 2026-02-02\n  2026-01-01-0123456789ab 2026-01-01';
   const source = `${await script('bash')}
 ipatlas() { [[ $1 == releases ]] && echo '${releases}'; }
-COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=(); _ipatlas; printf '%s\\n' "\${COMPREPLY[@]}"`;
-  const output = execFileSync('bash', ['-c', source, 'bash', 'ipatlas', ...words], {
+while read -r -a words; do
+  # A dot marks the last word, which may be empty.
+  COMP_WORDS=(ipatlas "\${words[@]}"); COMP_CWORD=$((\${#words[@]})); COMP_WORDS[COMP_CWORD]=\${words[-1]%.}
+  COMPREPLY=(); _ipatlas; echo "\${COMPREPLY[@]}"
+done`;
+  const output = execFileSync('bash', ['-c', source], {
     encoding: 'utf8',
     cwd: packageFile('schemas'),
+    input: lines.map((words) => `${words.join(' ')}.\n`).join(''),
   });
-  return output.split('\n').filter((word) => word !== '');
+  const offers = output.split('\n').slice(0, -1);
+  return offers.map((words) => words.split(' ').filter((word) => word !== ''));
 }
 
 describe('ipatlas completion', () => {
   it('offers commands, flags, values, files and directories in bash', async () => {
-    expect(await bashOffers('')).toEqual(commands.map(({ name }) => name));
-    expect(await bashOffers('exp')).toEqual(['export', 'explain']);
-    expect(await bashOffers('--d')).toEqual(['--data']);
-    expect(await bashOffers('lookup', '--rea')).toEqual(['--reason']);
-    expect(await bashOffers('lookup', '--engine', '')).toEqual(['binary', 'sqlite']);
-    expect(await bashOffers('export', 'ng')).toEqual(['nginx']);
-    expect(await bashOffers('enrich', '-o', 'mani')).toEqual(['manifest.schema.json']);
-    expect(await bashOffers('enrich', 'mani')).toEqual(['manifest.schema.json']);
-    expect(await bashOffers('--data', '..', 'enrich', '--form')).toEqual(['--format']);
-    expect(await bashOffers('info', '--max-age', '')).toEqual([]);
-    expect(await bashOffers('enrich', '-z', '')).toEqual(['gzip', 'zstd']);
-    expect(await bashOffers('stream', '--on-oversize', '')).toEqual(['split', 'reject']);
-    expect(await bashOffers('keys', '')).toEqual(['create', 'list', 'revoke', 'export', 'import']);
-    expect(await bashOffers('help', 'lo')).toEqual(['lookup']);
-    expect(await bashOffers('export', 'csv', '')).toEqual([]);
-    expect(await bashOffers('rollback', '2026-01-01')).toEqual(['2026-01-01-0123456789ab']);
-    expect(await bashOffers('diff', 'x', '')).toEqual(['2026-02-02-0123456789ab', '2026-01-01-0123456789ab']);
-    for (const { name, command } of commands)
-      expect(await bashOffers(name, '--')).toEqual(Object.keys(allFlags(command)).map((flag) => `--${flag}`));
+    const expected: [words: string[], offers: string[]][] = [
+      [[''], commands.map(({ name }) => name)],
+      [['exp'], ['export', 'explain']],
+      [['--d'], ['--data']],
+      [['lookup', '--rea'], ['--reason']],
+      [
+        ['lookup', '--engine', ''],
+        ['binary', 'sqlite'],
+      ],
+      [['export', 'ng'], ['nginx']],
+      [['enrich', '-o', 'mani'], ['manifest.schema.json']],
+      [['enrich', 'mani'], ['manifest.schema.json']],
+      [['--data', '..', 'enrich', '--form'], ['--format']],
+      [['info', '--max-age', ''], []],
+      [
+        ['enrich', '-z', ''],
+        ['gzip', 'zstd'],
+      ],
+      [
+        ['stream', '--on-oversize', ''],
+        ['split', 'reject'],
+      ],
+      [
+        ['keys', ''],
+        ['create', 'list', 'revoke', 'export', 'import'],
+      ],
+      [['help', 'lo'], ['lookup']],
+      [['export', 'csv', ''], []],
+      [['rollback', '2026-01-01'], ['2026-01-01-0123456789ab']],
+      [
+        ['diff', 'x', ''],
+        ['2026-02-02-0123456789ab', '2026-01-01-0123456789ab'],
+      ],
+      ...commands.map(({ name, command }): [string[], string[]] => [
+        [name, '--'],
+        Object.keys(allFlags(command)).map((flag) => `--${flag}`),
+      ]),
+    ];
+    const offers = await bashOffers(expected.map(([words]) => words));
+    expect(expected.map(([words], i) => [words, offers[i]])).toEqual(expected);
   });
 
   it.each(['zsh', 'fish'])('has every command with every flag for %s', async (shell) => {
