@@ -149,8 +149,10 @@ function stopSignal(): Promise<void> {
 /**
  * Makes sure that a file has a valid key, for development. It is the only key that is stored as text; only its owner can
  * read the file.
+ *
+ * @throws AtlasError if the file cannot be written
  */
-function keepDevKey(dataDir: string, file: string): void {
+export function keepDevKey(dataDir: string, file: string): void {
   try {
     if (existsSync(file) && isValidKey(dataDir, readFileSync(file, 'utf8').trim())) return;
     mkdirSync(dirname(file), { recursive: true });

@@ -82,8 +82,8 @@ it('a client that does not read its responses loses its connection', async () =>
   const socket = connect(portOf(server), '127.0.0.1');
   socket.pause().on('error', () => {});
   let lost = false;
-  // 50 MB of responses, more than the buffers of the kernel.
-  for (let i = 0; i < 500; i++) {
+  // 30 MB of responses, more than the buffers of the kernel.
+  for (let i = 0; i < 300; i++) {
     socket.write(batch, (error) => {
       if (error) lost = true;
     });

@@ -6,7 +6,6 @@ import { PageKeys, SECRET_BYTES } from '../../src/api/page/page-keys.js';
 import { PAGE_KEY_MS, PAGE_RATE } from '../../src/limits.js';
 import { testApp } from '../support/api.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
-import { makeKey, serve } from '../support/serve.js';
 
 const secret = randomBytes(SECRET_BYTES);
 let clock = 1_800_000_000_000;
@@ -175,19 +174,5 @@ describe('requests with a key of the page', () => {
     ]);
     expect(await ask('8.8.8.9')).toBe(200);
     await app.close();
-  });
-
-  it('are answered by every worker of a server, and make nothing that a command lists', async () => {
-    await makeKey(dataDir);
-    const server = await serve(dataDir, '--workers', '2');
-    try {
-      const { key } = (await (await fetch(`${server.url}/page/key`)).json()) as { key: string };
-      const headers = { 'x-api-key': key, origin: server.url, connection: 'close' };
-      for (let i = 0; i < 20; i++) {
-        expect((await fetch(`${server.url}/api/lookup/8.8.8.8`, { headers })).status).toBe(200);
-      }
-    } finally {
-      await server.stop();
-    }
   });
 });

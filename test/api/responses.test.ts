@@ -327,7 +327,7 @@ describe('responses follow the wire contract', () => {
         expect(await answersOf(port, requests)).toEqual(model.answers(requests));
       }),
       // An answer depends on the requests before it, so a failure does not shrink.
-      { numRuns: 200, endOnFailure: true },
+      { numRuns: Number(process.env.FUZZ_RUNS ?? 80), endOnFailure: true },
     );
   });
 
@@ -384,7 +384,7 @@ it('requests after the end of a connection, which are answered later, do not dis
   const lookup = asked(LOOKUP, [KEYED], { body: 'GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n' });
   const refused = asked(LOOKUP, [KEYED, ['Expect', 'the-unexpected']]);
   // Whether the connection is closed by then depends on its timing. An error in the server would fail this test file.
-  for (let run = 0; run < 200; run++) {
+  for (let run = 0; run < 80; run++) {
     expect((await answersOf(port, [refused, ending, lookup]))[0]?.status).toBe(417);
   }
   const [answer] = await answersOf(port, [asked(LOOKUP, [KEYED])]);

@@ -1,14 +1,15 @@
 /** Keys that people make for themselves. */
 import { rmSync, writeFileSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { importKeys, keysPath, listKeys } from '../../src/api/keys/key-store.js';
+import { createKey, importKeys, keysPath, listKeys } from '../../src/api/keys/key-store.js';
 import { SignUps } from '../../src/api/keys/sign-up.js';
+import { readSettings } from '../../src/cli/serve.js';
 import { SIGN_UP_RATE, SIGN_UP_WINDOW_MS, SIGN_UPS_PER_NETWORK } from '../../src/limits.js';
 import { sqlite } from '../../src/sqlite.js';
 import { fixedKeys, KEY, keptLog, testApp } from '../support/api.js';
 import { ipatlas } from '../support/in-process.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
-import { makeKey, type ServeProcess, serve, until } from '../support/serve.js';
+import { startService } from '../support/service.js';
 
 let dataDir: string;
 beforeAll(async () => {
@@ -143,7 +144,7 @@ describe('sign-up', () => {
     const revoked = one.handle({ do: 'revoke', id });
     expect(revoked).toMatchObject({ revoked: { id, revoked: expect.stringMatching(/Z$/) } });
     expect(one.handle({ do: 'revoke', id })).toEqual(revoked);
-    await makeKey(keysDir);
+    createKey(keysDir);
     const operators = listKeys(keysDir).find((key) => !key.self_issued)!;
     expect(one.handle({ do: 'revoke', id: operators.id })).toEqual({ refused: 'key_not_self_issued' });
     expect(one.handle({ do: 'revoke', id: 'nope' })).toEqual({ refused: 'key_not_self_issued' });
@@ -267,52 +268,28 @@ describe('ipatlas serve', () => {
   });
 });
 
-describe('ipatlas serve --sign-up open', () => {
-  let server: ServeProcess;
-  afterEach(() => server.stop());
+it('a service makes keys that work at once and can be revoked, if sign-up is open', async () => {
+  const own = temporaryDir();
+  await publishBlocks(own, SMALL_WORLD);
+  const service = await startService(own, { 'sign-up': 'open' });
+  const { key } = (await (await fetch(`${service.url}/api/keys`, { method: 'POST' })).json()) as { key: string };
+  const status = async (path: string, method = 'GET') =>
+    (await fetch(service.url + path, { method, headers: { 'x-api-key': key } })).status;
+  expect(await status('/api/lookup/8.8.8.8')).toBe(200);
+  expect(await status('/api/keys/current', 'DELETE')).toBe(200);
+  expect(await status('/api/lookup/8.8.8.8')).toBe(403);
+  await service.stop();
+  rmSync(own, { recursive: true });
+});
 
-  it.each(['1', '2'])('makes keys that work at once and can be revoked, with %s workers', async (workers) => {
-    const own = temporaryDir();
-    await publishBlocks(own, SMALL_WORLD);
-    server = await serve(own, '--sign-up', 'open', '--workers', workers, '--access-log');
-    const response = await fetch(`${server.url}/api/keys`, { method: 'POST' });
-    const { key, id } = (await response.json()) as { key: string; id: string };
-    expect(response.status).toBe(201);
-    const headers = { 'x-api-key': key };
-    const status = async (path: string, method = 'GET') =>
-      (await fetch(server.url + path, { method, headers: { ...headers, connection: 'close' } })).status;
-    // The worker that made it knows it at once, the others within a second.
-    await until(async () => {
-      for (let i = 0; i < 10; i++) if ((await status('/api/lookup/8.8.8.8')) !== 200) return false;
-      return true;
-    }, 'a key that works');
-    expect(await status('/api/keys/current')).toBe(200);
-    expect(await status('/api/keys/current', 'DELETE')).toBe(200);
-    await until(async () => {
-      for (let i = 0; i < 10; i++) if ((await status('/api/lookup/8.8.8.8')) !== 403) return false;
-      return true;
-    }, 'a key that is refused');
-    const limited = await Promise.all(
-      Array.from({ length: SIGN_UPS_PER_NETWORK[64] + 2 }, async () => {
-        const answer = await fetch(`${server.url}/api/keys`, { method: 'POST', headers: { connection: 'close' } });
-        return answer.status;
-      }),
-    );
-    expect(limited.filter((one) => one === 201)).toHaveLength(SIGN_UPS_PER_NETWORK[64] - 1);
-    expect(limited.filter((one) => one === 429)).toHaveLength(3);
-    await server.stop();
-    const written = server.stdout() + server.stderr();
-    expect(written).toContain('"route":"/api/keys"');
-    for (const secret of [key, id, '127.0.0.1']) expect(written).not.toContain(secret);
-  });
-
-  it('is closed by default', async () => {
-    server = await serve(dataDir);
-    const response = await fetch(`${server.url}/api/keys`, { method: 'POST' });
-    expect([response.status, await response.json()]).toEqual([
-      403,
-      { error: 'Sign-up is closed; ask the operator for a key' },
-    ]);
-    expect(await (await fetch(server.url, { headers: { accept: 'text/html' } })).text()).not.toContain('Make a key');
-  });
+it('a service does not make keys by default', async () => {
+  const app = testApp(dataDir, { page: readSettings({ dataDir, values: {}, positionals: [] }).page });
+  const response = await app.inject({ method: 'POST', url: '/api/keys' });
+  expect([response.statusCode, response.json()]).toEqual([
+    403,
+    { error: 'Sign-up is closed; ask the operator for a key' },
+  ]);
+  const page = await app.inject({ url: '/', headers: { accept: 'text/html' } });
+  expect([page.statusCode, page.body.includes('Make a key')]).toEqual([200, false]);
+  await app.close();
 });

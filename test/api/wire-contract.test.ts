@@ -608,3 +608,17 @@ it('echoes nothing of the request', async () => {
     expect(Object.keys(response.json())).toEqual(['error']);
   }
 });
+
+it('every response from a release has the age of its data, in seconds since the day of the release began', async () => {
+  const expected = (): number => Math.floor((Date.now() - Date.UTC(2026, 0, 1)) / 1000);
+  const before = expected();
+  for (const answer of [
+    await get('/api/lookup/8.8.8.8'),
+    await get('/api/lookup/nonsense'),
+    await post('["8.8.8.8"]'),
+  ]) {
+    const age = Number(answer.headers['x-database-age']);
+    expect(age).toBeGreaterThanOrEqual(before);
+    expect(age).toBeLessThanOrEqual(expected());
+  }
+});

@@ -3,13 +3,14 @@ import { spawnSync } from 'node:child_process';
 import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createKey } from '../../src/api/keys/key-store.js';
 import { DEFAULT_MAX_AGE_DAYS } from '../../src/limits.js';
 import { packageFile } from '../../src/package-root.js';
 import { hasNatsServer, NatsServerProcess, publishAll, SKIPPED } from '../stream/nats.js';
 import { finished, start } from '../support/cli.js';
 import { hasRedis, REDIS_SKIPPED, RedisProcess } from '../support/redis.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
-import { makeKey, serve, until } from '../support/serve.js';
+import { serve, until } from '../support/serve.js';
 
 const RULES = packageFile('deploy/prometheus/ipatlas-alerts.yaml');
 const rules = readFileSync(RULES, 'utf8');
@@ -112,7 +113,7 @@ describe.skipIf(missing.length > 0)('each metric and label of the rules and the 
     const server = await serve(dir, '--metrics-port', '0', '--redis', redis.url);
     closers.push(() => server.stop());
     const { url } = await server.logged('metrics');
-    const headers = { 'x-api-key': await makeKey(dir) };
+    const headers = { 'x-api-key': createKey(dir).key };
     // The server sees a new key at its next check.
     await until(async () => (await fetch(`${server.url}/api/lookup/8.8.8.8`, { headers })).ok, 'the lookup');
 

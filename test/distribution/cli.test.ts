@@ -3,12 +3,13 @@ import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFi
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { rollBack } from '../../pipeline/operations/rollback.js';
+import { createKey } from '../../src/api/keys/key-store.js';
 import { parseCommandLine } from '../../src/cli/command-line.js';
 import { loadCommand } from '../../src/cli/commands.js';
 import { secondsToExpiry } from '../../src/database/pull-state.js';
 import { finished, ipatlas, shell, start } from '../support/cli.js';
 import { publishBlocks } from '../support/release.js';
-import { makeKey, type ServeProcess, serve, until } from '../support/serve.js';
+import { type ServeProcess, serve, until } from '../support/serve.js';
 import { Node, Origin, scratchDir, serveStatic, world } from './support.js';
 
 let dir: string;
@@ -111,7 +112,7 @@ describe('a server whose node pulls on a schedule', () => {
     const web = await serveStatic(origin.repo);
     const node = new Node(dir);
     expect(await node.pull(web.url, origin.root())).toMatchObject({ outcome: 'published' });
-    const key = await makeKey(node.dataDir);
+    const key = createKey(node.dataDir).key;
     const server: ServeProcess = await serve(node.dataDir, '--metrics-port', '0');
     const puller = start([
       ...['pull', web.url, '--root', join(origin.repo, 'root.json'), '--schedule', '* * * * * *', '--jitter', '0'],

@@ -9,7 +9,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { listKeys } from '../../src/api/keys/key-store.js';
 import { packageFile } from '../../src/package-root.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
-import { makeKey, type ServeProcess, serve, until } from '../support/serve.js';
+import { type ServeProcess, serve, until } from '../support/serve.js';
 import { hasChromium, launch, openPage, SKIPPED, SlowProxy, violations, type WatchedPage } from './chromium.js';
 
 if (!hasChromium()) it(SKIPPED, ({ skip }) => skip(SKIPPED));
@@ -431,7 +431,7 @@ describe.skipIf(!hasChromium())('the page', () => {
 
   describe('GET /docs', () => {
     it('shows the API and sends requests from the page, under the same policy', async () => {
-      const key = await makeKey(dataDir);
+      const key = createKey(dataDir).key;
       const { page, problems, requests } = await open(`${server.url}/docs`);
       await page.waitForSelector('.opblock');
       expect(
@@ -478,7 +478,7 @@ describe.skipIf(!hasChromium())('the page', () => {
     });
 
     it('works in pages of its origin, and is refused readably in others', async () => {
-      const key = await makeKey(dataDir, '--origin', origin);
+      const key = createKey(dataDir, { origins: [origin] }).key;
       const other = origin.replace('127.0.0.1', 'localhost');
       const ask = async (page: Page) =>
         page.evaluate(

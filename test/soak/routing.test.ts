@@ -1,6 +1,7 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createKey } from '../../src/api/keys/key-store.js';
 import { type Database, openDatabase } from '../../src/database/database.js';
 import { packageFile } from '../../src/package-root.js';
 import { GDNSD_SKIPPED, GdnsdProcess, gdnsdOptions, hasGdnsd } from '../support/gdnsd.js';
@@ -9,7 +10,7 @@ import { naiveOrder } from '../support/nearest.js';
 import { freePort } from '../support/ports.js';
 import { hasRedis, REDIS_SKIPPED, RedisProcess } from '../support/redis.js';
 import { type Block, country, publishBlocks, temporaryDir } from '../support/release.js';
-import { makeKey, type ServeProcess, serve } from '../support/serve.js';
+import { type ServeProcess, serve } from '../support/serve.js';
 
 const available = hasGdnsd() && hasRedis();
 if (!available) console.warn(hasGdnsd() ? REDIS_SKIPPED : GDNSD_SKIPPED);
@@ -151,7 +152,7 @@ describe.skipIf(!available)('gdnsd with a release and four servers', { timeout: 
   });
 
   it('counts the rate of a key over all nodes', async () => {
-    const key = await makeKey(dataDir, '--rate', '80');
+    const key = createKey(dataDir, { rate: 80 }).key;
     const ask = async (address: string): Promise<number> =>
       (await fetch(`http://${address}:${port}/api/lookup/80.7.42.1`, { headers: { 'x-api-key': key } })).status;
     for (const { address } of NODES) await expect.poll(() => ask(address), PATIENCE).not.toBe(403);

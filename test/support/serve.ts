@@ -1,7 +1,7 @@
 /** A real `ipatlas serve`, as a separate process. */
 import type { ChildProcess } from 'node:child_process';
 import { connect } from 'node:net';
-import { ipatlas, start } from './cli.js';
+import { start } from './cli.js';
 
 export interface ServeProcess {
   child: ChildProcess;
@@ -78,11 +78,6 @@ export async function serveWith(env: NodeJS.ProcessEnv, dataDir: string, ...args
       return ended;
     },
   };
-}
-
-/** Creates a key with the command line. */
-export async function makeKey(dataDir: string, ...args: string[]): Promise<string> {
-  return (await ipatlas(['keys', 'create', '--data', dataDir, ...args])).stdout.trim();
 }
 
 /** Sends bytes unchanged and collects the response until the other end closes, or for a limited time. */

@@ -5,9 +5,10 @@ import { join } from 'node:path';
 import autocannon from 'autocannon';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { switchCurrent } from '../../pipeline/operations/current-link.js';
+import { createKey } from '../../src/api/keys/key-store.js';
 import { RANGE_FILE, RELEASES_DIR } from '../../src/database/release.js';
 import { type Block, country, publishBlocks, temporaryDir } from '../support/release.js';
-import { makeKey, type ServeProcess, serveWith, until } from '../support/serve.js';
+import { type ServeProcess, serveWith, until } from '../support/serve.js';
 
 const SWAPS = 20;
 /** Requests per second: a steady load that leaves enough of the machine to other tests. */
@@ -43,7 +44,7 @@ beforeAll(async () => {
   bytes[bytes.length - 100_000] = bytes[bytes.length - 100_000]! ^ 1;
   writeFileSync(path, bytes);
   releases = [await publishBlocks(dataDir, world('AA', 'BB')), await publishBlocks(dataDir, world('CC', 'DD'))];
-  key = await makeKey(dataDir);
+  key = createKey(dataDir).key;
   server = await serveWith({ NODE_OPTIONS: TIDY }, dataDir, '--metrics-port', '0', '--rate', '0');
 });
 afterAll(async () => {
