@@ -3,48 +3,26 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createKey } from '../../src/api/keys/key-store.js';
-import { createLog } from '../../src/api/log.js';
-import { runService } from '../../src/api/service.js';
-import { readSettings } from '../../src/cli/serve.js';
-import type { SeedUse } from '../../src/database/origin.js';
-import { verifyRelease } from '../../src/database/verify.js';
 import { country, publishBlocks, temporaryDir } from '../support/release.js';
 import { until } from '../support/serve.js';
+import { type RunningService, startService } from '../support/service.js';
 
 let dir: string;
 let dataDir: string;
-let stop: () => void;
-let stopped: Promise<unknown>;
+let service: RunningService;
 beforeEach(() => {
   dir = temporaryDir();
   dataDir = join(dir, 'data');
 });
 afterEach(async () => {
-  stop();
-  await stopped;
+  await service.stop();
   rmSync(dir, { recursive: true });
 });
 
-/** Starts a server in this process, and returns its address. */
-function start(seed: SeedUse): Promise<string> {
-  const settings = readSettings({ dataDir, seed, values: { port: '0', host: '127.0.0.1' }, positionals: [] });
-  const untilStopped = new Promise<void>((resolve) => {
-    stop = resolve;
-  });
-  return new Promise((resolve, reject) => {
-    stopped = runService(settings, {
-      log: createLog({ write() {} }),
-      verify: async (release) => void verifyRelease(release),
-      onListening: resolve,
-      untilStopped,
-    });
-    stopped.catch(reject);
-  });
-}
-
 it('answers from the seed, says so, and follows the first release', { timeout: 60_000 }, async () => {
   const { key } = createKey(dataDir);
-  const url = await start('without-release');
+  service = await startService(dataDir, {}, 'without-release');
+  const { url } = service;
   const readiness = async () => (await (await fetch(`${url}/readyz`)).json()) as Record<string, unknown>;
   const ready = await readiness();
   expect(ready).toEqual({ status: 'ready', release: expect.stringMatching(/^20\d\d-/), seed: true });
@@ -66,6 +44,7 @@ it('answers from the seed, says so, and follows the first release', { timeout: 6
 });
 
 it('answers 503 without a release in a named data directory', async () => {
-  const url = await start('never');
+  service = await startService(dataDir);
+  const { url } = service;
   expect((await fetch(`${url}/readyz`)).status).toBe(503);
 });

@@ -199,7 +199,7 @@ describe('a release', () => {
     const ids = [...codes.keys()];
     const dirs = ids.map((id) => join(own, 'releases', id));
     const server = new ApiServer(
-      readSettings({ dataDir: own, values: { port: '0' }, positionals: [] }),
+      readSettings({ dataDir: own, seed: 'never', values: { port: '0' }, positionals: [] }),
       keptLog(),
       undefined,
     );
@@ -233,8 +233,8 @@ describe('a release', () => {
     expect(await server.stop()).toBe(true);
     expect(wrong).toEqual([]);
     expect([...seen.keys()].sort()).toEqual([...ids].sort());
-    // Fifteen that were not freed would be fifteen megabytes.
-    expect(bytesInUse() - before).toBeLessThan(7_000_000);
+    // Fifteen that were not freed would be thirteen megabytes. V8 frees buffers some time after the collection.
+    await until(() => bytesInUse() - before < 5_000_000, 'the end of old releases', 20_000);
     rmSync(own, { recursive: true });
   });
 });

@@ -283,7 +283,7 @@ it('a service makes keys that work at once and can be revoked, if sign-up is ope
 });
 
 it('a service does not make keys by default', async () => {
-  const app = testApp(dataDir, { page: readSettings({ dataDir, values: {}, positionals: [] }).page });
+  const app = testApp(dataDir, { page: readSettings({ dataDir, seed: 'never', values: {}, positionals: [] }).page });
   const response = await app.inject({ method: 'POST', url: '/api/keys' });
   expect([response.statusCode, response.json()]).toEqual([
     403,

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { parse } from 'csv-parse/sync';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { listKeys } from '../../src/api/keys/key-store.js';
+import { createKey, listKeys } from '../../src/api/keys/key-store.js';
 import { packageFile } from '../../src/package-root.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 import { type ServeProcess, serve, until } from '../support/serve.js';

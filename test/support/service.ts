@@ -3,6 +3,7 @@ import type { LogFields } from '../../src/api/log.js';
 import { runService } from '../../src/api/service.js';
 import type { OptionValues } from '../../src/cli/command.js';
 import { readSettings } from '../../src/cli/serve.js';
+import type { SeedUse } from '../../src/database/origin.js';
 import { verifyRelease } from '../../src/database/verify.js';
 import { keptLog } from './api.js';
 import { until } from './serve.js';
@@ -24,10 +25,15 @@ export interface RunningService {
  * here, and in the thread that verifies a release: the test does that itself.
  *
  * @param values flags, by their names without dashes
+ * @param seed when the seed answers
  * @throws AtlasError as the command
  */
-export async function startService(dataDir: string, values: OptionValues = {}): Promise<RunningService> {
-  const settings = readSettings({ dataDir, values: { port: '0', ...values }, positionals: [] });
+export async function startService(
+  dataDir: string,
+  values: OptionValues = {},
+  seed: SeedUse = 'never',
+): Promise<RunningService> {
+  const settings = readSettings({ dataDir, seed, values: { port: '0', ...values }, positionals: [] });
   const log = keptLog();
   const logged = (message: RegExp | string): Promise<LogFields> =>
     until(
