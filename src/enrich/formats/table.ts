@@ -12,6 +12,9 @@ import type { EnrichOptions, FieldRequest, TableInput } from '../options.js';
 import { passesOthers } from '../query.js';
 import { cellText } from './results.js';
 
+const NEWLINE = 10;
+const CARRIAGE_RETURN = 13;
+
 /** Returns the column that a field names. In a table, the dots and brackets of a path are part of the name. */
 function columnName({ path }: FieldRequest): string {
   return pathText(path);
@@ -44,6 +47,12 @@ function splitEnding(record: string): [body: string, ending: string] {
   if (!record.endsWith('\n')) return [record, ''];
   const at = record.length - (record.endsWith('\r\n') ? 2 : 1);
   return [record.slice(0, at), record.slice(at)];
+}
+
+/** Returns the number of bytes of the blank line that begins at an offset, 0 if none does. */
+function blankLineLength(bytes: Uint8Array, at: number, end: number): number {
+  const newline = bytes[at] === CARRIAGE_RETURN ? at + 1 : at;
+  return newline < end && bytes[newline] === NEWLINE ? newline + 1 - at : 0;
 }
 
 /** Returns the first record of a part of a table, with its line ending, and its cells. */
@@ -127,18 +136,21 @@ export class Table {
     const { input } = chunk.slot;
     let at = chunk.skip;
     let blankLines = 0;
-    for (; at < chunk.length; blankLines++) {
-      const { cells, length } = firstRecord(input.subarray(at, chunk.length), this.#input.delimiter);
-      const record = input.toString('latin1', at, at + length);
-      if (record !== '\n' && record !== '\r\n') {
-        this.#isAtStart = false;
-        if (this.#input.hasHeader) this.#replaceHeader(chunk, at, blankLines, cells, record);
-        else if (this.#shape === undefined) this.#setShape(cells, numberedColumn);
-        return;
-      }
-      at += length;
+    for (let blank = blankLineLength(input, at, chunk.length); blank > 0; blankLines++) {
+      at += blank;
+      blank = blankLineLength(input, at, chunk.length);
     }
-    this.#line += blankLines;
+    if (at === chunk.length) {
+      this.#line += blankLines;
+      return;
+    }
+    this.#isAtStart = false;
+    const { cells, length } = firstRecord(input.subarray(at, chunk.length), this.#input.delimiter);
+    if (this.#input.hasHeader) {
+      this.#replaceHeader(chunk, at, blankLines, cells, input.toString('latin1', at, at + length));
+    } else if (this.#shape === undefined) {
+      this.#setShape(cells, numberedColumn);
+    }
   }
 
   /** Returns what is wrong with a record that has a number of cells. */
