@@ -5,62 +5,83 @@ import { AtlasError } from '../../errors.js';
 import { type ByteSource, chunksOf } from './source.js';
 import { ZstdFrameEnd } from './zstd-frame.js';
 
-/** Compressed bytes processed at a time. Their output must fit into memory, and is up to a thousand times as large. */
+/** Compressed bytes processed at a time. */
 const INPUT_BYTES = 32_768;
 /** Output of zlib comes in chunks of this many bytes. */
 const OUTPUT_BYTES = 262_144;
 
-/** One stream of zlib, driven chunk by chunk. As a readable stream, zlib would drop its last output when it fails. */
+/**
+ * One stream of zlib, driven chunk by chunk. It waits until its output is taken, because zstd makes hundreds of megabytes of a
+ * chunk that repeats itself. As a readable stream, zlib would drop its last output when it fails.
+ */
 class Decompressor {
   readonly #stream: Transform & zlib.Zlib;
-  readonly #ended: Promise<void>;
   #parts: Buffer[] = [];
   #failure: Error | undefined;
+  #hasEnded = false;
+  /** Set after an error: then no callback of a write is called. */
+  #isClosed = false;
   #wake: () => void = () => {};
 
   constructor(stream: Transform & zlib.Zlib) {
     this.#stream = stream;
-    stream.on('data', (part: Buffer) => this.#parts.push(part));
+    stream.on('data', (part: Buffer) => {
+      this.#parts.push(part);
+      stream.pause();
+      this.#wake();
+    });
     stream.on('error', (error) => {
       this.#failure = error;
     });
-    this.#ended = new Promise((resolve) => {
-      stream.on('end', resolve);
-      // After an error, no callback of a write is called.
-      stream.on('close', () => {
-        resolve();
-        this.#wake();
-      });
+    stream.on('end', () => {
+      this.#hasEnded = true;
+      this.#wake();
+    });
+    stream.on('close', () => {
+      this.#isClosed = true;
+      this.#wake();
     });
   }
 
-  /** The error that decompression failed with, if any. */
-  get failure(): Error | undefined {
-    return this.#failure;
-  }
-
-  /** Decompresses a chunk. Returns how many of its bytes belong to the stream. */
-  async write(chunk: Uint8Array): Promise<number> {
+  /**
+   * Yields what a chunk is decompressed to. Returns how many of its bytes belong to the stream.
+   *
+   * @throws Error if the bytes are damaged, after yielding the data before that
+   */
+  async *write(chunk: Uint8Array): AsyncGenerator<Buffer, number> {
     const before = this.#stream.bytesWritten;
-    await new Promise<void>((resolve) => {
-      this.#wake = resolve;
-      this.#stream.write(chunk, () => resolve());
+    let isWritten = false;
+    this.#stream.write(chunk, () => {
+      isWritten = true;
+      this.#wake();
     });
+    yield* this.#outputUntil(() => isWritten);
     const used = this.#stream.bytesWritten - before;
     // Bytes were left over, so the compressed data has ended; its output may still be on its way.
-    if (used < chunk.length) await this.#ended;
+    if (used < chunk.length) yield* this.#outputUntil(() => this.#hasEnded);
     return used;
   }
 
-  /** Ends the input. */
-  async end(): Promise<void> {
+  /** Ends the input, and yields the rest of the output. Throws as `write` does. */
+  async *end(): AsyncGenerator<Buffer, void> {
     this.#stream.end();
-    await this.#ended;
+    yield* this.#outputUntil(() => this.#hasEnded);
   }
 
-  /** Returns the output since the last call. */
-  takeOutput(): Buffer[] {
-    return this.#parts.splice(0);
+  async *#outputUntil(isDone: () => boolean): AsyncGenerator<Buffer, void> {
+    for (;;) {
+      if (this.#parts.length > 0) {
+        yield* this.#parts.splice(0);
+        this.#stream.resume();
+      } else if (this.#isClosed || (isDone() && this.#stream.readableLength === 0)) {
+        if (this.#failure !== undefined) throw this.#failure;
+        return;
+      } else {
+        await new Promise<void>((resolve) => {
+          this.#wake = resolve;
+        });
+      }
+    }
   }
 
   destroy(): void {
@@ -153,26 +174,25 @@ async function* inflateMember(reader: ByteReader): AsyncGenerator<Buffer> {
   const inflater = new Decompressor(zlib.createInflateRaw({ chunkSize: OUTPUT_BYTES }));
   let crc = 0;
   let length = 0;
-  function* output(): Generator<Buffer> {
-    for (const part of inflater.takeOutput()) {
-      crc = zlib.crc32(part, crc);
-      length += part.length;
-      yield part;
+  async function* check<Result>(parts: AsyncGenerator<Buffer, Result>): AsyncGenerator<Buffer, Result> {
+    for (;;) {
+      const { value, done } = await parts.next();
+      if (done === true) return value;
+      crc = zlib.crc32(value, crc);
+      length += value.length;
+      yield value;
     }
   }
   try {
     for (let hasEnded = false; !hasEnded; ) {
       const chunk = await reader.nextChunk();
       if (chunk === undefined) {
-        await inflater.end();
-        hasEnded = true;
-      } else {
-        const used = await inflater.write(chunk);
-        hasEnded = used < chunk.length;
-        if (hasEnded) reader.unread(chunk.subarray(used));
+        yield* check(inflater.end());
+        break;
       }
-      yield* output();
-      if (inflater.failure !== undefined) throw inflater.failure;
+      const used = yield* check(inflater.write(chunk));
+      hasEnded = used < chunk.length;
+      if (hasEnded) reader.unread(chunk.subarray(used));
     }
   } finally {
     inflater.destroy();
@@ -221,13 +241,9 @@ async function* unzstdFrame(
       if (chunk === undefined) throw new Error(UNEXPECTED_END);
       const length = end.add(chunk);
       if (length < chunk.length) reader.unread(chunk.subarray(length));
-      await decompressor.write(chunk.subarray(0, length));
-      yield* decompressor.takeOutput();
-      if (decompressor.failure !== undefined) throw decompressor.failure;
+      yield* decompressor.write(chunk.subarray(0, length));
     }
-    await decompressor.end();
-    yield* decompressor.takeOutput();
-    if (decompressor.failure !== undefined) throw decompressor.failure;
+    yield* decompressor.end();
   } finally {
     decompressor.destroy();
   }

@@ -72,3 +72,22 @@ it('decompresses several members of any size', async () => {
   expect(error).toBeUndefined();
   expect(bytes.equals(Buffer.concat(parts))).toBe(true);
 });
+
+it('holds little of what a chunk that repeats itself is decompressed to', async () => {
+  const path = join(dir, 'zeros.gz');
+  // The first chunk of 32 KiB is nearly all of it.
+  const zeros = Buffer.alloc(36_000_000);
+  writeFileSync(path, gzipSync(zeros));
+  const source = recognizedSource(openSource(path), { kind: 'jsonl', fields: [] });
+  const target = Buffer.alloc(100_000);
+  const before = process.memoryUsage().arrayBuffers;
+  let length = 0;
+  for (let bytes = 1; bytes > 0; length += bytes) {
+    bytes = await source.read(target);
+    // What was read is garbage, which may pile up.
+    if (length < 4_000_000) expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(12_000_000);
+  }
+  // Compared at the end, so that the garbage collector does not take this memory in between.
+  expect(length).toBe(zeros.length);
+  await source.close();
+});
