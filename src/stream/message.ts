@@ -63,7 +63,7 @@ export interface MessagePart {
 /** Share of the proportional estimate that is tried next: lines differ, and each try costs a run. */
 const ESTIMATE_SHARE = 0.9;
 
-/** Returns the end of a run of whole lines from `from` that is shorter than `to`, near `target`; `to` for a single line. */
+/** Returns the end of a run of whole lines from `from` that ends before `to`, near `target`; `to` for a single line. */
 function shorterEnd(input: Uint8Array, from: number, to: number, target: number): number {
   const before = input.subarray(from, target).lastIndexOf(NEWLINE);
   if (before >= 0) return from + before + 1;
@@ -72,15 +72,25 @@ function shorterEnd(input: Uint8Array, from: number, to: number, target: number)
 }
 
 /**
- * Enriches as many whole lines of a message as fit into one part.
+ * Enriches whole lines of a message, as many as make at least half of a part and fit into it. The work for all parts grows with
+ * the message, not with its square.
  *
  * @param from byte of the message at which the part begins, the start of a line
  * @param maxBytes largest output
  */
 export function nextPart(enrich: EnrichMessage, input: Uint8Array, from: number, maxBytes: number): MessagePart {
-  let to = input.length;
-  for (;;) {
+  const { length } = input;
+  const endNear = (start: number, target: number): number =>
+    target >= length ? length : shorterEnd(input, start, length, target);
+  // Most lines grow, so a first try with far more than fits would be in vain; lines that shrink are tried again with more.
+  let to = endNear(from, from + maxBytes);
+  for (let hasFit = true; ; ) {
     const { output } = enrich(input.subarray(from, to));
+    hasFit &&= output.length <= maxBytes;
+    if (hasFit && to < length && 2 * output.length < maxBytes) {
+      to = endNear(to, from + 2 * (to - from));
+      continue;
+    }
     if (output.length <= maxBytes) return { bytes: output, inputEnd: to, isTooLarge: false };
     const target = from + Math.floor((to - from) * (maxBytes / output.length) * ESTIMATE_SHARE);
     const end = shorterEnd(input, from, to, target);

@@ -41,6 +41,22 @@ describe('splitting a message', () => {
   });
 });
 
+it.each([
+  ['that grow', 4],
+  ['that are dropped, all but a few', 0.02],
+])('splitting a message with lines %s enriches each of them a few times at most', (_, growth) => {
+  const input = Buffer.from('0123456789abcde\n'.repeat(20_000));
+  let enriched = 0;
+  const grow: EnrichMessage = (bytes) => {
+    enriched += bytes.length;
+    return { output: new Uint8Array(Math.ceil(bytes.length * growth)), rejects: new Uint8Array(0), refusal: undefined };
+  };
+  let parts = 0;
+  for (let from = 0; from < input.length; parts++) from = nextPart(grow, input, from, 2_000).inputEnd;
+  expect(enriched).toBeLessThan(8 * input.length);
+  expect(parts).toBeLessThanOrEqual(Math.ceil((input.length * growth) / 1_000));
+});
+
 describe('the reply subject of a delivery', () => {
   it.each([
     ['$JS.ACK.IN.workers.3.41.77.1700000000000000001.5', 'without domain'],
