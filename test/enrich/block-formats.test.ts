@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Database, openDatabase } from '../../src/database/database.js';
 import { type BlockEnricherOptions, createBlockEnricher } from '../../src/enrich/block-enricher.js';
 import { FORMAT_NAMES } from '../../src/enrich/options.js';
-import { ipatlas } from '../support/cli.js';
+import { ipatlas } from '../support/in-process.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 
 let dataDir: string;

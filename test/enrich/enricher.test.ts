@@ -13,7 +13,7 @@ import { ANY_INPUT, OBJECT_LINE } from '../support/nasty-lines.js';
 import { releaseForTests } from '../support/open-release.js';
 
 /** Runs of each property; set it high for a long test. */
-const RUNS = Number(process.env.FUZZ_RUNS ?? 400);
+const RUNS = Number(process.env.FUZZ_RUNS ?? 80);
 
 const release = releaseForTests();
 

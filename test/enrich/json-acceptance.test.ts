@@ -14,7 +14,7 @@ import { JSON_TEXTS, PLACEMENTS } from '../support/json-texts.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 
 /** Lines that are mutated; five million by "make soak". */
-const MUTATIONS = Number(process.env.FUZZ_RUNS ?? 400) * 250;
+const MUTATIONS = Number(process.env.FUZZ_RUNS ?? 80) * 250;
 
 const BLOCK_BYTES = 262_144;
 

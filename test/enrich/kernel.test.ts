@@ -19,7 +19,7 @@ import { parseAdd } from '../support/add.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 
 /** Times each property is tried; set it high for a long soak. */
-const RUNS = Number(process.env.FUZZ_RUNS ?? 400) * 5;
+const RUNS = Number(process.env.FUZZ_RUNS ?? 80) * 5;
 
 /**
  * Returns a function that looks an address up in the kernel and returns its record.

@@ -15,7 +15,7 @@ import { releaseForTests } from '../support/open-release.js';
 
 const release = releaseForTests();
 
-const RUNS = Math.ceil(Number(process.env.FUZZ_RUNS ?? 400) / 8);
+const RUNS = Math.ceil(Number(process.env.FUZZ_RUNS ?? 80) / 8);
 
 describe('enrichBlock', () => {
   it('returns one message for each message, as the oracle does', () => {

@@ -82,7 +82,8 @@ describe.each(LINES)('a line of $input.kind', ({ input, longest, head, line, enr
     const short = line(input.kind === 'list' ? 7 : 40);
     const long = line(longest + more);
     expect(long.length).toBe(longest + more);
-    for (const jobs of [1, 2]) {
+    // The slot for such a record is the same for all formats, so one of them shows that threads share it.
+    for (const jobs of input.kind === 'jsonl' ? [1, 2] : [1]) {
       const { output, rejects, counts, error } = await runEngine({
         inputs: [chunkedSource('input', Buffer.from(`${head}${short}\n${long}\n${short}\n`))],
         openFile: () => release.file,

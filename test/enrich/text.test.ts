@@ -14,7 +14,7 @@ import { DECORATED_LIST } from '../support/nasty-addresses.js';
 import { releaseForTests } from '../support/open-release.js';
 import { runEngine } from '../support/run-engine.js';
 
-const RUNS = Number(process.env.FUZZ_RUNS ?? 400);
+const RUNS = Number(process.env.FUZZ_RUNS ?? 80);
 
 const release = releaseForTests();
 
