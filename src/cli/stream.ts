@@ -74,6 +74,9 @@ function readSetup(values: OptionValues): SetupOptions {
   if (values.ordered === true && values['ack-wait'] !== undefined) {
     throw usage('--ack-wait is for workers with acknowledgments, so not for --ordered');
   }
+  if (values['replay-rejects'] === true && values.ordered === true) {
+    throw usage('--replay-rejects is not for --ordered: the place of a reject in the order is taken');
+  }
   if (new Set([from, to, rejects]).size < 3) throw usage('--from, --to and --rejects must name different streams');
   return {
     names: { from, to, rejects, consumer: streamName('consumer', text(values, 'consumer') ?? `ipatlas_${to}`) },
@@ -161,10 +164,10 @@ async function read(broker: NatsBroker, values: OptionValues, signal: AbortSigna
   const fromSequence = integer(values, 'from-seq', 1, Number.MAX_SAFE_INTEGER);
   let needsNewline = false;
   for await (const { parts } of readInOrder({ broker, fromSequence, once: values.once === true, signal })) {
-    for (const { bytes, number } of parts) {
+    for (const { bytes, number, replay } of parts) {
       if (bytes.length === 0) continue;
-      // Parts of one message are split at ends of lines.
-      if (needsNewline && number === 1) await print('\n');
+      // Parts of one message are split at ends of lines; a replayed reject may follow a message without one.
+      if (needsNewline && (number === 1 || replay !== undefined)) await print('\n');
       await print(bytes);
       needsNewline = bytes.at(-1) !== NEWLINE;
     }
@@ -181,6 +184,22 @@ async function prepareWork({ values, dataDir }: Invocation) {
 }
 
 type Prepared = Awaited<ReturnType<typeof prepareWork>>;
+
+/** Enriches the rejects once more, and says which ones stay. */
+async function replay(
+  broker: NatsBroker,
+  { log, metrics, release }: Prepared,
+  values: OptionValues,
+  stop: AbortSignal,
+) {
+  const { Health, workerEvents } = await import('../stream/operations.js');
+  const { replayRejects } = await import('../stream/replay.js');
+  const events = workerEvents(metrics, log, new Health());
+  const options = { broker, release: release.current, oversize: readOversize(values), events, signal: stop };
+  const { replayed, left } = await replayRejects(options);
+  for (const { position, sequence, why } of left) log.warn({ position, sequence, problem: why }, 'a reject stays');
+  log.info({ replayed, left: left.length }, 'rejects are replayed');
+}
 
 async function work(
   broker: NatsBroker,
@@ -254,6 +273,7 @@ function run(invocation: Invocation): Promise<number> {
       try {
         for (const line of [...setup.created, ...setup.warnings]) printNote(`ipatlas: ${line}\n`);
         if (prepared === undefined) await read(broker, values, signal);
+        else if (values['replay-rejects'] === true) await replay(broker, prepared, values, signal);
         else await work(broker, prepared, values, signal);
       } finally {
         await broker.close();
@@ -288,6 +308,9 @@ server are killed (docs/streams.md). Ends on SIGTERM or Ctrl-C, after the messag
     filter: {
       value: 'SUBJECT',
       help: 'only messages of the source with this subject; it may have the wildcards "*" and ">"',
+    },
+    'replay-rejects': {
+      help: 'enrich the rejects once more, with the options of now, then end: what succeeds goes to the output and is removed from the rejects',
     },
     'from-seq': { value: 'N', help: 'begin at this message (with --init, --ordered or --read)' },
     'from-time': { value: 'TIME', help: 'begin at the first message since this time (with --init or --ordered)' },

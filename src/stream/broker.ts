@@ -55,8 +55,8 @@ export interface OutputPart {
   release: string;
   /** Why the input of this part is not in the output; undefined if it is. */
   rejected?: string | undefined;
-  /** Set if this is output of a reject that was enriched later: the reject, and the end of this part in it. */
-  replay?: { stream: string; position: number; end: number };
+  /** Set if this is output of a reject that was enriched later: which one of the message, and the end of this part in it. */
+  replay?: { offset: number | undefined; end: number };
   bytes: Uint8Array;
 }
 
@@ -77,6 +77,14 @@ export interface Reject {
   reason: string;
   /** The refused lines, or all of the message; undefined if they are too large to be published once more. */
   bytes: Uint8Array | undefined;
+}
+
+/** A reject as the broker keeps it. */
+export interface StoredReject extends Reject {
+  bytes: Uint8Array;
+  origin: Origin;
+  /** Position in the stream of rejects. */
+  position: number;
 }
 
 /** How much may be in flight. */
@@ -199,6 +207,15 @@ export interface Broker {
    * @throws BrokerUnavailable. AtlasError E_STREAM if the rejects of another source are there
    */
   reject(reject: Reject): Promise<void>;
+
+  /** Returns the positions of the first and last reject; `last` is below `first` if there are none. Throws BrokerUnavailable. */
+  rejectRange(): Promise<SourceRange>;
+
+  /** Returns the reject at a position, or undefined. Throws BrokerUnavailable. */
+  rejectAt(position: number): Promise<StoredReject | undefined>;
+
+  /** Throws BrokerUnavailable. */
+  deleteReject(position: number): Promise<void>;
 
   /** Throws BrokerUnavailable. */
   backlog(): Promise<Backlog>;

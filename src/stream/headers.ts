@@ -2,7 +2,7 @@
 import type { StoredMsg } from '@nats-io/jetstream';
 import { headers, type MsgHdrs } from '@nats-io/transport-node';
 import { AtlasError } from '../errors.js';
-import type { Origin, OutputPart, Reject, SourceId, StoredPart } from './broker.js';
+import type { Origin, OutputPart, Reject, SourceId, StoredPart, StoredReject } from './broker.js';
 
 export const HEADER = {
   /** `<source stream> <sequence> <time stored, ns>` */
@@ -18,7 +18,7 @@ export const HEADER = {
   part: 'Ipatlas-Part',
   /** Reason for which the input of this part is missing. */
   rejected: 'Ipatlas-Rejected',
-  /** Of a reject that was enriched later: `<rejects stream> <sequence> <end in the reject, bytes>` */
+  /** Of a reject that was enriched later: `<offset in the source message|all> <end in the reject, bytes>` */
   replay: 'Ipatlas-Replay',
 } as const;
 
@@ -58,7 +58,7 @@ export function partHeaders(part: OutputPart, previous: number, stream: string, 
   }
   if (part.rejected !== undefined) all.set(HEADER.rejected, part.rejected);
   if (part.replay !== undefined) {
-    all.set(HEADER.replay, `${part.replay.stream} ${part.replay.position} ${part.replay.end}`);
+    all.set(HEADER.replay, `${part.replay.offset ?? 'all'} ${part.replay.end}`);
   }
   return all;
 }
@@ -86,13 +86,32 @@ export function requireSource(message: Pick<Message, 'header'>, stream: string, 
   throw new AtlasError('E_STREAM', `${stream} belongs to the source ${found}, not ${source}; use another stream`);
 }
 
+const parseOffset = (text: string): number | undefined => (text === 'all' ? undefined : Number(text));
+
+/** Reads back a reject; undefined for a message of someone else. */
+export function parseReject(message: Pick<StoredMsg, 'header' | 'seq' | 'data' | 'subject'>): StoredReject | undefined {
+  const { source } = parseSource(message) ?? {};
+  if (source === undefined) return undefined;
+  const { header, subject, data, seq } = message;
+  const offset = /\.\d+\.(\d+)$/.exec(subject)?.[1];
+  const origin = originOf(header.get(HEADER.subject), header, Number.POSITIVE_INFINITY);
+  return {
+    source,
+    origin,
+    position: seq,
+    bytes: data,
+    reason: header.get(HEADER.rejected),
+    offset: offset === undefined ? undefined : Number(offset),
+  };
+}
+
 /** Reads back what {@link partHeaders} wrote; undefined for a message that is not one of these. */
 export function parsePart(message: Message): StoredPart | undefined {
   const { header, seq, data } = message;
   const found = parseSource(message);
   if (found === undefined) return undefined;
   const part = /^(\d+) (more|last) (\d+) (\d+)$/.exec(header.get(HEADER.part) || '1 last 0 0')!;
-  const replay = /^(\S+) (\d+) (\d+)$/.exec(header.get(HEADER.replay));
+  const replay = /^(all|\d+) (\d+)$/.exec(header.get(HEADER.replay));
   return {
     source: found.source,
     number: Number(part[1]),
@@ -100,7 +119,7 @@ export function parsePart(message: Message): StoredPart | undefined {
     inputEnd: Number(part[3]),
     release: header.get(HEADER.release),
     rejected: header.get(HEADER.rejected) || undefined,
-    ...(replay && { replay: { stream: replay[1]!, position: Number(replay[2]), end: Number(replay[3]) } }),
+    ...(replay && { replay: { offset: parseOffset(replay[1]!), end: Number(replay[2]) } }),
     bytes: data,
     position: seq,
     previous: Number(part[4]),

@@ -45,8 +45,9 @@ import {
   type SourceReader,
   type StartAt,
   type StoredPart,
+  type StoredReject,
 } from './broker.js';
-import { originOf, parsePart, parseSource, partHeaders, rejectHeaders, requireSource } from './headers.js';
+import { originOf, parsePart, parseReject, parseSource, partHeaders, rejectHeaders, requireSource } from './headers.js';
 import {
   isNotFound,
   readerConfig,
@@ -603,6 +604,21 @@ export class NatsBroker implements Broker {
       if (other?.sequence === source.sequence && other.storedAt === source.storedAt) return;
       lastOfSubject = last.seq;
     }
+  }
+
+  async rejectRange(): Promise<SourceRange> {
+    const { first_seq, last_seq } = await this.#streamState(this.#names.rejects);
+    return { first: first_seq, last: last_seq };
+  }
+
+  async rejectAt(position: number): Promise<StoredReject | undefined> {
+    const message = await this.#message(this.#names.rejects, position);
+    return message === null ? undefined : parseReject(message);
+  }
+
+  async deleteReject(position: number): Promise<void> {
+    const { rejects } = this.#names;
+    await this.#apiRequest(`stream ${rejects}`, () => this.#manager.streams.deleteMessage(rejects, position, false));
   }
 
   /**

@@ -22,7 +22,7 @@ export interface ReadMessage {
 }
 
 /** Follows a chain from its last part back to its first. */
-async function chain(broker: Broker, last: StoredPart): Promise<StoredPart[]> {
+export async function chain(broker: Broker, last: StoredPart): Promise<StoredPart[]> {
   const parts = [last];
   for (let first = last; first.previous > 0; ) {
     const before = await broker.partAt(first.previous);

@@ -213,6 +213,7 @@ describe.skipIf(!hasNatsServer())('ipatlas stream', () => {
     [['--add', 'city'], /city/],
     [['--format', 'json', '--items', 'a..b'], /--items "a\.\.b" has an empty key/],
     [['--items', 'a'], /--items requires --format json/],
+    [['--replay-rejects', '--ordered'], /--replay-rejects is not for --ordered/],
     [['--metrics-host', '::'], /--metrics-host needs --metrics-port/],
     [['--filter', 'logs.>.web'], /--filter "logs\.>\.web" is not a subject such as/],
     [['--nkey', '/nowhere/seed'], /--nkey \/nowhere\/seed cannot be read/],

@@ -7,11 +7,12 @@ import { openDatabase } from '../../src/database/database.js';
 import { createBlockEnricher } from '../../src/enrich/block-enricher.js';
 import { AtlasError } from '../../src/errors.js';
 import { STREAM_TURN_BYTES } from '../../src/limits.js';
-import { type Broker, BrokerUnavailable, type Delivery } from '../../src/stream/broker.js';
+import { type Broker, BrokerUnavailable, type Delivery, type StoredPart } from '../../src/stream/broker.js';
 import { HEADER, parsePart } from '../../src/stream/headers.js';
 import type { NatsBroker } from '../../src/stream/nats.js';
 import type { ActiveRelease } from '../../src/stream/parts.js';
 import { type ReadMessage, readInOrder } from '../../src/stream/reader.js';
+import { type Replayed, replayRejects } from '../../src/stream/replay.js';
 import { type SetupOptions, setUpStreams } from '../../src/stream/setup.js';
 import { Worker } from '../../src/stream/worker.js';
 import { country, publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
@@ -400,6 +401,53 @@ describe.skipIf(!hasNatsServer())('a worker', () => {
     const [message] = await readAll(broker);
     expect(message!.parts.length).toBe(2);
     expect(textOf(message!)).toBe(enriched(lines));
+  });
+
+  it('replays rejects once, however often the replay is killed and repeated', async () => {
+    const broker = await open('Y');
+    const texts = ['{"ip":"8.8.8.8"}\nbroken', bareLines(2), `broken\n${bareLines(2_500)}`, 'broken for good\n'];
+    await publishAll(connection, 'iny.a', texts);
+    const failing = releaseOf(dataDir, 'fail');
+    await worker(broker, failing).run();
+    const repaired: ActiveRelease = {
+      id: release.id,
+      enrich: (bytes) => (Buffer.from(bytes).includes('for good') ? failing : release).enrich(bytes),
+    };
+    const { signal } = new AbortController();
+    const options = { release: () => repaired, oversize: 'split', events: recordedEvents(), signal } as const;
+    // Dies at each step that changes something: before it, and after it.
+    let kills = 0;
+    let result: Replayed | undefined;
+    for (let death = 1; result === undefined; death++) {
+      let moment = 0;
+      const die = (): void => {
+        if (++moment === death) throw new Error('dies');
+      };
+      const mortal = async <Value>(step: () => Promise<Value>): Promise<Value> => {
+        die();
+        const value = await step();
+        die();
+        return value;
+      };
+      const dying = altered<Broker>(broker, {
+        append: (part, previous) => mortal(() => broker.append(part, previous)),
+        deleteReject: (position) => mortal(() => broker.deleteReject(position)),
+      });
+      result = await replayRejects({ ...options, broker: dying }).catch((error: Error) => {
+        expect(error.message).toBe('dies');
+        kills++;
+        return undefined;
+      });
+    }
+    expect(kills).toBeGreaterThan(2);
+    expect(result.left).toMatchObject([{ sequence: 4 }]);
+    expect((await readAll(broker)).map(textOf)).toEqual([...texts.slice(0, 3).map((text) => enriched(text)), '']);
+    expect(await messagesOf(connection, 'REJECTSY')).toHaveLength(1);
+    // A delivery of the first message that comes late rejects it once more.
+    const { source } = (await broker.lastPart(1)) as StoredPart;
+    await broker.reject({ source, reason: 'invalid_line', bytes: Buffer.from(texts[0]!) });
+    expect(await replayRejects({ ...options, broker })).toMatchObject({ replayed: 1 });
+    expect((await readAll(broker)).map(textOf)[0]).toBe(enriched(texts[0]!));
   });
 
   it('processes only the messages that match a filter, and the reader passes over the others', async () => {

@@ -1,6 +1,4 @@
-/**
- * Workers and the server are killed at random while messages flow. scripts/stream-kills.sh runs this with more kills.
- */
+/** Workers and the server are killed at random while messages flow. scripts/stream-kills.sh runs this with more kills. */
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -9,16 +7,24 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type NatsConnection, TimeoutError } from '@nats-io/transport-node';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { STREAM_REQUEST_TIMEOUT_MS, STREAM_RETRY_MAX_MS, STREAM_STANDBY_MS } from '../../src/limits.js';
+import { orderErrors, outputErrors } from '../stream/exactly-once.js';
+import { managerOf, messagesOf, NatsServerProcess } from '../stream/nats.js';
 import { finished, ipatlas, start } from '../support/cli.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { randomFrom, rounds } from '../support/seed.js';
 import { until } from '../support/serve.js';
-import { orderErrors, outputErrors } from './exactly-once.js';
-import { hasNatsServer, managerOf, messagesOf, NatsServerProcess, SKIPPED } from './nats.js';
 
 const WORKERS = 2;
+const random = randomFrom();
 const KINDS = [
-  { kind: 'workers', suffix: '', flags: [], workerKills: 5, serverKills: 2 },
-  { kind: 'workers of an ordered output', suffix: '_O', flags: ['--ordered'], workerKills: 3, serverKills: 1 },
+  { kind: 'workers', suffix: '', flags: [], workerKills: rounds(40), serverKills: rounds(10) },
+  {
+    kind: 'workers of an ordered output',
+    suffix: '_O',
+    flags: ['--ordered'],
+    workerKills: rounds(40),
+    serverKills: rounds(10),
+  },
 ].map(({ workerKills, serverKills, ...rest }) => ({
   ...rest,
   workerKills: Number(process.env.STREAM_WORKER_KILLS ?? workerKills),
@@ -56,7 +62,7 @@ function message(number: number): string {
   return lines.join('\n') + (number % 3 === 0 ? '' : '\n');
 }
 
-describe.skipIf(!hasNatsServer())('kills', () => {
+describe('kills', () => {
   let dataDir: string;
   let server: NatsServerProcess;
   /** Every worker, so that none is left running when the test fails. */
@@ -155,15 +161,15 @@ describe.skipIf(!hasNatsServer())('kills', () => {
         while (workerKills < workerLimit || serverKills < serverLimit) {
           const before = (await until(progress, 'an answer of the server')).count;
           allowed = before + AHEAD;
-          await outputAbove(before + PROGRESS * Math.random());
+          await outputAbove(before + PROGRESS * random());
           const left = workerLimit - workerKills + serverLimit - serverKills;
-          if (Math.random() * left < serverLimit - serverKills) {
+          if (random() * left < serverLimit - serverKills) {
             serverKills++;
             await server.kill();
             await server.resume();
             continue;
           }
-          const index = Math.floor(Math.random() * WORKERS);
+          const index = Math.floor(random() * WORKERS);
           const worker = workers[index]!;
           if (++workerKills % STOP_EVERY === 0) {
             worker.kill('SIGSTOP');
@@ -244,5 +250,3 @@ async function produce(
     await sleep(BATCH_PAUSE_MS);
   }
 }
-
-if (!hasNatsServer()) it(SKIPPED, ({ skip }) => skip(SKIPPED));
