@@ -96,7 +96,7 @@ function manifestInputs(
   fetched: readonly FetchedSource[],
   ingested: readonly IngestedSource[],
 ): ManifestInput[] {
-  return fetched.map(({ id, source, version, dataDate, seed, place, files }, index) => ({
+  return fetched.map(({ id, source, version, dataDate, dateProblem, seed, place, files }, index) => ({
     id,
     version,
     license: source.license,
@@ -108,6 +108,7 @@ function manifestInputs(
     ...(merge === 'evidence' && { lineage: source.lineage, kind: source.kind, space: source.space }),
     ...(merge === 'evidence' && source.asns.length > 0 && { asns: source.asns }),
     ...(dataDate && { data_date: dataDate.date, data_date_evidence: dataDate.evidence }),
+    ...(dateProblem !== undefined && { data_date_problem: dateProblem }),
     ...(seed !== undefined && { seed }),
     place,
     files: files.map(({ name, bytes, sha256 }) => ({ name, bytes, sha256 })),
@@ -200,7 +201,7 @@ async function runStages(options: BuildOptions, context: StageContext): Promise<
     const lastDate = last.find(({ id, place }) => id === each.id && place === each.place)?.data_date;
     const { date, problem } = believedDate(each.dataDate, lastDate, today());
     if (problem !== undefined) note(`${each.id}: ${problem}, so it does not count`);
-    return { ...each, dataDate: date };
+    return { ...each, dataDate: date, dateProblem: problem };
   });
   const asns = new Set(downloaded.flatMap(({ source }) => source.asns));
   const requested = downloaded.map((each): BuildInput => ({ source: each.source, fetched: each, asns }));

@@ -81,6 +81,8 @@ export interface FetchedSource {
   from: 'network' | 'cache' | 'bundled' | 'file';
   /** Undefined if nothing tells it. */
   dataDate: DataDate | undefined;
+  /** Why a date that was found does not count, as a phrase. */
+  dateProblem?: string | undefined;
   /** The publisher's warning if the files are only a seed for the first build. */
   seed: string | undefined;
   files: FetchedFile[];

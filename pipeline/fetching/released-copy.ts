@@ -37,7 +37,7 @@ export async function copyFromCurrentRelease(
   const isSame = input.files.every(({ sha256 }, index) => sha256 === fetched.files[index]?.sha256);
   const files = isSame ? undefined : await cachedFiles(dataDir, input.files);
   if (files === undefined) return undefined;
-  const { version, data_date: date, data_date_evidence: evidence } = input;
+  const { version, data_date: date, data_date_evidence: evidence, data_date_problem: dateProblem } = input;
   const dataDate = date === undefined || evidence === undefined ? undefined : { date, evidence };
-  return { ...fetched, version, from: 'cache', dataDate, files };
+  return { ...fetched, version, from: 'cache', dataDate, dateProblem, files };
 }

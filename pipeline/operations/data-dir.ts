@@ -2,7 +2,6 @@
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { AtlasError, isDiskError, messageOf, systemErrorCode } from '../../src/errors.js';
-import { checkCurrentLink } from './current-link.js';
 import { lockDataDir } from './lock.js';
 
 /** Errors of the operating system, or of SQLite, that mean that this path cannot be written. */
@@ -37,7 +36,6 @@ export async function withDataDir<Result>(
   try {
     mkdirSync(dataDir, { recursive: true });
     unlock = lockDataDir(dataDir);
-    checkCurrentLink(dataDir);
     // Nobody else uses the folder while the lock is held: its content is from a process that was killed.
     rmSync(temporary, { recursive: true, force: true });
     mkdirSync(temporary);

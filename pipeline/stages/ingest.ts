@@ -3,7 +3,7 @@
  * `rejects.ndjson`; a source with too many of them fails the build, or is replaced by an earlier copy.
  */
 
-import { appendFile, writeFile } from 'node:fs/promises';
+import { appendFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { formatAddress } from '../../src/address/format.js';
 import { addressWords, rangeSize } from '../../src/address/words.js';
@@ -44,6 +44,7 @@ export async function ingestSources<Input extends SourceInput>(
   options: IngestOptions<Input>,
 ): Promise<StageResult<IngestResult<Input>>> {
   const rejectsPath = path.join(context.dataDir, REJECTS_FILE);
+  await rm(rejectsPath, { recursive: true, force: true });
   await writeFile(rejectsPath, '');
   const output: IngestResult<Input> = { ingested: [], inputs: [], owned: [], index: {} };
   const counts: Record<string, number> = { rows: 0, rejected: 0 };

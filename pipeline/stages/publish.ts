@@ -69,13 +69,14 @@ function moveIntoPlace(release: FinishedRelease, releases: string, workDir: stri
  */
 export async function publish(
   release: FinishedRelease,
-  { dataDir, workDir }: StageContext,
+  { dataDir, workDir, note }: StageContext,
   keep: number,
 ): Promise<StageResult<string>> {
   const releases = join(dataDir, RELEASES_DIR);
   mkdirSync(releases, { recursive: true });
   moveIntoPlace(release, releases, workDir);
-  switchCurrent(dataDir, release.id);
+  const aside = switchCurrent(dataDir, release.id);
+  if (aside !== undefined) note(`"current" was no symbolic link to a release; what it was is now ${aside}`);
   // A release that was refused before may be published by force now.
   rmSync(join(releases, REFUSED_DIR, release.id), { recursive: true, force: true });
   const removed = removeOldReleases(dataDir, workDir, keep);

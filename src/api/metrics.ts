@@ -3,6 +3,7 @@ import { createServer, type Server } from 'node:http';
 import { AggregatorRegistry, Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { releaseAge } from '../database/age.js';
 import { type PullState, readPullState, secondsToExpiry } from '../database/pull-state.js';
+import type { Manifest } from '../database/release.js';
 import type { LookupResult } from '../database/results.js';
 import type { Outcomes } from './releases/served-release.js';
 
@@ -110,6 +111,7 @@ export class ReleaseMetrics {
   readonly registry = new Registry();
   readonly #info: Gauge<'release'>;
   readonly #failures: Counter;
+  readonly #dateProblems: Gauge;
   #dataDate: string | undefined;
 
   constructor() {
@@ -131,6 +133,11 @@ export class ReleaseMetrics {
         else this.set(releaseAge({ as_of: date }));
       },
     });
+    this.#dateProblems = new Gauge({
+      name: 'ipatlas_source_date_problems',
+      help: 'Sources of the release that is served whose date is in the future or older than before, so that it does not count.',
+      registers,
+    });
     this.#failures = new Counter({
       name: 'ipatlas_failed_reloads_total',
       help: 'Times that the current release could not be used, for each reason: damaged, missing or unreadable.',
@@ -138,11 +145,11 @@ export class ReleaseMetrics {
     });
   }
 
-  /** @param dataDate day that the release's data is from, `YYYY-MM-DD` */
-  release(id: string, dataDate: string): void {
+  release({ id, as_of, data_date = as_of, inputs }: Manifest): void {
     this.#info.reset();
     this.#info.set({ release: id }, 1);
-    this.#dataDate = dataDate;
+    this.#dataDate = data_date;
+    this.#dateProblems.set(inputs.filter(({ data_date_problem }) => data_date_problem !== undefined).length);
   }
 
   failedReload(): void {

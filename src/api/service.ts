@@ -89,9 +89,8 @@ export async function runService(settings: ServeSettings, options: ServiceOption
   /** Answers from a release or from the seed. */
   const use = (database: string): Manifest => {
     const manifest = manifestOfDatabase(database);
-    const { id, as_of, data_date = as_of } = manifest;
     cluster.useRelease(database);
-    releases.release(id, data_date);
+    releases.release(manifest);
     return manifest;
   };
   const watcher = new ReleaseWatcher({

@@ -37,6 +37,9 @@ function facts(manifest: Manifest, isSeed: boolean): [string, string | number][]
     ...manifest.inputs.flatMap(({ id, seed }): [string, string][] =>
       seed === undefined ? [] : [[`seed ${id}`, `only for a first build: ${seed}`]],
     ),
+    ...manifest.inputs.flatMap(({ id, data_date_problem: problem }): [string, string][] =>
+      problem === undefined ? [] : [[`date of source ${id}`, `does not count: ${problem}`]],
+    ),
     ...(manifest.missing ?? []).map(({ id }): [string, string] => [`source ${id}`, 'missing; it is optional']),
     ...manifest.outputs.map(({ name, bytes, sha256 }): [string, string] => [
       name,

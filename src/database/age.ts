@@ -45,12 +45,16 @@ export function ageText(days: number): string {
 }
 
 /**
- * Returns the warning about a release with old data, or undefined.
+ * Returns the warning about a release with old data, or with a date in the future; undefined if there is none.
  *
  * @param maxDays the age in days above which data is old
  * @param now milliseconds since 1970
  */
 export function staleWarning(manifest: Manifest, maxDays: number, now: number = Date.now()): string | undefined {
+  const today = new Date(now).toISOString().slice(0, 10);
+  if (manifest.as_of > today) {
+    return `release ${manifest.id} is as of ${manifest.as_of}, and today is ${today}: check the clock of the machine, and that of its builds`;
+  }
   const days = ageDays(releaseAge(manifest, now));
   if (days <= maxDays) return undefined;
   return `the data of release ${manifest.id} is ${days} days old, more than ${maxDays}; ${changeSince(days)}; check whether the scheduled builds still run`;

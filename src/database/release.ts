@@ -54,6 +54,8 @@ export interface ManifestInput {
   /** Date of the data, `YYYY-MM-DD`, and how it is known; missing if nothing tells it. */
   data_date?: string;
   data_date_evidence?: string;
+  /** Why the date that was found does not count, as a phrase: it is in the future, or older than before. */
+  data_date_problem?: string;
   /** Present if the files are a seed (data for a first build only): the publisher's warning, as text. */
   seed?: string;
   /** Where the files are from, as sources.json writes it; missing in releases of earlier versions. */

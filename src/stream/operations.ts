@@ -255,10 +255,11 @@ export interface FollowedRelease {
 export async function followRelease({ dataDir, options, metrics, log }: FollowOptions): Promise<FollowedRelease> {
   function open(dir: string): ActiveRelease {
     const database = openDatabase(dir);
-    const { id, as_of, data_date = as_of } = database.manifest;
+    const { manifest } = database;
+    const { id, as_of } = manifest;
     const release = { id, enrich: messageEnricher(database, options) };
     database.close();
-    metrics.release(id, data_date);
+    metrics.release(manifest);
     log.info({ release: id, as_of }, 'answering from this release');
     return release;
   }

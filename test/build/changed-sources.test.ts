@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 
 import { rollBack } from '../../pipeline/operations/rollback.js';
 import { verifyRelease } from '../../src/database/verify.js';
 import { serve } from '../pipeline/fetch-support.js';
+import { ipatlas } from '../support/in-process.js';
 import { temporaryDir } from '../support/release.js';
 import { buildOnce, madeUpWorld, manifestOf, type Row, rowsText } from '../support/sources.js';
 
@@ -314,7 +315,10 @@ describe('dates', () => {
       expect(manifestOf(dataDir).inputs[0]).toMatchObject({
         data_date: '2025-12-31',
         data_date_evidence: `last release, because its date ${what}`,
+        data_date_problem: `its date ${what}`,
       });
+      const { stdout } = await ipatlas(['info', '--data', dataDir]);
+      expect(stdout).toMatch(new RegExp(`^date of source world +does not count: its date ${what!.slice(0, 10)}`, 'm'));
     }
   });
 });

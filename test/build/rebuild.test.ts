@@ -1,5 +1,5 @@
 /** When a build makes a release again, and which builds never publish one. */
-import { mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, readlinkSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { publish } from '../../pipeline/stages/publish.js';
@@ -55,12 +55,35 @@ it('--force builds although nothing changed', async () => {
 it.each([
   ['a file', (path: string) => writeFileSync(path, '')],
   ['a folder', (path: string) => mkdirSync(path)],
-])('`current` as %s is a clear error', async (kind, make) => {
-  mkdirSync(dataDir);
+])('`current` as %s is moved aside', async (_kind, make) => {
+  const { id } = await buildOnce(dataDir, sources());
+  rmSync(join(dataDir, 'current'));
   make(join(dataDir, 'current'));
-  const { outcome, exit, message } = await buildOnce(dataDir, sources());
-  expect({ outcome, exit }).toEqual({ outcome: 'E_DATA_DIR', exit: 2 });
-  expect(message).toMatch(new RegExp(`current is ${kind}; it must be a symbolic link to a release`));
+  const { outcome, notes } = await buildOnce(dataDir, sources());
+  expect(outcome).toBe('published');
+  expect(readlinkSync(join(dataDir, 'current'))).toBe(join('releases', id!));
+  expect(notes).toContainEqual(
+    expect.stringMatching(/^"current" was no symbolic link .* is now .*current\.replaced-\d+$/),
+  );
+  expect(await buildOnce(dataDir, sources())).toMatchObject({ outcome: 'unchanged', id });
+});
+
+it.each([
+  'current/ranges.ipr',
+  'current/ranges.sqlite',
+  'current/manifest.json',
+  'current/report.json',
+  'current.new',
+  'rejects.ndjson',
+  'tmp',
+])('a folder in place of %s is replaced', async (name) => {
+  const { id } = await buildOnce(dataDir, sources());
+  const path = join(dataDir, name);
+  rmSync(path, { force: true });
+  mkdirSync(join(path, 'inner'), { recursive: true });
+  expect((await buildOnce(dataDir, sources(), { force: !name.startsWith('current/') })).outcome).toBe('published');
+  expect(verifyRelease(releaseDir(id!)).manifest.id).toBe(id);
+  expect(await buildOnce(dataDir, sources())).toMatchObject({ outcome: 'unchanged', id });
 });
 
 it('publish lists the files that are there, if another version of SQLite wrote other bytes for the same release', async () => {

@@ -22,6 +22,9 @@ describe('the age of a release', () => {
   });
 
   it('gives a warning above the limit, not at it', () => {
+    expect(staleWarning(manifest, 7, START - DAY)).toMatch(
+      /is as of 2026-01-10, and today is 2026-01-0\d: check the clock/,
+    );
     expect(staleWarning(manifest, 7, START + 8 * DAY - 1)).toBeUndefined();
     expect(staleWarning(manifest, 7, START + 8 * DAY)).toMatch(/2026-01-10-0123456789ab is 8 days old, more than 7/);
     expect(staleWarning(manifest, 0, START + DAY)).toMatch(/1 days old/);
