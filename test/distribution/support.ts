@@ -1,5 +1,5 @@
 /** A signed repository with its origin, a static web server that can be told to misbehave, and nodes that pull. */
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -53,7 +53,7 @@ export function scratchDir(): string {
 
 export const ONE_OF_ONE: Threshold = { keys: 1, threshold: 1 };
 
-/** The place where releases are made and signed. */
+/** The place where releases are made and signed: a new one, or the one that is in the folder. */
 export class Origin {
   readonly dir: string;
   readonly dataDir: string;
@@ -71,7 +71,7 @@ export class Origin {
     this.repo = join(dir, 'repo');
     this.keys = join(dir, 'keys');
     const defaults = Object.fromEntries(ROLES.map((role) => [role, ONE_OF_ONE])) as Record<Role, Threshold>;
-    initRepository(this.options(options), { ...defaults, ...thresholds });
+    if (!existsSync(this.repo)) initRepository(this.options(options), { ...defaults, ...thresholds });
   }
 
   options(options: Partial<RepositoryOptions> = {}): RepositoryOptions {
@@ -172,8 +172,15 @@ function rangeStart(header: string | undefined): number {
   return Number(/^bytes=(\d+)-$/.exec(header ?? '')?.[1] ?? 0);
 }
 
-/** Serves a folder as common web servers do: 404 for what is missing, 206 for ranges. */
-export async function serveStatic(dir: string): Promise<StaticServer> {
+/**
+ * Serves a folder as common web servers do: 404 for what is missing, 206 for ranges.
+ *
+ * @param whenDone takes what closes the server; by default, the end of the test closes it
+ */
+export async function serveStatic(
+  dir: string,
+  whenDone: (close: () => Promise<void>) => void = onTestFinished,
+): Promise<StaticServer> {
   const state: StaticServer = { url: '', requests: [], ranges: [], dir, interfere: () => false };
   const server = createServer((request, response) => {
     const path = decodeURIComponent(new URL(request.url!, 'http://localhost').pathname);
@@ -197,7 +204,7 @@ export async function serveStatic(dir: string): Promise<StaticServer> {
     }
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(async () => {
+  whenDone(async () => {
     server.closeAllConnections();
     await new Promise((resolve) => server.close(resolve));
   });
