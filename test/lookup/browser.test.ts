@@ -1,4 +1,4 @@
-/** The package @ipatlas/lookup in a real browser, as it is. Other runtimes and bundlers: make soak. */
+/** The package @ipatlas/lookup in a real browser, as it is. Every boundary, other runtimes and bundlers: make soak. */
 import { describe, expect, it } from 'vitest';
 import { releaseDir } from '../../src/database/release.js';
 import { packageFile } from '../../src/package-root.js';
@@ -11,9 +11,9 @@ if (!hasChromium()) it(SKIPPED, ({ skip }) => skip(SKIPPED));
 
 describe.skipIf(!hasChromium())('@ipatlas/lookup in Chromium', () => {
   it('gives the results of the SQLite mirror', async () => {
-    const list = [...boundaries(releaseDir(await builtRelease()), 20)].join('\n');
+    const list = [...boundaries(releaseDir(await builtRelease()), 200)].join('\n');
     const { count, wrong, problems } = await checkInChromium(packageFile('dist/lookup'), 'index.js', list);
     expect({ wrong, problems }).toEqual({ wrong: [], problems: [] });
-    expect(count).toBeGreaterThan(60_000);
+    expect(count).toBeGreaterThan(6_000);
   });
 });
