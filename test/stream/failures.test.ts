@@ -155,13 +155,15 @@ describe.skipIf(!hasNatsServer())('a connection', () => {
   });
 
   it('without a permission fails its requests with that reason', async () => {
-    const permissions = 'permissions: { publish: { deny: "out_denied.>" } }';
+    const permissions = 'permissions: { publish: { deny: [ "out_denied.>", "$JS.API.CONSUMER.MSG.NEXT.>" ] } }';
     const other = await NatsServerProcess.start({
       config: `authorization { users: [ { user: worker, password: secret, ${permissions} } ] }`,
     });
     try {
       const url = other.url.replace('//', '//worker:secret@');
       const { broker } = await openNatsBroker({ url }, setupOptions('_DENIED'));
+      const pull = broker.pull({ messages: 1, bytes: 1, waitMs: 10_000 }, () => {});
+      await expect(pull).rejects.toThrow(/pull: permissions violation .*CONSUMER\.MSG\.NEXT/i);
       await expect(broker.append(part, 0)).rejects.toThrow(/publish: permissions violation .*"out_denied\.1"/i);
       await broker.close();
     } finally {

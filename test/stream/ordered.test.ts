@@ -284,6 +284,15 @@ describe.skipIf(!hasNatsServer())('a worker of an ordered output', () => {
     });
   });
 
+  it('reports that the source was deleted, and ends if it does not come back', async () => {
+    const broker = await open('N');
+    const events = recordedEvents();
+    const running = worker(broker, { events, once: false }).run();
+    await (await managerOf(connection)).streams.delete('INN');
+    await expect(running).rejects.toMatchObject({ code: 'E_STREAM', message: expect.stringContaining('INN is gone') });
+    expect(events.log.join()).toContain('stalled stream INN: stream not found');
+  });
+
   it('refuses an output of workers that keep no order, and of another source', async () => {
     await openBroker(server.url, setupOptions('L')).then((broker) => broker.close());
     await expect(open('L')).rejects.toMatchObject({
