@@ -7,7 +7,7 @@ import {
   type ServerResponse,
   STATUS_CODES,
 } from 'node:http';
-import type { Socket } from 'node:net';
+import { type Socket, Server as TcpServer } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { systemErrorCode, WIRE_ERRORS, type WireError } from '../errors.js';
@@ -174,11 +174,11 @@ type Answer = (request: IncomingMessage, response: ServerResponse) => void;
 
 /** An HTTP server that can stop listening without closing idle connections, and knows the responses of a connection. */
 export class ApiHttpServer extends Server {
-  /** Connections whose last response is on its way. Node does not track all of them. */
-  readonly #refused = new Set<Duplex>();
+  /** Open connections. Node's HTTP server does not track those of tunnels that are refused. */
+  readonly #connections = new Set<Duplex>();
+  /** Those whose last response is on its way. */
+  readonly #refused = new WeakSet<Duplex>();
   readonly #options: Required<Omit<HttpServerOptions, 'region'>> & Pick<HttpServerOptions, 'region'>;
-  #open = 0;
-  #keepsIdleConnections = false;
 
   /** @param listener answers the requests */
   constructor(listener: RequestListener, { region, onUnparsed = () => {}, times = CLIENT_TIMES }: HttpServerOptions) {
@@ -205,9 +205,9 @@ export class ApiHttpServer extends Server {
     };
     this.on('request', (request, response) => this.#inTurn(request, response, answer));
     this.on('connection', (socket) => {
-      this.#open++;
-      socket.once('close', () => this.#open--);
-      if (this.#open > UNSLICED_CONNECTIONS) readInSlices(socket);
+      this.#connections.add(socket);
+      socket.once('close', () => this.#connections.delete(socket));
+      if (this.#connections.size > UNSLICED_CONNECTIONS) readInSlices(socket);
     });
     // The app asks for the body with 100 Continue, if it wants it.
     this.on('checkContinue', (request, response) => this.#inTurn(request, response, answer));
@@ -280,15 +280,9 @@ export class ApiHttpServer extends Server {
     response.end(ERROR_BODIES[error]);
   }
 
-  /** Closes idle connections, unless the server is about to stop listening only. Node's `close` calls it. */
-  override closeIdleConnections(): void {
-    if (!this.#keepsIdleConnections) super.closeIdleConnections();
-  }
-
-  /** Closes all connections, those that Node does not track among them. */
+  /** Closes all connections, also those that Node's HTTP server does not track. */
   override closeAllConnections(): void {
-    super.closeAllConnections();
-    for (const socket of this.#refused) socket.destroy();
+    for (const socket of this.#connections) socket.destroy();
   }
 
   /**
@@ -297,9 +291,8 @@ export class ApiHttpServer extends Server {
    * @param closed called when the last connection is closed
    */
   stopListening(closed: () => void): void {
-    this.#keepsIdleConnections = true;
-    this.close(closed);
-    this.#keepsIdleConnections = false;
+    // `close` of an HTTP server also closes idle connections; that of a TCP server, which it is, does not.
+    TcpServer.prototype.close.call(this, closed);
   }
 
   /** Answers something that is not a request, after the responses to the requests before it, and ends the connection. */
@@ -307,7 +300,6 @@ export class ApiHttpServer extends Server {
     // The connection is being closed: further errors of the parser change nothing.
     if (this.#refused.has(socket) || socket.destroyed) return;
     this.#refused.add(socket);
-    socket.once('close', () => this.#refused.delete(socket));
     this.#options.onUnparsed(WIRE_ERRORS[error].status);
 
     const { [CURRENT]: current, [WAITING]: waiting } = socket;
@@ -404,5 +396,7 @@ export async function drain(
     await sleep(IDLE_CHECK_MS);
   }
   server.closeAllConnections();
+  // Ends what an HTTP server has besides a TCP server: its search for overdue requests.
+  server.close();
   return closed;
 }

@@ -157,23 +157,16 @@ export class ReleaseMetrics {
   }
 }
 
-/** The metrics of rates that several servers share. */
-export class SharedRateMetrics {
-  readonly registry = new Registry();
-  readonly #shared: Gauge;
-
-  constructor() {
-    this.#shared = new Gauge({
-      name: 'ipatlas_rates_shared',
-      help: '1 while rates are counted in Redis together with the other servers, 0 while Redis does not answer.',
-      registers: [this.registry],
-    });
-  }
-
-  /** @param shared whether rates are counted together with the other servers */
-  change(shared: boolean): void {
-    this.#shared.set(shared ? 1 : 0);
-  }
+/** Adds the metric of rates that several servers share. */
+export function addSharedRateMetric(rates: { readonly isShared: boolean }, registry: Registry): void {
+  new Gauge({
+    name: 'ipatlas_rates_shared',
+    help: '1 while rates are counted in Redis together with the other servers, 0 while Redis does not answer.',
+    registers: [registry],
+    collect() {
+      this.set(rates.isShared ? 1 : 0);
+    },
+  });
 }
 
 /** The metrics of one process that answers requests. */

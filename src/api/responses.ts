@@ -75,13 +75,8 @@ export class Responder {
     write(reply, status, all, request.method === 'HEAD' ? '' : json, encoding);
   }
 
-  /** Sends JSON that scripts of other origins may not read. */
-  sameOriginJson(request: FastifyRequest, reply: FastifyReply, json: string, headers: Headers): void {
-    this.document(request, reply, 200, JSON_TYPE, json, headers);
-  }
-
   /**
-   * Sends a document of the page. Scripts of other origins may not read it, because it shows the visitor's address.
+   * Sends something of the page. Scripts of other origins may not read it, because it shows the visitor's address.
    *
    * @param type value of `Content-Type`
    */

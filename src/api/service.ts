@@ -9,7 +9,7 @@ import { RELEASE_POLL_MS } from '../limits.js';
 import { singleProcess, WorkerCluster } from './cluster.js';
 import { type KeyRequest, SignUps } from './keys/sign-up.js';
 import type { Log } from './log.js';
-import { addPullMetrics, ReleaseMetrics, RequestMetrics, SharedRateMetrics, serveMetrics } from './metrics.js';
+import { addPullMetrics, addSharedRateMetric, ReleaseMetrics, RequestMetrics, serveMetrics } from './metrics.js';
 import { RedisRateStore } from './rates/redis-rate-store.js';
 import { ReleaseWatcher, type VerifyRelease } from './releases/release-watcher.js';
 import type { ServeSettings } from './server.js';
@@ -75,11 +75,8 @@ export async function runService(settings: ServeSettings, options: ServiceOption
   const releases = new ReleaseMetrics();
   addPullMetrics(dataDir, releases.registry);
   const requests = workers === 1 && metricsPort !== undefined ? new RequestMetrics() : undefined;
-  const rateMetrics = new SharedRateMetrics();
-  const rates =
-    redis === undefined
-      ? undefined
-      : new RedisRateStore({ url: redis, log, onChange: (shared) => rateMetrics.change(shared) });
+  const rates = redis === undefined ? undefined : new RedisRateStore({ url: redis, log });
+  if (rates !== undefined) addSharedRateMetric(rates, releases.registry);
   const signUps = new SignUps({ dataDir, isOpen: settings.page.signUp, defaultRate: settings.rate, log });
   const keyService = (request: KeyRequest) => signUps.handle(request);
   const cluster =
@@ -120,9 +117,8 @@ export async function runService(settings: ServeSettings, options: ServiceOption
     }
     await rates?.start();
     if (metricsPort !== undefined) {
-      const own = rates === undefined ? [releases] : [releases, rateMetrics];
       metricsServer = await startMetrics(metricsPort, async () =>
-        (await Promise.all([cluster.metrics(), ...own.map(({ registry }) => registry.metrics())])).join(''),
+        (await Promise.all([cluster.metrics(), releases.registry.metrics()])).join(''),
       );
       const { port } = metricsServer.address() as AddressInfo;
       log.info({ url: `${publicUrl(undefined, port)}/metrics` }, 'metrics');

@@ -2,6 +2,7 @@
 import { callerOf } from '../caller.js';
 import { serverUrl } from '../openapi.js';
 import { askedAddress, type Page, requestedUrl, wantsHtml } from '../page/page.js';
+import { JSON_TYPE } from '../responses.js';
 import { type Context, type Handler, NO_STORE } from './context.js';
 
 const RATE_USED_UP = 'Too many lookups; try again in a minute.';
@@ -48,7 +49,7 @@ export function pageHandlers(context: Context, page: Page) {
   const pageKey: Handler = (request, reply) => {
     if (settings.keyless) {
       const key = pageKeys.issue(callerOf(request), request.headers.host);
-      responder.sameOriginJson(request, reply, JSON.stringify(key), NO_STORE);
+      responder.document(request, reply, 200, JSON_TYPE, JSON.stringify(key), NO_STORE);
     } else responder.error(request, reply, 'keyless_off');
     return undefined;
   };

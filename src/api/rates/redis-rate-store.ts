@@ -158,8 +158,6 @@ export interface RedisRateOptions {
   /** `redis://` or `rediss://`, with user and password if needed. Never logged. */
   url: string;
   log: Log;
-  /** Called when this server begins to count with the others, or by itself. */
-  onChange?(shared: boolean): void;
   /** Longest wait for an answer in milliseconds; by default {@link RATE_STORE_TIMEOUT_MS}. */
   timeout?: number;
   /** A monotonic clock in milliseconds. */
@@ -170,7 +168,6 @@ export class RedisRateStore implements RateStore {
   readonly #url: string;
   readonly #address: string;
   readonly #log: Log;
-  readonly #onChange: (shared: boolean) => void;
   readonly #timeout: number;
   readonly #server = randomUUID();
   readonly #now: () => number;
@@ -191,11 +188,10 @@ export class RedisRateStore implements RateStore {
   #isStopped = false;
 
   /** @throws AtlasError E_USAGE if the URL is not one of Redis */
-  constructor({ url, log, onChange, timeout, now = () => performance.now() }: RedisRateOptions) {
+  constructor({ url, log, timeout, now = () => performance.now() }: RedisRateOptions) {
     this.#url = url;
     this.#address = redisAddress(url);
     this.#log = log;
-    this.#onChange = onChange ?? (() => {});
     this.#timeout = timeout ?? RATE_STORE_TIMEOUT_MS;
     this.#now = now;
     this.#own = new RateWindows(now);
@@ -277,7 +273,6 @@ export class RedisRateStore implements RateStore {
       if (this.#isShared || this.#now() < this.#shareAgainAt) return;
       this.#isShared = true;
       this.#log.info({ redis: this.#address, servers }, 'rates are counted together with the other servers');
-      this.#onChange(true);
     } catch (error) {
       this.#fallBack(error);
       if (++this.#failedChecks % CHECKS_UNTIL_RECONNECT === 0) await this.#connect();
@@ -291,7 +286,6 @@ export class RedisRateStore implements RateStore {
     if (!this.#isShared) return;
     this.#isShared = false;
     this.#logFallBack();
-    this.#onChange(false);
   }
 
   #logFallBack(): void {
