@@ -2,7 +2,9 @@
  * Validates a value against a JSON Schema, in the few keywords that schemas/manifest.schema.json uses.
  *
  * The library ajv needs 150 to 400 ms to load and compile that schema, and opening a release for a single lookup takes
- * less than 10 ms. A test compares this validator with ajv.
+ * less than 10 ms. Its standalone code needs no compilation, but it has 61 kB in 1,700 generated lines for the schemas of the
+ * manifest and the report, and takes 4.9 ms of processor time where this file, the schema included, takes 3.7 ms. A test
+ * compares this validator with ajv.
  */
 
 export interface Schema {
