@@ -96,7 +96,7 @@ function manifestInputs(
   fetched: readonly FetchedSource[],
   ingested: readonly IngestedSource[],
 ): ManifestInput[] {
-  return fetched.map(({ id, source, version, dataDate, dateProblem, seed, place, files }, index) => ({
+  return fetched.map(({ id, source, version, dataDate, dateProblem, seed, location, files }, index) => ({
     id,
     version,
     license: source.license,
@@ -110,7 +110,7 @@ function manifestInputs(
     ...(dataDate && { data_date: dataDate.date, data_date_evidence: dataDate.evidence }),
     ...(dateProblem !== undefined && { data_date_problem: dateProblem }),
     ...(seed !== undefined && { seed }),
-    place,
+    place: location,
     files: files.map(({ name, bytes, sha256 }) => ({ name, bytes, sha256 })),
   }));
 }
@@ -198,7 +198,7 @@ async function runStages(options: BuildOptions, context: StageContext): Promise<
   const last = currentManifest(dataDir)?.inputs ?? [];
   const downloaded = found.map((each): FetchedSource => {
     // Other files, such as those of a seed, have dates of their own.
-    const lastDate = last.find(({ id, place }) => id === each.id && place === each.place)?.data_date;
+    const lastDate = last.find(({ id, place }) => id === each.id && place === each.location)?.data_date;
     const { date, problem } = believedDate(each.dataDate, lastDate, today());
     if (problem !== undefined) note(`${each.id}: ${problem}, so it does not count`);
     return { ...each, dataDate: date, dateProblem: problem };

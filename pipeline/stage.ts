@@ -71,10 +71,10 @@ export interface DataDate {
 /** The files of a source. */
 export interface FetchedSource {
   id: string;
-  /** The source with what the place of its files sets: format, license, attribution. */
+  /** The source with what the location of its files sets: format, license, attribution. */
   source: SourceConfig;
   /** Where the files are from, as sources.json writes it but without credentials. */
-  place: string;
+  location: string;
   /** Version of the source: that of the package, or the ETag or date of a download; empty if there is none. */
   version: string;
   /** Where the copy came from; `bundled` is a package installed together with ipatlas. */
@@ -86,7 +86,7 @@ export interface FetchedSource {
   /** The publisher's warning if the files are only a seed for the first build. */
   seed: string | undefined;
   files: FetchedFile[];
-  /** Makes these files the cached copy of the place, once a build has read and accepted them. */
+  /** Makes these files the cached copy of the location, once a build has read and accepted them. */
   accept: () => Promise<void>;
 }
 

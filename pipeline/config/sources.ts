@@ -19,8 +19,8 @@ import { describeSchemaErrors } from '../../src/schema-errors.js';
 import type { MergeStrategy, SourceEvidence } from '../merging/evidence.js';
 import { addressProblem, withoutCredentials } from './url.js';
 
-/** What a place may set for its files instead of the source. */
-export interface PlaceOverrides {
+/** What a location may set for its files instead of the source. */
+export interface LocationOverrides {
   format?: FormatReference;
   license?: string;
   attribution?: string;
@@ -29,7 +29,7 @@ export interface PlaceOverrides {
 }
 
 /** An npm package that is installed with ipatlas. */
-export interface NpmPlace extends PlaceOverrides {
+export interface NpmLocation extends LocationOverrides {
   kind: 'npm';
   /** `name`, `name@tag` or `name@version`. */
   spec: string;
@@ -38,7 +38,7 @@ export interface NpmPlace extends PlaceOverrides {
 }
 
 /** Downloads. */
-export interface HttpsPlace extends PlaceOverrides {
+export interface HttpsLocation extends LocationOverrides {
   kind: 'https';
   /** As written, with placeholders, so that no secret gets into a message or the cache. */
   urls: string[];
@@ -49,7 +49,7 @@ export interface HttpsPlace extends PlaceOverrides {
 }
 
 /** Files on this machine. */
-export interface FilePlace extends PlaceOverrides {
+export interface FileLocation extends LocationOverrides {
   kind: 'file';
   /** A path or a glob, as written. */
   pattern: string;
@@ -60,7 +60,7 @@ export interface FilePlace extends PlaceOverrides {
 }
 
 /** Where the files of a source can be had. */
-export type Place = NpmPlace | HttpsPlace | FilePlace;
+export type Location = NpmLocation | HttpsLocation | FileLocation;
 
 /** How a source's rows are parsed: the name of a built-in format, or a description; see `schemas/source-format.schema.json`. */
 export type FormatReference = string | Record<string, unknown>;
@@ -79,7 +79,7 @@ export interface SourceConfig extends SourceEvidence {
   /** Whether a build may go on without the source. */
   optional: boolean;
   /** Tried in order. */
-  places: Place[];
+  locations: Location[];
   format: FormatReference;
   /** Share of the rows that may be rejected, 0 to 1. */
   maxRejectShare: number;
@@ -126,12 +126,12 @@ interface SourceEntry {
   space?: string[];
   asns?: number[];
   optional?: boolean;
-  fetch: PlaceEntry | PlaceEntry[];
+  fetch: LocationEntry | LocationEntry[];
   format: FormatReference;
   maxRejectShare?: number;
 }
 
-interface PlaceEntry extends PlaceOverrides {
+interface LocationEntry extends LocationOverrides {
   npm?: string;
   https?: string | string[];
   file?: string;
@@ -209,8 +209,8 @@ function contentProblems(file: SourcesFile): string[] {
       problems.push(`sources[${index}].id is "${source.id}", as is sources[${earlier}].id; expected ids that differ`);
     }
     problems.push(...spaceProblems(source, file.merge).map((problem) => `sources[${index}].${problem}`));
-    asList(source.fetch).forEach(({ https = [], checksum }, place) => {
-      const at = `sources[${index}].fetch${Array.isArray(source.fetch) ? `[${place}]` : ''}`;
+    asList(source.fetch).forEach(({ https = [], checksum }, location) => {
+      const at = `sources[${index}].fetch${Array.isArray(source.fetch) ? `[${location}]` : ''}`;
       for (const address of asList(https)) {
         const expected = addressProblem(address);
         const shown = JSON.stringify(withoutCredentials(address));
@@ -257,7 +257,7 @@ function withDefaults(file: SourcesFile, absolute: string): SourcesConfig {
       space: source.space ?? [],
       asns: source.asns ?? [],
       optional: source.optional ?? false,
-      places: asList(source.fetch).map((place) => placeConfig(place, baseDir)),
+      locations: asList(source.fetch).map((location) => locationConfig(location, baseDir)),
       format: source.format,
       maxRejectShare: source.maxRejectShare ?? file.maxRejectShare ?? DEFAULT_MAX_REJECT_SHARE,
     })),
@@ -269,7 +269,10 @@ function withDefaults(file: SourcesFile, absolute: string): SourcesConfig {
   };
 }
 
-function placeConfig({ npm, https, file, files = [], checksum, ...overrides }: PlaceEntry, baseDir: string): Place {
+function locationConfig(
+  { npm, https, file, files = [], checksum, ...overrides }: LocationEntry,
+  baseDir: string,
+): Location {
   if (npm !== undefined) return { kind: 'npm', spec: npm, files, ...overrides };
   if (https !== undefined) {
     return { kind: 'https', urls: asList(https), files, ...(checksum !== undefined && { checksum }), ...overrides };

@@ -3,7 +3,7 @@
  *
  *     objects/<sha256>        an unpacked file, named by the hash of its bytes
  *     sources/<id>.json       for each source that was fetched over the network: the request and the resulting files
- *     sources/<id>@<n>.json   the same for the source's n-th further place
+ *     sources/<id>@<n>.json   the same for the source's n-th further location
  *
  * Files get their names by a rename when they are complete and flushed, so a process that is killed leaves at most a
  * temporary file, which is removed later. Every object is checked against its hash before it is used.
@@ -52,8 +52,8 @@ function objectsDir(dataDir: string): string {
   return path.join(dataDir, 'cache', 'objects');
 }
 
-function entryPath(dataDir: string, id: string, place: number): string {
-  return path.join(dataDir, 'cache', 'sources', place === 0 ? `${id}.json` : `${id}@${place}.json`);
+function entryPath(dataDir: string, id: string, location: number): string {
+  return path.join(dataDir, 'cache', 'sources', location === 0 ? `${id}.json` : `${id}@${location}.json`);
 }
 
 /**
@@ -123,22 +123,22 @@ export async function storeObject(
 }
 
 /**
- * Reads the cache entry of a place of a source. If there is none, uses that of another place or source with the same
- * request, so that a source keeps its copies if sources.json gives it another id or adds a place.
+ * Reads the cache entry of a location of a source. If there is none, uses that of another location or source with the same
+ * request, so that a source keeps its copies if sources.json gives it another id or adds a location.
  *
  * @param dataDir the data directory
  * @param id the source
- * @param place index of the place in the source's list
+ * @param location index of the location in the source's list
  * @param request the request that the entry must be for
  * @returns undefined if there is no entry for the request that can be read
  */
 export async function readEntry(
   dataDir: string,
   id: string,
-  place: number,
+  location: number,
   request: string,
 ): Promise<CacheEntry | undefined> {
-  const own = entryPath(dataDir, id, place);
+  const own = entryPath(dataDir, id, location);
   const directory = path.dirname(own);
   const others = (await namesIn(directory)).filter((name) => name.endsWith('.json')).sort();
   for (const file of [own, ...others.map((name) => path.join(directory, name))]) {
@@ -179,8 +179,8 @@ function isDownload(value: Partial<CachedDownload> | null): boolean {
 }
 
 /** Writes the cache entry of a source. */
-export async function writeEntry(dataDir: string, id: string, place: number, entry: CacheEntry): Promise<void> {
-  const target = entryPath(dataDir, id, place);
+export async function writeEntry(dataDir: string, id: string, location: number, entry: CacheEntry): Promise<void> {
+  const target = entryPath(dataDir, id, location);
   await mkdir(path.dirname(target), { recursive: true });
   replaceFile(target, [`${JSON.stringify(entry, null, 2)}\n`]);
 }

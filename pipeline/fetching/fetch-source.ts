@@ -1,10 +1,10 @@
-/** Fetches one source: tries its places in order, and uses the cached copy of a place that cannot be reached. */
+/** Fetches one source: tries its locations in order, and uses the cached copy of a location that cannot be reached. */
 import { existsSync } from 'node:fs';
 import { mkdir, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { glob } from 'zx';
 import { AtlasError, isDiskError, messageOf, systemErrorCode } from '../../src/errors.js';
-import type { FilePlace, HttpsPlace, NpmPlace, Place, SourceConfig } from '../config/sources.js';
+import type { FileLocation, HttpsLocation, Location, NpmLocation, SourceConfig } from '../config/sources.js';
 import { fillDate, fillVariables, hasDate, withoutCredentials } from '../config/url.js';
 import type { DataDate, FetchedFile, FetchedSource } from '../stage.js';
 import { type CachedDownload, type CacheEntry, cachedFiles, readEntry, writeEntry } from './cache.js';
@@ -40,29 +40,35 @@ export interface FetchJob {
   wait: (milliseconds: number) => Promise<unknown>;
 }
 
-/** What a place gives. */
+/** What a location gives. */
 type Copy = Pick<FetchedSource, 'version' | 'from' | 'files' | 'dataDate' | 'accept'>;
 
 /**
  * Fetches a source.
  *
- * @throws AtlasError E_FETCH with the reason for each place if none has the source, E_CONFIG if an environment variable is
+ * @throws AtlasError E_FETCH with the reason for each location if none has the source, E_CONFIG if an environment variable is
  *   not set, E_DATA_DIR or E_DISK if the data directory cannot be written
  */
 export async function fetchSource(job: FetchJob): Promise<FetchedSource> {
   const { source } = job;
   const failures: string[] = [];
-  for (const [index, place] of source.places.entries()) {
+  for (const [index, location] of source.locations.entries()) {
     try {
       await mkdir(job.workDir, { recursive: true });
-      const copy = await fetchPlace(job, place, index);
+      const copy = await fetchLocation(job, location, index);
       job.detail(copy.version === '' ? FROM_TEXT[copy.from] : `${copy.version}, ${FROM_TEXT[copy.from]}`);
-      if (place.seed !== undefined) job.detail(`only a seed for the first build: ${place.seed}`);
-      return { id: source.id, source: withPlace(source, place), seed: place.seed, place: originText(place), ...copy };
+      if (location.seed !== undefined) job.detail(`only a seed for the first build: ${location.seed}`);
+      return {
+        id: source.id,
+        source: withLocation(source, location),
+        seed: location.seed,
+        location: originText(location),
+        ...copy,
+      };
     } catch (error) {
-      const failure = placeError(job, place, error);
+      const failure = locationError(job, location, error);
       if (typeof failure !== 'string') throw failure;
-      if (index < source.places.length - 1) job.detail(`${failure}; trying the next place`);
+      if (index < source.locations.length - 1) job.detail(`${failure}; trying the next location`);
       failures.push(failure);
     } finally {
       await rm(job.workDir, { recursive: true, force: true });
@@ -74,8 +80,8 @@ export async function fetchSource(job: FetchJob): Promise<FetchedSource> {
 /** Notes about the origin of a copy. */
 const FROM_TEXT = { network: 'fetched', cache: 'from the cache', bundled: 'bundled copy', file: 'read' } as const;
 
-/** Returns the source with what the place sets instead. */
-function withPlace(source: SourceConfig, { format, license, attribution }: Place): SourceConfig {
+/** Returns the source with what the location sets instead. */
+function withLocation(source: SourceConfig, { format, license, attribution }: Location): SourceConfig {
   return {
     ...source,
     ...(format !== undefined && { format }),
@@ -84,8 +90,8 @@ function withPlace(source: SourceConfig, { format, license, attribution }: Place
   };
 }
 
-/** Returns the message for a failed place; the error itself if no other place can help. */
-function placeError(job: FetchJob, place: Place, error: unknown): string | AtlasError {
+/** Returns the message for a failed location; the error itself if no other location can help. */
+function locationError(job: FetchJob, location: Location, error: unknown): string | AtlasError {
   if (error instanceof AtlasError) return error;
   const { path: file } = error as NodeJS.ErrnoException;
   const isOurs = [path.resolve(job.dataDir, 'cache'), job.workDir].some((directory) => file?.startsWith(directory));
@@ -97,39 +103,39 @@ function placeError(job: FetchJob, place: Place, error: unknown): string | Atlas
       { cause: error },
     );
   }
-  return `cannot get ${originText(place)}: ${messageOf(error)}`;
+  return `cannot get ${originText(location)}: ${messageOf(error)}`;
 }
 
-/** Returns the origins of a place as sources.json writes them, but without credentials. */
-function originsOf(place: Place): string[] {
-  if (place.kind === 'npm') return [place.spec];
-  return place.kind === 'file' ? [place.pattern] : place.urls.map(withoutCredentials);
+/** Returns the origins of a location as sources.json writes them, but without credentials. */
+function originsOf(location: Location): string[] {
+  if (location.kind === 'npm') return [location.spec];
+  return location.kind === 'file' ? [location.pattern] : location.urls.map(withoutCredentials);
 }
 
-/** Returns the origin of a place for messages. */
-function originText(place: Place): string {
-  const [first, ...others] = originsOf(place);
+/** Returns the origin of a location for messages. */
+function originText(location: Location): string {
+  const [first, ...others] = originsOf(location);
   return others.length === 0 ? first! : `${first} and ${others.length} more`;
 }
 
 /** Returns a request as text: two are equal if they ask for the same files of the same origin. */
-function requestKey(place: Place): string {
-  return JSON.stringify([place.kind, originsOf(place), place.files]);
+function requestKey(location: Location): string {
+  return JSON.stringify([location.kind, originsOf(location), location.files]);
 }
 
-async function fetchPlace(job: FetchJob, place: Place, index: number): Promise<Copy> {
-  if (place.kind === 'file') return fetchFiles(job, place);
-  if (place.kind === 'npm') return bundledCopy(job, place);
-  const cached = await cachedCopy(job, place, index);
+async function fetchLocation(job: FetchJob, location: Location, index: number): Promise<Copy> {
+  if (location.kind === 'file') return fetchFiles(job, location);
+  if (location.kind === 'npm') return bundledCopy(job, location);
+  const cached = await cachedCopy(job, location, index);
   if (job.offline) {
     if (cached !== undefined) return fromCache(cached);
     throw new Error('no usable copy in the cache; build once without --offline');
   }
   try {
-    return await fetchDownloads(job, place, index, cached);
+    return await fetchDownloads(job, location, index, cached);
   } catch (error) {
-    // Only a failure of the place can be helped by its cached copy.
-    if (cached === undefined || typeof placeError(job, place, error) !== 'string') throw error;
+    // Only a failure of the location can be helped by its cached copy.
+    if (cached === undefined || typeof locationError(job, location, error) !== 'string') throw error;
     const { date } = cached.entry.dataDate ?? {};
     const age = date === undefined ? '' : `, with data of ${date}`;
     job.note(`${messageOf(error)}; using the copy fetched on ${cached.entry.fetchedAt.slice(0, 10)}${age}`);
@@ -137,9 +143,9 @@ async function fetchPlace(job: FetchJob, place: Place, index: number): Promise<C
   }
 }
 
-async function fetchFiles(job: FetchJob, place: FilePlace): Promise<Copy> {
-  const paths = await pathsOf(place);
-  if (paths.length === 0) throw new Error(`no file matches, relative to ${place.baseDir}`);
+async function fetchFiles(job: FetchJob, location: FileLocation): Promise<Copy> {
+  const paths = await pathsOf(location);
+  if (paths.length === 0) throw new Error(`no file matches, relative to ${location.baseDir}`);
   let modifiedAt: Date | undefined;
   for (const file of paths) {
     const stats = await stat(file);
@@ -149,12 +155,12 @@ async function fetchFiles(job: FetchJob, place: FilePlace): Promise<Copy> {
     if (modifiedAt === undefined || stats.mtime < modifiedAt) modifiedAt = stats.mtime;
   }
   const inputs = paths.map((file) => ({ path: file, name: path.basename(file) }));
-  const files = await takeFiles(job.dataDir, inputs, place.files, job.limits.maxUnpackedBytes);
+  const files = await takeFiles(job.dataDir, inputs, location.files, job.limits.maxUnpackedBytes);
   return { from: 'file', version: '', files, dataDate: await findDataDate(files, { modifiedAt }), ...NOT_CACHED };
 }
 
 /** Returns the files of a path or glob, in order of name. A path that exists is that file, whatever characters are in it. */
-async function pathsOf({ pattern, baseDir }: FilePlace): Promise<string[]> {
+async function pathsOf({ pattern, baseDir }: FileLocation): Promise<string[]> {
   const literal = path.resolve(baseDir, pattern);
   if (existsSync(literal)) return [literal];
   const found = await glob(pattern, { cwd: baseDir, absolute: true });
@@ -168,9 +174,9 @@ interface CachedCopy {
   files: FetchedFile[][];
 }
 
-/** Returns what the cache has for a place; undefined if there is nothing, or a file is damaged. */
-async function cachedCopy(job: FetchJob, place: Place, index: number): Promise<CachedCopy | undefined> {
-  const entry = await readEntry(job.dataDir, job.source.id, index, requestKey(place));
+/** Returns what the cache has for a location; undefined if there is nothing, or a file is damaged. */
+async function cachedCopy(job: FetchJob, location: Location, index: number): Promise<CachedCopy | undefined> {
+  const entry = await readEntry(job.dataDir, job.source.id, index, requestKey(location));
   if (entry === undefined) return undefined;
   const files: FetchedFile[][] = [];
   for (const each of entry.downloads) {
@@ -189,29 +195,29 @@ function fromCache({ entry, files }: CachedCopy): Copy {
   return { from: 'cache', version, files: files.flat(), dataDate: dataDate ?? undefined, ...NOT_CACHED };
 }
 
-async function bundledCopy(job: FetchJob, place: NpmPlace): Promise<Copy> {
-  const bundled = await findBundled(place, job.packageRoot);
+async function bundledCopy(job: FetchJob, location: NpmLocation): Promise<Copy> {
+  const bundled = await findBundled(location, job.packageRoot);
   if (bundled === undefined) throw new Error('it is not installed; add the package to the project that has ipatlas');
   const { version } = bundled;
-  const files = await takeFromBundled(job.dataDir, bundled, place.files);
+  const files = await takeFromBundled(job.dataDir, bundled, location.files);
   return { from: 'bundled', version, files, dataDate: await findDataDate(files, { version }), ...NOT_CACHED };
 }
 
 /** Of a copy that needs no cache entry. */
 const NOT_CACHED = { accept: async (): Promise<void> => {} };
 
-/** Downloads the files of a place. Those that are unchanged come from the cache. */
+/** Downloads the files of a location. Those that are unchanged come from the cache. */
 async function fetchDownloads(
   job: FetchJob,
-  place: HttpsPlace,
+  location: HttpsLocation,
   index: number,
   cached: CachedCopy | undefined,
 ): Promise<Copy> {
   const downloads: { facts: CachedDownload; files: FetchedFile[]; isNew: boolean; dataDate: DataDate | undefined }[] =
     [];
-  for (const [position, url] of place.urls.entries()) {
+  for (const [position, url] of location.urls.entries()) {
     const known = cached?.entry.downloads[position];
-    const result = await downloadOne(job, place, url, known && { ...known, stored: cached!.files[position]! });
+    const result = await downloadOne(job, location, url, known && { ...known, stored: cached!.files[position]! });
     downloads.push(result);
   }
   const files = downloads.flatMap((each) => each.files);
@@ -232,14 +238,14 @@ async function fetchDownloads(
     version,
     files,
     dataDate,
-    accept: () => remember(job, place, index, fetchedAt, facts),
+    accept: () => remember(job, location, index, fetchedAt, facts),
   };
 }
 
 /** Downloads one file, of the period before if its address has a date and there is no file of that date yet. */
 async function downloadOne(
   job: FetchJob,
-  place: HttpsPlace,
+  location: HttpsLocation,
   template: string,
   cached: (CachedDownload & { stored: FetchedFile[] }) | undefined,
 ) {
@@ -258,8 +264,9 @@ async function downloadOne(
         return { facts: { ...facts, ...validators }, files: stored, isNew: false, dataDate };
       }
       const name = nameOfUrl(url);
-      if (place.checksum !== undefined) await checkDownload(target, name, checksumUrl(place, url, name, job), job);
-      const files = await takeFiles(job.dataDir, [{ path: target, name }], place.files, job.limits.maxUnpackedBytes);
+      if (location.checksum !== undefined)
+        await checkDownload(target, name, checksumUrl(location, url, name, job), job);
+      const files = await takeFiles(job.dataDir, [{ path: target, name }], location.files, job.limits.maxUnpackedBytes);
       const dataDate = await findDataDate(files, { addressDate: date, ...validators });
       return { facts: { address: shown, ...validators, files: files.map(withoutPath) }, files, isNew: true, dataDate };
     } catch (error) {
@@ -269,7 +276,7 @@ async function downloadOne(
   }
 }
 
-function checksumUrl({ checksum = '' }: HttpsPlace, url: string, name: string, job: FetchJob): string {
+function checksumUrl({ checksum = '' }: HttpsLocation, url: string, name: string, job: FetchJob): string {
   const values: Record<string, string> = { url, file: encodeURIComponent(name) };
   return fillVariables(checksum, job.env).replace(/\$\{(url|file)\}/g, (_placeholder, key: string) => values[key]!);
 }
@@ -287,14 +294,14 @@ function withoutPath({ name, bytes, sha256 }: FetchedFile) {
 
 async function remember(
   job: FetchJob,
-  place: Place,
+  location: Location,
   index: number,
   fetchedAt: string,
   facts: Pick<CacheEntry, 'version' | 'downloads'> & { dataDate: DataDate | undefined },
 ): Promise<void> {
   await writeEntry(job.dataDir, job.source.id, index, {
     format: 3,
-    request: requestKey(place),
+    request: requestKey(location),
     ...facts,
     dataDate: facts.dataDate ?? null,
     fetchedAt,

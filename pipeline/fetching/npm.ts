@@ -2,7 +2,7 @@
 import { createReadStream, existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
-import type { NpmPlace } from '../config/sources.js';
+import type { NpmLocation } from '../config/sources.js';
 import type { FetchedFile } from '../stage.js';
 import { storeObject } from './cache.js';
 import { listed } from './unpack.js';
@@ -17,12 +17,12 @@ export interface BundledPackage {
  * Finds the copy of a package that is installed with ipatlas: in `node_modules` of the package's root or of a directory
  * above it, which is where npm installs dependencies, both in this repository and in a project that depends on ipatlas.
  *
- * @param place a spec with an exact version matches only that version; one with a range matches nothing
+ * @param location a spec with an exact version matches only that version; one with a range matches nothing
  * @param root directory in which the search starts
  * @returns undefined if there is no matching copy
  */
-export async function findBundled(place: NpmPlace, root: string): Promise<BundledPackage | undefined> {
-  const { name, selector } = splitSpec(place.spec);
+export async function findBundled(location: NpmLocation, root: string): Promise<BundledPackage | undefined> {
+  const { name, selector } = splitSpec(location.spec);
   const directory = searchUpward(root, path.join('node_modules', name));
   if (directory === undefined) return undefined;
   const manifest = JSON.parse(await readFile(path.join(directory, 'package.json'), 'utf8')) as { version?: unknown };

@@ -211,7 +211,7 @@ function vanishedCountries(deltas: readonly Delta[]): string[] {
   return [...new Set(totals.map(([code]) => code))].filter((code) => !now.has(code)).sort();
 }
 
-/** Measures by how many rows a source changed that both releases have from the same place in the same format. */
+/** Measures by how many rows a source changed that both releases have from the same location in the same format. */
 export function measureRows(now: Manifest, before: Manifest): Measure {
   let most: Measure = { gate: 'maxRowsChange', value: 0, text: 'no source has another number of rows' };
   for (const input of now.inputs) {

@@ -43,7 +43,8 @@ export function describeSourceChanges(now: Manifest, before: Manifest): string[]
     if (previous === undefined) {
       changes.push(`source ${input.id} ${isRemoved(before, input.id) ? 'is new' : 'was missing'}`);
     } else {
-      if (!isSameData(input, previous)) changes.push(`source ${input.id} is from another place or in another format`);
+      if (!isSameData(input, previous))
+        changes.push(`source ${input.id} is from another location or in another format`);
       else if (input.seed !== previous.seed) changes.push(`source ${input.id} replaces its seed`);
       const evidence = ({ lineage, kind, space, asns }: ManifestInput): unknown[] => [lineage, kind, space, asns];
       if (!isDeepStrictEqual(evidence(input), evidence(previous)))
@@ -70,10 +71,10 @@ export function checkSeeds(now: Manifest, before: Manifest): Refusal[] {
   });
 }
 
-/** Returns whether two releases have a source from the same place in the same format. */
+/** Returns whether two releases have a source from the same location in the same format. */
 export function isSameData(a: ManifestInput, b: ManifestInput): boolean {
-  const isSamePlace = a.place === b.place || a.place === undefined || b.place === undefined;
-  return isSamePlace && isDeepStrictEqual(a.format, b.format);
+  const isSameLocation = a.place === b.place || a.place === undefined || b.place === undefined;
+  return isSameLocation && isDeepStrictEqual(a.format, b.format);
 }
 
 export function findInput({ inputs }: Manifest, id: string): ManifestInput | undefined {

@@ -155,7 +155,7 @@ describe('a source under another id', () => {
   });
 });
 
-describe('a source from another place', () => {
+describe('a source from another location', () => {
   it('may have another number of rows for the same ranges', async () => {
     published['/world.csv'] = WORLD_CSV;
     // The same world with every row in two halves or, for single addresses, twice.
@@ -180,7 +180,7 @@ describe('a source from another place', () => {
     expect((await build([world('world', '/mirror.csv')])).message).toMatch(/source world has 3,\d+ rows/);
   });
 
-  it('keeps the copy of its earlier place as long as the new one cannot be reached', async () => {
+  it('keeps the copy of its earlier location as long as the new one cannot be reached', async () => {
     published['/world.csv'] = WORLD_CSV;
     await publish([world()]);
     published['/world.csv'] = undefined;

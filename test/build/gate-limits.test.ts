@@ -284,10 +284,10 @@ describe('the sources of a step', () => {
     ['one less', manifest([input('a')]), two, ['source b is gone']],
     ['another order', manifest([input('b'), input('a')]), two, ['the sources are in another order']],
     [
-      'another place',
+      'another location',
       manifest([input('a', { place: 'x' })]),
       manifest([input('a')]),
-      ['source a is from another place or in another format'],
+      ['source a is from another location or in another format'],
     ],
     [
       'another lineage',

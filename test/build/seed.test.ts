@@ -48,7 +48,7 @@ describe('a seed', () => {
     write(rowsText(OTHER));
     const { outcome, notes } = await buildOnce(dataDir, sourcesFile);
     expect(outcome).toBe('published');
-    const limits = 'the limits are those of a change of sources: source world is from another place';
+    const limits = 'the limits are those of a change of sources: source world is from another location';
     expect(notes.join('\n')).toContain(limits);
     expect(manifestOf(dataDir).inputs[0]).toMatchObject({ license: 'living license' });
     expect(manifestOf(dataDir).inputs[0]!.seed).toBeUndefined();

@@ -70,7 +70,7 @@ describe('cache entries', () => {
     expect(readdirSync(path.join(dataDir, 'cache', 'sources'))).toEqual(['one.json', 'one@1.json']);
   });
 
-  it('are found by their request if the source has another id or another place now', async () => {
+  it('are found by their request if the source has another id or another location now', async () => {
     const dataDir = scratchDir();
     await writeEntry(dataDir, 'one', 0, entry('a'));
     expect(await readEntry(dataDir, 'two', 0, 'r')).toEqual(entry('a'));

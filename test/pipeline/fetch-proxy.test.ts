@@ -85,8 +85,10 @@ describe('a download', () => {
       socket.end('HTTP/1.1 403 Forbidden\r\n\r\n');
     });
     const address = `http://me:secret@127.0.0.1:${await listen(refusing)}`;
-    const place = source({ kind: 'https', urls: [`https://${HOST}/list.csv`], files: [] });
-    const error = await atlasError(runFetch([place], dir, { env: { HTTPS_PROXY: address }, limits: { retries: 0 } }));
+    const location = source({ kind: 'https', urls: [`https://${HOST}/list.csv`], files: [] });
+    const error = await atlasError(
+      runFetch([location], dir, { env: { HTTPS_PROXY: address }, limits: { retries: 0 } }),
+    );
     expect(error.message).toMatch(
       /cannot get https:\/\/data\.invalid\/list\.csv: fetch failed: Proxy response \(403\)/,
     );

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { crc32, deflateRawSync } from 'node:zlib';
 import { onTestFinished } from 'vitest';
-import type { Place, SourceConfig } from '../../pipeline/config/sources.js';
+import type { Location, SourceConfig } from '../../pipeline/config/sources.js';
 import type { FetchedSource } from '../../pipeline/stage.js';
 import { type FetchOptions, fetchSources } from '../../pipeline/stages/fetch.js';
 import { AtlasError } from '../../src/errors.js';
@@ -18,10 +18,10 @@ export function scratchDir(): string {
   return directory;
 }
 
-export function source(place: Place | Place[], id = 'test', optional = false): SourceConfig {
+export function source(location: Location | Location[], id = 'test', optional = false): SourceConfig {
   const texts = { title: id, license: 'CC0-1.0', attribution: '', homepage: '', corrections: '' };
   const merging = { lineage: id, kind: 'geolocation' as const, space: [], asns: [], optional };
-  return { id, ...texts, ...merging, places: [place].flat(), format: 'ip-location-db', maxRejectShare: 0 };
+  return { id, ...texts, ...merging, locations: [location].flat(), format: 'ip-location-db', maxRejectShare: 0 };
 }
 
 /** Runs the stage as a build does. Waits between attempts take no time and are recorded. */

@@ -24,11 +24,11 @@ describe('loadSources', () => {
   it('reads the default sources, whose files are in the pinned packages', async () => {
     const root = packageRoot();
     const config = await loadSources(path.join(root, 'data', 'sources.json'));
-    for (const { id, places, optional, attribution, license } of config.sources) {
-      expect(places[0]!.kind).toBe('https');
+    for (const { id, locations, optional, attribution, license } of config.sources) {
+      expect(locations[0]!.kind).toBe('https');
       if (license !== 'PDDL-1.0') expect(attribution).not.toBe('');
       if (optional) continue;
-      const seed = places.at(-1)!;
+      const seed = locations.at(-1)!;
       if (seed.kind !== 'npm') throw new Error(`${id} has no seed`);
       expect(seed).toMatchObject({ seed: expect.stringContaining('June 2026') });
       expect(seed.attribution).toMatch(/NRO.*ip-location-db/);
@@ -49,7 +49,7 @@ describe('loadSources', () => {
         {
           ...{ id: 'one', title: 'one', license: 'CC0-1.0', attribution: '', homepage: '', corrections: '' },
           ...{ lineage: 'one', kind: 'geolocation', space: [], asns: [], optional: false },
-          places: [{ kind: 'npm', spec: '@scope/name@latest', files: ['a.csv'] }],
+          locations: [{ kind: 'npm', spec: '@scope/name@latest', files: ['a.csv'] }],
           format: 'ip-location-db',
           maxRejectShare: DEFAULT_MAX_REJECT_SHARE,
         },
@@ -76,15 +76,15 @@ describe('loadSources', () => {
     expect(config.gates).toEqual({ ...DEFAULT_GATES, maxRowsChange: 0.5, maxBlockIPv4: 1 });
     expect(config.sources).toMatchObject([
       { title: 'First', attribution: 'Someone', homepage: 'https://example.org', maxRejectShare: 0.5 },
-      { places: [{ kind: 'file', pattern: 'data/*.csv', baseDir, files: [] }], maxRejectShare: 0 },
-      { places: [{ kind: 'https', urls: ['https://example.org/x.zip'], files: ['*.csv'] }] },
+      { locations: [{ kind: 'file', pattern: 'data/*.csv', baseDir, files: [] }], maxRejectShare: 0 },
+      { locations: [{ kind: 'https', urls: ['https://example.org/x.zip'], files: ['*.csv'] }] },
     ]);
   });
 
   it('accepts plain http for this machine only', async () => {
     for (const host of ['localhost', '127.0.0.1:8080', '127.9.9.9', '[::1]:80']) {
       const config = await loadSources(written(withSource({ fetch: { https: `http://${host}/a.csv` } })));
-      expect(config.sources[0]?.places).toMatchObject([{ urls: [`http://${host}/a.csv`] }]);
+      expect(config.sources[0]?.locations).toMatchObject([{ urls: [`http://${host}/a.csv`] }]);
     }
   });
 
@@ -113,14 +113,14 @@ describe('loadSources', () => {
     expect(error.message).toMatch(new RegExp(`has keys that are given twice: ${keys.replace(/[[\].]/g, '\\$&')}$`));
   });
 
-  it('reads several places, each with its own format, license and seed', async () => {
+  it('reads several locations, each with its own format, license and seed', async () => {
     const living = { https: ['https://example.org/a', 'https://example.org/b'], checksum: `\${url}.md5` };
     const seed = { npm: 'x', files: ['a.csv'], format: 'dbip-lite', license: 'L', attribution: 'A', seed: 'old' };
     const config = await loadSources(written(withSource({ fetch: [living, seed], optional: true, kind: 'registry' })));
     expect(config.sources[0]).toMatchObject({
       optional: true,
       kind: 'registry',
-      places: [
+      locations: [
         { kind: 'https', urls: living.https, files: [], checksum: living.checksum },
         { kind: 'npm', spec: 'x', format: 'dbip-lite', license: 'L', attribution: 'A', seed: 'old' },
       ],
@@ -128,8 +128,12 @@ describe('loadSources', () => {
   });
 
   it.each<[string, unknown, RegExp]>([
-    ['no places', [], /sources\[0\]\.fetch is \[\]; expected/],
-    ['a place of no kind', [{ files: ['a'] }], /sources\[0\]\.fetch\[0\] is .*expected an object with exactly one of/],
+    ['no locations', [], /sources\[0\]\.fetch is \[\]; expected/],
+    [
+      'a location of no kind',
+      [{ files: ['a'] }],
+      /sources\[0\]\.fetch\[0\] is .*expected an object with exactly one of/,
+    ],
     ['a checksum of a package', { npm: 'x', files: ['a'], checksum: 'https://h/a' }, /fetch\.https is missing/],
     ['a checksum over plain http', { https: 'https://h/a', checksum: 'http://h/a' }, /checksum is .*expected an https/],
     [

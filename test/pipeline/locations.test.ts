@@ -1,4 +1,4 @@
-/** Sources with several places, files, dates in addresses, checksums, and a seed. */
+/** Sources with several locations, files, dates in addresses, checksums, and a seed. */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -6,7 +6,7 @@ import type http from 'node:http';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import type { HttpsPlace } from '../../pipeline/config/sources.js';
+import type { HttpsLocation } from '../../pipeline/config/sources.js';
 import { fillDate, withoutCredentials } from '../../pipeline/config/url.js';
 import { dateInName } from '../../pipeline/fetching/data-date.js';
 import { parseChecksum } from '../../pipeline/fetching/https.js';
@@ -21,7 +21,7 @@ async function files(content: Record<string, string | Buffer | undefined>, heade
   return { url, content, paths: () => requests.map((request) => request.url) };
 }
 
-const place = (urls: string[], more: Partial<HttpsPlace> = {}): HttpsPlace => ({
+const location = (urls: string[], more: Partial<HttpsLocation> = {}): HttpsLocation => ({
   kind: 'https',
   urls,
   files: [],
@@ -30,11 +30,11 @@ const place = (urls: string[], more: Partial<HttpsPlace> = {}): HttpsPlace => ({
 const hash = (algorithm: string, text: string) => createHash(algorithm).update(text).digest('hex');
 const LIMITS = { limits: { retries: 0 } };
 
-describe('places', () => {
-  it('are tried in order; format, license and attribution are those of the place', async () => {
+describe('locations', () => {
+  it('are tried in order; format, license and attribution are those of the location', async () => {
     const { url } = await files({ '/b': 'b' });
-    const second = place([`${url}/b`], { format: 'dbip-lite', license: 'X', attribution: 'Y' });
-    const { output, notes } = await runFetch([source([place([`${url}/a`]), second])], scratchDir());
+    const second = location([`${url}/b`], { format: 'dbip-lite', license: 'X', attribution: 'Y' });
+    const { output, notes } = await runFetch([source([location([`${url}/a`]), second])], scratchDir());
     expect(textsOf(output[0])).toEqual({ b: 'b' });
     expect(output[0]?.source).toMatchObject({ format: 'dbip-lite', license: 'X', attribution: 'Y' });
     expect(notes[0]).toMatch(/^test: cannot get http.*\/a: the server answered 404/);
@@ -42,14 +42,14 @@ describe('places', () => {
 
   it('name the reason of each if none has the source', async () => {
     const { url } = await files({});
-    const error = await atlasError(runFetch([source([place([`${url}/a`]), place([`${url}/b`])])], scratchDir()));
+    const error = await atlasError(runFetch([source([location([`${url}/a`]), location([`${url}/b`])])], scratchDir()));
     expect(error.message).toMatch(/^source "test": cannot get \S+\/a: .*404.*; cannot get \S+\/b: .*404/);
   });
 
-  it('have their own copies in the cache: a place that fails for a while does not go back to the next', async () => {
+  it('have their own copies in the cache: a location that fails for a while does not go back to the next', async () => {
     const { url, content } = await files({ '/a': 'living', '/b': 'other' });
     const dataDir = scratchDir();
-    const both = source([place([`${url}/a`]), place([`${url}/b`])]);
+    const both = source([location([`${url}/a`]), location([`${url}/b`])]);
     expect(textsOf((await runFetch([both], dataDir)).output[0])).toEqual({ a: 'living' });
     content['/a'] = undefined;
     const { output, notes } = await runFetch([both], dataDir);
@@ -59,7 +59,7 @@ describe('places', () => {
 
   it('may be missing if the source is optional, which is reported', async () => {
     const { url } = await files({ '/a': 'a' });
-    const sources = [source(place([`${url}/a`])), source(place([`${url}/b`]), 'extra', true)];
+    const sources = [source(location([`${url}/a`])), source(location([`${url}/b`]), 'extra', true)];
     const { output, missing, notes, counts } = await runFetch(sources, scratchDir());
     expect(output.map(({ id }) => id)).toEqual(['test']);
     expect(missing).toMatchObject([{ id: 'extra', reason: expect.stringContaining('404') }]);
@@ -80,7 +80,7 @@ describe('several downloads', () => {
       response.writeHead(isSame ? 304 : 200, { etag }).end(isSame ? '' : `${request.url}${etag}`);
     });
     const dataDir = scratchDir();
-    const both = source(place([`${url}/a`, `${url}/b`]));
+    const both = source(location([`${url}/a`, `${url}/b`]));
     expect((await runFetch([both], dataDir)).output[0]).toMatchObject({ from: 'network', version: '1 1' });
     versions['/b'] = '2';
     const { output } = await runFetch([both], dataDir);
@@ -93,12 +93,12 @@ describe('several downloads', () => {
 
   it('all fail if one does', async () => {
     const { url } = await files({ '/a': 'a' });
-    await atlasError(runFetch([source(place([`${url}/a`, `${url}/b`]))], scratchDir()));
+    await atlasError(runFetch([source(location([`${url}/a`, `${url}/b`]))], scratchDir()));
   });
 });
 
 describe('a date in the address', () => {
-  const dated = (url: string) => source(place([`${url}/lite-\${date:YYYY-MM}.csv.gz`]));
+  const dated = (url: string) => source(location([`${url}/lite-\${date:YYYY-MM}.csv.gz`]));
 
   it('is that of the build, or the month before as long as there is no file', async () => {
     const { url, content, paths } = await files({ '/lite-2025-12.csv.gz': gzipSync('december') });
@@ -132,7 +132,7 @@ describe('a date in the address', () => {
 describe('checksums', () => {
   it.each(['sha256', 'md5'])('%s next to the file is checked', async (algorithm) => {
     const { url, content } = await files({ '/a.csv': 'text', '/a.csv.sum': `${hash(algorithm, 'text')}  a.csv\n` });
-    const checked = source(place([`${url}/a.csv`], { checksum: `\${url}.sum` }));
+    const checked = source(location([`${url}/a.csv`], { checksum: `\${url}.sum` }));
     expect(textsOf((await runFetch([checked], scratchDir())).output[0])).toEqual({ 'a.csv': 'text' });
     content['/a.csv'] = 'cut';
     const error = await atlasError(runFetch([checked], scratchDir()));
@@ -144,7 +144,7 @@ describe('checksums', () => {
   it('that are wrong keep the copy in the cache in use', async () => {
     const { url, content } = await files({ '/a': 'good', '/sums/a.md5': hash('md5', 'good') });
     const dataDir = scratchDir();
-    const checked = source(place([`${url}/a`], { checksum: `${url}/sums/\${file}.md5` }));
+    const checked = source(location([`${url}/a`], { checksum: `${url}/sums/\${file}.md5` }));
     await runFetch([checked], dataDir);
     content['/a'] = 'truncat';
     expect(textsOf((await runFetch([checked], dataDir)).output[0])).toEqual({ a: 'good' });
@@ -169,7 +169,7 @@ describe('checksums', () => {
 describe('the date of the data', () => {
   const dateOf = async (content: string, headers: http.OutgoingHttpHeaders = {}) => {
     const { url } = await files({ '/a': content }, headers);
-    return (await runFetch([source(place([`${url}/a`]))], scratchDir())).output[0]?.dataDate;
+    return (await runFetch([source(location([`${url}/a`]))], scratchDir())).output[0]?.dataDate;
   };
   const modified = { 'last-modified': 'Thu, 05 Feb 2026 23:59:00 GMT' };
 
@@ -209,7 +209,7 @@ describe('a seed', () => {
     writeFileSync(path.join(directory, 'package.json'), '{"version":"1.20260102.0"}');
     writeFileSync(path.join(directory, 'a.csv'), 'seed');
     const { url, content } = await files({});
-    const both = source([place([`${url}/a.csv`]), seed]);
+    const both = source([location([`${url}/a.csv`]), seed]);
     const dataDir = scratchDir();
     const options = { packageRoot, ...LIMITS };
     const { output, notes } = await runFetch([both], dataDir, options);
@@ -235,7 +235,7 @@ describe('errors and secrets', () => {
       if (request.url === '/a') response.writeHead(302, { location: `${url.replace('//', '//me:s3cret@')}/b` }).end();
       else response.writeHead(404).end();
     });
-    const withPassword = source(place([`${url.replace('//', '//you:hidden@')}/a`]));
+    const withPassword = source(location([`${url.replace('//', '//you:hidden@')}/a`]));
     const dataDir = scratchDir();
     const error = await atlasError(runFetch([withPassword], dataDir));
     expect(error.message).toMatch(/cannot get http:\/\/\*\*\*@127\.0\.0\.1:\d+\/a: the server answered 404/);
@@ -248,7 +248,7 @@ describe('errors and secrets', () => {
     const { url } = await files({ '/2025-12.csv': 'december' }, { etag: '"v1"' });
     const dataDir = scratchDir();
     const address = `${url.replace('//', '//me:s3cret@')}/\${date:YYYY-MM}.csv`;
-    const { notes } = await runFetch([source(place([address]))], dataDir);
+    const { notes } = await runFetch([source(location([address]))], dataDir);
     expect(notes[0]).toMatch(/\/\/\*\*\*@127\.0\.0\.1:\d+\/2026-01\.csv does not exist yet; trying the period before/);
     const written = readdirSync(dataDir, { recursive: true, withFileTypes: true })
       .filter((entry) => entry.isFile())
@@ -259,7 +259,7 @@ describe('errors and secrets', () => {
 
   it('a variable that is not set is an error of the configuration, and its message has no password', async () => {
     const address = `https://me:s3cret@h.invalid/\${UNSET_NAME}`;
-    const error = await atlasError(runFetch([source(place([address]))], scratchDir(), { env: {} }));
+    const error = await atlasError(runFetch([source(location([address]))], scratchDir(), { env: {} }));
     expect(error).toMatchObject({ code: 'E_CONFIG', exitCode: 2 });
     expect(error.message).toMatch(/the environment variable UNSET_NAME is not set; https:\/\/\*\*\*@h\.invalid/);
     expect(error.message).not.toContain('s3cret');
@@ -268,7 +268,7 @@ describe('errors and secrets', () => {
   it('a port that fetch refuses is not tried again', async () => {
     const waits: number[] = [];
     const wait = async (milliseconds: number) => waits.push(milliseconds);
-    await atlasError(runFetch([source(place(['http://127.0.0.1:6000/a']))], scratchDir(), { wait }));
+    await atlasError(runFetch([source(location(['http://127.0.0.1:6000/a']))], scratchDir(), { wait }));
     expect(waits).toEqual([]);
   });
 });
