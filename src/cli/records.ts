@@ -11,6 +11,7 @@ import {
   type FormatName,
   hasFields,
   type KernelInput,
+  PICKS,
   parseEnrichOptions,
   type RequestedOptions,
 } from '../enrich/options.js';
@@ -43,6 +44,11 @@ export const INPUT_FLAGS = {
   field: { value: 'PATH', repeatable: true, help: FIELD_HELP },
   lenient: {
     help: 'also find addresses with a port, brackets, a prefix length or a zone, and the first one in a list with commas, such as that of X-Forwarded-For or Forwarded',
+  },
+  pick: {
+    value: 'WHICH',
+    choices: PICKS,
+    help: 'which address counts if there are several, in text and for []: public (default), the first that has a country, or else the first; first; last',
   },
   format: {
     value: 'FORMAT',
@@ -153,6 +159,7 @@ export function enrichOptionsOf(values: OptionValues): EnrichOptions & { input: 
     field: values.field as string[] | undefined,
     add: text(values, 'add')?.split(','),
     lenient: values.lenient === true,
+    pick: text(values, 'pick'),
     onInvalid: text(values, 'on-invalid'),
   };
   return parseEnrichOptions(requested as RequestedOptions, flagOf);

@@ -14,7 +14,7 @@ import { layOut } from './kernel/layout.js';
 import { type EnrichOptions, maxRecordBytes, parseEnrichOptions, type RequestedOptions } from './options.js';
 import { rangesOfDatabase } from './range-file.js';
 
-export interface EnricherOptions extends Pick<RequestedOptions, 'field' | 'add' | 'lenient' | 'onInvalid'> {
+export interface EnricherOptions extends Pick<RequestedOptions, 'field' | 'add' | 'lenient' | 'pick' | 'onInvalid'> {
   /** Receives such records, each with its newline. One that is too long arrives in pieces. */
   onReject?: ((lines: Uint8Array) => void) | undefined;
 }
@@ -129,6 +129,7 @@ const OPTION_NAMES: readonly string[] = [
   'field',
   'add',
   'lenient',
+  'pick',
   'onInvalid',
   'onReject',
 ] satisfies (keyof EnricherOptions)[];

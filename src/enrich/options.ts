@@ -12,7 +12,7 @@ import { EACH, hasElements, type PathStep, parsePath, pathText, splitSpec } from
 import type { RecordQuery } from './query.js';
 
 /** The members that a result can have. */
-const ADDABLE = ['country', 'country_code', 'is_eu', 'reason', 'confidence'] as const;
+const ADDABLE = ['country', 'country_code', 'is_eu', 'reason', 'confidence', 'address'] as const;
 export type Addable = (typeof ADDABLE)[number];
 
 /**
@@ -86,6 +86,13 @@ export interface FieldRequest {
   name: string;
 }
 
+/**
+ * Which address counts where there are several, in free text and with `[]` in a path: the first one that has a country, or else
+ * the first; always the first; or the last.
+ */
+export const PICKS = ['public', 'first', 'last'] as const;
+export type AddressPick = (typeof PICKS)[number];
+
 export interface EnrichOptions {
   /** The format of the input; default JSON lines. */
   input?: KernelInput | undefined;
@@ -95,6 +102,8 @@ export interface EnrichOptions {
   onInvalid: InvalidPolicy;
   /** Whether addresses in other text are found, too; see src/address/lenient.ts. Default: false. */
   lenient?: boolean | undefined;
+  /** Default: public. */
+  pick?: AddressPick | undefined;
   /** What to do instead of adding results to the records, if anything. */
   query?: RecordQuery | undefined;
 }
@@ -218,6 +227,11 @@ export interface RequestedOptions {
   add?: readonly Addable[] | undefined;
   /** Also finds addresses with a port, brackets, a prefix length or a zone, and the first one in a list. Default: false. */
   lenient?: boolean | undefined;
+  /**
+   * Which address counts where there are several, in free text and with `[]` in a path: `public`, the default, is the first one
+   * that has a country, or else the first; `first`; `last`.
+   */
+  pick?: AddressPick | undefined;
   /** What happens to a record that is not valid; default `keep`: it is passed on byte for byte. */
   onInvalid?: InvalidPolicy | undefined;
 }
@@ -307,6 +321,7 @@ export function parseEnrichOptions(
   nameOf: OptionNaming,
 ): EnrichOptions & { input: KernelInput } {
   const { format = 'jsonl', delimiter, header = true, add, lenient = false, onInvalid = 'keep' } = requested;
+  const { pick = 'public' } = requested;
   checkChoice(nameOf('format'), format, FORMAT_NAMES);
   const itemsPath = parseItems(requested.items, format, nameOf);
   checkBoolean(nameOf('header'), header);
@@ -320,7 +335,8 @@ export function parseEnrichOptions(
   if (!header) checkColumnNumbers(specs, nameOf);
   if (add !== undefined && !isStringArray(add)) throw usageError(`${nameOf('add')} must be an array of strings`);
   checkBoolean(nameOf('lenient'), lenient);
+  checkChoice(nameOf('pick'), pick, PICKS);
   checkChoice(nameOf('onInvalid'), onInvalid, INVALID_POLICIES);
   const input = kernelInput(format, { delimiter, hasHeader: header, itemsPath });
-  return { input, fields: parseFields(specs ?? [], format), add: checkAdd(add), onInvalid, lenient };
+  return { input, fields: parseFields(specs ?? [], format), add: checkAdd(add), onInvalid, lenient, pick };
 }

@@ -107,3 +107,40 @@ describe('enrichBlock', () => {
     );
   });
 });
+
+describe('the text of the address', () => {
+  it.each<[BlockEnricherOptions, input: string, output: string]>([
+    [
+      { add: ['address', 'country_code'] },
+      '{"ip":"8.8.8\\u002e8"}\n{"ip":"x"}\n',
+      '{"ip":"8.8.8\\u002e8","geo":{"address":"8.8.8.8","country_code":"US"}}\n{"ip":"x","geo":null}\n',
+    ],
+    [
+      { field: 'xff', lenient: true },
+      '{"xff":"unknown, [2A00:1::1]:443"}',
+      '{"xff":"unknown, [2A00:1::1]:443","geo":{"address":"2A00:1::1"}}',
+    ],
+    [{ format: 'json' }, '[ {"ip":"10.0.0.1"} ]', '[ {"ip":"10.0.0.1","geo":{"address":"10.0.0.1"}} ]'],
+    [{ format: 'csv' }, 'ip\n8.8.8.8\n""\n', 'ip,geo_address\n8.8.8.8,8.8.8.8\n"",\n'],
+    [{ format: 'csv', delimiter: '.' }, 'ip.n\n"8.8.8.8".1\n', 'ip.n.geo_address\n"8.8.8.8".1."8.8.8.8"\n'],
+    [{ format: 'combined' }, '8.8.8.8 -\nx -\n', '8.8.8.8 - "8.8.8.8"\nx - "-"\n'],
+    [{ format: 'text' }, 'from 10.0.0.1 to 8.8.8.8:53, 10.0.0.2', 'from 10.0.0.1 to 8.8.8.8:53, 10.0.0.2\t8.8.8.8'],
+    [{ format: 'text', pick: 'first' }, '10.0.0.1 8.8.8.8 10.0.0.2\n', '10.0.0.1 8.8.8.8 10.0.0.2\t10.0.0.1\n'],
+    [{ format: 'text', pick: 'last' }, '10.0.0.1 8.8.8.8 10.0.0.2\n', '10.0.0.1 8.8.8.8 10.0.0.2\t10.0.0.2\n'],
+    [
+      { field: 'hops[]', pick: 'last' },
+      '{"hops":["8.8.8.8","10.0.0.2","x"]}',
+      '{"hops":["8.8.8.8","10.0.0.2","x"],"geo":{"address":"10.0.0.2"}}',
+    ],
+  ])('%j: %j', (options, input, output) => {
+    const { enrichBlock } = createBlockEnricher(database, { add: ['address'], ...options });
+    expect(Buffer.from(enrichBlock(Buffer.from(input))).toString()).toBe(output);
+  });
+
+  it('of more values than are looked up together', () => {
+    const { enrichBlock } = createBlockEnricher(database, { add: ['address'], field: 'hops[]', pick: 'last' });
+    const hops = Array.from({ length: 700 }, (_, index) => `8.8.${index >> 8}.${index & 255}`);
+    const output = Buffer.from(enrichBlock(Buffer.from(JSON.stringify({ hops })))).toString();
+    expect(JSON.parse(output).geo).toEqual({ address: hops.at(-1) });
+  });
+});

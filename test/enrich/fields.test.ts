@@ -8,7 +8,7 @@ import {
   createBlockEnricher,
   createMessageEnricher,
 } from '../../src/enrich/block-enricher.js';
-import { type KernelInput, parseFields } from '../../src/enrich/options.js';
+import { type KernelInput, PICKS, parseFields } from '../../src/enrich/options.js';
 import { parseAdd } from '../support/add.js';
 import { expectLines } from '../support/line-oracle.js';
 import { DECORATED_LIST } from '../support/nasty-addresses.js';
@@ -118,10 +118,12 @@ describe('fields in arrays and results in inner objects', () => {
     ({ field, lenient }) => {
       const line = fc.oneof({ weight: 3, arbitrary: fieldLines(lenient) }, { weight: 1, arbitrary: ANY_LINE });
       fc.assert(
-        fc.property(fc.array(line, { minLength: 1, maxLength: 12 }), (lines) => {
+        fc.property(fc.array(line, { minLength: 1, maxLength: 12 }), fc.constantFrom(...PICKS), (lines, pick) => {
           const input = lines.join('\n');
-          const expected = expectLines(release.database, Buffer.from(input, 'latin1'), optionsOf(field, lenient));
-          expect(enrichLines(input, field, { lenient })).toBe(expected.output.toString('latin1'));
+          const options = { ...optionsOf(field, lenient), add: parseAdd('country_code,address'), pick };
+          const expected = expectLines(release.database, Buffer.from(input, 'latin1'), options);
+          const actual = enrichLines(input, field, { lenient, pick, add: options.add });
+          expect(actual).toBe(expected.output.toString('latin1'));
         }),
         { numRuns: RUNS },
       );

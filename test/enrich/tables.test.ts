@@ -114,7 +114,7 @@ describe('a table', () => {
           const options = {
             ...optionsOf({ delimiter: table.delimiter }, fields),
             lenient: true,
-            ...(isQuery ? { add: [], onInvalid: 'drop' as const, query: filter } : {}),
+            ...(isQuery ? { add: [], onInvalid: 'drop' as const, query: filter } : { add: parseAdd('address,is_eu') }),
           };
           const actual = await enrich([table.text], options, settings);
           const expected = expectTable(release.database, table.text, options, settings.maxLineBytes);

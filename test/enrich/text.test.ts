@@ -3,10 +3,10 @@ import fc from 'fast-check';
 import ipaddr from 'ipaddr.js';
 import { describe, expect, it } from 'vitest';
 import { findAddress } from '../../src/address/lenient.js';
-import type { CountryResult } from '../../src/database/engine.js';
 import { emptyCounts } from '../../src/enrich/counts.js';
 import type { LineRequest } from '../../src/enrich/enrich-lines.js';
-import { type Addable, parseFields } from '../../src/enrich/options.js';
+import type { AddressResult } from '../../src/enrich/formats/results.js';
+import { type Addable, type AddressPick, PICKS, parseFields } from '../../src/enrich/options.js';
 import { CountrySummary, type Filter } from '../../src/enrich/query.js';
 import { parseAdd } from '../support/add.js';
 import { chunkedSource } from '../support/chunks.js';
@@ -19,10 +19,10 @@ const RUNS = Number(process.env.FUZZ_RUNS ?? 80);
 const release = releaseForTests();
 
 type Kind = 'text' | 'combined' | 'list';
-type Settings = Partial<LineRequest> & { cuts?: number[]; add?: string; lenient?: boolean };
+type Settings = Partial<LineRequest> & { cuts?: number[]; add?: string; lenient?: boolean; pick?: AddressPick };
 
 async function run(kind: Kind, input: string, settings: Settings = {}, query?: LineRequest['options']['query']) {
-  const { cuts, add, lenient, ...request } = settings;
+  const { cuts, add, lenient, pick, ...request } = settings;
   const { output, counts, error } = await runEngine({
     inputs: [chunkedSource('input', Buffer.from(input, 'latin1'), cuts)],
     openFile: () => release.file,
@@ -32,6 +32,7 @@ async function run(kind: Kind, input: string, settings: Settings = {}, query?: L
       add: query === undefined ? parseAdd(add) : [],
       onInvalid: 'keep',
       lenient,
+      pick,
       query,
     },
     ...request,
@@ -95,21 +96,28 @@ function addressesIn(line: string): string[] {
 function resultOf(
   kind: Kind,
   line: string,
-  lenient = false,
-): { isMissing: boolean; result: CountryResult | undefined } {
+  { lenient, pick }: Pick<Settings, 'lenient' | 'pick'>,
+): { isMissing: boolean; result: AddressResult | undefined } {
+  const lookUp = (address: string): AddressResult | undefined => {
+    const result = release.database.lookupWithReason(address);
+    return result && { ...result, address };
+  };
   if (kind !== 'text') {
     const value = kind === 'combined' ? line.split(' ')[0]! : line;
     const address = lenient ? findAddress(value) : value;
-    return { isMissing: false, result: address === undefined ? undefined : release.database.lookupWithReason(address) };
+    return { isMissing: false, result: address === undefined ? undefined : lookUp(address) };
   }
-  const results = addressesIn(line).map((address) => release.database.lookupWithReason(address)!);
+  const results = addressesIn(line).map((address) => lookUp(address)!);
   return {
     isMissing: results.length === 0,
-    result: results.find(({ country_code }) => country_code !== null) ?? results[0],
+    result:
+      pick === 'last'
+        ? results.at(-1)
+        : (results.find(({ country_code }) => country_code !== null || pick === 'first') ?? results[0]),
   };
 }
 
-function partsOf(kind: Kind, result: CountryResult | undefined, add: readonly Addable[]): string {
+function partsOf(kind: Kind, result: AddressResult | undefined, add: readonly Addable[]): string {
   const values = add.map((part) => result?.[part]);
   const text =
     kind === 'combined' ? values.map((value) => ` "${value ?? '-'}"`) : values.map((value) => `\t${value ?? ''}`);
@@ -124,10 +132,10 @@ function linesOf(input: string): { line: string; text: string; isBlank: boolean 
   });
 }
 
-function expectedOutput(kind: Kind, input: string, add: readonly Addable[], lenient: boolean): string {
+function expectedOutput(kind: Kind, input: string, add: readonly Addable[], settings: Settings): string {
   return linesOf(input)
     .map(({ line, text, isBlank }) =>
-      isBlank ? line : text + partsOf(kind, resultOf(kind, text, lenient).result, add) + line.slice(text.length),
+      isBlank ? line : text + partsOf(kind, resultOf(kind, text, settings).result, add) + line.slice(text.length),
     )
     .join('');
 }
@@ -209,18 +217,18 @@ const SETTINGS = fc.record({
   jobs: fc.constantFrom(1, 1, 1, 2),
   chunkBytes: fc.integer({ min: 1, max: 300 }),
   lenient: fc.boolean(),
+  pick: fc.constantFrom(...PICKS),
 });
 
 describe.each<Kind>(['text', 'combined', 'list'])('%s', (kind) => {
   it('equals the naive twin for all texts, chunks, blocks and jobs', async () => {
     await fc.assert(
       fc.asyncProperty(fc.oneof(TEXT, DECORATED_LINES), SETTINGS, async (input, settings) => {
-        const { lenient } = settings;
-        const { output, counts } = await run(kind, input, { ...settings, add: 'country,reason' });
-        expect(output).toBe(expectedOutput(kind, input, ['country', 'reason'], lenient));
+        const { output, counts } = await run(kind, input, { ...settings, add: 'country,address,reason' });
+        expect(output).toBe(expectedOutput(kind, input, ['country', 'address', 'reason'], settings));
         const results = linesOf(input)
           .filter(({ isBlank }) => !isBlank)
-          .map(({ text }) => resultOf(kind, text, lenient));
+          .map(({ text }) => resultOf(kind, text, settings));
         expect(counts).toEqual({
           ...emptyCounts(),
           lines: linesOf(input).length,
@@ -238,11 +246,10 @@ describe.each<Kind>(['text', 'combined', 'list'])('%s', (kind) => {
   it('is filtered and summarized as by the naive twin', async () => {
     await fc.assert(
       fc.asyncProperty(fc.oneof(TEXT, DECORATED_LINES), SETTINGS, fc.boolean(), async (input, settings, isInverted) => {
-        const { lenient } = settings;
         const filter: Filter = { kind: 'filter', countries: new Set(['US']), selectsEu: true, isInverted };
         const { output } = await run(kind, input, settings, filter);
         const expected = linesOf(input).filter(({ text, isBlank }) => {
-          const { result } = resultOf(kind, text, lenient);
+          const { result } = resultOf(kind, text, settings);
           return (!isBlank && (result?.is_eu === true || result?.country_code === 'US')) !== isInverted;
         });
         expect(output).toBe(expected.map(({ line }) => line).join(''));
@@ -251,7 +258,7 @@ describe.each<Kind>(['text', 'combined', 'list'])('%s', (kind) => {
         await run(kind, input, settings, { kind: 'summarize', summary });
         const counts: Record<string, number> = {};
         for (const { text, isBlank } of linesOf(input)) {
-          const code = isBlank ? null : resultOf(kind, text, lenient).result?.country_code;
+          const code = isBlank ? null : resultOf(kind, text, settings).result?.country_code;
           if (code != null) counts[code] = (counts[code] ?? 0) + 1;
         }
         const actual = summary.byCountry().map(({ country_code, count }) => [country_code, count]);

@@ -116,9 +116,12 @@ function resultText(
   const values = valuesAt(object, path);
   const results = values.flatMap((value) => {
     const address = typeof value !== 'string' ? undefined : options.lenient === true ? findAddress(value) : value;
-    return (address === undefined ? undefined : database.lookupWithReason(address)) ?? [];
+    const found = address === undefined ? undefined : database.lookupWithReason(address);
+    return found === undefined ? [] : [{ ...found, address }];
   });
-  const result = results.find(({ country }) => country !== null) ?? results[0];
+  const { pick = 'public' } = options;
+  const best = pick === 'last' ? results.at(-1) : results.find(({ country }) => country !== null || pick === 'first');
+  const result = best ?? results[0];
   if (values.length === 0) counts.missing_field++;
   else if (result === undefined) counts.invalid_address++;
   else if (result.country === null) counts.no_country++;

@@ -128,7 +128,7 @@ export function expectTable(
       else if (result.country_code === null) counts.no_country++;
       else counts.found++;
       if (result?.country_code != null) countries[result.country_code] = (countries[result.country_code] ?? 0) + 1;
-      return result;
+      return result && { ...result, address };
     });
     if (query !== undefined) {
       const isSelected = results.some((result) => result && query.kind === 'filter' && selects(query, result));

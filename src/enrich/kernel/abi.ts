@@ -46,8 +46,13 @@ export const KEY_LENGTHS_MAX = 62;
 
 /** A bucket with several ranges: the first range, the number of ranges. */
 export const CROWDED_BYTES = 8;
-/** A text to insert: its address, its length. */
-export const FRAGMENT_BYTES = 8;
+/** A text to insert: its address, its length, and where in it the text of the address goes, `NO_TEXT` for nowhere. */
+export const FRAGMENT_BYTES = 12;
+export const FRAGMENT_TEXT_AT = 8;
+export const NO_TEXT = 0xffff_ffff;
+/** Room for the text of an address, and where its length is. */
+export const TEXT_BYTES = 64;
+export const TEXT_LENGTH = 48;
 /** Keys in a group of an IPv6 level, which is one cache line of 64 bytes. */
 export const LEVEL_FAN_OUT = 8;
 
@@ -62,6 +67,11 @@ export const OUTCOME_TEREDO = 4;
 export const POLICY_KEEP = 0;
 export const POLICY_DROP = 1;
 export const POLICY_FAIL = 2;
+
+// Which address counts where a line has several, see `Pick` in ../options.ts.
+export const PICK_PUBLIC = 0;
+export const PICK_FIRST = 1;
+export const PICK_LAST = 2;
 
 // A digit arrangement of a dotted-decimal address, see ipv4-forms.ts: 16 source positions, four least values of 2 bytes.
 export const IPV4_FORM_LEAST = 16;

@@ -3,13 +3,12 @@
  * on its own slot.
  */
 import { recordResult } from '../../database/binary-engine.js';
-import type { CountryResult } from '../../database/engine.js';
 import { MAX_ADDRESS_LENGTH, MAX_JSON_DEPTH, MAX_LENIENT_BYTES, MAX_PATH_KEYS } from '../../limits.js';
 import type { RangeRecord } from '../../rangefile/layout.js';
 import type { RangeFile } from '../../rangefile/reader.js';
 import { EACH, hasElements, type PathStep } from '../field-path.js';
-import { resultCells, resultFields, resultJson } from '../formats/results.js';
-import type { EnrichOptions, FieldRequest, InvalidPolicy, KernelInput } from '../options.js';
+import { ADDRESS, type AddressResult, resultCells, resultFields, resultJson } from '../formats/results.js';
+import type { AddressPick, EnrichOptions, FieldRequest, InvalidPolicy, KernelInput } from '../options.js';
 import { passesOthers, type RecordQuery, selects } from '../query.js';
 import * as abi from './abi.js';
 import { ipv4Forms } from './ipv4-forms.js';
@@ -69,6 +68,12 @@ const POLICIES: Record<InvalidPolicy, number> = {
   fail: abi.POLICY_FAIL,
 };
 
+const PICKS: Record<AddressPick, number> = {
+  public: abi.PICK_PUBLIC,
+  first: abi.PICK_FIRST,
+  last: abi.PICK_LAST,
+};
+
 const EMBEDDED_OUTCOMES = { '6to4': abi.OUTCOME_6TO4, nat64: abi.OUTCOME_NAT64, teredo: abi.OUTCOME_TEREDO };
 
 /** Returns the `OUTCOME_…` code of a record. */
@@ -92,7 +97,7 @@ const FORMATS: Record<KernelInput['kind'], number> = {
 
 /** Returns a function that makes the text to insert for a result. */
 function fragmentMaker({ input = JSON_LINES, add }: EnrichOptions) {
-  return (result: CountryResult | undefined, { resultPath }: FieldRequest): string => {
+  return (result: AddressResult | undefined, { resultPath }: FieldRequest): string => {
     switch (input.kind) {
       case 'jsonl':
       case 'json':
@@ -109,18 +114,22 @@ function fragmentMaker({ input = JSON_LINES, add }: EnrichOptions) {
 
 /** Places the texts to insert for each field: one for each record, then one for no result. */
 function placeFragments(plan: MemoryPlan, records: readonly RangeRecord[], options: EnrichOptions) {
-  const results = [...records.map(recordResult), undefined];
+  const results = [...records.map((record) => ({ ...recordResult(record), address: ADDRESS })), undefined];
   const makeFragment = fragmentMaker(options);
   const table = new Uint32Array((options.fields.length * results.length * abi.FRAGMENT_BYTES) / 4);
   let longestInsert = 0;
   options.fields.forEach((field, index) => {
-    const texts = results.map((result) => Buffer.from(makeFragment(result, field)));
-    let at = plan.place(Buffer.concat(texts));
-    texts.forEach((text, record) => {
-      table.set([at, text.length], ((index * results.length + record) * abi.FRAGMENT_BYTES) / 4);
+    const fragments = results.map((result) => {
+      const [before = '', after] = makeFragment(result, field).split(ADDRESS);
+      const textAt = after === undefined ? abi.NO_TEXT : Buffer.byteLength(before);
+      return { text: Buffer.from(before + (after ?? '')), textAt };
+    });
+    let at = plan.place(Buffer.concat(fragments.map(({ text }) => text)));
+    fragments.forEach(({ text, textAt }, record) => {
+      table.set([at, text.length, textAt], ((index * results.length + record) * abi.FRAGMENT_BYTES) / 4);
       at += text.length;
     });
-    longestInsert += Math.max(...texts.map((text) => text.length)) + abi.LONGEST_INDENT;
+    longestInsert += Math.max(...fragments.map(({ text }) => text.length)) + MAX_ADDRESS_LENGTH + abi.LONGEST_INDENT;
   });
   return { fragments: plan.place(table), longestInsert };
 }
@@ -215,6 +224,7 @@ function placeShared(plan: MemoryPlan, { file, options, keepsRejects }: LayoutRe
     keepsRejects: Number(keepsRejects && !isDocument),
     selected: query === undefined ? 0 : plan.place(selectedRecords(query, file.records)),
     passesOthers: Number(query !== undefined && passesOthers(query)),
+    pick: PICKS[options.pick ?? 'public'],
     isLenient: Number(options.lenient === true),
     maxLenientBytes: MAX_LENIENT_BYTES,
     maxAddressLength: MAX_ADDRESS_LENGTH,
@@ -229,6 +239,7 @@ function reserveAreas(
   plan: MemoryPlan,
   { targetCount, longestKey, fieldTargets }: KeyTree,
   recordCounts: number,
+  keepsTexts: boolean,
 ): Settings {
   const lines = abi.BATCH_VALUES + abi.VECTOR_LINES;
   const values = abi.BATCH_VALUES + abi.VECTOR_LINES * fieldTargets.length;
@@ -240,6 +251,8 @@ function reserveAreas(
     lines: plan.reserve(abi.LINE_BYTES * lines),
     values: plan.reserve(4 * values),
     candidates: plan.reserve(abi.CANDIDATE_BYTES * abi.CANDIDATES),
+    valueTexts: keepsTexts ? plan.reserve(abi.TEXT_BYTES * values) : 0,
+    candidateTexts: keepsTexts ? plan.reserve(abi.TEXT_BYTES * abi.CANDIDATES) : 0,
     queries4: plan.reserve(abi.QUERY4_BYTES * (values + abi.CANDIDATES)),
     queries6: plan.reserve(abi.QUERY6_BYTES * (values + abi.CANDIDATES)),
     recordCounts,
@@ -263,7 +276,7 @@ export function layOut(request: LayoutRequest): KernelLayout {
   const recordCounts =
     options.query && Array.from({ length: threadCount }, () => plan.reserve(8 * file.records.length));
   const threads = Array.from({ length: threadCount }, (_, thread) =>
-    reserveAreas(plan, tree, recordCounts?.[thread] ?? 0),
+    reserveAreas(plan, tree, recordCounts?.[thread] ?? 0, options.add.includes('address')),
   );
   const reserveSlot = (inputBytes: number, outputBytes: number): SlotPlace => ({
     header: plan.reserve(abi.SLOT_BYTES),

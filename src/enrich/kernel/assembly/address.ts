@@ -15,6 +15,10 @@ export const IPV6: u32 = 6;
 export let high: u64 = 0;
 export let low: u64 = 0;
 
+/** Its text. */
+export let textStart: usize = 0;
+export let textEnd: usize = 0;
+
 /**
  * Returns the IPv4 address in `from … to`, or -1. The positions of the dots select a digit arrangement (../ipv4-forms.ts)
  * that moves the digits of all four numbers to fixed places at once.
@@ -175,9 +179,11 @@ function parseIPv6(from: usize, to: usize): bool {
 /**
  * Parses the text `from … to`; reads 48 bytes from `from` on. An IPv4-mapped IPv6 address is that IPv4 address.
  *
- * @returns `NO_ADDRESS`, `IPV4` or `IPV6`; the address is in `high` and `low`
+ * @returns `NO_ADDRESS`, `IPV4` or `IPV6`; the address is in `high` and `low`, its text from `textStart` to `textEnd`
  */
 export function parseAddress(from: usize, to: usize): u32 {
+  textStart = from;
+  textEnd = to;
   const address = parseIPv4(from, to);
   if (address >= 0) {
     low = <u64>address;

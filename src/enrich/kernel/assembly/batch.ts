@@ -189,7 +189,7 @@ export function flushBatch(): usize {
     const replaced = load<u32>(line, LINE_REPLACED_COUNT);
     if (format != FORMAT_JSON) {
       putInputTo(close);
-      for (let field: u32 = 0; field < fieldCount; field++) putFragment(field, load<u32>(value + (<usize>field << 2)), 0);
+      for (let field: u32 = 0; field < fieldCount; field++) putFragment(field, value, 0);
     } else if (hasInnerResults) {
       putInnerResults(open, value, allFields);
     } else if (replaced == 0) {

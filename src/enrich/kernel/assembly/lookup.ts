@@ -9,21 +9,28 @@ import {
   OUTCOME_6TO4,
   OUTCOME_COUNTRY,
   OUTCOME_NAT64,
+  PICK_FIRST,
+  PICK_LAST,
+  PICK_PUBLIC,
   QUERY4_BYTES,
   QUERY6_BYTES,
+  TEXT_BYTES,
+  TEXT_LENGTH,
 } from '../abi';
-import { high, IPV4, low, NO_ADDRESS } from './address';
+import { high, IPV4, low, NO_ADDRESS, textEnd, textStart } from './address';
 import { QUOTE } from './ascii';
 import { longestText, parseText } from './lenient';
 import {
   buckets4,
   candidates,
+  candidateTexts,
   count6,
   crowded4,
   levelCount6,
   levels6,
   low6,
   outcomes,
+  pick,
   queries4,
   queries6,
   record4,
@@ -32,6 +39,8 @@ import {
   scratch,
   single,
   start4,
+  values,
+  valueTexts,
 } from './settings';
 import { closingQuote, quoteOrBackslash, unescape } from './strings';
 import { BIAS, DECIDED } from './tables';
@@ -73,10 +82,47 @@ export function startQueries(): void {
   return record < recordCount && load<u8>(outcomes + record) == <u8>OUTCOME_COUNTRY;
 }
 
+/** Returns whether a value with a record needs no further candidate. */
+@inline export function isSettled(record: u32): bool {
+  return pick == PICK_PUBLIC ? isCountry(record) : pick == PICK_FIRST && record < recordCount;
+}
+
+/** Returns the place for the text of the address of a value. */
+@inline export function textOfValue(value: usize): usize {
+  return valueTexts + ((value - values) >> 2) * TEXT_BYTES;
+}
+
+@inline function textOfCandidate(candidate: usize): usize {
+  return candidateTexts + ((candidate - candidates) / CANDIDATE_BYTES) * TEXT_BYTES;
+}
+
+@inline function copyText(to: usize, from: usize): void {
+  v128.store(to, v128.load(from));
+  v128.store(to, v128.load(from, 16), 16);
+  v128.store(to, v128.load(from, 32), 32);
+}
+
+/** Keeps the text of the address that was parsed last, which has at most 45 bytes. */
+@inline function keepText(to: usize): void {
+  copyText(to, textStart);
+  store<u32>(to, <u32>(textEnd - textStart), TEXT_LENGTH);
+}
+
 @inline function addIPv4(result: usize, address: u32): void {
   store<u32>(end4, <u32>result, QUERY4_RESULT);
   store<u32>(end4, address, QUERY4_ADDRESS);
   end4 += QUERY4_BYTES;
+}
+
+/**
+ * Adds a query for the address of a value, which was parsed last.
+ *
+ * @param family what `parseAddress` returned
+ * @returns false if there was no address
+ */
+@inline export function queryValue(value: usize, family: u32): bool {
+  if (valueTexts != 0 && family != NO_ADDRESS) keepText(textOfValue(value));
+  return addQuery(value, family);
 }
 
 /**
@@ -85,7 +131,7 @@ export function startQueries(): void {
  * @param result where its record goes, 4 bytes; @param family what `parseAddress` returned
  * @returns false if there was no address
  */
-@inline export function addQuery(result: usize, family: u32): bool {
+@inline function addQuery(result: usize, family: u32): bool {
   if (family == IPV4) addIPv4(result, <u32>low);
   else if (family == NO_ADDRESS) return false;
   else {
@@ -227,15 +273,21 @@ function resolveIPv6(): void {
 }
 
 /**
- * Chooses among the candidates for each value: the first one with a country, otherwise the first address. A value without an
- * address so far is `recordCount` or more.
+ * Chooses among the candidates for each value: by default the first one with a country, otherwise the first address. A value
+ * without an address so far is `recordCount` or more.
  */
 function chooseCandidates(): void {
   for (let candidate = candidates; candidate < candidatesEnd; candidate += CANDIDATE_BYTES) {
     const record = load<u32>(candidate, CANDIDATE_RECORD);
     const value: usize = load<u32>(candidate, CANDIDATE_VALUE);
     const current = load<u32>(value);
-    if (current >= recordCount || (isCountry(record) && !isCountry(current))) store<u32>(value, record);
+    const isBetter = pick == PICK_PUBLIC ? isCountry(record) && !isCountry(current) : pick == PICK_LAST;
+    if (current < recordCount && !isBetter) continue;
+    store<u32>(value, record);
+    if (valueTexts == 0) continue;
+    const text = textOfCandidate(candidate);
+    copyText(textOfValue(value), text);
+    store<u32>(textOfValue(value), load<u32>(text, TEXT_LENGTH), TEXT_LENGTH);
   }
 }
 
@@ -249,16 +301,17 @@ export function resolveQueries(): void {
 /**
  * Adds the address that was parsed last as a candidate for a value; see `chooseCandidates`.
  *
- * @returns whether the value has a country already, so that it needs no further candidate
+ * @returns whether the value needs no further candidate
  */
 export function addCandidate(value: usize, family: u32): bool {
+  if (valueTexts != 0) keepText(textOfCandidate(candidatesEnd));
   addQuery(candidatesEnd + CANDIDATE_RECORD, family);
   store<u32>(candidatesEnd, <u32>value, CANDIDATE_VALUE);
   candidatesEnd += CANDIDATE_BYTES;
   if (candidatesEnd < candidates + CANDIDATES * CANDIDATE_BYTES) return false;
   resolveQueries();
   startQueries();
-  return isCountry(load<u32>(value));
+  return isSettled(load<u32>(value));
 }
 
 /** Parses the address in the string whose text begins at `from`; returns its family, see `parseAddress`. */

@@ -1,8 +1,9 @@
 /** The members of a valid line: those that are replaced, and the results. */
-import { FRAGMENT_BYTES, LONGEST_INDENT } from '../abi';
+import { FRAGMENT_BYTES, FRAGMENT_TEXT_AT, LONGEST_INDENT, NO_TEXT, TEXT_LENGTH } from '../abi';
 import { CASE_BIT, CLOSING_BRACE, COMMA, isBlank, NEWLINE, OPENING_BRACE, QUOTE } from './ascii';
 import { findEscapedKey, isResultKey } from './keys';
-import { fragments, recordCount, terminator } from './settings';
+import { textOfValue } from './lookup';
+import { fragments, recordCount, terminator, valueTexts } from './settings';
 import { put, putByte, putInputTo, skipInputTo, trimOutput } from './slot';
 import { closingQuote } from './strings';
 
@@ -78,10 +79,24 @@ export function putKeptMembers(open: usize, close: usize, first: usize, count: u
   return left;
 }
 
-/** Puts out the text of a field's result from its byte `skip` on: the one for no result if the value has no record. */
-@inline export function putFragment(field: u32, record: u32, skip: u32): void {
-  const fragment = fragments + <usize>(field * (recordCount + 1) + min(record, recordCount)) * FRAGMENT_BYTES;
-  put(load<u32>(fragment) + skip, load<u32>(fragment, 4) - skip);
+/**
+ * Puts out the text of a field's result from its byte `skip` on: the one for no result if the value has no record.
+ *
+ * @param values the records of the line
+ */
+@inline export function putFragment(field: u32, values: usize, skip: u32): void {
+  const value = values + (<usize>field << 2);
+  const record = min(load<u32>(value), recordCount);
+  const fragment = fragments + <usize>(field * (recordCount + 1) + record) * FRAGMENT_BYTES;
+  const text: usize = load<u32>(fragment);
+  const textAt = load<u32>(fragment, FRAGMENT_TEXT_AT);
+  if (valueTexts == 0 || textAt == NO_TEXT) {
+    put(text + skip, load<u32>(fragment, 4) - skip);
+    return;
+  }
+  put(text + skip, textAt - skip);
+  put(textOfValue(value), load<u32>(textOfValue(value), TEXT_LENGTH));
+  put(text + textAt, load<u32>(fragment, 4) - textAt);
 }
 
 /**
@@ -97,7 +112,7 @@ export function putKeptMembers(open: usize, close: usize, first: usize, count: u
   }
   for (let left = fields; left != 0; left &= left - 1) {
     const field = <u32>ctz(left);
-    putFragment(field, load<u32>(value + (<usize>field << 2)), u32(!hasMember));
+    putFragment(field, value, u32(!hasMember));
     hasMember = true;
   }
 }
@@ -118,7 +133,7 @@ function putIndentedMembers(open: usize, close: usize, hasMember: bool, fields: 
     const field = <u32>ctz(left);
     if (hasMember) putByte(<u8>COMMA);
     put(indent, length);
-    putFragment(field, load<u32>(value + (<usize>field << 2)), 1);
+    putFragment(field, value, 1);
     hasMember = true;
   }
   put(tail, close - tail);

@@ -68,6 +68,8 @@ export let selected: usize = 0;
 /** Whether a query passes on the lines that it does not select, and those without an address. */
 export let passesOthers: bool = false;
 
+/** Which address counts where there are several: a `PICK_…` code. */
+export let pick: u32 = 0;
 /** Whether addresses in other text are found, and the longest such text. */
 export let isLenient: bool = false;
 export let maxLenientBytes: usize = 0;
@@ -91,6 +93,9 @@ export let lines: usize = 0;
 export let values: usize = 0;
 /** The candidates for values, `CANDIDATE_BYTES` each. */
 export let candidates: usize = 0;
+/** The texts of the addresses of the values, and of the candidates, `TEXT_BYTES` each; 0 if they are not added. */
+export let valueTexts: usize = 0;
+export let candidateTexts: usize = 0;
 /** The queries of a batch, `QUERY4_BYTES` and `QUERY6_BYTES` each. */
 export let queries4: usize = 0;
 export let queries6: usize = 0;

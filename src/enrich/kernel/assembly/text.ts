@@ -10,7 +10,7 @@
  * taken: what follows `~` or the word "version", and an IPv4 address that follows a word and a slash (`Chrome/120.0.0.0`), unless
  * it has a port (`name/192.0.2.1:8020`, `IPV4/UDP/192.0.2.1/5060`) or the word ends in a digit, as names of hosts do.
  */
-import { IPV4, IPV6, NO_ADDRESS, parseAddress } from './address';
+import { IPV4, IPV6, NO_ADDRESS, parseAddress, textEnd } from './address';
 import { COLON, DOT, MINUS, QUOTE, SPACE, ZERO } from './ascii';
 import { addCandidate } from './lookup';
 import { equal, inRange, VECTOR } from './masks';
@@ -36,9 +36,6 @@ const VERSION_MASK: u64 = 0x00ff_ffff_ffff_ffff;
 const CASE_BITS: u64 = 0x2020_2020_2020_2020;
 /** Most separators between the word "version" and the version. */
 const VERSION_SEPARATORS: usize = 3;
-
-/** The end of the address that was found last. */
-let addressEnd: usize = 0;
 
 @inline function isDigit(byte: u32): bool {
   return byte - ZERO < 10;
@@ -88,7 +85,6 @@ function parseWhole(from: usize, to: usize): u32 {
   if (to - from > maxAddressLength) return NO_ADDRESS;
   const family = parseAddress(from, to);
   if (family == NO_ADDRESS || (family == IPV6 && !hasDigit(from, to))) return NO_ADDRESS;
-  addressEnd = to;
   return family;
 }
 
@@ -129,7 +125,7 @@ function hasPort(at: usize): bool {
 function isTaken(word: usize, at: usize, start: usize): bool {
   if (isVersion(at, start)) return false;
   if (word < start + 2 || load<u8>(word - 1) != <u8>SLASH || !isWordByte(load<u8>(word - 2))) return true;
-  return hasPort(addressEnd) || (isDigit(load<u8>(word - 2)) && load<u8>(addressEnd) != <u8>SLASH);
+  return hasPort(textEnd) || (isDigit(load<u8>(word - 2)) && load<u8>(textEnd) != <u8>SLASH);
 }
 
 /** Returns the family of the address in a word, as `parseAddress` does. */

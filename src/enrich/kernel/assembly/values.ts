@@ -3,7 +3,7 @@ import { FORMAT_COMBINED, FORMAT_JSON, FORMAT_TABLE, FORMAT_TEXT, LINE_BYTES } f
 import { isBlank, NEWLINE, QUOTE, SPACE } from './ascii';
 import { findElement, hasSeveralValues, hasStepsInto, queryElements } from './elements';
 import { longestText, parseText } from './lenient';
-import { addQuery, isCountry, parseString, resolveQueries, startQueries } from './lookup';
+import { isSettled, parseString, queryValue, resolveQueries, startQueries } from './lookup';
 import { delimiter, fieldCount, format, hasSteps, isLenient, lines, recordCount, scratch, values } from './settings';
 import { queryNextAddress } from './text';
 
@@ -34,7 +34,7 @@ export const LINE_REPLACED_COUNT: usize = 20;
     while (isBlank(load<u8>(at)));
   }
   if (at == 0) store<u32>(value, recordCount + 1);
-  else if (load<u8>(at) != <u8>QUOTE || !addQuery(value, parseString(at + 1))) store<u32>(value, recordCount);
+  else if (load<u8>(at) != <u8>QUOTE || !queryValue(value, parseString(at + 1))) store<u32>(value, recordCount);
 }
 
 /** Returns the number of bytes before the first of two bytes, or a number above that of any text with an address. */
@@ -53,7 +53,7 @@ export const LINE_REPLACED_COUNT: usize = 20;
 
 /** Adds a query for the address that a text is. */
 @inline function queryText(value: usize, from: usize, length: usize): void {
-  if (length > longestText() || !addQuery(value, parseText(from, from + length))) store<u32>(value, recordCount);
+  if (length > longestText() || !queryValue(value, parseText(from, from + length))) store<u32>(value, recordCount);
 }
 
 /**
@@ -103,8 +103,8 @@ function unquote(from: usize, close: usize): usize {
 }
 
 /**
- * Looks up the addresses in free text: of each line the first one, then, of the lines whose address has no country, the next one,
- * until there is none. `LINE_OPEN` is where a line is searched on, or 0.
+ * Looks up the addresses in free text: of each line the first one, then, of the lines whose address is not settled (by default: has
+ * no country), the next one, until there is none. `LINE_OPEN` is where a line is searched on, or 0.
  */
 function lookUpText(count: u32): void {
   for (let i: u32 = 0; i < count; i++) store<u32>(values + (<usize>i << 2), recordCount + 1);
@@ -116,7 +116,7 @@ function lookUpText(count: u32): void {
       const line = lines + <usize>i * LINE_BYTES;
       const from: usize = load<u32>(line, LINE_OPEN);
       const value = values + (<usize>i << 2);
-      if (from == 0 || isCountry(load<u32>(value))) continue;
+      if (from == 0 || isSettled(load<u32>(value))) continue;
       const next = queryNextAddress(value, load<u32>(line, LINE_START), from, load<u32>(line, LINE_CLOSE));
       store<u32>(line, <u32>next, LINE_OPEN);
       if (next != 0) isDone = false;
