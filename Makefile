@@ -1,7 +1,7 @@
 # Everything from a fresh clone. A target does only what has not been done yet.
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: help run check test soak db bench truth clean distclean install compile
+.PHONY: help run check test soak db bench truth clean distclean install compile pack
 
 # Native modules fit one version of Node's binary interface, so each version has its own stamp.
 INSTALLED := node_modules/.installed-$(shell node -p process.versions.modules)
@@ -53,6 +53,10 @@ $(COMPILED): $(INSTALLED) $(SOURCES)
 	rm -rf dist
 	npm run --silent build
 	touch $@
+
+pack: compile ## pack both npm packages, ipatlas and @ipatlas/lookup, into dist/packages
+	rm -rf dist/packages && mkdir dist/packages
+	npm pack --silent --ignore-scripts --pack-destination dist/packages . ./dist/lookup
 
 clean: ## remove what was compiled; keys and releases stay
 	rm -rf dist

@@ -1,4 +1,5 @@
 /** The only module of the pipeline that the command line imports. What takes long to load is loaded when it is called. */
+import { withPackages } from '../src/optional-packages.js';
 import type { BuildOptions, BuildResult } from './build.js';
 import type { Explanation } from './explain/explain.js';
 import type { PullOptions, PullResult } from './pull.js';
@@ -34,6 +35,6 @@ export async function explain(dataDir: string, dir: string, text: string): Promi
 
 /** As `pull` of pull.ts. */
 export async function pull(options: PullOptions): Promise<PullResult> {
-  const loaded = await import('./pull.js');
+  const loaded = await withPackages('pull', () => import('./pull.js'));
   return loaded.pull(options);
 }

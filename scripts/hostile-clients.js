@@ -12,7 +12,8 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 const CLIENTS_OF_FILES = 100;
-const FILES = ['/page/swagger/swagger-ui-bundle.js', '/page/swagger/swagger-ui.css'];
+const [folder] = readdirSync(new URL('../dist/page/assets', import.meta.url));
+const FILES = ['swagger-ui-bundle.js', 'swagger-ui.css'].map((name) => `/page/${folder}/swagger/${name}`);
 const READERS = 300;
 const REQUESTS = 4_000;
 const SECONDS = 20;

@@ -1,13 +1,13 @@
 /**
- * Packs the files of the page into dist/page/assets/<hash>/, each also compressed. Run by "npm run build".
+ * Packs the files of the page into dist/page/assets/<hash>/, each compressed with gzip. Run by "npm run build".
  *
  * The folder is named by a hash of its content, so that browsers can keep the files forever.
  */
 import { createHash } from 'node:crypto';
-import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { brotliCompressSync, gzipSync } from 'node:zlib';
+import { gzipSync } from 'node:zlib';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const compiled = join(root, 'dist/page/compiled');
@@ -19,6 +19,9 @@ for (const name of readdirSync(compiled, { recursive: true, encoding: 'utf8' }))
   if (statSync(join(compiled, name)).isFile()) files.set(name, join(compiled, name));
 }
 for (const name of ['page.css', 'icon.svg', 'docs.js']) files.set(name, join(source, name));
+// The documentation of the API; its licenses are in NOTICE.
+for (const name of ['swagger-ui.css', 'swagger-ui-bundle.js'])
+  files.set(`swagger/${name}`, join(root, 'node_modules/@fastify/swagger-ui/static', name));
 files.set('world.svg', join(root, 'dist/page/world.svg'));
 
 const hash = createHash('sha256');
@@ -35,9 +38,6 @@ const folder = join(assets, hash.digest('hex').slice(0, 16));
 for (const name of names) {
   const target = join(folder, name);
   mkdirSync(dirname(target), { recursive: true });
-  cpSync(files.get(name), target);
-  const content = readFileSync(target);
-  writeFileSync(`${target}.gz`, gzipSync(content, { level: 9 }));
-  writeFileSync(`${target}.br`, brotliCompressSync(content));
+  writeFileSync(`${target}.gz`, gzipSync(readFileSync(files.get(name)), { level: 9 }));
 }
 rmSync(compiled, { recursive: true });

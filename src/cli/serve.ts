@@ -16,6 +16,7 @@ import { seedAnswers } from '../database/origin.js';
 import { AtlasError, EXIT, writeError } from '../errors.js';
 import { replaceFile } from '../files.js';
 import { DEFAULT_RATE } from '../limits.js';
+import { withPackages } from '../optional-packages.js';
 import { sqlite } from '../sqlite.js';
 import { type Command, type Invocation, type OptionValues, print, text } from './command.js';
 
@@ -187,6 +188,8 @@ async function run(invocation: Invocation): Promise<number> {
   // Keys are in SQLite: a native module that cannot be loaded must fail here, not as a 503 for each request.
   sqlite();
   if (settings.page.signUp) requireWritableKeys(dataDir);
+  // Checked here, because a server without Redis would only log that it cannot connect.
+  if (settings.redis !== undefined) await withPackages('serve --redis', () => import('@redis/client'));
   const devKey = text(invocation.values, 'dev-key');
   if (devKey !== undefined) keepDevKey(dataDir, devKey);
   await runService(settings, {

@@ -10,6 +10,7 @@ import {
   STREAM_MAX_BYTES,
   STREAM_MESSAGES_IN_FLIGHT,
 } from '../limits.js';
+import { withPackages } from '../optional-packages.js';
 import type { StartAt } from '../stream/broker.js';
 import type { NatsBroker, NatsServer } from '../stream/nats.js';
 import type { OrderedOptions } from '../stream/ordered.js';
@@ -266,7 +267,7 @@ function run(invocation: Invocation): Promise<number> {
   return stoppable(async (signal) => {
     const prepared = values.read === true ? undefined : await prepareWork(invocation);
     try {
-      const { openNatsBroker } = await import('../stream/nats.js');
+      const { openNatsBroker } = await withPackages('stream', () => import('../stream/nats.js'));
       const opened = await unlessStopped(signal, openNatsBroker(server, setupOptions));
       if (opened === undefined) return EXIT.ok;
       const { broker, setup } = opened;

@@ -1,7 +1,7 @@
 /** Connections that a client does not end, and the order in which a server stops. */
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync, readlinkSync, rmSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -96,27 +96,6 @@ it('a client that does not read its responses loses its connection', async () =>
 
 describe('a client that sends requests ahead', () => {
   const request = (target: string) => `GET ${target} HTTP/1.1\r\nHost: a\r\n\r\n`;
-
-  it('and goes away leaves no file open', async () => {
-    const port = portOf(await start());
-    const opened = () =>
-      readdirSync('/proc/self/fd').filter((fd) => {
-        try {
-          return readlinkSync(`/proc/self/fd/${fd}`).includes('swagger-ui');
-        } catch {
-          return false; // closed since
-        }
-      }).length;
-    for (let i = 0; i < 10; i++) {
-      const socket = connect(port, '127.0.0.1', () =>
-        socket.write(request('/page/swagger/swagger-ui-bundle.js').repeat(3)),
-      );
-      socket.on('error', () => {});
-      await once(socket, 'data');
-      socket.destroy();
-    }
-    await until(() => opened() === 0, 'the end of the files');
-  });
 
   it.each([
     ['an early', 0],

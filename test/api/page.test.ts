@@ -1,6 +1,7 @@
 /** What the server answers for people: the page, its files, the documentation, the attribution. */
-import { readdirSync, rmSync, statSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { contentSecurityPolicy, wantsHtml } from '../../src/api/page/page.js';
 import { pageHtml, pageText } from '../../src/api/page/page-html.js';
@@ -143,7 +144,8 @@ describe('the files of the page', () => {
   const folder = () => readdirSync(packageFile('dist/page/assets'))[0]!;
 
   it('have the policy of the page, those of Swagger UI too', async () => {
-    for (const url of ['/page/swagger/index.html', '/page/swagger/swagger-ui.css', `/page/${folder()}/icon.svg`]) {
+    for (const name of ['swagger/swagger-ui.css', 'icon.svg']) {
+      const url = `/page/${folder()}/${name}`;
       const { statusCode, headers } = await get(url);
       expect([statusCode, headers['content-security-policy']]).toEqual([
         200,
@@ -157,20 +159,34 @@ describe('the files of the page', () => {
       statSync(packageFile(join('dist/page/assets', folder(), name))).isFile(),
     );
 
-  it('are below 150 KB together, compressed', () => {
-    const compressed = names().filter((name) => name.endsWith('.gz'));
+  it('are below 150 KB together, compressed, without Swagger UI', () => {
+    const compressed = names().filter((name) => name.endsWith('.gz') && !name.startsWith('swagger/'));
     expect(compressed.length).toBeGreaterThan(8);
     const bytes = compressed.map((name) => statSync(packageFile(join('dist/page/assets', folder(), name))).size);
     expect(bytes.reduce((sum, size) => sum + size, 0)).toBeLessThan(150_000);
   });
 
   it('are sent compressed, to be kept forever', async () => {
-    for (const name of names().filter((one) => !/\.(gz|br)$/.test(one))) {
-      const response = await get(`/page/${folder()}/${name}`, { 'accept-encoding': 'gzip, br' });
-      expect([name, response.statusCode, response.headers['content-encoding']]).toEqual([name, 200, 'br']);
+    for (const name of names().map((path) => path.replace(/\.gz$/, ''))) {
+      const response = await get(`/page/${folder()}/${name}`, { 'accept-encoding': 'deflate, gzip, br' });
+      expect([name, response.statusCode, response.headers['content-encoding']]).toEqual([name, 200, 'gzip']);
       expect(response.headers['cache-control']).toBe('public, max-age=31536000, immutable');
       expect(response.headers['x-content-type-options']).toBe('nosniff');
     }
+  });
+
+  it.each([
+    [undefined, undefined],
+    ['gzip', 'gzip'],
+    ['br;q=0, GZIP;q=0.5', 'gzip'],
+    ['identity, deflate', undefined],
+    ['brotli', undefined],
+  ])('are sent for accept-encoding %s as %s', async (accepted, encoding) => {
+    const url = `/page/${folder()}/page.css`;
+    const { headers, rawPayload } = await get(url, accepted === undefined ? {} : { 'accept-encoding': accepted });
+    expect([headers['content-encoding'], headers.vary]).toEqual([encoding, 'accept-encoding']);
+    const css = encoding === 'gzip' ? gunzipSync(rawPayload) : rawPayload;
+    expect(css.equals(readFileSync(packageFile('src/page/page.css')))).toBe(true);
   });
 
   it.each([
@@ -178,7 +194,9 @@ describe('the files of the page', () => {
     '/page/nothing.js',
     '/page/../package.json',
     '/page/%2e%2e/%2e%2e/package.json',
-    '/page/swagger/',
+    `/page/${readdirSync(packageFile('dist/page/assets'))[0]!}`,
+    `/page/${readdirSync(packageFile('dist/page/assets'))[0]!}/swagger/`,
+    `/page/${readdirSync(packageFile('dist/page/assets'))[0]!}/page.css.gz`,
   ])('do not include %s', async (url) => {
     const response = await get(url);
     expect([response.statusCode, response.json()]).toEqual([404, { error: 'Not found' }]);

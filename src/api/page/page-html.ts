@@ -222,8 +222,8 @@ ${dataSection(content)}
 /** Returns the documentation of the API: Swagger UI, which reads the OpenAPI document. */
 export function docsHtml({ assets }: Pick<PageContent, 'assets'>): string {
   const head = html`<link rel="icon" href="${assets}/icon.svg" type="image/svg+xml">
-<link rel="stylesheet" href="page/swagger/swagger-ui.css">
-<script defer src="page/swagger/swagger-ui-bundle.js"></script>
+<link rel="stylesheet" href="${assets}/swagger/swagger-ui.css">
+<script defer src="${assets}/swagger/swagger-ui-bundle.js"></script>
 <script defer src="${assets}/docs.js"></script>`;
   const body = html`<main id="docs"><noscript><p>This page needs JavaScript. The <a href="openapi.json">OpenAPI document</a> is JSON.</p></noscript></main>`;
   // Swagger UI has no dark colors.

@@ -1,8 +1,7 @@
 /** The page for people: its routes besides those of the API, and the files that it loads. */
-import { readdirSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
-import fastifyStatic from '@fastify/static';
+import { readdirSync, readFileSync } from 'node:fs';
+import { extname, join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { AtlasError } from '../../errors.js';
 import { packageFile } from '../../package-root.js';
@@ -13,6 +12,23 @@ import { docsHtml, type PageContent, pageHtml, pageText } from './page-html.js';
 const ASSETS_DIR = 'dist/page/assets';
 const HTML_TYPE = 'text/html; charset=utf-8';
 const TEXT_TYPE = 'text/plain; charset=utf-8';
+
+/** The types of the files. */
+const FILE_TYPES: Readonly<Record<string, string>> = {
+  '.css': 'text/css; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.svg': 'image/svg+xml',
+};
+/** Whether a client takes gzip (RFC 9110 section 12.5.3). */
+function acceptsGzip(header: string | string[] | undefined): boolean {
+  return String(header ?? '')
+    .toLowerCase()
+    .split(',')
+    .some((part) => {
+      const [name, ...parameters] = part.split(';').map((text) => text.trim());
+      return name === 'gzip' && !parameters.some((text) => /^q=0(\.0*)?$/.test(text));
+    });
+}
 
 /** Where the page is, for clients; and which single-stack servers it may ask. */
 export interface PageSettings {
@@ -90,27 +106,36 @@ export class Page {
     ];
   }
 
-  /** Adds the routes of the files. */
+  /** Adds the route of the files. Each file stays in memory after its first request. */
   addFiles(app: FastifyInstance, isClosing: () => boolean): void {
-    const require = createRequire(import.meta.url);
-    const swagger = join(dirname(require.resolve('@fastify/swagger-ui/package.json')), 'static');
-    app.register(async (files) => {
-      files.addHook('onRequest', async (_request, reply) => {
-        reply.header('x-content-type-options', 'nosniff');
-        reply.header('content-security-policy', this.#headers[1]);
-        if (isClosing()) reply.header('connection', 'close');
+    const folder = packageFile(ASSETS_DIR);
+    const names = new Set(readdirSync(folder, { recursive: true, encoding: 'utf8' }));
+    const contents = new Map<string, Buffer>();
+    app.get('/page/*', (request, reply) => {
+      const { '*': name } = request.params as { '*': string };
+      const type = FILE_TYPES[extname(name)];
+      if (type === undefined || !names.has(`${name}.gz`)) {
+        this.#responder.error(request, reply, 'not_found');
+        return;
+      }
+      let content = contents.get(name);
+      if (content === undefined) {
+        content = readFileSync(join(folder, `${name}.gz`));
+        contents.set(name, content);
+      }
+      // Every browser takes it, and command-line tools do not ask for these files.
+      const isCompressed = acceptsGzip(request.headers['accept-encoding']);
+      reply.headers({
+        'content-type': type,
+        'content-security-policy': this.#headers[1],
+        'x-content-type-options': 'nosniff',
+        // The name of the folder is a hash of the content.
+        'cache-control': 'public, max-age=31536000, immutable',
+        vary: 'accept-encoding',
+        ...(isCompressed && { 'content-encoding': 'gzip' }),
+        ...(isClosing() && { connection: 'close' }),
       });
-      await files.register(fastifyStatic, { root: swagger, prefix: '/page/swagger/', index: false, maxAge: '1d' });
-      // The name of the folder is a hash of the content.
-      await files.register(fastifyStatic, {
-        root: packageFile(ASSETS_DIR),
-        prefix: '/page/',
-        index: false,
-        preCompressed: true,
-        immutable: true,
-        maxAge: '365d',
-        decorateReply: false,
-      });
+      reply.send(isCompressed ? content : gunzipSync(content));
     });
   }
 
