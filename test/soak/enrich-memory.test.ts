@@ -1,4 +1,5 @@
 /** The memory of `ipatlas enrich` on long inputs. */
+import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -46,6 +47,20 @@ it.each([
   child.stdin!.end(tail);
   expect((await end)[0]).toBe(0);
   expect(peak).toBeLessThan(MAX_MEMORY_BYTES);
+});
+
+it('of a JSON message of 64 MB in the library is a few times its size, with its output', () => {
+  const code = `const { openDatabase, createBlockEnricher } = require('ipatlas');
+    const { enrichBlock } = createBlockEnricher(openDatabase(process.argv[1]), { format: 'json' });
+    const message = Buffer.alloc(64_000_000, ',{"ip":"8.8.8.8","text":"' + 'x'.repeat(80) + '"}');
+    message[0] = 0x5b;
+    message.fill(' ', message.lastIndexOf('}') + 1);
+    message[message.length - 1] = 0x5d;
+    const output = enrichBlock(message);
+    if (output.length < 1.5 * message.length) throw new Error(output.length + ' bytes of output');
+    process.stdout.write(require('node:fs').readFileSync('/proc/self/status'));`;
+  const peak = peakOf(execFileSync(process.execPath, ['-e', code, dataDir], { encoding: 'utf8' }));
+  expect(peak).toBeLessThan(550_000_000);
 });
 
 it('is not more for a pipe than for a file, with two jobs', async () => {
