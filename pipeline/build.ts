@@ -14,6 +14,7 @@ import {
 import { readSeed } from '../src/database/seed.js';
 import { verifyRelease } from '../src/database/verify.js';
 import { AtlasError } from '../src/errors.js';
+import { HISTORY_DAYS } from '../src/limits.js';
 import { unpackRelease } from './compact-release.js';
 import { loadOverrides, type Override } from './config/overrides.js';
 import { loadReference, type Reference } from './config/reference.js';
@@ -49,6 +50,8 @@ export interface BuildOptions {
    * of sources that the user wrote.
    */
   seed?: GateInput['seed'];
+  /** Days of own publications that the archive keeps; 0 for no history. Default: HISTORY_DAYS. */
+  historyDays?: number;
   /** Ends the build before its next stage. */
   signal?: AbortSignal | undefined;
   /** Reports progress to the user; one line without a line end. */
@@ -189,6 +192,7 @@ async function runStages(options: BuildOptions, context: StageContext): Promise<
     overrides,
     force,
     command: 'build',
+    historyDays: options.historyDays ?? HISTORY_DAYS,
     seed: options.seed,
   } as const;
   const fetching = timed(context, 'fetch', () => fetchSources(sources, context));

@@ -33,8 +33,10 @@ export interface PublishOptions {
   seed?: GateInput['seed'];
   /** Whether to publish although gates refuse. */
   force: boolean;
-  /** What to repeat with --force, for the message. */
+  /** What to repeat with --force, for the message, and how the archive names the publication. */
   command: 'build' | 'pull';
+  /** Days of own publications that the archive keeps; 0 for no history. */
+  historyDays: number;
 }
 
 /** Returns what stays in use if a release is refused. */
@@ -52,7 +54,7 @@ export function currentText(dataDir: string): string {
 export async function publishGated(
   release: FinishedRelease,
   context: StageContext,
-  { config, sentinels, overrides, delegations, seed, force, command }: PublishOptions,
+  { config, sentinels, overrides, delegations, seed, force, command, historyDays }: PublishOptions,
 ): Promise<Refusal[]> {
   const { dataDir, workDir, note } = context;
   const inputHash = await timed(context, 'verify', () => {
@@ -85,7 +87,9 @@ export async function publishGated(
     await removeUnusedFiles(dataDir);
     throw refusalError(result, currentText(dataDir), refusedDir, command);
   }
-  await timed(context, 'publish', () => publish(release, context, config.keepReleases));
+  await timed(context, 'publish', () =>
+    publish(release, context, config.keepReleases, { event: command, origin: 'own', days: historyDays }),
+  );
   if (rolledBack.length > 0) forgetRolledBack(dataDir, inputHash);
   return refusals;
 }

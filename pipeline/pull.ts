@@ -26,6 +26,7 @@ import {
 import { checkReleaseMirror, openReleaseRanges } from '../src/database/release-files.js';
 import { AtlasError, messageOf, systemErrorCode } from '../src/errors.js';
 import { replaceFile } from '../src/files.js';
+import { HISTORY_DAYS } from '../src/limits.js';
 import type { MirrorRanges } from '../src/mirror/writer.js';
 import { openRangeFile } from '../src/rangefile/reader.js';
 import { compactMirrorRanges } from './compact-release.js';
@@ -51,6 +52,8 @@ export interface PullOptions {
   sourcesFile: string;
   /** Whether to publish although gates refuse. */
   force: boolean;
+  /** Days of own publications that the archive keeps; 0 for no history. Default: HISTORY_DAYS. */
+  historyDays?: number;
   /** Ends the pull before its next stage. */
   signal?: AbortSignal | undefined;
   /** Limits that only tests change. */
@@ -259,7 +262,14 @@ async function runPull(options: PullOptions, context: StageContext, stateDir: st
   const compiled = await timed(context, 'compile', () => compileMirror(fetched));
   const { sentinels } = reference;
   const forced = await memory.keep(() =>
-    publishGated(compiled, context, { config, sentinels, overrides, force, command: 'pull' }),
+    publishGated(compiled, context, {
+      config,
+      sentinels,
+      overrides,
+      force,
+      command: 'pull',
+      historyDays: options.historyDays ?? HISTORY_DAYS,
+    }),
   );
   return { id, outcome: 'published', forced };
 }

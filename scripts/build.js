@@ -6,7 +6,12 @@ const compileKernel = (target) => run`asc --config src/enrich/kernel/asconfig.js
 
 async function compileCommands() {
   await run`tsc -p tsconfig.build.json`;
-  await Promise.all([makeData(), run`node scripts/bundle-cli.js`, run`node scripts/write-manual.js`]);
+  await Promise.all([
+    makeData(),
+    run`node scripts/bundle-cli.js`,
+    run`node scripts/write-manual.js`,
+    run`node scripts/write-memberships.js`,
+  ]);
 }
 
 async function makeData() {

@@ -133,6 +133,9 @@ export const SOURCE_CHANGE_GATES: Partial<Record<GateName, number>> = {
 /** Releases kept after a new one is published, the current one included. */
 export const KEPT_RELEASES = 5;
 
+/** Days of its own publications whose answers a data directory keeps. `--history-days` overrides it. */
+export const HISTORY_DAYS = 730;
+
 /** Refused releases kept for inspection. Each takes about 30 MB, and the last few nights show the problem. */
 export const KEPT_REFUSED = 3;
 

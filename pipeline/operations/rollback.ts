@@ -10,6 +10,7 @@ import { currentReleaseId, type Manifest, RELEASES_DIR, readManifest, releaseIds
 import { verifyRelease } from '../../src/database/verify.js';
 import { AtlasError, messageOf } from '../../src/errors.js';
 import { switchCurrent } from './current-link.js';
+import { keepsHistory, recordPublication } from './history.js';
 import { lockDataDir } from './lock.js';
 
 const ROLLED_BACK_FILE = 'rolled-back.json';
@@ -116,7 +117,10 @@ export function rollBack(dataDir: string, id: string | undefined): { from: strin
     if (to === from) return { from, to };
     // Recorded first: if the process is killed between the two steps, the next build is refused, and a person notices.
     remember(dataDir, from === undefined ? undefined : manifestOf(dataDir, from), manifest);
-    switchCurrent(dataDir, to);
+    // How long history is kept is for the next build to say; a rollback removes nothing.
+    const days = keepsHistory(dataDir) ? Number.POSITIVE_INFINITY : 0;
+    const dir = join(dataDir, RELEASES_DIR, to);
+    recordPublication(dataDir, dir, { event: 'rollback', origin: 'own', days }, () => switchCurrent(dataDir, to));
     return { from, to };
   } finally {
     unlock();

@@ -18,6 +18,7 @@ import { verifyRelease } from '../../src/database/verify.js';
 import { AtlasError } from '../../src/errors.js';
 import { flush } from '../../src/files.js';
 import { switchCurrent } from '../operations/current-link.js';
+import { type PublicationHistory, recordPublication } from '../operations/history.js';
 import { removeOldReleases, removeUnusedFiles } from '../operations/prune.js';
 import type { FinishedRelease, StageContext, StageResult } from '../stage.js';
 
@@ -66,16 +67,19 @@ function moveIntoPlace(release: FinishedRelease, releases: string, workDir: stri
  * The stage.
  *
  * @param keep number of releases to keep, the current one included
+ * @param history how the publication enters the archive
  */
 export async function publish(
   release: FinishedRelease,
   { dataDir, workDir, note }: StageContext,
   keep: number,
+  history: PublicationHistory,
 ): Promise<StageResult<string>> {
   const releases = join(dataDir, RELEASES_DIR);
   mkdirSync(releases, { recursive: true });
   moveIntoPlace(release, releases, workDir);
-  const aside = switchCurrent(dataDir, release.id);
+  const dir = join(releases, release.id);
+  const aside = recordPublication(dataDir, dir, history, () => switchCurrent(dataDir, release.id));
   if (aside !== undefined) note(`"current" was no symbolic link to a release; what it was is now ${aside}`);
   // A release that was refused before may be published by force now.
   rmSync(join(releases, REFUSED_DIR, release.id), { recursive: true, force: true });

@@ -2,19 +2,14 @@
 
 import { join } from 'node:path';
 import { type BuildOptions, build, runOnSchedule } from '../../pipeline/index.js';
-import { isDate } from '../country/country.js';
 import { currentReleaseId } from '../database/release.js';
 import { openSeed } from '../database/seed.js';
 import { AtlasError, EXIT } from '../errors.js';
 import { SCHEDULE_JITTER_S } from '../limits.js';
 import { packageFile } from '../package-root.js';
-import { type Command, type Invocation, type OptionValues, text } from './command.js';
+import { type Command, type Invocation, type OptionValues, parseDay, text } from './command.js';
+import { HISTORY_FLAGS, parseHistoryDays } from './history-flags.js';
 import { note, parseJitter, runAndReport, stopSignal } from './schedule.js';
-
-function parseDate(value: string): string {
-  if (isDate(value)) return value;
-  throw new AtlasError('E_USAGE', `--as-of ${JSON.stringify(value)} is not a date; write it as 2026-01-31`);
-}
 
 /** Parses the ids of `--only`. */
 function parseIds(value: string): string[] {
@@ -54,15 +49,15 @@ async function runScheduled(pattern: string, options: BuildOptions, invocation: 
 async function run(invocation: Invocation): Promise<number> {
   const { dataDir, values } = invocation;
   const only = text(values, 'only');
-  const asOf = text(values, 'as-of');
   const pattern = text(values, 'schedule');
   const options: BuildOptions = {
     dataDir,
     sourcesFile: text(values, 'sources') ?? packageFile(join('data', 'sources.json')),
     only: only === undefined ? [] : parseIds(only),
-    asOf: asOf === undefined ? undefined : parseDate(asOf),
+    asOf: parseDay(values, 'as-of'),
     offline: values.offline === true,
     force: values.force === true,
+    historyDays: parseHistoryDays(values),
     seed: values.sources === undefined && only === undefined ? openSeed : undefined,
     note,
     brief: values.verbose !== true,
@@ -98,6 +93,7 @@ stays current. A release that differs too much from the current one is refused, 
       help: `longest random delay of a scheduled build (default ${SCHEDULE_JITTER_S}), so that servers are not all asked at once`,
     },
     verbose: { help: 'if no server is reached, say for each source where it was looked for' },
+    ...HISTORY_FLAGS,
     json: { help: 'print the outcome as JSON, also that of a release that gates refuse' },
   },
   examples: {

@@ -1,5 +1,6 @@
 /** What a command of the command line is, and what every command may use. */
 import { writeFileSync } from 'node:fs';
+import { isDate } from '../country/country.js';
 import { type DataPlace, findDatabase, isSeed, manifestOfDatabase, seedText } from '../database/origin.js';
 import { AtlasError, systemErrorCode } from '../errors.js';
 import { isTerminal, STANDARD_FD, STDIN_PATH } from '../standard-streams.js';
@@ -103,6 +104,17 @@ export async function unknownName(kind: string, name: string, known: readonly st
 export function text(values: OptionValues, name: string): string | undefined {
   const value = values[name];
   return typeof value === 'string' ? value : undefined;
+}
+
+/**
+ * Returns the day that a flag names, `YYYY-MM-DD`; undefined if it is not given.
+ *
+ * @throws AtlasError E_USAGE if it is not a day
+ */
+export function parseDay(values: OptionValues, flag: string): string | undefined {
+  const day = text(values, flag);
+  if (day === undefined || isDate(day)) return day;
+  throw new AtlasError('E_USAGE', `--${flag} ${JSON.stringify(day)} is not a date; write it as 2026-01-31`);
 }
 
 /**

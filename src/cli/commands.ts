@@ -35,6 +35,7 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
   diff: { summary: 'show what differs between two releases', load: () => import('./diff.js') },
   rollback: { summary: 'make an earlier release current again', load: () => import('./rollback.js') },
   releases: { summary: 'list the releases', load: () => import('./releases.js') },
+  history: { summary: 'show which answers an address had, and when', load: () => import('./history.js') },
   completion: {
     summary: 'print a completion script for a shell',
     load: async () => ({ command: (await import('./completion.js')).completionCommand(loadCommands) }),

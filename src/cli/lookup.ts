@@ -1,5 +1,6 @@
 /** `ipatlas lookup`: one result a line, or a table for people. */
-import { type Database, openFound } from '../database/database.js';
+import { Database, openFound } from '../database/database.js';
+import type { Lookups } from '../database/lookups.js';
 import { seedFacts } from '../database/origin.js';
 import type { LookupResult } from '../database/results.js';
 import { chunksOf, openSource } from '../enrich/input/source.js';
@@ -7,7 +8,17 @@ import { AtlasError, EXIT } from '../errors.js';
 import { MAX_ADDRESS_LENGTH } from '../limits.js';
 import { STDIN_PATH } from '../standard-streams.js';
 import { printable } from '../text-table.js';
-import { type Command, databaseOf, expectStdin, type Invocation, print, printNote, table, text } from './command.js';
+import {
+  type Command,
+  databaseOf,
+  expectStdin,
+  type Invocation,
+  parseDay,
+  print,
+  printNote,
+  table,
+  text,
+} from './command.js';
 
 type Line = Partial<LookupResult> & { ip: string; error?: string; reason?: string | null; confidence?: number | null };
 
@@ -17,7 +28,7 @@ interface Extras {
   confidence: boolean;
 }
 
-function lookupLine(database: Database, ip: string, extras: Extras): Line {
+function lookupLine(database: Lookups, ip: string, extras: Extras): Line {
   if (!extras.reason && !extras.confidence) return database.lookup(ip) ?? { ip, error: 'invalid ip' };
   const result = database.lookupWithReason(ip);
   if (result === undefined) return { ip, error: 'invalid ip' };
@@ -72,10 +83,17 @@ async function run(invocation: Invocation): Promise<number> {
   }
   expectStdin(positionals);
   const extras: Extras = { reason: values.reason === true, confidence: values.confidence === true };
-  const found = databaseOf(invocation);
+  const day = parseDay(values, 'at');
+  if (day !== undefined && (values.engine !== undefined || extras.confidence)) {
+    throw new AtlasError('E_USAGE', '--at does not go with --engine and --confidence: history has neither');
+  }
+  const found = day === undefined ? databaseOf(invocation) : undefined;
   // Only for those who ask for it: without --json, a result has the fields of the API.
-  const facts = values.json === true ? seedFacts(found) : undefined;
-  const database = openFound(found, { engine, confidence: extras.confidence });
+  const facts = values.json === true && found !== undefined ? seedFacts(found) : undefined;
+  const database =
+    found === undefined
+      ? (await import('../history/day.js')).lookupsAt(invocation.dataDir, day!)
+      : openFound(found, { engine, confidence: extras.confidence });
   let invalid = 0;
   const header = ['IP', 'COUNTRY', 'CODE', 'EU'];
   if (extras.reason) header.push('REASON');
@@ -90,7 +108,7 @@ async function run(invocation: Invocation): Promise<number> {
     else await print(`${printable(JSON.stringify({ ...line, ...facts }))}\n`);
   }
   if (asTable) await print(table(rows));
-  database.close();
+  if (database instanceof Database) database.close();
   if (invalid === 0) return EXIT.ok;
   printNote(`ipatlas: ${invalid} of the addresses given ${invalid === 1 ? 'is' : 'are'} not valid\n`);
   return EXIT.badInput;
@@ -105,6 +123,7 @@ line. An address that is not valid gives {"ip":…,"error":"invalid ip"} and, at
     confidence: {
       help: 'also show which share of the lineages of sources agree, in percent, if the sources were merged by evidence',
     },
+    at: { value: 'YYYY-MM-DD', help: 'the answers of this day (UTC), as far as history has them' },
     json: { help: 'print JSON lines on a terminal, too, which say so if they are from the seed' },
     engine: {
       value: 'ENGINE',

@@ -6,6 +6,7 @@ import { AtlasError, EXIT, messageOf } from '../errors.js';
 import { PULL_JITTER_S } from '../limits.js';
 import { packageFile } from '../package-root.js';
 import { type Command, type Invocation, text, usageError } from './command.js';
+import { HISTORY_FLAGS, parseHistoryDays } from './history-flags.js';
 import { note, parseJitter, runAndReport, stopSignal } from './schedule.js';
 
 /** Checks the address of a repository. Plain HTTP is allowed, because everything that is downloaded is signed. */
@@ -61,6 +62,7 @@ async function run(invocation: Invocation): Promise<number> {
     root: readRoot(text(values, 'root')),
     sourcesFile: text(values, 'sources') ?? packageFile(join('data', 'sources.json')),
     force: values.force === true,
+    historyDays: parseHistoryDays(values),
     note,
   };
   const pattern = text(values, 'schedule');
@@ -94,6 +96,7 @@ download is continued by the next pull. A running server switches by itself.`,
       value: 'SECONDS',
       help: `longest random delay of a scheduled pull (default ${PULL_JITTER_S}), so that nodes do not all ask at once`,
     },
+    ...HISTORY_FLAGS,
     json: { help: 'print the outcome as JSON, also that of a release that gates refuse' },
   },
   examples: {

@@ -10,6 +10,7 @@ import {
   releaseIds,
 } from '../database/release.js';
 import { AtlasError, EXIT } from '../errors.js';
+import { openArchive } from '../history/archive.js';
 import { type Command, type Invocation, print, printNote, table } from './command.js';
 
 interface Listed {
@@ -68,13 +69,18 @@ async function run({ dataDir, values }: Invocation): Promise<number> {
   if (refused.length > 0 && values.json !== true) {
     printNote(`refused and kept for inspection: ${refused.join(', ')}\n`);
   }
+  const archive = openArchive(dataDir);
+  const { span } = archive;
+  if (span !== undefined && values.json !== true) {
+    printNote(`history: ${span.from} to ${span.to}, ${(archive.bytes / 1e6).toFixed(1)} MB\n`);
+  }
   return EXIT.ok;
 }
 
 export const command: Command = {
   usage: ['releases'],
   description: `Lists the releases in the data directory, the newest first; "*" marks the current one. Releases that a gate refused
-are named below the list.`,
+are named below the list, and so are the days of which the history has answers.`,
   options: {
     json: { help: 'print the list as JSON' },
   },

@@ -2,7 +2,10 @@
 import { releaseDir } from '../database/release.js';
 import { verifyRelease } from '../database/verify.js';
 import { EXIT } from '../errors.js';
-import { type Command, type Invocation, print } from './command.js';
+import { openArchive } from '../history/archive.js';
+import { archiveProblems } from '../history/verify.js';
+import { printable } from '../text-table.js';
+import { type Command, type Invocation, print, printNote } from './command.js';
 
 async function run({ dataDir, values, positionals }: Invocation): Promise<number> {
   const dir = releaseDir(positionals[0] ?? dataDir);
@@ -18,14 +21,16 @@ async function run({ dataDir, values, positionals }: Invocation): Promise<number
       ? `${JSON.stringify(result)}\n`
       : `release ${result.release} is intact: ${result.ipv4_ranges} IPv4 and ${result.ipv6_ranges} IPv6 ranges, mirror equal\n`,
   );
-  return EXIT.ok;
+  const problems = positionals.length > 0 ? [] : archiveProblems(openArchive(dataDir));
+  for (const problem of problems) printNote(`ipatlas: history: ${printable(problem)}\n`);
+  return problems.length === 0 ? EXIT.ok : EXIT.noDatabase;
 }
 
 export const command: Command = {
   usage: ['verify [DIR]'],
   description: `Checks a release: the hash of each file against the manifest, the whole structure of the range file, and that the
 SQLite mirror has the same ranges. DIR is the directory of a release, or a data directory; the default is the current
-release. The exit code is 5 if the release is damaged.`,
+release, and then the history is checked, too. The exit code is 5 if anything is damaged.`,
   options: {
     json: { help: 'print the result as JSON' },
   },

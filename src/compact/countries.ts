@@ -54,6 +54,54 @@ function parseRecord(line: string): RangeRecord | undefined {
   return kind === 'embedded' && isScheme ? { kind, scheme: label as EmbeddedScheme } : undefined;
 }
 
+/** Encodes records as the section `country`. */
+export function encodeRecords(records: readonly RangeRecord[]): Uint8Array {
+  return new TextEncoder().encode(records.map((record) => `${recordFields(record).join('\t')}\n`).join(''));
+}
+
+/**
+ * Decodes a section of records.
+ *
+ * @throws AtlasError E_DAMAGED if it is not as FORMAT.md says
+ */
+export function decodeRecords(container: Container, section: string): RangeRecord[] {
+  const lines = decodeText(container, section).split('\n');
+  if (lines.pop() !== '') throw container.damaged('its last record is not complete');
+  return lines.map((line, index) => {
+    const record = parseRecord(line);
+    if (record === undefined) throw container.damaged(`record ${index} is not valid`);
+    return record;
+  });
+}
+
+/**
+ * Decodes a section of text.
+ *
+ * @throws AtlasError E_DAMAGED if it is not UTF-8
+ */
+function decodeText(container: Container, section: string): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(container.section(section));
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+    throw container.damaged(`section ${section} is not UTF-8`);
+  }
+}
+
+/**
+ * Decodes the section `about`.
+ *
+ * @throws AtlasError E_DAMAGED if it is not JSON
+ */
+export function decodeAbout(container: Container): unknown {
+  try {
+    return JSON.parse(decodeText(container, 'about'));
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    throw container.damaged('section about is not JSON');
+  }
+}
+
 /**
  * Returns the sections of the countries of a release, in file order, for `writeContainer`.
  *
@@ -61,10 +109,9 @@ function parseRecord(line: string): RangeRecord | undefined {
  * @param ranges in the order of the range file, record numbers included
  */
 export function countrySections(about: About, { records, v4, v6, confidence }: CountryRanges): Map<string, Uint8Array> {
-  const text = (content: string): Uint8Array => new TextEncoder().encode(content);
   const sections = new Map([
-    ['about', text(JSON.stringify(about))],
-    ['country', text(records.map((record) => `${recordFields(record).join('\t')}\n`).join(''))],
+    ['about', new TextEncoder().encode(JSON.stringify(about))],
+    ['country', encodeRecords(records)],
     ['country4', encodePartition(v4, 'fixed')],
     ['country6', encodePartition(v6, 'fixed')],
   ]);
@@ -110,15 +157,12 @@ export class CompactCountries {
   constructor(bytes: Uint8Array, name: string) {
     this.#name = name;
     this.container = new Container(bytes, name);
-    this.about = this.#readAbout();
-    const lines = this.#text('country').split('\n');
-    if (lines.pop() !== '') throw this.container.damaged('its last record is not complete');
-    if (lines.length === 0 || lines.length > MAX_RECORDS) throw this.container.damaged(`${lines.length} records`);
-    this.records = lines.map((line, index) => {
-      const record = parseRecord(line);
-      if (record === undefined) throw this.container.damaged(`record ${index} is not valid`);
-      return record;
-    });
+    const about = decodeAbout(this.container);
+    if (!isAbout(about)) throw this.container.damaged('section about does not describe a release');
+    this.about = about;
+    this.records = decodeRecords(this.container, 'country');
+    const { length } = this.records;
+    if (length === 0 || length > MAX_RECORDS) throw this.container.damaged(`${length} records`);
   }
 
   /** Returns a reader of the ranges of one family. */
@@ -136,26 +180,5 @@ export class CompactCountries {
     const section = `confidence${family}`;
     if (!this.container.has(section)) return undefined;
     return decodeColumn(this.container.section(section), count, MAX_CONFIDENCE, this.#name);
-  }
-
-  #text(section: string): string {
-    try {
-      return new TextDecoder('utf-8', { fatal: true }).decode(this.container.section(section));
-    } catch (error) {
-      if (!(error instanceof TypeError)) throw error;
-      throw this.container.damaged(`section ${section} is not UTF-8`);
-    }
-  }
-
-  #readAbout(): About {
-    let about: unknown;
-    try {
-      about = JSON.parse(this.#text('about'));
-    } catch (error) {
-      if (!(error instanceof SyntaxError)) throw error;
-      throw this.container.damaged('section about is not JSON');
-    }
-    if (!isAbout(about)) throw this.container.damaged('section about does not describe a release');
-    return about;
   }
 }

@@ -71,17 +71,25 @@ export function compactRelease(dir: string, withConfidence: boolean): Uint8Array
   return writeContainer(rangeFileSections(aboutRelease(manifest), file, withConfidence));
 }
 
+/** The highest quality of Brotli that is ten times as fast as the best one. */
+const FAST_QUALITY = 9;
+
 /**
- * Compresses a compact form as far as the method can: with Brotli in about three seconds for the whole world.
+ * Compresses a compact form.
  *
+ * @param method with `brotli` as far as it can, which takes about three seconds for the whole world; with `brotli-fast` a tenth of
+ *   that time, and a sixth more bytes
  * @returns the same bytes for the same content, with the same version of the compression library
  */
-export function compressCompact(bytes: Uint8Array, method: 'brotli' | 'gzip'): Buffer {
+export function compressCompact(bytes: Uint8Array, method: 'brotli' | 'brotli-fast' | 'gzip'): Buffer {
   const { brotliCompressSync, constants, gzipSync } = zlib();
   if (method === 'gzip') return gzipSync(bytes, { level: constants.Z_BEST_COMPRESSION });
   const { BROTLI_PARAM_QUALITY, BROTLI_PARAM_SIZE_HINT, BROTLI_MAX_QUALITY } = constants;
   return brotliCompressSync(bytes, {
-    params: { [BROTLI_PARAM_QUALITY]: BROTLI_MAX_QUALITY, [BROTLI_PARAM_SIZE_HINT]: bytes.length },
+    params: {
+      [BROTLI_PARAM_QUALITY]: method === 'brotli' ? BROTLI_MAX_QUALITY : FAST_QUALITY,
+      [BROTLI_PARAM_SIZE_HINT]: bytes.length,
+    },
   });
 }
 

@@ -13,6 +13,7 @@ import { temporaryDir } from '../support/release.js';
 const FILES = [
   'README.md',
   'docs/rebuild.md',
+  'docs/history.md',
   'docs/bulk.md',
   'docs/api.md',
   'docs/library.md',

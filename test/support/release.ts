@@ -96,9 +96,15 @@ export function temporaryDir(): string {
 /**
  * Publishes a release made of blocks as the current one of a data directory, which is created if it does not exist.
  *
+ * @param historyDays days that the archive keeps; 0 for no history
  * @returns the release's id, which depends on the content
  */
-export async function publishBlocks(dataDir: string, blocks: Block[], asOf = '2026-01-01'): Promise<string> {
+export async function publishBlocks(
+  dataDir: string,
+  blocks: Block[],
+  asOf = '2026-01-01',
+  historyDays = 0,
+): Promise<string> {
   mkdirSync(dataDir, { recursive: true });
   const workDir = mkdtempSync(join(dataDir, 'work-'));
   const context: StageContext = { dataDir, workDir, offline: true, asOf, note: () => {}, stages: [] };
@@ -107,6 +113,6 @@ export async function publishBlocks(dataDir: string, blocks: Block[], asOf = '20
   const inputHash = createHash('sha256').update(JSON.stringify(blocks)).digest('hex');
   const identity = { id: releaseId(asOf, inputHash), inputHash, toolVersion: 'test' };
   const compiled = compile({ merged, inputs: [], identity }, context);
-  await publish(compiled.output, context, 5);
+  await publish(compiled.output, context, 5, { event: 'build', origin: 'own', days: historyDays });
   return identity.id;
 }

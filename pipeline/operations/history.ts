@@ -1,0 +1,50 @@
+/** Adds publications to the archive of a data directory, see src/history. */
+import { readManifest } from '../../src/database/release.js';
+import { openReleaseRanges } from '../../src/database/release-files.js';
+import { openArchive } from '../../src/history/archive.js';
+import type { EntryAbout, Origin } from '../../src/history/entry.js';
+import { answersOf, prepareEntry, pruneHistory, settle } from '../../src/history/write.js';
+
+/** How a publication enters the archive. */
+export interface PublicationHistory {
+  event: Exclude<EntryAbout['event'], 'import'>;
+  origin: Exclude<Origin, 'imported'>;
+  /** Days of own publications to keep; 0 for no history. */
+  days: number;
+}
+
+/**
+ * Makes a release the current one and adds its answers to the archive. If the process is killed, both have happened or
+ * neither.
+ *
+ * @param dir of the release
+ * @param switchTo makes it the current one, in one step
+ * @returns what `switchTo` returns
+ */
+export function recordPublication<Result>(
+  dataDir: string,
+  dir: string,
+  { event, origin, days }: PublicationHistory,
+  switchTo: () => Result,
+): Result {
+  const now = Date.now();
+  settle(dataDir);
+  const { id, forced, data_date } = readManifest(dir);
+  prepareEntry(dataDir, {
+    about: { release: id, event, ...(forced && { forced: true }), ...(data_date !== undefined && { data_date }) },
+    origin,
+    answers: days === 0 ? undefined : answersOf(openReleaseRanges(dir).file),
+    days,
+    now,
+  });
+  const result = switchTo();
+  settle(dataDir);
+  if (days > 0) pruneHistory(dataDir, days, now);
+  return result;
+}
+
+/** Returns whether the last publication of a data directory was added to its archive. */
+export function keepsHistory(dataDir: string): boolean {
+  const last = openArchive(dataDir).entries.at(-1);
+  return last !== undefined && last.origin !== 'imported' && last.kind !== 'gap';
+}

@@ -1,0 +1,28 @@
+/** The flags of `build` and `pull` that say how long history is kept. */
+import { AtlasError } from '../errors.js';
+import { HISTORY_DAYS } from '../limits.js';
+import { type FlagTable, type OptionValues, text } from './command.js';
+
+export const HISTORY_FLAGS: FlagTable = {
+  'history-days': {
+    value: 'N',
+    help: `for how many days the answers of releases are kept for "ipatlas history" and --at (default ${HISTORY_DAYS})`,
+  },
+  'no-history': { help: 'keep no answers of this release once another one is published' },
+};
+
+/**
+ * Returns the days that history is kept; 0 for no history.
+ *
+ * @throws AtlasError E_USAGE if the flags are wrong
+ */
+export function parseHistoryDays(values: OptionValues): number {
+  const days = text(values, 'history-days');
+  if (values['no-history'] === true) {
+    if (days === undefined) return 0;
+    throw new AtlasError('E_USAGE', '--history-days and --no-history exclude each other');
+  }
+  if (days === undefined) return HISTORY_DAYS;
+  if (/^[1-9]\d{0,5}$/.test(days)) return Number(days);
+  throw new AtlasError('E_USAGE', `--history-days is ${JSON.stringify(days)}; give a number of days, at least 1`);
+}

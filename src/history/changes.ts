@@ -1,0 +1,79 @@
+/**
+ * Changes between two partitions of a family. They are a partition, too: each range has the value that it changed to, or
+ * {@link UNCHANGED}.
+ */
+import type { Family } from '../address/parse.js';
+import { addressWords, compareAddresses } from '../address/words.js';
+
+/** The value of ranges that did not change. Every other value is the number of a record, plus one. */
+export const UNCHANGED = 0;
+
+/** A partition of the addresses of one family, as `RangeColumns`, with values above 65,535. */
+export interface Layer {
+  family: Family;
+  count: number;
+  /** First address of each range, most significant word first; ascending, the first is zero. */
+  first: Uint32Array;
+  /** Value of each range; neighbors differ. */
+  value: Uint32Array;
+}
+
+/** What becomes of two values. */
+type Rule = 'difference' | 'overlay';
+
+/** Goes through two partitions side by side, and joins neighbors with the same result. */
+function combine(below: Layer, above: Layer, rule: Rule): Layer {
+  const { family } = below;
+  const words = addressWords(family);
+  const capacity = below.count + above.count;
+  const first = new Uint32Array(capacity * words);
+  const value = new Uint32Array(capacity);
+  let count = 0;
+  let i = 0;
+  let j = 0;
+  // The column and the index of the address at which the two current ranges begin to overlap.
+  let column = below.first;
+  let at = 0;
+  for (;;) {
+    const [from, to] = [below.value[i]!, above.value[j]!];
+    const result = rule === 'overlay' ? (to === UNCHANGED ? from : to) : from === to ? UNCHANGED : to;
+    if (count === 0 || value[count - 1] !== result) {
+      for (let k = 0; k < words; k++) first[count * words + k] = column[at * words + k]!;
+      value[count++] = result;
+    }
+    const isLastBelow = i + 1 === below.count;
+    const isLastAbove = j + 1 === above.count;
+    if (isLastBelow && isLastAbove) break;
+    let order: number;
+    if (isLastAbove) order = -1;
+    else if (isLastBelow) order = 1;
+    else order = compareAddresses(below.first, i + 1, above.first, j + 1, words);
+    if (order <= 0) i++;
+    if (order >= 0) j++;
+    column = order <= 0 ? below.first : above.first;
+    at = order <= 0 ? i : j;
+  }
+  return { family, count, first: first.slice(0, count * words), value: value.slice(0, count) };
+}
+
+/** Returns the changes that make `after` of `before`. */
+export function differenceOf(before: Layer, after: Layer): Layer {
+  return combine(before, after, 'difference');
+}
+
+/** Returns a partition, or changes, with later changes laid over it. */
+export function overlay(below: Layer, changes: Layer): Layer {
+  return combine(below, changes, 'overlay');
+}
+
+/**
+ * Joins changes that came one after another. They are joined in pairs, so that the time grows with their number times its
+ * logarithm.
+ *
+ * @param changes at least one, the earliest first
+ */
+export function joinChanges(changes: readonly Layer[]): Layer {
+  if (changes.length === 1) return changes[0]!;
+  const middle = changes.length >> 1;
+  return overlay(joinChanges(changes.slice(0, middle)), joinChanges(changes.slice(middle)));
+}

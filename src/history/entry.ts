@@ -1,0 +1,172 @@
+/** An entry of the archive: what one publication changed, as a file. FORMAT.md is the specification. */
+import type { Family } from '../address/parse.js';
+import { addressWords } from '../address/words.js';
+import { Container, damaged, writeContainer } from '../compact/container.js';
+import { decodeAbout, decodeRecords, encodeRecords } from '../compact/countries.js';
+import { encodePartition, PartitionReader } from '../compact/partition.js';
+import { compressCompact, unpackCompact } from '../database/compact.js';
+import type { RangeRecord } from '../rangefile/layout.js';
+import type { Layer } from './changes.js';
+
+/** Who published: this data directory, the repository that it pulls from, or nobody: somebody imported a table. */
+export const ORIGINS = ['own', 'repository', 'imported'] as const;
+export type Origin = (typeof ORIGINS)[number];
+
+/**
+ * What an entry has: all countries (`base`), the changes since the entry before (`changes`), or nothing, because the release
+ * was published without history (`gap`).
+ */
+export const ENTRY_KINDS = ['base', 'changes', 'gap'] as const;
+export type EntryKind = (typeof ENTRY_KINDS)[number];
+
+/** What the name of an entry says. */
+export interface EntryName {
+  /** Time of publication in milliseconds since 1970; for an import, the start of its day in UTC. */
+  time: number;
+  /** Time of the entry before, or undefined for the first one. */
+  since: number | undefined;
+  origin: Origin;
+  kind: EntryKind;
+}
+
+/** What an entry says about its publication. */
+export interface EntryAbout {
+  /** Id of the release; the name of the file for an import. */
+  release: string;
+  event: 'build' | 'pull' | 'rollback' | 'import';
+  /** Whether it was published although gates refused it. */
+  forced?: boolean;
+  /** Date of the data, `YYYY-MM-DD`; missing if nothing tells it. */
+  data_date?: string;
+}
+
+/** The answers of a release: the records, and a partition for each family whose values are record numbers plus one. */
+export interface Answers {
+  records: readonly RangeRecord[];
+  v4: Layer;
+  v6: Layer;
+}
+
+const NAME = /^(\d{8}T\d{9}Z)_(\d{8}T\d{9}Z|first)_(own|repository|imported)_(base|changes|gap)\.ipc$/;
+
+/** Writes a time as `20261123T071530123Z`, which sorts like the time. */
+function timeText(time: number): string {
+  return new Date(time).toISOString().replace(/[-:.]/g, '');
+}
+
+/** Reads what {@link timeText} wrote. Returns NaN for a day or time that does not exist. */
+function parseTime(text: string): number {
+  const iso = text.replace(/^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)(\d{3})Z$/, '$1-$2-$3T$4:$5:$6.$7Z');
+  const time = Date.parse(iso);
+  return Number.isNaN(time) || new Date(time).toISOString() !== iso ? Number.NaN : time;
+}
+
+/** Returns the file name of an entry. */
+export function entryFileName({ time, since, origin, kind }: EntryName): string {
+  return `${timeText(time)}_${since === undefined ? 'first' : timeText(since)}_${origin}_${kind}.ipc`;
+}
+
+/** Parses a file name. Returns undefined if it is not that of an entry. */
+export function parseEntryName(file: string): EntryName | undefined {
+  const match = NAME.exec(file);
+  if (match === null) return undefined;
+  const time = parseTime(match[1]!);
+  const since = match[2] === 'first' ? undefined : parseTime(match[2]!);
+  if (Number.isNaN(time) || Number.isNaN(since)) return undefined;
+  return { time, since, origin: match[3] as Origin, kind: match[4] as EntryKind };
+}
+
+/** What an entry file has besides its name. */
+export interface EntryContent {
+  about: EntryAbout;
+  /** Records that are new: all of a base; of changes, those that no entry since the base has. */
+  records: readonly RangeRecord[];
+  /** The answers of a base or what changed; undefined for a gap. */
+  v4: Layer | undefined;
+  v6: Layer | undefined;
+}
+
+/** Encodes an entry file. */
+export function encodeEntry(name: EntryName, { about, records, v4, v6 }: EntryContent): Buffer {
+  const text = JSON.stringify({ ...about, name: entryFileName(name) });
+  const sections = new Map<string, Uint8Array>([['about', new TextEncoder().encode(text)]]);
+  if (v4 !== undefined && v6 !== undefined) {
+    sections.set('country', encodeRecords(records));
+    sections.set('country4', encodePartition(v4, 'fixed'));
+    sections.set('country6', encodePartition(v6, 'fixed'));
+  }
+  // A publication does not wait for the best compression of a base, which saves a sixth.
+  return compressCompact(writeContainer(sections), name.kind === 'base' ? 'brotli-fast' : 'brotli');
+}
+
+/** Reads all ranges of a partition. */
+function readLayer(ranges: PartitionReader): Layer {
+  const { family, count } = ranges;
+  const words = addressWords(family);
+  const first = new Uint32Array(count * words);
+  const value = new Uint32Array(count);
+  for (let i = 0; ranges.next(); i++) {
+    for (let k = 0; k < words; k++) first[i * words + k] = ranges.first[k]!;
+    value[i] = ranges.record;
+  }
+  return { family, count, first, value };
+}
+
+function isAbout(value: unknown): value is EntryAbout & { name: string } {
+  if (typeof value !== 'object' || value === null) return false;
+  const { name, release, event, forced, data_date } = value as Record<string, unknown>;
+  return (
+    typeof name === 'string' &&
+    typeof release === 'string' &&
+    ['build', 'pull', 'rollback', 'import'].includes(event as string) &&
+    (forced === undefined || typeof forced === 'boolean') &&
+    (data_date === undefined || typeof data_date === 'string')
+  );
+}
+
+/** An entry file whose container was opened. Its ranges are read on demand. */
+export class EntryFile {
+  readonly name: EntryName;
+  readonly about: EntryAbout;
+  readonly #path: string;
+  readonly #container: Container;
+
+  /**
+   * @param path of the file, for messages
+   * @param expected what the name of the file says; undefined if the file has another name until it counts
+   * @throws AtlasError E_DAMAGED if the content is not an entry, or that of another name
+   */
+  constructor(bytes: Uint8Array, path: string, expected?: EntryName) {
+    this.#path = path;
+    this.#container = new Container(unpackCompact(bytes, path), path);
+    const about = decodeAbout(this.#container);
+    const name = isAbout(about) ? parseEntryName(about.name) : undefined;
+    if (!isAbout(about) || name === undefined) throw damaged(path, 'it does not describe a publication');
+    if (expected !== undefined && entryFileName(expected) !== about.name) {
+      throw damaged(path, `it is the entry ${about.name}`);
+    }
+    this.name = name;
+    this.about = about;
+  }
+
+  /**
+   * Returns the records that the entry adds.
+   *
+   * @throws AtlasError E_DAMAGED
+   */
+  records(): RangeRecord[] {
+    return decodeRecords(this.#container, 'country');
+  }
+
+  /**
+   * Returns the ranges of one family: answers of a base, or changes.
+   *
+   * @param recordCount number of records of the base and of all entries since, this one included
+   * @throws AtlasError E_DAMAGED
+   */
+  layer(family: Family, recordCount: number): Layer {
+    return readLayer(
+      new PartitionReader(this.#container.section(`country${family}`), family, recordCount + 1, this.#path),
+    );
+  }
+}

@@ -1,0 +1,180 @@
+/** The history of one address: which answers it had, and from when to when. */
+import { embeddedIPv4 } from '../address/embedded.js';
+import type { Family } from '../address/parse.js';
+import { addressWords, compareAddresses } from '../address/words.js';
+import { isEuMember } from '../country/country.js';
+import { readMemberships } from '../country/memberships.js';
+import { AtlasError } from '../errors.js';
+import type { RangeRecord } from '../rangefile/layout.js';
+import { type Archive, DAY_MS, dayOf, type Entry } from './archive.js';
+import { type Layer, UNCHANGED } from './changes.js';
+
+/** A period with one answer. Days are UTC days, `YYYY-MM-DD`. */
+export interface Period {
+  from: string;
+  /** The last day; null if the period goes on. */
+  to: string | null;
+  country: string | null;
+  country_code: string | null;
+  is_eu: boolean;
+  /** The release that began it. */
+  release: string;
+}
+
+/** A period of which nothing is known, and why. */
+export interface UnknownPeriod {
+  from: string;
+  to: string | null;
+  error: string;
+}
+
+/** Returns the value of the range of a partition that has an address. */
+function valueAt({ family, count, first, value }: Layer, address: Uint32Array): number {
+  const words = addressWords(family);
+  let low = 0;
+  let high = count;
+  while (high - low > 1) {
+    const middle = (low + high) >>> 1;
+    if (compareAddresses(first, middle, address, 0, words) <= 0) low = middle;
+    else high = middle;
+  }
+  return value[low]!;
+}
+
+/** What an address has after an entry, and the release that the entry is of; or why that is not known. */
+type State = { record: RangeRecord; release: string } | { error: string };
+
+/** An address as the archive is asked for it. */
+export interface ArchiveAddress {
+  family: Family;
+  /** As many words as the family has, most significant first. */
+  words: Uint32Array;
+}
+
+/** Follows an address through the archive, entry by entry. */
+class Tracker {
+  readonly #archive: Archive;
+  readonly #address: ArchiveAddress;
+  #records: RangeRecord[] = [];
+  /** The number of the record, plus one; undefined if an entry since the last base is damaged or lost. */
+  #value: number | undefined;
+  #before: Entry | undefined;
+
+  constructor(archive: Archive, address: ArchiveAddress) {
+    this.#archive = archive;
+    this.#address = address;
+  }
+
+  /** Returns the state after the next entry, in the order of the archive. */
+  next(entry: Entry): State {
+    const before = this.#before;
+    this.#before = entry;
+    if (entry.kind === 'gap') {
+      this.#value = undefined;
+      return { error: 'published without history' };
+    }
+    try {
+      const file = this.#archive.read(entry);
+      if (entry.kind === 'base') this.#records = [];
+      else if (this.#value === undefined || before?.time !== entry.since) {
+        this.#value = undefined;
+        return { error: 'an entry before it is damaged or lost' };
+      }
+      this.#records.push(...file.records());
+      const { family, words } = this.#address;
+      const value = valueAt(file.layer(family, this.#records.length), words);
+      if (value !== UNCHANGED) this.#value = value;
+      return { record: this.#records[this.#value! - 1]!, release: file.about.release };
+    } catch (error) {
+      if (!(error instanceof AtlasError) || error.code !== 'E_DAMAGED') throw error;
+      this.#value = undefined;
+      return { error: error.message };
+    }
+  }
+}
+
+/** Returns, for each entry, the state of an address; that of an embedded IPv4 address if the record says so. */
+function statesOf(archive: Archive, address: ArchiveAddress): State[] {
+  const tracker = new Tracker(archive, address);
+  const states = archive.entries.map((entry) => tracker.next(entry));
+  const scheme = states.flatMap((state) =>
+    'record' in state && state.record.kind === 'embedded' ? [state.record.scheme] : [],
+  )[0];
+  if (scheme === undefined) return states;
+  const words = Uint32Array.of(embeddedIPv4(scheme, address.words));
+  const inner = statesOf(archive, { family: 4, words });
+  return states.map((state, index) => ('record' in state && state.record.kind === 'embedded' ? inner[index]! : state));
+}
+
+/** Returns the day after a day, or before it. */
+function shifted(day: string, days: number): string {
+  return dayOf(Date.parse(`${day}T00:00:00Z`) + days * DAY_MS);
+}
+
+/** Splits a period at the days on which the country joined or left the Union. */
+function byMembership(period: Period): Period[] {
+  const { country_code: code, from, to } = period;
+  if (code === null) return [period];
+  const memberships = readMemberships();
+  const changes = memberships
+    .filter((row) => row.code === code)
+    .flatMap(({ from: joined, until }) => (until === undefined ? [joined] : [joined, until]))
+    .filter((day) => day > from && (to === null || day <= to))
+    .sort();
+  const starts = [from, ...changes];
+  return starts.map((start, index) => ({
+    ...period,
+    from: start,
+    to: index + 1 < starts.length ? shifted(starts[index + 1]!, -1) : to,
+    is_eu: isEuMember(memberships, code, start),
+  }));
+}
+
+function isSame(a: Period | UnknownPeriod, b: Period | UnknownPeriod): boolean {
+  if ('error' in a || 'error' in b) return 'error' in a && 'error' in b && a.error === b.error;
+  return a.country === b.country && a.country_code === b.country_code && a.is_eu === b.is_eu;
+}
+
+/**
+ * Returns the history of an address, the oldest period first. The answer of a day is that of the last publication of the day.
+ *
+ * @throws a system error if an entry cannot be read
+ */
+export function periodsOf(archive: Archive, address: ArchiveAddress): (Period | UnknownPeriod)[] {
+  const { entries } = archive;
+  const states = statesOf(archive, address);
+  const periods: (Period | UnknownPeriod)[] = [];
+  entries.forEach((entry, index) => {
+    const next = entries[index + 1];
+    const from = dayOf(entry.time);
+    if (next !== undefined && dayOf(next.time) === from) return;
+    const to = next === undefined ? null : shifted(dayOf(next.time), -1);
+    const state = states[index]!;
+    // Only the last entry can be followed by lost ones without another that tells.
+    const coverage = next === undefined ? archive.at(from) : { entry };
+    const isLost = next?.since !== undefined && next.since > entry.time;
+    if ('error' in state) periods.push({ from, to, error: state.error });
+    else if ('missing' in coverage) periods.push({ from, to, error: coverage.missing });
+    else {
+      const { record, release } = state;
+      const country = record.kind === 'country' ? record : undefined;
+      const known: Period = {
+        from,
+        to: isLost ? shifted(dayOf(next!.since!), -1) : to,
+        country: country?.name ?? null,
+        country_code: country?.code ?? null,
+        is_eu: false,
+        release,
+      };
+      periods.push(...byMembership(known));
+      if (isLost) periods.push({ from: dayOf(next!.since!), to, error: 'an entry is lost' });
+    }
+  });
+  const merged: (Period | UnknownPeriod)[] = [];
+  for (const period of periods) {
+    const last = merged.at(-1);
+    if (last !== undefined && isSame(last, period)) last.to = period.to;
+    else merged.push(period);
+  }
+  return merged;
+}

@@ -1,0 +1,248 @@
+/**
+ * Writes the archive. The caller holds the lock of the data directory. Each function leaves, at whatever step the process is
+ * killed, an archive that answers as before or as afterwards.
+ */
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Family } from '../address/parse.js';
+import { currentReleaseId } from '../database/release.js';
+import { AtlasError } from '../errors.js';
+import { replaceFile } from '../files.js';
+import type { RangeRecord } from '../rangefile/layout.js';
+import { type RangeFile, rangeColumns } from '../rangefile/reader.js';
+import { type Archive, DAY_MS, dayOf, type Entry, HISTORY_DIR, openArchive, PENDING_FILE } from './archive.js';
+import { differenceOf, type Layer } from './changes.js';
+import {
+  type Answers,
+  type EntryAbout,
+  type EntryContent,
+  EntryFile,
+  type EntryName,
+  encodeEntry,
+  entryFileName,
+  type Origin,
+} from './entry.js';
+
+/**
+ * A base is written as soon as the changes since the last one have this many times its size: two years of real nights then
+ * have two bases, and opening a day reads at most 2.25 times the bytes of a base.
+ */
+const CHANGES_PER_BASE = 1.25;
+
+/** Returns the answers of a release. */
+export function answersOf(file: RangeFile): Answers {
+  const layer = (family: Family): Layer => {
+    const { count, first, value } = rangeColumns(file, family);
+    return { family, count, first, value: Uint32Array.from(value, (record) => record + 1) };
+  };
+  return { records: file.records, v4: layer(4), v6: layer(6) };
+}
+
+/** Returns what identifies a record over time. Membership of the Union is computed for the day that is asked for. */
+function recordIdentity(record: RangeRecord): string {
+  switch (record.kind) {
+    case 'country':
+      return `country ${record.code} ${record.name}`;
+    case 'none':
+      return `none ${record.reason}`;
+    case 'embedded':
+      return `embedded ${record.scheme}`;
+  }
+}
+
+/** Renumbers answers by the records of earlier ones; records that those lack follow after them. */
+function renumber({ records, v4, v6 }: Answers, earlier: readonly RangeRecord[]): Answers {
+  const numbers = new Map(earlier.map((record, index) => [recordIdentity(record), index]));
+  const all = [...earlier];
+  const target = records.map((record) => {
+    const known = numbers.get(recordIdentity(record));
+    return known ?? all.push(record) - 1;
+  });
+  const renumbered = (layer: Layer): Layer => ({
+    ...layer,
+    value: layer.value.map((value) => target[value - 1]! + 1),
+  });
+  return { records: all, v4: renumbered(v4), v6: renumbered(v6) };
+}
+
+/** Whether the changes up to an entry have become so many, or so old, that the next one is a base. */
+function needsBase(archive: Archive, last: Entry, time: number, days: number): boolean {
+  let bytes = 0;
+  for (let index = archive.entries.indexOf(last); index >= 0; index--) {
+    const { kind, bytes: each, time: since } = archive.entries[index]!;
+    if (kind === 'base') return bytes > CHANGES_PER_BASE * each || time - since > days * DAY_MS;
+    bytes += each;
+  }
+  return true;
+}
+
+/** Returns the content of an entry after `last`: changes if they can be told and are few, else a base. */
+function contentAfter(
+  archive: Archive,
+  last: Entry | undefined,
+  { time, days, about, answers }: { time: number; days: number; about: EntryAbout; answers: Answers },
+): EntryContent & { kind: 'base' | 'changes' } {
+  const base = { kind: 'base', about, ...answers } as const;
+  if (last === undefined || last.kind === 'gap' || needsBase(archive, last, time, days)) return base;
+  let before: Answers;
+  try {
+    before = archive.answers(last);
+  } catch (error) {
+    // A base needs nothing of what is damaged; the days before stay lost, and `verify` says so.
+    if (error instanceof AtlasError && error.code === 'E_DAMAGED') return base;
+    throw error;
+  }
+  const after = renumber(answers, before.records);
+  return {
+    kind: 'changes',
+    about,
+    records: after.records.slice(before.records.length),
+    v4: differenceOf(before.v4, after.v4),
+    v6: differenceOf(before.v6, after.v6),
+  };
+}
+
+function write(folder: string, file: string, name: EntryName, content: EntryContent): void {
+  mkdirSync(folder, { recursive: true });
+  replaceFile(join(folder, file), [encodeEntry(name, content)]);
+}
+
+/** A release that is about to become the current one. */
+export interface Publication {
+  about: EntryAbout;
+  origin: Exclude<Origin, 'imported'>;
+  /** Undefined if no history is wanted: the archive then says from when on it knows nothing. */
+  answers: Answers | undefined;
+  /** Days of own publications to keep. */
+  days: number;
+  /** Milliseconds since 1970. */
+  now: number;
+}
+
+/**
+ * Writes the entry of a release that is about to become the current one. It counts from then on; see {@link settle}.
+ *
+ * @throws a system error if it cannot be written
+ */
+export function prepareEntry(dataDir: string, { about, origin, answers, days, now }: Publication): void {
+  const archive = openArchive(dataDir);
+  const last = archive.entries.at(-1);
+  if (answers === undefined && (last === undefined || last.kind === 'gap')) return;
+  // Entries keep their order although a clock was set back.
+  const time = Math.max(now, (last?.time ?? 0) + 1);
+  const content =
+    answers === undefined
+      ? ({ kind: 'gap', about, records: [], v4: undefined, v6: undefined } as const)
+      : contentAfter(archive, last, { time, days, about, answers });
+  const name: EntryName = { time, since: last?.time, origin, kind: content.kind };
+  write(join(dataDir, HISTORY_DIR), PENDING_FILE, name, content);
+}
+
+/** Gives the entry of the last publication its name if its release became the current one, and removes it if not. */
+export function settle(dataDir: string): void {
+  const folder = join(dataDir, HISTORY_DIR);
+  const pending = join(folder, PENDING_FILE);
+  if (!existsSync(pending)) return;
+  let entry: EntryFile;
+  try {
+    entry = new EntryFile(readFileSync(pending), pending);
+  } catch (error) {
+    if (!(error instanceof AtlasError)) throw error;
+    rmSync(pending); // a damaged file that nothing refers to yet: the next entry is a base
+    return;
+  }
+  if (entry.about.release === currentReleaseId(dataDir)) renameSync(pending, join(folder, entryFileName(entry.name)));
+  else rmSync(pending);
+}
+
+/** Replaces an entry by a base with the same answers, so that it does not need the entries before it. */
+function makeBase(archive: Archive, entry: Entry, since: number | undefined): void {
+  const { about } = new EntryFile(readFileSync(entry.path), entry.path, entry);
+  const name: EntryName = { ...entry, since, kind: entry.kind === 'gap' ? 'gap' : 'base' };
+  const content = entry.kind === 'gap' ? { records: [], v4: undefined, v6: undefined } : archive.answers(entry);
+  const file = entryFileName(name);
+  const folder = join(archive.dataDir, HISTORY_DIR);
+  write(folder, file, name, { about, ...content });
+  if (join(folder, file) !== entry.path) rmSync(entry.path);
+}
+
+/**
+ * Removes what was published here, or came from the repository, more than some days ago. Entries go by the group: a base and
+ * all changes to it. Imported entries stay.
+ *
+ * @returns the number of removed entries
+ */
+export function pruneHistory(dataDir: string, days: number, now: number): number {
+  const { entries } = openArchive(dataDir);
+  const firstKept = entries.findLastIndex(
+    ({ kind, origin, time }) => kind !== 'changes' && origin !== 'imported' && time <= now - days * DAY_MS,
+  );
+  const firstOwn = entries.findIndex(({ origin }) => origin !== 'imported');
+  if (firstKept <= firstOwn) return 0;
+  const old = entries.slice(firstOwn, firstKept);
+  for (const { path } of old.slice(1).reverse()) rmSync(path);
+  const [first] = old;
+  if (firstOwn > 0 && first!.kind !== 'gap') {
+    // Else the last import would seem to hold until the first entry that is kept.
+    const { about } = new EntryFile(readFileSync(first!.path), first!.path, first);
+    const name: EntryName = { ...first!, kind: 'gap' };
+    write(join(dataDir, HISTORY_DIR), entryFileName(name), name, { about, records: [], v4: undefined, v6: undefined });
+  }
+  if (firstOwn === 0 || first!.kind !== 'gap') rmSync(first!.path);
+  return old.length;
+}
+
+/** A table to import. */
+export interface Import {
+  /** The day from which on it holds, `YYYY-MM-DD`. */
+  day: string;
+  /** Name of the file, for people. */
+  name: string;
+  answers: Answers;
+}
+
+/**
+ * Adds an imported table to the archive.
+ *
+ * @throws AtlasError E_USAGE if its day has an import already or is not before the first publication
+ */
+export function importEntry(dataDir: string, { day, name: release, answers }: Import): void {
+  const archive = openArchive(dataDir);
+  const time = Date.parse(`${day}T00:00:00Z`);
+  const own = archive.entries.find(({ origin }) => origin !== 'imported');
+  if (own !== undefined && time + DAY_MS > own.time) {
+    throw new AtlasError('E_USAGE', `${day} cannot be imported: releases have been published since ${dayOf(own.time)}`);
+  }
+  if (archive.entries.some((entry) => entry.time === time)) {
+    throw new AtlasError('E_USAGE', `${day} is imported already; "ipatlas history remove" removes it`);
+  }
+  const next = archive.entries.findIndex((entry) => entry.time > time);
+  const last = next < 0 ? archive.entries.at(-1) : archive.entries[next - 1];
+  const successor = archive.entries[next];
+  if (successor?.kind === 'changes') makeBase(archive, successor, successor.since);
+  const about: EntryAbout = { release, event: 'import' };
+  const days = Number.POSITIVE_INFINITY;
+  const content = contentAfter(archive, last, { time, days, about, answers });
+  const name: EntryName = { time, since: last?.time, origin: 'imported', kind: content.kind };
+  write(join(dataDir, HISTORY_DIR), entryFileName(name), name, content);
+}
+
+/**
+ * Removes imported entries.
+ *
+ * @param from the first day, `YYYY-MM-DD`
+ * @param to the last day
+ * @returns the days that were removed, the earliest first
+ */
+export function removeImports(dataDir: string, from: string, to: string): string[] {
+  const archive = openArchive(dataDir);
+  const isRemoved = (entry: Entry): boolean =>
+    entry.origin === 'imported' && dayOf(entry.time) >= from && dayOf(entry.time) <= to;
+  const removed = archive.entries.filter(isRemoved);
+  if (removed.length === 0) return [];
+  const index = archive.entries.indexOf(removed[0]!);
+  const successor = archive.entries[index + removed.length];
+  if (successor !== undefined) makeBase(archive, successor, archive.entries[index - 1]?.time);
+  for (const { path } of [...removed].reverse()) rmSync(path);
+  return removed.map(({ time }) => dayOf(time));
+}

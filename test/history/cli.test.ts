@@ -1,0 +1,147 @@
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { rollBack } from '../../pipeline/index.js';
+import { openReleaseRanges } from '../../src/database/release-files.js';
+import { answersOf, importEntry } from '../../src/history/write.js';
+import { ipatlas } from '../support/in-process.js';
+import { type Block, country, embedded, publishBlocks, temporaryDir } from '../support/release.js';
+
+/** The world of each publication. */
+const WORLDS: Record<string, Block[]> = {
+  uk: [
+    ['193.0.0.0/21', country('GB', 'United Kingdom')],
+    ['2002::/16', embedded('6to4')],
+    ['2a00::/16', country('FR', 'France', true)],
+  ],
+  de: [
+    ['193.0.0.0/21', country('DE', 'Germany', true)],
+    ['2002::/16', embedded('6to4')],
+    ['2a00::/16', country('FR', 'France', true)],
+  ],
+};
+
+let dataDir: string;
+let ids: Record<string, string>;
+
+/** Runs an action as if it were another time. */
+async function at<Result>(time: string, action: () => Result | Promise<Result>): Promise<Result> {
+  const clock = vi.spyOn(Date, 'now').mockReturnValue(Date.parse(time));
+  try {
+    return await action();
+  } finally {
+    clock.mockRestore();
+  }
+}
+
+beforeAll(async () => {
+  dataDir = temporaryDir();
+  const publish = (world: string, days = 730) => publishBlocks(dataDir, WORLDS[world]!, '2026-03-01', days);
+  const uk = await at('2026-03-01T01:00:00Z', () => publish('uk'));
+  const de = await at('2026-03-05T01:00:00Z', () => publish('de'));
+  await at('2026-03-07T23:59:59Z', () => rollBack(dataDir, uk));
+  await at('2026-03-08T00:00:01Z', () => publish('de'));
+  ids = { uk, de };
+  importEntry(dataDir, {
+    day: '2020-01-01',
+    name: 'old.csv',
+    answers: answersOf(openReleaseRanges(join(dataDir, 'releases', uk)).file),
+  });
+});
+afterAll(() => rmSync(dataDir, { recursive: true }));
+afterEach(() => vi.restoreAllMocks());
+
+describe('ipatlas history', () => {
+  it('prints the periods of addresses, also of those inside others, by the membership of each day', async () => {
+    const { code, stdout } = await ipatlas([
+      'history',
+      '--json',
+      '193.0.6.139',
+      '2002:c100:068b::1',
+      '--data',
+      dataDir,
+    ]);
+    expect(code).toBe(0);
+    const britain = { country: 'United Kingdom', country_code: 'GB' };
+    const germany = { country: 'Germany', country_code: 'DE', is_eu: true };
+    const periods = [
+      { from: '2020-01-01', to: '2020-01-31', ...britain, is_eu: true, release: 'old.csv' },
+      { from: '2020-02-01', to: '2026-03-04', ...britain, is_eu: false, release: 'old.csv' },
+      { from: '2026-03-05', to: '2026-03-06', ...germany, release: ids.de },
+      { from: '2026-03-07', to: '2026-03-07', ...britain, is_eu: false, release: ids.uk },
+      { from: '2026-03-08', to: null, ...germany, release: ids.de },
+    ];
+    expect(
+      stdout
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line)),
+    ).toEqual(['193.0.6.139', '2002:c100:068b::1'].flatMap((ip) => periods.map((period) => ({ ip, ...period }))));
+  });
+
+  it('cuts periods to the days asked for', async () => {
+    const days = ['--from', '2026-03-06', '--to', '2026-03-07'];
+    const { stdout } = await ipatlas(['history', '--json', ...days, '193.0.0.1', '--data', dataDir]);
+    expect(stdout.split('\n').map((line) => line.slice(0, 64))).toEqual([
+      '{"ip":"193.0.0.1","from":"2026-03-06","to":"2026-03-06","country',
+      '{"ip":"193.0.0.1","from":"2026-03-07","to":"2026-03-07","country',
+      '',
+    ]);
+  });
+
+  it.each<[string[], number, RegExp]>([
+    [['193.0.0.1', '--from', '2026-02-30'], 2, /--from "2026-02-30" is not a date/],
+    [['193.0.0.1', '--from', '2026-02-02', '--to', '2026-02-01'], 2, /is after/],
+    [['no-address'], 4, /1 of the addresses given is not valid/],
+    [['193.0.0.1', '--data', '/nonexistent'], 5, /there is no history/],
+  ])('%j exits with %d', async (args, exit, message) => {
+    const { code, stderr } = await ipatlas(['history', '--data', dataDir, ...args]);
+    expect({ code, stderr }).toEqual({ code: exit, stderr: expect.stringMatching(message) });
+  });
+});
+
+describe('ipatlas lookup --at', () => {
+  it.each([
+    ['2020-01-31', 'GB', true],
+    ['2020-02-01', 'GB', false],
+    ['2026-03-06', 'DE', true],
+    ['2026-03-07', 'GB', false],
+    ['2026-03-08', 'DE', true],
+  ])('%s: %s', async (day, code, isEu) => {
+    const { stdout } = await ipatlas(['lookup', '193.0.0.1', '--json', '--at', day, '--data', dataDir]);
+    expect(JSON.parse(stdout)).toMatchObject({ country_code: code, is_eu: isEu });
+  });
+
+  it('names the days that are kept if a day is not', async () => {
+    const { code, stderr } = await ipatlas(['lookup', '193.0.0.1', '--at', '2019-12-31', '--data', dataDir]);
+    expect(code).toBe(2);
+    expect(stderr).toMatch(
+      /there are no answers of 2019-12-31: history begins on 2020-01-01; history has 2020-01-01 to /,
+    );
+  });
+
+  it('does not go with the mirror', async () => {
+    const args = ['lookup', '193.0.0.1', '--at', '2026-03-07', '--engine', 'sqlite', '--data', dataDir];
+    expect(await ipatlas(args)).toMatchObject({ code: 2, stderr: expect.stringMatching(/--at does not go with/) });
+  });
+});
+
+it('ipatlas releases tells the span of the history', async () => {
+  const { stderr } = await ipatlas(['releases', '--data', dataDir]);
+  expect(stderr).toMatch(/^history: 2020-01-01 to 20\d\d-\d\d-\d\d, 0\.0 MB$/m);
+});
+
+it('ipatlas verify tells what is damaged in the history', async () => {
+  expect(await ipatlas(['verify', '--data', dataDir])).toMatchObject({ code: 0, stderr: '' });
+  const folder = join(dataDir, 'history');
+  const files = readdirSync(folder).sort();
+  const path = join(folder, files[2]!);
+  const bytes = readFileSync(path);
+  writeFileSync(path, bytes.subarray(0, 20));
+  const damaged = await ipatlas(['verify', '--data', dataDir]);
+  expect(damaged).toMatchObject({ code: 5, stderr: expect.stringMatching(/^ipatlas: history: .*cannot be unpacked/) });
+  rmSync(path);
+  const lost = await ipatlas(['verify', '--data', dataDir]);
+  writeFileSync(path, bytes);
+  expect(lost).toMatchObject({ code: 5, stderr: expect.stringMatching(/history: the entry of 2026-03-05 is lost/) });
+});

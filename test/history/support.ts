@@ -1,0 +1,197 @@
+/** A data directory whose releases are only names, and a model of its history that keeps every answer. */
+import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { AtlasError } from '../../src/errors.js';
+import { DAY_MS, dayOf, openArchive } from '../../src/history/archive.js';
+import type { Layer } from '../../src/history/changes.js';
+import { openDay } from '../../src/history/day.js';
+import type { Answers, EntryAbout } from '../../src/history/entry.js';
+import { prepareEntry, settle } from '../../src/history/write.js';
+import type { RangeRecord } from '../../src/rangefile/layout.js';
+import type { RangeFile } from '../../src/rangefile/reader.js';
+import { findIPv4, findIPv6 } from '../../src/rangefile/search.js';
+import { country, reason } from '../support/release.js';
+import { PLACES, SIZE } from '../support/tiny-space.js';
+
+export const START = Date.parse('2026-01-01T03:00:00Z');
+
+/** Returns numbers from 0 up to, but not including, 1. */
+export type Random = () => number;
+
+/** Returns a whole number from 0 up to, but not including, a limit. */
+export function below(random: Random, limit: number): number {
+  return Math.floor(random() * limit);
+}
+
+/** The code or reason of each address of the tiny spaces. */
+export interface Labels {
+  v4: string[];
+  v6: string[];
+}
+
+export const RECORDS: readonly RangeRecord[] = [
+  reason('unallocated'),
+  country('DE', 'Germany', true),
+  country('FR', 'France', true),
+  country('GB', 'United Kingdom'),
+  country('US', 'United States'),
+  country('IE', 'Ireland', true),
+];
+
+/** The record of each address of two tiny spaces; all other addresses have record 0. */
+export interface World {
+  v4: number[];
+  v6: number[];
+}
+
+export const SPACES = { 4: PLACES['IPv4 top']!, 6: PLACES['IPv6 across words']! } as const;
+
+/** Returns values by address as a partition. */
+export function layerOf(family: 4 | 6, values: readonly number[]): Layer {
+  const { place } = SPACES[family];
+  const first: number[] = [];
+  const value: number[] = [];
+  const add = (address: number[], each: number): void => {
+    if (value.at(-1) === each) return;
+    first.push(...address);
+    value.push(each);
+  };
+  add(family === 4 ? [0] : [0, 0, 0, 0], 1);
+  values.forEach((each, offset) => {
+    add(place(offset), each + 1);
+  });
+  // After the tiny space of IPv6, addresses follow; that of IPv4 ends with the last address.
+  if (family === 6) add([7, 2, 0, SIZE - 32], 1);
+  return { family, count: value.length, first: Uint32Array.from(first), value: Uint32Array.from(value) };
+}
+
+export function answersOfWorld({ v4, v6 }: World): Answers {
+  return { records: RECORDS, v4: layerOf(4, v4), v6: layerOf(6, v6) };
+}
+
+/** Changes a few addresses of a world. */
+export function changed({ v4, v6 }: World, random: Random): World {
+  const change = (values: number[]): number[] => {
+    const copy = [...values];
+    for (let count = below(random, 4); count > 0; count--) {
+      const from = below(random, SIZE);
+      copy.fill(below(random, RECORDS.length), from, from + 1 + below(random, 8));
+    }
+    return copy;
+  };
+  return { v4: change(v4), v6: change(v6) };
+}
+
+export const EMPTY_WORLD: World = { v4: new Array(SIZE).fill(0), v6: new Array(SIZE).fill(0) };
+
+/** Makes a data directory without releases. */
+export function dataDirForHistory(): string {
+  return mkdtempSync(join(tmpdir(), 'ipatlas-history-'));
+}
+
+export interface TestPublication {
+  release: string;
+  world: World;
+  now: number;
+  event?: EntryAbout['event'];
+  forced?: boolean;
+  days?: number;
+  /** Publishes without history. */
+  withoutHistory?: boolean;
+  /** The build fails before the switch. */
+  fails?: boolean;
+}
+
+/** Publishes as the pipeline does: the entry, the switch of `current`, the entry's name. */
+export function publish(dataDir: string, publication: TestPublication): void {
+  const { release, world, now, event = 'build', forced = false, days = 730 } = publication;
+  settle(dataDir);
+  prepareEntry(dataDir, {
+    about: { release, event, ...(forced && { forced }) },
+    origin: 'own',
+    answers: publication.withoutHistory === true ? undefined : answersOfWorld(world),
+    days,
+    now,
+  });
+  if (publication.fails === true) return;
+  mkdirSync(join(dataDir, 'releases', release), { recursive: true });
+  const link = join(dataDir, 'current.new');
+  rmSync(link, { force: true });
+  symlinkSync(join('releases', release), link);
+  renameSync(link, join(dataDir, 'current'));
+  settle(dataDir);
+}
+
+/** Returns the code or reason of each address of the tiny spaces, by linear order. */
+export function answersIn(file: RangeFile): Labels {
+  const label = (number: number): string => {
+    const record = file.records[number]!;
+    return record.kind === 'country' ? record.code : record.kind === 'none' ? record.reason : record.scheme;
+  };
+  const offsets = Array.from({ length: SIZE }, (_, offset) => offset);
+  return {
+    v4: offsets.map((offset) => label(file.record4[findIPv4(file, SPACES[4].place(offset)[0]! | 0)]!)),
+    v6: offsets.map((offset) => label(file.record6[findIPv6(file, Uint32Array.from(SPACES[6].place(offset)))]!)),
+  };
+}
+
+export function expected({ v4, v6 }: World): Labels {
+  const labels = ['unallocated', 'DE', 'FR', 'GB', 'US', 'IE'];
+  return { v4: v4.map((value) => labels[value]!), v6: v6.map((value) => labels[value]!) };
+}
+
+/** Returns the answers of a day; undefined if it is refused as a day that is not kept or is damaged. */
+export function answersAt(dataDir: string, day: string): Labels | undefined {
+  try {
+    return answersIn(openDay(openArchive(dataDir), day).file);
+  } catch (error) {
+    if (error instanceof AtlasError && ['E_USAGE', 'E_DAMAGED'].includes(error.code)) return undefined;
+    throw error;
+  }
+}
+
+/**
+ * Publishes nights of every kind, and asks for every day.
+ *
+ * @returns for each day what the archive answers, and what a full copy of the release of its end answers; undefined for a day
+ *   that is refused, or of which nothing may be known
+ */
+export function* nightsAgainstCopies(
+  dataDir: string,
+  nights: number,
+  random: Random,
+): Generator<[day: string, answers: Labels | undefined, copy: Labels | undefined]> {
+  let world = EMPTY_WORLD;
+  const kept = new Map<string, World>();
+  const truth = new Map<string, World | undefined>();
+  let current: World | undefined;
+  for (let night = 0; night < nights; night++) {
+    for (let count = below(random, 10) < 8 ? 1 : below(random, 4); count > 0; count--) {
+      const now = START + night * DAY_MS + below(random, 60_000_000);
+      const kind = below(random, 20);
+      const next: TestPublication = { release: `r${night}-${count}`, world: changed(world, random), now };
+      if (kind === 0) {
+        publish(dataDir, { ...next, fails: true });
+        continue;
+      }
+      if (kind === 1) {
+        publish(dataDir, { ...next, withoutHistory: true });
+        current = undefined;
+        continue;
+      }
+      const [back] = [...kept.keys()].slice(-1 - below(random, 3));
+      if (kind === 2 && back !== undefined) {
+        world = kept.get(back)!;
+        publish(dataDir, { ...next, release: back, world, event: 'rollback' });
+      } else {
+        world = next.world;
+        kept.set(next.release, world);
+        publish(dataDir, { ...next, forced: kind === 3 });
+      }
+      current = world;
+    }
+    truth.set(dayOf(START + night * DAY_MS), current);
+  }
+  for (const [day, each] of truth) yield [day, answersAt(dataDir, day), each && expected(each)];
+}
