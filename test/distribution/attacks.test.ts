@@ -87,7 +87,7 @@ class Scene {
     dir: string,
     ids: readonly string[],
     server: StaticServer,
-    thresholds: Partial<Record<Role, Threshold>> = {},
+    thresholds: Partial<Record<Role, Threshold>> | 'made' = {},
   ) {
     this.dir = dir;
     this.ids = [...ids];
@@ -115,7 +115,7 @@ class Scene {
     const copy = scratchDir();
     cpSync(dir, copy, { recursive: true, verbatimSymlinks: true });
     server.requests.length = 0;
-    return new Scene(copy, ids, server);
+    return new Scene(copy, ids, server, 'made');
   }
 
   /** Adds the first release and lets the node pull it. */

@@ -1,5 +1,5 @@
 /** A signed repository with its origin, a static web server that can be told to misbehave, and nodes that pull. */
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -53,7 +53,7 @@ export function scratchDir(): string {
 
 export const ONE_OF_ONE: Threshold = { keys: 1, threshold: 1 };
 
-/** The place where releases are made and signed: a new one, or the one that is in the folder. */
+/** The place where releases are made and signed: a new one, or the one that was `made` in the folder. */
 export class Origin {
   readonly dir: string;
   readonly dataDir: string;
@@ -63,7 +63,7 @@ export class Origin {
 
   constructor(
     dir: string,
-    thresholds: Partial<Record<Role, Threshold>> = {},
+    thresholds: Partial<Record<Role, Threshold>> | 'made' = {},
     options: Partial<RepositoryOptions> = {},
   ) {
     this.dir = dir;
@@ -71,7 +71,7 @@ export class Origin {
     this.repo = join(dir, 'repo');
     this.keys = join(dir, 'keys');
     const defaults = Object.fromEntries(ROLES.map((role) => [role, ONE_OF_ONE])) as Record<Role, Threshold>;
-    if (!existsSync(this.repo)) initRepository(this.options(options), { ...defaults, ...thresholds });
+    if (thresholds !== 'made') initRepository(this.options(options), { ...defaults, ...thresholds });
   }
 
   options(options: Partial<RepositoryOptions> = {}): RepositoryOptions {
