@@ -264,6 +264,13 @@ describe('any input', () => {
     );
   });
 
+  it('ends if the longest line is shorter than a byte order mark that the input begins with', () => {
+    const input = Buffer.from('\ufeff{"ip":"8.8.8.8"}');
+    const options = optionsOf(['ip'], 'keep', undefined);
+    const { output } = enrich(input, options, [], { chunkBytes: 216, maxLineBytes: 1 });
+    expect(output).toEqual(input);
+  });
+
   it('equals the oracle for lines that differ in their values only', () => {
     const templates: ((values: string[]) => string)[] = [
       ([a, b, c]) => `{"ip":${a},"n":${b},"client":${c}}`,

@@ -225,7 +225,8 @@ export class ChunkBuffer {
     if (this.#isInLongRecord) return this.#furtherPiece();
     if (this.#isAtStart) {
       const mark = startsWithMark(this.#filling.input.subarray(0, this.#held));
-      if (mark === undefined && !this.#hasEnded) return this.#makeRoom();
+      // With a limit below the mark's length, more bytes would find no room.
+      if (mark === undefined && !this.#hasEnded && this.#held <= this.#maxBytes) return this.#makeRoom();
       this.#skip = Math.max(this.#skip, mark ?? 0);
       this.#searched = Math.max(this.#searched, this.#skip);
     }
