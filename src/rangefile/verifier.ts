@@ -1,7 +1,7 @@
 /** Verifies a whole range file: everything that opening does not check. */
-import { createHash } from 'node:crypto';
 import type { Family } from '../address/parse.js';
 import { addressWords, compareAddresses } from '../address/words.js';
+import { crypto } from '../crypto.js';
 import { AtlasError } from '../errors.js';
 import { ENTRY, ENTRY_BYTES, HEADER, HEADER_BYTES, MAX_CONFIDENCE, recordKey } from './layout.js';
 import { type RangeFile, rangeColumns } from './reader.js';
@@ -13,7 +13,7 @@ function damaged(file: RangeFile, what: string): AtlasError {
 
 function checkSum(file: RangeFile): void {
   const stored = file.bytes.subarray(HEADER.sha256, HEADER.sha256 + 32);
-  const actual = createHash('sha256').update(file.bytes.subarray(file.headEnd)).digest();
+  const actual = crypto().createHash('sha256').update(file.bytes.subarray(file.headEnd)).digest();
   if (!actual.equals(stored)) throw damaged(file, 'its content does not match its SHA-256');
 }
 

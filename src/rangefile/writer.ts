@@ -1,7 +1,7 @@
 /** Writes the range file; FORMAT.md is its specification. */
 
-import { createHash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
+import { crypto } from '../crypto.js';
 import type { RangeColumns } from '../range/columns.js';
 import {
   align,
@@ -161,7 +161,7 @@ export function encodeRangeFile(content: RangeFileContent): Buffer {
     file.writeBigUInt64LE(BigInt(section.byteLength), entry + ENTRY.length);
     file.set(section, offsets[index]!);
   });
-  file.set(createHash('sha256').update(file.subarray(headEnd)).digest(), HEADER.sha256);
+  file.set(crypto().createHash('sha256').update(file.subarray(headEnd)).digest(), HEADER.sha256);
   file.writeUInt32LE(crc32(file.subarray(0, headEnd)), HEADER.crc32);
   return file;
 }

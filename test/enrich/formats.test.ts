@@ -126,12 +126,10 @@ describe('a list', () => {
         const output = await collect(format, cut(input, positions));
         // No line can be an address, so three tabs are added.
         const lines = Buffer.from(input).toString('latin1').split('\n');
-        const expected = lines.map((line, index) => {
+        const expected = lines.map((line) => {
           const [, body, ending] = /^(.*?)(\r?)$/s.exec(line)!;
-          const isLast = index === lines.length - 1;
-          const isBlank = (isLast ? line : body!).replace(/[\t\v\f\r ]/g, '') === '';
-          if (isBlank) return line;
-          return isLast ? `${line}\t\t\t` : `${body}\t\t\t${ending}`;
+          const isBlank = body!.replace(/[\t\v\f\r ]/g, '') === '';
+          return isBlank ? line : `${body}\t\t\t${ending}`;
         });
         expect(output.toString('latin1')).toBe(expected.join('\n'));
       }),
