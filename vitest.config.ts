@@ -7,8 +7,8 @@ export default defineConfig({
     testTimeout: 120_000,
     hookTimeout: 120_000,
     pool: 'forks',
-    // Enough for the two cores of a usual CI machine. More would make servers and browsers wait for each other.
-    maxWorkers: 2,
+    // One more than the two cores of a usual CI machine: some tests wait for servers and browsers.
+    maxWorkers: 3,
     globalSetup: ['test/support/shared-folder.ts'],
     setupFiles: ['test/support/processor-time.ts'],
     reporters: process.env.FAIL_ON_SKIP ? ['default', './test/support/fail-on-skip.ts'] : ['default'],

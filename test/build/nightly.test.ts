@@ -116,6 +116,7 @@ it('a week of nightly builds publishes the right releases', async () => {
   expect(readdirSync(dataDir).sort()).toEqual([
     'cache',
     'current',
+    'history',
     'lock.sqlite',
     'rejects.ndjson',
     'releases',
