@@ -2,6 +2,7 @@
 import { withPackages } from '../src/optional-packages.js';
 import type { BuildOptions, BuildResult } from './build.js';
 import type { Explanation } from './explain/explain.js';
+import type { ImportOptions } from './operations/import-history.js';
 import type { PullOptions, PullResult } from './pull.js';
 
 export type { BuildOptions, BuildResult } from './build.js';
@@ -37,4 +38,16 @@ export async function explain(dataDir: string, dir: string, text: string): Promi
 export async function pull(options: PullOptions): Promise<PullResult> {
   const loaded = await withPackages('pull', () => import('./pull.js'));
   return loaded.pull(options);
+}
+
+/** As `importHistory` of operations/import-history.ts. */
+export async function importHistory(dataDir: string, options: ImportOptions): Promise<string[]> {
+  const loaded = await import('./operations/import-history.js');
+  return loaded.importHistory(dataDir, options);
+}
+
+/** As `removeHistory` of operations/import-history.ts. */
+export async function removeHistory(dataDir: string, from: string, to: string): Promise<string[]> {
+  const loaded = await import('./operations/import-history.js');
+  return loaded.removeHistory(dataDir, from, to);
 }

@@ -76,21 +76,28 @@ export async function parseCommandLine(name: string, command: Command, args: str
 /** Takes the action from the arguments, if the command has actions. Checks the number of arguments and the action's flags. */
 function splitAction(name: string, command: Command, values: OptionValues, positionals: string[]) {
   const { actions } = command;
-  if (values.help === true) return { positionals, ...(actions !== undefined && { action: positionals[0] }) };
+  if (values.help === true) {
+    const isAction =
+      actions !== undefined && (!Object.hasOwn(actions, '') || Object.hasOwn(actions, positionals[0] ?? ''));
+    return { positionals, ...(isAction && { action: positionals[0] }) };
+  }
   if (actions === undefined) {
     checkCount(name, command.arguments, positionals);
     return { positionals };
   }
-  const [word = '', ...rest] = positionals;
+  const [first = ''] = positionals;
+  const word = Object.hasOwn(actions, first) ? first : '';
   const action = Object.hasOwn(actions, word) ? actions[word]! : undefined;
   if (action === undefined) {
     const forms = Object.keys(actions).map((each) => `"${name} ${each}"`);
     throw usageError(`use ${forms.slice(0, -1).join(', ')} or ${forms.at(-1)}`, name);
   }
-  checkCount(`${name} ${word}`, action.arguments, rest);
+  const form = `${name} ${word}`.trim();
+  const rest = word === '' ? positionals : positionals.slice(1);
+  checkCount(form, action.arguments, rest);
   for (const flag of Object.keys(command.options)) {
     if (values[flag] !== undefined && !action.flags.includes(flag)) {
-      throw usageError(`--${flag} does not go with "${name} ${word}"`, `${name} ${word}`);
+      throw usageError(`--${flag} does not go with "${form}"`, form);
     }
   }
   return { action: word, positionals: rest };

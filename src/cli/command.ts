@@ -53,6 +53,7 @@ export interface Command {
   description: string;
   /** What the first argument can be, and what it means, if there are few. */
   words?: Readonly<Record<string, string>>;
+  /** By name. The action without a name is what the command does if its first argument names no other. */
   actions?: Readonly<Record<string, Action>>;
   /** What the arguments are, for the completions; by default files. */
   operand?: 'release' | 'command' | 'none';

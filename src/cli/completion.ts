@@ -50,7 +50,13 @@ function describeCommand({ name, summary, command }: NamedCommand, names: readon
   const others = operand === undefined ? 'file' : operands[operand];
   const flags = Object.entries(allFlags(command)).map(([flag, facts]) => describeFlag(flag, facts));
   const first = words ?? actions;
-  return { name, summary, flags, first: first === undefined ? others : Object.keys(first), others };
+  return {
+    name,
+    summary,
+    flags,
+    first: first === undefined ? others : Object.keys(first).filter((word) => word !== ''),
+    others,
+  };
 }
 
 /** A command that prints the ids of the releases, for all shells. */

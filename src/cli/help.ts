@@ -52,7 +52,8 @@ export function flagItems(flags: FlagTable): HelpItem[] {
  */
 export function commandHelp(name: string, command: Command, action?: string): HelpText {
   const { actions = {}, words } = command;
-  const form = (word: string): string => `ipatlas ${name} ${word} ${actions[word]!.usage}`.trim();
+  const form = (word: string): string =>
+    ['ipatlas', name, word, actions[word]!.usage].filter((part) => part !== '').join(' ');
   if (action !== undefined) {
     const { help, flags } = actions[action]!;
     const own = Object.entries(allFlags(command)).filter(
@@ -67,10 +68,11 @@ export function commandHelp(name: string, command: Command, action?: string): He
   }
   const items = Object.entries(allFlags(command)).map(([flag, { help, ...rest }]) => {
     const users = Object.keys(actions).filter((word) => actions[word]!.flags.includes(flag));
-    const isGeneral = users.length === 0 || users.length === Object.keys(actions).length;
+    const isGeneral = users.length === 0 || users.includes('') || users.length === Object.keys(actions).length;
     return flagItem(flag, { help: isGeneral ? help : `${users.join(', ')}: ${help}`, ...rest });
   });
-  const list = words ?? Object.fromEntries(Object.entries(actions).map(([word, { help }]) => [word, help]));
+  const named = Object.entries(actions).filter(([word]) => word !== '');
+  const list = words ?? Object.fromEntries(named.map(([word, { help }]) => [word, help]));
   return {
     usage: [...command.usage.map((usage) => `ipatlas ${usage}`), ...Object.keys(actions).map(form)],
     blocks: [...paragraphs(command.description), wordItems(list), items].filter((block) => block.length > 0),

@@ -1,10 +1,20 @@
 /** `ipatlas history`: the answers that an address had, and what was imported. */
+import { importHistory, removeHistory } from '../../pipeline/index.js';
 import { parseAddress } from '../address/parse.js';
 import { AtlasError, EXIT } from '../errors.js';
 import { openArchive } from '../history/archive.js';
 import { type Period, periodsOf, type UnknownPeriod } from '../history/periods.js';
 import { printable } from '../text-table.js';
-import { type Command, type Invocation, parseDay, print, printNote, table } from './command.js';
+import {
+  type Command,
+  type Invocation,
+  type OptionValues,
+  parseDay,
+  print,
+  printNote,
+  table,
+  text,
+} from './command.js';
 
 /** Returns the periods that overlap the days asked for, cut to them. */
 function within<Each extends Period | UnknownPeriod>(periods: Each[], from = '', to = '9999-12-31'): Each[] {
@@ -24,11 +34,36 @@ function row(ip: string, period: Period | UnknownPeriod): string[] {
   return [ip, from, to ?? '', country ?? '-', country_code ?? '-', is_eu ? 'yes' : 'no', printable(release)];
 }
 
-async function run({ dataDir, values, positionals }: Invocation): Promise<number> {
+/** Returns the days of --from and --to. Throws E_USAGE if they are not days, or in the wrong order. */
+function parseSpan(values: OptionValues): { from: string | undefined; to: string | undefined } {
   const [from, to] = [parseDay(values, 'from'), parseDay(values, 'to')];
-  if (from !== undefined && to !== undefined && from > to) {
-    throw new AtlasError('E_USAGE', `--from ${from} is after --to ${to}`);
+  if (from === undefined || to === undefined || from <= to) return { from, to };
+  throw new AtlasError('E_USAGE', `--from ${from} is after --to ${to}`);
+}
+
+async function importFiles({ dataDir, values, positionals }: Invocation): Promise<number> {
+  await importHistory(dataDir, {
+    paths: positionals,
+    day: parseDay(values, 'date'),
+    format: text(values, 'format'),
+    note: (note) => printNote(`${note}\n`),
+  });
+  return EXIT.ok;
+}
+
+async function remove({ dataDir, values }: Invocation): Promise<number> {
+  const { from, to } = parseSpan(values);
+  if (from === undefined || to === undefined) {
+    throw new AtlasError('E_USAGE', '"history remove" needs --from and --to, the first and the last day');
   }
+  const days = await removeHistory(dataDir, from, to);
+  for (const day of days) printNote(`${day} is removed\n`);
+  if (days.length === 0) printNote(`nothing was imported for the days from ${from} to ${to}\n`);
+  return EXIT.ok;
+}
+
+async function show({ dataDir, values, positionals }: Invocation): Promise<number> {
+  const { from, to } = parseSpan(values);
   const archive = openArchive(dataDir);
   if (archive.span === undefined) {
     throw new AtlasError('E_NO_DATABASE', `there is no history in ${dataDir}: each build and pull adds to it`);
@@ -57,21 +92,45 @@ async function run({ dataDir, values, positionals }: Invocation): Promise<number
 }
 
 export const command: Command = {
-  usage: ['history IP…'],
+  usage: [],
   description: `Shows which answers an address had, and when: one line for each period. The answer of a day (UTC) is that of the release
 that was current at its end, and the membership in the European Union that of the day. A period without an end goes on.
 
-Each build, pull and rollback adds to the history, unless --no-history is given.`,
+Each build, pull and rollback adds to the history, unless --no-history is given. "history import" adds what was kept elsewhere, for
+days before the first of them.`,
+  actions: {
+    '': { usage: 'IP…', help: '', arguments: [1, Number.POSITIVE_INFINITY], flags: ['from', 'to', 'json'] },
+    import: {
+      usage: '[--date YYYY-MM-DD] [--format NAME] FILE…',
+      help:
+        'adds past releases, compact forms (.ipc), or tables of a source format, each from its date until the next entry. ' +
+        'The files of one date are one table. Of a folder, all files are taken',
+      arguments: [1, Number.POSITIVE_INFINITY],
+      flags: ['date', 'format'],
+    },
+    remove: {
+      usage: '--from YYYY-MM-DD --to YYYY-MM-DD',
+      help: 'removes what was imported for these days',
+      arguments: [0, 0],
+      flags: ['from', 'to'],
+    },
+  },
   options: {
-    from: { value: 'YYYY-MM-DD', help: 'only periods that end on this day or later' },
-    to: { value: 'YYYY-MM-DD', help: 'only periods that begin on this day or earlier' },
+    from: { value: 'YYYY-MM-DD', help: 'only periods that end on this day or later; the first day to remove' },
+    to: { value: 'YYYY-MM-DD', help: 'only periods that begin on this day or earlier; the last day to remove' },
     json: { help: 'print one JSON object for each period' },
+    date: { value: 'YYYY-MM-DD', help: 'the day of all files; by default the date in the name of each' },
+    format: { value: 'NAME', help: 'a source format, such as dbip-lite; by default it is recognized' },
   },
   examples: {
     'ipatlas history 193.0.6.139': 'all periods of an address',
     'ipatlas history --from 2026-01-01 --json 193.0.6.139': 'what it had since then, as JSON',
+    'ipatlas history import --date 2020-01-01 ipv4.csv ipv6.csv': 'the two tables of a day',
+    'ipatlas history import years/': 'all files of a folder, each with a date in its name',
   },
-  operand: 'none',
-  arguments: [1, Number.POSITIVE_INFINITY],
-  run,
+  arguments: [0, 0],
+  run: (invocation) => {
+    if (invocation.action === 'import') return importFiles(invocation);
+    return invocation.action === 'remove' ? remove(invocation) : show(invocation);
+  },
 };

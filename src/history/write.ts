@@ -201,6 +201,17 @@ export interface Import {
   answers: Answers;
 }
 
+/** Returns why a day cannot be imported; undefined if it can. */
+export function importProblem({ entries }: Archive, day: string): string | undefined {
+  const time = Date.parse(`${day}T00:00:00Z`);
+  const own = entries.find(({ origin }) => origin !== 'imported');
+  if (own !== undefined && time + DAY_MS > own.time) {
+    return `${day} cannot be imported: releases have been published since ${dayOf(own.time)}`;
+  }
+  if (!entries.some((entry) => entry.time === time)) return undefined;
+  return `${day} is imported already; "ipatlas history remove" removes it`;
+}
+
 /**
  * Adds an imported table to the archive.
  *
@@ -209,13 +220,8 @@ export interface Import {
 export function importEntry(dataDir: string, { day, name: release, answers }: Import): void {
   const archive = openArchive(dataDir);
   const time = Date.parse(`${day}T00:00:00Z`);
-  const own = archive.entries.find(({ origin }) => origin !== 'imported');
-  if (own !== undefined && time + DAY_MS > own.time) {
-    throw new AtlasError('E_USAGE', `${day} cannot be imported: releases have been published since ${dayOf(own.time)}`);
-  }
-  if (archive.entries.some((entry) => entry.time === time)) {
-    throw new AtlasError('E_USAGE', `${day} is imported already; "ipatlas history remove" removes it`);
-  }
+  const problem = importProblem(archive, day);
+  if (problem !== undefined) throw new AtlasError('E_USAGE', problem);
   const next = archive.entries.findIndex((entry) => entry.time > time);
   const last = next < 0 ? archive.entries.at(-1) : archive.entries[next - 1];
   const successor = archive.entries[next];
