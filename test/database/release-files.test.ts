@@ -15,7 +15,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { openDatabase } from '../../src/database/database.js';
 import { type Manifest, RANGE_FILE, releaseDir } from '../../src/database/release.js';
 import { openReleaseRanges, STAMP_FILE } from '../../src/database/release-files.js';
@@ -36,18 +36,12 @@ beforeEach(async () => {
 });
 afterEach(() => rmSync(dataDir, { recursive: true }));
 
-/** Opens until the files are old enough for their hashes to be stored. */
-async function openUntilStored(engine: 'binary' | 'sqlite' = 'binary'): Promise<void> {
-  const file = engine === 'binary' ? RANGE_FILE : 'ranges.sqlite';
-  await expect
-    .poll(
-      () => {
-        openDatabase(dataDir, { engine }).close();
-        return existsSync(stamp) ? Object.keys(JSON.parse(readFileSync(stamp, 'utf8'))) : [];
-      },
-      { timeout: 20_000, interval: 200 },
-    )
-    .toContain(file);
+/** Opens three seconds later by the clock, when the files are old enough for their hashes to be stored. */
+function openWhenSettled(engine: 'binary' | 'sqlite' = 'binary'): void {
+  vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 3_000 });
+  openDatabase(dataDir, { engine }).close();
+  vi.useRealTimers();
+  expect(JSON.parse(readFileSync(stamp, 'utf8'))).toHaveProperty([engine === 'binary' ? RANGE_FILE : 'ranges.sqlite']);
 }
 
 /** Flips a bit in place, without a new file. */
@@ -83,11 +77,11 @@ describe('opening a release', () => {
     }
   });
 
-  it('refuses each flipped bit of the range file, whether its hash is stored or not', { timeout: 60_000 }, async () => {
+  it('refuses each flipped bit of the range file, whether its hash is stored or not', { timeout: 60_000 }, () => {
     const { size } = statSync(ranges);
     const flips = fc.sample(fc.tuple(fc.nat(size - 1), fc.nat(7)), 300);
     for (const phase of ['not stored', 'stored']) {
-      if (phase === 'stored') await openUntilStored();
+      if (phase === 'stored') openWhenSettled();
       for (const [index, bit] of flips) {
         const { atime, mtime } = statSync(ranges);
         flipBit(ranges, index, bit);
@@ -101,7 +95,7 @@ describe('opening a release', () => {
   });
 
   it('refuses a flipped bit in every command that reads the range file', { timeout: 60_000 }, async () => {
-    await openUntilStored();
+    openWhenSettled();
     flipBit(ranges, statSync(ranges).size >> 1, 0);
     for (const args of [
       ['lookup', '8.8.8.8'],
@@ -116,15 +110,15 @@ describe('opening a release', () => {
     }
   });
 
-  it('refuses a damaged mirror', { timeout: 60_000 }, async () => {
+  it('refuses a damaged mirror', { timeout: 60_000 }, () => {
     const mirror = join(release, 'ranges.sqlite');
-    await openUntilStored('sqlite');
+    openWhenSettled('sqlite');
     flipBit(mirror, statSync(mirror).size - 1, 0);
     expect(() => openDatabase(dataDir, { engine: 'sqlite' })).toThrow(DAMAGED);
   });
 
-  it('hashes again if the manifest names another hash', async () => {
-    await openUntilStored();
+  it('hashes again if the manifest names another hash', () => {
+    openWhenSettled();
     const path = join(release, 'manifest.json');
     const manifest = JSON.parse(readFileSync(path, 'utf8')) as Manifest;
     const file = manifest.outputs.find(({ name }) => name === RANGE_FILE)!;
@@ -132,8 +126,8 @@ describe('opening a release', () => {
     expect(() => openDatabase(dataDir)).toThrow(DAMAGED);
   });
 
-  it('checks the manifest again if it has changed', async () => {
-    await openUntilStored();
+  it('checks the manifest again if it has changed', () => {
+    openWhenSettled();
     const path = join(release, 'manifest.json');
     const text = readFileSync(path, 'utf8');
     const changes: [from: string, to: string, message: RegExp][] = [
@@ -151,15 +145,15 @@ describe('opening a release', () => {
     openDatabase(dataDir).close();
   });
 
-  it('refuses a release under the name of another, even if its manifest was checked before', async () => {
-    await openUntilStored();
+  it('refuses a release under the name of another, even if its manifest was checked before', () => {
+    openWhenSettled();
     const other = join(release, '..', '2026-01-01-0123456789ab');
     renameSync(release, other);
     expect(() => openDatabase(other)).toThrow(/but its directory is 2026-01-01-0123456789ab/);
   });
 
-  it('hashes again if the file was replaced', async () => {
-    await openUntilStored();
+  it('hashes again if the file was replaced', () => {
+    openWhenSettled();
     const content = readFileSync(ranges);
     content[content.length - 1]! ^= 1;
     writeFileSync(`${ranges}.new`, content);
@@ -174,17 +168,17 @@ describe('opening a release', () => {
     expect(() => openDatabase(dataDir)).toThrow(DAMAGED);
   });
 
-  it('checks again if the stamp was written by a version that checked the hash alone', async () => {
-    await openUntilStored();
+  it('checks again if the stamp was written by a version that checked the hash alone', () => {
+    openWhenSettled();
     const stamps = JSON.parse(readFileSync(stamp, 'utf8')) as Record<string, string>;
     const stored = stamps[RANGE_FILE]!;
     const earlier = stored.slice(stored.indexOf(' ') + 1);
     writeFileSync(stamp, JSON.stringify({ [RANGE_FILE]: earlier }));
-    openDatabase(dataDir).close();
+    openWhenSettled();
     expect(JSON.parse(readFileSync(stamp, 'utf8'))).toEqual({ [RANGE_FILE]: stored });
   });
 
-  it('refuses columns that are out of bounds at each opening, even if the hash is right', async () => {
+  it('refuses columns that are out of bounds at each opening, even if the hash is right', () => {
     const content = readFileSync(ranges);
     const file = decodeRangeFile(content, ranges);
     const damaged = Buffer.from(content);
@@ -209,11 +203,12 @@ describe('opening a release', () => {
     expect(existsSync(stamp)).toBe(false);
   });
 
-  it('works if the stamp cannot be written', { timeout: 30_000 }, async () => {
+  it('works if the stamp cannot be written', () => {
     rmSync(stamp, { force: true });
     mkdirSync(stamp); // neither readable as a file nor replaceable by one
-    await expect.poll(() => Date.now() - statSync(ranges).ctimeMs, { timeout: 20_000 }).toBeGreaterThan(2100);
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 3_000 });
     openDatabase(dataDir).close();
+    vi.useRealTimers();
     expect(readdirSync(release).filter((name) => name.endsWith('.part'))).toEqual([]);
   });
 });
