@@ -293,7 +293,7 @@ function today(): string {
   return new Date().toISOString().slice(0, 10);
 }
 
-/** Returns today, or the day of the current release if the clock is behind it: a clock may be set back, time may not. */
+/** Returns today, or the day of the current release if that is later, because the clock was set back. */
 function dayOfBuild(dataDir: string, note: StageContext['note']): string {
   const last = currentManifest(dataDir)?.as_of ?? '';
   if (last <= today()) return today();

@@ -87,7 +87,7 @@ export interface Explanation {
   steps: Step[];
   /** Where the sources that decided take corrections, as far as sources.json says so. */
   corrections: Correction[];
-  /** The row of overrides.csv that changes the result here; `XX` stands for the right country. */
+  /** The row of overrides.csv that changes the result here; write the right country in place of `XX`. */
   override: string;
   /** What limits the explanation: files that are gone, other reference tables. */
   notes: string[];

@@ -259,7 +259,7 @@ are being processed.`,
   examples: {
     'ipatlas serve': 'listens on port 8080, on all addresses',
     'ipatlas serve --host 127.0.0.1 --port 9000 --trust-proxy 127.0.0.1 --workers 0':
-      'one process per core, behind a proxy on this machine',
+      'one process per core, after a proxy on this machine',
   },
   operand: 'none',
   arguments: [0, 0],

@@ -90,8 +90,8 @@ export class PageKeys {
   }
 
   /**
-   * Returns the key if it is valid and was made for the caller's network: whoever gets the key of a visitor cannot use it
-   * from elsewhere. About its own address, a visitor may also ask from another network: with its other family.
+   * Returns the key if it is valid and was made for the caller's network, so that a stolen key of
+   * a visitor is of no use elsewhere. Visitors may also ask about their own address from another network: that of the other family.
    *
    * @param callerOf returns the address of the caller
    * @param isOwn whether the request is about the caller's own address

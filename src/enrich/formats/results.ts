@@ -2,10 +2,10 @@
 import type { CountryResult } from '../../database/engine.js';
 import type { Addable } from '../options.js';
 
-/** Stands for the text of the address: a character that is not in any country's name, and is written as it is in every format. */
+/** The placeholder of the text of the address: a character that is not in any country's name, and is written as it is in every format. */
 export const ADDRESS = '\uffff';
 
-/** A result, with the text of its address or what stands for it. */
+/** A result, with the text of its address or the placeholder. */
 export type AddressResult = CountryResult & { address?: string };
 
 /**

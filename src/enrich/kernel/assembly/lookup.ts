@@ -77,7 +77,7 @@ export function startQueries(): void {
   candidatesEnd = candidates;
 }
 
-/** Returns whether a record, or what stands for a value without one, is a country. */
+/** Returns whether a record, or the number that a value without a record gets, is a country. */
 @inline export function isCountry(record: u32): bool {
   return record < recordCount && load<u8>(outcomes + record) == <u8>OUTCOME_COUNTRY;
 }
