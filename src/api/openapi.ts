@@ -111,7 +111,7 @@ function operationObject(operation: Operation, needsKey: boolean): object {
       [response.status ?? 200]: {
         description: response.description,
         ...(isLookup ? { headers: headerReferences(LOOKUP_HEADERS) } : {}),
-        content: jsonContent(response.schema),
+        content: 'schema' in response ? jsonContent(response.schema) : { [response.media]: {} },
       },
       ...errorResponses(needsKey ? [...errors, ...KEY_ERRORS] : errors),
     },

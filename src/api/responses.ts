@@ -94,6 +94,20 @@ export class Responder {
     write(reply, status, all, request.method === 'HEAD' ? '' : body);
   }
 
+  /** Sends a file that any page may read. */
+  bytes(request: FastifyRequest, reply: FastifyReply, bytes: Uint8Array, headers: Headers): void {
+    const all = this.#headers(request, headers);
+    all.push('content-type', 'application/octet-stream', 'content-length', String(bytes.length));
+    reply.raw.writeHead(200, all);
+    reply.hijack();
+    reply.raw.end(request.method === 'HEAD' ? undefined : bytes);
+  }
+
+  /** Sends a response without a body, such as 304. */
+  empty(request: FastifyRequest, reply: FastifyReply, status: number, headers: Headers): void {
+    write(reply, status, this.#headers(request, headers), '');
+  }
+
   /** Sends an error. */
   error(request: FastifyRequest, reply: FastifyReply, error: WireError, headers = NO_HEADERS): void {
     this.json(request, reply, WIRE_ERRORS[error].status, ERROR_BODIES[error], headers);

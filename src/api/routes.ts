@@ -23,8 +23,8 @@ export interface Operation {
   hasAddress?: true;
   /** The name in schemas/wire.schema.json of the request body, if there is one. */
   request?: string;
-  /** What success means, its status (200 by default), and the name of its schema. */
-  response: { description: string; schema: string; status?: 201 };
+  /** What success means, its status (200 by default), and the name of its schema, or the type of what is no JSON. */
+  response: { description: string; status?: 201 } & ({ schema: string } | { media: string });
   /** Whether the response has the headers of a lookup. */
   isLookup?: true;
   /** Errors beside those of every route that needs a key. */
@@ -186,6 +186,20 @@ export const ROUTES = {
       description: 'Publishers of results must show the attribution of each source.',
       response: { description: 'The sources of the release that answers.', schema: 'Attribution' },
       errors: ['no_database', 'bad_request'],
+    },
+  },
+  publicDb: {
+    method: 'GET',
+    path: '/db/country.ipc',
+    needsKey: false,
+    operation: {
+      id: 'publicDatabase',
+      tag: 'Server',
+      summary: 'The countries of all addresses',
+      description:
+        'The compact form of the release, with gzip: half a megabyte, for programs that look up addresses themselves, such as `load` of @ipatlas/lookup. It has an `ETag`. The operator can switch it off.',
+      response: { description: 'The file.', media: 'application/octet-stream' },
+      errors: ['not_found', 'no_database', 'internal', 'bad_request'],
     },
   },
   openApi: { method: 'GET', path: '/openapi.json', needsKey: false },

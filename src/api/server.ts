@@ -17,6 +17,7 @@ import type { BaseUrls } from './openapi.js';
 import type { PageSettings } from './page/page.js';
 import { PageKeys } from './page/page-keys.js';
 import type { RateLimiter } from './rates/rate-limit.js';
+import { PublicDatabase } from './releases/public-database.js';
 import { ServedRelease } from './releases/served-release.js';
 
 /** What a server is configured with when it starts. */
@@ -108,6 +109,7 @@ export class ApiServer {
       eu: region?.eu,
       baseUrls,
       page,
+      publicDatabase: new PublicDatabase(),
       pageKeys: new PageKeys({ secret, defaultRate: rate, origins: origins.map((url) => new URL(url).origin) }),
       keyService: (request) => {
         const outcome = keyService(request);

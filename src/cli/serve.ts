@@ -121,6 +121,7 @@ export function readSettings({ dataDir, seed, values }: Invocation): ServeSettin
       ipv6Url: stackUrl(values, 'ipv6-url'),
       signUp: signUp(values) === 'open',
       keyless: values['no-keyless'] !== true,
+      publicDb: values['no-public-db'] !== true,
     },
   };
 }
@@ -250,6 +251,9 @@ are being processed.`,
     },
     'no-keyless': {
       help: 'visitors of the page cannot look up addresses: only holders of keys can (default: they can)',
+    },
+    'no-public-db': {
+      help: 'do not let anyone load /db/country.ipc, the countries of all addresses, with which browsers look up lists themselves (default: anyone can)',
     },
     'dev-key': {
       value: 'FILE',

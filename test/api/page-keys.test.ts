@@ -149,7 +149,9 @@ describe('requests with a key of the page', () => {
   });
 
   it('are not made with --no-keyless, and the page looks nothing up', async () => {
-    const app = testApp(dataDir, { page: { ipv4Url: undefined, ipv6Url: undefined, signUp: true, keyless: false } });
+    const app = testApp(dataDir, {
+      page: { ipv4Url: undefined, ipv6Url: undefined, signUp: true, keyless: false, publicDb: true },
+    });
     const get = (url: string) => app.inject({ url, remoteAddress: '8.8.8.8', headers: { accept: 'text/html' } });
     for (const url of ['/page/key', '/?ip=193.0.6.139']) {
       const response = await get(url);

@@ -11,6 +11,7 @@ import type { BaseUrls } from '../openapi.js';
 import type { PageSettings } from '../page/page.js';
 import type { PageKeys } from '../page/page-keys.js';
 import type { RateLimiter, RateState } from '../rates/rate-limit.js';
+import type { PublicDatabase } from '../releases/public-database.js';
 import type { ServedRelease } from '../releases/served-release.js';
 import type { Headers, Responder } from '../responses.js';
 
@@ -40,6 +41,7 @@ export interface AppDeps {
   baseUrls?: BaseUrls | undefined;
   pageKeys: PageKeys;
   page: PageSettings;
+  publicDatabase: PublicDatabase;
   /** Makes and revokes keys of people who sign up. */
   keyService: KeyService;
 }

@@ -1,6 +1,6 @@
 /** State and data of the server; no key is needed. */
 import { attributionOf, openApiDocument } from '../openapi.js';
-import type { Context, Handler } from './context.js';
+import { type Context, type Handler, settle } from './context.js';
 
 /** A request target with the query parameter `eu`. */
 const ASKS_FOR_EU = /[?&]eu(?:[=&#]|$)/;
@@ -43,5 +43,23 @@ export function serverHandlers(context: Context) {
     return undefined;
   };
 
-  return { health, readiness, attribution, openApi };
+  const publicDb: Handler = (request, reply) => {
+    const served = deps.release();
+    if (!deps.page.publicDb) responder.error(request, reply, 'not_found');
+    else if (served === undefined) responder.error(request, reply, 'no_database');
+    else {
+      const etag = `"${served.id}"`;
+      // Browsers ask with the ETag by themselves.
+      const headers = ['etag', etag, 'cache-control', 'public, no-cache'];
+      // Weak or not, in a list or not (RFC 9110 section 13.1.2): an id has no character that a list has.
+      if (request.headers['if-none-match']?.includes(etag)) responder.empty(request, reply, 304, headers);
+      else
+        return settle(request, deps.publicDatabase.bytes(served), (bytes) =>
+          responder.bytes(request, reply, bytes, headers),
+        );
+    }
+    return undefined;
+  };
+
+  return { health, readiness, attribution, openApi, publicDb };
 }

@@ -37,6 +37,8 @@ export interface PageSettings {
   signUp: boolean;
   /** Whether visitors may look up addresses without a key of their own. */
   keyless: boolean;
+  /** Whether anyone may load the compact form of the release. */
+  publicDb: boolean;
 }
 
 /** Returns the Content-Security-Policy. @param others origins that scripts may also send requests to */

@@ -66,6 +66,11 @@ export class ServedRelease {
     return this.#database.isSeed;
   }
 
+  /** The directory of the release, or the path of the seed. */
+  get dir(): string {
+    return this.#database.dir;
+  }
+
   get manifest(): Manifest {
     return this.#database.manifest;
   }
