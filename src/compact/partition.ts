@@ -83,18 +83,21 @@ function addToAddress(address: Uint32Array, value: number, exponent: number): nu
   return carry;
 }
 
-/** Reads the ranges of a partition one by one, so that each reader stores them in its own form. */
+/** Ranges that are read at a time: enough for V8 to compile the loop soon, and little memory. */
+const BLOCK_RANGES = 4096;
+
+/** Reads the ranges of a partition in blocks, so that each reader stores them in its own form. */
 export class PartitionReader {
   readonly family: Family;
   /** Number of ranges, at most half the bytes of the section. */
   readonly count: number;
-  /** First address of the range that `next` read, most significant word first. */
+  /** First addresses of the ranges that `nextBlock` read, most significant word first. */
   readonly first: Uint32Array;
-  /** Record of the range that `next` read. */
-  record = -1;
+  /** Records of the ranges that `nextBlock` read. */
+  readonly records = new Uint32Array(BLOCK_RANGES);
   readonly #name: string;
   readonly #recordCount: number;
-  readonly #records: NumberReader;
+  readonly #numbers: NumberReader;
   readonly #sizes: Uint8Array;
   readonly #factors: Uint8Array;
   /** First address of the next range. */
@@ -102,6 +105,7 @@ export class PartitionReader {
   readonly #bits: number;
   #index = 0;
   #factor = 0;
+  #lastRecord = -1;
 
   /**
    * @param section the bytes that {@link encodePartition} returned
@@ -113,7 +117,7 @@ export class PartitionReader {
     this.family = family;
     this.#name = name;
     this.#recordCount = recordCount;
-    this.first = new Uint32Array(addressWords(family));
+    this.first = new Uint32Array(addressWords(family) * BLOCK_RANGES);
     this.#next = new Uint32Array(addressWords(family));
     this.#bits = addressBits(family);
     if (section.length < HEADER_BYTES) throw this.#damaged('has no ranges');
@@ -126,46 +130,72 @@ export class PartitionReader {
     if (this.count === 0) throw this.#damaged('has no ranges');
     if (list === undefined) throw this.#damaged('has an unknown kind of list');
     const codes = section.subarray(HEADER_BYTES, sizesAt);
-    this.#records = new NumberReader(codes, section.subarray(othersAt, factorsAt), list);
+    this.#numbers = new NumberReader(codes, section.subarray(othersAt, factorsAt), list);
     this.#sizes = section.subarray(sizesAt, othersAt);
     this.#factors = section.subarray(factorsAt);
   }
 
   /**
-   * Reads the next range into `first` and `record`.
+   * Reads the next ranges into `first` and `records`.
    *
-   * @returns false after the last range
+   * @returns their number; 0 after the last range
    * @throws AtlasError E_DAMAGED if the ranges are not a partition of the address space, or a record does not exist
    */
-  next(): boolean {
-    if (this.#index === this.count) return false;
-    for (let k = 0; k < this.first.length; k++) this.first[k] = this.#next[k]!;
-    const record = this.#records.next();
+  nextBlock(): number {
+    const { first, records } = this;
+    const [next, sizes, bits] = [this.#next, this.#sizes, this.#bits];
+    const words = next.length;
+    const length = Math.min(BLOCK_RANGES, this.count - this.#index);
+    for (let i = 0; i < length; i++) {
+      for (let k = 0; k < words; k++) first[i * words + k] = next[k]!;
+      records[i] = this.#nextRecord();
+      const code = sizes[this.#index++]!;
+      // Nearly all sizes are one bit of one word, without a carry.
+      const at = words - 1 - (code >>> 5);
+      const sum = code < bits ? next[at]! + ((1 << (code & 31)) >>> 0) : Infinity;
+      if (sum <= 0xffffffff) next[at] = sum;
+      const carry = sum <= 0xffffffff ? 0 : this.#addSize(code);
+      if (carry !== 0 || this.#index === this.count) this.#checkEnd(carry);
+    }
+    return length;
+  }
+
+  /**
+   * Reads all ranges of a partition of which none was read before.
+   *
+   * @param value gets their records; it has `count` numbers
+   */
+  readAll<V extends Uint16Array | Uint32Array>(value: V): Partition & { value: V } {
+    const words = this.#next.length;
+    const first = new Uint32Array(this.count * words);
+    for (let at = 0, length = this.nextBlock(); length > 0; at += length, length = this.nextBlock()) {
+      first.set(this.first.subarray(0, length * words), at * words);
+      value.set(this.records.subarray(0, length), at);
+    }
+    return { family: this.family, count: this.count, first, value };
+  }
+
+  #nextRecord(): number {
+    const record = this.#numbers.next();
     if (record < 0 || record >= this.#recordCount) throw this.#damaged('names a record that does not exist');
-    if (record === this.record) throw this.#damaged('has neighbors with the same record');
-    this.record = record;
-    const carry = this.#addSize(this.#sizes[this.#index++]!);
-    if (this.#index < this.count) {
-      if (carry !== 0) throw this.#damaged('has ranges after the last address');
-    } else if (carry !== 1 || this.#next.some((word) => word !== 0)) {
+    if (record === this.#lastRecord) throw this.#damaged('has neighbors with the same record');
+    this.#lastRecord = record;
+    return record;
+  }
+
+  /** Checks the end of the last range, or of one that carries out of the address space. */
+  #checkEnd(carry: number): void {
+    if (this.#index < this.count) throw this.#damaged('has ranges after the last address');
+    if (carry !== 1 || this.#next.some((word) => word !== 0)) {
       throw this.#damaged('does not end with the last address');
-    } else if (!this.#records.isAtEnd || this.#factor !== this.#factors.length) {
+    }
+    if (!this.#numbers.isAtEnd || this.#factor !== this.#factors.length) {
       throw this.#damaged('has bytes that belong to no range');
     }
-    return true;
   }
 
   /** Adds the size of a range to the address of the next one. Returns what is carried out. */
   #addSize(code: number): number {
-    if (code < this.#bits) {
-      // Nearly all sizes are one bit of one word, without a carry.
-      const at = this.#next.length - 1 - (code >>> 5);
-      const sum = this.#next[at]! + ((1 << (code & 31)) >>> 0);
-      if (sum <= 0xffffffff) {
-        this.#next[at] = sum;
-        return 0;
-      }
-    }
     if (code <= MAX_EXPONENT) return this.#add(1, code);
     let exponent = 255 - code;
     let carry = this.#add(3, exponent++);

@@ -1,5 +1,4 @@
 /** From a range file to the compact form, and back to the same bytes. */
-import { addressWords } from '../address/words.js';
 import type { RangeColumns } from '../range/columns.js';
 import { noConfidence } from '../rangefile/confidence.js';
 import { type RangeFile, rangeColumns } from '../rangefile/reader.js';
@@ -28,15 +27,7 @@ export function rangeFileSections(about: About, file: RangeFile, withConfidence:
 
 /** Reads all ranges of a partition with at most 65,536 records. */
 function readColumns(ranges: PartitionReader): RangeColumns {
-  const { family, count } = ranges;
-  const words = addressWords(family);
-  const first = new Uint32Array(count * words);
-  const value = new Uint16Array(count);
-  for (let i = 0; ranges.next(); i++) {
-    first.set(ranges.first, i * words);
-    value[i] = ranges.record;
-  }
-  return { family, count, first, value };
+  return ranges.readAll(new Uint16Array(ranges.count));
 }
 
 /**

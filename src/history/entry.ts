@@ -1,6 +1,5 @@
 /** An entry of the archive: what one publication changed, as a file. FORMAT.md is the specification. */
 import type { Family } from '../address/parse.js';
-import { addressWords } from '../address/words.js';
 import { Container, damaged, writeContainer } from '../compact/container.js';
 import { decodeAbout, decodeRecords, encodeRecords } from '../compact/countries.js';
 import { encodePartition, PartitionReader } from '../compact/partition.js';
@@ -99,19 +98,6 @@ export function encodeEntry(name: EntryName, { about, records, v4, v6 }: EntryCo
   return compressCompact(writeContainer(sections), name.kind === 'base' ? 'brotli-fast' : 'brotli');
 }
 
-/** Reads all ranges of a partition. */
-function readLayer(ranges: PartitionReader): Layer {
-  const { family, count } = ranges;
-  const words = addressWords(family);
-  const first = new Uint32Array(count * words);
-  const value = new Uint32Array(count);
-  for (let i = 0; ranges.next(); i++) {
-    for (let k = 0; k < words; k++) first[i * words + k] = ranges.first[k]!;
-    value[i] = ranges.record;
-  }
-  return { family, count, first, value };
-}
-
 function isAbout(value: unknown): value is EntryAbout & { name: string } {
   if (typeof value !== 'object' || value === null) return false;
   const { name, release, event, forced, data_date } = value as Record<string, unknown>;
@@ -165,8 +151,8 @@ export class EntryFile {
    * @throws AtlasError E_DAMAGED
    */
   layer(family: Family, recordCount: number): Layer {
-    return readLayer(
-      new PartitionReader(this.#container.section(`country${family}`), family, recordCount + 1, this.#path),
-    );
+    const section = this.#container.section(`country${family}`);
+    const ranges = new PartitionReader(section, family, recordCount + 1, this.#path);
+    return ranges.readAll(new Uint32Array(ranges.count));
   }
 }

@@ -12,21 +12,23 @@ export function readRanges(compact: CompactCountries): RangeLists {
   const ranges4 = compact.ranges(4);
   const start4 = new Uint32Array(ranges4.count);
   const record4 = new Uint16Array(ranges4.count);
-  for (let range = 0; ranges4.next(); range++) {
-    start4[range] = ranges4.first[0]!;
-    record4[range] = ranges4.record;
+  for (let at = 0, length = ranges4.nextBlock(); length > 0; at += length, length = ranges4.nextBlock()) {
+    start4.set(ranges4.first.subarray(0, length), at);
+    record4.set(ranges4.records.subarray(0, length), at);
   }
   const ranges6 = compact.ranges(6);
   const high6 = new Uint32Array(2 * ranges6.count);
   const low6 = new Uint32Array(2 * ranges6.count);
   const record6 = new Uint16Array(ranges6.count);
-  for (let range = 0; ranges6.next(); range++) {
+  for (let at = 0, length = ranges6.nextBlock(); length > 0; at += length, length = ranges6.nextBlock()) {
     const { first } = ranges6;
-    high6[2 * range + 1] = first[0]!;
-    high6[2 * range] = first[1]!;
-    low6[2 * range + 1] = first[2]!;
-    low6[2 * range] = first[3]!;
-    record6[range] = ranges6.record;
+    for (let i = 0; i < length; i++) {
+      high6[2 * (at + i) + 1] = first[4 * i]!;
+      high6[2 * (at + i)] = first[4 * i + 1]!;
+      low6[2 * (at + i) + 1] = first[4 * i + 2]!;
+      low6[2 * (at + i)] = first[4 * i + 3]!;
+    }
+    record6.set(ranges6.records.subarray(0, length), at);
   }
   return {
     records: compact.records,

@@ -227,8 +227,11 @@ describe('a partition', () => {
         ]);
         expect(readNaively(section, 32 * words)).toEqual(expected);
         const reader = new PartitionReader(section, partition.family, 1_000_000, 'x');
-        const ranges: [bigint, number][] = [];
-        while (reader.next()) ranges.push([addressOf(reader.first), reader.record]);
+        const { first, value } = reader.readAll(new Uint32Array(reader.count));
+        const ranges = Array.from(value, (record, i) => [
+          addressOf(first.subarray(words * i, words * (i + 1))),
+          record,
+        ]);
         expect(ranges).toEqual(expected);
       }),
     );
@@ -270,7 +273,7 @@ describe('a partition', () => {
   ])('of IPv4 with %s is refused', (_, section, message) => {
     const error = errorOf(() => {
       const reader = new PartitionReader(Uint8Array.from(section), 4, 2, 'x');
-      while (reader.next());
+      while (reader.nextBlock() > 0);
     });
     expect(error).toMatchObject({ code: 'E_DAMAGED', message: expect.stringMatching(message) });
   });
