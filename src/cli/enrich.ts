@@ -18,7 +18,7 @@ stdout.`,
     ...ENRICH_INPUT_FLAGS,
     add: {
       value: 'LIST',
-      help: 'what to add: of country,country_code,is_eu,reason,confidence,address; default the first three',
+      help: 'what to add: of country,country_code,is_eu,continent,network,reason,confidence,address; default the first three',
     },
     'on-invalid': {
       value: 'POLICY',

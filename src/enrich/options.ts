@@ -12,7 +12,16 @@ import { EACH, hasElements, type PathStep, parsePath, pathText, splitSpec } from
 import type { RecordQuery } from './query.js';
 
 /** The members that a result can have. */
-const ADDABLE = ['country', 'country_code', 'is_eu', 'reason', 'confidence', 'address'] as const;
+export const ADDABLE = [
+  'country',
+  'country_code',
+  'is_eu',
+  'continent',
+  'network',
+  'reason',
+  'confidence',
+  'address',
+] as const;
 export type Addable = (typeof ADDABLE)[number];
 
 /**

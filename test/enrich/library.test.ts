@@ -103,7 +103,11 @@ describe('options that are not valid are refused', () => {
     ['an unknown name', { fields: ['ip'] }, 'there is no option "fields"; the options are field, add, lenient'],
     ['a field of another type', { field: 5 }, 'field must be'],
     ['fields of another type', { field: ['ip', null] }, 'field must be'],
-    ['an unknown member', { add: ['planet'] }, 'choose from country, country_code, is_eu, reason, confidence'],
+    [
+      'an unknown member',
+      { add: ['planet'] },
+      'choose from country, country_code, is_eu, continent, network, reason, confidence',
+    ],
     ['members as text', { add: 'country' }, 'add must be an array'],
     ['no members', { add: [] }, 'choose from'],
     ['two members in one', { add: ['country,is_eu'] }, 'choose from'],

@@ -3,9 +3,9 @@ import fc from 'fast-check';
 import ipaddr from 'ipaddr.js';
 import { describe, expect, it } from 'vitest';
 import { findAddress } from '../../src/address/lenient.js';
+import type { CountryResult } from '../../src/database/engine.js';
 import { emptyCounts } from '../../src/enrich/counts.js';
 import type { LineRequest } from '../../src/enrich/enrich-lines.js';
-import type { AddressResult } from '../../src/enrich/formats/results.js';
 import { type Addable, type AddressPick, PICKS, parseFields } from '../../src/enrich/options.js';
 import { CountrySummary, type Filter } from '../../src/enrich/query.js';
 import { parseAdd } from '../support/add.js';
@@ -13,6 +13,8 @@ import { chunkedSource } from '../support/chunks.js';
 import { DECORATED_LIST } from '../support/nasty-addresses.js';
 import { releaseForTests } from '../support/open-release.js';
 import { runEngine } from '../support/run-engine.js';
+
+type AddressResult = CountryResult & { address?: string };
 
 const RUNS = Number(process.env.FUZZ_RUNS ?? 80);
 
@@ -118,7 +120,7 @@ function resultOf(
 }
 
 function partsOf(kind: Kind, result: AddressResult | undefined, add: readonly Addable[]): string {
-  const values = add.map((part) => result?.[part]);
+  const values = add.map((part) => (result as Record<string, unknown> | undefined)?.[part]);
   const text =
     kind === 'combined' ? values.map((value) => ` "${value ?? '-'}"`) : values.map((value) => `\t${value ?? ''}`);
   return Buffer.from(text.join('')).toString('latin1');

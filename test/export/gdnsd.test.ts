@@ -2,12 +2,12 @@ import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync 
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Family } from '../../src/address/parse.js';
+import { continentTable } from '../../src/country/continents.js';
 import { openReleaseRanges } from '../../src/database/release-files.js';
 import { byDistance, distance, readCentroids } from '../../src/export/gdnsd/distance.js';
 import { exportForGdnsd } from '../../src/export/gdnsd/export.js';
 import { gdnsdFiles } from '../../src/export/gdnsd/gdnsd.js';
 import { type Countries, readNodes } from '../../src/export/gdnsd/nodes.js';
-import { continentTable } from '../../src/export/mmdb/continents.js';
 import { packageFile } from '../../src/package-root.js';
 import { checkConfiguration, GDNSD_SKIPPED, gdnsdOptions, hasGdnsd } from '../support/gdnsd.js';
 import { ipatlas } from '../support/in-process.js';

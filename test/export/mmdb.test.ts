@@ -3,7 +3,7 @@ import { type CountryResponse, Reader } from 'mmdb-lib';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { EMBEDDED_SCHEMES } from '../../src/address/embedded.js';
 import { parseAddress } from '../../src/address/parse.js';
-import { continentTable } from '../../src/export/mmdb/continents.js';
+import { continentTable } from '../../src/country/continents.js';
 import { assemble, encodeNode } from '../../src/export/mmdb/mmdb.js';
 import { leafOf, NO_DATA } from '../../src/export/mmdb/tree.js';
 import { mapOf, ValueWriter } from '../../src/export/mmdb/values.js';

@@ -128,7 +128,7 @@ function resultText(
   else counts.found++;
   return result === undefined
     ? 'null'
-    : JSON.stringify(Object.fromEntries(options.add.map((name) => [name, result[name]])));
+    : JSON.stringify(Object.fromEntries(options.add.map((name) => [name, (result as Record<string, unknown>)[name]])));
 }
 
 /** A member to put into the line: the keys that lead to it, and the text of its value. */

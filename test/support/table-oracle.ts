@@ -136,7 +136,9 @@ export function expectTable(
       continue;
     }
     const added = results.flatMap((result) =>
-      add.map((part) => delimiter + quoted(String(result?.[part] ?? ''), delimiter)),
+      add.map(
+        (part) => delimiter + quoted(String((result as Record<string, unknown> | undefined)?.[part] ?? ''), delimiter),
+      ),
     );
     output += body + bytes(added.join('')) + ending;
   }

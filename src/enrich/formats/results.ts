@@ -1,39 +1,105 @@
-/** Formats results for each format: the texts to insert. The kernel puts the text of the address where `ADDRESS` is. */
+/** Formats results for each format: the texts to insert. Those that depend on the address are left open, for the kernel to fill. */
 import type { CountryResult } from '../../database/engine.js';
-import type { Addable } from '../options.js';
+import type { Addable, KernelInput } from '../options.js';
 
-/** The placeholder of the text of the address: a character that is not in any country's name, and is written as it is in every format. */
-export const ADDRESS = '\uffff';
+/** What a result says of the country. */
+export type CountryAnswer = CountryResult & {
+  /** Code of the continent, such as `EU`; null without a country. */
+  continent?: string | null;
+};
 
-/** A result, with the text of its address or the placeholder. */
-export type AddressResult = CountryResult & { address?: string };
+/** Where a member of a result comes from: the record of the country, or what the kernel finds for the address itself. */
+type Origin = 'country' | 'address' | 'network';
 
-/**
- * @param result what the database returned for an address
- * @param add the members wanted, in order
- * @returns a JSON object without blanks, such as `{"country":"Germany","country_code":"DE","is_eu":true}`
- */
-export function resultJson(result: AddressResult, add: readonly Addable[]): string {
-  return `{${add.map((name) => `"${name}":${JSON.stringify(result[name] ?? null)}`).join(',')}}`;
+/** The members that are not of the record of the country. */
+const ORIGINS: { [Name in Addable]?: Origin } = { address: 'address', network: 'network' };
+
+/** Neighboring members of one origin, which are written together. */
+export interface Run {
+  origin: Origin;
+  names: Addable[];
+}
+
+/** Splits the members of a result into runs. */
+export function runsOf(add: readonly Addable[]): Run[] {
+  const runs: Run[] = [];
+  for (const name of add) {
+    const origin = ORIGINS[name] ?? 'country';
+    const last = runs.at(-1);
+    if (last?.origin === origin) last.names.push(name);
+    else runs.push({ origin, names: [name] });
+  }
+  return runs;
+}
+
+/** Stands for an open text: a character that is not in any country's name, and is written as it is in every format. */
+const OPEN_TEXT = '\uffff';
+
+/** How results are written in a format. */
+export interface ResultFormat {
+  /** What precedes the members of a result, what is between two of them, and what follows them. */
+  open: string;
+  separator: string;
+  close: string;
+  /** The text for no result. */
+  none: string;
+  /** Formats a member of a result. */
+  member(name: Addable, value: unknown): string;
+}
+
+/** Cells or fields in a row, which are there for no result, too. */
+function inRow(add: readonly Addable[], member: ResultFormat['member']): ResultFormat {
+  return { open: '', separator: '', close: '', none: add.map((name) => member(name, null)).join(''), member };
 }
 
 /**
- * Returns a result as cells, each preceded by a delimiter. They are empty for null and if there is no result.
+ * Returns how results are written into records of a format.
  *
- * @param delimiter the character between two cells
+ * @param add the members wanted, in order
+ * @param key the key of the result in an object
  */
-export function resultCells(result: AddressResult | undefined, add: readonly Addable[], delimiter: string): string {
-  return add.map((name) => delimiter + cellText(String(result?.[name] ?? ''), delimiter)).join('');
+export function resultFormat(input: KernelInput, add: readonly Addable[], key: string): ResultFormat {
+  switch (input.kind) {
+    case 'jsonl':
+    case 'json': {
+      const name = JSON.stringify(key);
+      const member = (part: Addable, value: unknown): string => `"${part}":${JSON.stringify(value ?? null)}`;
+      return { open: `,${name}:{`, separator: ',', close: '}', none: `,${name}:null`, member };
+    }
+    case 'combined':
+      return inRow(add, (_, value) => ` "${String(value ?? '-').replaceAll(/["\\]/g, '\\$&')}"`);
+    case 'table':
+      return inRow(add, (_, value) => input.delimiter + cellText(String(value ?? ''), input.delimiter));
+    default:
+      return inRow(add, (_, value) => `\t${cellText(String(value ?? ''), '\t')}`);
+  }
 }
 
-/** Returns a result as fields of an access log: quoted, each preceded by a space, with `-` for null and for no result. */
-export function resultFields(result: AddressResult | undefined, add: readonly Addable[]): string {
-  return add.map((name) => ` "${String(result?.[name] ?? '-').replaceAll(/["\\]/g, '\\$&')}"`).join('');
+/** Returns the text before and after the open text of a member, and the whole text if there is nothing to fill in. */
+export function openTexts({ member }: ResultFormat, name: Addable): [before: string, after: string, none: string] {
+  const [before = '', after = ''] = member(name, OPEN_TEXT).split(OPEN_TEXT);
+  return [before, after, member(name, null)];
+}
+
+/** Returns the texts of a result with a record: one before each run that is not of the record, and one after the last. */
+export function resultTexts(format: ResultFormat, runs: readonly Run[], result: CountryAnswer): string[] {
+  const texts: string[] = [];
+  let text = format.open;
+  runs.forEach(({ origin, names }, index) => {
+    if (index > 0) text += format.separator;
+    if (origin === 'country') {
+      text += names.map((name) => format.member(name, result[name as keyof CountryAnswer])).join(format.separator);
+    } else {
+      texts.push(text);
+      text = '';
+    }
+  });
+  return [...texts, text + format.close];
 }
 
 /** Returns a cell, quoted only if necessary (RFC 4180 §2). */
 export function cellText(text: string, delimiter: string): string {
-  const hasDelimiter = text === ADDRESS ? /[\d.:a-f]/i.test(delimiter) : text.includes(delimiter);
+  const hasDelimiter = text === OPEN_TEXT ? /[\d.:a-f/]/i.test(delimiter) : text.includes(delimiter);
   const mustQuote = hasDelimiter || /["\r\n]/.test(text);
   return mustQuote ? `"${text.replaceAll('"', '""')}"` : text;
 }

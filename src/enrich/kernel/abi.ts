@@ -46,13 +46,41 @@ export const KEY_LENGTHS_MAX = 62;
 
 /** A bucket with several ranges: the first range, the number of ranges. */
 export const CROWDED_BYTES = 8;
-/** A text to insert: its address, its length, and where in it the text of the address goes, `NO_TEXT` for nowhere. */
-export const FRAGMENT_BYTES = 12;
-export const FRAGMENT_TEXT_AT = 8;
-export const NO_TEXT = 0xffff_ffff;
-/** Room for the text of an address, and where its length is. */
-export const TEXT_BYTES = 64;
-export const TEXT_LENGTH = 48;
+/** A text: its address, its length. */
+export const TEXT_BYTES = 8;
+
+// What is inserted for a field: texts of the record, and between them what depends on the address.
+/** Address of the texts: for each record, then for no result, one before each gap and one after the last. */
+export const INSERT_TEXTS = 0;
+/** Number of gaps, and the address of the first. No result has its first text only. */
+export const INSERT_GAP_COUNT = 4;
+export const INSERT_GAPS = 8;
+export const INSERT_BYTES = 12;
+
+// A gap: what fills it, and the address of three texts: before that, after it, and in place of all three if there is nothing.
+export const GAP_KIND = 0;
+export const GAP_TEXTS = 4;
+export const GAP_BYTES = 8;
+/** The text of the address. */
+export const GAP_ADDRESS = 0;
+/** The block around the address within which everything that was asked for is the same. */
+export const GAP_BLOCK = 1;
+
+// What is kept of an address: its text, its length, and the address; then, of its block, the prefix length.
+export const KEPT_LENGTH = 48;
+export const KEPT_FAMILY = 52;
+export const KEPT_HIGH = 56;
+export const KEPT_LOW = 64;
+export const KEPT_PREFIX = 72;
+export const KEPT_BYTES = 80;
+/** The prefix length of an address without a block. */
+export const NO_PREFIX = 255;
+
+// How the addresses of a range of asked-ranges.ts embed an IPv4 address; 0 if they do not.
+export const SCHEME_6TO4 = 1;
+export const SCHEME_NAT64 = 2;
+export const SCHEME_TEREDO = 3;
+
 /** Keys in a group of an IPv6 level, which is one cache line of 64 bytes. */
 export const LEVEL_FAN_OUT = 8;
 

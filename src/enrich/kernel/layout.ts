@@ -7,10 +7,12 @@ import { MAX_ADDRESS_LENGTH, MAX_JSON_DEPTH, MAX_LENIENT_BYTES, MAX_PATH_KEYS } 
 import type { RangeRecord } from '../../rangefile/layout.js';
 import type { RangeFile } from '../../rangefile/reader.js';
 import { EACH, hasElements, type PathStep } from '../field-path.js';
-import { ADDRESS, type AddressResult, resultCells, resultFields, resultJson } from '../formats/results.js';
-import type { AddressPick, EnrichOptions, FieldRequest, InvalidPolicy, KernelInput } from '../options.js';
+import { type CountryAnswer, resultFormat, resultTexts, runsOf } from '../formats/results.js';
+import type { Addable, AddressPick, EnrichOptions, InvalidPolicy, KernelInput } from '../options.js';
 import { passesOthers, type RecordQuery, selects } from '../query.js';
 import * as abi from './abi.js';
+import { joinRanges } from './asked-ranges.js';
+import { countryAnswers, placeInserts } from './inserts.js';
 import { ipv4Forms } from './ipv4-forms.js';
 import { buildKeyTree, type KeyTree, stepsIntoArrays } from './key-tree.js';
 import { MemoryPlan } from './memory-plan.js';
@@ -95,45 +97,6 @@ const FORMATS: Record<KernelInput['kind'], number> = {
   text: abi.FORMAT_TEXT,
 };
 
-/** Returns a function that makes the text to insert for a result. */
-function fragmentMaker({ input = JSON_LINES, add }: EnrichOptions) {
-  return (result: AddressResult | undefined, { resultPath }: FieldRequest): string => {
-    switch (input.kind) {
-      case 'jsonl':
-      case 'json':
-        return `,${JSON.stringify(resultPath.at(-1))}:${result === undefined ? 'null' : resultJson(result, add)}`;
-      case 'combined':
-        return resultFields(result, add);
-      case 'table':
-        return resultCells(result, add, input.delimiter);
-      default:
-        return resultCells(result, add, '\t');
-    }
-  };
-}
-
-/** Places the texts to insert for each field: one for each record, then one for no result. */
-function placeFragments(plan: MemoryPlan, records: readonly RangeRecord[], options: EnrichOptions) {
-  const results = [...records.map((record) => ({ ...recordResult(record), address: ADDRESS })), undefined];
-  const makeFragment = fragmentMaker(options);
-  const table = new Uint32Array((options.fields.length * results.length * abi.FRAGMENT_BYTES) / 4);
-  let longestInsert = 0;
-  options.fields.forEach((field, index) => {
-    const fragments = results.map((result) => {
-      const [before = '', after] = makeFragment(result, field).split(ADDRESS);
-      const textAt = after === undefined ? abi.NO_TEXT : Buffer.byteLength(before);
-      return { text: Buffer.from(before + (after ?? '')), textAt };
-    });
-    let at = plan.place(Buffer.concat(fragments.map(({ text }) => text)));
-    fragments.forEach(({ text, textAt }, record) => {
-      table.set([at, text.length, textAt], ((index * results.length + record) * abi.FRAGMENT_BYTES) / 4);
-      at += text.length;
-    });
-    longestInsert += Math.max(...fragments.map(({ text }) => text.length)) + MAX_ADDRESS_LENGTH + abi.LONGEST_INDENT;
-  });
-  return { fragments: plan.place(table), longestInsert };
-}
-
 /** Places a list of steps for each field; returns the address of the table of lists. */
 function placeSteps(plan: MemoryPlan, lists: readonly (readonly PathStep[])[]): number {
   const table = lists.flatMap((steps) => {
@@ -149,14 +112,59 @@ function placeSteps(plan: MemoryPlan, lists: readonly (readonly PathStep[])[]): 
 }
 
 /** Places the levels of IPv6 start addresses. The lowest is the column of their first halves; the kernel fills the others. */
-function placeLevels(plan: MemoryPlan, file: RangeFile) {
+function placeLevels(plan: MemoryPlan, high6: Uint32Array): { table: number; count: number } {
   // The kernel pads this level, so it needs an area of its own.
-  const levels = [plan.copy(file.high6)];
-  for (let count = file.count6; count > abi.LEVEL_FAN_OUT; ) {
+  const levels = [plan.copy(high6)];
+  for (let count = high6.length / 2; count > abi.LEVEL_FAN_OUT; ) {
     count = Math.ceil(count / abi.LEVEL_FAN_OUT);
     levels.unshift(plan.reserve(8 * count));
   }
-  return { levels6: plan.place(Uint32Array.from(levels)), levelCount6: levels.length };
+  return { table: plan.place(Uint32Array.from(levels)), count: levels.length };
+}
+
+/** Returns the numbers to 255 in decimal: three bytes for the digits, one for how many there are. */
+function decimalTexts(): Uint8Array {
+  const bytes = new Uint8Array(4 * 256);
+  for (let number = 0; number < 256; number++) {
+    const digits = Buffer.from(String(number));
+    bytes.set(digits, 4 * number);
+    bytes[4 * number + 3] = digits.length;
+  }
+  return bytes;
+}
+
+const SCHEMES = { '6to4': abi.SCHEME_6TO4, nat64: abi.SCHEME_NAT64, teredo: abi.SCHEME_TEREDO };
+
+/** Places the ranges within which everything that was asked for is the same, if blocks were asked for. */
+function placeAskedRanges(
+  plan: MemoryPlan,
+  file: RangeFile,
+  answers: readonly CountryAnswer[],
+  add: readonly Addable[],
+) {
+  if (!add.includes('network')) return { askedLevels6: 0 };
+  const asked = runsOf(add).filter(({ origin }) => origin === 'country');
+  const format = resultFormat({ kind: 'jsonl' }, add, '');
+  const texts = answers.map((answer) =>
+    JSON.stringify(asked.length === 0 ? answer : resultTexts(format, asked, answer)),
+  );
+  const ranges = joinRanges(
+    file,
+    texts,
+    file.records.map((record) => (record.kind === 'embedded' ? SCHEMES[record.scheme] : 0)),
+  );
+  const levels = placeLevels(plan, ranges.high6);
+  return {
+    askedStart4: plan.place(ranges.start4),
+    askedIndex4: plan.place(ranges.index4),
+    askedCount4: ranges.start4.length,
+    askedLevels6: levels.table,
+    askedLevelCount6: levels.count,
+    askedLow6: plan.place(ranges.low6),
+    askedScheme6: plan.place(ranges.scheme6),
+    askedCount6: ranges.scheme6.length,
+    decimals: plan.place(decimalTexts()),
+  };
 }
 
 /** For each record, then for no address and for a missing value: 1 if a query selects it. */
@@ -183,6 +191,8 @@ function placeShared(plan: MemoryPlan, { file, options, keepsRejects }: LayoutRe
   const { query, fields } = options;
   const { input = JSON_LINES } = options;
   const isDocument = input.kind === 'json';
+  const answers = countryAnswers(file.records, options.add);
+  const levels = placeLevels(plan, file.high6);
   const tree = keyTreeOf(options, plan.end);
   const settings = {
     keyTree: plan.place(tree.bytes),
@@ -190,8 +200,10 @@ function placeShared(plan: MemoryPlan, { file, options, keepsRejects }: LayoutRe
     longestKey: tree.longestKey,
     keyLengths: tree.keyLengths,
     comparesAllKeys: Number(tree.comparesAllKeys),
-    ...placeFragments(plan, file.records, options),
-    ...placeLevels(plan, file),
+    ...placeInserts(plan, answers, options),
+    ...placeAskedRanges(plan, file, answers, options.add),
+    levels6: levels.table,
+    levelCount6: levels.count,
     start4: plan.place(file.start4),
     record4: plan.place(file.record4),
     count4: file.count4,
@@ -239,7 +251,7 @@ function reserveAreas(
   plan: MemoryPlan,
   { targetCount, longestKey, fieldTargets }: KeyTree,
   recordCounts: number,
-  keepsTexts: boolean,
+  keepsAddresses: boolean,
 ): Settings {
   const lines = abi.BATCH_VALUES + abi.VECTOR_LINES;
   const values = abi.BATCH_VALUES + abi.VECTOR_LINES * fieldTargets.length;
@@ -251,8 +263,8 @@ function reserveAreas(
     lines: plan.reserve(abi.LINE_BYTES * lines),
     values: plan.reserve(4 * values),
     candidates: plan.reserve(abi.CANDIDATE_BYTES * abi.CANDIDATES),
-    valueTexts: keepsTexts ? plan.reserve(abi.TEXT_BYTES * values) : 0,
-    candidateTexts: keepsTexts ? plan.reserve(abi.TEXT_BYTES * abi.CANDIDATES) : 0,
+    keptOfValues: keepsAddresses ? plan.reserve(abi.KEPT_BYTES * values) : 0,
+    keptOfCandidates: keepsAddresses ? plan.reserve(abi.KEPT_BYTES * abi.CANDIDATES) : 0,
     queries4: plan.reserve(abi.QUERY4_BYTES * (values + abi.CANDIDATES)),
     queries6: plan.reserve(abi.QUERY6_BYTES * (values + abi.CANDIDATES)),
     recordCounts,
@@ -275,8 +287,9 @@ export function layOut(request: LayoutRequest): KernelLayout {
   const { file, options } = request;
   const recordCounts =
     options.query && Array.from({ length: threadCount }, () => plan.reserve(8 * file.records.length));
+  const keepsAddresses = runsOf(options.add).some(({ origin }) => origin !== 'country');
   const threads = Array.from({ length: threadCount }, (_, thread) =>
-    reserveAreas(plan, tree, recordCounts?.[thread] ?? 0, options.add.includes('address')),
+    reserveAreas(plan, tree, recordCounts?.[thread] ?? 0, keepsAddresses),
   );
   const reserveSlot = (inputBytes: number, outputBytes: number): SlotPlace => ({
     header: plan.reserve(abi.SLOT_BYTES),

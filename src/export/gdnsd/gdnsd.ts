@@ -12,8 +12,8 @@
  * The map of the EU name has no region outside the European Union. So no failure and no client leads there.
  */
 import type { Family } from '../../address/parse.js';
+import { continentTable } from '../../country/continents.js';
 import { AtlasError } from '../../errors.js';
-import { continentTable } from '../mmdb/continents.js';
 import { byDistance, type Position } from './distance.js';
 import type { Countries, HealthCheck, Node, NodeAddress, Nodes } from './nodes.js';
 

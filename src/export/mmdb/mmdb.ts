@@ -3,8 +3,9 @@
  *
  * The file: search tree, 16 zero bytes, data section, marker, metadata.
  */
+
+import { type Continent, continentTable } from '../../country/continents.js';
 import { type CountryRecord, chosenCountries, type Selection } from '../ranges.js';
-import { type Continent, continentTable } from './continents.js';
 import { buildIPv4Tree, buildIPv6Tree, NO_DATA, type Reference, recordOf, type Tree } from './tree.js';
 import { type MmdbMap, mapOf, type Unsigned, ValueWriter } from './values.js';
 

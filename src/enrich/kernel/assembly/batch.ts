@@ -6,9 +6,11 @@
 import { BATCH_VALUES, FORMAT_JSON, LINE_BYTES } from '../abi';
 import { isBlank } from './ascii';
 import { putInnerResults } from './inner';
-import { isCountry } from './lookup';
-import { putFragment, putKeptMembers, putMembers } from './members';
+import { findBlock } from './blocks';
+import { isCountry, keptOfValue } from './lookup';
+import { putResult, putKeptMembers, putMembers } from './members';
 import {
+  askedLevels6,
   fieldCount,
   fieldTargets,
   format,
@@ -152,6 +154,13 @@ function queryLine(value: usize, start: usize, end: usize): void {
   if (isSelected == passesOthers) dropLine(start, end);
 }
 
+/** Finds the blocks of the addresses of a number of values. */
+function findBlocks(count: u32): void {
+  for (let value = values; value < values + (<usize>count << 2); value += 4) {
+    if (load<u32>(value) < recordCount) findBlock(keptOfValue(value));
+  }
+}
+
 /** Returns whether an object has members. */
 @inline function hasMembers(open: usize, close: usize): bool {
   let last = close - 1;
@@ -168,6 +177,7 @@ export function flushBatch(): usize {
   const count = lineCount;
   lineCount = 0;
   lookUpValues(count);
+  if (askedLevels6 != 0) findBlocks(count * fieldCount);
   const allFields = ~(<u64>0) >> (64 - <u64>fieldCount);
   for (let i: u32 = 0; i < count; i++) {
     const line = lines + <usize>i * LINE_BYTES;
@@ -189,7 +199,7 @@ export function flushBatch(): usize {
     const replaced = load<u32>(line, LINE_REPLACED_COUNT);
     if (format != FORMAT_JSON) {
       putInputTo(close);
-      for (let field: u32 = 0; field < fieldCount; field++) putFragment(field, value, 0);
+      for (let field: u32 = 0; field < fieldCount; field++) putResult(field, value, 0);
     } else if (hasInnerResults) {
       putInnerResults(open, value, allFields);
     } else if (replaced == 0) {

@@ -6,6 +6,11 @@ import {
   CANDIDATE_BYTES,
   CANDIDATES,
   CROWDED_BYTES,
+  KEPT_BYTES,
+  KEPT_FAMILY,
+  KEPT_HIGH,
+  KEPT_LENGTH,
+  KEPT_LOW,
   OUTCOME_6TO4,
   OUTCOME_COUNTRY,
   OUTCOME_NAT64,
@@ -14,8 +19,6 @@ import {
   PICK_PUBLIC,
   QUERY4_BYTES,
   QUERY6_BYTES,
-  TEXT_BYTES,
-  TEXT_LENGTH,
 } from '../abi';
 import { high, IPV4, low, NO_ADDRESS, textEnd, textStart } from './address';
 import { QUOTE } from './ascii';
@@ -23,9 +26,10 @@ import { longestText, parseText } from './lenient';
 import {
   buckets4,
   candidates,
-  candidateTexts,
   count6,
   crowded4,
+  keptOfCandidates,
+  keptOfValues,
   levelCount6,
   levels6,
   low6,
@@ -40,7 +44,6 @@ import {
   single,
   start4,
   values,
-  valueTexts,
 } from './settings';
 import { closingQuote, quoteOrBackslash, unescape } from './strings';
 import { BIAS, DECIDED } from './tables';
@@ -87,25 +90,28 @@ export function startQueries(): void {
   return pick == PICK_PUBLIC ? isCountry(record) : pick == PICK_FIRST && record < recordCount;
 }
 
-/** Returns the place for the text of the address of a value. */
-@inline export function textOfValue(value: usize): usize {
-  return valueTexts + ((value - values) >> 2) * TEXT_BYTES;
+/** Returns what is kept of the address of a value. */
+@inline export function keptOfValue(value: usize): usize {
+  return keptOfValues + ((value - values) >> 2) * KEPT_BYTES;
 }
 
-@inline function textOfCandidate(candidate: usize): usize {
-  return candidateTexts + ((candidate - candidates) / CANDIDATE_BYTES) * TEXT_BYTES;
+@inline function keptOfCandidate(candidate: usize): usize {
+  return keptOfCandidates + ((candidate - candidates) / CANDIDATE_BYTES) * KEPT_BYTES;
 }
 
-@inline function copyText(to: usize, from: usize): void {
+@inline function copy48(to: usize, from: usize): void {
   v128.store(to, v128.load(from));
   v128.store(to, v128.load(from, 16), 16);
   v128.store(to, v128.load(from, 32), 32);
 }
 
-/** Keeps the text of the address that was parsed last, which has at most 45 bytes. */
-@inline function keepText(to: usize): void {
-  copyText(to, textStart);
-  store<u32>(to, <u32>(textEnd - textStart), TEXT_LENGTH);
+/** Keeps the address that was parsed last, and its text, which has at most 45 bytes. */
+@inline function keepAddress(to: usize, family: u32): void {
+  copy48(to, textStart);
+  store<u32>(to, <u32>(textEnd - textStart), KEPT_LENGTH);
+  store<u32>(to, family, KEPT_FAMILY);
+  store<u64>(to, high, KEPT_HIGH);
+  store<u64>(to, low, KEPT_LOW);
 }
 
 @inline function addIPv4(result: usize, address: u32): void {
@@ -121,7 +127,7 @@ export function startQueries(): void {
  * @returns false if there was no address
  */
 @inline export function queryValue(value: usize, family: u32): bool {
-  if (valueTexts != 0 && family != NO_ADDRESS) keepText(textOfValue(value));
+  if (keptOfValues != 0 && family != NO_ADDRESS) keepAddress(keptOfValue(value), family);
   return addQuery(value, family);
 }
 
@@ -219,28 +225,40 @@ const GREATEST: i64 = i64.MAX_VALUE;
 }
 
 /** Returns the last IPv6 range whose start's first half is not above `half` (biased), which is less than `GREATEST`. */
-function lastNotAbove(half: i64): u32 {
+function lastNotAbove(levels: usize, levelCount: u32, half: i64): u32 {
   let at: u32 = 0;
-  for (let level: u32 = 0; level < levelCount6; level++) {
-    at = descend(load<u32>(levels6 + ((<usize>level) << 2)), at, half);
+  for (let level: u32 = 0; level < levelCount; level++) {
+    at = descend(load<u32>(levels + ((<usize>level) << 2)), at, half);
   }
   return at;
 }
 
 /** Returns the range of an address if several begin with its first half and the last of them, `range`, begins above it. */
-function rangeAmong(range: u32, half: i64, rest: u64): u32 {
-  let first: u32 = half == i64.MIN_VALUE ? 0 : lastNotAbove(half - 1) + 1;
+function rangeAmong(levels: usize, levelCount: u32, lows: usize, range: u32, half: i64, rest: u64): u32 {
+  let first: u32 = half == i64.MIN_VALUE ? 0 : lastNotAbove(levels, levelCount, half - 1) + 1;
   // In a damaged file, whose ranges are out of order, none may be between.
   let count = first < range ? range - first : 0;
   while (count > 0) {
     const middle = count >> 1;
-    if (load<u64>(low6 + ((<usize>(first + middle)) << 3)) > rest) count = middle;
+    if (load<u64>(lows + ((<usize>(first + middle)) << 3)) > rest) count = middle;
     else {
       first += middle + 1;
       count -= middle + 1;
     }
   }
   return first - 1;
+}
+
+/**
+ * Returns the range of an IPv6 address among ranges with levels of their own.
+ *
+ * @param lows the last halves of their start addresses; @param half, rest the halves of the address, the first one biased
+ */
+export function findRange(levels: usize, levelCount: u32, lows: usize, count: u32, half: i64, rest: u64): u32 {
+  const keys: usize = load<u32>(levels + ((<usize>(levelCount - 1)) << 2));
+  const range = half == GREATEST ? count - 1 : lastNotAbove(levels, levelCount, half);
+  const isAbove = load<i64>(keys + ((<usize>range) << 3)) == half && load<u64>(lows + ((<usize>range) << 3)) > rest;
+  return isAbove ? rangeAmong(levels, levelCount, lows, range, half, rest) : range;
 }
 
 function resolveIPv6(): void {
@@ -258,7 +276,7 @@ function resolveIPv6(): void {
     const rest = load<u64>(query, QUERY6_LOW);
     let range = half == GREATEST ? count6 - 1 : load<u32>(query, QUERY6_RANGE);
     if (load<i64>(keys + ((<usize>range) << 3)) == half && load<u64>(low6 + ((<usize>range) << 3)) > rest) {
-      range = rangeAmong(range, half, rest);
+      range = rangeAmong(levels6, levelCount6, low6, range, half, rest);
     }
     const record: u32 = load<u16>(record6 + ((<usize>range) << 1));
     const result = load<u32>(query, QUERY6_RESULT);
@@ -284,10 +302,7 @@ function chooseCandidates(): void {
     const isBetter = pick == PICK_PUBLIC ? isCountry(record) && !isCountry(current) : pick == PICK_LAST;
     if (current < recordCount && !isBetter) continue;
     store<u32>(value, record);
-    if (valueTexts == 0) continue;
-    const text = textOfCandidate(candidate);
-    copyText(textOfValue(value), text);
-    store<u32>(textOfValue(value), load<u32>(text, TEXT_LENGTH), TEXT_LENGTH);
+    if (keptOfValues != 0) memory.copy(keptOfValue(value), keptOfCandidate(candidate), KEPT_BYTES);
   }
 }
 
@@ -304,7 +319,7 @@ export function resolveQueries(): void {
  * @returns whether the value needs no further candidate
  */
 export function addCandidate(value: usize, family: u32): bool {
-  if (valueTexts != 0) keepText(textOfCandidate(candidatesEnd));
+  if (keptOfValues != 0) keepAddress(keptOfCandidate(candidatesEnd), family);
   addQuery(candidatesEnd + CANDIDATE_RECORD, family);
   store<u32>(candidatesEnd, <u32>value, CANDIDATE_VALUE);
   candidatesEnd += CANDIDATE_BYTES;

@@ -1,9 +1,24 @@
 /** The members of a valid line: those that are replaced, and the results. */
-import { FRAGMENT_BYTES, FRAGMENT_TEXT_AT, LONGEST_INDENT, NO_TEXT, TEXT_LENGTH } from '../abi';
+import {
+  GAP_ADDRESS,
+  GAP_BYTES,
+  GAP_KIND,
+  GAP_TEXTS,
+  INSERT_BYTES,
+  INSERT_GAP_COUNT,
+  INSERT_GAPS,
+  INSERT_TEXTS,
+  KEPT_LENGTH,
+  KEPT_PREFIX,
+  LONGEST_INDENT,
+  NO_PREFIX,
+  TEXT_BYTES,
+} from '../abi';
 import { CASE_BIT, CLOSING_BRACE, COMMA, isBlank, NEWLINE, OPENING_BRACE, QUOTE } from './ascii';
+import { putBlock } from './blocks';
 import { findEscapedKey, isResultKey } from './keys';
-import { textOfValue } from './lookup';
-import { fragments, recordCount, terminator, valueTexts } from './settings';
+import { keptOfValue } from './lookup';
+import { inserts, recordCount, terminator } from './settings';
 import { put, putByte, putInputTo, skipInputTo, trimOutput } from './slot';
 import { closingQuote } from './strings';
 
@@ -79,24 +94,43 @@ export function putKeptMembers(open: usize, close: usize, first: usize, count: u
   return left;
 }
 
+@inline function putText(text: usize): void {
+  put(load<u32>(text), load<u32>(text, 4));
+}
+
+/** Puts out what differs within a record. */
+function putGap(gap: usize, kept: usize): void {
+  const texts: usize = load<u32>(gap, GAP_TEXTS);
+  const isAddress = load<u32>(gap, GAP_KIND) == GAP_ADDRESS;
+  if (!isAddress && load<u32>(kept, KEPT_PREFIX) == NO_PREFIX) {
+    putText(texts + 2 * TEXT_BYTES);
+    return;
+  }
+  putText(texts);
+  if (isAddress) put(kept, load<u32>(kept, KEPT_LENGTH));
+  else putBlock(kept);
+  putText(texts + TEXT_BYTES);
+}
+
 /**
- * Puts out the text of a field's result from its byte `skip` on: the one for no result if the value has no record.
+ * Puts out the result of a field from its byte `skip` on: the one for no result if the value has no record.
  *
  * @param values the records of the line
  */
-@inline export function putFragment(field: u32, values: usize, skip: u32): void {
+@inline export function putResult(field: u32, values: usize, skip: u32): void {
+  const insert = inserts + <usize>field * INSERT_BYTES;
   const value = values + (<usize>field << 2);
   const record = min(load<u32>(value), recordCount);
-  const fragment = fragments + <usize>(field * (recordCount + 1) + record) * FRAGMENT_BYTES;
-  const text: usize = load<u32>(fragment);
-  const textAt = load<u32>(fragment, FRAGMENT_TEXT_AT);
-  if (valueTexts == 0 || textAt == NO_TEXT) {
-    put(text + skip, load<u32>(fragment, 4) - skip);
-    return;
+  const gaps = load<u32>(insert, INSERT_GAP_COUNT);
+  let text = <usize>load<u32>(insert, INSERT_TEXTS) + <usize>(record * (gaps + 1)) * TEXT_BYTES;
+  put(load<u32>(text) + skip, load<u32>(text, 4) - skip);
+  if (gaps == 0 || record == recordCount) return;
+  const kept = keptOfValue(value);
+  for (let i: u32 = 0; i < gaps; i++) {
+    putGap(<usize>load<u32>(insert, INSERT_GAPS) + <usize>i * GAP_BYTES, kept);
+    text += TEXT_BYTES;
+    putText(text);
   }
-  put(text + skip, textAt - skip);
-  put(textOfValue(value), load<u32>(textOfValue(value), TEXT_LENGTH));
-  put(text + textAt, load<u32>(fragment, 4) - textAt);
 }
 
 /**
@@ -112,7 +146,7 @@ export function putKeptMembers(open: usize, close: usize, first: usize, count: u
   }
   for (let left = fields; left != 0; left &= left - 1) {
     const field = <u32>ctz(left);
-    putFragment(field, value, u32(!hasMember));
+    putResult(field, value, u32(!hasMember));
     hasMember = true;
   }
 }
@@ -133,7 +167,7 @@ function putIndentedMembers(open: usize, close: usize, hasMember: bool, fields: 
     const field = <u32>ctz(left);
     if (hasMember) putByte(<u8>COMMA);
     put(indent, length);
-    putFragment(field, value, 1);
+    putResult(field, value, 1);
     hasMember = true;
   }
   put(tail, close - tail);

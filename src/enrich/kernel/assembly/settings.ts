@@ -23,8 +23,25 @@ export let count6: u32 = 0;
 export let outcomes: usize = 0;
 export let recordCount: u32 = 0;
 
-/** For each field and each record, then for no result: a text to insert, `FRAGMENT_BYTES` each. */
-export let fragments: usize = 0;
+/**
+ * The ranges within which everything that was asked for is the same, see ../asked-ranges.ts, if blocks are asked for: IPv4
+ * start addresses, 4 bytes each, and for each value of the first 16 bits the number of ranges that begin below it; levels of
+ * IPv6 start addresses, or 0, their number, the last halves of the start addresses, and a `SCHEME_…` code each,
+ * 4 bytes.
+ */
+export let askedStart4: usize = 0;
+export let askedIndex4: usize = 0;
+export let askedCount4: u32 = 0;
+export let askedLevels6: usize = 0;
+export let askedLevelCount6: u32 = 0;
+export let askedLow6: usize = 0;
+export let askedScheme6: usize = 0;
+export let askedCount6: u32 = 0;
+/** The numbers to 255 in decimal, 4 bytes each: three for the digits, one for how many there are. */
+export let decimals: usize = 0;
+
+/** What is inserted for each field, `INSERT_BYTES` each, see `INSERT_…` in ../abi.ts. */
+export let inserts: usize = 0;
 /** Bytes that the texts inserted into one line have at most. */
 export let longestInsert: u32 = 0;
 
@@ -93,9 +110,9 @@ export let lines: usize = 0;
 export let values: usize = 0;
 /** The candidates for values, `CANDIDATE_BYTES` each. */
 export let candidates: usize = 0;
-/** The texts of the addresses of the values, and of the candidates, `TEXT_BYTES` each; 0 if they are not added. */
-export let valueTexts: usize = 0;
-export let candidateTexts: usize = 0;
+/** What is kept of the addresses of the values, and of the candidates, `KEPT_BYTES` each; 0 if the records say all. */
+export let keptOfValues: usize = 0;
+export let keptOfCandidates: usize = 0;
 /** The queries of a batch, `QUERY4_BYTES` and `QUERY6_BYTES` each. */
 export let queries4: usize = 0;
 export let queries6: usize = 0;

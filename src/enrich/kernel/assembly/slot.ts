@@ -17,7 +17,7 @@ import {
   SLOT_STOPPED_AT_INVALID,
 } from '../abi';
 import { isBlank } from './ascii';
-import { keepsRejects, policy } from './settings';
+import { decimals, keepsRejects, policy } from './settings';
 
 /** The next byte of output, and the end of the room for it. */
 let out: usize = 0;
@@ -126,6 +126,21 @@ export function outputEnd(): usize {
 @inline export function putByte(byte: u8): void {
   store<u8>(out, byte);
   out++;
+}
+
+/** Appends a number up to 255 in decimal. */
+@inline export function putDecimal(number: u32): void {
+  const digits = load<u32>(decimals + (<usize>number << 2));
+  store<u32>(out, digits);
+  out += digits >> 24;
+}
+
+/** Appends a number of 16 bits in hexadecimal. */
+export function putHex(number: u32): void {
+  for (let shift: i32 = number == 0 ? 0 : (31 - clz(number)) & ~3; shift >= 0; shift -= 4) {
+    const digit = (number >> shift) & 15;
+    putByte(<u8>(digit + (digit < 10 ? 48 : 87)));
+  }
 }
 
 /** Appends the input that has not been copied, up to an address. */

@@ -3,7 +3,19 @@
  * loaded, this takes ten times as long.
  */
 import { CROWDED_BYTES, LEVEL_FAN_OUT } from '../abi';
-import { buckets4, count4, count6, crowded4, levelCount6, levels6, record4, start4 } from './settings';
+import {
+  askedCount6,
+  askedLevelCount6,
+  askedLevels6,
+  buckets4,
+  count4,
+  count6,
+  crowded4,
+  levelCount6,
+  levels6,
+  record4,
+  start4,
+} from './settings';
 
 /** Marks a bucket in which one range holds all addresses: the other bits are its record. */
 export const DECIDED: u32 = 0x8000_0000;
@@ -54,16 +66,15 @@ function pad(level: usize, count: u32): void {
   for (let i = count; i % <u32>LEVEL_FAN_OUT != 0; i++) store<i64>(level + (<usize>i << 3), i64.MAX_VALUE);
 }
 
-/** Biases the lowest level, which are the first halves of the IPv6 start addresses, and fills each level above with every
- * eighth key of the one below. */
-function makeLevels(): void {
-  let below: usize = load<u32>(levels6 + (<usize>(levelCount6 - 1) << 2));
+/** Biases the lowest level, which are the first halves of IPv6 start addresses, and fills each level above with every eighth
+ * key of the one below. */
+function makeLevels(levels: usize, levelCount: u32, count: u32): void {
+  let below: usize = load<u32>(levels + (<usize>(levelCount - 1) << 2));
   const bias = i64x2.splat(BIAS);
-  for (let i: usize = 0; i < count6; i += 2) v128.store(below + (i << 3), v128.xor(v128.load(below + (i << 3)), bias));
-  pad(below, count6);
-  let count = count6;
-  for (let level = levelCount6 - 1; level > 0; level--) {
-    const above: usize = load<u32>(levels6 + (<usize>(level - 1) << 2));
+  for (let i: usize = 0; i < count; i += 2) v128.store(below + (i << 3), v128.xor(v128.load(below + (i << 3)), bias));
+  pad(below, count);
+  for (let level = levelCount - 1; level > 0; level--) {
+    const above: usize = load<u32>(levels + (<usize>(level - 1) << 2));
     count = (count + LEVEL_FAN_OUT - 1) / LEVEL_FAN_OUT;
     for (let i: usize = 0; i < count; i++) store<u64>(above + (i << 3), load<u64>(below + (i << 6)));
     pad(above, count);
@@ -75,5 +86,6 @@ function makeLevels(): void {
 export function makeTables(): void {
   makeBuckets();
   narrowStarts();
-  makeLevels();
+  makeLevels(levels6, levelCount6, count6);
+  if (askedLevels6 != 0) makeLevels(askedLevels6, askedLevelCount6, askedCount6);
 }
