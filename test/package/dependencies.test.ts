@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { builtinModules } from 'node:module';
-import { join } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { expect, it } from 'vitest';
 import { packageFile, packageRoot } from '../../src/package-root.js';
 
@@ -37,4 +37,27 @@ it('the declared dependencies, optional ones too, are exactly the imported packa
   };
   const used = new Set([...importedPackages('src'), ...importedPackages('pipeline'), ...Object.keys(NOT_IMPORTED)]);
   expect(Object.keys({ ...dependencies, ...peerDependencies }).sort()).toEqual([...used].sort());
+});
+
+/** Adds what a compiled file imports when it is loaded, and what that imports in turn. */
+function loadedBy(file: string, loaded = new Set<string>()): Set<string> {
+  if (loaded.has(file)) return loaded;
+  loaded.add(file);
+  const code = readFileSync(file, 'utf8');
+  for (const [, name] of code.matchAll(/^(?:import|export)\s(?:[^'";]*?from )?['"]([^'"]+)['"]/gm)) {
+    if (name!.startsWith('.')) loadedBy(join(dirname(file), name!), loaded);
+    else loaded.add(name!);
+  }
+  return loaded;
+}
+
+it('importing the library loads no package but the reader of JSON documents, and nothing of builds, servers or streams', () => {
+  const loaded = [...loadedBy(packageFile('dist/src/index.js'))];
+  expect(loaded.length).toBeGreaterThan(30);
+  const packages = loaded.filter((name) => !name.startsWith('/') && !name.startsWith('node:'));
+  expect(packages.every((name) => name.startsWith('stream-json/'))).toBe(true);
+  const rooms = loaded.filter((name) => name.startsWith('/')).map((name) => relative(packageFile('dist'), name));
+  expect(
+    rooms.filter((name) => !/^src\/([^/]+\.js|address|country|compact|database|enrich|range|rangefile)/.test(name)),
+  ).toEqual([]);
 });
