@@ -2,7 +2,18 @@
 // same run. `node bench/run.js build lookup` runs only those parts. Exits 0 also where a goal is missed: it reports.
 import { missed } from './measure.js';
 
-const PARTS = ['build', 'lookup', 'enrich', 'enrich-shapes', 'enrich-formats', 'api', 'export', 'agreement', 'stream'];
+const PARTS = [
+  'build',
+  'lookup',
+  'enrich',
+  'enrich-shapes',
+  'enrich-formats',
+  'enrich-native',
+  'api',
+  'export',
+  'agreement',
+  'stream',
+];
 
 const wanted = process.argv.slice(2);
 for (const part of PARTS) {
