@@ -1,11 +1,13 @@
 /** The loop around the kernel that the enrichers of the library and the line engine share. */
 import { AtlasError } from '../errors.js';
 import type { EnrichCounts } from './counts.js';
+import { DirectiveTable } from './formats/directives.js';
 import type { JsonDocument } from './formats/document.js';
 import { Table } from './formats/table.js';
 import { type Chunk, ChunkBuffer, LineSplitter, RecordSplitter, type Splitter } from './input/chunk-buffer.js';
+import { DirectiveSplitter } from './input/directive-splitter.js';
 import { Kernel, Slot } from './kernel/kernel.js';
-import { type KernelLayout, setTableShape } from './kernel/layout.js';
+import { type KernelLayout, setTableShape, type TableShape } from './kernel/layout.js';
 import type { EnrichOptions, InvalidPolicy } from './options.js';
 
 /** One part of the result of a chunk. The bytes are in the kernel's memory, and valid until the next part is requested. */
@@ -36,7 +38,7 @@ export class ChunkRunner {
   readonly #maxRecordBytes: number;
   readonly #onInvalid: InvalidPolicy;
   readonly #counts: EnrichCounts;
-  readonly #table: Table | undefined;
+  readonly #table: Table | DirectiveTable | undefined;
   readonly #document: JsonDocument | undefined;
   readonly #splitter: Splitter;
   /** The name of the input in error messages, and the prefix with it. */
@@ -53,8 +55,12 @@ export class ChunkRunner {
     this.#onInvalid = onInvalid;
     this.#counts = counts;
     if (input?.kind === 'table') {
-      this.#table = new Table(input, options, counts, (columns, fields) => setTableShape(layout, columns, fields));
-      this.#splitter = new RecordSplitter(this.#kernel);
+      const setShape = (shape: TableShape): void => setTableShape(layout, input, shape);
+      const hasDirectives = input.directives !== undefined;
+      this.#table = hasDirectives
+        ? new DirectiveTable(input, options, setShape)
+        : new Table(input, options, counts, setShape);
+      this.#splitter = hasDirectives ? new DirectiveSplitter() : new RecordSplitter(this.#kernel);
     } else if (input?.kind === 'json') {
       this.#document = new documents!(this.#kernel, input.itemsPath, onInvalid);
       this.#splitter = this.#document;
@@ -94,6 +100,11 @@ export class ChunkRunner {
     this.#prefix = name === undefined ? '' : `${name}: `;
     this.#lines = 0;
     this.#document?.startResults(this.#name);
+  }
+
+  /** Returns whether all chunks before this one must be processed before it is prepared. */
+  mustWait(chunk: Chunk): boolean {
+    return this.#table?.mayChange(chunk) === true;
   }
 
   /**

@@ -25,20 +25,28 @@ export const ADDABLE = [
 export type Addable = (typeof ADDABLE)[number];
 
 /**
- * The formats of inputs: JSON lines, a JSON document, tables with commas or tabs, lists of addresses, access logs in the
- * combined format of Apache and nginx, and any text.
+ * The formats of inputs: JSON lines, a JSON document, tables with commas or tabs, W3C Extended Log Format, logs of Zeek, lists of
+ * addresses, access logs in the combined format of Apache and nginx, and any text.
  */
-export const FORMAT_NAMES = ['jsonl', 'json', 'csv', 'tsv', 'list', 'combined', 'text'] as const;
+export const FORMAT_NAMES = ['jsonl', 'json', 'csv', 'tsv', 'w3c', 'zeek', 'list', 'combined', 'text'] as const;
 export type FormatName = (typeof FORMAT_NAMES)[number];
 
 /** The formats whose fields are columns. */
-const TABLE_FORMATS: readonly FormatName[] = ['csv', 'tsv'];
+const TABLE_FORMATS: readonly FormatName[] = ['csv', 'tsv', 'w3c', 'zeek'];
+
+/** The formats of tables whose header is a directive, and the field that is the client's address. */
+const DIRECTIVE_FIELDS: { [Format in FormatName]?: string } = { w3c: 'c-ip', zeek: 'id.orig_h' };
+
+/** The characters that can be between the cells of a table whose header is a directive. */
+export const DELIMITERS: readonly string[] = [' ', '\t', ',', ';', '|'];
 
 /** A table: its delimiter, one ASCII character, and whether its first record is a header. */
 export interface TableInput {
   kind: 'table';
   delimiter: string;
   hasHeader: boolean;
+  /** If the header is in lines that begin with `#`: how they are written. They also say what the delimiter is. */
+  directives?: 'w3c' | 'zeek' | undefined;
 }
 
 /** A JSON document: the keys that lead to the array of items; none if the document is the array. */
@@ -70,6 +78,9 @@ function kernelInput(format: FormatName, details: InputDetails = {}): KernelInpu
       return { kind: 'table', delimiter: delimiter ?? ',', hasHeader };
     case 'tsv':
       return { kind: 'table', delimiter: delimiter ?? '\t', hasHeader };
+    case 'w3c':
+    case 'zeek':
+      return { kind: 'table', delimiter: '\t', hasHeader: true, directives: format };
     default:
       return { kind: format };
   }
@@ -176,14 +187,14 @@ function checkPath({ path, resultPath }: FieldRequest): void {
 /**
  * Parses fields, each `PATH` or `PATH=TARGET`, see field-path.ts.
  *
- * @param specs the fields as text; if there are none, `ip`
+ * @param specs the fields as text; if there are none, `ip`, or the client's address in a format that names it
  * @param format in a table, the target is the beginning of the names of columns: its dots and brackets mean nothing
  * @returns the fields. The default target is `geo` or, with several fields, the path with `_` for `.` and `_geo` appended
  * @throws AtlasError E_USAGE for too many fields, a path or target that is not valid or too long, or if two fields have the
  *   same target
  */
 export function parseFields(specs: readonly string[], format: FormatName = 'jsonl'): FieldRequest[] {
-  const given = specs.length === 0 ? [DEFAULT_FIELD] : specs;
+  const given = specs.length === 0 ? [DIRECTIVE_FIELDS[format] ?? DEFAULT_FIELD] : specs;
   if (given.length > MAX_FIELDS) {
     throw new AtlasError('E_USAGE', `${given.length} fields are too many; at most ${MAX_FIELDS} go in one run`);
   }
@@ -334,10 +345,9 @@ export function parseEnrichOptions(
   checkChoice(nameOf('format'), format, FORMAT_NAMES);
   const itemsPath = parseItems(requested.items, format, nameOf);
   checkBoolean(nameOf('header'), header);
-  if (!TABLE_FORMATS.includes(format)) {
+  if (format !== 'csv' && format !== 'tsv') {
     const option = delimiter !== undefined ? 'delimiter' : header ? undefined : 'header';
-    if (option !== undefined)
-      throw usageError(`${nameOf(option)} requires ${nameOf('format')} ${TABLE_FORMATS.join(' or ')}`);
+    if (option !== undefined) throw usageError(`${nameOf(option)} requires ${nameOf('format')} csv or tsv`);
   }
   checkDelimiter(delimiter, nameOf);
   const specs = fieldSpecs(requested.field, format, nameOf);

@@ -1,6 +1,6 @@
 /** Formats results for each format: the texts to insert. Those that depend on the address are left open, for the kernel to fill. */
 import type { CountryResult } from '../../database/engine.js';
-import type { Addable, KernelInput } from '../options.js';
+import { type Addable, DELIMITERS, type KernelInput } from '../options.js';
 
 /** What a result says of the country. */
 export type CountryAnswer = CountryResult & {
@@ -52,13 +52,38 @@ function inRow(add: readonly Addable[], member: ResultFormat['member']): ResultF
   return { open: '', separator: '', close: '', none: add.map((name) => member(name, null)).join(''), member };
 }
 
+/** A cell without a value in W3C Extended Log Format (section "Entries") and, by default, in the logs of Zeek. */
+export const UNSET = '-';
+
+/**
+/** The types of results in logs of Zeek; the others are strings. */
+const ZEEK_TYPES: { [Name in Addable]?: string } = { is_eu: 'bool', address: 'addr', network: 'subnet' };
+
+/** Returns the type of a column of results in a log of Zeek. */
+export function zeekType(name: Addable): string {
+  return ZEEK_TYPES[name] ?? 'string';
+}
+
+/** Returns a value as a log of Zeek has it: `T` or `F`, and the delimiter as `\x2c`. */
+function zeekText(value: unknown, delimiter: string): string {
+  const text = typeof value === 'boolean' ? (value ? 'T' : 'F') : String(value ?? UNSET);
+  return text.replaceAll(delimiter, (byte) => `\\x${byte.charCodeAt(0).toString(16).padStart(2, '0')}`);
+}
+
+/** Returns the styles that the results of an input can have: the delimiters before them. */
+export function stylesOf(input: KernelInput): readonly string[] {
+  if (input.kind !== 'table') return ['\t'];
+  return input.directives === undefined ? [input.delimiter] : DELIMITERS;
+}
+
 /**
  * Returns how results are written into records of a format.
  *
  * @param add the members wanted, in order
  * @param key the key of the result in an object
+ * @param style the delimiter before a cell
  */
-export function resultFormat(input: KernelInput, add: readonly Addable[], key: string): ResultFormat {
+export function resultFormat(input: KernelInput, add: readonly Addable[], key: string, style: string): ResultFormat {
   switch (input.kind) {
     case 'jsonl':
     case 'json': {
@@ -69,9 +94,10 @@ export function resultFormat(input: KernelInput, add: readonly Addable[], key: s
     case 'combined':
       return inRow(add, (_, value) => ` "${String(value ?? '-').replaceAll(/["\\]/g, '\\$&')}"`);
     case 'table':
-      return inRow(add, (_, value) => input.delimiter + cellText(String(value ?? ''), input.delimiter));
+      if (input.directives === 'zeek') return inRow(add, (_, value) => style + zeekText(value, style));
+      return inRow(add, (_, value) => style + cellText(String(value ?? (input.directives ? UNSET : '')), style));
     default:
-      return inRow(add, (_, value) => `\t${cellText(String(value ?? ''), '\t')}`);
+      return inRow(add, (_, value) => style + cellText(String(value ?? ''), style));
   }
 }
 

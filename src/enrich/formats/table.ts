@@ -8,6 +8,7 @@ import { AtlasError } from '../../errors.js';
 import type { EnrichCounts } from '../counts.js';
 import { pathText } from '../field-path.js';
 import type { Chunk } from '../input/chunk-buffer.js';
+import type { TableShape } from '../kernel/layout.js';
 import type { EnrichOptions, FieldRequest, TableInput } from '../options.js';
 import { passesOthers } from '../query.js';
 import { cellText } from './results.js';
@@ -70,13 +71,6 @@ function firstRecord(bytes: Uint8Array, delimiter: string): { cells: string[]; l
   return { cells: first!.record, length: first!.info.bytes };
 }
 
-/** The first record of the first input. */
-interface TableShape {
-  columns: string[];
-  /** For each field, the index of its column. */
-  fieldColumns: number[];
-}
-
 /**
  * The header of a table. All inputs are one table: the header of the first input is written, those of the others must be equal
  * and are left out. Without a header, the first record of the first input determines the number of columns.
@@ -87,21 +81,17 @@ export class Table {
   readonly #input: TableInput;
   readonly #options: EnrichOptions;
   readonly #counts: EnrichCounts;
-  readonly #onShape: (columnCount: number, fieldColumns: readonly number[]) => void;
-  #shape: TableShape | undefined;
+  readonly #onShape: (shape: TableShape) => void;
+  /** The cells of the first record of the first input. */
+  #columns: string[] | undefined;
   /** Name of the current input, and whether its first record has not been read. */
   #name = 'the input';
   #isAtStart = true;
   /** Lines of the current input before the header. */
   #line = 1;
 
-  /** @param onShape receives the number of columns and the column of each field before the first record is processed */
-  constructor(
-    input: TableInput,
-    options: EnrichOptions,
-    counts: EnrichCounts,
-    onShape: (columnCount: number, fieldColumns: readonly number[]) => void,
-  ) {
+  /** @param onShape receives the shape before the first record is processed */
+  constructor(input: TableInput, options: EnrichOptions, counts: EnrichCounts, onShape: (shape: TableShape) => void) {
     this.#input = input;
     this.#options = options;
     this.#counts = counts;
@@ -117,8 +107,13 @@ export class Table {
 
   /** Makes the next input another table, with a header of its own. */
   restart(): void {
-    this.#shape = undefined;
+    this.#columns = undefined;
     this.newline = '\n';
+  }
+
+  /** Returns false: all records have the shape of the first one. */
+  mayChange(): boolean {
+    return false;
   }
 
   /**
@@ -148,7 +143,7 @@ export class Table {
     const { cells, length } = firstRecord(input.subarray(at, chunk.length), this.#input.delimiter);
     if (this.#input.hasHeader) {
       this.#replaceHeader(chunk, at, blankLines, cells, input.toString('latin1', at, at + length));
-    } else if (this.#shape === undefined) {
+    } else if (this.#columns === undefined) {
       this.#setShape(cells, numberedColumn);
     }
   }
@@ -156,27 +151,26 @@ export class Table {
   /** Returns what is wrong with a record that has a number of cells. */
   cellsProblem(cells: number): string {
     const expected = this.#input.hasHeader ? 'the header' : 'the first record';
-    return `the record has ${cells} cells, but ${expected} ${this.#shape!.columns.length}`;
+    return `the record has ${cells} cells, but ${expected} ${this.#columns!.length}`;
   }
 
   #setShape(
     columns: string[],
     columnOf: ((field: FieldRequest, columns: number, input: string) => number) | undefined,
-  ): TableShape {
+  ): void {
     const { fields } = this.#options;
     const fieldColumns = fields.map((field) =>
       columnOf === undefined ? findColumn(field, columns, this.#name) : columnOf(field, columns.length, this.#name),
     );
-    this.#shape = { columns, fieldColumns };
-    this.#onShape(columns.length, fieldColumns);
-    return this.#shape;
+    this.#columns = columns;
+    this.#onShape({ columnCount: columns.length, fieldColumns, delimiter: this.#input.delimiter });
   }
 
   /** @param at where the header begins; the bytes before it are a byte order mark and blank lines */
   #replaceHeader(chunk: Chunk, at: number, blankLines: number, cells: string[], record: string): void {
     const { query } = this.#options;
     const passesBlanks = query === undefined || passesOthers(query);
-    const isFirst = this.#shape === undefined;
+    const isFirst = this.#columns === undefined;
     const header = this.#headerText(cells, record);
     this.#counts.lines += blankLines;
     // A byte order mark goes with the first line that is written.
@@ -188,13 +182,13 @@ export class Table {
   }
 
   #headerText(cells: string[], record: string): string {
-    if (this.#shape === undefined) {
+    if (this.#columns === undefined) {
       this.#setShape(cells, undefined);
       const [body, ending] = splitEnding(record);
       if (ending !== '') this.newline = ending;
       return body + this.#resultColumns(cells) + ending;
     }
-    const { columns } = this.#shape;
+    const columns = this.#columns;
     if (JSON.stringify(cells) !== JSON.stringify(columns)) {
       throw new AtlasError(
         'E_BAD_INPUT',

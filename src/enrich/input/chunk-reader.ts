@@ -25,6 +25,8 @@ export class ChunkReader {
   #stopWaiting: (() => void) | undefined;
   /** Bytes read from the inputs that are closed, before decompression. */
   #bytesOfClosed = 0;
+  /** Resolves when the last chunk is released, and so all chunks. */
+  #released: Promise<void> = Promise.resolve();
 
   constructor(parts: ChunkReaderParts) {
     this.#parts = parts;
@@ -82,9 +84,13 @@ export class ChunkReader {
 
   async #schedule(chunk: Chunk, source: ChunkSource, buffer: ChunkBuffer): Promise<void> {
     const { scheduler, pool } = this.#parts;
-    const released = scheduler.add(chunk, source);
+    if (scheduler.mustWait(chunk)) {
+      await this.#unlessStopped(this.#released);
+      if (this.#isStopped) return;
+    }
+    this.#released = scheduler.add(chunk, source);
     if (!buffer.needsSlot(chunk)) {
-      await this.#unlessStopped(released);
+      await this.#unlessStopped(this.#released);
       return;
     }
     const slot = await this.#unlessStopped(pool.acquire());

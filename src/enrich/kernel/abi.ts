@@ -34,12 +34,22 @@ export const ITEM_END = 30;
 export const LONGEST_INDENT = 64;
 
 // The shape of a table, which is written when the header is known. Its targets are the wanted columns, in ascending order.
-/** Number of columns. */
+/** Number of columns; 0 if the header is not known, so that no record is valid. */
 export const SHAPE_COLUMNS = 0;
+/** The delimiter, and the number of its style: see `inserts` in assembly/settings.ts. */
+export const SHAPE_DELIMITER = 4;
+export const SHAPE_STYLE = 8;
 /** Number of targets. */
-export const SHAPE_TARGET_COUNT = 4;
-/** The column of each target, 4 bytes each. */
-export const SHAPE_TARGETS = 8;
+export const SHAPE_TARGET_COUNT = 12;
+/** The column of each target, 4 bytes each; `NO_COLUMN` for a field without a column. */
+export const SHAPE_TARGETS = 16;
+/** Above every column. */
+export const NO_COLUMN = 0xffff_ffff;
+
+// Where a quotation in a table ends: at a quote only, or also at the end of the line. Or quotes are text.
+export const QUOTES_RECORD = 0;
+export const QUOTES_LINE = 1;
+export const QUOTES_NONE = 2;
 
 /** Longest key in bytes that the kernel recognizes by its length: its quotes are in one vector or in adjacent ones. */
 export const KEY_LENGTHS_MAX = 62;

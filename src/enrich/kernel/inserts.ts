@@ -11,6 +11,7 @@ import {
   resultFormat,
   resultTexts,
   runsOf,
+  stylesOf,
 } from '../formats/results.js';
 import type { Addable, EnrichOptions, KernelInput } from '../options.js';
 import * as abi from './abi.js';
@@ -56,13 +57,16 @@ function placeGaps(plan: MemoryPlan, format: ResultFormat, runs: readonly Run[])
   };
 }
 
-/** Places what is inserted for each field, see `INSERT_…` in abi.ts. */
+/** Places what is inserted for each style and field, see `INSERT_…` in abi.ts. */
 export function placeInserts(plan: MemoryPlan, answers: readonly CountryAnswer[], options: EnrichOptions) {
   const { input = JSON_LINES, fields, add } = options;
   const runs = runsOf(add);
   let longestInsert = 0;
-  const inserts = fields.flatMap(({ resultPath }) => {
-    const format = resultFormat(input, add, resultPath.at(-1)!);
+  const styled = stylesOf(input).flatMap((style) =>
+    fields.map(({ resultPath }) => ({ style, key: resultPath.at(-1)! })),
+  );
+  const inserts = styled.flatMap(({ style, key }) => {
+    const format = resultFormat(input, add, key, style);
     const texts = placeTexts(plan, [...answers.flatMap((answer) => resultTexts(format, runs, answer)), format.none]);
     const gaps = placeGaps(plan, format, runs);
     longestInsert += (gaps.count + 1) * texts.longest + gaps.longest + abi.LONGEST_INDENT;

@@ -7,7 +7,7 @@ import { MAX_ADDRESS_LENGTH, MAX_JSON_DEPTH, MAX_LENIENT_BYTES, MAX_PATH_KEYS } 
 import type { RangeRecord } from '../../rangefile/layout.js';
 import type { RangeFile } from '../../rangefile/reader.js';
 import { EACH, hasElements, type PathStep } from '../field-path.js';
-import { type CountryAnswer, resultFormat, resultTexts, runsOf } from '../formats/results.js';
+import { type CountryAnswer, resultFormat, resultTexts, runsOf, stylesOf, UNSET } from '../formats/results.js';
 import type { Addable, AddressPick, EnrichOptions, InvalidPolicy, KernelInput } from '../options.js';
 import { passesOthers, type RecordQuery, selects } from '../query.js';
 import * as abi from './abi.js';
@@ -88,6 +88,9 @@ const JSON_LINES: KernelInput = { kind: 'jsonl' };
 const NEWLINE = 10;
 const SPACE = 32;
 
+/** How the cells of a table are quoted, by its directives. */
+const QUOTES = { none: abi.QUOTES_RECORD, w3c: abi.QUOTES_LINE, zeek: abi.QUOTES_NONE } as const;
+
 const FORMATS: Record<KernelInput['kind'], number> = {
   jsonl: abi.FORMAT_JSON,
   json: abi.FORMAT_JSON,
@@ -144,7 +147,7 @@ function placeAskedRanges(
 ) {
   if (!add.includes('network')) return { askedLevels6: 0 };
   const asked = runsOf(add).filter(({ origin }) => origin === 'country');
-  const format = resultFormat({ kind: 'jsonl' }, add, '');
+  const format = resultFormat({ kind: 'jsonl' }, add, '', ',');
   const texts = answers.map((answer) =>
     JSON.stringify(asked.length === 0 ? answer : resultTexts(format, asked, answer)),
   );
@@ -186,6 +189,13 @@ function keyTreeOf({ input = JSON_LINES, fields }: EnrichOptions, at: number): K
   };
 }
 
+/** Returns the shape of a table before its header is known: no columns, but the delimiter, with which records are found. */
+function firstShape(input: KernelInput, fieldCount: number): Uint32Array {
+  const shape = new Uint32Array(abi.SHAPE_TARGETS / 4 + fieldCount);
+  if (input.kind === 'table') shape[abi.SHAPE_DELIMITER / 4] = input.delimiter.charCodeAt(0);
+  return shape;
+}
+
 /** Places everything that the threads share; returns the settings, and the key tree. */
 function placeShared(plan: MemoryPlan, { file, options, keepsRejects }: LayoutRequest) {
   const { query, fields } = options;
@@ -218,7 +228,9 @@ function placeShared(plan: MemoryPlan, { file, options, keepsRejects }: LayoutRe
     terminator: isDocument ? abi.ITEM_END : NEWLINE,
     extraBlank: isDocument ? NEWLINE : SPACE,
     delimiter: input.kind === 'table' ? input.delimiter.charCodeAt(0) : 0,
-    shape: plan.reserve(abi.SHAPE_TARGETS + 4 * fields.length),
+    quotes: input.kind === 'table' ? QUOTES[input.directives ?? 'none'] : 0,
+    unset: input.kind === 'table' && input.directives !== undefined ? UNSET.charCodeAt(0) : abi.NO_COLUMN,
+    shape: plan.place(firstShape(input, fields.length)),
     fieldCount: fields.length,
     fieldTargets: plan.place(Uint32Array.from(tree.fieldTargets)),
     fieldSteps: placeSteps(
@@ -308,20 +320,27 @@ export function layOut(request: LayoutRequest): KernelLayout {
   return { memory: plan.build(), settings, shape, fieldTargets, threads, recordCounts, slots, large };
 }
 
-/**
- * Writes the shape of a table. Must be called before the first block with a record is processed.
- *
- * @param columnCount number of columns
- * @param fieldColumns for each field, its column, counted from 0
- */
+/** The shape of a table, or of what follows a header in it. */
+export interface TableShape {
+  /** Number of columns; 0 if they are not known: then no record is valid. */
+  columnCount: number;
+  /** For each field, its column, counted from 0; -1 if there is none. */
+  fieldColumns: readonly number[];
+  delimiter: string;
+}
+
+/** Writes the shape of a table. Must be called before the first block with a record is processed, and while none is. */
 export function setTableShape(
   { memory, shape, fieldTargets }: KernelLayout,
-  columnCount: number,
-  fieldColumns: readonly number[],
+  input: KernelInput,
+  { columnCount, fieldColumns: columns, delimiter }: TableShape,
 ): void {
   const numbers = new Uint32Array(memory.buffer);
+  const fieldColumns = columns.map((column) => (column < 0 ? abi.NO_COLUMN : column));
   const targets = [...new Set(fieldColumns)].sort((a, b) => a - b);
   numbers[(shape + abi.SHAPE_COLUMNS) / 4] = columnCount;
+  numbers[(shape + abi.SHAPE_DELIMITER) / 4] = delimiter.charCodeAt(0);
+  numbers[(shape + abi.SHAPE_STYLE) / 4] = stylesOf(input).indexOf(delimiter);
   numbers[(shape + abi.SHAPE_TARGET_COUNT) / 4] = targets.length;
   numbers.set(targets, (shape + abi.SHAPE_TARGETS) / 4);
   numbers.set(

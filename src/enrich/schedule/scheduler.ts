@@ -58,6 +58,11 @@ export class Scheduler {
     if (parts.workers !== undefined) parts.workers.onEvent = () => this.#notify();
   }
 
+  /** Returns whether all chunks so far must be released before a chunk is added. */
+  mustWait(chunk: Chunk): boolean {
+    return this.#parts.runner.mustWait(chunk);
+  }
+
   /** Adds a chunk. The promise resolves when the chunk is released. @throws AtlasError as {@link ChunkRunner.prepare} does */
   add(chunk: Chunk, source: ChunkSource): Promise<void> {
     const { runner, slots, pool, workers, queue } = this.#parts;

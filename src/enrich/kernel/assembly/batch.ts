@@ -96,10 +96,11 @@ export function startBatch(): void {
 /**
  * Adds a line of a format without objects, and flushes the batch if it is full.
  *
+ * @param style of the text to insert; it is kept in the place of the first member that is replaced
  * @returns 0, or the first byte of the first line that does not fit into the output
  */
-@inline export function addPlainLine(start: usize, close: usize, end: usize): usize {
-  addLine(start, start, close, end, 0, 0);
+@inline export function addPlainLine(start: usize, close: usize, end: usize, style: u32 = 0): usize {
+  addLine(start, start, close, end, style, 0);
   return isBatchFull() ? flushBatch() : 0;
 }
 
@@ -199,7 +200,8 @@ export function flushBatch(): usize {
     const replaced = load<u32>(line, LINE_REPLACED_COUNT);
     if (format != FORMAT_JSON) {
       putInputTo(close);
-      for (let field: u32 = 0; field < fieldCount; field++) putResult(field, value, 0);
+      const styled = load<u32>(line, LINE_FIRST_REPLACED) * fieldCount;
+      for (let field: u32 = 0; field < fieldCount; field++) putResult(field, value, 0, styled);
     } else if (hasInnerResults) {
       putInnerResults(open, value, allFields);
     } else if (replaced == 0) {

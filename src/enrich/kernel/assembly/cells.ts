@@ -7,9 +7,12 @@
  *
  * So the bytes in quotation are those after an odd number of quotes, provided that quotes in unquoted text are not counted.
  * Of those, the first in each cell is recognized: it would open a quotation, but neither a separator nor a quote is before it.
+ *
+ * In a table whose records are lines, a quotation that does not end on its line is text: the caller reads that line again.
  */
+import { QUOTES_LINE, QUOTES_NONE } from '../abi';
 import { NEWLINE, QUOTE } from './ascii';
-import { delimiter } from './settings';
+import { delimiter, quotes as quoteRule } from './settings';
 import { VECTOR, equal, next, prefixXor } from './masks';
 
 // The state between two vectors.
@@ -22,8 +25,15 @@ let quoteCarry: u64 = 0;
 /** The newlines of the last vector that separate records. */
 export let recordEnds: u64 = 0;
 
-/** Starts at the beginning of a record. */
-export function startCells(): void {
+/** In a table whose records are lines: the first newline of the last vector that is in a quotation, as a bit. */
+export let brokenEnd: u64 = 0;
+/** Quotes before this address are text. */
+let textEnd: usize = 0;
+
+/** Starts at the beginning of a record; quotes before an address are text. */
+export function startCells(quotesFrom: usize = 0): void {
+  textEnd = quotesFrom;
+  brokenEnd = 0;
   inQuotes = 0;
   separatorCarry = 1;
   quoteCarry = 0;
@@ -43,7 +53,8 @@ export function startCells(): void {
   const live = <u64>-1 >> (63 - last);
   const newlines = equal(a, b, c, d, NEWLINE) & live;
   const candidates = (equal(a, b, c, d, delimiter) & live) | newlines;
-  let quotes = equal(a, b, c, d, QUOTE) & live;
+  let quotes = quoteRule == QUOTES_NONE ? 0 : equal(a, b, c, d, QUOTE) & live;
+  if (textEnd > vector) quotes &= textEnd - vector >= VECTOR ? 0 : <u64>-1 << <u64>(textEnd - vector);
   if ((quotes | inQuotes) == 0) {
     recordEnds = newlines;
     separatorCarry = (candidates >> last) & 1;
@@ -62,6 +73,11 @@ export function startCells(): void {
     quotes &= ~((after & (0 - after)) - first);
   }
   recordEnds = newlines & ~quoted;
+  if (quoteRule == QUOTES_LINE) {
+    brokenEnd = newlines & quoted & (0 - (newlines & quoted));
+    // All bits without a broken line.
+    recordEnds &= brokenEnd - 1;
+  }
   const separators = candidates & ~quoted;
   separatorCarry = (separators >> last) & 1;
   quoteCarry = (quotes >> last) & 1;

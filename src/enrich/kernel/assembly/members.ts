@@ -115,10 +115,10 @@ function putGap(gap: usize, kept: usize): void {
 /**
  * Puts out the result of a field from its byte `skip` on: the one for no result if the value has no record.
  *
- * @param values the records of the line
+ * @param values the records of the line; @param styled the number of inserts before those of the style, see `inserts`
  */
-@inline export function putResult(field: u32, values: usize, skip: u32): void {
-  const insert = inserts + <usize>field * INSERT_BYTES;
+@inline export function putResult(field: u32, values: usize, skip: u32, styled: u32 = 0): void {
+  const insert = inserts + <usize>(styled + field) * INSERT_BYTES;
   const value = values + (<usize>field << 2);
   const record = min(load<u32>(value), recordCount);
   const gaps = load<u32>(insert, INSERT_GAP_COUNT);

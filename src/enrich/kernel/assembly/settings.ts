@@ -40,7 +40,10 @@ export let askedCount6: u32 = 0;
 /** The numbers to 255 in decimal, 4 bytes each: three for the digits, one for how many there are. */
 export let decimals: usize = 0;
 
-/** What is inserted for each field, `INSERT_BYTES` each, see `INSERT_…` in ../abi.ts. */
+/**
+ * What is inserted for each style and field, `INSERT_BYTES` each, see `INSERT_…` in ../abi.ts. The styles are those of the delimiters
+ * that a format can have.
+ */
 export let inserts: usize = 0;
 /** Bytes that the texts inserted into one line have at most. */
 export let longestInsert: u32 = 0;
@@ -50,8 +53,16 @@ export let format: u32 = 0;
 /** The byte that ends a line, and one more byte that is white space in a line: a space if there is none. */
 export let terminator: u32 = 0;
 export let extraBlank: u32 = 0;
-/** The byte between two cells of a table. */
+/** The byte between two cells of a table, a `QUOTES_…` code, and the byte that is the only one of a cell without a value. */
 export let delimiter: u32 = 0;
+export let quotes: u32 = 0;
+export let unset: u32 = 0;
+
+/** Sets the delimiter: the header of a table may come with another one. */
+export function setDelimiter(byte: u32): void {
+  delimiter = byte;
+}
+
 /** The shape of the table, see `SHAPE_…` in ../abi.ts. */
 export let shape: usize = 0;
 

@@ -1,14 +1,11 @@
 /** Reads the records of a table and finds the wanted cells. cells.ts finds the separators. */
-import { SHAPE_COLUMNS, SHAPE_TARGET_COUNT, SHAPE_TARGETS } from '../abi';
+import { NO_COLUMN, SHAPE_COLUMNS, SHAPE_DELIMITER, SHAPE_STYLE, SHAPE_TARGET_COUNT, SHAPE_TARGETS } from '../abi';
 import { CARRIAGE_RETURN } from './ascii';
 import { addPlainLine, endOtherLine, flushBatch } from './batch';
-import { recordEnds, separatorsOf, startCells } from './cells';
+import { brokenEnd, recordEnds, separatorsOf, startCells } from './cells';
 import { VECTOR } from './masks';
-import { shape, valueOffsets } from './settings';
+import { setDelimiter, shape, valueOffsets } from './settings';
 import { setCells } from './slot';
-
-/** Above every column. */
-const NO_COLUMN: u32 = 0xffff_ffff;
 
 /** The number of wanted columns; the columns, 4 bytes each. */
 let wantedCount: u32 = 0;
@@ -18,7 +15,7 @@ let target: u32 = 0;
 let wanted: u32 = 0;
 
 @inline function wantedColumn(): u32 {
-  return target < wantedCount ? load<u32>(wantedColumns + (<usize>target << 2)) : NO_COLUMN;
+  return target < wantedCount ? load<u32>(wantedColumns + (<usize>target << 2)) : <u32>NO_COLUMN;
 }
 
 /** Notes that a wanted cell begins at an address. */
@@ -57,12 +54,16 @@ export function processRecords(from: usize, end: usize, inputEnd: usize): usize 
   const columnCount = load<u32>(shape, SHAPE_COLUMNS);
   wantedCount = load<u32>(shape, SHAPE_TARGET_COUNT);
   wantedColumns = shape + SHAPE_TARGETS;
+  const style = load<u32>(shape, SHAPE_STYLE);
+  setDelimiter(load<u32>(shape, SHAPE_DELIMITER));
+  // A field without a column has no value. An earlier shape may have left one.
+  memory.fill(valueOffsets, 0, <usize>wantedCount << 2);
   startCells();
   startRecord(from);
   let start = from;
   // The delimiters of the record so far.
   let column: u32 = 0;
-  for (let vector = from; vector < end; vector += VECTOR) {
+  for (let vector = from; vector < end; ) {
     let separators = separatorsOf(vector, min(end - vector, VECTOR));
     for (let ends = recordEnds; ends != 0; ends &= ends - 1) {
       const newline = ends & (0 - ends);
@@ -78,7 +79,7 @@ export function processRecords(from: usize, end: usize, inputEnd: usize): usize 
       const after = min(at + 1, inputEnd);
       let full: usize = 0;
       if (close == start) full = endOtherLine(start, after, true);
-      else if (column + 1 == columnCount) full = addPlainLine(start, close, after);
+      else if (column + 1 == columnCount) full = addPlainLine(start, close, after, style);
       else {
         setCells(column + 1);
         full = endOtherLine(start, after, false);
@@ -88,8 +89,17 @@ export function processRecords(from: usize, end: usize, inputEnd: usize): usize 
       column = 0;
       startRecord(start);
     }
+    if (brokenEnd != 0) {
+      const lineEnd = vector + <usize>ctz(brokenEnd) + 1;
+      vector = start;
+      column = 0;
+      startCells(lineEnd);
+      startRecord(start);
+      continue;
+    }
     noteCells(vector, separators, column);
     column += <u32>popcnt(separators);
+    vector += VECTOR;
   }
   const full = flushBatch();
   return full != 0 ? full : end;

@@ -1,10 +1,10 @@
 /** Looks up the values of the lines of a batch, which batch.ts has collected: their offsets are replaced by their records. */
-import { FORMAT_COMBINED, FORMAT_JSON, FORMAT_TABLE, FORMAT_TEXT, LINE_BYTES } from '../abi';
+import { FORMAT_COMBINED, FORMAT_JSON, FORMAT_TABLE, FORMAT_TEXT, LINE_BYTES, QUOTES_NONE } from '../abi';
 import { isBlank, NEWLINE, QUOTE, SPACE } from './ascii';
 import { findElement, hasSeveralValues, hasStepsInto, queryElements } from './elements';
 import { longestText, parseText } from './lenient';
 import { isSettled, parseString, queryValue, resolveQueries, startQueries } from './lookup';
-import { delimiter, fieldCount, format, hasSteps, isLenient, lines, recordCount, scratch, values } from './settings';
+import { delimiter, fieldCount, format, hasSteps, isLenient, lines, quotes, recordCount, scratch, unset, values } from './settings';
 import { queryNextAddress } from './text';
 
 // What is kept of a line: its first byte; the opening and closing brace of an object, in other formats the beginning and end of
@@ -83,11 +83,15 @@ function unquote(from: usize, close: usize): usize {
 }
 
 /**
- * Replaces the offset of a cell with a query for its address. An empty cell is a missing value. A quoted cell is exactly an
+ * Replaces the offset of a cell with a query for its address. A field without a column and an empty cell are missing values. A quoted cell is exactly an
  * address only if its first quote after the opening one closes it, because no address has a quote in it.
  */
 @inline function queryCell(value: usize, from: usize, close: usize): void {
-  if (from < close && load<u8>(from) == <u8>QUOTE) {
+  if (from == 0) {
+    store<u32>(value, recordCount + 1);
+    return;
+  }
+  if (from < close && load<u8>(from) == <u8>QUOTE && quotes != QUOTES_NONE) {
     const length = lengthTo(from + 1, QUOTE, QUOTE);
     const after = from + length + 2;
     if (after > close || (after < close && load<u8>(after) != <u8>delimiter)) {
@@ -98,7 +102,7 @@ function unquote(from: usize, close: usize): usize {
     return;
   }
   const length = min(lengthTo(from, delimiter, NEWLINE), close - from);
-  if (length == 0) store<u32>(value, recordCount + 1);
+  if (length == 0 || (length == 1 && <u32>load<u8>(from) == unset)) store<u32>(value, recordCount + 1);
   else queryText(value, from, length);
 }
 
