@@ -139,7 +139,9 @@ function logs(kind: Kind, first: string): fc.Arbitrary<string> {
   const ending = fc.constantFrom('\n', '\n', '\r\n');
   const section = fc
     .record({
-      columns: fc.constantFrom<string[]>([first, 'x'], ['date', first, 'y']).chain((one) => fc.oneof(fc.constant(one), columns)),
+      columns: fc
+        .constantFrom<string[]>([first, 'x'], ['date', first, 'y'])
+        .chain((one) => fc.oneof(fc.constant(one), columns)),
       delimiter: kind === 'w3c' ? fc.constantFrom(' ', '\t') : fc.constantFrom('\t', '\t', ','),
       ending,
       head: fc.constantFrom('', '\xef\xbb\xbf', '#Software: IIS\n', '\xef\xbb\xbf#Version: 1.0\r\n#Date: x\n', '\n'),
