@@ -107,6 +107,8 @@ const electorate = fc
   })
   .map((list): Voter[] => list.map((voter, index) => ({ ...voter, layer: VOTER_LAYERS[index]! })));
 
+const RUNS = Number(process.env.FUZZ_RUNS ?? 150);
+
 describe.each(Object.entries(PLACES))('voteRanges, %s', (_, { family, place }) => {
   const words = addressWords(family);
 
@@ -133,7 +135,7 @@ describe.each(Object.entries(PLACES))('voteRanges, %s', (_, { family, place }) =
           expect(result.confidence[range]).toBe(Math.min(...expected.map(({ confidence }) => confidence)));
         }
       }),
-      { numRuns: 800 },
+      { numRuns: RUNS },
     );
   });
 
@@ -153,7 +155,7 @@ describe.each(Object.entries(PLACES))('voteRanges, %s', (_, { family, place }) =
         const [a, b] = [list, other].map((rows) => voteRanges(toCandidates(family, place, rows), voters));
         expect(b).toEqual(a);
       }),
-      { numRuns: 300 },
+      { numRuns: RUNS },
     );
   });
 });
@@ -204,7 +206,7 @@ describe.each(Object.entries(WIDE_STEPS))('voteRanges with wide rows, %s', (_, {
           expect(result.confidence[range]).toBeLessThanOrEqual(confidence);
         }
       }),
-      { numRuns: 300 },
+      { numRuns: RUNS },
     );
   });
 
