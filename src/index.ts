@@ -24,5 +24,6 @@ export {
   type EnricherOptions,
   type EnricherStream,
 } from './enrich/enricher.js';
-export type { Addable, FormatName, InvalidPolicy } from './enrich/options.js';
+export type { Addable, SchemaName } from './enrich/members.js';
+export type { FormatName, InvalidPolicy } from './enrich/options.js';
 export { AtlasError, type ErrorCode } from './errors.js';

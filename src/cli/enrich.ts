@@ -2,7 +2,7 @@
 import { enrich } from '../enrich/enrich.js';
 import { INVALID_POLICIES } from '../enrich/options.js';
 import type { Command, Invocation } from './command.js';
-import { ENRICH_INPUT_FLAGS, OUTPUT_FLAGS, parseStreamRequest, runStream } from './records.js';
+import { ADD_FLAGS, ENRICH_INPUT_FLAGS, OUTPUT_FLAGS, parseStreamRequest, runStream } from './records.js';
 
 async function run(invocation: Invocation): Promise<number> {
   const request = parseStreamRequest(invocation);
@@ -16,10 +16,7 @@ one after the other; without a file, or for "-", it reads stdin. gzip is recogni
 stdout.`,
   options: {
     ...ENRICH_INPUT_FLAGS,
-    add: {
-      value: 'LIST',
-      help: 'what to add: of country,country_code,is_eu,continent,network,reason,confidence,address; default the first three',
-    },
+    ...ADD_FLAGS,
     'on-invalid': {
       value: 'POLICY',
       choices: INVALID_POLICIES,

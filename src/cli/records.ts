@@ -5,6 +5,7 @@ import { resolve } from 'node:path';
 import { seedFacts } from '../database/origin.js';
 import { type EnrichCounts, emptyCounts, warningOf } from '../enrich/counts.js';
 import { checkInputs, isInput } from '../enrich/input/inputs.js';
+import { ADDABLE, SCHEMA_NAMES } from '../enrich/members.js';
 import {
   type EnrichOptions,
   FORMAT_NAMES,
@@ -91,6 +92,19 @@ export const ENRICH_INPUT_FLAGS: FlagTable = {
   },
 };
 
+/** The flags that say what is added. */
+export const ADD_FLAGS: FlagTable = {
+  add: {
+    value: 'LIST',
+    help: `what to add, in this order: of ${ADDABLE.join(',')}; default the first three`,
+  },
+  schema: {
+    value: 'NAME',
+    choices: SCHEMA_NAMES,
+    help: 'for jsonl and json: the field names of the Elastic Common Schema (ecs) or of OpenTelemetry (otel), in the object that --field names (client.ip=client), default source',
+  },
+};
+
 /** The flags of the outputs. */
 export const OUTPUT_FLAGS = {
   output: {
@@ -160,6 +174,7 @@ export function enrichOptionsOf(values: OptionValues): EnrichOptions & { input: 
     header: values['no-header'] !== true,
     field: values.field as string[] | undefined,
     add: text(values, 'add')?.split(','),
+    schema: text(values, 'schema'),
     lenient: values.lenient === true,
     pick: text(values, 'pick'),
     onInvalid: text(values, 'on-invalid'),

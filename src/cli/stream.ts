@@ -17,7 +17,7 @@ import type { OrderedOptions } from '../stream/ordered.js';
 import { OVERSIZE_POLICIES, type OversizePolicy } from '../stream/parts.js';
 import type { SetupOptions } from '../stream/setup.js';
 import { type Command, type Invocation, type OptionValues, print, printNote, text } from './command.js';
-import { enrichOptionsOf } from './records.js';
+import { ADD_FLAGS, enrichOptionsOf } from './records.js';
 
 const MAX_PORT = 65_535;
 const LOOPBACK = '127.0.0.1';
@@ -317,7 +317,7 @@ server are killed (docs/streams.md). Ends on SIGTERM or Ctrl-C, after the messag
     'from-time': { value: 'TIME', help: 'begin at the first message since this time (with --init or --ordered)' },
     field: { value: 'PATH[=TARGET]', repeatable: true, help: 'as for "ipatlas enrich"' },
     lenient: { help: 'as for "ipatlas enrich"' },
-    add: { value: 'LIST', help: 'as for "ipatlas enrich"' },
+    ...ADD_FLAGS,
     'on-invalid': {
       value: 'POLICY',
       choices: INVALID_POLICIES,

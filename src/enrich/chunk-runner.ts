@@ -6,6 +6,7 @@ import type { JsonDocument } from './formats/document.js';
 import { Table } from './formats/table.js';
 import { type Chunk, ChunkBuffer, LineSplitter, RecordSplitter, type Splitter } from './input/chunk-buffer.js';
 import { DirectiveSplitter } from './input/directive-splitter.js';
+import { OBJECT_MISSING } from './kernel/abi.js';
 import { Kernel, Slot } from './kernel/kernel.js';
 import { type KernelLayout, setTableShape, type TableShape } from './kernel/layout.js';
 import type { EnrichOptions, InvalidPolicy } from './options.js';
@@ -41,6 +42,8 @@ export class ChunkRunner {
   readonly #table: Table | DirectiveTable | undefined;
   readonly #document: JsonDocument | undefined;
   readonly #splitter: Splitter;
+  /** What is wrong with a record that has another value than an object where results go. */
+  readonly #noObject: string;
   /** The name of the input in error messages, and the prefix with it. */
   #name = 'the input';
   #prefix = '';
@@ -54,6 +57,8 @@ export class ChunkRunner {
     this.#maxRecordBytes = maxRecordBytes;
     this.#onInvalid = onInvalid;
     this.#counts = counts;
+    const roots = options.fields.map(({ name }) => JSON.stringify(name)).join(' or ');
+    this.#noObject = `has another value than an object at ${roots}, where the results go`;
     if (input?.kind === 'table') {
       const setShape = (shape: TableShape): void => setTableShape(layout, input, shape);
       const hasDirectives = input.directives !== undefined;
@@ -145,16 +150,17 @@ export class ChunkRunner {
       slot.addCountsTo(this.#counts);
       const { stoppedAtInvalid } = slot;
       // Records of a table may have several lines. Their number is needed for the error only.
-      if (this.#table !== undefined && (stoppedAtInvalid || (isLast && this.#onInvalid === 'fail'))) {
-        const bytes = stoppedAtInvalid ? slot.processed : chunk.length;
+      if (this.#table !== undefined && (stoppedAtInvalid !== 0 || (isLast && this.#onInvalid === 'fail'))) {
+        const bytes = stoppedAtInvalid !== 0 ? slot.processed : chunk.length;
         this.#lines = before + this.#kernel.countNewlines(slot.place, bytes);
       }
       const output = this.#document?.outputOf(chunk) ?? slot.output;
-      yield { output, rejects: slot.rejects, isLast: isLast && !stoppedAtInvalid };
-      if (stoppedAtInvalid) {
+      yield { output, rejects: slot.rejects, isLast: isLast && stoppedAtInvalid === 0 };
+      if (stoppedAtInvalid !== 0) {
+        const problem = stoppedAtInvalid === OBJECT_MISSING ? this.#noObject : undefined;
         if (this.#document === undefined)
-          throw this.#invalid(this.#table?.cellsProblem(slot.cells) ?? 'is not a JSON object');
-        const { rejects, error } = this.#document.passInvalid(chunk);
+          throw this.#invalid(problem ?? this.#table?.cellsProblem(slot.cells) ?? 'is not a JSON object');
+        const { rejects, error } = this.#document.passInvalid(chunk, problem);
         yield { output: NO_BYTES, rejects, isLast: false };
         if (error !== undefined) throw error;
       } else if (isLast) {

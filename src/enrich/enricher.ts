@@ -14,7 +14,8 @@ import { layOut } from './kernel/layout.js';
 import { type EnrichOptions, maxRecordBytes, parseEnrichOptions, type RequestedOptions } from './options.js';
 import { rangesOfDatabase } from './range-file.js';
 
-export interface EnricherOptions extends Pick<RequestedOptions, 'field' | 'add' | 'lenient' | 'pick' | 'onInvalid'> {
+export interface EnricherOptions
+  extends Pick<RequestedOptions, 'field' | 'add' | 'schema' | 'lenient' | 'pick' | 'onInvalid'> {
   /** Receives such records, each with its newline. One that is too long arrives in pieces. */
   onReject?: ((lines: Uint8Array) => void) | undefined;
 }
@@ -128,6 +129,7 @@ export class LineEnricher {
 const OPTION_NAMES: readonly string[] = [
   'field',
   'add',
+  'schema',
   'lenient',
   'pick',
   'onInvalid',

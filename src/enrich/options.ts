@@ -9,20 +9,8 @@ import {
   MAX_PATH_KEYS,
 } from '../limits.js';
 import { EACH, hasElements, type PathStep, parsePath, pathText, splitSpec } from './field-path.js';
+import { ADDABLE, type Addable, checkSchema, DEFAULT_ROOT, SCHEMA_NAMES, type SchemaName } from './members.js';
 import type { RecordQuery } from './query.js';
-
-/** The members that a result can have. */
-export const ADDABLE = [
-  'country',
-  'country_code',
-  'is_eu',
-  'continent',
-  'network',
-  'reason',
-  'confidence',
-  'address',
-] as const;
-export type Addable = (typeof ADDABLE)[number];
 
 /**
  * The formats of inputs: JSON lines, a JSON document, tables with commas or tabs, W3C Extended Log Format, logs of Zeek, lists of
@@ -119,6 +107,8 @@ export interface EnrichOptions {
   /** At least one; their names differ. */
   fields: FieldRequest[];
   add: Addable[];
+  /** The convention whose names the members get; a field's result path is that of the object that they are in. */
+  schema?: SchemaName | undefined;
   onInvalid: InvalidPolicy;
   /** Whether addresses in other text are found, too; see src/address/lenient.ts. Default: false. */
   lenient?: boolean | undefined;
@@ -189,11 +179,16 @@ function checkPath({ path, resultPath }: FieldRequest): void {
  *
  * @param specs the fields as text; if there are none, `ip`, or the client's address in a format that names it
  * @param format in a table, the target is the beginning of the names of columns: its dots and brackets mean nothing
+ * @param schema with one, the default target is the object of the source of an event
  * @returns the fields. The default target is `geo` or, with several fields, the path with `_` for `.` and `_geo` appended
  * @throws AtlasError E_USAGE for too many fields, a path or target that is not valid or too long, or if two fields have the
  *   same target
  */
-export function parseFields(specs: readonly string[], format: FormatName = 'jsonl'): FieldRequest[] {
+export function parseFields(
+  specs: readonly string[],
+  format: FormatName = 'jsonl',
+  schema?: SchemaName | undefined,
+): FieldRequest[] {
   const given = specs.length === 0 ? [DIRECTIVE_FIELDS[format] ?? DEFAULT_FIELD] : specs;
   if (given.length > MAX_FIELDS) {
     throw new AtlasError('E_USAGE', `${given.length} fields are too many; at most ${MAX_FIELDS} go in one run`);
@@ -202,7 +197,8 @@ export function parseFields(specs: readonly string[], format: FormatName = 'json
   const fields = given.map((spec) => {
     const parts = splitSpec(spec);
     const path = parsePath(parts.path, spec);
-    const text = parts.target ?? (given.length === 1 ? DEFAULT_NAME : defaultName(path));
+    const defaultTarget = given.length === 1 ? DEFAULT_NAME : defaultName(path);
+    const text = parts.target ?? (schema === undefined ? defaultTarget : DEFAULT_ROOT);
     const isKey = parts.target === undefined || (text !== '' && isTable);
     const resultPath = isKey ? [text] : parseResultPath(text, path, spec);
     return { path, resultPath, name: resultPath.join('.') };
@@ -245,6 +241,11 @@ export interface RequestedOptions {
   field?: string | readonly string[] | undefined;
   /** The members of the result, in this order; default `country`, `country_code`, `is_eu`. */
   add?: readonly Addable[] | undefined;
+  /**
+   * For `jsonl` and `json`: writes the members under the names of the Elastic Common Schema (`ecs`) or of OpenTelemetry's semantic
+   * conventions (`otel`), into the object that a field names (`client.ip=client`); default `source`. Its other members stay.
+   */
+  schema?: SchemaName | undefined;
   /** Also finds addresses with a port, brackets, a prefix length or a zone, and the first one in a list. Default: false. */
   lenient?: boolean | undefined;
   /**
@@ -341,7 +342,7 @@ export function parseEnrichOptions(
   nameOf: OptionNaming,
 ): EnrichOptions & { input: KernelInput } {
   const { format = 'jsonl', delimiter, header = true, add, lenient = false, onInvalid = 'keep' } = requested;
-  const { pick = 'public' } = requested;
+  const { pick = 'public', schema } = requested;
   checkChoice(nameOf('format'), format, FORMAT_NAMES);
   const itemsPath = parseItems(requested.items, format, nameOf);
   checkBoolean(nameOf('header'), header);
@@ -354,8 +355,22 @@ export function parseEnrichOptions(
   if (!header) checkColumnNumbers(specs, nameOf);
   if (add !== undefined && !isStringArray(add)) throw usageError(`${nameOf('add')} must be an array of strings`);
   checkBoolean(nameOf('lenient'), lenient);
+  if (schema !== undefined) {
+    checkChoice(nameOf('schema'), schema, SCHEMA_NAMES);
+    if (format !== 'jsonl' && format !== 'json')
+      throw usageError(`${nameOf('schema')} requires ${nameOf('format')} jsonl or json`);
+  }
   checkChoice(nameOf('pick'), pick, PICKS);
   checkChoice(nameOf('onInvalid'), onInvalid, INVALID_POLICIES);
   const input = kernelInput(format, { delimiter, hasHeader: header, itemsPath });
-  return { input, fields: parseFields(specs ?? [], format), add: checkAdd(add), onInvalid, lenient, pick };
+  const members = checkAdd(add);
+  return {
+    input,
+    fields: parseFields(specs ?? [], format, schema),
+    add: schema === undefined ? members : checkSchema(schema, members, add === undefined),
+    schema,
+    onInvalid,
+    lenient,
+    pick,
+  };
 }

@@ -3,7 +3,7 @@ import type { Database } from '../database/database.js';
 import { openRanges } from '../database/origin.js';
 import { withConfidence } from '../rangefile/confidence.js';
 import type { RangeFile } from '../rangefile/reader.js';
-import type { Addable } from './options.js';
+import type { Addable } from './members.js';
 
 /**
  * Opens the range file of a release.

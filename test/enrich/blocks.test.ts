@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { formatAddress } from '../../src/address/format.js';
 import { createBlockEnricher } from '../../src/enrich/block-enricher.js';
-import type { Addable } from '../../src/enrich/options.js';
+import type { Addable } from '../../src/enrich/members.js';
 import { blockOracle } from '../support/block-oracle.js';
 import { releaseForTests } from '../support/open-release.js';
 import { type Block, country, reason, SMALL_WORLD } from '../support/release.js';

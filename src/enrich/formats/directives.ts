@@ -10,7 +10,8 @@ import { pathText } from '../field-path.js';
 import type { Chunk } from '../input/chunk-buffer.js';
 import { isDirective } from '../input/directive-splitter.js';
 import type { TableShape } from '../kernel/layout.js';
-import { type Addable, DELIMITERS, type EnrichOptions, type TableInput } from '../options.js';
+import type { Addable } from '../members.js';
+import { DELIMITERS, type EnrichOptions, type TableInput } from '../options.js';
 import { UNSET, zeekType } from './results.js';
 
 const NEWLINE = 10;

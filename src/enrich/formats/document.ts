@@ -253,12 +253,13 @@ export class JsonDocument implements Splitter {
    *
    * @throws AtlasError E_BAD_INPUT if the item is not valid JSON
    */
-  passInvalid(chunk: Chunk): InvalidItem {
+  passInvalid(chunk: Chunk, knownProblem?: string): InvalidItem {
     const { slot } = chunk;
     const from = slot.processed;
     const to = slot.input.indexOf(ITEM_END, from);
     const item = slot.input.subarray(from, to);
-    const problem = isTooDeep(item) ? `has more than ${MAX_JSON_DEPTH} levels of nesting` : 'is not an object';
+    const problem =
+      knownProblem ?? (isTooDeep(item) ? `has more than ${MAX_JSON_DEPTH} levels of nesting` : 'is not an object');
     if (problem === 'is not an object') this.#checkSyntax(chunk, from, item);
     const error = this.#onInvalid === 'fail' ? this.#itemError(chunk, from, problem) : undefined;
     slot.skipTo(to + 1, this.#onInvalid === 'keep');

@@ -1,6 +1,7 @@
 /** Formats results for each format: the texts to insert. Those that depend on the address are left open, for the kernel to fill. */
 import type { CountryResult } from '../../database/engine.js';
-import { type Addable, DELIMITERS, type KernelInput } from '../options.js';
+import { type Addable, type SchemaName, schemaPath } from '../members.js';
+import { DELIMITERS, type KernelInput } from '../options.js';
 
 /** What a result says of the country. */
 export type CountryAnswer = CountryResult & {
@@ -45,6 +46,14 @@ export interface ResultFormat {
   none: string;
   /** Formats a member of a result. */
   member(name: Addable, value: unknown): string;
+}
+
+/** Returns how members of a result are written under the names of a schema, into an object that has other members. */
+export function schemaFormat(schema: SchemaName): ResultFormat {
+  const member = (name: Addable, value: unknown): string => {
+    return `${JSON.stringify(schemaPath(schema, name).at(-1))}:${JSON.stringify(value ?? null)}`;
+  };
+  return { open: ',', separator: ',', close: '', none: '', member };
 }
 
 /** Cells or fields in a row, which are there for no result, too. */

@@ -156,6 +156,30 @@ export const EDGE_KEY_LENGTH = 20;
 export const EDGE_CHILD = 22;
 export const EDGE_BYTES = 24;
 
+// A node of the tree of the objects that results go into; the root is the line.
+/** Its key; the text that begins it, such as `"geo":{`. Address and length each. */
+export const RESULT_KEY = 0;
+export const RESULT_KEY_LENGTH = 4;
+export const RESULT_TEXT = 8;
+export const RESULT_TEXT_LENGTH = 12;
+/** Address and number of its children, and of its leaves. */
+export const RESULT_CHILDREN = 16;
+export const RESULT_CHILD_COUNT = 20;
+export const RESULT_LEAVES = 24;
+export const RESULT_LEAF_COUNT = 28;
+/** 8 bytes: the fields whose results go into it or into objects in it, one bit each. */
+export const RESULT_FIELDS = 32;
+/** 1 if a line in which it is not an object is not valid. */
+export const RESULT_IS_REQUIRED = 40;
+export const RESULT_BYTES = 48;
+
+// A leaf: a member that a result replaces; the field, and what is inserted for it in this object, or 0 if another leaf has it.
+export const LEAF_KEY = 0;
+export const LEAF_KEY_LENGTH = 4;
+export const LEAF_FIELD = 8;
+export const LEAF_INSERT = 12;
+export const LEAF_BYTES = 16;
+
 /** Most entries of a template; a line with more has none. */
 export const TEMPLATE_ENTRIES = 256;
 // An entry of a template: its text and the mask of its bytes, 16 bytes each.
@@ -172,6 +196,10 @@ export const TEMPLATE_ENTRY_BYTES = 48;
 export const LINE_BYTES = 24;
 export const QUERY4_BYTES = 16;
 export const QUERY6_BYTES = 24;
+
+// What is wrong with a line: it is not a record of the format, or has another value than an object where results go.
+export const NOT_A_RECORD = 1;
+export const OBJECT_MISSING = 2;
 
 // The header of a slot.
 /** In and out: the first byte of input that has not been copied to the output. */
@@ -195,7 +223,7 @@ export const SLOT_INVALID_ADDRESS = 36;
 export const SLOT_MISSING_FIELD = 40;
 /** Out: invalid lines of the last run. */
 export const SLOT_INVALID_LINE = 44;
-/** Out: 1 if the run stopped at an invalid line because of `POLICY_FAIL`. */
+/** Out: what is wrong with the line at which the run stopped because of `POLICY_FAIL`, or 0. */
 export const SLOT_STOPPED_AT_INVALID = 48;
 /** Out: the number of cells of the record at which the run stopped because of `POLICY_FAIL`. */
 export const SLOT_CELLS = 52;

@@ -11,11 +11,14 @@ import {
   resultFormat,
   resultTexts,
   runsOf,
+  schemaFormat,
   stylesOf,
 } from '../formats/results.js';
-import type { Addable, EnrichOptions, KernelInput } from '../options.js';
+import type { Addable } from '../members.js';
+import type { EnrichOptions, KernelInput } from '../options.js';
 import * as abi from './abi.js';
 import type { MemoryPlan } from './memory-plan.js';
+import { buildResultTree, placeResultTree } from './result-tree.js';
 
 /** Length of the longest block: an IPv6 address and `/128`. */
 const MAX_BLOCK_LENGTH = MAX_ADDRESS_LENGTH + 4;
@@ -57,20 +60,45 @@ function placeGaps(plan: MemoryPlan, format: ResultFormat, runs: readonly Run[])
   };
 }
 
-/** Places what is inserted for each style and field, see `INSERT_…` in abi.ts. */
-export function placeInserts(plan: MemoryPlan, answers: readonly CountryAnswer[], options: EnrichOptions) {
-  const { input = JSON_LINES, fields, add } = options;
+/** What is inserted for a field, as numbers of `INSERT_…` in abi.ts, and its length in bytes at most. */
+function placeInsert(
+  plan: MemoryPlan,
+  answers: readonly CountryAnswer[],
+  format: ResultFormat,
+  add: readonly Addable[],
+) {
   const runs = runsOf(add);
+  const texts = placeTexts(plan, [...answers.flatMap((answer) => resultTexts(format, runs, answer)), format.none]);
+  const gaps = placeGaps(plan, format, runs);
+  return {
+    numbers: [texts.table, gaps.count, gaps.table],
+    longest: (gaps.count + 1) * texts.longest + gaps.longest + abi.LONGEST_INDENT,
+  };
+}
+
+/** Places what is inserted: for each style and field, and the tree of the objects that results go into, if they are not all at the top. */
+export function placeInserts(plan: MemoryPlan, answers: readonly CountryAnswer[], options: EnrichOptions) {
+  const { input = JSON_LINES, fields, add, schema } = options;
   let longestInsert = 0;
-  const styled = stylesOf(input).flatMap((style) =>
-    fields.map(({ resultPath }) => ({ style, key: resultPath.at(-1)! })),
+  const insert = (format: ResultFormat, members: readonly Addable[]): number[] => {
+    const { numbers, longest } = placeInsert(plan, answers, format, members);
+    longestInsert += longest;
+    return numbers;
+  };
+  const table =
+    schema === undefined
+      ? stylesOf(input).flatMap((style) =>
+          fields.flatMap(({ resultPath }) => insert(resultFormat(input, add, resultPath.at(-1)!, style), add)),
+        )
+      : [];
+  const inserts = plan.place(Uint32Array.from(table));
+  if (schema === undefined && fields.every(({ resultPath }) => resultPath.length === 1)) {
+    return { inserts, longestInsert, results: 0, resultCount: 0 };
+  }
+  const tree = placeResultTree(plan, buildResultTree(options), ({ field, add: members }) =>
+    members === undefined
+      ? inserts + field * abi.INSERT_BYTES
+      : plan.place(Uint32Array.from(insert(schemaFormat(schema!), members))),
   );
-  const inserts = styled.flatMap(({ style, key }) => {
-    const format = resultFormat(input, add, key, style);
-    const texts = placeTexts(plan, [...answers.flatMap((answer) => resultTexts(format, runs, answer)), format.none]);
-    const gaps = placeGaps(plan, format, runs);
-    longestInsert += (gaps.count + 1) * texts.longest + gaps.longest + abi.LONGEST_INDENT;
-    return [texts.table, gaps.count, gaps.table];
-  });
-  return { inserts: plan.place(Uint32Array.from(inserts)), longestInsert };
+  return { inserts, longestInsert: longestInsert + tree.longest, results: tree.results, resultCount: tree.count };
 }

@@ -117,9 +117,9 @@ export class Slot {
     return this.#memory.subarray(this.place.rejects, this.#get(abi.SLOT_REJECTS));
   }
 
-  /** Whether the last run stopped at an invalid line because of the policy `fail`. */
-  get stoppedAtInvalid(): boolean {
-    return this.#get(abi.SLOT_STOPPED_AT_INVALID) !== 0;
+  /** What is wrong with the line at which the last run stopped because of the policy `fail`; 0 if it did not. */
+  get stoppedAtInvalid(): number {
+    return this.#get(abi.SLOT_STOPPED_AT_INVALID);
   }
 
   /** The number of cells of the record at which the last run stopped because of the policy `fail`. */

@@ -42,7 +42,7 @@ export function stepsIntoArrays(path: readonly PathStep[]): PathStep[] {
 }
 
 /** Returns all nodes, the root first, and the node that each field's path ends at. */
-function makeNodes(fields: readonly FieldRequest[]): { nodes: Node[]; ends: Node[] } {
+function makeNodes(fields: readonly FieldRequest[], replacesResults: boolean): { nodes: Node[]; ends: Node[] } {
   const nodes: Node[] = [];
   const add = (): Node => {
     const node = { number: nodes.length, children: new Map<string, Node>(), isTarget: false, isResult: false };
@@ -56,7 +56,7 @@ function makeNodes(fields: readonly FieldRequest[]): { nodes: Node[]; ends: Node
   };
   const root = add();
   const ends = fields.map(({ path, resultPath }) => {
-    if (resultPath.length === 1) child(root, resultPath[0]!).isResult = true;
+    if (replacesResults && resultPath.length === 1) child(root, resultPath[0]!).isResult = true;
     const end = leadingKeys(path).reduce(child, root);
     end.isTarget = true;
     return end;
@@ -116,9 +116,10 @@ function numberTargets(root: Node, bytes: Uint8Array): Map<Node, number> {
  * Builds the tree of the keys that count: those of the fields' paths, and the top-level keys that results are written to.
  *
  * @param at address of the tree in the kernel's memory; a multiple of 8
+ * @param replacesResults whether top-level members with the key of a result are replaced as a whole
  */
-export function buildKeyTree(fields: readonly FieldRequest[], at: number): KeyTree {
-  const { nodes, ends } = makeNodes(fields);
+export function buildKeyTree(fields: readonly FieldRequest[], at: number, replacesResults = true): KeyTree {
+  const { nodes, ends } = makeNodes(fields, replacesResults);
   const bytes = encodeNodes(nodes, at);
   const numbers = numberTargets(nodes[0]!, bytes);
   const keys = nodes.flatMap(({ children }) => [...children.keys()]);

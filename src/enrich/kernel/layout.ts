@@ -3,12 +3,13 @@
  * on its own slot.
  */
 import { recordResult } from '../../database/binary-engine.js';
-import { MAX_ADDRESS_LENGTH, MAX_JSON_DEPTH, MAX_LENIENT_BYTES, MAX_PATH_KEYS } from '../../limits.js';
+import { MAX_ADDRESS_LENGTH, MAX_JSON_DEPTH, MAX_LENIENT_BYTES } from '../../limits.js';
 import type { RangeRecord } from '../../rangefile/layout.js';
 import type { RangeFile } from '../../rangefile/reader.js';
 import { EACH, hasElements, type PathStep } from '../field-path.js';
 import { type CountryAnswer, resultFormat, resultTexts, runsOf, stylesOf, UNSET } from '../formats/results.js';
-import type { Addable, AddressPick, EnrichOptions, InvalidPolicy, KernelInput } from '../options.js';
+import type { Addable } from '../members.js';
+import type { AddressPick, EnrichOptions, FieldRequest, InvalidPolicy, KernelInput } from '../options.js';
 import { passesOthers, type RecordQuery, selects } from '../query.js';
 import * as abi from './abi.js';
 import { joinRanges } from './asked-ranges.js';
@@ -177,8 +178,8 @@ function selectedRecords(query: RecordQuery, records: readonly RangeRecord[]): U
 }
 
 /** Returns the tree of the keys of JSON. In the other formats, the fields have no keys, and each is its own target. */
-function keyTreeOf({ input = JSON_LINES, fields }: EnrichOptions, at: number): KeyTree {
-  if (FORMATS[input.kind] === abi.FORMAT_JSON) return buildKeyTree(fields, at);
+function keyTreeOf({ input = JSON_LINES, fields, schema }: EnrichOptions, at: number): KeyTree {
+  if (FORMATS[input.kind] === abi.FORMAT_JSON) return buildKeyTree(fields, at, schema === undefined);
   return {
     bytes: new Uint8Array(0),
     targetCount: fields.length,
@@ -196,6 +197,11 @@ function firstShape(input: KernelInput, fieldCount: number): Uint32Array {
   return shape;
 }
 
+/** Returns whether a line may have the address of a field, but another value than an object where its results go. */
+function mayLackObject({ path, resultPath }: FieldRequest): boolean {
+  return resultPath.some((key, depth) => key !== path[depth]) || resultPath.length >= path.length;
+}
+
 /** Places everything that the threads share; returns the settings, and the key tree. */
 function placeShared(plan: MemoryPlan, { file, options, keepsRejects }: LayoutRequest) {
   const { query, fields } = options;
@@ -203,6 +209,7 @@ function placeShared(plan: MemoryPlan, { file, options, keepsRejects }: LayoutRe
   const isDocument = input.kind === 'json';
   const answers = countryAnswers(file.records, options.add);
   const levels = placeLevels(plan, file.high6);
+  const inserts = placeInserts(plan, answers, options);
   const tree = keyTreeOf(options, plan.end);
   const settings = {
     keyTree: plan.place(tree.bytes),
@@ -210,7 +217,8 @@ function placeShared(plan: MemoryPlan, { file, options, keepsRejects }: LayoutRe
     longestKey: tree.longestKey,
     keyLengths: tree.keyLengths,
     comparesAllKeys: Number(tree.comparesAllKeys),
-    ...placeInserts(plan, answers, options),
+    inserts: inserts.inserts,
+    longestInsert: inserts.longestInsert,
     ...placeAskedRanges(plan, file, answers, options.add),
     levels6: levels.table,
     levelCount6: levels.count,
@@ -238,11 +246,9 @@ function placeShared(plan: MemoryPlan, { file, options, keepsRejects }: LayoutRe
       fields.map(({ path }) => stepsIntoArrays(path)),
     ),
     hasSteps: Number(fields.some(({ path }) => hasElements(path))),
-    fieldResultKeys: placeSteps(
-      plan,
-      fields.map(({ resultPath }) => resultPath),
-    ),
-    hasInnerResults: Number(fields.some(({ resultPath }) => resultPath.length > 1)),
+    results: inserts.results,
+    createsObjects: Number(options.schema !== undefined),
+    requiresObjects: Number(options.schema !== undefined && fields.some(mayLackObject)),
     // The host decides on the items of a document that are not objects: some are not even JSON.
     policy: isDocument ? abi.POLICY_FAIL : POLICIES[options.onInvalid],
     keepsRejects: Number(keepsRejects && !isDocument),
@@ -255,7 +261,7 @@ function placeShared(plan: MemoryPlan, { file, options, keepsRejects }: LayoutRe
     ipv4Forms: plan.place(ipv4Forms()),
     maxDepth: MAX_JSON_DEPTH,
   } satisfies Settings;
-  return { settings, tree };
+  return { settings, tree, resultCount: inserts.resultCount };
 }
 
 /** Reserves the working areas of a thread. */
@@ -264,6 +270,7 @@ function reserveAreas(
   { targetCount, longestKey, fieldTargets }: KeyTree,
   recordCounts: number,
   keepsAddresses: boolean,
+  resultCount: number,
 ): Settings {
   const lines = abi.BATCH_VALUES + abi.VECTOR_LINES;
   const values = abi.BATCH_VALUES + abi.VECTOR_LINES * fieldTargets.length;
@@ -281,7 +288,7 @@ function reserveAreas(
     queries6: plan.reserve(abi.QUERY6_BYTES * (values + abi.CANDIDATES)),
     recordCounts,
     single: plan.reserve(4),
-    lastMembers: plan.reserve(4 * fieldTargets.length * MAX_PATH_KEYS),
+    lastMembers: plan.reserve(4 * resultCount),
     template: plan.reserve(abi.TEMPLATE_ENTRIES * abi.TEMPLATE_ENTRY_BYTES),
   };
 }
@@ -295,13 +302,13 @@ function reserveAreas(
 export function layOut(request: LayoutRequest): KernelLayout {
   const { chunkBytes, maxLineBytes, keepsRejects, threadCount, slotCount } = request;
   const plan = request.plan ?? new MemoryPlan(threadCount > 1);
-  const { settings, tree } = placeShared(plan, request);
+  const { settings, tree, resultCount } = placeShared(plan, request);
   const { file, options } = request;
   const recordCounts =
     options.query && Array.from({ length: threadCount }, () => plan.reserve(8 * file.records.length));
   const keepsAddresses = runsOf(options.add).some(({ origin }) => origin !== 'country');
   const threads = Array.from({ length: threadCount }, (_, thread) =>
-    reserveAreas(plan, tree, recordCounts?.[thread] ?? 0, keepsAddresses),
+    reserveAreas(plan, tree, recordCounts?.[thread] ?? 0, keepsAddresses, resultCount),
   );
   const reserveSlot = (inputBytes: number, outputBytes: number): SlotPlace => ({
     header: plan.reserve(abi.SLOT_BYTES),

@@ -54,6 +54,11 @@ export class MemoryPlan {
     return at;
   }
 
+  /** Fills an area that was reserved. */
+  fill(at: number, { buffer, byteOffset, byteLength }: Uint8Array | Uint32Array): void {
+    this.#contents.push({ at, bytes: new Uint8Array(buffer, byteOffset, byteLength) });
+  }
+
   /** Returns the address of an area that will hold an array: the array's own, if it is in this memory. */
   place(array: Uint8Array | Uint16Array | Uint32Array): number {
     return this.#contains(array) ? array.byteOffset : this.copy(array);

@@ -3,23 +3,25 @@
  * parsed (values.ts), then all are looked up (lookup.ts), then all lines are put out. A lookup mostly waits for memory, and
  * this way many wait together.
  */
-import { BATCH_VALUES, FORMAT_JSON, LINE_BYTES } from '../abi';
+import { BATCH_VALUES, FORMAT_JSON, LINE_BYTES, NOT_A_RECORD, OBJECT_MISSING } from '../abi';
 import { isBlank } from './ascii';
-import { putInnerResults } from './inner';
+import { hasRequiredObjects, putObject } from './inner';
 import { findBlock } from './blocks';
 import { isCountry, keptOfValue } from './lookup';
 import { putResult, putKeptMembers, putMembers } from './members';
 import {
   askedLevels6,
+  createsObjects,
   fieldCount,
   fieldTargets,
   format,
-  hasInnerResults,
   lines,
   longestInsert,
   passesOthers,
   recordCount,
   recordCounts,
+  requiresObjects,
+  results,
   selected,
   valueOffsets,
   values,
@@ -49,7 +51,7 @@ import {
 /** The number of lines that wait. */
 let lineCount: u32 = 0;
 
-/** Whether the last flush left lines that do not fit into the output. */
+/** Whether the last flush left lines: they do not fit into the output, or the policy is to fail. */
 export let isOutputFull: bool = false;
 
 /** Discards the lines of an earlier run. */
@@ -162,6 +164,15 @@ function findBlocks(count: u32): void {
   }
 }
 
+/** Returns the fields of a line that have a result, one bit each. There are at most 64 (MAX_FIELDS). */
+function resultFields(value: usize): u64 {
+  let fields: u64 = 0;
+  for (let field: u32 = 0; field < fieldCount; field++) {
+    if (load<u32>(value + (<usize>field << 2)) < recordCount) fields |= (<u64>1) << <u64>field;
+  }
+  return fields;
+}
+
 /** Returns whether an object has members. */
 @inline function hasMembers(open: usize, close: usize): bool {
   let last = close - 1;
@@ -188,22 +199,27 @@ export function flushBatch(): usize {
       isOutputFull = true;
       return start;
     }
-    countLine();
     const value = values + (<usize>(i * fieldCount) << 2);
+    const open: usize = load<u32>(line, LINE_OPEN);
+    if (requiresObjects && !hasRequiredObjects(results, open, resultFields(value))) {
+      if (rejectLine(start, end, OBJECT_MISSING)) continue;
+      isOutputFull = true;
+      return start;
+    }
+    countLine();
     if (selected != 0) {
       queryLine(value, start, end);
       continue;
     }
     for (let field: u32 = 0; field < fieldCount; field++) countResult(load<u32>(value + (<usize>field << 2)));
-    const open: usize = load<u32>(line, LINE_OPEN);
     const close: usize = load<u32>(line, LINE_CLOSE);
     const replaced = load<u32>(line, LINE_REPLACED_COUNT);
     if (format != FORMAT_JSON) {
       putInputTo(close);
       const styled = load<u32>(line, LINE_FIRST_REPLACED) * fieldCount;
       for (let field: u32 = 0; field < fieldCount; field++) putResult(field, value, 0, styled);
-    } else if (hasInnerResults) {
-      putInnerResults(open, value, allFields);
+    } else if (results != 0) {
+      putObject(results, open, createsObjects ? resultFields(value) : allFields, value);
     } else if (replaced == 0) {
       putInputTo(close);
       putMembers(open, close, hasMembers(open, close), allFields, value);
@@ -225,7 +241,7 @@ export function endOtherLine(start: usize, end: usize, isBlank: bool): usize {
   const full = flushBatch();
   if (full != 0) return full;
   if (!hasRoom(end, 0)) return start;
-  if (!isBlank) return rejectLine(start, end) ? 0 : start;
+  if (!isBlank) return rejectLine(start, end, NOT_A_RECORD) ? 0 : start;
   countLine();
   if (selected != 0 && !passesOthers) dropLine(start, end);
   return 0;

@@ -113,13 +113,11 @@ function putGap(gap: usize, kept: usize): void {
 }
 
 /**
- * Puts out the result of a field from its byte `skip` on: the one for no result if the value has no record.
+ * Puts out what is inserted for a value from its byte `skip` on: the text for no result if the value has no record.
  *
- * @param values the records of the line; @param styled the number of inserts before those of the style, see `inserts`
+ * @param insert see `INSERT_…` in ../abi.ts
  */
-@inline export function putResult(field: u32, values: usize, skip: u32, styled: u32 = 0): void {
-  const insert = inserts + <usize>(styled + field) * INSERT_BYTES;
-  const value = values + (<usize>field << 2);
+@inline export function putInsert(insert: usize, value: usize, skip: u32): void {
   const record = min(load<u32>(value), recordCount);
   const gaps = load<u32>(insert, INSERT_GAP_COUNT);
   let text = <usize>load<u32>(insert, INSERT_TEXTS) + <usize>(record * (gaps + 1)) * TEXT_BYTES;
@@ -134,41 +132,58 @@ function putGap(gap: usize, kept: usize): void {
 }
 
 /**
+ * Puts out the result of a field from its byte `skip` on.
+ *
+ * @param values the records of the line; @param styled the number of inserts before those of the style, see `inserts`
+ */
+@inline export function putResult(field: u32, values: usize, skip: u32, styled: u32 = 0): void {
+  putInsert(inserts + <usize>(styled + field) * INSERT_BYTES, values + (<usize>field << 2), skip);
+}
+
+/**
  * Puts out results as members of an object, whose other members are in the output.
  *
  * @param open its opening brace; @param close its closing brace; @param hasMember whether a member of it is in the output
  * @param fields the fields, one bit each; @param value the records of the line
  */
 @inline export function putMembers(open: usize, close: usize, hasMember: bool, fields: u64, value: usize): void {
-  if (terminator != NEWLINE) {
-    putIndentedMembers(open, close, hasMember, fields, value);
-    return;
-  }
+  const isIndented = terminator != NEWLINE;
+  if (isIndented) startIndent(open, close);
   for (let left = fields; left != 0; left &= left - 1) {
     const field = <u32>ctz(left);
-    putResult(field, value, u32(!hasMember));
+    if (isIndented) putSeparator(hasMember, indent, indentLength);
+    putResult(field, value, u32(isIndented || !hasMember));
     hasMember = true;
   }
+  if (isIndented) endIndent(close);
 }
 
+/** In a document, the white space before the first member of an object, and what of it is repeated; the white space at its end. */
+export let indent: usize = 0;
+export let indentLength: usize = 0;
+export let indentTail: usize = 0;
+
 /**
- * The same in a document: the white space before the first member of the object is repeated before each result, and that before the
- * closing brace stays there, so that an indented object stays indented.
+ * In a document, the white space before the first member of an object is repeated before each result, and that before the closing
+ * brace stays there, so that an indented object stays indented. `startIndent` must be called before the first result, and
+ * `endIndent` after the last one with the same `indentTail`.
  */
-function putIndentedMembers(open: usize, close: usize, hasMember: bool, fields: u64, value: usize): void {
-  const indent = open + 1;
+export function startIndent(open: usize, close: usize): void {
+  indent = open + 1;
   let first = indent;
   while (isBlank(load<u8>(first))) first++;
-  let tail = close;
-  if (first < close) while (isBlank(load<u8>(tail - 1))) tail--;
-  const length = first - indent <= <usize>LONGEST_INDENT ? first - indent : 0;
+  indentTail = close;
+  if (first < close) while (isBlank(load<u8>(indentTail - 1))) indentTail--;
+  indentLength = first - indent <= <usize>LONGEST_INDENT ? first - indent : 0;
   trimOutput();
-  for (let left = fields; left != 0; left &= left - 1) {
-    const field = <u32>ctz(left);
-    if (hasMember) putByte(<u8>COMMA);
-    put(indent, length);
-    putResult(field, value, 1);
-    hasMember = true;
-  }
-  put(tail, close - tail);
+}
+
+@inline export function endIndent(close: usize): void {
+  put(indentTail, close - indentTail);
+}
+
+/** Puts out what is between two members of an object: a comma, and white space. */
+@inline export function putSeparator(hasMember: bool, blanks: usize, length: usize): void {
+  if (hasMember) putByte(<u8>COMMA);
+  put(blanks, length);
 }

@@ -72,10 +72,13 @@ export let fieldTargets: usize = 0;
 /** For each field, the steps of its path from the first array on, see `STEPS_BYTES` and `STEP_…` in ../abi.ts. */
 export let fieldSteps: usize = 0;
 export let hasSteps: bool = false;
-/** For each field, the keys of its result path, likewise. */
-export let fieldResultKeys: usize = 0;
-/** Whether a result goes into an object inside the line. */
-export let hasInnerResults: bool = false;
+/**
+ * The tree of the objects that results go into, if they do not all go to the top of the line, see `RESULT_…` in ../abi.ts; or 0.
+ * Whether objects that a line does not have are created, and whether some are required to be objects if the line has them.
+ */
+export let results: usize = 0;
+export let createsObjects: bool = false;
+export let requiresObjects: bool = false;
 
 /** The key tree, see ../key-tree.ts: the number of its targets, the length of its longest key in bytes. */
 export let keyTree: usize = 0;
@@ -131,7 +134,7 @@ export let queries6: usize = 0;
 export let recordCounts: usize = 0;
 /** The record of a single query, 4 bytes. */
 export let single: usize = 0;
-/** The last member of each field at each depth, 4 bytes each. */
+/** For each node of `results`, the last member with its key, 4 bytes each. */
 export let lastMembers: usize = 0;
 /** The entries of the template of a line, `TEMPLATE_ENTRY_BYTES` each. */
 export let template: usize = 0;

@@ -33,8 +33,8 @@ let noCountryCount: u32 = 0;
 let invalidAddressCount: u32 = 0;
 let missingFieldCount: u32 = 0;
 let invalidLineCount: u32 = 0;
-/** Whether the run stopped at an invalid line. */
-let stoppedAtInvalid: bool = false;
+/** What is wrong with the line at which the run stopped, or 0. */
+let stoppedAtInvalid: u32 = 0;
 /** The number of cells of the last record that has another number than the table has columns. */
 let cells: u32 = 0;
 
@@ -50,7 +50,7 @@ export function openSlot(slot: usize): void {
   invalidAddressCount = 0;
   missingFieldCount = 0;
   invalidLineCount = 0;
-  stoppedAtInvalid = false;
+  stoppedAtInvalid = 0;
 }
 
 /** Writes the header of a slot; `next` is the first line that was not processed. */
@@ -173,9 +173,10 @@ export function dropLine(start: usize, end: usize): void {
 /**
  * Handles an invalid line by the policy.
  *
+ * @param problem `NOT_A_RECORD` or `OBJECT_MISSING`
  * @returns whether to go on, which is false under `POLICY_FAIL`
  */
-export function rejectLine(start: usize, end: usize): bool {
+export function rejectLine(start: usize, end: usize, problem: u32): bool {
   lineCount++;
   invalidLineCount++;
   if (keepsRejects) {
@@ -183,7 +184,7 @@ export function rejectLine(start: usize, end: usize): bool {
     rejects += end - start;
   }
   if (policy == POLICY_FAIL) {
-    stoppedAtInvalid = true;
+    stoppedAtInvalid = problem;
     return false;
   }
   if (policy != POLICY_KEEP) {

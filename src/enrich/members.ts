@@ -1,0 +1,67 @@
+/**
+ * The members that a result can have, and the field names of other systems for them.
+ *
+ * Sources of the names: Elastic Common Schema 9 (`geo`, `as` and the objects that reuse them), and the attribute registry of OpenTelemetry's
+ * semantic conventions, in which AS numbers have no name.
+ */
+import { AtlasError } from '../errors.js';
+
+/** The members that a result can have. */
+export const ADDABLE = [
+  'country',
+  'country_code',
+  'is_eu',
+  'continent',
+  'network',
+  'reason',
+  'confidence',
+  'address',
+] as const;
+export type Addable = (typeof ADDABLE)[number];
+
+export const SCHEMA_NAMES = ['ecs', 'otel'] as const;
+export type SchemaName = (typeof SCHEMA_NAMES)[number];
+
+/** The object of a result whose field does not name one. */
+export const DEFAULT_ROOT = 'source';
+
+/** The names, as paths below the object that describes a host, such as `source`. */
+const SCHEMAS: Record<SchemaName, { readonly [Name in Addable]?: string }> = {
+  ecs: {
+    country: 'geo.country_name',
+    country_code: 'geo.country_iso_code',
+    continent: 'geo.continent_code',
+    address: 'ip',
+  },
+  otel: {
+    country_code: 'geo.country.iso_code',
+    continent: 'geo.continent.code',
+    address: 'address',
+  },
+};
+
+/** Returns the members that a schema has a name for. */
+export function membersOf(schema: SchemaName): Addable[] {
+  return Object.keys(SCHEMAS[schema]) as Addable[];
+}
+
+/** Returns the keys that lead to a member. */
+export function schemaPath(schema: SchemaName, member: Addable): string[] {
+  return SCHEMAS[schema][member]!.split('.');
+}
+
+/**
+ * Returns the members to add under a schema.
+ *
+ * @param add those asked for
+ * @param isDefault whether nothing was asked for; then members without a name are left out
+ * @throws AtlasError E_USAGE for a member that the schema has no name for
+ */
+export function checkSchema(schema: SchemaName, add: readonly Addable[], isDefault: boolean): Addable[] {
+  const known = membersOf(schema);
+  const unknown = add.find((name) => !known.includes(name));
+  if (unknown !== undefined && !isDefault) {
+    throw new AtlasError('E_USAGE', `${schema} has no field for ${unknown}; it has fields for ${known.join(', ')}`);
+  }
+  return add.filter((name) => known.includes(name));
+}
