@@ -18,18 +18,26 @@ import { HISTORY_DAYS } from '../src/limits.js';
 import { unpackRelease } from './compact-release.js';
 import { loadOverrides, type Override } from './config/overrides.js';
 import { loadReference, type Reference } from './config/reference.js';
-import { loadSources, type SourcesConfig, selectSources } from './config/sources.js';
+import { loadSources, type SourceConfig, type SourcesConfig, selectSources } from './config/sources.js';
 import { storeObject } from './fetching/cache.js';
 import { believedDate } from './fetching/data-date.js';
-import { copyFromCurrentRelease, currentManifest } from './fetching/released-copy.js';
+import { copyFromCurrentRelease, currentManifest, lastCopy } from './fetching/released-copy.js';
 import { checkRolledBack, RefusedError } from './gates/refusal.js';
 import type { MergeStrategy } from './merging/evidence.js';
+import { type MergedNetworks, mergeNetworks } from './merging/network-merger.js';
 import { type MergeInput, type MergeResult, mergeSources } from './merging/range-merger.js';
 import { withDataDir } from './operations/data-dir.js';
 import { currentText, type PublishOptions, publishGated } from './publish-gated.js';
 import { identifyRelease, type ReleaseIdentity } from './release-id.js';
 import { makeRowIndex, writeRowIndex } from './source-formats/row-index.js';
-import { type FetchedSource, type IngestedSource, type StageContext, type StageResult, timed } from './stage.js';
+import {
+  type FetchedSource,
+  type FetchedSources,
+  type IngestedSource,
+  type StageContext,
+  type StageResult,
+  timed,
+} from './stage.js';
 import { compile } from './stages/compile.js';
 import { fetchSources } from './stages/fetch.js';
 import type { GateInput } from './stages/gate.js';
@@ -130,10 +138,19 @@ async function readOverrides(
   return { rows, file: { name, bytes, sha256 } };
 }
 
-/** Stage `merge`: merges the rows of all sources into one sorted, gap-free list of ranges for each family. */
-function merge(input: MergeInput, note: StageContext['note']): StageResult<MergeResult> {
-  const output = mergeSources(input);
-  const { v4, v6, candidates, withoutSpace, outsideSpace, unknownCodes } = output;
+/** What stage `merge` gives. */
+interface MergeOutput {
+  merged: MergeResult;
+  /** Undefined if no source has networks. */
+  networks: MergedNetworks | undefined;
+}
+
+/** Stage `merge`: merges the rows of all sources into sorted, gap-free lists of ranges for each family: countries and networks. */
+function merge(input: MergeInput, note: StageContext['note']): StageResult<MergeOutput> {
+  const merged = mergeSources(input);
+  const routing = input.sources.flatMap(({ networks }) => networks ?? []);
+  const networks = routing.length === 0 ? undefined : mergeNetworks(routing, input.reference);
+  const { v4, v6, candidates, withoutSpace, outsideSpace, unknownCodes } = merged;
   for (const id of withoutSpace)
     note(`${id}: no source says which space belongs to its owner, so its rows are not used`);
   for (const [id, rows] of outsideSpace) note(`${id}: ${rows} rows outside the space of its owner are not used`);
@@ -141,7 +158,7 @@ function merge(input: MergeInput, note: StageContext['note']): StageResult<Merge
     note(`the code ${JSON.stringify(code)} (${rows} rows) is not a known country; treated as no country`);
   }
   return {
-    output,
+    output: { merged, networks },
     counts: {
       candidates,
       ipv4_ranges: v4.count,
@@ -149,6 +166,7 @@ function merge(input: MergeInput, note: StageContext['note']): StageResult<Merge
       duplicates: v4.duplicates + v6.duplicates,
       conflicts: v4.conflicts + v6.conflicts,
       unknown_codes: unknownCodes.size,
+      ...(networks && { ipv4_network_ranges: networks.v4.count, ipv6_network_ranges: networks.v6.count }),
     },
   };
 }
@@ -189,6 +207,7 @@ async function runStages(options: BuildOptions, context: StageContext): Promise<
   const publishing = {
     config,
     sentinels: reference.sentinels,
+    networkSentinels: reference.networkSentinels,
     overrides,
     force,
     command: 'build',
@@ -198,7 +217,7 @@ async function runStages(options: BuildOptions, context: StageContext): Promise<
   const fetching = timed(context, 'fetch', () => fetchSources(sources, context));
   const available = await fetching.catch((error: unknown) => publishSeed(options, context, publishing, error));
   if ('outcome' in available) return available;
-  const { sources: found, missing } = available;
+  const { sources: found, missing } = await withLastNetworks(available, sources, context);
   const last = currentManifest(dataDir)?.inputs ?? [];
   const downloaded = found.map((each): FetchedSource => {
     // Other files, such as those of a seed, have dates of their own.
@@ -235,13 +254,14 @@ async function runStages(options: BuildOptions, context: StageContext): Promise<
   }
 
   const evidence = config.merge === 'evidence' ? fetched.map(({ source }) => source) : undefined;
-  const merged = await timed(context, 'merge', () =>
+  const { merged, networks } = await timed(context, 'merge', () =>
     merge({ sources: ingested, reference, countries, overrides, evidence, owned }, note),
   );
   writeRowIndex(dataDir, identity.inputHash, makeRowIndex(index, owned, merged));
   const inputs = manifestInputs(config.merge, fetched, ingested);
+  const networksDate = dateOfNetworks(inputs, ingested);
   const compiled = await timed(context, 'compile', () =>
-    compile({ merged, inputs, missing, identity, overrides: overridesFile }, context),
+    compile({ merged, networks, networksDate, inputs, missing, identity, overrides: overridesFile }, context),
   );
   const forced = await publishGated(compiled, context, {
     ...publishing,
@@ -286,6 +306,42 @@ async function publishSeed(
   mkdirSync(dir);
   unpackRelease(compact, path, dir);
   return { id, outcome: 'published', forced: await publishGated({ id, dir }, context, publishing) };
+}
+
+/**
+ * Adds the sources of networks that cannot be had as the current release has them: networks change slowly, and a release that
+ * loses all of them is refused.
+ *
+ * @param configured the sources of the build, in order of priority
+ */
+async function withLastNetworks(
+  { sources, missing }: FetchedSources,
+  configured: readonly SourceConfig[],
+  { dataDir, note }: StageContext,
+): Promise<FetchedSources> {
+  const carried: FetchedSource[] = [];
+  for (const source of configured) {
+    if (source.kind !== 'routing' || !missing.some(({ id }) => id === source.id)) continue;
+    const copy = await lastCopy(dataDir, source);
+    if (copy === undefined) continue;
+    carried.push(copy);
+    note(
+      `${source.id}: the files of the current release are used again, with data of ${copy.dataDate?.date ?? 'unknown date'}`,
+    );
+  }
+  const position = (id: string): number => configured.findIndex((source) => source.id === id);
+  return {
+    sources: [...sources, ...carried].sort((a, b) => position(a.id) - position(b.id)),
+    missing: missing.filter(({ id }) => !carried.some((copy) => copy.id === id)),
+  };
+}
+
+/** Returns the oldest date of the sources with networks; undefined if there is none, or the date of one is not known. */
+function dateOfNetworks(inputs: readonly ManifestInput[], ingested: readonly IngestedSource[]): string | undefined {
+  const dates = inputs
+    .filter((_input, index) => ingested[index]!.networks !== undefined)
+    .map((input) => input.data_date);
+  return dates.some((date) => date === undefined) ? undefined : dates.sort()[0];
 }
 
 /** Returns the present day in UTC, `YYYY-MM-DD`. */

@@ -4,18 +4,19 @@ import { join } from 'node:path';
 import { decodeColumn, encodeColumn } from '../src/compact/column.js';
 import { writeContainer } from '../src/compact/container.js';
 import type { CompactCountries } from '../src/compact/countries.js';
+import { networkSections } from '../src/compact/networks.js';
 import { rangeFileSections } from '../src/compact/range-file.js';
-import { aboutRelease, MANIFEST_SECTION, manifestOf, rangeFileOf } from '../src/database/compact.js';
-import { type Manifest, MIRROR_FILE, RANGE_FILE } from '../src/database/release.js';
-import { openReleaseRanges } from '../src/database/release-files.js';
+import { aboutRelease, MANIFEST_SECTION, manifestOf, networkFileOf, rangeFileOf } from '../src/database/compact.js';
+import { type Manifest, MIRROR_FILE, NETWORK_FILE, RANGE_FILE } from '../src/database/release.js';
+import { openReleaseNetworks, openReleaseRanges } from '../src/database/release-files.js';
 import type { MirrorRanges } from '../src/mirror/writer.js';
 import { MAX_CONFIDENCE } from '../src/rangefile/layout.js';
-import { type RangeFile, rangeColumns } from '../src/rangefile/reader.js';
+import { type NetworkFile, type RangeFile, rangeColumns } from '../src/rangefile/reader.js';
 import { readMirrorLayers, writeLocalMirror } from './release-mirror.js';
 
 /**
  * Returns everything of a release in the compact form, not compressed: with its confidence, if it has one, the layers of its
- * mirror, and its manifest.
+ * mirror, its networks, and its manifest.
  *
  * @param dir the release directory
  * @param manifest what is stored as its manifest; its own by default
@@ -28,6 +29,8 @@ export function packRelease(dir: string, manifest?: Manifest): Uint8Array {
   const layers = readMirrorLayers(join(dir, MIRROR_FILE));
   sections.set('sources4', encodeColumn(layers.v4));
   sections.set('sources6', encodeColumn(layers.v6));
+  const networks = openReleaseNetworks(dir, release.manifest);
+  for (const [name, bytes] of networks === undefined ? [] : networkSections(networks)) sections.set(name, bytes);
   sections.set(MANIFEST_SECTION, new TextEncoder().encode(JSON.stringify(stored)));
   return writeContainer(sections);
 }
@@ -37,10 +40,16 @@ export function packRelease(dir: string, manifest?: Manifest): Uint8Array {
  *
  * @param compact a compact form of {@link packRelease}
  * @param file the range file that was built from it
+ * @param networks those that were built from it, if it has any
  * @param name of the compact form, for messages
  * @throws AtlasError E_DAMAGED if it does not have the layers of each range
  */
-export function compactMirrorRanges(compact: CompactCountries, file: RangeFile, name: string): MirrorRanges {
+export function compactMirrorRanges(
+  compact: CompactCountries,
+  file: RangeFile,
+  networks: NetworkFile | undefined,
+  name: string,
+): MirrorRanges {
   const family = (number: 4 | 6) => {
     const ranges = rangeColumns(file, number);
     const layers = compact.container.section(`sources${number}`);
@@ -51,7 +60,7 @@ export function compactMirrorRanges(compact: CompactCountries, file: RangeFile, 
       confidence: confidence ?? new Uint8Array(ranges.count).fill(MAX_CONFIDENCE),
     };
   };
-  return { v4: family(4), v6: family(6), records: file.records };
+  return { v4: family(4), v6: family(6), records: file.records, networks };
 }
 
 /**
@@ -66,6 +75,8 @@ export function compactMirrorRanges(compact: CompactCountries, file: RangeFile, 
 export function unpackRelease(compact: CompactCountries, name: string, dir: string): Manifest {
   const manifest = manifestOf(compact, name);
   const file = rangeFileOf(compact, manifest, name);
+  const networks = networkFileOf(compact, manifest, name);
   writeFileSync(join(dir, RANGE_FILE), file.bytes);
-  return writeLocalMirror(dir, manifest, compactMirrorRanges(compact, file, name));
+  if (networks !== undefined) writeFileSync(join(dir, NETWORK_FILE), networks.bytes);
+  return writeLocalMirror(dir, manifest, compactMirrorRanges(compact, file, networks, name));
 }

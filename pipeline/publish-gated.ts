@@ -13,7 +13,7 @@ import { describeRelease } from '../src/report/release-report.js';
 import { reportPage } from '../src/report/report-page.js';
 import type { StoredReport } from '../src/report/stored-report.js';
 import type { Override } from './config/overrides.js';
-import type { Sentinel } from './config/reference.js';
+import type { NetworkSentinel, Sentinel } from './config/reference.js';
 import type { SourcesConfig } from './config/sources.js';
 import { checkRolledBack, type GateResult, keepRefused, recordForce, refusalError } from './gates/refusal.js';
 import { removeUnusedFiles } from './operations/prune.js';
@@ -26,6 +26,7 @@ export interface PublishOptions {
   /** Has the limits of the gates, and the number of releases to keep. */
   config: SourcesConfig;
   sentinels: readonly Sentinel[];
+  networkSentinels: readonly NetworkSentinel[];
   overrides: readonly Override[];
   /** The registries' IPv6 delegations, if they are among the sources. */
   delegations?: BoundedRanges | undefined;
@@ -54,7 +55,7 @@ export function currentText(dataDir: string): string {
 export async function publishGated(
   release: FinishedRelease,
   context: StageContext,
-  { config, sentinels, overrides, delegations, seed, force, command, historyDays }: PublishOptions,
+  { config, force, command, historyDays, ...checks }: PublishOptions,
 ): Promise<Refusal[]> {
   const { dataDir, workDir, note } = context;
   const inputHash = await timed(context, 'verify', () => {
@@ -62,7 +63,7 @@ export async function publishGated(
     return { output: manifest.input_hash, counts: { ipv4_ranges: file.count4, ipv6_ranges: file.count6 } };
   });
   const gated = await timed(context, 'gate', () =>
-    compareWithCurrent(release, context, { limits: config.gates, sentinels, overrides, delegations, seed }),
+    compareWithCurrent(release, context, { limits: config.gates, ...checks }),
   );
   const rolledBack = checkRolledBack(dataDir, inputHash);
   const result: GateResult = { ...gated, refusals: [...rolledBack, ...gated.refusals] };

@@ -7,13 +7,14 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CompactCountries } from '../src/compact/countries.js';
-import { rangeFileOf, unpackCompact } from '../src/database/compact.js';
+import { networkFileOf, rangeFileOf, unpackCompact } from '../src/database/compact.js';
 import { PULL_DIR, type PullState, pullStatePath, readPullState } from '../src/database/pull-state.js';
 import {
   currentReleaseId,
   MANIFEST_FILE,
   type Manifest,
   MIRROR_FILE,
+  NETWORK_FILE,
   RANGE_FILE,
   REFUSED_DIR,
   RELEASE_ID,
@@ -28,7 +29,7 @@ import { AtlasError, messageOf, systemErrorCode } from '../src/errors.js';
 import { replaceFile } from '../src/files.js';
 import { HISTORY_DAYS } from '../src/limits.js';
 import type { MirrorRanges } from '../src/mirror/writer.js';
-import { openRangeFile } from '../src/rangefile/reader.js';
+import { openNetworkFile, openRangeFile } from '../src/rangefile/reader.js';
 import { compactMirrorRanges } from './compact-release.js';
 import { loadOverrides } from './config/overrides.js';
 import { loadReference } from './config/reference.js';
@@ -104,8 +105,8 @@ function isCurrent(dataDir: string, id: string, note: StageContext['note']): boo
   }
 }
 
-/** Returns the range files on this machine that have a hash, for example after a rollback at the origin. */
-function localCopies(dataDir: string, hash: string): string[] {
+/** Returns the files on this machine that have a name and a hash, for example after a rollback at the origin. */
+function localCopies(dataDir: string, wanted: string, hash: string): string[] {
   const dirs = [
     ...releaseIds(dataDir).map((id) => join(dataDir, RELEASES_DIR, id)),
     ...refusedIds(dataDir).map((id) => join(dataDir, RELEASES_DIR, REFUSED_DIR, id)),
@@ -113,13 +114,13 @@ function localCopies(dataDir: string, hash: string): string[] {
   return dirs
     .filter((dir) => {
       try {
-        return readManifest(dir).outputs.some(({ name, sha256 }) => name === RANGE_FILE && sha256 === hash);
+        return readManifest(dir).outputs.some(({ name, sha256 }) => name === wanted && sha256 === hash);
       } catch (error) {
         if (error instanceof AtlasError) return false; // a damaged release
         throw error;
       }
     })
-    .map((dir) => join(dir, RANGE_FILE));
+    .map((dir) => join(dir, wanted));
 }
 
 /**
@@ -171,17 +172,17 @@ interface FetchedRelease extends FinishedRelease {
 }
 
 /**
- * Rebuilds the range file of a release from its pull form.
+ * Rebuilds the range file of a release, and its networks, from its pull form.
  *
- * @param manifest the signed one, which has the hash of the range file
- * @param rangeFile path of the new file
+ * @param manifest the signed one, which has the hashes of both
+ * @param dir directory of the new files
  * @returns the ranges of the mirror; undefined if the repository has no pull form, or one that does not give the signed file
  * @throws AtlasError E_FETCH if the pull form cannot be fetched
  */
-async function rebuildRangeFile(
+async function rebuildFiles(
   client: RepositoryClient,
   manifest: Manifest,
-  rangeFile: string,
+  dir: string,
   { workDir, note }: StageContext,
 ): Promise<MirrorRanges | undefined> {
   const form = `${manifest.id}/${PULL_FORM}`;
@@ -191,8 +192,10 @@ async function rebuildRangeFile(
     await client.get(form, path);
     const compact = new CompactCountries(unpackCompact(readFileSync(path), form), form);
     const file = rangeFileOf(compact, manifest, form);
-    const ranges = compactMirrorRanges(compact, file, form);
-    writeFileSync(rangeFile, file.bytes);
+    const networks = networkFileOf(compact, manifest, form);
+    const ranges = compactMirrorRanges(compact, file, networks, form);
+    writeFileSync(join(dir, RANGE_FILE), file.bytes);
+    if (networks !== undefined) writeFileSync(join(dir, NETWORK_FILE), networks.bytes);
     return ranges;
   } catch (error) {
     if (!(error instanceof AtlasError) || !['E_UNTRUSTED', 'E_DAMAGED'].includes(error.code)) throw error;
@@ -218,15 +221,22 @@ async function fetchRelease(
   if (manifest.id !== id) {
     throw new AtlasError('E_DAMAGED', `the manifest of release ${id} is that of ${manifest.id}`);
   }
+  const copiesOf = async (name: string): Promise<string[]> =>
+    localCopies(dataDir, name, await client.hashOf(`${id}/${name}`));
   const rangeFile = join(dir, RANGE_FILE);
-  const copies = localCopies(dataDir, await client.hashOf(`${id}/${RANGE_FILE}`));
-  const rebuilt = copies.length === 0 ? await rebuildRangeFile(client, manifest, rangeFile, context) : undefined;
+  const copies = await copiesOf(RANGE_FILE);
+  const rebuilt = copies.length === 0 ? await rebuildFiles(client, manifest, dir, context) : undefined;
   if (rebuilt !== undefined) return { output: { id, dir, manifest, ranges: rebuilt }, counts: { release: id } };
   await client.get(`${id}/${RANGE_FILE}`, rangeFile, copies);
   const columns = join(workDir, COLUMNS_FILE);
   await client.get(`${id}/${COLUMNS_FILE}`, columns);
   const file = openRangeFile(rangeFile);
   const ranges = joinMirrorColumns(file, manifest.inputs, readFileSync(columns), COLUMNS_FILE);
+  if (manifest.outputs.some(({ name }) => name === NETWORK_FILE)) {
+    const path = join(dir, NETWORK_FILE);
+    await client.get(`${id}/${NETWORK_FILE}`, path, await copiesOf(NETWORK_FILE));
+    ranges.networks = openNetworkFile(path);
+  }
   return { output: { id, dir, manifest, ranges }, counts: { release: id } };
 }
 
@@ -260,11 +270,12 @@ async function runPull(options: PullOptions, context: StageContext, stateDir: st
   }
   const fetched = await timed(context, 'fetch', () => fetchRelease(client, id, context));
   const compiled = await timed(context, 'compile', () => compileMirror(fetched));
-  const { sentinels } = reference;
+  const { sentinels, networkSentinels } = reference;
   const forced = await memory.keep(() =>
     publishGated(compiled, context, {
       config,
       sentinels,
+      networkSentinels,
       overrides,
       force,
       command: 'pull',

@@ -17,7 +17,7 @@ import type { FetchedSource } from './stage.js';
  * Version of the rules by which files become ranges. It must change with every rule of reading and merging, so that the same
  * files are built again; the version of ipatlas does not count, nor what a server says about a file.
  */
-const RULES_VERSION = 1;
+const RULES_VERSION = 2;
 
 export interface ReleaseIdentity {
   /** `YYYY-MM-DD-` and twelve hex digits. */

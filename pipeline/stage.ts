@@ -114,6 +114,18 @@ export interface IngestedSource {
   rows: number;
   /** Number of rows that could not be parsed. */
   rejected: number;
+  /** Which network announces each range, if the source says so; it then has no countries. */
+  networks?: IngestedNetworks | undefined;
+}
+
+/** The networks of a source; each range's value is an index into the two lists. */
+export interface IngestedNetworks {
+  v4: BoundedRanges;
+  v6: BoundedRanges;
+  /** AS numbers, in order of first use. */
+  asns: number[];
+  /** Their names; empty if no row has one. */
+  names: string[];
 }
 
 /** A release in the work folder, complete but not published. */

@@ -36,11 +36,20 @@ export interface Sentinel {
   why: string;
 }
 
+/** An address whose AS number is known. */
+export interface NetworkSentinel {
+  ip: string;
+  asn: number;
+  /** Who holds both. */
+  why: string;
+}
+
 /** All reference data. */
 export interface Reference extends CountryReference {
   /** Of nested blocks, the narrowest applies. */
   special: readonly SpecialRange[];
   sentinels: readonly Sentinel[];
+  networkSentinels: readonly NetworkSentinel[];
 }
 
 /** Prefix that marks a reason: `reason:private`. */
@@ -183,6 +192,19 @@ function readSentinels(
   return sentinels;
 }
 
+function readNetworkSentinels(table: ConfigTable<'ip' | 'asn' | 'why'>): NetworkSentinel[] {
+  const words = new Uint32Array(4);
+  return table.rows.map((row, index) => {
+    const { ip, asn, why } = row.cells;
+    needCells(table, row, ['why']);
+    if (parseAddress(ip, words) === 0) addProblem(table, row.line, `ip "${ip}" is not an address`);
+    if (table.rows.findIndex(({ cells }) => cells.ip === ip) < index)
+      addProblem(table, row.line, `ip ${ip} is listed twice`);
+    if (!/^[1-9]\d{0,9}$/.test(asn)) addProblem(table, row.line, `asn "${asn}": write a number, such as 15169`);
+    return { ip, asn: Number(asn), why };
+  });
+}
+
 /**
  * Reads the reference tables.
  *
@@ -197,6 +219,7 @@ export function loadReference(folder: string = packageFile('data/reference')): R
     aliases: readConfigTable(file('country-aliases.csv'), ['alias', 'code', 'note']),
     special: readConfigTable(file('special-purpose.csv'), SPECIAL_COLUMNS),
     sentinels: readConfigTable(file('sentinels.csv'), ['ip', 'expected', 'why']),
+    networkSentinels: readConfigTable(file('network-sentinels.csv'), ['ip', 'asn', 'why']),
   };
   const countries = readCountries(tables.countries);
   const reference: Reference = {
@@ -205,6 +228,7 @@ export function loadReference(folder: string = packageFile('data/reference')): R
     aliases: readAliases(tables.aliases, countries),
     special: readSpecial(tables.special),
     sentinels: readSentinels(tables.sentinels, countries),
+    networkSentinels: readNetworkSentinels(tables.networkSentinels),
   };
   refuseProblems(Object.values(tables));
   return reference;

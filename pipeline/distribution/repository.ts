@@ -19,7 +19,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, rmdirSy
 import { basename, dirname, join, resolve } from 'node:path';
 import { Metadata, MetadataKind, MetaFile, Root, Snapshot, TargetFile, Targets, Timestamp } from '@tufjs/models';
 import { compressCompact } from '../../src/database/compact.js';
-import { MANIFEST_FILE, MIRROR_FILE, RANGE_FILE } from '../../src/database/release.js';
+import { MANIFEST_FILE, MIRROR_FILE, NETWORK_FILE, RANGE_FILE } from '../../src/database/release.js';
 import { verifyRelease } from '../../src/database/verify.js';
 import { AtlasError, messageOf, systemErrorCode, writeError } from '../../src/errors.js';
 import { flush, replaceFile } from '../../src/files.js';
@@ -515,7 +515,7 @@ export function refreshRepository(options: RepositoryOptions): RepositorySummary
  */
 export function addRelease(options: RepositoryOptions, releaseDir: string): RepositorySummary {
   const { dir, keyDirs, note } = options;
-  const { manifest } = verifyRelease(releaseDir);
+  const { manifest, networks } = verifyRelease(releaseDir);
   const { id, inputs } = manifest;
   return locked(options, () => {
     const state = readState(dir);
@@ -525,6 +525,7 @@ export function addRelease(options: RepositoryOptions, releaseDir: string): Repo
       add(`${id}/${MANIFEST_FILE}`, readFileSync(join(releaseDir, MANIFEST_FILE))),
       add(`${id}/${PULL_FORM}`, compressCompact(packRelease(releaseDir), 'brotli')),
       add(`${id}/${RANGE_FILE}`, readFileSync(join(releaseDir, RANGE_FILE))),
+      ...(networks === undefined ? [] : [add(`${id}/${NETWORK_FILE}`, readFileSync(join(releaseDir, NETWORK_FILE)))]),
       add(`${id}/${COLUMNS_FILE}`, readMirrorColumns(join(releaseDir, MIRROR_FILE), inputs)),
       add(CURRENT_TARGET, Buffer.from(`${JSON.stringify({ release: id })}\n`)),
     ];

@@ -25,6 +25,8 @@ const GATE_WHOLES = {
   countryLossOfChange: 10_000_000,
   /** Rows of a source. */
   rows: 500,
+  /** Networks. */
+  networks: 1000,
 };
 
 /** A value that a gate compares with its limit. */
@@ -225,11 +227,53 @@ export function measureRows(now: Manifest, before: Manifest): Measure {
   return most;
 }
 
+/** Pairs of networks that a message shows. */
+const NETWORK_PAIRS_SHOWN = 3;
+
+/**
+ * Measures the changes of networks: of the addresses that had one, those that have another one or none, and the share of the
+ * networks that have no addresses any more.
+ *
+ * @param deltas of IPv4 and IPv6
+ */
+export function measureNetworks(deltas: readonly Delta[]): Measure[] {
+  const measures = deltas.flatMap((delta): Measure[] => {
+    const { family, assigned, pairs } = delta;
+    const whole = Math.max(Number(assigned) / Number(sizeUnit(family)), GATE_WHOLES.space);
+    const of = `of the IPv${family} ${formatSizeUnit(family)} with a network`;
+    const largest = pairs.slice(0, NETWORK_PAIRS_SHOWN).map(({ from, to, addresses }) => {
+      return `\n    ${from} → ${to}: ${formatSize(family, addresses)} ${formatSizeUnit(family)}`;
+    });
+    const share = (addresses: bigint): number => Number(addresses) / Number(sizeUnit(family)) / whole;
+    const details = largest.join('');
+    const [changed, lost] = [share(delta.changed), share(delta.lost)];
+    return [
+      {
+        gate: `maxChangedNetworksShareIPv${family}`,
+        value: changed,
+        text: `${percent(changed)} ${of} have another one`,
+        details,
+      },
+      { gate: `maxLostNetworksShareIPv${family}`, value: lost, text: `${percent(lost)} ${of} have none`, details },
+    ];
+  });
+  const totals = deltas.flatMap(({ countryTotals }) => [...countryTotals]);
+  const had = new Set(totals.flatMap(([label, { before }]) => (before > 0n ? [label] : [])));
+  const has = new Set(totals.flatMap(([label, { after }]) => (after > 0n ? [label] : [])));
+  const gone = [...had].filter((label) => !has.has(label)).length;
+  const value = gone / Math.max(had.size, GATE_WHOLES.networks);
+  const text = `${grouped(gone)} of ${grouped(had.size)} networks have no addresses any more`;
+  return [...measures, { gate: 'maxVanishedNetworksShare', value, text }];
+}
+
 /** Measures the sentinels with a wrong result. */
-export function measureSentinels(results: readonly SentinelResult[]): Measure {
+export function measureSentinels(
+  results: readonly SentinelResult[],
+  gate: 'maxWrongSentinels' | 'maxWrongNetworkSentinels' = 'maxWrongSentinels',
+): Measure {
   const wrong = results.filter(({ status }) => status === 'wrong' || status === 'lost');
   return {
-    gate: 'maxWrongSentinels',
+    gate,
     value: wrong.length,
     text: `${wrong.length} of ${results.length} sentinel addresses have a wrong result`,
     subject: `of ${results.length} addresses`,

@@ -3,10 +3,14 @@ import { embeddedIPv4, schemeOf } from '../../src/address/embedded.js';
 import { type Family, parseAddress } from '../../src/address/parse.js';
 import { addressWords, rangeContains } from '../../src/address/words.js';
 import type { Database } from '../../src/database/database.js';
+import { recordLabel } from '../../src/database/diff.js';
+import { PartitionFinder } from '../../src/database/finder.js';
+import { UNANNOUNCED } from '../../src/rangefile/layout.js';
+import type { NetworkFile } from '../../src/rangefile/reader.js';
 import type { Override } from '../config/overrides.js';
-import type { Sentinel } from '../config/reference.js';
+import type { NetworkSentinel, Sentinel } from '../config/reference.js';
 
-/** The expected and the actual result for one sentinel, both written as `DE` or `reason:private`. */
+/** The expected and the actual result for one sentinel, both written as `DE`, `AS15169` or `reason:private`. */
 export interface SentinelResult {
   ip: string;
   expected: string;
@@ -15,7 +19,7 @@ export interface SentinelResult {
   before: string | undefined;
   /**
    * - `right`: the actual result is the expected one.
-   * - `open`: no source names a country for the address, which is normal for a build from few sources.
+   * - `open`: no source names a country or a network for the address, which is normal for a build from few sources.
    * - `known`: wrong, but the release to compare with has the same result, and that release was accepted.
    * - `lost`: wrong, and the release to compare with has the right result.
    * - `wrong`: wrong in another way.
@@ -34,17 +38,51 @@ function checkSentinel(sentinel: Sentinel, database: Database, previous: Databas
   const actual = lookupLabel(database, ip);
   const before = previous === undefined ? undefined : lookupLabel(previous, ip);
   const isOpen = sentinel.expected.kind === 'country' && ['reason:unallocated', 'reason:unknown'].includes(actual);
-  const status =
-    actual === expected
-      ? 'right'
-      : before === expected
-        ? 'lost'
-        : isOpen
-          ? 'open'
-          : before === actual
-            ? 'known'
-            : 'wrong';
-  return { ip, expected, actual, before, status };
+  return { ip, expected, actual, before, status: statusOf(expected, actual, before, isOpen) };
+}
+
+function statusOf(
+  expected: string,
+  actual: string,
+  before: string | undefined,
+  isOpen: boolean,
+): SentinelResult['status'] {
+  if (actual === expected) return 'right';
+  if (before === expected) return 'lost';
+  if (isOpen) return 'open';
+  return before === actual ? 'known' : 'wrong';
+}
+
+/** Returns a function that looks up the label of the network of an address. */
+function networkLabels(file: NetworkFile): (ip: string) => string {
+  const finder = new PartitionFinder(file, false);
+  const words = new Uint32Array(4);
+  return (ip) => {
+    if (parseAddress(ip, words) === 4) finder.findIPv4(words[0]! | 0);
+    else finder.findIPv6(words);
+    const label = recordLabel(file.records[finder.record]!);
+    return label === UNANNOUNCED ? `reason:${label}` : label;
+  };
+}
+
+/**
+ * Looks up the AS numbers of sentinels in a release.
+ *
+ * @param networks of the release to check
+ * @param previous those of the release to compare with, if it has any
+ */
+export function checkNetworkSentinels(
+  sentinels: readonly NetworkSentinel[],
+  networks: NetworkFile,
+  previous: NetworkFile | undefined,
+): SentinelResult[] {
+  const labelOf = networkLabels(networks);
+  const labelBefore = previous && networkLabels(previous);
+  return sentinels.map(({ ip, asn }) => {
+    const [expected, actual, before] = [`AS${asn}`, labelOf(ip), labelBefore?.(ip)];
+    const isOpen = actual === `reason:${UNANNOUNCED}`;
+    return { ip, expected, actual, before, status: statusOf(expected, actual, before, isOpen) };
+  });
 }
 
 /** Returns whether an override covers the address or, in an embedded prefix, the IPv4 address inside it. */

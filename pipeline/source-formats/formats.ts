@@ -65,7 +65,11 @@ export interface FormatConfig {
   skipRows?: number;
   /** The first entry that matches a file's name applies to it. */
   ranges: RangeFiles[];
-  country: Column | CountryJoin;
+  /** Where the country is, unless the rows say which network announces a range. */
+  country?: Column | CountryJoin;
+  /** The column of the AS number, with or without `AS`, and that of the network's name, if there is one. */
+  asn?: Column;
+  name?: Column;
   skip?: SkipRule[];
 }
 
@@ -92,14 +96,6 @@ export interface OperatorFormat {
   ranges: readonly { files: string[] }[];
 }
 
-/** A CSV file that says which network announces a range. Its rows name no country. */
-export interface AnnouncementsFormat {
-  /** Numbers of the columns, from 0. */
-  announcements: { first: number; last: number; asn: number };
-  /** Patterns of the files to read. */
-  ranges: readonly { files: string[] }[];
-}
-
 /** A CSV format with defaults filled in. */
 export interface Format {
   dialect: Dialect;
@@ -107,18 +103,15 @@ export interface Format {
   minAllowedRejects: { rows: number; share: number };
   skipRows: number;
   ranges: readonly RangeFiles[];
-  country: Column | CountryJoin;
+  /** What a row says about its range: its country, or the network that announces it. */
+  content: { country: Column | CountryJoin } | { asn: Column; name: Column | undefined };
   skip: readonly SkipRule[];
 }
 
 /** Statuses of address space that is not delegated (RIR statistics exchange format, extended). */
 const UNDELEGATED = ['available', 'reserved'];
 
-type BuiltInConfig =
-  | FormatConfig
-  | MmdbFormatConfig
-  | { operator: Operator }
-  | Pick<AnnouncementsFormat, 'announcements'>;
+type BuiltInConfig = FormatConfig | MmdbFormatConfig | { operator: Operator };
 
 /** The formats that a source can name. */
 export const BUILT_IN_FORMATS: Readonly<Record<string, BuiltInConfig>> = {
@@ -194,7 +187,7 @@ export const BUILT_IN_FORMATS: Readonly<Record<string, BuiltInConfig>> = {
   },
   // github.com/sapics/ip-location-db, `origin-asn-*` and `asn-*`: first, last, AS number, organization. The rows name no
   // country; they say which network announces a range.
-  'origin-asn': { announcements: { first: 0, last: 1, asn: 2 } },
+  'origin-asn': { ranges: [{ files: ['*'], text: { first: 0, last: 1 } }], asn: 2, name: 3 },
   // MaxMind DB: GeoIP2, GeoLite2, and other files of that format.
   mmdb: { mmdb: {} },
   // RFC 8805: prefix, country, region, city, postal code. Many feeds begin with the names of the columns, without a comment
@@ -220,9 +213,9 @@ export const BUILT_IN_FORMATS: Readonly<Record<string, BuiltInConfig>> = {
  * @param reference the name of a built-in format, or a format that its schema accepted
  * @throws AtlasError E_CONFIG for an unknown name, or for named columns in files without a header row
  */
-export function resolveFormat(reference: string | object): Format | MmdbFormat | OperatorFormat | AnnouncementsFormat {
+export function resolveFormat(reference: string | object): Format | MmdbFormat | OperatorFormat {
   const config = typeof reference === 'string' ? builtIn(reference) : (reference as FormatConfig | MmdbFormatConfig);
-  if ('operator' in config || 'announcements' in config) return { ...config, ranges: [{ files: ['*'] }] };
+  if ('operator' in config) return { ...config, ranges: [{ files: ['*'] }] };
   if ('mmdb' in config) {
     const { country } = config.mmdb;
     return { countryPaths: country === undefined ? DEFAULT_COUNTRY_PATHS : [country], ranges: [{ files: ['*.mmdb'] }] };
@@ -244,7 +237,7 @@ export function resolveFormat(reference: string | object): Format | MmdbFormat |
     minAllowedRejects: config.minAllowedRejects ?? { rows: 0, share: 0 },
     skipRows: config.skipRows ?? 0,
     ranges: config.ranges,
-    country: config.country,
+    content: config.asn === undefined ? { country: config.country! } : { asn: config.asn, name: config.name },
     skip: config.skip ?? [],
   };
 }
@@ -258,12 +251,14 @@ function builtIn(name: string): BuiltInConfig {
 
 /** Returns every column that a format refers to. */
 function columnsOf(config: FormatConfig): Column[] {
+  const { asn, name } = config;
   const country =
     typeof config.country === 'object'
       ? [...config.country.keys, config.country.locations.key, config.country.locations.country]
       : [config.country];
   const skip = (config.skip ?? []).map((rule) => rule.column);
-  return [...config.ranges.flatMap(notationColumns), ...country, ...skip];
+  const content = [...country, asn, name].filter((column) => column !== undefined);
+  return [...config.ranges.flatMap(notationColumns), ...content, ...skip];
 }
 
 /** Returns the columns of a range, in the order that `rangeParser` expects. */

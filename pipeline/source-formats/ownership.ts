@@ -4,6 +4,7 @@
  */
 
 import { addressWords } from '../../src/address/words.js';
+import { MAX_NETWORK_NAME } from '../../src/limits.js';
 import type { OwnedRange } from '../merging/evidence.js';
 import { emptyRange, parseRirRange, type Range } from './range-notation.js';
 
@@ -24,19 +25,58 @@ export function parseAsn(text: string): number {
   return number < 2 ** 32 ? number : Number.NaN;
 }
 
-/** Collects the ranges that networks announce, of those with an AS number that is asked for. */
-export class Announcements {
-  readonly ranges: OwnedRange[] = [];
-  readonly #asns: ReadonlySet<number>;
+/** The networks of a source, numbered in order of first use. */
+export class NetworkTable {
+  readonly asns: number[] = [];
+  readonly names: string[] = [];
+  /** The ranges of the networks that are asked for. */
+  readonly owned: OwnedRange[] = [];
+  readonly #wanted: ReadonlySet<number>;
+  /** Index by AS number as written in the file, so that each is parsed once. */
+  readonly #byText = new Map<string, number>();
+  readonly #byAsn = new Map<number, number>();
 
-  constructor(asns: ReadonlySet<number>) {
-    this.#asns = asns;
+  /** @param wanted AS numbers of the networks whose space is asked for */
+  constructor(wanted: ReadonlySet<number>) {
+    this.#wanted = wanted;
+  }
+
+  /**
+   * Returns the index of a network; -1 for AS 0, which announces nothing (RFC 7607); undefined if the text is not an AS number.
+   *
+   * @param name of the network in this row; the first that is not empty counts
+   */
+  index(text: string, name: string): number | undefined {
+    const index = this.#byText.get(text) ?? this.#add(text);
+    if (index !== undefined && index >= 0 && name !== '' && this.names[index] === '')
+      this.names[index] = cleanName(name);
+    return index;
+  }
+
+  #add(text: string): number | undefined {
+    const asn = parseAsn(text.trim());
+    if (Number.isNaN(asn)) return undefined;
+    let index = asn === 0 ? -1 : this.#byAsn.get(asn);
+    if (index === undefined) {
+      index = this.asns.push(asn) - 1;
+      this.names.push('');
+      this.#byAsn.set(asn, index);
+    }
+    this.#byText.set(text, index);
+    return index;
   }
 
   /** @param range announced by the network; the object may be reused after the call */
-  add(asn: number, range: Range): void {
-    if (this.#asns.has(asn)) this.ranges.push(ownedRange(asn, range));
+  addOwned(index: number, range: Range): void {
+    const asn = this.asns[index]!;
+    if (this.#wanted.has(asn)) this.owned.push(ownedRange(asn, range));
   }
+}
+
+/** Returns the name of a network in one line of at most MAX_NETWORK_NAME characters, without control characters. */
+function cleanName(name: string): string {
+  const line = name.replace(/[\p{Cc}\p{Zl}\p{Zp}\s]+/gu, ' ').trim();
+  return [...line].slice(0, MAX_NETWORK_NAME).join('').trimEnd();
 }
 
 /**

@@ -10,7 +10,6 @@ import type { OwnedRange } from '../merging/evidence.js';
 import type { FetchedFile, FetchedSource, IngestedSource } from '../stage.js';
 import { type FilePart, type RowPosition, readRows } from './csv-rows.js';
 import {
-  type AnnouncementsFormat,
   type Column,
   type CountryJoin,
   type Format,
@@ -21,7 +20,7 @@ import {
 } from './formats.js';
 import { readMmdb } from './mmdb.js';
 import { loadOperatorRegions, type Operator, type OperatorRegions, readOperatorPrefixes } from './operator-ranges.js';
-import { Announcements, Delegations, parseAsn } from './ownership.js';
+import { Delegations, NetworkTable } from './ownership.js';
 import { emptyRange, parseCidrRange, rangeParser } from './range-notation.js';
 import { RecordCount } from './record-count.js';
 import { printable, type Reject, RejectLog } from './rejects.js';
@@ -130,15 +129,12 @@ export async function readSource(
     } else if ('operator' in format) {
       const regions = loadOperatorRegions();
       for (const file of fetched.files) await readOperatorFile(file, format.operator, regions, rows, note);
-    } else if ('announcements' in format) {
-      const announced = new Announcements(asns);
-      for (const file of fetched.files) await readAnnouncements(file, format.announcements, rows, announced);
-      return rows.result(source.maxRejectShare, announced.ranges);
     } else {
       const files = sortFiles(fetched.files, format.ranges, locationNames(format));
       noteUnused(files.unused);
       const delegations = asns.size > 0 && 'rir' in format.ranges[0]! ? new Delegations(asns) : undefined;
-      const reader = new CsvSourceReader(rows, format, delegations);
+      const networks = 'asn' in format.content ? new NetworkTable(asns) : undefined;
+      const reader = new CsvSourceReader(rows, format, delegations, networks);
       for (const file of files.locations) await reader.readLocations(file);
       for (const { file, ranges } of files.ranges) await reader.readRanges(file, ranges);
       const shared = delegations?.sharedAsns() ?? [];
@@ -147,7 +143,8 @@ export async function readSource(
           `${source.id}: AS ${shared.join(', ')}: the members of a national registry share one holder in the file, so space that is delegated to them is not known`,
         );
       }
-      return rows.result(source.maxRejectShare, delegations?.ranges(), format.minAllowedRejects);
+      const owned = networks?.owned ?? delegations?.ranges();
+      return rows.result(source.maxRejectShare, owned, format.minAllowedRejects, networks);
     }
     return rows.result(source.maxRejectShare);
   } catch (error) {
@@ -170,14 +167,14 @@ export async function readIndexed(
   onRange: RangeListener,
 ): Promise<void> {
   const format = resolveFormat(input.source.format);
-  if ('announcements' in format) return; // its rows name no country
   if (!('dialect' in format)) {
     await readSource(input, () => {}, onRange);
     return;
   }
+  if ('asn' in format.content) return; // its rows name no country
   const files = sortFiles(input.fetched.files, format.ranges, locationNames(format));
   const rows = new SourceRows(input.source.id, onRange, new RejectLog(input.source.id));
-  const reader = new CsvSourceReader(rows, format, undefined);
+  const reader = new CsvSourceReader(rows, format, undefined, undefined);
   for (const file of files.locations) await reader.readLocations(file);
   for (const { file, ranges } of files.ranges) {
     const found = index.find(({ name }) => name === file.name);
@@ -193,8 +190,8 @@ interface SortedFiles<Entry> {
 }
 
 /** Returns the patterns of the files with the countries, if the format has them in files of their own. */
-function locationNames({ country }: Format): readonly string[] {
-  return typeof country === 'object' ? country.locations.files : [];
+function locationNames({ content }: Format): readonly string[] {
+  return 'country' in content && typeof content.country === 'object' ? content.country.locations.files : [];
 }
 
 /** Sorts the files of the source by their role, which their names tell; order is kept. */
@@ -229,7 +226,7 @@ function noSuchFile(what: string, patterns: readonly string[], files: readonly F
   );
 }
 
-/** Parses a row. Returns the index of its country code, the reason why the row is rejected, or null if it is skipped. */
+/** Parses a row. Returns the index of its country code or of its network, the reason why the row is rejected, or null if it is skipped. */
 type RowParser = (row: readonly string[]) => number | string | null;
 
 /** The ranges and rejected rows of a source so far. */
@@ -238,8 +235,6 @@ class SourceRows {
   readonly rejects: RejectLog;
   /** Number of rows that the format's `skip` rules leave out. */
   skipped = 0;
-  /** Number of rows that were read but give no country, because they are announcements. */
-  announcements = 0;
   readonly #id: string;
   readonly #v4 = new RangeBuilder(4);
   readonly #v6 = new RangeBuilder(6);
@@ -273,7 +268,7 @@ class SourceRows {
   ): void {
     (family === 4 ? this.#v4 : this.#v6).add(first, last, 0, code);
     if (position !== undefined) this.#addToIndex(family, first, last, position);
-    this.#onRange?.({ family, first, last, code: this.codes.codes[code]!, file: this.#file!, position });
+    this.#onRange?.({ family, first, last, code: this.codes.codes[code] ?? '', file: this.#file!, position });
   }
 
   /** Sets the cells of the header row of the current file. */
@@ -300,9 +295,10 @@ class SourceRows {
     maxRejectShare: number,
     owned: readonly OwnedRange[] = [],
     { rows: always, share }: Format['minAllowedRejects'] = { rows: 0, share: 0 },
+    networks?: NetworkTable,
   ): SourceResult {
     const rejected = this.rejects.total;
-    const rows = this.#v4.count + this.#v6.count + this.announcements;
+    const rows = this.#v4.count + this.#v6.count;
     const limit = Math.max(maxRejectShare, share);
     if (rejected > Math.max(always, limit * (rows + rejected))) throw tooManyRejects(this.rejects, rows, limit);
     if (rows === 0) {
@@ -312,10 +308,17 @@ class SourceRows {
       );
     }
     const columns = { v4: this.#v4.finish(), v6: this.#v6.finish() };
-    const ingested: IngestedSource = { id: this.#id, ...columns, codes: this.codes.codes, rows, rejected };
+    const counts = { id: this.#id, rows, rejected };
+    const ingested: IngestedSource =
+      networks === undefined
+        ? { ...counts, ...columns, codes: this.codes.codes }
+        : { ...counts, ...NO_COUNTRIES, networks: { ...columns, asns: networks.asns, names: networks.names } };
     return { ingested, skipped: this.skipped, rejects: this.rejects.rejects, owned, index: this.#index };
   }
 }
+
+/** The countries of a source that has networks. */
+const NO_COUNTRIES = { v4: new RangeBuilder(4, 0).finish(), v6: new RangeBuilder(6, 0).finish(), codes: [] };
 
 /** Reads an MMDB file. A record without a country counts as a row with an empty country column. */
 function readNetworks(file: FetchedFile, format: MmdbFormat, rows: SourceRows): void {
@@ -326,32 +329,6 @@ function readNetworks(file: FetchedFile, format: MmdbFormat, rows: SourceRows): 
     if (typeof code === 'number') rows.append(family, first, last, code, undefined);
     else rows.rejects.addRange(rows.count + 1, `${formatAddress(family, first)} ${text}`, code);
   });
-}
-
-/** Reads a file that says which network announces a range. */
-async function readAnnouncements(
-  file: FetchedFile,
-  { first, last, asn }: AnnouncementsFormat['announcements'],
-  rows: SourceRows,
-  announced: Announcements,
-): Promise<void> {
-  rows.beginFile(file);
-  const range = emptyRange();
-  const parseRange = rangeParser({ text: { first, last } }, [first, last]);
-  const width = Math.max(first, last, asn) + 1;
-  await readRows(file.path, file.name, { delimiter: ',', quote: '"', comment: null }, (row, position) => {
-    const number = parseAsn(row[asn] ?? '');
-    const problem =
-      row.length < width ? missingColumns(row, width) : (parseRange(row, range) ?? (number >= 0 ? undefined : NOT_ASN));
-    if (problem === null) return;
-    if (problem !== undefined) {
-      rows.rejects.add(position, problem);
-      return;
-    }
-    rows.announcements++;
-    announced.add(number, range);
-  });
-  await rows.rejects.endFile(file.path);
 }
 
 const NOT_ASN = 'the AS number cannot be read';
@@ -398,16 +375,24 @@ class CsvSourceReader {
   readonly #range = emptyRange();
   /** Receives every row if the space of networks is wanted. */
   readonly #delegations: Delegations | undefined;
+  /** The networks so far, if the rows have networks. */
+  readonly #networks: NetworkTable | undefined;
 
-  constructor(rows: SourceRows, format: Format, delegations: Delegations | undefined) {
+  constructor(
+    rows: SourceRows,
+    format: Format,
+    delegations: Delegations | undefined,
+    networks: NetworkTable | undefined,
+  ) {
     this.#rows = rows;
     this.#format = format;
     this.#delegations = delegations;
+    this.#networks = networks;
   }
 
   /** Reads a file of location keys and their countries. */
   async readLocations(file: FetchedFile): Promise<void> {
-    const { locations } = this.#format.country as CountryJoin;
+    const { locations } = (this.#format.content as { country: CountryJoin }).country;
     await this.#readFile(file, (header) => {
       const key = columnNumber(locations.key, header);
       const country = columnNumber(locations.country, header);
@@ -485,24 +470,42 @@ class CsvSourceReader {
   }
 
   #rangeParser(ranges: RangeFiles, header: readonly string[]): RowParser {
-    const { country, skip } = this.#format;
+    const { content, skip } = this.#format;
     const range = this.#range;
-    const rangeColumns = notationColumns(ranges).map((column) => columnNumber(column, header));
-    const countryColumns = (typeof country === 'object' ? country.keys : [country]).map((column) =>
-      columnNumber(column, header),
-    );
-    const width = Math.max(...rangeColumns, ...countryColumns) + 1;
+    const numbers = (columns: readonly Column[]): number[] => columns.map((column) => columnNumber(column, header));
+    const rangeColumns = numbers(notationColumns(ranges));
+    const isJoined = 'country' in content && typeof content.country === 'object';
+    const contentColumns = numbers(isJoined ? (content.country as CountryJoin).keys : [contentColumn(content)]);
+    const width = Math.max(...rangeColumns, ...contentColumns) + 1;
     const isSkipped = skipTest(skip.map((rule) => ({ ...rule, column: columnNumber(rule.column, header) })));
     const parseRange = rangeParser(ranges, rangeColumns);
-    const parseCountry =
-      typeof country === 'object' ? this.#joinedCountry(countryColumns) : this.#country(countryColumns[0]!);
+    const parseContent =
+      'asn' in content
+        ? this.#network(contentColumns[0]!, content.name === undefined ? undefined : columnNumber(content.name, header))
+        : isJoined
+          ? this.#joinedCountry(contentColumns)
+          : this.#country(contentColumns[0]!);
     return (row) => {
       if (isSkipped(row)) {
         this.#rows.skipped++;
         return null;
       }
       if (row.length < width) return missingColumns(row, width);
-      return parseRange(row, range) ?? parseCountry(row);
+      return parseRange(row, range) ?? parseContent(row);
+    };
+  }
+
+  #network(asn: number, name: number | undefined): RowParser {
+    const networks = this.#networks!;
+    return (row) => {
+      const index = networks.index(row[asn]!, name === undefined ? '' : (row[name] ?? ''));
+      if (index === undefined) return NOT_ASN;
+      if (index < 0) {
+        this.#rows.skipped++;
+        return null;
+      }
+      networks.addOwned(index, this.#range);
+      return index;
     };
   }
 
@@ -518,6 +521,11 @@ class CsvSourceReader {
       return code === undefined ? 'its location is in no file of locations' : this.#rows.codes.index(code);
     };
   }
+}
+
+/** Returns the column that says what a row is about, if the country is not in another file. */
+function contentColumn(content: Format['content']): Column {
+  return 'asn' in content ? content.asn : (content.country as Column);
 }
 
 /** Returns whether a row has several words, of which none is an address, a country code or a number. */

@@ -9,11 +9,15 @@ import {
   type ManifestFile,
   type ManifestInput,
   MIRROR_FILE,
+  NETWORK_FILE,
+  type NetworkCounts,
   RANGE_FILE,
 } from '../../src/database/release.js';
-import type { MergedRanges } from '../../src/range/columns.js';
-import type { RangeRecord } from '../../src/rangefile/layout.js';
-import { encodeRangeFile } from '../../src/rangefile/writer.js';
+import type { MergedRanges, RangeColumns } from '../../src/range/columns.js';
+import type { FileRecord, RangeRecord } from '../../src/rangefile/layout.js';
+import { decodeNetworkFile, type NetworkFile, rangeColumns } from '../../src/rangefile/reader.js';
+import { encodeNetworkFile, encodeRangeFile } from '../../src/rangefile/writer.js';
+import type { MergedNetworks } from '../merging/network-merger.js';
 import type { Merged } from '../merging/range-merger.js';
 import { dataDate } from '../merging/release-date.js';
 import type { ReleaseIdentity } from '../release-id.js';
@@ -22,6 +26,10 @@ import type { FinishedRelease, MissingSource, StageContext, StageResult } from '
 
 export interface CompileInput {
   merged: Merged;
+  /** Undefined if no source has networks. */
+  networks?: MergedNetworks | undefined;
+  /** Date of the oldest source of networks; undefined if nothing tells it. */
+  networksDate?: string | undefined;
   /** The source with the highest priority first. */
   inputs: ManifestInput[];
   /** Optional sources that the build does without. */
@@ -32,11 +40,16 @@ export interface CompileInput {
 }
 
 /**
- * Counts the space with a country, in units of 2^`shift` addresses; of each range only its whole units count.
+ * Counts the space with a country, or with a network, in units of 2^`shift` addresses; of each range only its whole units count.
  *
  * @param shift 0 for IPv4 addresses, 80 for IPv6 /48 blocks
  */
-function unitsWithCountry(ranges: MergedRanges, records: RangeRecord[], shift: 0 | 80): bigint {
+function unitsWith(
+  kind: 'country' | 'network',
+  ranges: RangeColumns,
+  records: readonly FileRecord[],
+  shift: 0 | 80,
+): bigint {
   const words = addressWords(ranges.family);
   // The number of the unit that holds the first address of a range; a fraction if the range begins inside a unit.
   const unitAt = (range: number): number => {
@@ -49,7 +62,7 @@ function unitsWithCountry(ranges: MergedRanges, records: RangeRecord[], shift: 0
   };
   let sum = 0n;
   for (let range = 0; range < ranges.count; range++) {
-    if (records[ranges.value[range]!]!.kind !== 'country') continue;
+    if (records[ranges.value[range]!]!.kind !== kind) continue;
     sum += BigInt(Math.max(0, Math.floor(unitAt(range + 1)) - Math.ceil(unitAt(range))));
   }
   return sum;
@@ -62,9 +75,20 @@ function countriesIn(families: MergedRanges[], records: RangeRecord[]): number {
   return [...seen].filter((record) => records[record]!.kind === 'country').length;
 }
 
+function networkCounts(file: NetworkFile): NetworkCounts {
+  const { records } = file;
+  return {
+    networks: records.filter(({ kind }) => kind === 'network').length,
+    ipv4_ranges: file.count4,
+    ipv6_ranges: file.count6,
+    ipv4_addresses: String(unitsWith('network', rangeColumns(file, 4), records, 0)),
+    ipv6_48s: String(unitsWith('network', rangeColumns(file, 6), records, 80)),
+  };
+}
+
 /** The stage. */
 export function compile(
-  { merged, inputs, missing = [], overrides, identity }: CompileInput,
+  { merged, networks, networksDate, inputs, missing = [], overrides, identity }: CompileInput,
   { workDir, asOf }: StageContext,
 ): StageResult<FinishedRelease> {
   const { v4, v6, records } = merged;
@@ -73,13 +97,20 @@ export function compile(
   const confidence = isByEvidence(inputs) ? { v4: v4.confidence, v6: v6.confidence } : undefined;
   const rangeFile = encodeRangeFile({ asOf, v4, v6, records, confidence });
   writeFileSync(join(dir, RANGE_FILE), rangeFile);
+  // The mirror has the networks as the file has them: numbered in its order, without those that nothing is left of.
+  const networkBytes = networks && encodeNetworkFile({ asOf, ...networks });
+  const networkFile = networkBytes && decodeNetworkFile(networkBytes, NETWORK_FILE, true);
   const mirrorPath = join(dir, MIRROR_FILE);
   writeReleaseMirror(
     mirrorPath,
     { id: identity.id, asOf, toolVersion: identity.toolVersion, inputs },
-    { v4, v6, records },
+    { v4, v6, records, networks: networkFile },
   );
   const outputs = [describeFile(RANGE_FILE, rangeFile), describeFile(MIRROR_FILE, readFileSync(mirrorPath))];
+  if (networkBytes !== undefined) {
+    writeFileSync(join(dir, NETWORK_FILE), networkBytes);
+    outputs.push(describeFile(NETWORK_FILE, networkBytes));
+  }
   const date = dataDate(inputs, [v4, v6], records);
   const manifest: Manifest = {
     manifest_version: 1,
@@ -90,14 +121,16 @@ export function compile(
     inputs,
     ...(overrides && { overrides }),
     ...(date !== undefined && { data_date: date }),
+    ...(networksDate !== undefined && { networks_date: networksDate }),
     ...(missing.length > 0 && { missing }),
     outputs,
     counts: {
       ipv4_ranges: v4.count,
       ipv6_ranges: v6.count,
       countries: countriesIn([v4, v6], records),
-      ipv4_addresses_with_country: String(unitsWithCountry(v4, records, 0)),
-      ipv6_48s_with_country: String(unitsWithCountry(v6, records, 80)),
+      ipv4_addresses_with_country: String(unitsWith('country', v4, records, 0)),
+      ipv6_48s_with_country: String(unitsWith('country', v6, records, 80)),
+      ...(networkFile && { networks: networkCounts(networkFile) }),
     },
   };
   writeFileSync(join(dir, MANIFEST_FILE), `${JSON.stringify(manifest, null, 2)}\n`);
@@ -107,6 +140,7 @@ export function compile(
       range_file_bytes: outputs[0]!.bytes,
       mirror_bytes: outputs[1]!.bytes,
       countries: manifest.counts.countries,
+      ...(networkBytes && { network_file_bytes: networkBytes.length }),
     },
   };
 }

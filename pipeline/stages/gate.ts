@@ -9,27 +9,28 @@ import { Database } from '../../src/database/database.js';
 import { computeDelta, type Delta } from '../../src/database/delta.js';
 import { formatSize, formatSizeUnit, rangeList } from '../../src/database/diff.js';
 import { currentReleaseId, type Manifest, RELEASES_DIR, releaseIds } from '../../src/database/release.js';
-import { openReleaseRanges } from '../../src/database/release-files.js';
+import { openReleaseNetworks, openReleaseRanges } from '../../src/database/release-files.js';
 import { AtlasError } from '../../src/errors.js';
 import { PAIRS_SHOWN } from '../../src/limits.js';
 import { formatCidr } from '../../src/range/cidr.js';
 import type { BoundedRanges } from '../../src/range/columns.js';
-import type { RangeFile } from '../../src/rangefile/reader.js';
+import type { NetworkFile, RangeFile } from '../../src/rangefile/reader.js';
 import { grouped, percent, table } from '../../src/text-table.js';
 import type { Override } from '../config/overrides.js';
-import type { Sentinel } from '../config/reference.js';
+import type { NetworkSentinel, Sentinel } from '../config/reference.js';
 import type { GateLimits } from '../config/sources.js';
 import { delegationFlows } from '../gates/delegations.js';
 import { judge } from '../gates/limits.js';
-import { type Measure, measureChanges, measureRows, measureSentinels } from '../gates/measures.js';
+import { type Measure, measureChanges, measureNetworks, measureRows, measureSentinels } from '../gates/measures.js';
 import type { Flow, GateResult } from '../gates/refusal.js';
-import { checkSentinels, type SentinelResult } from '../gates/sentinels.js';
+import { checkNetworkSentinels, checkSentinels, type SentinelResult } from '../gates/sentinels.js';
 import { checkSeeds, daysOfStep, describeSourceChanges } from '../gates/step.js';
 import type { Counts, FinishedRelease, StageContext, StageResult } from '../stage.js';
 
 export interface GateInput {
   limits: GateLimits;
   sentinels: readonly Sentinel[];
+  networkSentinels: readonly NetworkSentinel[];
   overrides: readonly Override[];
   /** The registries' IPv6 delegations, if they are among the sources. */
   delegations?: BoundedRanges | undefined;
@@ -41,11 +42,14 @@ export interface GateInput {
 interface Ranges {
   manifest: Manifest;
   file: RangeFile;
+  /** Undefined if it has none. */
+  networks?: NetworkFile | undefined;
 }
 
 function openRelease(dir: string): Ranges & { database: Database } {
   const { manifest, file } = openReleaseRanges(dir);
-  return { manifest, file, database: new Database(dir, manifest, new BinaryEngine(file)) };
+  const networks = openReleaseNetworks(dir, manifest);
+  return { manifest, file, networks, database: new Database(dir, manifest, new BinaryEngine(file)) };
 }
 
 /** What to compare with. */
@@ -102,6 +106,28 @@ function membership(...files: RangeFile[]): (code: string) => boolean {
   return (code) => members.get(code) === true;
 }
 
+/**
+ * Measures the networks of a release. One whose predecessor has none is measured by its sentinels only.
+ *
+ * @param before the networks of the release to compare with
+ */
+function measureNetworkFile(
+  networks: NetworkFile | undefined,
+  before: NetworkFile | undefined,
+  sentinels: readonly NetworkSentinel[],
+): Measure[] {
+  if (networks === undefined) {
+    const text = 'the release to compare with has networks, and this one has none';
+    return before === undefined ? [] : [{ gate: 'maxVanishedNetworksShare', value: 1, text }];
+  }
+  const measures = [measureSentinels(checkNetworkSentinels(sentinels, networks, before), 'maxWrongNetworkSentinels')];
+  if (before === undefined) return measures;
+  const deltas = ([4, 6] as const).map((family) =>
+    computeDelta(rangeList(before, family), rangeList(networks, family)),
+  );
+  return [...measureNetworks(deltas), ...measures];
+}
+
 /** Returns the largest flows of both families by their share. */
 function largestFlows(deltas: readonly Delta[]): Flow[] {
   const flows = deltas.flatMap(({ family, assigned, pairs }) =>
@@ -147,7 +173,7 @@ function deltaCounts(deltas: readonly Delta[]): Counts {
 export function compareWithCurrent(
   release: FinishedRelease,
   { dataDir, note }: StageContext,
-  { limits, sentinels, overrides, delegations, seed }: GateInput,
+  { limits, sentinels, networkSentinels, overrides, delegations, seed }: GateInput,
 ): StageResult<GateResult> {
   const now = openRelease(release.dir);
   const before = openEarlier(now.manifest, dataDir, seed, note);
@@ -167,6 +193,7 @@ export function compareWithCurrent(
       days = daysOfStep(now.manifest, before.manifest);
     }
   }
+  measures.push(...measureNetworkFile(now.networks, before?.networks, networkSentinels));
   const { gates, refusals } = judge(measures, limits, days);
   if (before?.database !== undefined) refusals.push(...checkSeeds(now.manifest, before.manifest));
   const withStatus = (status: SentinelResult['status']): number =>

@@ -56,7 +56,8 @@ export async function ingestSources<Input extends SourceInput>(
     output.inputs.push(input);
     output.owned.push(...result.owned);
     output.index[ingested.id] = result.index;
-    const { id, rows, rejected, v4, v6 } = ingested;
+    const { id, rows, rejected } = ingested;
+    const { v4, v6 } = ingested.networks ?? ingested;
     for (const [name, value] of Object.entries({ rows, ipv4: v4.count, ipv6: v6.count, rejected, skipped })) {
       counts[`${id}.${name}`] = value;
     }

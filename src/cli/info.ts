@@ -4,6 +4,7 @@ import { manifestOfDatabase, seedFacts } from '../database/origin.js';
 import type { Manifest } from '../database/release.js';
 import { EXIT } from '../errors.js';
 import { DEFAULT_MAX_AGE_DAYS } from '../limits.js';
+import { percent } from '../text-table.js';
 import {
   type Command,
   databaseOf,
@@ -30,6 +31,7 @@ function facts(manifest: Manifest, isSeed: boolean): [string, string | number][]
     ['countries', counts.countries],
     ['IPv4 addresses with a country', counts.ipv4_addresses_with_country],
     ['IPv6 /48s with a country', counts.ipv6_48s_with_country],
+    ...networkFacts(manifest),
     ...manifest.inputs.map(({ id, version, license, rows }): [string, string] => [
       `source ${id}`,
       `${version}, ${rows} rows, ${license}`,
@@ -45,6 +47,22 @@ function facts(manifest: Manifest, isSeed: boolean): [string, string | number][]
       name,
       `${bytes} bytes, sha256 ${sha256.slice(0, 16)}…`,
     ]),
+  ];
+}
+
+function networkFacts({ counts, networks_date: date }: Manifest): [string, string | number][] {
+  const { networks } = counts;
+  if (networks === undefined) return [['networks', 'none: no source says who announces the addresses']];
+  const share = (part: string, whole: string): string =>
+    whole === '0' ? part : `${part} (${percent(Number(part) / Number(whole))} of those with a country)`;
+  return [
+    ['networks', networks.networks],
+    ['date of the networks', date ?? 'unknown'],
+    ...(date === undefined
+      ? []
+      : [['age of the networks', ageText(ageDays(releaseAge({ as_of: date }))).split(':')[0]!] as [string, string]]),
+    ['IPv4 addresses with a network', share(networks.ipv4_addresses, counts.ipv4_addresses_with_country)],
+    ['IPv6 /48s with a network', share(networks.ipv6_48s, counts.ipv6_48s_with_country)],
   ];
 }
 

@@ -9,17 +9,20 @@ import { type Command, type Invocation, print, printNote } from './command.js';
 
 async function run({ dataDir, values, positionals }: Invocation): Promise<number> {
   const dir = releaseDir(positionals[0] ?? dataDir);
-  const { manifest, file } = verifyRelease(dir);
+  const { manifest, file, networks } = verifyRelease(dir);
   const result = {
     release: manifest.id,
     ipv4_ranges: file.count4,
     ipv6_ranges: file.count6,
     records: file.records.length,
+    ...(networks && { ipv4_network_ranges: networks.count4, ipv6_network_ranges: networks.count6 }),
   };
+  const networkText =
+    networks === undefined ? '' : `, ${networks.count4} IPv4 and ${networks.count6} IPv6 ranges of networks`;
   await print(
     values.json === true
       ? `${JSON.stringify(result)}\n`
-      : `release ${result.release} is intact: ${result.ipv4_ranges} IPv4 and ${result.ipv6_ranges} IPv6 ranges, mirror equal\n`,
+      : `release ${result.release} is intact: ${result.ipv4_ranges} IPv4 and ${result.ipv6_ranges} IPv6 ranges${networkText}, mirror equal\n`,
   );
   const problems = positionals.length > 0 ? [] : archiveProblems(openArchive(dataDir));
   for (const problem of problems) printNote(`ipatlas: history: ${printable(problem)}\n`);
@@ -29,7 +32,7 @@ async function run({ dataDir, values, positionals }: Invocation): Promise<number
 export const command: Command = {
   usage: ['verify [DIR]'],
   description: `Checks a release: the hash of each file against the manifest, the whole structure of the range file, and that the
-SQLite mirror has the same ranges. DIR is the directory of a release, or a data directory; the default is the current
+SQLite mirror has the same ranges and networks. DIR is the directory of a release, or a data directory; the default is the current
 release, and then the history is checked, too. The exit code is 5 if anything is damaged.`,
   options: {
     json: { help: 'print the result as JSON' },

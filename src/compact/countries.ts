@@ -79,7 +79,7 @@ export function decodeRecords(container: Container, section: string): RangeRecor
  *
  * @throws AtlasError E_DAMAGED if it is not UTF-8
  */
-function decodeText(container: Container, section: string): string {
+export function decodeText(container: Container, section: string): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(container.section(section));
   } catch (error) {

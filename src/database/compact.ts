@@ -1,11 +1,12 @@
 /** Releases in the compact form: made, compressed, and unpacked. */
 import { writeContainer } from '../compact/container.js';
 import type { About, CompactCountries } from '../compact/countries.js';
+import { buildNetworkFile, hasNetworks } from '../compact/networks.js';
 import { buildRangeFile, rangeFileSections } from '../compact/range-file.js';
 import { AtlasError, messageOf } from '../errors.js';
 import { MAX_COMPACT_BYTES } from '../limits.js';
-import { decodeRangeFile, type RangeFile } from '../rangefile/reader.js';
-import { type Manifest, parseStoredManifest, RANGE_FILE } from './release.js';
+import { decodeNetworkFile, decodeRangeFile, type NetworkFile, type RangeFile } from '../rangefile/reader.js';
+import { type Manifest, type ManifestFile, NETWORK_FILE, parseStoredManifest, RANGE_FILE } from './release.js';
 import { checkHash, openReleaseRanges } from './release-files.js';
 
 /** Returns node:zlib. A lookup in a release does not need it. */
@@ -39,12 +40,33 @@ export function rangeFileOf(
   allocate: (bytes: number) => Buffer = Buffer.allocUnsafeSlow,
 ): RangeFile {
   const built = buildRangeFile(compact);
-  const output = manifest.outputs.find((file) => file.name === RANGE_FILE);
-  if (output === undefined) throw compact.container.damaged(`its manifest does not list ${RANGE_FILE}`);
-  checkHash(name, built, output);
+  checkHash(name, built, outputOf(compact, manifest, RANGE_FILE));
   const bytes = allocate(built.length);
   bytes.set(built);
   return decodeRangeFile(bytes, name, true); // built just now, so it need not be checked
+}
+
+/** Returns the manifest's entry for a file. */
+function outputOf(compact: CompactCountries, { outputs }: Manifest, name: string): ManifestFile {
+  const output = outputs.find((file) => file.name === name);
+  if (output === undefined) throw compact.container.damaged(`its manifest does not list ${name}`);
+  return output;
+}
+
+/**
+ * Builds the networks of a whole release.
+ *
+ * @param name of the compact form, for messages
+ * @returns undefined if the compact form has none
+ * @throws AtlasError E_DAMAGED as {@link rangeFileOf} does, also if the manifest lists networks and the compact form has none
+ */
+export function networkFileOf(compact: CompactCountries, manifest: Manifest, name: string): NetworkFile | undefined {
+  const { container, about } = compact;
+  const isListed = manifest.outputs.some((file) => file.name === NETWORK_FILE);
+  if (!isListed && !hasNetworks(container)) return undefined;
+  const built = buildNetworkFile(container, about.as_of, name);
+  checkHash(name, built, outputOf(compact, manifest, NETWORK_FILE));
+  return decodeNetworkFile(built, name, true);
 }
 
 /** Returns what a compact form says about a release. */

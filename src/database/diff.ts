@@ -8,8 +8,8 @@ import { addressBits, addressWords, compareAddresses, copyAddress, previousAddre
 import { BLOCKS_SHOWN } from '../limits.js';
 import { rangeToCidrs } from '../range/cidr.js';
 import type { RangeColumns } from '../range/columns.js';
-import type { RangeRecord } from '../rangefile/layout.js';
-import { type RangeFile, rangeColumns } from '../rangefile/reader.js';
+import type { FileRecord } from '../rangefile/layout.js';
+import { type PartitionFile, type RangeFile, rangeColumns } from '../rangefile/reader.js';
 import { grouped } from '../text-table.js';
 
 /** One family of a range file, with a label for each record; `value` is the record number. */
@@ -31,21 +31,22 @@ export interface Segment {
 }
 
 /**
- * Returns a word for a record, different for every record of a file: a country code in upper case (`DE`), or a reason
- * (`private`, `unallocated`) or scheme (`6to4`) in lower case.
+ * Returns a word for a record, different for every record of a file: a country code (`DE`) or an AS number (`AS15169`), or a
+ * reason (`private`, `unallocated`) or scheme (`6to4`) in lower case.
  */
-export function recordLabel(record: RangeRecord): string {
+export function recordLabel(record: FileRecord): string {
   if (record.kind === 'country') return record.code;
+  if (record.kind === 'network') return `AS${record.asn}`;
   return record.kind === 'none' ? record.reason : record.scheme;
 }
 
-/** Whether a label is that of a country. */
+/** Whether a label is that of a country or a network. */
 export function isCountryLabel(label: string): boolean {
   return label.charCodeAt(0) >= 65 && label.charCodeAt(0) <= 90;
 }
 
 /** Returns one family of a range file with its labels. */
-export function rangeList(file: RangeFile, family: Family): RangeList {
+export function rangeList(file: PartitionFile, family: Family): RangeList {
   return { ...rangeColumns(file, family), labels: file.records.map(recordLabel) };
 }
 

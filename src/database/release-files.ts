@@ -13,13 +13,14 @@ import { join } from 'node:path';
 import { crypto } from '../crypto.js';
 import { AtlasError, messageOf, systemErrorCode } from '../errors.js';
 import { replaceFile } from '../files.js';
-import { decodeRangeFile, type RangeFile } from '../rangefile/reader.js';
+import { decodeNetworkFile, decodeRangeFile, type NetworkFile, type RangeFile } from '../rangefile/reader.js';
 import {
   MANIFEST_FILE,
   type Manifest,
   type ManifestFile,
   MIRROR_FILE,
   manifestError,
+  NETWORK_FILE,
   parseManifest,
   RANGE_FILE,
 } from './release.js';
@@ -176,6 +177,26 @@ export function openReleaseRanges(
     decodeRangeFile(content ?? readInto(allocate(bytes), fd), join(dir, RANGE_FILE), content === undefined),
   );
   return { manifest, file: result };
+}
+
+/**
+ * Opens the networks of a release.
+ *
+ * @param dir the release directory
+ * @param manifest its manifest
+ * @param allocate as for {@link openReleaseRanges}
+ * @returns undefined if the release has no networks
+ * @throws AtlasError as {@link openReleaseRanges} does
+ */
+export function openReleaseNetworks(
+  dir: string,
+  { outputs }: Manifest,
+  allocate: (bytes: number) => Buffer = Buffer.allocUnsafeSlow,
+): NetworkFile | undefined {
+  if (!outputs.some(({ name }) => name === NETWORK_FILE)) return undefined;
+  return withChecked(dir, NETWORK_FILE, (content, fd, { bytes }) =>
+    decodeNetworkFile(content ?? readInto(allocate(bytes), fd), join(dir, NETWORK_FILE), content === undefined),
+  ).result;
 }
 
 /**

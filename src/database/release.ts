@@ -10,6 +10,8 @@ import { type Schema, schemaViolation } from './schema.js';
 
 /** Files of a release. */
 export const RANGE_FILE = 'ranges.ipr';
+/** Only in a release with networks. */
+export const NETWORK_FILE = 'networks.ipr';
 export const MIRROR_FILE = 'ranges.sqlite';
 export const MANIFEST_FILE = 'manifest.json';
 export const REPORT_FILE = 'report.json';
@@ -70,6 +72,16 @@ export interface Refusal {
   message: string;
 }
 
+/** What a manifest counts of the networks; see the counts of the countries. */
+export interface NetworkCounts {
+  /** AS numbers. */
+  networks: number;
+  ipv4_ranges: number;
+  ipv6_ranges: number;
+  ipv4_addresses: string;
+  ipv6_48s: string;
+}
+
 /** `manifest.json`: the inputs and the content of a release; its schema is schemas/manifest.schema.json. */
 export interface Manifest {
   manifest_version: 1;
@@ -93,6 +105,8 @@ export interface Manifest {
   };
   /** Date of the oldest source with a substantial share of the addresses, `YYYY-MM-DD`; missing if nothing tells it. */
   data_date?: string;
+  /** Date of the oldest source of networks, `YYYY-MM-DD`; missing if nothing tells it, or if there are no networks. */
+  networks_date?: string;
   /** Optional sources that the build did without, with the reason; missing if there are none. */
   missing?: { id: string; reason: string }[];
   outputs: ManifestFile[];
@@ -106,6 +120,8 @@ export interface Manifest {
     ipv4_addresses_with_country: string;
     /** IPv6 addresses with a country in units of a /48 (2^80 addresses), rounded down, decimal. */
     ipv6_48s_with_country: string;
+    /** Missing in a release without networks. */
+    networks?: NetworkCounts;
   };
 }
 
@@ -141,9 +157,11 @@ function manifestProblem(manifest: unknown): string | undefined {
   const schema = JSON.parse(readFileSync(packageFile('schemas/manifest.schema.json'), 'utf8')) as Schema;
   const violation = schemaViolation(schema, manifest);
   if (violation !== undefined) return violation;
-  const { id, as_of, data_date, input_hash } = manifest as Manifest;
+  const { id, as_of, data_date, networks_date, input_hash } = manifest as Manifest;
   if (!isDate(as_of)) return `as_of is ${as_of}, which is not a date`;
   if (data_date !== undefined && !isDate(data_date)) return `data_date is ${data_date}, which is not a date`;
+  if (networks_date !== undefined && !isDate(networks_date))
+    return `networks_date is ${networks_date}, which is not a date`;
   return id === releaseId(as_of, input_hash) ? undefined : `id is ${id}, which is not that of its date and inputs`;
 }
 

@@ -7,10 +7,10 @@ import { join } from 'node:path';
 import { AtlasError, messageOf } from '../errors.js';
 import { MIRROR_VERSION } from '../mirror/reader.js';
 import { verifyMirror } from '../mirror/verifier.js';
-import { openRangeFile, type RangeFile } from '../rangefile/reader.js';
-import { verifyRangeFile } from '../rangefile/verifier.js';
+import { type NetworkFile, openNetworkFile, openRangeFile, type RangeFile } from '../rangefile/reader.js';
+import { verifyNetworkFile, verifyRangeFile } from '../rangefile/verifier.js';
 import { readStoredReport } from '../report/stored-report.js';
-import { type Manifest, MIRROR_FILE, RANGE_FILE, readManifest } from './release.js';
+import { type Manifest, MIRROR_FILE, NETWORK_FILE, RANGE_FILE, readManifest } from './release.js';
 import { checkHash } from './release-files.js';
 
 function checkOutputs(dir: string, manifest: Manifest): void {
@@ -34,6 +34,8 @@ function checkOutputs(dir: string, manifest: Manifest): void {
 export interface VerifiedRelease {
   manifest: Manifest;
   file: RangeFile;
+  /** Undefined if the release has none. */
+  networks: NetworkFile | undefined;
   mirrorVersion: number;
 }
 
@@ -49,10 +51,14 @@ export function verifyRelease(dir: string): VerifiedRelease {
   checkOutputs(dir, manifest);
   const file = openRangeFile(join(dir, RANGE_FILE));
   verifyRangeFile(file);
-  if (file.asOf !== manifest.as_of) {
-    throw new AtlasError('E_DAMAGED', `${file.path} is as of ${file.asOf}, but its manifest as of ${manifest.as_of}`);
+  const hasNetworks = manifest.outputs.some(({ name }) => name === NETWORK_FILE);
+  const networks = hasNetworks ? openNetworkFile(join(dir, NETWORK_FILE)) : undefined;
+  if (networks !== undefined) verifyNetworkFile(networks);
+  for (const { path, asOf } of networks === undefined ? [file] : [file, networks]) {
+    if (asOf === manifest.as_of) continue;
+    throw new AtlasError('E_DAMAGED', `${path} is as of ${asOf}, but its manifest as of ${manifest.as_of}`);
   }
-  verifyMirror(join(dir, MIRROR_FILE), file);
+  verifyMirror(join(dir, MIRROR_FILE), file, networks);
   readStoredReport(dir);
-  return { manifest, file, mirrorVersion: MIRROR_VERSION };
+  return { manifest, file, networks, mirrorVersion: MIRROR_VERSION };
 }

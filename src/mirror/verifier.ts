@@ -1,7 +1,7 @@
 /** Verifies that the mirror has the same ranges, records and countries as the range file. */
 import type Sqlite from 'better-sqlite3';
 import { AtlasError, messageOf } from '../errors.js';
-import { type RangeFile, rangeColumns } from '../rangefile/reader.js';
+import { type NetworkFile, type PartitionFile, type RangeFile, rangeColumns } from '../rangefile/reader.js';
 import { ipv6Bounds } from './bounds.js';
 import { openMirror } from './reader.js';
 
@@ -11,22 +11,25 @@ const PAGE_ROWS = 16_384;
 /** One family: its table in the mirror, and its ranges in the range file. */
 interface Family {
   name: string;
+  /** Its table, and the column of that which says what the record is about. */
   table: string;
+  subject: string;
   /** SQL expressions for the first and the last address, formatted as `spell` does. */
   columns: readonly [first: string, last: string];
   count: number;
-  record: Uint16Array;
+  record: Uint16Array | Uint32Array;
   /** Returns the first address of a range as a value of the column `first`. */
   first: (range: number) => number | Buffer;
   /** Formats the first and last addresses of the ranges from `from` to below `to`. */
   spell: (from: number, to: number) => string[];
 }
 
-function ipv4Family({ count4, start4, record4 }: RangeFile): Family {
+function ipv4Family({ count4, start4, record4 }: PartitionFile, table: string, subject: string): Family {
   const last = (range: number): number => (range + 1 < count4 ? start4[range + 1]! - 1 : 0xffffffff);
   return {
     name: 'IPv4',
-    table: 'ipv4_range',
+    table: `ipv4_${table}`,
+    subject,
     columns: ['first', 'last'],
     count: count4,
     record: record4,
@@ -36,11 +39,12 @@ function ipv4Family({ count4, start4, record4 }: RangeFile): Family {
   };
 }
 
-function ipv6Family(file: RangeFile): Family {
+function ipv6Family(file: PartitionFile, table: string, subject: string): Family {
   const { first: firsts, last: lasts } = ipv6Bounds(rangeColumns(file, 6));
   return {
     name: 'IPv6',
-    table: 'ipv6_range',
+    table: `ipv6_${table}`,
+    subject,
     columns: ['lower(hex(first))', 'lower(hex(last))'],
     count: file.count6,
     record: file.record6,
@@ -59,10 +63,11 @@ function ipv6Family(file: RangeFile): Family {
   };
 }
 
-/** Returns the expected columns `country_code` and `reason`, by record number. */
-function recordLabels(file: RangeFile): string[] {
+/** Returns the expected columns `country_code` or `asn`, and `reason`, by record number. */
+function recordLabels(file: PartitionFile): string[] {
   return file.records.map((record) => {
     if (record.kind === 'country') return `|${record.code}|`;
+    if (record.kind === 'network') return `|${record.asn}|`;
     return `||${record.kind === 'none' ? record.reason : record.scheme}`;
   });
 }
@@ -74,11 +79,11 @@ function compareFamily(
   pageRows: number,
   fail: (what: string) => AtlasError,
 ): void {
-  const { name, table, columns, count, record } = family;
+  const { name, table, subject, columns, count, record } = family;
   const page = database
     .prepare<[number | Buffer], string | null>(
       `SELECT group_concat(line, char(10)) FROM (
-         SELECT ${columns[0]} || '-' || ${columns[1]} || '|' || ifnull(country_code, '') || '|' || ifnull(reason, '') AS line
+         SELECT ${columns[0]} || '-' || ${columns[1]} || '|' || ifnull(${subject}, '') || '|' || ifnull(reason, '') AS line
          FROM ${table} WHERE first >= ? ORDER BY first LIMIT ${pageRows}
        )`,
     )
@@ -97,6 +102,26 @@ function compareFamily(
   if (rows !== count) throw fail(`${rows} ${name} ranges, not ${count}`);
 }
 
+/**
+ * Compares both families of a file with their tables.
+ *
+ * @param table the end of the names of the tables
+ * @param subject the column with what a record is about
+ */
+function compareRanges(
+  database: Sqlite.Database,
+  file: PartitionFile,
+  table: string,
+  subject: string,
+  pageRows: number,
+  fail: (what: string) => AtlasError,
+): void {
+  const labels = recordLabels(file);
+  for (const family of [ipv4Family(file, table, subject), ipv6Family(file, table, subject)]) {
+    compareFamily(database, family, labels, pageRows, fail);
+  }
+}
+
 /** Compares names and EU membership. */
 function compareCountries(database: Sqlite.Database, file: RangeFile, fail: (what: string) => AtlasError): void {
   const find = database.prepare<[string], { name: string; is_eu: number }>(
@@ -109,22 +134,48 @@ function compareCountries(database: Sqlite.Database, file: RangeFile, fail: (wha
   }
 }
 
+/** Compares the names of networks. */
+function compareNetworks(
+  database: Sqlite.Database,
+  { records }: NetworkFile,
+  fail: (what: string) => AtlasError,
+): void {
+  const rows = database
+    .prepare<[], { asn: number; name: string | null }>('SELECT asn, name FROM network ORDER BY asn')
+    .all();
+  const networks = records.filter((record) => record.kind === 'network');
+  if (rows.length !== networks.length) throw fail(`${rows.length} networks, not ${networks.length}`);
+  const wrong = networks.findIndex(({ asn, name }, i) => rows[i]!.asn !== asn || (rows[i]!.name ?? '') !== name);
+  if (wrong >= 0) throw fail(`network AS${networks[wrong]!.asn}`);
+}
+
 /**
  * Verifies that a mirror agrees with the range file.
  *
  * @param path of the mirror
  * @param file the range file, already verified
+ * @param networks the networks, already verified; undefined if the release has none
  * @param pageRows rows compared at a time
  * @throws AtlasError E_DAMAGED with the first difference; E_NO_DATABASE if the mirror cannot be opened
  */
-export function verifyMirror(path: string, file: RangeFile, pageRows: number = PAGE_ROWS): void {
-  const fail = (what: string): AtlasError =>
-    new AtlasError('E_DAMAGED', `${path} differs from ${file.path}: ${what}; build the release again or roll back`);
+export function verifyMirror(
+  path: string,
+  file: RangeFile,
+  networks?: NetworkFile,
+  pageRows: number = PAGE_ROWS,
+): void {
+  const failure =
+    (other: PartitionFile) =>
+    (what: string): AtlasError =>
+      new AtlasError('E_DAMAGED', `${path} differs from ${other.path}: ${what}; build the release again or roll back`);
   const database = openMirror(path);
   try {
-    const labels = recordLabels(file);
-    for (const family of [ipv4Family(file), ipv6Family(file)]) compareFamily(database, family, labels, pageRows, fail);
-    compareCountries(database, file, fail);
+    compareRanges(database, file, 'range', 'country_code', pageRows, failure(file));
+    compareCountries(database, file, failure(file));
+    if (networks !== undefined) {
+      compareRanges(database, networks, 'network', 'asn', pageRows, failure(networks));
+      compareNetworks(database, networks, failure(networks));
+    }
   } catch (error) {
     if (error instanceof AtlasError) throw error;
     throw new AtlasError('E_DAMAGED', `${path}: ${messageOf(error)}`, { cause: error });

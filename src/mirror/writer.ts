@@ -4,7 +4,8 @@ import { readFileSync } from 'node:fs';
 import type Sqlite from 'better-sqlite3';
 import { packageFile } from '../package-root.js';
 import type { MergedRanges, RangeColumns } from '../range/columns.js';
-import type { RangeRecord } from '../rangefile/layout.js';
+import type { FileRecord, RangeRecord } from '../rangefile/layout.js';
+import { type NetworkFile, rangeColumns } from '../rangefile/reader.js';
 import { sqlite } from '../sqlite.js';
 import { ipv6Bounds } from './bounds.js';
 
@@ -27,6 +28,8 @@ export interface MirrorRanges {
   v6: MirroredRanges;
   /** By the values of the ranges. */
   records: readonly RangeRecord[];
+  /** Undefined if the release has none. */
+  networks?: NetworkFile | undefined;
 }
 
 export interface MirrorContent extends MirrorRanges {
@@ -38,16 +41,16 @@ export interface MirrorContent extends MirrorRanges {
 
 /** Rows in one INSERT, to call the native module less often. 50 rows of 5 values are well below SQLite's limit of 32,766. */
 const ROWS_PER_INSERT = 50;
-const COLUMNS = 5;
 
-/** Inserts rows of five values; `row(i, values)` appends the values of row `i`. */
+/** Inserts rows of some values; `row(i, values)` appends the values of row `i`. */
 function insertRows(
   database: Sqlite.Database,
   table: string,
+  columns: number,
   count: number,
   row: (index: number, values: unknown[]) => void,
 ): void {
-  const tuple = `(${Array(COLUMNS).fill('?').join(',')})`;
+  const tuple = `(${Array(columns).fill('?').join(',')})`;
   const prepare = (rows: number): Sqlite.Statement<unknown[]> =>
     database.prepare(`INSERT INTO ${table} VALUES ${Array(rows).fill(tuple).join(',')}`);
   const full = prepare(ROWS_PER_INSERT);
@@ -59,9 +62,10 @@ function insertRows(
   }
 }
 
-/** Returns the columns `country_code` and `reason` of a record. */
-function recordColumns(record: RangeRecord): [string | null, string | null] {
+/** Returns the columns `country_code` or `asn`, and `reason`, of a record. */
+function recordColumns(record: FileRecord): [string | number | null, string | null] {
   if (record.kind === 'country') return [record.code, null];
+  if (record.kind === 'network') return [record.asn, null];
   return [null, record.kind === 'none' ? record.reason : record.scheme];
 }
 
@@ -74,6 +78,27 @@ function writeConfidence(database: Sqlite.Database, { v4, v6 }: MirrorContent, f
   for (let i = 0; i < v6.count; i++) {
     if (v6.confidence[i]! < 100) insert6.run(first6.subarray(16 * i, 16 * i + 16), v6.confidence[i]!);
   }
+}
+
+/** Writes the networks; schemas/mirror-networks.sql is the specification. */
+function writeNetworks(database: Sqlite.Database, file: NetworkFile): void {
+  database.exec(readFileSync(packageFile('schemas/mirror-networks.sql'), 'utf8'));
+  const { records } = file;
+  const [v4, v6] = [rangeColumns(file, 4), rangeColumns(file, 6)];
+  const networks = records.filter((record) => record.kind === 'network');
+  insertRows(database, 'network', 2, networks.length, (i, values) => {
+    values.push(networks[i]!.asn, networks[i]!.name || null);
+  });
+  const columns = records.map(recordColumns);
+  insertRows(database, 'ipv4_network', 4, v4.count, (i, values) => {
+    const last = i + 1 < v4.count ? v4.first[i + 1]! - 1 : 0xffffffff;
+    values.push(v4.first[i]!, last, ...columns[v4.value[i]!]!);
+  });
+  const { first, last } = ipv6Bounds(v6);
+  insertRows(database, 'ipv6_network', 4, v6.count, (i, values) => {
+    const at = 16 * i;
+    values.push(first.subarray(at, at + 16), last.subarray(at, at + 16), ...columns[v6.value[i]!]!);
+  });
 }
 
 /**
@@ -102,16 +127,17 @@ export function writeMirror(path: string, content: MirrorContent): void {
 
     const columns = content.records.map(recordColumns);
     const { v4, v6 } = content;
-    insertRows(database, 'ipv4_range', v4.count, (i, values) => {
+    insertRows(database, 'ipv4_range', 5, v4.count, (i, values) => {
       const last = i + 1 < v4.count ? v4.first[i + 1]! - 1 : 0xffffffff;
       values.push(v4.first[i]!, last, ...columns[v4.value[i]!]!, v4.layers[i]!);
     });
     const { first, last } = ipv6Bounds(v6);
-    insertRows(database, 'ipv6_range', v6.count, (i, values) => {
+    insertRows(database, 'ipv6_range', 5, v6.count, (i, values) => {
       const at = 16 * i;
       values.push(first.subarray(at, at + 16), last.subarray(at, at + 16), ...columns[v6.value[i]!]!, v6.layers[i]!);
     });
     if (content.hasConfidence === true) writeConfidence(database, content, first);
+    if (content.networks !== undefined) writeNetworks(database, content.networks);
     database.exec('COMMIT');
   } finally {
     database.close();

@@ -12,7 +12,7 @@ export interface RangeColumns {
   /** First address of each range, {@link addressWords} words each, most significant first. */
   first: Uint32Array;
   /** Value of each range: an index into a table that the owner of the columns defines, such as records or country codes. */
-  value: Uint16Array;
+  value: Uint16Array | Uint32Array;
 }
 
 /** Ranges with explicit ends: not a partition, but in any order, overlapping or not. */
@@ -52,7 +52,7 @@ export class RangeBuilder {
   #count = 0;
   #first: Uint32Array;
   #last: Uint32Array;
-  #value: Uint16Array;
+  #value: Uint32Array;
   #layer: Uint8Array;
 
   constructor(family: Family, capacity = FIRST_CAPACITY) {
@@ -60,7 +60,7 @@ export class RangeBuilder {
     this.words = addressWords(family);
     this.#first = new Uint32Array(capacity * this.words);
     this.#last = new Uint32Array(capacity * this.words);
-    this.#value = new Uint16Array(capacity);
+    this.#value = new Uint32Array(capacity);
     this.#layer = new Uint8Array(capacity);
   }
 
@@ -103,14 +103,14 @@ export class RangeBuilder {
   }
 
   #grow(): void {
-    const grown = <Column extends Uint8Array | Uint16Array | Uint32Array>(column: Column, larger: Column): Column => {
+    const grown = <Column extends Uint8Array | Uint32Array>(column: Column, larger: Column): Column => {
       larger.set(column);
       return larger;
     };
     const capacity = Math.max(16, 2 * this.#value.length);
     this.#first = grown(this.#first, new Uint32Array(capacity * this.words));
     this.#last = grown(this.#last, new Uint32Array(capacity * this.words));
-    this.#value = grown(this.#value, new Uint16Array(capacity));
+    this.#value = grown(this.#value, new Uint32Array(capacity));
     this.#layer = grown(this.#layer, new Uint8Array(capacity));
   }
 }

@@ -185,14 +185,14 @@ export class MergedBuilder {
   readonly words: number;
   count = 0;
   first: Uint32Array;
-  value: Uint16Array;
+  value: Uint32Array;
   layers: Uint32Array;
   confidence: Uint8Array;
 
   constructor(words: number, capacity: number) {
     this.words = words;
     this.first = new Uint32Array(capacity * words);
-    this.value = new Uint16Array(capacity);
+    this.value = new Uint32Array(capacity);
     this.layers = new Uint32Array(capacity);
     this.confidence = new Uint8Array(capacity);
   }

@@ -19,7 +19,7 @@ export const ENTRY = { tag: 0, elementBytes: 4, offset: 8, length: 16 } as const
 /** Sections begin at multiples of this number of bytes, as typed arrays and 128-bit loads require. */
 export const ALIGNMENT = 16;
 
-/** The sections in file order, with the size of an element in bytes. */
+/** The sections in file order, with the size of an element in bytes. In a file of networks, `4REC` and `6REC` have four. */
 export const SECTIONS = {
   '4STA': 4,
   '4REC': 2,
@@ -44,13 +44,20 @@ export const MAX_CONFIDENCE = 100;
 /** Entries of an index: one for each value of the top 16 bits, and one for the total. */
 export const INDEX_ENTRIES = 65_537;
 
-/** Most records in a file: record numbers have 16 bits. */
+/** Most records in a file of countries: record numbers have 16 bits. */
 export const MAX_RECORDS = 65_536;
+
+/** What a file has: countries or networks. Networks are too many for record numbers of 16 bits. */
+export const CONTENTS = {
+  countries: { recordBytes: 2, maxRecords: MAX_RECORDS, kinds: ['none', 'country', 'embedded'] },
+  networks: { recordBytes: 4, maxRecords: 2 ** 32, kinds: ['none', 'embedded', 'network'] },
+} as const;
+export type ContentName = keyof typeof CONTENTS;
 
 /** Size of a record in bytes, and the offsets of its fields. */
 export const RECORD_BYTES = 16;
-export const RECORD = { kind: 0, flags: 1, code: 2, textOffset: 4, textLength: 8 } as const;
-export const RECORD_KINDS = ['none', 'country', 'embedded'] as const;
+export const RECORD = { kind: 0, flags: 1, code: 2, textOffset: 4, textLength: 8, asn: 12 } as const;
+export const RECORD_KINDS = ['none', 'country', 'embedded', 'network'] as const;
 export const FLAG_EU = 1;
 
 /** A record: a country, a reason why there is none, or a scheme whose embedded IPv4 address decides. */
@@ -63,8 +70,20 @@ export type RangeRecord = (
   confidence?: number | null;
 };
 
-/** Returns a key that identifies a record and sorts records in file order: by kind, then by code or text. */
-export function recordKey(record: RangeRecord): string {
+/** A record of a file of networks: one for each AS number. */
+export type NetworkRecord =
+  | { kind: 'none'; reason: string }
+  | { kind: 'embedded'; scheme: EmbeddedScheme }
+  /** `name` is that of the network; empty if no source has one. */
+  | { kind: 'network'; asn: number; name: string };
+
+export type FileRecord = RangeRecord | NetworkRecord;
+
+/** Reason of a record of addresses that no network announces, as far as the sources tell. */
+export const UNANNOUNCED = 'unannounced';
+
+/** Returns a key that identifies a record and sorts records in file order: by kind, then by code, text or AS number. */
+export function recordKey(record: FileRecord): string {
   switch (record.kind) {
     case 'none':
       return `0 ${record.reason}`;
@@ -72,6 +91,8 @@ export function recordKey(record: RangeRecord): string {
       return `1 ${record.code}`;
     case 'embedded':
       return `2 ${record.scheme}`;
+    case 'network':
+      return `3 ${String(record.asn).padStart(10, '0')}`;
   }
 }
 

@@ -9,10 +9,13 @@ import type { RangeColumns } from '../range/columns.js';
 import {
   ALIGNMENT,
   CONFIDENCE_SECTIONS,
+  CONTENTS,
   type ConfidenceTag,
+  type ContentName,
   decodeDate,
   ENTRY,
   ENTRY_BYTES,
+  type FileRecord,
   FLAG_EU,
   HEADER,
   HEADER_BYTES,
@@ -20,7 +23,7 @@ import {
   MAGIC,
   MAJOR_VERSION,
   MAX_CONFIDENCE,
-  MAX_RECORDS,
+  type NetworkRecord,
   type RangeRecord,
   RECORD,
   RECORD_BYTES,
@@ -31,29 +34,41 @@ import {
 } from './layout.js';
 import type { SearchColumns } from './search.js';
 
-/** A range file in memory: typed arrays over its bytes. Columns are named after the sections of FORMAT.md. */
-export interface RangeFile extends SearchColumns {
+/** A file of ranges in memory: typed arrays over its bytes. Columns are named after the sections of FORMAT.md. */
+export interface PartitionFile<Rec extends FileRecord = FileRecord> extends SearchColumns {
   path: string;
   bytes: Uint8Array;
   /** Offset of the first section; the SHA-256 covers everything from here. */
   headEnd: number;
   /** Date of the EU membership, `YYYY-MM-DD`. */
   asOf: string;
-  records: RangeRecord[];
+  records: Rec[];
   /** Number of IPv4 ranges. */
   count4: number;
   start4: Uint32Array;
-  record4: Uint16Array;
+  record4: Uint16Array | Uint32Array;
   /** Number of IPv6 ranges. */
   count6: number;
+  record6: Uint16Array | Uint32Array;
+}
+
+/** A range file: the countries. */
+export interface RangeFile extends PartitionFile<RangeRecord> {
+  record4: Uint16Array;
   record6: Uint16Array;
   /** Confidence of each range, in percent; undefined if the sources were merged by priority. */
   confidence4: Uint8Array | undefined;
   confidence6: Uint8Array | undefined;
 }
 
+/** A file of networks. */
+export interface NetworkFile extends PartitionFile<NetworkRecord> {
+  record4: Uint32Array;
+  record6: Uint32Array;
+}
+
 /** Writes the first address of IPv6 range `index` as four words, most significant first. */
-export function firstIPv6({ high6, low6 }: RangeFile, index: number, target: Uint32Array): void {
+export function firstIPv6({ high6, low6 }: SearchColumns, index: number, target: Uint32Array): void {
   target[0] = high6[2 * index + 1]!;
   target[1] = high6[2 * index]!;
   target[2] = low6[2 * index + 1]!;
@@ -64,7 +79,7 @@ export function firstIPv6({ high6, low6 }: RangeFile, index: number, target: Uin
  * Returns one family of the file as range columns; `value` is the record number. IPv4 shares the memory of the file; IPv6 is
  * a copy.
  */
-export function rangeColumns(file: RangeFile, family: Family): RangeColumns {
+export function rangeColumns(file: PartitionFile, family: Family): RangeColumns {
   if (family === 4) return { family, count: file.count4, first: file.start4, value: file.record4 };
   const first = new Uint32Array(4 * file.count6);
   for (let range = 0; range < file.count6; range++) firstIPv6(file, range, first.subarray(4 * range));
@@ -82,7 +97,14 @@ function damaged(path: string, what: string): AtlasError {
   return new AtlasError('E_DAMAGED', `${path}: ${what}; build the release again or roll back to another`);
 }
 
-function readSectionTable(path: string, bytes: Buffer, sections: number, headEnd: number): SectionTable {
+function readSectionTable(
+  path: string,
+  bytes: Buffer,
+  sections: number,
+  headEnd: number,
+  recordBytes: number,
+): SectionTable {
+  const elements = { ...SECTIONS, ...CONFIDENCE_SECTIONS, '4REC': recordBytes, '6REC': recordBytes };
   const table: Partial<SectionTable> = {};
   for (let i = 0; i < sections; i++) {
     const entry = HEADER_BYTES + i * ENTRY_BYTES;
@@ -92,7 +114,7 @@ function readSectionTable(path: string, bytes: Buffer, sections: number, headEnd
     if (offset % ALIGNMENT !== 0 || offset < headEnd || offset + length > bytes.length) {
       throw damaged(path, `section ${tag} (offset ${offset}, ${length} bytes) is not inside the file`);
     }
-    const elementBytes: number | undefined = { ...SECTIONS, ...CONFIDENCE_SECTIONS }[tag];
+    const elementBytes: number | undefined = elements[tag];
     if (elementBytes === undefined) continue; // of a newer minor version
     if (bytes.readUInt32LE(entry + ENTRY.elementBytes) !== elementBytes || length % elementBytes !== 0) {
       throw damaged(path, `section ${tag} does not consist of elements of ${elementBytes} bytes`);
@@ -124,13 +146,20 @@ function checkHeader(path: string, bytes: Buffer, wasChecked: boolean): { sectio
   return { sections, headEnd };
 }
 
-function decodeRecord(path: string, table: DataView, index: number, text: Buffer): RangeRecord {
+function decodeRecord(
+  path: string,
+  table: DataView,
+  index: number,
+  text: Buffer,
+  kinds: readonly FileRecord['kind'][],
+): FileRecord {
   const at = index * RECORD_BYTES;
   const offset = table.getUint32(at + RECORD.textOffset, true);
   const length = table.getUint32(at + RECORD.textLength, true);
   if (offset + length > text.length) throw damaged(path, `the text of record ${index} is outside its section`);
   const label = text.toString('utf8', offset, offset + length);
   const kind = RECORD_KINDS[table.getUint8(at + RECORD.kind)];
+  if (kind === undefined || !kinds.includes(kind)) throw damaged(path, `record ${index} is of an unknown kind`);
   switch (kind) {
     case 'none':
       return { kind, reason: label };
@@ -143,8 +172,8 @@ function decodeRecord(path: string, table: DataView, index: number, text: Buffer
         throw damaged(path, `record ${index} names the unknown scheme ${JSON.stringify(label)}`);
       }
       return { kind, scheme: label as EmbeddedScheme };
-    default:
-      throw damaged(path, `record ${index} is of an unknown kind`);
+    case 'network':
+      return { kind, asn: table.getUint32(at + RECORD.asn, true), name: label };
   }
 }
 
@@ -167,7 +196,7 @@ function checkIndex(path: string, index: Uint32Array, count: number): void {
  * Checks that every search stays inside the columns and the records, even in a damaged file. Checking the order of the ranges
  * would take too long here; the verifier does it.
  */
-function checkColumns(file: RangeFile): void {
+function checkColumns(file: PartitionFile): void {
   const { path } = file;
   if (Math.max(greatest(file.record4), greatest(file.record6)) >= file.records.length) {
     throw damaged(path, 'a range names a record that does not exist');
@@ -193,13 +222,29 @@ function checkColumns(file: RangeFile): void {
  * @throws AtlasError E_DAMAGED if the structure is not that of FORMAT.md or the version is unknown
  */
 export function decodeRangeFile(bytes: Buffer, path: string, wasChecked = false): RangeFile {
+  return decodeFile(bytes, path, wasChecked, 'countries') as RangeFile;
+}
+
+/** Decodes a file of networks, as {@link decodeRangeFile} does for countries. */
+export function decodeNetworkFile(bytes: Buffer, path: string, wasChecked = false): NetworkFile {
+  return decodeFile(bytes, path, wasChecked, 'networks') as NetworkFile;
+}
+
+function decodeFile(
+  bytes: Buffer,
+  path: string,
+  wasChecked: boolean,
+  name: ContentName,
+): PartitionFile & Pick<RangeFile, 'confidence4' | 'confidence6'> {
+  const { recordBytes, maxRecords, kinds } = CONTENTS[name];
   if (endianness() !== 'LE') throw new AtlasError('E_FAULT', 'range files can be read on little-endian machines only');
   const { sections, headEnd } = checkHeader(path, bytes, wasChecked);
-  const table = readSectionTable(path, bytes, sections, headEnd);
+  const table = readSectionTable(path, bytes, sections, headEnd, recordBytes);
   // Typed arrays need an aligned offset, which a buffer from Node's pool may not have.
   const whole = bytes.byteOffset % ALIGNMENT === 0 ? bytes : new Uint8Array(bytes);
   const u16 = (tag: SectionTag): Uint16Array =>
     new Uint16Array(whole.buffer, whole.byteOffset + table[tag].offset, table[tag].length / 2);
+  const columnOfRecords = (tag: SectionTag): Uint16Array | Uint32Array => (recordBytes === 2 ? u16(tag) : u32(tag));
   const u32 = (tag: SectionTag): Uint32Array =>
     new Uint32Array(whole.buffer, whole.byteOffset + table[tag].offset, table[tag].length / 4);
 
@@ -207,9 +252,9 @@ export function decodeRangeFile(bytes: Buffer, path: string, wasChecked = false)
   const count6 = table['6HIG'].length / SECTIONS['6HIG'];
   const recordCount = table.RECO.length / RECORD_BYTES;
   const lengthsAgree =
-    table['4REC'].length === count4 * SECTIONS['4REC'] &&
+    table['4REC'].length === count4 * recordBytes &&
     table['6LOW'].length === count6 * SECTIONS['6LOW'] &&
-    table['6REC'].length === count6 * SECTIONS['6REC'] &&
+    table['6REC'].length === count6 * recordBytes &&
     table['4IDX'].length === INDEX_ENTRIES * SECTIONS['4IDX'] &&
     table['6IDX'].length === INDEX_ENTRIES * SECTIONS['6IDX'];
   function confidenceColumn(tag: ConfidenceTag, count: number): Uint8Array | undefined {
@@ -224,13 +269,15 @@ export function decodeRangeFile(bytes: Buffer, path: string, wasChecked = false)
     throw damaged(path, 'its columns of confidence are not those of its ranges');
   }
   if (!lengthsAgree || count4 === 0 || count6 === 0) throw damaged(path, 'its columns are not of equal length');
-  if (recordCount === 0 || recordCount > MAX_RECORDS) throw damaged(path, `${recordCount} records`);
+  if (recordCount === 0 || recordCount > maxRecords) throw damaged(path, `${recordCount} records`);
 
   const recordTable = new DataView(whole.buffer, whole.byteOffset + table.RECO.offset, table.RECO.length);
   const text = bytes.subarray(table.TEXT.offset, table.TEXT.offset + table.TEXT.length);
-  const records = Array.from({ length: recordCount }, (_, index) => decodeRecord(path, recordTable, index, text));
+  const records = Array.from({ length: recordCount }, (_, index) =>
+    decodeRecord(path, recordTable, index, text, kinds),
+  );
 
-  const file: RangeFile = {
+  const file = {
     path,
     bytes: whole,
     headEnd,
@@ -239,12 +286,12 @@ export function decodeRangeFile(bytes: Buffer, path: string, wasChecked = false)
     count4,
     start4: u32('4STA'),
     start4Low: u16('4STA'),
-    record4: u16('4REC'),
+    record4: columnOfRecords('4REC'),
     index4: u32('4IDX'),
     count6,
     high6: u32('6HIG'),
     low6: u32('6LOW'),
-    record6: u16('6REC'),
+    record6: columnOfRecords('6REC'),
     index6: u32('6IDX'),
     confidence4: confidence[0],
     confidence6: confidence[1],
@@ -261,11 +308,18 @@ export function decodeRangeFile(bytes: Buffer, path: string, wasChecked = false)
  * @throws AtlasError E_NO_DATABASE if it cannot be read, E_DAMAGED if it is not a valid range file
  */
 export function openRangeFile(path: string): RangeFile {
-  let bytes: Buffer;
+  return decodeRangeFile(readWhole(path), path);
+}
+
+/** Opens a file of networks (about 12 MB), as {@link openRangeFile} does for countries. */
+export function openNetworkFile(path: string): NetworkFile {
+  return decodeNetworkFile(readWhole(path), path);
+}
+
+function readWhole(path: string): Buffer {
   try {
-    bytes = readFileSync(path);
+    return readFileSync(path);
   } catch (error) {
     throw new AtlasError('E_NO_DATABASE', `${path} cannot be read: ${messageOf(error)}`, { cause: error });
   }
-  return decodeRangeFile(bytes, path);
 }

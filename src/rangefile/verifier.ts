@@ -4,21 +4,21 @@ import { addressWords, compareAddresses } from '../address/words.js';
 import { crypto } from '../crypto.js';
 import { AtlasError } from '../errors.js';
 import { ENTRY, ENTRY_BYTES, HEADER, HEADER_BYTES, MAX_CONFIDENCE, recordKey } from './layout.js';
-import { type RangeFile, rangeColumns } from './reader.js';
+import { type NetworkFile, type PartitionFile, type RangeFile, rangeColumns } from './reader.js';
 import { buildIndex } from './search.js';
 
-function damaged(file: RangeFile, what: string): AtlasError {
+function damaged(file: PartitionFile, what: string): AtlasError {
   return new AtlasError('E_DAMAGED', `${file.path}: ${what}; build the release again or roll back to another`);
 }
 
-function checkSum(file: RangeFile): void {
+function checkSum(file: PartitionFile): void {
   const stored = file.bytes.subarray(HEADER.sha256, HEADER.sha256 + 32);
   const actual = crypto().createHash('sha256').update(file.bytes.subarray(file.headEnd)).digest();
   if (!actual.equals(stored)) throw damaged(file, 'its content does not match its SHA-256');
 }
 
 /** Checks that bytes outside all sections are zero, so that the same content gives the same file. */
-function checkPadding(file: RangeFile): void {
+function checkPadding(file: PartitionFile): void {
   const view = new DataView(file.bytes.buffer, file.bytes.byteOffset, file.bytes.byteLength);
   let end = file.headEnd;
   for (let entry = HEADER_BYTES; entry < file.headEnd; entry += ENTRY_BYTES) {
@@ -35,7 +35,7 @@ function checkPadding(file: RangeFile): void {
   }
 }
 
-function checkRecords(file: RangeFile): void {
+function checkRecords(file: PartitionFile): void {
   // Opening checked that every record number exists.
   const used = new Uint8Array(file.records.length);
   for (const id of file.record4) used[id] = 1;
@@ -52,7 +52,7 @@ function checkRecords(file: RangeFile): void {
   });
 }
 
-function checkColumn(file: RangeFile, family: Family): void {
+function checkColumn(file: PartitionFile, family: Family): void {
   const { count, first, value: record } = rangeColumns(file, family);
   const words = addressWords(family);
   for (let i = 1; i < count; i++) {
@@ -86,10 +86,19 @@ function checkConfidence(file: RangeFile): void {
  * @throws AtlasError E_DAMAGED, with what is wrong and its position
  */
 export function verifyRangeFile(file: RangeFile): void {
+  verifyPartition(file);
+  checkConfidence(file);
+}
+
+/** Verifies an open file of networks, as {@link verifyRangeFile} does for countries. */
+export function verifyNetworkFile(file: NetworkFile): void {
+  verifyPartition(file);
+}
+
+function verifyPartition(file: PartitionFile): void {
   checkSum(file);
   checkPadding(file);
   checkColumn(file, 4);
   checkColumn(file, 6);
   checkRecords(file);
-  checkConfidence(file);
 }

@@ -8,18 +8,21 @@ import {
   CONFIDENCE_SECTIONS,
   CONFIDENCE_TAGS,
   CONFIDENCE_VERSION,
+  CONTENTS,
   type ConfidenceTag,
+  type ContentName,
   ENTRY,
   ENTRY_BYTES,
   encodeDate,
+  type FileRecord,
   FLAG_EU,
   HEADER,
   HEADER_BYTES,
   MAGIC,
   MAJOR_VERSION,
   MAX_CONFIDENCE,
-  MAX_RECORDS,
   MINOR_VERSION,
+  type NetworkRecord,
   type RangeRecord,
   RECORD,
   RECORD_BYTES,
@@ -29,16 +32,16 @@ import {
   SECTIONS,
   type SectionTag,
 } from './layout.js';
-import type { RangeFile } from './reader.js';
+import type { PartitionFile, RangeFile } from './reader.js';
 import { buildIndex } from './search.js';
 
-export interface RangeFileContent {
+export interface RangeFileContent<Rec extends FileRecord = RangeRecord> {
   /** `YYYY-MM-DD`. */
   asOf: string;
   /** IPv4 ranges; `value` is an index into `records`, as in `v6`. */
   v4: RangeColumns;
   v6: RangeColumns;
-  records: readonly RangeRecord[];
+  records: readonly Rec[];
   /** Confidence of each range, in percent, if the sources voted. */
   confidence?: { v4: Uint8Array; v6: Uint8Array } | undefined;
 }
@@ -52,20 +55,26 @@ function withoutFull(column: Uint8Array): Uint8Array {
  * Returns the records that ranges use, in file order, and the columns renumbered to them. The record numbers of a build depend
  * on the order of the rows of its sources; those of a file must not.
  */
-function canonicalRecords(content: RangeFileContent): { records: RangeRecord[]; v4: Uint16Array; v6: Uint16Array } {
-  const used = new Set<number>();
-  for (const { value } of [content.v4, content.v6]) for (const id of value) used.add(id);
-  const ids = [...used].sort((a, b) => (recordKey(content.records[a]!) < recordKey(content.records[b]!) ? -1 : 1));
-  if (ids.length > MAX_RECORDS) throw new RangeError(`${ids.length} records; the format holds ${MAX_RECORDS}`);
-  const renumbered = new Uint16Array(content.records.length);
-  ids.forEach((id, index) => {
+function canonicalRecords(
+  { v4, v6, records }: RangeFileContent<FileRecord>,
+  name: ContentName,
+): { records: FileRecord[]; v4: Uint16Array | Uint32Array; v6: Uint16Array | Uint32Array } {
+  const isUsed = new Uint8Array(records.length);
+  for (const { value } of [v4, v6]) for (const id of value) isUsed[id] = 1;
+  const used = records.flatMap((record, id) => (isUsed[id] === 1 ? [{ key: recordKey(record), id }] : []));
+  used.sort((a, b) => (a.key < b.key ? -1 : 1));
+  const { maxRecords, recordBytes } = CONTENTS[name];
+  if (used.length > maxRecords) throw new RangeError(`${used.length} records; the format holds ${maxRecords}`);
+  const renumbered = new Uint32Array(records.length);
+  used.forEach(({ id }, index) => {
     renumbered[id] = index;
   });
-  return {
-    records: ids.map((id) => content.records[id]!),
-    v4: content.v4.value.map((id) => renumbered[id]!),
-    v6: content.v6.value.map((id) => renumbered[id]!),
+  const column = ({ count, value }: RangeColumns): Uint16Array | Uint32Array => {
+    const ids = recordBytes === 2 ? new Uint16Array(count) : new Uint32Array(count);
+    for (let i = 0; i < count; i++) ids[i] = renumbered[value[i]!]!;
+    return ids;
   };
+  return { records: used.map(({ id }) => records[id]!), v4: column(v4), v6: column(v6) };
 }
 
 /** Splits IPv6 first addresses into two columns of 64-bit numbers, each with the low word first (little-endian). */
@@ -82,7 +91,7 @@ function splitIPv6(count: number, first: Uint32Array): { high: Uint32Array; low:
 }
 
 /** Encodes the sections `RECO` and `TEXT`. */
-function encodeRecords(records: readonly RangeRecord[]): { table: Uint8Array; text: Uint8Array } {
+function encodeRecords(records: readonly FileRecord[]): { table: Uint8Array; text: Uint8Array } {
   const table = new DataView(new ArrayBuffer(records.length * RECORD_BYTES));
   const texts: Buffer[] = [];
   let textBytes = 0;
@@ -94,6 +103,9 @@ function encodeRecords(records: readonly RangeRecord[]): { table: Uint8Array; te
       table.setUint8(at + RECORD.flags, record.isEu ? FLAG_EU : 0);
       table.setUint8(at + RECORD.code, record.code.charCodeAt(0));
       table.setUint8(at + RECORD.code + 1, record.code.charCodeAt(1));
+      text = record.name;
+    } else if (record.kind === 'network') {
+      table.setUint32(at + RECORD.asn, record.asn, true);
       text = record.name;
     } else {
       text = record.kind === 'none' ? record.reason : record.scheme;
@@ -113,13 +125,22 @@ function bytesOf(array: Uint16Array | Uint32Array): Uint8Array {
 }
 
 /**
- * Encodes a whole range file.
+ * Encodes a whole range file of countries.
  *
  * @param content the ranges of both families, and their records
  * @returns the bytes of the file; the same for the same content in any order of `records`
  */
 export function encodeRangeFile(content: RangeFileContent): Buffer {
-  const { records, v4, v6 } = canonicalRecords(content);
+  return encodeFile(content, 'countries');
+}
+
+/** Encodes a whole file of networks, as {@link encodeRangeFile} does for countries. */
+export function encodeNetworkFile(content: RangeFileContent<NetworkRecord>): Buffer {
+  return encodeFile(content, 'networks');
+}
+
+function encodeFile(content: RangeFileContent<FileRecord>, name: ContentName): Buffer {
+  const { records, v4, v6 } = canonicalRecords(content, name);
   const { high, low } = splitIPv6(content.v6.count, content.v6.first);
   const { table, text } = encodeRecords(records);
   const { confidence } = content;
@@ -145,6 +166,8 @@ export function encodeRangeFile(content: RangeFileContent): Buffer {
     return offset;
   });
 
+  const { recordBytes } = CONTENTS[name];
+  const elementBytes = { ...SECTIONS, ...CONFIDENCE_SECTIONS, '4REC': recordBytes, '6REC': recordBytes };
   const file = Buffer.alloc(fileSize);
   file.set(MAGIC, 0);
   file.writeUInt16LE(MAJOR_VERSION, HEADER.major);
@@ -156,7 +179,7 @@ export function encodeRangeFile(content: RangeFileContent): Buffer {
     const section = sections[tag]!;
     const entry = HEADER_BYTES + index * ENTRY_BYTES;
     file.write(tag, entry + ENTRY.tag, 'latin1');
-    file.writeUInt32LE({ ...SECTIONS, ...CONFIDENCE_SECTIONS }[tag], entry + ENTRY.elementBytes);
+    file.writeUInt32LE(elementBytes[tag], entry + ENTRY.elementBytes);
     file.writeBigUInt64LE(BigInt(offsets[index]!), entry + ENTRY.offset);
     file.writeBigUInt64LE(BigInt(section.byteLength), entry + ENTRY.length);
     file.set(section, offsets[index]!);
@@ -174,7 +197,24 @@ export function encodeRangeFile(content: RangeFileContent): Buffer {
  * @param path what messages call the file
  * @returns the file, without `bytes`, which only checks of a file on disk need
  */
-export function rangeFileInMemory({ asOf, v4, v6, records, confidence }: RangeFileContent, path: string): RangeFile {
+export function rangeFileInMemory(
+  { confidence, ...content }: RangeFileContent & { v4: { value: Uint16Array }; v6: { value: Uint16Array } },
+  path: string,
+): RangeFile {
+  return {
+    ...partitionInMemory(content, path),
+    record4: content.v4.value,
+    record6: content.v6.value,
+    confidence4: confidence?.v4,
+    confidence6: confidence?.v6,
+  };
+}
+
+/** Makes a file of any records that is in memory only; see {@link rangeFileInMemory}. */
+export function partitionInMemory<Rec extends FileRecord>(
+  { asOf, v4, v6, records }: Omit<RangeFileContent<Rec>, 'confidence'>,
+  path: string,
+): PartitionFile<Rec> {
   const { high, low } = splitIPv6(v6.count, v6.first);
   return {
     path,
@@ -192,8 +232,6 @@ export function rangeFileInMemory({ asOf, v4, v6, records, confidence }: RangeFi
     low6: low,
     record6: v6.value,
     index6: buildIndex(v6.count, (range) => v6.first[4 * range]! >>> 16),
-    confidence4: confidence?.v4,
-    confidence6: confidence?.v6,
     dense6: undefined,
   };
 }

@@ -15,6 +15,7 @@ import { openDatabase } from '../../src/database/database.js';
 import { type Manifest, readManifest } from '../../src/database/release.js';
 import { AtlasError } from '../../src/errors.js';
 import { openRangeFile } from '../../src/rangefile/reader.js';
+import { SMALL_NETWORKS } from '../support/networks.js';
 import { buildOnce, madeUpWorld, rowsText, writeSources } from '../support/sources.js';
 import { filesRequested, Node, Origin, type StaticServer, scratchDir, serveStatic, world } from './support.js';
 
@@ -34,10 +35,10 @@ const sha256 = (path: string): string => createHash('sha256').update(readFileSyn
 
 describe('a pull', () => {
   it('publishes the release of the repository, with the same range file, mirror and manifest', async () => {
-    const id = await origin.add(world('AA'));
+    const id = await origin.add(world('AA'), {}, SMALL_NETWORKS);
     expect(await pull()).toMatchObject({ outcome: 'published', exit: 0 });
     expect(node.current()).toBe(id);
-    for (const name of ['ranges.ipr', 'ranges.sqlite', 'manifest.json']) {
+    for (const name of ['ranges.ipr', 'networks.ipr', 'ranges.sqlite', 'manifest.json']) {
       const [here, there] = [node.dataDir, origin.dataDir].map((data) => join(data, 'releases', id, name));
       expect(sha256(here!), name).toBe(sha256(there!));
     }
@@ -393,18 +394,25 @@ describe('the gates of a node', () => {
 });
 
 describe('the columns of the mirror', () => {
-  /** A release merged by evidence, in which the sources disagree. */
+  /** A release merged by evidence, in which the sources disagree, with networks. */
   async function disagreeing(): Promise<string> {
     const rows = rowsText(madeUpWorld());
     const sources = { one: rows, two: rows.map((row) => row.replace(/,MT$/, ',CY')), three: rows };
     const path = writeSources(join(dir, 'sources'), sources, { merge: 'evidence' });
+    const config = JSON.parse(readFileSync(path, 'utf8'));
+    const routing = { id: 'routing', kind: 'routing', fetch: { file: 'routing.csv' }, format: 'origin-asn' };
+    writeFileSync(join(dir, 'sources', 'routing.csv'), '20.0.0.0,20.0.0.255,64496,"A, B"\n2a10::,2a10::ff,64497,\n');
+    writeFileSync(
+      path,
+      JSON.stringify({ ...config, sources: [...config.sources, { license: 'CC0-1.0', ...routing }] }),
+    );
     expect(await buildOnce(origin.dataDir, path, { force: true })).toMatchObject({ outcome: 'published' });
     return join(origin.dataDir, 'current');
   }
 
   it.each([
     ['the pull form', ['manifest.json', 'release.ipc']],
-    ['the full files', ['manifest.json', 'release.ipc', 'ranges.ipr', 'mirror.json.gz']],
+    ['the full files', ['manifest.json', 'release.ipc', 'ranges.ipr', 'mirror.json.gz', 'networks.ipr']],
   ])('give the same files, byte for byte, with confidence, from %s', async (way, requested) => {
     const release = await disagreeing();
     addRelease(origin.options(), release);
@@ -415,7 +423,7 @@ describe('the columns of the mirror', () => {
     };
     expect(await pull()).toMatchObject({ outcome: 'published' });
     expect(filesRequested(server)).toEqual(requested);
-    for (const name of ['ranges.ipr', 'ranges.sqlite', 'manifest.json']) {
+    for (const name of ['ranges.ipr', 'networks.ipr', 'ranges.sqlite', 'manifest.json']) {
       expect(sha256(join(node.dataDir, 'current', name)), name).toBe(sha256(join(release, name)));
     }
     const { steps } = await explain(node.dataDir, join(node.dataDir, 'current'), '100.0.0.1');

@@ -17,6 +17,7 @@ import { type PullOptions, pull } from '../../pipeline/pull.js';
 import { currentReleaseId, RELEASES_DIR } from '../../src/database/release.js';
 import { verifyRelease } from '../../src/database/verify.js';
 import { AtlasError } from '../../src/errors.js';
+import type { NetworkBlock } from '../support/networks.js';
 import { type Block, country, publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 import { writeSources } from '../support/sources.js';
 
@@ -79,8 +80,12 @@ export class Origin {
   }
 
   /** Publishes a release at the origin and adds it to the repository; returns its id. */
-  async add(blocks: Block[], options: Partial<RepositoryOptions> = {}): Promise<string> {
-    const id = await publishBlocks(this.dataDir, blocks);
+  async add(
+    blocks: Block[],
+    options: Partial<RepositoryOptions> = {},
+    networks: readonly NetworkBlock[] = [],
+  ): Promise<string> {
+    const id = await publishBlocks(this.dataDir, blocks, undefined, 0, networks);
     addRelease(this.options(options), join(this.dataDir, RELEASES_DIR, id));
     return id;
   }

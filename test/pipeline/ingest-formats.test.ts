@@ -213,8 +213,8 @@ describe('the schema', () => {
     expect(validate('maxmind')).toBe(false);
   });
 
-  // The formats of operators and of announcements cannot be described in sources.json, only named.
-  const isNamedOnly = (format: object): boolean => 'operator' in format || 'announcements' in format;
+  // The formats of operators cannot be described in sources.json, only named.
+  const isNamedOnly = (format: object): boolean => 'operator' in format;
   const described = Object.entries(BUILT_IN_FORMATS).filter(([, format]) => !isNamedOnly(format));
   test.each(described)('accepts the description of %s', (_name, format) => {
     expect(validate(format)).toBe(true);
@@ -231,6 +231,7 @@ describe('the schema', () => {
     ['first address and prefix', ranges({ files: ['*'], prefix: { start: 0, prefix: 1 } })],
     ['decimals of one family', ranges({ files: ['a', 'b'], decimal: { first: 0, last: 1, family: 6 } })],
     ['a place in MMDB records', { mmdb: { country: 'country.iso_code' } }],
+    ['an AS number and a name', { ranges: good.ranges, asn: 'origin', name: 3 }],
   ])('accepts %s', (_what, format) => {
     expect(validate(format)).toBe(true);
   });
@@ -254,6 +255,9 @@ describe('the schema', () => {
     ['a join without locations', { ...good, country: { keys: ['id'] } }, '/country'],
     ['both MMDB and CSV', { ...good, mmdb: {} }, ''],
     ['an empty place in MMDB records', { mmdb: { country: '' } }, '/mmdb/country'],
+    ['neither a country nor an AS number', { ranges: good.ranges }, ''],
+    ['both a country and an AS number', { ...good, asn: 3 }, ''],
+    ['a name without an AS number', { ...good, name: 3 }, ''],
     ['a skip rule without values', { ...good, skip: [{ column: 0 }] }, '/skip/0'],
   ])('refuses %s', (_what, format, where) => {
     expect(validate(format)).toBe(false);

@@ -15,6 +15,7 @@ import { parseCidr } from '../../src/range/cidr.js';
 import type { CandidateRanges } from '../../src/range/columns.js';
 import { mergeRanges } from '../../src/range/merge.js';
 import type { RangeRecord } from '../../src/rangefile/layout.js';
+import { type NetworkBlock, networksOf } from './networks.js';
 
 /** A block and its record. Later and narrower blocks cover earlier and wider ones. */
 export type Block = [cidr: string, record: RangeRecord];
@@ -97,6 +98,7 @@ export function temporaryDir(): string {
  * Publishes a release made of blocks as the current one of a data directory, which is created if it does not exist.
  *
  * @param historyDays days that the archive keeps; 0 for no history
+ * @param networks blocks and who announces them; none for a release without networks
  * @returns the release's id, which depends on the content
  */
 export async function publishBlocks(
@@ -104,15 +106,18 @@ export async function publishBlocks(
   blocks: Block[],
   asOf = '2026-01-01',
   historyDays = 0,
+  networks: readonly NetworkBlock[] = [],
 ): Promise<string> {
   mkdirSync(dataDir, { recursive: true });
   const workDir = mkdtempSync(join(dataDir, 'work-'));
   const context: StageContext = { dataDir, workDir, offline: true, asOf, note: () => {}, stages: [] };
   const records: RangeRecord[] = [reason('unallocated')];
   const merged = { v4: partitionOf(4, blocks, records), v6: partitionOf(6, blocks, records), records };
-  const inputHash = createHash('sha256').update(JSON.stringify(blocks)).digest('hex');
+  const hashed = networks.length === 0 ? blocks : [blocks, networks];
+  const inputHash = createHash('sha256').update(JSON.stringify(hashed)).digest('hex');
   const identity = { id: releaseId(asOf, inputHash), inputHash, toolVersion: 'test' };
-  const compiled = compile({ merged, inputs: [], identity }, context);
+  const mergedNetworks = networks.length === 0 ? undefined : networksOf(networks);
+  const compiled = compile({ merged, networks: mergedNetworks, inputs: [], identity }, context);
   await publish(compiled.output, context, 5, { event: 'build', origin: 'own', days: historyDays });
   return identity.id;
 }

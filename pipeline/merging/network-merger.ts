@@ -1,0 +1,62 @@
+/** Merges the networks of sources into one list of ranges for each family, with the algebra of the countries. */
+import type { Family } from '../../src/address/parse.js';
+import type { MergedRanges } from '../../src/range/columns.js';
+import { mergeRanges } from '../../src/range/merge.js';
+import { type NetworkRecord, UNANNOUNCED } from '../../src/rangefile/layout.js';
+import type { Reference } from '../config/reference.js';
+import type { IngestedNetworks } from '../stage.js';
+import { CandidateBuilder, LAYERS, sourceLayer } from './candidates.js';
+
+/** The merged networks of both families; each range's value is an index into `records`. */
+export interface MergedNetworks {
+  v4: MergedRanges;
+  v6: MergedRanges;
+  records: NetworkRecord[];
+}
+
+/** Number of the record of addresses without a network. */
+const NONE = 0;
+
+/**
+ * Merges the networks of sources: of the ranges that cover an address, that of the first source wins, and within a source the
+ * narrowest. Special-purpose ranges have no network, and an address with an IPv4 address inside has that one's network.
+ *
+ * @param sources the source with the highest priority first. The first name that one of them has for an AS number counts
+ */
+export function mergeNetworks(
+  sources: readonly IngestedNetworks[],
+  { special }: Pick<Reference, 'special'>,
+): MergedNetworks {
+  const records: NetworkRecord[] = [{ kind: 'none', reason: UNANNOUNCED }];
+  const embedded = special.filter(({ result }) => result.kind === 'embedded');
+  const builders = {
+    4: new CandidateBuilder(4, 0, embedded),
+    6: new CandidateBuilder(6, 0, embedded),
+  };
+  const recordOf = new Map<number, number>();
+  for (const [position, { v4, v6, asns, names }] of sources.entries()) {
+    const values = asns.map((asn, index) => {
+      const name = names[index]!;
+      const known = recordOf.get(asn);
+      if (known === undefined) {
+        recordOf.set(asn, records.length);
+        return records.push({ kind: 'network', asn, name }) - 1;
+      }
+      const record = records[known] as NetworkRecord & { kind: 'network' };
+      if (record.name === '') record.name = name;
+      return known;
+    });
+    const layer = sourceLayer(position, sources.length);
+    for (const { family, count, first, last, value } of [v4, v6]) {
+      for (let i = 0; i < count; i++) builders[family].addExceptEmbedded(first, last, i, values[value[i]!]!, layer);
+    }
+  }
+  for (const { family, first, last, result, layer } of special) {
+    if (result.kind === 'embedded') {
+      const record = records.push({ kind: 'embedded', scheme: result.scheme }) - 1;
+      builders[family].add(first, last, 0, record, LAYERS.embedded);
+    } else if (layer === 'over') builders[family].addExceptEmbedded(first, last, 0, NONE, LAYERS.special);
+  }
+  const merge = (family: Family): MergedRanges => mergeRanges(builders[family].finish());
+  return { v4: merge(4), v6: merge(6), records };
+}
