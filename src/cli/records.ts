@@ -84,6 +84,8 @@ export const ENRICH_INPUT_FLAGS: FlagTable = {
       tsv: 'the same with tabs',
       w3c: 'W3C Extended Log Format, such as IIS and CloudFront write: "#Fields:" names the columns; default field c-ip',
       zeek: 'logs of Zeek, not those in JSON; default field id.orig_h',
+      logfmt:
+        'key=value or key="a value" anywhere in a line: logfmt, iptables, CEF, LEEF; --field is a key. KEY_country=… and so on is appended',
       list: 'one address per line; the result is appended after tabs',
       combined: 'access logs of nginx and Apache; the result is appended as quoted fields',
       text: 'any lines; the result of the first address that has a country is appended after tabs',

@@ -13,10 +13,21 @@ import { ADDABLE, type Addable, checkSchema, DEFAULT_ROOT, SCHEMA_NAMES, type Sc
 import type { RecordQuery } from './query.js';
 
 /**
- * The formats of inputs: JSON lines, a JSON document, tables with commas or tabs, W3C Extended Log Format, logs of Zeek, lists of
- * addresses, access logs in the combined format of Apache and nginx, and any text.
+ * The formats of inputs: JSON lines, a JSON document, tables with commas or tabs, W3C Extended Log Format, logs of Zeek, lines with
+ * keys and values, lists of addresses, access logs in the combined format of Apache and nginx, and any text.
  */
-export const FORMAT_NAMES = ['jsonl', 'json', 'csv', 'tsv', 'w3c', 'zeek', 'list', 'combined', 'text'] as const;
+export const FORMAT_NAMES = [
+  'jsonl',
+  'json',
+  'csv',
+  'tsv',
+  'w3c',
+  'zeek',
+  'logfmt',
+  'list',
+  'combined',
+  'text',
+] as const;
 export type FormatName = (typeof FORMAT_NAMES)[number];
 
 /** The formats whose fields are columns. */
@@ -44,7 +55,7 @@ export interface DocumentInput {
 }
 
 /** What the input is. */
-export type KernelInput = TableInput | DocumentInput | { kind: 'jsonl' | 'list' | 'combined' | 'text' };
+export type KernelInput = TableInput | DocumentInput | { kind: 'jsonl' | 'list' | 'combined' | 'text' | 'logfmt' };
 
 /** What an input has besides its format. */
 export interface InputDetails {
@@ -178,9 +189,10 @@ function checkPath({ path, resultPath }: FieldRequest): void {
  * Parses fields, each `PATH` or `PATH=TARGET`, see field-path.ts.
  *
  * @param specs the fields as text; if there are none, `ip`, or the client's address in a format that names it
- * @param format in a table, the target is the beginning of the names of columns: its dots and brackets mean nothing
+ * @param format in a table and in logfmt, the target is the beginning of the names of results: its dots and brackets mean nothing
  * @param schema with one, the default target is the object of the source of an event
- * @returns the fields. The default target is `geo` or, with several fields, the path with `_` for `.` and `_geo` appended
+ * @returns the fields. The default target is `geo` or, with several fields, the path with `_` for `.` and `_geo` appended; in
+ *   logfmt, it is the key
  * @throws AtlasError E_USAGE for too many fields, a path or target that is not valid or too long, or if two fields have the
  *   same target
  */
@@ -193,11 +205,11 @@ export function parseFields(
   if (given.length > MAX_FIELDS) {
     throw new AtlasError('E_USAGE', `${given.length} fields are too many; at most ${MAX_FIELDS} go in one run`);
   }
-  const isTable = TABLE_FORMATS.includes(format);
+  const isTable = TABLE_FORMATS.includes(format) || format === 'logfmt';
   const fields = given.map((spec) => {
     const parts = splitSpec(spec);
     const path = parsePath(parts.path, spec);
-    const defaultTarget = given.length === 1 ? DEFAULT_NAME : defaultName(path);
+    const defaultTarget = format === 'logfmt' ? pathText(path) : given.length === 1 ? DEFAULT_NAME : defaultName(path);
     const text = parts.target ?? (schema === undefined ? defaultTarget : DEFAULT_ROOT);
     const isKey = parts.target === undefined || (text !== '' && isTable);
     const resultPath = isKey ? [text] : parseResultPath(text, path, spec);

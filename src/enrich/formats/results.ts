@@ -79,8 +79,22 @@ function zeekText(value: unknown, delimiter: string): string {
   return text.replaceAll(delimiter, (byte) => `\\x${byte.charCodeAt(0).toString(16).padStart(2, '0')}`);
 }
 
+/** What can be between two pairs of a key and a value; LEEF has tabs. */
+const PAIR_DELIMITERS: readonly string[] = [' ', '\t'];
+
+/** Returns a value after a key, quoted as in logfmt if necessary. */
+function pairText(text: string, delimiter: string): string {
+  return text.includes(delimiter) || /["=\\]/.test(text) ? `"${text.replaceAll(/["\\]/g, '\\$&')}"` : text;
+}
+
+/** Returns whether a dash is a missing value in an input. */
+export function hasUnset(input: KernelInput): boolean {
+  return input.kind === 'logfmt' || (input.kind === 'table' && input.directives !== undefined);
+}
+
 /** Returns the styles that the results of an input can have: the delimiters before them. */
 export function stylesOf(input: KernelInput): readonly string[] {
+  if (input.kind === 'logfmt') return PAIR_DELIMITERS;
   if (input.kind !== 'table') return ['\t'];
   return input.directives === undefined ? [input.delimiter] : DELIMITERS;
 }
@@ -104,7 +118,13 @@ export function resultFormat(input: KernelInput, add: readonly Addable[], key: s
       return inRow(add, (_, value) => ` "${String(value ?? '-').replaceAll(/["\\]/g, '\\$&')}"`);
     case 'table':
       if (input.directives === 'zeek') return inRow(add, (_, value) => style + zeekText(value, style));
-      return inRow(add, (_, value) => style + cellText(String(value ?? (input.directives ? UNSET : '')), style));
+      return inRow(add, (_, value) => style + cellText(String(value ?? (hasUnset(input) ? UNSET : '')), style));
+    case 'logfmt': {
+      const member = (part: Addable, value: unknown): string =>
+        `${style}${key}_${part}=${pairText(String(value ?? ''), style)}`;
+      // A line without an address has no results.
+      return { ...inRow(add, member), none: '' };
+    }
     default:
       return inRow(add, (_, value) => style + cellText(String(value ?? ''), style));
   }

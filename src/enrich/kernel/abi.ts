@@ -26,6 +26,7 @@ export const FORMAT_TABLE = 1;
 export const FORMAT_LIST = 2;
 export const FORMAT_COMBINED = 3;
 export const FORMAT_TEXT = 4;
+export const FORMAT_PAIRS = 5;
 
 /** The byte that ends an item of a JSON document: a control character, which JSON does not allow anywhere. */
 export const ITEM_END = 30;

@@ -6,8 +6,16 @@ import { recordResult } from '../../database/binary-engine.js';
 import { MAX_ADDRESS_LENGTH, MAX_JSON_DEPTH, MAX_LENIENT_BYTES } from '../../limits.js';
 import type { RangeRecord } from '../../rangefile/layout.js';
 import type { RangeFile } from '../../rangefile/reader.js';
-import { EACH, hasElements, type PathStep } from '../field-path.js';
-import { type CountryAnswer, resultFormat, resultTexts, runsOf, stylesOf, UNSET } from '../formats/results.js';
+import { EACH, hasElements, type PathStep, pathText } from '../field-path.js';
+import {
+  type CountryAnswer,
+  hasUnset,
+  resultFormat,
+  resultTexts,
+  runsOf,
+  stylesOf,
+  UNSET,
+} from '../formats/results.js';
 import type { Addable } from '../members.js';
 import type { AddressPick, EnrichOptions, FieldRequest, InvalidPolicy, KernelInput } from '../options.js';
 import { passesOthers, type RecordQuery, selects } from '../query.js';
@@ -99,6 +107,7 @@ const FORMATS: Record<KernelInput['kind'], number> = {
   list: abi.FORMAT_LIST,
   combined: abi.FORMAT_COMBINED,
   text: abi.FORMAT_TEXT,
+  logfmt: abi.FORMAT_PAIRS,
 };
 
 /** Places a list of steps for each field; returns the address of the table of lists. */
@@ -237,13 +246,13 @@ function placeShared(plan: MemoryPlan, { file, options, keepsRejects }: LayoutRe
     extraBlank: isDocument ? NEWLINE : SPACE,
     delimiter: input.kind === 'table' ? input.delimiter.charCodeAt(0) : 0,
     quotes: input.kind === 'table' ? QUOTES[input.directives ?? 'none'] : 0,
-    unset: input.kind === 'table' && input.directives !== undefined ? UNSET.charCodeAt(0) : abi.NO_COLUMN,
+    unset: hasUnset(input) ? UNSET.charCodeAt(0) : abi.NO_COLUMN,
     shape: plan.place(firstShape(input, fields.length)),
     fieldCount: fields.length,
     fieldTargets: plan.place(Uint32Array.from(tree.fieldTargets)),
     fieldSteps: placeSteps(
       plan,
-      fields.map(({ path }) => stepsIntoArrays(path)),
+      fields.map(({ path }) => (input.kind === 'logfmt' ? [pathText(path)] : stepsIntoArrays(path))),
     ),
     hasSteps: Number(fields.some(({ path }) => hasElements(path))),
     results: inserts.results,

@@ -1,8 +1,9 @@
 /** Looks up the values of the lines of a batch, which batch.ts has collected: their offsets are replaced by their records. */
-import { FORMAT_COMBINED, FORMAT_JSON, FORMAT_TABLE, FORMAT_TEXT, LINE_BYTES, QUOTES_NONE } from '../abi';
+import { FORMAT_COMBINED, FORMAT_JSON, FORMAT_PAIRS, FORMAT_TABLE, FORMAT_TEXT, LINE_BYTES, QUOTES_NONE } from '../abi';
 import { isBlank, NEWLINE, QUOTE, SPACE } from './ascii';
 import { findElement, hasSeveralValues, hasStepsInto, queryElements } from './elements';
 import { longestText, parseText } from './lenient';
+import { valueEnd } from './pairs';
 import { isSettled, parseString, queryValue, resolveQueries, startQueries } from './lookup';
 import { delimiter, fieldCount, format, hasSteps, isLenient, lines, quotes, recordCount, scratch, unset, values } from './settings';
 import { queryNextAddress } from './text';
@@ -106,6 +107,13 @@ function unquote(from: usize, close: usize): usize {
   else queryText(value, from, length);
 }
 
+/** Replaces the offset of the value of a key with a query for its address. */
+@inline function queryPair(value: usize, from: usize, close: usize): void {
+  const length = from == 0 ? 0 : valueEnd(from, close) - from;
+  if (length == 0 || (length == 1 && <u32>load<u8>(from) == unset)) store<u32>(value, recordCount + 1);
+  else queryText(value, from, length);
+}
+
 /**
  * Looks up the addresses in free text: of each line the first one, then, of the lines whose address is not settled (by default: has
  * no country), the next one, until there is none. `LINE_OPEN` is where a line is searched on, or 0.
@@ -146,6 +154,7 @@ export function lookUpValues(count: u32): void {
       const from: usize = load<u32>(value);
       if (format == FORMAT_JSON) queryMember(value, field, from);
       else if (format == FORMAT_TABLE) queryCell(value, from, close);
+      else if (format == FORMAT_PAIRS) queryPair(value, from, close);
       else if (format == FORMAT_COMBINED) queryText(value, from, min(lengthTo(from, SPACE, NEWLINE), close - from));
       else queryText(value, from, close - from);
       value += 4;
