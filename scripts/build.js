@@ -20,7 +20,7 @@ async function makeData() {
 }
 
 async function makePage() {
-  await Promise.all([run`tsc -p src/page/tsconfig.json`, run`node scripts/draw-map.js`]);
+  await run`node scripts/draw-map.js`;
   await run`node scripts/pack-page.js`;
 }
 

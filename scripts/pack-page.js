@@ -1,36 +1,39 @@
 /**
- * Packs the files of the page into dist/page/assets/<hash>/, each compressed with gzip. Run by "npm run build".
+ * Packs the files of the pages into dist/page/assets/<hash>/, each compressed with gzip. Run by "npm run build".
  *
  * The folder is named by a hash of its content, so that browsers can keep the files forever.
  */
 import { createHash } from 'node:crypto';
-import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
+import { rolldown } from 'rolldown';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const compiled = join(root, 'dist/page/compiled');
 const source = join(root, 'src/page');
 
-/** Paths of the files, by their names in the folder. */
-const files = new Map();
-for (const name of readdirSync(compiled, { recursive: true, encoding: 'utf8' })) {
-  if (statSync(join(compiled, name)).isFile()) files.set(name, join(compiled, name));
+/** Returns a script with all that it imports. The data of @ipatlas/lookup stays outside: the server has newer data. */
+async function bundled(name) {
+  const bundle = await rolldown({ input: join(source, `${name}.ts`), platform: 'browser', external: /\/data\.js$/ });
+  const { output } = await bundle.generate({ format: 'esm', codeSplitting: false, minify: true, comments: false });
+  await bundle.close();
+  return Buffer.from(output[0].code);
 }
-for (const name of ['page.css', 'icon.svg', 'docs.js']) files.set(name, join(source, name));
+
+/** Contents of the files, by their names in the folder. */
+const files = new Map();
+for (const name of ['lookup', 'worker', 'developers']) files.set(`${name}.js`, await bundled(name));
+for (const name of ['page.css', 'no-script.css', 'icon.svg', 'docs.js'])
+  files.set(name, readFileSync(join(source, name)));
 // The documentation of the API; its licenses are in NOTICE.
 for (const name of ['swagger-ui.css', 'swagger-ui-bundle.js'])
-  files.set(`swagger/${name}`, join(root, 'node_modules/@fastify/swagger-ui/static', name));
-files.set('world.svg', join(root, 'dist/page/world.svg'));
+  files.set(`swagger/${name}`, readFileSync(join(root, 'node_modules/@fastify/swagger-ui/static', name)));
+files.set('world.svg', readFileSync(join(root, 'dist/page/world.svg')));
 
 const hash = createHash('sha256');
 const names = [...files.keys()].sort();
-for (const name of names)
-  hash
-    .update(`${name}\0`)
-    .update(readFileSync(files.get(name)))
-    .update('\0');
+for (const name of names) hash.update(`${name}\0`).update(files.get(name)).update('\0');
 
 const assets = join(root, 'dist/page/assets');
 rmSync(assets, { recursive: true, force: true });
@@ -38,6 +41,5 @@ const folder = join(assets, hash.digest('hex').slice(0, 16));
 for (const name of names) {
   const target = join(folder, name);
   mkdirSync(dirname(target), { recursive: true });
-  writeFileSync(`${target}.gz`, gzipSync(readFileSync(files.get(name)), { level: 9 }));
+  writeFileSync(`${target}.gz`, gzipSync(files.get(name), { level: 9 }));
 }
-rmSync(compiled, { recursive: true });

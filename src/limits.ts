@@ -368,8 +368,11 @@ export const RATE_SERVER_EXPIRES_MS = 10_000;
 /** Addresses a minute that one visitor of the page can look up: the largest batch of the page, and some more. */
 export const PAGE_RATE = 120_000;
 
-/** Addresses in one batch of the page: as much as a browser shows and keeps without effort. */
+/** Addresses in one batch that the page sends to the server: what a visitor can look up in a minute. */
 export const MAX_PAGE_BATCH = 100_000;
+
+/** Addresses in one batch that the page looks up in the browser: some 150 MB of memory there. */
+export const MAX_BROWSER_BATCH = 5_000_000;
 
 /** How long a key of the page is valid, in milliseconds (10 minutes). The page gets another one when it needs it. */
 export const PAGE_KEY_MS = 600_000;

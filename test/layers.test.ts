@@ -10,12 +10,12 @@ import { packageRoot } from '../src/package-root.js';
 const SRC_LAYERS = [
   ['ground'],
   ['address', 'range', 'country'],
-  ['page'],
   ['rangefile', 'mirror'],
   ['compact'],
   ['database', 'report'],
   ['history'],
   ['lookup'],
+  ['page'],
   ['enrich', 'export'],
   ['api'],
   ['stream'],

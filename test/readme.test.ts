@@ -111,6 +111,9 @@ describe('the documentation', () => {
     expect(api).toContain(`| ${grouped('HEADERS_TIMEOUT_MS', 1000)} s, ${grouped('REQUEST_TIMEOUT_MS', 1000)} s |`);
     expect(api).toContain(`| idle connection | ${grouped('KEEP_ALIVE_TIMEOUT_MS', 1000)} s |`);
     expect(api).toContain(`| addresses in a batch of the page | ${grouped('MAX_PAGE_BATCH')} |`);
+    expect(api).toContain(
+      `| addresses in a batch of the page that the browser looks up | ${grouped('MAX_BROWSER_BATCH')} |`,
+    );
     expect(api).toContain(`| addresses a minute, by the page, of one network | ${grouped('PAGE_RATE')} |`);
     expect(api).toContain(`| key of the page | valid for ${grouped('PAGE_KEY_MS', 1000)} s |`);
     expect(api).toContain(`| addresses a minute of a self-issued key | ${grouped('SIGN_UP_RATE')} |`);

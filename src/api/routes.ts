@@ -204,6 +204,8 @@ export const ROUTES = {
   },
   openApi: { method: 'GET', path: '/openapi.json', needsKey: false },
   page: { method: 'GET', path: '/', needsKey: false, checksHost: true },
+  developersPage: { method: 'GET', path: '/developers', needsKey: false, checksHost: true },
+  dataPage: { method: 'GET', path: '/data', needsKey: false, checksHost: true },
   pageKey: { method: 'GET', path: '/page/key', needsKey: false, checksHost: true },
   docs: { method: 'GET', path: '/docs', needsKey: false, checksHost: true },
 } as const satisfies Record<string, Route>;

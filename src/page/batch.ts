@@ -1,56 +1,167 @@
-/** Looks up many addresses: in requests of a thousand, with progress, and again from where it stopped. */
-import type { Entry } from './extract.js';
-import { yieldToBrowser } from './input.js';
-import { Results } from './results.js';
-import { batchSize, lookUpBatch } from './service.js';
+/** Looks up the addresses of a text: with the database in this browser, or by requests to the server. It goes on from where it stopped. */
+import type { Country } from '../database/results.js';
+import type { LookupDatabase } from '../lookup/database.js';
+import { Entries } from './entries.js';
+import { AddressReader, type Entry } from './extract.js';
+import { readText } from './input.js';
+import type { CountryCount, Result, Row } from './results.js';
 
-export interface BatchEvents {
-  /** Called after each request. */
-  onProgress(): void;
-  /** Called when the rate is used up. */
-  onWait(seconds: number): void;
+/** Longest time in milliseconds for which a message has to wait. */
+const TURN_MS = 30;
+
+/** Entries that are looked up between two looks at the clock. */
+const STEP = 2_000;
+
+/** Where the answers come from. */
+export interface Answers {
+  /** The countries of some addresses, in their order; undefined for what is not one. All addresses of a country have the same object. */
+  countries(addresses: readonly string[], signal: AbortSignal): Promise<(Country | undefined)[]>;
+  /** Addresses that are asked for at once. */
+  size: number;
+  /** Returns why an address has no country, if that is known. */
+  reason(address: string): string | undefined;
+}
+
+/** Returns the answers of a database in this browser. */
+export function answersOf(database: LookupDatabase): Answers {
+  return {
+    countries: async (addresses) => addresses.map((address) => database.country(address)),
+    size: STEP,
+    reason: (address) => database.lookupWithReason(address)?.reason ?? undefined,
+  };
+}
+
+/** Returns the answers of a server. @param ask as `lookUpBatch` of service.ts */
+export function serverAnswers(
+  size: number,
+  ask: (addresses: readonly string[], signal: AbortSignal) => Promise<Record<string, Result | { error: string }>>,
+): Answers {
+  const shared = new Map<string | null, Country>();
+  return {
+    async countries(addresses, signal) {
+      const found = await ask(addresses, signal);
+      return addresses.map((address) => {
+        const result = found[address];
+        if (result === undefined || 'error' in result) return undefined;
+        const { country, country_code, is_eu } = result;
+        const known = shared.get(country_code);
+        if (known === undefined) shared.set(country_code, { country, country_code, is_eu });
+        return shared.get(country_code);
+      });
+    },
+    size,
+    reason: () => undefined,
+  };
+}
+
+/** How far a batch is. */
+export interface Progress {
+  /** Bytes of the file that were read; 0 for text. */
+  bytes: number;
+  lines: number;
+  /** Addresses and other texts that were found so far, and those of them that are done. */
+  total: number;
+  done: number;
+  /** Whether all of the text was read. */
+  isRead: boolean;
+  /** Lines without an address that have more than one word. */
+  linesWithoutAddress: number;
+  /** Whether there are more addresses than the limit allows. */
+  isFull: boolean;
+  invalid: number;
+  located: number;
+  inUnion: number;
+  counts: CountryCount[];
+}
+
+let lastYield = 0;
+
+/** Lets messages arrive, if the last time was a while ago. */
+async function yieldToMessages(): Promise<void> {
+  if (performance.now() - lastYield < TURN_MS) return;
+  await new Promise((resolve) => setTimeout(resolve));
+  lastYield = performance.now();
 }
 
 export class Batch {
-  readonly #entries: readonly Entry[];
-  readonly results = new Results();
-  /** Entries that are done. */
+  readonly entries = new Entries();
+  readonly #source: string | Blob;
+  readonly #reader: AddressReader;
+  #bytes = 0;
+  #isRead = false;
   #done = 0;
 
-  constructor(entries: readonly Entry[]) {
-    this.#entries = entries;
+  /** @param limit addresses to find at most; the rest of the text is ignored */
+  constructor(source: string | Blob, limit: number) {
+    this.#source = source;
+    this.#reader = new AddressReader(limit);
   }
 
   get done(): number {
     return this.#done;
   }
 
-  get total(): number {
-    return this.#entries.length;
+  progress(): Progress {
+    const { length, invalid, located, inUnion } = this.entries;
+    return {
+      ...{ bytes: this.#bytes, lines: this.#reader.lines, total: length, done: this.#done, isRead: this.#isRead },
+      ...{ linesWithoutAddress: this.#reader.linesWithoutAddress, isFull: this.#reader.isFull },
+      ...{ invalid, located, inUnion, counts: this.entries.counts() },
+    };
   }
 
-  get isComplete(): boolean {
-    return this.#done === this.total;
+  /**
+   * Reads the text.
+   *
+   * @param onProgress called now and then
+   * @throws InputError if it is not text, or the reason of the signal; it cannot be called again then
+   */
+  async read(signal: AbortSignal, onProgress: () => void): Promise<void> {
+    const add = (found: readonly Entry[]): void => {
+      for (const { line, text, valid } of found) this.entries.add(line, text, valid);
+    };
+    for await (const piece of readText(this.#source, (bytes) => {
+      this.#bytes = bytes;
+    })) {
+      add(this.#reader.read(piece));
+      await yieldToMessages();
+      signal.throwIfAborted();
+      onProgress();
+      if (this.#reader.isFull) break;
+    }
+    add(this.#reader.end());
+    this.#isRead = true;
+  }
+
+  get isRead(): boolean {
+    return this.#isRead;
   }
 
   /**
    * Looks up what is left.
    *
-   * @throws RequestError if a request failed, or the reason of the signal; it can be called again
+   * @throws what the answers throw, or the reason of the signal; it can be called again
    */
-  async run(signal: AbortSignal, { onProgress, onWait }: BatchEvents): Promise<void> {
-    const size = await batchSize();
-    while (!this.isComplete) {
-      const entries = this.#entries.slice(this.#done, this.#done + size);
-      const addresses = entries.filter(({ valid }) => valid).map(({ text }) => text);
-      const found = addresses.length === 0 ? {} : await lookUpBatch(addresses, signal, onWait);
-      for (const entry of entries) {
-        const result = entry.valid ? found[entry.text] : undefined;
-        this.results.add(entry, result === undefined || 'error' in result ? undefined : result);
-      }
-      this.#done += entries.length;
+  async run({ countries, size }: Answers, signal: AbortSignal, onProgress: () => void): Promise<void> {
+    const { entries } = this;
+    while (this.#done < entries.length) {
+      const end = Math.min(entries.length, this.#done + size);
+      const wanted: number[] = [];
+      for (let at = this.#done; at < end; at++) if (entries.isAddress(at)) wanted.push(at);
+      const texts = wanted.map((at) => entries.text(at));
+      const found = texts.length === 0 ? [] : await countries(texts, signal);
+      for (const [index, at] of wanted.entries()) entries.setCountry(at, found[index]);
+      this.#done = end;
+      await yieldToMessages();
       onProgress();
-      await yieldToBrowser();
+      signal.throwIfAborted();
     }
+  }
+
+  /** Returns a row with the reason why it has no country. */
+  row(at: number, { reason }: Pick<Answers, 'reason'>): Row {
+    const row = this.entries.row(at);
+    if (row.result === undefined || row.result.country_code !== null) return row;
+    return { ...row, reason: reason(row.text) };
   }
 }

@@ -52,6 +52,11 @@ export class AddressReader {
     return this.#found >= this.#limit;
   }
 
+  /** Lines that were read so far. */
+  get lines(): number {
+    return this.#line - 1;
+  }
+
   /** Lines without an address that have more than one word, such as the header of a table. */
   get linesWithoutAddress(): number {
     return this.#withoutAddress;

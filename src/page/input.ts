@@ -1,71 +1,103 @@
-/** Reads the text of a batch, from the text field or from a file, in pieces that keep the page responsive. */
-import { AddressReader, type Entry } from './extract.js';
+/** Reads the text of a batch: a file in UTF-8 or UTF-16, with or without gzip, or text that was pasted. */
 
-/** Characters that are examined at a time. */
-const PIECE = 32_768;
+/** Characters that are passed on at a time. */
+const PIECE = 65_536;
 
-/** Longest time in milliseconds in which the page is not given a chance to respond. */
-const TURN_MS = 30;
+/** Bytes at the start of a file by which its encoding is told. */
+const HEAD_BYTES = 4_096;
 
 /** Input that cannot be used; the message is for people. */
 export class InputError extends Error {}
 
-let lastYield = 0;
-
-/** Lets the browser handle events and paint, if the last time was a while ago. */
-export async function yieldToBrowser(): Promise<void> {
-  if (performance.now() - lastYield < TURN_MS) return;
-  await new Promise((resolve) => setTimeout(resolve));
-  lastYield = performance.now();
+function isGzip(bytes: Uint8Array): boolean {
+  return bytes[0] === 0x1f && bytes[1] === 0x8b;
 }
 
-/** The entries of an input, and the lines without any. */
-export interface Input {
-  entries: Entry[];
-  linesWithoutAddress: number;
-  /** Whether there is more text than the limit allows. */
-  isFull: boolean;
+/**
+ * Returns the encoding of a text by its first bytes: by its byte order mark, or by the zeros that UTF-16 has in every second
+ * byte of ASCII text.
+ *
+ * @throws InputError if it is not text: text has no null character; programs, pictures and archives do
+ */
+export function encodingOf(bytes: Uint8Array): 'utf-8' | 'utf-16le' | 'utf-16be' {
+  const [first, second] = bytes;
+  if (first === 0xff && second === 0xfe) return 'utf-16le';
+  if (first === 0xfe && second === 0xff) return 'utf-16be';
+  const zeros = [0, 0];
+  for (let i = 0; i < Math.min(bytes.length, HEAD_BYTES); i++) if (bytes[i] === 0) zeros[i & 1]!++;
+  const [even = 0, odd = 0] = zeros;
+  if (even === 0 && odd === 0) return 'utf-8';
+  const half = Math.min(bytes.length, HEAD_BYTES) / 2;
+  if (even === 0 && odd > 0.8 * half) return 'utf-16le';
+  if (odd === 0 && even > 0.8 * half) return 'utf-16be';
+  throw new InputError('This is not a text file.');
 }
 
-async function* piecesOf(source: string | Blob): AsyncGenerator<string> {
-  if (typeof source === 'string') {
-    yield source;
-    return;
-  }
-  const reader = source
-    .stream()
-    .pipeThrough(new TextDecoderStream() as unknown as TransformStream<Uint8Array, string>)
-    .getReader();
+/** Passes on the chunks of a stream, the first of them with at least as many bytes as tell the encoding. */
+async function* chunksOf(stream: ReadableStream<Uint8Array<ArrayBuffer>>): AsyncGenerator<Uint8Array<ArrayBuffer>> {
+  const reader = stream.getReader();
   try {
+    let head: Uint8Array<ArrayBuffer> | undefined = new Uint8Array();
     for (;;) {
       const { done, value } = await reader.read();
-      if (done) return;
-      yield value;
+      if (done) break;
+      if (head === undefined) yield value;
+      else {
+        const joined: Uint8Array<ArrayBuffer> = new Uint8Array(head.length + value.length);
+        joined.set(head);
+        joined.set(value, head.length);
+        head = joined;
+        if (head.length < HEAD_BYTES) continue;
+        yield head;
+        head = undefined;
+      }
     }
+    if (head !== undefined) yield head;
   } finally {
     await reader.cancel();
   }
 }
 
+/** Cuts a text into pieces, so that what is between them can do something else. */
+function* piecesOf(text: string): Generator<string> {
+  for (let at = 0; at < text.length; at += PIECE) yield text.slice(at, at + PIECE);
+}
+
 /**
- * Finds the addresses of an input.
+ * Returns the text of a batch in pieces.
  *
- * @param limit entries at most
- * @throws InputError if it is not text, or the reason of the signal
+ * @param onBytes called with the bytes of the file that were read so far
+ * @throws InputError if a file is not text or its gzip is damaged
  */
-export async function readInput(source: string | Blob, limit: number, signal: AbortSignal): Promise<Input> {
-  const reader = new AddressReader(limit);
-  const entries: Entry[] = [];
-  for await (const piece of piecesOf(source)) {
-    // Text has no null character; programs, pictures and archives do.
-    if (piece.includes('\0')) throw new InputError('This is not a text file.');
-    for (let at = 0; at < piece.length && !reader.isFull; at += PIECE) {
-      for (const entry of reader.read(piece.slice(at, at + PIECE))) entries.push(entry);
-      await yieldToBrowser();
-      signal.throwIfAborted();
-    }
-    if (reader.isFull) break;
+export async function* readText(source: string | Blob, onBytes: (bytes: number) => void): AsyncGenerator<string> {
+  if (typeof source === 'string') {
+    for (const piece of piecesOf(source)) yield piece;
+    return;
   }
-  for (const entry of reader.end()) entries.push(entry);
-  return { entries, linesWithoutAddress: reader.linesWithoutAddress, isFull: reader.isFull };
+  let bytes = 0;
+  const tally = new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>({
+    transform(chunk, controller) {
+      bytes += chunk.length;
+      onBytes(bytes);
+      controller.enqueue(chunk);
+    },
+  });
+  const isPacked = isGzip(new Uint8Array(await source.slice(0, 2).arrayBuffer()));
+  const read = source.stream().pipeThrough(tally);
+  const stream = isPacked ? read.pipeThrough(new DecompressionStream('gzip')) : read;
+  let decoder: InstanceType<typeof TextDecoder> | undefined;
+  try {
+    for await (const chunk of chunksOf(stream)) {
+      decoder ??= new TextDecoder(encodingOf(chunk));
+      const text = decoder.decode(chunk, { stream: true });
+      if (text.includes('\0')) throw new InputError('This is not a text file.');
+      for (const piece of piecesOf(text)) yield piece;
+    }
+  } catch (error) {
+    if (error instanceof InputError) throw error;
+    if (error instanceof DOMException) throw new InputError('The file cannot be read; it may have changed.');
+    if (isPacked) throw new InputError('The gzip file is damaged.');
+    throw error;
+  }
+  if (decoder !== undefined) for (const piece of piecesOf(decoder.decode())) yield piece;
 }

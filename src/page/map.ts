@@ -1,48 +1,95 @@
-/** The world map: colors countries by level, and tells about the one under the pointer or the focus. */
+/** The world map: colors countries by level, tells about the one under the pointer or the focus, and zooms. */
+import { button, element, numberText } from './dom.js';
 import { type CountryCount, LEVELS, levelOf, levelStarts } from './results.js';
 
-const numberText = (value: number): string => value.toLocaleString('en-US');
+/** A part of the map, in units of its view box. */
+interface Region {
+  x: number;
+  y: number;
+  width: number;
+  height: number;
+}
 
 /** What the map says about a country. */
 interface Shape {
-  element: SVGElement;
+  element: SVGGraphicsElement;
   name: string;
   count: number;
+}
+
+/** Countries at the corners of Europe. */
+const EUROPE = ['PT', 'IE', 'FI', 'GR', 'RO'];
+
+/** The smallest region around a country: Europe is about 300 wide. */
+const SMALLEST_REGION = 420;
+/** The region around a country is so many times as large as the country. */
+const MARGIN = 2.2;
+const ZOOM_STEP = 1.6;
+/** Width of the region of the closest zoom. */
+const CLOSEST = 60;
+/** Radius of the dots of small countries, and their largest share of the width of the region. */
+const DOT_RADIUS = 5;
+const DOT_SHARE = 0.012;
+/** Movement in pixels from which a press of the pointer moves the map. */
+const DRAG_PX = 4;
+
+export interface MapOptions {
+  /** For assistive technology. */
+  label: string;
+  /** Called with the code of a country that was clicked. Without it, countries cannot be clicked. */
+  onPick?: (code: string) => void;
 }
 
 export class WorldMap {
   readonly #svg: SVGSVGElement;
   readonly #label: HTMLElement;
   readonly #legend: HTMLElement;
+  readonly #onPick: ((code: string) => void) | undefined;
   /** By country code, in the order of the document. */
   readonly #shapes = new Map<string, Shape>();
+  readonly #dots: SVGCircleElement[];
+  readonly #world: Region;
+  /** What is to be seen; the view box has the proportions of the element. */
+  #region: Region;
   #codes: string[];
   #focused: string;
+  #wasDragged = false;
 
   /**
-   * @param svg elements with the attribute `data-country`, each with a title; the title becomes its label
-   * @param label shows what is under the pointer
-   * @param legend list that receives the steps of color
+   * @param container receives the map
+   * @param drawing elements with the attribute `data-country`, each with a title; it is copied
    */
-  constructor(svg: SVGSVGElement, label: HTMLElement, legend: HTMLElement) {
+  constructor(container: HTMLElement, drawing: SVGSVGElement, { label, onPick }: MapOptions) {
+    const svg = drawing.cloneNode(true) as SVGSVGElement;
     this.#svg = svg;
-    this.#label = label;
-    this.#legend = legend;
-    for (const element of svg.querySelectorAll<SVGElement>('[data-country]')) {
-      const title = element.querySelector('title');
-      const name = title?.textContent ?? element.dataset.country!;
+    this.#onPick = onPick;
+    this.#label = element('p');
+    this.#label.className = 'map-label';
+    this.#label.setAttribute('role', 'status');
+    this.#legend = element('ul');
+    this.#legend.className = 'legend';
+    this.#legend.setAttribute('aria-label', 'Addresses by color');
+    const { x, y, width, height } = drawing.viewBox.baseVal;
+    this.#world = { x, y, width, height };
+    this.#region = this.#world;
+    for (const shape of svg.querySelectorAll<SVGGraphicsElement>('[data-country]')) {
+      const title = shape.querySelector('title');
+      const name = title?.textContent ?? shape.dataset.country!;
       // A title would be shown as a tooltip of the browser besides the label.
       title?.remove();
-      element.setAttribute('role', 'img');
-      this.#shapes.set(element.dataset.country!, { element, name, count: 0 });
+      shape.setAttribute('role', onPick === undefined ? 'img' : 'button');
+      this.#shapes.set(shape.dataset.country!, { element: shape, name, count: 0 });
     }
+    this.#dots = [...svg.querySelectorAll('circle')];
     this.#codes = [...this.#shapes.keys()].sort((a, b) => (this.#name(a) < this.#name(b) ? -1 : 1));
     this.#focused = this.#codes[0]!;
     svg.setAttribute('role', 'group');
-    svg.setAttribute('aria-label', 'World map');
-    svg.setAttribute('aria-describedby', 'map-help');
+    svg.setAttribute('aria-label', `${label}. The arrow keys go from country to country.`);
+    container.classList.toggle('pickable', onPick !== undefined);
+    container.replaceChildren(svg, this.#zoomButtons(), this.#label, this.#legend);
     this.#listen();
     this.show([]);
+    new ResizeObserver(() => this.#fit()).observe(svg);
   }
 
   /** Colors the countries by their counts. */
@@ -55,16 +102,34 @@ export class WorldMap {
       shape.count = count;
       most = Math.max(most, count);
     }
-    for (const [code, { element, count }] of this.#shapes) {
-      element.dataset.level = count === 0 ? '0' : String(levelOf(count, most));
-      element.setAttribute('aria-label', this.#text(code));
-      element.setAttribute('tabindex', '-1');
+    for (const [code, { element: shape, count }] of this.#shapes) {
+      shape.dataset.level = count === 0 ? '0' : String(levelOf(count, most));
+      shape.setAttribute('aria-label', this.#text(code));
+      shape.setAttribute('tabindex', '-1');
     }
     // Countries with a result come first for the keyboard.
     this.#codes.sort((a, b) => this.#count(b) - this.#count(a) || (this.#name(a) < this.#name(b) ? -1 : 1));
     this.#focused = this.#codes[0]!;
     this.#shapes.get(this.#focused)!.element.setAttribute('tabindex', '0');
     this.#showLegend(most);
+  }
+
+  /** Shows the region around some countries; the world if there is none. */
+  zoomTo(codes: readonly string[]): void {
+    const boxes = codes.flatMap((code) => this.#shapes.get(code)?.element.getBBox() ?? []);
+    if (boxes.length === 0) {
+      this.#region = this.#world;
+    } else {
+      const left = Math.min(...boxes.map(({ x }) => x));
+      const top = Math.min(...boxes.map(({ y }) => y));
+      const right = Math.max(...boxes.map(({ x, width }) => x + width));
+      const bottom = Math.max(...boxes.map(({ y, height }) => y + height));
+      const margin = codes.length > 1 ? 1 : MARGIN;
+      const width = Math.max(SMALLEST_REGION, margin * (right - left));
+      const height = Math.max(SMALLEST_REGION / 2, margin * (bottom - top));
+      this.#region = { x: (left + right - width) / 2, y: (top + bottom - height) / 2, width, height };
+    }
+    this.#fit();
   }
 
   #name(code: string): string {
@@ -77,21 +142,66 @@ export class WorldMap {
 
   #text(code: string): string {
     const { name, count } = this.#shapes.get(code)!;
-    return count === 0 ? name : `${name}: ${numberText(count)}`;
+    return count === 0 || this.#onPick === undefined ? name : `${name}: ${numberText(count)}`;
   }
 
   #showLegend(most: number): void {
-    const starts = most === 0 ? [] : levelStarts(most);
+    const starts = most === 0 || this.#onPick === undefined ? [] : levelStarts(most);
+    this.#legend.hidden = starts.length === 0;
     this.#legend.replaceChildren(
       ...starts.map(({ level, from }, index) => {
         const next = starts[index + 1];
         const to = next === undefined ? most : next.from - 1;
-        const item = document.createElement('li');
+        const item = element('li', from === to ? numberText(from) : `${numberText(from)} to ${numberText(to)}`);
         item.dataset.level = String(Math.min(level, LEVELS));
-        item.textContent = from === to ? numberText(from) : `${numberText(from)} to ${numberText(to)}`;
         return item;
       }),
     );
+  }
+
+  #zoomButtons(): HTMLElement {
+    const spoken = (text: string, name: string, action: () => void): HTMLButtonElement => {
+      const made = button(text, action);
+      made.setAttribute('aria-label', name);
+      return made;
+    };
+    const group = element(
+      'div',
+      spoken('+', 'Closer', () => this.#zoomBy(1 / ZOOM_STEP)),
+      spoken('−', 'Farther', () => this.#zoomBy(ZOOM_STEP)),
+      button('Europe', () => this.zoomTo(EUROPE)),
+      button('World', () => this.zoomTo([])),
+    );
+    group.className = 'zoom';
+    group.setAttribute('role', 'group');
+    group.setAttribute('aria-label', 'Part of the map');
+    return group;
+  }
+
+  #zoomBy(factor: number): void {
+    const { x, y, width, height } = this.#region;
+    const limited = Math.max(CLOSEST / width, Math.min(this.#world.width / width, factor));
+    const [wide, high] = [width * limited, height * limited];
+    this.#region = { x: x + (width - wide) / 2, y: y + (height - high) / 2, width: wide, height: high };
+    this.#fit();
+  }
+
+  /** Sets the view box: the region, enlarged to the proportions of the element, and within the world where that is larger. */
+  #fit(): void {
+    const { clientWidth, clientHeight } = this.#svg;
+    if (clientWidth === 0 || clientHeight === 0) return;
+    const shape = clientWidth / clientHeight;
+    const region = this.#region;
+    const width = Math.max(region.width, region.height * shape);
+    const height = width / shape;
+    const within = (from: number, size: number, least: number, most: number): number =>
+      size >= most ? least + (most - size) / 2 : Math.max(least, Math.min(least + most - size, from));
+    const x = within(region.x + (region.width - width) / 2, width, this.#world.x, this.#world.width);
+    const y = within(region.y + (region.height - height) / 2, height, this.#world.y, this.#world.height);
+    this.#region = { x, y, width, height };
+    this.#svg.setAttribute('viewBox', [x, y, width, height].map((value) => value.toFixed(1)).join(' '));
+    const radius = Math.min(DOT_RADIUS, DOT_SHARE * width);
+    for (const dot of this.#dots) dot.setAttribute('r', radius.toFixed(2));
   }
 
   #listen(): void {
@@ -104,11 +214,23 @@ export class WorldMap {
     const clear = (): void => {
       this.#label.textContent = '';
     };
+    const pick = (event: Event): void => {
+      const code = codeOf(event);
+      if (code !== undefined) this.#onPick?.(code);
+    };
     this.#svg.addEventListener('pointerover', tell);
     this.#svg.addEventListener('focusin', tell);
     this.#svg.addEventListener('pointerleave', clear);
     this.#svg.addEventListener('focusout', clear);
+    this.#svg.addEventListener('click', (event) => {
+      if (!this.#wasDragged) pick(event);
+    });
     this.#svg.addEventListener('keydown', (event) => {
+      if (event.key === 'Enter' || event.key === ' ') {
+        event.preventDefault();
+        pick(event);
+        return;
+      }
       const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
       const index = this.#codes.indexOf(this.#focused);
       const last = this.#codes.length - 1;
@@ -117,20 +239,53 @@ export class WorldMap {
       event.preventDefault();
       this.#focus(this.#codes[Math.max(0, Math.min(last, wanted))]!);
     });
+    this.#listenToDrags();
+  }
+
+  #listenToDrags(): void {
+    let last: PointerEvent | undefined;
+    this.#svg.addEventListener('pointerdown', (event) => {
+      last = event;
+      this.#wasDragged = false;
+    });
+    this.#svg.addEventListener('pointermove', (event) => {
+      if (last === undefined || event.buttons === 0) return;
+      const [dx, dy] = [event.clientX - last.clientX, event.clientY - last.clientY];
+      if (!this.#wasDragged && Math.hypot(dx, dy) < DRAG_PX) return;
+      this.#wasDragged = true;
+      const scale = this.#region.width / this.#svg.clientWidth;
+      this.#region = { ...this.#region, x: this.#region.x - dx * scale, y: this.#region.y - dy * scale };
+      last = event;
+      this.#fit();
+    });
+    this.#svg.addEventListener('pointerup', () => {
+      last = undefined;
+    });
   }
 
   /** Moves the focus. One country can be reached by Tab, the others by the arrow keys. */
   #focus(code: string): void {
     this.#shapes.get(this.#focused)!.element.setAttribute('tabindex', '-1');
-    const { element } = this.#shapes.get(code)!;
-    element.setAttribute('tabindex', '0');
-    element.focus();
+    const { element: shape } = this.#shapes.get(code)!;
+    shape.setAttribute('tabindex', '0');
+    this.#showInRegion(shape);
+    shape.focus({ preventScroll: true });
     this.#focused = code;
+  }
+
+  /** Moves the region if a country is outside of it. */
+  #showInRegion(shape: SVGGraphicsElement): void {
+    const box = shape.getBBox();
+    const [x, y] = [box.x + box.width / 2, box.y + box.height / 2];
+    const { x: left, y: top, width, height } = this.#region;
+    if (x >= left && x <= left + width && y >= top && y <= top + height) return;
+    this.#region = { x: x - width / 2, y: y - height / 2, width, height };
+    this.#fit();
   }
 }
 
-/** Loads the map. @param url of the SVG @returns undefined if it cannot be loaded */
-export async function loadMap(url: string): Promise<SVGSVGElement | undefined> {
+/** Loads the drawing. @param url of the SVG @returns undefined if it cannot be loaded */
+export async function loadDrawing(url: string): Promise<SVGSVGElement | undefined> {
   let text: string;
   try {
     const response = await fetch(url);

@@ -1,5 +1,4 @@
-/** The results of a batch: counts by country, and the files to download. */
-import type { Entry } from './extract.js';
+/** Results of lookups as the page shows them: counts, the rows of a download, steps of color. */
 
 /** A lookup result of the API. */
 export interface Result {
@@ -7,11 +6,6 @@ export interface Result {
   country: string | null;
   country_code: string | null;
   is_eu: boolean;
-}
-
-/** An entry with its result; undefined if the text is not an address. */
-export interface Answered extends Entry {
-  result: Result | undefined;
 }
 
 export interface CountryCount {
@@ -22,39 +16,16 @@ export interface CountryCount {
   count: number;
 }
 
-const NO_COUNTRY = 'No country';
-
-export class Results {
-  readonly answered: Answered[] = [];
-  readonly #counts = new Map<string | null, CountryCount>();
-  /** Texts that are not addresses. */
-  invalid = 0;
-  /** Addresses with a country, and those of them in the European Union. */
-  located = 0;
-  inUnion = 0;
-
-  add(entry: Entry, result: Result | undefined): void {
-    this.answered.push({ ...entry, result });
-    if (result === undefined) {
-      this.invalid++;
-      return;
-    }
-    const { country, country_code, is_eu } = result;
-    if (country_code !== null) this.located++;
-    if (is_eu) this.inUnion++;
-    const known = this.#counts.get(country_code);
-    if (known === undefined) {
-      const name = country ?? NO_COUNTRY;
-      this.#counts.set(country_code, { code: country_code ?? undefined, name, isEu: is_eu, count: 1 });
-    } else {
-      known.count++;
-    }
-  }
-
-  /** Counts by country, the largest first. */
-  counts(): CountryCount[] {
-    return [...this.#counts.values()].sort((a, b) => b.count - a.count || (a.name < b.name ? -1 : 1));
-  }
+/** One address or other text of a batch, with its result. */
+export interface Row {
+  /** Number of the line in the input, from 1. */
+  line: number;
+  /** As it is in the input. */
+  text: string;
+  /** Undefined if the text is not an address, or not looked up yet. */
+  result: Result | undefined;
+  /** Why an address has no country, if that is known. */
+  reason?: string | undefined;
 }
 
 /**
@@ -66,27 +37,33 @@ export function csvField(value: string): string {
   return /[",\r\n;']/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
+/** Returns the fields of a row in a download, in their order. Both formats have the same. */
+function fieldsOf({ line, text, result }: Row): Record<string, string | number | boolean | null> {
+  if (result === undefined) return { line, text, error: 'invalid ip' };
+  const { ip, country, country_code, is_eu } = result;
+  return { line, text, ip, country, country_code, is_eu };
+}
+
+const COLUMNS = ['line', 'text', 'ip', 'country', 'country_code', 'is_eu', 'error'];
+
 /** The formats to download. Both name the line of the input, so that the results can be joined to it. */
 export const DOWNLOADS = {
   csv: {
     type: 'text/csv;charset=utf-8',
-    head: 'line,ip,country,country_code,is_eu\r\n',
-    row({ line, text, result }: Answered): string {
-      const fields =
-        result === undefined
-          ? [text, '', '', '']
-          : [text, result.country ?? '', result.country_code ?? '', String(result.is_eu)];
-      return `${line},${fields.map(csvField).join(',')}\r\n`;
+    head: `${COLUMNS.join(',')}\r\n`,
+    row(row: Row): string {
+      const fields = fieldsOf(row);
+      return `${COLUMNS.map((name) => csvField(String(fields[name] ?? ''))).join(',')}\r\n`;
     },
   },
   jsonl: {
     type: 'application/x-ndjson',
     head: '',
-    row({ line, text, result }: Answered): string {
-      return `${JSON.stringify(result === undefined ? { line, ip: text, error: 'invalid ip' } : { line, ...result })}\n`;
-    },
+    row: (row: Row): string => `${JSON.stringify(fieldsOf(row))}\n`,
   },
 } as const;
+
+export type DownloadFormat = keyof typeof DOWNLOADS;
 
 /** Steps of color on the map. */
 export const LEVELS = 5;

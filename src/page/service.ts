@@ -1,4 +1,4 @@
-/** Requests of the page to the API. */
+/** Requests of the pages to the API. */
 import { MAX_BATCH } from '../limits.js';
 import type { Result } from './results.js';
 
@@ -11,23 +11,36 @@ interface PageKey {
 
 /** A request that failed. The message is for people. */
 export class RequestError extends Error {
-  /** Whether the same request may succeed later. */
-  readonly canRetry: boolean;
+  /** HTTP status; 0 if the server cannot be reached. */
+  readonly status: number;
+  /** Seconds after which the server wants to be asked again, if it says so. */
+  readonly retryAfter: number | undefined;
 
-  constructor(message: string, canRetry: boolean) {
+  constructor(message: string, status: number, retryAfter?: number) {
     super(message);
-    this.canRetry = canRetry;
+    this.status = status;
+    this.retryAfter = retryAfter;
   }
 }
 
-const UNREACHABLE = 'The server cannot be reached.';
+/** The folder of the pages: the worker's own URL is in another one. */
+let base = '';
+
+/** Sets the URL that all paths are relative to. */
+export function setBase(url: string): void {
+  base = url;
+}
+
+function unreachable(): RequestError {
+  return new RequestError('The server cannot be reached.', 0);
+}
 
 async function request(url: string, init: RequestInit): Promise<Response> {
   try {
-    return await fetch(url, { ...init, cache: 'no-store', credentials: 'omit' });
+    return await fetch(base === '' ? url : new URL(url, base), { ...init, cache: 'no-store', credentials: 'omit' });
   } catch (error) {
     if (init.signal?.aborted) throw error;
-    throw new RequestError(UNREACHABLE, true);
+    throw unreachable();
   }
 }
 
@@ -36,13 +49,18 @@ async function bodyOf(response: Response): Promise<unknown> {
     return await response.json();
   } catch (error) {
     if (error instanceof DOMException && error.name === 'AbortError') throw error;
-    throw new RequestError(UNREACHABLE, true);
+    throw unreachable();
   }
+}
+
+function retryAfterOf({ headers }: Response): number | undefined {
+  const value = headers.get('Retry-After');
+  return value === null ? undefined : Number(value);
 }
 
 async function errorOf(response: Response): Promise<RequestError> {
   const { error } = (await bodyOf(response)) as { error?: string };
-  return new RequestError(`The server answered: ${error ?? response.status}.`, response.status >= 500);
+  return new RequestError(`The server answered: ${error ?? response.status}.`, response.status, retryAfterOf(response));
 }
 
 let current: Promise<PageKey> | undefined;
@@ -110,18 +128,20 @@ export async function lookUpBatch(
     const response = await withKey('api/batch', init);
     if (response.ok) return (await bodyOf(response)) as Record<string, Result | { error: string }>;
     if (response.status !== 429) throw await errorOf(response);
-    const seconds = Number(response.headers.get('Retry-After') ?? 1);
+    const seconds = retryAfterOf(response) ?? 1;
     onWait(seconds);
-    await sleep(seconds * 1000, signal);
+    await sleep(1_000 * seconds, signal);
   }
 }
 
-/** Looks up one address. Throws RequestError with the server's message if it is not an address. */
-export async function lookUp(address: string, signal: AbortSignal): Promise<Result> {
-  const results = await lookUpBatch([address], signal, () => {});
-  const result = results[address];
-  if (result === undefined || 'error' in result) throw new RequestError('This is not an IP address.', false);
-  return result;
+/** Looks up one address; waits as {@link lookUpBatch}. @returns undefined if it is not an address */
+export async function lookUp(
+  address: string,
+  signal: AbortSignal,
+  onWait: (seconds: number) => void,
+): Promise<Result | undefined> {
+  const result = (await lookUpBatch([address], signal, onWait))[address];
+  return result === undefined || 'error' in result ? undefined : result;
 }
 
 /** Looks up the address from which a server of the service sees this browser. @param base URL of that server */
@@ -142,7 +162,6 @@ export interface NewKey {
 /** Makes a key. Throws RequestError. */
 export async function signUp(): Promise<NewKey> {
   const response = await request('api/keys', { method: 'POST' });
-  if (response.status === 429) throw new RequestError('Too many keys were made. Try again in an hour.', true);
   if (!response.ok) throw await errorOf(response);
   return (await bodyOf(response)) as NewKey;
 }

@@ -3,8 +3,9 @@ import { readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { dataHtml } from '../../src/api/page/data-html.js';
+import { pageText } from '../../src/api/page/lookup-html.js';
 import { contentSecurityPolicy, wantsHtml } from '../../src/api/page/page.js';
-import { pageHtml, pageText } from '../../src/api/page/page-html.js';
 import type { Manifest } from '../../src/database/release.js';
 import { readManifest, releaseDir } from '../../src/database/release.js';
 import { escapeHtml, html } from '../../src/html.js';
@@ -40,10 +41,10 @@ describe('GET /', () => {
   it('is HTML with the address, the release and its age, for clients that ask for HTML', async () => {
     const response = await get('/');
     expect([response.statusCode, response.headers['content-type']]).toEqual([200, 'text/html; charset=utf-8']);
-    expect(response.body).toContain('<code>8.8.4.4</code>');
-    expect(response.body).toContain('United States <span class="code">US</span>');
-    expect(response.body).toContain(manifest.id);
+    expect(response.body).toContain('8.8.4.4</code>');
+    expect(response.body).toContain('<p class="country">United States</p>');
     expect(response.body).toMatch(/2026-01-01, \d+ days old/);
+    expect((await get('/data')).body).toContain(manifest.id);
   });
 
   it.each<[Record<string, string>]>([[{}], [{ accept: '*/*' }], [{ accept: 'application/json' }]])(
@@ -59,14 +60,17 @@ describe('GET /', () => {
 
   it('names the base address that is configured', async () => {
     const changes = { baseUrls: { default: 'https://ip.example/api/' } };
-    for (const headers of [{}, HTML])
-      expect((await get('/', headers, changes)).body).toContain('https://ip.example/api/lookup/');
+    for (const [path, headers] of [
+      ['/', {}],
+      ['/developers', HTML],
+    ] as const)
+      expect((await get(path, headers, changes)).body).toContain('https://ip.example/api/lookup/');
   });
 
   it('looks up an address of the form without JavaScript', async () => {
     const response = await get('/?ip=193.0.0.1');
     expect(response.statusCode).toBe(200);
-    expect(response.body).toContain('Netherlands <span class="code">NL</span>');
+    expect(response.body).toContain('<p class="country">Netherlands</p>');
     expect(response.body).toContain('value="193.0.0.1"');
   });
 
@@ -77,7 +81,7 @@ describe('GET /', () => {
   ])('says that %s is not an address, and escapes it', async (url, expected) => {
     const response = await get(url);
     expect([response.statusCode, response.body.includes('<script>alert')]).toEqual([400, false]);
-    expect(response.body).toContain('This is not an IP address.');
+    expect(response.body).toContain('Not an IP address');
     expect(response.body).toContain(expected);
   });
 
@@ -95,7 +99,7 @@ describe('GET /', () => {
 
   it('works without a release', async () => {
     const response = await get('/?ip=8.8.8.8', HTML, { release: () => undefined });
-    expect([response.statusCode, response.body.includes('No database is loaded yet.')]).toEqual([200, true]);
+    expect([response.statusCode, response.body.includes('No database yet')]).toEqual([200, true]);
     expect((await get('/', {}, { release: () => undefined })).body).toContain('Database: not loaded');
   });
 
@@ -109,7 +113,7 @@ describe('GET /', () => {
   });
 
   it('has a policy without unsafe-inline and without other origins, no cookie, and is not stored or shared', async () => {
-    for (const url of ['/', '/docs']) {
+    for (const url of ['/', '/developers', '/data', '/docs']) {
       const { headers, body } = await get(url);
       expect(headers['content-security-policy']).toBe(
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
@@ -159,11 +163,11 @@ describe('the files of the page', () => {
       statSync(packageFile(join('dist/page/assets', folder(), name))).isFile(),
     );
 
-  it('are below 150 KB together, compressed, without Swagger UI', () => {
+  it('are below 60 KB together, compressed, without Swagger UI', () => {
     const compressed = names().filter((name) => name.endsWith('.gz') && !name.startsWith('swagger/'));
-    expect(compressed.length).toBeGreaterThan(8);
+    expect(compressed.length).toBeGreaterThan(6);
     const bytes = compressed.map((name) => statSync(packageFile(join('dist/page/assets', folder(), name))).size);
-    expect(bytes.reduce((sum, size) => sum + size, 0)).toBeLessThan(150_000);
+    expect(bytes.reduce((sum, size) => sum + size, 0)).toBeLessThan(60_000);
   });
 
   it('are sent compressed, to be kept forever', async () => {
@@ -238,21 +242,8 @@ describe('GET /attribution', () => {
   });
 
   it('is on the page, escaped and with links', () => {
-    const content = {
-      baseUrl: 'http://x',
-      isSeed: false,
-      own: undefined,
-      lookup: undefined,
-      manifest: { ...manifest, inputs },
-    };
-    const page = pageHtml({
-      ...content,
-      assets: 'page/1',
-      ipv4Url: undefined,
-      ipv6Url: undefined,
-      signUp: false,
-      keyless: true,
-    });
+    const content = { baseUrl: 'http://x', isSeed: false, manifest: { ...manifest, inputs } };
+    const page = dataHtml({ ...content, assets: 'page/1', signUp: false, keyless: true });
     expect(page).toContain('By &lt;b&gt;A&lt;/b&gt;, <a href="https://a.example/x">https://a.example/x</a>.');
     expect(page).toContain('2025-12-31 (file name)');
     expect(pageText(content)).toContain(manifest.id);

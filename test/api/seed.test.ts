@@ -31,7 +31,7 @@ it('answers from the seed, says so, and follows the first release', { timeout: 6
     return response.text();
   };
   expect(await page('text/html')).toContain('the older database that comes with ipatlas');
-  expect(await page('text/plain')).toMatch(/^Seed: +this is the older database/m);
+  expect(await page('text/plain')).toMatch(/^Seed: +This is the older database/m);
   const answer = await fetch(`${url}/api/lookup/193.0.6.139`, { headers: { 'x-api-key': key } });
   expect(await answer.json()).toMatchObject({ country_code: 'NL' });
   expect(answer.headers.get('x-database-release')).toBe(ready.release);

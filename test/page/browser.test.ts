@@ -1,18 +1,24 @@
-/** The page in a real browser. Screenshots are written to a temporary folder, or to the one that SCREENSHOTS names. */
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer, type Server } from 'node:http';
+/** The pages in a real browser: few loads of a page, many checks on each. What is long is in test/soak. */
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
 import { parse } from 'csv-parse/sync';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createKey, listKeys } from '../../src/api/keys/key-store.js';
 import { packageFile } from '../../src/package-root.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
-import { type ServeProcess, serve, until } from '../support/serve.js';
-import { hasChromium, launch, openPage, SKIPPED, SlowProxy, violations, type WatchedPage } from './chromium.js';
+import { until } from '../support/serve.js';
+import { type RunningService, startService } from '../support/service.js';
+import { hasChromium, launch, openPage, SKIPPED, violations, type WatchedPage } from './chromium.js';
 
 if (!hasChromium()) it(SKIPPED, ({ skip }) => skip(SKIPPED));
+
+/** The most that the page may load before the map, in bytes as they are sent. */
+const FIRST_VISIT_BYTES = 60_000;
+const MOST_LAYOUT_SHIFT = 0.02;
 
 /** The first `count` addresses of a list that goes through countries, IPv6, private addresses. */
 function addresses(count: number): string[] {
@@ -23,23 +29,30 @@ function addresses(count: number): string[] {
   });
 }
 
-describe.skipIf(!hasChromium())('the page', () => {
+describe.skipIf(!hasChromium())('the pages', () => {
   let dataDir: string;
-  let shots: string;
   let browser: Browser;
-  let server: ServeProcess;
+  /** Visitors can make keys, and their browsers load the database. */
+  let server: RunningService;
+  /** Browsers have to ask; and it has other names with one family of addresses each. */
+  let asked: RunningService;
   let opened: WatchedPage[];
   beforeAll(async () => {
     dataDir = temporaryDir();
-    shots = process.env.SCREENSHOTS ?? join(dataDir, 'screenshots');
-    mkdirSync(shots, { recursive: true });
     await publishBlocks(dataDir, SMALL_WORLD);
-    browser = await launch();
-    server = await serve(dataDir, '--sign-up', 'open');
+    const free = createServer().listen(0);
+    const { port } = free.address() as AddressInfo;
+    await new Promise((resolve) => free.close(resolve));
+    const families = { 'ipv4-url': `http://ipv4.test:${port}`, 'ipv6-url': `http://ipv6.test:${port}/api/` };
+    [browser, server, asked] = await Promise.all([
+      launch(),
+      startService(dataDir, { 'sign-up': 'open' }),
+      startService(dataDir, { port: String(port), 'no-public-db': true, ...families }),
+    ]);
   });
   afterAll(async () => {
     await browser.close();
-    await server.stop();
+    await Promise.all([server.stop(), asked.stop()]);
     rmSync(dataDir, { recursive: true, force: true });
   });
   beforeEach(() => {
@@ -52,30 +65,40 @@ describe.skipIf(!hasChromium())('the page', () => {
   const open = async (url = server.url, options: Parameters<typeof openPage>[1] = {}): Promise<WatchedPage> => {
     const watched = await openPage(browser, options);
     opened.push(watched);
+    await watched.page.addInitScript(() => {
+      Object.assign(globalThis, { shift: 0 });
+      new PerformanceObserver((list) => {
+        for (const entry of list.getEntries() as (PerformanceEntry & { value: number; hadRecentInput: boolean })[])
+          if (!entry.hadRecentInput) (globalThis as unknown as { shift: number }).shift += entry.value;
+      }).observe({ type: 'layout-shift', buffered: true });
+    });
     await watched.page.goto(url);
     return watched;
   };
-  const withMap = async (page: Page): Promise<void> => {
-    await page.waitForSelector('#map svg');
-  };
-  const statusOf = (page: Page, text: RegExp): Promise<unknown> =>
-    page.waitForFunction(
-      ([source]) => new RegExp(source!).test(document.querySelector('#status')?.textContent ?? ''),
-      [text.source],
-    );
-  const runBatch = async (page: Page, text: string): Promise<void> => {
-    await page.fill('#text', text);
-    await page.click('#start');
-    await statusOf(page, /^Done/);
-  };
-  /** Chooses a file with some addresses. */
-  const useList = async (page: Page, count: number): Promise<void> => {
+  const shiftOf = (page: Page): Promise<number> =>
+    page.evaluate(() => (globalThis as unknown as { shift: number }).shift);
+  const says = (page: Page, selector: string, text: RegExp): Promise<void> =>
+    page.locator(selector, { hasText: text }).waitFor();
+  const withMap = (page: Page): Promise<unknown> => page.waitForSelector('#answer-map svg');
+  const useFile = async (page: Page, name: string, content: string | Buffer): Promise<void> => {
     // By its path: the test's tool would decode a buffer within the page.
-    const path = join(dataDir, `list-${count}.txt`);
-    writeFileSync(path, `${addresses(count).join('\n')}\n`);
+    const path = join(dataDir, name);
+    writeFileSync(path, content);
     await page.setInputFiles('#file', path);
   };
+  const lookUp = async (page: Page, ip: string, text: RegExp): Promise<void> => {
+    await page.fill('#ip', ip);
+    await page.press('#ip', 'Enter');
+    await says(page, '#answer', text);
+  };
   const rowsOf = (page: Page): Promise<string[]> =>
+    page.$$eval('.row-line', (rows) => rows.map((row) => [...row.children].map((cell) => cell.textContent).join('|')));
+  const hasRows = async (page: Page, expected: string[]): Promise<void> => {
+    await until(async () => JSON.stringify(await rowsOf(page)) === JSON.stringify(expected), 'the rows', 5_000).catch(
+      async () => expect(await rowsOf(page)).toEqual(expected),
+    );
+  };
+  const countsOf = (page: Page): Promise<string[]> =>
     page.$$eval('#counts tbody tr', (rows) =>
       rows.map((row) => [...row.children].map((cell) => cell.textContent).join('|')),
     );
@@ -83,256 +106,315 @@ describe.skipIf(!hasChromium())('the page', () => {
     const [download] = await Promise.all([page.waitForEvent('download'), page.click(button)]);
     return readFileSync(await download.path(), 'utf8');
   };
+  const overflowOf = (page: Page): Promise<number> =>
+    page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
 
-  it('shows the own address, the release and the age of its data, and requests nothing from other hosts', async () => {
-    const { page, problems, requests } = await open();
+  it('answers at first paint, without shifts, other origins and cookies; then looks up', async () => {
+    const watched = await openPage(browser, { viewport: { width: 390, height: 800 } });
+    const { page, problems, requests } = watched;
+    opened.push(watched);
+    // The map comes late, and must move nothing.
+    await page.route('**/world.svg', async (route) => {
+      await new Promise((resolve) => setTimeout(resolve, 300));
+      await route.continue();
+    });
+    await page.addInitScript(() => {
+      Object.assign(globalThis, { shift: 0 });
+      new PerformanceObserver((list) => {
+        for (const entry of list.getEntries() as (PerformanceEntry & { value: number })[])
+          (globalThis as unknown as { shift: number }).shift += entry.value;
+      }).observe({ type: 'layout-shift', buffered: true });
+    });
+    await page.goto(server.url);
+    expect(await page.textContent('#answer')).toMatch(/No country.*127\.0\.0\.1/s);
+    expect(await page.textContent('.facts .warning')).toMatch(/2026-01-01, \d+ days old: about .* have changed/);
     await withMap(page);
-    expect(await page.textContent('#own')).toContain('127.0.0.1');
-    expect(await page.textContent('main')).toMatch(/2026-01-01, \d+ days old/);
-    await page.fill('#ip', '8.8.8.8');
-    await page.click('#lookup button');
-    await page.waitForSelector('#answer dl');
-    await runBatch(page, '8.8.8.8');
-    const origins = new Set(requests.map((url) => new URL(url).origin));
-    expect([...origins]).toEqual([server.url]);
+    expect(await shiftOf(page)).toBeLessThan(MOST_LAYOUT_SHIFT);
+    const bytes = await page.evaluate(() =>
+      [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')]
+        .filter(({ name }) => !name.endsWith('world.svg'))
+        .reduce((sum, entry) => sum + (entry as PerformanceResourceTiming).transferSize, 0),
+    );
+    expect([bytes > 10_000, bytes < FIRST_VISIT_BYTES]).toEqual([true, true]);
+    for (const [ip, text] of [
+      ['193.0.0.1', /This address is in.*Netherlands.*in the European Union.*193\.0\.0\.1.*NL/s],
+      ['2001:4860:4860::8888', /United States.*not in the European Union.*2001:4860:4860:0000/s],
+      ['10.0.0.1', /No country.*private, reserved/s],
+      ['256.1.1.1', /256\.1\.1\.1.*Not an IP address/s],
+    ] as const)
+      await lookUp(page, ip, text);
+    expect(await page.getAttribute('#ip', 'aria-invalid')).toBe('true');
+    await page.click('.try a');
+    await says(page, '#answer', /United States/);
+    expect(await page.getAttribute('#answer-map [data-country=US]', 'data-level')).toBe('5');
+    expect(await page.getAttribute('#answer-map [data-country=NL]', 'data-level')).toBe('0');
+    expect([new URL(page.url()).search, await page.getAttribute('#ip', 'aria-invalid')]).toEqual(['', null]);
+    expect(new Set(requests.map((url) => new URL(url).origin))).toEqual(new Set([server.url]));
     expect(await page.context().cookies()).toEqual([]);
     expect(problems).toEqual([]);
   });
 
-  it('looks up an address, and reports text that is not one', async () => {
-    const { page, problems } = await open();
-    await withMap(page);
-    for (const [ip, text] of [
-      ['193.0.0.1', /Netherlands NL.*European Unionyes/s],
-      ['2001:4860:4860::8888', /2001:4860:4860:0000.*United States US.*European Unionno/s],
-      ['10.0.0.1', /no country/],
-      ['256.1.1.1', /This is not an IP address\./],
-    ] as const) {
-      await page.fill('#ip', ip);
-      await page.press('#ip', 'Enter');
-      await page.waitForFunction(
-        ([source]) => new RegExp(source!, 's').test(document.querySelector('#answer')?.textContent ?? ''),
-        [text.source],
-      );
-    }
-    // The last result is on the map.
-    expect(await page.getAttribute('[data-country=NL]', 'data-level')).toBe('0');
-    expect(new URL(page.url()).search).toBe('');
-    expect(problems).toEqual([]);
+  it('never shows an old answer beside a new question: pending, offline, rate used up, no database', async () => {
+    const { page } = await open();
+    let answer: 'wait' | 'offline' | 'rate' | 'database' | 'key' | 'yes' = 'wait';
+    let keys = 0;
+    await page.route('**/page/key', (route) => {
+      keys++;
+      return route.continue();
+    });
+    await page.route('**/api/batch', (route) => {
+      if (answer === 'offline') return route.abort();
+      if (answer === 'database') return route.fulfill({ status: 503, json: { error: 'Database not loaded' } });
+      if (answer === 'key') {
+        answer = 'yes';
+        return route.fulfill({ status: 403, json: { error: 'Invalid API key' } });
+      }
+      if (answer === 'rate') {
+        answer = 'yes';
+        return route.fulfill({ status: 429, headers: { 'retry-after': '1' }, json: { error: 'Rate limit exceeded' } });
+      }
+      return answer === 'yes' ? route.continue() : undefined;
+    });
+    await lookUp(page, '8.8.8.8', /8\.8\.8\.8.*Looking up/s);
+    expect(await page.textContent('#answer')).not.toMatch(/127|No country/);
+    answer = 'offline';
+    await lookUp(page, '193.0.0.1', /193\.0\.0\.1.*Offline/s);
+    answer = 'yes';
+    await page.click('#answer button:has-text("Try again")');
+    await says(page, '#answer', /Netherlands/);
+    answer = 'database';
+    await lookUp(page, '8.8.8.8', /No database yet/);
+    answer = 'rate';
+    await lookUp(page, '80.0.0.1', /80\.0\.0\.1.*Too many lookups.*1 s/s);
+    expect(await page.locator('#answer [role=timer]').count()).toBe(1);
+    await says(page, '#answer', /Germany/);
+    answer = 'key';
+    expect(keys).toBe(1);
+    await lookUp(page, '8.8.8.8', /United States/);
+    expect(keys).toBe(2);
   });
 
-  it('counts a pasted list by country, draws it on the map, and offers it as CSV and JSON lines', async () => {
-    const { page, problems } = await open();
+  it('looks up a batch in the browser: figures, rows, filters, order, map, downloads; accessible', async () => {
+    const { page, problems, requests } = await open();
     await withMap(page);
+    expect(await violations(page)).toEqual([]);
+    expect(await page.textContent('#batch-section')).toContain('Your addresses stay in this browser');
     const hostile = '=HYPERLINK("http://evil.example")';
     const lines = ['8.8.8.8', '8.8.8.9', '193.0.0.1', '2a00::1', '10.0.0.1', hostile, 'a line of words', ''];
-    await runBatch(page, lines.join('\n'));
-    expect(await page.textContent('#status')).toMatch(/6 of 6 looked up\. 1 lines have no address\./);
-    expect(await rowsOf(page)).toEqual([
-      'United States|US|no|2|33.3%|',
-      'Germany|DE|yes|1|16.7%|',
-      'Netherlands|NL|yes|1|16.7%|',
-      'No country|||1|16.7%|',
-      'Not an address|||1|16.7%|',
+    await page.fill('#text', lines.join('\n'));
+    await page.click('#start');
+    await says(page, '#status', /^Done: 6 addresses in 7 lines, .* s\. 1 line has no address\.$/);
+    expect(await page.$$eval('#figures > div', (all) => all.map(({ textContent }) => textContent))).toEqual([
+      'addresses6',
+      'countries3',
+      'in the Union50.0 %',
+      'without a country1',
+      'not an address1',
     ]);
-    expect(await page.textContent('#share')).toBe('In the European Union: 2 of 4 addresses with a country, 50.0%.');
-    const levels = await page.$$eval('#map [data-country]', (shapes) =>
-      shapes
-        .filter((shape) => shape.getAttribute('data-level') !== '0')
-        .map((shape) => shape.getAttribute('aria-label')),
+    expect(await countsOf(page)).toEqual([
+      'United States||33.3 %|2',
+      'Germany||16.7 %|1',
+      'Netherlands||16.7 %|1',
+      'No country||16.7 %|1',
+      'Not an address||16.7 %|1',
+    ]);
+    const all = [
+      '1|8.8.8.8|United States|no',
+      '2|8.8.8.9|United States|no',
+      '3|193.0.0.1|Netherlands|yes',
+      '4|2a00::1|Germany|yes',
+      '5|10.0.0.1|no country: private|',
+      `6|${hostile}|not an address|`,
+    ];
+    await hasRows(page, all);
+    const at = (...places: number[]): string[] => places.map((place) => all[place]!);
+    await page.click('.row-head .c-address button');
+    await hasRows(page, at(0, 1, 4, 2, 3, 5));
+    await page.click('.row-head .c-country button');
+    await page.click('.row-head .c-country button');
+    await hasRows(page, at(5, 4, 0, 1, 2, 3));
+    expect(await page.getAttribute('.row-head .c-country', 'aria-sort')).toBe('descending');
+    await page.click('.row-head .c-line button');
+    await page.click('#batch-map [data-country=DE]');
+    await hasRows(page, at(3));
+    expect(await page.textContent('#chips [aria-pressed=true]')).toBe('Germany');
+    await page.click('#counts button:text("United States")');
+    await hasRows(page, at(0, 1));
+    expect(await page.textContent('.downloads')).toMatch(/^2 rows: /);
+    await page.click('#chips button:text("In the Union")');
+    await hasRows(page, at(2, 3));
+    await page.click('#chips button:text("All")');
+    await hasRows(page, all);
+    const levels = await page.$$eval('#batch-map [data-country]:not([data-level="0"])', (shapes) =>
+      shapes.map((shape) => shape.getAttribute('aria-label')),
     );
     expect(levels.sort()).toEqual(['Germany: 1', 'Netherlands: 1', 'United States: 2']);
-    expect(await page.$$eval('#legend li', (items) => items.map((item) => item.textContent))).toEqual(['1', '2']);
+    expect(await page.$$eval('#batch-map .legend li', (items) => items.map((item) => item.textContent))).toEqual([
+      '1',
+      '2',
+    ]);
+    expect(await violations(page)).toEqual([]);
 
     const rows = parse(await downloadOf(page, '#csv'), { columns: true }) as Record<string, string>[];
+    const netherlands = { country: 'Netherlands', country_code: 'NL', is_eu: 'true' };
     expect(rows).toHaveLength(6);
-    expect(rows[2]).toEqual({ line: '3', ip: '193.0.0.1', country: 'Netherlands', country_code: 'NL', is_eu: 'true' });
-    expect(rows[5]).toEqual({ line: '6', ip: `'${hostile}`, country: '', country_code: '', is_eu: '' });
+    expect(rows[2]).toEqual({ line: '3', text: '193.0.0.1', ip: '193.0.0.1', ...netherlands, error: '' });
+    expect(rows[5]).toMatchObject({ line: '6', text: `'${hostile}`, ip: '', error: 'invalid ip' });
     const json = (await downloadOf(page, '#jsonl'))
       .trim()
       .split('\n')
       .map((line) => JSON.parse(line));
-    expect(json[4]).toEqual({ line: 5, ip: '10.0.0.1', country: null, country_code: null, is_eu: false });
-    expect(json[5]).toEqual({ line: 6, ip: hostile, error: 'invalid ip' });
+    expect(json[3]).toMatchObject({ text: '2a00::1', ip: '2a00:0000:0000:0000:0000:0000:0000:0001' });
+    expect(json[5]).toEqual({ line: 6, text: hostile, error: 'invalid ip' });
+    // Nothing of it was sent.
+    expect(requests.filter((url) => url.includes('/api/') || url.includes('/page/key'))).toEqual([]);
     expect(problems).toEqual([]);
   });
 
-  it('takes a CSV file, a log that is dropped, and a long text that is pasted', async () => {
-    const { page } = await open();
-    await page.setInputFiles('#file', {
-      name: 'a.csv',
-      mimeType: 'text/csv',
-      buffer: Buffer.from('name,ip\na,8.8.8.8\n'),
-    });
-    expect(await page.textContent('#source')).toBe('a.csv');
-    await page.click('#start');
-    await statusOf(page, /^Done/);
-    expect(await rowsOf(page)).toEqual(['United States|US|no|1|100.0%|']);
-
+  it('takes files, logs that are dropped, long texts that are pasted, UTF-16 and gzip; and refuses what is not text', async () => {
+    const { page, problems } = await open();
+    await useFile(page, 'a.csv', 'name,ip\na,8.8.8.8\n');
+    await says(page, '#status', /^Done: 1 address in 2 lines/);
+    expect(await page.textContent('#source')).toBe('a.csv · 18 B');
     await page.evaluate(() => {
       const data = new DataTransfer();
       data.items.add(new File(['193.0.0.1 - - [x] "GET /"\n193.0.0.2:80 x\n'], '<img src=x onerror=alert(1)>.log'));
       document.querySelector('#batch')!.dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true }));
     });
-    expect(await page.textContent('#source')).toBe('<img src=x onerror=alert(1)>.log');
-    await page.click('#start');
-    await statusOf(page, /^Done\. 2 of 2/);
-    expect(await rowsOf(page)).toEqual(['Netherlands|NL|yes|2|100.0%|']);
-
+    await says(page, '#status', /^Done: 2 addresses in 2 lines/);
+    expect(await page.textContent('#source')).toBe('<img src=x onerror=alert(1)>.log · 41 B');
     await page.evaluate((text) => {
       const data = new DataTransfer();
       data.setData('text/plain', text);
       const paste = new ClipboardEvent('paste', { clipboardData: data, bubbles: true, cancelable: true });
       document.querySelector('#text')!.dispatchEvent(paste);
     }, '80.0.0.1\n'.repeat(12_000));
-    expect(await page.textContent('#source')).toBe('pasted text');
-    await page.click('#start');
-    await statusOf(page, /^Done\. 12,000 of 12,000/);
-    expect(await rowsOf(page)).toEqual(['Germany|DE|yes|12,000|100.0%|']);
-  });
+    await says(page, '#status', /^Done: 12,000 addresses in 12,000 lines/);
+    expect(await page.textContent('#source')).toBe('Pasted text · 108.0 kB · 12,000 lines');
+    expect(await countsOf(page)).toEqual(['Germany||100.0 %|12,000']);
+    // A table of 12,000 rows has few elements, and all can be reached.
+    expect(await page.locator('.row-line').count()).toBeLessThan(60);
+    await page.focus('.scroller');
+    await page.keyboard.press('End');
+    await says(page, '.row-line:last-child', /12,000/);
+    await page.keyboard.press('Home');
+    await page.keyboard.press('PageDown');
+    await says(page, '.row-line:last-child', /^[23]\d/);
 
-  it('refuses files that are not text, and stays usable with hostile ones', async () => {
-    const { page, problems } = await open();
-    const use = async (name: string, buffer: Buffer): Promise<void> => {
-      const path = join(dataDir, name);
-      writeFileSync(path, buffer);
-      await page.setInputFiles('#file', path);
-      await page.click('#start');
-    };
-    await use('program', Buffer.from([0x7f, 0x45, 0x4c, 0x46, 0, 1, 2, 3, 0xff]));
-    await statusOf(page, /^This is not a text file\./);
-    await use('empty', Buffer.from(''));
-    await statusOf(page, /^There is no address in this text\./);
-    await use('line', Buffer.concat([Buffer.alloc(10_000_000, 'x.1:'), Buffer.from('\n8.8.8.8\n')]));
-    await statusOf(page, /^Done\. 1 of 1 looked up\. 1 lines have no address\./);
+    await useFile(page, 'utf16.txt', Buffer.from('\ufeff193.0.0.1\r\n8.8.8.8\r\n', 'utf16le'));
+    await says(page, '#status', /^Done: 2 addresses in 2 lines/);
+    await useFile(page, 'access.log.gz', gzipSync('8.8.8.8 x\n8.8.8.9 y\n8.8.8.10 z\n'));
+    await says(page, '#status', /^Done: 3 addresses in 3 lines/);
+    await useFile(page, 'truncated.gz', gzipSync(addresses(5_000).join('\n')).subarray(0, 3_000));
+    await says(page, '#status', /^The gzip file is damaged\./);
+    await useFile(page, 'program', Buffer.from([0x7f, 0x45, 0x4c, 0x46, 0, 1, 2, 3, 0xff]));
+    await says(page, '#status', /^This is not a text file\./);
+    await useFile(page, 'empty', '');
+    await says(page, '#status', /^There is no address in this text\./);
+    await useFile(page, 'line', Buffer.concat([Buffer.alloc(3_000_000, 'x.1:'), Buffer.from('\n8.8.8.8\n')]));
+    await says(page, '#status', /^Done: 1 address in 2 lines, .*1 line has no address\./);
     const script = '<script>window.hacked=1</script>';
-    await use('script.csv', Buffer.from(`${script}\n"${script}",8.8.8.8\n\ud83d\n`));
-    await statusOf(page, /^Done/);
-    expect(await page.evaluate(() => 'hacked' in window)).toBe(false);
-    expect(parse(await downloadOf(page, '#csv'), { columns: true })[0]).toMatchObject({ line: '1', ip: script });
+    await useFile(page, 'script.csv', `${script}\n"${script}",8.8.8.8\n`);
+    await says(page, '#status', /^Done: 2 addresses/);
+    await says(page, '.row-line', /hacked/);
+    expect(await page.evaluate(() => 'hacked' in globalThis)).toBe(false);
     expect(problems).toEqual([]);
   });
 
-  describe('through a proxy', () => {
-    let proxy: SlowProxy;
-    let url: string;
-    beforeEach(async () => {
-      proxy = new SlowProxy(server.port);
-      url = await proxy.start();
-    });
-    afterEach(() => proxy.stop());
-
-    it('shows progress on a slow server, cancels, and continues', async () => {
-      const { page } = await open(url);
-      proxy.delay = 300;
-      await useList(page, 4_000);
-      await page.click('#start');
-      await page.waitForFunction(() => {
-        const progress = document.querySelector<HTMLProgressElement>('#progress')!;
-        return progress.value > 0.2 && progress.value < 1;
-      });
-      expect(await page.isDisabled('#start')).toBe(true);
-      await page.click('#cancel');
-      await statusOf(page, /^Canceled\. [1-3],000 of 4,000 looked up\./);
-      const done = proxy.batches;
-      proxy.delay = 0;
-      await page.click('#start');
-      await statusOf(page, /^Done\. 4,000 of 4,000/);
-      // What was done is not asked for again.
-      expect(proxy.batches - done).toBeLessThanOrEqual(3);
-    });
-
-    it('keeps its results if the server stops in the middle, and continues when it is back', async () => {
-      const { page } = await open(url);
-      proxy.onBatch = (count) => {
-        if (count === 3) proxy.isDown = true;
-      };
-      await useList(page, 5_000);
-      await page.click('#start');
-      await statusOf(page, /^The server cannot be reached\. 2,000 of 5,000 looked up\./);
-      expect((await downloadOf(page, '#jsonl')).trim().split('\n')).toHaveLength(2_000);
-      await page.fill('#ip', '8.8.8.8');
-      await page.click('#lookup button');
-      await page.waitForSelector('#answer .problem');
-      proxy.isDown = false;
-      expect(await page.textContent('#start')).toBe('Continue');
-      await page.click('#start');
-      await statusOf(page, /^Done\. 5,000 of 5,000/);
-      expect((await downloadOf(page, '#jsonl')).trim().split('\n')).toHaveLength(5_000);
-    });
+  it('prints whole tables and no forms', async () => {
+    const { page } = await open();
+    await useFile(page, 'list.txt', addresses(1_500).join('\n'));
+    await says(page, '#status', /^Done/);
+    await says(page, '.row-line:last-child', /\d/);
+    await page.emulateMedia({ media: 'print' });
+    await page.evaluate(() => globalThis.dispatchEvent(new Event('beforeprint')));
+    expect([await page.locator('.row-line').count(), await page.isVisible('form')]).toEqual([1_000, false]);
+    expect(await page.textContent('.space p')).toBe('The first 1,000 of 1,500 rows.');
+    await page.emulateMedia({ media: 'screen' });
+    await page.evaluate(() => globalThis.dispatchEvent(new Event('afterprint')));
+    expect(await page.locator('.row-line').count()).toBeLessThan(60);
   });
 
-  it('gets another key when its key is no longer valid, and waits when the rate is used up', async () => {
-    const limited = await serve(dataDir, '--rate', '1500');
-    const { port } = limited;
-    try {
-      const { page } = await open(limited.url);
-      await runBatch(page, addresses(400).join('\n'));
-      await limited.stop();
-      // Another process has another secret.
-      const again = await serve(dataDir, '--rate', '1500', '--port', String(port));
-      try {
-        await runBatch(page, addresses(100).join('\n'));
-        await useList(page, 3_000);
-        await page.click('#start');
-        await statusOf(page, /^The rate is used up\. It goes on in \d+ s\. 1,000 of 3,000/);
-        await page.click('#cancel');
-        await statusOf(page, /^Canceled\. 1,000 of 3,000/);
-      } finally {
-        await again.stop();
-      }
-    } finally {
-      await limited.stop();
-    }
+  it('asks the server where browsers must not load the database: progress, cancel, failures, the rate', async () => {
+    const { page } = await open(asked.url);
+    expect(await page.textContent('#batch-section')).toContain('only the addresses in it are sent');
+    let count = 0;
+    let act: (count: number) => 'pass' | 'hold' | 'fail' | 'limit' = () => 'hold';
+    await page.route('**/api/batch', (route) => {
+      const action = act(++count);
+      if (action === 'fail') return route.abort();
+      if (action === 'limit')
+        return route.fulfill({ status: 429, headers: { 'retry-after': '1' }, json: { error: 'Rate limit exceeded' } });
+      return action === 'pass' ? route.continue() : undefined;
+    });
+    act = (number) => (number > 2 ? 'hold' : 'pass');
+    await useFile(page, 'list.txt', addresses(4_000).join('\n'));
+    expect(await page.textContent('#source')).toMatch(/^list\.txt · [\d.]+ kB$/);
+    await page.click('#start');
+    await until(() => count === 3, 'a third request');
+    expect([await page.isDisabled('#start'), await page.isVisible('#cancel')]).toEqual([true, true]);
+    await page.click('#cancel');
+    await says(page, '#status', /^Canceled\. 2,000 of 4,000 addresses looked up\./);
+    act = (number) => (number === 5 ? 'fail' : 'pass');
+    await page.click('#start:text("Continue")');
+    await says(page, '#status', /^The server cannot be reached\. 3,000 of 4,000/);
+    expect((await downloadOf(page, '#jsonl')).trim().split('\n')).toHaveLength(3_000);
+    act = (number) => (number === 6 ? 'limit' : 'pass');
+    await page.click('#start:text("Continue")');
+    await says(page, '#status', /^The rate is used up\. It goes on in 1 s/);
+    await says(page, '#status', /^Done: 4,000 addresses/);
+    expect(count).toBe(7);
+    expect(JSON.parse((await downloadOf(page, '#jsonl')).split('\n')[5]!)).toMatchObject({
+      text: '193.0.5.5',
+      country_code: 'NL',
+    });
   });
 
   it('shows both addresses if there are servers for each family', async () => {
-    const free = createServer().listen(0);
-    const { port } = free.address() as AddressInfo;
-    await new Promise((resolve) => free.close(resolve));
-    const ipv4 = `http://ipv4.test:${port}`;
-    const ipv6 = `http://ipv6.test:${port}/api/`;
-    const both = await serve(dataDir, '--port', String(port), '--ipv4-url', ipv4, '--ipv6-url', ipv6);
-    try {
-      const { page, problems } = await open(`http://localhost:${port}`);
-      await page.waitForSelector('#own-ipv4 dl');
-      await page.waitForSelector('#own-ipv6 dl');
-      expect(await page.textContent('#own-ipv4')).toContain('127.0.0.1');
-      expect(await page.textContent('#own-ipv6')).toContain('0000:0000:0000:0000:0000:0000:0000:0001');
-      expect(problems).toEqual([]);
-    } finally {
-      await both.stop();
-    }
+    const { page, problems } = await open(asked.url.replace('127.0.0.1', 'localhost'), {
+      viewport: { width: 1280, height: 1400 },
+    });
+    await withMap(page);
+    await says(page, '#own-ipv4', /127\.0\.0\.1/);
+    await says(page, '#own-ipv6', /0000:0000:0000:0000:0000:0000:0000:0001/);
+    expect(await shiftOf(page)).toBeLessThan(MOST_LAYOUT_SHIFT);
+    expect(problems).toEqual([]);
   });
 
-  it('makes a key that is shown once, shows its rate, and revokes it', async () => {
-    const { page, problems } = await open();
+  it('makes a key that is shown once, shows its rate, asks before it revokes it, and copies examples', async () => {
+    const { page, problems } = await open(`${server.url}/developers`, {
+      permissions: ['clipboard-read', 'clipboard-write'],
+    });
+    const example = `curl -H 'X-API-Key: <API_KEY>' \\\n  ${server.url}/api/lookup/8.8.8.8`;
+    await page.click('[data-copy=curl]');
+    await page.waitForSelector('[data-copy=curl]:has-text("copied")');
+    expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(example);
     await page.click('#make-key');
     await page.waitForSelector('#new-key:not([hidden])');
     const key = (await page.textContent('#key-text'))!;
     expect(key).toMatch(/^ipa_/);
-    expect(await page.textContent('#curl')).toContain(key);
+    for (const id of ['curl', 'curl-batch', 'client']) expect(await page.textContent(`#${id}`)).toContain(key);
     const headers = { 'x-api-key': key };
     expect((await fetch(`${server.url}/api/lookup/8.8.8.8`, { headers })).status).toBe(200);
     expect(listKeys(dataDir).filter(({ self_issued }) => self_issued)).toHaveLength(1);
     await page.click('#key-form button[type=submit]');
-    await page.waitForFunction(() =>
-      /60,000 addresses a minute, 59,999/.test(document.querySelector('#key-status')!.textContent!),
-    );
+    await says(page, '#key-status', /60,000 addresses a minute, 59,999/);
+    expect(await violations(page)).toEqual([]);
     await page.click('#revoke-key');
-    await page.waitForFunction(() => document.querySelector('#key-status')!.textContent === 'The key is revoked.');
+    await page.click('dialog button[value=keep]');
+    expect((await fetch(`${server.url}/api/lookup/8.8.8.8`, { headers })).status).toBe(200);
+    await page.click('#revoke-key');
+    expect(await violations(page)).toEqual([]);
+    await page.click('dialog button[value=revoke]');
+    await says(page, '#key-status', /^The key is revoked\.$/);
     expect((await fetch(`${server.url}/api/lookup/8.8.8.8`, { headers })).status).toBe(403);
-    expect(problems).toEqual([]);
-    await page.reload();
     expect(await page.textContent('body')).not.toContain(key);
-  });
-
-  it('copies the examples', async () => {
-    const { page } = await open(server.url, { permissions: ['clipboard-read', 'clipboard-write'] });
-    await page.click('[data-copy=curl]');
-    await page.waitForFunction(() => document.querySelector('[data-copy=curl]')!.textContent === 'Copied');
-    const copied = await page.evaluate(() => navigator.clipboard.readText());
-    expect(copied).toBe(`curl -H 'X-API-Key: <API_KEY>' ${server.url}/api/lookup/8.8.8.8`);
+    expect(await page.textContent('#curl')).toBe(example);
+    const refusal = { status: 429, headers: { 'retry-after': '2900' }, json: { error: 'Too many keys were made' } };
+    await page.route('**/api/keys', (route) => route.fulfill(refusal));
+    await page.click('#make-key');
+    await says(page, '#key-status', /^Too many keys were made from your network\. Try again in 49 minutes\.$/);
+    expect(problems.filter((text) => !/429/.test(text))).toEqual([]);
   });
 
   it('can be used by keyboard only', async () => {
@@ -340,51 +422,52 @@ describe.skipIf(!hasChromium())('the page', () => {
     await withMap(page);
     const focused = () => page.evaluate(() => document.activeElement?.id ?? '');
     const tabTo = async (id: string): Promise<void> => {
-      for (let i = 0; i < 30; i++) {
+      for (let i = 0; i < 40; i++) {
         if ((await focused()) === id) return;
         await page.keyboard.press('Tab');
       }
       throw new Error(`Tab does not reach #${id}`);
     };
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Enter');
+    expect(await focused()).toBe('main');
     await tabTo('ip');
     await page.keyboard.type('193.0.0.1');
     await page.keyboard.press('Enter');
-    await page.waitForSelector('#answer dl');
+    await says(page, '#answer', /Netherlands/);
     await tabTo('text');
     await page.keyboard.type('8.8.8.8\n193.0.0.1\n8.8.8.9');
     await tabTo('file');
     await tabTo('start');
     await page.keyboard.press('Enter');
-    await statusOf(page, /^Done/);
+    await says(page, '#status', /^Done/);
     await tabTo('csv');
     const [download] = await Promise.all([page.waitForEvent('download'), page.keyboard.press('Enter')]);
     expect(download.suggestedFilename()).toBe('ipatlas.csv');
-    for (let i = 0; i < 6 && (await page.evaluate(() => document.activeElement?.tagName)) !== 'path'; i++)
-      await page.keyboard.press('Tab');
-    const label = () => page.textContent('#map-label');
+    const tag = () => page.evaluate(() => document.activeElement?.tagName);
+    for (let i = 0; i < 12 && (await tag()) !== 'path'; i++) await page.keyboard.press('Tab');
+    const label = () => page.textContent('#batch-map .map-label');
     expect(await label()).toBe('United States: 2');
     await page.keyboard.press('ArrowRight');
     expect(await label()).toBe('Netherlands: 1');
+    await page.keyboard.press('Enter');
+    await hasRows(page, ['2|193.0.0.1|Netherlands|yes']);
     await page.keyboard.press('ArrowRight');
     expect(await label()).toBe('Afghanistan');
     await page.keyboard.press('Home');
     expect(await label()).toBe('United States: 2');
-    // One Tab leaves the map.
+    // One Tab leaves the countries.
     await page.keyboard.press('Tab');
-    expect(await focused()).toBe('make-key');
-  });
-
-  it('names the country under the pointer, dots for small ones included', async () => {
-    const { page } = await open();
-    await withMap(page);
-    await runBatch(page, '80.0.0.1\n80.0.0.2');
-    await page.hover('[data-country=VA]');
-    expect(await page.textContent('#map-label')).toBe('Vatican City');
-    await page.hover('[data-country=DE]');
-    expect(await page.textContent('#map-label')).toBe('Germany: 2');
-    await page.hover('h1');
-    expect(await page.textContent('#map-label')).toBe('');
-    const codes = await page.$$eval('#map [data-country]', (shapes) =>
+    expect(await tag()).toBe('BUTTON');
+    // The map names the country under the pointer, dots for small ones included, and zooms to them.
+    const box = async () => (await page.locator('#batch-map [data-country=VA]').boundingBox())!.width;
+    const small = await box();
+    await page.click('#batch-map button:text("Europe")');
+    await page.hover('#batch-map [data-country=VA]');
+    expect([await label(), (await box()) > 2 * small]).toEqual(['Vatican City', true]);
+    await page.click('#batch-map button:text("World")');
+    expect(await box()).toBeCloseTo(small, 0);
+    const codes = await page.$$eval('#batch-map [data-country]', (shapes) =>
       shapes.map((shape) => shape.getAttribute('data-country')),
     );
     const table = readFileSync(packageFile('data/reference/countries.csv'), 'utf8');
@@ -392,117 +475,106 @@ describe.skipIf(!hasChromium())('the page', () => {
     expect(new Set(codes)).toEqual(new Set(rows.map(({ code }) => code)));
   });
 
-  it('shows the own address and looks up by a plain form without JavaScript', async () => {
+  it('works without JavaScript: own address, the form, keys of one’s own, the data', async () => {
     const { page, problems } = await open(server.url, { javaScriptEnabled: false });
-    expect(await page.textContent('#own')).toContain('127.0.0.1');
+    expect(await page.textContent('#answer')).toContain('127.0.0.1');
     await page.fill('#ip', '193.0.0.1');
     await page.press('#ip', 'Enter');
     await page.waitForURL('**/?ip=193.0.0.1');
     expect(await page.textContent('#answer')).toContain('Netherlands');
-    expect(await page.isVisible('#batch')).toBe(false);
-    expect(await page.isVisible('#make-key')).toBe(false);
-    expect(await page.isVisible('noscript')).toBe(true);
-    await page.screenshot({ path: join(shots, 'no-script.png'), fullPage: true });
+    expect([await page.isVisible('#batch'), await page.isVisible('#answer-map img')]).toEqual([false, true]);
+    await page.click('nav >> text=API and keys');
+    expect([await page.isVisible('#make-key'), await page.isVisible('#curl')]).toEqual([false, true]);
+    await page.click('nav >> text=Data');
+    expect(await page.textContent('main')).toContain('European Union as of2026-01-01');
     expect(problems).toEqual([]);
   });
 
   // Colors and widths do not depend on each other.
-  it.each([
-    ['light', 1280],
-    ['dark', 360],
-  ] as const)('is accessible and fits, %s, %i px', async (colorScheme, width) => {
-    const { page, problems } = await open(server.url, { colorScheme, viewport: { width, height: 800 } });
+  it('is accessible and fits in 320 px, dark, and in 2,560 px', async () => {
+    const { page, problems } = await open(server.url, { colorScheme: 'dark', viewport: { width: 320, height: 700 } });
     await withMap(page);
+    await lookUp(page, '193.0.0.1', /Netherlands/);
+    await useFile(page, 'list.txt', `${addresses(900).join('\n')}\nx\n2a00:1111:2222:3333:4444:5555:6666:7777\n`);
+    await says(page, '#status', /^Done/);
+    await says(page, '.row-line:first-child', /United States/);
     expect(await violations(page)).toEqual([]);
-    await page.fill('#ip', '193.0.0.1');
-    await page.press('#ip', 'Enter');
-    await page.waitForSelector('#answer dl');
-    await page.click('#make-key');
-    await page.waitForFunction(() => document.querySelector('#key-status')?.textContent !== '');
-    await runBatch(page, `${addresses(900).join('\n')}\nx\n`);
-    expect(await violations(page)).toEqual([]);
-    const overflow = await page.evaluate(
-      () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
+    expect(await overflowOf(page)).toBe(0);
+    // The longest address can be read as a whole.
+    await page.focus('.scroller');
+    await page.keyboard.press('End');
+    const cell = page.locator('.row-line:last-child .c-address');
+    expect(await cell.evaluate(({ scrollWidth, clientWidth }) => scrollWidth <= clientWidth)).toBe(true);
+    await page.setViewportSize({ width: 2560, height: 1300 });
+    expect(await overflowOf(page)).toBe(0);
+    for (const path of ['developers', 'data']) {
+      await page.setViewportSize({ width: 320, height: 700 });
+      await page.goto(`${server.url}/${path}`);
+      expect([path, await violations(page), await overflowOf(page)]).toEqual([path, [], 0]);
+    }
+    expect(problems).toEqual([]);
+  });
+
+  it('shows the API at /docs, and sends requests from there, under the same policy', async () => {
+    const key = createKey(dataDir).key;
+    const { page, problems, requests } = await open(`${server.url}/docs`);
+    await page.waitForSelector('.opblock');
+    await page.click('.authorize');
+    await page.fill('.auth-container input', key);
+    await page.click('.auth-btn-wrapper .authorize');
+    await page.click('.btn-done');
+    await page.click('[id^=operations-][id$=-lookup] .opblock-summary-control');
+    await page.click('.try-out__btn');
+    await page.fill('[placeholder=ip]', '193.0.0.1');
+    // The key may not be known to the server yet.
+    await until(async () => {
+      await page.click('.execute');
+      await page.waitForSelector('.live-responses-table .response .response-col_status');
+      return (await page.textContent('.live-responses-table .response .response-col_status'))?.startsWith('200');
+    }, 'a response with status 200');
+    expect(await page.textContent('.live-responses-table .response .response-col_description')).toContain(
+      'Netherlands',
     );
-    expect(overflow).toBe(0);
-    await page.screenshot({ path: join(shots, `page-${colorScheme}-${width}.png`), fullPage: true });
-    expect(problems.filter((text) => !/429/.test(text))).toEqual([]);
+    const origins = requests.filter((url) => !url.startsWith('data:')).map((url) => new URL(url).origin);
+    expect(new Set(origins)).toEqual(new Set([server.url]));
+    expect(problems.filter((text) => /Content Security Policy/.test(text))).toEqual([]);
   });
 
-  describe('GET /docs', () => {
-    it('shows the API and sends requests from the page, under the same policy', async () => {
-      const key = createKey(dataDir).key;
-      const { page, problems, requests } = await open(`${server.url}/docs`);
-      await page.waitForSelector('.opblock');
-      expect(
-        await page.$$eval('.opblock-summary-path', (paths) => paths.map((path) => path.getAttribute('data-path'))),
-      ).toContain('/api/lookup/{ip}');
-      await page.click('.authorize');
-      await page.fill('.auth-container input', key);
-      await page.click('.auth-btn-wrapper .authorize');
-      await page.click('.btn-done');
-      await page.click('[id^=operations-][id$=-lookup] .opblock-summary-control');
-      await page.click('.try-out__btn');
-      await page.fill('[placeholder=ip]', '193.0.0.1');
-      // The key may not be known to the server yet.
-      await until(async () => {
-        await page.click('.execute');
-        await page.waitForSelector('.live-responses-table .response .response-col_status');
-        return (await page.textContent('.live-responses-table .response .response-col_status'))?.startsWith('200');
-      }, 'a response with status 200');
-      expect(await page.textContent('.live-responses-table .response .response-col_description')).toContain(
-        'Netherlands',
+  it('accepts a key for browsers in pages of its origin, and refuses it readably in others', async () => {
+    const shop = createServer((_request, response) => {
+      response.setHeader('content-type', 'text/html');
+      response.end('<!DOCTYPE html><title>shop</title>');
+    });
+    await new Promise<void>((resolve) => shop.listen(0, '127.0.0.1', resolve));
+    const origin = `http://127.0.0.1:${(shop.address() as AddressInfo).port}`;
+    const key = createKey(dataDir, { origins: [origin] }).key;
+    const ask = async (page: Page) =>
+      page.evaluate(
+        async ([url, secret]) => {
+          const answers = [];
+          for (const init of [{}, { method: 'POST', body: '["8.8.8.8"]' }]) {
+            const path = 'body' in init ? '/api/batch' : '/api/lookup/8.8.8.8';
+            const headers = { 'X-API-Key': secret!, 'Content-Type': 'application/json' };
+            const response = await fetch(url + path, { ...init, headers });
+            answers.push([response.status, ((await response.json()) as { error?: string }).error]);
+          }
+          return answers;
+        },
+        [server.url, key],
       );
-      expect(new Set(requests.filter((url) => !url.startsWith('data:')).map((url) => new URL(url).origin))).toEqual(
-        new Set([server.url]),
-      );
-      await page.screenshot({ path: join(shots, 'docs.png') });
-      expect(problems.filter((text) => /Content Security Policy/.test(text))).toEqual([]);
-    });
-  });
-
-  describe('a key for browsers', () => {
-    let shop: Server;
-    let origin: string;
-    beforeAll(async () => {
-      shop = createServer((_request, response) => {
-        response.setHeader('content-type', 'text/html');
-        response.end('<!DOCTYPE html><title>shop</title>');
-      });
-      await new Promise<void>((resolve) => shop.listen(0, '127.0.0.1', resolve));
-      origin = `http://127.0.0.1:${(shop.address() as AddressInfo).port}`;
-    });
-    afterAll(() => {
-      shop.closeAllConnections();
-      shop.close();
-    });
-
-    it('works in pages of its origin, and is refused readably in others', async () => {
-      const key = createKey(dataDir, { origins: [origin] }).key;
-      const other = origin.replace('127.0.0.1', 'localhost');
-      const ask = async (page: Page) =>
-        page.evaluate(
-          async ([url, secret]) => {
-            const answers = [];
-            for (const init of [{}, { method: 'POST', body: '["8.8.8.8"]' }]) {
-              const path = 'body' in init ? '/api/batch' : '/api/lookup/8.8.8.8';
-              const headers = { 'X-API-Key': secret!, 'Content-Type': 'application/json' };
-              const response = await fetch(url + path, { ...init, headers });
-              answers.push([response.status, ((await response.json()) as { error?: string }).error]);
-            }
-            return answers;
-          },
-          [server.url, key],
-        );
+    try {
       const { page } = await open(origin);
       await until(async () => (await ask(page))[0]![0] === 200, 'a key that works');
       expect(await ask(page)).toEqual([
         [200, undefined],
         [200, undefined],
       ]);
-      const { page: otherPage } = await open(other);
+      await page.goto(origin.replace('127.0.0.1', 'localhost'));
       const refused = [403, 'The API key must not be used from this origin'];
-      expect(await ask(otherPage)).toEqual([refused, refused]);
-    });
+      expect(await ask(page)).toEqual([refused, refused]);
+    } finally {
+      shop.closeAllConnections();
+      shop.close();
+    }
   });
 });

@@ -1,8 +1,5 @@
-/** A real browser for tests, and a proxy that makes a server slow or unreachable. */
+/** A real browser for tests. */
 import { spawnSync } from 'node:child_process';
-import { once } from 'node:events';
-import { createServer, request, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import axe from 'axe-core';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 
@@ -56,49 +53,4 @@ export async function violations(page: Page): Promise<string[]> {
       ({ id, help, nodes }) => `${id}: ${help}: ${nodes.map(({ html }) => html).join(' | ')}`,
     );
   });
-}
-
-/** A proxy on the IPv4 loopback address. The server behind it sees the proxy's host, as with a usual configuration. */
-export class SlowProxy {
-  readonly #target: number;
-  readonly #server: Server;
-  /** Wait in milliseconds before each request is passed on. */
-  delay = 0;
-  /** Whether connections are reset instead. */
-  isDown = false;
-  /** Requests for batches that were passed on. */
-  batches = 0;
-  /** Called before a batch is passed on. */
-  onBatch: (count: number) => void = () => {};
-
-  constructor(target: number) {
-    this.#target = target;
-    this.#server = createServer(async (incoming, outgoing) => {
-      if (incoming.url === '/api/batch') this.onBatch(++this.batches);
-      if (this.delay > 0) await new Promise((resolve) => setTimeout(resolve, this.delay));
-      if (this.isDown) {
-        incoming.socket.destroy();
-        return;
-      }
-      const { method, url, headers } = incoming;
-      const passed = request({ host: '127.0.0.1', port: this.#target, method, path: url, headers }, (response) => {
-        outgoing.writeHead(response.statusCode!, response.headers);
-        response.pipe(outgoing);
-      });
-      passed.on('error', () => outgoing.destroy());
-      incoming.pipe(passed);
-    });
-  }
-
-  async start(): Promise<string> {
-    this.#server.listen(0, '127.0.0.1');
-    await once(this.#server, 'listening');
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
-  }
-
-  async stop(): Promise<void> {
-    this.#server.closeAllConnections();
-    this.#server.close();
-    await once(this.#server, 'close');
-  }
 }

@@ -1,43 +1,40 @@
 import { parse } from 'csv-parse/sync';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { csvField, DOWNLOADS, LEVELS, levelOf, levelStarts, type Result, Results } from '../../src/page/results.js';
+import { csvField, DOWNLOADS, LEVELS, levelOf, levelStarts, type Row } from '../../src/page/results.js';
 
-const US: Result = { ip: '8.8.8.8', country: 'United States', country_code: 'US', is_eu: false };
-const DE: Result = { ip: '80.0.0.1', country: 'Germany', country_code: 'DE', is_eu: true };
-const NONE: Result = { ip: '10.0.0.1', country: null, country_code: null, is_eu: false };
-const entry = (line: number, text: string, valid = true) => ({ line, text, valid });
+describe('the rows of a download', () => {
+  const rows: Row[] = [
+    { line: 1, text: '8.8.8.8', result: { ip: '8.8.8.8', country: 'United States', country_code: 'US', is_eu: false } },
+    { line: 2, text: '10.0.0.1', result: { ip: '10.0.0.1', country: null, country_code: null, is_eu: false } },
+    { line: 7, text: '=HYPERLINK("http://evil.example")', result: undefined },
+  ];
 
-describe('the results of a batch', () => {
-  it('are counted by country, the largest first', () => {
-    const results = new Results();
-    for (const [index, result] of [DE, US, US, NONE, undefined].entries()) results.add(entry(index, 'x'), result);
-    expect(results.counts()).toEqual([
-      { code: 'US', name: 'United States', isEu: false, count: 2 },
-      { code: 'DE', name: 'Germany', isEu: true, count: 1 },
-      { code: undefined, name: 'No country', isEu: false, count: 1 },
+  it('are CSV and JSON lines with the line of the input', () => {
+    const { csv, jsonl } = DOWNLOADS;
+    expect(csv.head + rows.map(csv.row).join('')).toBe(
+      'line,text,ip,country,country_code,is_eu,error\r\n' +
+        '1,8.8.8.8,8.8.8.8,United States,US,false,\r\n' +
+        '2,10.0.0.1,10.0.0.1,,,false,\r\n' +
+        `7,"'=HYPERLINK(""http://evil.example"")",,,,,invalid ip\r\n`,
+    );
+    expect(rows.map(jsonl.row).map((line) => JSON.parse(line))).toEqual([
+      { line: 1, text: '8.8.8.8', ...rows[0]!.result },
+      { line: 2, text: '10.0.0.1', ...rows[1]!.result },
+      { line: 7, text: '=HYPERLINK("http://evil.example")', error: 'invalid ip' },
     ]);
-    expect([results.located, results.inUnion, results.invalid]).toEqual([3, 1, 1]);
   });
 
-  it('are rows of CSV and lines of JSON with the line of the input', () => {
-    const answered = [
-      { ...entry(1, '8.8.8.8'), result: US },
-      { ...entry(2, '10.0.0.1'), result: NONE },
-      { ...entry(7, '=HYPERLINK("http://evil.example")', false), result: undefined },
-    ];
-    const { csv, jsonl } = DOWNLOADS;
-    expect(csv.head + answered.map(csv.row).join('')).toBe(
-      'line,ip,country,country_code,is_eu\r\n' +
-        '1,8.8.8.8,United States,US,false\r\n' +
-        '2,10.0.0.1,,,false\r\n' +
-        `7,"'=HYPERLINK(""http://evil.example"")",,,\r\n`,
-    );
-    expect(answered.map(jsonl.row).map((line) => JSON.parse(line))).toEqual([
-      { line: 1, ...US },
-      { line: 2, ...NONE },
-      { line: 7, ip: '=HYPERLINK("http://evil.example")', error: 'invalid ip' },
-    ]);
+  it('have the same fields in both formats', () => {
+    const table = parse(DOWNLOADS.csv.head + rows.map(DOWNLOADS.csv.row).join(''), { columns: true }) as object[];
+    for (const [index, row] of rows.entries()) {
+      const fields = Object.entries(JSON.parse(DOWNLOADS.jsonl.row(row)) as Record<string, unknown>);
+      const texts = fields.map(([name, value]) => [name, value === null ? '' : String(value)]);
+      const cells = Object.entries(table[index]!).filter(
+        ([name, value]) => value !== '' || texts.flat().includes(name),
+      );
+      expect(cells.map(([name, value]) => [name, String(value).replace(/^'/, '')])).toEqual(texts);
+    }
   });
 });
 
@@ -53,6 +50,7 @@ describe('a field of CSV', () => {
         const [row] = parse(`${texts.map(csvField).join(',')}\r\n`, { record_delimiter: '\r\n' }) as [string[]];
         expect(row).toEqual(texts.map((text) => (/^[=+\-@\t\r＝＋－＠]/.test(text) ? `'${text}` : text)));
       }),
+      { numRuns: 40 },
     );
   });
 });

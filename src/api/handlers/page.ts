@@ -1,28 +1,44 @@
-/** The page for people, its keys, and the readable documentation. */
+/** The pages for people, their keys, and the readable documentation. */
+import type { FastifyRequest } from 'fastify';
+import { INVALID_ADDRESS, RATE_USED_UP } from '../../page/answer.js';
 import { callerOf } from '../caller.js';
 import { serverUrl } from '../openapi.js';
+import { dataHtml } from '../page/data-html.js';
+import { developersHtml } from '../page/developers-html.js';
+import { docsHtml } from '../page/docs-html.js';
+import { lookupHtml, pageText } from '../page/lookup-html.js';
 import { askedAddress, type Page, requestedUrl, wantsHtml } from '../page/page.js';
 import { JSON_TYPE } from '../responses.js';
 import { type Context, type Handler, NO_STORE } from './context.js';
-
-const RATE_USED_UP = 'Too many lookups; try again in a minute.';
 
 export function pageHandlers(context: Context, page: Page) {
   const { responder } = context;
   const { release, metrics, pageKeys, baseUrls, page: settings } = context.deps;
 
-  const showPage: Handler = (request, reply) => {
+  /** What all pages show. */
+  function contentFor(request: FastifyRequest) {
     const served = release();
-    const content = {
+    return {
+      ...settings,
+      assets: page.assets,
       baseUrl: baseUrls?.default === undefined ? requestedUrl(request) : serverUrl(baseUrls.default),
       manifest: served?.manifest,
       isSeed: served?.isSeed ?? false,
-      own: settings.keyless ? served?.lookup(callerOf(request)) : undefined,
-      lookup: undefined,
     };
+  }
+
+  const showPage: Handler = (request, reply) => {
+    const served = release();
+    const shared = contentFor(request);
+    if (!wantsHtml(request.headers.accept)) {
+      page.sendText(request, reply, pageText(shared));
+      return undefined;
+    }
+    const own = settings.keyless ? served?.lookup(callerOf(request)) : undefined;
+    const content = { ...shared, own, lookup: undefined };
     const ip = askedAddress(request.raw.url!);
-    if (ip === undefined || served === undefined || !wantsHtml(request.headers.accept)) {
-      page.send(request, reply, content);
+    if (ip === undefined || served === undefined) {
+      page.sendHtml(request, reply, lookupHtml(content));
       return undefined;
     }
     if (!settings.keyless) {
@@ -30,8 +46,10 @@ export function pageHandlers(context: Context, page: Page) {
       return undefined;
     }
     request.apiKey = pageKeys.visitor(callerOf(request));
-    const refuse = (headers: string[]) =>
-      page.send(request, reply, { ...content, lookup: { ip, result: undefined, problem: RATE_USED_UP } }, 429, headers);
+    const refuse = (headers: string[]) => {
+      const lookup = { ip, result: undefined, problem: RATE_USED_UP };
+      page.sendHtml(request, reply, lookupHtml({ ...content, lookup }), 429, headers);
+    };
     return context.countAddresses(
       request,
       reply,
@@ -39,12 +57,18 @@ export function pageHandlers(context: Context, page: Page) {
       () => {
         const result = served.lookup(ip);
         metrics?.lookup(result);
-        const problem = result === undefined ? { problem: 'This is not an IP address.' } : {};
-        page.send(request, reply, { ...content, lookup: { ip, result, ...problem } }, result === undefined ? 400 : 200);
+        const problem = result === undefined ? { problem: INVALID_ADDRESS } : {};
+        const body = lookupHtml({ ...content, lookup: { ip, result, ...problem } });
+        page.sendHtml(request, reply, body, result === undefined ? 400 : 200);
       },
       refuse,
     );
   };
+
+  const developersPage: Handler = (request, reply) =>
+    void page.sendHtml(request, reply, developersHtml(contentFor(request)));
+
+  const dataPage: Handler = (request, reply) => void page.sendHtml(request, reply, dataHtml(contentFor(request)));
 
   const pageKey: Handler = (request, reply) => {
     if (settings.keyless) {
@@ -54,7 +78,7 @@ export function pageHandlers(context: Context, page: Page) {
     return undefined;
   };
 
-  const docs: Handler = (request, reply) => void page.sendDocs(request, reply);
+  const docs: Handler = (request, reply) => void page.sendHtml(request, reply, docsHtml({ assets: page.assets }));
 
-  return { page: showPage, pageKey, docs };
+  return { page: showPage, developersPage, dataPage, pageKey, docs };
 }

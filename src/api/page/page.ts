@@ -7,7 +7,6 @@ import { AtlasError } from '../../errors.js';
 import { packageFile } from '../../package-root.js';
 import type { BaseUrls } from '../openapi.js';
 import type { Responder } from '../responses.js';
-import { docsHtml, type PageContent, pageHtml, pageText } from './page-html.js';
 
 const ASSETS_DIR = 'dist/page/assets';
 const HTML_TYPE = 'text/html; charset=utf-8';
@@ -84,13 +83,11 @@ export function askedAddress(target: string): string | undefined {
 }
 
 export class Page {
-  readonly #settings: PageSettings;
   readonly #responder: Responder;
   readonly #headers: readonly string[];
   #assets: string | undefined;
 
   constructor(settings: PageSettings & { baseUrls: BaseUrls }, responder: Responder) {
-    this.#settings = settings;
     this.#responder = responder;
     const { ipv4Url, ipv6Url, baseUrls } = settings;
     const others = [ipv4Url, ipv6Url, baseUrls.default, baseUrls.eu].filter((url) => url !== undefined);
@@ -141,29 +138,23 @@ export class Page {
     });
   }
 
-  /** Sends the page, or plain text to clients that do not ask for HTML. */
-  send(
+  /** The folder of the page's files, relative to the page. */
+  get assets(): string {
+    this.#assets ??= assetsPath();
+    return this.#assets;
+  }
+
+  sendHtml(
     request: FastifyRequest,
     reply: FastifyReply,
-    content: Omit<PageContent, 'assets' | keyof PageSettings>,
+    body: string,
     status = 200,
     headers: readonly string[] = [],
   ): void {
-    if (!wantsHtml(request.headers.accept)) {
-      this.#responder.document(request, reply, status, TEXT_TYPE, pageText(content), [...this.#headers, ...headers]);
-      return;
-    }
-    const body = pageHtml({ ...content, ...this.#settings, assets: this.#assetsPath() });
     this.#responder.document(request, reply, status, HTML_TYPE, body, [...this.#headers, ...headers]);
   }
 
-  sendDocs(request: FastifyRequest, reply: FastifyReply): void {
-    const body = docsHtml({ assets: this.#assetsPath() });
-    this.#responder.document(request, reply, 200, HTML_TYPE, body, this.#headers);
-  }
-
-  #assetsPath(): string {
-    this.#assets ??= assetsPath();
-    return this.#assets;
+  sendText(request: FastifyRequest, reply: FastifyReply, body: string): void {
+    this.#responder.document(request, reply, 200, TEXT_TYPE, body, this.#headers);
   }
 }

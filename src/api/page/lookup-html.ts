@@ -1,0 +1,179 @@
+/** The first page as HTML: the answer, complete without JavaScript except for the map; and batches, which need it. */
+import { ageDays, ageText, releaseAge } from '../../database/age.js';
+import type { Manifest } from '../../database/release.js';
+import type { LookupResult } from '../../database/results.js';
+import { type Html, html } from '../../html.js';
+import { DEFAULT_MAX_AGE_DAYS, MAX_BROWSER_BATCH, MAX_PAGE_BATCH } from '../../limits.js';
+import { answerHtml, NO_DATABASE, type Notice, noticeHtml } from '../../page/answer.js';
+import { frame } from './frame.js';
+
+/** What the server knows of all pages. */
+export interface PageContent {
+  /** URL of the service without a slash at the end, for the examples. */
+  baseUrl: string;
+  /** Path of the folder with scripts, styles and the map, relative to the page. */
+  assets: string;
+  /** Undefined if no release is loaded. */
+  manifest: Manifest | undefined;
+  /** Whether the database is the one that comes with ipatlas, and no release. */
+  isSeed: boolean;
+  /** Whether visitors may look up addresses without a key of their own. */
+  keyless: boolean;
+  /** Whether visitors can make keys for themselves. */
+  signUp: boolean;
+}
+
+/** What the first page shows. */
+export interface LookupContent extends PageContent {
+  /** The result for the visitor's address; undefined if there is none. */
+  own: LookupResult | undefined;
+  /** What the form asked for, if it was sent. */
+  lookup: { ip: string; result: LookupResult | undefined; problem?: Notice } | undefined;
+  /** URLs of servers that have only one family of addresses. */
+  ipv4Url: string | undefined;
+  ipv6Url: string | undefined;
+  /** Whether browsers may load the compact form, and look up batches themselves. */
+  publicDb: boolean;
+}
+
+const numberText = (value: number): string => value.toLocaleString('en-US');
+
+/** The date of a release's data, `YYYY-MM-DD`. */
+export function dataDate({ data_date, as_of }: Manifest): string {
+  return data_date ?? as_of;
+}
+
+/** Returns the age of a release's data, and what that means. */
+export function dataAge(manifest: Manifest): string {
+  return ageText(ageDays(releaseAge(manifest)));
+}
+
+export const SEED_NOTE = 'This is the older database that comes with ipatlas; its operator has not built one yet.';
+
+/** Returns the line below the answer; old data makes it a warning. */
+function facts({ manifest, isSeed }: LookupContent): Html | undefined {
+  if (manifest === undefined) return undefined;
+  const isOld = isSeed || ageDays(releaseAge(manifest)) > DEFAULT_MAX_AGE_DAYS;
+  return html`<ul class="facts">
+<li${isOld ? html` class="warning"` : undefined}>Data of ${dataDate(manifest)}, ${dataAge(manifest)}${isSeed ? html`. ${SEED_NOTE}` : undefined}</li>
+<li>addresses are not logged</li>
+<li><a href="data">sources</a></li>
+</ul>`;
+}
+
+function answer({ own, lookup, manifest }: LookupContent): Html {
+  if (manifest === undefined) {
+    return noticeHtml('Not ready', NO_DATABASE);
+  }
+  if (lookup?.problem !== undefined)
+    return noticeHtml(lookup.ip === '' ? 'Nothing was asked' : lookup.ip, lookup.problem);
+  if (lookup?.result !== undefined) return answerHtml(lookup.result, false);
+  if (own === undefined) return noticeHtml('Your address', ['Not known', 'Type an address to look it up.']);
+  return answerHtml(own, true);
+}
+
+/** The visitor's address of one family, which only a server of that family can see. */
+function ownFamily(id: string, name: string, url: string | undefined): Html | undefined {
+  if (url === undefined) return undefined;
+  return html`<div id="${id}" class="script-only" data-url="${url}"><dt>${name}</dt><dd>…</dd></div>`;
+}
+
+function hero(content: LookupContent): Html {
+  const { lookup, own, ipv4Url, ipv6Url } = content;
+  const code = (lookup === undefined ? own : lookup.result)?.country_code ?? '';
+  const families = [
+    ownFamily('own-ipv4', 'Your IPv4 address', ipv4Url),
+    ownFamily('own-ipv6', 'Your IPv6 address', ipv6Url),
+  ];
+  const shown = families.filter((family) => family !== undefined);
+  return html`<h1>Which country is an IP address in, and is it in the European Union?</h1>
+<form id="lookup" method="get" action="./" autocomplete="off" role="search">
+<div class="field"><input id="ip" name="ip" aria-label="IPv4 or IPv6 address" value="${lookup?.ip ?? ''}" placeholder="An IPv4 or IPv6 address" required maxlength="100" spellcheck="false" autocapitalize="none" enterkeyhint="search"${lookup?.problem === undefined ? undefined : html` aria-invalid="true"`}>
+<button type="submit">Look up</button></div>
+<p class="try">Try <a href="./?ip=8.8.8.8"><code>8.8.8.8</code></a> <a href="./?ip=2001:4860:4860::8888"><code>2001:4860:4860::8888</code></a></p>
+</form>
+<section class="panel hero" aria-label="Answer">
+<div class="said"><div id="answer" aria-live="polite" data-code="${code}">${answer(content)}</div>
+${shown.length === 0 ? undefined : html`<dl class="families">${shown}</dl>`}</div>
+<div class="map" id="answer-map"><noscript><img src="${content.assets}/world.svg" alt=""></noscript></div>
+</section>
+${facts(content)}
+<noscript><p>The map and lists of addresses need JavaScript. Everything else works without.</p></noscript>`;
+}
+
+function batch({ publicDb }: LookupContent): Html {
+  const privacy = publicDb
+    ? html`<strong>Your addresses stay in this browser:</strong> the database comes to them, half a megabyte, and nothing that you paste is sent.`
+    : html`The text is read in this browser; only the addresses in it are sent to this server, and they are not logged.`;
+  const limit = publicDb ? MAX_BROWSER_BATCH : MAX_PAGE_BATCH;
+  return html`<section id="batch-section" class="script-only" aria-labelledby="batch-title">
+<h2 id="batch-title">Many at once</h2>
+<p class="lead">A log, a CSV file or a list: every address in it is looked up, ${numberText(limit)} at most. ${privacy}</p>
+<form id="batch" class="drop-zone" data-db="${publicDb ? 'db/country.ipc' : ''}">
+<label for="text">Drop a file, or paste</label>
+<textarea id="text" rows="4" spellcheck="false" autocomplete="off" autocapitalize="none" placeholder="8.8.8.8&#10;2001:4860:4860::8888"></textarea>
+<p id="source" class="source" role="status"></p>
+<div class="row"><span class="file"><input id="file" type="file"><label class="button" for="file">Choose a file</label></span>
+<button type="submit" id="start" class="primary">Look up all</button>
+<button type="button" id="cancel" hidden>Cancel</button></div>
+</form>
+<div class="told"><progress id="progress" max="1" value="0" aria-label="Progress of the batch" hidden></progress>
+<p id="status" role="status"></p></div>
+<div id="results" hidden>
+<dl class="figures" id="figures"></dl>
+<div class="results">
+<div class="panel rows">
+<div class="bar-row"><div id="chips" class="chips" role="group" aria-label="Rows to show"></div>
+<div class="downloads"><span id="shown"></span>: <button type="button" id="csv" class="link">CSV</button> <button type="button" id="jsonl" class="link">JSON lines</button></div></div>
+<div id="table"></div>
+</div>
+<div class="panel places">
+<div class="map" id="batch-map"></div>
+<div class="shares" tabindex="0" role="region" aria-label="Addresses by country"><table id="counts"><caption class="only-spoken">Addresses by country</caption>
+<thead class="only-spoken"><tr><th scope="col">Country</th><th scope="col">Share</th><th scope="col">Addresses</th></tr></thead><tbody></tbody></table></div>
+</div>
+</div>
+</div>
+</section>`;
+}
+
+/** Returns the first page. */
+export function lookupHtml(content: LookupContent): string {
+  const { assets, keyless } = content;
+  const main = keyless
+    ? html`${hero(content)}\n${content.manifest === undefined ? undefined : batch(content)}`
+    : html`<h1>Which country is an IP address in, and is it in the European Union?</h1>
+<p class="lead">Lookups need an API key here. <a href="developers">How to use it</a></p>
+${facts(content)}`;
+  return frame(
+    {
+      title: 'ipatlas: the country of an IP address',
+      description: 'The country of any IPv4 or IPv6 address, and whether it is in the European Union.',
+      assets,
+      path: './',
+      script: keyless ? 'lookup' : undefined,
+    },
+    main,
+  );
+}
+
+/** Returns the plain text for command lines. */
+export function pageText({ baseUrl, manifest, isSeed }: Pick<PageContent, 'baseUrl' | 'manifest' | 'isSeed'>): string {
+  const release =
+    manifest === undefined
+      ? 'Database: not loaded\n'
+      : `Release:  ${manifest.id}\nData of:  ${dataDate(manifest)} (${dataAge(manifest)})\n${isSeed ? `Seed:     ${SEED_NOTE}\n` : ''}`;
+  return `ipatlas: the country of an IP address, and whether it is in the European Union
+
+${release}
+Usage, with an API key:
+  curl -H 'X-API-Key: <API_KEY>' ${baseUrl}/api/lookup/8.8.8.8
+  curl -H 'X-API-Key: <API_KEY>' ${baseUrl}/api/lookup/
+  curl -H 'X-API-Key: <API_KEY>' -H 'Content-Type: application/json' \\
+    -d '["8.8.8.8","2001:4860:4860::8888"]' ${baseUrl}/api/batch
+
+Documentation:  ${baseUrl}/docs
+OpenAPI:        ${baseUrl}/openapi.json
+Attribution:    ${baseUrl}/attribution
+`;
+}

@@ -1,0 +1,337 @@
+/** The batch on the page: its form, its progress, and its results as figures, rows, shares and a map. */
+import type { Progress } from './batch.js';
+import { button, byId, countDown, countText, element, numberText, percent, sizeText } from './dom.js';
+import type { Filter } from './entries.js';
+import type { WorldMap } from './map.js';
+import type { FromWorker, ToWorker } from './protocol.js';
+import type { CountryCount, DownloadFormat } from './results.js';
+import { RowTable } from './table.js';
+
+/** Pasted text that is longer than this, in characters, is kept like a file: browsers insert it into a field slowly. */
+const MAX_FIELD_TEXT = 10_000;
+
+const SVG = 'http://www.w3.org/2000/svg';
+
+/** Countries that have a chip of their own besides the general ones. */
+const CHIPS = 2;
+
+function linesOf(text: string): number {
+  let lines = 1;
+  for (let at = text.indexOf('\n'); at >= 0 && at < text.length - 1; at = text.indexOf('\n', at + 1)) lines++;
+  return lines;
+}
+
+/** Returns a bar. @param share 0 to 1 */
+function bar(share: number): SVGElement {
+  const drawn = document.createElementNS(SVG, 'svg');
+  drawn.setAttribute('viewBox', '0 0 100 8');
+  drawn.setAttribute('preserveAspectRatio', 'none');
+  drawn.setAttribute('class', 'bar');
+  drawn.setAttribute('aria-hidden', 'true');
+  const rectangle = document.createElementNS(SVG, 'rect');
+  rectangle.setAttribute('width', Math.max(0.5, 100 * share).toFixed(1));
+  rectangle.setAttribute('height', '8');
+  drawn.append(rectangle);
+  return drawn;
+}
+
+export class BatchView {
+  readonly #form = byId<HTMLFormElement>('batch');
+  readonly #text = byId<HTMLTextAreaElement>('text');
+  readonly #file = byId<HTMLInputElement>('file');
+  readonly #start = byId<HTMLButtonElement>('start');
+  readonly #cancel = byId<HTMLButtonElement>('cancel');
+  readonly #progress = byId<HTMLProgressElement>('progress');
+  readonly #status = byId('status');
+  readonly #db = this.#form.dataset.db ?? '';
+  readonly #script: string;
+  #worker: Worker | undefined;
+  readonly #table: RowTable;
+  /** A file, or text that is too long for the field; and how to call it. */
+  #source: { content: string | Blob; name: string } | undefined;
+  #map: WorldMap | undefined;
+  #counts: CountryCount[] = [];
+  #filter: Filter = 'all';
+  #view = 0;
+  #selected = 0;
+  #isRunning = false;
+  #canContinue = false;
+  /** How many were done when the rows were selected last. */
+  #shownDone = 0;
+  #endCountDown = (): void => {};
+
+  /** @param script of the worker, which is loaded when it is needed */
+  constructor(script: string) {
+    this.#script = script;
+    this.#table = new RowTable(byId('table'), {
+      onNeed: (block) => this.#send({ do: 'rows', view: this.#view, block }),
+      onSort: () => this.#select(),
+    });
+    this.#listen();
+  }
+
+  /** Shows the counts on a map from now on. */
+  useMap(map: WorldMap): void {
+    this.#map = map;
+    map.show(this.#counts);
+  }
+
+  /** Shows the rows of a country only, or those of another filter. */
+  filterBy(filter: Filter): void {
+    this.#filter = filter;
+    this.#drawChips();
+    this.#select();
+  }
+
+  #send(message: ToWorker): void {
+    if (this.#worker === undefined) {
+      this.#worker = new Worker(this.#script, { type: 'module' });
+      this.#worker.addEventListener('message', ({ data }: MessageEvent<FromWorker>) => this.#hear(data));
+    }
+    this.#worker.postMessage(message);
+  }
+
+  #listen(): void {
+    this.#form.addEventListener('submit', (event) => {
+      event.preventDefault();
+      this.#run();
+    });
+    this.#cancel.addEventListener('click', () => this.#send({ do: 'cancel' }));
+    this.#file.addEventListener('change', () => {
+      const file = this.#file.files?.[0];
+      if (file !== undefined) this.#use(file, file.name);
+    });
+    this.#text.addEventListener('input', () => this.#use(undefined, ''));
+    this.#text.addEventListener('paste', (event) => {
+      const text = event.clipboardData?.getData('text/plain') ?? '';
+      if (text.length <= MAX_FIELD_TEXT) return;
+      event.preventDefault();
+      this.#use(text, 'Pasted text');
+    });
+    this.#form.addEventListener('dragover', (event) => {
+      event.preventDefault();
+      this.#form.classList.add('drop');
+    });
+    this.#form.addEventListener('dragleave', () => this.#form.classList.remove('drop'));
+    this.#form.addEventListener('drop', (event) => {
+      event.preventDefault();
+      this.#form.classList.remove('drop');
+      const file = event.dataTransfer?.files[0];
+      const text = event.dataTransfer?.getData('text/plain') ?? '';
+      if (file !== undefined) this.#use(file, file.name);
+      else if (text !== '') this.#use(text, 'Dropped text');
+    });
+    for (const format of ['csv', 'jsonl'] as const)
+      byId(format).addEventListener('click', () => this.#send({ do: 'download', format }));
+  }
+
+  /** Takes a source in place of the text field. @param name of it, to show */
+  #use(content: string | Blob | undefined, name: string): void {
+    this.#canContinue = false;
+    this.#start.textContent = 'Look up all';
+    if (content === undefined) {
+      this.#source = undefined;
+      this.#file.value = '';
+      byId('source').textContent = '';
+      return;
+    }
+    this.#text.value = '';
+    const lines = typeof content === 'string' ? ` · ${countText(linesOf(content), 'line')}` : '';
+    const size = sizeText(typeof content === 'string' ? content.length : content.size);
+    this.#source = { content, name: `${name.slice(0, 100)} · ${size}${lines}` };
+    byId('source').textContent = this.#source.name;
+    // What stays in the browser needs no further consent.
+    if (this.#db !== '') this.#run();
+  }
+
+  #run(): void {
+    this.#isRunning = true;
+    this.#start.disabled = true;
+    this.#cancel.hidden = false;
+    this.#progress.hidden = false;
+    this.#progress.removeAttribute('value');
+    this.#tell('Reading …');
+    if (this.#canContinue) {
+      this.#tell('Going on …');
+      this.#send({ do: 'continue' });
+      return;
+    }
+    byId('results').hidden = true;
+    this.#filter = 'all';
+    this.#shownDone = 0;
+    const db = this.#db === '' ? undefined : new URL(this.#db, document.baseURI).href;
+    const source = this.#source?.content ?? this.#text.value;
+    this.#send({ do: 'start', source, db, base: document.baseURI });
+  }
+
+  /** Tells how far it is. @param live a part that changes each second and is not read out again */
+  #tell(text: string, live?: HTMLElement): void {
+    this.#endCountDown();
+    this.#endCountDown = () => {};
+    this.#status.replaceChildren(text);
+    if (live !== undefined) this.#status.append(' ', live);
+  }
+
+  #hear(message: FromWorker): void {
+    switch (message.said) {
+      case 'progress':
+        if (this.#isRunning) this.#onProgress(message.progress);
+        break;
+      case 'wait':
+        this.#onWait(message.seconds);
+        break;
+      case 'end':
+        this.#onEnd(message);
+        break;
+      case 'selected':
+        if (message.view !== this.#view) break;
+        this.#table.reset(message.count, this.#isRunning);
+        this.#selected = message.count;
+        this.#drawChips();
+        break;
+      case 'rows':
+        if (message.view === this.#view) this.#table.fill(message.block, message.rows);
+        break;
+      case 'file':
+        offer(message.file, message.format);
+        break;
+    }
+  }
+
+  #onProgress(progress: Progress): void {
+    const { lines, total, done, isRead } = progress;
+    if (!isRead) {
+      this.#tell(`Reading: ${countText(lines, 'line')}, ${countText(total, 'address', 'addresses')} …`);
+      return;
+    }
+    this.#progress.value = total === 0 ? 1 : done / total;
+    this.#tell(`Looking up: ${numberText(done)} of ${numberText(total)} …`);
+    this.#draw(progress);
+  }
+
+  #onWait(seconds: number): void {
+    const left = element('span');
+    left.setAttribute('role', 'timer');
+    this.#tell('The rate is used up. It goes on in', left);
+    this.#endCountDown = countDown(seconds, (text) => {
+      left.textContent = text;
+    });
+  }
+
+  #onEnd({ outcome, problem, progress, seconds }: FromWorker & { said: 'end' }): void {
+    this.#isRunning = false;
+    this.#start.disabled = false;
+    this.#cancel.hidden = true;
+    this.#progress.hidden = true;
+    const { total, done, lines, linesWithoutAddress, isFull } = progress;
+    this.#canContinue = outcome !== 'done' && progress.isRead && done < total;
+    this.#start.textContent = this.#canContinue ? 'Continue' : 'Look up all';
+    const parts = [`${numberText(done)} of ${countText(total, 'address', 'addresses')} looked up.`];
+    if (outcome === 'canceled') parts.unshift('Canceled.');
+    else if (outcome === 'failed') parts.unshift(problem);
+    else
+      parts[0] = `Done: ${countText(total, 'address', 'addresses')} in ${countText(lines, 'line')}, ${seconds.toFixed(1)} s.`;
+    if (outcome === 'failed' && total === 0) parts.pop();
+    if (linesWithoutAddress > 0) {
+      parts.push(`${countText(linesWithoutAddress, 'line')} ${linesWithoutAddress === 1 ? 'has' : 'have'} no address.`);
+    }
+    if (isFull) parts.push(`Only the first ${numberText(total)} are looked up.`);
+    this.#tell(parts.join(' '));
+    this.#status.classList.toggle('problem', outcome === 'failed');
+    this.#draw(progress);
+    this.#select();
+  }
+
+  #select(): void {
+    const { order } = this.#table;
+    this.#send({ do: 'select', view: ++this.#view, filter: this.#filter, order });
+  }
+
+  #draw(progress: Progress): void {
+    const { done, counts } = progress;
+    byId('results').hidden = done === 0;
+    if (done === this.#shownDone && this.#isRunning) return;
+    this.#shownDone = done;
+    this.#counts = counts;
+    this.#drawFigures(progress);
+    this.#drawShares(progress);
+    this.#map?.show(counts);
+    this.#drawChips();
+    if (this.#isRunning) this.#select();
+  }
+
+  #drawFigures({ done, counts, located, inUnion, invalid }: Progress): void {
+    const figure = (value: string, name: string): HTMLElement =>
+      element('div', element('dt', name), element('dd', value));
+    const without = done - invalid - located;
+    byId('figures').replaceChildren(
+      figure(numberText(done), done === 1 ? 'address' : 'addresses'),
+      figure(numberText(counts.filter(({ code }) => code !== undefined).length), 'countries'),
+      figure(percent(inUnion, located), 'in the Union'),
+      figure(numberText(without), 'without a country'),
+      ...(invalid > 0 ? [figure(numberText(invalid), invalid === 1 ? 'not an address' : 'not addresses')] : []),
+    );
+  }
+
+  #drawShares({ done, invalid, counts }: Progress): void {
+    const rows = [...counts];
+    if (invalid > 0) rows.push({ code: 'invalid', name: 'Not an address', isEu: false, count: invalid });
+    const most = Math.max(1, ...rows.map(({ count }) => count));
+    byId('counts')
+      .querySelector('tbody')!
+      .replaceChildren(
+        ...rows.map(({ code, name, count }) => {
+          const head = element(
+            'th',
+            button(name, () => this.filterBy(code ?? 'none')),
+          );
+          head.setAttribute('scope', 'row');
+          return element(
+            'tr',
+            head,
+            element('td', bar(count / most)),
+            element('td', percent(count, done)),
+            element('td', numberText(count)),
+          );
+        }),
+      );
+  }
+
+  #drawChips(): void {
+    const named = new Map(this.#counts.map(({ code, name }) => [code ?? 'none', name]));
+    const chips = new Map<Filter, string>([['all', 'All']]);
+    if (this.#counts.some(({ isEu }) => isEu)) chips.set('union', 'In the Union');
+    for (const { code, name } of this.#counts.filter(({ code }) => code !== undefined).slice(0, CHIPS))
+      chips.set(code!, name);
+    if (named.has('none')) chips.set('none', 'No country');
+    if (!chips.has(this.#filter)) {
+      chips.set(
+        this.#filter,
+        named.get(this.#filter) ?? (this.#filter === 'invalid' ? 'Not an address' : this.#filter),
+      );
+    }
+    const container = byId('chips');
+    const focused = container.contains(document.activeElement) ? document.activeElement?.textContent : undefined;
+    container.replaceChildren(
+      ...[...chips].map(([filter, name]) => {
+        const isOn = filter === this.#filter;
+        const chip = button(name, () => this.filterBy(filter));
+        chip.setAttribute('aria-pressed', String(isOn));
+        return chip;
+      }),
+    );
+    for (const chip of container.children) if (chip.textContent === focused) (chip as HTMLElement).focus();
+    byId('shown').textContent = countText(this.#selected, 'row');
+  }
+}
+
+/** Offers a file. */
+function offer(file: Blob, format: DownloadFormat): void {
+  const url = URL.createObjectURL(file);
+  const link = document.createElement('a');
+  link.href = url;
+  link.download = `ipatlas.${format}`;
+  link.click();
+  // The browser reads the address later.
+  setTimeout(() => URL.revokeObjectURL(url), 60_000);
+}

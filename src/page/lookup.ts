@@ -1,0 +1,130 @@
+/** The script of the first page: it completes what the server has rendered. */
+import { answerHtml, INVALID_ADDRESS, NO_DATABASE, type Notice, noticeHtml } from './answer.js';
+import { BatchView } from './batch-view.js';
+import { button, byId, countDown, element, startCopying } from './dom.js';
+import { loadDrawing, WorldMap } from './map.js';
+import type { Result } from './results.js';
+import { lookUp, lookUpSelf, RequestError } from './service.js';
+
+function isAbort(error: unknown): boolean {
+  return error instanceof DOMException && error.name === 'AbortError';
+}
+
+/** The large answer: one at a time, and none while another is asked for. */
+class Answer {
+  readonly #form = byId<HTMLFormElement>('lookup');
+  readonly #input = byId<HTMLInputElement>('ip');
+  readonly #answer = byId('answer');
+  #code = this.#answer.dataset.code ?? '';
+  #map: WorldMap | undefined;
+  #running: AbortController | undefined;
+
+  listen(): void {
+    this.#form.addEventListener('submit', (event) => {
+      event.preventDefault();
+      void this.#ask(this.#input.value.trim());
+    });
+    for (const example of this.#form.querySelectorAll('a')) {
+      example.addEventListener('click', (event) => {
+        event.preventDefault();
+        this.#input.value = example.textContent ?? '';
+        void this.#ask(this.#input.value);
+      });
+    }
+  }
+
+  useMap(map: WorldMap): void {
+    this.#map = map;
+    this.#showOnMap();
+  }
+
+  #showOnMap(): void {
+    const code = this.#code;
+    this.#map?.show(code === '' ? [] : [{ code, name: '', isEu: false, count: 1 }]);
+    this.#map?.zoomTo(code === '' ? [] : [code]);
+  }
+
+  #show(content: string, code: string): void {
+    this.#answer.innerHTML = content;
+    this.#code = code;
+    this.#showOnMap();
+  }
+
+  async #ask(address: string): Promise<void> {
+    this.#running?.abort();
+    const controller = new AbortController();
+    this.#running = controller;
+    let endCountDown = (): void => {};
+    this.#input.removeAttribute('aria-invalid');
+    this.#answer.setAttribute('aria-busy', 'true');
+    this.#show(noticeHtml(address, ['…', 'Looking up']).text, '');
+    const onWait = (seconds: number): void => {
+      this.#show(noticeHtml(address, ['Too many lookups', 'It goes on by itself in ']).text, '');
+      const left = element('span');
+      left.setAttribute('role', 'timer');
+      this.#answer.querySelector('.hint')!.append(left);
+      endCountDown = countDown(seconds, (text) => {
+        left.textContent = text;
+      });
+    };
+    try {
+      const result = await lookUp(address, controller.signal, onWait);
+      if (result === undefined) {
+        this.#input.setAttribute('aria-invalid', 'true');
+        this.#show(noticeHtml(address, INVALID_ADDRESS).text, '');
+      } else {
+        this.#show(answerHtml(result, false).text, result.country_code ?? '');
+      }
+    } catch (error) {
+      // A newer lookup is running.
+      if (isAbort(error)) return;
+      this.#showProblem(address, error);
+    } finally {
+      endCountDown();
+    }
+    this.#answer.removeAttribute('aria-busy');
+  }
+
+  #showProblem(address: string, error: unknown): void {
+    if (!(error instanceof RequestError)) throw error;
+    const offline: Notice = ['Offline', 'The server cannot be reached.'];
+    const notices: Record<number, Notice> = { 0: offline, 503: NO_DATABASE };
+    this.#show(noticeHtml(address, notices[error.status] ?? ['No answer', error.message]).text, '');
+    const again = button('Try again', () => void this.#ask(address));
+    this.#answer.append(again);
+  }
+}
+
+/** Shows the visitor's other address, if a server for it is configured and can be reached. */
+async function startSingleStack(id: string): Promise<void> {
+  const part = document.getElementById(id);
+  if (part === null) return;
+  const shown = part.querySelector('dd')!;
+  let result: Result;
+  try {
+    result = await lookUpSelf(part.dataset.url!, AbortSignal.timeout(10_000));
+  } catch {
+    // The visitor has no address of this family, or no way to this server.
+    shown.textContent = 'none';
+    return;
+  }
+  shown.replaceChildren(element('code', result.ip), ` ${result.country ?? 'no country'}`);
+}
+
+async function start(): Promise<void> {
+  startCopying();
+  const answer = new Answer();
+  answer.listen();
+  void startSingleStack('own-ipv4');
+  void startSingleStack('own-ipv6');
+  const { assets } = byId('main').dataset;
+  const batch = document.getElementById('batch') === null ? undefined : new BatchView(`${assets}/worker.js`);
+  const drawing = await loadDrawing(`${assets}/world.svg`);
+  if (drawing === undefined) return;
+  answer.useMap(new WorldMap(byId('answer-map'), drawing, { label: 'Map of the answer' }));
+  if (batch === undefined) return;
+  const onPick = (code: string): void => batch.filterBy(code);
+  batch.useMap(new WorldMap(byId('batch-map'), drawing, { label: 'Map of the addresses by country', onPick }));
+}
+
+void start();

@@ -1,0 +1,27 @@
+/** What a page and its worker tell each other. */
+import type { Progress } from './batch.js';
+import type { Filter, Order } from './entries.js';
+import type { DownloadFormat, Row } from './results.js';
+
+/** Rows that are sent at once. */
+export const ROWS_PER_BLOCK = 200;
+
+export type ToWorker =
+  /** Looks up a text. `db` is the URL of the database for the browser; without it, the server is asked. `base` is the URL of the page. */
+  | { do: 'start'; source: string | Blob; db: string | undefined; base: string }
+  /** Goes on with what was canceled or failed. */
+  | { do: 'continue' }
+  | { do: 'cancel' }
+  /** Selects the rows that are shown; `view` numbers the selection. */
+  | { do: 'select'; view: number; filter: Filter; order: Order }
+  | { do: 'rows'; view: number; block: number }
+  | { do: 'download'; format: DownloadFormat };
+
+export type FromWorker =
+  | { said: 'progress'; progress: Progress }
+  /** The rate is used up. */
+  | { said: 'wait'; seconds: number }
+  | { said: 'end'; outcome: 'done' | 'canceled' | 'failed'; problem: string; progress: Progress; seconds: number }
+  | { said: 'selected'; view: number; count: number }
+  | { said: 'rows'; view: number; block: number; rows: Row[] }
+  | { said: 'file'; format: DownloadFormat; file: Blob };

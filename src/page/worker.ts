@@ -1,0 +1,125 @@
+/** The worker of the page: it reads a batch and looks it up, so that the page stays responsive. */
+import { MAX_BROWSER_BATCH, MAX_PAGE_BATCH } from '../limits.js';
+import { load } from '../lookup/index.js';
+import { type Answers, answersOf, Batch, serverAnswers } from './batch.js';
+import type { Filter, Order } from './entries.js';
+import { InputError } from './input.js';
+import { type FromWorker, ROWS_PER_BLOCK, type ToWorker } from './protocol.js';
+import { DOWNLOADS, type DownloadFormat } from './results.js';
+import { batchSize, lookUpBatch, RequestError, setBase } from './service.js';
+
+/** How often progress is told, in milliseconds. */
+const TELL_MS = 200;
+
+/** Rows of a download that are joined at a time. */
+const ROWS_PER_PART = 5_000;
+
+const tell = (message: FromWorker): void => globalThis.postMessage(message);
+
+let batch: Batch | undefined;
+let db: string | undefined;
+let answers: Answers | undefined;
+let running: AbortController | undefined;
+/** The rows that are shown. */
+let view = { number: 0, filter: 'all' as Filter, order: { column: 'line', descending: false } as Order };
+let selected: Uint32Array = new Uint32Array();
+let toldAt = 0;
+
+function isAbort(error: unknown): boolean {
+  return error instanceof DOMException && error.name === 'AbortError';
+}
+
+/** Loads the database, which the server may have replaced since the last batch; or prepares to ask the server. */
+async function findAnswers(): Promise<Answers> {
+  if (db === undefined) {
+    return serverAnswers(await batchSize(), (addresses, signal) =>
+      lookUpBatch(addresses, signal, (seconds) => {
+        if (batch !== undefined) tell({ said: 'progress', progress: batch.progress() });
+        tell({ said: 'wait', seconds });
+      }),
+    );
+  }
+  try {
+    return answersOf(await load(db));
+  } catch {
+    throw new RequestError('The database cannot be loaded from the server.', 0);
+  }
+}
+
+async function run(current: Batch): Promise<void> {
+  running?.abort();
+  const controller = new AbortController();
+  running = controller;
+  const { signal } = controller;
+  const start = performance.now();
+  const onProgress = (): void => {
+    if (performance.now() - toldAt < TELL_MS) return;
+    toldAt = performance.now();
+    tell({ said: 'progress', progress: current.progress() });
+  };
+  let outcome: 'done' | 'canceled' | 'failed' = 'done';
+  let problem = '';
+  try {
+    if (!current.isRead) await current.read(signal, onProgress);
+    if (current.entries.length === 0) throw new InputError('There is no address in this text.');
+    answers = await findAnswers();
+    await current.run(answers, signal, onProgress);
+  } catch (error) {
+    // A newer batch is running.
+    if (current !== batch) return;
+    outcome = isAbort(error) ? 'canceled' : 'failed';
+    if (error instanceof InputError || error instanceof RequestError) problem = error.message;
+    else if (outcome === 'failed') throw error;
+  }
+  if (current !== batch) return;
+  tell({ said: 'end', outcome, problem, progress: current.progress(), seconds: (performance.now() - start) / 1_000 });
+}
+
+function select(): void {
+  selected = batch === undefined ? new Uint32Array() : batch.entries.select(view.filter, view.order, batch.done);
+  tell({ said: 'selected', view: view.number, count: selected.length });
+}
+
+function sendRows(block: number): void {
+  const places = selected.subarray(block * ROWS_PER_BLOCK, (block + 1) * ROWS_PER_BLOCK);
+  const rows = Array.from(places, (at) => batch!.row(at, answers ?? { reason: () => undefined }));
+  tell({ said: 'rows', view: view.number, block, rows });
+}
+
+function download(format: DownloadFormat): void {
+  const { type, head, row } = DOWNLOADS[format];
+  const parts: string[] = [head];
+  for (let at = 0; at < selected.length; at += ROWS_PER_PART) {
+    const places = selected.subarray(at, at + ROWS_PER_PART);
+    parts.push(Array.from(places, (place) => row(batch!.entries.row(place))).join(''));
+  }
+  tell({ said: 'file', format, file: new Blob(parts, { type }) });
+}
+
+globalThis.addEventListener('message', ({ data }: MessageEvent<ToWorker>) => {
+  switch (data.do) {
+    case 'start':
+      setBase(data.base);
+      db = data.db;
+      batch = new Batch(data.source, db === undefined ? MAX_PAGE_BATCH : MAX_BROWSER_BATCH);
+      selected = new Uint32Array();
+      void run(batch);
+      break;
+    case 'continue':
+      void run(batch!);
+      break;
+    case 'cancel':
+      running?.abort();
+      break;
+    case 'select':
+      view = { number: data.view, filter: data.filter, order: data.order };
+      select();
+      break;
+    case 'rows':
+      if (data.view === view.number) sendRows(data.block);
+      break;
+    case 'download':
+      download(data.format);
+      break;
+  }
+});
