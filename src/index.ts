@@ -13,6 +13,7 @@ export {
   type OpenOptions,
   openDatabase,
 } from './database/database.js';
+export type { FieldLookup, FieldResult, ResultField } from './database/fields.js';
 export type { Manifest, ManifestFile, ManifestInput } from './database/release.js';
 export type { Country, LookupResult, ReasonedResult } from './database/results.js';
 export { type BlockEnricher, type BlockEnricherOptions, createBlockEnricher } from './enrich/block-enricher.js';

@@ -1,8 +1,8 @@
 /** `ipatlas lookup`: one result a line, or a table for people. */
 import { Database, openFound } from '../database/database.js';
+import { checkFields, type FieldResult, needNetworks, RESULT_FIELDS, type ResultField } from '../database/fields.js';
 import type { Lookups } from '../database/lookups.js';
 import { seedFacts } from '../database/origin.js';
-import type { LookupResult } from '../database/results.js';
 import { chunksOf, openSource } from '../enrich/input/source.js';
 import { AtlasError, EXIT } from '../errors.js';
 import { MAX_ADDRESS_LENGTH } from '../limits.js';
@@ -20,7 +20,7 @@ import {
   text,
 } from './command.js';
 
-type Line = Partial<LookupResult> & { ip: string; error?: string; reason?: string | null; confidence?: number | null };
+type Line = Partial<FieldResult> & { ip: string; error?: string };
 
 /** What is shown besides the four fields. */
 interface Extras {
@@ -28,12 +28,24 @@ interface Extras {
   confidence: boolean;
 }
 
-function lookupLine(database: Lookups, ip: string, extras: Extras): Line {
-  if (!extras.reason && !extras.confidence) return database.lookup(ip) ?? { ip, error: 'invalid ip' };
+/** Headers of the columns of a table whose names say less or are longer. */
+const HEADERS: { [Name in ResultField]?: string } = { country_code: 'CODE', is_eu: 'EU' };
+const DEFAULT_FIELDS: readonly ResultField[] = ['country', 'country_code', 'is_eu'];
+
+/** Looks up the default fields, and those in `extras`. */
+function lookupDefault(database: Lookups, ip: string, extras: Extras): Line | undefined {
+  if (!extras.reason && !extras.confidence) return database.lookup(ip);
   const result = database.lookupWithReason(ip);
-  if (result === undefined) return { ip, error: 'invalid ip' };
+  if (result === undefined) return undefined;
   const { reason, confidence, ...fields } = result;
   return { ...fields, ...(extras.reason && { reason }), ...(extras.confidence && { confidence: confidence ?? null }) };
+}
+
+/** Returns the fields to look up: those of `--add`, and of the flags that name one. */
+function fieldsOf(add: string | undefined, extras: Extras): ResultField[] {
+  const fields = add === undefined ? [...DEFAULT_FIELDS] : checkFields(add.split(','), '--add');
+  for (const name of ['reason', 'confidence'] as const) if (extras[name] && !fields.includes(name)) fields.push(name);
+  return fields;
 }
 
 /** Returns the beginning of a text that is too long for an address, so that it does not widen the table. */
@@ -41,14 +53,16 @@ function shortened(text: string): string {
   return text.length > MAX_ADDRESS_LENGTH ? `${text.slice(0, MAX_ADDRESS_LENGTH)}…` : text;
 }
 
-function tableRow(line: Line, extras: Extras): string[] {
-  const cells =
-    line.error === undefined
-      ? [line.ip, line.country ?? '-', line.country_code ?? '-', line.is_eu ? 'yes' : 'no']
-      : [shortened(line.ip), line.error, '', ''];
-  if (extras.reason) cells.push(line.reason ?? '');
-  if (extras.confidence) cells.push(line.confidence == null ? '' : `${line.confidence} %`);
-  return cells;
+function tableRow(line: Line, fields: readonly ResultField[]): string[] {
+  if (line.error !== undefined) return [shortened(line.ip), line.error, ...fields.slice(1).map(() => '')];
+  return [line.ip, ...fields.map((field) => cellOf(field, line[field]))];
+}
+
+function cellOf(field: ResultField, value: Line[ResultField]): string {
+  if (typeof value === 'boolean') return value ? 'yes' : 'no';
+  // A result that has a country has no reason, which needs no mark.
+  if (value === null || value === undefined) return ['reason', 'confidence'].includes(field) ? '' : '-';
+  return field === 'confidence' ? `${value} %` : String(value);
 }
 
 async function* addresses(positionals: string[]): AsyncIterable<string> {
@@ -75,6 +89,10 @@ async function* linesOfStdin(): AsyncIterable<string> {
   if (failure !== undefined) throw failure;
 }
 
+function noNetworks({ manifest }: Database): string {
+  return `ipatlas: release ${manifest.id} has no networks, so asn and as_name are null: no source says who announces the addresses\n`;
+}
+
 async function run(invocation: Invocation): Promise<number> {
   const { values, positionals } = invocation;
   const engine = text(values, 'engine') ?? 'binary';
@@ -84,8 +102,10 @@ async function run(invocation: Invocation): Promise<number> {
   expectStdin(positionals);
   const extras: Extras = { reason: values.reason === true, confidence: values.confidence === true };
   const day = parseDay(values, 'at');
-  if (day !== undefined && (values.engine !== undefined || extras.confidence)) {
-    throw new AtlasError('E_USAGE', '--at does not go with --engine and --confidence: history has neither');
+  const add = text(values, 'add');
+  const fields = fieldsOf(add, extras);
+  if (day !== undefined && (values.engine !== undefined || extras.confidence || add !== undefined)) {
+    throw new AtlasError('E_USAGE', '--at does not go with --engine, --confidence and --add: history has none of them');
   }
   const found = day === undefined ? databaseOf(invocation) : undefined;
   // Only for those who ask for it: without --json, a result has the fields of the API.
@@ -94,17 +114,19 @@ async function run(invocation: Invocation): Promise<number> {
     found === undefined
       ? (await import('../history/day.js')).lookupsAt(invocation.dataDir, day!)
       : openFound(found, { engine, confidence: extras.confidence });
+  const find =
+    add !== undefined && database instanceof Database
+      ? database.fields(fields)
+      : (ip: string) => lookupDefault(database, ip, extras);
+  if (needNetworks(fields) && database instanceof Database && !database.hasNetworks) printNote(noNetworks(database));
   let invalid = 0;
-  const header = ['IP', 'COUNTRY', 'CODE', 'EU'];
-  if (extras.reason) header.push('REASON');
-  if (extras.confidence) header.push('CONFIDENCE');
-  const rows = [header];
+  const rows = [['IP', ...fields.map((field) => HEADERS[field] ?? field.toUpperCase())]];
   // A table needs all its rows to know its widths; a stream must not wait for its end.
   const asTable = process.stdout.isTTY && values.json !== true && !positionals.includes('-');
   for await (const ip of addresses(positionals)) {
-    const line = lookupLine(database, ip, extras);
+    const line: Line = find(ip) ?? { ip, error: 'invalid ip' };
     if (line.error !== undefined) invalid++;
-    if (asTable) rows.push(tableRow(line, extras));
+    if (asTable) rows.push(tableRow(line, fields));
     else await print(`${printable(JSON.stringify({ ...line, ...facts }))}\n`);
   }
   if (asTable) await print(table(rows));
@@ -119,6 +141,10 @@ export const command: Command = {
   description: `Looks addresses up. Prints one JSON object a line, or a table on a terminal. "-" reads addresses from stdin, one a
 line. An address that is not valid gives {"ip":…,"error":"invalid ip"} and, at the end, exit code 4.`,
   options: {
+    add: {
+      value: 'LIST',
+      help: `what to show instead: of ${RESULT_FIELDS.join(', ')}. asn and as_name are the number and the name of the network that announces the address, network is the largest CIDR block around it with the same answers`,
+    },
     reason: { help: 'also show why an address has no country' },
     confidence: {
       help: 'also show which share of the lineages of sources agree, in percent, if the sources were merged by evidence',
@@ -133,6 +159,8 @@ line. An address that is not valid gives {"ip":…,"error":"invalid ip"} and, at
   },
   examples: {
     'ipatlas lookup 8.8.8.8 2001:4860:4860::8888': 'the countries of two addresses',
+    'ipatlas lookup --add country_code,asn,as_name,network 8.8.8.8':
+      'who announces an address, and the block around it',
     'ipatlas lookup --reason 10.0.0.1': 'why an address has no country',
     'cut -d" " -f1 access.log | sort -u | ipatlas lookup - --json': 'one result for each different address of a log',
   },

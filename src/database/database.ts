@@ -4,10 +4,12 @@ import { join } from 'node:path';
 import { AtlasError, messageOf } from '../errors.js';
 import { RELEASE_POLL_MS } from '../limits.js';
 import { withConfidence } from '../rangefile/confidence.js';
+import type { NetworkFile, RangeFile } from '../rangefile/reader.js';
 import { BinaryEngine } from './binary-engine.js';
 import type { Engine } from './engine.js';
+import { checkFields, type FieldLookup, fieldLookup, type ResultField } from './fields.js';
 import { Lookups } from './lookups.js';
-import { dataPlace, findDatabase, isSeed, openRanges } from './origin.js';
+import { dataPlace, findDatabase, isSeed, openNetworks, openRanges } from './origin.js';
 import { CURRENT_LINK, MANIFEST_FILE, type Manifest } from './release.js';
 import { checkReleaseMirror } from './release-files.js';
 import { openSqliteEngine } from './sqlite-engine.js';
@@ -37,17 +39,23 @@ interface Release {
   dir: string;
   manifest: Manifest;
   engine: Engine;
+  /** Undefined with the engine `sqlite`. */
+  file?: RangeFile | undefined;
 }
 
 export class Database extends Lookups implements Disposable {
   #dir: string;
   #manifest: Manifest;
+  #file: RangeFile | undefined;
+  /** Undefined until something needs it; null if the release has none. */
+  #networks: NetworkFile | null | undefined;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(dir: string, manifest: Manifest, engine: Engine) {
+  constructor(dir: string, manifest: Manifest, engine: Engine, file?: RangeFile) {
     super(engine);
     this.#dir = dir;
     this.#manifest = manifest;
+    this.#file = file;
   }
 
   /** The directory of the release, with symbolic links resolved; the path of the seed if the database is the seed. */
@@ -62,6 +70,50 @@ export class Database extends Lookups implements Disposable {
   /** Whether this is the seed, the database that comes with the package. `manifest.data_date` is the date of its data. */
   get isSeed(): boolean {
     return isSeed(this.#dir);
+  }
+
+  /** Whether the release says who announces the addresses. If not, `asn` and `as_name` are null. */
+  get hasNetworks(): boolean {
+    return this.#manifest.counts.networks !== undefined;
+  }
+
+  /** @internal The networks of the release, opened at the first call; undefined if it has none. */
+  get networks(): NetworkFile | undefined {
+    this.#networks ??= openNetworks(this.#dir, this.#manifest) ?? null;
+    return this.#networks ?? undefined;
+  }
+
+  /**
+   * Prepares lookups of chosen fields: of the country, of the network that announces an address (`asn`, `as_name`), and
+   * `network`, the largest CIDR block around the address within which all fields asked for are the same.
+   *
+   * ```ts
+   * const find = database.fields(['country_code', 'asn', 'as_name', 'network']);
+   * find('8.8.8.8'); // { ip: '8.8.8.8', country_code: 'US', asn: 15169, as_name: 'Google LLC', network: '8.8.8.0/24' }
+   * ```
+   *
+   * @param fields of country, country_code, is_eu, continent, reason, confidence, asn, as_name, network; each once
+   * @returns looks an address up; its result has `ip` and the fields, in this order. Undefined if the text is not an address
+   * @throws AtlasError E_USAGE for other fields, with the engine `sqlite`, and for `confidence` if the release has none;
+   *   E_DAMAGED if the networks are damaged
+   */
+  fields(fields: readonly ResultField[]): FieldLookup {
+    const checked = checkFields(fields, 'fields');
+    let engine: Engine | undefined;
+    let find: FieldLookup;
+    const prepare = (): void => {
+      if (this.#file === undefined) {
+        throw new AtlasError('E_USAGE', 'fields can be looked up with the engine binary only');
+      }
+      find = fieldLookup(checked, this.#file, () => this.networks);
+      engine = this.engine;
+    };
+    prepare();
+    return (text) => {
+      // Another release may have become current, with `watch`.
+      if (engine !== this.engine) prepare();
+      return find(text);
+    };
   }
 
   /** Frees the resources and stops following the data directory. The database must not be used afterwards. */
@@ -81,7 +133,8 @@ export class Database extends Lookups implements Disposable {
       const release = open();
       if (release === undefined) return;
       const previous = this.engine;
-      ({ dir: this.#dir, manifest: this.#manifest, engine: this.engine } = release);
+      ({ dir: this.#dir, manifest: this.#manifest, engine: this.engine, file: this.#file } = release);
+      this.#networks = undefined;
       previous.close();
     }, RELEASE_POLL_MS);
     this.#timer.unref();
@@ -103,7 +156,7 @@ function openEngine(dir: string, { engine = 'binary', confidence = false }: Engi
     return { dir, manifest, engine: openSqliteEngine(path, confidence) };
   }
   const { manifest, file } = openRanges(dir);
-  return { dir, manifest, engine: new BinaryEngine(confidence ? withConfidence(file) : file) };
+  return { dir, manifest, engine: new BinaryEngine(confidence ? withConfidence(file) : file), file };
 }
 
 /**
@@ -114,7 +167,7 @@ function openEngine(dir: string, { engine = 'binary', confidence = false }: Engi
  */
 export function openFound(dir: string, options: EngineOptions = {}): Database {
   const release = openEngine(dir, options);
-  return new Database(release.dir, release.manifest, release.engine);
+  return new Database(release.dir, release.manifest, release.engine, release.file);
 }
 
 /** Returns what changes if another release becomes current, or the same one is built again. */

@@ -4,9 +4,9 @@ import type { Family } from '../address/parse.js';
 import { previousAddress } from '../address/words.js';
 import type { RangeColumns } from '../range/columns.js';
 import type { FileRecord } from '../rangefile/layout.js';
+import { partitionInMemory } from '../rangefile/memory.js';
 import { firstIPv6, type PartitionFile, rangeColumns } from '../rangefile/reader.js';
 import { findIPv4, findIPv6 } from '../rangefile/search.js';
-import { partitionInMemory } from '../rangefile/writer.js';
 
 /** Instead of the length of a prefix: no prefix has the addresses around (Teredo inverts the IPv4 address inside). */
 export const NO_PREFIX = -1;

@@ -2,11 +2,11 @@
 import { lstatSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
-import type { RangeFile } from '../rangefile/reader.js';
+import type { NetworkFile, RangeFile } from '../rangefile/reader.js';
 import { ageDays, ageText, releaseAge } from './age.js';
 import { CURRENT_LINK, MANIFEST_FILE, type Manifest, readManifest, releaseDir, releaseIds } from './release.js';
-import { openReleaseRanges } from './release-files.js';
-import { openSeed, readSeed, seedPath } from './seed.js';
+import { openReleaseNetworks, openReleaseRanges } from './release-files.js';
+import { openSeed, openSeedNetworks, readSeed, seedPath } from './seed.js';
 
 /** The default data directory, as help texts describe it. */
 export const DATA_DIR_HELP =
@@ -91,6 +91,21 @@ export function openRanges(
   allocate?: (bytes: number) => Buffer,
 ): { manifest: Manifest; file: RangeFile } {
   return isSeed(database) ? openSeed(allocate) : openReleaseRanges(database, allocate);
+}
+
+/**
+ * Opens the networks of a release or of the seed.
+ *
+ * @param manifest of the database
+ * @param allocate as for {@link openRanges}
+ * @returns undefined if it has none
+ */
+export function openNetworks(
+  database: string,
+  manifest: Manifest,
+  allocate?: (bytes: number) => Buffer,
+): NetworkFile | undefined {
+  return isSeed(database) ? openSeedNetworks() : openReleaseNetworks(database, manifest, allocate);
 }
 
 /** What JSON output says about a database that is the seed; nothing about a release. */

@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs';
 import { CompactCountries } from '../compact/countries.js';
 import { AtlasError, messageOf } from '../errors.js';
 import { packageFile } from '../package-root.js';
-import type { RangeFile } from '../rangefile/reader.js';
-import { manifestOf, rangeFileOf, unpackCompact } from './compact.js';
+import type { NetworkFile, RangeFile } from '../rangefile/reader.js';
+import { manifestOf, networkFileOf, rangeFileOf, unpackCompact } from './compact.js';
 import type { Manifest } from './release.js';
 
 /** The seed, in the package: a whole release in the compact form with Brotli. `npm run build` makes it. */
@@ -54,4 +54,10 @@ function readSeedFile(path: string): Seed {
 export function openSeed(allocate?: (bytes: number) => Buffer): { manifest: Manifest; file: RangeFile } {
   const { compact, manifest, path } = readSeed();
   return { manifest, file: rangeFileOf(compact, manifest, path, allocate) };
+}
+
+/** Opens the networks of the seed; undefined if it has none, as a seed of the sources that may be shipped. */
+export function openSeedNetworks(): NetworkFile | undefined {
+  const { compact, manifest, path } = readSeed();
+  return networkFileOf(compact, manifest, path);
 }

@@ -6,8 +6,8 @@ import { openDatabase } from '../database/database.js';
 import { Lookups } from '../database/lookups.js';
 import { AtlasError } from '../errors.js';
 import type { RangeRecord } from '../rangefile/layout.js';
+import { rangeFileInMemory } from '../rangefile/memory.js';
 import type { RangeFile } from '../rangefile/reader.js';
-import { rangeFileInMemory } from '../rangefile/writer.js';
 import { type Archive, dayOf, type Entry, openArchive } from './archive.js';
 import type { Layer } from './changes.js';
 

@@ -1,0 +1,148 @@
+/** Lookups of chosen fields: of the country, of the network, and the block of addresses with the same answer. */
+import { formatIPv4, formatIPv6Full } from '../address/format.js';
+import { parseAddress } from '../address/parse.js';
+import { hostMask } from '../address/words.js';
+import { continentTable } from '../country/continents.js';
+import { AtlasError } from '../errors.js';
+import { formatCidr } from '../range/cidr.js';
+import { withConfidence } from '../rangefile/confidence.js';
+import type { FileRecord } from '../rangefile/layout.js';
+import type { NetworkFile, PartitionFile, RangeFile } from '../rangefile/reader.js';
+import { recordResult } from './binary-engine.js';
+import { NO_PREFIX, PartitionFinder, withSameAnswers } from './finder.js';
+
+/** The fields of a country, those of a network, and the block. */
+const COUNTRY_FIELDS = ['country', 'country_code', 'is_eu', 'continent', 'reason', 'confidence'] as const;
+const NETWORK_FIELDS = ['asn', 'as_name'] as const;
+export const RESULT_FIELDS = [...COUNTRY_FIELDS, ...NETWORK_FIELDS, 'network'] as const;
+export type ResultField = (typeof RESULT_FIELDS)[number];
+
+/** What a lookup of fields finds: the address as in {@link LookupResult}, and the fields asked for, in the order asked. */
+export interface FieldResult {
+  readonly ip: string;
+  /** English short name, or null. */
+  readonly country?: string | null;
+  /** ISO 3166-1 alpha-2, or null. */
+  readonly country_code?: string | null;
+  readonly is_eu?: boolean;
+  /** `AF`, `AN`, `AS`, `EU`, `NA`, `OC`, `SA`, or null. */
+  readonly continent?: string | null;
+  /** Why there is no country, or null. */
+  readonly reason?: string | null;
+  /** In percent, or null. */
+  readonly confidence?: number | null;
+  /** Number of the autonomous system that announces the address; null if none does, or the release has no networks. */
+  readonly asn?: number | null;
+  /** Its name, or null. */
+  readonly as_name?: string | null;
+  /** The largest CIDR block around the address within which all that was asked for is the same; null for Teredo. */
+  readonly network?: string | null;
+}
+
+/** Looks up fields; undefined if the text is not an address. */
+export type FieldLookup = (text: string) => FieldResult | undefined;
+
+/** Returns whether fields need the networks of a release. */
+export function needNetworks(fields: readonly ResultField[]): boolean {
+  return fields.some((field) => NETWORK_FIELDS.includes(field as (typeof NETWORK_FIELDS)[number]));
+}
+
+/**
+ * Checks the names of fields.
+ *
+ * @param name how messages call the list
+ * @throws AtlasError E_USAGE for an unknown name, a duplicate, or an empty list
+ */
+export function checkFields(fields: readonly string[], name: string): ResultField[] {
+  const isValid = fields.every(
+    (field, i) => RESULT_FIELDS.includes(field as ResultField) && fields.indexOf(field) === i,
+  );
+  if (isValid && fields.length > 0) return fields as ResultField[];
+  const given = JSON.stringify(fields.join());
+  throw new AtlasError('E_USAGE', `${name} is ${given}; choose from ${RESULT_FIELDS.join(', ')}, each once`);
+}
+
+type Values = Partial<Record<ResultField, unknown>>;
+
+/** Returns the fields of a record. */
+function valuesOf(record: FileRecord, continents: ReturnType<typeof continentTable> | undefined): Values {
+  if (record.kind === 'network') return { asn: record.asn, as_name: record.name === '' ? null : record.name };
+  const { confidence = null, ...country } = recordResult(record);
+  return { ...country, confidence, continent: continents?.get(country.country_code ?? '')?.code ?? null };
+}
+
+/** Fields that one partition answers. */
+interface Part {
+  fields: readonly ResultField[];
+  finder: PartitionFinder;
+  /** By record number. */
+  values: readonly Values[];
+}
+
+function makePart(
+  file: PartitionFile,
+  fields: readonly ResultField[],
+  wantsBlock: boolean,
+  continents?: ReturnType<typeof continentTable>,
+): Part {
+  const pick = (record: FileRecord): string => {
+    const values = valuesOf(record, continents);
+    return JSON.stringify(fields.map((field) => values[field] ?? null));
+  };
+  // Without a field of its own, the block is that of the record.
+  const view = wantsBlock && fields.length > 0 ? withSameAnswers(file, pick) : file;
+  const values = view.records.map((record) => valuesOf(record, continents));
+  return { fields, finder: new PartitionFinder(view, wantsBlock), values };
+}
+
+/**
+ * Prepares lookups of fields.
+ *
+ * @param fields checked
+ * @param file the countries
+ * @param networks opens the networks; called only if a field needs them
+ * @throws AtlasError E_USAGE if the confidence is asked for and the file has none
+ */
+export function fieldLookup(
+  fields: readonly ResultField[],
+  file: RangeFile,
+  networks: () => NetworkFile | undefined,
+): FieldLookup {
+  const wantsBlock = fields.includes('network');
+  const ofNetwork = fields.filter((field) => NETWORK_FIELDS.includes(field as (typeof NETWORK_FIELDS)[number]));
+  const ofCountry = fields.filter((field) => field !== 'network' && !ofNetwork.includes(field));
+  const parts: Part[] = [];
+  if (ofCountry.length > 0 || (wantsBlock && ofNetwork.length === 0)) {
+    const continents = fields.includes('continent') ? continentTable() : undefined;
+    parts.push(
+      makePart(fields.includes('confidence') ? withConfidence(file) : file, ofCountry, wantsBlock, continents),
+    );
+  }
+  const networkFile = ofNetwork.length > 0 ? networks() : undefined;
+  if (networkFile !== undefined) parts.push(makePart(networkFile, ofNetwork, wantsBlock));
+  // A release without networks gives nulls, and blocks of the rest.
+  else if (parts.length === 0 && wantsBlock) parts.push(makePart(file, [], true));
+  const words = new Uint32Array(4);
+
+  return (text) => {
+    const family = parseAddress(text, words);
+    if (family === 0) return undefined;
+    const result: Record<string, unknown> = { ip: family === 4 ? formatIPv4(words[0]!) : formatIPv6Full(words) };
+    // The order of the members is that of the fields, whichever partition they are from.
+    for (const field of fields) result[field] = null;
+    let prefix = 0;
+    for (const { fields: own, finder, values } of parts) {
+      if (family === 4) finder.findIPv4(words[0]! | 0);
+      else finder.findIPv6(words);
+      const found = values[finder.record]!;
+      for (const field of own) result[field] = found[field] ?? null;
+      if (finder.prefix === NO_PREFIX || prefix === NO_PREFIX) prefix = NO_PREFIX;
+      else if (finder.prefix > prefix) prefix = finder.prefix;
+    }
+    if (wantsBlock && prefix !== NO_PREFIX) {
+      for (let k = 0; k < (family === 4 ? 1 : 4); k++) words[k] = words[k]! & ~hostMask(prefix, k);
+      result.network = formatCidr(family, words, prefix);
+    }
+    return result as unknown as FieldResult;
+  };
+}
