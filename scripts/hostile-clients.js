@@ -13,7 +13,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 const CLIENTS_OF_FILES = 100;
 const [folder] = readdirSync(new URL('../dist/page/assets', import.meta.url));
-const FILES = ['swagger-ui-bundle.js', 'swagger-ui.css'].map((name) => `/page/${folder}/swagger/${name}`);
+const FILES = ['world.svg', 'worker.js'].map((name) => `/page/${folder}/${name}`);
 const READERS = 300;
 const REQUESTS = 4_000;
 const SECONDS = 20;

@@ -5,7 +5,7 @@
  */
 import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { rolldown } from 'rolldown';
@@ -24,11 +24,7 @@ async function bundled(name) {
 /** Contents of the files, by their names in the folder. */
 const files = new Map();
 for (const name of ['lookup', 'worker', 'developers']) files.set(`${name}.js`, await bundled(name));
-for (const name of ['page.css', 'no-script.css', 'icon.svg', 'docs.js'])
-  files.set(name, readFileSync(join(source, name)));
-// The documentation of the API; its licenses are in NOTICE.
-for (const name of ['swagger-ui.css', 'swagger-ui-bundle.js'])
-  files.set(`swagger/${name}`, readFileSync(join(root, 'node_modules/@fastify/swagger-ui/static', name)));
+for (const name of ['page.css', 'no-script.css', 'icon.svg']) files.set(name, readFileSync(join(source, name)));
 files.set('world.svg', readFileSync(join(root, 'dist/page/world.svg')));
 
 const hash = createHash('sha256');
@@ -38,8 +34,7 @@ for (const name of names) hash.update(`${name}\0`).update(files.get(name)).updat
 const assets = join(root, 'dist/page/assets');
 rmSync(assets, { recursive: true, force: true });
 const folder = join(assets, hash.digest('hex').slice(0, 16));
+mkdirSync(folder, { recursive: true });
 for (const name of names) {
-  const target = join(folder, name);
-  mkdirSync(dirname(target), { recursive: true });
-  writeFileSync(`${target}.gz`, gzipSync(files.get(name), { level: 9 }));
+  writeFileSync(join(folder, `${name}.gz`), gzipSync(files.get(name), { level: 9 }));
 }

@@ -2,12 +2,12 @@
 import type { FastifyRequest } from 'fastify';
 import { INVALID_ADDRESS, RATE_USED_UP } from '../../page/answer.js';
 import { callerOf } from '../caller.js';
-import { serverUrl } from '../openapi.js';
+import { openApiDocument, serverUrl } from '../openapi.js';
 import { dataHtml } from '../page/data-html.js';
 import { developersHtml } from '../page/developers-html.js';
-import { docsHtml } from '../page/docs-html.js';
 import { lookupHtml, pageText } from '../page/lookup-html.js';
 import { askedAddress, type Page, requestedUrl, wantsHtml } from '../page/page.js';
+import { docsHtml, type OpenApi } from '../page/reference-html.js';
 import { JSON_TYPE } from '../responses.js';
 import { type Context, type Handler, NO_STORE } from './context.js';
 
@@ -78,7 +78,13 @@ export function pageHandlers(context: Context, page: Page) {
     return undefined;
   };
 
-  const docs: Handler = (request, reply) => void page.sendHtml(request, reply, docsHtml({ assets: page.assets }));
+  /** The reference, which is the same for all requests. */
+  let reference: string | undefined;
+  const docs: Handler = (request, reply) => {
+    reference ??= docsHtml(openApiDocument(baseUrls ?? {}) as OpenApi, page.assets);
+    page.sendHtml(request, reply, reference);
+    return undefined;
+  };
 
   return { page: showPage, developersPage, dataPage, pageKey, docs };
 }

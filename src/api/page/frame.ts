@@ -6,6 +6,7 @@ export const PAGES = {
   './': 'Look up',
   developers: 'API and keys',
   data: 'Data',
+  docs: 'Reference',
 } as const;
 
 export interface FrameContent {
@@ -45,7 +46,7 @@ ${script === undefined ? undefined : html`<script type="module" src="${assets}/$
 <a class="skip" href="#main">Skip to the content</a>
 <header class="top">
 <a class="brand" href="./">${MARK}ipatlas</a>
-<nav aria-label="Pages">${links}<a href="docs">Reference</a></nav>
+<nav aria-label="Pages">${links}</nav>
 </header>
 <main id="main" tabindex="-1" data-assets="${assets}">
 ${main}

@@ -46,8 +46,7 @@ export function contentSecurityPolicy(others: readonly string[]): string {
     "default-src 'none'",
     "script-src 'self'",
     "style-src 'self'",
-    // Swagger UI has icons as data: URLs in its style sheet.
-    "img-src 'self' data:",
+    "img-src 'self'",
     ['connect-src', "'self'", ...others].join(' '),
     "form-action 'self'",
     "base-uri 'none'",
