@@ -8,11 +8,7 @@
  * ```
  */
 export type { Reason } from './country/assignment.js';
-export {
-  Database,
-  type OpenOptions,
-  openDatabase,
-} from './database/database.js';
+export { Database, type OpenOptions } from './database/database.js';
 export type { FieldLookup, FieldResult, ResultField } from './database/fields.js';
 export type { Manifest, ManifestFile, ManifestInput } from './database/release.js';
 export type { Country, LookupResult, ReasonedResult } from './database/results.js';
@@ -26,5 +22,6 @@ export {
   type EnricherStream,
 } from './enrich/enricher.js';
 export type { Addable, SchemaName } from './enrich/members.js';
-export type { FormatName, InvalidPolicy } from './enrich/options.js';
+export type { FormatName, InvalidPolicy, MissingDate } from './enrich/options.js';
 export { AtlasError, type ErrorCode } from './errors.js';
+export { type OpenPastOptions, openDatabase, PastDatabase } from './history/open.js';

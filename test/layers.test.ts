@@ -51,7 +51,15 @@ const API_LAYERS = [
 ];
 
 /** The files of src/enrich that the kernel may import besides its own. */
-const BELOW_KERNEL = ['counts.ts', 'field-path.ts', 'options.ts', 'query.ts', 'members.ts', 'formats/results.ts'];
+const BELOW_KERNEL = [
+  'counts.ts',
+  'field-path.ts',
+  'options.ts',
+  'query.ts',
+  'members.ts',
+  'ranges.ts',
+  'formats/results.ts',
+];
 
 function srcGroup(file: string): string {
   const [top, ...rest] = file.split('/');

@@ -2,9 +2,6 @@
 // `node truth/gates.js [DIR]`. The copies (npm package geoip-country; GeoLite2's data, by MaxMind) are fetched into DIR, and may
 // be measured there; they must not be committed or shipped. It prints how close each step comes to each limit, the false
 // alarms, and which bad nights, laid over a real step, are refused.
-import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync } from 'node:fs';
-import { join } from 'node:path';
 import { loadReference } from '../dist/pipeline/config/reference.js';
 import { delegationFlows, providerBlocks } from '../dist/pipeline/gates/delegations.js';
 import { judge } from '../dist/pipeline/gates/limits.js';
@@ -14,50 +11,28 @@ import { computeDelta } from '../dist/src/database/delta.js';
 import { DEFAULT_GATES } from '../dist/src/limits.js';
 import { gateText } from '../dist/src/report/stored-report.js';
 import { table } from '../dist/src/text-table.js';
+import { dateOf, fetchCopies, rowsOfCopy } from './series.js';
 
-const PACKAGE = 'geoip-country';
 const FAMILIES = [4, 6];
 const SIZES = [0.0005, 0.001, 0.002, 0.003, 0.005, 0.01, 0.02];
-const dir = process.argv[2] ?? new URL('node_modules/.series', import.meta.url).pathname;
 
-/** Fetches the copies that are not there yet; returns their versions in order. */
-function fetchCopies() {
-  mkdirSync(dir, { recursive: true });
-  const view = execFileSync('npm', ['view', PACKAGE, 'versions', '--json'], { encoding: 'utf8' });
-  const versions = JSON.parse(view).filter((version) => /^5\.0\.20\d{10}$/.test(version));
-  for (const version of versions) {
-    if (existsSync(join(dir, `${PACKAGE}-${version}.tgz`))) continue;
-    execFileSync('npm', ['pack', '--silent', `${PACKAGE}@${version}`], { cwd: dir, stdio: 'ignore' });
-  }
-  return versions.sort();
-}
-
-const dateOf = (version) => version.replace(/^5\.0\.(\d{4})(\d\d)(\d\d).*/, '$1-$2-$3');
 const daysBetween = (a, b) => Math.round((Date.parse(dateOf(b)) - Date.parse(dateOf(a))) / 86_400_000);
 
-/** Reads one family of a copy: records of first and last address (IPv6: their upper halves) and the country code. */
+/** Reads one family of a copy as a list of ranges with labels. */
 function readCopy(version, family) {
-  const half = family === 4 ? 4 : 8;
-  const name = `package/data/geoip-country${family === 4 ? '' : '6'}.dat`;
-  const archive = join(dir, `${PACKAGE}-${version}.tgz`);
-  const content = execFileSync('tar', ['xzOf', archive, name], { maxBuffer: 1 << 28 });
   const labels = ['unallocated'];
   const rows = [];
   let next = 0n;
   const add = (at, label) => {
     if (rows.at(-1)?.label !== label) rows.push({ at, label });
   };
-  for (let offset = 0; offset < content.length; offset += 2 * half + 2) {
-    const [first, last] = [offset, offset + half].map((at) =>
-      family === 4 ? BigInt(content.readUInt32BE(at)) : content.readBigUInt64BE(at),
-    );
-    const code = content.toString('latin1', offset + 2 * half, offset + 2 * half + 2);
+  for (const { first, last, code } of rowsOfCopy(version, family)) {
     if (first > next) add(next, 0);
     if (!labels.includes(code) && /^[A-Z]{2}$/.test(code)) labels.push(code);
     add(first, Math.max(0, labels.indexOf(code)));
     next = last + 1n;
   }
-  if (next < 1n << BigInt(8 * half)) add(next, 0);
+  if (next < 1n << (family === 4 ? 32n : 64n)) add(next, 0);
   return listOf(family, rows, labels);
 }
 

@@ -12,6 +12,7 @@ import {
   type FormatName,
   hasFields,
   type KernelInput,
+  MISSING_DATES,
   PICKS,
   parseEnrichOptions,
   type RequestedOptions,
@@ -55,6 +56,16 @@ export const INPUT_FLAGS = {
     value: 'FORMAT',
     choices: FORMAT_NAMES,
     help: `${FORMAT_NAMES.join(', ')}; default jsonl. "ipatlas help enrich" describes them`,
+  },
+  at: { value: 'YYYY-MM-DD', help: 'with the answers of this day (UTC), see "ipatlas history"' },
+  'at-field': {
+    value: 'PATH',
+    help: 'with the answers of the date of each record: a key, a path with dots, a column; for combined, "time". Dates: RFC 3339, of access logs, seconds, ms, µs or ns since 1970',
+  },
+  'at-missing': {
+    value: 'WHICH',
+    choices: MISSING_DATES,
+    help: 'for a date that is missing, no date, or not kept: null (default), no result; first, the answers of the first day; now, those of today',
   },
   delimiter: { value: 'C', help: 'for csv and tsv: the character between two cells' },
   'no-header': {
@@ -124,7 +135,7 @@ export const OUTPUT_FLAGS = {
 } as const satisfies FlagTable;
 
 export interface StreamRequest {
-  /** The directory of the release, or the path of the seed. */
+  /** The directory of the release, or the path of the seed; the data directory for past days. */
   database: string;
   /** Paths of the inputs; `-` is standard input. */
   inputs: string[];
@@ -162,8 +173,8 @@ function parseJobs(value: string | undefined): number {
 
 /** Returns how messages call an option of an enrichment: as a flag. */
 function flagOf(option: keyof RequestedOptions): string {
-  if (option === 'onInvalid') return '--on-invalid';
-  return option === 'header' ? '--no-header' : `--${option}`;
+  if (option === 'header') return '--no-header';
+  return `--${option.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 }
 
 /** Parses the flags that say how records are enriched. @throws AtlasError as {@link parseEnrichOptions} does */
@@ -180,6 +191,9 @@ export function enrichOptionsOf(values: OptionValues): EnrichOptions & { input: 
     lenient: values.lenient === true,
     pick: text(values, 'pick'),
     onInvalid: text(values, 'on-invalid'),
+    at: text(values, 'at'),
+    atField: text(values, 'at-field'),
+    atMissing: text(values, 'at-missing'),
   };
   return parseEnrichOptions(requested as RequestedOptions, flagOf);
 }
@@ -255,7 +269,7 @@ export function parseStreamRequest(invocation: Invocation): StreamRequest {
   const compression = parseCompression(values);
   return {
     // Last, so that only a valid command line is answered from the seed. Without a database, no output is opened.
-    database: databaseOf(invocation),
+    database: (options.at ?? options.atField) === undefined ? databaseOf(invocation) : invocation.dataDir,
     inputs,
     total,
     options,

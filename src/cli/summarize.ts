@@ -12,8 +12,8 @@ const GROUPINGS = ['country', 'eu'] as const;
 type Grouping = (typeof GROUPINGS)[number];
 
 /** The values without a country, as `enrich --stats` counts them. */
-function otherCounts({ lines, no_country, invalid_address, missing_field, invalid_line }: EnrichCounts) {
-  return { lines, no_country, invalid_address, missing_field, invalid_line };
+function otherCounts({ bytes: _bytes, found: _found, ...others }: EnrichCounts) {
+  return others;
 }
 
 function summaryJson(by: Grouping, summary: CountrySummary, counts: EnrichCounts, database: string): string {
@@ -33,6 +33,7 @@ function summaryTable(by: Grouping, summary: CountrySummary, counts: EnrichCount
     ['', 'no country', counts.no_country],
     ['', 'invalid address', counts.invalid_address],
     ['', 'missing field', counts.missing_field],
+    ['', 'missing date', counts.missing_date],
     ['', 'invalid line', counts.invalid_line],
   ];
   const rows = [...groups, ...others.filter(([, , count]) => count > 0)];

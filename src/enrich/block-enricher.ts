@@ -111,7 +111,7 @@ export function createMessageEnricher(
   onReject?: (records: Uint8Array) => void,
 ): MessageEnricher {
   const collector = new Collector();
-  const file = rangesOfDatabase(database, options.add);
+  const file = rangesOfDatabase(database, options);
   const enricher = new LineEnricher(file, options, (bytes) => collector.add(bytes), onReject);
   return {
     counts: enricher.counts,

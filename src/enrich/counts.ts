@@ -16,10 +16,21 @@ export interface EnrichCounts {
   missing_field: number;
   /** Lines that are not records of the format. */
   invalid_line: number;
+  /** Fields with an address that have no result, because the date of the record is missing, no date, or not kept. */
+  missing_date: number;
 }
 
 export function emptyCounts(): EnrichCounts {
-  return { lines: 0, bytes: 0, found: 0, no_country: 0, invalid_address: 0, missing_field: 0, invalid_line: 0 };
+  return {
+    lines: 0,
+    bytes: 0,
+    found: 0,
+    no_country: 0,
+    invalid_address: 0,
+    missing_field: 0,
+    invalid_line: 0,
+    missing_date: 0,
+  };
 }
 
 /**
@@ -33,7 +44,10 @@ export function warningOf(
   fields: readonly { path: readonly PathStep[] }[],
   isLenient: boolean,
 ): string | undefined {
-  const { found, no_country, invalid_address, missing_field, invalid_line } = counts;
+  const { found, no_country, invalid_address, missing_field, invalid_line, missing_date } = counts;
+  if (found === 0 && missing_date > 0) {
+    return 'no date of a record is kept; is --at-field right? "ipatlas releases" shows the days that are kept';
+  }
   const values = no_country + invalid_address + missing_field;
   if (found > 0 || values + invalid_line === 0) return undefined;
   if (values === 0) return 'all lines are invalid, and none was enriched; is the format right (--format)?';

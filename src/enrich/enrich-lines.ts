@@ -7,7 +7,6 @@
  */
 import { recordResult } from '../database/binary-engine.js';
 import { ENRICH_CHUNK_BYTES, LINE_CHUNK_BYTES, MAX_LARGE_CHUNK_JOBS } from '../limits.js';
-import type { RangeFile } from '../rangefile/reader.js';
 import { ChunkRunner } from './chunk-runner.js';
 import type { EnrichCounts } from './counts.js';
 import type { JsonDocument } from './formats/document.js';
@@ -19,6 +18,7 @@ import { MemoryPlan } from './kernel/memory-plan.js';
 import { type EnrichOptions, maxRecordBytes } from './options.js';
 import { ChunkWriter } from './output/chunk-writer.js';
 import type { ByteSink } from './output/sink.js';
+import type { EnrichRanges } from './ranges.js';
 import { Scheduler, WAITING_PER_WORKER } from './schedule/scheduler.js';
 import { SlotPool } from './schedule/slot-pool.js';
 import { WorkerPool } from './schedule/worker-pool.js';
@@ -30,7 +30,7 @@ export interface LineRequest {
   /** Receives the lines that are not JSON objects, each with its newline. */
   rejects?: ByteSink | undefined;
   /** Opens the release's range file, in memory from `allocate` if possible. Called once, so one run uses one release. */
-  openFile: (allocate: (bytes: number) => Buffer) => RangeFile;
+  openFile: (allocate: (bytes: number) => Buffer) => EnrichRanges;
   options: EnrichOptions;
   /** Number of threads that run the kernel, including this one. */
   jobs: number;

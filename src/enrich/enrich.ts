@@ -1,15 +1,15 @@
 /** Runs `enrich`, `filter` and `summarize` on inputs of any format. */
-import type { RangeFile } from '../rangefile/reader.js';
 import type { EnrichCounts } from './counts.js';
 import { enrichLines } from './enrich-lines.js';
 import { openInputs } from './input/inputs.js';
 import type { EnrichOptions, KernelInput } from './options.js';
 import type { ByteSink } from './output/sink.js';
 import { checkCountries } from './query.js';
-import { openForResults } from './range-file.js';
+import { openForResults, openPast } from './range-file.js';
+import type { EnrichRanges } from './ranges.js';
 
 export interface EnrichRequest {
-  /** The directory of the release, or the path of the seed, as `findDatabase` returns it. */
+  /** The directory of the release, or the path of the seed, as `findDatabase` returns it; the data directory for past days. */
   database: string;
   /** Paths of the inputs; `-` is standard input. */
   inputs: readonly string[];
@@ -39,8 +39,8 @@ export async function enrich(request: EnrichRequest): Promise<void> {
   const { query, input } = options;
   const inputs = openInputs(request.inputs, { kind: input.kind, fields: options.fields });
 
-  function openFile(allocate?: (bytes: number) => Buffer): RangeFile {
-    const file = openForResults(database, options.add, allocate);
+  function openFile(allocate?: (bytes: number) => Buffer): EnrichRanges {
+    const file = openPast(database, options) ?? openForResults(database, options.add, allocate);
     if (query?.kind === 'filter') {
       checkCountries(
         query,

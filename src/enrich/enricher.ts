@@ -4,7 +4,6 @@ import { Transform, type TransformCallback } from 'node:stream';
 import type { Database } from '../database/database.js';
 import { AtlasError } from '../errors.js';
 import { ENRICH_CHUNK_BYTES } from '../limits.js';
-import type { RangeFile } from '../rangefile/reader.js';
 import { ChunkRunner } from './chunk-runner.js';
 import { type EnrichCounts, emptyCounts } from './counts.js';
 import { JsonDocument } from './formats/document.js';
@@ -13,9 +12,13 @@ import { Slot } from './kernel/kernel.js';
 import { layOut } from './kernel/layout.js';
 import { type EnrichOptions, maxRecordBytes, parseEnrichOptions, type RequestedOptions } from './options.js';
 import { rangesOfDatabase } from './range-file.js';
+import type { EnrichRanges } from './ranges.js';
 
 export interface EnricherOptions
-  extends Pick<RequestedOptions, 'field' | 'add' | 'schema' | 'lenient' | 'pick' | 'onInvalid'> {
+  extends Pick<
+    RequestedOptions,
+    'field' | 'add' | 'schema' | 'lenient' | 'pick' | 'onInvalid' | 'at' | 'atField' | 'atMissing'
+  > {
   /** Receives such records, each with its newline. One that is too long arrives in pieces. */
   onReject?: ((lines: Uint8Array) => void) | undefined;
 }
@@ -49,7 +52,7 @@ export class LineEnricher {
 
   /** @param emit receives output, valid until it returns: the kernel reuses its memory */
   constructor(
-    file: RangeFile,
+    file: EnrichRanges,
     options: EnrichOptions,
     emit: (bytes: Uint8Array) => void,
     onReject?: (lines: Uint8Array) => void,
@@ -134,6 +137,9 @@ const OPTION_NAMES: readonly string[] = [
   'pick',
   'onInvalid',
   'onReject',
+  'at',
+  'atField',
+  'atMissing',
 ] satisfies (keyof EnricherOptions)[];
 
 /**
@@ -162,7 +168,7 @@ export function parseEnricherOptions(
 
 function openEnricher(database: Database, options: EnricherOptions, emit: (bytes: Uint8Array) => void): LineEnricher {
   const parsed = parseEnricherOptions(options);
-  return new LineEnricher(rangesOfDatabase(database, parsed.add), parsed, emit, options.onReject);
+  return new LineEnricher(rangesOfDatabase(database, parsed), parsed, emit, options.onReject);
 }
 
 /** Checks a chunk of a caller that may not use TypeScript. Uint8Arrays of other realms are accepted. */

@@ -16,6 +16,7 @@ export const ADDABLE = [
   'reason',
   'confidence',
   'address',
+  'release_date',
 ] as const;
 export type Addable = (typeof ADDABLE)[number];
 

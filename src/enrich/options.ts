@@ -1,4 +1,5 @@
 /** The options of an enrichment in any format: the fields, what to add, and the policy for invalid lines. */
+import { isDate } from '../country/country.js';
 import { AtlasError } from '../errors.js';
 import {
   MAX_CSV_RECORD_BYTES,
@@ -112,6 +113,20 @@ export interface FieldRequest {
 export const PICKS = ['public', 'first', 'last'] as const;
 export type AddressPick = (typeof PICKS)[number];
 
+/**
+ * What a line gets whose date is missing, no date, or not kept: no result, or the answers of the first or of the last day that is
+ * kept.
+ */
+export const MISSING_DATES = ['null', 'first', 'now'] as const;
+export type MissingDate = (typeof MISSING_DATES)[number];
+
+/** Where the date of a line is, if each line has the answers of its own date. */
+export interface DateField {
+  /** The keys from the top of the object to the date; in a table the name of its column. */
+  path: string[];
+  missing: MissingDate;
+}
+
 export interface EnrichOptions {
   /** The format of the input; default JSON lines. */
   input?: KernelInput | undefined;
@@ -127,6 +142,10 @@ export interface EnrichOptions {
   pick?: AddressPick | undefined;
   /** What to do instead of adding results to the records, if anything. */
   query?: RecordQuery | undefined;
+  /** The UTC day whose answers all lines have, `YYYY-MM-DD`; default: those of the release. */
+  at?: string | undefined;
+  /** If each line has the answers of its own date. */
+  atField?: DateField | undefined;
 }
 
 /** Name of the result of a single field without a name. */
@@ -267,6 +286,18 @@ export interface RequestedOptions {
   pick?: AddressPick | undefined;
   /** What happens to a record that is not valid; default `keep`: it is passed on byte for byte. */
   onInvalid?: InvalidPolicy | undefined;
+  /** A UTC day, `YYYY-MM-DD`, whose answers all records have. */
+  at?: string | undefined;
+  /**
+   * Where the date of a record is, whose answers it has: a key, or keys with dots; the name of a column; for `combined` it is `time`. It
+   * is as RFC 3339 says, as in access logs, or a number of seconds, milliseconds, microseconds or nanoseconds since 1970.
+   */
+  atField?: string | undefined;
+  /**
+   * What a record gets whose date is missing, no date, or not kept: no result (`null`, the default), or the answers of the first
+   * day that is kept (`first`) or of the last one (`now`).
+   */
+  atMissing?: MissingDate | undefined;
 }
 
 /** Returns how messages call an option. */
@@ -343,6 +374,58 @@ function fieldSpecs(field: unknown, format: FormatName, nameOf: OptionNaming): r
   return specs;
 }
 
+/** The field of an access log with its time. */
+const LOG_TIME = 'time';
+
+function parseDateField(field: unknown, missing: unknown, format: FormatName, nameOf: OptionNaming): DateField {
+  const name = nameOf('atField');
+  if (typeof field !== 'string' || field === '') throw usageError(`${name} must be a field`);
+  if (format === 'list' || format === 'text')
+    throw usageError(`${name} cannot be used with ${nameOf('format')} ${format}`);
+  if (format === 'combined' && field !== LOG_TIME) {
+    throw usageError(`${name} is ${JSON.stringify(field)}; with ${nameOf('format')} combined it is ${LOG_TIME}`);
+  }
+  checkChoice(nameOf('atMissing'), missing, MISSING_DATES);
+  if (TABLE_FORMATS.includes(format) || format === 'logfmt') return { path: [field], missing: missing as MissingDate };
+  const path = parsePath(field, field);
+  if (hasElements(path)) throw usageError(`${name} is ${JSON.stringify(field)}; the date cannot be in an array`);
+  return { path: path as string[], missing: missing as MissingDate };
+}
+
+/** Parses the options that say of which day the answers are. */
+function parseDates(
+  { at, atField, atMissing }: RequestedOptions,
+  format: FormatName,
+  nameOf: OptionNaming,
+): Pick<EnrichOptions, 'at' | 'atField'> {
+  if (atMissing !== undefined && atField === undefined)
+    throw usageError(`${nameOf('atMissing')} requires ${nameOf('atField')}`);
+  if (at !== undefined && atField !== undefined)
+    throw usageError(`${nameOf('at')} and ${nameOf('atField')} exclude each other`);
+  if (atField !== undefined) return { atField: parseDateField(atField, atMissing ?? 'null', format, nameOf) };
+  if (at === undefined) return {};
+  if (typeof at === 'string' && isDate(at)) return { at };
+  throw usageError(`${nameOf('at')} ${JSON.stringify(at)} is not a date; write it as 2026-01-31`);
+}
+
+/** Refuses members that the answers of past days do not have, and those that only these have. */
+function checkPastParts(
+  add: readonly Addable[],
+  { at, atField }: Pick<EnrichOptions, 'at' | 'atField'>,
+  nameOf: OptionNaming,
+): void {
+  const isPast = (at ?? atField) !== undefined;
+  if (isPast && add.includes('confidence')) {
+    throw usageError(`history has no confidence; leave it out of ${nameOf('add')}`);
+  }
+  if (atField !== undefined && add.includes('network')) {
+    throw usageError(`the network is not known for each day; leave it out of ${nameOf('add')}, or use ${nameOf('at')}`);
+  }
+  if (!isPast && add.includes('release_date')) {
+    throw usageError(`${nameOf('add')} release_date requires ${nameOf('at')} or ${nameOf('atField')}`);
+  }
+}
+
 /**
  * Checks everything that a caller, who may not use TypeScript, asks of an enrichment.
  *
@@ -375,7 +458,9 @@ export function parseEnrichOptions(
   checkChoice(nameOf('pick'), pick, PICKS);
   checkChoice(nameOf('onInvalid'), onInvalid, INVALID_POLICIES);
   const input = kernelInput(format, { delimiter, hasHeader: header, itemsPath });
+  const dates = parseDates(requested, format, nameOf);
   const members = checkAdd(add);
+  checkPastParts(members, dates, nameOf);
   return {
     input,
     fields: parseFields(specs ?? [], format, schema),
@@ -384,5 +469,6 @@ export function parseEnrichOptions(
     onInvalid,
     lenient,
     pick,
+    ...dates,
   };
 }

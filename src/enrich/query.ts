@@ -55,15 +55,16 @@ export interface CountryCount {
   count: number;
 }
 
-/** The number of addresses of each country. */
+/** The number of addresses of each country; of one that joined or left the Union between their dates, in it and outside. */
 export class CountrySummary {
   readonly #counts = new Map<string, CountryCount>();
 
   /** Counts addresses with the same result; ignores results without a country. */
   add({ country, country_code, is_eu }: CountryResult, count = 1): void {
     if (country === null || country_code === null || count === 0) return;
-    const entry = this.#counts.get(country_code);
-    if (entry === undefined) this.#counts.set(country_code, { country, country_code, is_eu, count });
+    const key = `${country_code} ${is_eu}`;
+    const entry = this.#counts.get(key);
+    if (entry === undefined) this.#counts.set(key, { country, country_code, is_eu, count });
     else entry.count += count;
   }
 

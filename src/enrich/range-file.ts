@@ -1,9 +1,20 @@
-/** Opens the range file of a release for an enrichment. */
+/** Opens the range file of a release, or the answers of past days, for an enrichment. */
+import { dirname } from 'node:path';
 import type { Database } from '../database/database.js';
 import { openRanges } from '../database/origin.js';
+import { currentReleaseId, releaseDir } from '../database/release.js';
+import { openReleaseRanges } from '../database/release-files.js';
+import { AtlasError } from '../errors.js';
+import { openArchive } from '../history/archive.js';
+import { rangesAt } from '../history/day.js';
+import type { Answers } from '../history/entry.js';
+import { answersOverTime } from '../history/over-time.js';
+import { answersOf } from '../history/write.js';
 import { withConfidence } from '../rangefile/confidence.js';
 import type { RangeFile } from '../rangefile/reader.js';
 import type { Addable } from './members.js';
+import type { EnrichOptions } from './options.js';
+import type { EnrichRanges } from './ranges.js';
 
 /**
  * Opens the range file of a release.
@@ -18,16 +29,57 @@ export function openForResults(dir: string, add: readonly Addable[], allocate?: 
   return add.includes('confidence') ? withConfidence(file) : file;
 }
 
-/** The range file of each database that has enrichers; a database that follows its directory changes its release. */
-const opened = new WeakMap<Database, { dir: string; file: RangeFile }>();
+/**
+ * Opens the answers of the days that options ask for.
+ *
+ * @returns undefined if they ask for those of the release
+ * @throws AtlasError E_USAGE for a day that is not kept, E_DAMAGED for a damaged entry
+ */
+export function openPast(
+  dataDir: string,
+  { at, atField }: Pick<EnrichOptions, 'at' | 'atField'>,
+): EnrichRanges | undefined {
+  if (at !== undefined) {
+    const { file, date } = rangesAt(dataDir, at);
+    return { ...file, dates: [date] };
+  }
+  if (atField === undefined) return undefined;
+  const hasRelease = currentReleaseId(dataDir) !== undefined;
+  const current = (): Answers => answersOf(openReleaseRanges(releaseDir(dataDir)).file);
+  return answersOverTime(openArchive(dataDir), hasRelease ? current : undefined);
+}
 
-/** Opens the range file of a database once for all of its enrichers. The database may be closed. Throws as {@link openForResults}. */
-export function rangesOfDatabase(database: Database, add: readonly Addable[]): RangeFile {
+/** What was opened of a database for its enrichers; a database that follows its directory changes its release. */
+interface Opened {
+  dir: string;
+  /** Of the release, and of past days by the day, or by `all`. */
+  file?: RangeFile;
+  past: Map<string, EnrichRanges>;
+}
+const opened = new WeakMap<Database, Opened>();
+
+/**
+ * Opens what options ask for, once for all enrichers of a database. The database may be closed. Throws as {@link openForResults}
+ * and {@link openPast}.
+ */
+export function rangesOfDatabase(
+  database: Database,
+  options: Pick<EnrichOptions, 'add' | 'at' | 'atField'>,
+): EnrichRanges {
   const { dir } = database;
   let entry = opened.get(database);
   if (entry?.dir !== dir) {
-    entry = { dir, file: openForResults(dir, []) };
+    entry = { dir, past: new Map() };
     opened.set(database, entry);
   }
+  const { add, at, atField } = options;
+  if ((at ?? atField) !== undefined) {
+    if (database.isSeed) throw new AtlasError('E_USAGE', 'the database that comes with ipatlas has no history');
+    const key = at ?? 'all';
+    const past = entry.past.get(key) ?? openPast(dirname(dirname(dir)), options)!;
+    entry.past.set(key, past);
+    return past;
+  }
+  entry.file ??= openForResults(dir, []);
   return add.includes('confidence') ? withConfidence(entry.file) : entry.file;
 }

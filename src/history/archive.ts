@@ -5,7 +5,7 @@ import type { Family } from '../address/parse.js';
 import { currentReleaseId } from '../database/release.js';
 import { AtlasError, messageOf, systemErrorCode } from '../errors.js';
 import type { RangeRecord } from '../rangefile/layout.js';
-import { joinChanges, type Layer, overlay } from './changes.js';
+import { joinLayers, type Layer, overlay } from './changes.js';
 import { type Answers, EntryFile, type EntryName, parseEntryName } from './entry.js';
 
 /** Folder of the archive in a data directory. */
@@ -26,9 +26,9 @@ export function dayOf(time: number): string {
   return new Date(time).toISOString().slice(0, 10);
 }
 
-/** Returns the last millisecond of a UTC day. */
-function endOf(day: string): number {
-  return Date.parse(`${day}T00:00:00Z`) + DAY_MS - 1;
+/** Returns the UTC day that is a number of days after a day, or before it. */
+export function shiftedDay(day: string, days: number): string {
+  return dayOf(Date.parse(`${day}T00:00:00Z`) + days * DAY_MS);
 }
 
 function readEntryFile(path: string, expected?: EntryName): EntryFile {
@@ -61,8 +61,8 @@ function listEntries(folder: string): Entry[] {
   return [...byTime.values()].sort((a, b) => a.time - b.time);
 }
 
-/** What the archive says about a day: the entry whose answers hold, or why there is none. */
-export type Coverage = { entry: Entry } | { missing: string };
+/** Days in a row for which the answers of one entry hold, or of which nothing is known, and why. */
+export type Span = { from: string; to: string } & ({ entry: Entry } | { missing: string });
 
 export class Archive {
   readonly dataDir: string;
@@ -86,35 +86,51 @@ export class Archive {
   }
 
   /**
-   * Returns the entry that was current at the end of a UTC day, or why none is known. An entry that was lost is noticed by the
-   * one after it, which names the time of the one before.
+   * Returns what holds for the days from the first entry to today, in order. A day's entry is the one that was current at its
+   * end. An entry that was lost is noticed by the one after it, which names the time of the one before.
+   */
+  spans(): Span[] {
+    return this.entries.flatMap((entry, index) => {
+      const next = this.entries[index + 1];
+      const from = dayOf(entry.time);
+      const to = next === undefined ? this.span!.to : shiftedDay(dayOf(next.time), -1);
+      if (to < from) return []; // another entry of the same day follows
+      if (entry.kind === 'gap') return { from, to, missing: `the release of ${from} was published without history` };
+      if (next === undefined && this.#isFollowedByLost(entry)) {
+        const current = currentReleaseId(this.dataDir);
+        const missing = `the entry of the current release ${current} is lost, and perhaps others since ${from}`;
+        return { from, to, missing };
+      }
+      if (next?.since === undefined || next.since <= entry.time) return { from, to, entry };
+      const lost = dayOf(next.since);
+      const missing = `the entry of ${lost} is lost; "ipatlas verify" lists what is damaged`;
+      const known = { from, to: shiftedDay(lost, -1), entry };
+      return [...(lost > from ? [known] : []), ...(lost <= to ? [{ from: lost, to, missing }] : [])];
+    });
+  }
+
+  /**
+   * Returns the entry whose answers are those of a UTC day, or why none is known.
    *
    * @param day `YYYY-MM-DD`
-   * @throws AtlasError E_DAMAGED if the last entry is damaged and the day is its own
    */
-  at(day: string): Coverage {
-    const end = endOf(day);
-    const next = this.entries.findIndex(({ time }) => time > end);
-    const index = (next < 0 ? this.entries.length : next) - 1;
-    const entry = this.entries[index];
+  at(day: string): { entry: Entry } | { missing: string } {
     const { span } = this;
     if (span === undefined) return { missing: 'the data directory has no history yet' };
-    if (entry === undefined) return { missing: `history begins on ${span.from}` };
-    if (entry.kind === 'gap') return { missing: `the release of ${dayOf(entry.time)} was published without history` };
-    const since = this.entries[index + 1]?.since;
-    if (since !== undefined && since > entry.time && since <= end) {
-      return { missing: `the entry of ${dayOf(since)} is lost; "ipatlas verify" lists what is damaged` };
+    if (day < span.from) return { missing: `history begins on ${span.from}` };
+    return this.spans().find(({ to }) => day <= to) ?? { missing: 'it is in the future' };
+  }
+
+  /** Returns whether entries after the last one are lost. Nothing after them tells, but the current release does. */
+  #isFollowedByLost(last: Entry): boolean {
+    if (last.origin === 'imported') return false;
+    try {
+      return this.read(last).about.release !== currentReleaseId(this.dataDir);
+    } catch (error) {
+      // Whoever asks for its answers is told that it is damaged.
+      if (error instanceof AtlasError && error.code === 'E_DAMAGED') return false;
+      throw error;
     }
-    if (index === this.entries.length - 1 && entry.origin !== 'imported') {
-      // The entries of later publications may be lost as well, and nothing after them would tell.
-      const current = currentReleaseId(this.dataDir);
-      if (this.read(entry).about.release !== current) {
-        return {
-          missing: `the entry of the current release ${current} is lost, and perhaps others since ${dayOf(entry.time)}`,
-        };
-      }
-    }
-    return { entry };
   }
 
   /**
@@ -141,7 +157,7 @@ export class Archive {
       for (const family of [4, 6] as const) layers[family].push(file.layer(family, records.length));
     }
     const laidOver = ([first, ...later]: Layer[]): Layer =>
-      later.length === 0 ? first! : overlay(first!, joinChanges(later));
+      later.length === 0 ? first! : overlay(first!, joinLayers(later));
     return { records, v4: laidOver(layers[4]), v6: laidOver(layers[6]) };
   }
 

@@ -18,11 +18,12 @@ export interface Layer {
   value: Uint32Array;
 }
 
-/** What becomes of two values. */
-type Rule = 'difference' | 'overlay';
-
-/** Goes through two partitions side by side, and joins neighbors with the same result. */
-function combine(below: Layer, above: Layer, rule: Rule): Layer {
+/**
+ * Goes through two partitions side by side, and joins neighbors with the same result.
+ *
+ * @param resultOf returns what becomes of the values of both at an address
+ */
+export function combine(below: Layer, above: Layer, resultOf: (below: number, above: number) => number): Layer {
   const { family } = below;
   const words = addressWords(family);
   const capacity = below.count + above.count;
@@ -35,8 +36,7 @@ function combine(below: Layer, above: Layer, rule: Rule): Layer {
   let column = below.first;
   let at = 0;
   for (;;) {
-    const [from, to] = [below.value[i]!, above.value[j]!];
-    const result = rule === 'overlay' ? (to === UNCHANGED ? from : to) : from === to ? UNCHANGED : to;
+    const result = resultOf(below.value[i]!, above.value[j]!);
     if (count === 0 || value[count - 1] !== result) {
       for (let k = 0; k < words; k++) first[count * words + k] = column[at * words + k]!;
       value[count++] = result;
@@ -58,22 +58,23 @@ function combine(below: Layer, above: Layer, rule: Rule): Layer {
 
 /** Returns the changes that make `after` of `before`. */
 export function differenceOf(before: Layer, after: Layer): Layer {
-  return combine(before, after, 'difference');
+  return combine(before, after, (from, to) => (from === to ? UNCHANGED : to));
 }
 
 /** Returns a partition, or changes, with later changes laid over it. */
 export function overlay(below: Layer, changes: Layer): Layer {
-  return combine(below, changes, 'overlay');
+  return combine(below, changes, (from, to) => (to === UNCHANGED ? from : to));
 }
 
 /**
- * Joins changes that came one after another. They are joined in pairs, so that the time grows with their number times its
+ * Joins partitions that came one after another. They are joined in pairs, so that the time grows with their number times its
  * logarithm.
  *
- * @param changes at least one, the earliest first
+ * @param layers at least one, the earliest first
+ * @param join joins two
  */
-export function joinChanges(changes: readonly Layer[]): Layer {
-  if (changes.length === 1) return changes[0]!;
-  const middle = changes.length >> 1;
-  return overlay(joinChanges(changes.slice(0, middle)), joinChanges(changes.slice(middle)));
+export function joinLayers(layers: readonly Layer[], join: (earlier: Layer, later: Layer) => Layer = overlay): Layer {
+  if (layers.length === 1) return layers[0]!;
+  const middle = layers.length >> 1;
+  return join(joinLayers(layers.slice(0, middle), join), joinLayers(layers.slice(middle), join));
 }

@@ -2,8 +2,9 @@
 import { isEuMember } from '../country/country.js';
 import { readMemberships } from '../country/memberships.js';
 import { BinaryEngine } from '../database/binary-engine.js';
-import { openDatabase } from '../database/database.js';
 import { Lookups } from '../database/lookups.js';
+import { releaseDir } from '../database/release.js';
+import { openReleaseRanges } from '../database/release-files.js';
 import { AtlasError } from '../errors.js';
 import type { RangeRecord } from '../rangefile/layout.js';
 import { rangeFileInMemory } from '../rangefile/memory.js';
@@ -51,12 +52,24 @@ export function openDay(archive: Archive, day: string): Day {
 }
 
 /**
- * Opens the answers of a UTC day for lookups. Those of today are those of the current release.
+ * Returns the answers of a UTC day, and the day of the publication that they are of. Those of today are those of the current
+ * release.
  *
  * @param day `YYYY-MM-DD`
  * @throws AtlasError as {@link openDay}; E_NO_DATABASE or E_DAMAGED for today as `openDatabase`
  */
+export function rangesAt(dataDir: string, day: string): { file: RangeFile; date: string } {
+  const archive = openArchive(dataDir);
+  if (day === dayOf(Date.now())) {
+    const coverage = archive.at(day);
+    const date = 'entry' in coverage ? dayOf(coverage.entry.time) : day;
+    return { file: openReleaseRanges(releaseDir(dataDir)).file, date };
+  }
+  const { file, entry } = openDay(archive, day);
+  return { file, date: dayOf(entry.time) };
+}
+
+/** Opens the answers of a UTC day for lookups, as {@link rangesAt}. */
 export function lookupsAt(dataDir: string, day: string): Lookups {
-  if (day === dayOf(Date.now())) return openDatabase(dataDir);
-  return new Lookups(new BinaryEngine(openDay(openArchive(dataDir), day).file));
+  return new Lookups(new BinaryEngine(rangesAt(dataDir, day).file));
 }

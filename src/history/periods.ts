@@ -6,7 +6,7 @@ import { isEuMember } from '../country/country.js';
 import { readMemberships } from '../country/memberships.js';
 import { AtlasError } from '../errors.js';
 import type { RangeRecord } from '../rangefile/layout.js';
-import { type Archive, DAY_MS, dayOf, type Entry } from './archive.js';
+import { type Archive, type Entry, shiftedDay } from './archive.js';
 import { type Layer, UNCHANGED } from './changes.js';
 
 /** A period with one answer. Days are UTC days, `YYYY-MM-DD`. */
@@ -106,11 +106,6 @@ function statesOf(archive: Archive, address: ArchiveAddress): State[] {
   return states.map((state, index) => ('record' in state && state.record.kind === 'embedded' ? inner[index]! : state));
 }
 
-/** Returns the day after a day, or before it. */
-function shifted(day: string, days: number): string {
-  return dayOf(Date.parse(`${day}T00:00:00Z`) + days * DAY_MS);
-}
-
 /** Splits a period at the days on which the country joined or left the Union. */
 function byMembership(period: Period): Period[] {
   const { country_code: code, from, to } = period;
@@ -125,7 +120,7 @@ function byMembership(period: Period): Period[] {
   return starts.map((start, index) => ({
     ...period,
     from: start,
-    to: index + 1 < starts.length ? shifted(starts[index + 1]!, -1) : to,
+    to: index + 1 < starts.length ? shiftedDay(starts[index + 1]!, -1) : to,
     is_eu: isEuMember(memberships, code, start),
   }));
 }
@@ -141,34 +136,19 @@ function isSame(a: Period | UnknownPeriod, b: Period | UnknownPeriod): boolean {
  * @throws a system error if an entry cannot be read
  */
 export function periodsOf(archive: Archive, address: ArchiveAddress): (Period | UnknownPeriod)[] {
-  const { entries } = archive;
   const states = statesOf(archive, address);
-  const periods: (Period | UnknownPeriod)[] = [];
-  entries.forEach((entry, index) => {
-    const next = entries[index + 1];
-    const from = dayOf(entry.time);
-    if (next !== undefined && dayOf(next.time) === from) return;
-    const to = next === undefined ? null : shifted(dayOf(next.time), -1);
-    const state = states[index]!;
-    // Only the last entry can be followed by lost ones without another that tells.
-    const coverage = next === undefined ? archive.at(from) : { entry };
-    const isLost = next?.since !== undefined && next.since > entry.time;
-    if ('error' in state) periods.push({ from, to, error: state.error });
-    else if ('missing' in coverage) periods.push({ from, to, error: coverage.missing });
-    else {
-      const { record, release } = state;
-      const country = record.kind === 'country' ? record : undefined;
-      const known: Period = {
-        from,
-        to: isLost ? shifted(dayOf(next!.since!), -1) : to,
-        country: country?.name ?? null,
-        country_code: country?.code ?? null,
-        is_eu: false,
-        release,
-      };
-      periods.push(...byMembership(known));
-      if (isLost) periods.push({ from: dayOf(next!.since!), to, error: 'an entry is lost' });
-    }
+  const spans = archive.spans();
+  const periods = spans.flatMap((span, index): (Period | UnknownPeriod)[] => {
+    const { from } = span;
+    const to = index + 1 < spans.length ? span.to : null;
+    if ('missing' in span) return [{ from, to, error: span.missing }];
+    const state = states[archive.entries.indexOf(span.entry)]!;
+    if ('error' in state) return [{ from, to, error: state.error }];
+    const country = state.record.kind === 'country' ? state.record : undefined;
+    return byMembership({
+      ...{ from, to, country: country?.name ?? null, country_code: country?.code ?? null, is_eu: false },
+      release: state.release,
+    });
   });
   const merged: (Period | UnknownPeriod)[] = [];
   for (const period of periods) {

@@ -39,7 +39,7 @@ export function answersOf(file: RangeFile): Answers {
 }
 
 /** Returns what identifies a record over time. Membership of the Union is computed for the day that is asked for. */
-function recordIdentity(record: RangeRecord): string {
+export function recordIdentity(record: RangeRecord): string {
   switch (record.kind) {
     case 'country':
       return `country ${record.code} ${record.name}`;

@@ -352,7 +352,10 @@ describe('usage', () => {
     [['--jobs', '257'], '--jobs is "257"; it can be 1 to'],
     [['--jobs', 'many'], '--jobs is "many"'],
     [['--jobs', '1.5'], '--jobs is "1.5"'],
-    [['--add', 'country,planet'], 'choose from country, country_code, is_eu, reason, confidence'],
+    [
+      ['--add', 'country,planet'],
+      'choose from country, country_code, is_eu, continent, network, reason, confidence, address',
+    ],
     [['--field', ''], 'empty key'],
     [['--field', 'a=x', '--field', 'b=x'], 'two fields would write to "x"'],
     [['--format', 'list', '--field', 'ip'], '--field cannot be used with --format list'],

@@ -439,6 +439,7 @@ describe('a JSON document', () => {
       invalid_address: 1,
       missing_field: 1,
       invalid_line: 2,
+      missing_date: 0,
     });
     expect(rejected).toBe('1\n[2, 3]\n');
   });

@@ -100,7 +100,7 @@ describe('enrichBlock', () => {
 
 describe('options that are not valid are refused', () => {
   it.each<[what: string, options: unknown, message: string]>([
-    ['an unknown name', { fields: ['ip'] }, 'there is no option "fields"; the options are field, add, lenient'],
+    ['an unknown name', { fields: ['ip'] }, 'there is no option "fields"; the options are field, add, schema, lenient'],
     ['a field of another type', { field: 5 }, 'field must be'],
     ['fields of another type', { field: ['ip', null] }, 'field must be'],
     [

@@ -66,6 +66,7 @@ it('formats the summary', () => {
     no_country: 50_000,
     invalid_address: 40_000,
     missing_field: 9_990,
+    missing_date: 0,
     invalid_line: 10,
   };
   expect(summaryText(counts, 0.5)).toBe(`1,000,000 lines, 209.0 MB in 0.5 s (418.0 MB/s)

@@ -2,7 +2,7 @@ import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:f
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { DAY_MS, dayOf, openArchive } from '../../src/history/archive.js';
-import { differenceOf, joinChanges, type Layer, overlay } from '../../src/history/changes.js';
+import { differenceOf, joinLayers, type Layer, overlay } from '../../src/history/changes.js';
 import { openDay } from '../../src/history/day.js';
 import { importEntry, pruneHistory, removeImports, settle } from '../../src/history/write.js';
 import { killedAt } from '../support/killed-writer.js';
@@ -45,7 +45,7 @@ describe('changes', () => {
         state = overlay(state, step);
         expect(state).toEqual(layers[index + 1]);
       });
-      expect(overlay(layers[0]!, joinChanges(steps))).toEqual(layers.at(-1));
+      expect(overlay(layers[0]!, joinLayers(steps))).toEqual(layers.at(-1));
     }
   });
 });

@@ -3,6 +3,8 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { rollBack } from '../../pipeline/index.js';
 import { openReleaseRanges } from '../../src/database/release-files.js';
+import { createBlockEnricher } from '../../src/enrich/block-enricher.js';
+import { openDatabase } from '../../src/history/open.js';
 import { answersOf, importEntry } from '../../src/history/write.js';
 import { ipatlas } from '../support/in-process.js';
 import { type Block, country, embedded, publishBlocks, temporaryDir } from '../support/release.js';
@@ -123,6 +125,65 @@ describe('ipatlas lookup --at', () => {
   it('does not go with the mirror', async () => {
     const args = ['lookup', '193.0.0.1', '--at', '2026-03-07', '--engine', 'sqlite', '--data', dataDir];
     expect(await ipatlas(args)).toMatchObject({ code: 2, stderr: expect.stringMatching(/--at does not go with/) });
+  });
+});
+
+describe('enrich, filter and summarize', () => {
+  const ROWS = ['2020-01-31T23:59:59Z', '2020-02-01T00:00:00Z', '2026-03-06', '1772841600', 'soon', '2019-12-31'];
+  const input = ROWS.map((t) => `${JSON.stringify({ ip: '193.0.0.1', t })}\n`).join('');
+  const results = (stdout: string): unknown[] =>
+    stdout
+      .trim()
+      .split('\n')
+      .map((line) => Object.values((JSON.parse(line) as { geo: object | null }).geo ?? {}).join(' '));
+
+  it('answer as of a day', async () => {
+    const flags = ['--at', '2020-01-31', '--add', 'country_code,is_eu,release_date'];
+    const { code, stdout } = await ipatlas(['enrich', ...flags, '--data', dataDir], { input });
+    expect({ code, results: results(stdout) }).toEqual({ code: 0, results: ROWS.map(() => 'GB true 2020-01-01') });
+  });
+
+  it('answer each record by its own date', async () => {
+    const flags = ['--at-field', 't', '--add', 'country_code,is_eu,release_date'];
+    const { stdout, stderr } = await ipatlas(['enrich', ...flags, '--data', dataDir], { input });
+    const kept = ['GB true 2020-01-01', 'GB false 2020-01-01', 'DE true 2026-03-05', 'GB false 2026-03-07'];
+    expect(results(stdout)).toEqual([...kept, '', '']);
+    expect(stderr).toMatch(/^ {2}missing date +2$/m);
+    const now = await ipatlas(['enrich', ...flags, '--at-missing', 'now', '--data', dataDir], { input });
+    expect(results(now.stdout)).toEqual([...kept, 'DE true 2026-03-08', 'DE true 2026-03-08']);
+    const first = await ipatlas(['enrich', ...flags, '--at-missing', 'first', '--data', dataDir], { input });
+    expect(results(first.stdout)).toEqual([...kept, 'GB true 2020-01-01', 'GB true 2020-01-01']);
+  });
+
+  it('select and count by the membership of each date', async () => {
+    const flags = ['--at-field', 't', '--data', dataDir];
+    const { stdout } = await ipatlas(['filter', '--eu', ...flags], { input });
+    expect(stdout.split('\n').map((line) => line.slice(23, 33))).toEqual(['2020-01-31', '2026-03-06', '']);
+    const counts = await ipatlas(['summarize', '--by', 'eu', '--json', ...flags], { input });
+    expect(JSON.parse(counts.stdout)).toMatchObject({ eu: 2, not_eu: 2, missing_date: 2 });
+  });
+
+  it('name the days that are kept if a day is not', async () => {
+    const { code, stderr } = await ipatlas(['enrich', '--at', '2019-12-31', '--data', dataDir], { input });
+    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringMatching(/history has 2020-01-01 to /) });
+    const none = await ipatlas(['enrich', '--at-field', 't', '--data', '/nonexistent'], { input });
+    expect(none).toMatchObject({ code: 2, stderr: expect.stringMatching(/there is no history in/) });
+  });
+});
+
+describe('the library', () => {
+  it('opens a day, and enriches by the date of each record', () => {
+    using past = openDatabase(dataDir, { at: '2020-02-01' });
+    expect(past.country('193.0.0.1')).toEqual({ country: 'United Kingdom', country_code: 'GB', is_eu: false });
+    expect([past.day, past.releaseDate]).toEqual(['2020-02-01', '2020-01-01']);
+    expect(() => openDatabase(dataDir, { at: '2019-12-31' })).toThrow(/history has 2020-01-01/);
+    expect(() => openDatabase(dataDir, { at: 'today' })).toThrow(/not a date/);
+    using current = openDatabase(dataDir);
+    const { enrichBlock } = createBlockEnricher(current, { atField: 't', add: ['country_code'] });
+    const enriched = Buffer.from(enrichBlock(Buffer.from('{"ip":"193.0.0.1","t":"2020-02-01"}')));
+    expect(enriched.toString()).toBe('{"ip":"193.0.0.1","t":"2020-02-01","geo":{"country_code":"GB"}}');
+    const atDay = createBlockEnricher(current, { at: '2026-03-06', add: ['country_code'] });
+    expect(Buffer.from(atDay.enrichBlock(Buffer.from('{"ip":"193.0.0.1"}'))).toString()).toContain('"DE"');
   });
 });
 

@@ -9,11 +9,11 @@ export type CountryAnswer = CountryResult & {
   continent?: string | null;
 };
 
-/** Where a member of a result comes from: the record of the country, or what the kernel finds for the address itself. */
-type Origin = 'country' | 'address' | 'network';
+/** Where a member of a result comes from: the record of the country, what the kernel finds for the address itself, or the day of the line. */
+type Origin = 'country' | 'address' | 'network' | 'date';
 
 /** The members that are not of the record of the country. */
-const ORIGINS: { [Name in Addable]?: Origin } = { address: 'address', network: 'network' };
+const ORIGINS: { [Name in Addable]?: Origin } = { address: 'address', network: 'network', release_date: 'date' };
 
 /** Neighboring members of one origin, which are written together. */
 export interface Run {

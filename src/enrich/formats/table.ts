@@ -16,12 +16,15 @@ import { cellText } from './results.js';
 const NEWLINE = 10;
 const CARRIAGE_RETURN = 13;
 
+/** What names a column: a field, or the date. */
+type TableField = Pick<FieldRequest, 'path'>;
+
 /** Returns the column that a field names. In a table, the dots and brackets of a path are part of the name. */
-function columnName({ path }: FieldRequest): string {
+function columnName({ path }: TableField): string {
   return pathText(path);
 }
 
-function findColumn(field: FieldRequest, header: readonly string[], input: string): number {
+function findColumn(field: TableField, header: readonly string[], input: string): number {
   const name = columnName(field);
   const index = header.indexOf(name);
   if (index >= 0 && header.indexOf(name, index + 1) < 0) return index;
@@ -37,7 +40,7 @@ function findColumn(field: FieldRequest, header: readonly string[], input: strin
 }
 
 /** Returns the column that a field gives as a number from 1. */
-function numberedColumn(field: FieldRequest, columns: number, input: string): number {
+function numberedColumn(field: TableField, columns: number, input: string): number {
   const number = Number(columnName(field));
   if (number <= columns) return number - 1;
   throw new AtlasError('E_USAGE', `${input} has ${columns} columns, so there is no column ${number}`);
@@ -156,10 +159,11 @@ export class Table {
 
   #setShape(
     columns: string[],
-    columnOf: ((field: FieldRequest, columns: number, input: string) => number) | undefined,
+    columnOf: ((field: TableField, columns: number, input: string) => number) | undefined,
   ): void {
-    const { fields } = this.#options;
-    const fieldColumns = fields.map((field) =>
+    const { fields, atField } = this.#options;
+    const wanted: TableField[] = atField === undefined ? fields : [...fields, atField];
+    const fieldColumns = wanted.map((field) =>
       columnOf === undefined ? findColumn(field, columns, this.#name) : columnOf(field, columns.length, this.#name),
     );
     this.#columns = columns;

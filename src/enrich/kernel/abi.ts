@@ -76,6 +76,9 @@ export const GAP_BYTES = 8;
 export const GAP_ADDRESS = 0;
 /** The block around the address within which everything that was asked for is the same. */
 export const GAP_BLOCK = 1;
+/** The day whose answers hold, as `DATE_BYTES`. */
+export const GAP_DATE = 2;
+export const DATE_BYTES = 10;
 
 // What is kept of an address: its text, its length, and the address; then, of its block, the prefix length.
 export const KEPT_LENGTH = 48;
@@ -83,6 +86,8 @@ export const KEPT_FAMILY = 52;
 export const KEPT_HIGH = 56;
 export const KEPT_LOW = 64;
 export const KEPT_PREFIX = 72;
+/** The state of the history that holds for the line. */
+export const KEPT_STATE = 76;
 export const KEPT_BYTES = 80;
 /** The prefix length of an address without a block. */
 export const NO_PREFIX = 255;
@@ -195,8 +200,11 @@ export const TEMPLATE_VALUE_DISTANCE = 44;
 export const TEMPLATE_ENTRY_BYTES = 48;
 
 export const LINE_BYTES = 24;
-export const QUERY4_BYTES = 16;
-export const QUERY6_BYTES = 24;
+export const QUERY4_BYTES = 20;
+export const QUERY6_BYTES = 28;
+
+/** The state of the history of which nothing is known, see src/history/over-time.ts. */
+export const NO_STATE = 0xffff;
 
 // What is wrong with a line: it is not a record of the format, or has another value than an object where results go.
 export const NOT_A_RECORD = 1;
@@ -228,4 +236,6 @@ export const SLOT_INVALID_LINE = 44;
 export const SLOT_STOPPED_AT_INVALID = 48;
 /** Out: the number of cells of the record at which the run stopped because of `POLICY_FAIL`. */
 export const SLOT_CELLS = 52;
-export const SLOT_BYTES = 56;
+/** Out: addresses of the last run for whose dates there are no answers. */
+export const SLOT_MISSING_DATE = 56;
+export const SLOT_BYTES = 60;

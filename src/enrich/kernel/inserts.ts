@@ -23,6 +23,8 @@ import { buildResultTree, placeResultTree } from './result-tree.js';
 /** Length of the longest block: an IPv6 address and `/128`. */
 const MAX_BLOCK_LENGTH = MAX_ADDRESS_LENGTH + 4;
 
+const GAP_KINDS = { address: abi.GAP_ADDRESS, network: abi.GAP_BLOCK, date: abi.GAP_DATE };
+
 const JSON_LINES: KernelInput = { kind: 'jsonl' };
 
 /** Returns what each record says of the country. */
@@ -52,7 +54,7 @@ export function placeTexts(plan: MemoryPlan, texts: readonly string[]): { table:
 function placeGaps(plan: MemoryPlan, format: ResultFormat, runs: readonly Run[]) {
   const gaps = runs.filter(({ origin }) => origin !== 'country');
   const texts = gaps.map(({ names }) => placeTexts(plan, openTexts(format, names[0]!)));
-  const kinds = gaps.map(({ origin }) => (origin === 'address' ? abi.GAP_ADDRESS : abi.GAP_BLOCK));
+  const kinds = gaps.map(({ origin }) => GAP_KINDS[origin as keyof typeof GAP_KINDS]);
   return {
     table: plan.place(Uint32Array.from(kinds.flatMap((kind, index) => [kind, texts[index]!.table]))),
     count: gaps.length,

@@ -12,6 +12,7 @@ interface Exports {
   resetTemplate(): void;
   run(slot: number): number;
   recordOf(from: number, to: number): number;
+  dayOfText(from: number, to: number): number;
   findRecords(from: number, to: number, state: number): number;
   cellState(): number;
   countNewlines(from: number, to: number): number;
@@ -145,6 +146,7 @@ export class Slot {
     counts.invalid_address += this.#get(abi.SLOT_INVALID_ADDRESS);
     counts.missing_field += this.#get(abi.SLOT_MISSING_FIELD);
     counts.invalid_line += this.#get(abi.SLOT_INVALID_LINE);
+    counts.missing_date += this.#get(abi.SLOT_MISSING_DATE);
   }
 }
 
@@ -233,6 +235,13 @@ export class Kernel {
   /** Returns the number of newlines in the first bytes of a slot's input. */
   countNewlines({ input }: SlotPlace, length: number): number {
     return length === 0 ? 0 : this.#exports.countNewlines(input, input + length);
+  }
+
+  /** Returns the day of a date in days since 1970; undefined if the text is no date. For tests, see {@link recordOf}. */
+  dayOf(slot: SlotPlace, text: Uint8Array): number | undefined {
+    new Uint8Array(this.#memory.buffer).set(text, slot.input);
+    const day = this.#exports.dayOfText(slot.input, slot.input + text.length);
+    return day === -(2 ** 31) ? undefined : day;
   }
 
   /**

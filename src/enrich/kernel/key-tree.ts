@@ -1,6 +1,5 @@
 /** The tree of keys that count, which the kernel follows while it scans a line. */
 import type { PathStep } from '../field-path.js';
-import type { FieldRequest } from '../options.js';
 import * as abi from './abi.js';
 
 const QUOTE = 34;
@@ -18,7 +17,7 @@ export interface KeyTree {
   bytes: Uint8Array;
   /** Number of targets: nodes whose value is an address, or the array with the address. */
   targetCount: number;
-  /** For each field, the target of its path. */
+  /** For each path, its target. */
   fieldTargets: number[];
   /** Length of the longest key in bytes, those of steps and targets included. */
   longestKey: number;
@@ -41,8 +40,12 @@ export function stepsIntoArrays(path: readonly PathStep[]): PathStep[] {
   return path.slice(leadingKeys(path).length);
 }
 
-/** Returns all nodes, the root first, and the node that each field's path ends at. */
-function makeNodes(fields: readonly FieldRequest[], replacesResults: boolean): { nodes: Node[]; ends: Node[] } {
+/** Returns all nodes, the root first, and the node that each path ends at. */
+function makeNodes(
+  paths: readonly (readonly PathStep[])[],
+  resultPaths: readonly (readonly string[])[],
+  replacesResults: boolean,
+): { nodes: Node[]; ends: Node[] } {
   const nodes: Node[] = [];
   const add = (): Node => {
     const node = { number: nodes.length, children: new Map<string, Node>(), isTarget: false, isResult: false };
@@ -55,8 +58,8 @@ function makeNodes(fields: readonly FieldRequest[], replacesResults: boolean): {
     return next;
   };
   const root = add();
-  const ends = fields.map(({ path, resultPath }) => {
-    if (replacesResults && resultPath.length === 1) child(root, resultPath[0]!).isResult = true;
+  for (const path of resultPaths) if (replacesResults && path.length === 1) child(root, path[0]!).isResult = true;
+  const ends = paths.map((path) => {
     const end = leadingKeys(path).reduce(child, root);
     end.isTarget = true;
     return end;
@@ -113,19 +116,22 @@ function numberTargets(root: Node, bytes: Uint8Array): Map<Node, number> {
 }
 
 /**
- * Builds the tree of the keys that count: those of the fields' paths, and the top-level keys that results are written to.
+ * Builds the tree of the keys that count: those of the paths to values, and the top-level keys that results are written to.
  *
  * @param at address of the tree in the kernel's memory; a multiple of 8
  * @param replacesResults whether top-level members with the key of a result are replaced as a whole
  */
-export function buildKeyTree(fields: readonly FieldRequest[], at: number, replacesResults = true): KeyTree {
-  const { nodes, ends } = makeNodes(fields, replacesResults);
+export function buildKeyTree(
+  paths: readonly (readonly PathStep[])[],
+  resultPaths: readonly (readonly string[])[],
+  at: number,
+  replacesResults = true,
+): KeyTree {
+  const { nodes, ends } = makeNodes(paths, resultPaths, replacesResults);
   const bytes = encodeNodes(nodes, at);
   const numbers = numberTargets(nodes[0]!, bytes);
   const keys = nodes.flatMap(({ children }) => [...children.keys()]);
-  const otherKeys = fields
-    .flatMap(({ path, resultPath }) => [...path, ...resultPath])
-    .filter((step) => typeof step === 'string');
+  const otherKeys = [...paths, ...resultPaths].flat().filter((step) => typeof step === 'string');
   const length = (key: string): number => encoder.encode(key).length;
   // JSON always escapes a quote or a backslash, and the kernel compares all keys with escapes.
   const recognized = keys.filter((key) => !/["\\]/.test(key) && length(key) <= abi.KEY_LENGTHS_MAX);

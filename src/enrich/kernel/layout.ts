@@ -3,9 +3,9 @@
  * on its own slot.
  */
 import { recordResult } from '../../database/binary-engine.js';
+import { NO_STATE } from '../../history/over-time.js';
 import { MAX_ADDRESS_LENGTH, MAX_JSON_DEPTH, MAX_LENIENT_BYTES } from '../../limits.js';
 import type { RangeRecord } from '../../rangefile/layout.js';
-import type { RangeFile } from '../../rangefile/reader.js';
 import { EACH, hasElements, type PathStep, pathText } from '../field-path.js';
 import {
   type CountryAnswer,
@@ -19,6 +19,7 @@ import {
 import type { Addable } from '../members.js';
 import type { AddressPick, EnrichOptions, FieldRequest, InvalidPolicy, KernelInput } from '../options.js';
 import { passesOthers, type RecordQuery, selects } from '../query.js';
+import { type EnrichRanges, isOverTime } from '../ranges.js';
 import * as abi from './abi.js';
 import { joinRanges } from './asked-ranges.js';
 import { countryAnswers, placeInserts } from './inserts.js';
@@ -58,7 +59,8 @@ export interface KernelLayout {
 }
 
 export interface LayoutRequest {
-  file: RangeFile;
+  /** The answers of all days if and only if the options have `atField`. */
+  file: EnrichRanges;
   options: EnrichOptions;
   /** Number of threads that will work in the memory. */
   threadCount: number;
@@ -151,11 +153,11 @@ const SCHEMES = { '6to4': abi.SCHEME_6TO4, nat64: abi.SCHEME_NAT64, teredo: abi.
 /** Places the ranges within which everything that was asked for is the same, if blocks were asked for. */
 function placeAskedRanges(
   plan: MemoryPlan,
-  file: RangeFile,
+  file: EnrichRanges,
   answers: readonly CountryAnswer[],
   add: readonly Addable[],
 ) {
-  if (!add.includes('network')) return { askedLevels6: 0 };
+  if (!add.includes('network') || isOverTime(file)) return { askedLevels6: 0 };
   const asked = runsOf(add).filter(({ origin }) => origin === 'country');
   const format = resultFormat({ kind: 'jsonl' }, add, '', ',');
   const texts = answers.map((answer) =>
@@ -180,22 +182,55 @@ function placeAskedRanges(
   };
 }
 
-/** For each record, then for no address and for a missing value: 1 if a query selects it. */
+/** For each record, then for no address, for a missing value and for no answers: 1 if a query selects it. */
 function selectedRecords(query: RecordQuery, records: readonly RangeRecord[]): Uint8Array {
   const isSelected = (record: RangeRecord): boolean => query.kind === 'filter' && selects(query, recordResult(record));
-  return Uint8Array.from([...records.map(isSelected), false, false], Number);
+  return Uint8Array.from([...records.map(isSelected), false, false, false], Number);
 }
 
-/** Returns the tree of the keys of JSON. In the other formats, the fields have no keys, and each is its own target. */
-function keyTreeOf({ input = JSON_LINES, fields, schema }: EnrichOptions, at: number): KeyTree {
-  if (FORMATS[input.kind] === abi.FORMAT_JSON) return buildKeyTree(fields, at, schema === undefined);
+/** Returns the paths whose values the kernel looks for: those of the fields, and that of the date. */
+function wantedPaths({ fields, atField }: EnrichOptions): PathStep[][] {
+  return [...fields.map(({ path }) => path), ...(atField === undefined ? [] : [atField.path])];
+}
+
+/**
+ * Returns the tree of the keys of JSON. In the other formats, the fields have no keys, and each is its own target; in access logs,
+ * all are the line.
+ */
+function keyTreeOf(options: EnrichOptions, at: number): KeyTree {
+  const { input = JSON_LINES, fields, schema } = options;
+  const paths = wantedPaths(options);
+  if (FORMATS[input.kind] === abi.FORMAT_JSON) {
+    return buildKeyTree(
+      paths,
+      fields.map(({ resultPath }) => resultPath),
+      at,
+      schema === undefined,
+    );
+  }
   return {
     bytes: new Uint8Array(0),
-    targetCount: fields.length,
-    fieldTargets: fields.map((_, field) => field),
+    targetCount: paths.length,
+    fieldTargets: paths.map((_, value) => (input.kind === 'combined' ? 0 : value)),
     longestKey: 0,
     keyLengths: 0n,
     comparesAllKeys: false,
+  };
+}
+
+/** Places what a kernel needs in order to give each line the answers of its own date. */
+function placeHistory(plan: MemoryPlan, file: EnrichRanges, { atField }: EnrichOptions): Settings {
+  if (!isOverTime(file) || atField === undefined) return {};
+  const { timelines, steps, states, firstDay } = file;
+  const isKnown = (state: number): boolean => state !== NO_STATE;
+  const stateFor = { null: NO_STATE, first: states.find(isKnown), now: states.findLast(isKnown) };
+  return {
+    timelines: plan.place(timelines),
+    steps: plan.place(steps),
+    states: plan.place(states),
+    firstDay,
+    dayCount: states.length,
+    missingState: stateFor[atField.missing] ?? NO_STATE,
   };
 }
 
@@ -241,18 +276,21 @@ function placeShared(plan: MemoryPlan, { file, options, keepsRejects }: LayoutRe
     count6: file.count6,
     outcomes: plan.place(Uint8Array.from(file.records, outcomeOf)),
     recordCount: file.records.length,
+    ...placeHistory(plan, file, options),
+    dates: plan.place(Buffer.from((file.dates ?? []).join(''))),
     format: FORMATS[input.kind],
     terminator: isDocument ? abi.ITEM_END : NEWLINE,
     extraBlank: isDocument ? NEWLINE : SPACE,
     delimiter: input.kind === 'table' ? input.delimiter.charCodeAt(0) : 0,
     quotes: input.kind === 'table' ? QUOTES[input.directives ?? 'none'] : 0,
     unset: hasUnset(input) ? UNSET.charCodeAt(0) : abi.NO_COLUMN,
-    shape: plan.place(firstShape(input, fields.length)),
+    shape: plan.place(firstShape(input, tree.fieldTargets.length)),
     fieldCount: fields.length,
+    valueCount: tree.fieldTargets.length,
     fieldTargets: plan.place(Uint32Array.from(tree.fieldTargets)),
     fieldSteps: placeSteps(
       plan,
-      fields.map(({ path }) => (input.kind === 'logfmt' ? [pathText(path)] : stepsIntoArrays(path))),
+      wantedPaths(options).map((path) => (input.kind === 'logfmt' ? [pathText(path)] : stepsIntoArrays(path))),
     ),
     hasSteps: Number(fields.some(({ path }) => hasElements(path))),
     results: inserts.results,
@@ -282,7 +320,8 @@ function reserveAreas(
   resultCount: number,
 ): Settings {
   const lines = abi.BATCH_VALUES + abi.VECTOR_LINES;
-  const values = abi.BATCH_VALUES + abi.VECTOR_LINES * fieldTargets.length;
+  // A batch is full by its fields; a line can have a date besides.
+  const values = 2 * abi.BATCH_VALUES + abi.VECTOR_LINES * fieldTargets.length;
   return {
     valueOffsets: plan.reserve(4 * targetCount),
     scratch: plan.reserve(Math.max(longestKey, MAX_LENIENT_BYTES) + abi.SLACK_BYTES),

@@ -23,6 +23,7 @@ import {
   requiresObjects,
   results,
   selected,
+  valueCount,
   valueOffsets,
   values,
 } from './settings';
@@ -30,6 +31,7 @@ import {
   countFound,
   countInvalidAddress,
   countLine,
+  countMissingDate,
   countMissingField,
   countNoCountry,
   dropLine,
@@ -87,8 +89,8 @@ export function startBatch(): void {
   store<u32>(line, <u32>end, LINE_END);
   store<u32>(line, <u32>firstReplaced, LINE_FIRST_REPLACED);
   store<u32>(line, replacedCount, LINE_REPLACED_COUNT);
-  let value = values + (<usize>(lineCount * fieldCount) << 2);
-  for (let field: u32 = 0; field < fieldCount; field++) {
+  let value = values + (<usize>(lineCount * valueCount) << 2);
+  for (let field: u32 = 0; field < valueCount; field++) {
     store<u32>(value, load<u32>(valueOffsets + (<usize>load<u32>(fieldTargets + (<usize>field << 2)) << 2)));
     value += 4;
   }
@@ -129,17 +131,19 @@ export function isLastLine(start: usize): bool {
   return <usize>load<u32>(line, LINE_START) == start && load<u32>(line, LINE_REPLACED_COUNT) == 0;
 }
 
-/** Returns the value offset of a field in the last line, or 0 if the value is missing. There must be a line. */
+/** Returns the offset of a value in the last line, or 0 if the value is missing. There must be a line. */
 export function lastLineValue(field: u32): usize {
-  return load<u32>(values + (<usize>((lineCount - 1) * fieldCount + field) << 2));
+  return load<u32>(values + (<usize>((lineCount - 1) * valueCount + field) << 2));
 }
 
 /** Counts a value by its record. */
 @inline function countResult(record: u32): void {
-  if (record > recordCount) countMissingField();
-  else if (record == recordCount) countInvalidAddress();
-  else if (isCountry(record)) countFound();
-  else countNoCountry();
+  if (record < recordCount) {
+    if (isCountry(record)) countFound();
+    else countNoCountry();
+  } else if (record == recordCount) countInvalidAddress();
+  else if (record == recordCount + 1) countMissingField();
+  else countMissingDate();
 }
 
 /** Applies the query to a line: counts its results, and leaves it out of the output unless the query passes it on. */
@@ -199,7 +203,7 @@ export function flushBatch(): usize {
       isOutputFull = true;
       return start;
     }
-    const value = values + (<usize>(i * fieldCount) << 2);
+    const value = values + (<usize>(i * valueCount) << 2);
     const open: usize = load<u32>(line, LINE_OPEN);
     if (requiresObjects && !hasRequiredObjects(results, open, resultFields(value))) {
       if (rejectLine(start, end, OBJECT_MISSING)) continue;

@@ -10,6 +10,7 @@ import { closeSlot, openSlot, outputEnd, putInputTo } from './slot';
 import { processRecords } from './table';
 
 export { cellState, countNewlines, findRecords } from './cells';
+export { dayOfText } from './dates';
 export { closingBracket, itemsEnd, splitItems, startItems, strayItemEnd } from './items';
 export { recordOf } from './lookup';
 export * from './settings';

@@ -11,9 +11,12 @@ import {
   KEPT_HIGH,
   KEPT_LENGTH,
   KEPT_LOW,
+  KEPT_STATE,
+  NO_STATE,
   OUTCOME_6TO4,
   OUTCOME_COUNTRY,
   OUTCOME_NAT64,
+  OUTCOME_NO_COUNTRY,
   PICK_FIRST,
   PICK_LAST,
   PICK_PUBLIC,
@@ -43,25 +46,29 @@ import {
   scratch,
   single,
   start4,
+  steps,
+  timelines,
   values,
 } from './settings';
 import { closingQuote, quoteOrBackslash, unescape } from './strings';
-import { BIAS, DECIDED } from './tables';
+import { BIAS, DECIDED, recordOfRange } from './tables';
 
 /** Ranges up to which a bucket is searched eight at a time. A larger one is halved first. */
 const FEW: u32 = 24;
 
-// An IPv4 query: where its result goes, the address, and the ranges that begin with its first 16 bits.
+// An IPv4 query: where its result goes, the address, the ranges that begin with its first 16 bits, and the state of the history.
 const QUERY4_RESULT: usize = 0;
 const QUERY4_ADDRESS: usize = 4;
 const QUERY4_FIRST: usize = 8;
 const QUERY4_COUNT: usize = 12;
+const QUERY4_STATE: usize = 16;
 
-// An IPv6 query: the halves of the address, the first one biased; where its result goes; the range found so far.
+// An IPv6 query: the halves of the address, the first one biased; where its result goes; the range found so far; the state.
 const QUERY6_HIGH: usize = 0;
 const QUERY6_LOW: usize = 8;
 const QUERY6_RESULT: usize = 16;
 const QUERY6_RANGE: usize = 20;
+const QUERY6_STATE: usize = 24;
 
 // A candidate: its record, and the address of the value that it is for.
 const CANDIDATE_RECORD: usize = 0;
@@ -71,6 +78,8 @@ const CANDIDATE_VALUE: usize = 4;
 let end4: usize = 0;
 let end6: usize = 0;
 let candidatesEnd: usize = 0;
+/** The state of the history that holds for the queries that are added. */
+let state: u32 = 0;
 /** Keeps the compiler from removing loads that only fetch into the cache. */
 let fetched: u32 = 0;
 
@@ -78,6 +87,31 @@ export function startQueries(): void {
   end4 = queries4;
   end6 = queries6;
   candidatesEnd = candidates;
+}
+
+/** Sets the state of the history for the queries that are added from now on. */
+@inline export function setState(next: u32): void {
+  state = next;
+}
+
+/** Stands for the record of an address whose date has no answers, see lookUpValues. */
+@inline function noAnswers(): u32 {
+  return recordCount + 2;
+}
+
+/** Returns the record of a range in a state. Without history, the number of the range's record is the record. */
+@inline function recordIn(found: u32, state: u32): u32 {
+  return timelines == 0 ? found : recordOfTimeline(found, state);
+}
+
+/** Returns the record that a timeline has in a state. A step is the record, and the state from which on it holds. */
+function recordOfTimeline(timeline: u32, state: u32): u32 {
+  if (state == NO_STATE) return noAnswers();
+  const first = timelines + (<usize>timeline << 2);
+  const end = steps + (<usize>load<u32>(first, 4) << 2);
+  let step = steps + (<usize>load<u32>(first) << 2);
+  while (step + 4 < end && <u32>load<u16>(step + 4, 2) <= state) step += 4;
+  return load<u16>(step);
 }
 
 /** Returns whether a record, or the number that a value without a record gets, is a country. */
@@ -112,11 +146,13 @@ export function startQueries(): void {
   store<u32>(to, family, KEPT_FAMILY);
   store<u64>(to, high, KEPT_HIGH);
   store<u64>(to, low, KEPT_LOW);
+  store<u32>(to, state, KEPT_STATE);
 }
 
 @inline function addIPv4(result: usize, address: u32): void {
   store<u32>(end4, <u32>result, QUERY4_RESULT);
   store<u32>(end4, address, QUERY4_ADDRESS);
+  store<u32>(end4, state, QUERY4_STATE);
   end4 += QUERY4_BYTES;
 }
 
@@ -145,6 +181,7 @@ export function startQueries(): void {
     store<u64>(end6, low, QUERY6_LOW);
     store<u32>(end6, <u32>result, QUERY6_RESULT);
     store<u32>(end6, 0, QUERY6_RANGE);
+    store<u32>(end6, state, QUERY6_STATE);
     end6 += QUERY6_BYTES;
   }
   return true;
@@ -162,7 +199,7 @@ function resolveByBucket(): void {
     const address = load<u32>(query, QUERY4_ADDRESS);
     const entry = load<u32>(buckets4 + ((<usize>(address >> 16)) << 2));
     if ((entry & DECIDED) != 0) {
-      store<u32>(result, entry ^ DECIDED);
+      store<u32>(result, recordIn(entry ^ DECIDED, load<u32>(query, QUERY4_STATE)));
       continue;
     }
     const ranges = crowded4 + <usize>entry * CROWDED_BYTES;
@@ -171,8 +208,9 @@ function resolveByBucket(): void {
     store<u32>(crowded, address, QUERY4_ADDRESS);
     store<u32>(crowded, first, QUERY4_FIRST);
     store<u32>(crowded, load<u32>(ranges, 4), QUERY4_COUNT);
+    store<u32>(crowded, load<u32>(query, QUERY4_STATE), QUERY4_STATE);
     crowded += QUERY4_BYTES;
-    touched ^= load<u8>(start4 + (<usize>first << 1)) ^ load<u8>(record4 + (<usize>first << 1));
+    touched ^= load<u8>(start4 + (<usize>first << 1)) ^ recordOfRange(record4, first);
   }
   end4 = crowded;
   fetched ^= touched;
@@ -197,15 +235,15 @@ function resolveByBucket(): void {
     }
     first = min(first + 8, last);
   }
-  return load<u16>(record4 + ((<usize>(first - 1)) << 1));
+  return recordOfRange(record4, first - 1);
 }
 
 function resolveIPv4(): void {
   resolveByBucket();
   for (let query = queries4; query < end4; query += QUERY4_BYTES) {
     const rest = load<u32>(query, QUERY4_ADDRESS) & 0xffff;
-    const record = searchRanges(rest, load<u32>(query, QUERY4_FIRST), load<u32>(query, QUERY4_COUNT));
-    store<u32>(load<u32>(query, QUERY4_RESULT), record);
+    const found = searchRanges(rest, load<u32>(query, QUERY4_FIRST), load<u32>(query, QUERY4_COUNT));
+    store<u32>(load<u32>(query, QUERY4_RESULT), recordIn(found, load<u32>(query, QUERY4_STATE)));
   }
 }
 
@@ -262,6 +300,7 @@ export function findRange(levels: usize, levelCount: u32, lows: usize, count: u3
 }
 
 function resolveIPv6(): void {
+  const stateOfNext = state;
   let keys: usize = 0;
   for (let level: u32 = 0; level < levelCount6; level++) {
     keys = load<u32>(levels6 + ((<usize>level) << 2));
@@ -278,16 +317,18 @@ function resolveIPv6(): void {
     if (load<i64>(keys + ((<usize>range) << 3)) == half && load<u64>(low6 + ((<usize>range) << 3)) > rest) {
       range = rangeAmong(levels6, levelCount6, low6, range, half, rest);
     }
-    const record: u32 = load<u16>(record6 + ((<usize>range) << 1));
+    state = load<u32>(query, QUERY6_STATE);
+    const record = recordIn(recordOfRange(record6, range), state);
     const result = load<u32>(query, QUERY6_RESULT);
     store<u32>(result, record);
     // If the address embeds an IPv4 address, that one decides.
-    const outcome: u32 = load<u8>(outcomes + record);
+    const outcome: u32 = record < recordCount ? load<u8>(outcomes + record) : OUTCOME_NO_COUNTRY;
     if (outcome >= <u32>OUTCOME_6TO4) {
       if (outcome == OUTCOME_6TO4) addIPv4(result, <u32>((<u64>half ^ BIAS) >> 16));
       else addIPv4(result, outcome == OUTCOME_NAT64 ? <u32>rest : ~(<u32>rest));
     }
   }
+  state = stateOfNext;
 }
 
 /**

@@ -1,7 +1,9 @@
 /** The members of a valid line: those that are replaced, and the results. */
 import {
+  DATE_BYTES,
   GAP_ADDRESS,
   GAP_BYTES,
+  GAP_DATE,
   GAP_KIND,
   GAP_TEXTS,
   INSERT_BYTES,
@@ -10,6 +12,7 @@ import {
   INSERT_TEXTS,
   KEPT_LENGTH,
   KEPT_PREFIX,
+  KEPT_STATE,
   LONGEST_INDENT,
   NO_PREFIX,
   TEXT_BYTES,
@@ -18,7 +21,7 @@ import { CASE_BIT, CLOSING_BRACE, COMMA, isBlank, NEWLINE, OPENING_BRACE, QUOTE 
 import { putBlock } from './blocks';
 import { findEscapedKey, isResultKey } from './keys';
 import { keptOfValue } from './lookup';
-import { inserts, recordCount, terminator } from './settings';
+import { dates, inserts, recordCount, terminator } from './settings';
 import { put, putByte, putInputTo, skipInputTo, trimOutput } from './slot';
 import { closingQuote } from './strings';
 
@@ -98,9 +101,19 @@ export function putKeptMembers(open: usize, close: usize, first: usize, count: u
   put(load<u32>(text), load<u32>(text, 4));
 }
 
-/** Puts out what differs within a record. */
+/**
+ * Puts out what differs within a record.
+ *
+ * @param kept what is kept of the address
+ */
 function putGap(gap: usize, kept: usize): void {
   const texts: usize = load<u32>(gap, GAP_TEXTS);
+  if (load<u32>(gap, GAP_KIND) == GAP_DATE) {
+    putText(texts);
+    put(dates + <usize>load<u32>(kept, KEPT_STATE) * DATE_BYTES, DATE_BYTES);
+    putText(texts + TEXT_BYTES);
+    return;
+  }
   const isAddress = load<u32>(gap, GAP_KIND) == GAP_ADDRESS;
   if (!isAddress && load<u32>(kept, KEPT_PREFIX) == NO_PREFIX) {
     putText(texts + 2 * TEXT_BYTES);

@@ -5,7 +5,7 @@
 import { STEP_KEY_LENGTH, STEP_VALUE, STEPS_BYTES } from '../abi';
 import { BACKSLASH, CLOSING_BRACKET, COMMA, DOT, MINUS, OPENING_BRACKET, QUOTE, SPACE, TAB, ZERO } from './ascii';
 import { equal, VECTOR } from './masks';
-import { fieldCount, fieldSteps, valueOffsets } from './settings';
+import { valueCount, fieldSteps, valueOffsets } from './settings';
 
 const EQUALS: u32 = 61;
 const UNDERSCORE: u32 = 95;
@@ -59,13 +59,13 @@ function closingQuoteIn(from: usize, close: usize): usize {
 }
 
 /**
- * Notes where the values of the fields begin in a line; those of quoted ones after the quote.
+ * Notes where the values of the fields, and the date, begin in a line; those of quoted ones after the quote.
  *
  * @returns the style of the results: after a tab if a tab is before a key or after its value, as in LEEF
  */
 export function findPairs(start: usize, close: usize): u32 {
-  memory.fill(valueOffsets, 0, <usize>fieldCount << 2);
-  let left = fieldCount;
+  memory.fill(valueOffsets, 0, <usize>valueCount << 2);
+  let left = valueCount;
   let style = SPACED;
   let quotedEnd = start;
   for (let vector = start; vector < close; vector += VECTOR) {
@@ -85,7 +85,7 @@ export function findPairs(start: usize, close: usize): u32 {
           value++;
         }
       }
-      for (let field: u32 = 0; field < fieldCount; field++) {
+      for (let field: u32 = 0; field < valueCount; field++) {
         const slot = valueOffsets + (<usize>field << 2);
         if (load<u32>(slot) != 0) continue;
         const key = keyStart(field, at, start);

@@ -5,7 +5,7 @@
 
 /** IPv4 start addresses, of which the kernel keeps the last 16 bits, 2 bytes each: within a bucket the others are the same. */
 export let start4: usize = 0;
-/** Records of the IPv4 ranges, 2 bytes each. */
+/** Records of the IPv4 ranges, 2 bytes each; with history their timelines, 4 bytes each. */
 export let record4: usize = 0;
 export let count4: u32 = 0;
 /** For each value of an address's first 16 bits: a record with the `DECIDED` bit, or the number of a crowded bucket. */
@@ -15,13 +15,28 @@ export let crowded4: usize = 0;
 /** Addresses of the levels of IPv6 start addresses, topmost first, and their number. */
 export let levels6: usize = 0;
 export let levelCount6: u32 = 0;
-/** Last 64 bits of the IPv6 start addresses, 8 bytes each; records of the IPv6 ranges, 2 bytes each. */
+/** Last 64 bits of the IPv6 start addresses, 8 bytes each; records or timelines of the IPv6 ranges. */
 export let low6: usize = 0;
 export let record6: usize = 0;
 export let count6: u32 = 0;
 /** One `OUTCOME_…` code for each record, 1 byte each. */
 export let outcomes: usize = 0;
 export let recordCount: u32 = 0;
+
+/**
+ * If each line has the answers of its own date, see src/history/over-time.ts: for each timeline, the number of its first step, 4 bytes
+ * each; its steps, 4 bytes each, the record and then the state. 0 without history.
+ */
+export let timelines: usize = 0;
+export let steps: usize = 0;
+/** The state of each day, 2 bytes each; the first day, in days since 1970, and their number. */
+export let states: usize = 0;
+export let firstDay: i32 = 0;
+export let dayCount: u32 = 0;
+/** The day whose answers hold in each state, `DATE_BYTES` each; without timelines, that of all lines. */
+export let dates: usize = 0;
+/** The state that holds for a line whose date is missing, no date, or not kept; it can be NO_STATE. */
+export let missingState: u32 = 0;
 
 /**
  * The ranges within which everything that was asked for is the same, see ../asked-ranges.ts, if blocks are asked for: IPv4
@@ -67,7 +82,9 @@ export function setDelimiter(byte: u32): void {
 export let shape: usize = 0;
 
 export let fieldCount: u32 = 0;
-/** For each field, the target of its path in the key tree, 4 bytes each. */
+/** The number of values of a line: the fields, and with history the date after them. */
+export let valueCount: u32 = 0;
+/** For each value, the target of its path in the key tree, 4 bytes each. */
 export let fieldTargets: usize = 0;
 /** For each field, the steps of its path from the first array on, see `STEPS_BYTES` and `STEP_…` in ../abi.ts. */
 export let fieldSteps: usize = 0;
@@ -92,7 +109,7 @@ export let comparesAllKeys: bool = false;
 export let policy: u32 = 0;
 export let keepsRejects: bool = false;
 /**
- * For a query in place of enrichment: for each record, then for no address and for a missing value, 1 byte that is 1 if the
+ * For a query in place of enrichment: for each record, then for no address, for a missing value and for no answers, 1 byte that is 1 if the
  * query selects it. 0 to enrich.
  */
 export let selected: usize = 0;
@@ -119,7 +136,7 @@ export let scratch: usize = 0;
 export let stack: usize = 0;
 /** The values of an address's digits. */
 export let digits: usize = 0;
-/** The lines of a batch, `LINE_BYTES` each; their values, first the offsets, then the records, 4 bytes each. */
+/** The lines of a batch, `LINE_BYTES` each; their values, first the offsets, then the records and the state, 4 bytes each. */
 export let lines: usize = 0;
 export let values: usize = 0;
 /** The candidates for values, `CANDIDATE_BYTES` each. */

@@ -8,6 +8,7 @@ import {
   SLOT_INVALID_ADDRESS,
   SLOT_INVALID_LINE,
   SLOT_LINES,
+  SLOT_MISSING_DATE,
   SLOT_MISSING_FIELD,
   SLOT_NEXT,
   SLOT_NO_COUNTRY,
@@ -33,6 +34,7 @@ let noCountryCount: u32 = 0;
 let invalidAddressCount: u32 = 0;
 let missingFieldCount: u32 = 0;
 let invalidLineCount: u32 = 0;
+let missingDateCount: u32 = 0;
 /** What is wrong with the line at which the run stopped, or 0. */
 let stoppedAtInvalid: u32 = 0;
 /** The number of cells of the last record that has another number than the table has columns. */
@@ -50,6 +52,7 @@ export function openSlot(slot: usize): void {
   invalidAddressCount = 0;
   missingFieldCount = 0;
   invalidLineCount = 0;
+  missingDateCount = 0;
   stoppedAtInvalid = 0;
 }
 
@@ -65,6 +68,7 @@ export function closeSlot(slot: usize, next: usize): void {
   store<u32>(slot, invalidAddressCount, SLOT_INVALID_ADDRESS);
   store<u32>(slot, missingFieldCount, SLOT_MISSING_FIELD);
   store<u32>(slot, invalidLineCount, SLOT_INVALID_LINE);
+  store<u32>(slot, missingDateCount, SLOT_MISSING_DATE);
   store<u32>(slot, stoppedAtInvalid, SLOT_STOPPED_AT_INVALID);
   store<u32>(slot, cells, SLOT_CELLS);
 }
@@ -88,6 +92,9 @@ export function setCells(count: u32): void {
 }
 @inline export function countMissingField(): void {
   missingFieldCount++;
+}
+@inline export function countMissingDate(): void {
+  missingDateCount++;
 }
 
 /** Bytes from which on the engine's own copy is faster than a loop, in spite of the call. */

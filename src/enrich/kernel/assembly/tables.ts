@@ -15,7 +15,13 @@ import {
   levels6,
   record4,
   start4,
+  timelines,
 } from './settings';
+
+/** Returns the record of a range; with history, its timeline. */
+@inline export function recordOfRange(column: usize, range: u32): u32 {
+  return timelines == 0 ? load<u16>(column + (<usize>range << 1)) : load<u32>(column + (<usize>range << 2));
+}
 
 /** Marks a bucket in which one range holds all addresses: the other bits are its record. */
 export const DECIDED: u32 = 0x8000_0000;
@@ -38,7 +44,7 @@ function makeBuckets(): void {
     const count: u32 = load<u32>(entry, 4) - range;
     const startsHere = count == 1 && load<u16>(start4 + (<usize>range << 2)) == 0;
     if (count == 0 || startsHere) {
-      store<u32>(entry, DECIDED | <u32>load<u16>(record4 + (<usize>(startsHere ? range : range - 1) << 1)));
+      store<u32>(entry, DECIDED | recordOfRange(record4, startsHere ? range : range - 1));
       continue;
     }
     store<u32>(entry, crowded);

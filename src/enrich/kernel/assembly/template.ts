@@ -37,7 +37,7 @@ import {
 import { addLine, flushBatch, isBatchFull, isLastLine, lastLineValue } from './batch';
 import { clearValues } from './keys';
 import { scalarEnd } from './scalars';
-import { fieldCount, fieldTargets, single, template, terminator, valueOffsets } from './settings';
+import { fieldTargets, single, template, terminator, valueCount, valueOffsets } from './settings';
 import { closingQuote } from './strings';
 
 /** What follows the text of an entry. */
@@ -122,7 +122,7 @@ function addEntry(from: usize, length: usize, kind: u32): bool {
   // Without a wanted value, the offset goes to a place where nothing reads it.
   let slot = single;
   let distance: usize = 0;
-  for (let field: u32 = 0; field < fieldCount; field++) {
+  for (let field: u32 = 0; field < valueCount; field++) {
     const colon = lastLineValue(field);
     if (colon - from >= length) continue;
     const wanted = valueOffsets + (<usize>load<u32>(fieldTargets + (<usize>field << 2)) << 2);

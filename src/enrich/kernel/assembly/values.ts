@@ -1,11 +1,12 @@
 /** Looks up the values of the lines of a batch, which batch.ts has collected: their offsets are replaced by their records. */
 import { FORMAT_COMBINED, FORMAT_JSON, FORMAT_PAIRS, FORMAT_TABLE, FORMAT_TEXT, LINE_BYTES, QUOTES_NONE } from '../abi';
 import { isBlank, NEWLINE, QUOTE, SPACE } from './ascii';
+import { stateOfLine } from './dates';
 import { findElement, hasSeveralValues, hasStepsInto, queryElements } from './elements';
 import { longestText, parseText } from './lenient';
 import { valueEnd } from './pairs';
-import { isSettled, parseString, queryValue, resolveQueries, startQueries } from './lookup';
-import { delimiter, fieldCount, format, hasSteps, isLenient, lines, quotes, recordCount, scratch, unset, values } from './settings';
+import { isSettled, parseString, queryValue, resolveQueries, setState, startQueries } from './lookup';
+import { delimiter, fieldCount, format, hasSteps, isLenient, lines, quotes, recordCount, scratch, timelines, unset, values } from './settings';
 import { queryNextAddress } from './text';
 
 // What is kept of a line: its first byte; the opening and closing brace of an object, in other formats the beginning and end of
@@ -139,7 +140,8 @@ function lookUpText(count: u32): void {
 
 /**
  * Replaces the value offsets of a number of lines with records: `recordCount` for a value that is not an address, `recordCount` + 1
- * for one that is missing.
+ * for one that is missing, `recordCount` + 2 for an address if there are no answers of the line's date. The offset of the date is
+ * replaced with the state.
  */
 export function lookUpValues(count: u32): void {
   if (format == FORMAT_TEXT) {
@@ -150,6 +152,12 @@ export function lookUpValues(count: u32): void {
   let value = values;
   for (let i: u32 = 0; i < count; i++) {
     const close: usize = load<u32>(lines + <usize>i * LINE_BYTES, LINE_CLOSE);
+    if (timelines != 0) {
+      const date = value + (<usize>fieldCount << 2);
+      const state = stateOfLine(load<u32>(date), close);
+      store<u32>(date, state);
+      setState(state);
+    }
     for (let field: u32 = 0; field < fieldCount; field++) {
       const from: usize = load<u32>(value);
       if (format == FORMAT_JSON) queryMember(value, field, from);
@@ -159,6 +167,7 @@ export function lookUpValues(count: u32): void {
       else queryText(value, from, close - from);
       value += 4;
     }
+    if (timelines != 0) value += 4;
   }
   resolveQueries();
 }

@@ -1,0 +1,50 @@
+/** Opens a database as the library does: a release, or the answers of a past day. */
+import { isDate } from '../country/country.js';
+import { BinaryEngine } from '../database/binary-engine.js';
+import { type Database, type OpenOptions, openDatabase as openRelease } from '../database/database.js';
+import { Lookups } from '../database/lookups.js';
+import { dataPlace } from '../database/origin.js';
+import { AtlasError } from '../errors.js';
+import { rangesAt } from './day.js';
+
+export interface OpenPastOptions {
+  /** A UTC day, `YYYY-MM-DD`. */
+  at: string;
+}
+
+/** The answers of a day. */
+export class PastDatabase extends Lookups implements Disposable {
+  /** The day that was asked for, `YYYY-MM-DD`. */
+  readonly day: string;
+  /** The day of the publication or import whose answers they are. */
+  readonly releaseDate: string;
+
+  constructor(dataDir: string, day: string) {
+    if (!isDate(day))
+      throw new AtlasError('E_USAGE', `at ${JSON.stringify(day)} is not a date; write it as 2026-01-31`);
+    const { file, date } = rangesAt(dataDir, day);
+    super(new BinaryEngine(file));
+    this.day = day;
+    this.releaseDate = date;
+  }
+
+  /** Does nothing: the answers are in memory. */
+  close(): void {}
+
+  [Symbol.dispose](): void {}
+}
+
+/**
+ * Opens the answers of a past day, see docs/history.md.
+ *
+ * @param dir a data directory
+ * @throws AtlasError E_USAGE for a day that is not kept; it names the days that are. E_DAMAGED if an entry is damaged
+ */
+export function openDatabase(dir: string | undefined, options: OpenPastOptions): PastDatabase;
+/** As `openDatabase` of ../database/database.ts. */
+export function openDatabase(dir?: string, options?: OpenOptions): Database;
+export function openDatabase(dir?: string, options: OpenOptions | OpenPastOptions = {}): Database | PastDatabase {
+  return 'at' in options
+    ? new PastDatabase(dataPlace(dir).dataDir, options.at)
+    : openRelease(dir, options as OpenOptions);
+}

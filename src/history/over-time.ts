@@ -1,0 +1,266 @@
+/**
+ * The answers of all days as one table: a partition of the addresses within whose ranges the answers of every day are the same, and
+ * for each range the answers that it had, and since when. So a look-up for a day takes one search, whatever day it is.
+ */
+import type { Family } from '../address/parse.js';
+import { isEuMember } from '../country/country.js';
+import { readMemberships } from '../country/memberships.js';
+import { AtlasError } from '../errors.js';
+import type { RangeRecord } from '../rangefile/layout.js';
+import { splitIPv6 } from '../rangefile/memory.js';
+import { buildIndex, type SearchColumns } from '../rangefile/search.js';
+import { type Archive, DAY_MS, dayOf, type Entry, type Span } from './archive.js';
+import { combine, joinLayers, type Layer, UNCHANGED } from './changes.js';
+import type { Answers } from './entry.js';
+import { recordIdentity } from './write.js';
+
+/** Stands for a day of which nothing is known. */
+export const NO_STATE = 0xffff;
+
+/** The answers of all days. A state is a time during which no answer changes, except at its beginning. */
+export interface AnswersOverTime extends SearchColumns {
+  count4: number;
+  start4: Uint32Array;
+  count6: number;
+  /** For each range, the number of its timeline. */
+  record4: Uint32Array;
+  record6: Uint32Array;
+  /** For each timeline, the number of its first step; after the last one, the number of steps. */
+  timelines: Uint32Array;
+  /** The steps of the timelines: the state from which on it holds in the upper half, the record in the lower one. Ascending. */
+  steps: Uint32Array;
+  /** A country is two records if it joined or left the Union. */
+  records: readonly RangeRecord[];
+  /** The first day, in days since 1970. For each day from it to today, its state, or NO_STATE. */
+  firstDay: number;
+  states: Uint16Array;
+  /** For each state, the day of the publication or import whose answers hold. */
+  dates: readonly string[];
+}
+
+/** Numbers timelines, each a list of steps, so that equal ones have equal numbers. Number 0 is the empty one. */
+class Timelines {
+  readonly lists: number[][] = [[]];
+  readonly #numbers = new Map<string, number>([['', 0]]);
+  readonly #joined = new Map<number, number>();
+
+  numberOf(steps: number[]): number {
+    const key = steps.join();
+    const known = this.#numbers.get(key);
+    if (known !== undefined) return known;
+    this.#numbers.set(key, this.lists.length);
+    return this.lists.push(steps) - 1;
+  }
+
+  /** Returns the number of the timeline that is one after another. */
+  join(earlier: number, later: number): number {
+    if (later === 0) return earlier;
+    if (earlier === 0) return later;
+    const key = earlier * 2 ** 26 + later;
+    let number = this.#joined.get(key);
+    if (number === undefined) {
+      number = this.numberOf(this.#concatenated(this.lists[earlier]!, this.lists[later]!));
+      this.#joined.set(key, number);
+    }
+    return number;
+  }
+
+  #concatenated(earlier: number[], later: number[]): number[] {
+    const [next, ...rest] = later as [number, ...number[]];
+    const before = earlier.at(-1);
+    if (before === undefined) return later;
+    // Of several publications of a day, the last one counts.
+    if (stateOf(before) === stateOf(next)) return this.#concatenated(earlier.slice(0, -1), later);
+    return [...earlier, ...(recordOf(before) === recordOf(next) ? rest : later)];
+  }
+}
+
+const stepOf = (state: number, record: number): number => ((state << 16) | record) >>> 0;
+const stateOf = (step: number): number => step >>> 16;
+const recordOf = (step: number): number => step & 0xffff;
+
+/** Gives records the same numbers in all entries, whatever the membership of the Union was when they were written. */
+class RecordTable {
+  readonly records: RangeRecord[] = [];
+  readonly #numbers = new Map<string, number>();
+
+  numberOf(record: RangeRecord): number {
+    const key = recordIdentity(record);
+    const known = this.#numbers.get(key);
+    if (known !== undefined) return known;
+    this.#numbers.set(key, this.records.length);
+    return this.records.push(record) - 1;
+  }
+}
+
+/** The layers of a family, the earliest first; their values are numbers of timelines. */
+type Layers = Record<Family, Layer[]>;
+
+class Builder {
+  readonly timelines = new Timelines();
+  readonly table = new RecordTable();
+  readonly layers: Layers = { 4: [], 6: [] };
+  readonly #archive: Archive;
+  /** Of the entries since the last base: their records, or undefined if one of them cannot be read. */
+  #numbers: number[] | undefined;
+  #before: Entry | undefined;
+
+  constructor(archive: Archive) {
+    this.#archive = archive;
+  }
+
+  /**
+   * Adds what an entry changed, in the order of the archive.
+   *
+   * @returns whether its answers are known
+   */
+  addEntry(entry: Entry, state: number): boolean {
+    const isNext = this.#before?.time === entry.since;
+    this.#before = entry;
+    if (entry.kind === 'base') this.#numbers = [];
+    else if (entry.kind === 'gap' || !isNext) this.#numbers = undefined;
+    if (this.#numbers === undefined) return false;
+    try {
+      const file = this.#archive.read(entry);
+      this.#numbers.push(...file.records().map((record) => this.table.numberOf(record)));
+      const [v4, v6] = [file.layer(4, this.#numbers.length), file.layer(6, this.#numbers.length)];
+      this.#addLayers(v4, v6, this.#numbers, state);
+      return true;
+    } catch (error) {
+      if (!(error instanceof AtlasError) || error.code !== 'E_DAMAGED') throw error;
+      this.#numbers = undefined;
+      return false;
+    }
+  }
+
+  /** Adds the answers of a release. */
+  addAnswers({ records, v4, v6 }: Answers, state: number): void {
+    const numbers = records.map((record) => this.table.numberOf(record));
+    this.#addLayers(v4, v6, numbers, state);
+  }
+
+  #addLayers(v4: Layer, v6: Layer, numbers: readonly number[], state: number): void {
+    const timelineOf = new Uint32Array(numbers.length + 1);
+    numbers.forEach((number, index) => {
+      timelineOf[index + 1] = this.timelines.numberOf([stepOf(state, number)]);
+    });
+    for (const layer of [v4, v6]) {
+      const value = layer.value.map((each) => (each === UNCHANGED ? 0 : timelineOf[each]!));
+      this.layers[layer.family].push({ ...layer, value });
+    }
+  }
+
+  /** Returns the partition of a family within whose ranges nothing ever differed. */
+  joined(family: Family): Layer {
+    const join = (earlier: number, later: number): number => this.timelines.join(earlier, later);
+    return joinLayers(this.layers[family], (earlier, later) => combine(earlier, later, join));
+  }
+}
+
+/** Returns the days from the first to the last one on which a country joined or left the Union. */
+function membershipDays(from: string, to: string): string[] {
+  const days = readMemberships().flatMap((row) => (row.until === undefined ? [row.from] : [row.from, row.until]));
+  return [...new Set(days)].filter((day) => day > from && day <= to);
+}
+
+/** A country whose membership changes is one record for each of the two. Returns the steps by these records. */
+class ByMembership {
+  readonly records: RangeRecord[] = [];
+  /** For each state, its first day. */
+  readonly #starts: readonly string[];
+  /** For each record of the table, the record in each state; the same array if it is always the same. */
+  readonly #byState: (number | number[])[];
+
+  constructor(table: readonly RangeRecord[], starts: readonly string[]) {
+    this.#starts = starts;
+    this.#byState = table.map((record) => this.#variants(record));
+  }
+
+  #variants(record: RangeRecord): number | number[] {
+    if (record.kind !== 'country') return this.records.push(record) - 1;
+    const memberships = readMemberships();
+    const isEu = this.#starts.map((day) => isEuMember(memberships, record.code, day));
+    const numbers = new Map([...new Set(isEu)].map((each) => [each, this.records.push({ ...record, isEu: each }) - 1]));
+    return numbers.size === 1 ? [...numbers.values()][0]! : isEu.map((each) => numbers.get(each)!);
+  }
+
+  steps(timeline: readonly number[]): number[] {
+    const result: number[] = [];
+    timeline.forEach((step, index) => {
+      const byState = this.#byState[recordOf(step)]!;
+      if (typeof byState === 'number') {
+        result.push(stepOf(stateOf(step), byState));
+        return;
+      }
+      const end = index + 1 < timeline.length ? stateOf(timeline[index + 1]!) : this.#starts.length;
+      for (let state = stateOf(step); state < end; state++) {
+        const isFirst = state === stateOf(step);
+        if (isFirst || byState[state] !== byState[state - 1]) result.push(stepOf(state, byState[state]!));
+      }
+    });
+    return result;
+  }
+}
+
+/**
+ * Joins the answers of all days. Days whose entries are damaged or lost are not known.
+ *
+ * @param current returns the answers of the current release, for today, if the archive does not have them
+ * @throws AtlasError E_USAGE if there is no history, and what `current` throws
+ */
+export function answersOverTime(archive: Archive, current?: () => Answers): AnswersOverTime {
+  const { span, entries, dataDir } = archive;
+  if (span === undefined)
+    throw new AtlasError('E_USAGE', `there is no history in ${dataDir}: each build and pull adds to it`);
+  const spans = archive.spans();
+  const { to: today } = span;
+  const starts = [...spans.map(({ from }) => from), ...membershipDays(span.from, today), today];
+  const days = [...new Set(starts)].sort();
+  const stateOfDay = new Map(days.map((day, state) => [day, state]));
+
+  const builder = new Builder(archive);
+  const known = new Map<Entry, boolean>();
+  for (const entry of entries) known.set(entry, builder.addEntry(entry, stateOfDay.get(dayOf(entry.time))!));
+  const isKnown = (each: Span): boolean => 'entry' in each && known.get(each.entry) === true;
+  const holds = spans.filter(isKnown).map(({ from, to }) => ({ from, to, date: from }));
+  if (current !== undefined && holds.at(-1)?.to !== today) {
+    // Today's answers are those of the current release, though it was published without history.
+    builder.addAnswers(current(), stateOfDay.get(today)!);
+    holds.push({ from: today, to: today, date: today });
+  }
+
+  const [v4, v6] = [builder.joined(4), builder.joined(6)];
+  const byMembership = new ByMembership(builder.table.records, days);
+  const lists = builder.timelines.lists.map((timeline) => byMembership.steps(timeline));
+  const timelines = new Uint32Array(lists.length + 1);
+  lists.forEach((list, number) => {
+    timelines[number + 1] = timelines[number]! + list.length;
+  });
+  const dayNumber = (day: string): number => Date.parse(`${day}T00:00:00Z`) / DAY_MS;
+  const firstDay = dayNumber(span.from);
+  const states = new Uint16Array(dayNumber(today) - firstDay + 1).fill(NO_STATE);
+  days.forEach((day, state) => {
+    if (holds.some(({ from, to }) => from <= day && day <= to)) states.fill(state, dayNumber(day) - firstDay);
+    else states.fill(NO_STATE, dayNumber(day) - firstDay);
+  });
+  const { high, low } = splitIPv6(v6.count, v6.first);
+  return {
+    count4: v4.count,
+    start4: v4.first,
+    start4Low: new Uint16Array(v4.first.buffer, v4.first.byteOffset, 2 * v4.count),
+    index4: buildIndex(v4.count, (range) => v4.first[range]! >>> 16),
+    record4: v4.value,
+    count6: v6.count,
+    high6: high,
+    low6: low,
+    index6: buildIndex(v6.count, (range) => v6.first[4 * range]! >>> 16),
+    dense6: undefined,
+    record6: v6.value,
+    timelines,
+    steps: Uint32Array.from(lists.flat()),
+    records: byMembership.records,
+    firstDay,
+    states,
+    dates: days.map((day) => holds.findLast(({ from }) => from <= day)?.date ?? day),
+  };
+}

@@ -1,0 +1,197 @@
+/** Compares the kernel's dates with those of the library. */
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { openDatabase } from '../../src/database/database.js';
+import { RANGE_FILE } from '../../src/database/release.js';
+import { Kernel, Slot } from '../../src/enrich/kernel/kernel.js';
+import { layOut } from '../../src/enrich/kernel/layout.js';
+import { parseFields } from '../../src/enrich/options.js';
+import { openRangeFile } from '../../src/rangefile/reader.js';
+import { parseAdd } from '../support/add.js';
+import { dayOfText } from '../support/date-twin.js';
+import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+
+const RUNS = Number(process.env.FUZZ_RUNS ?? 80) * 20;
+
+let dayOf: (text: string) => number | undefined;
+beforeAll(async () => {
+  const dataDir = temporaryDir();
+  await publishBlocks(dataDir, SMALL_WORLD);
+  const file = openRangeFile(join(openDatabase(dataDir).dir, RANGE_FILE));
+  rmSync(dataDir, { recursive: true });
+  const options = { fields: parseFields([]), add: parseAdd(undefined), onInvalid: 'keep' as const };
+  const sizes = { threadCount: 1, slotCount: 1, chunkBytes: 1024, maxLineBytes: 1024 };
+  const layout = layOut({ file, options, ...sizes, keepsRejects: false });
+  const kernel = new Kernel(layout);
+  const slot = new Slot(layout, layout.slots[0]!);
+  dayOf = (text) => {
+    slot.input.fill(0x31); // what follows the text must not matter: here, more digits
+    return kernel.dayOf(slot.place, Buffer.from(text));
+  };
+});
+
+/** Returns the day as a date, or `none`. */
+function dateOf(day: number | undefined): string {
+  if (day === undefined) return 'none';
+  const date = new Date(86_400_000 * day);
+  return date.toISOString().replace(/T.*/, '');
+}
+
+describe('the day of a date', () => {
+  it.each([
+    // RFC 3339, and what is near it.
+    ['2026-01-01T00:00:00Z', '2026-01-01'],
+    ['2026-01-01t23:59:59z', '2026-01-01'],
+    ['2026-01-01 10:00:00.123456789Z', '2026-01-01'],
+    ['2026-01-01T00:30:00+01:00', '2025-12-31'],
+    ['2026-01-01T23:30:00-01:00', '2026-01-02'],
+    ['2026-01-01T12:00:00+23:59', '2025-12-31'],
+    ['2026-01-01 00:30:00 +0100', '2025-12-31'],
+    ['2026-01-01T10:00:00', '2026-01-01'],
+    ['2026-01-01', '2026-01-01'],
+    ['2016-12-31T23:59:60Z', '2016-12-31'],
+    ['2017-01-01T00:59:60+01:00', '2016-12-31'],
+    ['2024-02-29T00:00:00Z', '2024-02-29'],
+    ['2023-02-29T00:00:00Z', 'none'],
+    ['1900-02-29', 'none'],
+    ['2000-02-29', '2000-02-29'],
+    ['0000-01-01T00:00:00Z', '0000-01-01'],
+    ['0000-01-01T00:00:00+00:01', '-000001-12-31'],
+    ['0000-02-29', '0000-02-29'],
+    ['9999-12-31T23:59:59Z', '9999-12-31'],
+    ['9999-12-31T23:59:59-00:01', '+010000-01-01'],
+    ['1969-12-31T23:59:59Z', '1969-12-31'],
+    ['2026-13-01', 'none'],
+    ['2026-00-01', 'none'],
+    ['2026-01-00', 'none'],
+    ['2026-01-32', 'none'],
+    ['2026-1-1', 'none'],
+    ['2026-01-01T24:00:00Z', 'none'],
+    ['2026-01-01T00:60:00Z', 'none'],
+    ['2026-01-01T00:00:61Z', 'none'],
+    ['2026-01-01T00:00:00.Z', 'none'],
+    ['2026-01-01T00:00Z', 'none'],
+    ['2026-01-01T00:00:00 ', 'none'],
+    ['2026-01-01T00:00:00+1:00', 'none'],
+    ['2026-01-01T00:00:00+24:00', 'none'],
+    ['2026-01-01T00:00:00 UTC', 'none'],
+    ['2026-01-01T00:00:00Z ', 'none'],
+    ['x2026-01-01', 'none'],
+    // Access logs.
+    ['01/Jan/2026:00:00:00 +0000', '2026-01-01'],
+    ['01/Jan/2026:00:30:00 +0100', '2025-12-31'],
+    ['31/Dec/2025:23:59:59 -0500', '2026-01-01'],
+    ['29/Feb/2024:12:00:00 +0000', '2024-02-29'],
+    ['30/Feb/2024:12:00:00 +0000', 'none'],
+    ['01/jan/2026:00:00:00 +0000', 'none'],
+    ['01/Foo/2026:00:00:00 +0000', 'none'],
+    ['01/Jan/2026:00:00:00', 'none'],
+    ['01/Jan/2026:25:00:00 +0000', 'none'],
+    // Numbers.
+    ['0', '1970-01-01'],
+    ['1767225600', '2026-01-01'],
+    ['1767225599.999', '2025-12-31'],
+    ['1767225600000', '2026-01-01'],
+    ['1767225600000000', '2026-01-01'],
+    ['1767225600000000000', '2026-01-01'],
+    ['1767225599999999999', '2025-12-31'],
+    ['-1', '1969-12-31'],
+    ['-0', '1970-01-01'],
+    ['-0.5', '1969-12-31'],
+    ['-86400', '1969-12-31'],
+    ['-86400.0', '1969-12-31'],
+    ['-86401', '1969-12-30'],
+    ['-86400.1', '1969-12-30'],
+    ['99999999999', '5138-11-16'],
+    ['100000000000', '1973-03-03'],
+    ['9999999999999999999', '2286-11-20'],
+    ['12345678901234567890', 'none'],
+    ['1e9', 'none'],
+    ['1.', 'none'],
+    ['.5', 'none'],
+    ['-', 'none'],
+    ['+1', 'none'],
+    ['1 ', 'none'],
+    ['', 'none'],
+    ['null', 'none'],
+    [`1.${'0'.repeat(70)}`, 'none'],
+  ])('%s: %s', (text, expected) => {
+    expect([dateOf(dayOf(text)), dateOf(dayOfText(text))]).toEqual([expected, expected]);
+  });
+
+  const two = fc
+    .oneof(fc.integer({ min: 0, max: 61 }), fc.integer({ min: 0, max: 99 }))
+    .map((n) => `${n}`.padStart(2, '0'));
+  const sign = fc.constantFrom('+', '-');
+  const month = fc.constantFrom(
+    'Jan',
+    'Feb',
+    'Mar',
+    'Apr',
+    'May',
+    'Jun',
+    'Jul',
+    'Aug',
+    'Sep',
+    'Oct',
+    'Nov',
+    'Dec',
+    'Mai',
+  );
+  const year = fc
+    .oneof(fc.integer({ min: 1999, max: 2030 }), fc.integer({ min: 0, max: 9999 }))
+    .map((n) => `${n}`.padStart(4, '0'));
+  const day = fc.integer({ min: 0, max: 32 }).map((n) => `${n}`.padStart(2, '0'));
+  const zone = fc.oneof(
+    fc.constantFrom('', 'Z', 'z', ' Z', ' '),
+    fc.tuple(fc.constantFrom('', ' '), sign, two, fc.constantFrom(':', ''), two).map((parts) => parts.join('')),
+  );
+  const fraction = fc.oneof(fc.constant(''), fc.stringMatching(/^\.\d{0,9}$/));
+  const time = fc.tuple(two, two, two).map((parts) => parts.join(':'));
+  const iso = fc
+    .tuple(
+      year,
+      fc.constant('-'),
+      day,
+      fc.constant('-'),
+      day,
+      fc.constantFrom('T', ' ', 't', 'x'),
+      time,
+      fraction,
+      zone,
+    )
+    .map((parts) => parts.join(''));
+  const log = fc
+    .tuple(day, month, year, time, sign, two, two)
+    .map(([d, m, y, t, s, a, b]) => `${d}/${m}/${y}:${t} ${s}${a}${b}`);
+  const number = fc.oneof(
+    fc.stringMatching(/^-?\d{1,20}(\.\d{0,3})?$/),
+    fc.bigInt({ min: -(10n ** 19n), max: 10n ** 19n }).map(String),
+  );
+  const text = fc.oneof(
+    iso,
+    iso.map((each) => each.slice(0, 10)),
+    log,
+    number,
+    fc.string({ maxLength: 40 }),
+  );
+  /** A date with one character replaced, put in or left out. */
+  const nearly = fc
+    .tuple(text, fc.nat(30), fc.constantFrom('', '0', '9', ':', '-', '+', ' ', '/', 'Z', '.'), fc.boolean())
+    .map(([date, at, character, isReplaced]) => date.slice(0, at) + character + date.slice(at + Number(isReplaced)));
+
+  it('is that of its naive twin', () => {
+    let dates = 0;
+    fc.assert(
+      fc.property(fc.oneof(text, nearly), (each) => {
+        const expected = dayOfText(each);
+        if (expected !== undefined) dates++;
+        expect([each, dayOf(each)]).toEqual([each, expected]);
+      }),
+      { numRuns: RUNS },
+    );
+    expect(dates).toBeGreaterThan(RUNS / 10);
+  });
+});
