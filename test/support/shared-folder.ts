@@ -1,6 +1,6 @@
 /** The folder of the temporary files of one run, made before the first test and removed after the last. */
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
@@ -24,6 +24,8 @@ function makeFolder(): string {
       const folder = mkdtempSync(join(IN_MEMORY, 'ipatlas-test-'));
       const program = join(folder, 'program');
       writeFileSync(program, '#!/bin/sh\n', { mode: 0o755 });
+      // Tests that run as another user read in it, as they do in /tmp.
+      chmodSync(folder, 0o755);
       if (spawnSync(program).status === 0) return folder;
       rmSync(folder, { recursive: true });
     }
