@@ -97,7 +97,7 @@ describe('the documentation', () => {
     const grouped = (name: string, unit = 1) => (limits[name]! / unit).toLocaleString('en-US');
     const MIB = 2 ** 20;
     expect(bulk).toContain(
-      `| line of JSON lines, a list, an access log or text | ${grouped('MAX_LINE_BYTES', MIB)} MiB;`,
+      `| line of JSON lines, a list, an access log, logfmt or text | ${grouped('MAX_LINE_BYTES', MIB)} MiB;`,
     );
     expect(bulk).toContain(`| nesting of a line, of an item of a JSON document | ${grouped('MAX_JSON_DEPTH')} levels;`);
     expect(bulk).toContain(`| fields in one run | ${grouped('MAX_FIELDS')};`);

@@ -109,7 +109,7 @@ export const ENRICH_INPUT_FLAGS: FlagTable = {
 export const ADD_FLAGS: FlagTable = {
   add: {
     value: 'LIST',
-    help: `what to add, in this order: of ${ADDABLE.join(',')}; default the first three`,
+    help: `what to add, in this order: of ${ADDABLE.join(', ')}, with commas; default the first three`,
   },
   schema: {
     value: 'NAME',

@@ -35,6 +35,21 @@ const CASES: [BlockEnricherOptions, string[], string[]][] = [
     ['--format', 'csv', '--delimiter', ';', '--no-header', '--field', '2', '--add', 'country_code'],
     [CELLS.replaceAll(',', ';')],
   ],
+  [
+    { format: 'w3c', field: 'c-ip' },
+    ['--format', 'w3c', '--field', 'c-ip'],
+    ['#Version: 1.0\n#Fields: time c-ip\n00:00:01 8.8.8.8\n00:00:02 -\n', '#Fields: c-ip\r\n2a00:1::1\r\n'],
+  ],
+  [
+    { format: 'zeek', field: 'id.orig_h' },
+    ['--format', 'zeek', '--field', 'id.orig_h'],
+    ['#separator \\x09\n#unset_field\t-\n#fields\tts\tid.orig_h\n#types\ttime\taddr\n1.5\t8.8.8.8\n2.5\t-\n#close\n'],
+  ],
+  [
+    { format: 'logfmt', field: ['SRC', 'DST'] },
+    ['--format', 'logfmt', '--field', 'SRC', '--field', 'DST'],
+    ['IN=eth0 SRC=8.8.8.8 DST=10.0.0.1\nnothing\nSRC="2a00:1::1"\n'],
+  ],
   [{ format: 'list' }, ['--format', 'list'], ['8.8.8.8\n\nno address\n2a00:1::1', '8.8.8.8\n']],
   [{ format: 'text' }, ['--format', 'text'], ['from 8.8.8.8 to 10.0.0.1\nnothing\n']],
   [

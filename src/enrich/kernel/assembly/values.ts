@@ -110,7 +110,7 @@ function unquote(from: usize, close: usize): usize {
 
 /** Replaces the offset of the value of a key with a query for its address. */
 @inline function queryPair(value: usize, from: usize, close: usize): void {
-  const length = from == 0 ? 0 : valueEnd(from, close) - from;
+  const length: usize = from == 0 ? 0 : valueEnd(from, close) - from;
   if (length == 0 || (length == 1 && <u32>load<u8>(from) == unset)) store<u32>(value, recordCount + 1);
   else queryText(value, from, length);
 }
