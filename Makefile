@@ -28,6 +28,7 @@ check: compile ## lint, check the types, run the tests of what was changed since
 
 soak: compile ## the long tests: random input, kills, much memory
 	npm ci --prefix test/soak/runtimes --silent
+	npm ci --prefix bench --silent
 	npx vitest run --config vitest.soak.config.ts
 
 db: compile ## build and publish the database

@@ -5,6 +5,7 @@ import { packageFile } from './package-root.js';
 
 /** The packages by the command that needs them. */
 const PACKAGES = {
+  'export parquet': ['hyparquet-writer'],
   pull: ['tuf-js'],
   'serve --redis': ['@redis/client'],
   stream: ['@nats-io/jetstream', '@nats-io/transport-node'],

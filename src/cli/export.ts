@@ -9,6 +9,7 @@ import { type ExportRequest, FORMATS, type FormatName } from '../export/formats.
 import { DEFAULT_DATABASE_TYPE } from '../export/mmdb/mmdb.js';
 import { NFT_SET_NAME } from '../export/nft.js';
 import { writeFile, writeToStream } from '../export/output.js';
+import { withPackages } from '../optional-packages.js';
 import type { RangeFile } from '../rangefile/reader.js';
 import { type Command, type Invocation, type OptionValues, outputPath, printNote, text } from './command.js';
 
@@ -22,7 +23,10 @@ const GDNSD = 'gdnsd';
 /** A whole release with its records, of which no part can be chosen, so it is not one of the formats either. */
 const COMPACT = 'compact';
 
-const NAMES = [...Object.keys(FORMATS), COMPACT, GDNSD];
+/** Needs a package that few installations need. */
+const PARQUET = 'parquet';
+
+const NAMES = [...Object.keys(FORMATS), PARQUET, COMPACT, GDNSD];
 
 function formatNamed(name: string): FormatName {
   if (Object.hasOwn(FORMATS, name)) return name as FormatName;
@@ -162,7 +166,16 @@ async function exportGdnsd(invocation: Invocation): Promise<void> {
   printNote(`${directory}: ${done}${rest}\n`);
 }
 
+/** Returns the ranges as a Parquet file. */
+async function parquetExport(invocation: Invocation): Promise<Export> {
+  refuseFlags(invocation.values, PARQUET, [...COMPACT_FLAGS, 'nodes', 'set', 'database-type']);
+  const { parquet } = await withPackages('export parquet', () => import('../export/parquet.js'));
+  const request = requestFrom('csv', invocation);
+  return { pieces: [await parquet(request, request.title)], isBinary: true, title: request.title };
+}
+
 async function exportOf(invocation: Invocation): Promise<Export> {
+  if (invocation.positionals[0] === PARQUET) return parquetExport(invocation);
   if (invocation.positionals[0] === COMPACT) return compactExport(invocation);
   const name = formatNamed(invocation.positionals[0]!);
   refuseFlags(invocation.values, name, [...COMPACT_FLAGS, 'nodes']);
@@ -195,6 +208,7 @@ export const command: Command = {
   description: `Writes the current release in the form that other software reads; docs/exports.md shows how each uses it.`,
   words: {
     ...Object.fromEntries(Object.entries(FORMATS).map(([name, { summary }]) => [name, summary])),
+    [PARQUET]: 'a table of ranges for warehouses: DuckDB, Spark, BigQuery; docs/warehouses.md',
     [COMPACT]: 'half a megabyte, for ipatlas itself: a browser, a server without files',
     [GDNSD]: 'a directory with the configuration of gdnsd: DNS by country',
   },

@@ -22,6 +22,7 @@ async function missing(name: string): Promise<never> {
 describe('an optional package that is missing', () => {
   it.each<[Command, string[]]>([
     ['pull', ['tuf-js']],
+    ['export parquet', ['hyparquet-writer']],
     ['serve --redis', ['@redis/client']],
     ['stream', ['@nats-io/jetstream', '@nats-io/transport-node']],
   ])('of "ipatlas %s" is named, with its version', async (command, names) => {

@@ -1,0 +1,96 @@
+/**
+ * The format `parquet`: a table of ranges for warehouses. The bounds are text that sorts like the addresses of both families, and
+ * the rows are sorted by them. docs/warehouses.md shows how to join it.
+ */
+import { ByteWriter, type ColumnSource, ParquetWriter } from 'hyparquet-writer';
+import { continentTable } from '../country/continents.js';
+import { chosenCountries, exportedRanges, type Selection } from './ranges.js';
+
+/** Rows in a row group: readers skip whole groups by their bounds, and load others as a whole. */
+const GROUP_ROWS = 50_000;
+
+type ColumnType = 'STRING' | 'INT32' | 'INT64' | 'BOOLEAN';
+
+/** The columns, their types, and whether they can be null. */
+const COLUMNS = {
+  start: ['STRING', false],
+  end: ['STRING', false],
+  family: ['INT32', false],
+  country_code: ['STRING', true],
+  country: ['STRING', true],
+  is_eu: ['BOOLEAN', false],
+  continent: ['STRING', true],
+} as const satisfies Record<string, readonly [ColumnType, isNullable: boolean]>;
+type ColumnName = keyof typeof COLUMNS;
+type Row = Record<ColumnName, string | number | boolean | null>;
+
+const NAMES = Object.keys(COLUMNS) as ColumnName[];
+
+/** IPv4 addresses are IPv4-mapped IPv6 addresses (RFC 4291 §2.5.5.2), as 32 hex digits. */
+const MAPPED = '00000000000000000000ffff';
+
+/** Returns an address as 32 lower-case hex digits. */
+function sortableText(words: Uint32Array): string {
+  let text = words.length === 1 ? MAPPED : '';
+  for (const word of words) text += word.toString(16).padStart(8, '0');
+  return text;
+}
+
+function* rowsOf(selection: Selection): Generator<Row> {
+  const countries = chosenCountries(selection);
+  const continents = continentTable();
+  const values = countries.map((record) => ({
+    country_code: record?.code ?? null,
+    country: record?.name ?? null,
+    is_eu: record?.isEu ?? false,
+    continent: continents.get(record?.code ?? '')?.code ?? null,
+  }));
+  for (const family of selection.families) {
+    for (const { first, last, record } of exportedRanges(selection, family)) {
+      yield { start: sortableText(first), end: sortableText(last), family, ...values[record]! };
+    }
+  }
+}
+
+/** Returns rows as columns. */
+function columnsOf(rows: readonly Row[]): ColumnSource[] {
+  return NAMES.map((name) => {
+    const [type, nullable] = COLUMNS[name];
+    return { name, type, nullable, data: rows.map((row) => row[name]) };
+  });
+}
+
+/**
+ * Returns a Parquet file; the same bytes for the same release and selection.
+ *
+ * @param title for its metadata; @param groupRows rows in a row group
+ */
+export async function parquet(selection: Selection, title: string, groupRows = GROUP_ROWS): Promise<Uint8Array> {
+  const writer = new ByteWriter();
+  const schema = NAMES.map((name) => {
+    const [type, isNullable] = COLUMNS[name];
+    const repetition_type = isNullable ? ('OPTIONAL' as const) : ('REQUIRED' as const);
+    if (type === 'STRING')
+      return { name, type: 'BYTE_ARRAY' as const, converted_type: 'UTF8' as const, repetition_type };
+    return { name, type, repetition_type };
+  });
+  const file = new ParquetWriter({
+    writer,
+    schema: [{ name: 'ranges', num_children: NAMES.length }, ...schema],
+    // Whole bounds, so that a reader can skip a group: the default keeps half of an address.
+    statisticsTruncateLength: 2 * MAPPED.length,
+    kvMetadata: [{ key: 'title', value: title }],
+    createdBy: 'ipatlas',
+  });
+  let rows: Row[] = [];
+  const flush = (): void | Promise<void> => file.write({ columnData: columnsOf(rows), rowGroupSize: groupRows });
+  for (const row of rowsOf(selection)) {
+    rows.push(row);
+    if (rows.length < groupRows) continue;
+    await flush();
+    rows = [];
+  }
+  if (rows.length > 0) await flush();
+  await file.finish();
+  return writer.getBytes();
+}
