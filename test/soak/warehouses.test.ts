@@ -6,7 +6,7 @@ import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { formatIPv4, formatIPv6 } from '../../src/address/format.js';
 import { openDatabase } from '../../src/database/database.js';
@@ -100,6 +100,7 @@ it.skipIf(versions.length === 0)('PostgreSQL answers as enrich, except for Tered
   const asUser = process.getuid?.() === 0 ? ['runuser', '-u', 'postgres', '--'] : [];
   const home = join(dir, 'postgresql');
   chmodSync(dir, 0o777);
+  chmodSync(dirname(dir), 0o711);
   const run = (...command: string[]): string => {
     const [file, ...args] = [...asUser, ...command];
     return execFileSync(file!, args, { encoding: 'utf8', maxBuffer: 2 ** 30, stdio: ['ignore', 'pipe', 'pipe'] });
