@@ -3,6 +3,7 @@
 import { formatAddress } from '../address/format.js';
 import type { Family } from '../address/parse.js';
 import { rangeSize } from '../address/words.js';
+import { isDate } from '../country/country.js';
 import {
   type CountryChange,
   countryChanges,
@@ -15,10 +16,11 @@ import {
   type Segment,
   segments,
 } from '../database/diff.js';
-import { type Manifest, namedRelease } from '../database/release.js';
+import { namedRelease } from '../database/release.js';
 import { openReleaseRanges } from '../database/release-files.js';
 import { AtlasError, EXIT } from '../errors.js';
 import { writeFile } from '../export/output.js';
+import { rangesAt } from '../history/day.js';
 import { PAIRS_SHOWN } from '../limits.js';
 import { formatCidr, rangeToCidrs } from '../range/cidr.js';
 import type { RangeFile } from '../rangefile/reader.js';
@@ -30,12 +32,16 @@ import { type Command, type Invocation, outputPath, print, text } from './comman
 const FAMILIES = [4, 6] as const;
 
 interface Side {
-  manifest: Manifest;
+  /** Id of the release, or the day that is asked for. */
+  id: string;
+  as_of: string;
   file: RangeFile;
 }
 
 function openSide(dataDir: string, name: string): Side {
-  return openReleaseRanges(namedRelease(dataDir, name));
+  if (isDate(name)) return { id: name, as_of: name, file: rangesAt(dataDir, name).file };
+  const { manifest, file } = openReleaseRanges(namedRelease(dataDir, name));
+  return { id: manifest.id, as_of: manifest.as_of, file };
 }
 
 /** The segments of one family whose answers differ. */
@@ -91,7 +97,7 @@ class Printer {
 
 async function printJson(before: Side, after: Side): Promise<void> {
   const printer = new Printer();
-  const side = ({ manifest: { id, as_of } }: Side) => ({ release: id, as_of });
+  const side = ({ id, as_of }: Side) => ({ release: id, as_of });
   const head = JSON.stringify({
     before: side(before),
     after: side(after),
@@ -141,8 +147,8 @@ function describeCountry({ code, name, is_eu }: CountryChange): string {
 }
 
 async function printTable(before: Side, after: Side): Promise<void> {
-  await print(`from  ${before.manifest.id}, as of ${before.manifest.as_of}\n`);
-  await print(`to    ${after.manifest.id}, as of ${after.manifest.as_of}\n`);
+  await print(`from  ${before.id}, as of ${before.as_of}\n`);
+  await print(`to    ${after.id}, as of ${after.as_of}\n`);
   const countries = countryChanges(before.file, after.file);
   if (countries.length > 0) await print(`\n${countries.map(describeCountry).join('')}`);
   for (const family of FAMILIES) {
@@ -180,6 +186,8 @@ async function run({ dataDir, values, positionals }: Invocation): Promise<number
   const forms = ['json', 'csv', 'html'].filter((name) => values[name] !== undefined);
   if (forms.length > 1) throw new AtlasError('E_USAGE', `give --${forms[0]} or --${forms[1]}, not both`);
   if (values.html !== undefined) {
+    const day = positionals.find(isDate);
+    if (day !== undefined) throw new AtlasError('E_USAGE', `--html compares releases, and ${day} is a day`);
     const [before, after] = positionals.map((name) => namedRelease(dataDir, name)) as [string, string];
     await writePage(outputPath(values, 'html'), diffPage(compareReleases(before, after)));
     return EXIT.ok;
@@ -201,7 +209,7 @@ export async function writePage(path: string | undefined, page: string): Promise
 export const command: Command = {
   usage: ['diff A B'],
   description: `Shows which addresses have a different result in release B than in release A: totals for each pair of results, and the
-ranges. A and B are ids of releases (also of refused ones), "current", or directories of releases. A result is a
+ranges. A and B are ids of releases (also of refused ones), "current", directories of releases, or days (2026-01-31). A result is a
 country code, or a reason in lower case (private, unallocated, …), or the scheme (6to4, nat64, teredo) of an embedded
 IPv4 address, whose country is the result.`,
   options: {
@@ -217,6 +225,7 @@ IPv4 address, whose country is the result.`,
   examples: {
     'ipatlas releases': 'the ids of the releases to compare',
     'ipatlas diff 2026-01-01-0123456789ab current': 'what changed since then',
+    'ipatlas diff 2025-12-31 2026-01-31': 'what changed in a month, see "ipatlas history"',
     'ipatlas diff 2026-01-01-0123456789ab current --csv > changes.csv': 'every range that changed',
   },
   operand: 'release',

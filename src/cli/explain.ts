@@ -1,11 +1,15 @@
 /** `ipatlas explain`: explains the result for an address. */
 import { type ExplainedRow, type Explanation, explain, type Step } from '../../pipeline/index.js';
 import { isReason, REASONS } from '../country/assignment.js';
-import { namedRelease } from '../database/release.js';
+import { BinaryEngine } from '../database/binary-engine.js';
+import { Lookups } from '../database/lookups.js';
+import { namedRelease, releaseIds } from '../database/release.js';
 import type { ReasonedResult } from '../database/results.js';
-import { EXIT } from '../errors.js';
+import { AtlasError, EXIT } from '../errors.js';
+import { openArchive } from '../history/archive.js';
+import { openDay } from '../history/day.js';
 import { printable } from '../text-table.js';
-import { type Command, type Invocation, print, text } from './command.js';
+import { type Command, type Invocation, parseDay, print, text } from './command.js';
 
 function describeResult({ ip, country, country_code, is_eu, reason }: ReasonedResult): string {
   if (country !== null) return `${ip}: ${country} (${country_code}), ${is_eu ? '' : 'not '}in the European Union`;
@@ -51,8 +55,43 @@ function describe({ result, release, as_of, notation, steps, corrections, overri
   ].join('');
 }
 
-async function run({ dataDir, values, positionals }: Invocation): Promise<number> {
-  const dir = namedRelease(dataDir, text(values, 'release') ?? 'current');
+/**
+ * Explains the answer of a past day: all of it if the release is still there, otherwise only the answer.
+ *
+ * @throws AtlasError as `openDay` does
+ */
+async function explainDay({ dataDir, values, positionals }: Invocation, day: string): Promise<number> {
+  const archive = openArchive(dataDir);
+  const { file, entry } = openDay(archive, day);
+  const { release, event } = archive.read(entry).about;
+  if (releaseIds(dataDir).includes(release))
+    return explainRelease(namedRelease(dataDir, release), { dataDir, values, positionals });
+  const result = new Lookups(new BinaryEngine(file)).lookupWithReason(positionals[0]!);
+  if (result === undefined) throw new AtlasError('E_USAGE', `${JSON.stringify(positionals[0])} is not an IP address`);
+  const why =
+    event === 'import'
+      ? `the answer was imported from ${release}, which has no rows of sources`
+      : `the release ${release} is not kept, and only its answers are`;
+  await print(
+    values.json === true
+      ? `${JSON.stringify({ result, release, as_of: day, notes: [why] })}\n`
+      : printable(`${describeResult(result)}\n${why}\n`),
+  );
+  return EXIT.ok;
+}
+
+async function run(invocation: Invocation): Promise<number> {
+  const { dataDir, values } = invocation;
+  const day = parseDay(values, 'at');
+  if (day === undefined) return explainRelease(namedRelease(dataDir, text(values, 'release') ?? 'current'), invocation);
+  if (values.release !== undefined) throw new AtlasError('E_USAGE', '--at does not go with --release');
+  return explainDay(invocation, day);
+}
+
+async function explainRelease(
+  dir: string,
+  { dataDir, values, positionals }: Pick<Invocation, 'dataDir' | 'values' | 'positionals'>,
+): Promise<number> {
   const explanation = await explain(dataDir, dir, positionals[0]!);
   await print(values.json === true ? `${JSON.stringify(explanation)}\n` : printable(describe(explanation)));
   return EXIT.ok;
@@ -68,6 +107,10 @@ and with the line of overrides.csv that corrects the result here.`,
     release: {
       value: 'ID',
       help: 'a release other than the current one: its id (also of a refused one) or its directory',
+    },
+    at: {
+      value: 'YYYY-MM-DD',
+      help: 'the answer of this day (UTC): all of it if its release is still there, else only the answer',
     },
     json: { help: 'the explanation as JSON' },
   },

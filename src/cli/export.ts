@@ -9,9 +9,10 @@ import { type ExportRequest, FORMATS, type FormatName } from '../export/formats.
 import { DEFAULT_DATABASE_TYPE } from '../export/mmdb/mmdb.js';
 import { NFT_SET_NAME } from '../export/nft.js';
 import { writeFile, writeToStream } from '../export/output.js';
+import { rangesAt } from '../history/day.js';
 import { withPackages } from '../optional-packages.js';
 import type { RangeFile } from '../rangefile/reader.js';
-import { type Command, type Invocation, type OptionValues, outputPath, printNote, text } from './command.js';
+import { type Command, type Invocation, type OptionValues, outputPath, parseDay, printNote, text } from './command.js';
 
 function usage(message: string): AtlasError {
   return new AtlasError('E_USAGE', `${message}; see "ipatlas export --help"`);
@@ -88,25 +89,52 @@ function setName(values: OptionValues): string {
   throw usage(`--set is ${JSON.stringify(name)}; it can be up to 30 letters, digits and "_", a letter first`);
 }
 
+/** Returns which countries are in the file, for its title. */
+function partText(codes: ReadonlySet<string> | undefined): string {
+  return codes === undefined ? '' : `, ${[...codes].sort().join(' ')}`;
+}
+
 /** What the file says of itself, on one line: which release, which part of it, and whom its sources want credited. */
 function titleOf({ id, inputs }: Manifest, codes: ReadonlySet<string> | undefined): string {
-  const part = codes === undefined ? '' : `, ${[...codes].sort().join(' ')}`;
+  const part = partText(codes);
   const credits = [...new Set(inputs.map(({ attribution }) => attribution))].filter((text) => text !== '');
   const data = credits.length === 0 ? '' : `. Data: ${credits.join('; ')}`;
   return `Countries of IP addresses, ipatlas release ${id}${part}${data}`.replace(/\s+/g, ' ');
 }
 
+/** What is exported: the ranges, the date of their data, and the title of a file with some countries of them. */
+interface ChosenRanges {
+  file: RangeFile;
+  dataDate: string | undefined;
+  title: (codes: ReadonlySet<string> | undefined) => string;
+}
+
+/** Opens the release or the past day that is asked for. */
+function chosenRanges(dataDir: string, values: OptionValues): ChosenRanges {
+  const day = parseDay(values, 'at');
+  if (day === undefined) {
+    const { manifest, file } = openReleaseRanges(chosenRelease(dataDir, text(values, 'release')));
+    return { file, dataDate: manifest.data_date, title: (codes) => titleOf(manifest, codes) };
+  }
+  if (values.release !== undefined) throw usage('--at does not go with --release');
+  const { file, date } = rangesAt(dataDir, day);
+  return {
+    file,
+    dataDate: date,
+    title: (codes) => `Countries of IP addresses on ${day}, by ipatlas${partText(codes)}`,
+  };
+}
+
 function requestFrom(format: FormatName, { dataDir, values }: Invocation): ExportRequest {
-  const release = chosenRelease(dataDir, text(values, 'release'));
-  const { manifest, file } = openReleaseRanges(release);
+  const { file, title, dataDate } = chosenRanges(dataDir, values);
   const countries = chosenCodes(file, values);
   return {
     file,
     countries,
     families: chosenFamilies(text(values, 'family')),
     embedded: chosenSchemes(format, text(values, 'embedded')),
-    title: titleOf(manifest, countries),
-    dataDate: manifest.data_date,
+    title: title(countries),
+    dataDate,
     databaseType: text(values, 'database-type') ?? DEFAULT_DATABASE_TYPE,
     setName: setName(values),
   };
@@ -132,7 +160,7 @@ function refuseFlags(values: OptionValues, format: string, flags: readonly strin
 
 /** Returns a release in the compact form, compressed. */
 async function compactExport({ dataDir, values }: Invocation): Promise<Export> {
-  refuseFlags(values, COMPACT, [...SELECTION_FLAGS, 'nodes']);
+  refuseFlags(values, COMPACT, [...SELECTION_FLAGS, 'nodes', 'at']);
   const sections = text(values, 'with')?.split(',') ?? [];
   for (const section of sections) {
     if (section !== 'confidence') throw usage(`--with is ${JSON.stringify(section)}; it can be confidence`);
@@ -151,7 +179,7 @@ async function exportGdnsd(invocation: Invocation): Promise<void> {
   const directory = outputPath(values);
   if (nodesFile === undefined) throw usage('gdnsd needs --nodes FILE');
   if (directory === undefined) throw usage('gdnsd needs a directory: -o DIR');
-  refuseFlags(values, GDNSD, [...SELECTION_FLAGS, ...COMPACT_FLAGS]);
+  refuseFlags(values, GDNSD, [...SELECTION_FLAGS, ...COMPACT_FLAGS, 'at']);
   const { exportForGdnsd } = await import('../export/gdnsd/export.js');
   const release = chosenRelease(dataDir, text(values, 'release'));
   const { written, removed, warnings } = await exportForGdnsd({
@@ -220,6 +248,7 @@ export const command: Command = {
     },
     nodes: { value: 'FILE', help: 'gdnsd: the servers that DNS routes to; docs/routing.md' },
     release: { value: 'ID', help: 'another release than the current one' },
+    at: { value: 'YYYY-MM-DD', help: 'the answers of this day (UTC), see "ipatlas history"' },
     family: { value: '4|6', choices: ['4', '6'], help: 'one family only' },
     countries: { value: 'LIST', help: 'these countries only, by their codes: DE,FR' },
     eu: { help: 'these only that are in the European Union (with --countries: both together)' },

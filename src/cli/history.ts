@@ -1,9 +1,13 @@
 /** `ipatlas history`: the answers that an address had, and what was imported. */
 import { importHistory, removeHistory } from '../../pipeline/index.js';
+import { formatAddress } from '../address/format.js';
 import { parseAddress } from '../address/parse.js';
 import { AtlasError, EXIT } from '../errors.js';
-import { openArchive } from '../history/archive.js';
+import { type Archive, openArchive } from '../history/archive.js';
+import { answersOverTime } from '../history/over-time.js';
 import { type Period, periodsOf, type UnknownPeriod } from '../history/periods.js';
+import { changesIn, type Subnet } from '../history/subnet.js';
+import { parseCidr } from '../range/cidr.js';
 import { printable } from '../text-table.js';
 import {
   type Command,
@@ -62,15 +66,76 @@ async function remove({ dataDir, values }: Invocation): Promise<number> {
   return EXIT.ok;
 }
 
+interface NamedSubnet extends Subnet {
+  name: string;
+}
+
+/** Parses a block. @throws AtlasError E_USAGE if it is none */
+function parseSubnet(name: string): NamedSubnet {
+  const [first, last] = [new Uint32Array(4), new Uint32Array(4)];
+  const block = parseCidr(name, first, last);
+  if (block === undefined) throw new AtlasError('E_USAGE', `${JSON.stringify(name)} is not a block such as 10.0.0.0/8`);
+  const words = block.family === 4 ? 1 : 4;
+  return { name, family: block.family, first: first.slice(0, words), last: last.slice(0, words) };
+}
+
+/** Prints what changed inside blocks. */
+async function showSubnets(archive: Archive, subnets: readonly NamedSubnet[], values: OptionValues): Promise<void> {
+  const { from = '', to = '9999-12-31' } = parseSpan(values);
+  const all = answersOverTime(archive);
+  const rows = [['NETWORK', 'DAY', 'FIRST', 'LAST', 'FROM', 'TO']];
+  for (const subnet of subnets) {
+    const changes = changesIn(all, subnet).filter(({ day }) => from <= day && day <= to);
+    for (const change of changes) {
+      const [first, last] = [change.first, change.last].map((each) => formatAddress(subnet.family, each)) as [
+        string,
+        string,
+      ];
+      if (values.json === true) {
+        const { day, from: before, to: after, fromEu, toEu } = change;
+        const facts = {
+          network: subnet.name,
+          day,
+          first,
+          last,
+          from: before,
+          to: after,
+          from_is_eu: fromEu,
+          to_is_eu: toEu,
+        };
+        await print(`${JSON.stringify(facts)}\n`);
+      } else {
+        const label = (code: string, isEu: boolean): string => (isEu ? `${code} (EU)` : code);
+        rows.push([
+          subnet.name,
+          change.day,
+          first,
+          last,
+          label(change.from, change.fromEu),
+          label(change.to, change.toEu),
+        ]);
+      }
+    }
+    if (changes.length === 0) printNote(`nothing has changed in ${subnet.name}\n`);
+  }
+  if (values.json !== true && rows.length > 1) await print(table(rows));
+  const unknown = archive.spans().filter((span) => 'missing' in span);
+  for (const span of unknown) printNote(`nothing is known of ${span.from} to ${span.to}\n`);
+}
+
 async function show({ dataDir, values, positionals }: Invocation): Promise<number> {
   const { from, to } = parseSpan(values);
   const archive = openArchive(dataDir);
   if (archive.span === undefined) {
     throw new AtlasError('E_NO_DATABASE', `there is no history in ${dataDir}: each build and pull adds to it`);
   }
+  const subnets = positionals.filter((each) => each.includes('/')).map(parseSubnet);
+  if (subnets.length > 0) await showSubnets(archive, subnets, values);
+  const addresses = positionals.filter((each) => !each.includes('/'));
+  if (addresses.length === 0) return EXIT.ok;
   const rows = [['IP', 'FROM', 'TO', 'COUNTRY', 'CODE', 'EU', 'RELEASE']];
   let invalid = 0;
-  for (const ip of positionals) {
+  for (const ip of addresses) {
     const words = new Uint32Array(4);
     const family = parseAddress(ip, words);
     if (family === 0) {
@@ -94,12 +159,13 @@ async function show({ dataDir, values, positionals }: Invocation): Promise<numbe
 export const command: Command = {
   usage: [],
   description: `Shows which answers an address had, and when: one line for each period. The answer of a day (UTC) is that of the release
-that was current at its end, and the membership in the European Union that of the day. A period without an end goes on.
+that was current at its end, and the membership in the European Union that of the day. A period without an end goes on. Of a block, such as
+193.0.0.0/16, it shows what changed inside it, and on which day.
 
 Each build, pull and rollback adds to the history, unless --no-history is given. "history import" adds what was kept elsewhere, for
 days before the first of them.`,
   actions: {
-    '': { usage: 'IP…', help: '', arguments: [1, Number.POSITIVE_INFINITY], flags: ['from', 'to', 'json'] },
+    '': { usage: 'IP|BLOCK…', help: '', arguments: [1, Number.POSITIVE_INFINITY], flags: ['from', 'to', 'json'] },
     import: {
       usage: '[--date YYYY-MM-DD] [--format NAME] FILE…',
       help:
@@ -125,6 +191,7 @@ days before the first of them.`,
   examples: {
     'ipatlas history 193.0.6.139': 'all periods of an address',
     'ipatlas history --from 2026-01-01 --json 193.0.6.139': 'what it had since then, as JSON',
+    'ipatlas history 193.0.0.0/16': 'what changed inside a block',
     'ipatlas history import --date 2020-01-01 ipv4.csv ipv6.csv': 'the two tables of a day',
     'ipatlas history import years/': 'all files of a folder, each with a date in its name',
   },

@@ -34,7 +34,8 @@ export interface AnswersOverTime extends SearchColumns {
   /** The first day, in days since 1970. For each day from it to today, its state, or NO_STATE. */
   firstDay: number;
   states: Uint16Array;
-  /** For each state, the day of the publication or import whose answers hold. */
+  /** For each state, its first day, and the day of the publication or import whose answers hold. */
+  days: readonly string[];
   dates: readonly string[];
 }
 
@@ -261,6 +262,7 @@ export function answersOverTime(archive: Archive, current?: () => Answers): Answ
     records: byMembership.records,
     firstDay,
     states,
+    days,
     dates: days.map((day) => holds.findLast(({ from }) => from <= day)?.date ?? day),
   };
 }

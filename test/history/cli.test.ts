@@ -91,6 +91,45 @@ describe('ipatlas history', () => {
     ]);
   });
 
+  it('tells what changed inside a block, and when', async () => {
+    const args = ['history', '193.0.4.0/22', '2a00::/16', '--data', dataDir];
+    const { code, stdout, stderr } = await ipatlas(args);
+    const row = (...cells: string[]): string => `193.0.4.0/22 ${cells.join(' ')}`;
+    expect({
+      code,
+      lines: stdout
+        .trim()
+        .split('\n')
+        .map((line) => line.replaceAll(/ +/g, ' ')),
+    }).toEqual({
+      code: 0,
+      lines: [
+        'NETWORK DAY FIRST LAST FROM TO',
+        row('2020-02-01', '193.0.4.0', '193.0.7.255', 'GB (EU)', 'GB'),
+        row('2026-03-05', '193.0.4.0', '193.0.7.255', 'GB', 'DE (EU)'),
+        row('2026-03-07', '193.0.4.0', '193.0.7.255', 'DE (EU)', 'GB'),
+        row('2026-03-08', '193.0.4.0', '193.0.7.255', 'GB', 'DE (EU)'),
+      ],
+    });
+    expect(stderr).toBe('nothing has changed in 2a00::/16\n');
+    const json = await ipatlas([
+      'history',
+      '192.0.0.0/2',
+      '--from',
+      '2026-03-06',
+      '--to',
+      '2026-03-07',
+      '--json',
+      '--data',
+      dataDir,
+    ]);
+    expect(JSON.parse(json.stdout)).toEqual({
+      ...{ network: '192.0.0.0/2', day: '2026-03-07', first: '193.0.0.0', last: '193.0.7.255' },
+      ...{ from: 'DE', to: 'GB', from_is_eu: true, to_is_eu: false },
+    });
+    expect(await ipatlas(['history', '10.0.0.0/33', '--data', dataDir])).toMatchObject({ code: 2 });
+  });
+
   it.each<[string[], number, RegExp]>([
     [['193.0.0.1', '--from', '2026-02-30'], 2, /--from "2026-02-30" is not a date/],
     [['193.0.0.1', '--from', '2026-02-02', '--to', '2026-02-01'], 2, /is after/],
@@ -184,6 +223,43 @@ describe('the library', () => {
     expect(enriched.toString()).toBe('{"ip":"193.0.0.1","t":"2020-02-01","geo":{"country_code":"GB"}}');
     const atDay = createBlockEnricher(current, { at: '2026-03-06', add: ['country_code'] });
     expect(Buffer.from(atDay.enrichBlock(Buffer.from('{"ip":"193.0.0.1"}'))).toString()).toContain('"DE"');
+  });
+});
+
+describe('other commands', () => {
+  it('export writes the answers of a day', async () => {
+    const { code, stdout } = await ipatlas(['export', 'csv', '--at', '2020-01-31', '--family', '4', '--data', dataDir]);
+    expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringMatching(/^193\.0\.0\.0,193\.0\.7\.255,GB/m) });
+    const eu = await ipatlas(['export', 'nft', '--eu', '--at', '2020-02-01', '--data', dataDir]);
+    expect(eu.stdout).toMatch(/Countries of IP addresses on 2020-02-01/);
+    expect(eu.stdout).not.toMatch(/193\.0/);
+    for (const args of [['csv', '--release', ids.uk!], ['compact'], ['gdnsd', '--nodes', 'x', '-o', 'y']]) {
+      const refused = await ipatlas(['export', ...args, '--at', '2020-01-31', '--data', dataDir]);
+      expect(refused).toMatchObject({ code: 2, stderr: expect.stringMatching(/--at does not go with/) });
+    }
+  });
+
+  it('diff compares days', async () => {
+    const { stdout } = await ipatlas(['diff', '2026-03-04', '2026-03-05', '--json', '--data', dataDir]);
+    const { before, after, ranges } = JSON.parse(stdout);
+    expect([before, after]).toEqual([
+      { release: '2026-03-04', as_of: '2026-03-04' },
+      { release: '2026-03-05', as_of: '2026-03-05' },
+    ]);
+    expect(ranges).toMatchObject([{ first: '193.0.0.0', last: '193.0.7.255', from: 'GB', to: 'DE' }]);
+    const membership = await ipatlas(['diff', '2020-01-31', '2020-02-01', '--data', dataDir]);
+    expect(membership.stdout).toMatch(/^GB is no longer in the EU$/m);
+    const page = await ipatlas(['diff', '2026-03-04', 'current', '--html', '-', '--data', dataDir]);
+    expect(page).toMatchObject({ code: 2, stderr: expect.stringMatching(/--html compares releases/) });
+  });
+
+  it('explain tells as much of a past day as is kept', async () => {
+    const imported = await ipatlas(['explain', '193.0.0.1', '--at', '2020-01-31', '--data', dataDir]);
+    expect(imported.stdout).toBe(
+      '193.0.0.1: United Kingdom (GB), in the European Union\nthe answer was imported from old.csv, which has no rows of sources\n',
+    );
+    const kept = await ipatlas(['explain', '193.0.0.1', '--at', '2026-03-05', '--json', '--data', dataDir]);
+    expect(JSON.parse(kept.stdout)).toMatchObject({ release: ids.de, result: { country_code: 'DE' } });
   });
 });
 
