@@ -148,6 +148,7 @@ describe.each(FORMATS)('$format', ({ format, head, good, bad, tail, headOut, goo
       'invalid_address',
       'missing_field',
       'invalid_line',
+      'missing_date',
       'seconds',
     ]);
     expect(counts).toMatchObject({ bytes: input.length, found: 2, invalid_line: 1, seconds: expect.any(Number) });
