@@ -2,6 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { isDate } from '../country/country.js';
 import { type DataPlace, findDatabase, isSeed, manifestOfDatabase, seedText } from '../database/origin.js';
+import { type Manifest, NETWORK_FILE } from '../database/release.js';
 import { AtlasError, systemErrorCode } from '../errors.js';
 import { isTerminal, STANDARD_FD, STDIN_PATH } from '../standard-streams.js';
 import { printable } from '../text-table.js';
@@ -176,4 +177,12 @@ export function expectStdin(inputs: readonly string[]): void {
 export function factLines(facts: [string, string | number][]): string {
   const width = Math.max(...facts.map(([name]) => name.length));
   return facts.map(([name, value]) => `${name.padEnd(width)}  ${printable(String(value))}\n`).join('');
+}
+
+/** Says that networks are null, if a release has none. */
+export function noteWithoutNetworks({ id, outputs }: Manifest): void {
+  if (outputs.some(({ name }) => name === NETWORK_FILE)) return;
+  printNote(
+    `ipatlas: release ${id} has no networks, so asn and as_name are null: no source says who announces the addresses\n`,
+  );
 }

@@ -1,11 +1,14 @@
 /** `ipatlas enrich`: adds the country to every line, record or item of a stream. */
+import { manifestOfDatabase } from '../database/origin.js';
 import { enrich } from '../enrich/enrich.js';
 import { INVALID_POLICIES } from '../enrich/options.js';
-import type { Command, Invocation } from './command.js';
+import { wantsNetworks } from '../enrich/range-file.js';
+import { type Command, type Invocation, noteWithoutNetworks } from './command.js';
 import { ADD_FLAGS, ENRICH_INPUT_FLAGS, OUTPUT_FLAGS, parseStreamRequest, runStream } from './records.js';
 
 async function run(invocation: Invocation): Promise<number> {
   const request = parseStreamRequest(invocation);
+  if (wantsNetworks(request.options.add)) noteWithoutNetworks(manifestOfDatabase(request.database));
   return runStream(request, (work) => enrich({ ...request, ...work }));
 }
 

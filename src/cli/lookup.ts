@@ -13,6 +13,7 @@ import {
   databaseOf,
   expectStdin,
   type Invocation,
+  noteWithoutNetworks,
   parseDay,
   print,
   printNote,
@@ -89,10 +90,6 @@ async function* linesOfStdin(): AsyncIterable<string> {
   if (failure !== undefined) throw failure;
 }
 
-function noNetworks({ manifest }: Database): string {
-  return `ipatlas: release ${manifest.id} has no networks, so asn and as_name are null: no source says who announces the addresses\n`;
-}
-
 async function run(invocation: Invocation): Promise<number> {
   const { values, positionals } = invocation;
   const engine = text(values, 'engine') ?? 'binary';
@@ -118,7 +115,7 @@ async function run(invocation: Invocation): Promise<number> {
     add !== undefined && database instanceof Database
       ? database.fields(fields)
       : (ip: string) => lookupDefault(database, ip, extras);
-  if (needNetworks(fields) && database instanceof Database && !database.hasNetworks) printNote(noNetworks(database));
+  if (needNetworks(fields) && database instanceof Database) noteWithoutNetworks(database.manifest);
   let invalid = 0;
   const rows = [['IP', ...fields.map((field) => HEADERS[field] ?? field.toUpperCase())]];
   // A table needs all its rows to know its widths; a stream must not wait for its end.

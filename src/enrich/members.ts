@@ -12,6 +12,8 @@ export const ADDABLE = [
   'country_code',
   'is_eu',
   'continent',
+  'asn',
+  'as_name',
   'network',
   'reason',
   'confidence',
@@ -32,6 +34,8 @@ const SCHEMAS: Record<SchemaName, { readonly [Name in Addable]?: string }> = {
     country: 'geo.country_name',
     country_code: 'geo.country_iso_code',
     continent: 'geo.continent_code',
+    asn: 'as.number',
+    as_name: 'as.organization.name',
     address: 'ip',
   },
   otel: {

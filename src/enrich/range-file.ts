@@ -1,7 +1,7 @@
 /** Opens the range file of a release, or the answers of past days, for an enrichment. */
 import { dirname } from 'node:path';
 import type { Database } from '../database/database.js';
-import { openRanges } from '../database/origin.js';
+import { openNetworks, openRanges } from '../database/origin.js';
 import { currentReleaseId, releaseDir } from '../database/release.js';
 import { openReleaseRanges } from '../database/release-files.js';
 import { AtlasError } from '../errors.js';
@@ -11,10 +11,10 @@ import type { Answers } from '../history/entry.js';
 import { answersOverTime } from '../history/over-time.js';
 import { answersOf } from '../history/write.js';
 import { withConfidence } from '../rangefile/confidence.js';
-import type { RangeFile } from '../rangefile/reader.js';
+import type { NetworkFile, RangeFile } from '../rangefile/reader.js';
 import type { Addable } from './members.js';
 import type { EnrichOptions } from './options.js';
-import type { EnrichRanges } from './ranges.js';
+import type { DayRanges, EnrichRanges } from './ranges.js';
 
 /**
  * Opens the range file of a release.
@@ -24,9 +24,15 @@ import type { EnrichRanges } from './ranges.js';
  * @param allocate returns the memory to read the file into, see {@link openRanges}
  * @throws AtlasError E_USAGE if the confidence is added and the release has none; the errors of opening a release
  */
-export function openForResults(dir: string, add: readonly Addable[], allocate?: (bytes: number) => Buffer): RangeFile {
-  const { file } = openRanges(dir, allocate);
-  return add.includes('confidence') ? withConfidence(file) : file;
+export function openForResults(dir: string, add: readonly Addable[], allocate?: (bytes: number) => Buffer): DayRanges {
+  const { manifest, file } = openRanges(dir, allocate);
+  const ranges = add.includes('confidence') ? withConfidence(file) : file;
+  return wantsNetworks(add) ? { ...ranges, networks: openNetworks(dir, manifest) } : ranges;
+}
+
+/** Returns whether something of the network is added. */
+export function wantsNetworks(add: readonly Addable[]): boolean {
+  return add.includes('asn') || add.includes('as_name');
 }
 
 /**
@@ -54,6 +60,7 @@ interface Opened {
   dir: string;
   /** Of the release, and of past days by the day, or by `all`. */
   file?: RangeFile;
+  networks?: NetworkFile | undefined;
   past: Map<string, EnrichRanges>;
 }
 const opened = new WeakMap<Database, Opened>();
@@ -81,5 +88,8 @@ export function rangesOfDatabase(
     return past;
   }
   entry.file ??= openForResults(dir, []);
-  return add.includes('confidence') ? withConfidence(entry.file) : entry.file;
+  const ranges = add.includes('confidence') ? withConfidence(entry.file) : entry.file;
+  if (!wantsNetworks(add)) return ranges;
+  entry.networks ??= openNetworks(dir, database.manifest);
+  return { ...ranges, networks: entry.networks };
 }

@@ -108,6 +108,7 @@ it.skipIf(versions.length === 0)('PostgreSQL answers as enrich, except for Tered
   run(program('initdb'), '-D', home, '-A', 'trust', '-U', 'postgres');
   const [file, ...args] = [...asUser, program('postgres'), '-D', home, '-k', home, '-h', ''];
   const server = spawn(file!, args, { stdio: 'ignore' });
+  const exited = once(server, 'exit');
   try {
     const psql = (...options: string[]) =>
       run(program('psql'), '-h', home, '-U', 'postgres', '-Atq', '-F', '\t', ...options);
@@ -125,8 +126,8 @@ it.skipIf(versions.length === 0)('PostgreSQL answers as enrich, except for Tered
     expect(answers.length).toBe(wanted.length);
     expect(answers.filter((line, index) => line !== wanted[index]).slice(0, 10)).toEqual([]);
   } finally {
-    server.kill('SIGINT');
-    await once(server, 'exit');
+    run(program('pg_ctl'), 'stop', '-D', home, '-m', 'immediate');
+    await exited;
   }
 });
 

@@ -5,6 +5,7 @@ import { afterAll, beforeAll } from 'vitest';
 import { type Database, openDatabase } from '../../src/database/database.js';
 import { RANGE_FILE } from '../../src/database/release.js';
 import { openRangeFile, type RangeFile } from '../../src/rangefile/reader.js';
+import type { NetworkBlock } from './networks.js';
 import { type Block, publishBlocks, SMALL_WORLD, temporaryDir } from './release.js';
 
 /** Its members are set when the tests run, not before. */
@@ -15,11 +16,11 @@ export interface OpenRelease {
 }
 
 /** Publishes blocks as a release, by hooks of the test file that calls this. */
-export function releaseForTests(blocks: Block[] = SMALL_WORLD): OpenRelease {
+export function releaseForTests(blocks: Block[] = SMALL_WORLD, networks: readonly NetworkBlock[] = []): OpenRelease {
   const release = {} as OpenRelease;
   beforeAll(async () => {
     release.dataDir = temporaryDir();
-    await publishBlocks(release.dataDir, blocks);
+    await publishBlocks(release.dataDir, blocks, undefined, 0, networks);
     release.database = openDatabase(release.dataDir);
     release.file = openRangeFile(join(release.database.dir, RANGE_FILE));
   });

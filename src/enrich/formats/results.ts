@@ -9,11 +9,17 @@ export type CountryAnswer = CountryResult & {
   continent?: string | null;
 };
 
-/** Where a member of a result comes from: the record of the country, what the kernel finds for the address itself, or the day of the line. */
-type Origin = 'country' | 'address' | 'network' | 'date';
+/** Where a member of a result comes from: the record of the country or of the network, what the kernel finds for the address itself, or the day of the line. */
+export type Origin = 'country' | 'network' | 'address' | 'block' | 'date';
 
 /** The members that are not of the record of the country. */
-const ORIGINS: { [Name in Addable]?: Origin } = { address: 'address', network: 'network', release_date: 'date' };
+const ORIGINS: { [Name in Addable]?: Origin } = {
+  asn: 'network',
+  as_name: 'network',
+  network: 'block',
+  address: 'address',
+  release_date: 'date',
+};
 
 /** Neighboring members of one origin, which are written together. */
 export interface Run {
@@ -66,7 +72,7 @@ export const UNSET = '-';
 
 /**
 /** The types of results in logs of Zeek; the others are strings. */
-const ZEEK_TYPES: { [Name in Addable]?: string } = { is_eu: 'bool', address: 'addr', network: 'subnet' };
+const ZEEK_TYPES: { [Name in Addable]?: string } = { is_eu: 'bool', asn: 'count', address: 'addr', network: 'subnet' };
 
 /** Returns the type of a column of results in a log of Zeek. */
 export function zeekType(name: Addable): string {

@@ -78,6 +78,8 @@ export const GAP_ADDRESS = 0;
 export const GAP_BLOCK = 1;
 /** The day whose answers hold, as `DATE_BYTES`. */
 export const GAP_DATE = 2;
+/** The network of the address. The texts are those of all networks, of which one is put out. */
+export const GAP_NETWORK = 3;
 export const DATE_BYTES = 10;
 
 // What is kept of an address: its text, its length, and the address; then, of its block, the prefix length.
@@ -88,7 +90,9 @@ export const KEPT_LOW = 64;
 export const KEPT_PREFIX = 72;
 /** The state of the history that holds for the line. */
 export const KEPT_STATE = 76;
-export const KEPT_BYTES = 80;
+/** The network, as its place among the texts. */
+export const KEPT_NETWORK = 80;
+export const KEPT_BYTES = 88;
 /** The prefix length of an address without a block. */
 export const NO_PREFIX = 255;
 

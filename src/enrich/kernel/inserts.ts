@@ -3,8 +3,10 @@ import { continentTable } from '../../country/continents.js';
 import { recordResult } from '../../database/binary-engine.js';
 import { MAX_ADDRESS_LENGTH } from '../../limits.js';
 import type { RangeRecord } from '../../rangefile/layout.js';
+import type { NetworkFile } from '../../rangefile/reader.js';
 import {
   type CountryAnswer,
+  type Origin,
   openTexts,
   type ResultFormat,
   type Run,
@@ -23,7 +25,12 @@ import { buildResultTree, placeResultTree } from './result-tree.js';
 /** Length of the longest block: an IPv6 address and `/128`. */
 const MAX_BLOCK_LENGTH = MAX_ADDRESS_LENGTH + 4;
 
-const GAP_KINDS = { address: abi.GAP_ADDRESS, network: abi.GAP_BLOCK, date: abi.GAP_DATE };
+const GAP_KINDS: { [From in Origin]?: number } = {
+  network: abi.GAP_NETWORK,
+  address: abi.GAP_ADDRESS,
+  block: abi.GAP_BLOCK,
+  date: abi.GAP_DATE,
+};
 
 const JSON_LINES: KernelInput = { kind: 'jsonl' };
 
@@ -47,14 +54,57 @@ export function placeTexts(plan: MemoryPlan, texts: readonly string[]): { table:
     at += length;
   });
   const table = plan.place(Uint32Array.from(texts.flatMap((text) => places.get(text)!)));
-  return { table, longest: Math.max(...bytes.map(({ length }) => length)) };
+  return { table, longest: bytes.reduce((most, { length }) => Math.max(most, length), 0) };
+}
+
+/** What is said of a network. */
+export interface NetworkAnswer {
+  asn: number | null;
+  as_name: string | null;
+}
+
+/** What is said of the networks of a release, equal answers once, and for each record, which answer is its own. */
+export interface NetworkAnswers {
+  answers: NetworkAnswer[];
+  ofRecord: Uint32Array;
+}
+
+/**
+ * Returns what is said of each network.
+ *
+ * @param networks undefined for a release without networks: then there is one answer, with nulls
+ * @param names the members that are asked for
+ */
+export function networkAnswers(networks: NetworkFile | undefined, names: readonly Addable[]): NetworkAnswers {
+  const answers: NetworkAnswer[] = [];
+  const known = new Map<string, number>();
+  const ofRecord = Uint32Array.from(networks?.records ?? [undefined], (record) => {
+    const { asn, name } = record?.kind === 'network' ? record : { asn: null, name: '' };
+    const answer = {
+      asn: names.includes('asn') ? asn : null,
+      as_name: names.includes('as_name') && name !== '' ? name : null,
+    };
+    const key = `${answer.asn} ${answer.as_name ?? ''}`;
+    const number = known.get(key) ?? answers.push(answer) - 1;
+    known.set(key, number);
+    return number;
+  });
+  return { answers, ofRecord };
+}
+
+/** Returns the texts that fill a gap, see `GAP_TEXTS` in abi.ts. */
+function gapTexts(format: ResultFormat, { origin, names }: Run, { answers }: NetworkAnswers): string[] {
+  if (origin !== 'network') return openTexts(format, names[0]!);
+  return answers.map((answer) =>
+    names.map((name) => format.member(name, answer[name as keyof NetworkAnswer])).join(format.separator),
+  );
 }
 
 /** Places what fills the gaps between the texts of the record. Returns the table of the gaps, their number and longest text. */
-function placeGaps(plan: MemoryPlan, format: ResultFormat, runs: readonly Run[]) {
+function placeGaps(plan: MemoryPlan, format: ResultFormat, runs: readonly Run[], networks: NetworkAnswers) {
   const gaps = runs.filter(({ origin }) => origin !== 'country');
-  const texts = gaps.map(({ names }) => placeTexts(plan, openTexts(format, names[0]!)));
-  const kinds = gaps.map(({ origin }) => GAP_KINDS[origin as keyof typeof GAP_KINDS]);
+  const texts = gaps.map((run) => placeTexts(plan, gapTexts(format, run, networks)));
+  const kinds = gaps.map(({ origin }) => GAP_KINDS[origin]!);
   return {
     table: plan.place(Uint32Array.from(kinds.flatMap((kind, index) => [kind, texts[index]!.table]))),
     count: gaps.length,
@@ -62,16 +112,22 @@ function placeGaps(plan: MemoryPlan, format: ResultFormat, runs: readonly Run[])
   };
 }
 
+/** What is said of each record of the countries, and of the networks. */
+export interface Answers {
+  countries: readonly CountryAnswer[];
+  networks: NetworkAnswers;
+}
+
 /** What is inserted for a field, as numbers of `INSERT_…` in abi.ts, and its length in bytes at most. */
 function placeInsert(
   plan: MemoryPlan,
-  answers: readonly CountryAnswer[],
+  { countries: answers, networks }: Answers,
   format: ResultFormat,
   add: readonly Addable[],
 ) {
   const runs = runsOf(add);
   const texts = placeTexts(plan, [...answers.flatMap((answer) => resultTexts(format, runs, answer)), format.none]);
-  const gaps = placeGaps(plan, format, runs);
+  const gaps = placeGaps(plan, format, runs, networks);
   return {
     numbers: [texts.table, gaps.count, gaps.table],
     longest: (gaps.count + 1) * texts.longest + gaps.longest + abi.LONGEST_INDENT,
@@ -79,7 +135,7 @@ function placeInsert(
 }
 
 /** Places what is inserted: for each style and field, and the tree of the objects that results go into, if they are not all at the top. */
-export function placeInserts(plan: MemoryPlan, answers: readonly CountryAnswer[], options: EnrichOptions) {
+export function placeInserts(plan: MemoryPlan, answers: Answers, options: EnrichOptions) {
   const { input = JSON_LINES, fields, add, schema } = options;
   let longestInsert = 0;
   const insert = (format: ResultFormat, members: readonly Addable[]): number[] => {

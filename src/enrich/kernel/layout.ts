@@ -5,11 +5,12 @@
 import { recordResult } from '../../database/binary-engine.js';
 import { NO_STATE } from '../../history/over-time.js';
 import { MAX_ADDRESS_LENGTH, MAX_JSON_DEPTH, MAX_LENIENT_BYTES } from '../../limits.js';
-import type { RangeRecord } from '../../rangefile/layout.js';
+import type { FileRecord, RangeRecord } from '../../rangefile/layout.js';
 import { EACH, hasElements, type PathStep, pathText } from '../field-path.js';
 import {
   type CountryAnswer,
   hasUnset,
+  type Origin,
   resultFormat,
   resultTexts,
   runsOf,
@@ -21,8 +22,8 @@ import type { AddressPick, EnrichOptions, FieldRequest, InvalidPolicy, KernelInp
 import { passesOthers, type RecordQuery, selects } from '../query.js';
 import { type EnrichRanges, isOverTime } from '../ranges.js';
 import * as abi from './abi.js';
-import { joinRanges } from './asked-ranges.js';
-import { countryAnswers, placeInserts } from './inserts.js';
+import { askedRanges, numbersOf } from './asked-ranges.js';
+import { type Answers, countryAnswers, networkAnswers, placeInserts } from './inserts.js';
 import { ipv4Forms } from './ipv4-forms.js';
 import { buildKeyTree, type KeyTree, stepsIntoArrays } from './key-tree.js';
 import { MemoryPlan } from './memory-plan.js';
@@ -150,33 +151,45 @@ function decimalTexts(): Uint8Array {
 
 const SCHEMES = { '6to4': abi.SCHEME_6TO4, nat64: abi.SCHEME_NAT64, teredo: abi.SCHEME_TEREDO };
 
-/** Places the ranges within which everything that was asked for is the same, if blocks were asked for. */
-function placeAskedRanges(
-  plan: MemoryPlan,
-  file: EnrichRanges,
-  answers: readonly CountryAnswer[],
-  add: readonly Addable[],
-) {
-  if (!add.includes('network') || isOverTime(file)) return { askedLevels6: 0 };
-  const asked = runsOf(add).filter(({ origin }) => origin === 'country');
+/** Returns a `SCHEME_…` code for each record of a partition. */
+function schemesOf(records: readonly FileRecord[]): Uint8Array {
+  return Uint8Array.from(records, (record) => (record.kind === 'embedded' ? SCHEMES[record.scheme] : 0));
+}
+
+/** Places the ranges within which everything that was asked for is the same, if blocks or networks were asked for. */
+function placeAskedRanges(plan: MemoryPlan, file: EnrichRanges, answers: Answers, add: readonly Addable[]): Settings {
+  const runs = runsOf(add);
+  const isAsked = (origin: Origin): boolean => runs.some((run) => run.origin === origin);
+  if (!isAsked('block') && !isAsked('network')) return { askedLevels6: 0 };
+  const networks = isAsked('network') && !isOverTime(file) ? file.networks : undefined;
+  // The block of nothing else is that of the record.
+  const wantsCountry = isAsked('block') && (isAsked('country') || networks === undefined);
+  const asked = runs.filter(({ origin }) => origin === 'country');
   const format = resultFormat({ kind: 'jsonl' }, add, '', ',');
-  const texts = answers.map((answer) =>
-    JSON.stringify(asked.length === 0 ? answer : resultTexts(format, asked, answer)),
-  );
-  const ranges = joinRanges(
-    file,
-    texts,
-    file.records.map((record) => (record.kind === 'embedded' ? SCHEMES[record.scheme] : 0)),
+  const textOf = (answer: CountryAnswer): string => {
+    if (!wantsCountry) return '';
+    return JSON.stringify(asked.length === 0 ? answer : resultTexts(format, asked, answer));
+  };
+  const isDecisive = wantsCountry || networks === undefined;
+  const ranges = askedRanges(
+    {
+      file,
+      answers: numbersOf(answers.countries.map(textOf)),
+      schemes: isDecisive ? schemesOf(file.records) : new Uint8Array(file.records.length),
+    },
+    networks && { file: networks, answers: answers.networks.ofRecord, schemes: schemesOf(networks.records) },
   );
   const levels = placeLevels(plan, ranges.high6);
   return {
     askedStart4: plan.place(ranges.start4),
     askedIndex4: plan.place(ranges.index4),
+    askedAnswer4: plan.place(ranges.answer4),
     askedCount4: ranges.start4.length,
     askedLevels6: levels.table,
     askedLevelCount6: levels.count,
     askedLow6: plan.place(ranges.low6),
     askedScheme6: plan.place(ranges.scheme6),
+    askedAnswer6: plan.place(ranges.answer6),
     askedCount6: ranges.scheme6.length,
     decimals: plan.place(decimalTexts()),
   };
@@ -251,7 +264,10 @@ function placeShared(plan: MemoryPlan, { file, options, keepsRejects }: LayoutRe
   const { query, fields } = options;
   const { input = JSON_LINES } = options;
   const isDocument = input.kind === 'json';
-  const answers = countryAnswers(file.records, options.add);
+  const answers = {
+    countries: countryAnswers(file.records, options.add),
+    networks: networkAnswers(isOverTime(file) ? undefined : file.networks, options.add),
+  };
   const levels = placeLevels(plan, file.high6);
   const inserts = placeInserts(plan, answers, options);
   const tree = keyTreeOf(options, plan.end);

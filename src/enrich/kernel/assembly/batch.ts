@@ -161,10 +161,13 @@ function queryLine(value: usize, start: usize, end: usize): void {
   if (isSelected == passesOthers) dropLine(start, end);
 }
 
-/** Finds the blocks of the addresses of a number of values. */
+/** Finds the blocks and networks of the addresses of a number of lines. */
 function findBlocks(count: u32): void {
-  for (let value = values; value < values + (<usize>count << 2); value += 4) {
-    if (load<u32>(value) < recordCount) findBlock(keptOfValue(value));
+  for (let i: u32 = 0; i < count * valueCount; i += valueCount) {
+    for (let field: u32 = 0; field < fieldCount; field++) {
+      const value = values + (<usize>(i + field) << 2);
+      if (load<u32>(value) < recordCount) findBlock(keptOfValue(value));
+    }
   }
 }
 
@@ -193,7 +196,7 @@ export function flushBatch(): usize {
   const count = lineCount;
   lineCount = 0;
   lookUpValues(count);
-  if (askedLevels6 != 0) findBlocks(count * fieldCount);
+  if (askedLevels6 != 0) findBlocks(count);
   const allFields = ~(<u64>0) >> (64 - <u64>fieldCount);
   for (let i: u32 = 0; i < count; i++) {
     const line = lines + <usize>i * LINE_BYTES;

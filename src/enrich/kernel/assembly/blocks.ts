@@ -6,6 +6,7 @@ import {
   KEPT_FAMILY,
   KEPT_HIGH,
   KEPT_LOW,
+  KEPT_NETWORK,
   KEPT_PREFIX,
   NO_PREFIX,
   SCHEME_6TO4,
@@ -16,6 +17,8 @@ import { IPV4 } from './address';
 import { COLON, DOT } from './ascii';
 import { findRange } from './lookup';
 import {
+  askedAnswer4,
+  askedAnswer6,
   askedCount4,
   askedCount6,
   askedIndex4,
@@ -30,7 +33,8 @@ import { BIAS } from './tables';
 
 const SLASH: u8 = 47;
 
-/** The range of an IPv6 address that was found last. */
+/** The ranges of the last IPv4 and IPv6 address. */
+let range4: u32 = 0;
 let range6: u32 = 0;
 
 /** Returns the length of the prefix that two different addresses have in common. */
@@ -38,7 +42,8 @@ let range6: u32 = 0;
   return high == otherHigh ? 64 + <u32>clz(low ^ otherLow) : <u32>clz(high ^ otherHigh);
 }
 
-/** Returns the prefix length of the block of an IPv4 address: one bit more than what it has in common with a neighbor of its range. */
+/** Returns the prefix length of the block of an IPv4 address: one bit more than what it has in common with a neighbor of its range.
+ * Sets `range4`. */
 function prefix4(address: u32): u32 {
   const entry = askedIndex4 + ((<usize>(address >> 16)) << 2);
   let range: i32 = load<i32>(entry) - 1;
@@ -48,6 +53,7 @@ function prefix4(address: u32): u32 {
     range = load<u32>(askedStart4 + ((<usize>(range + half)) << 2)) <= address ? range + half : range;
     left -= half;
   }
+  range4 = <u32>range;
   let prefix: u32 = 0;
   if (range > 0) prefix = <u32>clz(address ^ (load<u32>(askedStart4 + ((<usize>range) << 2)) - 1)) + 1;
   if (<u32>range + 1 < askedCount4) {
@@ -74,21 +80,34 @@ function prefix6(high: u64, low: u64): u32 {
   return prefix;
 }
 
-/** Writes the prefix length of the block of an address that was kept. That of an embedded IPv4 address is shifted. */
+@inline function answer4(): u32 {
+  return load<u32>(askedAnswer4 + ((<usize>range4) << 2));
+}
+
+/**
+ * Writes the prefix length of the block of an address that was kept, and its network. An embedded IPv4 address decides; its prefix
+ * is shifted.
+ */
 export function findBlock(kept: usize): void {
   const low = load<u64>(kept, KEPT_LOW);
   if (load<u32>(kept, KEPT_FAMILY) == IPV4) {
     store<u32>(kept, prefix4(<u32>low), KEPT_PREFIX);
+    store<u32>(kept, answer4(), KEPT_NETWORK);
     return;
   }
   const high = load<u64>(kept, KEPT_HIGH);
   let prefix = prefix6(high, low);
+  let network = load<u32>(askedAnswer6 + ((<usize>range6) << 2));
   const scheme = load<u32>(askedScheme6 + ((<usize>range6) << 2));
-  if (scheme == SCHEME_6TO4) prefix = max(prefix, 16 + prefix4(<u32>(high >> 16)));
-  else if (scheme == SCHEME_NAT64) prefix = max(prefix, 96 + prefix4(<u32>low));
-  // The 64 bits before the IPv4 address of Teredo vary, so its addresses are in no block.
-  else if (scheme == SCHEME_TEREDO) prefix = NO_PREFIX;
+  if (scheme != 0) {
+    const inside = prefix4(scheme == SCHEME_6TO4 ? <u32>(high >> 16) : scheme == SCHEME_NAT64 ? <u32>low : ~(<u32>low));
+    network = answer4();
+    // The 64 bits before the IPv4 address of Teredo vary, so its addresses are in no block.
+    if (scheme == SCHEME_TEREDO) prefix = NO_PREFIX;
+    else prefix = max(prefix, (scheme == SCHEME_6TO4 ? 16 : 96) + inside);
+  }
   store<u32>(kept, prefix, KEPT_PREFIX);
+  store<u32>(kept, network, KEPT_NETWORK);
 }
 
 /** Puts out an IPv6 address in the form of RFC 5952. */

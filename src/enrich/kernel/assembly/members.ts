@@ -5,12 +5,14 @@ import {
   GAP_BYTES,
   GAP_DATE,
   GAP_KIND,
+  GAP_NETWORK,
   GAP_TEXTS,
   INSERT_BYTES,
   INSERT_GAP_COUNT,
   INSERT_GAPS,
   INSERT_TEXTS,
   KEPT_LENGTH,
+  KEPT_NETWORK,
   KEPT_PREFIX,
   KEPT_STATE,
   LONGEST_INDENT,
@@ -112,6 +114,10 @@ function putGap(gap: usize, kept: usize): void {
     putText(texts);
     put(dates + <usize>load<u32>(kept, KEPT_STATE) * DATE_BYTES, DATE_BYTES);
     putText(texts + TEXT_BYTES);
+    return;
+  }
+  if (load<u32>(gap, GAP_KIND) == GAP_NETWORK) {
+    putText(texts + <usize>load<u32>(kept, KEPT_NETWORK) * TEXT_BYTES);
     return;
   }
   const isAddress = load<u32>(gap, GAP_KIND) == GAP_ADDRESS;

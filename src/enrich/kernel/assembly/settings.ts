@@ -39,18 +39,21 @@ export let dates: usize = 0;
 export let missingState: u32 = 0;
 
 /**
- * The ranges within which everything that was asked for is the same, see ../asked-ranges.ts, if blocks are asked for: IPv4
+ * The ranges within which everything that was asked for is the same, see ../asked-ranges.ts, if blocks or networks
+ * are asked for: IPv4
  * start addresses, 4 bytes each, and for each value of the first 16 bits the number of ranges that begin below it; levels of
  * IPv6 start addresses, or 0, their number, the last halves of the start addresses, and a `SCHEME_…` code each,
  * 4 bytes.
  */
 export let askedStart4: usize = 0;
 export let askedIndex4: usize = 0;
+export let askedAnswer4: usize = 0;
 export let askedCount4: u32 = 0;
 export let askedLevels6: usize = 0;
 export let askedLevelCount6: u32 = 0;
 export let askedLow6: usize = 0;
 export let askedScheme6: usize = 0;
+export let askedAnswer6: usize = 0;
 export let askedCount6: u32 = 0;
 /** The numbers to 255 in decimal, 4 bytes each: three for the digits, one for how many there are. */
 export let decimals: usize = 0;

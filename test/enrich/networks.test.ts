@@ -1,0 +1,122 @@
+/** `--add asn,as_name,network` through the kernel, compared with lookups of fields. */
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { formatAddress } from '../../src/address/format.js';
+import type { ResultField } from '../../src/database/fields.js';
+import { type BlockEnricherOptions, createBlockEnricher } from '../../src/enrich/block-enricher.js';
+import { parseCidr } from '../../src/range/cidr.js';
+import { type NetworkBlock, SMALL_NETWORKS } from '../support/networks.js';
+import { releaseForTests } from '../support/open-release.js';
+import { SMALL_WORLD } from '../support/release.js';
+
+/** Times each property is tried; set it high for a long test. */
+const RUNS = Math.ceil(Number(process.env.FUZZ_RUNS ?? 80) / 4);
+
+/** Networks with equal names, across the bounds of countries, at both ends, and around single addresses. */
+const NETWORKS: NetworkBlock[] = [
+  ...SMALL_NETWORKS,
+  ['8.8.9.0/24', 64500, 'Google LLC'],
+  ['8.8.8.8/32', 64501, '"\\,\t=é | Ø'],
+  ['255.255.255.255/32', 64502, 'The last'],
+  ['81.128.0.0/9', 64503, 'Both "sides", Ltd.'],
+  ['2a00:1:0:1::42/127', 64504, 'A pair'],
+  ['2a00:1:0:2::/64', 64505, ''],
+  ['2a00:4::/30', 15169, 'Google LLC'],
+];
+
+const release = releaseForTests(SMALL_WORLD, NETWORKS);
+const withoutNetworks = releaseForTests();
+
+function enrich(text: string, options: BlockEnricherOptions, { database } = release): string {
+  return Buffer.from(createBlockEnricher(database, options).enrichBlock(Buffer.from(text))).toString();
+}
+
+/** Addresses near the bounds of blocks, and others that embed them. */
+const addresses = fc
+  .tuple(
+    fc.constantFrom(...[...SMALL_WORLD, ...NETWORKS].map(([cidr]) => cidr)),
+    fc.boolean(),
+    fc.integer({ min: -2, max: 2 }),
+    fc.nat(7),
+  )
+  .map(([cidr, isLast, step, form]) => {
+    const [first, last] = [new Uint32Array(4), new Uint32Array(4)];
+    const { family } = parseCidr(cidr, first, last)!;
+    const words = [...(isLast ? last : first)].slice(0, family === 4 ? 1 : 4);
+    words[words.length - 1] = (words.at(-1)! + step) >>> 0;
+    if (family === 6 || form < 4) return formatAddress(family, words);
+    const [high, low] = [words[0]! >>> 16, words[0]! & 0xffff].map((half) => half.toString(16));
+    const [inverted, rest] = [~words[0]! >>> 16, ~words[0]! & 0xffff].map((half) => half.toString(16));
+    return [
+      `::ffff:${high}:${low}`,
+      `2002:${high}:${low}::1`,
+      `64:ff9b::${high}:${low}`,
+      `2001:0:1::${inverted}:${rest}`,
+    ][form - 4]!;
+  });
+
+const members = fc
+  .uniqueArray(
+    fc.constantFrom<ResultField>('country_code', 'is_eu', 'continent', 'reason', 'asn', 'as_name', 'network'),
+    {
+      minLength: 1,
+    },
+  )
+  .filter((list) => list.some((name) => ['asn', 'as_name', 'network'].includes(name)));
+
+describe('networks in results', () => {
+  it('equal lookups of fields, in any order', () => {
+    fc.assert(
+      fc.property(members, fc.array(addresses, { minLength: 80, maxLength: 80 }), (add, list) => {
+        const find = release.database.fields(add);
+        const output = enrich(list.map((ip) => `${JSON.stringify({ ip })}\n`).join(''), { add });
+        const expected = list.map((ip) => {
+          const { ip: _, ...geo } = find(ip)!;
+          return `${JSON.stringify({ ip, geo })}\n`;
+        });
+        expect(output.split('\n')).toEqual(expected.join('').split('\n'));
+      }),
+      { numRuns: RUNS },
+    );
+  });
+
+  const ODD = '"\\,\t=é | Ø';
+
+  it.each<[options: BlockEnricherOptions, input: string, output: string]>([
+    [
+      { add: ['asn', 'country_code', 'as_name'] },
+      '{"ip":"8.8.8.8"}\n{"ip":"9.0.0.1"}\n{"ip":1}\n',
+      `{"ip":"8.8.8.8","geo":{"asn":64501,"country_code":"US","as_name":${JSON.stringify(ODD)}}}\n` +
+        '{"ip":"9.0.0.1","geo":{"asn":null,"country_code":null,"as_name":null}}\n{"ip":1,"geo":null}\n',
+    ],
+    [
+      { format: 'csv', add: ['as_name', 'network', 'asn'] },
+      'ip\n8.8.8.8\n80.0.0.1\n90.0.0.1\nx\n',
+      `ip,geo_as_name,geo_network,geo_asn\n8.8.8.8,"${ODD.replaceAll('"', '""')}",8.8.8.8/32,64501\n` +
+        '80.0.0.1,"Both ""sides"", Ltd.",80.0.0.0/7,64496\n90.0.0.1,,90.0.0.0/16,4294967295\nx,,,\n'.replace(
+          '80.0.0.0/7',
+          '80.0.0.0/8',
+        ),
+    ],
+    [{ format: 'combined', add: ['asn', 'as_name'] }, '8.8.8.9 - -\n', '8.8.8.9 - - "15169" "Google LLC"\n'],
+    [{ format: 'text', add: ['asn'] }, 'from 10.0.0.1 by 8.8.8.9\n', 'from 10.0.0.1 by 8.8.8.9\t15169\n'],
+    [{ format: 'list', add: ['asn', 'as_name'] }, '8.8.8.9\nx\n', '8.8.8.9\t15169\tGoogle LLC\nx\t\t\n'],
+    [
+      { schema: 'ecs', add: ['asn', 'as_name', 'country_code'] },
+      '{"ip":"8.8.8.9","source":{"as":{"organization":{"name":"x","id":1}}}}\n',
+      '{"ip":"8.8.8.9","source":{"as":{"organization":{"id":1,"name":"Google LLC"},"number":15169},"geo":{"country_iso_code":"US"}}}\n',
+    ],
+  ])('are added in %j', (options, input, output) => {
+    expect(enrich(input, options)).toBe(output);
+  });
+
+  it('are null if the release has none', () => {
+    const options: BlockEnricherOptions = { add: ['asn', 'as_name', 'country_code', 'network'] };
+    expect(enrich('{"ip":"8.8.8.8"}', options, withoutNetworks)).toBe(
+      '{"ip":"8.8.8.8","geo":{"asn":null,"as_name":null,"country_code":"US","network":"8.0.0.0/8"}}',
+    );
+    const find = withoutNetworks.database.fields(['asn', 'network']);
+    const { ip: _, ...geo } = find('8.8.8.8')!;
+    expect(JSON.parse(enrich('{"ip":"8.8.8.8"}', { add: ['asn', 'network'] }, withoutNetworks)).geo).toEqual(geo);
+  });
+});
