@@ -202,6 +202,20 @@ export const ROUTES = {
       errors: ['not_found', 'no_database', 'internal', 'bad_request'],
     },
   },
+  publicNetworks: {
+    method: 'GET',
+    path: '/db/networks.ipc',
+    needsKey: false,
+    operation: {
+      id: 'publicNetworks',
+      tag: 'Server',
+      summary: 'The networks of all addresses',
+      description:
+        'The compact form of the networks of the release, with gzip: AS numbers and names, about two megabytes. Not found if the release has none.',
+      response: { description: 'The file.', media: 'application/octet-stream' },
+      errors: ['not_found', 'no_database', 'internal', 'bad_request'],
+    },
+  },
   openApi: { method: 'GET', path: '/openapi.json', needsKey: false },
   page: { method: 'GET', path: '/', needsKey: false, checksHost: true },
   developersPage: { method: 'GET', path: '/developers', needsKey: false, checksHost: true },

@@ -162,12 +162,13 @@ function refuseFlags(values: OptionValues, format: string, flags: readonly strin
 async function compactExport({ dataDir, values }: Invocation): Promise<Export> {
   refuseFlags(values, COMPACT, [...SELECTION_FLAGS, 'nodes', 'at']);
   const sections = text(values, 'with')?.split(',') ?? [];
-  for (const section of sections) {
-    if (section !== 'confidence') throw usage(`--with is ${JSON.stringify(section)}; it can be confidence`);
+  const { COMPACT_PARTS, compactRelease, compressCompact } = await import('../database/compact.js');
+  const parts = COMPACT_PARTS.filter((part) => sections.includes(part));
+  if (parts.length !== sections.length) {
+    throw usage(`--with is ${JSON.stringify(sections.join())}; it can be ${COMPACT_PARTS.join(', ')}, each once`);
   }
-  const { compactRelease, compressCompact } = await import('../database/compact.js');
   const release = chosenRelease(dataDir, text(values, 'release'));
-  const bytes = compactRelease(release, sections.includes('confidence'));
+  const bytes = compactRelease(release, parts);
   const compressed = compressCompact(bytes, values.gzip === true ? 'gzip' : 'brotli');
   return { pieces: [compressed], isBinary: true, title: titleOf(readManifest(release), undefined) };
 }
@@ -257,7 +258,10 @@ export const command: Command = {
       help: 'IPv6 addresses that get the country of the IPv4 address in them: 6to4, nat64, and in mmdb teredo; or all, or none (default: 6to4,nat64 for mmdb, nginx and haproxy, else none)',
     },
     gzip: { help: 'compact: compressed with gzip, for readers in browsers (default: Brotli, which is smaller)' },
-    with: { value: 'LIST', choices: ['confidence'], help: 'compact: with the confidence of each range' },
+    with: {
+      value: 'LIST',
+      help: 'compact: also confidence, that of each range; networks, who announces the addresses',
+    },
     set: { value: 'NAME', help: 'nft: the sets are NAME4 and NAME6 (default: eu or countries)' },
     'database-type': { value: 'NAME', help: `mmdb: the type in its metadata (default: ${DEFAULT_DATABASE_TYPE})` },
   },

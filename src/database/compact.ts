@@ -1,13 +1,13 @@
 /** Releases in the compact form: made, compressed, and unpacked. */
 import { writeContainer } from '../compact/container.js';
 import type { About, CompactCountries } from '../compact/countries.js';
-import { buildNetworkFile, hasNetworks } from '../compact/networks.js';
+import { buildNetworkFile, hasNetworks, networkSections } from '../compact/networks.js';
 import { buildRangeFile, rangeFileSections } from '../compact/range-file.js';
 import { AtlasError, messageOf } from '../errors.js';
 import { MAX_COMPACT_BYTES } from '../limits.js';
 import { decodeNetworkFile, decodeRangeFile, type NetworkFile, type RangeFile } from '../rangefile/reader.js';
 import { type Manifest, type ManifestFile, NETWORK_FILE, parseStoredManifest, RANGE_FILE } from './release.js';
-import { checkHash, openReleaseRanges } from './release-files.js';
+import { checkHash, noNetworks, openReleaseNetworks, openReleaseRanges } from './release-files.js';
 
 /** Returns node:zlib. A lookup in a release does not need it. */
 function zlib() {
@@ -81,16 +81,33 @@ export function aboutRelease({ id, as_of, data_date, inputs }: Manifest): About 
   };
 }
 
+/** What a compact form has besides the countries. */
+export const COMPACT_PARTS = ['confidence', 'networks'] as const;
+export type CompactPart = (typeof COMPACT_PARTS)[number];
+
 /**
  * Returns a release in the compact form, not compressed.
  *
  * @param dir the release directory
- * @param withConfidence whether the confidence is part of it
- * @throws AtlasError E_USAGE if the confidence is wanted and the release has none, and as `openReleaseRanges` does
+ * @param parts what is part of it besides the countries
+ * @throws AtlasError E_USAGE if the confidence is wanted and the release has none, E_NO_DATABASE if the networks are, and as
+ *   `openReleaseRanges` does
  */
-export function compactRelease(dir: string, withConfidence: boolean): Uint8Array {
+export function compactRelease(dir: string, parts: readonly CompactPart[] = []): Uint8Array {
   const { manifest, file } = openReleaseRanges(dir);
-  return writeContainer(rangeFileSections(aboutRelease(manifest), file, withConfidence));
+  const sections = rangeFileSections(aboutRelease(manifest), file, parts.includes('confidence'));
+  if (parts.includes('networks')) {
+    const networks = openReleaseNetworks(dir, manifest);
+    if (networks === undefined) throw noNetworks(manifest);
+    for (const [name, bytes] of networkSections(networks)) sections.set(name, bytes);
+  }
+  return writeContainer(sections);
+}
+
+/** Returns the networks of a release in the compact form, without the countries, not compressed. */
+export function compactNetworks(manifest: Manifest, networks: NetworkFile): Uint8Array {
+  const about = new TextEncoder().encode(JSON.stringify(aboutRelease(manifest)));
+  return writeContainer(new Map([['about', about], ...networkSections(networks)]));
 }
 
 /** The highest quality of Brotli that is ten times as fast as the best one. */

@@ -179,6 +179,14 @@ export function openReleaseRanges(
   return { manifest, file: result };
 }
 
+/** Returns the error for what needs the networks of a release that has none. */
+export function noNetworks({ id }: Manifest): AtlasError {
+  return new AtlasError(
+    'E_NO_DATABASE',
+    `release ${id} has no networks: none of its sources says who announces the addresses`,
+  );
+}
+
 /**
  * Opens the networks of a release.
  *

@@ -1,12 +1,18 @@
 /** The compact form of the release that answers, for everyone. */
-import { rmSync } from 'node:fs';
+import { readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import type { ApiHttpServer } from '../../src/api/http-server.js';
 import { PublicDatabase } from '../../src/api/releases/public-database.js';
+import { Container } from '../../src/compact/container.js';
+import { buildNetworkFile } from '../../src/compact/networks.js';
+import { unpackCompact } from '../../src/database/compact.js';
 import { openDatabase } from '../../src/database/database.js';
+import { NETWORK_FILE } from '../../src/database/release.js';
 import { seedPath } from '../../src/database/seed.js';
 import { fromBytes } from '../../src/lookup/index.js';
 import { type AppChanges, appDeps, portOf, startServer } from '../support/api.js';
+import { SMALL_NETWORKS } from '../support/networks.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 
 let dataDir: string;
@@ -19,9 +25,9 @@ afterEach(() => server?.close());
 afterAll(() => rmSync(dataDir, { recursive: true }));
 
 /** Returns a function that sends a request for the file to a server. */
-async function served(changes: AppChanges = {}) {
+async function served(changes: AppChanges = {}, file = 'country') {
   server = await startServer(appDeps(dataDir, changes));
-  const url = `http://127.0.0.1:${portOf(server)}/db/country.ipc`;
+  const url = `http://127.0.0.1:${portOf(server)}/db/${file}.ipc`;
   return (headers: Record<string, string> = {}, method = 'GET') => fetch(url, { method, headers });
 }
 
@@ -59,7 +65,7 @@ it('is that of the seed while the seed answers', async () => {
 it('is made once for a release, and again after a failure', async () => {
   let fails = true;
   const made: string[] = [];
-  const publicDatabase = new PublicDatabase(async (dir) => {
+  const publicDatabase = new PublicDatabase(async ({ dir }) => {
     made.push(dir);
     if (fails) throw new Error('no thread');
     return Uint8Array.of(1);
@@ -78,4 +84,21 @@ it('is 404 if it is switched off, 503 without a release', async () => {
   server.close();
   const without = await served({ release: () => undefined });
   expect((await without()).status).toBe(503);
+});
+
+it('has a second file with the networks, if the release has any', async () => {
+  const withNetworks = temporaryDir();
+  await publishBlocks(withNetworks, SMALL_WORLD, '2026-01-01', 0, SMALL_NETWORKS);
+  server = await startServer(appDeps(withNetworks));
+  const url = `http://127.0.0.1:${portOf(server)}/db/networks.ipc`;
+  const response = await fetch(url);
+  expect(response.status).toBe(200);
+  const container = new Container(unpackCompact(new Uint8Array(await response.arrayBuffer()), 'x'), 'x');
+  expect(container.names).toEqual(['about', 'network', 'network4', 'network6']);
+  const built = buildNetworkFile(container, '2026-01-01', 'x');
+  expect(built.equals(readFileSync(join(withNetworks, 'current', NETWORK_FILE)))).toBe(true);
+  rmSync(withNetworks, { recursive: true });
+  server.close();
+  const without = await served({}, 'networks');
+  expect((await without()).status).toBe(404);
 });

@@ -1,5 +1,7 @@
 /** State and data of the server; no key is needed. */
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { attributionOf, openApiDocument } from '../openapi.js';
+import type { CompactJob } from '../releases/public-database.js';
 import { type Context, type Handler, settle } from './context.js';
 
 /** A request target with the query parameter `eu`. */
@@ -43,9 +45,10 @@ export function serverHandlers(context: Context) {
     return undefined;
   };
 
-  const publicDb: Handler = (request, reply) => {
+  const publicFile = (content: CompactJob['content']) => (request: FastifyRequest, reply: FastifyReply) => {
     const served = deps.release();
-    if (!deps.page.publicDb) responder.error(request, reply, 'not_found');
+    const isMissing = content === 'networks' && served?.hasNetworks === false;
+    if (!deps.page.publicDb || isMissing) responder.error(request, reply, 'not_found');
     else if (served === undefined) responder.error(request, reply, 'no_database');
     else {
       const etag = `"${served.id}"`;
@@ -54,12 +57,19 @@ export function serverHandlers(context: Context) {
       // Weak or not, in a list or not (RFC 9110 section 13.1.2): an id has no character that a list has.
       if (request.headers['if-none-match']?.includes(etag)) responder.empty(request, reply, 304, headers);
       else
-        return settle(request, deps.publicDatabase.bytes(served), (bytes) =>
+        return settle(request, deps.publicDatabase.bytes(served, content), (bytes) =>
           responder.bytes(request, reply, bytes, headers),
         );
     }
     return undefined;
   };
 
-  return { health, readiness, attribution, openApi, publicDb };
+  return {
+    health,
+    readiness,
+    attribution,
+    openApi,
+    publicDb: publicFile('country'),
+    publicNetworks: publicFile('networks'),
+  };
 }

@@ -1,10 +1,18 @@
-/** Entry point of the thread that writes the compact form of a release, for browsers. */
+/** Entry point of the thread that writes a compact form of a release, for browsers. */
 import { parentPort, workerData } from 'node:worker_threads';
 import { writeContainer } from '../../compact/container.js';
 import { rangeFileSections } from '../../compact/range-file.js';
-import { aboutRelease, compressCompact } from '../../database/compact.js';
-import { openRanges } from '../../database/origin.js';
+import { aboutRelease, compactNetworks, compressCompact } from '../../database/compact.js';
+import { openNetworks, openRanges } from '../../database/origin.js';
+import { noNetworks } from '../../database/release-files.js';
+import type { CompactJob } from './public-database.js';
 
-const { manifest, file } = openRanges(workerData as string);
-const compact = writeContainer(rangeFileSections(aboutRelease(manifest), file, false));
-parentPort?.postMessage(compressCompact(compact, 'gzip'));
+function compactForm({ dir, content }: CompactJob): Uint8Array {
+  const { manifest, file } = openRanges(dir);
+  if (content === 'country') return writeContainer(rangeFileSections(aboutRelease(manifest), file, false));
+  const networks = openNetworks(dir, manifest);
+  if (networks === undefined) throw noNetworks(manifest);
+  return compactNetworks(manifest, networks);
+}
+
+parentPort?.postMessage(compressCompact(compactForm(workerData as CompactJob), 'gzip'));

@@ -71,6 +71,11 @@ export class ServedRelease {
     return this.#database.dir;
   }
 
+  /** Whether it says who announces the addresses. */
+  get hasNetworks(): boolean {
+    return this.#database.hasNetworks;
+  }
+
   get manifest(): Manifest {
     return this.#database.manifest;
   }
