@@ -1,7 +1,7 @@
 # Everything from a fresh clone. A target does only what has not been done yet.
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: help run check test soak db bench truth clean distclean install compile pack
+.PHONY: help run check test soak db bench site truth clean distclean install compile pack
 
 # Native modules fit one version of Node's binary interface, so each version has its own stamp.
 INSTALLED := node_modules/.installed-$(shell node -p process.versions.modules)
@@ -26,7 +26,7 @@ check: compile ## lint, check the types, run the tests of what was changed since
 	npm run --silent types
 	npx vitest run --changed $(BASE) --passWithNoTests
 
-soak: compile ## the long tests: random input, kills, much memory
+soak: compile site ## the long tests: random input, kills, much memory
 	npm ci --prefix test/soak/runtimes --silent
 	npm ci --prefix bench --silent
 	npx vitest run --config vitest.soak.config.ts
@@ -37,6 +37,15 @@ db: compile ## build and publish the database
 bench: compile ## compare the speed with what you would use instead
 	npm install --prefix bench --no-package-lock --silent
 	node bench/run.js
+
+SITE_INSTALLED := site/node_modules/.installed
+
+site: compile $(SITE_INSTALLED) ## build the documentation's site, site/dist
+	node site/build.js
+
+$(SITE_INSTALLED): site/package-lock.json
+	npm ci --prefix site --ignore-scripts --silent
+	touch $@
 
 truth: compile ## measure how often each source and merge strategy is right
 	npm install --prefix truth --no-package-lock --silent

@@ -46,6 +46,9 @@ export function medianStarts(runs, ...programs) {
 
 const rows = [];
 
+/** The rows so far, for bench/results.json. */
+export const allRows = () => rows.map(({ name, value, goal, met }) => ({ name, value, goal, met }));
+
 /**
  * Prints a row.
  *
@@ -55,7 +58,7 @@ const rows = [];
  * @param met whether it is met
  */
 export function row(name, value, goal = '', met = true) {
-  rows.push({ name, met });
+  rows.push({ name, value, goal, met });
   console.log(`${met ? '  ' : '✗ '}${name.padEnd(62)} ${value.padStart(22)}  ${goal}`);
 }
 

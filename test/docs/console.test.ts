@@ -1,3 +1,7 @@
+/**
+ * Runs every console block of the documentation and compares what it prints. `UPDATE_DOCS=1` writes the new output into the
+ * files; read the difference before you commit it.
+ */
 import { cpSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -5,21 +9,8 @@ import { packageFile, packageRoot } from '../../src/package-root.js';
 import { copyOfBuiltRelease } from '../support/built-release.js';
 import { consoleSteps, normalized, runSteps, withOutputs } from '../support/console.js';
 import { temporaryDir } from '../support/release.js';
+import { FILES } from './files.js';
 
-/**
- * Runs every console block of the documentation and compares what it prints. `UPDATE_DOCS=1` writes the new output into the
- * files; read the difference before you commit it.
- */
-const FILES = [
-  'README.md',
-  'docs/rebuild.md',
-  'docs/history.md',
-  'docs/bulk.md',
-  'docs/api.md',
-  'docs/library.md',
-  'docs/exports.md',
-  'docs/distribution.md',
-];
 /** These begin without a database and build it themselves. */
 const BUILDS_ITSELF = ['docs/rebuild.md'];
 

@@ -1,0 +1,11 @@
+/** The files of the documentation whose console blocks are run. */
+export const FILES = [
+  'README.md',
+  'docs/rebuild.md',
+  'docs/history.md',
+  'docs/bulk.md',
+  'docs/api.md',
+  'docs/library.md',
+  'docs/exports.md',
+  'docs/distribution.md',
+];
