@@ -186,3 +186,19 @@ export function noteWithoutNetworks({ id, outputs }: Manifest): void {
     `ipatlas: release ${id} has no networks, so asn and as_name are null: no source says who announces the addresses\n`,
   );
 }
+
+/**
+ * Parses a list of AS numbers, such as `13335,AS15169`.
+ *
+ * @throws AtlasError E_USAGE for what is no AS number of 1 to 4294967295 (RFC 6793)
+ */
+export function parseAsns(list: string): number[] {
+  return list.split(',').map((part) => {
+    const number = /^(?:AS)?([1-9]\d{0,9})$/i.exec(part.trim())?.[1];
+    if (number !== undefined && Number(number) <= 0xffff_ffff) return Number(number);
+    throw new AtlasError(
+      'E_USAGE',
+      `--asn has ${JSON.stringify(part)}; write AS numbers with commas between them, such as 13335,AS15169`,
+    );
+  });
+}

@@ -2,8 +2,8 @@
 import { type EnrichRequest, enrich } from '../enrich/enrich.js';
 import type { Filter } from '../enrich/query.js';
 import { AtlasError } from '../errors.js';
-import type { Command, Invocation, OptionValues } from './command.js';
-import { INPUT_FLAGS, OUTPUT_FLAGS, parseStreamRequest, runStream } from './records.js';
+import { type Command, type Invocation, type OptionValues, parseAsns } from './command.js';
+import { INPUT_FLAGS, OUTPUT_FLAGS, parseStreamRequest, refusePast, runStream } from './records.js';
 
 function parseFilter(values: OptionValues): Filter {
   const codes = ((values.country ?? []) as string[]).flatMap((list) => list.split(','));
@@ -15,11 +15,17 @@ function parseFilter(values: OptionValues): Filter {
     );
   }
   const selectsEu = values.eu === true;
-  if (codes.length === 0 && !selectsEu) {
-    throw new AtlasError('E_USAGE', 'choose the countries with --country LIST, or --eu; see "ipatlas filter --help"');
+  const lists = values.asn as string[] | undefined;
+  if (codes.length === 0 && !selectsEu && lists === undefined) {
+    throw new AtlasError(
+      'E_USAGE',
+      'choose countries with --country LIST or --eu, or networks with --asn LIST; see "ipatlas filter --help"',
+    );
   }
+  const asns = lists && new Set(lists.flatMap((list) => parseAsns(list)));
+  if (asns !== undefined) refusePast(values, '--asn');
   const countries = new Set(codes.map((code) => code.toUpperCase()));
-  return { kind: 'filter', countries, selectsEu, isInverted: values.not === true };
+  return { kind: 'filter', countries, selectsEu, ...(asns && { asns }), isInverted: values.not === true };
 }
 
 async function run(invocation: Invocation): Promise<number> {
@@ -32,8 +38,8 @@ async function run(invocation: Invocation): Promise<number> {
 }
 
 export const command: Command = {
-  usage: ['filter --country LIST|--eu [--not] [FILE…]'],
-  description: `Passes on the lines, records or items whose address is in one of the countries, byte for byte; the header of a table is
+  usage: ['filter --country LIST|--eu|--asn LIST [--not] [FILE…]'],
+  description: `Passes on the lines, records or items whose address is in one of the countries or networks, byte for byte; the header of a table is
 always passed on. With several fields, one address in the countries is enough. Reads several files one after the other;
 without a file, or for "-", it reads stdin. gzip is recognized, and zstd from Node 22.15 on. Writes to stdout.`,
   options: {
@@ -43,12 +49,18 @@ without a file, or for "-", it reads stdin. gzip is recognized, and zstd from No
       help: 'ISO 3166-1 alpha-2 codes, such as DE,FR; repeatable',
     },
     eu: { help: 'all countries of the European Union' },
+    asn: {
+      value: 'LIST',
+      repeatable: true,
+      help: 'networks by the number of their autonomous system, such as 13335,AS15169; repeatable',
+    },
     not: { help: 'pass on all other lines instead, including those without an address' },
     ...INPUT_FLAGS,
     ...OUTPUT_FLAGS,
   },
   examples: {
     'ipatlas filter --eu access.jsonl': 'the lines with an address in the European Union',
+    'ipatlas filter --asn 13335,AS15169 access.jsonl': 'the lines with an address of two networks',
     'ipatlas filter --not --country DE,FR --format list ips.txt':
       'the addresses that are neither in Germany nor in France',
   },

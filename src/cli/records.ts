@@ -177,6 +177,12 @@ function flagOf(option: keyof RequestedOptions): string {
   return `--${option.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 }
 
+/** Refuses a flag that needs the networks together with past days. @throws AtlasError E_USAGE */
+export function refusePast(values: OptionValues, flag: string): void {
+  if (values.at === undefined && values['at-field'] === undefined) return;
+  throw usageError(`${flag} does not go with --at and --at-field: history has no networks`);
+}
+
 /** Parses the flags that say how records are enriched. @throws AtlasError as {@link parseEnrichOptions} does */
 export function enrichOptionsOf(values: OptionValues): EnrichOptions & { input: KernelInput } {
   const delimiter = text(values, 'delimiter');

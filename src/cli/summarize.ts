@@ -1,14 +1,16 @@
 /** `ipatlas summarize`: counts the records of a stream by country. */
+import { continentTable } from '../country/continents.js';
 import { seedFacts } from '../database/origin.js';
 import type { EnrichCounts } from '../enrich/counts.js';
 import { type EnrichRequest, enrich } from '../enrich/enrich.js';
 import { formatCount } from '../enrich/progress.js';
-import { CountrySummary } from '../enrich/query.js';
+import { CountrySummary, NetworkSummary, type Summarize } from '../enrich/query.js';
+import { AtlasError } from '../errors.js';
 import { percent } from '../text-table.js';
-import { type Command, type Invocation, print, table } from './command.js';
-import { choice, INPUT_FLAGS, parseStreamRequest, runStream } from './records.js';
+import { type Command, type Invocation, print, table, text } from './command.js';
+import { choice, INPUT_FLAGS, parseStreamRequest, refusePast, runStream } from './records.js';
 
-const GROUPINGS = ['country', 'eu'] as const;
+const GROUPINGS = ['country', 'eu', 'continent', 'asn', 'network'] as const;
 type Grouping = (typeof GROUPINGS)[number];
 
 /** The values without a country, as `enrich --stats` counts them. */
@@ -16,64 +18,152 @@ function otherCounts({ bytes: _bytes, found: _found, ...others }: EnrichCounts) 
   return others;
 }
 
-function summaryJson(by: Grouping, summary: CountrySummary, counts: EnrichCounts, database: string): string {
-  const groups = by === 'eu' ? summary.byEu() : { countries: summary.byCountry() };
-  return `${JSON.stringify({ by, ...groups, ...otherCounts(counts), ...seedFacts(database) })}\n`;
+/** Groups as JSON names them, without their number of lines; most lines first. */
+interface Groups {
+  /** The key of the groups, and the names of the columns of a table. */
+  key: string;
+  columns: string[];
+  rows: { fields: Record<string, unknown>; cells: string[]; count: number }[];
+  /** Addresses that are in no group, and what a table calls them. */
+  rest: number;
+  restName: string;
 }
 
-function summaryTable(by: Grouping, summary: CountrySummary, counts: EnrichCounts): string {
-  const groups: [code: string, name: string, count: number][] =
-    by === 'eu'
-      ? [
-          ['', 'in the European Union', summary.byEu().eu],
-          ['', 'not in the European Union', summary.byEu().not_eu],
-        ]
-      : summary.byCountry().map(({ country_code, country, count }) => [country_code, country, count]);
-  const others: typeof groups = [
-    ['', 'no country', counts.no_country],
-    ['', 'invalid address', counts.invalid_address],
-    ['', 'missing field', counts.missing_field],
-    ['', 'missing date', counts.missing_date],
-    ['', 'invalid line', counts.invalid_line],
+function countryGroups(summary: CountrySummary, { no_country }: EnrichCounts): Groups {
+  const rows = summary.byCountry().map(({ count, ...fields }) => {
+    return { fields, cells: [fields.country_code, fields.country], count };
+  });
+  return { key: 'countries', columns: ['code', 'country'], rows, rest: no_country, restName: 'no country' };
+}
+
+function continentGroups(summary: CountrySummary, { no_country }: EnrichCounts): Groups {
+  const continents = continentTable();
+  const sums = new Map<string, { name: string; count: number }>();
+  for (const { country_code, count } of summary.byCountry()) {
+    const { code, name } = continents.get(country_code)!;
+    sums.set(code, { name, count: (sums.get(code)?.count ?? 0) + count });
+  }
+  const rows = [...sums]
+    .sort(([a, one], [b, other]) => other.count - one.count || (a < b ? -1 : 1))
+    .map(([continent, { name, count }]) => ({ fields: { continent }, cells: [continent, name], count }));
+  return { key: 'continents', columns: ['code', 'continent'], rows, rest: no_country, restName: 'no country' };
+}
+
+function networkGroups(networks: NetworkSummary, { found, no_country }: EnrichCounts): Groups {
+  const rows = networks.byCount().map(({ count, ...fields }) => {
+    const cells = [`AS${fields.asn}`, fields.as_name ?? ''];
+    return { fields, cells: fields.network === undefined ? cells : [fields.network, ...cells], count };
+  });
+  const counted = rows.reduce((sum, { count }) => sum + count, 0);
+  const columns = networks.by === 'asn' ? ['number', 'name'] : ['network', 'number', 'name'];
+  return { key: 'networks', columns, rows, rest: found + no_country - counted, restName: 'no network' };
+}
+
+function euGroups(summary: CountrySummary, { no_country }: EnrichCounts): Groups {
+  const { eu, not_eu } = summary.byEu();
+  const row = (name: string, count: number) => ({ fields: {}, cells: [name], count });
+  const rows = [row('in the European Union', eu), row('not in the European Union', not_eu)];
+  return { key: 'eu', columns: ['country'], rows, rest: no_country, restName: 'no country' };
+}
+
+function groupsOf(by: Grouping, { summary, networks }: Summarize, counts: EnrichCounts): Groups {
+  if (networks !== undefined) return networkGroups(networks, counts);
+  if (by === 'eu') return euGroups(summary, counts);
+  return by === 'continent' ? continentGroups(summary, counts) : countryGroups(summary, counts);
+}
+
+/** What is shown of a summary. */
+interface Shown {
+  by: Grouping;
+  query: Summarize;
+  counts: EnrichCounts;
+  /** Groups that are shown at most. */
+  top: number;
+  database: string;
+}
+
+function summaryJson({ by, query, counts, top, database }: Shown): string {
+  const { key, rows, rest } = groupsOf(by, query, counts);
+  const shown = rows.slice(0, top).map(({ fields, count }) => ({ ...fields, count }));
+  const groups = by === 'eu' ? query.summary.byEu() : { [key]: shown };
+  const others = rows.slice(top).reduce((sum, { count }) => sum + count, 0);
+  const cut = by === 'eu' || rows.length <= top ? {} : { others };
+  const networks = query.networks === undefined ? {} : { no_network: rest };
+  return `${JSON.stringify({ by, ...groups, ...cut, ...networks, ...otherCounts(counts), ...seedFacts(database) })}\n`;
+}
+
+function summaryTable({ by, query, counts, top }: Shown): string {
+  const { columns, rows, rest, restName } = groupsOf(by, query, counts);
+  const cut = rows.slice(top);
+  const blank = columns.slice(1).map(() => '');
+  const others: [name: string, count: number][] = [
+    [`${cut.length} more`, cut.reduce((sum, { count }) => sum + count, 0)],
+    [restName, rest],
+    ['invalid address', counts.invalid_address],
+    ['missing field', counts.missing_field],
+    ['missing date', counts.missing_date],
+    ['invalid line', counts.invalid_line],
   ];
-  const rows = [...groups, ...others.filter(([, , count]) => count > 0)];
-  const total = rows.reduce((sum, [, , count]) => sum + count, 0);
-  const cells = rows.map(([code, name, count]) => [code, name, formatCount(count), percent(count / total)]);
-  const withCode = [['code', 'country', 'lines', 'share'], ...cells];
-  return by === 'country'
-    ? table(withCode, [2, 3])
-    : table(
-        withCode.map(([, name, count, share]) => [name!, count!, share!]),
-        [1, 2],
-      );
+  const all = [
+    ...rows.slice(0, top),
+    ...others.filter(([, count]) => count > 0).map(([name, count]) => ({ cells: [...blank, name], count })),
+  ];
+  const total = all.reduce((sum, { count }) => sum + count, 0);
+  const cells = all.map(({ cells: texts, count }) => [...texts, formatCount(count), percent(count / total)]);
+  return table([[...columns, 'lines', 'share'], ...cells], [columns.length, columns.length + 1]);
+}
+
+function parseTop(value: string | undefined): number {
+  if (value === undefined) return Number.POSITIVE_INFINITY;
+  if (/^[1-9]\d{0,8}$/.test(value)) return Number(value);
+  throw new AtlasError('E_USAGE', `--top is ${JSON.stringify(value)}; it can be a number from 1`);
 }
 
 async function run(invocation: Invocation): Promise<number> {
   const { values } = invocation;
   const by = choice(values, 'by', GROUPINGS, 'country');
   const request = parseStreamRequest(invocation);
-  const summary = new CountrySummary();
-  const query = { kind: 'summarize', summary } as const;
+  const query: Summarize = { kind: 'summarize', summary: new CountrySummary() };
+  const top = parseTop(text(values, 'top'));
+  if (by === 'asn' || by === 'network') {
+    refusePast(values, `--by ${by}`);
+    query.networks = new NetworkSummary(by);
+  }
   const options: EnrichRequest['options'] = { ...request.options, add: [], onInvalid: 'drop', query };
   return runStream(
     request,
     (work) => enrich({ ...request, ...work, output: { write() {} }, options }),
-    (counts) => print((values.json === true ? summaryJson : summaryTable)(by, summary, counts, request.database)),
+    (counts) => {
+      const shown = { by, query, counts, top, database: request.database };
+      return print((values.json === true ? summaryJson : summaryTable)(shown));
+    },
   );
 }
 
 export const command: Command = {
-  usage: ['summarize [--by country|eu] [--json] [FILE…]'],
-  description: `Counts lines, records or items by the country of their address, most frequent first. With several fields, each address
+  usage: ['summarize [--by GROUP] [--top N] [--json] [FILE…]'],
+  description: `Counts lines, records or items by the country or network of their address, most frequent first. With several fields, each address
 counts. Reads several files one after the other; without a file, or for "-", it reads stdin. gzip is recognized, and zstd
 from Node 22.15 on.`,
   options: {
-    by: { value: 'GROUP', choices: GROUPINGS, help: 'country (default), or eu: in and outside the European Union' },
+    by: {
+      value: 'GROUP',
+      choices: {
+        country: 'the country (default)',
+        eu: 'in and outside the European Union',
+        continent: 'the continent of the country',
+        asn: 'the autonomous system that announces the address',
+        network: 'the largest CIDR block that it announces around the address',
+      } satisfies Record<Grouping, string>,
+      help: 'what lines are counted by:',
+    },
+    top: { value: 'N', help: 'only the N most frequent' },
     json: { help: 'one JSON object' },
     ...INPUT_FLAGS,
   },
   examples: {
     'ipatlas summarize access.jsonl': 'a table of countries',
+    'ipatlas summarize --by asn --top 10 access.jsonl': 'the ten networks with the most lines',
     'ipatlas summarize --by eu --format combined /var/log/nginx/access.log':
       'how many requests came from the European Union',
   },

@@ -12,7 +12,7 @@ import type { EnrichCounts } from './counts.js';
 import type { JsonDocument } from './formats/document.js';
 import { ChunkReader } from './input/chunk-reader.js';
 import type { ByteSource } from './input/source.js';
-import { countRecords, Slot } from './kernel/kernel.js';
+import { countNetworks, countRecords, Slot } from './kernel/kernel.js';
 import { layOut } from './kernel/layout.js';
 import { MemoryPlan } from './kernel/memory-plan.js';
 import { type EnrichOptions, maxRecordBytes } from './options.js';
@@ -126,6 +126,7 @@ async function run(request: LineRequest, workers: WorkerPool | undefined): Promi
     countRecords(layout, file.records.length).forEach((count, record) => {
       summary.add(recordResult(file.records[record]!), count);
     });
+    options.query.networks?.set(countNetworks(layout));
   }
 }
 

@@ -1,10 +1,11 @@
 /** Runs `enrich`, `filter` and `summarize` on inputs of any format. */
+import { AtlasError } from '../errors.js';
 import type { EnrichCounts } from './counts.js';
 import { enrichLines } from './enrich-lines.js';
 import { openInputs } from './input/inputs.js';
 import type { EnrichOptions, KernelInput } from './options.js';
 import type { ByteSink } from './output/sink.js';
-import { checkCountries } from './query.js';
+import { checkCountries, queriesNetworks } from './query.js';
 import { openForResults, openPast } from './range-file.js';
 import type { EnrichRanges } from './ranges.js';
 
@@ -40,7 +41,13 @@ export async function enrich(request: EnrichRequest): Promise<void> {
   const inputs = openInputs(request.inputs, { kind: input.kind, fields: options.fields });
 
   function openFile(allocate?: (bytes: number) => Buffer): EnrichRanges {
-    const file = openPast(database, options) ?? openForResults(database, options.add, allocate);
+    const file = openPast(database, options) ?? openForResults(database, options, allocate);
+    if (queriesNetworks(query) && !('networks' in file && file.networks !== undefined)) {
+      throw new AtlasError(
+        'E_NO_DATABASE',
+        `${'path' in file ? file.path : database}: the release has no networks: no source says who announces the addresses`,
+      );
+    }
     if (query?.kind === 'filter') {
       checkCountries(
         query,

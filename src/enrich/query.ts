@@ -9,17 +9,26 @@ export interface Filter {
   countries: ReadonlySet<string>;
   /** Whether all countries of the European Union are selected, too. */
   selectsEu: boolean;
+  /** AS numbers that are selected, too. */
+  asns?: ReadonlySet<number>;
   /** Passes on the other records instead: every record that is not passed on without it. */
   isInverted: boolean;
 }
 
-/** Counts addresses by country; nothing is passed on. */
+/** Counts addresses by country, and by network if that is asked for; nothing is passed on. */
 export interface Summarize {
   kind: 'summarize';
   summary: CountrySummary;
+  networks?: NetworkSummary;
 }
 
 export type RecordQuery = Filter | Summarize;
+
+/** Returns whether a query needs the networks of a release. */
+export function queriesNetworks(query: RecordQuery | undefined): boolean {
+  if (query?.kind === 'filter') return query.asns !== undefined;
+  return query?.networks !== undefined;
+}
 
 /** Returns whether a filter selects the result of an address. */
 export function selects({ countries, selectsEu }: Filter, result: CountryResult): boolean {
@@ -78,5 +87,34 @@ export class CountrySummary {
     const sums = { eu: 0, not_eu: 0 };
     for (const { is_eu, count } of this.#counts.values()) sums[is_eu ? 'eu' : 'not_eu'] += count;
     return sums;
+  }
+}
+
+export interface NetworkCount {
+  /** The block within which the network is the same, if addresses are counted by block. */
+  network?: string;
+  asn: number;
+  as_name: string | null;
+  /** Number of addresses. */
+  count: number;
+}
+
+/** The number of addresses of each network, or of each block of one. */
+export class NetworkSummary {
+  readonly by: 'asn' | 'network';
+  #counts: NetworkCount[] = [];
+
+  constructor(by: 'asn' | 'network') {
+    this.by = by;
+  }
+
+  /** Takes the counts, of different networks or blocks. */
+  set(counts: NetworkCount[]): void {
+    this.#counts = counts.sort((a, b) => b.count - a.count || a.asn - b.asn);
+  }
+
+  /** Returns the networks or blocks, most addresses first. */
+  byCount(): readonly NetworkCount[] {
+    return this.#counts;
   }
 }

@@ -14,20 +14,25 @@ import { withConfidence } from '../rangefile/confidence.js';
 import type { NetworkFile, RangeFile } from '../rangefile/reader.js';
 import type { Addable } from './members.js';
 import type { EnrichOptions } from './options.js';
+import { queriesNetworks } from './query.js';
 import type { DayRanges, EnrichRanges } from './ranges.js';
 
 /**
  * Opens the range file of a release.
  *
  * @param dir of the release, or the path of the seed
- * @param add what is added to the records
+ * @param options with what is added to the records, or the query
  * @param allocate returns the memory to read the file into, see {@link openRanges}
  * @throws AtlasError E_USAGE if the confidence is added and the release has none; the errors of opening a release
  */
-export function openForResults(dir: string, add: readonly Addable[], allocate?: (bytes: number) => Buffer): DayRanges {
+export function openForResults(
+  dir: string,
+  { add, query }: Pick<EnrichOptions, 'add' | 'query'>,
+  allocate?: (bytes: number) => Buffer,
+): DayRanges {
   const { manifest, file } = openRanges(dir, allocate);
   const ranges = add.includes('confidence') ? withConfidence(file) : file;
-  return wantsNetworks(add) ? { ...ranges, networks: openNetworks(dir, manifest) } : ranges;
+  return wantsNetworks(add) || queriesNetworks(query) ? { ...ranges, networks: openNetworks(dir, manifest) } : ranges;
 }
 
 /** Returns whether something of the network is added. */
@@ -87,7 +92,7 @@ export function rangesOfDatabase(
     entry.past.set(key, past);
     return past;
   }
-  entry.file ??= openForResults(dir, []);
+  entry.file ??= openForResults(dir, { add: [] });
   const ranges = add.includes('confidence') ? withConfidence(entry.file) : entry.file;
   if (!wantsNetworks(add)) return ranges;
   entry.networks ??= openNetworks(dir, database.manifest);

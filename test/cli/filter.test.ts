@@ -56,8 +56,8 @@ describe('filter', () => {
   });
 
   it.each([
-    [[], 'choose the countries with --country LIST, or --eu'],
-    [['--not'], 'choose the countries'],
+    [[], 'choose countries with --country LIST or --eu, or networks with --asn LIST'],
+    [['--not'], 'choose countries'],
     [['--country', ''], '--country has ""'],
     [['--country', 'DE, FR'], '--country has " FR"'],
     [['--country', 'Germany'], 'ISO 3166-1 alpha-2'],

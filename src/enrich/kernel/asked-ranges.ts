@@ -1,5 +1,7 @@
 /** The ranges of the address space within which everything that was asked for is the same: the blocks of addresses follow from them. */
-import type { PartitionFile } from '../../rangefile/reader.js';
+import { previousAddress } from '../../address/words.js';
+import { formatCidr, rangeToCidrs } from '../../range/cidr.js';
+import { firstIPv6, type PartitionFile } from '../../rangefile/reader.js';
 import { buildIndex, type SearchColumns } from '../../rangefile/search.js';
 
 /** The columns of a partition. */
@@ -132,6 +134,70 @@ export function askedRanges(first: AskedPartition, second: AskedPartition | unde
     low6: low6.slice(0, 2 * count6),
     answer6: answer6.slice(0, count6),
     scheme6: scheme6.slice(0, count6),
+  };
+}
+
+/** A block of an {@link AskedRanges}, and the answer of its range. */
+export interface AskedBlock {
+  network: string;
+  answer: number;
+}
+
+/** Cuts ranges into CIDR blocks; the answer of each is its index among `blocks`. Blocks without an answer that is wanted have none. */
+export function blocksOf(
+  ranges: AskedRanges,
+  isWanted: (answer: number) => boolean,
+): AskedRanges & { blocks: AskedBlock[] } {
+  // The first one is for all others.
+  const blocks: AskedBlock[] = [{ network: '', answer: -1 }];
+  const columns = {
+    4: { first: [] as number[], answer: [] as number[] },
+    6: { first: [] as number[], answer: [] as number[] },
+  };
+  const scheme6: number[] = [];
+  for (const family of [4, 6] as const) {
+    const words = family === 4 ? 1 : 4;
+    const answers = family === 4 ? ranges.answer4 : ranges.answer6;
+    const first = new Uint32Array(words);
+    const last = new Uint32Array(words);
+    const firstOf = (range: number, into: Uint32Array): void => {
+      if (family === 4) into[0] = ranges.start4[range]!;
+      else firstIPv6(ranges as unknown as SearchColumns, range, into);
+    };
+    for (let range = 0; range < answers.length; range++) {
+      const answer = answers[range]!;
+      firstOf(range, first);
+      if (range + 1 === answers.length) last.fill(0xffff_ffff);
+      else {
+        firstOf(range + 1, last);
+        previousAddress(last, 0, words, last);
+      }
+      const add = (start: Uint32Array, index: number): void => {
+        columns[family].first.push(...start);
+        columns[family].answer.push(index);
+        if (family === 6) scheme6.push(ranges.scheme6[range]!);
+      };
+      if (!isWanted(answer)) add(first, 0);
+      else {
+        rangeToCidrs(family, first, last, (start, prefix) => {
+          add(start, blocks.push({ network: formatCidr(family, start, prefix), answer }) - 1);
+        });
+      }
+    }
+  }
+  const start4 = Uint32Array.from(columns[4].first);
+  const words6 = columns[6].first;
+  const halves = (at: number): Uint32Array =>
+    Uint32Array.from({ length: words6.length / 2 }, (_, i) => words6[4 * (i >> 1) + at + 1 - (i & 1)]!);
+  return {
+    start4,
+    index4: buildIndex(start4.length, (range) => start4[range]! >>> 16),
+    answer4: Uint32Array.from(columns[4].answer),
+    high6: halves(0),
+    low6: halves(2),
+    answer6: Uint32Array.from(columns[6].answer),
+    scheme6: Uint32Array.from(scheme6),
+    blocks,
   };
 }
 

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { AtlasError, messageOf } from '../../errors.js';
 import { packageFile } from '../../package-root.js';
 import type { EnrichCounts } from '../counts.js';
+import type { NetworkCount } from '../query.js';
 import * as abi from './abi.js';
 import type { KernelLayout, SlotPlace } from './layout.js';
 
@@ -156,10 +157,22 @@ export class Slot {
  * @param recordCount number of records of the release
  */
 export function countRecords({ memory, recordCounts = [] }: KernelLayout, recordCount: number): number[] {
-  const threads = recordCounts.map((at) => new BigUint64Array(memory.buffer, at, recordCount));
-  return Array.from({ length: recordCount }, (_, record) =>
-    threads.reduce((sum, counts) => sum + Number(counts[record]), 0),
-  );
+  return sumOfThreads(memory, recordCounts, recordCount);
+}
+
+/** Returns the networks, or blocks of networks, that a query has counted, with the number of addresses in each. */
+export function countNetworks({ memory, networkCounts }: KernelLayout): NetworkCount[] {
+  if (networkCounts === undefined) return [];
+  const { threads, networks } = networkCounts;
+  return sumOfThreads(memory, threads, networks.length).flatMap((count, index) => {
+    const network = networks[index]!;
+    return count > 0 && network.asn > 0 ? [{ ...network, count }] : [];
+  });
+}
+
+function sumOfThreads({ buffer }: WebAssembly.Memory, areas: readonly number[], length: number): number[] {
+  const threads = areas.map((at) => new BigUint64Array(buffer, at, length));
+  return Array.from({ length }, (_, index) => threads.reduce((sum, counts) => sum + Number(counts[index]), 0));
 }
 
 /** The state of {@link Kernel.findRecords} at the beginning of a record. */

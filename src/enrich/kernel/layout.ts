@@ -19,11 +19,11 @@ import {
 } from '../formats/results.js';
 import type { Addable } from '../members.js';
 import type { AddressPick, EnrichOptions, FieldRequest, InvalidPolicy, KernelInput } from '../options.js';
-import { passesOthers, type RecordQuery, selects } from '../query.js';
+import { type NetworkCount, passesOthers, queriesNetworks, type RecordQuery, selects } from '../query.js';
 import { type EnrichRanges, isOverTime } from '../ranges.js';
 import * as abi from './abi.js';
-import { askedRanges, numbersOf } from './asked-ranges.js';
-import { type Answers, countryAnswers, networkAnswers, placeInserts } from './inserts.js';
+import { type AskedBlock, askedRanges, blocksOf, numbersOf } from './asked-ranges.js';
+import { type Answers, countryAnswers, type NetworkAnswer, networkAnswers, placeInserts } from './inserts.js';
 import { ipv4Forms } from './ipv4-forms.js';
 import { buildKeyTree, type KeyTree, stepsIntoArrays } from './key-tree.js';
 import { MemoryPlan } from './memory-plan.js';
@@ -54,6 +54,8 @@ export interface KernelLayout {
   fieldTargets: number;
   /** For each thread, the number of addresses found for each record, 8 bytes each; undefined without a query. */
   recordCounts: number[] | undefined;
+  /** The same for the networks that a query counts, and what they are; undefined if it counts none. */
+  networkCounts: { threads: number[]; networks: Omit<NetworkCount, 'count'>[] } | undefined;
   slots: SlotPlace[];
   /** The slot for a record that does not fit into another one. */
   large: SlotPlace;
@@ -157,10 +159,11 @@ function schemesOf(records: readonly FileRecord[]): Uint8Array {
 }
 
 /** Places the ranges within which everything that was asked for is the same, if blocks or networks were asked for. */
-function placeAskedRanges(plan: MemoryPlan, file: EnrichRanges, answers: Answers, add: readonly Addable[]): Settings {
+function placeAskedRanges(plan: MemoryPlan, file: EnrichRanges, answers: Answers, options: EnrichOptions) {
+  const add = askedMembers(options);
   const runs = runsOf(add);
   const isAsked = (origin: Origin): boolean => runs.some((run) => run.origin === origin);
-  if (!isAsked('block') && !isAsked('network')) return { askedLevels6: 0 };
+  if (!isAsked('block') && !isAsked('network')) return { settings: { askedLevels6: 0 } };
   const networks = isAsked('network') && !isOverTime(file) ? file.networks : undefined;
   // The block of nothing else is that of the record.
   const wantsCountry = isAsked('block') && (isAsked('country') || networks === undefined);
@@ -171,7 +174,7 @@ function placeAskedRanges(plan: MemoryPlan, file: EnrichRanges, answers: Answers
     return JSON.stringify(asked.length === 0 ? answer : resultTexts(format, asked, answer));
   };
   const isDecisive = wantsCountry || networks === undefined;
-  const ranges = askedRanges(
+  const whole = askedRanges(
     {
       file,
       answers: numbersOf(answers.countries.map(textOf)),
@@ -179,8 +182,12 @@ function placeAskedRanges(plan: MemoryPlan, file: EnrichRanges, answers: Answers
     },
     networks && { file: networks, answers: answers.networks.ofRecord, schemes: schemesOf(networks.records) },
   );
+  const { query } = options;
+  const countsBlocks = query?.kind === 'summarize' && query.networks?.by === 'network';
+  const cut = countsBlocks ? blocksOf(whole, (answer) => answers.networks.answers[answer]!.asn !== null) : undefined;
+  const ranges = cut ?? whole;
   const levels = placeLevels(plan, ranges.high6);
-  return {
+  const settings = {
     askedStart4: plan.place(ranges.start4),
     askedIndex4: plan.place(ranges.index4),
     askedAnswer4: plan.place(ranges.answer4),
@@ -193,12 +200,44 @@ function placeAskedRanges(plan: MemoryPlan, file: EnrichRanges, answers: Answers
     askedCount6: ranges.scheme6.length,
     decimals: plan.place(decimalTexts()),
   };
+  return { settings, blocks: cut?.blocks };
+}
+
+/** Returns the members that are looked up: those that are added, or those that a query decides by. */
+function askedMembers({ add, query }: EnrichOptions): readonly Addable[] {
+  return queriesNetworks(query) ? ['asn', 'as_name'] : add;
+}
+
+/** Returns what a query counts by network, if it does, in the order of the kernel's counts. */
+function countedNetworks(
+  query: RecordQuery | undefined,
+  answers: readonly NetworkAnswer[],
+  blocks: readonly AskedBlock[] | undefined,
+): Omit<NetworkCount, 'count'>[] | undefined {
+  if (query?.kind !== 'summarize' || query.networks === undefined) return undefined;
+  const network = ({ asn, as_name }: NetworkAnswer) => ({ asn: asn ?? 0, as_name });
+  if (blocks === undefined) return answers.map(network);
+  return blocks.map(({ network: text, answer }) => ({
+    network: text,
+    ...network(answers[answer] ?? { asn: null, as_name: null }),
+  }));
 }
 
 /** For each record, then for no address, for a missing value and for no answers: 1 if a query selects it. */
 function selectedRecords(query: RecordQuery, records: readonly RangeRecord[]): Uint8Array {
   const isSelected = (record: RangeRecord): boolean => query.kind === 'filter' && selects(query, recordResult(record));
   return Uint8Array.from([...records.map(isSelected), false, false, false], Number);
+}
+
+/** Places, for each network, whether a filter selects it. Returns 0 for other queries. */
+function placeSelectedNetworks(
+  plan: MemoryPlan,
+  query: RecordQuery | undefined,
+  networks: readonly NetworkAnswer[],
+): number {
+  if (query?.kind !== 'filter' || query.asns === undefined) return 0;
+  const { asns } = query;
+  return plan.place(Uint8Array.from(networks, ({ asn }) => Number(asn !== null && asns.has(asn))));
 }
 
 /** Returns the paths whose values the kernel looks for: those of the fields, and that of the date. */
@@ -266,10 +305,11 @@ function placeShared(plan: MemoryPlan, { file, options, keepsRejects }: LayoutRe
   const isDocument = input.kind === 'json';
   const answers = {
     countries: countryAnswers(file.records, options.add),
-    networks: networkAnswers(isOverTime(file) ? undefined : file.networks, options.add),
+    networks: networkAnswers(isOverTime(file) ? undefined : file.networks, askedMembers(options)),
   };
   const levels = placeLevels(plan, file.high6);
   const inserts = placeInserts(plan, answers, options);
+  const asked = placeAskedRanges(plan, file, answers, options);
   const tree = keyTreeOf(options, plan.end);
   const settings = {
     keyTree: plan.place(tree.bytes),
@@ -279,7 +319,7 @@ function placeShared(plan: MemoryPlan, { file, options, keepsRejects }: LayoutRe
     comparesAllKeys: Number(tree.comparesAllKeys),
     inserts: inserts.inserts,
     longestInsert: inserts.longestInsert,
-    ...placeAskedRanges(plan, file, answers, options.add),
+    ...asked.settings,
     levels6: levels.table,
     levelCount6: levels.count,
     start4: plan.place(file.start4),
@@ -316,6 +356,7 @@ function placeShared(plan: MemoryPlan, { file, options, keepsRejects }: LayoutRe
     policy: isDocument ? abi.POLICY_FAIL : POLICIES[options.onInvalid],
     keepsRejects: Number(keepsRejects && !isDocument),
     selected: query === undefined ? 0 : plan.place(selectedRecords(query, file.records)),
+    selectedNetworks: placeSelectedNetworks(plan, query, answers.networks.answers),
     passesOthers: Number(query !== undefined && passesOthers(query)),
     pick: PICKS[options.pick ?? 'public'],
     isLenient: Number(options.lenient === true),
@@ -324,14 +365,19 @@ function placeShared(plan: MemoryPlan, { file, options, keepsRejects }: LayoutRe
     ipv4Forms: plan.place(ipv4Forms()),
     maxDepth: MAX_JSON_DEPTH,
   } satisfies Settings;
-  return { settings, tree, resultCount: inserts.resultCount };
+  return {
+    settings,
+    tree,
+    resultCount: inserts.resultCount,
+    networks: countedNetworks(query, answers.networks.answers, asked.blocks),
+  };
 }
 
 /** Reserves the working areas of a thread. */
 function reserveAreas(
   plan: MemoryPlan,
   { targetCount, longestKey, fieldTargets }: KeyTree,
-  recordCounts: number,
+  counts: Settings,
   keepsAddresses: boolean,
   resultCount: number,
 ): Settings {
@@ -350,7 +396,7 @@ function reserveAreas(
     keptOfCandidates: keepsAddresses ? plan.reserve(abi.KEPT_BYTES * abi.CANDIDATES) : 0,
     queries4: plan.reserve(abi.QUERY4_BYTES * (values + abi.CANDIDATES)),
     queries6: plan.reserve(abi.QUERY6_BYTES * (values + abi.CANDIDATES)),
-    recordCounts,
+    ...counts,
     single: plan.reserve(4),
     lastMembers: plan.reserve(4 * resultCount),
     template: plan.reserve(abi.TEMPLATE_ENTRIES * abi.TEMPLATE_ENTRY_BYTES),
@@ -366,13 +412,20 @@ function reserveAreas(
 export function layOut(request: LayoutRequest): KernelLayout {
   const { chunkBytes, maxLineBytes, keepsRejects, threadCount, slotCount } = request;
   const plan = request.plan ?? new MemoryPlan(threadCount > 1);
-  const { settings, tree, resultCount } = placeShared(plan, request);
+  const { settings, tree, resultCount, networks } = placeShared(plan, request);
   const { file, options } = request;
   const recordCounts =
     options.query && Array.from({ length: threadCount }, () => plan.reserve(8 * file.records.length));
-  const keepsAddresses = runsOf(options.add).some(({ origin }) => origin !== 'country');
+  const networkCounts = networks && Array.from({ length: threadCount }, () => plan.reserve(8 * networks.length));
+  const keepsAddresses = runsOf(askedMembers(options)).some(({ origin }) => origin !== 'country');
   const threads = Array.from({ length: threadCount }, (_, thread) =>
-    reserveAreas(plan, tree, recordCounts?.[thread] ?? 0, keepsAddresses, resultCount),
+    reserveAreas(
+      plan,
+      tree,
+      { recordCounts: recordCounts?.[thread] ?? 0, networkCounts: networkCounts?.[thread] ?? 0 },
+      keepsAddresses,
+      resultCount,
+    ),
   );
   const reserveSlot = (inputBytes: number, outputBytes: number): SlotPlace => ({
     header: plan.reserve(abi.SLOT_BYTES),
@@ -388,7 +441,18 @@ export function layOut(request: LayoutRequest): KernelLayout {
   const slots = Array.from({ length: slotCount }, () => reserveSlot(chunkBytes, 2 * chunkBytes + longestInsert));
   const largeBytes = maxLineBytes + chunkBytes;
   const large = reserveSlot(largeBytes, largeBytes + longestInsert);
-  return { memory: plan.build(), settings, shape, fieldTargets, threads, recordCounts, slots, large };
+  const counted = networks && { threads: networkCounts!, networks };
+  return {
+    memory: plan.build(),
+    settings,
+    shape,
+    fieldTargets,
+    threads,
+    recordCounts,
+    networkCounts: counted,
+    slots,
+    large,
+  };
 }
 
 /** The shape of a table, or of what follows a header in it. */

@@ -3,7 +3,7 @@
  * parsed (values.ts), then all are looked up (lookup.ts), then all lines are put out. A lookup mostly waits for memory, and
  * this way many wait together.
  */
-import { BATCH_VALUES, FORMAT_JSON, LINE_BYTES, NOT_A_RECORD, OBJECT_MISSING } from '../abi';
+import { BATCH_VALUES, FORMAT_JSON, KEPT_NETWORK, LINE_BYTES, NOT_A_RECORD, OBJECT_MISSING } from '../abi';
 import { isBlank } from './ascii';
 import { hasRequiredObjects, putObject } from './inner';
 import { findBlock } from './blocks';
@@ -17,12 +17,14 @@ import {
   format,
   lines,
   longestInsert,
+  networkCounts,
   passesOthers,
   recordCount,
   recordCounts,
   requiresObjects,
   results,
   selected,
+  selectedNetworks,
   valueCount,
   valueOffsets,
   values,
@@ -146,6 +148,15 @@ export function lastLineValue(field: u32): usize {
   else countMissingDate();
 }
 
+/** Counts a network, if networks are counted; returns whether the query selects it. */
+function queryNetwork(network: u32): bool {
+  if (networkCounts != 0) {
+    const count = networkCounts + (<usize>network << 3);
+    store<u64>(count, load<u64>(count) + 1);
+  }
+  return selectedNetworks != 0 && load<u8>(selectedNetworks + network) != 0;
+}
+
 /** Applies the query to a line: counts its results, and leaves it out of the output unless the query passes it on. */
 function queryLine(value: usize, start: usize, end: usize): void {
   let isSelected = false;
@@ -156,6 +167,9 @@ function queryLine(value: usize, start: usize, end: usize): void {
     if (record < recordCount) {
       const count = recordCounts + (<usize>record << 3);
       store<u64>(count, load<u64>(count) + 1);
+      if (askedLevels6 != 0 && queryNetwork(load<u32>(keptOfValue(value + (<usize>field << 2)), KEPT_NETWORK))) {
+        isSelected = true;
+      }
     }
   }
   if (isSelected == passesOthers) dropLine(start, end);

@@ -116,6 +116,8 @@ export let keepsRejects: bool = false;
  * query selects it. 0 to enrich.
  */
 export let selected: usize = 0;
+/** For a query by network: for each network, 1 byte that is 1 if the query selects it; 0 if it counts them. */
+export let selectedNetworks: usize = 0;
 /** Whether a query passes on the lines that it does not select, and those without an address. */
 export let passesOthers: bool = false;
 
@@ -152,6 +154,8 @@ export let queries4: usize = 0;
 export let queries6: usize = 0;
 /** For a query: the number of addresses found for each record, 8 bytes each. The kernel never resets them. */
 export let recordCounts: usize = 0;
+/** The same for each network; 0 if they are not counted. */
+export let networkCounts: usize = 0;
 /** The record of a single query, 4 bytes. */
 export let single: usize = 0;
 /** For each node of `results`, the last member with its key, 4 bytes each. */
