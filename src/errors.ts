@@ -116,6 +116,10 @@ export class AtlasError extends Error {
  */
 export const WIRE_ERRORS = {
   invalid_address: { status: 400, message: 'Invalid IP address' },
+  include_unknown: {
+    status: 400,
+    message: 'include can be asn, as_name, network, continent, with commas between them',
+  },
   too_many: { status: 400, message: `Too many IPs. Maximum batch size is ${MAX_BATCH}.` },
   batch_over_rate: { status: 400, message: 'The batch has more addresses than the rate of the key allows in a minute' },
   body_empty: { status: 400, message: 'The body is empty, not a JSON array of strings' },

@@ -37,7 +37,7 @@ const PIPELINE_LAYERS = [
 
 /** The layers of the API server, the lowest first: folders of src/api, and files directly in it. */
 const API_LAYERS = [
-  ['log.ts', 'routes.ts', 'responses.ts', 'body.ts', 'caller.ts'],
+  ['log.ts', 'routes.ts', 'responses.ts', 'body.ts', 'caller.ts', 'include.ts'],
   ['rates'],
   ['keys', 'releases'],
   ['openapi.ts', 'metrics.ts'],

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import type { Manifest } from '../database/release.js';
 import { WIRE_ERRORS, type WireError } from '../errors.js';
 import { packageFile } from '../package-root.js';
+import { INCLUDABLE } from './include.js';
 import { KEY_PARAMETER } from './keys/auth.js';
 import { type Operation, ROUTES, type Route, TAGS } from './routes.js';
 
@@ -97,15 +98,28 @@ const ADDRESS_PARAMETER = {
   examples: { ipv4: { value: '8.8.8.8' }, ipv6: { value: '2001:4860:4860::8888' } },
 };
 
+const INCLUDE_PARAMETER = {
+  name: 'include',
+  in: 'query',
+  required: false,
+  description:
+    'Further members of each result: who announces the address (`asn`, `as_name`), the largest block around it with the same result (`network`), and the code of the continent.',
+  style: 'form',
+  explode: false,
+  schema: { type: 'array', items: { type: 'string', enum: INCLUDABLE } },
+  example: ['asn', 'as_name'],
+};
+
 function operationObject(operation: Operation, needsKey: boolean): object {
   const { id, tag, summary, description, hasAddress, isLookup, request, response, errors } = operation;
+  const parameters = [...(hasAddress ? [ADDRESS_PARAMETER] : []), ...(isLookup ? [INCLUDE_PARAMETER] : [])];
   return {
     operationId: id,
     tags: [tag],
     summary,
     description,
     ...(needsKey ? {} : { security: [] }),
-    ...(hasAddress ? { parameters: [ADDRESS_PARAMETER] } : {}),
+    ...(parameters.length > 0 ? { parameters } : {}),
     ...(request === undefined ? {} : { requestBody: { required: true, content: jsonContent(request) } }),
     responses: {
       [response.status ?? 200]: {

@@ -65,7 +65,7 @@ export const ROUTES = {
       description: 'An IPv6 address is written in the path as it is; percent-encoding also works.',
       hasAddress: true,
       response: { description: 'The result. An address without a country has nulls.', schema: 'LookupResult' },
-      errors: ['invalid_address'],
+      errors: ['invalid_address', 'include_unknown'],
     },
   },
   lookupSelf: { ...LOOKUP_SELF, path: '/api/lookup/' },
@@ -80,7 +80,7 @@ export const ROUTES = {
       description:
         'The address is the one that the request comes from: usually the IPv6 address if the caller has one.',
       response: { description: 'The result. An address without a country has nulls.', schema: 'LookupResult' },
-      errors: [],
+      errors: ['include_unknown'],
     },
   },
   batch: {
@@ -96,6 +96,7 @@ export const ROUTES = {
       request: 'BatchRequest',
       response: { description: 'A result for each string.', schema: 'BatchResponse' },
       errors: [
+        'include_unknown',
         'too_many',
         'batch_over_rate',
         'body_empty',

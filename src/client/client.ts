@@ -34,6 +34,26 @@ export interface ClientOptions {
   timeout?: number;
 }
 
+/** Members that a result can have besides the four. */
+export interface IncludedMembers {
+  /** Number of the autonomous system that announces the address, or null. */
+  asn?: number | null;
+  /** Its name, or null. */
+  as_name?: string | null;
+  /** The largest CIDR block around the address with the same result, or null. */
+  network?: string | null;
+  /** `AF`, `AN`, `AS`, `EU`, `NA`, `OC`, `SA`, or null. */
+  continent?: string | null;
+}
+
+export interface LookupOptions {
+  /** The members that results have besides the four. */
+  include?: readonly (keyof IncludedMembers)[];
+}
+
+/** A result with the members that were asked for. */
+export type IncludingResult = LookupResult & IncludedMembers;
+
 /** The value in a batch result for a string that is not an address. */
 export interface InvalidElement {
   error: string;
@@ -108,6 +128,10 @@ async function errorOf(response: Response): Promise<ServiceError> {
   return new ServiceError(sentence, status);
 }
 
+function queryOf({ include = [] }: LookupOptions): string {
+  return include.length === 0 ? '' : `?include=${include.join()}`;
+}
+
 export class Client {
   readonly #apiKey: string;
   readonly #root: string;
@@ -131,37 +155,43 @@ export class Client {
    * Looks up an address.
    *
    * @param ip IPv4 in dotted decimal, or IPv6
+   * @param options which further members the result has: `{ include: ['asn', 'as_name'] }`
    * @returns the result; with nulls if the address has no country
    * @throws InvalidAddressError without a request; AuthenticationError, RateLimitError, ConnectionError, ServiceError
    */
-  async lookup(ip: string): Promise<LookupResult> {
+  async lookup(ip: string, options: LookupOptions = {}): Promise<IncludingResult> {
     // Checked here because "" and ".." would request something else: the caller's address, or another path.
     if (parseAddress(ip, new Uint32Array(4)) === 0) throw new InvalidAddressError(INVALID_ADDRESS, 400);
-    return this.#request<LookupResult>(`/api/lookup/${ip}`);
+    return this.#request(`/api/lookup/${ip}${queryOf(options)}`);
   }
 
   /** Looks up the address that the request comes from. Throws as {@link lookup}. */
-  async lookupSelf(): Promise<LookupResult> {
-    return this.#request<LookupResult>('/api/lookup/');
+  async lookupSelf(options: LookupOptions = {}): Promise<IncludingResult> {
+    return this.#request(`/api/lookup/${queryOf(options)}`);
   }
 
   /**
    * Looks up many addresses, in requests of up to 1,000.
    *
    * @param ips any strings; each is looked up once
+   * @param options as for {@link lookup}
    * @returns an object without prototype: each string is a key, its value the result, or `{ error }` if it is not
    *   an address
    * @throws the first error of any of the requests; the others are aborted. Otherwise as {@link lookup}
    */
-  async batch(ips: Iterable<string>): Promise<Record<string, LookupResult | InvalidElement>> {
+  async batch(
+    ips: Iterable<string>,
+    options: LookupOptions = {},
+  ): Promise<Record<string, IncludingResult | InvalidElement>> {
     const all = [...new Set(ips)];
     const parts: string[][] = [];
     for (let at = 0; at < all.length; at += MAX_BATCH) parts.push(all.slice(at, at + MAX_BATCH));
-    const answers: Record<string, LookupResult | InvalidElement>[] = [];
+    const path = `/api/batch${queryOf(options)}`;
+    const answers: Record<string, IncludingResult | InvalidElement>[] = [];
     const failed = new AbortController();
     const next = parts.entries();
     const work = async (): Promise<void> => {
-      for (const [index, part] of next) answers[index] = await this.#batchRequest(part, failed.signal);
+      for (const [index, part] of next) answers[index] = await this.#batchRequest(path, part, failed.signal);
     };
     try {
       await Promise.all(Array.from({ length: Math.min(BATCH_CONCURRENCY, parts.length) }, work));
@@ -173,8 +203,12 @@ export class Client {
     return Object.assign(Object.create(null), ...answers);
   }
 
-  #batchRequest(ips: string[], signal: AbortSignal): Promise<Record<string, LookupResult | InvalidElement>> {
-    return this.#request('/api/batch', {
+  #batchRequest(
+    path: string,
+    ips: string[],
+    signal: AbortSignal,
+  ): Promise<Record<string, IncludingResult | InvalidElement>> {
+    return this.#request(path, {
       method: 'POST',
       headers: { 'Content-Type': 'application/json' },
       body: JSON.stringify(ips),

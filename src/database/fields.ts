@@ -79,6 +79,22 @@ interface Part {
   values: readonly Values[];
 }
 
+/** Views of open files by the fields that they are made for: lookups of other fields use them, too. */
+const views = new WeakMap<PartitionFile, Map<string, PartitionFile>>();
+
+function viewOf(
+  file: PartitionFile,
+  fields: readonly ResultField[],
+  answerOf: (record: FileRecord) => string,
+): PartitionFile {
+  const known = views.get(file) ?? new Map<string, PartitionFile>();
+  views.set(file, known);
+  const key = fields.join();
+  const view = known.get(key) ?? withSameAnswers(file, answerOf);
+  known.set(key, view);
+  return view;
+}
+
 function makePart(
   file: PartitionFile,
   fields: readonly ResultField[],
@@ -90,7 +106,7 @@ function makePart(
     return JSON.stringify(fields.map((field) => values[field] ?? null));
   };
   // Without a field of its own, the block is that of the record.
-  const view = wantsBlock && fields.length > 0 ? withSameAnswers(file, pick) : file;
+  const view = wantsBlock && fields.length > 0 ? viewOf(file, fields, pick) : file;
   const values = view.records.map((record) => valuesOf(record, continents));
   return { fields, finder: new PartitionFinder(view, wantsBlock), values };
 }

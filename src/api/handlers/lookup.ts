@@ -2,6 +2,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { bodyIsExpected, isEncoded } from '../body.js';
 import { callerOf } from '../caller.js';
+import type { Include } from '../include.js';
 import type { Context, Handler } from './context.js';
 
 /** Whether a client waits for 100 Continue before it sends the body. Node refuses any other expectation. */
@@ -25,20 +26,31 @@ export function lookupHandlers(context: Context) {
   const { responder } = context;
   const { metrics } = context.deps;
 
-  const lookUp = (request: FastifyRequest, reply: FastifyReply, ip: string) =>
-    context.countAddresses(request, reply, 1, (rate) =>
+  const lookUp = (request: FastifyRequest, reply: FastifyReply, ip: string) => {
+    const { include } = request.query as { include: Include };
+    if (include === 'unknown') {
+      responder.error(request, reply, 'include_unknown');
+      return undefined;
+    }
+    return context.countAddresses(request, reply, 1, (rate) =>
       context.withRelease(request, reply, rate, (served, headers) => {
-        const result = served.lookup(ip);
+        const result = served.lookup(ip, include);
         metrics?.lookup(result);
         if (result === undefined) responder.error(request, reply, 'invalid_address', headers);
-        else responder.json(request, reply, 200, served.json(result), headers, 'latin1');
+        else responder.json(request, reply, 200, served.json(result, include), headers, 'latin1');
       }),
     );
+  };
 
   const lookUpSelf: Handler = (request, reply) => lookUp(request, reply, callerOf(request));
 
   const lookUpBatch: Handler = (request, reply) => {
     const ips = request.body as string[];
+    const { include } = request.query as { include: Include };
+    if (include === 'unknown') {
+      responder.error(request, reply, 'include_unknown');
+      return undefined;
+    }
     const limit = context.rateOf(request.apiKey!);
     if (limit !== 0 && ips.length > limit) {
       responder.error(request, reply, 'batch_over_rate');
@@ -46,7 +58,7 @@ export function lookupHandlers(context: Context) {
     }
     return context.countAddresses(request, reply, ips.length, (rate) =>
       context.withRelease(request, reply, rate, (served, headers) => {
-        const { json, outcomes } = served.batch(ips);
+        const { json, outcomes } = served.batch(ips, include);
         metrics?.lookups(outcomes);
         responder.json(request, reply, 200, json, headers, 'latin1');
       }),

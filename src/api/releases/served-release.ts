@@ -2,9 +2,11 @@
 import { validateHeaderValue } from 'node:http';
 import { releaseAge } from '../../database/age.js';
 import type { Database } from '../../database/database.js';
+import type { FieldLookup } from '../../database/fields.js';
 import type { Manifest } from '../../database/release.js';
 import type { LookupResult } from '../../database/results.js';
 import { AtlasError, messageOf } from '../../errors.js';
+import type { Includable } from '../include.js';
 import type { Headers } from '../responses.js';
 
 /** Numbers of lookups by outcome, for the metrics. */
@@ -40,6 +42,8 @@ export class ServedRelease {
   readonly #database: Database;
   /** The JSON of a result after the address, by country code; there are some 250. In UTF-8, each byte as one character. */
   readonly #resultSuffixes = new Map<string | null, string>();
+  /** Lookups with further members; at most one for each set of them. */
+  readonly #included = new Map<readonly Includable[], FieldLookup>();
   /** The headers that name the release, and the second of the Unix clock for which they are right. */
   #headers: Headers = [];
   #headersSecond = Number.NaN;
@@ -80,9 +84,20 @@ export class ServedRelease {
     return this.#database.manifest;
   }
 
-  /** Returns the result, or undefined if the text is not an address. */
-  lookup(ip: string): LookupResult | undefined {
-    return this.#database.lookup(ip);
+  /**
+   * Returns the result, or undefined if the text is not an address.
+   *
+   * @param include further members of the result, one of the lists of include.ts
+   */
+  lookup(ip: string, include?: readonly Includable[]): LookupResult | undefined {
+    if (include === undefined) return this.#database.lookup(ip);
+    let find = this.#included.get(include);
+    if (find === undefined) {
+      find = this.#database.fields(['country', 'country_code', 'is_eu', ...include]);
+      this.#included.set(include, find);
+    }
+    // It has the members of a lookup result, which were asked for.
+    return find(ip) as LookupResult | undefined;
   }
 
   /** Returns the headers that say which release answers and how old its data is, in seconds. */
@@ -96,8 +111,9 @@ export class ServedRelease {
     return this.#headers;
   }
 
-  /** Returns a result as JSON, the same as JSON.stringify returns; in UTF-8, each byte as one character. */
-  json(result: LookupResult): string {
+  /** Returns a result of {@link lookup} as JSON, the same as JSON.stringify returns; in UTF-8, each byte as one character. */
+  json(result: LookupResult, include?: readonly Includable[]): string {
+    if (include !== undefined) return utf8AsCharacters(JSON.stringify(result));
     // The address is text that this program wrote, without characters that JSON escapes.
     return `{"ip":"${result.ip}${this.#resultSuffix(result)}`;
   }
@@ -117,8 +133,9 @@ export class ServedRelease {
    * The text is written member by member: an object would move keys like "1" to the front, and lose "__proto__".
    *
    * @param ips any strings
+   * @param include as for {@link lookup}
    */
-  batch(ips: readonly string[]): BatchResponse {
+  batch(ips: readonly string[], include?: readonly Includable[]): BatchResponse {
     const outcomes: Outcomes = { found: 0, no_country: 0, invalid: 0 };
     const seen = new Set<string>();
     let json = '{';
@@ -126,7 +143,7 @@ export class ServedRelease {
       if (seen.has(ip)) continue;
       seen.add(ip);
       if (seen.size > 1) json += ',';
-      const result = this.lookup(ip);
+      const result = this.lookup(ip, include);
       if (result === undefined) {
         outcomes.invalid++;
         json += `${utf8AsCharacters(JSON.stringify(ip))}:${INVALID_ELEMENT}`;
@@ -134,7 +151,7 @@ export class ServedRelease {
         if (result.country === null) outcomes.no_country++;
         else outcomes.found++;
         // A valid address has only digits, letters a to f, dots and colons.
-        json += `"${ip}":${this.json(result)}`;
+        json += `"${ip}":${this.json(result, include)}`;
       }
     }
     return { json: `${json}}`, outcomes };

@@ -1,0 +1,104 @@
+/** `?include=`: further members of the results. */
+import { rmSync } from 'node:fs';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import type { FastifyInstance } from 'fastify';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { ApiHttpServer } from '../../src/api/http-server.js';
+import { INCLUDABLE, includeParameter } from '../../src/api/include.js';
+import { wireSchema } from '../../src/api/openapi.js';
+import { Client } from '../../src/client/client.js';
+import { appDeps, KEY, portOf, startServer, testApp } from '../support/api.js';
+import { SMALL_NETWORKS } from '../support/networks.js';
+import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+
+let dataDir: string;
+let app: FastifyInstance;
+let server: ApiHttpServer;
+beforeAll(async () => {
+  dataDir = temporaryDir();
+  await publishBlocks(dataDir, SMALL_WORLD, '2026-01-01', 0, SMALL_NETWORKS);
+  app = testApp(dataDir);
+  server = await startServer(appDeps(dataDir));
+});
+afterAll(async () => {
+  server.close();
+  await app.close();
+  rmSync(dataDir, { recursive: true });
+});
+
+const get = (url: string) => app.inject({ url, headers: { 'x-api-key': KEY } });
+const US = { ip: '8.8.8.8', country: 'United States', country_code: 'US', is_eu: false };
+const ALL = { asn: 15169, as_name: 'Google LLC', network: '8.8.8.0/24', continent: 'NA' };
+
+describe('include', () => {
+  it.each<[query: string, members: object]>([
+    ['', {}],
+    ['?include=asn', { asn: 15169 }],
+    ['?include=continent,network', { network: '8.0.0.0/8', continent: 'NA' }],
+    ['?include=continent%2Cnetwork%2Cas_name%2Casn', ALL],
+    ['?include=asn,asn&include=as_name&x=include', { asn: 15169, as_name: 'Google LLC' }],
+    ['?x=include', {}],
+  ])('%j adds %j, in an order of its own', async (query, members) => {
+    const expected = { ...US, ...members };
+    expect((await get(`/api/lookup/8.8.8.8${query}`)).body).toBe(JSON.stringify(expected));
+    const batch = await app.inject({
+      ...{ method: 'POST', url: `/api/batch${query}`, payload: ['8.8.8.8', 'x', '8.8.8.8'] },
+      headers: { 'x-api-key': KEY },
+    });
+    expect(batch.body).toBe(JSON.stringify({ '8.8.8.8': expected, x: { error: 'invalid ip' } }));
+    const own = await app.inject({
+      url: `/api/lookup/${query}`,
+      headers: { 'x-api-key': KEY },
+      remoteAddress: '8.8.8.8',
+    });
+    expect(own.json()).toEqual(expected);
+  });
+
+  it.each(['', 'city', 'asn,', 'asn,city', 'ASN', 'country'])(
+    'with %j is refused, and the known names are listed',
+    async (value) => {
+      for (const response of [
+        await get(`/api/lookup/8.8.8.8?include=${value}`),
+        await get(`/api/lookup?include=${value}`),
+        await app.inject({
+          method: 'POST',
+          url: `/api/batch?include=${value}`,
+          payload: [],
+          headers: { 'x-api-key': KEY },
+        }),
+      ]) {
+        expect(response.statusCode).toBe(400);
+        for (const name of INCLUDABLE) expect(response.json().error).toContain(name);
+      }
+    },
+  );
+
+  it('gives nulls for private addresses and texts beyond ASCII as they are; the schema describes it', async () => {
+    const ajv = new Ajv2020({ schemas: [wireSchema()] });
+    const { body } = await get('/api/lookup/80.0.0.1?include=asn,as_name,network,continent');
+    expect(JSON.parse(body)).toMatchObject({ asn: 64496, as_name: 'Both "sides", Ltd.', network: '80.0.0.0/8' });
+    const private_ = (await get('/api/lookup/10.0.0.1?include=asn,as_name,network,continent')).json();
+    expect(private_).toMatchObject({ country: null, asn: null, as_name: null, continent: null });
+    for (const result of [JSON.parse(body), private_]) {
+      expect(ajv.validate('wire#/$defs/LookupResult', result), JSON.stringify(ajv.errors)).toBe(true);
+    }
+    expect((await get('/api/lookup/x?include=asn')).json()).toEqual({ error: 'Invalid IP address' });
+  });
+
+  it('makes one list for each set of members, so that a caller cannot make a server prepare more', () => {
+    expect(includeParameter('include=network,asn')).toBe(includeParameter('apikey=x&include=asn,network,asn'));
+    expect(includeParameter('apikey=include')).toBeUndefined();
+  });
+});
+
+it('the client asks for members', async () => {
+  const client = new Client(KEY, { baseUrl: `http://127.0.0.1:${portOf(server)}` });
+  expect(await client.lookup('8.8.8.8', { include: ['asn', 'network'] })).toEqual({
+    ...{ ...US, asn: 15169, network: '8.8.8.0/24' },
+  });
+  expect(await client.lookupSelf({ include: ['asn'] })).toMatchObject({ country: null, asn: null });
+  expect(await client.batch(['8.8.8.8'], { include: ['as_name'] })).toEqual({
+    '8.8.8.8': { ...US, as_name: 'Google LLC' },
+  });
+  expect(await client.lookup('8.8.8.8')).toEqual(US);
+});
