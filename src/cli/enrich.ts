@@ -4,12 +4,14 @@ import { enrich } from '../enrich/enrich.js';
 import { INVALID_POLICIES } from '../enrich/options.js';
 import { wantsNetworks } from '../enrich/range-file.js';
 import { type Command, type Invocation, noteWithoutNetworks } from './command.js';
-import { ADD_FLAGS, ENRICH_INPUT_FLAGS, OUTPUT_FLAGS, parseStreamRequest, runStream } from './records.js';
+import { ADD_FLAGS, ENRICH_INPUT_FLAGS, OUTPUT_FLAGS, parseStreamRequest, runStream, withLogs } from './records.js';
 
-async function run(invocation: Invocation): Promise<number> {
-  const request = parseStreamRequest(invocation);
-  if (wantsNetworks(request.options.add)) noteWithoutNetworks(manifestOfDatabase(request.database));
-  return runStream(request, (work) => enrich({ ...request, ...work }));
+function run(invocation: Invocation): Promise<number> {
+  return withLogs(invocation, () => {
+    const request = parseStreamRequest(invocation);
+    if (wantsNetworks(request.options.add)) noteWithoutNetworks(manifestOfDatabase(request.database));
+    return runStream(request, (work) => enrich({ ...request, ...work }));
+  });
 }
 
 export const command: Command = {

@@ -3,7 +3,7 @@ import { type EnrichRequest, enrich } from '../enrich/enrich.js';
 import type { Filter } from '../enrich/query.js';
 import { AtlasError } from '../errors.js';
 import { type Command, type Invocation, type OptionValues, parseAsns } from './command.js';
-import { INPUT_FLAGS, OUTPUT_FLAGS, parseStreamRequest, refusePast, runStream } from './records.js';
+import { INPUT_FLAGS, OUTPUT_FLAGS, parseStreamRequest, refusePast, runStream, withLogs } from './records.js';
 
 function parseFilter(values: OptionValues): Filter {
   const codes = ((values.country ?? []) as string[]).flatMap((list) => list.split(','));
@@ -28,7 +28,11 @@ function parseFilter(values: OptionValues): Filter {
   return { kind: 'filter', countries, selectsEu, ...(asns && { asns }), isInverted: values.not === true };
 }
 
-async function run(invocation: Invocation): Promise<number> {
+function run(invocation: Invocation): Promise<number> {
+  return withLogs(invocation, () => filter(invocation));
+}
+
+function filter(invocation: Invocation): Promise<number> {
   const query = parseFilter(invocation.values);
   const request = parseStreamRequest(invocation);
   // An invalid line has no address.

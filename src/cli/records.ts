@@ -4,7 +4,9 @@ import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import { seedFacts } from '../database/origin.js';
 import { type EnrichCounts, emptyCounts, warningOf } from '../enrich/counts.js';
+import type { EnrichRequest } from '../enrich/enrich.js';
 import { checkInputs, isInput } from '../enrich/input/inputs.js';
+import { formsOf, knownLogs, type Log, type Logs, logOf, readLogs, recognizeLog } from '../enrich/logs.js';
 import { ADDABLE, SCHEMA_NAMES } from '../enrich/members.js';
 import {
   type EnrichOptions,
@@ -15,6 +17,7 @@ import {
   MISSING_DATES,
   PICKS,
   parseEnrichOptions,
+  parseLogOptions,
   type RequestedOptions,
 } from '../enrich/options.js';
 import { COMPRESSIONS, checkCompression, compressedOutput, type OutputCompression } from '../enrich/output/compress.js';
@@ -30,7 +33,9 @@ import {
   type Invocation,
   type OptionValues,
   outputPath,
+  print,
   printNote,
+  table,
   text,
 } from './command.js';
 
@@ -67,6 +72,11 @@ export const INPUT_FLAGS = {
     choices: MISSING_DATES,
     help: 'for a date that is missing, no date, or not kept: null (default), no result; first, the answers of the first day; now, those of today',
   },
+  log: {
+    value: 'NAME',
+    help: 'a log by its name, such as nginx, iis or suricata: stands for --format, --field, --lenient and --pick. "--log list" prints the names. Without --format and --log, the first lines decide',
+  },
+  logs: { value: 'FILE', help: 'more names for --log, as docs/logs.md describes' },
   delimiter: { value: 'C', help: 'for csv and tsv: the character between two cells' },
   'no-header': {
     help: 'for csv and tsv: the first record is not a header; --field is the number of a column, from 1',
@@ -141,7 +151,9 @@ export interface StreamRequest {
   inputs: string[];
   /** Bytes in all inputs, before decompression, if known. */
   total: number | undefined;
+  /** Those of the log that was recognized last. */
   options: EnrichOptions & { input: KernelInput };
+  guess: EnrichRequest['guess'];
   jobs: number;
   /** Paths of the outputs; for the first, undefined is standard output. */
   output: string | undefined;
@@ -185,23 +197,83 @@ export function refusePast(values: OptionValues, flag: string): void {
 
 /** Parses the flags that say how records are enriched. @throws AtlasError as {@link parseEnrichOptions} does */
 export function enrichOptionsOf(values: OptionValues): EnrichOptions & { input: KernelInput } {
+  return parseEnrichOptions(requestedOptions(values), flagOf, logsFor.get(values));
+}
+
+function requestedOptions(values: OptionValues): RequestedOptions {
   const delimiter = text(values, 'delimiter');
   const requested = {
     format: text(values, 'format'),
+    log: text(values, 'log'),
     items: text(values, 'items'),
     delimiter: delimiter === '\\t' ? '\t' : delimiter,
     header: values['no-header'] !== true,
     field: values.field as string[] | undefined,
     add: text(values, 'add')?.split(','),
     schema: text(values, 'schema'),
-    lenient: values.lenient === true,
+    lenient: values.lenient === true ? true : undefined,
     pick: text(values, 'pick'),
     onInvalid: text(values, 'on-invalid'),
     at: text(values, 'at'),
     atField: text(values, 'at-field'),
     atMissing: text(values, 'at-missing'),
   };
-  return parseEnrichOptions(requested as RequestedOptions, flagOf);
+  return requested as RequestedOptions;
+}
+
+/** The names of logs of a command line with --logs. */
+const logsFor = new WeakMap<OptionValues, Logs>();
+
+/** Returns the log that --log names. @throws AtlasError E_USAGE if there is none */
+export function logNamed(values: OptionValues, name: string): Log {
+  return logOf(name, logsFor.get(values));
+}
+
+/** Runs a command after reading the names of logs of --logs, or prints the names for `--log list`. */
+export async function withLogs({ values }: Invocation, run: () => number | Promise<number>): Promise<number> {
+  const file = text(values, 'logs');
+  if (file !== undefined) logsFor.set(values, await readLogs(file));
+  if (text(values, 'log') !== 'list') return run();
+  const rows = Object.entries(logsFor.get(values) ?? knownLogs()).map(([name, log]) => [
+    name,
+    log.title,
+    log.format,
+    log.client,
+  ]);
+  await print(table([['name', 'log', 'format', 'address'], ...rows]));
+  return EXIT.ok;
+}
+
+/** Returns how the inputs are recognized, undefined if the format is known. */
+function guessOf(
+  values: OptionValues,
+  setOptions: (options: StreamRequest['options']) => void,
+): StreamRequest['guess'] {
+  if (text(values, 'format') !== undefined) return undefined;
+  const name = text(values, 'log');
+  const all = (): Logs => logsFor.get(values) ?? knownLogs();
+  const forms = name === undefined ? undefined : formsOf(name, all());
+  if (forms !== undefined && Object.keys(forms).length < 2) return undefined;
+  const requested = { ...requestedOptions(values), log: undefined };
+  const optionsFor: NonNullable<StreamRequest['guess']>['optionsFor'] = (log) => {
+    const options = parseLogOptions(requested, log, flagOf);
+    setOptions(options);
+    return options;
+  };
+  return {
+    takesJson: name === undefined,
+    // JSON is recognized by its first byte, and no line of it names its log.
+    recognize: (input, head, isWhole) => {
+      const found = recognizeLog(input, head, isWhole, forms ?? withoutJson(all()));
+      return name !== undefined && found?.log === logOf(name, forms) ? undefined : found;
+    },
+    onLog: (input, { names, log }) => printNote(`ipatlas: ${input}: ${names.join('/')} ${log.title}; ${log.client}\n`),
+    optionsFor,
+  };
+}
+
+function withoutJson(logs: Logs): Logs {
+  return Object.fromEntries(Object.entries(logs).filter(([, { format }]) => format !== 'jsonl' && format !== 'json'));
 }
 
 /**
@@ -273,18 +345,22 @@ export function parseStreamRequest(invocation: Invocation): StreamRequest {
   const rejects = parseSideOutput(values, 'rejects', inputs);
   const stats = parseSideOutput(values, 'stats', inputs);
   const compression = parseCompression(values);
-  return {
+  const request: StreamRequest = {
     // Last, so that only a valid command line is answered from the seed. Without a database, no output is opened.
     database: (options.at ?? options.atField) === undefined ? databaseOf(invocation) : invocation.dataDir,
     inputs,
     total,
     options,
+    guess: guessOf(values, (ofLog) => {
+      request.options = ofLog;
+    }),
     jobs,
     output,
     rejects,
     stats,
     compression,
   };
+  return request;
 }
 
 const ENDING_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
@@ -415,7 +491,11 @@ export async function runStream(
   if (finish === undefined) printNote(summaryText(counts, seconds()));
   if (warning !== undefined) printNote(`ipatlas: warning: ${warning}\n`);
   const received = signals.received();
-  if (received === undefined) return EXIT.ok;
+  if (received === undefined) {
+    const { found, no_country, invalid_address, missing_field, invalid_line } = counts;
+    const isUsed = found + no_country + invalid_address + missing_field > 0;
+    return request.guess?.takesJson === true && !isUsed && invalid_line > 0 ? EXIT.badInput : EXIT.ok;
+  }
   printNote(`ipatlas: stopped by ${received} before the end of the input\n`);
   if (received !== 'SIGINT') signals.raise(received);
   return EXIT.interrupted;

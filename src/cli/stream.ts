@@ -17,7 +17,7 @@ import type { OrderedOptions } from '../stream/ordered.js';
 import { OVERSIZE_POLICIES, type OversizePolicy } from '../stream/parts.js';
 import type { SetupOptions } from '../stream/setup.js';
 import { type Command, type Invocation, type OptionValues, print, printNote, text } from './command.js';
-import { ADD_FLAGS, enrichOptionsOf } from './records.js';
+import { ADD_FLAGS, enrichOptionsOf, logNamed, withLogs } from './records.js';
 
 const MAX_PORT = 65_535;
 const LOOPBACK = '127.0.0.1';
@@ -129,10 +129,12 @@ function settingsHash(values: OptionValues): string {
 }
 
 /** Formats whose lines can be enriched one without the others, so that output can be split. */
-const LINE_FORMATS: readonly FormatName[] = ['jsonl', 'list', 'combined', 'text'];
+const LINE_FORMATS: readonly FormatName[] = ['jsonl', 'logfmt', 'list', 'combined', 'text'];
 
 function readOversize(values: OptionValues): OversizePolicy {
-  const isSplittable = LINE_FORMATS.includes((text(values, 'format') ?? 'jsonl') as FormatName);
+  const name = text(values, 'log');
+  const format = name === undefined ? (text(values, 'format') ?? 'jsonl') : logNamed(values, name).format;
+  const isSplittable = LINE_FORMATS.includes(format as FormatName);
   if (isSplittable) return oneOf<OversizePolicy>(values, 'on-oversize', OVERSIZE_POLICIES);
   if (text(values, 'on-oversize') === 'split') {
     throw usage(`--on-oversize split goes with --format ${LINE_FORMATS.join(', ')} only`);
@@ -258,6 +260,10 @@ async function unlessStopped<Result>(signal: AbortSignal, promise: Promise<Resul
 }
 
 function run(invocation: Invocation): Promise<number> {
+  return withLogs(invocation, () => stream(invocation));
+}
+
+function stream(invocation: Invocation): Promise<number> {
   const { values } = invocation;
   const setupOptions = readSetup(values);
   const server = readServer(values);
@@ -328,6 +334,11 @@ server are killed (docs/streams.md). Ends on SIGTERM or Ctrl-C, after the messag
       choices: FORMAT_NAMES,
       help: 'as for "ipatlas enrich"; a message of csv, tsv or json is a whole table or document',
     },
+    log: {
+      value: 'NAME',
+      help: 'as for "ipatlas enrich"; exactly this form of the log: no message is looked at to find it',
+    },
+    logs: { value: 'FILE', help: 'as for "ipatlas enrich"' },
     items: { value: 'PATH', help: 'as for "ipatlas enrich"' },
     'on-oversize': {
       value: 'POLICY',

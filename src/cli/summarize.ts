@@ -8,7 +8,7 @@ import { CountrySummary, NetworkSummary, type Summarize } from '../enrich/query.
 import { AtlasError } from '../errors.js';
 import { percent } from '../text-table.js';
 import { type Command, type Invocation, print, table, text } from './command.js';
-import { choice, INPUT_FLAGS, parseStreamRequest, refusePast, runStream } from './records.js';
+import { choice, INPUT_FLAGS, parseStreamRequest, refusePast, runStream, withLogs } from './records.js';
 
 const GROUPINGS = ['country', 'eu', 'continent', 'asn', 'network'] as const;
 type Grouping = (typeof GROUPINGS)[number];
@@ -119,7 +119,11 @@ function parseTop(value: string | undefined): number {
   throw new AtlasError('E_USAGE', `--top is ${JSON.stringify(value)}; it can be a number from 1`);
 }
 
-async function run(invocation: Invocation): Promise<number> {
+function run(invocation: Invocation): Promise<number> {
+  return withLogs(invocation, () => summarize(invocation));
+}
+
+function summarize(invocation: Invocation): Promise<number> {
   const { values } = invocation;
   const by = choice(values, 'by', GROUPINGS, 'country');
   const request = parseStreamRequest(invocation);

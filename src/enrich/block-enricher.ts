@@ -8,7 +8,7 @@ import { rangesOfDatabase } from './range-file.js';
 /** A message of `csv`, `tsv` or `json` is a whole table or document. */
 export interface BlockEnricherOptions
   extends EnricherOptions,
-    Pick<RequestedOptions, 'format' | 'items' | 'delimiter' | 'header'> {}
+    Pick<RequestedOptions, 'format' | 'log' | 'items' | 'delimiter' | 'header'> {}
 
 /** Enriches messages. */
 export interface BlockEnricher extends WithCounts {
@@ -26,6 +26,7 @@ export interface BlockEnricher extends WithCounts {
 /** The options that streams do not have. */
 const OTHER_OPTION_NAMES: readonly string[] = [
   'format',
+  'log',
   'items',
   'delimiter',
   'header',

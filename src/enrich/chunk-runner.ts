@@ -65,7 +65,12 @@ export class ChunkRunner {
       this.#table = hasDirectives
         ? new DirectiveTable(input, options, setShape)
         : new Table(input, options, counts, setShape);
-      this.#splitter = hasDirectives ? new DirectiveSplitter() : new RecordSplitter(this.#kernel);
+      this.#splitter =
+        input.directives === undefined
+          ? new RecordSplitter(this.#kernel)
+          : input.directives === 'columns'
+            ? new LineSplitter()
+            : new DirectiveSplitter();
     } else if (input?.kind === 'json') {
       this.#document = new documents!(this.#kernel, input.itemsPath, onInvalid);
       this.#splitter = this.#document;

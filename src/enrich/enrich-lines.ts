@@ -92,6 +92,7 @@ async function run(request: LineRequest, workers: WorkerPool | undefined): Promi
     inputs: request.inputs,
     pool,
     createBuffer: (slot) => runner.createBuffer(slot),
+    bytesBefore: counts.bytes,
     onInput: (name) => runner.startReading(name),
     scheduler,
   });

@@ -2,12 +2,16 @@
 import { AtlasError } from '../errors.js';
 import type { EnrichCounts } from './counts.js';
 import { enrichLines } from './enrich-lines.js';
-import { openInputs } from './input/inputs.js';
+import { openSources } from './input/inputs.js';
+import { type Guess, Inputs } from './input/recognize.js';
+import type { Log } from './logs.js';
 import type { EnrichOptions, KernelInput } from './options.js';
 import type { ByteSink } from './output/sink.js';
 import { checkCountries, queriesNetworks } from './query.js';
 import { openForResults, openPast } from './range-file.js';
 import type { EnrichRanges } from './ranges.js';
+
+const NEWLINE = 10;
 
 export interface EnrichRequest {
   /** The directory of the release, or the path of the seed, as `findDatabase` returns it; the data directory for past days. */
@@ -17,6 +21,8 @@ export interface EnrichRequest {
   /** Bytes in all inputs, before decompression, if known. */
   total: number | undefined;
   options: EnrichOptions & { input: KernelInput };
+  /** How logs are recognized, and the options for one, if they are. */
+  guess?: (Guess & { optionsFor(log: Log): EnrichOptions & { input: KernelInput } }) | undefined;
   /** Number of threads. */
   jobs: number;
   output: ByteSink;
@@ -36,9 +42,30 @@ export interface EnrichRequest {
  *   E_NO_DATABASE or E_DAMAGED without a usable release. The errors of the sinks, such as EPIPE
  */
 export async function enrich(request: EnrichRequest): Promise<void> {
+  const { options, guess, signal, output } = request;
+  const expected = { kind: options.input.kind, fields: options.fields };
+  const inputs = new Inputs(openSources(request.inputs), expected, guess);
+  let lastByte = NEWLINE;
+  const sink: ByteSink = {
+    write(bytes) {
+      if (bytes.length > 0) lastByte = bytes[bytes.length - 1]!;
+      return output.write(bytes);
+    },
+  };
+  await enrichInputs({ ...request, output: guess === undefined ? output : sink }, inputs);
+  while (inputs.isWaiting && !signal.aborted) {
+    if (lastByte !== NEWLINE) await sink.write(Buffer.from('\n'));
+    const { input, fields, lenient, pick, searchesStrings, atField } =
+      inputs.log === undefined ? options : guess!.optionsFor(inputs.log.log);
+    const ofLog = { ...options, input, fields, lenient, pick, searchesStrings, atField };
+    await enrichInputs({ ...request, output: sink, options: ofLog }, inputs);
+  }
+}
+
+/** Processes the inputs of one log. */
+async function enrichInputs(request: EnrichRequest, inputs: Inputs): Promise<void> {
   const { database, options } = request;
   const { query, input } = options;
-  const inputs = openInputs(request.inputs, { kind: input.kind, fields: options.fields });
 
   function openFile(allocate?: (bytes: number) => Buffer): EnrichRanges {
     const file = openPast(database, options) ?? openForResults(database, options, allocate);
@@ -58,5 +85,5 @@ export async function enrich(request: EnrichRequest): Promise<void> {
   }
   // The other formats must not wait for its library.
   const documents = input.kind === 'json' ? (await import('./formats/document.js')).JsonDocument : undefined;
-  await enrichLines({ ...request, inputs, openFile, documents });
+  await enrichLines({ ...request, inputs: inputs.ofRun(), openFile, documents });
 }

@@ -10,6 +10,7 @@ import {
   MAX_PATH_KEYS,
 } from '../limits.js';
 import { EACH, hasElements, type PathStep, parsePath, pathText, splitSpec } from './field-path.js';
+import { type Log, type Logs, logOf } from './logs.js';
 import { ADDABLE, type Addable, checkSchema, DEFAULT_ROOT, SCHEMA_NAMES, type SchemaName } from './members.js';
 import type { RecordQuery } from './query.js';
 
@@ -32,10 +33,10 @@ export const FORMAT_NAMES = [
 export type FormatName = (typeof FORMAT_NAMES)[number];
 
 /** The formats whose fields are columns. */
-const TABLE_FORMATS: readonly FormatName[] = ['csv', 'tsv', 'w3c', 'zeek'];
+const TABLE_FORMATS: readonly (FormatName | 'columns')[] = ['csv', 'tsv', 'w3c', 'zeek', 'columns'];
 
 /** The formats of tables whose header is a directive, and the field that is the client's address. */
-const DIRECTIVE_FIELDS: { [Format in FormatName]?: string } = { w3c: 'c-ip', zeek: 'id.orig_h' };
+const DIRECTIVE_FIELDS: { [Format in FormatName | 'columns']?: string } = { w3c: 'c-ip', zeek: 'id.orig_h' };
 
 /** The characters that can be between the cells of a table whose header is a directive. */
 export const DELIMITERS: readonly string[] = [' ', '\t', ',', ';', '|'];
@@ -45,8 +46,12 @@ export interface TableInput {
   kind: 'table';
   delimiter: string;
   hasHeader: boolean;
-  /** If the header is in lines that begin with `#`: how they are written. They also say what the delimiter is. */
-  directives?: 'w3c' | 'zeek' | undefined;
+  /**
+   * If the header is in lines that begin with `#`: how they are written. They also say what the delimiter is. With `columns`, these
+   * are known, and the first line may be a header.
+   */
+  directives?: 'w3c' | 'zeek' | 'columns' | undefined;
+  columns?: string[] | undefined;
 }
 
 /** A JSON document: the keys that lead to the array of items; none if the document is the array. */
@@ -66,11 +71,13 @@ export interface InputDetails {
   hasHeader?: boolean | undefined;
   /** For `json`: the keys that lead to the array of items. */
   itemsPath?: readonly string[] | undefined;
+  /** For `columns`: their names, with spaces between them. */
+  columns?: string | undefined;
 }
 
 /** Returns what an input of a format is. */
-function kernelInput(format: FormatName, details: InputDetails = {}): KernelInput {
-  const { delimiter, hasHeader = true, itemsPath = [] } = details;
+function kernelInput(format: FormatName | 'columns', details: InputDetails = {}): KernelInput {
+  const { delimiter, hasHeader = true, itemsPath = [], columns } = details;
   switch (format) {
     case 'json':
       return { kind: 'json', itemsPath };
@@ -81,6 +88,8 @@ function kernelInput(format: FormatName, details: InputDetails = {}): KernelInpu
     case 'w3c':
     case 'zeek':
       return { kind: 'table', delimiter: '\t', hasHeader: true, directives: format };
+    case 'columns':
+      return { kind: 'table', delimiter: ' ', hasHeader: true, directives: format, columns: columns!.split(' ') };
     default:
       return { kind: format };
   }
@@ -140,6 +149,8 @@ export interface EnrichOptions {
   lenient?: boolean | undefined;
   /** Default: public. */
   pick?: AddressPick | undefined;
+  /** Whether strings of JSON are free text, in which the address is anywhere. Default: false. */
+  searchesStrings?: boolean | undefined;
   /** What to do instead of adding results to the records, if anything. */
   query?: RecordQuery | undefined;
   /** The UTC day whose answers all lines have, `YYYY-MM-DD`; default: those of the release. */
@@ -217,7 +228,7 @@ function checkPath({ path, resultPath }: FieldRequest): void {
  */
 export function parseFields(
   specs: readonly string[],
-  format: FormatName = 'jsonl',
+  format: FormatName | 'columns' = 'jsonl',
   schema?: SchemaName | undefined,
 ): FieldRequest[] {
   const given = specs.length === 0 ? [DIRECTIVE_FIELDS[format] ?? DEFAULT_FIELD] : specs;
@@ -259,6 +270,8 @@ export function checkAdd(names: readonly string[] | undefined): Addable[] {
 export interface RequestedOptions {
   /** The format of the input; default `jsonl`. */
   format?: FormatName | undefined;
+  /** The name of a log, which stands for its format, fields, leniency and pick, see docs/logs.md. */
+  log?: string | undefined;
   /** For `json`: the keys, with dots, that lead to the array inside the document; default: the document is the array. */
   items?: string | undefined;
   /** For `csv` and `tsv`: the character between two cells. */
@@ -304,7 +317,7 @@ export interface RequestedOptions {
 export type OptionNaming = (option: keyof RequestedOptions) => string;
 
 /** The formats that have no fields, and why. */
-const NO_FIELD: { [Format in FormatName]?: string } = {
+const NO_FIELD: { [Format in FormatName | 'columns']?: string } = {
   list: 'a line is only an address',
   combined: 'the address is the first field of a line',
   text: 'the address can be anywhere in a line',
@@ -333,7 +346,7 @@ function checkBoolean(name: string, value: unknown): void {
   if (typeof value !== 'boolean') throw usageError(`${name} must be true or false`);
 }
 
-function parseItems(items: unknown, format: FormatName, nameOf: OptionNaming): string[] {
+function parseItems(items: unknown, format: FormatName | 'columns', nameOf: OptionNaming): string[] {
   if (items === undefined) return [];
   if (typeof items !== 'string') throw usageError(`${nameOf('items')} must be a string`);
   if (format !== 'json') throw usageError(`${nameOf('items')} requires ${nameOf('format')} json`);
@@ -363,7 +376,11 @@ function checkColumnNumbers(specs: readonly string[] | undefined, nameOf: Option
 }
 
 /** Returns the fields as text; undefined for the default. */
-function fieldSpecs(field: unknown, format: FormatName, nameOf: OptionNaming): readonly string[] | undefined {
+function fieldSpecs(
+  field: unknown,
+  format: FormatName | 'columns',
+  nameOf: OptionNaming,
+): readonly string[] | undefined {
   if (field === undefined) return undefined;
   const specs = typeof field === 'string' ? [field] : field;
   if (!isStringArray(specs)) throw usageError(`${nameOf('field')} must be a string or an array of strings`);
@@ -374,10 +391,15 @@ function fieldSpecs(field: unknown, format: FormatName, nameOf: OptionNaming): r
   return specs;
 }
 
-/** The field of an access log with its time. */
+/** The field of an access log, or of any log with a name, with its time. */
 const LOG_TIME = 'time';
 
-function parseDateField(field: unknown, missing: unknown, format: FormatName, nameOf: OptionNaming): DateField {
+function parseDateField(
+  field: unknown,
+  missing: unknown,
+  format: FormatName | 'columns',
+  nameOf: OptionNaming,
+): DateField {
   const name = nameOf('atField');
   if (typeof field !== 'string' || field === '') throw usageError(`${name} must be a field`);
   if (format === 'list' || format === 'text')
@@ -395,7 +417,7 @@ function parseDateField(field: unknown, missing: unknown, format: FormatName, na
 /** Parses the options that say of which day the answers are. */
 function parseDates(
   { at, atField, atMissing }: RequestedOptions,
-  format: FormatName,
+  format: FormatName | 'columns',
   nameOf: OptionNaming,
 ): Pick<EnrichOptions, 'at' | 'atField'> {
   if (atMissing !== undefined && atField === undefined)
@@ -433,15 +455,52 @@ function checkPastParts(
  * Checks everything that a caller, who may not use TypeScript, asks of an enrichment.
  *
  * @param nameOf returns how messages call an option, such as `--no-header` for `header`
+ * @param logs the names of logs
  * @throws AtlasError E_USAGE for a value that is not allowed, and for options that do not go together
  */
 export function parseEnrichOptions(
   requested: RequestedOptions,
   nameOf: OptionNaming,
+  logs?: Logs,
 ): EnrichOptions & { input: KernelInput } {
-  const { format = 'jsonl', delimiter, header = true, add, lenient = false, onInvalid = 'keep' } = requested;
+  if (requested.log === undefined) return parseOptions(requested, nameOf);
+  if (typeof requested.log !== 'string') throw usageError(`${nameOf('log')} must be a string`);
+  return parseLogOptions(requested, logOf(requested.log, logs), nameOf);
+}
+
+/** The same for a log, whose fields, leniency and pick the request may replace. Throws as {@link parseEnrichOptions} does. */
+export function parseLogOptions(
+  requested: RequestedOptions,
+  log: Log,
+  nameOf: OptionNaming,
+): EnrichOptions & { input: KernelInput } {
+  const { format, items, delimiter, header = true, field, lenient, pick } = requested;
+  const other = { format, items, delimiter, header: header ? undefined : false };
+  const wrong = Object.entries(other).find(([, value]) => value !== undefined)?.[0];
+  if (wrong !== undefined) {
+    throw usageError(`${nameOf(wrong as keyof RequestedOptions)} cannot be used with ${nameOf('log')}, which says it`);
+  }
+  const atField = requested.atField === LOG_TIME ? (log.time ?? LOG_TIME) : requested.atField;
+  const own = {
+    atField,
+    items: log.items,
+    field: field ?? log.fields,
+    lenient: lenient || log.lenient,
+    pick: pick ?? log.pick,
+  };
+  const options = parseOptions({ ...requested, ...own }, nameOf, log);
+  return { ...options, searchesStrings: log.strings };
+}
+
+function parseOptions(
+  requested: RequestedOptions,
+  nameOf: OptionNaming,
+  log?: Log,
+): EnrichOptions & { input: KernelInput } {
+  const { delimiter, header = true, add, lenient = false, onInvalid = 'keep' } = requested;
   const { pick = 'public', schema } = requested;
-  checkChoice(nameOf('format'), format, FORMAT_NAMES);
+  const format = log?.format ?? requested.format ?? 'jsonl';
+  if (log === undefined) checkChoice(nameOf('format'), format, FORMAT_NAMES);
   const itemsPath = parseItems(requested.items, format, nameOf);
   checkBoolean(nameOf('header'), header);
   if (format !== 'csv' && format !== 'tsv') {
@@ -460,7 +519,7 @@ export function parseEnrichOptions(
   }
   checkChoice(nameOf('pick'), pick, PICKS);
   checkChoice(nameOf('onInvalid'), onInvalid, INVALID_POLICIES);
-  const input = kernelInput(format, { delimiter, hasHeader: header, itemsPath });
+  const input = kernelInput(format, { delimiter, hasHeader: header, itemsPath, columns: log?.columns });
   const dates = parseDates(requested, format, nameOf);
   const members = checkAdd(add);
   checkPastParts(members, dates, nameOf);

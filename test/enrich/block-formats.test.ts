@@ -50,6 +50,7 @@ const CASES: [BlockEnricherOptions, string[], string[]][] = [
     ['--format', 'logfmt', '--field', 'SRC', '--field', 'DST'],
     ['IN=eth0 SRC=8.8.8.8 DST=10.0.0.1\nnothing\nSRC="2a00:1::1"\n'],
   ],
+  [{ log: 'suricata' }, ['--log', 'suricata'], ['{"src_ip":"8.8.8.8"}\n']],
   [{ format: 'list' }, ['--format', 'list'], ['8.8.8.8\n\nno address\n2a00:1::1', '8.8.8.8\n']],
   [{ format: 'text' }, ['--format', 'text'], ['from 8.8.8.8 to 10.0.0.1\nnothing\n']],
   [

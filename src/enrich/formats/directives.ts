@@ -4,6 +4,8 @@
  *
  * The header may come again, with other columns. So a chunk that has directives has them at its beginning, and they are handled
  * here; the kernel reads the records after them.
+ *
+ * In logs with known columns, such as those of AWS, a header is optional, and records may have more columns than are known.
  */
 import { AtlasError } from '../../errors.js';
 import { pathText } from '../field-path.js';
@@ -31,7 +33,9 @@ function unescapeSeparator(text: string): string {
 export class DirectiveTable {
   /** The line ending of the last header. */
   newline = '\n';
-  readonly #kind: 'w3c' | 'zeek';
+  readonly #kind: Exclude<TableInput['directives'], undefined>;
+  /** The columns of records before any header. */
+  readonly #usualColumns: string[] | undefined;
   readonly #options: EnrichOptions;
   readonly #onShape: (shape: TableShape) => void;
   #name = 'the input';
@@ -47,6 +51,7 @@ export class DirectiveTable {
   /** @param onShape receives the shape of the records before the first of them is processed */
   constructor(input: TableInput, options: EnrichOptions, onShape: (shape: TableShape) => void) {
     this.#kind = input.directives!;
+    this.#usualColumns = input.columns;
     this.#options = options;
     this.#onShape = onShape;
   }
@@ -54,7 +59,7 @@ export class DirectiveTable {
   /** Starts another input, which has a header of its own. */
   startInput(name: string): void {
     this.#name = name;
-    this.#columns = undefined;
+    this.#columns = this.#usualColumns;
     this.#separator = TAB;
     this.#isShapeDue = true;
   }
@@ -67,7 +72,7 @@ export class DirectiveTable {
 
   /** Returns whether the records of a chunk may have another shape than those before, which must be processed first. */
   mayChange({ slot, skip }: Chunk): boolean {
-    return this.#isShapeDue || isDirective(slot.input, skip);
+    return this.#isShapeDue || this.#isDirective(slot.input, skip);
   }
 
   /**
@@ -80,12 +85,12 @@ export class DirectiveTable {
     const { slot, piece, length } = chunk;
     const { input } = slot;
     if (piece !== undefined) {
-      if (piece === 'first' && isDirective(input, chunk.skip)) throw this.#error(chunk.problem!);
+      if (piece === 'first' && this.#isDirective(input, chunk.skip)) throw this.#error(chunk.problem!);
       return;
     }
     let at = chunk.skip;
     const texts: string[] = [];
-    while (at < length && isDirective(input, at)) {
+    while (at < length && this.#isDirective(input, at)) {
       const end = endOfLine(input, at, length);
       texts.push(this.#readDirective(input.toString('latin1', at, end)));
       at = end;
@@ -99,6 +104,11 @@ export class DirectiveTable {
       end = endOfLine(input, at, length);
       const record = input.toString('latin1', at, end);
       if (/^\r?\n$/.test(record)) continue;
+      const header = this.#readUsualHeader(record);
+      if (header !== undefined) {
+        chunk.header = Buffer.concat([input.subarray(0, at), Buffer.from(header, 'latin1')]);
+        chunk.skip = end;
+      }
       this.#setShape(record);
       return;
     }
@@ -108,6 +118,20 @@ export class DirectiveTable {
   cellsProblem(cells: number): string {
     if (this.#columns === undefined) return 'there is no header before the record';
     return `the record has ${cells} cells, but the header ${this.#columns.length}`;
+  }
+
+  /** Returns whether a directive begins at an offset; where columns are known, lines that begin with `#` are records. */
+  #isDirective(input: Buffer, at: number): boolean {
+    return this.#kind !== 'columns' && isDirective(input, at);
+  }
+
+  /** Reads the first line of an input whose columns are known: it is a header if it names a field. Returns what is written. */
+  #readUsualHeader(line: string): string | undefined {
+    if (this.#usualColumns === undefined) return undefined;
+    const [, body, ending] = /^(.*?)(\r?\n|)$/s.exec(line) as unknown as [string, string, string];
+    const names = body.split(SPACE);
+    if (!this.#options.fields.some(({ path }) => names.includes(pathText(path)))) return undefined;
+    return [body, ...this.#readColumns(names)].join(SPACE) + ending;
   }
 
   #error(problem: string): AtlasError {
@@ -186,9 +210,13 @@ export class DirectiveTable {
   /** Sets the shape of the records from the first of them on. The lines of CloudFront have tabs, its header has spaces. */
   #setShape(record: string): void {
     const columns = this.#columns ?? [];
-    const delimiter = this.#kind === 'zeek' ? this.#separator : record.includes(TAB) ? TAB : SPACE;
-    const fieldColumns = this.#options.fields.map(({ path }) => columns.indexOf(pathText(path)));
-    this.#onShape({ columnCount: columns.length, fieldColumns, delimiter });
+    const isTabbed = this.#kind === 'w3c' && record.includes(TAB);
+    const delimiter = this.#kind === 'zeek' ? this.#separator : isTabbed ? TAB : SPACE;
+    const { fields, atField } = this.#options;
+    const wanted = atField === undefined ? fields : [...fields, atField];
+    const fieldColumns = wanted.map(({ path }) => columns.indexOf(pathText(path)));
+    const columnCount = this.#kind === 'columns' ? Number.POSITIVE_INFINITY : columns.length;
+    this.#onShape({ columnCount, fieldColumns, delimiter });
     this.#isShapeDue = false;
   }
 }

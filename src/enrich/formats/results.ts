@@ -98,11 +98,16 @@ export function hasUnset(input: KernelInput): boolean {
   return input.kind === 'logfmt' || (input.kind === 'table' && input.directives !== undefined);
 }
 
+/** Returns a value as a quoted field, as web servers write it. */
+function quotedText(value: unknown): string {
+  return `"${String(value ?? UNSET).replaceAll(/["\\]/g, '\\$&')}"`;
+}
+
 /** Returns the styles that the results of an input can have: the delimiters before them. */
 export function stylesOf(input: KernelInput): readonly string[] {
   if (input.kind === 'logfmt') return PAIR_DELIMITERS;
   if (input.kind !== 'table') return ['\t'];
-  return input.directives === undefined ? [input.delimiter] : DELIMITERS;
+  return input.directives === undefined || input.directives === 'columns' ? [input.delimiter] : DELIMITERS;
 }
 
 /**
@@ -121,8 +126,9 @@ export function resultFormat(input: KernelInput, add: readonly Addable[], key: s
       return { open: `,${name}:{`, separator: ',', close: '}', none: `,${name}:null`, member };
     }
     case 'combined':
-      return inRow(add, (_, value) => ` "${String(value ?? '-').replaceAll(/["\\]/g, '\\$&')}"`);
+      return inRow(add, (_, value) => ` ${quotedText(value)}`);
     case 'table':
+      if (input.directives === 'columns') return inRow(add, (_, value) => style + quotedText(value));
       if (input.directives === 'zeek') return inRow(add, (_, value) => style + zeekText(value, style));
       return inRow(add, (_, value) => style + cellText(String(value ?? (hasUnset(input) ? UNSET : '')), style));
     case 'logfmt': {

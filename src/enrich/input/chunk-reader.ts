@@ -12,6 +12,8 @@ export interface ChunkReaderParts {
   pool: SlotPool<Slot>;
   /** Creates the buffer that assembles the chunks. */
   createBuffer: (slot: Slot) => ChunkBuffer;
+  /** Bytes read before, in other runs. */
+  bytesBefore: number;
   /** Called at the start of each input. */
   onInput: (name: string) => void;
   /** Receives the chunks. */
@@ -24,12 +26,13 @@ export class ChunkReader {
   /** Ends the wait of `#unlessStopped`. */
   #stopWaiting: (() => void) | undefined;
   /** Bytes read from the inputs that are closed, before decompression. */
-  #bytesOfClosed = 0;
+  #bytesOfClosed: number;
   /** Resolves when the last chunk is released, and so all chunks. */
   #released: Promise<void> = Promise.resolve();
 
   constructor(parts: ChunkReaderParts) {
     this.#parts = parts;
+    this.#bytesOfClosed = parts.bytesBefore;
   }
 
   /** Bytes read from the inputs that are closed, before decompression; after `read`, all bytes read. */
@@ -70,7 +73,7 @@ export class ChunkReader {
     buffer.start(name);
     for (;;) {
       const bytes = await this.#unlessStopped(source.read(buffer.space));
-      if (bytes === undefined) return;
+      if (bytes === undefined || source.isOther === true) return;
       let chunk = bytes === 0 ? buffer.end() : buffer.add(bytes);
       while (chunk !== undefined) {
         const bytesRead = this.#bytesOfClosed + source.bytesRead;

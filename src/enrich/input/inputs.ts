@@ -3,7 +3,6 @@ import { accessSync, constants, fstatSync, type Stats, statSync } from 'node:fs'
 import { AtlasError, messageOf, systemErrorCode } from '../../errors.js';
 import { STANDARD_FD, STDIN_PATH } from '../../standard-streams.js';
 import { statOutput } from '../output/output.js';
-import { type ExpectedInput, recognizedSource } from './recognize.js';
 import { type ByteSource, openSource } from './source.js';
 
 function statInput(path: string): Stats {
@@ -45,7 +44,7 @@ export function isInput(path: string, inputs: readonly string[]): boolean {
   return inputs.map(statInput).some(({ dev, ino }) => dev === file.dev && ino === file.ino);
 }
 
-/** Opens the inputs one after the other, as `recognizedSource` describes. The caller must close each source. */
-export async function* openInputs(paths: readonly string[], expected: ExpectedInput): AsyncGenerator<ByteSource> {
-  for (const path of paths) yield recognizedSource(openSource(path), expected);
+/** Opens inputs one after the other. */
+export function* openSources(paths: readonly string[]): Generator<ByteSource> {
+  for (const path of paths) yield openSource(path);
 }

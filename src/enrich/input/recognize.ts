@@ -8,6 +8,7 @@
 import { isIP } from 'node:net';
 import { AtlasError } from '../../errors.js';
 import { pathText } from '../field-path.js';
+import type { Recognized } from '../logs.js';
 import type { FieldRequest, KernelInput } from '../options.js';
 import { type Compression, decompress } from './decompress.js';
 import { type ByteSource, derivedSource } from './source.js';
@@ -17,6 +18,20 @@ export interface ExpectedInput {
   kind: KernelInput['kind'];
   fields: readonly FieldRequest[];
 }
+
+/** How a log is recognized, see ../logs.ts. */
+export interface Guess {
+  /** Whether an input whose first line begins with a brace is JSON lines. That is decided at once, so that no pipe has to wait. */
+  takesJson: boolean;
+  /** @param isWhole whether the last line of the text is complete */
+  recognize(name: string, text: string, isWhole: boolean): Recognized | undefined;
+  /** Called for each input that is recognized. */
+  onLog(name: string, recognized: Recognized): void;
+}
+
+/** Most lines that are inspected to recognize a log. */
+const MAX_HEAD_LINES = 100;
+const OPENING_BRACE = 0x7b;
 
 /** First bytes of compressed data, as numbers of one byte each. */
 const SIGNATURES: { name: string; bytes: readonly number[]; compression?: Compression; command?: string }[] = [
@@ -39,6 +54,7 @@ const ENCODINGS: { name: string; bytes: readonly number[] }[] = [
 /** Most bytes that are inspected. A header line is shorter. */
 const MAX_HEAD_BYTES = 65_536;
 const NEWLINE = 10;
+const BYTE_ORDER_MARK: readonly number[] = [0xef, 0xbb, 0xbf];
 /** The position of the level in the signature of bzip2. */
 const BZIP2_LEVEL = 3;
 
@@ -76,7 +92,7 @@ function refuse(name: string, problem: string): AtlasError {
 class Head {
   readonly source: ByteSource;
   bytes: Buffer = Buffer.alloc(0);
-  #hasEnded = false;
+  hasEnded = false;
 
   constructor(source: ByteSource) {
     this.source = source;
@@ -85,9 +101,9 @@ class Head {
   /** Reads on while a condition holds, but not past the end or {@link MAX_HEAD_BYTES}. */
   async readWhile(condition: (bytes: Buffer) => boolean): Promise<void> {
     const chunk = Buffer.allocUnsafe(MAX_HEAD_BYTES);
-    while (!this.#hasEnded && this.bytes.length < MAX_HEAD_BYTES && condition(this.bytes)) {
+    while (!this.hasEnded && this.bytes.length < MAX_HEAD_BYTES && condition(this.bytes)) {
       const length = await this.source.read(chunk);
-      this.#hasEnded = length === 0;
+      this.hasEnded = length === 0;
       this.bytes = Buffer.concat([this.bytes, chunk.subarray(0, length)]);
     }
   }
@@ -212,8 +228,46 @@ async function checkFirstLine(head: Head, { kind, fields }: ExpectedInput): Prom
   throw refuse(head.source.name, `is a table with a header line, not JSON lines; ${advice}`);
 }
 
+/** Returns the end of the first {@link MAX_HEAD_LINES} lines, undefined if there are fewer. */
+function headEnd(bytes: Buffer): number | undefined {
+  let end = 0;
+  for (let lines = 0; lines < MAX_HEAD_LINES; lines++) {
+    const newline = bytes.indexOf(NEWLINE, end);
+    if (newline < 0) return undefined;
+    end = newline + 1;
+  }
+  return end;
+}
+
+/** Recognizes a log. Returns undefined for none, and the log of the input before if the input is empty. */
+async function recognizeLog(head: Head, guess: Guess, before: Recognized | undefined): Promise<Recognized | undefined> {
+  const isBlank = (byte: number): boolean => byte <= 0x20 || BYTE_ORDER_MARK.includes(byte);
+  await head.readWhile((bytes) => bytes.every(isBlank));
+  const first = head.bytes.find((byte) => !isBlank(byte));
+  if (first === undefined) return before;
+  if (guess.takesJson && first === OPENING_BRACE) return undefined;
+  await head.readWhile((bytes) => headEnd(bytes) === undefined);
+  const bytes = head.bytes.subarray(0, MAX_HEAD_BYTES);
+  const end = headEnd(bytes) ?? bytes.length;
+  const isWhole = bytes[end - 1] === NEWLINE || (head.hasEnded && end === head.bytes.length);
+  const text = bytes.toString('utf8', 0, end).replace(/^\ufeff/, '');
+  return guess.recognize(head.source.name, text, isWhole);
+}
+
+/** A source, and the log that it was recognized as. */
+interface Opened {
+  source: ByteSource;
+  log?: Recognized | undefined;
+}
+
 /** Recognizes an input, and decompresses it if necessary. */
-async function recognize(source: ByteSource, expected: ExpectedInput, isDecompressed = false): Promise<ByteSource> {
+async function recognize(
+  source: ByteSource,
+  expected: ExpectedInput,
+  guess: Guess | undefined,
+  before: Recognized | undefined,
+  isDecompressed = false,
+): Promise<Opened> {
   const head = new Head(source);
   await readSignature(head);
   const signature = SIGNATURES.find(({ bytes }) => hasSignature(head.bytes, bytes));
@@ -224,24 +278,78 @@ async function recognize(source: ByteSource, expected: ExpectedInput, isDecompre
     if (compression === undefined) {
       throw refuse(source.name, `is compressed with ${name}; decompress it first, as in: ${command} FILE | ipatlas …`);
     }
-    return recognize(derivedSource(source, decompress(head.rewound(), compression)), expected, true);
+    return recognize(derivedSource(source, decompress(head.rewound(), compression)), expected, guess, before, true);
   }
   checkEncoding(head);
-  await checkFirstLine(head, expected);
-  return head.rewound();
+  const log = guess && (await recognizeLog(head, guess, before));
+  if (log === undefined) await checkFirstLine(head, expected);
+  return { source: head.rewound(), log };
+}
+
+/** The inputs of a run. Those after one that was recognized as another log wait for a run with its options. */
+export class Inputs {
+  readonly #sources: Iterator<ByteSource>;
+  readonly #expected: ExpectedInput;
+  readonly #guess: Guess | undefined;
+  #waiting: RecognizedSource | undefined;
+  /** The log that the run is for. */
+  log: Recognized | undefined;
+
+  constructor(sources: Iterable<ByteSource>, expected: ExpectedInput, guess?: Guess) {
+    this.#sources = sources[Symbol.iterator]();
+    this.#expected = expected;
+    this.#guess = guess;
+  }
+
+  /** Whether there are inputs for another run. */
+  get isWaiting(): boolean {
+    return this.#waiting !== undefined;
+  }
+
+  /** Yields the inputs for one run. The caller must close each. */
+  async *ofRun(): AsyncGenerator<ByteSource> {
+    for (;;) {
+      let source = this.#waiting;
+      if (source === undefined) {
+        const { value, done } = this.#sources.next();
+        if (done === true) return;
+        source = new RecognizedSource(value, this.#expected, this.#guess, () => this.log);
+      }
+      this.#waiting = undefined;
+      yield source;
+      if (!source.isOther) continue;
+      this.#waiting = source;
+      this.log = source.log;
+      return;
+    }
+  }
 }
 
 /** Recognizes the input at the first read, because the writer of a pipe may take its time. */
 class RecognizedSource implements ByteSource {
   readonly #raw: ByteSource;
   readonly #expected: ExpectedInput;
-  #recognized: ByteSource | undefined;
+  readonly #guess: Guess | undefined;
+  readonly #logOfRun: () => Recognized | undefined;
+  #opened: Opened | undefined;
+  /** Whether the input is another log than those of the run, so that nothing of it was given away and it stays open. */
+  isOther = false;
 
-  constructor(raw: ByteSource, expected: ExpectedInput) {
+  constructor(
+    raw: ByteSource,
+    expected: ExpectedInput,
+    guess?: Guess,
+    logOfRun: () => Recognized | undefined = () => undefined,
+  ) {
     this.#raw = raw;
     this.#expected = expected;
+    this.#guess = guess;
+    this.#logOfRun = logOfRun;
   }
 
+  get log(): Recognized | undefined {
+    return this.#opened?.log;
+  }
   get name(): string {
     return this.#raw.name;
   }
@@ -249,16 +357,20 @@ class RecognizedSource implements ByteSource {
     return this.#raw.size;
   }
   get bytesRead(): number {
-    return this.#raw.bytesRead;
+    return this.isOther ? 0 : this.#raw.bytesRead;
   }
 
   async read(target: Uint8Array): Promise<number> {
-    this.#recognized ??= await recognize(this.#raw, this.#expected);
-    return this.#recognized.read(target);
+    if (this.#opened === undefined) {
+      this.#opened = await recognize(this.#raw, this.#expected, this.#guess, this.#logOfRun());
+      if (this.log !== undefined) this.#guess?.onLog(this.name, this.log);
+    }
+    this.isOther = this.log?.log !== this.#logOfRun()?.log;
+    return this.isOther ? 0 : this.#opened.source.read(target);
   }
 
-  close(): Promise<void> {
-    return this.#raw.close();
+  async close(): Promise<void> {
+    if (!this.isOther) await this.#raw.close();
   }
 }
 

@@ -35,7 +35,7 @@ export const ITEM_END = 30;
 export const LONGEST_INDENT = 64;
 
 // The shape of a table, which is written when the header is known. Its targets are the wanted columns, in ascending order.
-/** Number of columns; 0 if the header is not known, so that no record is valid. */
+/** Number of columns; 0 if the header is not known, so that no record is valid; `ANY_COLUMNS` if records may differ. */
 export const SHAPE_COLUMNS = 0;
 /** The delimiter, and the number of its style: see `inserts` in assembly/settings.ts. */
 export const SHAPE_DELIMITER = 4;
@@ -46,6 +46,7 @@ export const SHAPE_TARGET_COUNT = 12;
 export const SHAPE_TARGETS = 16;
 /** Above every column. */
 export const NO_COLUMN = 0xffff_ffff;
+export const ANY_COLUMNS = 0xffff_ffff;
 
 // Where a quotation in a table ends: at a quote only, or also at the end of the line. Or quotes are text.
 export const QUOTES_RECORD = 0;

@@ -103,7 +103,12 @@ const NEWLINE = 10;
 const SPACE = 32;
 
 /** How the cells of a table are quoted, by its directives. */
-const QUOTES = { none: abi.QUOTES_RECORD, w3c: abi.QUOTES_LINE, zeek: abi.QUOTES_NONE } as const;
+const QUOTES = {
+  none: abi.QUOTES_RECORD,
+  columns: abi.QUOTES_LINE,
+  w3c: abi.QUOTES_LINE,
+  zeek: abi.QUOTES_NONE,
+} as const;
 
 const FORMATS: Record<KernelInput['kind'], number> = {
   jsonl: abi.FORMAT_JSON,
@@ -359,6 +364,7 @@ function placeShared(plan: MemoryPlan, { file, options, keepsRejects }: LayoutRe
     selectedNetworks: placeSelectedNetworks(plan, query, answers.networks.answers),
     passesOthers: Number(query !== undefined && passesOthers(query)),
     pick: PICKS[options.pick ?? 'public'],
+    searchesStrings: Number(options.searchesStrings === true),
     isLenient: Number(options.lenient === true),
     maxLenientBytes: MAX_LENIENT_BYTES,
     maxAddressLength: MAX_ADDRESS_LENGTH,
@@ -457,7 +463,7 @@ export function layOut(request: LayoutRequest): KernelLayout {
 
 /** The shape of a table, or of what follows a header in it. */
 export interface TableShape {
-  /** Number of columns; 0 if they are not known: then no record is valid. */
+  /** Number of columns; 0 if they are not known: then no record is valid; infinite if records may differ. */
   columnCount: number;
   /** For each field, its column, counted from 0; -1 if there is none. */
   fieldColumns: readonly number[];
@@ -473,7 +479,7 @@ export function setTableShape(
   const numbers = new Uint32Array(memory.buffer);
   const fieldColumns = columns.map((column) => (column < 0 ? abi.NO_COLUMN : column));
   const targets = [...new Set(fieldColumns)].sort((a, b) => a - b);
-  numbers[(shape + abi.SHAPE_COLUMNS) / 4] = columnCount;
+  numbers[(shape + abi.SHAPE_COLUMNS) / 4] = Number.isFinite(columnCount) ? columnCount : abi.ANY_COLUMNS;
   numbers[(shape + abi.SHAPE_DELIMITER) / 4] = delimiter.charCodeAt(0);
   numbers[(shape + abi.SHAPE_STYLE) / 4] = stylesOf(input).indexOf(delimiter);
   numbers[(shape + abi.SHAPE_TARGET_COUNT) / 4] = targets.length;

@@ -123,6 +123,8 @@ export let passesOthers: bool = false;
 
 /** Which address counts where there are several: a `PICK_…` code. */
 export let pick: u32 = 0;
+/** Whether strings of JSON are free text, in which the address is anywhere. */
+export let searchesStrings: bool = false;
 /** Whether addresses in other text are found, and the longest such text. */
 export let isLenient: bool = false;
 export let maxLenientBytes: usize = 0;

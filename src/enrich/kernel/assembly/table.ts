@@ -1,5 +1,5 @@
 /** Reads the records of a table and finds the wanted cells. cells.ts finds the separators. */
-import { NO_COLUMN, SHAPE_COLUMNS, SHAPE_DELIMITER, SHAPE_STYLE, SHAPE_TARGET_COUNT, SHAPE_TARGETS } from '../abi';
+import { ANY_COLUMNS, NO_COLUMN, SHAPE_COLUMNS, SHAPE_DELIMITER, SHAPE_STYLE, SHAPE_TARGET_COUNT, SHAPE_TARGETS } from '../abi';
 import { CARRIAGE_RETURN } from './ascii';
 import { addPlainLine, endOtherLine, flushBatch } from './batch';
 import { brokenEnd, recordEnds, separatorsOf, startCells } from './cells';
@@ -79,7 +79,7 @@ export function processRecords(from: usize, end: usize, inputEnd: usize): usize 
       const after = min(at + 1, inputEnd);
       let full: usize = 0;
       if (close == start) full = endOtherLine(start, after, true);
-      else if (column + 1 == columnCount) full = addPlainLine(start, close, after, style);
+      else if (column + 1 == columnCount || columnCount == ANY_COLUMNS) full = addPlainLine(start, close, after, style);
       else {
         setCells(column + 1);
         full = endOtherLine(start, after, false);

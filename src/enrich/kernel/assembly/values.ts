@@ -6,7 +6,8 @@ import { findElement, hasSeveralValues, hasStepsInto, queryElements } from './el
 import { longestText, parseText } from './lenient';
 import { valueEnd } from './pairs';
 import { isSettled, parseString, queryValue, resolveQueries, setState, startQueries } from './lookup';
-import { delimiter, fieldCount, format, hasSteps, isLenient, lines, quotes, recordCount, scratch, timelines, unset, values } from './settings';
+import { delimiter, fieldCount, format, hasSteps, isLenient, lines, maxLenientBytes, quotes, recordCount, scratch, searchesStrings, timelines, unset, values } from './settings';
+import { closingQuote, unescape } from './strings';
 import { queryNextAddress } from './text';
 
 // What is kept of a line: its first byte; the opening and closing brace of an object, in other formats the beginning and end of
@@ -36,7 +37,22 @@ export const LINE_REPLACED_COUNT: usize = 20;
     while (isBlank(load<u8>(at)));
   }
   if (at == 0) store<u32>(value, recordCount + 1);
+  else if (searchesStrings) queryStringText(value, at);
   else if (load<u8>(at) != <u8>QUOTE || !queryValue(value, parseString(at + 1))) store<u32>(value, recordCount);
+}
+
+/** Adds the addresses in the text of the string at an address as candidates for a value; without one it is no address. */
+function queryStringText(value: usize, at: usize): void {
+  store<u32>(value, recordCount);
+  if (load<u8>(at) != <u8>QUOTE) return;
+  const length = unescape(at + 1, closingQuote(at + 1), scratch, maxLenientBytes);
+  if (length < 0) return;
+  const close = scratch + length;
+  // Ends a port that is searched for after the text.
+  store<u8>(close, 0);
+  let from = scratch;
+  do from = queryNextAddress(value, scratch, from, close);
+  while (from != 0);
 }
 
 /** Returns the number of bytes before the first of two bytes, or a number above that of any text with an address. */

@@ -1,0 +1,125 @@
+/** The names of logs, and what each stands for: data/logs.json, and a file of the user's own. */
+import { readFileSync } from 'node:fs';
+import { AtlasError } from '../errors.js';
+import { packageFile } from '../package-root.js';
+import type { AddressPick, FormatName } from './options.js';
+
+/** What a name stands for, see schemas/logs.schema.json. */
+export interface Log {
+  title: string;
+  page: string;
+  version: string;
+  client: string;
+  format: FormatName | 'columns';
+  columns?: string;
+  items?: string;
+  fields?: string[];
+  lenient?: boolean;
+  pick?: AddressPick;
+  strings?: boolean;
+  time?: string;
+  line?: string;
+  head?: string;
+}
+
+/** Logs by name. The forms of a log have its name, a hyphen and a name of their own: `apache` and `apache-vhost`. */
+export type Logs = Readonly<Record<string, Log>>;
+
+/** A log that was recognized: its names, which mean the same, and one of them. */
+export interface Recognized {
+  names: string[];
+  log: Log;
+}
+
+/** Least share of the lines that must match, and the longest part of a line that is looked at, in characters. */
+const LEAST_MATCHES = 0.9;
+const MAX_LINE_LENGTH = 8192;
+
+let known: Logs | undefined;
+
+/** Returns the logs that ipatlas knows. */
+export function knownLogs(): Logs {
+  known ??= (JSON.parse(readFileSync(packageFile('data/logs.json'), 'utf8')) as { logs: Logs }).logs;
+  return known;
+}
+
+/**
+ * Reads a file of names, which are added to those that are known.
+ *
+ * @throws AtlasError E_CONFIG with all problems, one a line
+ */
+export async function readLogs(path: string): Promise<Logs> {
+  // Only this needs the libraries.
+  const [{ readJsonFile }, { describeSchemaErrors }, { Ajv2020 }] = await Promise.all([
+    import('../json-file.js'),
+    import('../schema-errors.js'),
+    import('ajv/dist/2020.js'),
+  ]);
+  const schema = JSON.parse(readFileSync(packageFile('schemas/logs.schema.json'), 'utf8')) as object;
+  const ajv = new Ajv2020({ allErrors: true, verbose: true, strictRequired: false, formats: { regex: isPattern } });
+  const validate = ajv.compile<{ logs: Logs }>(schema);
+  const file = await readJsonFile(path, `the names of logs ${path}`);
+  if (validate(file)) return { ...knownLogs(), ...file.logs };
+  const problems = describeSchemaErrors(validate.errors!).map((problem) => `${path}: ${problem}`);
+  throw new AtlasError('E_CONFIG', problems.join('\n'));
+}
+
+function isPattern(text: string): boolean {
+  try {
+    new RegExp(text, 'u');
+  } catch {
+    return false;
+  }
+  return true;
+}
+
+/** @throws AtlasError E_USAGE if there is no log of a name */
+export function logOf(name: string, logs: Logs = knownLogs()): Log {
+  const log = Object.hasOwn(logs, name) ? logs[name] : undefined;
+  if (log !== undefined) return log;
+  throw new AtlasError(
+    'E_USAGE',
+    `there is no log ${JSON.stringify(name)}; the names are ${Object.keys(logs).join(', ')}`,
+  );
+}
+
+/** Returns a log and its other forms. */
+export function formsOf(name: string, logs: Logs): Logs {
+  return Object.fromEntries(Object.entries(logs).filter(([other]) => other === name || other.startsWith(`${name}-`)));
+}
+
+/** Returns what a log is read with: two logs for which it is equal are the same to us. */
+function reading({ format, columns, items, fields, lenient, pick, strings }: Log): string {
+  return JSON.stringify([format, columns, items, fields, lenient, pick, strings]);
+}
+
+/** Returns whether text, the beginning of an input, looks like a log. */
+function looksLike({ line, head }: Log, text: string, lines: readonly string[]): boolean {
+  if (head !== undefined) return new RegExp(head, 'u').test(text);
+  if (line === undefined || lines.length === 0) return false;
+  const pattern = new RegExp(line, 'u');
+  const isFirst = pattern.test(lines[0]!);
+  return isFirst && lines.filter((one) => pattern.test(one)).length >= LEAST_MATCHES * lines.length;
+}
+
+/**
+ * Recognizes a log by the beginning of an input.
+ *
+ * @param text without a byte order mark
+ * @param isWhole whether the last line of the text is complete
+ * @returns undefined if it looks like none of the logs
+ * @throws AtlasError E_USAGE if it looks like several that are read in different ways
+ */
+export function recognizeLog(name: string, text: string, isWhole: boolean, logs: Logs): Recognized | undefined {
+  const all = text.split(/\r?\n/).flatMap((line) => (/\S/.test(line) ? [line.slice(0, MAX_LINE_LENGTH)] : []));
+  const lines = isWhole || all.length < 2 ? all : all.slice(0, -1);
+  const found = Object.entries(logs).filter(([, log]) => looksLike(log, text, lines));
+  if (found.length === 0) return undefined;
+  const names = found.map(([one]) => one);
+  const log = found[0]![1];
+  if (found.every(([, other]) => reading(other) === reading(log))) return { names, log };
+  throw new AtlasError(
+    'E_USAGE',
+    `${name} looks like ${names.join(' and like ')}, which are read in different ways; choose one with --log`,
+  );
+}

@@ -1,0 +1,281 @@
+/** The names of logs: each entry of docs/logs.md is run, and its input is recognized, cut, damaged and mixed. */
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { knownLogs, type Logs, recognizeLog } from '../../src/enrich/logs.js';
+import { parseEnrichOptions } from '../../src/enrich/options.js';
+import { packageFile } from '../../src/package-root.js';
+import { parseAdd } from '../support/add.js';
+import { chunkedSource } from '../support/chunks.js';
+import { consoleSteps, withOutputs } from '../support/console.js';
+import { ipatlas } from '../support/in-process.js';
+import { releaseForTests } from '../support/open-release.js';
+import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { runEngine } from '../support/run-engine.js';
+
+const RUNS = Math.ceil(Number(process.env.FUZZ_RUNS ?? 60));
+const release = releaseForTests();
+const logs = knownLogs();
+const guide = readFileSync(packageFile('docs/logs.md'), 'utf8');
+
+let dataDir: string;
+beforeAll(async () => {
+  dataDir = temporaryDir();
+  await publishBlocks(dataDir, SMALL_WORLD);
+});
+afterAll(() => rmSync(dataDir, { recursive: true }));
+
+const run = (args: string[], input: string | Buffer = '') =>
+  ipatlas([...args, '--jobs', '1', '--data', dataDir], { input });
+
+/** Returns what a command `printf` with arguments in single quotes prints. */
+function printed(command: string): string {
+  const [format = '', ...values] = [...command.matchAll(/'([^']*)'/g)].map(([, text]) => text!);
+  const escapes: Record<string, string> = { '\\n': '\n', '\\t': '\t', '\\\\': '\\', '%%': '%' };
+  if (format === '%s\\n') return values.map((value) => `${value}\n`).join('');
+  return format.replaceAll(/\\[nt\\]|%%/g, (one) => escapes[one]!);
+}
+
+/** The commands of the guide: the name, what goes in, what it prints. */
+const steps = consoleSteps(guide).map(({ command, output }) => {
+  const [, write, name] =
+    /^(printf [\s\S]*) \|\n {2}ipatlas enrich --log (\S+) --add country_code 2> \/dev\/null$/.exec(command)!;
+  return { name: name!, input: printed(write!), output };
+});
+
+describe('docs/logs.md', () => {
+  it('has every name, with the page and version that it follows', () => {
+    expect(steps.map(({ name }) => name)).toEqual(Object.keys(logs));
+    for (const [name, { page, version, client }] of Object.entries(logs)) {
+      const entry = guide.split(`\n### ${name}\n`)[1]!.split('\n### ')[0]!;
+      for (const text of [page, version, client]) expect(entry, name).toContain(text);
+    }
+  });
+
+  it('shows what each command prints', async () => {
+    const outputs: string[] = [];
+    for (const { name, input, output } of steps) {
+      const result = await run(['enrich', '--log', name, '--add', 'country_code'], input);
+      expect(result.code, result.stderr).toBe(0);
+      if (process.env.UPDATE_DOCS !== '1') expect(result.stdout, name).toBe(output);
+      outputs.push(result.stdout);
+    }
+    if (process.env.UPDATE_DOCS === '1') writeFileSync(packageFile('docs/logs.md'), withOutputs(guide, outputs));
+  });
+
+  it('data/logs.json matches its schema', () => {
+    const ajv = new Ajv2020({ strictRequired: false, formats: { regex: true } });
+    const validate = ajv.compile(JSON.parse(readFileSync(packageFile('schemas/logs.schema.json'), 'utf8')));
+    validate(JSON.parse(readFileSync(packageFile('data/logs.json'), 'utf8')));
+    expect(validate.errors).toBeNull();
+  });
+});
+
+/** The logs that are recognized without a name: all but those in JSON. */
+const recognizable: Logs = Object.fromEntries(
+  Object.entries(logs).filter(([, { format, line, head }]) => !/^json/.test(format) && (line ?? head) !== undefined),
+);
+const samples = steps.filter(({ name }) => name in recognizable);
+
+/** Returns the names that a text is recognized as; none if it is ambiguous. */
+function namesOf(text: string): string[] {
+  try {
+    return recognizeLog('log', text, true, recognizable)?.names ?? [];
+  } catch (error) {
+    expect(error).toMatchObject({ code: 'E_USAGE' });
+    return [];
+  }
+}
+
+describe('recognition', () => {
+  it.each(samples)('of $name', ({ name, input }) => {
+    expect(namesOf(input)).toContain(name);
+  });
+
+  it('never gives a wrong name to a head that is cut or damaged', () => {
+    const damage = fc.record({
+      sample: fc.constantFrom(...samples),
+      cut: fc.double({ min: 0, max: 1, noNaN: true }),
+      edits: fc.array(fc.tuple(fc.nat(), fc.constantFrom('', ' ', '"', '[', '\n', '8', 'x', '\t', '\0', '-', ':')), {
+        maxLength: 6,
+      }),
+    });
+    fc.assert(
+      fc.property(damage, ({ sample, cut, edits }) => {
+        let text = sample.input.repeat(3);
+        for (const [at, piece] of edits)
+          text = text.slice(0, at % text.length) + piece + text.slice((at % text.length) + 1);
+        text = text.slice(0, Math.ceil(cut * text.length));
+        const names = namesOf(text);
+        // Without the line that says what wrote it, a log of IIS or CloudFront is W3C.
+        const isW3c = names[0] === 'w3c' && ['iis', 'cloudfront'].includes(sample.name);
+        const isRight = names.length === 0 || names.includes(sample.name) || isW3c;
+        expect(isRight, `${sample.name} as ${names}: ${text}`).toBe(true);
+      }),
+      { numRuns: 20 * RUNS },
+    );
+  });
+
+  it.each([
+    ['JSON lines', '{"ip":"8.8.8.8"}\n'],
+    ['prose', 'The quick brown fox\njumps over the lazy dog\n'],
+    ['a list', '8.8.8.8\n193.0.6.139\n'],
+    ['CSV', 'name,ip\nx,8.8.8.8\n'],
+    ['comments', '# one\n# two\nx\n'],
+    ['blank lines', '\n\n'],
+  ])('of nothing in %s', (_, text) => {
+    expect(namesOf(text)).toEqual([]);
+  });
+
+  it('says what it has found, for each file by itself', async () => {
+    const sample = (name: string): string => steps.find((step) => step.name === name)!.input;
+    const files: [string, string | Buffer][] = [
+      ['a.jsonl', '{"ip":"8.8.8.8"}'],
+      ['access.log', sample('nginx').split('\n')[0]!],
+      ['empty', ''],
+      ['iis.log.gz', gzipSync(sample('iis'))],
+      ['b.jsonl', '{"ip":"193.0.6.139"}\n'],
+      ['fw.log', sample('iptables')],
+    ];
+    const paths = files.map(([name]) => join(dataDir, name));
+    for (const [name, text] of files) writeFileSync(join(dataDir, name), text);
+    const { code, stdout, stderr } = await run(['enrich', '--add', 'country_code', ...paths]);
+    expect(code).toBe(0);
+    const expected = ['nginx', 'iis', 'iptables'].map((name) => steps.find((step) => step.name === name)!.output);
+    expect(stdout).toBe(
+      `{"ip":"8.8.8.8","geo":{"country_code":"US"}}\n${expected[0]!.split('\n')[0]}\n${expected[1]}` +
+        `{"ip":"193.0.6.139","geo":{"country_code":"NL"}}\n${expected[2]}`,
+    );
+    expect(stderr).toContain(`${paths[1]}: nginx/apache combined; address in column 1\n`);
+    expect(stderr).toContain(`${paths[3]}: iis W3C Extended Log Format; address in c-ip; server in s-ip\n`);
+    expect(stderr).not.toContain(paths[0]);
+    const bytes = files.reduce((sum, [, text]) => sum + text.length, 0);
+    const stats = await run(['enrich', '-o', join(dataDir, 'out'), '--stats', '-', ...paths]);
+    expect(JSON.parse(stats.stdout)).toMatchObject({ bytes, lines: 8, invalid_line: 0 });
+    const summary = await run(['summarize', '--json', ...paths]);
+    expect(JSON.parse(summary.stdout).countries).toMatchObject(
+      [
+        { country_code: 'US', count: 3 },
+        { country_code: 'NL', count: 4 },
+      ].sort((a, b) => b.count - a.count),
+    );
+    const filtered = await run(['filter', '--country', 'NL', ...paths]);
+    expect(filtered.stdout).toContain(files[1]![1]);
+    expect(filtered.stdout).not.toContain('"8.8.8.8"');
+  });
+
+  it('ends with exit code 4 if no line could be used, and 2 if there are two answers', async () => {
+    expect(await run(['enrich'], 'no log\n\nof ours\n')).toMatchObject({ code: 4, stdout: 'no log\n\nof ours\n' });
+    expect(await run(['enrich', '--format', 'jsonl'], 'no log\n')).toMatchObject({ code: 0 });
+    expect(await run(['enrich'], '\n')).toMatchObject({ code: 0 });
+    expect(await run(['enrich'], 'x\n{"ip":"8.8.8.8"}\n')).toMatchObject({ code: 0 });
+    const path = join(dataDir, 'logs.json');
+    const mine = {
+      title: 'ours',
+      page: 'https://example.com',
+      version: '1',
+      client: 'anywhere',
+      format: 'text',
+      line: 'sshd',
+    };
+    writeFileSync(path, JSON.stringify({ logs: { mine } }));
+    const line = steps.find(({ name }) => name === 'sshd')!.input.split('\n')[0]!;
+    const nginx = { ...mine, format: 'logfmt', fields: ['x'] };
+    expect(await run(['enrich', '--logs', path], `${line}\n`)).toMatchObject({ code: 0 });
+    writeFileSync(path, JSON.stringify({ logs: { mine: nginx } }));
+    const { code, stdout, stderr } = await run(['enrich', '--logs', path], `${line}\n`);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toContain('standard input looks like sshd and like mine, which are read in different ways');
+    const own = await run(['enrich', '--logs', path, '--log', 'mine', '--add', 'country_code'], 'x=8.8.8.8\n');
+    expect(own.stdout).toBe('x=8.8.8.8 x_country_code=US\n');
+    writeFileSync(path, JSON.stringify({ logs: { mine: { ...mine, line: '(', colour: 1 } } }));
+    const wrong = await run(['enrich', '--logs', path], '');
+    expect(wrong).toMatchObject({ code: 2 });
+    expect(wrong.stderr).toContain('logs.mine.colour is not a known key');
+    expect(wrong.stderr).toContain('logs.mine.line');
+  });
+});
+
+describe('--log', () => {
+  it('chooses among the forms of a log', async () => {
+    for (const [name, form] of [
+      ['apache', 'apache-vhost'],
+      ['caddy', 'caddy-2.0'],
+      ['traefik', 'traefik-json'],
+      ['zeek', 'zeek-json'],
+      ['cloudflare', 'cloudflare-array'],
+      ['cloudtrail', 'cloudtrail-lines'],
+      ['syslog-json', 'syslog-json-msg'],
+    ]) {
+      const { input, output } = steps.find((step) => step.name === form)!;
+      const result = await run(['enrich', '--log', name!, '--add', 'country_code'], input);
+      expect(result, form).toMatchObject({ code: 0, stdout: output });
+    }
+  });
+
+  it('goes with --field, --pick and --at-field time, and not with what the name says', async () => {
+    const { input } = steps.find(({ name }) => name === 'suricata')!;
+    const result = await run(['enrich', '--log', 'suricata', '--field', 'dest_ip', '--add', 'country_code'], input);
+    expect(result.stdout.split('\n')[0]).toMatch(/"geo":\{"country_code":null\}\}$/);
+    expect(await run(['enrich', '--log', 'nginx', '--format', 'text'])).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('--format cannot be used with --log'),
+    });
+    expect(await run(['enrich', '--log', 'ngnix'])).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('there is no log "ngnix"; the names are nginx, '),
+    });
+    const options = (log: string) => parseEnrichOptions({ log, atField: 'time' }, (name) => name);
+    expect(options('alb').atField?.path).toEqual(['time']);
+    expect(options('suricata').atField?.path).toEqual(['timestamp']);
+    expect(options('vpc-flow').atField?.path).toEqual(['start']);
+  });
+
+  it('list prints the names', async () => {
+    const { code, stdout } = await run(['enrich', '--log', 'list']);
+    expect(code).toBe(0);
+    expect(
+      stdout
+        .trimEnd()
+        .split('\n')
+        .map((line) => line.split(' ')[0]),
+    ).toEqual(['name', ...Object.keys(logs)]);
+  });
+});
+
+it.each(Object.keys(logs).filter((name) => logs[name]!.format !== 'json'))(
+  '%s: every byte of the input is in the output, in its order',
+  async (name) => {
+    const { input } = steps.find((step) => step.name === name)!;
+    const options = { ...parseEnrichOptions({ log: name }, (one) => one), add: parseAdd('country_code,address') };
+    const piece = fc.constantFrom(
+      ...input.split(/(?<=\n)/),
+      '\n',
+      '\r\n',
+      'garbage "x\n',
+      '#x\n',
+      '\xef\xbb\xbf',
+      ' ',
+      '{}\n',
+    );
+    const request = fc.record({
+      cuts: fc.array(fc.nat(), { maxLength: 3 }),
+      chunkBytes: fc.integer({ min: 8, max: 300 }),
+    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(piece, { maxLength: 8 }), request, async (pieces, { cuts, chunkBytes }) => {
+        const text = Buffer.from(input + pieces.join('')).toString('latin1');
+        const inputs = [chunkedSource('log', Buffer.from(text, 'latin1'), cuts)];
+        const { output, error } = await runEngine({ inputs, options, openFile: () => release.file, chunkBytes });
+        expect(error).toBeUndefined();
+        let at = 0;
+        for (const byte of output) if (byte === text[at]) at++;
+        expect(at).toBe(text.length);
+      }),
+      { numRuns: Math.ceil(RUNS / 12) },
+    );
+  },
+);
