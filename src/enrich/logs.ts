@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { AtlasError } from '../errors.js';
 import { packageFile } from '../package-root.js';
-import type { AddressPick, FormatName } from './options.js';
+import type { AddressPick, FormatName } from './choices.js';
 
 /** What a name stands for, see schemas/logs.schema.json. */
 export interface Log {

@@ -9,28 +9,13 @@ import {
   MAX_LINE_BYTES,
   MAX_PATH_KEYS,
 } from '../limits.js';
+import { type AddressPick, FORMAT_NAMES, type FormatName, PICKS } from './choices.js';
 import { EACH, hasElements, type PathStep, parsePath, pathText, splitSpec } from './field-path.js';
 import { type Log, type Logs, logOf } from './logs.js';
 import { ADDABLE, type Addable, checkSchema, DEFAULT_ROOT, SCHEMA_NAMES, type SchemaName } from './members.js';
 import type { RecordQuery } from './query.js';
 
-/**
- * The formats of inputs: JSON lines, a JSON document, tables with commas or tabs, W3C Extended Log Format, logs of Zeek, lines with
- * keys and values, lists of addresses, access logs in the combined format of Apache and nginx, and any text.
- */
-export const FORMAT_NAMES = [
-  'jsonl',
-  'json',
-  'csv',
-  'tsv',
-  'w3c',
-  'zeek',
-  'logfmt',
-  'list',
-  'combined',
-  'text',
-] as const;
-export type FormatName = (typeof FORMAT_NAMES)[number];
+export { type AddressPick, FORMAT_NAMES, type FormatName, PICKS } from './choices.js';
 
 /** The formats whose fields are columns. */
 const TABLE_FORMATS: readonly (FormatName | 'columns')[] = ['csv', 'tsv', 'w3c', 'zeek', 'columns'];
@@ -114,13 +99,6 @@ export interface FieldRequest {
   /** The result path as text, for formats without objects. */
   name: string;
 }
-
-/**
- * Which address counts where there are several, in free text and with `[]` in a path: the first one that has a country, or else
- * the first; always the first; or the last.
- */
-export const PICKS = ['public', 'first', 'last'] as const;
-export type AddressPick = (typeof PICKS)[number];
 
 /**
  * What a line gets whose date is missing, no date, or not kept: no result, or the answers of the first or of the last day that is
