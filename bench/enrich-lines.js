@@ -173,6 +173,27 @@ export const FORMAT_SHAPES = {
   'CSV plain': table('csv', ',', String),
   'CSV all quoted': table('csv', ',', quote),
   TSV: table('tsv', '\t', String),
+  'W3C (IIS)': {
+    format: 'w3c',
+    head: `#Software: Microsoft Internet Information Services 10.0\n#Fields: ${COLUMNS.join(' ').replace('ip', 'c-ip')}\n`,
+    line: (i) =>
+      cells(i)
+        .map((cell) => String(cell).replaceAll(' ', '+'))
+        .join(' '),
+  },
+  Zeek: {
+    format: 'zeek',
+    head: `#separator \\x09\n#fields\t${COLUMNS.join('\t').replace('ip', 'id.orig_h')}\n#types${'\tstring'.repeat(COLUMNS.length)}\n`,
+    line: (i) => cells(i).join('\t'),
+  },
+  logfmt: {
+    format: 'logfmt',
+    goal: 10,
+    line: (i) =>
+      cells(i)
+        .map((cell, at) => `${COLUMNS[at]}=${/ /.test(cell) ? quote(cell) : cell}`)
+        .join(' '),
+  },
   list: { format: 'list', goal: 10, line: address },
   'access log (combined)': { format: 'combined', line: accessLine },
   'free text': { format: 'text', line: accessLine },

@@ -45,6 +45,28 @@ async function table(delimiter) {
   }
 }
 
+/** Tables whose header is a directive: the columns are those after `prefix`. */
+async function directives(prefix, delimiter, field) {
+  let column;
+  for await (const line of createInterface({ input: createReadStream(input) })) {
+    if (line.startsWith('#')) {
+      if (line.startsWith(prefix)) column = line.slice(prefix.length).split(delimiter).indexOf(field);
+      await write(`${line}\n`);
+      continue;
+    }
+    const { country, country_code, is_eu } = resultOf(line.split(delimiter)[column]);
+    await write(`${[line, country ?? '-', country_code ?? '-', is_eu].join(delimiter)}\n`);
+  }
+}
+
+async function logfmt() {
+  for await (const line of createInterface({ input: createReadStream(input) })) {
+    const address = /(?:^| )ip=("?)([^\s"]+)\1/.exec(line)?.[2];
+    const { country, country_code, is_eu } = address === undefined ? NONE : resultOf(address);
+    await write(`${line} ip_country="${country ?? ''}" ip_country_code=${country_code ?? ''} ip_is_eu=${is_eu}\n`);
+  }
+}
+
 async function list() {
   for await (const line of createInterface({ input: createReadStream(input) })) {
     const { country, country_code, is_eu } = resultOf(line);
@@ -79,6 +101,9 @@ async function document() {
 const PROGRAMS = {
   csv: () => table(','),
   tsv: () => table('\t'),
+  w3c: () => directives('#Fields: ', ' ', 'c-ip'),
+  zeek: () => directives('#fields\t', '\t', 'id.orig_h'),
+  logfmt,
   list,
   text,
   combined: text,
