@@ -120,6 +120,8 @@ export const WIRE_ERRORS = {
     status: 400,
     message: 'include can be asn, as_name, network, continent, with commas between them',
   },
+  day_invalid: { status: 400, message: 'at is not a day; write it as 2026-01-31' },
+  day_not_kept: { status: 400, message: 'There are no answers of this day' },
   too_many: { status: 400, message: `Too many IPs. Maximum batch size is ${MAX_BATCH}.` },
   batch_over_rate: { status: 400, message: 'The batch has more addresses than the rate of the key allows in a minute' },
   body_empty: { status: 400, message: 'The body is empty, not a JSON array of strings' },

@@ -16,7 +16,7 @@ import { pageHandlers } from './handlers/page.js';
 import { serverHandlers } from './handlers/server.js';
 import { hostCheck } from './host.js';
 import { includeParameter } from './include.js';
-import { keyParameter } from './keys/auth.js';
+import { dayParameter, keyParameter } from './keys/auth.js';
 import { KeysUnavailableError } from './keys/key-cache.js';
 import { errorFields } from './log.js';
 import { UNMATCHED_ROUTE } from './metrics.js';
@@ -55,7 +55,11 @@ function createFastify({ deps, responder }: Context): FastifyInstance {
     routerOptions: {
       // A path that is as long as the headers may be is an address that is not valid, not an error of its own.
       maxParamLength: MAX_HEADER_BYTES,
-      querystringParser: (query) => ({ apikey: keyParameter(query), include: includeParameter(query) }),
+      querystringParser: (query) => ({
+        apikey: keyParameter(query),
+        include: includeParameter(query),
+        at: dayParameter(query),
+      }),
     },
     rewriteUrl: (request) => decodableTarget(request.url!),
     // A number in a batch is an error; it must not become a string.

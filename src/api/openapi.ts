@@ -110,9 +110,22 @@ const INCLUDE_PARAMETER = {
   example: ['asn', 'as_name'],
 };
 
+const DAY_PARAMETER = {
+  name: 'at',
+  in: 'query',
+  required: false,
+  description:
+    'A day (UTC), whose answers are wanted: those of the release that was current at its end, and the membership in the European Union of that day. By default those of now.',
+  schema: { type: 'string', format: 'date' },
+  example: '2026-01-31',
+};
+
 function operationObject(operation: Operation, needsKey: boolean): object {
   const { id, tag, summary, description, hasAddress, isLookup, request, response, errors } = operation;
-  const parameters = [...(hasAddress ? [ADDRESS_PARAMETER] : []), ...(isLookup ? [INCLUDE_PARAMETER] : [])];
+  const parameters = [
+    ...(hasAddress ? [ADDRESS_PARAMETER] : []),
+    ...(isLookup ? [INCLUDE_PARAMETER, DAY_PARAMETER] : []),
+  ];
   return {
     operationId: id,
     tags: [tag],

@@ -113,6 +113,12 @@ export class Responder {
     this.json(request, reply, WIRE_ERRORS[error].status, ERROR_BODIES[error], headers);
   }
 
+  /** Sends an error with what more there is to say, which must not have anything of the request. */
+  errorWith(request: FastifyRequest, reply: FastifyReply, error: WireError, more: string, headers: Headers): void {
+    const { status, message } = WIRE_ERRORS[error];
+    this.json(request, reply, status, JSON.stringify({ error: `${message}; ${more}` }), headers);
+  }
+
   /**
    * Answers OPTIONS, which includes the preflight requests of browsers.
    *

@@ -45,6 +45,9 @@ export interface Route {
   operation?: Operation;
 }
 
+/** Errors about the day that a lookup asks for. */
+const DAY_ERRORS = ['day_invalid', 'day_not_kept'] as const;
+
 /** Looks up the caller's address; documented once, without the trailing slash. */
 const LOOKUP_SELF = {
   method: 'GET',
@@ -65,7 +68,7 @@ export const ROUTES = {
       description: 'An IPv6 address is written in the path as it is; percent-encoding also works.',
       hasAddress: true,
       response: { description: 'The result. An address without a country has nulls.', schema: 'LookupResult' },
-      errors: ['invalid_address', 'include_unknown'],
+      errors: ['invalid_address', 'include_unknown', ...DAY_ERRORS],
     },
   },
   lookupSelf: { ...LOOKUP_SELF, path: '/api/lookup/' },
@@ -80,7 +83,7 @@ export const ROUTES = {
       description:
         'The address is the one that the request comes from: usually the IPv6 address if the caller has one.',
       response: { description: 'The result. An address without a country has nulls.', schema: 'LookupResult' },
-      errors: ['include_unknown'],
+      errors: ['include_unknown', ...DAY_ERRORS],
     },
   },
   batch: {
@@ -106,6 +109,7 @@ export const ROUTES = {
         'body_too_large',
         'not_json_type',
         'body_encoded',
+        ...DAY_ERRORS,
       ],
     },
   },

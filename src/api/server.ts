@@ -17,6 +17,7 @@ import type { BaseUrls } from './openapi.js';
 import type { PageSettings } from './page/page.js';
 import { PageKeys } from './page/page-keys.js';
 import type { RateLimiter } from './rates/rate-limit.js';
+import { PastDays } from './releases/past-days.js';
 import { PublicDatabase } from './releases/public-database.js';
 import { ServedRelease } from './releases/served-release.js';
 
@@ -58,9 +59,11 @@ export class ApiServer {
   #server: ApiHttpServer | undefined;
   #release: ServedRelease | undefined;
   #phase: Phase = 'serving';
+  readonly #pastDays: PastDays;
 
   constructor(settings: ServeSettings, log: Log, metrics: RequestMetrics | undefined) {
     this.#settings = settings;
+    this.#pastDays = new PastDays(settings.dataDir);
     this.#log = log;
     this.#metrics = metrics;
     this.#accessLog = settings.accessLog ? createAccessLog(log) : undefined;
@@ -79,6 +82,7 @@ export class ApiServer {
     const next = new ServedRelease(openFound(dir));
     const old = this.#release;
     this.#release = next;
+    this.#pastDays.clear();
     // No request is using the old one: each reads the release once and is answered in the same turn.
     old?.close();
   }
@@ -110,6 +114,7 @@ export class ApiServer {
       baseUrls,
       page,
       publicDatabase: new PublicDatabase(),
+      pastDays: this.#pastDays,
       pageKeys: new PageKeys({ secret, defaultRate: rate, origins: origins.map((url) => new URL(url).origin) }),
       keyService: (request) => {
         const outcome = keyService(request);

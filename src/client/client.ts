@@ -49,6 +49,8 @@ export interface IncludedMembers {
 export interface LookupOptions {
   /** The members that results have besides the four. */
   include?: readonly (keyof IncludedMembers)[];
+  /** A day (UTC), `YYYY-MM-DD`, whose answers are wanted; by default those of now. */
+  at?: string | undefined;
 }
 
 /** A result with the members that were asked for. */
@@ -128,8 +130,12 @@ async function errorOf(response: Response): Promise<ServiceError> {
   return new ServiceError(sentence, status);
 }
 
-function queryOf({ include = [] }: LookupOptions): string {
-  return include.length === 0 ? '' : `?include=${include.join()}`;
+function queryOf({ include = [], at }: LookupOptions): string {
+  const parameters = [
+    ...(include.length === 0 ? [] : [`include=${include.join()}`]),
+    ...(at === undefined ? [] : [`at=${encodeURIComponent(at)}`]),
+  ];
+  return parameters.length === 0 ? '' : `?${parameters.join('&')}`;
 }
 
 export class Client {

@@ -9,6 +9,7 @@ import type { ActiveKey } from '../../src/api/keys/key-cache.js';
 import type { Log, LogFields } from '../../src/api/log.js';
 import { PageKeys, SECRET_BYTES } from '../../src/api/page/page-keys.js';
 import { RateLimiter } from '../../src/api/rates/rate-limit.js';
+import { PastDays } from '../../src/api/releases/past-days.js';
 import { PublicDatabase } from '../../src/api/releases/public-database.js';
 import { ServedRelease } from '../../src/api/releases/served-release.js';
 import { openDatabase } from '../../src/database/database.js';
@@ -48,6 +49,7 @@ export function appDeps(dataDir: string, changes: AppChanges = {}): AppDeps {
     pageKeys: new PageKeys({ secret: randomBytes(SECRET_BYTES), defaultRate: 1_000_000 }),
     page: { ipv4Url: undefined, ipv6Url: undefined, signUp: false, keyless: true, publicDb: true },
     publicDatabase: new PublicDatabase(),
+    pastDays: new PastDays(dataDir),
     keyService: () => ({ refused: 'sign_up_closed' }),
     ...changes,
   };

@@ -1,5 +1,6 @@
 /** What the handlers of all routes share: the key of a request, its caller, its rate, and the release. */
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { isDate } from '../../country/country.js';
 import { callerOf } from '../caller.js';
 import { hold, release } from '../http-server.js';
 import { type KeyParameter, originError, presentedKey } from '../keys/auth.js';
@@ -11,8 +12,9 @@ import type { BaseUrls } from '../openapi.js';
 import type { PageSettings } from '../page/page.js';
 import type { PageKeys } from '../page/page-keys.js';
 import type { RateLimiter, RateState } from '../rates/rate-limit.js';
+import type { PastDays } from '../releases/past-days.js';
 import type { PublicDatabase } from '../releases/public-database.js';
-import type { ServedRelease } from '../releases/served-release.js';
+import type { ServedAnswers, ServedRelease } from '../releases/served-release.js';
 import type { Headers, Responder } from '../responses.js';
 
 /** `predrain`: answers as usual, but `/readyz` fails; `closing`: each response ends its connection. */
@@ -42,6 +44,7 @@ export interface AppDeps {
   pageKeys: PageKeys;
   page: PageSettings;
   publicDatabase: PublicDatabase;
+  pastDays: PastDays;
   /** Makes and revokes keys of people who sign up. */
   keyService: KeyService;
 }
@@ -117,26 +120,48 @@ export class Context {
     request: FastifyRequest,
     reply: FastifyReply,
     addresses: number,
-    allowed: (headers: string[]) => void,
+    allowed: (headers: string[]) => unknown,
     refused = (headers: string[]): void => this.responder.error(request, reply, 'rate_exceeded', headers),
   ): undefined | Promise<undefined> {
     const key = request.apiKey!;
     const limit = this.rateOf(key);
-    if (limit === 0) {
-      allowed([]);
-      return undefined;
-    }
+    if (limit === 0) return settle(request, [], allowed);
     const state = (key.limiter ?? this.deps.limiter).take(key.id, addresses, limit);
     return settle(request, state, (settled) => {
       const headers = rateHeaders(settled);
-      if (settled.allowed) allowed(headers);
-      else refused([...headers, 'retry-after', String(Math.max(1, Math.ceil(settled.resetIn / 1000)))]);
+      if (settled.allowed) return allowed(headers);
+      return refused([...headers, 'retry-after', String(Math.max(1, Math.ceil(settled.resetIn / 1000)))]);
     });
   }
 
   /** Addresses a minute of a key; 0 for no limit. */
   rateOf({ rate }: ActiveKey): number {
     return rate ?? this.deps.defaultRate;
+  }
+
+  /**
+   * Answers from the day that the request names with `at`, or from the release, with the headers of what answers; or the error if
+   * there are no answers.
+   */
+  withAnswers(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    headers: string[],
+    use: (served: ServedAnswers, headers: Headers) => void,
+  ): undefined | Promise<undefined> {
+    const { at } = request.query as { at: string | string[] | undefined };
+    if (at === undefined || at === today()) {
+      this.withRelease(request, reply, headers, use);
+      return undefined;
+    }
+    if (typeof at !== 'string' || !isDate(at)) {
+      this.responder.error(request, reply, 'day_invalid', headers);
+      return undefined;
+    }
+    return settle(request, this.deps.pastDays.day(at), (day) => {
+      if ('served' in day) use(day.served, [...headers, ...day.served.headers()]);
+      else this.responder.errorWith(request, reply, 'day_not_kept', day.missing, headers);
+    });
   }
 
   /** Answers from the release, with its headers; or the error if there is none. */
@@ -155,15 +180,19 @@ export class Context {
   }
 }
 
-/** Passes an outcome on, now or later. */
+/** Returns the day of a time, `YYYY-MM-DD`. */
+function today(): string {
+  return new Date().toISOString().slice(0, 10);
+}
+
+/** Passes an outcome on, now or later; `use` may take its time, too. */
 export function settle<Value>(
   request: FastifyRequest,
   outcome: Value | Promise<Value>,
-  use: (value: Value) => void,
+  use: (value: Value) => unknown,
 ): undefined | Promise<undefined> {
-  if (outcome instanceof Promise) return holdingConnection(request, outcome.then(use)).then(() => undefined);
-  use(outcome);
-  return undefined;
+  const used = outcome instanceof Promise ? outcome.then(use) : use(outcome);
+  return used instanceof Promise ? holdingConnection(request, used).then(() => undefined) : undefined;
 }
 
 /**

@@ -33,7 +33,7 @@ export function lookupHandlers(context: Context) {
       return undefined;
     }
     return context.countAddresses(request, reply, 1, (rate) =>
-      context.withRelease(request, reply, rate, (served, headers) => {
+      context.withAnswers(request, reply, rate, (served, headers) => {
         const result = served.lookup(ip, include);
         metrics?.lookup(result);
         if (result === undefined) responder.error(request, reply, 'invalid_address', headers);
@@ -57,7 +57,7 @@ export function lookupHandlers(context: Context) {
       return undefined;
     }
     return context.countAddresses(request, reply, ips.length, (rate) =>
-      context.withRelease(request, reply, rate, (served, headers) => {
+      context.withAnswers(request, reply, rate, (served, headers) => {
         const { json, outcomes } = served.batch(ips, include);
         metrics?.lookups(outcomes);
         responder.json(request, reply, 200, json, headers, 'latin1');

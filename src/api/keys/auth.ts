@@ -16,8 +16,16 @@ const KEY_ALONE = `${KEY_PARAMETER}=`;
 /** Characters that separate parameters or stand for others. */
 const SPECIAL = /[&%+]/;
 
+/** The query parameter that names a past day. */
+const DAY_PARAMETER = 'at';
+
+/** Returns the value of `at` in a query string; undefined if there is none. */
+export function dayParameter(query: string): KeyParameter {
+  return query.includes(`${DAY_PARAMETER}=`) ? parse(query, '&', '=', { maxKeys: 0 })[DAY_PARAMETER] : undefined;
+}
+
 /**
- * Returns the value of `apikey` in a query string. No other parameter is read.
+ * Returns the value of `apikey` in a query string.
  *
  * @param query without the question mark
  */

@@ -1,11 +1,14 @@
 /** A release as the API serves it: address text in, JSON text out. */
 import { validateHeaderValue } from 'node:http';
 import { releaseAge } from '../../database/age.js';
+import { BinaryEngine } from '../../database/binary-engine.js';
 import type { Database } from '../../database/database.js';
-import type { FieldLookup } from '../../database/fields.js';
+import { type FieldLookup, fieldLookup, type ResultField } from '../../database/fields.js';
+import { Lookups } from '../../database/lookups.js';
 import type { Manifest } from '../../database/release.js';
 import type { LookupResult } from '../../database/results.js';
 import { AtlasError, messageOf } from '../../errors.js';
+import type { RangeFile } from '../../rangefile/reader.js';
 import type { Includable } from '../include.js';
 import type { Headers } from '../responses.js';
 
@@ -35,54 +38,23 @@ function utf8AsCharacters(text: string): string {
   return Buffer.from(text, 'utf8').toString('latin1');
 }
 
-export class ServedRelease {
-  readonly id: string;
-  /** `YYYY-MM-DD`. */
-  readonly asOf: string;
-  readonly #database: Database;
+/** Answers as the API serves them. */
+export abstract class ServedAnswers {
+  readonly #lookups: Lookups;
   /** The JSON of a result after the address, by country code; there are some 250. In UTF-8, each byte as one character. */
   readonly #resultSuffixes = new Map<string | null, string>();
   /** Lookups with further members; at most one for each set of them. */
   readonly #included = new Map<readonly Includable[], FieldLookup>();
-  /** The headers that name the release, and the second of the Unix clock for which they are right. */
-  #headers: Headers = [];
-  #headersSecond = Number.NaN;
 
-  /** @throws AtlasError E_DAMAGED if the manifest has values that no response can name */
-  constructor(database: Database) {
-    this.#database = database;
-    this.id = database.manifest.id;
-    this.asOf = database.manifest.as_of;
-    try {
-      for (const value of this.headers()) validateHeaderValue('x-database-release', value);
-    } catch (error) {
-      throw new AtlasError('E_DAMAGED', `${database.dir}: its manifest is damaged: ${messageOf(error)}`, {
-        cause: error,
-      });
-    }
-    if (!Number.isFinite(releaseAge(database.manifest))) {
-      throw new AtlasError('E_DAMAGED', `${database.dir}: the as-of date in its manifest is not a date`);
-    }
+  constructor(lookups: Lookups) {
+    this.#lookups = lookups;
   }
 
-  /** Whether it is the database that comes with the package, and no release. */
-  get isSeed(): boolean {
-    return this.#database.isSeed;
-  }
+  /** Returns the headers that say which release answers and how old its data is, in seconds. */
+  abstract headers(): Headers;
 
-  /** The directory of the release, or the path of the seed. */
-  get dir(): string {
-    return this.#database.dir;
-  }
-
-  /** Whether it says who announces the addresses. */
-  get hasNetworks(): boolean {
-    return this.#database.hasNetworks;
-  }
-
-  get manifest(): Manifest {
-    return this.#database.manifest;
-  }
+  /** Prepares lookups of fields, as `Database.fields`. */
+  protected abstract fields(names: readonly ResultField[]): FieldLookup;
 
   /**
    * Returns the result, or undefined if the text is not an address.
@@ -90,25 +62,14 @@ export class ServedRelease {
    * @param include further members of the result, one of the lists of include.ts
    */
   lookup(ip: string, include?: readonly Includable[]): LookupResult | undefined {
-    if (include === undefined) return this.#database.lookup(ip);
+    if (include === undefined) return this.#lookups.lookup(ip);
     let find = this.#included.get(include);
     if (find === undefined) {
-      find = this.#database.fields(['country', 'country_code', 'is_eu', ...include]);
+      find = this.fields(['country', 'country_code', 'is_eu', ...include]);
       this.#included.set(include, find);
     }
     // It has the members of a lookup result, which were asked for.
     return find(ip) as LookupResult | undefined;
-  }
-
-  /** Returns the headers that say which release answers and how old its data is, in seconds. */
-  headers(): Headers {
-    const second = Math.floor(Date.now() / 1000);
-    if (second !== this.#headersSecond) {
-      const age = String(releaseAge(this.#database.manifest));
-      this.#headers = ['x-database-release', this.id, 'x-database-age', age];
-      this.#headersSecond = second;
-    }
-    return this.#headers;
   }
 
   /** Returns a result of {@link lookup} as JSON, the same as JSON.stringify returns; in UTF-8, each byte as one character. */
@@ -156,8 +117,96 @@ export class ServedRelease {
     }
     return { json: `${json}}`, outcomes };
   }
+}
+
+export class ServedRelease extends ServedAnswers {
+  readonly id: string;
+  /** `YYYY-MM-DD`. */
+  readonly asOf: string;
+  readonly #database: Database;
+  /** The headers that name the release, and the second of the Unix clock for which they are right. */
+  #headers: Headers = [];
+  #headersSecond = Number.NaN;
+
+  /** @throws AtlasError E_DAMAGED if the manifest has values that no response can name */
+  constructor(database: Database) {
+    super(database);
+    this.#database = database;
+    this.id = database.manifest.id;
+    this.asOf = database.manifest.as_of;
+    try {
+      for (const value of this.headers()) validateHeaderValue('x-database-release', value);
+    } catch (error) {
+      throw new AtlasError('E_DAMAGED', `${database.dir}: its manifest is damaged: ${messageOf(error)}`, {
+        cause: error,
+      });
+    }
+    if (!Number.isFinite(releaseAge(database.manifest))) {
+      throw new AtlasError('E_DAMAGED', `${database.dir}: the as-of date in its manifest is not a date`);
+    }
+  }
+
+  /** Whether it is the database that comes with the package, and no release. */
+  get isSeed(): boolean {
+    return this.#database.isSeed;
+  }
+
+  /** The directory of the release, or the path of the seed. */
+  get dir(): string {
+    return this.#database.dir;
+  }
+
+  /** Whether it says who announces the addresses. */
+  get hasNetworks(): boolean {
+    return this.#database.hasNetworks;
+  }
+
+  get manifest(): Manifest {
+    return this.#database.manifest;
+  }
+
+  protected fields(names: readonly ResultField[]): FieldLookup {
+    return this.#database.fields(names);
+  }
+
+  /** Returns the headers that say which release answers and how old its data is, in seconds. */
+  headers(): Headers {
+    const second = Math.floor(Date.now() / 1000);
+    if (second !== this.#headersSecond) {
+      const age = String(releaseAge(this.#database.manifest));
+      this.#headers = ['x-database-release', this.id, 'x-database-age', age];
+      this.#headersSecond = second;
+    }
+    return this.#headers;
+  }
 
   close(): void {
     this.#database.close();
+  }
+}
+
+/** The answers of a past day. */
+export class ServedDay extends ServedAnswers {
+  readonly #file: RangeFile;
+  readonly #release: string;
+  readonly #dataDate: string;
+
+  /** @param opened its answers, the release or the imported file that they are of, and the date of its data */
+  constructor({ file, release, dataDate }: { file: RangeFile; release: string; dataDate: string }) {
+    super(new Lookups(new BinaryEngine(file)));
+    this.#file = file;
+    // The name of a file can have characters that no header may have.
+    this.#release = encodeURIComponent(release);
+    this.#dataDate = dataDate;
+  }
+
+  /** Who announced an address then is not kept. */
+  protected fields(names: readonly ResultField[]): FieldLookup {
+    return fieldLookup(names, this.#file, () => undefined);
+  }
+
+  headers(): Headers {
+    const age = releaseAge({ as_of: this.#dataDate });
+    return ['x-database-release', this.#release, 'x-database-age', String(age)];
   }
 }

@@ -1,0 +1,97 @@
+/** Lookups of past days. */
+import { rmSync } from 'node:fs';
+import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest';
+import type { ApiHttpServer } from '../../src/api/http-server.js';
+import { type OpenedDay, PastDays } from '../../src/api/releases/past-days.js';
+import { Client } from '../../src/client/client.js';
+import { releaseDir } from '../../src/database/release.js';
+import { openReleaseRanges } from '../../src/database/release-files.js';
+import { openArchive } from '../../src/history/archive.js';
+import { openDay } from '../../src/history/day.js';
+import { answersOf, importEntry } from '../../src/history/write.js';
+import { MAX_OPEN_DAYS } from '../../src/limits.js';
+import { type AppChanges, appDeps, KEY, portOf, startServer } from '../support/api.js';
+import { country, publishBlocks, temporaryDir } from '../support/release.js';
+
+let dataDir: string;
+let server: ApiHttpServer | undefined;
+beforeAll(async () => {
+  dataDir = temporaryDir();
+  await publishBlocks(dataDir, [['193.0.0.0/21', country('GB', 'United Kingdom')]], '2026-01-01', 730);
+  const { file } = openReleaseRanges(releaseDir(dataDir));
+  importEntry(dataDir, { day: '2020-01-01', name: 'tabelle für 2020.csv', answers: answersOf(file) });
+});
+afterEach(() => server?.close());
+afterAll(() => rmSync(dataDir, { recursive: true }));
+
+async function served(changes: AppChanges = {}) {
+  server = await startServer(appDeps(dataDir, changes));
+  const base = `http://127.0.0.1:${portOf(server)}`;
+  const get = (path: string, init: RequestInit = {}) =>
+    fetch(base + path, { ...init, headers: { 'X-API-Key': KEY, ...init.headers } });
+  return { base, get };
+}
+
+it('have the answers, the membership and the headers of the day', async () => {
+  const { base, get } = await served();
+  const past = await get('/api/lookup/193.0.0.1?at=2020-01-31');
+  expect(await past.json()).toEqual({ ip: '193.0.0.1', country: 'United Kingdom', country_code: 'GB', is_eu: true });
+  expect(past.headers.get('x-database-release')).toBe('tabelle%20f%C3%BCr%202020.csv');
+  const age = (Date.now() - Date.parse('2020-01-01')) / 1000;
+  expect(Math.abs(Number(past.headers.get('x-database-age')) - age)).toBeLessThan(5);
+  expect(past.headers.get('x-ratelimit-remaining')).toBe('999999');
+  const client = new Client(KEY, { baseUrl: base });
+  expect(await client.batch(['193.0.0.1', 'x'], { at: '2020-02-01' })).toMatchObject({
+    '193.0.0.1': { country_code: 'GB', is_eu: false },
+    x: { error: 'invalid ip' },
+  });
+  expect(await client.lookup('193.0.0.1', { at: '2020-01-31' })).toMatchObject({ is_eu: true });
+  expect(await client.lookupSelf({ at: '2020-01-31' })).toMatchObject({ country: null });
+  const including = await client.lookup('193.0.0.1', { at: '2020-01-31', include: ['asn', 'network', 'continent'] });
+  expect(including).toMatchObject({ country_code: 'GB', asn: null, network: '193.0.0.0/21', continent: 'EU' });
+  expect((await get('/api/lookup/x?at=2020-01-31')).status).toBe(400);
+  const today = await get(`/api/lookup/193.0.0.1?at=${new Date().toISOString().slice(0, 10)}`);
+  expect(today.headers.get('x-database-release')).toMatch(/^2026-01-01-/);
+});
+
+it.each([
+  ['2019-12-31', /^There are no answers of this day; history has 2020-01-01 to \d{4}-\d\d-\d\d$/],
+  ['9999-01-01', /^There are no answers of this day; history has 2020-01-01 to /],
+  ['2020-02-30', /^at is not a day; write it as 2026-01-31$/],
+  ['', /^at is not a day/],
+  ['2020-01-31&at=2020-02-01', /^at is not a day/],
+])('%j is refused', async (at, message) => {
+  const { get } = await served();
+  const response = await get(`/api/lookup/193.0.0.1?at=${at}`);
+  expect([response.status, await response.json()]).toEqual([400, { error: expect.stringMatching(message) }]);
+});
+
+it('a few days are held open, one is opened at a time, and what failed is tried again', async () => {
+  const archive = openArchive(dataDir);
+  const { file } = openDay(archive, '2020-01-01');
+  let opening = 0;
+  const open = vi.fn(async (_: string, day: string): Promise<OpenedDay> => {
+    expect(++opening).toBe(1);
+    await new Promise((resolve) => setImmediate(resolve));
+    opening--;
+    if (day === '2020-03-01' && open.mock.calls.filter(([, each]) => each === day).length === 1)
+      throw new Error('disk');
+    return day < '2020-01-01' ? { span: archive.span } : { file, release: 'x', dataDate: day };
+  });
+  const days = new PastDays(dataDir, open);
+  const asked = Array.from({ length: 2 * MAX_OPEN_DAYS }, (_, day) => `2020-02-0${day + 1}`);
+  await Promise.all([...asked, ...asked].map((day) => days.day(day)));
+  const calls = open.mock.calls.length;
+  await Promise.all(asked.slice(-MAX_OPEN_DAYS).map((day) => days.day(day)));
+  expect(open).toHaveBeenCalledTimes(calls);
+  await days.day(asked[0]!);
+  expect(open).toHaveBeenCalledTimes(calls + 1);
+  await expect(days.day('2020-03-01')).rejects.toThrow('disk');
+  expect(await days.day('2020-03-01')).toHaveProperty('served');
+  await days.day('2019-01-01');
+  expect(await days.day('2019-01-01')).toHaveProperty('missing');
+  expect(open.mock.calls.filter(([, day]) => day === '2019-01-01')).toHaveLength(2);
+  days.clear();
+  await days.day('2020-03-01');
+  expect(open.mock.calls.filter(([, day]) => day === '2020-03-01')).toHaveLength(3);
+});
