@@ -3,16 +3,25 @@
 import { join } from 'node:path';
 import type { EmbeddedScheme } from '../address/embedded.js';
 import { type Manifest, RELEASES_DIR, readManifest, releaseDir, releaseIds } from '../database/release.js';
-import { openReleaseRanges } from '../database/release-files.js';
+import { openReleaseNetworks, openReleaseRanges } from '../database/release-files.js';
 import { AtlasError, EXIT } from '../errors.js';
 import { type ExportRequest, FORMATS, type FormatName } from '../export/formats.js';
-import { DEFAULT_DATABASE_TYPE } from '../export/mmdb/mmdb.js';
+import { ASN_DATABASE_TYPE, DEFAULT_DATABASE_TYPE } from '../export/mmdb/mmdb.js';
 import { NFT_SET_NAME } from '../export/nft.js';
 import { writeFile, writeToStream } from '../export/output.js';
 import { rangesAt } from '../history/day.js';
 import { withPackages } from '../optional-packages.js';
 import type { RangeFile } from '../rangefile/reader.js';
-import { type Command, type Invocation, type OptionValues, outputPath, parseDay, printNote, text } from './command.js';
+import {
+  type Command,
+  type Invocation,
+  type OptionValues,
+  outputPath,
+  parseAsns,
+  parseDay,
+  printNote,
+  text,
+} from './command.js';
 
 function usage(message: string): AtlasError {
   return new AtlasError('E_USAGE', `${message}; see "ipatlas export --help"`);
@@ -82,9 +91,14 @@ function chosenSchemes(name: FormatName, value: string | undefined): Set<Embedde
   );
 }
 
+function defaultSet(values: OptionValues): string {
+  if (values.asn !== undefined) return 'networks';
+  return values.eu === true && values.countries === undefined ? 'eu' : 'countries';
+}
+
 /** Name of the nft sets, without the family's digit. */
 function setName(values: OptionValues): string {
-  const name = text(values, 'set') ?? (values.eu === true && values.countries === undefined ? 'eu' : 'countries');
+  const name = text(values, 'set') ?? defaultSet(values);
   if (NFT_SET_NAME.test(name)) return name;
   throw usage(`--set is ${JSON.stringify(name)}; it can be up to 30 letters, digits and "_", a letter first`);
 }
@@ -125,23 +139,63 @@ function chosenRanges(dataDir: string, values: OptionValues): ChosenRanges {
   };
 }
 
+/** The formats that can have the networks of an operator. */
+const ASN_FORMATS: readonly FormatName[] = ['cidr', 'nginx', 'haproxy', 'nft'];
+
+/** The AS numbers that are asked for; undefined where there are none. */
+function chosenAsns(format: FormatName, values: OptionValues): Set<number> | undefined {
+  const list = text(values, 'asn');
+  if (list === undefined) return undefined;
+  if (ASN_FORMATS.includes(format)) return new Set(parseAsns(list));
+  throw usage(`--asn does not go with ${format}; it is for ${ASN_FORMATS.join(', ')}`);
+}
+
+/**
+ * Returns the networks of a release, and what the file says of itself.
+ *
+ * @throws AtlasError E_NO_DATABASE if the release has none
+ */
+function chosenNetworks(dataDir: string, values: OptionValues, asns: ReadonlySet<number> | undefined) {
+  for (const flag of ['countries', 'eu', 'at']) {
+    if (values[flag] !== undefined) throw usage(`--${flag} does not go with networks`);
+  }
+  const release = chosenRelease(dataDir, text(values, 'release'));
+  const manifest = readManifest(release);
+  const file = openReleaseNetworks(release, manifest);
+  if (file === undefined) {
+    throw new AtlasError(
+      'E_NO_DATABASE',
+      `release ${manifest.id} has no networks: no source says who announces the addresses`,
+    );
+  }
+  const labels = asns && new Set([...asns].map((asn) => `AS${asn}`));
+  const title = titleOf(manifest, labels).replace('Countries', 'Networks');
+  return { file, dataDate: manifest.networks_date ?? manifest.data_date, title };
+}
+
 function requestFrom(format: FormatName, { dataDir, values }: Invocation): ExportRequest {
-  const { file, title, dataDate } = chosenRanges(dataDir, values);
-  const countries = chosenCodes(file, values);
+  const asns = chosenAsns(format, values);
+  const isOfNetworks = format === 'asn-mmdb' || asns !== undefined;
+  const ranges = isOfNetworks ? undefined : chosenRanges(dataDir, values);
+  const countries = ranges && chosenCodes(ranges.file, values);
+  const { file, dataDate, title } = ranges
+    ? { ...ranges, title: ranges.title(countries) }
+    : chosenNetworks(dataDir, values, asns);
   return {
     file,
     countries,
+    asns,
     families: chosenFamilies(text(values, 'family')),
     embedded: chosenSchemes(format, text(values, 'embedded')),
-    title: title(countries),
+    title,
     dataDate,
-    databaseType: text(values, 'database-type') ?? DEFAULT_DATABASE_TYPE,
+    databaseType: text(values, 'database-type') ?? (format === 'asn-mmdb' ? ASN_DATABASE_TYPE : DEFAULT_DATABASE_TYPE),
     setName: setName(values),
   };
 }
 
 /** Flags of the formats of other software only. */
-const SELECTION_FLAGS = ['family', 'countries', 'eu', 'embedded', 'set', 'database-type'];
+const SELECTION_FLAGS = ['family', 'countries', 'eu', 'asn', 'embedded', 'set', 'database-type'];
 
 /** What is written: the content, whether it is binary, and what the message says about it. */
 interface Export {
@@ -253,6 +307,10 @@ export const command: Command = {
     family: { value: '4|6', choices: ['4', '6'], help: 'one family only' },
     countries: { value: 'LIST', help: 'these countries only, by their codes: DE,FR' },
     eu: { help: 'these only that are in the European Union (with --countries: both together)' },
+    asn: {
+      value: 'LIST',
+      help: 'cidr, nft, nginx, haproxy: networks by the number of their autonomous system: 13335,AS15169',
+    },
     embedded: {
       value: 'LIST',
       help: 'IPv6 addresses that get the country of the IPv4 address in them: 6to4, nat64, and in mmdb teredo; or all, or none (default: 6to4,nat64 for mmdb, nginx and haproxy, else none)',
@@ -262,8 +320,11 @@ export const command: Command = {
       value: 'LIST',
       help: 'compact: also confidence, that of each range; networks, who announces the addresses',
     },
-    set: { value: 'NAME', help: 'nft: the sets are NAME4 and NAME6 (default: eu or countries)' },
-    'database-type': { value: 'NAME', help: `mmdb: the type in its metadata (default: ${DEFAULT_DATABASE_TYPE})` },
+    set: { value: 'NAME', help: 'nft: the sets are NAME4 and NAME6 (default: eu, countries or networks)' },
+    'database-type': {
+      value: 'NAME',
+      help: `mmdb, asn-mmdb: the type in its metadata (default: ${DEFAULT_DATABASE_TYPE}; ${ASN_DATABASE_TYPE})`,
+    },
   },
   examples: {
     'ipatlas export mmdb -o country.mmdb': 'a database for readers of MaxMind DB files',

@@ -1,7 +1,7 @@
 /** The formats `csv` (ranges) and `cidr` (blocks), for tables: RFC 4180, a header row, IPv4 before IPv6. */
 import { formatAddress } from '../address/format.js';
 import { blockLines, rangeLines } from './lines.js';
-import { type CountryRecord, chosenCountries, exportedRanges, type Selection } from './ranges.js';
+import { type CountryRecord, chosenCountries, chosenNetworks, exportedRanges, type Selection } from './ranges.js';
 
 /** Formats a field of RFC 4180, quoted if necessary. */
 function field(text: string): string {
@@ -25,8 +25,13 @@ export function* csv(selection: Selection): Generator<string> {
   }
 }
 
+/** Writes blocks with their countries or, of a file of networks, with who announces them. */
 export function* cidr(selection: Selection): Generator<string> {
-  const ends = rowEnds(selection);
-  yield 'network,country_code,country,is_eu\n';
+  const networks = chosenNetworks(selection);
+  const hasNetworks = networks.some((network) => network !== undefined);
+  const ends = hasNetworks
+    ? networks.map((network) => (network === undefined ? '' : `,${network.asn},${field(network.name)}\n`))
+    : rowEnds(selection);
+  yield hasNetworks ? 'network,asn,as_name\n' : 'network,country_code,country,is_eu\n';
   for (const family of selection.families) yield* blockLines(family, exportedRanges(selection, family), ends);
 }

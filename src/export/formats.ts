@@ -39,6 +39,13 @@ export const FORMATS = {
     embedded: LISTABLE,
     write: (request) => mmdb(request, request),
   },
+  'asn-mmdb': {
+    summary: 'MaxMind DB 2.0, records of the GeoLite2 ASN shape',
+    isBinary: true,
+    schemes: EMBEDDED_SCHEMES,
+    embedded: LISTABLE,
+    write: (request) => mmdb(request, request),
+  },
   csv: {
     summary: 'a table of ranges: start,end,country_code,country,is_eu',
     isBinary: false,

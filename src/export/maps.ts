@@ -1,9 +1,14 @@
-/** The formats `nginx` and `haproxy`: lines of a CIDR block and its country code. */
+/** The formats `nginx` and `haproxy`: lines of a CIDR block and its country code, or AS number (`AS13335`). */
 import { blockLines } from './lines.js';
-import { chosenCountries, exportedRanges, type Selection } from './ranges.js';
+import { chosenCountries, chosenNetworks, exportedRanges, type Selection } from './ranges.js';
 
 function* codeLines(selection: Selection, title: string, lineEnd: string): Generator<string> {
-  const ends = chosenCountries(selection).map((country) => (country === undefined ? '' : ` ${country.code}${lineEnd}`));
+  const networks = chosenNetworks(selection);
+  const ends = chosenCountries(selection).map((country, record) => {
+    const network = networks[record];
+    const value = country?.code ?? (network === undefined ? '' : `AS${network.asn}`);
+    return ` ${value}${lineEnd}`;
+  });
   yield `# ${title}\n`;
   for (const family of selection.families) yield* blockLines(family, exportedRanges(selection, family), ends);
 }

@@ -3,21 +3,25 @@
 import { EMBEDDED_LAYOUT, type EmbeddedScheme, embeddedIPv4 } from '../address/embedded.js';
 import type { Family } from '../address/parse.js';
 import { addressWords, isNextAddress, previousAddress } from '../address/words.js';
-import type { RangeRecord } from '../rangefile/layout.js';
-import { firstIPv6, type RangeFile } from '../rangefile/reader.js';
+import type { NetworkRecord, RangeRecord } from '../rangefile/layout.js';
+import { firstIPv6, type PartitionFile } from '../rangefile/reader.js';
 import { findIPv4 } from '../rangefile/search.js';
 
 /** What to export. */
 export interface Selection {
-  file: RangeFile;
+  /** The countries of a release, or its networks. */
+  file: PartitionFile;
   families: readonly Family[];
   /** Country codes, upper case; undefined for all. */
   countries: ReadonlySet<string> | undefined;
+  /** AS numbers, if the file has networks; undefined for all. */
+  asns?: ReadonlySet<number> | undefined;
   /** Schemes whose addresses are exported with the country of the embedded IPv4 address; those of others have no country. */
   embedded: ReadonlySet<EmbeddedScheme>;
 }
 
 export type CountryRecord = Extract<RangeRecord, { kind: 'country' }>;
+export type OperatorRecord = Extract<NetworkRecord, { kind: 'network' }>;
 
 /** A range of one record. Generators reuse the object: it is valid until the next one is requested. */
 export interface ExportedRange {
@@ -37,13 +41,27 @@ export function chosenCountries({ file, countries }: Selection): (CountryRecord 
   });
 }
 
+/** Returns the networks of the selection by record number; undefined for all other records. */
+export function chosenNetworks({ file, asns }: Selection): (OperatorRecord | undefined)[] {
+  return file.records.map((record) => {
+    if (record.kind !== 'network') return undefined;
+    return asns === undefined || asns.has(record.asn) ? record : undefined;
+  });
+}
+
+/** Returns whether each record is chosen. */
+export function isChosenRecord(selection: Selection): boolean[] {
+  const networks = chosenNetworks(selection);
+  return chosenCountries(selection).map((country, record) => (country ?? networks[record]) !== undefined);
+}
+
 /**
- * Returns the ranges of the chosen countries in one family.
+ * Returns the ranges of the chosen countries or networks in one family.
  *
  * @returns disjoint ranges in ascending order. Adjacent ranges have different records
  */
 export function exportedRanges(selection: Selection, family: Family): Iterable<ExportedRange> {
-  const isChosen = chosenCountries(selection).map((country) => country !== undefined);
+  const isChosen = isChosenRecord(selection);
   if (family === 4) return rangesIPv4(selection.file, isChosen, 0, 0xffffffff);
   return mergeNeighbors(rangesIPv6(selection, isChosen), (a, b) => a === b);
 }
@@ -82,7 +100,7 @@ function emptyRange(family: Family): ExportedRange {
 
 /** Yields the chosen IPv4 ranges that overlap the range from `from` to `to`, in full. */
 function* rangesIPv4(
-  file: RangeFile,
+  file: PartitionFile,
   isChosen: readonly boolean[],
   from: number,
   to: number,
@@ -113,7 +131,7 @@ function* rangesIPv6(selection: Selection, isChosen: readonly boolean[]): Genera
 }
 
 /** Writes the first and last address of an IPv6 range. */
-function boundsIPv6(file: RangeFile, index: number, { first, last }: ExportedRange): void {
+function boundsIPv6(file: PartitionFile, index: number, { first, last }: ExportedRange): void {
   firstIPv6(file, index, first);
   if (index + 1 === file.count6) {
     last.fill(0xffffffff);
@@ -130,7 +148,7 @@ function boundsIPv6(file: RangeFile, index: number, { first, last }: ExportedRan
  * its IPv4 address vary freely, so each IPv4 range would be 2^64 ranges.
  */
 function* embeddedRanges(
-  file: RangeFile,
+  file: PartitionFile,
   scheme: EmbeddedScheme,
   prefix: ExportedRange,
   isChosen: readonly boolean[],

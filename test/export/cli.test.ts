@@ -134,7 +134,7 @@ describe('ipatlas export', () => {
     [
       ['geojson'],
       2,
-      /no format "geojson"; there are mmdb, csv, cidr, nginx, haproxy, nft, compact, gdnsd; see "ipatlas export --help"/,
+      /no format "geojson"; there are mmdb, asn-mmdb, csv, cidr, nginx, haproxy, nft, parquet, compact, gdnsd; see "ipatlas export --help"/,
     ],
     [[], 2, /an argument is missing/],
     [['compact', '--countries', 'DE'], 2, /--countries does not go with compact/],

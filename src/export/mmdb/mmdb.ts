@@ -1,11 +1,19 @@
 /**
- * The format `mmdb`: MaxMind DB 2.0 (https://maxmind.github.io/MaxMind-DB/), with records of the GeoIP2 Country shape.
+ * The formats `mmdb` and `asn-mmdb`: MaxMind DB 2.0 (https://maxmind.github.io/MaxMind-DB/), with records of the GeoIP2 Country and
+ * GeoLite2 ASN shapes.
  *
  * The file: search tree, 16 zero bytes, data section, marker, metadata.
  */
 
 import { type Continent, continentTable } from '../../country/continents.js';
-import { type CountryRecord, chosenCountries, type Selection } from '../ranges.js';
+import {
+  type CountryRecord,
+  chosenCountries,
+  chosenNetworks,
+  isChosenRecord,
+  type OperatorRecord,
+  type Selection,
+} from '../ranges.js';
 import { buildIPv4Tree, buildIPv6Tree, NO_DATA, type Reference, recordOf, type Tree } from './tree.js';
 import { type MmdbMap, mapOf, type Unsigned, ValueWriter } from './values.js';
 
@@ -18,6 +26,9 @@ type RecordSize = (typeof RECORD_SIZES)[number];
 
 /** Most readers of GeoIP2 data require "Country" in the type. Names that begin with "GeoIP" belong to MaxMind. */
 export const DEFAULT_DATABASE_TYPE = 'ipatlas-Country';
+
+/** Some readers of GeoLite2-ASN look for this name in the type; others publish such files with a type of this form, too. */
+export const ASN_DATABASE_TYPE = 'ipatlas-ASN (compat=GeoLite2-ASN)';
 
 /** Returns the data of a country. */
 function dataOf({ code, name, isEu }: CountryRecord, continent: Continent | undefined): MmdbMap {
@@ -36,12 +47,23 @@ interface DataSection {
   offsets: readonly number[];
 }
 
-function dataSection(countries: readonly (CountryRecord | undefined)[]): DataSection {
+/** Returns the data of a network, of the GeoLite2 ASN shape. */
+function networkData({ asn, name }: OperatorRecord): MmdbMap {
+  return mapOf({
+    autonomous_system_number: { bits: 32, value: asn },
+    autonomous_system_organization: name === '' ? undefined : name,
+  });
+}
+
+function dataSection(selection: Selection): DataSection {
   const continents = continentTable();
+  const networks = chosenNetworks(selection);
   const writer = new ValueWriter(true);
-  const offsets = countries.map((country) =>
-    country === undefined ? 0 : writer.append(dataOf(country, continents.get(country.code))),
-  );
+  const offsets = chosenCountries(selection).map((country, record) => {
+    if (country !== undefined) return writer.append(dataOf(country, continents.get(country.code)));
+    const network = networks[record];
+    return network === undefined ? 0 : writer.append(networkData(network));
+  });
   return { bytes: writer.bytes, offsets };
 }
 
@@ -136,12 +158,11 @@ export function* assemble(
 /** Yields an MMDB file. Its build time is the as-of date of the release, so that the bytes are always the same. */
 export function mmdb(selection: Selection, labels: MmdbLabels): Generator<Uint8Array> {
   const { file, families, embedded } = selection;
-  const countries = chosenCountries(selection);
-  const isChosen = countries.map((country) => country !== undefined);
+  const isChosen = isChosenRecord(selection);
   const ipVersion = families.includes(6) ? 6 : 4;
   const request = { file, isChosen, embedded };
   const tree = ipVersion === 4 ? buildIPv4Tree(request) : buildIPv6Tree(request, families.includes(4));
-  const data = dataSection(countries);
+  const data = dataSection(selection);
   const recordSize = recordSizeFor(tree.count + DATA_SEPARATOR_BYTES + data.bytes.length);
   return assemble(tree, data, recordSize, { ...labels, asOf: file.asOf, ipVersion });
 }

@@ -6,7 +6,7 @@
  */
 import { EMBEDDED_LAYOUT, type EmbeddedScheme } from '../../address/embedded.js';
 import { compareAddresses } from '../../address/words.js';
-import { type RangeFile, rangeColumns } from '../../rangefile/reader.js';
+import { type PartitionFile, rangeColumns } from '../../rangefile/reader.js';
 
 /** What a record of a node refers to: a node if not negative, else a leaf. */
 export type Reference = number;
@@ -232,7 +232,7 @@ function numbered(store: NodeStore, top: Reference): Tree {
 }
 
 export interface TreeRequest {
-  file: RangeFile;
+  file: PartitionFile;
   /** By record number: whether the addresses of the record have data. */
   isChosen: readonly boolean[];
   /** The schemes whose IPv6 blocks refer to the tree of the IPv4 addresses. */

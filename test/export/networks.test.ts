@@ -1,0 +1,212 @@
+/** Exports of networks: `asn-mmdb`, read by the readers that it is for, and `--asn`, compared with lookups of fields. */
+import { chmodSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { BlockList, isIPv6 } from 'node:net';
+import { join } from 'node:path';
+import { type AsnResponse, open } from 'maxmind';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Database, openDatabase } from '../../src/database/database.js';
+import { ipatlas } from '../support/in-process.js';
+import { type NetworkBlock, SMALL_NETWORKS } from '../support/networks.js';
+import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { sampleAddresses, worldOf } from './support.js';
+import {
+  bodies,
+  missingProgram,
+  missingPythonModule,
+  PYTHON,
+  run,
+  startServer,
+  stopServer,
+  testWith,
+} from './tools.js';
+
+/** Networks inside of each other, at the ends, of single addresses, and in no country. */
+const NETWORKS: NetworkBlock[] = [
+  ...SMALL_NETWORKS,
+  ['8.8.8.8/32', 13335, 'Cloudflare, Inc.'],
+  ['80.128.0.0/9', 13335, 'Cloudflare, Inc.'],
+  ['200.0.0.0/8', 64499, 'Nowhere'],
+  ['2a00:1:0:1::/64', 13335, 'Cloudflare, Inc.'],
+  ['2a10::/29', 64499, 'Nowhere'],
+];
+
+let dir: string;
+let database: Database;
+let addresses: string[];
+let expected: string[];
+beforeAll(async () => {
+  dir = temporaryDir();
+  chmodSync(dir, 0o755); // servers drop their privileges before they read
+  await publishBlocks(join(dir, 'data'), SMALL_WORLD, undefined, 0, NETWORKS);
+  await publishBlocks(join(dir, 'without'), SMALL_WORLD);
+  database = openDatabase(join(dir, 'data'));
+  const near = NETWORKS.map(([cidr]) => cidr.split('/')[0]!);
+  addresses = [...near, ...sampleAddresses(worldOf(SMALL_WORLD), 2000)];
+  const find = database.fields(['asn', 'as_name']);
+  expected = addresses.map((ip) => {
+    const { asn, as_name } = find(ip)!;
+    return asn === null ? '' : `${asn} ${as_name ?? ''}`;
+  });
+});
+afterAll(() => {
+  database.close();
+  rmSync(dir, { recursive: true });
+});
+
+async function exported(format: string, file: string, ...args: string[]): Promise<string> {
+  const path = join(dir, file);
+  const result = await ipatlas(['--data', join(dir, 'data'), 'export', format, ...args, '-o', path]);
+  expect(result).toMatchObject({ code: 0 });
+  return path;
+}
+
+/** Compares the results for addresses; a failure names the address. */
+function expectAnswers(got: string[], holds: (ip: string) => boolean = () => true): void {
+  expect(got.length).toBe(addresses.length);
+  const told = (list: string[]) => addresses.map((ip, i) => `${ip}: ${list[i]}`).filter((_, i) => holds(addresses[i]!));
+  expect(told(got)).toEqual(told(expected));
+}
+
+describe('asn-mmdb', () => {
+  let path: string;
+  beforeAll(async () => {
+    path = await exported('asn-mmdb', 'asn.mmdb', '--embedded', 'all');
+  });
+
+  it('maxmind, from npm', async () => {
+    const reader = await open<AsnResponse>(path);
+    expectAnswers(
+      addresses.map((ip) => {
+        const data = reader.get(ip);
+        return data ? `${data.autonomous_system_number} ${data.autonomous_system_organization ?? ''}` : '';
+      }),
+    );
+    expect(reader.metadata.databaseType).toBe('ipatlas-ASN (compat=GeoLite2-ASN)');
+    // The length of the prefix is that of the block of the network.
+    const find = database.fields(['asn', 'network']);
+    for (const ip of ['8.8.8.8', '8.8.8.9', '80.1.1.1', '2a00:1::1', '200.1.1.1']) {
+      expect([ip, reader.getWithPrefixLength(ip)[1]]).toEqual([ip, Number(find(ip)!.network!.split('/')[1])]);
+    }
+  });
+
+  const READERS = {
+    maxminddb: `
+data = maxminddb.open_database(sys.argv[1]).get
+def answer(ip):
+    found = data(ip)
+    return found and str(found["autonomous_system_number"]) + " " + found.get("autonomous_system_organization", "")`,
+    'geoip2.database': `
+reader = geoip2.database.Reader(sys.argv[1])
+def answer(ip):
+    try:
+        found = reader.asn(ip)
+    except Exception as error:
+        if type(error).__name__ == "AddressNotFoundError": return ""
+        raise
+    return str(found.autonomous_system_number) + " " + (found.autonomous_system_organization or "")`,
+  };
+  for (const [module, code] of Object.entries(READERS)) {
+    const debian = module === 'maxminddb' ? 'python3-maxminddb' : 'python3-geoip2';
+    testWith(missingPythonModule(module, debian), debian, () => {
+      const script = `import sys, ${module}\n${code}\nfor line in sys.stdin:\n    print(answer(line.strip()) or "")\n`;
+      const { stdout, stderr } = run(PYTHON, ['-c', script, path], `${addresses.join('\n')}\n`);
+      expect(stderr).toBe('');
+      expectAnswers(stdout.split('\n').slice(0, -1));
+    });
+  }
+
+  testWith(missingProgram('mmdblookup', 'mmdb-bin'), 'mmdblookup, of libmaxminddb', () => {
+    for (const [i, ip] of addresses.slice(0, 40).entries()) {
+      const { stdout } = run('mmdblookup', ['--file', path, '--ip', ip, 'autonomous_system_number']);
+      expect([ip, /(\d+) <uint32>/.exec(stdout)?.[1] ?? '']).toEqual([ip, expected[i]!.split(' ')[0]]);
+    }
+  });
+});
+
+describe('--asn', () => {
+  const WANTED = ['13335', '64499'];
+  const isWanted = (ip: string): boolean => WANTED.includes(expected[addresses.indexOf(ip)]!.split(' ')[0]!);
+  /** Embedded addresses are not in tables by default. */
+  const isPlain = (ip: string): boolean => !/^(2002:|64:ff9b:|2001:0:|2001::|::ffff:)/.test(ip);
+
+  it('cidr has the blocks of these networks, in countries or not', async () => {
+    const rows = readFileSync(await exported('cidr', 'a.csv', '--asn', WANTED.join()), 'utf8')
+      .trimEnd()
+      .split('\n');
+    expect(rows[0]).toBe('network,asn,as_name');
+    expect(rows).toContain('8.8.8.8/32,13335,"Cloudflare, Inc."');
+    expect(rows).toContain('200.0.0.0/8,64499,Nowhere');
+    const list = new BlockList();
+    for (const row of rows.slice(1)) {
+      const [address, prefix] = row.split(',')[0]!.split('/') as [string, string];
+      list.addSubnet(address, Number(prefix), isIPv6(address) ? 'ipv6' : 'ipv4');
+    }
+    const plain = addresses.filter(isPlain);
+    expect(plain.filter((ip) => list.check(ip, isIPv6(ip) ? 'ipv6' : 'ipv4'))).toEqual(plain.filter(isWanted));
+  });
+
+  it('haproxy and nft have the same blocks', async () => {
+    const blocks = readFileSync(await exported('cidr', 'b.csv', '--asn', WANTED.join()), 'utf8')
+      .trimEnd()
+      .split('\n')
+      .slice(1)
+      .map((row) => row.split(',').slice(0, 2) as [string, string]);
+    const map = readFileSync(
+      await exported('haproxy', 'b.map', '--asn', 'AS13335,64499', '--embedded', 'none'),
+      'utf8',
+    );
+    expect(map).toContain('AS13335 AS64499');
+    expect(map.trimEnd().split('\n').slice(1)).toEqual(blocks.map(([block, asn]) => `${block} AS${asn}`));
+    const sets = readFileSync(await exported('nft', 'b.nft', '--asn', WANTED.join()), 'utf8');
+    expect(sets).toContain('add set inet ipatlas networks4 { type ipv4_addr; flags interval; }');
+    expect([...sets.matchAll(/^([\da-f.:]+\/\d+),$/gm)].map(([, block]) => block)).toEqual(
+      blocks.map(([block]) => block),
+    );
+  });
+
+  testWith(missingProgram('nginx', 'nginx', ['-v']), 'nginx, geo block', async () => {
+    const file = await exported('nginx', 'asn.geo', '--asn', WANTED.join());
+    const socket = join(dir, 'asn.sock');
+    const config = join(dir, 'asn.conf');
+    const user = process.getuid?.() === 0 ? 'user root;' : '';
+    const paths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((name) => `${name}_temp_path ${dir};`);
+    writeFileSync(
+      config,
+      `${user} daemon off; worker_processes 1; pid ${dir}/asn.pid; error_log stderr; events {}
+http { access_log off; keepalive_requests 1000000; ${paths.join(' ')}
+  geo $arg_ip $asn { include ${file}; }
+  server { listen unix:${socket}; location / { return 200 "$asn"; } } }
+`,
+    );
+    const server = await startServer('nginx', ['-e', 'stderr', '-c', config], socket);
+    try {
+      const got = await bodies(
+        socket,
+        addresses.map((ip) => `/?ip=${ip}`),
+      );
+      const isAsked = (ip: string): boolean => !/^2001:(0:|:)/.test(ip);
+      const wrong = addresses.filter((ip, i) => isAsked(ip) && (got[i] !== '') !== isWanted(ip));
+      expect(wrong).toEqual([]);
+    } finally {
+      await stopServer(server);
+    }
+  });
+
+  it.each([
+    [['csv', '--asn', '1'], '--asn does not go with csv'],
+    [['cidr', '--asn', '1', '--eu'], '--eu does not go with networks'],
+    [['asn-mmdb', '--countries', 'DE'], '--countries does not go with networks'],
+    [['cidr', '--asn', 'x'], '--asn has "x"'],
+  ])('refuses %j', async (args, message) => {
+    const result = await ipatlas(['--data', join(dir, 'data'), 'export', ...args]);
+    expect(result).toMatchObject({ code: 2, stderr: expect.stringContaining(message) });
+  });
+
+  it.each([[['asn-mmdb', '-o', '/dev/null']], [['nft', '--asn', '1']]])(
+    'without networks, %j ends with exit code 5',
+    async (args) => {
+      const result = await ipatlas(['--data', join(dir, 'without'), 'export', ...args]);
+      expect(result).toMatchObject({ code: 5, stdout: '', stderr: expect.stringContaining('has no networks') });
+    },
+  );
+});
