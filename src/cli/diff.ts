@@ -17,13 +17,13 @@ import {
   segments,
 } from '../database/diff.js';
 import { namedRelease } from '../database/release.js';
-import { openReleaseRanges } from '../database/release-files.js';
+import { noNetworks, openReleaseNetworks, openReleaseRanges } from '../database/release-files.js';
 import { AtlasError, EXIT } from '../errors.js';
 import { writeFile } from '../export/output.js';
 import { rangesAt } from '../history/day.js';
 import { PAIRS_SHOWN } from '../limits.js';
 import { formatCidr, rangeToCidrs } from '../range/cidr.js';
-import type { RangeFile } from '../rangefile/reader.js';
+import type { PartitionFile, RangeFile } from '../rangefile/reader.js';
 import { compareReleases } from '../report/changes.js';
 import { diffPage } from '../report/report-page.js';
 import { grouped, table } from '../text-table.js';
@@ -35,17 +35,32 @@ interface Side {
   /** Id of the release, or the day that is asked for. */
   id: string;
   as_of: string;
+  /** The countries. */
   file: RangeFile;
+  /** What is compared: the countries or the networks. */
+  ranges: PartitionFile;
 }
 
-function openSide(dataDir: string, name: string): Side {
-  if (isDate(name)) return { id: name, as_of: name, file: rangesAt(dataDir, name).file };
-  const { manifest, file } = openReleaseRanges(namedRelease(dataDir, name));
-  return { id: manifest.id, as_of: manifest.as_of, file };
+function openSide(dataDir: string, name: string, ofNetworks: boolean): Side {
+  if (isDate(name)) {
+    if (ofNetworks) throw new AtlasError('E_USAGE', '--networks needs releases: history has no networks');
+    const { file } = rangesAt(dataDir, name);
+    return { id: name, as_of: name, file, ranges: file };
+  }
+  const dir = namedRelease(dataDir, name);
+  const { manifest, file } = openReleaseRanges(dir);
+  const ranges = ofNetworks ? openReleaseNetworks(dir, manifest) : file;
+  if (ranges === undefined) throw noNetworks(manifest);
+  return { id: manifest.id, as_of: manifest.as_of, file, ranges };
+}
+
+/** Returns the countries whose name or membership differs; none if networks are compared. */
+function changedCountries(before: Side, after: Side): CountryChange[] {
+  return before.ranges === before.file ? countryChanges(before.file, after.file) : [];
 }
 
 /** The segments of one family whose answers differ. */
-function* changes(before: RangeFile, after: RangeFile, family: Family): Generator<Segment> {
+function* changes(before: PartitionFile, after: PartitionFile, family: Family): Generator<Segment> {
   for (const segment of segments(rangeList(before, family), rangeList(after, family))) {
     if (segment.from !== segment.to) yield segment;
   }
@@ -65,8 +80,8 @@ function pairFacts(family: Family, { from, to, addresses, ranges }: PairTotal) {
 
 /** Adds up what differs in one family; `each` sees every changed range. */
 async function totalsOf(
-  before: RangeFile,
-  after: RangeFile,
+  before: PartitionFile,
+  after: PartitionFile,
   family: Family,
   each: (change: Segment, addresses: bigint) => Promise<void> | void,
 ): Promise<PairTotals> {
@@ -101,13 +116,13 @@ async function printJson(before: Side, after: Side): Promise<void> {
   const head = JSON.stringify({
     before: side(before),
     after: side(after),
-    countries: countryChanges(before.file, after.file),
+    countries: changedCountries(before, after),
   });
   printer.add(`${head.slice(0, -1)},"ranges":[`);
   const pairs: object[] = [];
   let separator = '\n';
   for (const family of FAMILIES) {
-    const totals = await totalsOf(before.file, after.file, family, (change) => {
+    const totals = await totalsOf(before.ranges, after.ranges, family, (change) => {
       const line = `${separator}${JSON.stringify(rangeFacts(change))}`;
       separator = ',\n';
       return printer.add(line);
@@ -119,7 +134,7 @@ async function printJson(before: Side, after: Side): Promise<void> {
 }
 
 /** All cells are numbers, addresses and words without commas, so none needs quotes. */
-async function printRangesCsv(before: RangeFile, after: RangeFile): Promise<void> {
+async function printRangesCsv(before: PartitionFile, after: PartitionFile): Promise<void> {
   const printer = new Printer();
   printer.add('family,first,last,addresses,from,to,cidrs\n');
   for (const family of FAMILIES) {
@@ -131,7 +146,7 @@ async function printRangesCsv(before: RangeFile, after: RangeFile): Promise<void
   await printer.flush();
 }
 
-async function printPairsCsv(before: RangeFile, after: RangeFile): Promise<void> {
+async function printPairsCsv(before: PartitionFile, after: PartitionFile): Promise<void> {
   await print('family,from,to,addresses,ranges\n');
   for (const family of FAMILIES) {
     const totals = await totalsOf(before, after, family, () => {});
@@ -149,11 +164,11 @@ function describeCountry({ code, name, is_eu }: CountryChange): string {
 async function printTable(before: Side, after: Side): Promise<void> {
   await print(`from  ${before.id}, as of ${before.as_of}\n`);
   await print(`to    ${after.id}, as of ${after.as_of}\n`);
-  const countries = countryChanges(before.file, after.file);
+  const countries = changedCountries(before, after);
   if (countries.length > 0) await print(`\n${countries.map(describeCountry).join('')}`);
   for (const family of FAMILIES) {
     const largest = new LargestBlocks();
-    const totals = await totalsOf(before.file, after.file, family, (change, addresses) => {
+    const totals = await totalsOf(before.ranges, after.ranges, family, (change, addresses) => {
       largest.add(change, addresses);
     });
     await print(`\n${describeFamily(family, totals.sorted(), largest)}`);
@@ -183,6 +198,8 @@ async function run({ dataDir, values, positionals }: Invocation): Promise<number
   if (by !== 'range' && by !== 'pair') {
     throw new AtlasError('E_USAGE', `--by is ${JSON.stringify(by)}; it can be range or pair`);
   }
+  const ofNetworks = values.networks === true;
+  if (ofNetworks && values.html !== undefined) throw new AtlasError('E_USAGE', '--networks does not go with --html');
   const forms = ['json', 'csv', 'html'].filter((name) => values[name] !== undefined);
   if (forms.length > 1) throw new AtlasError('E_USAGE', `give --${forms[0]} or --${forms[1]}, not both`);
   if (values.html !== undefined) {
@@ -192,11 +209,11 @@ async function run({ dataDir, values, positionals }: Invocation): Promise<number
     await writePage(outputPath(values, 'html'), diffPage(compareReleases(before, after)));
     return EXIT.ok;
   }
-  const [before, after] = positionals.map((name) => openSide(dataDir, name)) as [Side, Side];
+  const [before, after] = positionals.map((name) => openSide(dataDir, name, ofNetworks)) as [Side, Side];
   if (values.json === true) await printJson(before, after);
   else if (values.csv !== true) await printTable(before, after);
-  else if (by === 'pair') await printPairsCsv(before.file, after.file);
-  else await printRangesCsv(before.file, after.file);
+  else if (by === 'pair') await printPairsCsv(before.ranges, after.ranges);
+  else await printRangesCsv(before.ranges, after.ranges);
   return EXIT.ok;
 }
 
@@ -216,6 +233,7 @@ IPv4 address, whose country is the result.`,
     json: { help: 'print everything as one JSON object: changed countries, ranges, pairs' },
     csv: { help: 'print every range that changed, one per row, with its CIDR blocks' },
     html: { value: 'FILE', help: 'write one HTML page with a map of the changes; - is standard output' },
+    networks: { help: 'compare who announces the addresses, by AS number, instead of the countries' },
     by: {
       value: 'WHAT',
       choices: ['range', 'pair'],

@@ -2,6 +2,7 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ipatlas } from '../support/in-process.js';
+import { type NetworkBlock, SMALL_NETWORKS } from '../support/networks.js';
 import { type Block, country, publishBlocks, reason, SMALL_WORLD, temporaryDir } from '../support/release.js';
 
 /** The small world after each kind of change, in both families. */
@@ -157,3 +158,23 @@ describe('the age of the data', () => {
 function temporaryDirOf(): string {
   return join(dataDir, 'old-data');
 }
+
+describe('diff --networks', () => {
+  it('compares who announces the addresses', async () => {
+    const dir = temporaryDir();
+    const moved = SMALL_NETWORKS.map(([cidr, asn, name]): NetworkBlock => [cidr, asn === 3356 ? 13335 : asn, name]);
+    const one = await publishBlocks(dir, SMALL_WORLD, '2026-01-01', 0, SMALL_NETWORKS);
+    const two = await publishBlocks(dir, SMALL_WORLD, '2026-01-01', 0, moved);
+    const three = await publishBlocks(dir, SMALL_WORLD);
+    const run = (...args: string[]) => ipatlas(['diff', ...args, '--networks', '--data', dir]);
+    const { pairs, countries } = JSON.parse((await run(one, two, '--json')).stdout);
+    expect([pairs, countries]).toEqual([
+      [{ family: 4, from: 'AS3356', to: 'AS13335', addresses: String(2 ** 23 - 256), ranges: 2 }],
+      [],
+    ]);
+    expect((await run(one, two)).stdout).toMatch(/AS3356 +AS13335 +8,388,352 +2/);
+    expect(await run(two, three)).toMatchObject({ code: 5, stderr: expect.stringContaining('has no networks') });
+    expect(await run(one, two, '--html', 'x')).toMatchObject({ code: 2 });
+    rmSync(dir, { recursive: true });
+  });
+});
