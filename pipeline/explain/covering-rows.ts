@@ -12,6 +12,7 @@ import { hashFile, objectPath } from '../fetching/cache.js';
 import { LAYERS, sourceLayer } from '../merging/candidates.js';
 import { mergeSources } from '../merging/range-merger.js';
 import type { RowPosition } from '../source-formats/csv-rows.js';
+import { hasNetworks } from '../source-formats/formats.js';
 import { type RowBlock, readIndexed, readSource, type SourceResult } from '../source-formats/read-source.js';
 import { readRowText } from '../source-formats/rejects.js';
 import { makeRowIndex, type RowIndex, readRowIndex, writeRowIndex } from '../source-formats/row-index.js';
@@ -53,6 +54,8 @@ export interface CoveringRow {
 export interface CoveringRows {
   /** In the order in which a build adds them. */
   rows: CoveringRow[];
+  /** The rows that say which network announces the addresses; their labels are `AS15169`. */
+  networkRows: CoveringRow[];
   /** Layers whose rows are no longer available, with the reason. */
   missing: { layer: number; reason: string }[];
   /** Undefined if there is none, and it cannot be made because files are missing. */
@@ -135,7 +138,8 @@ async function rowsOfSource(
   targets: readonly Target[],
   reference: Reference,
 ): Promise<CoveringRow[]> {
-  const { id } = cached.input;
+  const { id, format } = cached.input;
+  const isOfNetworks = hasNetworks(format);
   const located: LocatedRow[] = [];
   await readIndexed(
     sourceInput(cached),
@@ -144,7 +148,7 @@ async function rowsOfSource(
     ({ family, first, last, code, file, position }) => {
       for (const target of targets) {
         if (target.family !== family || !rangeContains(first, last, target.words)) continue;
-        const country = resolveCountry(reference, code);
+        const country = isOfNetworks ? undefined : resolveCountry(reference, code);
         const words = addressWords(family);
         const row: CoveringRow = {
           source: id,
@@ -152,7 +156,7 @@ async function rowsOfSource(
           target,
           first: first.slice(0, words),
           last: last.slice(0, words),
-          label: typeof country === 'object' ? country.code : 'unknown',
+          label: isOfNetworks ? code : typeof country === 'object' ? country.code : 'unknown',
           file: file.name,
           line: null,
           text: code,
@@ -269,7 +273,11 @@ export async function findCoveringRows(
   }
   const rows: CoveringRow[] = [];
   const usable = index ?? { ...EMPTY_INDEX };
-  for (const input of cached) rows.push(...(await rowsOfSource(input, usable, targets, reference)));
+  const networkRows: CoveringRow[] = [];
+  for (const input of cached) {
+    const found = await rowsOfSource(input, usable, targets, reference);
+    (hasNetworks(input.input.format) ? networkRows : rows).push(...found);
+  }
   if (index !== undefined) for (const target of targets) rows.push(...undelegatedRows(index, target));
   for (const target of targets) rows.push(...specialRows(reference, target));
   if (overrides !== undefined) {
@@ -283,7 +291,7 @@ export async function findCoveringRows(
       for (const target of targets) rows.push(...overrideRows(applying, lines, overrides.name, target));
     }
   }
-  return { rows, missing, index };
+  return { rows, networkRows, missing, index };
 }
 
 /** Of a release whose files are not all available. */

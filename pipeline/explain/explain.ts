@@ -21,9 +21,11 @@ import { loadReference, type Reference } from '../config/reference.js';
 import { LAYERS, sourceLayer } from '../merging/candidates.js';
 import { OwnerSpace, votersOf } from '../merging/evidence.js';
 import { type Decision, RangeMerger } from '../merging/range-merger.js';
+import { hasNetworks } from '../source-formats/formats.js';
 import { doubtfulOf, type RowIndex } from '../source-formats/row-index.js';
 import type { IngestedSource } from '../stage.js';
 import { type CoveringRow, type CoveringRows, evidenceOf, findCoveringRows, type Target } from './covering-rows.js';
+import { type ExplainedNetwork, explainNetwork } from './network.js';
 
 /** The range of the release that contains an address. A name here is a key of `ipatlas explain --json`. */
 export interface MatchedRange {
@@ -85,6 +87,8 @@ export interface Explanation {
   notation: 'mapped' | null;
   /** The address itself, then the IPv4 address inside it if that one determines the result. */
   steps: Step[];
+  /** Who announces the address, and the rows that say so; null if the release has no networks. */
+  network: ExplainedNetwork | null;
   /** Where the sources that decided take corrections, as far as sources.json says so. */
   corrections: Correction[];
   /** The row of overrides.csv that changes the result here; write the right country in place of `XX`. */
@@ -328,7 +332,9 @@ function explainStep(
     range,
     ...(vote !== undefined && !isOpen && { vote: { lineages: voting, agreeing } }),
     rows: (winner === undefined ? others : [winner, ...others]).map(explainRow),
-    sources_without_row: inputs.map(({ id }) => id).filter((id) => !rows.some(({ source }) => source === id)),
+    sources_without_row: inputs
+      .filter(({ id, format }) => !hasNetworks(format) && !rows.some(({ source }) => source === id))
+      .map(({ id }) => id),
   };
 }
 
@@ -398,6 +404,7 @@ export async function explain(dataDir: string, dir: string, text: string): Promi
       as_of: manifest.as_of,
       notation: mapped ? 'mapped' : null,
       steps,
+      network: explainNetwork(database.networks, targets, covering.networkRows, manifest),
       corrections: correctionsOf(last, manifest),
       override: `${networkAround(matches.at(-1)!.target, last.range)},XX,reported by a user`,
       notes,

@@ -242,6 +242,12 @@ export function resolveFormat(reference: string | object): Format | MmdbFormat |
   };
 }
 
+/** Returns whether the rows of a format say which network announces a range, instead of its country. */
+export function hasNetworks(reference: string | object): boolean {
+  const format = resolveFormat(reference);
+  return 'content' in format && 'asn' in format.content;
+}
+
 function builtIn(name: string): BuiltInConfig {
   const config = Object.hasOwn(BUILT_IN_FORMATS, name) ? BUILT_IN_FORMATS[name] : undefined;
   if (config !== undefined) return config;

@@ -89,7 +89,7 @@ export interface LocatedRange {
   family: Family;
   first: Uint32Array;
   last: Uint32Array;
-  /** The country code, as in `codes` of the result. */
+  /** The country code, as in `codes` of the result; or the AS number, as `AS15169`. */
   code: string;
   file: FetchedFile;
   /** Position in the file; undefined in a file without lines. */
@@ -134,6 +134,7 @@ export async function readSource(
       noteUnused(files.unused);
       const delegations = asns.size > 0 && 'rir' in format.ranges[0]! ? new Delegations(asns) : undefined;
       const networks = 'asn' in format.content ? new NetworkTable(asns) : undefined;
+      rows.networks = networks;
       const reader = new CsvSourceReader(rows, format, delegations, networks);
       for (const file of files.locations) await reader.readLocations(file);
       for (const { file, ranges } of files.ranges) await reader.readRanges(file, ranges);
@@ -171,10 +172,11 @@ export async function readIndexed(
     await readSource(input, () => {}, onRange);
     return;
   }
-  if ('asn' in format.content) return; // its rows name no country
   const files = sortFiles(input.fetched.files, format.ranges, locationNames(format));
   const rows = new SourceRows(input.source.id, onRange, new RejectLog(input.source.id));
-  const reader = new CsvSourceReader(rows, format, undefined, undefined);
+  const networks = 'asn' in format.content ? new NetworkTable(new Set()) : undefined;
+  rows.networks = networks;
+  const reader = new CsvSourceReader(rows, format, undefined, networks);
   for (const file of files.locations) await reader.readLocations(file);
   for (const { file, ranges } of files.ranges) {
     const found = index.find(({ name }) => name === file.name);
@@ -235,6 +237,8 @@ class SourceRows {
   readonly rejects: RejectLog;
   /** Number of rows that the format's `skip` rules leave out. */
   skipped = 0;
+  /** The networks so far, if a listener wants their numbers. */
+  networks: NetworkTable | undefined;
   readonly #id: string;
   readonly #v4 = new RangeBuilder(4);
   readonly #v6 = new RangeBuilder(6);
@@ -268,7 +272,9 @@ class SourceRows {
   ): void {
     (family === 4 ? this.#v4 : this.#v6).add(first, last, 0, code);
     if (position !== undefined) this.#addToIndex(family, first, last, position);
-    this.#onRange?.({ family, first, last, code: this.codes.codes[code] ?? '', file: this.#file!, position });
+    if (this.#onRange === undefined) return;
+    const text = this.networks === undefined ? this.codes.codes[code]! : `AS${this.networks.asns[code]}`;
+    this.#onRange({ family, first, last, code: text, file: this.#file!, position });
   }
 
   /** Sets the cells of the header row of the current file. */

@@ -1,5 +1,11 @@
 /** `ipatlas explain`: explains the result for an address. */
-import { type ExplainedRow, type Explanation, explain, type Step } from '../../pipeline/index.js';
+import {
+  type ExplainedNetwork,
+  type ExplainedRow,
+  type Explanation,
+  explain,
+  type Step,
+} from '../../pipeline/index.js';
 import { isReason, REASONS } from '../country/assignment.js';
 import { BinaryEngine } from '../database/binary-engine.js';
 import { Lookups } from '../database/lookups.js';
@@ -38,7 +44,17 @@ function describeStep({ address, range, vote, rows, sources_without_row: without
   ].join('');
 }
 
-function describe({ result, release, as_of, notation, steps, corrections, override, notes }: Explanation): string {
+function describeNetwork({ address, asn, as_name: name, first, last, rows }: ExplainedNetwork): string {
+  const who = asn === null ? 'no network' : `AS${asn}${name === null ? '' : ` ${name}`}`;
+  return [
+    `\nnetwork of ${address}: ${who}, range ${first} – ${last}\n`,
+    ...rows.map((row) => describeRow({ ...row, label: `AS${row.asn}` })),
+    rows.length === 0 ? '  no row covers it\n' : '',
+  ].join('');
+}
+
+function describe(explanation: Explanation): string {
+  const { result, release, as_of, notation, steps, network, corrections, override, notes } = explanation;
   const [, inside] = steps;
   return [
     `${describeResult(result)}\n`,
@@ -48,6 +64,7 @@ function describe({ result, release, as_of, notation, steps, corrections, overri
       ? ''
       : `the result is that of the IPv4 address inside, ${inside.address} (${steps[0]!.range.answer})\n`,
     ...steps.map(describeStep),
+    network === null ? '' : describeNetwork(network),
     '\nIf the country is wrong:\n',
     ...corrections.map(({ source, address }) => `  ${source} takes corrections: ${address}\n`),
     `  this line of overrides.csv corrects it here, with the right code for XX: ${override}\n`,

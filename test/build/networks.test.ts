@@ -3,6 +3,7 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { loadReference } from '../../pipeline/config/reference.js';
+import type { Explanation } from '../../pipeline/explain/explain.js';
 import { mergeNetworks } from '../../pipeline/merging/network-merger.js';
 import { formatAddress } from '../../src/address/format.js';
 import { parseAddress } from '../../src/address/parse.js';
@@ -276,6 +277,36 @@ describe('a routing source that fails', () => {
       outcome: 'published',
     });
     expect(manifestOf(dataDir)).toMatchObject({ as_of: '2026-01-03', networks_date: '2025-12-31' });
+  });
+});
+
+describe('explain', () => {
+  it('shows who announces an address, and the rows that say so', async () => {
+    const rows = [...announcements(), '20.3.4.0,20.3.4.255,64496,Narrow', '10.0.0.0,10.255.255.255,64497,Bogon'];
+    await build(rows);
+    const explained = async (ip: string) => {
+      const { stdout, stderr } = await ipatlas(['explain', ip, '--data', dataDir, '--json']);
+      expect(stderr).toBe('');
+      return JSON.parse(stdout) as Explanation;
+    };
+    const { network, steps } = await explained('20.3.4.5');
+    expect(network).toMatchObject({ asn: 64496, as_name: 'Narrow', first: '20.3.4.0', last: '20.3.4.255' });
+    expect(network!.rows.map(({ asn, line, outcome, why }) => [asn, line, outcome, why])).toEqual([
+      [64496, rows.length - 1, 'won', null],
+      [70_003, 4, 'lost', 'its range is wider'],
+    ]);
+    // The rows of networks say nothing about the country.
+    expect(steps[0]!.rows.map(({ source }) => source)).toEqual(['countries']);
+    expect(steps[0]!.sources_without_row).toEqual([]);
+    expect((await explained('2002:1403:405::1')).network).toMatchObject({ address: '20.3.4.5', asn: 64496 });
+    expect((await explained('10.0.0.1')).network).toMatchObject({
+      ...{ asn: null, as_name: null, rows: [{ asn: 64497, why: 'special-purpose ranges have no network' }] },
+    });
+    expect((await explained('19.0.0.1')).network).toMatchObject({ asn: null, first: '18.9.22.70', rows: [] });
+    const { stdout } = await ipatlas(['explain', '8.8.8.8', '--data', dataDir]);
+    expect(stdout).toMatch(
+      /\nnetwork of 8\.8\.8\.8: AS15169 Sentinel, "15169", range 8\.8\.8\.8 – 8\.8\.8\.8\n {2}✓ routing/,
+    );
   });
 });
 

@@ -1,0 +1,110 @@
+/** Explains who announces an address: the range of the release, and the rows of the sources that cover it. */
+import { type EmbeddedScheme, embeddedIPv4 } from '../../src/address/embedded.js';
+import { formatAddress } from '../../src/address/format.js';
+import { compareAddresses, previousAddress, rangeSize } from '../../src/address/words.js';
+import type { Manifest } from '../../src/database/release.js';
+import { type NetworkFile, rangeColumns } from '../../src/rangefile/reader.js';
+import type { CoveringRow, Target } from './covering-rows.js';
+
+/** A row that covers the address. A name here is a key of `ipatlas explain --json`. */
+export interface NetworkRow {
+  source: string;
+  file: string | null;
+  line: number | null;
+  text: string;
+  first: string;
+  last: string;
+  asn: number;
+  outcome: 'won' | 'lost';
+  /** Why it lost; null if it did not. */
+  why: string | null;
+}
+
+/** A name here is a key of `ipatlas explain --json`. */
+export interface ExplainedNetwork {
+  /** The address, or the IPv4 address inside it if that one decides. */
+  address: string;
+  /** Null if no network announces it. */
+  asn: number | null;
+  as_name: string | null;
+  /** The range of the release. */
+  first: string;
+  last: string;
+  /** The winner first. */
+  rows: NetworkRow[];
+}
+
+/** Returns the range of a partition that has an address, and its record. */
+function rangeAt(file: NetworkFile, { family, words }: Target) {
+  const { count, first, value } = rangeColumns(file, family);
+  const size = words.length;
+  let low = 0;
+  let high = count;
+  while (high - low > 1) {
+    const middle = (low + high) >> 1;
+    if (compareAddresses(first, middle, words, 0, size) <= 0) low = middle;
+    else high = middle;
+  }
+  const last = new Uint32Array(size).fill(0xffffffff);
+  if (high < count) previousAddress(first, high, size, last);
+  return { first: first.slice(low * size, (low + 1) * size), last, record: file.records[value[low]!]! };
+}
+
+function insideOf(scheme: EmbeddedScheme, { words }: Target): Target {
+  return { family: 4, words: Uint32Array.of(embeddedIPv4(scheme, words)) };
+}
+
+/** Why a row lost against the one that won; undefined for that one. */
+function whyLost(row: CoveringRow, winner: CoveringRow | undefined): string | null {
+  if (row === winner) return null;
+  if (winner === undefined) return 'special-purpose ranges have no network';
+  if (row.source !== winner.source) return `${winner.source} comes before ${row.source} in sources.json`;
+  const isWider = rangeSize(row.first, row.last) > rangeSize(winner.first, winner.last);
+  return isWider ? 'its range is wider' : 'a later row covers the same range, or one of the same size';
+}
+
+/**
+ * Explains the network of an address.
+ *
+ * @param networks of the release; undefined if it has none
+ * @param targets the address, and the IPv4 address inside it if there is one
+ * @param rows that cover them, in the order of the sources
+ */
+export function explainNetwork(
+  networks: NetworkFile | undefined,
+  targets: readonly Target[],
+  rows: readonly CoveringRow[],
+  { inputs }: Manifest,
+): ExplainedNetwork | null {
+  if (networks === undefined) return null;
+  const { record: own } = rangeAt(networks, targets[0]!);
+  const target = own.kind === 'embedded' ? (targets[1] ?? insideOf(own.scheme, targets[0]!)) : targets[0]!;
+  const { first, last, record } = rangeAt(networks, target);
+  const position = ({ source }: CoveringRow): number => inputs.findIndex(({ id }) => id === source);
+  // The first source; then the narrowest range; of equally wide ones the later row.
+  const covering = rows.filter((row) => row.target === target).reverse();
+  covering.sort((a, b) => {
+    const difference = rangeSize(a.first, a.last) - rangeSize(b.first, b.last);
+    return position(a) - position(b) || (difference < 0n ? -1 : difference > 0n ? 1 : 0);
+  });
+  const winner = record.kind === 'network' ? covering[0] : undefined;
+  const text = (words: Uint32Array): string => formatAddress(target.family, words);
+  return {
+    address: text(target.words),
+    asn: record.kind === 'network' ? record.asn : null,
+    as_name: record.kind === 'network' && record.name !== '' ? record.name : null,
+    first: text(first),
+    last: text(last),
+    rows: covering.map((row) => ({
+      source: row.source,
+      file: row.file,
+      line: row.line,
+      text: row.text,
+      first: text(row.first),
+      last: text(row.last),
+      asn: Number(row.label.slice(2)),
+      outcome: row === winner ? 'won' : 'lost',
+      why: whyLost(row, winner),
+    })),
+  };
+}
