@@ -52,7 +52,7 @@ describe('changes', () => {
 
 describe('the archive', () => {
   it('answers every day as full copies do, after builds, failures, force, rollbacks and nights without history', () => {
-    for (const [day, answers, copy] of nightsAgainstCopies(dataDir, 80, randomFrom(20261123))) {
+    for (const [day, answers, copy] of nightsAgainstCopies(dataDir, 50, randomFrom(20261123))) {
       expect([day, answers]).toEqual([day, copy]);
     }
   });

@@ -14,7 +14,7 @@ import { randomFrom } from '../support/seed.js';
 import { SIZE } from '../support/tiny-space.js';
 import { below, dataDirForHistory, nightsAgainstCopies, type Random, SPACES, START } from './support.js';
 
-const NIGHTS = 40;
+const NIGHTS = 25;
 
 let dataDir: string;
 let answers: AnswersOverTime;

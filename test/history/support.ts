@@ -7,7 +7,8 @@ import { DAY_MS, dayOf, openArchive } from '../../src/history/archive.js';
 import type { Layer } from '../../src/history/changes.js';
 import { openDay } from '../../src/history/day.js';
 import type { Answers, EntryAbout } from '../../src/history/entry.js';
-import { prepareEntry, settle } from '../../src/history/write.js';
+import { type AnswersOverTime, NO_STATE } from '../../src/history/over-time.js';
+import { prepareEntry, pruneHistory, settle } from '../../src/history/write.js';
 import type { RangeRecord } from '../../src/rangefile/layout.js';
 import type { RangeFile } from '../../src/rangefile/reader.js';
 import { findIPv4, findIPv6 } from '../../src/rangefile/search.js';
@@ -97,6 +98,8 @@ export interface TestPublication {
   event?: EntryAbout['event'];
   forced?: boolean;
   days?: number;
+  /** Removes what is older than `days`. */
+  prunes?: boolean;
   /** Publishes without history. */
   withoutHistory?: boolean;
   /** The build fails before the switch. */
@@ -121,6 +124,7 @@ export function publish(dataDir: string, publication: TestPublication): void {
   symlinkSync(join('releases', release), link);
   renameSync(link, join(dataDir, 'current'));
   settle(dataDir);
+  if (publication.prunes === true) pruneHistory(dataDir, days, now);
 }
 
 /** Returns the code or reason of each address of the tiny spaces, by linear order. */
@@ -151,9 +155,31 @@ export function answersAt(dataDir: string, day: string): Labels | undefined {
   }
 }
 
+/** Returns the record that a timeline has in a state. */
+export function recordIn({ timelines, steps, records }: AnswersOverTime, timeline: number, state: number): RangeRecord {
+  const all = steps.subarray(timelines[timeline], timelines[timeline + 1]);
+  return records[all.findLast((step) => step >>> 16 <= state)! & 0xffff]!;
+}
+
+/** Returns the answers of a day for the tiny spaces; undefined if they are not known. */
+export function labelsAt(all: AnswersOverTime, day: string): Labels | undefined {
+  const state = all.states[Date.parse(`${day}T00:00:00Z`) / DAY_MS - all.firstDay] ?? NO_STATE;
+  if (state === NO_STATE) return undefined;
+  const label = (timeline: number): string => {
+    const record = recordIn(all, timeline, state);
+    return record.kind === 'country' ? record.code : record.kind === 'none' ? record.reason : record.scheme;
+  };
+  const offsets = Array.from({ length: SIZE }, (_, offset) => offset);
+  return {
+    v4: offsets.map((offset) => label(all.record4[findIPv4(all, SPACES[4].place(offset)[0]! | 0)]!)),
+    v6: offsets.map((offset) => label(all.record6[findIPv6(all, Uint32Array.from(SPACES[6].place(offset)))]!)),
+  };
+}
+
 /**
  * Publishes nights of every kind, and asks for every day.
  *
+ * @param keep how long; if days are removed, they are refused
  * @returns for each day what the archive answers, and what a full copy of the release of its end answers; undefined for a day
  *   that is refused, or of which nothing may be known
  */
@@ -161,6 +187,7 @@ export function* nightsAgainstCopies(
   dataDir: string,
   nights: number,
   random: Random,
+  keep: Pick<TestPublication, 'days' | 'prunes'> = {},
 ): Generator<[day: string, answers: Labels | undefined, copy: Labels | undefined]> {
   let world = EMPTY_WORLD;
   const kept = new Map<string, World>();
@@ -170,7 +197,7 @@ export function* nightsAgainstCopies(
     for (let count = below(random, 10) < 8 ? 1 : below(random, 4); count > 0; count--) {
       const now = START + night * DAY_MS + below(random, 60_000_000);
       const kind = below(random, 20);
-      const next: TestPublication = { release: `r${night}-${count}`, world: changed(world, random), now };
+      const next: TestPublication = { ...keep, release: `r${night}-${count}`, world: changed(world, random), now };
       if (kind === 0) {
         publish(dataDir, { ...next, fails: true });
         continue;

@@ -1,16 +1,81 @@
 /** The archive over hundreds of nights. */
-import { rmSync } from 'node:fs';
+import { readdirSync, readlinkSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { dataDirForHistory, nightsAgainstCopies } from '../history/support.js';
+import { DAY_MS, dayOf, openArchive } from '../../src/history/archive.js';
+import { answersOverTime } from '../../src/history/over-time.js';
+import {
+  answersAt,
+  below,
+  changed,
+  dataDirForHistory,
+  EMPTY_WORLD,
+  expected,
+  labelsAt,
+  nightsAgainstCopies,
+  publish,
+  START,
+  type World,
+} from '../history/support.js';
+import { killedAt } from '../support/killed-writer.js';
 import { randomFrom, rounds, SEED } from '../support/seed.js';
 
-it('answers every day of hundreds of nights, with every address of the tiny spaces, as full copies do', () => {
+/** Runs a test with a data directory. */
+async function withDataDir(test: (dataDir: string) => Promise<void> | void): Promise<void> {
   const dataDir = dataDirForHistory();
   try {
-    for (const [day, answers, copy] of nightsAgainstCopies(dataDir, rounds(800), randomFrom(SEED))) {
-      expect([day, answers]).toEqual([day, copy]);
-    }
+    await test(dataDir);
   } finally {
     rmSync(dataDir, { recursive: true });
   }
-});
+}
+
+it('answers every day of hundreds of nights, with every address of the tiny spaces, as full copies do', () =>
+  withDataDir((dataDir) => {
+    for (const [day, answers, copy] of nightsAgainstCopies(dataDir, rounds(800), randomFrom(SEED))) {
+      expect([day, answers]).toEqual([day, copy]);
+    }
+  }));
+
+it('answers the days that are kept, one by one and all as one table, while older ones are removed', () =>
+  withDataDir((dataDir) => {
+    const nights = rounds(400);
+    const days = Math.ceil(nights / 4);
+    const all = [...nightsAgainstCopies(dataDir, nights, randomFrom(SEED + 1), { days, prunes: true })];
+    const firstKept = dayOf(START + (nights - days) * DAY_MS);
+    const table = answersOverTime(openArchive(dataDir));
+    for (const [day, answers, copy] of all) {
+      expect([day, labelsAt(table, day)]).toEqual([day, answers]);
+      if (day < firstKept && answers === undefined) continue;
+      expect([day, answers]).toEqual([day, copy]);
+    }
+    // Groups of entries go as a whole, so that more days than asked for are kept, but not many times as many.
+    expect(all.filter(([, answers]) => answers !== undefined).length).toBeGreaterThan(days / 2);
+    expect(readdirSync(join(dataDir, 'history')).length).toBeLessThan(nights);
+  }));
+
+it('has the answers of the release that is current, whenever publications are killed', () =>
+  withDataDir(async (dataDir) => {
+    const random = randomFrom(SEED + 2);
+    const worlds = new Map<string, World>();
+    const truth = new Map<string, World>();
+    let world = EMPTY_WORLD;
+    let kills = 0;
+    for (let night = 0; kills < rounds(200); night++) {
+      const now = START + night * DAY_MS;
+      const release = `r${night}`;
+      world = changed(world, random);
+      worlds.set(release, world);
+      const publication = { release, world, now, days: 60, prunes: true };
+      if (await killedAt(below(random, 25), async () => publish(dataDir, publication))) kills++;
+      const current = readdirSync(dataDir).includes('current') ? readlinkSync(join(dataDir, 'current')) : undefined;
+      const published = current === undefined ? undefined : worlds.get(current.replace('releases/', ''));
+      if (published === undefined) continue;
+      truth.set(dayOf(now), published);
+      for (const back of [0, 1, 2, 10, 40]) {
+        const day = dayOf(now - back * DAY_MS);
+        const known = truth.get(day);
+        if (known !== undefined) expect([night, day, answersAt(dataDir, day)]).toEqual([night, day, expected(known)]);
+      }
+    }
+  }));
