@@ -37,9 +37,13 @@ function enrich(
 /** Splits a line of W3C at spaces or tabs that are not in quotes; a quote that is not closed is text, and so are all of its line. */
 function cellsOf(line: string, delimiter: string, kind: Kind): string[] {
   const cell = `"(?:[^"]|"")*"(?!")[^${delimiter}]*|[^"${delimiter}][^${delimiter}]*|`;
-  const pattern = new RegExp(`^(?:${cell})(?:${delimiter}(?:${cell}))*$`, 's');
-  if (kind === 'zeek' || !pattern.test(line)) return line.split(delimiter);
-  return [...`${delimiter}${line}`.matchAll(new RegExp(`${delimiter}(${cell})`, 'gs'))].map(([, text]) => text!);
+  // Several spaces are one.
+  const between = kind === 'w3c' && delimiter === ' ' ? ' +' : delimiter;
+  const pattern = new RegExp(`^(?:${cell})(?:${between}(?:${cell}))*$`, 's');
+  if (kind === 'zeek' || !pattern.test(line)) return line.split(new RegExp(between));
+  const [first] = new RegExp(`^(?:${cell})`, 's').exec(line)!;
+  const rest = line.slice(first.length).matchAll(new RegExp(`${between}(${cell})`, 'gs'));
+  return [first, ...[...rest].map(([, text]) => text!)];
 }
 
 const plain = (text: string): string => (/^"[^"]*"$/.test(text) ? text.slice(1, -1) : text);
@@ -119,6 +123,7 @@ const ADDRESSES = [
 ];
 const CELLS = [
   ...ADDRESSES,
+  ' ',
   'a',
   '/x?y="z',
   '"Mozilla/5.0 (X11; Linux)"',

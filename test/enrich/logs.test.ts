@@ -95,6 +95,14 @@ describe('recognition', () => {
     expect(namesOf(input)).toContain(name);
   });
 
+  it.each([
+    ['iis', '#Software: Microsoft Internet Information Server 4.0\n#Version: 1.0\n#Fields: time c-ip cs-method\n'],
+    ['w3c', '#Software: IIS Advanced Logging Module\r\n\r\n#Version: 1.0\r\n\r\n#Fields:  date c-ip cs-method\r\n'],
+    ['haproxy', 'Feb 25 16:19:38 h haproxy[1]: Proxy http_in started.\n'],
+  ])('of %s in %j', (name, head) => {
+    expect(namesOf(head)).toEqual([name]);
+  });
+
   it('never gives a wrong name to a head that is cut or damaged', () => {
     const damage = fc.record({
       sample: fc.constantFrom(...samples),

@@ -8,10 +8,11 @@
  * So the bytes in quotation are those after an odd number of quotes, provided that quotes in unquoted text are not counted.
  * Of those, the first in each cell is recognized: it would open a quotation, but neither a separator nor a quote is before it.
  *
- * In a table whose records are lines, a quotation that does not end on its line is text: the caller reads that line again.
+ * In a table whose records are lines, a quotation that does not end on its line is text: the caller reads that line again. If its
+ * delimiter is a space, several count as one.
  */
 import { QUOTES_LINE, QUOTES_NONE } from '../abi';
-import { NEWLINE, QUOTE } from './ascii';
+import { NEWLINE, QUOTE, SPACE } from './ascii';
 import { delimiter, quotes as quoteRule } from './settings';
 import { VECTOR, equal, next, prefixXor } from './masks';
 
@@ -52,7 +53,12 @@ export function startCells(quotesFrom: usize = 0): void {
   const last: u64 = <u64>size - 1;
   const live = <u64>-1 >> (63 - last);
   const newlines = equal(a, b, c, d, NEWLINE) & live;
-  const candidates = (equal(a, b, c, d, delimiter) & live) | newlines;
+  let candidates = (equal(a, b, c, d, delimiter) & live) | newlines;
+  if (quoteRule == QUOTES_LINE && delimiter == SPACE) {
+    // Of several spaces, the last one is the delimiter.
+    const beyond = u64(load<u8>(vector, 64) == <u8>SPACE) << 63;
+    candidates &= newlines | ~(((candidates & ~newlines) >> 1) | beyond);
+  }
   let quotes = quoteRule == QUOTES_NONE ? 0 : equal(a, b, c, d, QUOTE) & live;
   if (textEnd > vector) quotes &= textEnd - vector >= VECTOR ? 0 : <u64>-1 << <u64>(textEnd - vector);
   if ((quotes | inQuotes) == 0) {
