@@ -11,8 +11,10 @@ const SIDEBAR = [
     text: 'For who has files and logs',
     items: [
       { text: 'Enrich files and pipes', link: '/bulk' },
+      { text: 'Logs by their names', link: '/logs' },
       { text: 'Streams', link: '/streams' },
       { text: 'Exports for other software', link: '/exports' },
+      { text: 'Warehouses', link: '/warehouses' },
       { text: 'History', link: '/history' },
     ],
   },
