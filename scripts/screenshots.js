@@ -114,21 +114,21 @@ const STATES = {
   },
   pending: {
     act: async (page) => {
-      await page.route('**/api/batch', () => {});
+      await page.route('**/api/batch*', () => {});
       await lookUp(page, '8.8.8.8');
       await answered(page, 'Looking up');
     },
   },
   offline: {
     act: async (page) => {
-      await page.route('**/api/batch', (route) => route.abort());
+      await page.route('**/api/batch*', (route) => route.abort());
       await lookUp(page, '8.8.8.8');
       await answered(page, 'Offline');
     },
   },
   'rate-used-up': {
     act: async (page) => {
-      await page.route('**/api/batch', (route) => route.fulfill(tooMany));
+      await page.route('**/api/batch*', (route) => route.fulfill(tooMany));
       await lookUp(page, '8.8.8.8');
       await answered(page, 'Too many');
     },
@@ -155,7 +155,7 @@ const STATES = {
   'batch-running': {
     server: 'private',
     act: async (page) => {
-      await page.route('**/api/batch', () => {});
+      await page.route('**/api/batch*', () => {});
       await runBatch(page, log(5_000));
       await settled(page);
     },
@@ -164,7 +164,7 @@ const STATES = {
     server: 'private',
     act: async (page) => {
       let count = 0;
-      await page.route('**/api/batch', (route) => (++count > 2 ? route.fulfill(tooMany) : route.continue()));
+      await page.route('**/api/batch*', (route) => (++count > 2 ? route.fulfill(tooMany) : route.continue()));
       await runBatch(page, log(5_000));
       await told(page, 'used up');
     },
@@ -173,7 +173,7 @@ const STATES = {
     server: 'private',
     act: async (page) => {
       let count = 0;
-      await page.route('**/api/batch', (route) => (++count > 2 ? route.abort() : route.continue()));
+      await page.route('**/api/batch*', (route) => (++count > 2 ? route.abort() : route.continue()));
       await runBatch(page, log(5_000));
       await told(page, 'cannot be reached');
       await settled(page);

@@ -3,7 +3,8 @@ import { type Html, html } from '../html.js';
 import type { Result } from './results.js';
 
 /** Returns the large answer. @param isOwn whether it is the visitor's own address */
-export function answerHtml({ ip, country, country_code, is_eu }: Result, isOwn: boolean): Html {
+export function answerHtml(result: Result, isOwn: boolean): Html {
+  const { ip, country, country_code, is_eu, asn, as_name, network } = result;
   const whose = isOwn ? 'Your address' : 'This address';
   const union = is_eu
     ? html`<p class="union member">in the European Union</p>`
@@ -14,8 +15,13 @@ ${country === null ? html`<p class="union">private, reserved or not allocated</p
 <dl>
 <dt>Address</dt><dd><code id="answer-ip">${ip}</code> <button type="button" class="copy script-only" data-copy="answer-ip">copy<span class="only-spoken"> the address</span></button></dd>
 ${country_code === null ? undefined : html`<dt>Country code</dt><dd><code>${country_code}</code></dd>`}
+${network == null ? undefined : html`<dt>Network</dt><dd><code>${network}</code></dd>`}
+${asn == null ? undefined : html`<dt>Announced by</dt><dd><code>AS${asn}</code> ${as_name ?? ''}</dd>`}
 </dl>`;
 }
+
+/** What the answer shows besides the country, if the release has networks: the value of the query parameter `include`. */
+export const INCLUDED = 'asn,as_name,network';
 
 /** What is wrong, and what to do. */
 export type Notice = readonly [text: string, hint: string];

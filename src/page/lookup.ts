@@ -68,7 +68,7 @@ class Answer {
       });
     };
     try {
-      const result = await lookUp(address, controller.signal, onWait);
+      const result = await lookUp(address, controller.signal, onWait, this.#form.dataset.include ?? '');
       if (result === undefined) {
         this.#input.setAttribute('aria-invalid', 'true');
         this.#show(noticeHtml(address, INVALID_ADDRESS).text, '');

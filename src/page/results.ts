@@ -6,6 +6,10 @@ export interface Result {
   country: string | null;
   country_code: string | null;
   is_eu: boolean;
+  /** Who announces the address, and the largest block around it with the same answers: only if that was asked for and is known. */
+  asn?: number | null;
+  as_name?: string | null;
+  network?: string | null;
 }
 
 export interface CountryCount {

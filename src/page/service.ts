@@ -110,6 +110,7 @@ export async function batchSize(): Promise<number> {
  * Looks up addresses in one request; waits if the rate is used up.
  *
  * @param onWait called with the seconds to wait
+ * @param include further members of the results, with commas
  * @returns for each address, as sent, its result
  * @throws RequestError, or the reason of the signal
  */
@@ -117,7 +118,9 @@ export async function lookUpBatch(
   addresses: readonly string[],
   signal: AbortSignal,
   onWait: (seconds: number) => void,
+  include = '',
 ): Promise<Record<string, Result | { error: string }>> {
+  const url = include === '' ? 'api/batch' : `api/batch?include=${include}`;
   const init = {
     method: 'POST',
     headers: { 'Content-Type': 'application/json' },
@@ -125,7 +128,7 @@ export async function lookUpBatch(
     signal,
   };
   for (;;) {
-    const response = await withKey('api/batch', init);
+    const response = await withKey(url, init);
     if (response.ok) return (await bodyOf(response)) as Record<string, Result | { error: string }>;
     if (response.status !== 429) throw await errorOf(response);
     const seconds = retryAfterOf(response) ?? 1;
@@ -139,8 +142,9 @@ export async function lookUp(
   address: string,
   signal: AbortSignal,
   onWait: (seconds: number) => void,
+  include: string,
 ): Promise<Result | undefined> {
-  const result = (await lookUpBatch([address], signal, onWait))[address];
+  const result = (await lookUpBatch([address], signal, onWait, include))[address];
   return result === undefined || 'error' in result ? undefined : result;
 }
 

@@ -4,6 +4,7 @@ export const FILES = [
   'docs/rebuild.md',
   'docs/history.md',
   'docs/bulk.md',
+  'docs/logs.md',
   'docs/api.md',
   'docs/library.md',
   'docs/exports.md',

@@ -1,15 +1,23 @@
 /** The pages for people, their keys, and the readable documentation. */
 import type { FastifyRequest } from 'fastify';
-import { INVALID_ADDRESS, RATE_USED_UP } from '../../page/answer.js';
+import { INCLUDED, INVALID_ADDRESS, RATE_USED_UP } from '../../page/answer.js';
 import { callerOf } from '../caller.js';
+import { type Includable, includeParameter } from '../include.js';
 import { openApiDocument, serverUrl } from '../openapi.js';
 import { dataHtml } from '../page/data-html.js';
 import { developersHtml } from '../page/developers-html.js';
 import { lookupHtml, pageText } from '../page/lookup-html.js';
 import { askedAddress, type Page, requestedUrl, wantsHtml } from '../page/page.js';
 import { docsHtml, type OpenApi } from '../page/reference-html.js';
+import type { ServedRelease } from '../releases/served-release.js';
 import { JSON_TYPE } from '../responses.js';
 import { type Context, type Handler, NO_STORE } from './context.js';
+
+const NETWORK_MEMBERS = includeParameter(`include=${INCLUDED}`) as readonly Includable[];
+
+function hasNetworks(served: ServedRelease | undefined): boolean {
+  return served?.manifest.counts.networks !== undefined;
+}
 
 export function pageHandlers(context: Context, page: Page) {
   const { responder } = context;
@@ -34,7 +42,8 @@ export function pageHandlers(context: Context, page: Page) {
       page.sendText(request, reply, pageText(shared));
       return undefined;
     }
-    const own = settings.keyless ? served?.lookup(callerOf(request)) : undefined;
+    const include = hasNetworks(served) ? NETWORK_MEMBERS : undefined;
+    const own = settings.keyless ? served?.lookup(callerOf(request), include) : undefined;
     const content = { ...shared, own, lookup: undefined };
     const ip = askedAddress(request.raw.url!);
     if (ip === undefined || served === undefined) {
@@ -55,7 +64,7 @@ export function pageHandlers(context: Context, page: Page) {
       reply,
       1,
       () => {
-        const result = served.lookup(ip);
+        const result = served.lookup(ip, include);
         metrics?.lookup(result);
         const problem = result === undefined ? { problem: INVALID_ADDRESS } : {};
         const body = lookupHtml({ ...content, lookup: { ip, result, ...problem } });

@@ -4,7 +4,7 @@ import type { Manifest } from '../../database/release.js';
 import type { LookupResult } from '../../database/results.js';
 import { type Html, html } from '../../html.js';
 import { DEFAULT_MAX_AGE_DAYS, MAX_BROWSER_BATCH, MAX_PAGE_BATCH } from '../../limits.js';
-import { answerHtml, NO_DATABASE, type Notice, noticeHtml } from '../../page/answer.js';
+import { answerHtml, INCLUDED, NO_DATABASE, type Notice, noticeHtml } from '../../page/answer.js';
 import { frame } from './frame.js';
 
 /** What the server knows of all pages. */
@@ -87,7 +87,7 @@ function hero(content: LookupContent): Html {
   ];
   const shown = families.filter((family) => family !== undefined);
   return html`<h1>Which country is an IP address in, and is it in the European Union?</h1>
-<form id="lookup" method="get" action="./" autocomplete="off" role="search">
+<form id="lookup" method="get" action="./" autocomplete="off" role="search" data-include="${content.manifest?.counts.networks === undefined ? '' : INCLUDED}">
 <div class="field"><input id="ip" name="ip" aria-label="IPv4 or IPv6 address" value="${lookup?.ip ?? ''}" placeholder="IPv4 or IPv6 address" required maxlength="100" spellcheck="false" autocapitalize="none" enterkeyhint="search"${lookup?.problem === undefined ? undefined : html` aria-invalid="true"`}>
 <button type="submit">Look up</button></div>
 <p class="try">Try <a href="./?ip=8.8.8.8"><code>8.8.8.8</code></a> <a href="./?ip=2001:4860:4860::8888"><code>2001:4860:4860::8888</code></a></p>
