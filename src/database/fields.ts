@@ -75,8 +75,8 @@ function valuesOf(record: FileRecord, continents: ReturnType<typeof continentTab
 interface Part {
   fields: readonly ResultField[];
   finder: PartitionFinder;
-  /** By record number. */
-  values: readonly Values[];
+  /** Returns the fields of a record. They are made when they are first needed: there are 91,000 networks. */
+  valuesOf(record: number): Values;
 }
 
 /** Views of open files by the fields that they are made for: lookups of other fields use them, too. */
@@ -107,8 +107,13 @@ function makePart(
   };
   // Without a field of its own, the block is that of the record.
   const view = wantsBlock && fields.length > 0 ? viewOf(file, fields, pick) : file;
-  const values = view.records.map((record) => valuesOf(record, continents));
-  return { fields, finder: new PartitionFinder(view, wantsBlock), values };
+  const { records } = view;
+  const made = new Array<Values | undefined>(records.length);
+  const valuesAt = (record: number): Values => {
+    made[record] ??= valuesOf(records[record]!, continents);
+    return made[record];
+  };
+  return { fields, finder: new PartitionFinder(view, wantsBlock), valuesOf: valuesAt };
 }
 
 /**
@@ -147,10 +152,10 @@ export function fieldLookup(
     // The order of the members is that of the fields, whichever partition they are from.
     for (const field of fields) result[field] = null;
     let prefix = 0;
-    for (const { fields: own, finder, values } of parts) {
+    for (const { fields: own, finder, valuesOf: valuesAt } of parts) {
       if (family === 4) finder.findIPv4(words[0]! | 0);
       else finder.findIPv6(words);
-      const found = values[finder.record]!;
+      const found = valuesAt(finder.record);
       for (const field of own) result[field] = found[field] ?? null;
       if (finder.prefix === NO_PREFIX || prefix === NO_PREFIX) prefix = NO_PREFIX;
       else if (finder.prefix > prefix) prefix = finder.prefix;
