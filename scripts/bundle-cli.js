@@ -17,8 +17,9 @@ const isPackage = (id) => !/^[./]/.test(id) && !id.startsWith('@oxc-project/runt
 const records = await rolldown({
   input: join(folder, 'record-commands.js'),
   platform: 'node',
-  // JSON documents are left to main.js. leven is in the bundle, since CommonJS cannot load ES modules on all versions of Node.
-  external: (id) => (isPackage(id) && id !== 'leven') || /\/formats\/document\.js$/.test(id),
+  // What needs libraries stays in files of its own: JSON documents, and names of logs that users have. leven is in the bundle,
+  // since CommonJS cannot load ES modules on all versions of Node.
+  external: (id) => (isPackage(id) && id !== 'leven') || /\/enrich\/(formats\/document|logs-file)\.js$/.test(id),
 });
 await records.write({
   file: join(folder, 'record-commands.cjs'),

@@ -6,7 +6,7 @@ import { seedFacts } from '../database/origin.js';
 import { type EnrichCounts, emptyCounts, warningOf } from '../enrich/counts.js';
 import type { EnrichRequest } from '../enrich/enrich.js';
 import { checkInputs, isInput } from '../enrich/input/inputs.js';
-import { formsOf, knownLogs, type Log, type Logs, logOf, readLogs, recognizeLog } from '../enrich/logs.js';
+import { formsOf, knownLogs, type Log, type Logs, logOf, recognizeLog } from '../enrich/logs.js';
 import { ADDABLE, SCHEMA_NAMES } from '../enrich/members.js';
 import {
   type EnrichOptions,
@@ -232,7 +232,7 @@ export function logNamed(values: OptionValues, name: string): Log {
 /** Runs a command after reading the names of logs of --logs, or prints the names for `--log list`. */
 export async function withLogs({ values }: Invocation, run: () => number | Promise<number>): Promise<number> {
   const file = text(values, 'logs');
-  if (file !== undefined) logsFor.set(values, await readLogs(file));
+  if (file !== undefined) logsFor.set(values, await (await import('../enrich/logs-file.js')).readLogs(file));
   if (text(values, 'log') !== 'list') return run();
   const rows = Object.entries(logsFor.get(values) ?? knownLogs()).map(([name, log]) => [
     name,

@@ -43,36 +43,6 @@ export function knownLogs(): Logs {
   return known;
 }
 
-/**
- * Reads a file of names, which are added to those that are known.
- *
- * @throws AtlasError E_CONFIG with all problems, one a line
- */
-export async function readLogs(path: string): Promise<Logs> {
-  // Only this needs the libraries.
-  const [{ readJsonFile }, { describeSchemaErrors }, { Ajv2020 }] = await Promise.all([
-    import('../json-file.js'),
-    import('../schema-errors.js'),
-    import('ajv/dist/2020.js'),
-  ]);
-  const schema = JSON.parse(readFileSync(packageFile('schemas/logs.schema.json'), 'utf8')) as object;
-  const ajv = new Ajv2020({ allErrors: true, verbose: true, strictRequired: false, formats: { regex: isPattern } });
-  const validate = ajv.compile<{ logs: Logs }>(schema);
-  const file = await readJsonFile(path, `the names of logs ${path}`);
-  if (validate(file)) return { ...knownLogs(), ...file.logs };
-  const problems = describeSchemaErrors(validate.errors!).map((problem) => `${path}: ${problem}`);
-  throw new AtlasError('E_CONFIG', problems.join('\n'));
-}
-
-function isPattern(text: string): boolean {
-  try {
-    new RegExp(text, 'u');
-  } catch {
-    return false;
-  }
-  return true;
-}
-
 /** @throws AtlasError E_USAGE if there is no log of a name */
 export function logOf(name: string, logs: Logs = knownLogs()): Log {
   const log = Object.hasOwn(logs, name) ? logs[name] : undefined;
