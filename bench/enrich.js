@@ -36,9 +36,9 @@ function hasDuckDB() {
 }
 
 /** Runs `ipatlas enrich` over the same file a number of times; resolves with the seconds that it says it took. */
-async function secondsOfEnrich(dataDir, jobs, input, folder, times = 1) {
+async function secondsOfEnrich(dataDir, jobs, input, folder, times = 1, ...flags) {
   const stats = join(folder, `stats-${++runs}.json`);
-  const args = [CLI, 'enrich', '--data', dataDir, '--jobs', String(jobs), '--stats', stats];
+  const args = [CLI, 'enrich', '--data', dataDir, '--jobs', String(jobs), '--stats', stats, ...flags];
   const output = openSync('/dev/null', 'w');
   const enrich = spawn(process.execPath, [...args, ...Array(times).fill(input)], {
     stdio: ['ignore', output, 'ignore'],
@@ -56,6 +56,25 @@ async function leastOf(trials) {
     for (const [name, trial] of Object.entries(trials)) least[name] = Math.min(least[name], await trial());
   }
   return least;
+}
+
+/** Everything about an address, against a program that reads two MMDBs; and what the networks cost beside the default. */
+async function networkRows(dataDir, input, folder, megabytes) {
+  const files = ['mmdb', 'asn-mmdb'].map((format) => {
+    const file = join(folder, `${format}.mmdb`);
+    execFileSync(process.execPath, [CLI, 'export', format, '--data', dataDir, '-o', file], { stdio: 'pipe' });
+    return file;
+  });
+  const least = await leastOf({
+    parse: () => secondsSaid(child('enrich-parse-networks.js'), input, ...files),
+    plain: () => secondsOfEnrich(dataDir, 1, input, folder),
+    all: () => secondsOfEnrich(dataDir, 1, input, folder, 1, '--add', 'country_code,asn,as_name,network'),
+  });
+  row('--add country_code,asn,as_name,network, one job', `${(megabytes / least.all).toFixed(0)} MB/s`);
+  const share = least.plain / least.all;
+  row('all fields / the default', `${share.toFixed(2)} ×`, '≥ 0.6 ×', share >= 0.6);
+  const over = least.parse / least.all;
+  row('all fields / JSON.parse, maxmind with two databases', `${over.toFixed(1)} ×`, '≥ 15 ×', over >= 15);
 }
 
 /** Peak memory in MB of `ipatlas enrich` over the same file many times; the process tells it on the way out. */
@@ -124,6 +143,7 @@ export async function run() {
       row('two jobs / one job', `${overOne.toFixed(2)} ×`, '≥ 1.6 ×', overOne >= 1.6);
       await longRow(dataDir, input, folder);
     }
+    await networkRows(dataDir, input, folder, megabytes);
     const memory = await peakMemory(dataDir, input);
     const gigabytes = (REPEATS * statSync(input).size) / 1e9;
     row(`peak memory over ${gigabytes.toFixed(1)} GB`, `${memory.toFixed(0)} MB`, '< 200 MB', memory < 200);

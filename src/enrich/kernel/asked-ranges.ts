@@ -64,26 +64,34 @@ function compare6(a: PartitionColumns, i: number, b: PartitionColumns, k: number
   );
 }
 
-/**
- * Cuts two partitions of a family at the starts of both.
- *
- * @param visit receives each range: the one of the partition that begins with it, and what both partitions answer
- */
-function cut(
-  first: Changes,
-  second: Changes | undefined,
-  compare: (i: number, k: number) => number,
-  visit: (ofFirst: boolean, range: number, answer: number, other: number) => void,
-): void {
-  const endFirst = first.ranges.length;
+/** Where two partitions of a family change: for each range, the range of either that begins with it, and both answers. */
+interface Cuts {
+  count: number;
+  /** A range of the first partition, or that of the second plus `SECOND`. */
+  ranges: Uint32Array;
+  first: Uint32Array;
+  second: Uint32Array;
+}
+
+/** Marks a range of the second partition. */
+const SECOND = 0x8000_0000;
+
+/** Cuts two partitions of a family at the starts of both. */
+function cut(first: Changes, second: Changes | undefined, compare: (i: number, k: number) => number): Cuts {
+  const { length: endFirst } = first.ranges;
   const endSecond = second?.ranges.length ?? 0;
-  for (let i = 0, k = 0; i < endFirst || k < endSecond; ) {
+  const ranges = new Uint32Array(endFirst + endSecond);
+  const answers = [new Uint32Array(ranges.length), new Uint32Array(ranges.length)] as const;
+  let count = 0;
+  for (let i = 0, k = 0; i < endFirst || k < endSecond; count++) {
     const order = i === endFirst ? 1 : k === endSecond ? -1 : compare(first.ranges[i]!, second!.ranges[k]!);
-    const range = order <= 0 ? first.ranges[i]! : second!.ranges[k]!;
+    ranges[count] = order <= 0 ? first.ranges[i]! : second!.ranges[k]! + SECOND;
     if (order <= 0) i++;
     if (order >= 0) k++;
-    visit(order <= 0, range, first.answers[i - 1]!, second === undefined ? 0 : second.answers[k - 1]!);
+    answers[0][count] = first.answers[i - 1]!;
+    if (second !== undefined) answers[1][count] = second.answers[k - 1]!;
   }
+  return { count, ranges, first: answers[0], second: answers[1] };
 }
 
 /**
@@ -93,48 +101,31 @@ function cut(
  */
 export function askedRanges(first: AskedPartition, second: AskedPartition | undefined): AskedRanges {
   const [a, b] = [first.file, second?.file ?? first.file];
-  const most = (family: 4 | 6) =>
-    family === 4 ? a.count4 + (second?.file.count4 ?? 0) : a.count6 + (second?.file.count6 ?? 0);
-  const start4 = new Uint32Array(most(4));
-  const answer4 = new Uint32Array(most(4));
-  let count4 = 0;
-  cut(
-    changesOf(first, 4),
-    second && changesOf(second, 4),
-    (i, k) => a.start4[i]! - b.start4[k]!,
-    (ofFirst, range, _, other) => {
-      start4[count4] = (ofFirst ? a : b).start4[range]!;
-      answer4[count4++] = other >>> SCHEME_BITS;
-    },
-  );
-  const high6 = new Uint32Array(2 * most(6));
-  const low6 = new Uint32Array(2 * most(6));
-  const answer6 = new Uint32Array(most(6));
-  const scheme6 = new Uint32Array(most(6));
-  let count6 = 0;
-  cut(
-    changesOf(first, 6),
-    second && changesOf(second, 6),
-    (i, k) => compare6(a, i, b, k),
-    (ofFirst, range, answer, other) => {
-      const { high6: high, low6: low } = ofFirst ? a : b;
-      for (let word = 0; word < 2; word++) {
-        high6[2 * count6 + word] = high[2 * range + word]!;
-        low6[2 * count6 + word] = low[2 * range + word]!;
-      }
-      scheme6[count6] = answer & SCHEMES || other & SCHEMES;
-      answer6[count6++] = other >>> SCHEME_BITS;
-    },
-  );
-  return {
-    start4: start4.slice(0, count4),
-    index4: buildIndex(count4, (range) => start4[range]! >>> 16),
-    answer4: answer4.slice(0, count4),
-    high6: high6.slice(0, 2 * count6),
-    low6: low6.slice(0, 2 * count6),
-    answer6: answer6.slice(0, count6),
-    scheme6: scheme6.slice(0, count6),
-  };
+  const cuts4 = cut(changesOf(first, 4), second && changesOf(second, 4), (i, k) => a.start4[i]! - b.start4[k]!);
+  const start4 = new Uint32Array(cuts4.count);
+  const answer4 = new Uint32Array(cuts4.count);
+  for (let i = 0; i < cuts4.count; i++) {
+    const range = cuts4.ranges[i]!;
+    start4[i] = range < SECOND ? a.start4[range]! : b.start4[range - SECOND]!;
+    answer4[i] = cuts4.second[i]! >>> SCHEME_BITS;
+  }
+  const cuts6 = cut(changesOf(first, 6), second && changesOf(second, 6), (i, k) => compare6(a, i, b, k));
+  const high6 = new Uint32Array(2 * cuts6.count);
+  const low6 = new Uint32Array(2 * cuts6.count);
+  const answer6 = new Uint32Array(cuts6.count);
+  const scheme6 = new Uint32Array(cuts6.count);
+  for (let i = 0; i < cuts6.count; i++) {
+    const { high6: high, low6: low } = cuts6.ranges[i]! < SECOND ? a : b;
+    const range = cuts6.ranges[i]! % SECOND;
+    high6[2 * i] = high[2 * range]!;
+    high6[2 * i + 1] = high[2 * range + 1]!;
+    low6[2 * i] = low[2 * range]!;
+    low6[2 * i + 1] = low[2 * range + 1]!;
+    scheme6[i] = cuts6.first[i]! & SCHEMES || cuts6.second[i]! & SCHEMES;
+    answer6[i] = cuts6.second[i]! >>> SCHEME_BITS;
+  }
+  const index4 = buildIndex(cuts4.count, (range) => start4[range]! >>> 16);
+  return { start4, index4, answer4, high6, low6, answer6, scheme6 };
 }
 
 /** A block of an {@link AskedRanges}, and the answer of its range. */

@@ -42,19 +42,23 @@ export function countryAnswers(records: readonly RangeRecord[], add: readonly Ad
   return results.map((result) => ({ ...result, continent: continents.get(result.country_code ?? '')?.code ?? null }));
 }
 
-/** Places a table of texts, `TEXT_BYTES` each, and the texts, equal ones once. */
+/** Places a table of texts, `TEXT_BYTES` each, and the texts. Returns the table and the length of the longest text, in bytes. */
 export function placeTexts(plan: MemoryPlan, texts: readonly string[]): { table: number; longest: number } {
-  const unique = [...new Set(texts)];
-  const bytes = unique.map((text) => Buffer.from(text));
-  let at = plan.place(Buffer.concat(bytes));
-  const places = new Map<string, [at: number, length: number]>();
-  unique.forEach((text, index) => {
-    const { length } = bytes[index]!;
-    places.set(text, [at, length]);
+  // There may be a hundred thousand, so they are encoded at once.
+  const joined = texts.join('');
+  const bytes = Buffer.from(joined);
+  const isAscii = bytes.length === joined.length;
+  const table = new Uint32Array((texts.length * abi.TEXT_BYTES) / 4);
+  let at = plan.place(bytes);
+  let longest = 0;
+  for (let i = 0; i < texts.length; i++) {
+    const length = isAscii ? texts[i]!.length : Buffer.byteLength(texts[i]!);
+    table[2 * i] = at;
+    table[2 * i + 1] = length;
     at += length;
-  });
-  const table = plan.place(Uint32Array.from(texts.flatMap((text) => places.get(text)!)));
-  return { table, longest: bytes.reduce((most, { length }) => Math.max(most, length), 0) };
+    if (length > longest) longest = length;
+  }
+  return { table: plan.place(table), longest };
 }
 
 /** What is said of a network. */
@@ -76,19 +80,25 @@ export interface NetworkAnswers {
  * @param names the members that are asked for
  */
 export function networkAnswers(networks: NetworkFile | undefined, names: readonly Addable[]): NetworkAnswers {
-  const answers: NetworkAnswer[] = [];
-  const known = new Map<string, number>();
-  const ofRecord = Uint32Array.from(networks?.records ?? [undefined], (record) => {
-    const { asn, name } = record?.kind === 'network' ? record : { asn: null, name: '' };
-    const answer = {
-      asn: names.includes('asn') ? asn : null,
-      as_name: names.includes('as_name') && name !== '' ? name : null,
-    };
-    const key = `${answer.asn} ${answer.as_name ?? ''}`;
-    const number = known.get(key) ?? answers.push(answer) - 1;
-    known.set(key, number);
-    return number;
-  });
+  const wantsNumber = names.includes('asn');
+  const wantsName = names.includes('as_name');
+  // The first one is for addresses that nobody announces.
+  const answers: NetworkAnswer[] = [{ asn: null, as_name: null }];
+  const named = new Map<string, number>();
+  const records = networks?.records ?? [];
+  const ofRecord = new Uint32Array(Math.max(records.length, 1));
+  for (let i = 0; i < records.length; i++) {
+    const record = records[i]!;
+    if (record.kind !== 'network') continue;
+    const { asn, name } = record;
+    // A number has one record, but several numbers may have one name.
+    if (wantsNumber) ofRecord[i] = answers.push({ asn, as_name: wantsName && name !== '' ? name : null }) - 1;
+    else if (name !== '') {
+      const known = named.get(name) ?? answers.push({ asn: null, as_name: name }) - 1;
+      named.set(name, known);
+      ofRecord[i] = known;
+    }
+  }
   return { answers, ofRecord };
 }
 

@@ -160,7 +160,12 @@ const SCHEMES = { '6to4': abi.SCHEME_6TO4, nat64: abi.SCHEME_NAT64, teredo: abi.
 
 /** Returns a `SCHEME_…` code for each record of a partition. */
 function schemesOf(records: readonly FileRecord[]): Uint8Array {
-  return Uint8Array.from(records, (record) => (record.kind === 'embedded' ? SCHEMES[record.scheme] : 0));
+  const schemes = new Uint8Array(records.length);
+  for (let i = 0; i < records.length; i++) {
+    const record = records[i]!;
+    if (record.kind === 'embedded') schemes[i] = SCHEMES[record.scheme];
+  }
+  return schemes;
 }
 
 /** Places the ranges within which everything that was asked for is the same, if blocks or networks were asked for. */
