@@ -25,7 +25,11 @@ import { readMirrorLayers, writeLocalMirror } from './release-mirror.js';
 export function packRelease(dir: string, manifest?: Manifest): Uint8Array {
   const release = openReleaseRanges(dir);
   const stored = manifest ?? release.manifest;
-  const sections = rangeFileSections(aboutRelease(stored), release.file, release.file.confidence4 !== undefined);
+  const sections = rangeFileSections(
+    aboutRelease(stored, { countries: true, networks: true }),
+    release.file,
+    release.file.confidence4 !== undefined,
+  );
   const layers = readMirrorLayers(join(dir, MIRROR_FILE));
   sections.set('sources4', encodeColumn(layers.v4));
   sections.set('sources6', encodeColumn(layers.v6));

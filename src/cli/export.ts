@@ -2,7 +2,15 @@
 
 import { join } from 'node:path';
 import type { EmbeddedScheme } from '../address/embedded.js';
-import { type Manifest, RELEASES_DIR, readManifest, releaseDir, releaseIds } from '../database/release.js';
+import {
+  type Content,
+  type Manifest,
+  RELEASES_DIR,
+  readManifest,
+  releaseDir,
+  releaseIds,
+  sourcesOf,
+} from '../database/release.js';
 import { openReleaseNetworks, openReleaseRanges } from '../database/release-files.js';
 import { AtlasError, EXIT } from '../errors.js';
 import { type ExportRequest, FORMATS, type FormatName } from '../export/formats.js';
@@ -109,9 +117,16 @@ function partText(codes: ReadonlySet<string> | undefined): string {
 }
 
 /** What the file says of itself, on one line: which release, which part of it, and whom its sources want credited. */
-function titleOf({ id, inputs }: Manifest, codes: ReadonlySet<string> | undefined): string {
+function titleOf(
+  manifest: Manifest,
+  codes: ReadonlySet<string> | undefined,
+  content: Content = { countries: true, networks: false },
+): string {
+  const { id } = manifest;
   const part = partText(codes);
-  const credits = [...new Set(inputs.map(({ attribution }) => attribution))].filter((text) => text !== '');
+  const credits = [...new Set(sourcesOf(manifest, content).map(({ attribution }) => attribution))].filter(
+    (text) => text !== '',
+  );
   const data = credits.length === 0 ? '' : `. Data: ${credits.join('; ')}`;
   return `Countries of IP addresses, ipatlas release ${id}${part}${data}`.replace(/\s+/g, ' ');
 }
@@ -169,7 +184,7 @@ function chosenNetworks(dataDir: string, values: OptionValues, asns: ReadonlySet
     );
   }
   const labels = asns && new Set([...asns].map((asn) => `AS${asn}`));
-  const title = titleOf(manifest, labels).replace('Countries', 'Networks');
+  const title = titleOf(manifest, labels, { countries: false, networks: true }).replace('Countries', 'Networks');
   return { file, dataDate: manifest.networks_date ?? manifest.data_date, title };
 }
 
@@ -223,8 +238,9 @@ async function compactExport({ dataDir, values }: Invocation): Promise<Export> {
   }
   const release = chosenRelease(dataDir, text(values, 'release'));
   const bytes = compactRelease(release, parts);
+  const content = { countries: true, networks: parts.includes('networks') };
   const compressed = compressCompact(bytes, values.gzip === true ? 'gzip' : 'brotli');
-  return { pieces: [compressed], isBinary: true, title: titleOf(readManifest(release), undefined) };
+  return { pieces: [compressed], isBinary: true, title: titleOf(readManifest(release), undefined, content) };
 }
 
 /** Writes the database, the zone and the configuration of gdnsd. Files that would not change are left alone. */

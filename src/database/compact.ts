@@ -6,7 +6,15 @@ import { buildRangeFile, rangeFileSections } from '../compact/range-file.js';
 import { AtlasError, messageOf } from '../errors.js';
 import { MAX_COMPACT_BYTES } from '../limits.js';
 import { decodeNetworkFile, decodeRangeFile, type NetworkFile, type RangeFile } from '../rangefile/reader.js';
-import { type Manifest, type ManifestFile, NETWORK_FILE, parseStoredManifest, RANGE_FILE } from './release.js';
+import {
+  type Content,
+  type Manifest,
+  type ManifestFile,
+  NETWORK_FILE,
+  parseStoredManifest,
+  RANGE_FILE,
+  sourcesOf,
+} from './release.js';
 import { checkHash, noNetworks, openReleaseNetworks, openReleaseRanges } from './release-files.js';
 
 /** Returns node:zlib. A lookup in a release does not need it. */
@@ -70,7 +78,9 @@ export function networkFileOf(compact: CompactCountries, manifest: Manifest, nam
 }
 
 /** Returns what a compact form says about a release. */
-export function aboutRelease({ id, as_of, data_date, inputs }: Manifest): About {
+export function aboutRelease(manifest: Manifest, content: Content): About {
+  const { id, as_of, data_date } = manifest;
+  const inputs = sourcesOf(manifest, content);
   const each = (texts: string[]): string[] => [...new Set(texts)].filter((text) => text !== '');
   return {
     release: id,
@@ -95,7 +105,8 @@ export type CompactPart = (typeof COMPACT_PARTS)[number];
  */
 export function compactRelease(dir: string, parts: readonly CompactPart[] = []): Uint8Array {
   const { manifest, file } = openReleaseRanges(dir);
-  const sections = rangeFileSections(aboutRelease(manifest), file, parts.includes('confidence'));
+  const about = aboutRelease(manifest, { countries: true, networks: parts.includes('networks') });
+  const sections = rangeFileSections(about, file, parts.includes('confidence'));
   if (parts.includes('networks')) {
     const networks = openReleaseNetworks(dir, manifest);
     if (networks === undefined) throw noNetworks(manifest);
@@ -106,7 +117,7 @@ export function compactRelease(dir: string, parts: readonly CompactPart[] = []):
 
 /** Returns the networks of a release in the compact form, without the countries, not compressed. */
 export function compactNetworks(manifest: Manifest, networks: NetworkFile): Uint8Array {
-  const about = new TextEncoder().encode(JSON.stringify(aboutRelease(manifest)));
+  const about = new TextEncoder().encode(JSON.stringify(aboutRelease(manifest, { countries: false, networks: true })));
   return writeContainer(new Map([['about', about], ...networkSections(networks)]));
 }
 

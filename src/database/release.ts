@@ -125,6 +125,17 @@ export interface Manifest {
   };
 }
 
+/** What a file made of a release has: its countries, its networks, or both. */
+export interface Content {
+  countries: boolean;
+  networks: boolean;
+}
+
+/** Returns the sources of what a file has: those that say who announces the addresses are the sources of the networks only. */
+export function sourcesOf({ inputs }: Manifest, { countries, networks }: Content): ManifestInput[] {
+  return inputs.filter(({ kind }) => (kind === 'routing' ? networks : countries));
+}
+
 /**
  * Returns the directory of a release, with symbolic links resolved.
  *

@@ -7,6 +7,8 @@ import type { Explanation } from '../../pipeline/explain/explain.js';
 import { mergeNetworks } from '../../pipeline/merging/network-merger.js';
 import { formatAddress } from '../../src/address/format.js';
 import { parseAddress } from '../../src/address/parse.js';
+import { CompactCountries } from '../../src/compact/countries.js';
+import { unpackCompact } from '../../src/database/compact.js';
 import { PartitionFinder } from '../../src/database/finder.js';
 import { NETWORK_FILE, RANGE_FILE } from '../../src/database/release.js';
 import { openReleaseNetworks } from '../../src/database/release-files.js';
@@ -399,4 +401,16 @@ describe('AS numbers and names of the installed package', () => {
     }
     expect(wrong.slice(0, 5)).toEqual([]);
   });
+});
+
+it('a file of countries credits the sources of countries, one of networks those of networks', async () => {
+  await build(announcements(), {}, { attribution: 'the routers' });
+  const list = join(dir, 'list');
+  expect((await ipatlas(['export', 'cidr', '--data', dataDir, '-o', list])).stderr).not.toContain('the routers');
+  const compact = join(dir, 'compact');
+  await ipatlas(['export', 'compact', '--with', 'networks', '--gzip', '--data', dataDir, '-o', compact]);
+  const { about } = new CompactCountries(unpackCompact(readFileSync(compact), 'x'), 'x');
+  expect(about.attribution).toEqual(['the routers']);
+  await ipatlas(['export', 'compact', '--gzip', '--data', dataDir, '-o', compact]);
+  expect(new CompactCountries(unpackCompact(readFileSync(compact), 'x'), 'x').about.attribution).toEqual([]);
 });

@@ -9,7 +9,10 @@ import type { CompactJob } from './public-database.js';
 
 function compactForm({ dir, content }: CompactJob): Uint8Array {
   const { manifest, file } = openRanges(dir);
-  if (content === 'country') return writeContainer(rangeFileSections(aboutRelease(manifest), file, false));
+  if (content === 'country') {
+    const about = aboutRelease(manifest, { countries: true, networks: false });
+    return writeContainer(rangeFileSections(about, file, false));
+  }
   const networks = openNetworks(dir, manifest);
   if (networks === undefined) throw noNetworks(manifest);
   return compactNetworks(manifest, networks);
