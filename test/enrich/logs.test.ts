@@ -187,13 +187,14 @@ describe('recognition', () => {
       version: '1',
       client: 'anywhere',
       format: 'text',
+      pick: 'first',
       line: 'sshd',
     };
     writeFileSync(path, JSON.stringify({ logs: { mine } }));
     const line = steps.find(({ name }) => name === 'sshd')!.input.split('\n')[0]!;
-    const nginx = { ...mine, format: 'logfmt', fields: ['x'] };
+    const pairs = { ...mine, format: 'logfmt', fields: ['x'] };
     expect(await run(['enrich', '--logs', path], `${line}\n`)).toMatchObject({ code: 0 });
-    writeFileSync(path, JSON.stringify({ logs: { mine: nginx } }));
+    writeFileSync(path, JSON.stringify({ logs: { mine: pairs } }));
     const { code, stdout, stderr } = await run(['enrich', '--logs', path], `${line}\n`);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toContain('standard input looks like sshd and like mine, which are read in different ways');
