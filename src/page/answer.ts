@@ -2,14 +2,15 @@
 import { type Html, html } from '../html.js';
 import type { Result } from './results.js';
 
-/** Returns the large answer. @param isOwn whether it is the visitor's own address */
-export function answerHtml(result: Result, isOwn: boolean): Html {
+/** Returns the large answer. @param isOwn whether it is the visitor's own address @param day of the answer; empty for now */
+export function answerHtml(result: Result, isOwn: boolean, day = ''): Html {
   const { ip, country, country_code, is_eu, asn, as_name, network } = result;
-  const whose = isOwn ? 'Your address' : 'This address';
+  const whose = day !== '' ? `On ${day}, this address` : isOwn ? 'Your address' : 'This address';
+  const verb = day === '' ? 'is' : 'was';
   const union = is_eu
     ? html`<p class="union member">in the European Union</p>`
     : html`<p class="union">not in the European Union</p>`;
-  return html`<p class="eyebrow">${country === null ? whose : `${whose} is in`}</p>
+  return html`<p class="eyebrow">${country === null ? whose : `${whose} ${verb} in`}</p>
 <p class="country">${country ?? 'No country'}</p>
 ${country === null ? html`<p class="union">private, reserved or not allocated</p>` : union}
 <dl>

@@ -14,6 +14,7 @@ function isAbort(error: unknown): boolean {
 class Answer {
   readonly #form = byId<HTMLFormElement>('lookup');
   readonly #input = byId<HTMLInputElement>('ip');
+  readonly #day = byId<HTMLInputElement>('at');
   readonly #answer = byId('answer');
   #code = this.#answer.dataset.code ?? '';
   #map: WorldMap | undefined;
@@ -50,7 +51,18 @@ class Answer {
     this.#showOnMap();
   }
 
+  /** Returns what is asked besides the address. @param day of the answer, `YYYY-MM-DD`; empty for now */
+  #query(day: string): URLSearchParams {
+    const query = new URLSearchParams();
+    const include = this.#form.dataset.include ?? '';
+    // A past day has no networks.
+    if (day !== '') query.set('at', day);
+    else if (include !== '') query.set('include', include);
+    return query;
+  }
+
   async #ask(address: string): Promise<void> {
+    const day = this.#day.value;
     this.#running?.abort();
     const controller = new AbortController();
     this.#running = controller;
@@ -68,12 +80,12 @@ class Answer {
       });
     };
     try {
-      const result = await lookUp(address, controller.signal, onWait, this.#form.dataset.include ?? '');
+      const result = await lookUp(address, controller.signal, onWait, this.#query(day));
       if (result === undefined) {
         this.#input.setAttribute('aria-invalid', 'true');
         this.#show(noticeHtml(address, INVALID_ADDRESS).text, '');
       } else {
-        this.#show(answerHtml(result, false).text, result.country_code ?? '');
+        this.#show(answerHtml(result, false, day).text, result.country_code ?? '');
       }
     } catch (error) {
       // A newer lookup is running.

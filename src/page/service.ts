@@ -110,7 +110,7 @@ export async function batchSize(): Promise<number> {
  * Looks up addresses in one request; waits if the rate is used up.
  *
  * @param onWait called with the seconds to wait
- * @param include further members of the results, with commas
+ * @param query further parameters of the request: `include`, `at`
  * @returns for each address, as sent, its result
  * @throws RequestError, or the reason of the signal
  */
@@ -118,9 +118,9 @@ export async function lookUpBatch(
   addresses: readonly string[],
   signal: AbortSignal,
   onWait: (seconds: number) => void,
-  include = '',
+  query = new URLSearchParams(),
 ): Promise<Record<string, Result | { error: string }>> {
-  const url = include === '' ? 'api/batch' : `api/batch?include=${include}`;
+  const url = query.size === 0 ? 'api/batch' : `api/batch?${query}`;
   const init = {
     method: 'POST',
     headers: { 'Content-Type': 'application/json' },
@@ -142,9 +142,9 @@ export async function lookUp(
   address: string,
   signal: AbortSignal,
   onWait: (seconds: number) => void,
-  include: string,
+  query: URLSearchParams,
 ): Promise<Result | undefined> {
-  const result = (await lookUpBatch([address], signal, onWait, include))[address];
+  const result = (await lookUpBatch([address], signal, onWait, query))[address];
   return result === undefined || 'error' in result ? undefined : result;
 }
 

@@ -90,7 +90,7 @@ function hero(content: LookupContent): Html {
 <form id="lookup" method="get" action="./" autocomplete="off" role="search" data-include="${content.manifest?.counts.networks === undefined ? '' : INCLUDED}">
 <div class="field"><input id="ip" name="ip" aria-label="IPv4 or IPv6 address" value="${lookup?.ip ?? ''}" placeholder="IPv4 or IPv6 address" required maxlength="100" spellcheck="false" autocapitalize="none" enterkeyhint="search"${lookup?.problem === undefined ? undefined : html` aria-invalid="true"`}>
 <button type="submit">Look up</button></div>
-<p class="try">Try <a href="./?ip=8.8.8.8"><code>8.8.8.8</code></a> <a href="./?ip=2001:4860:4860::8888"><code>2001:4860:4860::8888</code></a></p>
+<p class="try">Try <a href="./?ip=8.8.8.8"><code>8.8.8.8</code></a> <a href="./?ip=2001:4860:4860::8888"><code>2001:4860:4860::8888</code></a> <label class="day script-only">on a past day <input id="at" type="date"></label></p>
 </form>
 <section class="panel hero" aria-label="Answer">
 <div class="said"><div id="answer" aria-live="polite" data-code="${code}">${answer(content)}</div>
