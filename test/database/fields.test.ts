@@ -171,7 +171,7 @@ describe.each(Object.entries(PLACES))('blocks of a partition, %s', (_, { family,
           expect(Math.min((view.records[finder.record] as { asn: number }).asn, 4)).toBe(own);
         }
       }),
-      { numRuns: Math.ceil(Number(process.env.FUZZ_RUNS ?? 400) / 20) },
+      { numRuns: Math.ceil(Number(process.env.FUZZ_RUNS ?? 400) / 60) },
     );
   });
 });
