@@ -11,6 +11,7 @@ const PARTS = [
   'enrich-shapes',
   'enrich-formats',
   'enrich-native',
+  'enrich-dates',
   'api',
   'export',
   'agreement',
