@@ -216,10 +216,11 @@ describe('a warning', () => {
     ],
     ['in text', 'nothing\n', ['--format', 'text'], 'no address was found; is the format right (--format)?'],
     ['no address of a list has a country', '10.0.0.1\n', ['--format', 'list'], 'no country was found for any address'],
-  ])('is given if %s', async (_, input, args, warning) => {
+  ])('is given if %s', async (what, input, args, warning) => {
     const stats = join(dir, 'stats');
     const { code, stderr } = await enrich([...args, '--stats', stats], { input });
-    expect(code).toBe(0);
+    // Without a format, input of which no line can be used is likely to be of another format.
+    expect(code).toBe(what === 'all lines are invalid' ? 4 : 0);
     expect(stderr).toContain(`ipatlas: warning: ${warning}`);
     expect(JSON.parse(readFileSync(stats, 'utf8')).warning).toContain(warning);
   });
@@ -270,12 +271,16 @@ describe('an input of another kind than expected', () => {
 
   it.each<[what: string, input: string | Buffer, args: string[]]>([
     ['JSON with carriage returns as white space', '{\r"ip":"8.8.8.8"\r}', []],
-    ['a sentence with commas', 'hello, this is, a sentence\nwith more, than one, line\n', []],
     ['a first invalid line', `ip\n${LINE}`, []],
     ['a list that ends in CR', '8.8.8.8\r', ['--format', 'list']],
     ['CRLF', '8.8.8.8\r\n::1\r\n', ['--format', 'list']],
   ])('%s is accepted', async (_, input, args) => {
     expect((await enrich(args, { input })).code).toBe(0);
+  });
+
+  it('a sentence with commas is passed on, and its lines are counted as invalid', async () => {
+    const input = 'hello, this is, a sentence\nwith more, than one, line\n';
+    expect(await enrich([], { input })).toMatchObject({ code: 4, stdout: input });
   });
 
   it('of zstd is refused if this version of Node does not support it, and read otherwise', async () => {
