@@ -27,8 +27,8 @@ check: compile ## lint, check the types, run the tests of what was changed since
 	npx vitest run --changed $(BASE) --passWithNoTests
 
 soak: compile site ## the long tests: random input, kills, much memory
-	npm ci --prefix test/soak/runtimes --silent
-	npm ci --prefix bench --silent
+	npm install --prefix test/soak/runtimes --silent
+	npm install --prefix bench --no-package-lock --silent
 	npx vitest run --config vitest.soak.config.ts
 
 db: compile ## build and publish the database
@@ -44,7 +44,7 @@ site: compile $(SITE_INSTALLED) ## build the documentation's site, site/dist
 	node site/build.js
 
 $(SITE_INSTALLED): site/package-lock.json
-	npm ci --prefix site --ignore-scripts --silent
+	npm install --prefix site --ignore-scripts --silent
 	touch $@
 
 truth: compile ## measure how often each source and merge strategy is right
