@@ -51,7 +51,7 @@ describe('@ipatlas/lookup in', () => {
   it.each<[string, string, string[]]>([
     ['Node.js', process.execPath, ['module.mjs']],
     ['Node.js, required', process.execPath, ['required.mjs']],
-    ['Deno', tool('deno'), ['run', '--no-prompt', '--allow-read', '--node-modules-dir=manual', 'module.mjs']],
+    ['Deno', tool('deno'), ['run', '--no-prompt', '--allow-all', '--node-modules-dir=manual', 'module.mjs']],
     ['Bun', tool('bun'), ['module.mjs']],
     ['Bun, required', tool('bun'), ['required.mjs']],
   ])('%s gives the results of the SQLite mirror', (_, file, args) => {
