@@ -18,7 +18,7 @@ const WITHOUT_NETWORKS = ['docs/distribution.md'];
 const COUNTRIES = ['user-country', 'rir-delegations'];
 
 describe('the console blocks of the documentation', () => {
-  it.each(FILES)(
+  it.concurrent.each(FILES)(
     '%s',
     async (file) => {
       const cwd = temporaryDir();
