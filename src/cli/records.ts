@@ -74,7 +74,7 @@ export const INPUT_FLAGS = {
   },
   log: {
     value: 'NAME',
-    help: 'a log by its name, such as nginx, iis or suricata: stands for --format, --field, --lenient and --pick. "--log list" prints the names. Without --format and --log, the first lines decide',
+    help: 'a log by its name, such as nginx, iis or suricata, which sets --format, --field, --lenient and --pick. "--log list" prints the names. Without --format and --log, the first lines decide',
   },
   logs: { value: 'FILE', help: 'more names for --log, as docs/logs.md describes' },
   delimiter: { value: 'C', help: 'for csv and tsv: the character between two cells' },

@@ -14,7 +14,7 @@ import { combine, joinLayers, type Layer, UNCHANGED } from './changes.js';
 import type { Answers } from './entry.js';
 import { recordIdentity } from './write.js';
 
-/** Stands for a day of which nothing is known. */
+/** The value of a day of which nothing is known. */
 export const NO_STATE = 0xffff;
 
 /** The answers of all days. A state is a time during which no answer changes, except at its beginning. */

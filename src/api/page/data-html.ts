@@ -27,7 +27,7 @@ function release({ manifest, isSeed }: PageContent): Html {
 <dt>European Union as of</dt><dd>${manifest.as_of}</dd>
 <dt>Release</dt><dd><code>${manifest.id}</code></dd></dl>
 <h2 id="sources-title">Sources</h2>
-<p class="lead">Whoever publishes results owes this attribution. <a href="attribution">The same as JSON</a></p>
+<p class="lead">If you publish results, give this attribution. <a href="attribution">The same as JSON</a></p>
 <div class="panel"><table class="sources" aria-labelledby="sources-title">
 <thead><tr><th scope="col">Source</th><th scope="col">Version</th><th scope="col">Data of</th><th scope="col">License</th><th scope="col">Attribution</th></tr></thead>
 <tbody>${manifest.inputs.map(sourceRow)}</tbody></table></div>`;

@@ -39,7 +39,7 @@ export function runsOf(add: readonly Addable[]): Run[] {
   return runs;
 }
 
-/** Stands for an open text: a character that is not in any country's name, and is written as it is in every format. */
+/** The placeholder of a text that is not known yet: a character that is not in any country's name, and is written as it is in every format. */
 const OPEN_TEXT = '\uffff';
 
 /** How results are written in a format. */

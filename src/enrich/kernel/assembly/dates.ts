@@ -16,7 +16,7 @@ const LETTER_T: u32 = 0x74;
 const LETTER_Z: u32 = 0x7a;
 const LETTER_CASE: u32 = 32;
 
-/** Stands for two or four bytes that are not all digits; above all numbers that count. */
+/** The value of two or four bytes that are not all digits: greater than any number in a date. */
 const NO_NUMBER: u32 = 1_000_000;
 
 const SECONDS_PER_DAY: i32 = 86_400;

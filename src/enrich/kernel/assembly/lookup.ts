@@ -94,7 +94,7 @@ export function startQueries(): void {
   state = next;
 }
 
-/** Stands for the record of an address whose date has no answers, see lookUpValues. */
+/** The record number of an address whose date has no answers, see lookUpValues. */
 @inline function noAnswers(): u32 {
   return recordCount + 2;
 }
