@@ -76,7 +76,7 @@ export function encodeNumbers(values: ArrayLike<number>, kind: ListKind): { code
   return { codes, others: others.finish() };
 }
 
-/** Reads, one by one, what {@link encodeNumbers} wrote. */
+/** Reads what {@link encodeNumbers} wrote. */
 export class NumberReader {
   readonly #codes: Uint8Array;
   readonly #others: Uint8Array;
@@ -91,13 +91,23 @@ export class NumberReader {
     this.#isRecent = kind === 'recent';
   }
 
-  /** Returns the next number; -1 if the bytes end early or the number is above 2^32 - 1. */
-  next(): number {
-    const code = this.#codes[this.#index++]!;
-    if (code < PLACES && !this.#isRecent) return code;
-    const value = code < PLACES ? this.#list[code]! : this.#nextOther();
-    if (this.#isRecent && value >= 0) moveToFront(this.#list, Math.min(code, PLACES - 1), value);
-    return value;
+  /**
+   * Reads the next numbers into the beginning of `values`.
+   *
+   * @returns whether there were so many, each at most 2^32 - 1
+   */
+  read(values: Uint32Array, count: number): boolean {
+    values.set(this.#codes.subarray(this.#index, this.#index + count));
+    this.#index += count;
+    for (let i = 0; i < count; i++) {
+      const code = values[i]!;
+      if (code < PLACES && !this.#isRecent) continue;
+      const value = code < PLACES ? this.#list[code]! : this.#nextOther();
+      if (value < 0) return false;
+      values[i] = value;
+      if (this.#isRecent) moveToFront(this.#list, Math.min(code, PLACES - 1), value);
+    }
+    return true;
   }
 
   /** Whether all numbers outside the list were read. */

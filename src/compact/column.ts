@@ -40,9 +40,10 @@ export function decodeColumn(section: Uint8Array, count: number, max: number, na
   if (othersAt > section.length) throw fail('ends early');
   const places = new NumberReader(section.subarray(codesAt, othersAt), section.subarray(othersAt), 'fixed');
   const values = new Uint32Array(count);
+  if (!places.read(values, count)) throw fail('names a number that does not exist');
   for (let i = 0; i < count; i++) {
-    const place = places.next();
-    if (place < 0 || place >= distinct) throw fail('names a number that does not exist');
+    const place = values[i]!;
+    if (place >= distinct) throw fail('names a number that does not exist');
     values[i] = readUint32(section, HEADER_BYTES + 4 * place);
     if (values[i]! > max) throw fail(`has a number above ${max}`);
   }

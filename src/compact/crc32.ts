@@ -1,7 +1,7 @@
 /** CRC-32 without Node's zlib, for readers in browsers and workers. */
 
-/** The remainders of all bytes by the polynomial of IEEE 802.3, bits reversed. */
-const REMAINDERS = Uint32Array.from({ length: 256 }, (_, byte) => {
+/** The remainders of all bytes by the polynomial of IEEE 802.3, bits reversed; signed, as the results of `^` are. */
+const REMAINDERS = Int32Array.from({ length: 256 }, (_, byte) => {
   let remainder = byte;
   for (let bit = 0; bit < 8; bit++) remainder = (remainder >>> 1) ^ (0xedb88320 & -(remainder & 1));
   return remainder;

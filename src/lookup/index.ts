@@ -40,7 +40,13 @@ class CompactDatabase extends Lookups implements LookupDatabase {
 /** Unpacks gzip, up to the size that the header of the compact form in it says. */
 async function gunzip(bytes: Uint8Array<ArrayBuffer>, name: string): Promise<Uint8Array> {
   const damaged = (what: string): AtlasError => new AtlasError('E_DAMAGED', `${name}: ${what}`);
-  const reader = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip')).getReader();
+  const packed = new ReadableStream<Uint8Array<ArrayBuffer>>({
+    start(controller) {
+      controller.enqueue(bytes);
+      controller.close();
+    },
+  });
+  const reader = packed.pipeThrough(new DecompressionStream('gzip')).getReader();
   let unpacked: Uint8Array | undefined;
   let length = 0;
   for (;;) {

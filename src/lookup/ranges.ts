@@ -34,11 +34,11 @@ export function readRanges(compact: CompactCountries): RangeLists {
     records: compact.records,
     start4Low: new Uint16Array(start4.buffer),
     record4,
-    index4: buildIndex(start4.length, (range) => start4[range]! >>> 16),
+    index4: buildIndex(start4.length, start4),
     high6,
     low6,
     record6,
-    index6: buildIndex(record6.length, (range) => high6[2 * range + 1]! >>> 16),
+    index6: buildIndex(record6.length, high6, 2, 1),
     dense6: undefined,
   };
 }

@@ -65,12 +65,12 @@ export function partitionInMemory<Rec extends FileRecord>(
     start4: v4.first,
     start4Low: new Uint16Array(v4.first.buffer, v4.first.byteOffset, 2 * v4.count),
     record4: v4.value,
-    index4: buildIndex(v4.count, (range) => v4.first[range]! >>> 16),
+    index4: buildIndex(v4.count, v4.first),
     count6: v6.count,
     high6: high,
     low6: low,
     record6: v6.value,
-    index6: buildIndex(v6.count, (range) => v6.first[4 * range]! >>> 16),
+    index6: buildIndex(v6.count, v6.first, 4),
     dense6: undefined,
   };
 }

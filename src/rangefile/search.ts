@@ -14,14 +14,20 @@ export interface SearchColumns {
   dense6: DenseIndex | undefined;
 }
 
-/** Returns, for each value of the top 16 bits of an address, how many ranges begin below it. */
-export function buildIndex(count: number, topBits: (range: number) => number): Uint32Array {
+/**
+ * Returns, for each value of the top 16 bits of an address, how many ranges begin below it.
+ *
+ * @param count number of ranges
+ * @param starts where they begin: the most significant word of range `i` is element `stride * i + top`
+ */
+export function buildIndex(count: number, starts: Uint32Array, stride = 1, top = 0): Uint32Array {
   const index = new Uint32Array(INDEX_ENTRIES);
-  let range = 0;
-  for (let bucket = 0; bucket < INDEX_ENTRIES; bucket++) {
-    while (range < count && topBits(range) < bucket) range++;
-    index[bucket] = range;
+  let bucket = 0;
+  for (let range = 0; range < count; range++) {
+    const last = starts[stride * range + top]! >>> 16;
+    while (bucket <= last) index[bucket++] = range;
   }
+  index.fill(count, bucket);
   return index;
 }
 

@@ -64,7 +64,7 @@ function checkColumn(file: PartitionFile, family: Family): void {
   if (family === 4 && record.some((id) => file.records[id]!.kind === 'embedded')) {
     throw damaged(file, 'an IPv4 range refers to an embedded IPv4 address');
   }
-  const expected = buildIndex(count, (range) => first[words * range]! >>> 16);
+  const expected = buildIndex(count, first, words);
   const stored = family === 4 ? file.index4 : file.index6;
   const wrong = expected.findIndex((value, bucket) => stored[bucket] !== value);
   if (wrong >= 0) throw damaged(file, `entry ${wrong} of the IPv${family} index is wrong`);

@@ -122,11 +122,11 @@ function encodeFile(content: RangeFileContent<FileRecord>, name: ContentName): B
   const sections: Record<SectionTag, Uint8Array> & Partial<Record<ConfidenceTag, Uint8Array>> = {
     '4STA': bytesOf(content.v4.first),
     '4REC': bytesOf(v4),
-    '4IDX': bytesOf(buildIndex(content.v4.count, (range) => content.v4.first[range]! >>> 16)),
+    '4IDX': bytesOf(buildIndex(content.v4.count, content.v4.first)),
     '6HIG': bytesOf(high),
     '6LOW': bytesOf(low),
     '6REC': bytesOf(v6),
-    '6IDX': bytesOf(buildIndex(content.v6.count, (range) => content.v6.first[4 * range]! >>> 16)),
+    '6IDX': bytesOf(buildIndex(content.v6.count, content.v6.first, 4)),
     RECO: table,
     TEXT: text,
     ...(confidence && { '4CON': withoutFull(confidence.v4), '6CON': withoutFull(confidence.v6) }),

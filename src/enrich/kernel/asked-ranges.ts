@@ -124,7 +124,7 @@ export function askedRanges(first: AskedPartition, second: AskedPartition | unde
     scheme6[i] = cuts6.first[i]! & SCHEMES || cuts6.second[i]! & SCHEMES;
     answer6[i] = cuts6.second[i]! >>> SCHEME_BITS;
   }
-  const index4 = buildIndex(cuts4.count, (range) => start4[range]! >>> 16);
+  const index4 = buildIndex(cuts4.count, start4);
   return { start4, index4, answer4, high6, low6, answer6, scheme6 };
 }
 
@@ -182,7 +182,7 @@ export function blocksOf(
     Uint32Array.from({ length: words6.length / 2 }, (_, i) => words6[4 * (i >> 1) + at + 1 - (i & 1)]!);
   return {
     start4,
-    index4: buildIndex(start4.length, (range) => start4[range]! >>> 16),
+    index4: buildIndex(start4.length, start4),
     answer4: Uint32Array.from(columns[4].answer),
     high6: halves(0),
     low6: halves(2),
