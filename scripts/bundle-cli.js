@@ -2,8 +2,8 @@
  * Bundles the compiled command line and the worker thread of `enrich`. Run by "npm run build".
  *
  * Loading a module takes about half a millisecond, and a command has up to eighty. So dist/src/cli/main.js becomes a bundle, split
- * by what the commands share; dependencies stay outside. The commands that process records are one file,
- * dist/src/cli/record-commands.cjs; src/cli/start.cts says why.
+ * by what the commands share; dependencies stay outside. The command lookup and the commands that process records are one file
+ * each, lookup-command.cjs and record-commands.cjs; src/cli/start.cts says why.
  */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,19 +14,24 @@ const folder = fileURLToPath(new URL('../dist/src/cli', import.meta.url));
 const schedule = fileURLToPath(new URL('../dist/src/enrich/schedule', import.meta.url));
 const isPackage = (id) => !/^[./]/.test(id) && !id.startsWith('@oxc-project/runtime/');
 
-const records = await rolldown({
-  input: join(folder, 'record-commands.js'),
-  platform: 'node',
-  // What needs libraries stays in files of its own: JSON documents, and names of logs that users have. leven is in the bundle,
-  // since CommonJS cannot load ES modules on all versions of Node.
-  external: (id) => (isPackage(id) && id !== 'leven') || /\/enrich\/(formats\/document|logs-file)\.js$/.test(id),
-});
-await records.write({
-  file: join(folder, 'record-commands.cjs'),
-  format: 'cjs',
-  codeSplitting: false,
-  comments: false,
-});
+for (const name of ['lookup-command', 'record-commands']) {
+  const commands = await rolldown({
+    input: join(folder, `${name}.js`),
+    platform: 'node',
+    // What few need stays in files of its own: JSON documents, names of logs that users have, and in lookup past days. leven is
+    // in the bundle, since CommonJS cannot load ES modules on all versions of Node.
+    external: (id) =>
+      (isPackage(id) && id !== 'leven') ||
+      /\/enrich\/(formats\/document|logs-file)\.js$/.test(id) ||
+      (name === 'lookup-command' && id.endsWith('/history/day.js')),
+  });
+  await commands.write({
+    file: join(folder, `${name}.cjs`),
+    format: 'cjs',
+    codeSplitting: false,
+    comments: false,
+  });
+}
 
 const worker = await rolldown({ input: join(schedule, 'worker.js'), platform: 'node', external: isPackage });
 await worker.write({ file: join(schedule, 'worker.cjs'), format: 'cjs', comments: false });

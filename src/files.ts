@@ -20,7 +20,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
-import { crypto } from './crypto.js';
+import { crypto } from './builtins.js';
 import { systemErrorCode } from './errors.js';
 
 /** A file that is being written and has its final name only after `commit`. */

@@ -1,7 +1,7 @@
 /** The standard streams, and whether a file descriptor is a terminal. */
 import { fstatSync, statSync } from 'node:fs';
 import { devNull } from 'node:os';
-import { isatty } from 'node:tty';
+import { tty } from './builtins.js';
 
 /**
  * The descriptors of standard input, output and error. They are variables so that tests can run commands in their own
@@ -16,5 +16,5 @@ export const STDIN_PATH = '-';
 export function isTerminal(fd: number): boolean {
   const stat = fstatSync(fd);
   if (!stat.isCharacterDevice() || stat.rdev === statSync(devNull, { throwIfNoEntry: false })?.rdev) return false;
-  return isatty(fd);
+  return tty().isatty(fd);
 }

@@ -94,3 +94,13 @@ export async function runProgram(program: () => Promise<number>): Promise<void> 
   process.exitCode = await exitCodeOf(program);
   if (mayHaveLeftConnections) setTimeout(() => process.exit(), LEFT_OPEN_MS).unref();
 }
+
+/**
+ * Returns what start.cts calls: a function that runs one of some commands.
+ *
+ * @param commands by name
+ */
+export function programOf(commands: Readonly<Record<string, Command>>) {
+  return (name: string, args: string[], rare: RareParts): Promise<void> =>
+    runProgram(() => runCommand(name, commands[name]!, args, rare));
+}

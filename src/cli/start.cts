@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /**
- * The entry of the command line. The commands that process records are one CommonJS file, because that starts 10 ms sooner: Node's
- * loader of ES modules need not start. All other commands are in main.js.
+ * The entry of the command line. The command lookup is one CommonJS file, and those that process records are another, because
+ * that starts 10 ms sooner: Node's loader of ES modules need not start. All other commands are in main.js.
  */
 const nodeModule = require('node:module') as typeof import('node:module') & {
   /** Since Node 22.8. */
@@ -10,9 +10,9 @@ const nodeModule = require('node:module') as typeof import('node:module') & {
 const { homedir } = require('node:os') as typeof import('node:os');
 const { isAbsolute, join } = require('node:path') as typeof import('node:path');
 
-type RecordProgram = typeof import('./record-commands.js', { with: { 'resolution-mode': 'import' }});
+type Program = typeof import('./record-commands.js', { with: { 'resolution-mode': 'import' }});
 
-const RECORD_COMMANDS = ['lookup', 'enrich', 'filter', 'summarize'];
+const RECORD_COMMANDS = ['enrich', 'filter', 'summarize'];
 /** The format of JSON documents needs a library, which the file does not have. */
 const JSON_FORMAT = /^(--format=)?json$/;
 
@@ -29,11 +29,13 @@ function compileCacheDirectory(): string {
 // If the directory cannot be written, the code is compiled each time.
 nodeModule.enableCompileCache?.(compileCacheDirectory());
 const [name, ...args] = process.argv.slice(2);
-if (RECORD_COMMANDS.includes(name!) && !args.some((argument) => JSON_FORMAT.test(argument))) {
-  const { run } = require('./record-commands.cjs') as RecordProgram;
-  run(name!, args, {
-    helpPage: async (command) => (await import('./commands.js')).helpPage(command),
-  });
+const rare = {
+  helpPage: async (command: string) => (await import('./commands.js')).helpPage(command),
+};
+if (name === 'lookup') {
+  (require('./lookup-command.cjs') as Program).run(name, args, rare);
+} else if (RECORD_COMMANDS.includes(name!) && !args.some((argument) => JSON_FORMAT.test(argument))) {
+  (require('./record-commands.cjs') as Program).run(name!, args, rare);
 } else {
   import('./main.js');
 }

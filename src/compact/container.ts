@@ -1,6 +1,6 @@
 /** The container of the compact form: named sections, each with a checksum. See FORMAT.md. */
+import { crc32 } from '../crc32.js';
 import { AtlasError } from '../errors.js';
-import { crc32 } from './crc32.js';
 
 /** `\x89IPC\r\n\x1a\n`. */
 const MAGIC = Uint8Array.of(0x89, 0x49, 0x50, 0x43, 0x0d, 0x0a, 0x1a, 0x0a);

@@ -1,4 +1,5 @@
 /** Releases in the compact form: made, compressed, and unpacked. */
+import { zlib } from '../builtins.js';
 import { writeContainer } from '../compact/container.js';
 import type { About, CompactCountries } from '../compact/countries.js';
 import { buildNetworkFile, hasNetworks, networkSections } from '../compact/networks.js';
@@ -16,11 +17,6 @@ import {
   sourcesOf,
 } from './release.js';
 import { checkHash, noNetworks, openReleaseNetworks, openReleaseRanges } from './release-files.js';
-
-/** Returns node:zlib. A lookup in a release does not need it. */
-function zlib() {
-  return process.getBuiltinModule('node:zlib');
-}
 
 /** Section of the manifest, in compact forms of whole releases. */
 export const MANIFEST_SECTION = 'manifest';

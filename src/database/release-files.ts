@@ -10,7 +10,7 @@
  */
 import { type BigIntStats, closeSync, fstatSync, openSync, readFileSync, readSync } from 'node:fs';
 import { join } from 'node:path';
-import { crypto } from '../crypto.js';
+import { crypto } from '../builtins.js';
 import { AtlasError, messageOf, systemErrorCode } from '../errors.js';
 import { replaceFile } from '../files.js';
 import { decodeNetworkFile, decodeRangeFile, type NetworkFile, type RangeFile } from '../rangefile/reader.js';

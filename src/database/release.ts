@@ -1,8 +1,8 @@
 /** Releases on disk: their directories, their manifests, and the current one. */
 import { readdirSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
+import { crypto } from '../builtins.js';
 import { isDate } from '../country/country.js';
-import { crypto } from '../crypto.js';
 import { AtlasError, messageOf, systemErrorCode } from '../errors.js';
 import { packageFile } from '../package-root.js';
 import type { SourceKind } from '../range/vote.js';

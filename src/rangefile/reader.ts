@@ -1,9 +1,9 @@
 /** Reads the range file. Opening it checks the structure, so that every later access is in bounds. See FORMAT.md. */
 import { readFileSync } from 'node:fs';
 import { endianness } from 'node:os';
-import { crc32 } from 'node:zlib';
 import { EMBEDDED_SCHEMES, type EmbeddedScheme } from '../address/embedded.js';
 import type { Family } from '../address/parse.js';
+import { crc32 } from '../crc32.js';
 import { AtlasError, messageOf } from '../errors.js';
 import type { RangeColumns } from '../range/columns.js';
 import {

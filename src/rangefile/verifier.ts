@@ -1,7 +1,7 @@
 /** Verifies a whole range file: everything that opening does not check. */
 import type { Family } from '../address/parse.js';
 import { addressWords, compareAddresses } from '../address/words.js';
-import { crypto } from '../crypto.js';
+import { crypto } from '../builtins.js';
 import { AtlasError } from '../errors.js';
 import { ENTRY, ENTRY_BYTES, HEADER, HEADER_BYTES, MAX_CONFIDENCE, recordKey } from './layout.js';
 import { type NetworkFile, type PartitionFile, type RangeFile, rangeColumns } from './reader.js';

@@ -1,7 +1,7 @@
 /** Writes the range file; FORMAT.md is its specification. */
 
-import { crc32 } from 'node:zlib';
-import { crypto } from '../crypto.js';
+import { crypto } from '../builtins.js';
+import { crc32 } from '../crc32.js';
 import type { RangeColumns } from '../range/columns.js';
 import {
   align,

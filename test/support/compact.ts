@@ -2,9 +2,9 @@
 import fc from 'fast-check';
 import { Container, ENTRY_BYTES, HEADER_BYTES, writeContainer } from '../../src/compact/container.js';
 import { CompactCountries } from '../../src/compact/countries.js';
-import { crc32 } from '../../src/compact/crc32.js';
 import type { Partition } from '../../src/compact/partition.js';
 import { buildRangeFile } from '../../src/compact/range-file.js';
+import { crc32 } from '../../src/crc32.js';
 import { AtlasError } from '../../src/errors.js';
 
 /** Updates the checksums of a container after a change, as far as its table fits, so that the checks after them are tested. */

@@ -1,6 +1,7 @@
 /** Decompresses gzip and zstd, in libuv's thread pool. Everything before damaged bytes is returned before the error. */
 import type { Transform } from 'node:stream';
-import * as zlib from 'node:zlib';
+import type { Zlib } from 'node:zlib';
+import { zlib } from '../../builtins.js';
 import { AtlasError } from '../../errors.js';
 import { type ByteSource, chunksOf } from './source.js';
 import { ZstdFrameEnd } from './zstd-frame.js';
@@ -15,7 +16,7 @@ const OUTPUT_BYTES = 262_144;
  * chunk that repeats itself. As a readable stream, zlib would drop its last output when it fails.
  */
 class Decompressor {
-  readonly #stream: Transform & zlib.Zlib;
+  readonly #stream: Transform & Zlib;
   #parts: Buffer[] = [];
   #failure: Error | undefined;
   #hasEnded = false;
@@ -23,7 +24,7 @@ class Decompressor {
   #isClosed = false;
   #wake: () => void = () => {};
 
-  constructor(stream: Transform & zlib.Zlib) {
+  constructor(stream: Transform & Zlib) {
     this.#stream = stream;
     stream.on('data', (part: Buffer) => {
       this.#parts.push(part);
@@ -171,14 +172,14 @@ async function skipGzipHeader(reader: ByteReader): Promise<void> {
 /** Yields the data of one member, and checks its trailer. */
 async function* inflateMember(reader: ByteReader): AsyncGenerator<Buffer> {
   await skipGzipHeader(reader);
-  const inflater = new Decompressor(zlib.createInflateRaw({ chunkSize: OUTPUT_BYTES }));
+  const inflater = new Decompressor(zlib().createInflateRaw({ chunkSize: OUTPUT_BYTES }));
   let crc = 0;
   let length = 0;
   async function* check<Result>(parts: AsyncGenerator<Buffer, Result>): AsyncGenerator<Buffer, Result> {
     for (;;) {
       const { value, done } = await parts.next();
       if (done === true) return value;
-      crc = zlib.crc32(value, crc);
+      crc = zlib().crc32(value, crc);
       length += value.length;
       yield value;
     }
@@ -222,17 +223,11 @@ async function* gunzip(source: ByteSource): AsyncGenerator<Buffer> {
 /** The versions of Node that support zstd. */
 export const ZSTD_NODE_VERSIONS = '22.15, 23.8 or later';
 
-/** A function of newer versions of Node. */
-const { createZstdDecompress } = zlib as { createZstdDecompress?: () => Transform & zlib.Zlib };
-
 /**
  * Yields the data of one zstd frame, whose magic number is next. A decompressor gets no byte after the end of its frame: some
  * versions of Node ignore further frames, and frames that are cut off.
  */
-async function* unzstdFrame(
-  reader: ByteReader,
-  createDecompressor: () => Transform & zlib.Zlib,
-): AsyncGenerator<Buffer> {
+async function* unzstdFrame(reader: ByteReader, createDecompressor: () => Transform & Zlib): AsyncGenerator<Buffer> {
   const end = new ZstdFrameEnd();
   const decompressor = new Decompressor(createDecompressor());
   try {
@@ -255,6 +250,8 @@ async function* unzstdFrame(
  * @throws AtlasError E_BAD_INPUT if this version of Node does not support zstd; Error as {@link gunzip} does
  */
 async function* unzstd(source: ByteSource): AsyncGenerator<Buffer> {
+  // A function of newer versions of Node.
+  const { createZstdDecompress } = zlib() as { createZstdDecompress?: () => Transform & Zlib };
   if (createZstdDecompress === undefined) {
     throw new AtlasError(
       'E_BAD_INPUT',

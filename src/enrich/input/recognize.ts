@@ -5,7 +5,7 @@
  * The bytes are inspected only as far as no output can depend on them yet: an incomplete line is not written anyway. So the
  * result is the same for every split of the input, and a slow pipe is not delayed.
  */
-import { isIP } from 'node:net';
+import { parseAddress } from '../../address/parse.js';
 import { AtlasError } from '../../errors.js';
 import { pathText } from '../field-path.js';
 import type { Recognized } from '../logs.js';
@@ -197,7 +197,8 @@ function headerDelimiters(line: string): Delimiter[] {
 function hasAddressColumn(header: string[], row: string[], fields: readonly FieldRequest[]): boolean {
   const names = fields.map(({ path }) => pathText(path));
   if (header.some((cell) => names.includes(cell))) return true;
-  return row.length === header.length && row.some((cell) => isIP(cell) !== 0);
+  const words = new Uint32Array(4);
+  return row.length === header.length && row.some((cell) => parseAddress(cell, words) !== 0);
 }
 
 /** Lines that end in a carriage return alone (classic Mac OS) would all be one line. */

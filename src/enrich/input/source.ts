@@ -1,7 +1,7 @@
 /** Sources of bytes: files, pipes and standard input. */
 import { closeSync, constants, createReadStream, fstatSync, openSync, read, readSync, statSync } from 'node:fs';
-import { type ConnectOpts, Socket, type SocketConstructorOpts } from 'node:net';
-import { ReadStream as TerminalStream } from 'node:tty';
+import type { ConnectOpts, Socket, SocketConstructorOpts } from 'node:net';
+import { net, tty } from '../../builtins.js';
 import { AtlasError, messageOf, systemErrorCode } from '../../errors.js';
 import { isTerminal, STANDARD_FD } from '../../standard-streams.js';
 
@@ -195,7 +195,7 @@ class PipeSource implements ByteSource {
         },
       },
     };
-    this.#socket = new Socket(options);
+    this.#socket = new (net().Socket)(options);
     this.#socket.on('error', (error) => {
       this.#error = error;
     });
@@ -254,7 +254,7 @@ export function openSource(path: string): ByteSource {
     throw new AtlasError('E_USAGE', `${path} is a directory; name its files`);
   }
   if (isTerminal(fd)) {
-    const stream = fd === 0 ? process.stdin : new TerminalStream(fd);
+    const stream = fd === 0 ? process.stdin : new (tty().ReadStream)(fd);
     return new StreamSource(name, stream, undefined, () => void stream.destroy());
   }
   if (stat.isFIFO() || stat.isSocket()) {

@@ -1,5 +1,6 @@
 /** Compresses an output with gzip or zstd, in libuv's thread pool. */
-import * as zlib from 'node:zlib';
+import type { Gzip, Zlib } from 'node:zlib';
+import { zlib } from '../../builtins.js';
 import { AtlasError } from '../../errors.js';
 import { ZSTD_NODE_VERSIONS } from '../input/decompress.js';
 import type { Output } from './output.js';
@@ -7,13 +8,12 @@ import type { Output } from './output.js';
 export const COMPRESSIONS = ['gzip', 'zstd'] as const;
 export type OutputCompression = (typeof COMPRESSIONS)[number];
 
-type Compressor = zlib.Zlib & zlib.Gzip;
-
-/** A function of newer versions of Node. */
-const { createZstdCompress } = zlib as { createZstdCompress?: () => Compressor };
+type Compressor = Zlib & Gzip;
 
 function createCompressor(compression: OutputCompression): Compressor {
-  if (compression === 'gzip') return zlib.createGzip();
+  if (compression === 'gzip') return zlib().createGzip();
+  // A function of newer versions of Node.
+  const { createZstdCompress } = zlib() as { createZstdCompress?: () => Compressor };
   if (createZstdCompress !== undefined) return createZstdCompress();
   throw new AtlasError(
     'E_USAGE',

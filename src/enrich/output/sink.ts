@@ -1,7 +1,7 @@
 /** Writes bytes to files, pipes and terminals. */
 import { fstatSync, write, writeSync } from 'node:fs';
-import { Socket } from 'node:net';
 import type { Writable } from 'node:stream';
+import { net } from '../../builtins.js';
 import { systemErrorCode } from '../../errors.js';
 import { isTerminal } from '../../standard-streams.js';
 
@@ -32,7 +32,7 @@ function writeToStream(stream: Writable, bytes: Uint8Array): Promise<void> {
 }
 
 function streamOf(fd: number): Writable {
-  const stream = fd === 1 ? process.stdout : new Socket({ fd, readable: false, writable: true });
+  const stream = fd === 1 ? process.stdout : new (net().Socket)({ fd, readable: false, writable: true });
   return stream.on('error', () => {}); // each write reports its error
 }
 
