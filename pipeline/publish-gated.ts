@@ -89,7 +89,7 @@ export async function publishGated(
     throw refusalError(result, currentText(dataDir), refusedDir, command);
   }
   await timed(context, 'publish', () =>
-    publish(release, context, config.keepReleases, { event: command, origin: 'own', days: historyDays }),
+    publish(release, context, config.keepReleases, { event: command, days: historyDays }),
   );
   if (rolledBack.length > 0) forgetRolledBack(dataDir, inputHash);
   return refusals;

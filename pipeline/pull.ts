@@ -27,6 +27,7 @@ import {
 import { checkReleaseMirror, openReleaseRanges } from '../src/database/release-files.js';
 import { AtlasError, messageOf, systemErrorCode } from '../src/errors.js';
 import { replaceFile } from '../src/files.js';
+import { isPackName } from '../src/history/pack.js';
 import { HISTORY_DAYS } from '../src/limits.js';
 import type { MirrorRanges } from '../src/mirror/writer.js';
 import { openNetworkFile, openRangeFile } from '../src/rangefile/reader.js';
@@ -36,6 +37,7 @@ import { loadReference } from './config/reference.js';
 import { loadSources } from './config/sources.js';
 import { withoutCredentials } from './config/url.js';
 import { type PullLimits, RepositoryClient, removeDownloads, trustedExpiry } from './distribution/client.js';
+import { pullHistory } from './distribution/history.js';
 import { COLUMNS_FILE, CURRENT_TARGET, PULL_FORM } from './distribution/repository.js';
 import { RefusedError, type RefusedOutcome } from './gates/refusal.js';
 import { withDataDir } from './operations/data-dir.js';
@@ -71,12 +73,17 @@ export interface PullResult {
   forced: Refusal[];
 }
 
-/** Returns the id of the release that the repository offers. */
-async function offeredRelease(client: RepositoryClient, workDir: string): Promise<string> {
+/** Returns the id of the release that the repository offers, and the names of its packs of history. */
+async function offeredByRepository(
+  client: RepositoryClient,
+  workDir: string,
+): Promise<{ id: string; packs: string[] }> {
   const path = join(workDir, CURRENT_TARGET);
   await client.get(CURRENT_TARGET, path);
-  const { release } = parseObject(readFileSync(path, 'utf8'));
-  if (typeof release === 'string' && RELEASE_ID.test(release)) return release;
+  const { release, history } = parseObject(readFileSync(path, 'utf8'));
+  if (typeof release === 'string' && RELEASE_ID.test(release)) {
+    return { id: release, packs: Array.isArray(history) ? history.map(String).filter(isPackName) : [] };
+  }
   throw new AtlasError('E_UNTRUSTED', `${CURRENT_TARGET} of the repository does not name a release`);
 }
 
@@ -255,7 +262,8 @@ async function runPull(options: PullOptions, context: StageContext, stateDir: st
     config.overrides === undefined ? { rows: [] } : loadOverrides(config.overrides, reference, context.asOf);
 
   const client = await RepositoryClient.open({ url, root, stateDir, workDir, limits, note });
-  const id = await offeredRelease(client, workDir);
+  const { id, packs } = await offeredByRepository(client, workDir);
+  const historyDays = options.historyDays ?? HISTORY_DAYS;
   const memory = new RefusalMemory(stateDir, [
     await client.hashOf(`${id}/${MANIFEST_FILE}`),
     currentReleaseId(dataDir),
@@ -266,6 +274,7 @@ async function runPull(options: PullOptions, context: StageContext, stateDir: st
   if (!force) memory.repeat(note);
   if (!force && isCurrent(dataDir, id, note)) {
     note(`nothing has changed; ${currentText(dataDir)}`);
+    if (historyDays > 0) await pullHistory(client, packs, context);
     return { id, outcome: 'unchanged', forced: [] };
   }
   const fetched = await timed(context, 'fetch', () => fetchRelease(client, id, context));
@@ -279,9 +288,10 @@ async function runPull(options: PullOptions, context: StageContext, stateDir: st
       overrides,
       force,
       command: 'pull',
-      historyDays: options.historyDays ?? HISTORY_DAYS,
+      historyDays,
     }),
   );
+  if (historyDays > 0) await pullHistory(client, packs, context);
   return { id, outcome: 'published', forced };
 }
 

@@ -10,6 +10,7 @@
  *     targets/<id>/<sha256>.release.ipc       the pull form: all of a release in the compact form, with Brotli
  *     targets/<id>/<sha256>.ranges.ipr        if a client cannot use it: the range file of the release
  *     targets/<id>/<sha256>.mirror.json.gz    and the columns of the mirror that the range file does not have
+ *     targets/history/<sha256>.2026-11.pack   the history of a month; current.json names the months
  *
  * Every file is replaced atomically. Files come first, then targets, snapshot and timestamp. A client follows the
  * timestamp, so until the last of these steps it sees the old state, and a process that is killed leaves a valid repository.
@@ -23,6 +24,8 @@ import { MANIFEST_FILE, MIRROR_FILE, NETWORK_FILE, RANGE_FILE } from '../../src/
 import { verifyRelease } from '../../src/database/verify.js';
 import { AtlasError, messageOf, systemErrorCode, writeError } from '../../src/errors.js';
 import { flush, replaceFile } from '../../src/files.js';
+import type { Entry } from '../../src/history/archive.js';
+import { encodePacks } from '../../src/history/pack.js';
 import { REPOSITORY_RELEASES, SIGNATURE_DAYS, SIGNATURE_RENEW_SHARE } from '../../src/limits.js';
 import { packRelease } from '../compact-release.js';
 import { lockDirectory } from '../operations/lock.js';
@@ -36,6 +39,9 @@ const SPEC_VERSION = '1.0.31';
 export const CURRENT_TARGET = 'current.json';
 export const PULL_FORM = 'release.ipc';
 export const COLUMNS_FILE = 'mirror.json.gz';
+const HISTORY_TARGETS = 'history';
+/** Returns the target of a pack. */
+export const historyTarget = (name: string): string => `${HISTORY_TARGETS}/${name}`;
 
 /** Folders of a repository. */
 export const METADATA_DIR = 'metadata';
@@ -415,7 +421,7 @@ export function initRepository(
 }
 
 /** Writes the file of a target, unless it is there, and returns the target. */
-function addFile(dir: string, path: string, content: Buffer): TargetFile {
+function addFile(dir: string, path: string, content: Uint8Array): TargetFile {
   const target = new TargetFile({ path, length: content.length, hashes: { sha256: sha256(content) } });
   const file = join(dir, TARGETS_DIR, targetPath(target));
   mkdirSync(dirname(file), { recursive: true });
@@ -429,7 +435,8 @@ function addFile(dir: string, path: string, content: Buffer): TargetFile {
 
 /** Returns the targets with a release added as the current one, and without the oldest releases. */
 function withRelease(targets: Readonly<Record<string, TargetFile>>, added: TargetFile[], id: string) {
-  const others = Object.values(targets).filter(({ path }) => path !== CURRENT_TARGET && dirname(path) !== id);
+  const replaced = ['.', HISTORY_TARGETS, id];
+  const others = Object.values(targets).filter(({ path }) => !replaced.includes(dirname(path)));
   // A release that is added again becomes the newest: members of JSON objects keep their order.
   const kept = [...new Set(others.map(({ path }) => dirname(path)))].slice(1 - REPOSITORY_RELEASES);
   const list = [...others.filter(({ path }) => kept.includes(dirname(path))), ...added];
@@ -511,23 +518,30 @@ export function refreshRepository(options: RepositoryOptions): RepositorySummary
  * Adds a release and makes it the one that nodes follow. An older release than before is a new version of the metadata, too.
  *
  * @param releaseDir directory of the release
+ * @param entries the history to add; none by default
  * @throws AtlasError E_USAGE if there is no repository, E_CONFIG if keys are missing, E_DAMAGED if the release is damaged
  */
-export function addRelease(options: RepositoryOptions, releaseDir: string): RepositorySummary {
+export function addRelease(
+  options: RepositoryOptions,
+  releaseDir: string,
+  entries: readonly Entry[] = [],
+): RepositorySummary {
   const { dir, keyDirs, note } = options;
   const { manifest, networks } = verifyRelease(releaseDir);
   const { id, inputs } = manifest;
+  const packs = encodePacks(entries);
   return locked(options, () => {
     const state = readState(dir);
     const signer = new Signer(readKeys(keyDirs), options);
-    const add = (path: string, content: Buffer): TargetFile => addFile(dir, path, content);
+    const add = (path: string, content: Uint8Array): TargetFile => addFile(dir, path, content);
     const added = [
       add(`${id}/${MANIFEST_FILE}`, readFileSync(join(releaseDir, MANIFEST_FILE))),
       add(`${id}/${PULL_FORM}`, compressCompact(packRelease(releaseDir), 'brotli')),
       add(`${id}/${RANGE_FILE}`, readFileSync(join(releaseDir, RANGE_FILE))),
       ...(networks === undefined ? [] : [add(`${id}/${NETWORK_FILE}`, readFileSync(join(releaseDir, NETWORK_FILE)))]),
       add(`${id}/${COLUMNS_FILE}`, readMirrorColumns(join(releaseDir, MIRROR_FILE), inputs)),
-      add(CURRENT_TARGET, Buffer.from(`${JSON.stringify({ release: id })}\n`)),
+      ...[...packs].map(([name, content]) => add(historyTarget(name), content)),
+      add(CURRENT_TARGET, Buffer.from(`${JSON.stringify({ release: id, history: [...packs.keys()] })}\n`)),
     ];
     const { targets } = state.targets.signed;
     const isUnchanged = added.every((target) => targets[target.path]?.equals(target) === true);

@@ -2,13 +2,12 @@
 import { readManifest } from '../../src/database/release.js';
 import { openReleaseRanges } from '../../src/database/release-files.js';
 import { openArchive } from '../../src/history/archive.js';
-import type { EntryAbout, Origin } from '../../src/history/entry.js';
+import type { EntryAbout } from '../../src/history/entry.js';
 import { answersOf, prepareEntry, pruneHistory, settle } from '../../src/history/write.js';
 
 /** How a publication enters the archive. */
 export interface PublicationHistory {
   event: Exclude<EntryAbout['event'], 'import'>;
-  origin: Exclude<Origin, 'imported'>;
   /** Days of own publications to keep; 0 for no history. */
   days: number;
 }
@@ -24,7 +23,7 @@ export interface PublicationHistory {
 export function recordPublication<Result>(
   dataDir: string,
   dir: string,
-  { event, origin, days }: PublicationHistory,
+  { event, days }: PublicationHistory,
   switchTo: () => Result,
 ): Result {
   const now = Date.now();
@@ -32,7 +31,6 @@ export function recordPublication<Result>(
   const { id, forced, data_date } = readManifest(dir);
   prepareEntry(dataDir, {
     about: { release: id, event, ...(forced && { forced: true }), ...(data_date !== undefined && { data_date }) },
-    origin,
     answers: days === 0 ? undefined : answersOf(openReleaseRanges(dir).file),
     days,
     now,
@@ -46,5 +44,5 @@ export function recordPublication<Result>(
 /** Returns whether the last publication of a data directory was added to its archive. */
 export function keepsHistory(dataDir: string): boolean {
   const last = openArchive(dataDir).entries.at(-1);
-  return last !== undefined && last.origin !== 'imported' && last.kind !== 'gap';
+  return last !== undefined && last.origin === 'own' && last.kind !== 'gap';
 }

@@ -120,7 +120,7 @@ export function rollBack(dataDir: string, id: string | undefined): { from: strin
     // How long history is kept is for the next build to say; a rollback removes nothing.
     const days = keepsHistory(dataDir) ? Number.POSITIVE_INFINITY : 0;
     const dir = join(dataDir, RELEASES_DIR, to);
-    recordPublication(dataDir, dir, { event: 'rollback', origin: 'own', days }, () => switchCurrent(dataDir, to));
+    recordPublication(dataDir, dir, { event: 'rollback', days }, () => switchCurrent(dataDir, to));
     return { from, to };
   } finally {
     unlock();

@@ -13,6 +13,7 @@ import {
 } from '../../pipeline/index.js';
 import { namedRelease } from '../database/release.js';
 import { AtlasError, EXIT } from '../errors.js';
+import { openArchive } from '../history/archive.js';
 import { REPOSITORY_RELEASES, SIGNATURE_DAYS } from '../limits.js';
 import { type Action, type Command, factLines, type Invocation, type OptionValues, print, text } from './command.js';
 import { note } from './schedule.js';
@@ -105,10 +106,13 @@ const ACTIONS: Readonly<Record<string, RepoAction>> = {
   },
   add: {
     usage: 'DIR [RELEASE]',
-    help: `adds a release (default: the current one), and makes it the one that nodes follow; an older one as well. The newest ${REPOSITORY_RELEASES} are kept`,
+    help: `adds a release (default: the current one), and makes it the one that nodes follow; an older one as well. Adds the history, too. The newest ${REPOSITORY_RELEASES} are kept`,
     arguments: [1, 2],
     flags: COMMON_FLAGS,
-    run: (options, { dataDir, positionals }) => addRelease(options, namedRelease(dataDir, positionals[1] ?? 'current')),
+    run(options, { dataDir, positionals }) {
+      const release = namedRelease(dataDir, positionals[1] ?? 'current');
+      return addRelease(options, release, openArchive(dataDir).entries);
+    },
   },
   refresh: {
     usage: 'DIR',

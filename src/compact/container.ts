@@ -99,6 +99,11 @@ export class Container {
     return this.#sections.has(section);
   }
 
+  /** Returns the size of a section in bytes; 0 if there is none of the name. */
+  length(section: string): number {
+    return this.#sections.get(section)?.bytes.length ?? 0;
+  }
+
   /**
    * Returns the bytes of a section.
    *

@@ -1,12 +1,13 @@
 /** Reads the archive: the answers of each day. FORMAT.md is the specification. */
-import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Family } from '../address/parse.js';
 import { currentReleaseId } from '../database/release.js';
-import { AtlasError, messageOf, systemErrorCode } from '../errors.js';
+import { AtlasError, messageOf } from '../errors.js';
 import type { RangeRecord } from '../rangefile/layout.js';
 import { joinLayers, type Layer, overlay } from './changes.js';
-import { type Answers, EntryFile, type EntryName, parseEntryName } from './entry.js';
+import { type Answers, EntryFile, type EntryName, entryFileName, parseEntryName } from './entry.js';
+import { isPackName, type PackedEntry, readPack } from './pack.js';
 
 /** Folder of the archive in a data directory. */
 export const HISTORY_DIR = 'history';
@@ -16,9 +17,16 @@ export const PENDING_FILE = 'pending.ipc';
 export const DAY_MS = 86_400_000;
 
 /** An entry of the archive as its name tells it. */
-export interface Entry extends EntryName {
+export interface Entry extends Omit<EntryName, 'origin'> {
+  /** `repository`: it is in a pack of the repository that this data directory pulls from. */
+  origin: EntryName['origin'] | 'repository';
+  /** Its name. */
+  file: string;
+  /** The file that has it. */
   path: string;
   bytes: number;
+  /** Reads it. Throws AtlasError E_DAMAGED if that is not possible. */
+  content: () => Uint8Array;
 }
 
 /** Returns the UTC day of a time, `YYYY-MM-DD`. */
@@ -31,32 +39,28 @@ export function shiftedDay(day: string, days: number): string {
   return dayOf(Date.parse(`${day}T00:00:00Z`) + days * DAY_MS);
 }
 
-function readEntryFile(path: string, expected?: EntryName): EntryFile {
-  let bytes: Buffer;
+function readFile(path: string): Buffer {
   try {
-    bytes = readFileSync(path);
+    return readFileSync(path);
   } catch (error) {
     throw new AtlasError('E_DAMAGED', `${path} cannot be read: ${messageOf(error)}`, { cause: error });
   }
-  return new EntryFile(bytes, path, expected);
 }
 
-function listEntries(folder: string): Entry[] {
-  let files: string[];
-  try {
-    files = readdirSync(folder);
-  } catch (error) {
-    if (systemErrorCode(error) === 'ENOENT') return [];
-    throw error;
-  }
+function entryAt(name: EntryName, path: string, bytes: number): Entry {
+  return { ...name, file: entryFileName(name), path, bytes, content: () => readFile(path) };
+}
+
+/** Returns the entries of this data directory that have their names. */
+function listEntries(folder: string, files: readonly string[]): Entry[] {
   const byTime = new Map<number, Entry>();
-  for (const file of files.sort()) {
+  for (const file of files) {
     const name = parseEntryName(file);
     const stats = name && statSync(join(folder, file), { throwIfNoEntry: false });
     if (name === undefined || stats === undefined) continue;
     // Of two entries of one time, the base counts: a process was killed while it replaced the other by it.
     if (byTime.get(name.time)?.kind === 'base') continue;
-    byTime.set(name.time, { ...name, path: join(folder, file), bytes: stats.size });
+    byTime.set(name.time, entryAt(name, join(folder, file), stats.size));
   }
   return [...byTime.values()].sort((a, b) => a.time - b.time);
 }
@@ -68,10 +72,13 @@ export class Archive {
   readonly dataDir: string;
   /** In the order of their times. */
   readonly entries: readonly Entry[];
+  /** What is wrong with packs, a sentence for each. */
+  readonly problems: readonly string[];
 
-  constructor(dataDir: string, entries: readonly Entry[]) {
+  constructor(dataDir: string, entries: readonly Entry[], problems: readonly string[]) {
     this.dataDir = dataDir;
     this.entries = entries;
+    this.problems = problems;
   }
 
   /** Returns the first and the last day that are kept; undefined if none is. */
@@ -102,8 +109,9 @@ export class Archive {
         return { from, to, missing };
       }
       if (next?.since === undefined || next.since <= entry.time) return { from, to, entry };
-      const lost = dayOf(next.since);
-      const missing = `the entry of ${lost} is lost; "ipatlas verify" lists what is damaged`;
+      // If more than one is lost, nothing tells when the first of them began.
+      const lost = this.#isNextButOne(entry, next) ? dayOf(next.since) : from;
+      const missing = `the entry of ${dayOf(next.since)} is lost; "ipatlas verify" lists what is damaged`;
       const known = { from, to: shiftedDay(lost, -1), entry };
       return [...(lost > from ? [known] : []), ...(lost <= to ? [{ from: lost, to, missing }] : [])];
     });
@@ -119,6 +127,21 @@ export class Archive {
     if (span === undefined) return { missing: 'the data directory has no history yet' };
     if (day < span.from) return { missing: `history begins on ${span.from}` };
     return this.spans().find(({ to }) => day <= to) ?? { missing: 'it is in the future' };
+  }
+
+  /** Returns whether a single publication was between two entries. */
+  #isNextButOne(entry: Entry, later: Entry): boolean {
+    const [before, after] = [entry, later].map((each) => this.#numberOf(each));
+    return before !== undefined && after === before + 2;
+  }
+
+  #numberOf(entry: Entry): number | undefined {
+    try {
+      return this.read(entry).about.number;
+    } catch (error) {
+      if (error instanceof AtlasError && error.code === 'E_DAMAGED') return undefined;
+      throw error;
+    }
   }
 
   /** Returns whether entries after the last one are lost. Nothing after them tells, but the current release does. */
@@ -139,7 +162,7 @@ export class Archive {
    * @throws AtlasError E_DAMAGED if it is damaged or gone
    */
   read(entry: Entry): EntryFile {
-    return readEntryFile(entry.path, entry);
+    return new EntryFile(entry.content(), entry.path, entry.file);
   }
 
   /**
@@ -178,20 +201,47 @@ export class Archive {
   }
 }
 
+/** Returns the entry of a publication that has not been given its name, if its release is the current one. */
+function pendingEntry(dataDir: string, path: string, lastTime: number): Entry | undefined {
+  if (!existsSync(path)) return undefined;
+  const bytes = readFile(path);
+  const { name, about } = new EntryFile(bytes, path);
+  const counts = about.release === currentReleaseId(dataDir) && name.time > lastTime;
+  return counts ? entryAt(name, path, bytes.length) : undefined;
+}
+
 /**
  * Opens the archive of a data directory. Only the names of its entries are read.
+ *
+ * Entries of the repository count for the time between the last import and the first publication of this data directory.
  *
  * @throws AtlasError E_DAMAGED if a publication has not finished and its entry is damaged
  */
 export function openArchive(dataDir: string): Archive {
   const folder = join(dataDir, HISTORY_DIR);
-  const entries = listEntries(folder);
-  const path = join(folder, PENDING_FILE);
-  const stats = statSync(path, { throwIfNoEntry: false });
-  if (stats !== undefined) {
-    const { name, about } = readEntryFile(path);
-    const isCurrent = about.release === currentReleaseId(dataDir);
-    if (isCurrent && name.time > (entries.at(-1)?.time ?? 0)) entries.push({ ...name, path, bytes: stats.size });
-  }
-  return new Archive(dataDir, entries);
+  const files = existsSync(folder) ? readdirSync(folder).sort() : [];
+  const local = listEntries(folder, files);
+  const pending = pendingEntry(dataDir, join(folder, PENDING_FILE), local.at(-1)?.time ?? 0);
+  if (pending !== undefined) local.push(pending);
+  const firstOwn = local.findIndex(({ origin }) => origin === 'own');
+  const imports = local.slice(0, firstOwn < 0 ? local.length : firstOwn);
+  const own = local.slice(imports.length);
+  const problems: string[] = [];
+  const packed = files.filter(isPackName).flatMap((name): Entry[] => {
+    const path = join(folder, name);
+    try {
+      return readPack(readFile(path), name, path).map((entry) => entryInPack(entry, path));
+    } catch (error) {
+      if (!(error instanceof AtlasError)) throw error;
+      problems.push(error.message);
+      return [];
+    }
+  });
+  const [after, before] = [imports.at(-1)?.time ?? Number.NEGATIVE_INFINITY, own[0]?.time ?? Number.POSITIVE_INFINITY];
+  const repository = packed.filter(({ time }) => time > after && time < before);
+  return new Archive(dataDir, [...imports, ...repository, ...own], problems);
+}
+
+function entryInPack({ name, ...packed }: PackedEntry, path: string): Entry {
+  return { ...name, ...packed, origin: 'repository', path };
 }

@@ -7,9 +7,8 @@ import { compressCompact, unpackCompact } from '../database/compact.js';
 import type { RangeRecord } from '../rangefile/layout.js';
 import type { Layer } from './changes.js';
 
-/** Who published: this data directory, the repository that it pulls from, or nobody: somebody imported a table. */
-export const ORIGINS = ['own', 'repository', 'imported'] as const;
-export type Origin = (typeof ORIGINS)[number];
+/** How an entry came about: by a publication, or by an import of a table. */
+export type Origin = 'own' | 'imported';
 
 /**
  * What an entry has: all countries (`base`), the changes since the entry before (`changes`), or nothing, because the release
@@ -37,6 +36,8 @@ export interface EntryAbout {
   forced?: boolean;
   /** Date of the data, `YYYY-MM-DD`; missing if nothing tells it. */
   data_date?: string;
+  /** One more than that of the publication before, unless that cannot be read: it is then larger. Imports have none. */
+  number?: number;
 }
 
 /** The answers of a release: the records, and a partition for each family whose values are record numbers plus one. */
@@ -46,7 +47,7 @@ export interface Answers {
   v6: Layer;
 }
 
-const NAME = /^(\d{8}T\d{9}Z)_(\d{8}T\d{9}Z|first)_(own|repository|imported)_(base|changes|gap)\.ipc$/;
+const NAME = /^(\d{8}T\d{9}Z)_(\d{8}T\d{9}Z|first)_(own|imported)_(base|changes|gap)\.ipc$/;
 
 /** Writes a time as `20261123T071530123Z`, which sorts like the time. */
 function timeText(time: number): string {
@@ -100,13 +101,14 @@ export function encodeEntry(name: EntryName, { about, records, v4, v6 }: EntryCo
 
 function isAbout(value: unknown): value is EntryAbout & { name: string } {
   if (typeof value !== 'object' || value === null) return false;
-  const { name, release, event, forced, data_date } = value as Record<string, unknown>;
+  const { name, release, event, forced, data_date, number } = value as Record<string, unknown>;
   return (
     typeof name === 'string' &&
     typeof release === 'string' &&
     ['build', 'pull', 'rollback', 'import'].includes(event as string) &&
     (forced === undefined || typeof forced === 'boolean') &&
-    (data_date === undefined || typeof data_date === 'string')
+    (data_date === undefined || typeof data_date === 'string') &&
+    (number === undefined || Number.isSafeInteger(number))
   );
 }
 
@@ -119,16 +121,16 @@ export class EntryFile {
 
   /**
    * @param path of the file, for messages
-   * @param expected what the name of the file says; undefined if the file has another name until it counts
+   * @param expected the name of the file; undefined if it has another name until it counts
    * @throws AtlasError E_DAMAGED if the content is not an entry, or that of another name
    */
-  constructor(bytes: Uint8Array, path: string, expected?: EntryName) {
+  constructor(bytes: Uint8Array, path: string, expected?: string) {
     this.#path = path;
     this.#container = new Container(unpackCompact(bytes, path), path);
     const about = decodeAbout(this.#container);
     const name = isAbout(about) ? parseEntryName(about.name) : undefined;
     if (!isAbout(about) || name === undefined) throw damaged(path, 'it does not describe a publication');
-    if (expected !== undefined && entryFileName(expected) !== about.name) {
+    if (expected !== undefined && expected !== about.name) {
       throw damaged(path, `it is the entry ${about.name}`);
     }
     this.name = name;

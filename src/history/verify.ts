@@ -9,7 +9,7 @@ import { type Archive, dayOf } from './archive.js';
  * @returns what is wrong, a sentence for each problem; empty if nothing is
  */
 export function archiveProblems(archive: Archive): string[] {
-  const problems: string[] = [];
+  const problems: string[] = [...archive.problems];
   let records: RangeRecord[] = [];
   let isKnown = false;
   archive.entries.forEach((entry, index) => {

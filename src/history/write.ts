@@ -20,8 +20,8 @@ import {
   type EntryName,
   encodeEntry,
   entryFileName,
-  type Origin,
 } from './entry.js';
+import { readPack } from './pack.js';
 
 /**
  * A base is written as soon as the changes since the last one have this many times its size: two years of real nights then
@@ -84,6 +84,8 @@ function contentAfter(
 ): EntryContent & { kind: 'base' | 'changes' } {
   const base = { kind: 'base', about, ...answers } as const;
   if (last === undefined || last.kind === 'gap' || needsBase(archive, last, time, days)) return base;
+  // What came from the repository may be replaced.
+  if (last.origin === 'repository') return base;
   let before: Answers;
   try {
     before = archive.answers(last);
@@ -107,10 +109,20 @@ function write(folder: string, file: string, name: EntryName, content: EntryCont
   replaceFile(join(folder, file), [encodeEntry(name, content)]);
 }
 
+/** Returns the number of a publication after `last`, which is larger than that of every one before. */
+function nextNumber(archive: Archive, last: Entry | undefined, time: number): number {
+  if (last === undefined) return 0;
+  try {
+    return (archive.read(last).about.number ?? time) + 1;
+  } catch (error) {
+    if (error instanceof AtlasError && error.code === 'E_DAMAGED') return time;
+    throw error;
+  }
+}
+
 /** A release that is about to become the current one. */
 export interface Publication {
   about: EntryAbout;
-  origin: Exclude<Origin, 'imported'>;
   /** Undefined if no history is wanted: the archive then says from when on it knows nothing. */
   answers: Answers | undefined;
   /** Days of own publications to keep. */
@@ -124,17 +136,19 @@ export interface Publication {
  *
  * @throws a system error if it cannot be written
  */
-export function prepareEntry(dataDir: string, { about, origin, answers, days, now }: Publication): void {
+export function prepareEntry(dataDir: string, publication: Publication): void {
+  const { answers, days, now } = publication;
   const archive = openArchive(dataDir);
   const last = archive.entries.at(-1);
   if (answers === undefined && (last === undefined || last.kind === 'gap')) return;
   // Entries keep their order although a clock was set back.
   const time = Math.max(now, (last?.time ?? 0) + 1);
+  const about = { ...publication.about, number: nextNumber(archive, last, time) };
   const content =
     answers === undefined
       ? ({ kind: 'gap', about, records: [], v4: undefined, v6: undefined } as const)
       : contentAfter(archive, last, { time, days, about, answers });
-  const name: EntryName = { time, since: last?.time, origin, kind: content.kind };
+  const name: EntryName = { time, since: last?.time, origin: 'own', kind: content.kind };
   write(join(dataDir, HISTORY_DIR), PENDING_FILE, name, content);
 }
 
@@ -157,8 +171,8 @@ export function settle(dataDir: string): void {
 
 /** Replaces an entry by a base with the same answers, so that it does not need the entries before it. */
 function makeBase(archive: Archive, entry: Entry, since: number | undefined): void {
-  const { about } = new EntryFile(readFileSync(entry.path), entry.path, entry);
-  const name: EntryName = { ...entry, since, kind: entry.kind === 'gap' ? 'gap' : 'base' };
+  const { about, name: before } = archive.read(entry);
+  const name: EntryName = { ...before, since, kind: entry.kind === 'gap' ? 'gap' : 'base' };
   const content = entry.kind === 'gap' ? { records: [], v4: undefined, v6: undefined } : archive.answers(entry);
   const file = entryFileName(name);
   const folder = join(archive.dataDir, HISTORY_DIR);
@@ -167,25 +181,26 @@ function makeBase(archive: Archive, entry: Entry, since: number | undefined): vo
 }
 
 /**
- * Removes what was published here, or came from the repository, more than some days ago. Entries go by the group: a base and
- * all changes to it. Imported entries stay.
+ * Removes what was published here more than some days ago. Entries go by the group: a base and all changes to it. Imported
+ * entries and those of the repository stay.
  *
  * @returns the number of removed entries
  */
 export function pruneHistory(dataDir: string, days: number, now: number): number {
-  const { entries } = openArchive(dataDir);
+  const archive = openArchive(dataDir);
+  const { entries } = archive;
   const firstKept = entries.findLastIndex(
-    ({ kind, origin, time }) => kind !== 'changes' && origin !== 'imported' && time <= now - days * DAY_MS,
+    ({ kind, origin, time }) => kind !== 'changes' && origin === 'own' && time <= now - days * DAY_MS,
   );
-  const firstOwn = entries.findIndex(({ origin }) => origin !== 'imported');
+  const firstOwn = entries.findIndex(({ origin }) => origin === 'own');
   if (firstKept <= firstOwn) return 0;
   const old = entries.slice(firstOwn, firstKept);
   for (const { path } of old.slice(1).reverse()) rmSync(path);
   const [first] = old;
   if (firstOwn > 0 && first!.kind !== 'gap') {
-    // Else the last import would seem to hold until the first entry that is kept.
-    const { about } = new EntryFile(readFileSync(first!.path), first!.path, first);
-    const name: EntryName = { ...first!, kind: 'gap' };
+    // Else the entry before would seem to hold until the first one that is kept.
+    const { about, name: before } = archive.read(first!);
+    const name: EntryName = { ...before, kind: 'gap' };
     write(join(dataDir, HISTORY_DIR), entryFileName(name), name, { about, records: [], v4: undefined, v6: undefined });
   }
   if (firstOwn === 0 || first!.kind !== 'gap') rmSync(first!.path);
@@ -225,7 +240,7 @@ export function importEntry(dataDir: string, { day, name: release, answers }: Im
   const next = archive.entries.findIndex((entry) => entry.time > time);
   const last = next < 0 ? archive.entries.at(-1) : archive.entries[next - 1];
   const successor = archive.entries[next];
-  if (successor?.kind === 'changes') makeBase(archive, successor, successor.since);
+  if (successor?.kind === 'changes' && successor.origin !== 'repository') makeBase(archive, successor, successor.since);
   const about: EntryAbout = { release, event: 'import' };
   const days = Number.POSITIVE_INFINITY;
   const content = contentAfter(archive, last, { time, days, about, answers });
@@ -248,7 +263,29 @@ export function removeImports(dataDir: string, from: string, to: string): string
   if (removed.length === 0) return [];
   const index = archive.entries.indexOf(removed[0]!);
   const successor = archive.entries[index + removed.length];
-  if (successor !== undefined) makeBase(archive, successor, archive.entries[index - 1]?.time);
+  if (successor !== undefined && successor.origin !== 'repository') {
+    makeBase(archive, successor, archive.entries[index - 1]?.time);
+  }
   for (const { path } of [...removed].reverse()) rmSync(path);
   return removed.map(({ time }) => dayOf(time));
+}
+
+/**
+ * Adds a pack of the repository, or replaces it. The newest one must come first: the first publication here then names the entry
+ * before it, and a day has its answers or is refused, whichever other packs are there.
+ *
+ * @param name of the pack
+ * @throws AtlasError E_DAMAGED if it is not a pack of its month
+ */
+export function addPack(dataDir: string, name: string, bytes: Uint8Array): void {
+  const path = join(dataDir, HISTORY_DIR, name);
+  const packed = readPack(bytes, name, path).map((entry) => entry.name.time);
+  const archive = openArchive(dataDir);
+  const first = archive.entries.find(({ origin }) => origin === 'own');
+  if (first !== undefined) {
+    const others = archive.entries.filter((entry) => entry.path !== path).map(({ time }) => time);
+    const since = [...others, ...packed].reduce((last, time) => (time < first.time ? Math.max(last, time) : last), 0);
+    if (since > 0 && since !== first.since) makeBase(archive, first, since);
+  }
+  replaceFile(path, [bytes]);
 }

@@ -94,7 +94,7 @@ it('publish lists the files that are there, if another version of SQLite wrote o
   const outputs = before.outputs.map((file) => ({ ...file, sha256: '0'.repeat(64) }));
   writeFileSync(join(again, 'manifest.json'), JSON.stringify({ ...before, tool_version: 'other', outputs }));
   const context = { dataDir, workDir: dir, offline: true, asOf: '2026-01-01', note: () => {}, stages: [] };
-  await publish({ id: id!, dir: again }, context, 5, { event: 'build', origin: 'own', days: 0 });
+  await publish({ id: id!, dir: again }, context, 5, { event: 'build', days: 0 });
   expect(manifestOf(dataDir, id)).toEqual({ ...before, tool_version: 'other' });
   expect(verifyRelease(releaseDir(id!)).manifest.tool_version).toBe('other');
 });

@@ -14,8 +14,13 @@ import { joinMirrorColumns, readMirrorColumns } from '../../pipeline/release-mir
 import { openDatabase } from '../../src/database/database.js';
 import { type Manifest, readManifest } from '../../src/database/release.js';
 import { AtlasError } from '../../src/errors.js';
+import { dayOf, openArchive } from '../../src/history/archive.js';
+import { encodePacks, isPackName } from '../../src/history/pack.js';
+import { addPack } from '../../src/history/write.js';
 import { openRangeFile } from '../../src/rangefile/reader.js';
+import { ipatlas } from '../support/in-process.js';
 import { SMALL_NETWORKS } from '../support/networks.js';
+import { publishBlocks } from '../support/release.js';
 import { buildOnce, madeUpWorld, rowsText, writeSources } from '../support/sources.js';
 import { filesRequested, Node, Origin, type StaticServer, scratchDir, serveStatic, world } from './support.js';
 
@@ -463,5 +468,120 @@ describe('the columns of the mirror', () => {
       expect(() => join_(content), String(JSON.stringify(content)).slice(0, 60)).toThrow(AtlasError);
     }
     rmSync(release, { recursive: true });
+  });
+});
+
+describe('the history of the repository', () => {
+  /** The day of an import in each of two months, and what 80.0.0.1 had then. */
+  const IMPORTS = { '2020-01-31': 'GB', '2020-02-01': 'GB', '2024-05-01': 'FR' };
+
+  /** Publishes a world at the origin, and adds it with the history. */
+  async function add(code: string): Promise<void> {
+    await publishBlocks(origin.dataDir, world(code), undefined, 730);
+    const { repo, keys, dataDir } = origin;
+    expect(await ipatlas(['repo', 'add', repo, '--keys', keys, '--data', dataDir])).toMatchObject({ code: 0 });
+  }
+
+  /** Pulls; returns the outcome, and what is said about the history. */
+  async function pull(options = {}, url = server.url, root = origin.root()) {
+    const { outcome, notes } = await node.pull(url, root, options);
+    return { outcome, problems: notes.filter((note) => note.includes('history')) };
+  }
+
+  beforeEach(async () => {
+    for (const [day, code] of Object.entries(IMPORTS)) {
+      const table = join(dir, `table-${day}.csv`);
+      writeFileSync(table, `80.0.0.0,80.127.255.255,${code}\n`);
+      expect(await ipatlas(['history', 'import', table, '--data', origin.dataDir])).toMatchObject({ code: 0 });
+    }
+    await add('AA');
+    server.requests.length = 0;
+  });
+
+  /** Returns what 80.0.0.1 had on a day, as `CODE is_eu`; undefined if the day is refused. */
+  async function answer(day: string): Promise<string | undefined> {
+    const { stdout } = await ipatlas(['lookup', '80.0.0.1', '--at', day, '--data', node.dataDir]);
+    if (stdout === '') return undefined;
+    const { country_code, is_eu } = JSON.parse(stdout);
+    return `${country_code} ${is_eu}`;
+  }
+
+  const packs = () => filesRequested(server).filter((name) => name.endsWith('.pack'));
+  const month = dayOf(Date.now()).slice(0, 7);
+  const ALL = [`${month}.pack`, '2024-05.pack', '2020-02.pack', '2020-01.pack'];
+
+  it('answers for the days before the first pull, and each pack is fetched once', async () => {
+    expect(await pull()).toMatchObject({ outcome: 'published', problems: [] });
+    expect(packs()).toEqual(ALL);
+    expect(await answer('2020-01-30')).toBeUndefined();
+    expect(await answer('2020-01-31')).toBe('GB true');
+    expect(await answer('2020-02-01')).toBe('GB false');
+    expect(await answer('2025-01-01')).toBe('FR true');
+    server.requests.length = 0;
+    expect(await pull()).toMatchObject({ outcome: 'unchanged' });
+    await add('BB');
+    expect(await pull()).toMatchObject({ outcome: 'published' });
+    expect(packs()).toEqual([]);
+    // An import that was added meanwhile, and a pack that was lost.
+    const table = join(dir, 'table-2022-03-04.csv');
+    writeFileSync(table, '80.0.0.0,80.127.255.255,DE\n');
+    await ipatlas(['history', 'import', table, '--data', origin.dataDir]);
+    await add('BB');
+    rmSync(join(node.dataDir, 'history', '2020-02.pack'));
+    expect(await answer('2021-01-01')).toBeUndefined();
+    expect(await pull()).toEqual({ outcome: 'unchanged', problems: [] });
+    expect(packs()).toEqual(['2024-05.pack', '2022-03.pack', '2020-02.pack']);
+    expect(await answer('2021-01-01')).toBe('GB false');
+    expect(await answer('2022-03-04')).toBe('DE true');
+    expect(await ipatlas(['verify', '--data', node.dataDir])).toMatchObject({ code: 0 });
+  });
+
+  it('is carried on by a node that is an origin', async () => {
+    await pull();
+    const second = new Origin(join(dir, 'second'));
+    const { repo, keys } = second;
+    await ipatlas(['repo', 'add', repo, '--keys', keys, '--data', node.dataDir]);
+    const far = await serveStatic(repo);
+    node = new Node(dir, 'far');
+    expect(await pull({}, far.url, second.root())).toMatchObject({ outcome: 'published', problems: [] });
+    expect(await answer('2020-01-31')).toBe('GB true');
+  });
+
+  it.each([
+    ['that is cut off', 50],
+    ['that has another byte', undefined],
+    ['that is missing', 0],
+  ])('a pack %s does not stop the pull, is told, and comes with the next one', async (_what, length) => {
+    cutPack('2024-05.pack', length);
+    expect(await pull()).toEqual({
+      outcome: 'published',
+      problems: [expect.stringMatching(/^the history of the repository is not complete here: .*2024-05\.pack/)],
+    });
+    expect(await answer('2025-01-01')).toBeUndefined();
+    server.interfere = () => false;
+    expect(await pull()).toMatchObject({ outcome: 'unchanged' });
+    expect(await answer('2025-01-01')).toBe('FR true');
+  });
+
+  /** Serves a part of a pack; another byte at its end if no length is given. */
+  function cutPack(name: string, length: number | undefined): void {
+    server.interfere = (_request, response, path) => {
+      if (!path.endsWith(`.${name}`)) return false;
+      const content = readFileSync(join(origin.repo, path));
+      if (length === undefined) content[content.length - 1]! ^= 1;
+      response.writeHead(length === 0 ? 404 : 200).end(content.subarray(0, length));
+      return true;
+    };
+  }
+
+  it('is not taken with --no-history, nor from what the repository only claims to be a pack', async () => {
+    expect(await pull({ historyDays: 0 })).toMatchObject({ outcome: 'published', problems: [] });
+    expect(packs()).toEqual([]);
+    const dir2 = scratchDir();
+    mkdirSync(join(dir2, 'history'), { recursive: true });
+    const forged = encodePacks(openArchive(origin.dataDir).entries).get('2024-05.pack')!;
+    expect(() => addPack(dir2, '2024-06.pack', forged)).toThrow(/its entry 0 does not belong there/);
+    expect(() => addPack(dir2, '2024-05.pack', forged.subarray(0, 100))).toThrow(/100 bytes long/);
+    expect(['2024-13.pack', '../x.pack', '2024-05.pack/', ''].filter(isPackName)).toEqual([]);
   });
 });

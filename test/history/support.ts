@@ -1,17 +1,22 @@
 /** A data directory whose releases are only names, and a model of its history that keeps every answer. */
-import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
+import { expect } from 'vitest';
+import { pullHistory } from '../../pipeline/distribution/history.js';
 import { AtlasError } from '../../src/errors.js';
-import { DAY_MS, dayOf, openArchive } from '../../src/history/archive.js';
+import { DAY_MS, dayOf, openArchive, shiftedDay } from '../../src/history/archive.js';
 import type { Layer } from '../../src/history/changes.js';
 import { openDay } from '../../src/history/day.js';
 import type { Answers, EntryAbout } from '../../src/history/entry.js';
 import { type AnswersOverTime, NO_STATE } from '../../src/history/over-time.js';
-import { prepareEntry, pruneHistory, settle } from '../../src/history/write.js';
+import { encodePacks } from '../../src/history/pack.js';
+import { importEntry, prepareEntry, pruneHistory, settle } from '../../src/history/write.js';
 import type { RangeRecord } from '../../src/rangefile/layout.js';
 import type { RangeFile } from '../../src/rangefile/reader.js';
 import { findIPv4, findIPv6 } from '../../src/rangefile/search.js';
+import { killedAt } from '../support/killed-writer.js';
 import { country, reason } from '../support/release.js';
 import { PLACES, SIZE } from '../support/tiny-space.js';
 
@@ -112,7 +117,6 @@ export function publish(dataDir: string, publication: TestPublication): void {
   settle(dataDir);
   prepareEntry(dataDir, {
     about: { release, event, ...(forced && { forced }) },
-    origin: 'own',
     answers: publication.withoutHistory === true ? undefined : answersOfWorld(world),
     days,
     now,
@@ -221,4 +225,92 @@ export function* nightsAgainstCopies(
     truth.set(dayOf(START + night * DAY_MS), current);
   }
   for (const [day, each] of truth) yield [day, answersAt(dataDir, day), each && expected(each)];
+}
+
+/** A repository that offers the history of a data directory, and fails at times. */
+function repositoryOf(dataDir: string, random: Random, failures: number) {
+  const packs = encodePacks(openArchive(dataDir).entries);
+  const bytesOf = (target: string): Uint8Array => packs.get(basename(target))!;
+  return {
+    offered: [...packs.keys()],
+    hashOf: async (target: string) => createHash('sha256').update(bytesOf(target)).digest('hex'),
+    get: async (target: string, file: string) => {
+      if (random() < failures) throw new AtlasError('E_FETCH', `${target} cannot be fetched`);
+      writeFileSync(file, bytesOf(target));
+    },
+  };
+}
+
+/**
+ * Publishes at an origin, and from some night on at a node, which takes the origin's history: with failed transfers, kills, lost
+ * packs, and tables that are imported at the origin at any time. Meanwhile each answer of the node must be right or refused.
+ *
+ * @returns for days on which answers may change what the node answers at the end, and what full copies answer
+ */
+export async function* pulledNightsAgainstCopies(
+  origin: string,
+  node: string,
+  nights: number,
+  random: Random,
+): AsyncGenerator<[day: string, answers: Labels | undefined, copy: Labels | undefined]> {
+  const truth = new Map<string, World | undefined>();
+  const imports = new Map<string, World>();
+  let [world, published, own]: (World | undefined)[] = [EMPTY_WORLD];
+  const step = Math.ceil(140 / nights); // so that some months pass
+  const firstPull = Math.ceil(nights / 3) + below(random, nights / 3);
+  const importDays = [700, 500, 31, 5, 1].map((days) => dayOf(START - days * DAY_MS));
+  /** Returns the answers of a day, as far as anybody knows them. */
+  const copyOf = (day: string): Labels | undefined => {
+    const known = truth.has(day)
+      ? truth.get(day)
+      : imports.get([...imports.keys()].sort().findLast((each) => each <= day)!);
+    return known && expected(known);
+  };
+  for (let night = 0; night < nights; night++) {
+    const now = START + night * step * DAY_MS;
+    if (night === 0 || random() < 0.8) {
+      world = changed(world!, random);
+      const withoutHistory = random() < 0.1;
+      publish(origin, {
+        release: `r${night}`,
+        world,
+        now,
+        withoutHistory,
+        event: random() < 0.2 ? 'rollback' : 'build',
+      });
+      published = withoutHistory ? undefined : world;
+    }
+    if (random() < 0.3 && importDays.length > 0) {
+      const [day] = importDays.splice(below(random, importDays.length), 1);
+      imports.set(day!, changed(EMPTY_WORLD, random));
+      importEntry(origin, { day: day!, name: `${day}.csv`, answers: answersOfWorld(imports.get(day!)!) });
+    }
+    if (night >= firstPull && (own === undefined || random() < 0.5)) {
+      own = world!;
+      publish(node, { release: `r${night}`, world: own, now: now + 1000, event: 'pull' });
+    }
+    for (let each = 0; each < step; each++) truth.set(dayOf(now + each * DAY_MS), own ?? published);
+    if (own === undefined) continue;
+    const isLast = night === nights - 1;
+    const { offered, ...client } = repositoryOf(origin, random, isLast ? 0 : 0.4);
+    const packs = readdirSync(join(node, 'history')).filter((name) => name.endsWith('.pack'));
+    for (const lost of packs) if (random() < 0.3) rmSync(join(node, 'history', lost));
+    const context = { dataDir: node, workDir: node, note: () => {} };
+    await killedAt(isLast || random() < 0.5 ? Number.POSITIVE_INFINITY : below(random, 12), () =>
+      pullHistory(client, offered, context),
+    );
+    for (let count = 0; count < 20; count++) {
+      const days = night * step + (count % 2 === 0 ? 0 : 710);
+      const day = dayOf(now - below(random, days + 1) * DAY_MS);
+      const answers = answersAt(node, day);
+      // An import that the node has not taken yet is not missed.
+      const known = [copyOf(day), ...[...imports.values()].map(expected)];
+      if (answers !== undefined) expect(day < dayOf(START) ? known : known.slice(0, 1)).toContainEqual(answers);
+    }
+  }
+  // Each day on which answers may change, and the day before it.
+  const starts = [...imports.keys(), ...[...truth.keys()].filter((_, index) => index % step === 0)];
+  for (const day of starts.flatMap((start) => [shiftedDay(start, -1), start])) {
+    yield [day, answersAt(node, day), copyOf(day)];
+  }
 }

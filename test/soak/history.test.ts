@@ -14,6 +14,7 @@ import {
   labelsAt,
   nightsAgainstCopies,
   publish,
+  pulledNightsAgainstCopies,
   START,
   type World,
 } from '../history/support.js';
@@ -53,6 +54,20 @@ it('answers the days that are kept, one by one and all as one table, while older
     expect(all.filter(([, answers]) => answers !== undefined).length).toBeGreaterThan(days / 2);
     expect(readdirSync(join(dataDir, 'history')).length).toBeLessThan(nights);
   }));
+
+it('answers every day on a node that pulls the history, as full copies do', () =>
+  withDataDir((origin) =>
+    withDataDir(async (node) => {
+      for await (const [day, answers, copy] of pulledNightsAgainstCopies(
+        origin,
+        node,
+        rounds(400),
+        randomFrom(SEED + 3),
+      )) {
+        expect([day, answers]).toEqual([day, copy]);
+      }
+    }),
+  ));
 
 it('has the answers of the release that is current, whenever publications are killed', () =>
   withDataDir(async (dataDir) => {

@@ -118,6 +118,6 @@ export async function publishBlocks(
   const identity = { id: releaseId(asOf, inputHash), inputHash, toolVersion: 'test' };
   const mergedNetworks = networks.length === 0 ? undefined : networksOf(networks);
   const compiled = compile({ merged, networks: mergedNetworks, inputs: [], identity }, context);
-  await publish(compiled.output, context, 5, { event: 'build', origin: 'own', days: historyDays });
+  await publish(compiled.output, context, 5, { event: 'build', days: historyDays });
   return identity.id;
 }
