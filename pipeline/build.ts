@@ -12,7 +12,7 @@ import {
   readManifest,
 } from '../src/database/release.js';
 import { readSeed } from '../src/database/seed.js';
-import { verifyRelease } from '../src/database/verify.js';
+import { verifyWithReport } from '../src/database/verify.js';
 import { AtlasError } from '../src/errors.js';
 import { HISTORY_DAYS } from '../src/limits.js';
 import { unpackRelease } from './compact-release.js';
@@ -93,7 +93,7 @@ function isUpToDate(
   try {
     const manifest = readManifest(dir);
     if (manifest.input_hash !== identity.inputHash || (asOfGiven && manifest.id !== identity.id)) return false;
-    verifyRelease(dir);
+    verifyWithReport(dir);
     return true;
   } catch (error) {
     if (!(error instanceof AtlasError)) throw error;

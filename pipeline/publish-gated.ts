@@ -2,12 +2,11 @@
  * The end of a build and of a pull: the new release is read back, the gates compare it with the current one, then it is
  * published or kept for inspection.
  */
-import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { currentReleaseId, REPORT_FILE, type Refusal } from '../src/database/release.js';
 import { verifyRelease } from '../src/database/verify.js';
 import { messageOf } from '../src/errors.js';
-import { replaceFile } from '../src/files.js';
+import { makeFolder, replaceFile } from '../src/files.js';
 import type { BoundedRanges } from '../src/range/columns.js';
 import { describeRelease } from '../src/report/release-report.js';
 import { reportPage } from '../src/report/report-page.js';
@@ -114,7 +113,7 @@ function writeReportPage(
 ): void {
   try {
     const page = reportPage(describeRelease(dataDir, release.dir));
-    mkdirSync(directory, { recursive: true });
+    makeFolder(directory);
     for (const name of [`${release.id}.html`, LATEST]) replaceFile(join(directory, name), [page]);
     note(`report: ${join(directory, LATEST)}`);
   } catch (error) {

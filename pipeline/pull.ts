@@ -26,7 +26,7 @@ import {
 } from '../src/database/release.js';
 import { checkReleaseMirror, openReleaseRanges } from '../src/database/release-files.js';
 import { AtlasError, messageOf, systemErrorCode } from '../src/errors.js';
-import { replaceFile } from '../src/files.js';
+import { makeFolder, replaceFile } from '../src/files.js';
 import { isPackName } from '../src/history/pack.js';
 import { HISTORY_DAYS } from '../src/limits.js';
 import type { MirrorRanges } from '../src/mirror/writer.js';
@@ -307,7 +307,7 @@ function recordState({ dataDir, url, note }: PullOptions, problem: AtlasError | 
     problem: problem === undefined ? null : { code: problem.code, message: problem.message },
   };
   try {
-    mkdirSync(stateDir, { recursive: true });
+    makeFolder(stateDir);
     replaceFile(pullStatePath(dataDir), [`${JSON.stringify(state, null, 2)}\n`]);
   } catch (error) {
     if (problem === undefined || systemErrorCode(error) === undefined) throw error;
@@ -327,7 +327,7 @@ export async function pull(options: PullOptions): Promise<PullResult> {
   try {
     return await withDataDir(dataDir, async (workDir) => {
       const stateDir = join(dataDir, PULL_DIR);
-      mkdirSync(stateDir, { recursive: true });
+      makeFolder(stateDir);
       const context = { dataDir, workDir, offline: false, asOf, note, signal, stages: [] };
       const result = await runPull(options, context, stateDir);
       removeDownloads(stateDir);

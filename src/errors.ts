@@ -164,9 +164,15 @@ export function systemErrorCode(error: unknown): string | undefined {
   return typeof code === 'string' ? code : undefined;
 }
 
-/** Returns the message of a thrown value. */
+/** The message of a system error about files: code, description, system call, and the paths. */
+const SYSTEM_MESSAGE = /^[A-Z][A-Z\d]+: (.+?), \w+(?: '(.*)')?$/s;
+
+/** Returns the message of a thrown value. That of a system error is its description and path, without codes and system calls. */
 export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  if (!(error instanceof Error)) return String(error);
+  const [, description, path] = (systemErrorCode(error) && SYSTEM_MESSAGE.exec(error.message)) || [];
+  if (description === undefined) return error.message;
+  return path === undefined ? description : `${description}: ${path}`;
 }
 
 /** A disk that is full or fails, in the codes of the system (errno(3)) and of SQLite (rescode.html). */

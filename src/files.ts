@@ -9,6 +9,7 @@ import {
   fchownSync,
   fsyncSync,
   lstatSync,
+  mkdirSync,
   openSync,
   readdirSync,
   readlinkSync,
@@ -22,6 +23,24 @@ import {
 import { basename, dirname, join, resolve } from 'node:path';
 import { crypto } from './builtins.js';
 import { systemErrorCode } from './errors.js';
+
+/**
+ * Makes a folder and those above it, unless it exists. Node's option `recursive` never returns where the system answers that
+ * the folder above is missing although it is there, as in /proc.
+ *
+ * @throws the system error
+ */
+export function makeFolder(path: string, mode = 0o777): void {
+  if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) return;
+  const above = dirname(path);
+  if (above !== path) makeFolder(above, mode);
+  try {
+    mkdirSync(path, mode);
+  } catch (error) {
+    // Another process may have made it meanwhile.
+    if (systemErrorCode(error) !== 'EEXIST' || !statSync(path).isDirectory()) throw error;
+  }
+}
 
 /** A file that is being written and has its final name only after `commit`. */
 export interface PendingFile {

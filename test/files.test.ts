@@ -22,7 +22,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { openPendingFile, replaceFile } from '../src/files.js';
+import { makeFolder, openPendingFile, replaceFile } from '../src/files.js';
 import { packageFile } from '../src/package-root.js';
 
 let directory: string;
@@ -36,6 +36,23 @@ afterEach(() => rmSync(directory, { recursive: true, force: true }));
 const permissions = (path: string): number => statSync(path).mode & 0o777;
 const temporaryFiles = (): string[] => readdirSync(directory).filter((name) => name.endsWith('.part'));
 const isRoot = process.getuid?.() === 0;
+
+describe('makeFolder', () => {
+  it('makes a folder and those above it, with their permissions, and is content with one that exists', () => {
+    const path = join(directory, 'a', 'b', 'c');
+    for (const _ of [1, 2]) makeFolder(path, 0o700);
+    expect([permissions(join(directory, 'a')), permissions(path)]).toEqual([0o700, 0o700]);
+  });
+
+  it.each([
+    ['/proc/x', 'ENOENT'],
+    ['/proc/x/y', 'ENOENT'],
+    ['/dev/null', 'EEXIST'],
+    ['/dev/null/x', 'ENOTDIR'],
+  ])('fails at once in %s', (path, code) => {
+    expect(() => makeFolder(path)).toThrow(code);
+  });
+});
 
 /** Runs an action while `replacement` takes the place of openSync, which it receives. */
 function withOpenSync(

@@ -7,23 +7,14 @@
  * checked, and accepts any mixture of older and newer files.
  */
 import { createHash } from 'node:crypto';
-import {
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import { copyFileSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Metadata, MetadataKind, type TargetFile } from '@tufjs/models';
 import { type Fetcher, Updater } from 'tuf-js';
 import { AtlasError, messageOf, systemErrorCode } from '../../src/errors.js';
-import { replaceFile } from '../../src/files.js';
+import { makeFolder, replaceFile } from '../../src/files.js';
 import {
   FETCH_BACKOFF_MS,
   FETCH_IDLE_TIMEOUT_MS,
@@ -132,7 +123,7 @@ class RepositoryFetcher implements Fetcher {
     maxLength: number,
     handler: (file: string) => Promise<Result>,
   ): Promise<Result> {
-    mkdirSync(this.#downloads, { recursive: true });
+    makeFolder(this.#downloads);
     // Its name begins with the hash of its content.
     const file = join(this.#downloads, basename(new URL(url).pathname));
     const limits = { ...this.#limits, maxDownloadBytes: maxLength };
@@ -281,7 +272,7 @@ function rootVersion(content: Buffer): number | undefined {
  * @throws AtlasError E_CONFIG if the operator's root metadata is not valid
  */
 function prepareMetadata({ root, url, note }: ClientOptions, trustedDir: string, workingDir: string): number {
-  for (const dir of [trustedDir, workingDir]) mkdirSync(dir, { recursive: true });
+  for (const dir of [trustedDir, workingDir]) makeFolder(dir);
   for (const role of ROLES) {
     const trusted = join(trustedDir, `${role}.json`);
     if (existsSync(trusted)) copyFileSync(trusted, join(workingDir, `${role}.json`));

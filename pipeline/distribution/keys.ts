@@ -1,10 +1,10 @@
 /** Signing keys of a repository: Ed25519 private keys in PEM files (PKCS #8, RFC 8410), which the operator keeps. */
 import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
-import { mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { Key, Signature } from '@tufjs/models';
 import { AtlasError, messageOf } from '../../src/errors.js';
-import { replaceFile } from '../../src/files.js';
+import { makeFolder, replaceFile } from '../../src/files.js';
 
 /** The top-level roles of TUF (The Update Framework), in the order in which their metadata is published. */
 export const ROLES = ['root', 'targets', 'snapshot', 'timestamp'] as const;
@@ -46,7 +46,7 @@ function signingKey(privateKey: KeyObject): SigningKey {
  * @param dir directory of keys; created if it does not exist
  */
 export function createKey(dir: string, role: Role): SigningKey {
-  mkdirSync(dir, { recursive: true, mode: 0o700 });
+  makeFolder(dir, 0o700);
   const { privateKey } = generateKeyPairSync('ed25519');
   const created = signingKey(privateKey);
   const path = join(dir, `${role}-${created.key.keyID.slice(0, 8)}.pem`);

@@ -16,14 +16,14 @@
  * timestamp, so until the last of these steps it sees the old state, and a process that is killed leaves a valid repository.
  */
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, rmdirSync, rmSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, realpathSync, rmdirSync, rmSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { Metadata, MetadataKind, MetaFile, Root, Snapshot, TargetFile, Targets, Timestamp } from '@tufjs/models';
 import { compressCompact } from '../../src/database/compact.js';
 import { MANIFEST_FILE, MIRROR_FILE, NETWORK_FILE, RANGE_FILE } from '../../src/database/release.js';
 import { verifyRelease } from '../../src/database/verify.js';
 import { AtlasError, messageOf, systemErrorCode, writeError } from '../../src/errors.js';
-import { flush, replaceFile } from '../../src/files.js';
+import { flush, makeFolder, replaceFile } from '../../src/files.js';
 import type { Entry } from '../../src/history/archive.js';
 import { encodePacks } from '../../src/history/pack.js';
 import { REPOSITORY_RELEASES, SIGNATURE_DAYS, SIGNATURE_RENEW_SHARE } from '../../src/limits.js';
@@ -389,7 +389,7 @@ export function initRepository(
 ): RepositorySummary {
   const { dir, keyDirs } = options;
   try {
-    for (const folder of [METADATA_DIR, TARGETS_DIR]) mkdirSync(join(dir, folder), { recursive: true });
+    for (const folder of [METADATA_DIR, TARGETS_DIR]) makeFolder(join(dir, folder));
   } catch (error) {
     throw writeError(`the repository ${dir}`, error);
   }
@@ -424,7 +424,7 @@ export function initRepository(
 function addFile(dir: string, path: string, content: Uint8Array): TargetFile {
   const target = new TargetFile({ path, length: content.length, hashes: { sha256: sha256(content) } });
   const file = join(dir, TARGETS_DIR, targetPath(target));
-  mkdirSync(dirname(file), { recursive: true });
+  makeFolder(dirname(file));
   if (statSync(file, { throwIfNoEntry: false })?.size !== content.length || !readFileSync(file).equals(content)) {
     replaceFile(file, [content]);
     flush(dirname(file));

@@ -10,12 +10,12 @@
  */
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { mkdir, readdir, readFile, rm, stat, unlink } from 'node:fs/promises';
+import { readdir, readFile, rm, stat, unlink } from 'node:fs/promises';
 import path from 'node:path';
 import { type Readable, Transform, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { systemErrorCode } from '../../src/errors.js';
-import { openPendingFile, replaceFile, writePieces } from '../../src/files.js';
+import { makeFolder, openPendingFile, replaceFile, writePieces } from '../../src/files.js';
 import type { DataDate, FetchedFile } from '../stage.js';
 
 /** A file of a cached source. */
@@ -99,7 +99,7 @@ export async function storeObject(
   open: () => Streams | Promise<Streams>,
 ): Promise<FetchedFile> {
   const directory = objectsDir(dataDir);
-  await mkdir(directory, { recursive: true });
+  makeFolder(directory);
   const hash = createHash('sha256');
   let bytes = 0;
   const meter = new Transform({
@@ -181,7 +181,7 @@ function isDownload(value: Partial<CachedDownload> | null): boolean {
 /** Writes the cache entry of a source. */
 export async function writeEntry(dataDir: string, id: string, location: number, entry: CacheEntry): Promise<void> {
   const target = entryPath(dataDir, id, location);
-  await mkdir(path.dirname(target), { recursive: true });
+  makeFolder(path.dirname(target));
   replaceFile(target, [`${JSON.stringify(entry, null, 2)}\n`]);
 }
 

@@ -1,9 +1,10 @@
 /** Fetches one source: tries its locations in order, and uses the cached copy of a location that cannot be reached. */
 import { existsSync } from 'node:fs';
-import { mkdir, rm, stat } from 'node:fs/promises';
+import { rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { glob } from 'zx';
 import { AtlasError, isDiskError, messageOf, systemErrorCode } from '../../src/errors.js';
+import { makeFolder } from '../../src/files.js';
 import type { FileLocation, HttpsLocation, Location, NpmLocation, SourceConfig } from '../config/sources.js';
 import { fillDate, fillVariables, hasDate, withoutCredentials } from '../config/url.js';
 import type { DataDate, FetchedFile, FetchedSource } from '../stage.js';
@@ -54,7 +55,7 @@ export async function fetchSource(job: FetchJob): Promise<FetchedSource> {
   const failures: string[] = [];
   for (const [index, location] of source.locations.entries()) {
     try {
-      await mkdir(job.workDir, { recursive: true });
+      makeFolder(job.workDir);
       const copy = await fetchLocation(job, location, index);
       job.detail(copy.version === '' ? FROM_TEXT[copy.from] : `${copy.version}, ${FROM_TEXT[copy.from]}`);
       if (location.seed !== undefined) job.detail(`only a seed for the first build: ${location.seed}`);
@@ -149,7 +150,7 @@ async function fetchFiles(job: FetchJob, location: FileLocation): Promise<Copy> 
   let modifiedAt: Date | undefined;
   for (const file of paths) {
     const stats = await stat(file);
-    if (stats.isDirectory()) throw new Error(`EISDIR: ${file} is a directory`);
+    if (stats.isDirectory()) throw new Error(`${file} is a directory`);
     // Reading a named pipe or a device may never end.
     if (!stats.isFile()) throw new Error(`${file} is not a regular file`);
     if (modifiedAt === undefined || stats.mtime < modifiedAt) modifiedAt = stats.mtime;

@@ -2,7 +2,7 @@
  * Carries out what build.ts decides for a release that does not pass the gates: it is kept for inspection, or published
  * by force, with a record.
  */
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Family } from '../../src/address/parse.js';
 import {
@@ -14,6 +14,7 @@ import {
   refusedIds,
 } from '../../src/database/release.js';
 import { AtlasError } from '../../src/errors.js';
+import { makeFolder } from '../../src/files.js';
 import { KEPT_REFUSED } from '../../src/limits.js';
 import type { GateFigure } from '../../src/report/stored-report.js';
 import { currentUser, findRolledBack } from '../operations/rollback.js';
@@ -87,7 +88,7 @@ export function checkRolledBack(dataDir: string, inputHash: string): Refusal[] {
 export function keepRefused(release: FinishedRelease, dataDir: string, workDir: string): string {
   const refusedDir = join(dataDir, RELEASES_DIR, REFUSED_DIR);
   const target = join(refusedDir, release.id);
-  mkdirSync(refusedDir, { recursive: true });
+  makeFolder(refusedDir);
   rmSync(target, { recursive: true, force: true });
   renameSync(release.dir, target);
   for (const id of refusedIds(dataDir).slice(KEPT_REFUSED)) {

@@ -2,13 +2,14 @@
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { AtlasError, isDiskError, messageOf, systemErrorCode } from '../../src/errors.js';
+import { makeFolder } from '../../src/files.js';
 import { lockDataDir } from './lock.js';
 
 /** Errors of the operating system, or of SQLite, that mean that this path cannot be written. */
 const PATH_ERRORS = new Set(['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'ENOENT', 'EEXIST', 'SQLITE_READONLY']);
 
 /** Replaces a failed write by an error that says what to do. */
-function explainWriteError(error: unknown, dataDir: string): unknown {
+export function explainWriteError(error: unknown, dataDir: string): unknown {
   const code = systemErrorCode(error);
   if (error instanceof AtlasError || code === undefined) return error;
   if (!isDiskError(error) && !PATH_ERRORS.has(code) && !code.startsWith('SQLITE_CANTOPEN')) return error;
@@ -34,7 +35,7 @@ export async function withDataDir<Result>(
   let unlock: (() => void) | undefined;
   const temporary = join(dataDir, 'tmp');
   try {
-    mkdirSync(dataDir, { recursive: true });
+    makeFolder(dataDir);
     unlock = lockDataDir(dataDir);
     // Nobody else uses the folder while the lock is held: its content is from a process that was killed.
     rmSync(temporary, { recursive: true, force: true });

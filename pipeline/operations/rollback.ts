@@ -3,13 +3,14 @@
  * release again from unchanged sources. So the release is recorded in `rolled-back.json`, and a build from the same inputs
  * is refused until they change or it is forced.
  */
-import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { currentReleaseId, type Manifest, RELEASES_DIR, readManifest, releaseIds } from '../../src/database/release.js';
 import { verifyRelease } from '../../src/database/verify.js';
 import { AtlasError, messageOf } from '../../src/errors.js';
 import { switchCurrent } from './current-link.js';
+import { explainWriteError } from './data-dir.js';
 import { keepsHistory, recordPublication } from './history.js';
 import { lockDataDir } from './lock.js';
 
@@ -101,12 +102,15 @@ function manifestOf(dataDir: string, id: string): Manifest | undefined {
  * @param dataDir the data directory
  * @param id a release; undefined for the one made before the current one
  * @returns the release that was current, if any, and the one that is now
- * @throws AtlasError E_NO_DATABASE if there is no such release, E_DAMAGED if it is damaged, E_BUSY if a build is running
+ * @throws AtlasError E_NO_DATABASE if there is no such release, E_DAMAGED if it is damaged, E_BUSY if a build is running,
+ *   E_DATA_DIR or E_DISK if the data directory cannot be written
  */
 export function rollBack(dataDir: string, id: string | undefined): { from: string | undefined; to: string } {
-  if (!existsSync(dataDir)) throw new AtlasError('E_NO_DATABASE', `there is no data directory ${dataDir}`);
-  const unlock = lockDataDir(dataDir);
+  if (!statSync(dataDir, { throwIfNoEntry: false })?.isDirectory())
+    throw new AtlasError('E_NO_DATABASE', `there is no data directory ${dataDir}`);
+  let unlock: (() => void) | undefined;
   try {
+    unlock = lockDataDir(dataDir);
     const from = currentReleaseId(dataDir);
     const to = id ?? earlierRelease(dataDir, from);
     if (!releaseIds(dataDir).includes(to)) {
@@ -122,8 +126,10 @@ export function rollBack(dataDir: string, id: string | undefined): { from: strin
     const dir = join(dataDir, RELEASES_DIR, to);
     recordPublication(dataDir, dir, { event: 'rollback', days }, () => switchCurrent(dataDir, to));
     return { from, to };
+  } catch (error) {
+    throw explainWriteError(error, dataDir);
   } finally {
-    unlock();
+    unlock?.();
   }
 }
 

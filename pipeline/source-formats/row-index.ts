@@ -2,12 +2,12 @@
  * What `explain` needs of a build besides the rows that cover an address, so that it need not read all rows again:
  * `<data>/cache/rows/<input hash>`. A release without one can be explained as well, only slower.
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { deserialize, serialize } from 'node:v8';
 import type { Family } from '../../src/address/parse.js';
 import { systemErrorCode } from '../../src/errors.js';
-import { replaceFile } from '../../src/files.js';
+import { makeFolder, replaceFile } from '../../src/files.js';
 import type { BoundedRanges } from '../../src/range/columns.js';
 import { DoubtfulLocations } from '../../src/range/confirmation.js';
 import type { OwnedRange } from '../merging/evidence.js';
@@ -67,7 +67,7 @@ export function doubtfulOf({ doubtful }: RowIndex, numberOf: (code: string) => n
 /** Stores the index of a build. */
 export function writeRowIndex(dataDir: string, inputHash: string, index: RowIndex): void {
   const path = join(rowIndexDir(dataDir), inputHash);
-  mkdirSync(dirname(path), { recursive: true });
+  makeFolder(dirname(path));
   replaceFile(path, [serialize(index)]);
 }
 

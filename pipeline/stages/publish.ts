@@ -4,7 +4,7 @@
  * Everything is written and flushed under another name first. Then one rename moves the folder, and one rename replaces
  * the link. If the process is killed between any two steps, `current` names a complete release: the old or the new one.
  */
-import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import {
   MANIFEST_FILE,
@@ -14,9 +14,9 @@ import {
   REPORT_FILE,
   readManifest,
 } from '../../src/database/release.js';
-import { verifyRelease } from '../../src/database/verify.js';
+import { verifyWithReport } from '../../src/database/verify.js';
 import { AtlasError } from '../../src/errors.js';
-import { flush } from '../../src/files.js';
+import { flush, makeFolder } from '../../src/files.js';
 import { switchCurrent } from '../operations/current-link.js';
 import { type PublicationHistory, recordPublication } from '../operations/history.js';
 import { removeOldReleases, removeUnusedFiles } from '../operations/prune.js';
@@ -25,7 +25,7 @@ import type { FinishedRelease, StageContext, StageResult } from '../stage.js';
 /** Returns the manifest of a release, or undefined if the release is damaged. */
 function verifiedManifest(dir: string): Manifest | undefined {
   try {
-    return verifyRelease(dir).manifest;
+    return verifyWithReport(dir).manifest;
   } catch (error) {
     if (error instanceof AtlasError) return undefined;
     throw error;
@@ -76,7 +76,7 @@ export async function publish(
   history: PublicationHistory,
 ): Promise<StageResult<string>> {
   const releases = join(dataDir, RELEASES_DIR);
-  mkdirSync(releases, { recursive: true });
+  makeFolder(releases);
   moveIntoPlace(release, releases, workDir);
   const dir = join(releases, release.id);
   const aside = recordPublication(dataDir, dir, history, () => switchCurrent(dataDir, release.id));

@@ -49,9 +49,8 @@ function environmentError(error: unknown): AtlasError | undefined {
   const isFull = isDiskError(error);
   if (errno === undefined || !(isFull || ENVIRONMENT_ERROR.test(code))) return undefined;
   const [, reason] = getSystemErrorMap().get(errno) ?? [];
-  return new AtlasError(isFull ? 'E_DISK' : 'E_USAGE', `${path ?? syscall}: ${reason ?? code} (${code})`, {
-    cause: error,
-  });
+  const message = `${path ?? syscall} cannot be used: ${reason ?? code}; ${isFull ? 'free space' : 'fix the path or its permissions'}`;
+  return new AtlasError(isFull ? 'E_DISK' : 'E_USAGE', message, { cause: error });
 }
 
 /** Prints an error in one line and returns the exit code. */

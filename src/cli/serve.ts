@@ -1,6 +1,6 @@
 /** `ipatlas serve`: the lookup API. */
 import cluster from 'node:cluster';
-import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { dirname, resolve } from 'node:path';
 import { trustFunction } from '../api/caller.js';
@@ -14,7 +14,7 @@ import type { ServeSettings } from '../api/server.js';
 import { runService } from '../api/service.js';
 import { seedAnswers } from '../database/origin.js';
 import { AtlasError, EXIT, writeError } from '../errors.js';
-import { replaceFile } from '../files.js';
+import { makeFolder, replaceFile } from '../files.js';
 import { DEFAULT_RATE } from '../limits.js';
 import { withPackages } from '../optional-packages.js';
 import { sqlite } from '../sqlite.js';
@@ -157,7 +157,7 @@ function stopSignal(): Promise<void> {
 export function keepDevKey(dataDir: string, file: string): void {
   try {
     if (existsSync(file) && isValidKey(dataDir, readFileSync(file, 'utf8').trim())) return;
-    mkdirSync(dirname(file), { recursive: true });
+    makeFolder(dirname(file));
     const { key } = createKey(dataDir, { label: `for ${file}` });
     replaceFile(file, [`${key}\n`], { mode: 0o600 });
   } catch (error) {
@@ -183,7 +183,7 @@ async function run(invocation: Invocation): Promise<number> {
   if (cluster.isWorker) return (await runWorker(settings, log)) ? EXIT.ok : EXIT.fault;
 
   const { dataDir } = settings;
-  if (!existsSync(dataDir) && !seedAnswers(settings)) {
+  if (!statSync(dataDir, { throwIfNoEntry: false })?.isDirectory() && !seedAnswers(settings)) {
     throw new AtlasError('E_NO_DATABASE', `there is no directory ${dataDir}; create it with "ipatlas build --offline"`);
   }
   // Keys are in SQLite: a native module that cannot be loaded must fail here, not as a 503 for each request.

@@ -1,6 +1,6 @@
 /** `ipatlas verify`: every byte of a release checked. */
 import { releaseDir } from '../database/release.js';
-import { verifyRelease } from '../database/verify.js';
+import { verifyWithReport } from '../database/verify.js';
 import { EXIT } from '../errors.js';
 import { openArchive } from '../history/archive.js';
 import { archiveProblems } from '../history/verify.js';
@@ -9,7 +9,7 @@ import { type Command, type Invocation, print, printNote } from './command.js';
 
 async function run({ dataDir, values, positionals }: Invocation): Promise<number> {
   const dir = releaseDir(positionals[0] ?? dataDir);
-  const { manifest, file, networks } = verifyRelease(dir);
+  const { manifest, file, networks } = verifyWithReport(dir);
   const result = {
     release: manifest.id,
     ipv4_ranges: file.count4,
@@ -31,8 +31,8 @@ async function run({ dataDir, values, positionals }: Invocation): Promise<number
 
 export const command: Command = {
   usage: ['verify [DIR]'],
-  description: `Checks a release: the hash of each file against the manifest, the whole structure of the range file, and that the
-SQLite mirror has the same ranges and networks. DIR is the directory of a release, or a data directory; the default is the current
+  description: `Checks a release: the hash of each file against the manifest, the whole structure of the range file, that the SQLite
+mirror has the same ranges and networks, and the form of report.json. DIR is the directory of a release, or a data directory; the default is the current
 release, and then the history is checked, too. The exit code is 5 if anything is damaged.`,
   options: {
     json: { help: 'print the result as JSON' },

@@ -1,7 +1,4 @@
-/**
- * Verifies a whole release: all files against the manifest, the structure of the range file, the mirror against it, and the
- * form of the report, if there is one.
- */
+/** Verifies a whole release: all files against the manifest, the structure of the range file, and the mirror against it. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { AtlasError, messageOf } from '../errors.js';
@@ -10,7 +7,7 @@ import { verifyMirror } from '../mirror/verifier.js';
 import { type NetworkFile, openNetworkFile, openRangeFile, type RangeFile } from '../rangefile/reader.js';
 import { verifyNetworkFile, verifyRangeFile } from '../rangefile/verifier.js';
 import { readStoredReport } from '../report/stored-report.js';
-import { type Manifest, MIRROR_FILE, NETWORK_FILE, RANGE_FILE, readManifest } from './release.js';
+import { type Manifest, MIRROR_FILE, NETWORK_FILE, RANGE_FILE, REPORT_FILE, readManifest } from './release.js';
 import { checkHash } from './release-files.js';
 
 function checkOutputs(dir: string, manifest: Manifest): void {
@@ -59,6 +56,17 @@ export function verifyRelease(dir: string): VerifiedRelease {
     throw new AtlasError('E_DAMAGED', `${path} is as of ${asOf}, but its manifest as of ${manifest.as_of}`);
   }
   verifyMirror(join(dir, MIRROR_FILE), file, networks);
-  readStoredReport(dir);
   return { manifest, file, networks, mirrorVersion: MIRROR_VERSION };
+}
+
+/**
+ * Verifies a release as {@link verifyRelease} does, and its report, without which it answers all the same.
+ *
+ * @throws AtlasError as there; E_DAMAGED also if the report is missing or not valid
+ */
+export function verifyWithReport(dir: string): VerifiedRelease {
+  const release = verifyRelease(dir);
+  if (readStoredReport(dir) !== undefined) return release;
+  const advice = 'lookups do not need it, and the next build makes the release again';
+  throw new AtlasError('E_DAMAGED', `${join(dir, REPORT_FILE)} is missing; ${advice}`);
 }

@@ -3,7 +3,7 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { rollBack } from '../../pipeline/operations/rollback.js';
-import { verifyRelease } from '../../src/database/verify.js';
+import { verifyRelease, verifyWithReport } from '../../src/database/verify.js';
 import { serve } from '../pipeline/fetch-support.js';
 import { ipatlas } from '../support/in-process.js';
 import { temporaryDir } from '../support/release.js';
@@ -324,12 +324,20 @@ describe('dates', () => {
 });
 
 describe('damage and clocks', () => {
-  it('builds a release again whose report is damaged', async () => {
+  it.each([
+    ['damaged', /report\.json cannot be read/, (path: string) => writeFileSync(path, '{"release":')],
+    ['missing', /report\.json is missing; lookups do not need it/, (path: string) => rmSync(path)],
+  ])('builds a release again whose report is %s', async (_kind, problem, harm) => {
     published['/world.csv'] = WORLD_CSV;
     await publish([world()]);
     const report = join(dataDir, 'releases', manifestOf(dataDir).id, 'report.json');
-    writeFileSync(report, '{"release":');
-    expect(() => verifyRelease(join(dataDir, 'current'))).toThrow(/report\.json cannot be read/);
+    harm(report);
+    expect(verifyRelease(join(dataDir, 'current')).manifest).toEqual(manifestOf(dataDir));
+    expect(() => verifyWithReport(join(dataDir, 'current'))).toThrow(problem);
+    expect(await ipatlas(['verify', '--data', dataDir])).toMatchObject({
+      code: 5,
+      stderr: expect.stringMatching(problem),
+    });
     await publish([world()]);
     expect(JSON.parse(readFileSync(report, 'utf8'))).toMatchObject({ outcome: 'published' });
   });

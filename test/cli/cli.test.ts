@@ -205,14 +205,39 @@ describe('errors', () => {
     expect([code, stderr]).toEqual([1, expect.stringMatching(/^ipatlas: internal error \(bug\): late;[^\n]*\n$/)]);
   });
 
-  it('an error of the system is not called a bug', async () => {
-    const file = join(dataDir, 'a-file');
-    writeFileSync(file, '');
-    const { code, stdout, stderr } = await ipatlas(['info', '--data', file]);
-    expect([code, stdout]).toEqual([2, '']);
-    expect(stderr).toMatch(/^ipatlas: \/[^\n]*a-file[^\n]*: not a directory[^\n]*\n$/);
-    rmSync(file);
-  });
+  const COMMANDS = [
+    ['build', '--offline'],
+    ['pull', 'http://127.0.0.1:1', '--root', '/dev/null'],
+    ['rollback'],
+    ['verify'],
+    ['info'],
+    ['releases'],
+    ['report'],
+    ['lookup', '8.8.8.8'],
+    ['explain', '8.8.8.8'],
+    ['export', 'csv'],
+    ['keys', 'create'],
+    ['keys', 'list'],
+    ['serve', '--port', '0'],
+  ];
+  it.each(COMMANDS.map((args) => [args]))(
+    '%j say what and where if the data directory is a file or cannot be made',
+    async (args) => {
+      const file = join(dataDir, 'a-file');
+      writeFileSync(file, '');
+      for (const data of [file, join(file, 'x'), '/proc/x/y']) {
+        const { code, stdout, stderr } = await ipatlas([...args, '--data', data]);
+        expect([code, stdout]).toEqual([expect.any(Number), '']);
+        // There are no releases and no keys: no failure of a command that lists them.
+        expect([0, 2, 5]).toContain(code);
+        // Neither a bug nor the name of an error or of a system call.
+        expect(stderr).toMatch(/^ipatlas: /m);
+        expect(stderr).toContain(data === '/proc/x/y' ? '/proc/x' : file);
+        expect(stderr).not.toMatch(/\bbug\b|E[A-Z]{4,}|scandir|lstat|mkdir/);
+      }
+      rmSync(file);
+    },
+  );
 
   it('no text on a terminal can have control characters of arguments, files or servers', async () => {
     const hostile = '\x1b[2J\x9b2J\u202e';
@@ -231,7 +256,7 @@ describe('errors', () => {
     };`;
     const { code, stdout, stderr } = await broken(full, ['version']);
     expect([code, stdout]).toEqual([1, '']);
-    expect(stderr).toBe('ipatlas: /somewhere: no space left on device (ENOSPC)\n');
+    expect(stderr).toBe('ipatlas: /somewhere cannot be used: no space left on device; free space\n');
   });
 
   it('NODE_DEBUG=ipatlas adds the stack', async () => {

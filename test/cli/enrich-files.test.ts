@@ -90,7 +90,7 @@ describe('the output', () => {
 
   it.skipIf(!existsSync('/dev/full'))('fails with exit code 1 if the disk is full (needs /dev/full)', async () => {
     const result = await bash(`"$NODE" "$MAIN" enrich --data "$DATA" > /dev/full <<< '{}'`);
-    expect(result).toMatchObject({ code: 1, stderr: expect.stringMatching(/cannot be written: ENOSPC/) });
+    expect(result).toMatchObject({ code: 1, stderr: expect.stringMatching(/cannot be written: no space left/) });
     expect(result.stderr).not.toContain('internal');
   });
 
@@ -133,7 +133,10 @@ describe('a reader that closes the pipe', () => {
     file('in.jsonl', LINE.repeat(100_000));
     const line =
       'head -c1 "$DIR/pipe" > /dev/null & "$NODE" "$MAIN" enrich --data "$DATA" -o "$DIR/pipe" "$DIR/in.jsonl"';
-    expect(await bash(line)).toMatchObject({ code: 2, stderr: expect.stringContaining('cannot be written: EPIPE') });
+    expect(await bash(line)).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('cannot be written: broken pipe'),
+    });
   });
 });
 

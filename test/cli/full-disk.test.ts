@@ -25,7 +25,7 @@ it('a build that cannot copy a source into the cache ends with exit code 1', asy
   const sources = writeSources(dir, { one: ROWS });
   expect(statSync(join(dir, 'one.csv')).size).toBeGreaterThan(4096);
   const { code, stderr } = await limited(4, `build --offline --sources '${sources}'`);
-  expect(stderr).toMatch(/ipatlas: cannot use the data directory [^\n]*EFBIG[^\n]*free space/);
+  expect(stderr).toMatch(/ipatlas: cannot use the data directory [^\n]*file too large[^\n]*free space/);
   expect(code).toBe(1);
   expect(existsSync(join(dataDir, 'current'))).toBe(false);
 });

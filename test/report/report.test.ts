@@ -309,7 +309,7 @@ describe('"report" in sources.json', () => {
     writeFileSync(join(dir, 'reports'), 'a file, not a directory');
     const { outcome, notes } = await buildOnce(dataDir, sources(WORLD, more));
     expect(outcome).toBe('published');
-    expect(notes.join('\n')).toContain(`the report cannot be written in ${join(dir, 'reports')}: EEXIST`);
+    expect(notes.join('\n')).toContain(`the report cannot be written in ${join(dir, 'reports')}: file already exists`);
   });
 });
 

@@ -1,7 +1,7 @@
 /** Makes small releases for tests, with the compile and publish stages of the pipeline. */
 
 import { createHash } from 'node:crypto';
-import { mkdirSync, mkdtempSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { StageContext } from '../../pipeline/stage.js';
@@ -10,7 +10,7 @@ import { publish } from '../../pipeline/stages/publish.js';
 import type { EmbeddedScheme } from '../../src/address/embedded.js';
 import type { Family } from '../../src/address/parse.js';
 import { addressWords } from '../../src/address/words.js';
-import { releaseId } from '../../src/database/release.js';
+import { REPORT_FILE, releaseId } from '../../src/database/release.js';
 import { parseCidr } from '../../src/range/cidr.js';
 import type { CandidateRanges } from '../../src/range/columns.js';
 import { mergeRanges } from '../../src/range/merge.js';
@@ -118,6 +118,9 @@ export async function publishBlocks(
   const identity = { id: releaseId(asOf, inputHash), inputHash, toolVersion: 'test' };
   const mergedNetworks = networks.length === 0 ? undefined : networksOf(networks);
   const compiled = compile({ merged, networks: mergedNetworks, inputs: [], identity }, context);
+  const finished = new Date(0).toISOString();
+  const report = { release: identity.id, finished, outcome: 'published', refusals: [], gates: [], stages: [] };
+  writeFileSync(join(compiled.output.dir, REPORT_FILE), JSON.stringify(report));
   await publish(compiled.output, context, 5, { event: 'build', days: historyDays });
   return identity.id;
 }

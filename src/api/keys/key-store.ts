@@ -5,10 +5,11 @@
  * read it too. It is written a few times a day at most.
  */
 import { hash, randomBytes } from 'node:crypto';
-import { closeSync, mkdirSync, openSync, readFileSync, statSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type Sqlite from 'better-sqlite3';
 import { AtlasError, isDiskError, messageOf, systemErrorCode } from '../../errors.js';
+import { makeFolder } from '../../files.js';
 import { KEY_FILE_MS, MAX_KEY_FILE_BYTES, SELF_ISSUED_KEY_MS, SIGNATURE_RENEW_SHARE } from '../../limits.js';
 import { packageFile } from '../../package-root.js';
 import { sqlite } from '../../sqlite.js';
@@ -106,7 +107,7 @@ function openForWriting(dataDir: string, timeout: number): Sqlite.Database {
   const SqliteDatabase = sqlite();
   let database: Sqlite.Database;
   try {
-    mkdirSync(dataDir, { recursive: true });
+    makeFolder(dataDir);
     createPrivately(path);
     database = new SqliteDatabase(path, { timeout });
   } catch (error) {

@@ -1,9 +1,10 @@
 /** Exports a release for gdnsd: reads the nodes, and writes the database, the zone and the configuration. */
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { openDatabase } from '../../database/database.js';
 import { readManifest } from '../../database/release.js';
 import { systemErrorCode, writeError } from '../../errors.js';
+import { makeFolder } from '../../files.js';
 import { type ExportRequest, FORMATS } from '../formats.js';
 import { writeFile } from '../output.js';
 import { type CountryRecord, chosenCountries } from '../ranges.js';
@@ -39,7 +40,11 @@ export async function exportForGdnsd({ release, nodesFile, directory, database }
     const target = join(directory, path);
     const old = readFile(target);
     if (old !== undefined && isUnchanged(old)) return;
-    makeDirectory(dirname(target));
+    try {
+      makeFolder(dirname(target));
+    } catch (error) {
+      throw writeError(dirname(target), error);
+    }
     writeFile(target, [content]);
     written.push(path);
   };
@@ -64,17 +69,6 @@ function readFile(path: string): Buffer | undefined {
   } catch (error) {
     if (systemErrorCode(error) === undefined) throw error;
     return undefined;
-  }
-}
-
-/** Makes a directory and those above it. One by one: in a file system without directories, such as /proc, Node does not end. */
-function makeDirectory(path: string): void {
-  if (existsSync(path)) return;
-  makeDirectory(dirname(path));
-  try {
-    mkdirSync(path);
-  } catch (error) {
-    throw writeError(path, error);
   }
 }
 
