@@ -5,45 +5,40 @@ import { defineConfig } from 'vitepress';
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
 /** The guides by role, in the order in which a newcomer needs them. */
-const SIDEBAR = [
-  { text: 'Begin', items: [{ text: 'Start', link: '/start' }] },
-  {
-    text: 'For who has files and logs',
-    items: [
-      { text: 'Enrich files and pipes', link: '/bulk' },
-      { text: 'Logs by their names', link: '/logs' },
-      { text: 'Streams', link: '/streams' },
-      { text: 'Exports for other software', link: '/exports' },
-      { text: 'Warehouses', link: '/warehouses' },
-      { text: 'History', link: '/history' },
-    ],
+const GUIDES = {
+  Begin: {
+    '/start': 'Start',
   },
-  {
-    text: 'For who runs it',
-    items: [
-      { text: 'Build the database, every night', link: '/rebuild' },
-      { text: 'Run the API', link: '/api' },
-      { text: 'One build, many nodes', link: '/distribution' },
-      { text: 'Route clients', link: '/routing' },
-      { text: 'Runbook for several servers', link: '/runbook' },
-    ],
+  'For who has files and logs': {
+    '/bulk': 'Enrich files and pipes',
+    '/logs': 'Logs by their names',
+    '/streams': 'Streams',
+    '/exports': 'Exports for other software',
+    '/warehouses': 'Warehouses',
+    '/history': 'History',
   },
-  {
-    text: 'For who writes programs',
-    items: [
-      { text: 'The library', link: '/library' },
-      { text: 'Reference of the library', link: '/library-reference/' },
-      { text: 'Reference of the API', link: '/http-reference' },
-    ],
+  'For who runs it': {
+    '/rebuild': 'Build the database, every night',
+    '/api': 'Run the API',
+    '/distribution': 'One build, many nodes',
+    '/routing': 'Route clients',
+    '/runbook': 'Runbook for several servers',
   },
-  {
-    text: 'To look up',
-    items: [
-      { text: 'Commands', link: '/commands' },
-      { text: 'Errors, limits, variables', link: '/reference' },
-    ],
+  'For who writes programs': {
+    '/library': 'The library',
+    '/library-reference/': 'Reference of the library',
+    '/http-reference': 'Reference of the API',
   },
-];
+  'To look up': {
+    '/commands': 'Commands',
+    '/reference': 'Errors, limits, variables',
+  },
+};
+
+const sidebar = Object.entries(GUIDES).map(([text, pages]) => ({
+  text,
+  items: Object.entries(pages).map(([link, title]) => ({ text: title, link })),
+}));
 
 /** Returns the first paragraph of a page as plain text, for search engines. */
 function firstParagraph(markdown) {
@@ -112,7 +107,7 @@ export default defineConfig({
       { text: 'API', link: '/http-reference' },
       { text: 'Commands', link: '/commands' },
     ],
-    sidebar: SIDEBAR,
+    sidebar,
     outline: [2, 3],
     search: { provider: 'local' },
     socialLinks: [{ icon: 'github', link: 'https://github.com/ipatlas/ipatlas' }],

@@ -55,6 +55,20 @@ const LOOKUP_SELF = {
   isOwn: true,
 } as const;
 
+/** A route of a compact form, which anyone may load. */
+function publicFile(name: string, id: string, summary: string, description: string): Route {
+  return {
+    method: 'GET',
+    path: `/db/${name}`,
+    needsKey: false,
+    operation: {
+      ...{ id, tag: 'Server', summary, description },
+      response: { description: 'The file.', media: 'application/octet-stream' },
+      errors: ['not_found', 'no_database', 'internal', 'bad_request'],
+    },
+  };
+}
+
 export const ROUTES = {
   lookup: {
     method: 'GET',
@@ -193,34 +207,18 @@ export const ROUTES = {
       errors: ['no_database', 'bad_request'],
     },
   },
-  publicDb: {
-    method: 'GET',
-    path: '/db/country.ipc',
-    needsKey: false,
-    operation: {
-      id: 'publicDatabase',
-      tag: 'Server',
-      summary: 'The countries of all addresses',
-      description:
-        'The compact form of the release, with gzip: half a megabyte, for programs that look up addresses themselves, such as `load` of @ipatlas/lookup. It has an `ETag`. The operator can switch it off.',
-      response: { description: 'The file.', media: 'application/octet-stream' },
-      errors: ['not_found', 'no_database', 'internal', 'bad_request'],
-    },
-  },
-  publicNetworks: {
-    method: 'GET',
-    path: '/db/networks.ipc',
-    needsKey: false,
-    operation: {
-      id: 'publicNetworks',
-      tag: 'Server',
-      summary: 'The networks of all addresses',
-      description:
-        'The compact form of the networks of the release, with gzip: AS numbers and names, about two megabytes. Not found if the release has none.',
-      response: { description: 'The file.', media: 'application/octet-stream' },
-      errors: ['not_found', 'no_database', 'internal', 'bad_request'],
-    },
-  },
+  publicDb: publicFile(
+    'country.ipc',
+    'publicDatabase',
+    'The countries of all addresses',
+    'The compact form of the release, with gzip: half a megabyte, for programs that look up addresses themselves, such as `load` of @ipatlas/lookup. It has an `ETag`. The operator can switch it off.',
+  ),
+  publicNetworks: publicFile(
+    'networks.ipc',
+    'publicNetworks',
+    'The networks of all addresses',
+    'The compact form of the networks of the release, with gzip: AS numbers and names, about two megabytes. Not found if the release has none.',
+  ),
   openApi: { method: 'GET', path: '/openapi.json', needsKey: false },
   page: { method: 'GET', path: '/', needsKey: false, checksHost: true },
   developersPage: { method: 'GET', path: '/developers', needsKey: false, checksHost: true },

@@ -10,16 +10,16 @@ import { RowTable } from './table.js';
 /** Pasted text that is longer than this, in characters, is kept like a file: browsers insert it into a field slowly. */
 const MAX_FIELD_TEXT = 10_000;
 
+/** Characters of a long text that are taken at a time; a pair of surrogates that is cut is not part of an address. */
+const PIECE = 4_000_000;
+
 const SVG = 'http://www.w3.org/2000/svg';
 
 /** Countries that have a chip of their own besides the general ones. */
 const CHIPS = 2;
 
-function linesOf(text: string): number {
-  let lines = 1;
-  for (let at = text.indexOf('\n'); at >= 0 && at < text.length - 1; at = text.indexOf('\n', at + 1)) lines++;
-  return lines;
-}
+/** Countries in the list of shares while the batch runs: all of them would take most of the time of a drawing. */
+const SHARES_WHILE_RUNNING = 20;
 
 /** Returns a bar. @param share 0 to 1 */
 function bar(share: number): SVGElement {
@@ -48,7 +48,7 @@ export class BatchView {
   #worker: Worker | undefined;
   readonly #table: RowTable;
   /** A file, or text that is too long for the field; and how to call it. */
-  #source: { content: string | Blob; name: string } | undefined;
+  #source: { content: Blob; name: string } | undefined;
   #map: WorldMap | undefined;
   #counts: CountryCount[] = [];
   #filter: Filter = 'all';
@@ -106,7 +106,7 @@ export class BatchView {
       const text = event.clipboardData?.getData('text/plain') ?? '';
       if (text.length <= MAX_FIELD_TEXT) return;
       event.preventDefault();
-      this.#use(text, 'Pasted text');
+      void this.#useText(text, 'Pasted text');
     });
     this.#form.addEventListener('dragover', (event) => {
       event.preventDefault();
@@ -119,14 +119,24 @@ export class BatchView {
       const file = event.dataTransfer?.files[0];
       const text = event.dataTransfer?.getData('text/plain') ?? '';
       if (file !== undefined) this.#use(file, file.name);
-      else if (text !== '') this.#use(text, 'Dropped text');
+      else if (text !== '') void this.#useText(text, 'Dropped text');
     });
     for (const format of ['csv', 'jsonl'] as const)
       byId(format).addEventListener('click', () => this.#send({ do: 'download', format }));
   }
 
+  /** Takes a text in place of the text field, in pieces, so that the page stays responsive. */
+  async #useText(text: string, name: string): Promise<void> {
+    const pieces: Blob[] = [];
+    for (let at = 0; at < text.length; at += PIECE) {
+      pieces.push(new Blob([text.slice(at, at + PIECE)]));
+      await new Promise((resolve) => setTimeout(resolve));
+    }
+    this.#use(new Blob(pieces), name);
+  }
+
   /** Takes a source in place of the text field. @param name of it, to show */
-  #use(content: string | Blob | undefined, name: string): void {
+  #use(content: Blob | undefined, name: string): void {
     this.#canContinue = false;
     this.#start.textContent = 'Look up all';
     if (content === undefined) {
@@ -136,9 +146,7 @@ export class BatchView {
       return;
     }
     this.#text.value = '';
-    const lines = typeof content === 'string' ? ` · ${countText(linesOf(content), 'line')}` : '';
-    const size = sizeText(typeof content === 'string' ? content.length : content.size);
-    this.#source = { content, name: `${name.slice(0, 100)} · ${size}${lines}` };
+    this.#source = { content, name: `${name.slice(0, 100)} · ${sizeText(content.size)}` };
     byId('source').textContent = this.#source.name;
     // What stays in the browser needs no further consent.
     if (this.#db !== '') this.#run();
@@ -160,7 +168,7 @@ export class BatchView {
     this.#filter = 'all';
     this.#shownDone = 0;
     const db = this.#db === '' ? undefined : new URL(this.#db, document.baseURI).href;
-    const source = this.#source?.content ?? this.#text.value;
+    const source = this.#source?.content ?? new Blob([this.#text.value]);
     this.#send({ do: 'start', source, db, base: document.baseURI });
   }
 
@@ -224,6 +232,9 @@ export class BatchView {
     this.#cancel.hidden = true;
     this.#progress.hidden = true;
     const { total, done, lines, linesWithoutAddress, isFull } = progress;
+    if (this.#source !== undefined && progress.isRead) {
+      byId('source').textContent = `${this.#source.name} · ${countText(lines, 'line')}`;
+    }
     this.#canContinue = outcome !== 'done' && progress.isRead && done < total;
     this.#start.textContent = this.#canContinue ? 'Continue' : 'Look up all';
     const parts = [`${numberText(done)} of ${countText(total, 'address', 'addresses')} looked up.`];
@@ -280,7 +291,7 @@ export class BatchView {
     byId('counts')
       .querySelector('tbody')!
       .replaceChildren(
-        ...rows.map(({ code, name, count }) => {
+        ...rows.slice(0, this.#isRunning ? SHARES_WHILE_RUNNING : rows.length).map(({ code, name, count }) => {
           const head = element(
             'th',
             button(name, () => this.filterBy(code ?? 'none')),

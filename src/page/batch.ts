@@ -56,8 +56,6 @@ export function serverAnswers(
 
 /** How far a batch is. */
 export interface Progress {
-  /** Bytes of the file that were read; 0 for text. */
-  bytes: number;
   lines: number;
   /** Addresses and other texts that were found so far, and those of them that are done. */
   total: number;
@@ -85,14 +83,13 @@ async function yieldToMessages(): Promise<void> {
 
 export class Batch {
   readonly entries = new Entries();
-  readonly #source: string | Blob;
+  readonly #source: Blob;
   readonly #reader: AddressReader;
-  #bytes = 0;
   #isRead = false;
   #done = 0;
 
   /** @param limit addresses to find at most; the rest of the text is ignored */
-  constructor(source: string | Blob, limit: number) {
+  constructor(source: Blob, limit: number) {
     this.#source = source;
     this.#reader = new AddressReader(limit);
   }
@@ -104,7 +101,7 @@ export class Batch {
   progress(): Progress {
     const { length, invalid, located, inUnion } = this.entries;
     return {
-      ...{ bytes: this.#bytes, lines: this.#reader.lines, total: length, done: this.#done, isRead: this.#isRead },
+      ...{ lines: this.#reader.lines, total: length, done: this.#done, isRead: this.#isRead },
       ...{ linesWithoutAddress: this.#reader.linesWithoutAddress, isFull: this.#reader.isFull },
       ...{ invalid, located, inUnion, counts: this.entries.counts() },
     };
@@ -120,9 +117,7 @@ export class Batch {
     const add = (found: readonly Entry[]): void => {
       for (const { line, text, valid } of found) this.entries.add(line, text, valid);
     };
-    for await (const piece of readText(this.#source, (bytes) => {
-      this.#bytes = bytes;
-    })) {
+    for await (const piece of readText(this.#source)) {
       add(this.#reader.read(piece));
       await yieldToMessages();
       signal.throwIfAborted();

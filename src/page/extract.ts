@@ -1,10 +1,13 @@
-/** Finds the addresses in text of any kind: lists, CSV, logs. The text comes in pieces, so that a browser stays responsive. */
+/**
+ * Finds the addresses in text of any kind: lists, CSV, logs. The rules are those of `ipatlas enrich --format text`; see text.ts of the
+ * kernel. The text comes in pieces, so that a browser stays responsive.
+ */
 import { parseAddress } from '../address/parse.js';
 
 /** Longest part of a line that is examined at a time, in characters: bounds the time and the memory for one call. */
 const MAX_PART = 65_536;
 
-/** Characters that are kept of a text that is not an address. */
+/** Characters that are kept of a text that is not an address, and of a word at the end of a part. */
 const MAX_KEPT_TEXT = 100;
 
 /** What a line has: an address, or, if the line is a single word, a text that is not one. */
@@ -17,24 +20,82 @@ export interface Entry {
 
 /** Anything but white space and the usual separators of lists. */
 const SINGLE_WORD = /^[^\s,;]+$/;
-const TOKENS = /[\w.:%]+/g;
-const IPV4_WITH_PORT = /^(\d+\.\d+\.\d+\.\d+):\d+$/;
+/** What words are made of, by character code. */
+const IN_WORD = new Uint8Array(65_536);
+for (const character of '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_.:-')
+  IN_WORD[character.charCodeAt(0)] = 1;
+const DOT = 46;
+const COLON = 58;
+const SHORTEST_IPV4 = 7;
+/** Dots of an IPv4 address; colons of an IPv6 address that has neither dots nor two in a row. */
+const IPV4_DOTS = 3;
+const IPV6_COLONS = 7;
+
+/** Punctuation at the end of a word. */
+const PUNCTUATION = /(?<=[^:]):$/;
+/** A port after a colon; or after a dot, where one digit could be the end of a version. */
+const PORT = /(?::\d{1,5}|\.\d{2,5})$/;
+/** A name before an address, with its colon: it has a letter that no address has, or is empty. */
+const NAME = /(?=[^:]*[^:.\da-f])[^:]+:|:(?!:)/iy;
+/** Text before a version. */
+const BEFORE_VERSION = /~$|version[ :="]{1,3}$/i;
+/** Text after an address that has a port: a colon and a digit, or a slash and a number that ends the text in slashes. */
+const BEFORE_PORT = /^(?::\d|\/\d{1,5}(?![\w.:/-]))/;
+/** Characters around an address that may be part of {@link BEFORE_VERSION} or {@link BEFORE_PORT}. */
+const CONTEXT = 10;
 
 const words = new Uint32Array(4);
 
-/** Returns the address in a token: punctuation at its end and a port after an IPv4 address do not belong to it. */
-function addressIn(token: string): string | undefined {
-  if (token.length > MAX_KEPT_TEXT || !/[.:]/.test(token)) return undefined;
-  if (parseAddress(token, words) !== 0) return token;
-  const trimmed = token.replace(/[.:]+$/, '');
-  const bare = IPV4_WITH_PORT.exec(trimmed)?.[1] ?? trimmed;
-  return bare !== token && parseAddress(bare, words) !== 0 ? bare : undefined;
+/** Returns the address that a text is, alone or with a port. */
+function withoutPort(text: string): string | undefined {
+  return [text, text.replace(PORT, '')].find((one) => parseAddress(one, words) !== 0 && /\d/.test(one));
+}
+
+/** Returns where the address in a word begins without names, if it may be one. */
+function afterNames(word: string): number {
+  NAME.lastIndex = 0;
+  let at = 0;
+  while (NAME.test(word)) at = NAME.lastIndex;
+  return at;
+}
+
+/** Returns whether an IPv4 address in a line counts. @param word the beginning of its word */
+function isTaken(line: string, word: number, from: number, to: number): boolean {
+  if (BEFORE_VERSION.test(line.slice(Math.max(0, from - CONTEXT), from))) return false;
+  const [before, slash] = [line[word - 2], line[word - 1]];
+  if (before === undefined || slash !== '/' || IN_WORD[before.charCodeAt(0)] !== 1) return true;
+  return BEFORE_PORT.test(line.slice(to, to + CONTEXT)) || (/\d/.test(before) && line[to] !== '/');
+}
+
+/** Returns the address in a word of a line. */
+function addressInWord(line: string, start: number, end: number): string | undefined {
+  let to = end;
+  while (to > start && (line[to - 1] === '.' || line[to - 1] === '-')) to--;
+  const word = line.slice(start, to).replace(PUNCTUATION, '');
+  let from = 0;
+  let address = withoutPort(word);
+  if (address === undefined) {
+    from = afterNames(word);
+    if (from > 0) address = withoutPort(word.slice(from));
+  }
+  // Between two colons.
+  for (let next = 0; address === undefined && next < word.length; next++) {
+    from = next;
+    next = word.indexOf(':', from);
+    if (next < 0) next = word.length;
+    if (next - from >= SHORTEST_IPV4) address = withoutPort(word.slice(from, next));
+  }
+  if (address === undefined) return undefined;
+  const isIPv4 = parseAddress(address, words) === 4;
+  const at = start + from;
+  return isIPv4 && !isTaken(line, start, at, at + address.length) ? undefined : address;
 }
 
 export class AddressReader {
   readonly #limit: number;
-  /** Text after the last newline that is not examined yet. */
+  /** Text after the last newline, and how much of it is examined already: it is kept for what comes after it. */
   #rest = '';
+  #examined = 0;
   /** Parts of the current line were examined already. */
   #lineIsLong = false;
   #lineHasAddress = false;
@@ -89,30 +150,46 @@ export class AddressReader {
     return entries;
   }
 
-  /** Examines a long line up to its last separator. A token that is longer than all that is kept is not an address. */
+  /** Examines a long line up to a separator. A word that is longer than all that is kept is not an address. */
   #examineStart(entries: Entry[]): void {
-    const cut = /[\w.:%]*$/.exec(this.#rest.slice(-MAX_KEPT_TEXT))![0].length;
-    const end = this.#rest.length - cut;
-    this.#examine(this.#rest.slice(0, end), entries);
-    this.#rest = this.#rest.slice(end);
+    const known = this.#rest.length - CONTEXT;
+    const cut = /[\w.:-]*$/.exec(this.#rest.slice(known - MAX_KEPT_TEXT, known))![0].length;
+    this.#examine(this.#rest, known - cut, entries);
+    this.#examined = CONTEXT;
+    this.#rest = this.#rest.slice(known - cut - CONTEXT);
     this.#lineIsLong = true;
   }
 
   #endLine(text: string, entries: Entry[]): void {
-    this.#examine(text, entries);
+    this.#examine(text, text.length, entries);
     if (!this.#lineHasAddress) {
       const word = text.trim();
       if (this.#lineIsLong || (word !== '' && !SINGLE_WORD.test(word))) this.#withoutAddress++;
-      else if (word !== '') this.#add(entries, word.slice(0, MAX_KEPT_TEXT), false);
+      else if (word !== '') this.#add(entries, word.slice(0, MAX_KEPT_TEXT), parseAddress(word, words) !== 0);
     }
     this.#line++;
+    this.#examined = 0;
     this.#lineIsLong = false;
     this.#lineHasAddress = false;
   }
 
-  #examine(text: string, entries: Entry[]): void {
-    for (const [token] of text.matchAll(TOKENS)) {
-      const address = addressIn(token);
+  #examine(text: string, end: number, entries: Entry[]): void {
+    for (let at = this.#examined; at < end; at++) {
+      const start = at;
+      let dots = 0;
+      let colons = 0;
+      let hasPair = false;
+      for (; at < end; at++) {
+        const code = text.charCodeAt(at);
+        if (IN_WORD[code] !== 1) break;
+        if (code === DOT) dots++;
+        else if (code === COLON) {
+          colons++;
+          hasPair ||= at > start && text.charCodeAt(at - 1) === COLON;
+        }
+      }
+      if (dots < IPV4_DOTS && colons < IPV6_COLONS && !hasPair) continue;
+      const address = addressInWord(text, start, at);
       if (address === undefined) continue;
       this.#lineHasAddress = true;
       this.#add(entries, address, true);

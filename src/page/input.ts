@@ -1,4 +1,4 @@
-/** Reads the text of a batch: a file in UTF-8 or UTF-16, with or without gzip, or text that was pasted. */
+/** Reads the text of a batch: a file in UTF-8 or UTF-16, with or without gzip; text that was pasted is one, too. */
 
 /** Characters that are passed on at a time. */
 const PIECE = 65_536;
@@ -66,24 +66,11 @@ function* piecesOf(text: string): Generator<string> {
 /**
  * Returns the text of a batch in pieces.
  *
- * @param onBytes called with the bytes of the file that were read so far
  * @throws InputError if a file is not text or its gzip is damaged
  */
-export async function* readText(source: string | Blob, onBytes: (bytes: number) => void): AsyncGenerator<string> {
-  if (typeof source === 'string') {
-    for (const piece of piecesOf(source)) yield piece;
-    return;
-  }
-  let bytes = 0;
-  const tally = new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>({
-    transform(chunk, controller) {
-      bytes += chunk.length;
-      onBytes(bytes);
-      controller.enqueue(chunk);
-    },
-  });
+export async function* readText(source: Blob): AsyncGenerator<string> {
   const isPacked = isGzip(new Uint8Array(await source.slice(0, 2).arrayBuffer()));
-  const read = source.stream().pipeThrough(tally);
+  const read = source.stream();
   const stream = isPacked ? read.pipeThrough(new DecompressionStream('gzip')) : read;
   let decoder: InstanceType<typeof TextDecoder> | undefined;
   try {

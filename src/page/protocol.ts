@@ -8,7 +8,7 @@ export const ROWS_PER_BLOCK = 200;
 
 export type ToWorker =
   /** Looks up a text. `db` is the URL of the database for the browser; without it, the server is asked. `base` is the URL of the page. */
-  | { do: 'start'; source: string | Blob; db: string | undefined; base: string }
+  | { do: 'start'; source: Blob; db: string | undefined; base: string }
   /** Goes on with what was canceled or failed. */
   | { do: 'continue' }
   | { do: 'cancel' }

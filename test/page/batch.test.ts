@@ -25,9 +25,9 @@ const answers: Answers = {
   reason: () => 'private',
 };
 
-async function read(source: string | Blob): Promise<string> {
+async function read(source: Blob): Promise<string> {
   let text = '';
-  for await (const piece of readText(source, () => {})) text += piece;
+  for await (const piece of readText(source)) text += piece;
   return text;
 }
 
@@ -89,7 +89,7 @@ describe('the entries of a batch', () => {
 
 describe('a batch', () => {
   it('counts what it finds, with the reason for no country', async () => {
-    const batch = new Batch('name,ip\na,8.8.8.0\nb 80.0.0.1 and 80.0.0.2\n\nword\n', 10);
+    const batch = new Batch(new Blob(['name,ip\na,8.8.8.0\nb 80.0.0.1 and 80.0.0.2\n\nword\n']), 10);
     await batch.read(ALWAYS, () => {});
     await batch.run(answers, ALWAYS, () => {});
     expect(batch.progress()).toMatchObject({
@@ -101,7 +101,7 @@ describe('a batch', () => {
   });
 
   it('ends at its limit', async () => {
-    const batch = new Batch('8.8.8.8\n'.repeat(100), 30);
+    const batch = new Batch(new Blob(['8.8.8.8\n'.repeat(100)]), 30);
     await batch.read(ALWAYS, () => {});
     expect(batch.progress()).toMatchObject({ total: 30, isFull: true });
   });
@@ -117,7 +117,7 @@ describe('a batch', () => {
     });
     let fails = true;
     const list = Array.from({ length: 14 }, (_, index) => `80.0.0.${index}`);
-    const batch = new Batch(list.join('\n'), 100);
+    const batch = new Batch(new Blob([list.join('\n')]), 100);
     await batch.read(ALWAYS, () => {});
     await expect(batch.run(server, controller.signal, () => {})).rejects.toThrow('abort');
     expect(batch.done).toBe(6);

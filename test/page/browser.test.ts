@@ -285,14 +285,14 @@ describe.skipIf(!hasChromium())('the pages', () => {
     const { page, problems } = await open();
     await useFile(page, 'a.csv', 'name,ip\na,8.8.8.8\n');
     await says(page, '#status', /^Done: 1 address in 2 lines/);
-    expect(await page.textContent('#source')).toBe('a.csv · 18 B');
+    expect(await page.textContent('#source')).toBe('a.csv · 18 B · 2 lines');
     await page.evaluate(() => {
       const data = new DataTransfer();
       data.items.add(new File(['193.0.0.1 - - [x] "GET /"\n193.0.0.2:80 x\n'], '<img src=x onerror=alert(1)>.log'));
       document.querySelector('#batch')!.dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true }));
     });
     await says(page, '#status', /^Done: 2 addresses in 2 lines/);
-    expect(await page.textContent('#source')).toBe('<img src=x onerror=alert(1)>.log · 41 B');
+    expect(await page.textContent('#source')).toBe('<img src=x onerror=alert(1)>.log · 41 B · 2 lines');
     await page.evaluate((text) => {
       const data = new DataTransfer();
       data.setData('text/plain', text);

@@ -1,7 +1,7 @@
-import { isIP } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { AddressReader, type Entry } from '../../src/page/extract.js';
+import { addressesIn, isAddress, TEXT } from '../support/text-twin.js';
 
 /** Reads a text in pieces of a size. */
 function read(text: string, size = text.length || 1, limit = 1_000_000) {
@@ -40,17 +40,23 @@ describe('addresses in text', () => {
     ['8.8.8.0/24', [[1, '8.8.8.0', true]]],
     ['{"ip":"::ffff:1.2.3.4"}', [[1, '::ffff:1.2.3.4', true]]],
     ['https://8.8.8.8/x', [[1, '8.8.8.8', true]]],
+    ['8.8.8.8 "GET /" 200 "Mozilla/5.0 Chrome/120.0.0.0"', [[1, '8.8.8.8', true]]],
     [
-      '8.8.8.8-8.8.8.9',
+      '10.0.0.1.50550 > 8.8.8.8.53: 4242+',
       [
+        [1, '10.0.0.1', true],
         [1, '8.8.8.8', true],
-        [1, '8.8.8.9', true],
       ],
     ],
+    ['user from ::ffff:8.8.8.8:60495', [[1, '::ffff:8.8.8.8', true]]],
+    ['fe80::1%eth0', [[1, 'fe80::1', true]]],
+    // A list may have it, and text of a program has it often.
+    ['::', [[1, '::', true]]],
+    ['std:: string', []],
     // A single word that is not an address is reported; other text is not.
     ['256.1.1.1', [[1, '256.1.1.1', false]]],
     ['01.2.3.4', [[1, '01.2.3.4', false]]],
-    ['fe80::1%eth0', [[1, 'fe80::1%eth0', false]]],
+    ['8.8.8.8-8.8.8.9', [[1, '8.8.8.8-8.8.8.9', false]]],
     ['=cmd()', [[1, '=cmd()', false]]],
     ['ip,name', []],
     ['no address here at 12:34:56', []],
@@ -94,17 +100,45 @@ describe('text in pieces', () => {
     );
   });
 
-  it('has only addresses that Node accepts, and all that are separate words', () => {
+  it('has the addresses that the naive twin of `enrich --format text` finds', () => {
     fc.assert(
-      fc.property(text, fc.array(fc.oneof(fc.ipV4(), fc.ipV6()), { maxLength: 5 }), (parts, addresses) => {
-        const line = `${parts.join('').replaceAll(/[\r\n]/g, '')} ${addresses.join(' ')}`;
-        const words = read(line).entries.filter(({ valid }) => valid);
-        for (const { text: word } of words) expect(isIP(word)).not.toBe(0);
-        // Node also takes addresses with leading zeros, which fast-check does not make.
-        const last = words.slice(words.length - addresses.length).map(({ text: word }) => word);
-        expect(last).toEqual(addresses);
-      }),
+      fc.property(
+        fc.oneof(
+          TEXT,
+          text.map((parts) => parts.join('')),
+        ),
+        (lines) => {
+          const found = read(lines).entries.filter(({ valid }) => valid);
+          const expected = lines.split('\n').flatMap((line, index) => {
+            const inText = addressesIn(line);
+            // A line of a list may also be an address without digits.
+            const addresses = inText.length === 0 && isAddress(line.trim()) ? [line.trim()] : inText;
+            return addresses.map((address) => [index + 1, address]);
+          });
+          expect(found.map(({ line, text: word }) => [line, word])).toEqual(expected);
+        },
+      ),
+      { numRuns: 500 },
     );
+  });
+
+  it.each([
+    ['8.8.8.8', 1],
+    ['version 8.8.8.8', 0],
+    ['~8.8.8.8', 0],
+    ['Chrome/8.8.8.8', 0],
+    ['name/8.8.8.8:8020', 1],
+    ['UDP/8.8.8.8/50605', 1],
+    ['UDP/8.8.8.8/50605x', 0],
+    ['::ffff:8.8.8.8:60495', 1],
+  ])('%s is read as a whole wherever a long line is cut', (part, count) => {
+    for (let before = 65_400; before < 65_540; before++) {
+      const { entries } = read(
+        `${'x '.repeat(before / 2)}${' '.repeat(before % 2)}${part} ${'y'.repeat(200)}\n`,
+        65_536,
+      );
+      expect([before, entries.length]).toEqual([before, count]);
+    }
   });
 });
 

@@ -9,8 +9,27 @@ import { type RunningService, startService } from '../support/service.js';
 
 const LINES = Math.ceil(1_000_000 * Math.min(1, Number(process.env.SOAK_SCALE ?? 1)));
 
-/** Longest task of the page in milliseconds. The goal is 100; the machine of a test may be busy. */
-const LONGEST_TASK_MS = 1_000;
+/** Longest task of the page, in milliseconds of processor time: how long it waits for a busy machine does not count. */
+const LONGEST_TASK_MS = 100;
+
+/** Returns the tasks of the pages in a trace of Chromium, in milliseconds: what they took, and of the processor. */
+function tasksIn(trace: Buffer): { wall: number; own: number }[] {
+  type Event = {
+    ph: string;
+    name: string;
+    pid: number;
+    tid: number;
+    dur?: number;
+    tdur?: number;
+    args: { name?: string };
+  };
+  const { traceEvents } = JSON.parse(trace.toString()) as { traceEvents: Event[] };
+  const threadOf = ({ pid, tid }: Event): string => `${pid}:${tid}`;
+  const main = new Set(traceEvents.filter(({ args }) => args.name === 'CrRendererMain').map(threadOf));
+  return traceEvents
+    .filter((event) => event.name === 'RunTask' && main.has(threadOf(event)))
+    .map(({ dur = 0, tdur = 0 }) => ({ wall: dur / 1_000, own: tdur / 1_000 }));
+}
 
 const folder = temporaryDir();
 let server: RunningService;
@@ -27,18 +46,8 @@ it('looks up a million lines as `ipatlas enrich` does, and stays responsive', as
   const browser = await launch();
   try {
     const { page, problems } = await openPage(browser);
-    await page.addInitScript(() => {
-      const tasks: number[] = [];
-      Object.assign(globalThis, { tasks });
-      new PerformanceObserver((list) => {
-        for (const { duration } of list.getEntries()) tasks.push(duration);
-      }).observe({ type: 'longtask', buffered: true });
-    });
     await page.goto(server.url);
     await page.waitForSelector('#answer-map svg');
-    await page.evaluate(() => {
-      (globalThis as unknown as { tasks: number[] }).tasks.length = 0;
-    });
     // By its path: the test's tool would decode a buffer within the page.
     const list = join(folder, 'list.txt');
     const address = (n: number): string => {
@@ -47,6 +56,7 @@ it('looks up a million lines as `ipatlas enrich` does, and stays responsive', as
       return [24, 16, 8, 0].map((shift) => (bits >>> shift) & 255).join('.');
     };
     writeFileSync(list, `${Array.from({ length: LINES }, (_, n) => address(n)).join('\n')}\n`);
+    await browser.startTracing(page, { categories: ['disabled-by-default-devtools.timeline'] });
     const start = performance.now();
     await page.setInputFiles('#file', list);
     await page.locator('#status', { hasText: /^Done/ }).waitFor({ timeout: 300_000 });
@@ -67,9 +77,10 @@ it('looks up a million lines as `ipatlas enrich` does, and stays responsive', as
       const { memory } = performance as unknown as { memory: { usedJSHeapSize: number } };
       return memory.usedJSHeapSize / 1e6;
     });
-    const longest = Math.max(0, ...(await page.evaluate(() => (globalThis as unknown as { tasks: number[] }).tasks)));
+    const tasks = tasksIn(await browser.stopTracing());
+    const [wall, longest] = [Math.max(...tasks.map(({ wall }) => wall)), Math.max(...tasks.map(({ own }) => own))];
     console.log(
-      `${LINES} lines: ${seconds.toFixed(1)} s, longest task ${longest.toFixed(0)} ms, page's heap ${memory.toFixed(0)} MB`,
+      `${LINES} lines: ${seconds.toFixed(1)} s, longest task ${wall.toFixed(0)} ms (${longest.toFixed(0)} of the processor), page's heap ${memory.toFixed(0)} MB`,
     );
     const [download] = await Promise.all([page.waitForEvent('download', { timeout: 120_000 }), page.click('#jsonl')]);
     const fromPage = readFileSync(await download.path(), 'utf8')
@@ -83,7 +94,22 @@ it('looks up a million lines as `ipatlas enrich` does, and stays responsive', as
       const same = [text, country ?? '', country_code ?? '', is_eu].join('\t');
       if (same !== line) expect([index, same]).toEqual([index, line]);
     }
+    expect(tasks.length).toBeGreaterThan(100);
     expect(longest).toBeLessThan(LONGEST_TASK_MS);
+    // The same text pasted has the same rows; the page has it already, because a test's tool could not pass it in one task.
+    const before = await page.textContent('#figures');
+    await page.evaluate(() => {
+      document.querySelector('#results')!.setAttribute('hidden', '');
+      const lines = document.querySelector<HTMLInputElement>('#file')!.files![0]!;
+      void lines.text().then((text) => {
+        const data = new DataTransfer();
+        data.setData('text/plain', text);
+        const paste = new ClipboardEvent('paste', { clipboardData: data, bubbles: true, cancelable: true });
+        document.querySelector('#text')!.dispatchEvent(paste);
+      });
+    });
+    await page.locator('#source', { hasText: /^Pasted text .* lines$/ }).waitFor({ timeout: 300_000 });
+    expect(await page.textContent('#figures')).toBe(before);
     expect(problems).toEqual([]);
   } finally {
     await browser.close();
