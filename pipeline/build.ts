@@ -24,11 +24,13 @@ import { believedDate } from './fetching/data-date.js';
 import { copyFromCurrentRelease, currentManifest, lastCopy } from './fetching/released-copy.js';
 import { checkRolledBack, RefusedError } from './gates/refusal.js';
 import type { MergeStrategy } from './merging/evidence.js';
+import { mergeLabels } from './merging/label-merger.js';
 import { type MergedNetworks, mergeNetworks } from './merging/network-merger.js';
 import { type MergeInput, type MergeResult, mergeSources } from './merging/range-merger.js';
 import { withDataDir } from './operations/data-dir.js';
 import { currentText, type PublishOptions, publishGated } from './publish-gated.js';
 import { identifyRelease, type ReleaseIdentity } from './release-id.js';
+import { type LabelFiles, readLabels, storeLabels } from './source-formats/labels.js';
 import { makeRowIndex, writeRowIndex } from './source-formats/row-index.js';
 import {
   type FetchedSource,
@@ -171,6 +173,16 @@ function merge(input: MergeInput, note: StageContext['note']): StageResult<Merge
   };
 }
 
+/** Reads and merges the labels; returns undefined if none are configured. */
+async function labelsOf({ files, date }: LabelFiles, reference: Reference) {
+  if (files.length === 0) return undefined;
+  const tables = await readLabels(files);
+  const merged = mergeLabels(tables, reference);
+  const rows = tables.reduce((sum, { v4, v6 }) => sum + v4.count + v6.count, 0);
+  const named = files.map(({ name, bytes, sha256 }) => ({ name, bytes, sha256 }));
+  return { merged, inputs: { columns: merged.columns, rows, date, files: named } };
+}
+
 /** A source with its files. */
 interface BuildInput {
   source: FetchedSource['source'];
@@ -187,9 +199,19 @@ async function runStages(options: BuildOptions, context: StageContext): Promise<
   const reference = loadReference();
   const countries = countryTable(reference, asOf);
   const { rows: overrides, file: overridesFile } = await readOverrides(config, reference, context);
+  const labelFiles = await storeLabels(dataDir, config.labels);
 
   const identify = (inputs: readonly BuildInput[]): ReleaseIdentity =>
-    identifyRelease(inputs, config.merge, reference, countries, overrides, overridesFile?.sha256 ?? '', asOf);
+    identifyRelease(
+      inputs,
+      config.merge,
+      reference,
+      countries,
+      overrides,
+      overridesFile?.sha256 ?? '',
+      labelFiles.files,
+      asOf,
+    );
   /** Returns the result if there is nothing to build from inputs; throws if they may not be built from. */
   const resultIfUnchanged = ({ inputHash, ...identity }: ReleaseIdentity): BuildResult | undefined => {
     if (force) return undefined;
@@ -258,10 +280,11 @@ async function runStages(options: BuildOptions, context: StageContext): Promise<
     merge({ sources: ingested, reference, countries, overrides, evidence, owned }, note),
   );
   writeRowIndex(dataDir, identity.inputHash, makeRowIndex(index, owned, merged));
+  const labels = await labelsOf(labelFiles, reference);
   const inputs = manifestInputs(config.merge, fetched, ingested);
   const networksDate = dateOfNetworks(inputs, ingested);
   const compiled = await timed(context, 'compile', () =>
-    compile({ merged, networks, networksDate, inputs, missing, identity, overrides: overridesFile }, context),
+    compile({ merged, networks, networksDate, labels, inputs, missing, identity, overrides: overridesFile }, context),
   );
   const forced = await publishGated(compiled, context, {
     ...publishing,

@@ -11,6 +11,7 @@ import { networkFileOf, rangeFileOf, unpackCompact } from '../src/database/compa
 import { PULL_DIR, type PullState, pullStatePath, readPullState } from '../src/database/pull-state.js';
 import {
   currentReleaseId,
+  LABEL_FILE,
   MANIFEST_FILE,
   type Manifest,
   MIRROR_FILE,
@@ -30,7 +31,7 @@ import { makeFolder, replaceFile } from '../src/files.js';
 import { isPackName } from '../src/history/pack.js';
 import { HISTORY_DAYS } from '../src/limits.js';
 import type { MirrorRanges } from '../src/mirror/writer.js';
-import { openNetworkFile, openRangeFile } from '../src/rangefile/reader.js';
+import { type LabelFile, openLabelFile, openNetworkFile, openRangeFile } from '../src/rangefile/reader.js';
 import { compactMirrorRanges } from './compact-release.js';
 import { loadOverrides } from './config/overrides.js';
 import { loadReference } from './config/reference.js';
@@ -230,10 +231,18 @@ async function fetchRelease(
   }
   const copiesOf = async (name: string): Promise<string[]> =>
     localCopies(dataDir, name, await client.hashOf(`${id}/${name}`));
+  let labels: LabelFile | undefined;
+  if (manifest.labels !== undefined) {
+    const path = join(dir, LABEL_FILE);
+    await client.get(`${id}/${LABEL_FILE}`, path, await copiesOf(LABEL_FILE));
+    labels = openLabelFile(path, manifest.labels.columns);
+  }
   const rangeFile = join(dir, RANGE_FILE);
   const copies = await copiesOf(RANGE_FILE);
   const rebuilt = copies.length === 0 ? await rebuildFiles(client, manifest, dir, context) : undefined;
-  if (rebuilt !== undefined) return { output: { id, dir, manifest, ranges: rebuilt }, counts: { release: id } };
+  if (rebuilt !== undefined) {
+    return { output: { id, dir, manifest, ranges: { ...rebuilt, labels } }, counts: { release: id } };
+  }
   await client.get(`${id}/${RANGE_FILE}`, rangeFile, copies);
   const columns = join(workDir, COLUMNS_FILE);
   await client.get(`${id}/${COLUMNS_FILE}`, columns);
@@ -244,7 +253,7 @@ async function fetchRelease(
     await client.get(`${id}/${NETWORK_FILE}`, path, await copiesOf(NETWORK_FILE));
     ranges.networks = openNetworkFile(path);
   }
-  return { output: { id, dir, manifest, ranges }, counts: { release: id } };
+  return { output: { id, dir, manifest, ranges: { ...ranges, labels } }, counts: { release: id } };
 }
 
 /** Stage `compile`: writes the mirror. */

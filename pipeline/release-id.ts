@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Country } from '../src/country/country.js';
-import { releaseId } from '../src/database/release.js';
+import { type ManifestFile, releaseId } from '../src/database/release.js';
 import { MIRROR_VERSION } from '../src/mirror/reader.js';
 import { packageFile } from '../src/package-root.js';
 import { MAJOR_VERSION, MINOR_VERSION } from '../src/rangefile/layout.js';
@@ -40,6 +40,7 @@ function sha256(value: unknown): string {
  * @param overrides the rows that apply
  * @param overridesFile SHA-256 of their file, which counts as a whole because `explain` shows its rows; empty if there
  *   is none
+ * @param labels the files of labels
  * @param asOf the build's date, `YYYY-MM-DD`
  */
 export function identifyRelease(
@@ -49,6 +50,7 @@ export function identifyRelease(
   countries: ReadonlyMap<string, Country>,
   overrides: readonly Override[],
   overridesFile: string,
+  labels: readonly ManifestFile[],
   asOf: string,
 ): ReleaseIdentity {
   const { version: toolVersion } = JSON.parse(readFileSync(packageFile('package.json'), 'utf8')) as { version: string };
@@ -71,6 +73,7 @@ export function identifyRelease(
     special: reference.special.map(({ block, result, layer }) => [block, result, layer]),
     overrides: overrides.map(({ family, first, last, result }) => [family, [...first], [...last], result]),
     overridesFile,
+    ...(labels.length > 0 && { labels: labels.map(({ name, sha256: hash }) => [name, hash]) }),
   });
   return { id: releaseId(asOf, inputHash), inputHash, toolVersion };
 }

@@ -128,6 +128,14 @@ export interface IngestedNetworks {
   names: string[];
 }
 
+/** The rows of a file of labels; each range's value is an index into `values`, whose rows differ. */
+export interface LabelTable {
+  columns: string[];
+  v4: BoundedRanges;
+  v6: BoundedRanges;
+  values: (string | null)[][];
+}
+
 /** A release in the work folder, complete but not published. */
 export interface FinishedRelease {
   id: string;

@@ -45,6 +45,17 @@ export const FETCH_IDLE_TIMEOUT_MS = 30_000;
  */
 export const FETCH_DEADLINE_MS = 600_000;
 
+// Labels, the users' own columns
+
+/** Columns of all files of labels. */
+export const MAX_LABEL_COLUMNS = 16;
+/** Rows of all files of labels. */
+export const MAX_LABEL_ROWS = 1_000_000;
+/** Longest value of a label, in characters. */
+export const MAX_LABEL_LENGTH = 256;
+/** Text of all different rows of labels, in characters: their file and what is made of them have to fit into memory. */
+export const MAX_LABEL_TEXT = 134_217_728;
+
 // Reading sources
 
 /** Longest CSV row in bytes. A row of a country list has about 100; far more means a quote that was never closed. */

@@ -123,6 +123,9 @@ describe('the documentation', () => {
     expect(reference).toContain(`| text of an address | ${grouped('MAX_ADDRESS_LENGTH')} characters |`);
     expect(reference).toContain(`| sources in a build | ${grouped('MAX_SOURCES')} |`);
     expect(reference).toContain(`| CSV row of a source | ${grouped('MAX_CSV_ROW_BYTES')} bytes |`);
+    expect(reference).toContain(
+      `${grouped('MAX_LABEL_COLUMNS')} columns and ${grouped('MAX_LABEL_ROWS')} rows in at most 16 files; ${grouped('MAX_LABEL_LENGTH')} characters a value; ${grouped('MAX_LABEL_TEXT')} characters`,
+    );
     expect(reference).toContain(`| records of an MMDB source | ${grouped('MAX_MMDB_STEPS')} `);
     expect(reference).toContain(`| releases in a signed repository | ${grouped('REPOSITORY_RELEASES')} |`);
     expect(reference).toContain(

@@ -70,7 +70,7 @@ function parseSpan(text: string, dash: number): Range | string {
 }
 
 /** Parses a range. Returns what is wrong if it is not valid. */
-function parseRange(text: string): Range | string {
+export function parseRange(text: string): Range | string {
   const dash = text.indexOf('-');
   return dash < 0 ? parseBlock(text) : parseSpan(text, dash);
 }

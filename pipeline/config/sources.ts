@@ -96,6 +96,8 @@ export interface SourcesConfig {
   sources: SourceConfig[];
   /** Absolute path of the overrides; undefined if none are configured. */
   overrides: string | undefined;
+  /** Absolute paths of the files of labels. */
+  labels: string[];
   merge: MergeStrategy;
   keepReleases: number;
   /** Absolute path of the directory for reports; undefined if none are wanted. */
@@ -108,6 +110,7 @@ interface SourcesFile {
   merge?: MergeStrategy;
   maxRejectShare?: number;
   overrides?: string;
+  labels?: string | string[];
   keepReleases?: number;
   report?: string;
   gates?: Partial<GateLimits>;
@@ -262,6 +265,7 @@ function withDefaults(file: SourcesFile, absolute: string): SourcesConfig {
       maxRejectShare: source.maxRejectShare ?? file.maxRejectShare ?? DEFAULT_MAX_REJECT_SHARE,
     })),
     overrides: file.overrides === undefined ? undefined : path.resolve(baseDir, file.overrides),
+    labels: asList(file.labels ?? []).map((label) => path.resolve(baseDir, label)),
     merge: file.merge ?? 'priority',
     keepReleases: file.keepReleases ?? KEPT_RELEASES,
     report: file.report === undefined ? undefined : path.resolve(baseDir, file.report),

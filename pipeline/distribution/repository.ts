@@ -9,6 +9,7 @@
  *     targets/<id>/<sha256>.manifest.json
  *     targets/<id>/<sha256>.release.ipc       the pull form: all of a release in the compact form, with Brotli
  *     targets/<id>/<sha256>.ranges.ipr        if a client cannot use it: the range file of the release
+ *     targets/<id>/<sha256>.labels.ipr        only with `repo add --labels`
  *     targets/<id>/<sha256>.mirror.json.gz    and the columns of the mirror that the range file does not have
  *     targets/history/<sha256>.2026-11.pack   the history of a month; current.json names the months
  *
@@ -20,7 +21,14 @@ import { existsSync, readdirSync, readFileSync, realpathSync, rmdirSync, rmSync,
 import { basename, dirname, join, resolve } from 'node:path';
 import { Metadata, MetadataKind, MetaFile, Root, Snapshot, TargetFile, Targets, Timestamp } from '@tufjs/models';
 import { compressCompact } from '../../src/database/compact.js';
-import { MANIFEST_FILE, MIRROR_FILE, NETWORK_FILE, RANGE_FILE } from '../../src/database/release.js';
+import {
+  LABEL_FILE,
+  MANIFEST_FILE,
+  MIRROR_FILE,
+  NETWORK_FILE,
+  RANGE_FILE,
+  withoutLabels,
+} from '../../src/database/release.js';
 import { verifyRelease } from '../../src/database/verify.js';
 import { AtlasError, messageOf, systemErrorCode, writeError } from '../../src/errors.js';
 import { flush, makeFolder, replaceFile } from '../../src/files.js';
@@ -519,26 +527,30 @@ export function refreshRepository(options: RepositoryOptions): RepositorySummary
  *
  * @param releaseDir directory of the release
  * @param entries the history to add; none by default
+ * @param withLabels whether nodes get the labels of the release, too
  * @throws AtlasError E_USAGE if there is no repository, E_CONFIG if keys are missing, E_DAMAGED if the release is damaged
  */
 export function addRelease(
   options: RepositoryOptions,
   releaseDir: string,
   entries: readonly Entry[] = [],
+  withLabels = false,
 ): RepositorySummary {
   const { dir, keyDirs, note } = options;
-  const { manifest, networks } = verifyRelease(releaseDir);
+  const { manifest, networks, labels } = verifyRelease(releaseDir);
   const { id, inputs } = manifest;
   const packs = encodePacks(entries);
+  const published = withLabels ? manifest : withoutLabels(manifest);
   return locked(options, () => {
     const state = readState(dir);
     const signer = new Signer(readKeys(keyDirs), options);
     const add = (path: string, content: Uint8Array): TargetFile => addFile(dir, path, content);
     const added = [
-      add(`${id}/${MANIFEST_FILE}`, readFileSync(join(releaseDir, MANIFEST_FILE))),
-      add(`${id}/${PULL_FORM}`, compressCompact(packRelease(releaseDir), 'brotli')),
+      add(`${id}/${MANIFEST_FILE}`, Buffer.from(`${JSON.stringify(published, null, 2)}\n`)),
+      add(`${id}/${PULL_FORM}`, compressCompact(packRelease(releaseDir, published), 'brotli')),
       add(`${id}/${RANGE_FILE}`, readFileSync(join(releaseDir, RANGE_FILE))),
       ...(networks === undefined ? [] : [add(`${id}/${NETWORK_FILE}`, readFileSync(join(releaseDir, NETWORK_FILE)))]),
+      ...(withLabels && labels ? [add(`${id}/${LABEL_FILE}`, readFileSync(join(releaseDir, LABEL_FILE)))] : []),
       add(`${id}/${COLUMNS_FILE}`, readMirrorColumns(join(releaseDir, MIRROR_FILE), inputs)),
       ...[...packs].map(([name, content]) => add(historyTarget(name), content)),
       add(CURRENT_TARGET, Buffer.from(`${JSON.stringify({ release: id, history: [...packs.keys()] })}\n`)),

@@ -44,9 +44,10 @@ export async function removeUnusedFiles(dataDir: string): Promise<number> {
   const inputHashes = new Set<string>();
   for (const dir of dirs) {
     try {
-      const { inputs, overrides, input_hash } = readManifest(dir);
+      const { inputs, overrides, labels, input_hash } = readManifest(dir);
       inputHashes.add(input_hash);
-      for (const { sha256 } of inputs.flatMap(({ files }) => files)) hashes.add(sha256);
+      for (const { sha256 } of [...inputs, ...(labels ? [labels] : [])].flatMap(({ files }) => files))
+        hashes.add(sha256);
       if (overrides !== undefined) hashes.add(overrides.sha256);
     } catch (error) {
       if (!(error instanceof AtlasError)) throw error; // a damaged release cannot be explained anyway

@@ -4,6 +4,8 @@ import { join } from 'node:path';
 import { addressWords } from '../../src/address/words.js';
 import {
   describeFile,
+  LABEL_FILE,
+  type LabelInputs,
   MANIFEST_FILE,
   type Manifest,
   type ManifestFile,
@@ -15,8 +17,9 @@ import {
 } from '../../src/database/release.js';
 import type { MergedRanges, RangeColumns } from '../../src/range/columns.js';
 import type { FileRecord, RangeRecord } from '../../src/rangefile/layout.js';
-import { decodeNetworkFile, type NetworkFile, rangeColumns } from '../../src/rangefile/reader.js';
-import { encodeNetworkFile, encodeRangeFile } from '../../src/rangefile/writer.js';
+import { decodeLabelFile, decodeNetworkFile, type NetworkFile, rangeColumns } from '../../src/rangefile/reader.js';
+import { encodeLabelFile, encodeNetworkFile, encodeRangeFile } from '../../src/rangefile/writer.js';
+import type { MergedLabels } from '../merging/label-merger.js';
 import type { MergedNetworks } from '../merging/network-merger.js';
 import type { Merged } from '../merging/range-merger.js';
 import { dataDate } from '../merging/release-date.js';
@@ -30,6 +33,8 @@ export interface CompileInput {
   networks?: MergedNetworks | undefined;
   /** Date of the oldest source of networks; undefined if nothing tells it. */
   networksDate?: string | undefined;
+  /** Undefined if none are configured. */
+  labels?: { merged: MergedLabels; inputs: LabelInputs } | undefined;
   /** The source with the highest priority first. */
   inputs: ManifestInput[];
   /** Optional sources that the build does without. */
@@ -88,7 +93,7 @@ function networkCounts(file: NetworkFile): NetworkCounts {
 
 /** The stage. */
 export function compile(
-  { merged, networks, networksDate, inputs, missing = [], overrides, identity }: CompileInput,
+  { merged, networks, networksDate, labels, inputs, missing = [], overrides, identity }: CompileInput,
   { workDir, asOf }: StageContext,
 ): StageResult<FinishedRelease> {
   const { v4, v6, records } = merged;
@@ -100,16 +105,22 @@ export function compile(
   // The mirror has the networks as the file has them: numbered in its order, without those that nothing is left of.
   const networkBytes = networks && encodeNetworkFile({ asOf, ...networks });
   const networkFile = networkBytes && decodeNetworkFile(networkBytes, NETWORK_FILE, true);
+  const labelBytes = labels && encodeLabelFile({ asOf, ...labels.merged });
+  const labelFile = labelBytes && decodeLabelFile(labelBytes, LABEL_FILE, labels.inputs.columns, true);
   const mirrorPath = join(dir, MIRROR_FILE);
   writeReleaseMirror(
     mirrorPath,
     { id: identity.id, asOf, toolVersion: identity.toolVersion, inputs },
-    { v4, v6, records, networks: networkFile },
+    { v4, v6, records, networks: networkFile, labels: labelFile },
   );
   const outputs = [describeFile(RANGE_FILE, rangeFile), describeFile(MIRROR_FILE, readFileSync(mirrorPath))];
-  if (networkBytes !== undefined) {
-    writeFileSync(join(dir, NETWORK_FILE), networkBytes);
-    outputs.push(describeFile(NETWORK_FILE, networkBytes));
+  for (const [name, bytes] of [
+    [NETWORK_FILE, networkBytes],
+    [LABEL_FILE, labelBytes],
+  ] as const) {
+    if (bytes === undefined) continue;
+    writeFileSync(join(dir, name), bytes);
+    outputs.push(describeFile(name, bytes));
   }
   const date = dataDate(inputs, [v4, v6], records);
   const manifest: Manifest = {
@@ -120,6 +131,7 @@ export function compile(
     input_hash: identity.inputHash,
     inputs,
     ...(overrides && { overrides }),
+    ...(labels && { labels: labels.inputs }),
     ...(date !== undefined && { data_date: date }),
     ...(networksDate !== undefined && { networks_date: networksDate }),
     ...(missing.length > 0 && { missing }),
@@ -141,6 +153,7 @@ export function compile(
       mirror_bytes: outputs[1]!.bytes,
       countries: manifest.counts.countries,
       ...(networkBytes && { network_file_bytes: networkBytes.length }),
+      ...(labelBytes && { label_file_bytes: labelBytes.length }),
     },
   };
 }

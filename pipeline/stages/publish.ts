@@ -13,6 +13,7 @@ import {
   RELEASES_DIR,
   REPORT_FILE,
   readManifest,
+  withoutLabels,
 } from '../../src/database/release.js';
 import { verifyWithReport } from '../../src/database/verify.js';
 import { AtlasError } from '../../src/errors.js';
@@ -44,7 +45,8 @@ function moveIntoPlace(release: FinishedRelease, releases: string, workDir: stri
   if (statSync(target, { throwIfNoEntry: false }) !== undefined) {
     const present = verifiedManifest(target);
     if (present !== undefined) {
-      const manifest: Manifest = { ...readManifest(release.dir), outputs: present.outputs };
+      const { labels, outputs } = present;
+      const manifest: Manifest = { ...withoutLabels(readManifest(release.dir)), ...(labels && { labels }), outputs };
       writeFileSync(join(release.dir, MANIFEST_FILE), `${JSON.stringify(manifest, null, 2)}\n`);
       for (const name of [REPORT_FILE, MANIFEST_FILE]) {
         const path = join(release.dir, name);

@@ -32,6 +32,7 @@ function facts(manifest: Manifest, isSeed: boolean): [string, string | number][]
     ['IPv4 addresses with a country', counts.ipv4_addresses_with_country],
     ['IPv6 /48s with a country', counts.ipv6_48s_with_country],
     ...networkFacts(manifest),
+    ...labelFacts(manifest),
     ...manifest.inputs.map(({ id, version, license, rows }): [string, string] => [
       `source ${id}`,
       `${version}, ${rows} rows, ${license}`,
@@ -63,6 +64,18 @@ function networkFacts({ counts, networks_date: date }: Manifest): [string, strin
       : [['age of the networks', ageText(ageDays(releaseAge({ as_of: date }))).split(':')[0]!] as [string, string]]),
     ['IPv4 addresses with a network', share(networks.ipv4_addresses, counts.ipv4_addresses_with_country)],
     ['IPv6 /48s with a network', share(networks.ipv6_48s, counts.ipv6_48s_with_country)],
+  ];
+}
+
+function labelFacts({ labels }: Manifest): [string, string | number][] {
+  if (labels === undefined) return [];
+  const { columns, rows, date } = labels;
+  const age = ageText(ageDays(releaseAge({ as_of: date }))).split(':')[0]!;
+  return [
+    ['labels', columns.join(', ')],
+    ['rows of labels', rows],
+    ['date of the labels', date],
+    ['age of the labels', age],
   ];
 }
 

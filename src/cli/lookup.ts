@@ -1,6 +1,6 @@
 /** `ipatlas lookup`: one result a line, or a table for people. */
 import { Database, openFound } from '../database/database.js';
-import { checkFields, type FieldResult, needNetworks, RESULT_FIELDS, type ResultField } from '../database/fields.js';
+import { checkFields, needNetworks, RESULT_FIELDS, type ResultField } from '../database/fields.js';
 import type { Lookups } from '../database/lookups.js';
 import { seedFacts } from '../database/origin.js';
 import { chunksOf, openSource } from '../enrich/input/source.js';
@@ -21,7 +21,7 @@ import {
   text,
 } from './command.js';
 
-type Line = Partial<FieldResult> & { ip: string; error?: string };
+type Line = { readonly [field: string]: unknown; ip: string; error?: string };
 
 /** What is shown besides the four fields. */
 interface Extras {
@@ -30,21 +30,28 @@ interface Extras {
 }
 
 /** Headers of the columns of a table whose names say less or are longer. */
-const HEADERS: { [Name in ResultField]?: string } = { country_code: 'CODE', is_eu: 'EU' };
+const HEADERS: Partial<Record<string, string>> = { country_code: 'CODE', is_eu: 'EU' };
 const DEFAULT_FIELDS: readonly ResultField[] = ['country', 'country_code', 'is_eu'];
 
 /** Looks up the default fields, and those in `extras`. */
 function lookupDefault(database: Lookups, ip: string, extras: Extras): Line | undefined {
-  if (!extras.reason && !extras.confidence) return database.lookup(ip);
+  if (!extras.reason && !extras.confidence) {
+    const found = database.lookup(ip);
+    return found && { ...found };
+  }
   const result = database.lookupWithReason(ip);
   if (result === undefined) return undefined;
   const { reason, confidence, ...fields } = result;
   return { ...fields, ...(extras.reason && { reason }), ...(extras.confidence && { confidence: confidence ?? null }) };
 }
 
-/** Returns the fields to look up: those of `--add`, and of the flags that name one. */
-function fieldsOf(add: string | undefined, extras: Extras): ResultField[] {
-  const fields = add === undefined ? [...DEFAULT_FIELDS] : checkFields(add.split(','), '--add');
+/**
+ * Returns the fields to look up: those of `--add`, and of the flags that name one.
+ *
+ * @param labels the names of the labels of the release
+ */
+function fieldsOf(add: string | undefined, labels: readonly string[], extras: Extras): ResultField[] {
+  const fields = add === undefined ? [...DEFAULT_FIELDS] : checkFields(add.split(','), labels, '--add');
   for (const name of ['reason', 'confidence'] as const) if (extras[name] && !fields.includes(name)) fields.push(name);
   return fields;
 }
@@ -59,7 +66,7 @@ function tableRow(line: Line, fields: readonly ResultField[]): string[] {
   return [line.ip, ...fields.map((field) => cellOf(field, line[field]))];
 }
 
-function cellOf(field: ResultField, value: Line[ResultField]): string {
+function cellOf(field: ResultField, value: unknown): string {
   if (typeof value === 'boolean') return value ? 'yes' : 'no';
   // A result that has a country has no reason, which needs no mark.
   if (value === null || value === undefined) return ['reason', 'confidence'].includes(field) ? '' : '-';
@@ -100,7 +107,6 @@ async function run(invocation: Invocation): Promise<number> {
   const extras: Extras = { reason: values.reason === true, confidence: values.confidence === true };
   const day = parseDay(values, 'at');
   const add = text(values, 'add');
-  const fields = fieldsOf(add, extras);
   if (day !== undefined && (values.engine !== undefined || extras.confidence || add !== undefined)) {
     throw new AtlasError('E_USAGE', '--at does not go with --engine, --confidence and --add: history has none of them');
   }
@@ -111,6 +117,7 @@ async function run(invocation: Invocation): Promise<number> {
     found === undefined
       ? (await import('../history/day.js')).lookupsAt(invocation.dataDir, day!)
       : openFound(found, { engine, confidence: extras.confidence });
+  const fields = fieldsOf(add, database instanceof Database ? database.labelNames : [], extras);
   const find =
     add !== undefined && database instanceof Database
       ? database.fields(fields)
@@ -140,7 +147,7 @@ line. An address that is not valid gives {"ip":…,"error":"invalid ip"} and, at
   options: {
     add: {
       value: 'LIST',
-      help: `what to show instead: of ${RESULT_FIELDS.join(', ')}. asn and as_name are the number and the name of the network that announces the address, network is the largest CIDR block around it with the same answers`,
+      help: `what to show instead: of ${RESULT_FIELDS.join(', ')}. asn and as_name are the number and the name of the network that announces the address, network is the largest CIDR block around it with the same answers; also the names of labels`,
     },
     reason: { help: 'also show why an address has no country' },
     confidence: {

@@ -108,10 +108,10 @@ const ACTIONS: Readonly<Record<string, RepoAction>> = {
     usage: 'DIR [RELEASE]',
     help: `adds a release (default: the current one), and makes it the one that nodes follow; an older one as well. Adds the history, too. The newest ${REPOSITORY_RELEASES} are kept`,
     arguments: [1, 2],
-    flags: COMMON_FLAGS,
-    run(options, { dataDir, positionals }) {
+    flags: ['labels', ...COMMON_FLAGS],
+    run(options, { dataDir, values, positionals }) {
       const release = namedRelease(dataDir, positionals[1] ?? 'current');
-      return addRelease(options, release, openArchive(dataDir).entries);
+      return addRelease(options, release, openArchive(dataDir).entries, values.labels === true);
     },
   },
   refresh: {
@@ -176,6 +176,7 @@ docs/distribution.md describes them, and what to do with the keys.`,
       help: `how long new signatures are valid; repeatable (default: root=${SIGNATURE_DAYS.root}, targets=${SIGNATURE_DAYS.targets}, snapshot=${SIGNATURE_DAYS.snapshot}, timestamp=${SIGNATURE_DAYS.timestamp})`,
     },
     role: { value: 'ROLE,…', help: 'the roles that get new keys' },
+    labels: { help: 'with the labels of the release, which otherwise do not leave this machine' },
     json: { help: 'print the release and the roles as JSON' },
   },
   examples: {

@@ -9,20 +9,22 @@ import { type Command, type Invocation, print, printNote } from './command.js';
 
 async function run({ dataDir, values, positionals }: Invocation): Promise<number> {
   const dir = releaseDir(positionals[0] ?? dataDir);
-  const { manifest, file, networks } = verifyWithReport(dir);
+  const { manifest, file, networks, labels } = verifyWithReport(dir);
   const result = {
     release: manifest.id,
     ipv4_ranges: file.count4,
     ipv6_ranges: file.count6,
     records: file.records.length,
+    ...(labels && { ipv4_label_ranges: labels.count4, ipv6_label_ranges: labels.count6 }),
     ...(networks && { ipv4_network_ranges: networks.count4, ipv6_network_ranges: networks.count6 }),
   };
   const networkText =
     networks === undefined ? '' : `, ${networks.count4} IPv4 and ${networks.count6} IPv6 ranges of networks`;
+  const labelText = labels === undefined ? '' : `, ${labels.count4} IPv4 and ${labels.count6} IPv6 ranges of labels`;
   await print(
     values.json === true
       ? `${JSON.stringify(result)}\n`
-      : `release ${result.release} is intact: ${result.ipv4_ranges} IPv4 and ${result.ipv6_ranges} IPv6 ranges${networkText}, mirror equal\n`,
+      : `release ${result.release} is intact: ${result.ipv4_ranges} IPv4 and ${result.ipv6_ranges} IPv6 ranges${networkText}${labelText}, mirror equal\n`,
   );
   const problems = positionals.length > 0 ? [] : archiveProblems(openArchive(dataDir));
   for (const problem of problems) printNote(`ipatlas: history: ${printable(problem)}\n`);

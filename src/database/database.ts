@@ -4,12 +4,12 @@ import { join } from 'node:path';
 import { AtlasError, messageOf } from '../errors.js';
 import { RELEASE_POLL_MS } from '../limits.js';
 import { withConfidence } from '../rangefile/confidence.js';
-import type { NetworkFile, RangeFile } from '../rangefile/reader.js';
+import type { LabelFile, NetworkFile, RangeFile } from '../rangefile/reader.js';
 import { BinaryEngine } from './binary-engine.js';
 import type { Engine } from './engine.js';
 import { checkFields, type FieldLookup, fieldLookup, type ResultField } from './fields.js';
 import { Lookups } from './lookups.js';
-import { dataPlace, findDatabase, isSeed, openNetworks, openRanges } from './origin.js';
+import { dataPlace, findDatabase, isSeed, openLabels, openNetworks, openRanges } from './origin.js';
 import { CURRENT_LINK, MANIFEST_FILE, type Manifest } from './release.js';
 import { checkReleaseMirror } from './release-files.js';
 import { openSqliteEngine } from './sqlite-engine.js';
@@ -49,6 +49,7 @@ export class Database extends Lookups implements Disposable {
   #file: RangeFile | undefined;
   /** Undefined until something needs it; null if the release has none. */
   #networks: NetworkFile | null | undefined;
+  #labels: LabelFile | undefined;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(dir: string, manifest: Manifest, engine: Engine, file?: RangeFile) {
@@ -77,6 +78,17 @@ export class Database extends Lookups implements Disposable {
     return this.#manifest.counts.networks !== undefined;
   }
 
+  /** The names of the labels of the release, the user's own columns. */
+  get labelNames(): readonly string[] {
+    return this.#manifest.labels?.columns ?? [];
+  }
+
+  /** @internal The labels of the release, opened at the first call; undefined if it has none. */
+  get labels(): LabelFile | undefined {
+    this.#labels ??= openLabels(this.#dir, this.#manifest);
+    return this.#labels;
+  }
+
   /** @internal The networks of the release, opened at the first call; undefined if it has none. */
   get networks(): NetworkFile | undefined {
     this.#networks ??= openNetworks(this.#dir, this.#manifest) ?? null;
@@ -84,7 +96,7 @@ export class Database extends Lookups implements Disposable {
   }
 
   /**
-   * Prepares lookups of chosen fields: of the country, of the network that announces an address (`asn`, `as_name`), and
+   * Prepares lookups of chosen fields: of the country, of the network that announces an address (`asn`, `as_name`), labels, and
    * `network`, the largest CIDR block around the address within which all fields asked for are the same.
    *
    * ```ts
@@ -92,20 +104,25 @@ export class Database extends Lookups implements Disposable {
    * find('8.8.8.8'); // { ip: '8.8.8.8', country_code: 'US', asn: 15169, as_name: 'Google LLC', network: '8.8.8.0/24' }
    * ```
    *
-   * @param fields of country, country_code, is_eu, continent, reason, confidence, asn, as_name, network; each once
+   * @param fields of country, country_code, is_eu, continent, reason, confidence, asn, as_name, network and the names of labels; each once
    * @returns looks an address up; its result has `ip` and the fields, in this order. Undefined if the text is not an address
    * @throws AtlasError E_USAGE for other fields, with the engine `sqlite`, and for `confidence` if the release has none;
    *   E_DAMAGED if the networks are damaged
    */
   fields(fields: readonly ResultField[]): FieldLookup {
-    const checked = checkFields(fields, 'fields');
+    const checked = checkFields(fields, this.labelNames, 'fields');
     let engine: Engine | undefined;
     let find: FieldLookup;
     const prepare = (): void => {
       if (this.#file === undefined) {
         throw new AtlasError('E_USAGE', 'fields can be looked up with the engine binary only');
       }
-      find = fieldLookup(checked, this.#file, () => this.networks);
+      find = fieldLookup(
+        checked,
+        this.#file,
+        () => this.networks,
+        () => this.labels,
+      );
       engine = this.engine;
     };
     prepare();
@@ -135,6 +152,7 @@ export class Database extends Lookups implements Disposable {
       const previous = this.engine;
       ({ dir: this.#dir, manifest: this.#manifest, engine: this.engine, file: this.#file } = release);
       this.#networks = undefined;
+      this.#labels = undefined;
       previous.close();
     }, RELEASE_POLL_MS);
     this.#timer.unref();

@@ -9,7 +9,7 @@ import { BLOCKS_SHOWN } from '../limits.js';
 import { rangeToCidrs } from '../range/cidr.js';
 import type { RangeColumns } from '../range/columns.js';
 import type { FileRecord } from '../rangefile/layout.js';
-import { type PartitionFile, type RangeFile, rangeColumns } from '../rangefile/reader.js';
+import { type LabelFile, type PartitionFile, type RangeFile, rangeColumns } from '../rangefile/reader.js';
 import { grouped } from '../text-table.js';
 
 /** One family of a range file, with a label for each record; `value` is the record number. */
@@ -32,11 +32,19 @@ export interface Segment {
 
 /**
  * Returns a word for a record, different for every record of a file: a country code (`DE`) or an AS number (`AS15169`), or a
- * reason (`private`, `unallocated`) or scheme (`6to4`) in lower case.
+ * reason (`private`, `unallocated`) or scheme (`6to4`) in lower case; the labels of a row as JSON, by name.
+ *
+ * @param columns names of the labels
  */
-export function recordLabel(record: FileRecord): string {
+export function recordLabel(record: FileRecord, columns: readonly string[] = []): string {
   if (record.kind === 'country') return record.code;
   if (record.kind === 'network') return `AS${record.asn}`;
+  if (record.kind === 'label') {
+    // By name, because files may have other columns in another release.
+    const row = JSON.parse(record.row) as (string | null)[];
+    const labels = columns.flatMap((column, i) => (row[i] === null ? [] : [[column, row[i]] as const]));
+    return JSON.stringify(Object.fromEntries(labels.sort(([a], [b]) => (a < b ? -1 : 1))));
+  }
   return record.kind === 'none' ? record.reason : record.scheme;
 }
 
@@ -47,7 +55,8 @@ export function isCountryLabel(label: string): boolean {
 
 /** Returns one family of a range file with its labels. */
 export function rangeList(file: PartitionFile, family: Family): RangeList {
-  return { ...rangeColumns(file, family), labels: file.records.map(recordLabel) };
+  const columns = (file as Partial<LabelFile>).columns;
+  return { ...rangeColumns(file, family), labels: file.records.map((record) => recordLabel(record, columns)) };
 }
 
 /**

@@ -7,15 +7,24 @@ import { AtlasError } from '../errors.js';
 import { formatCidr } from '../range/cidr.js';
 import { withConfidence } from '../rangefile/confidence.js';
 import type { FileRecord } from '../rangefile/layout.js';
-import type { NetworkFile, PartitionFile, RangeFile } from '../rangefile/reader.js';
+import type { LabelFile, NetworkFile, PartitionFile, RangeFile } from '../rangefile/reader.js';
 import { recordResult } from './binary-engine.js';
 import { NO_PREFIX, PartitionFinder, withSameAnswers } from './finder.js';
 
-/** The fields of a country, those of a network, and the block. */
+/** The fields of a country, those of a network, and the block. The others are labels. */
 const COUNTRY_FIELDS = ['country', 'country_code', 'is_eu', 'continent', 'reason', 'confidence'] as const;
 const NETWORK_FIELDS = ['asn', 'as_name'] as const;
 export const RESULT_FIELDS = [...COUNTRY_FIELDS, ...NETWORK_FIELDS, 'network'] as const;
-export type ResultField = (typeof RESULT_FIELDS)[number];
+/** A field, or the name of a label, which only the release knows. */
+export type ResultField = (typeof RESULT_FIELDS)[number] | (string & {});
+
+/** The form of the name of a label. */
+export const LABEL_NAME = /^[a-z][a-z0-9_]{0,63}$/;
+/** Names that labels must not have: those of fields, and of what is beside them in results and in tables. */
+export const RESERVED_NAMES: readonly string[] = [
+  ...RESULT_FIELDS,
+  ...['address', 'release_date', 'ip', 'error', 'seed', 'data_date', 'label', 'constructor'],
+];
 
 /** What a lookup of fields finds: the address as in {@link LookupResult}, and the fields asked for, in the order asked. */
 export interface FieldResult {
@@ -37,6 +46,8 @@ export interface FieldResult {
   readonly as_name?: string | null;
   /** The largest CIDR block around the address within which all that was asked for is the same; null for Teredo. */
   readonly network?: string | null;
+  /** A label of the address, or null. */
+  readonly [label: string]: string | number | boolean | null | undefined;
 }
 
 /** Looks up fields; undefined if the text is not an address. */
@@ -50,22 +61,32 @@ export function needNetworks(fields: readonly ResultField[]): boolean {
 /**
  * Checks the names of fields.
  *
+ * @param labels the names of the labels of the release
  * @param name how messages call the list
  * @throws AtlasError E_USAGE for an unknown name, a duplicate, or an empty list
  */
-export function checkFields(fields: readonly string[], name: string): ResultField[] {
-  const isValid = fields.every(
-    (field, i) => RESULT_FIELDS.includes(field as ResultField) && fields.indexOf(field) === i,
-  );
-  if (isValid && fields.length > 0) return fields as ResultField[];
+export function checkFields(fields: readonly string[], labels: readonly string[], name: string): ResultField[] {
+  const known: readonly string[] = [...RESULT_FIELDS, ...labels];
+  const isValid = fields.every((field, i) => known.includes(field) && fields.indexOf(field) === i);
+  if (isValid && fields.length > 0) return [...fields];
   const given = JSON.stringify(fields.join());
-  throw new AtlasError('E_USAGE', `${name} is ${given}; choose from ${RESULT_FIELDS.join(', ')}, each once`);
+  throw new AtlasError('E_USAGE', `${name} is ${given}; choose from ${known.join(', ')}, each once`);
 }
 
-type Values = Partial<Record<ResultField, unknown>>;
+type Values = Partial<Record<string, unknown>>;
+
+/** What the values of a record are made with: the continents, if they are asked for, and the names of the labels. */
+interface Names {
+  continents?: ReturnType<typeof continentTable> | undefined;
+  labels?: readonly string[];
+}
 
 /** Returns the fields of a record. */
-function valuesOf(record: FileRecord, continents: ReturnType<typeof continentTable> | undefined): Values {
+function valuesOf(record: FileRecord, { continents, labels = [] }: Names): Values {
+  if (record.kind === 'label') {
+    const values = JSON.parse(record.row) as (string | null)[];
+    return Object.fromEntries(labels.map((label, index) => [label, values[index]]));
+  }
   if (record.kind === 'network') return { asn: record.asn, as_name: record.name === '' ? null : record.name };
   const { confidence = null, ...country } = recordResult(record);
   return { ...country, confidence, continent: continents?.get(country.country_code ?? '')?.code ?? null };
@@ -95,14 +116,9 @@ function viewOf(
   return view;
 }
 
-function makePart(
-  file: PartitionFile,
-  fields: readonly ResultField[],
-  wantsBlock: boolean,
-  continents?: ReturnType<typeof continentTable>,
-): Part {
+function makePart(file: PartitionFile, fields: readonly ResultField[], wantsBlock: boolean, names: Names = {}): Part {
   const pick = (record: FileRecord): string => {
-    const values = valuesOf(record, continents);
+    const values = valuesOf(record, names);
     return JSON.stringify(fields.map((field) => values[field] ?? null));
   };
   // Without a field of its own, the block is that of the record.
@@ -110,7 +126,7 @@ function makePart(
   const { records } = view;
   const made = new Array<Values | undefined>(records.length);
   const valuesAt = (record: number): Values => {
-    made[record] ??= valuesOf(records[record]!, continents);
+    made[record] ??= valuesOf(records[record]!, names);
     return made[record];
   };
   return { fields, finder: new PartitionFinder(view, wantsBlock), valuesOf: valuesAt };
@@ -121,28 +137,32 @@ function makePart(
  *
  * @param fields checked
  * @param file the countries
- * @param networks opens the networks; called only if a field needs them
+ * @param networks opens the networks, @param labels opens the labels; called only if a field needs them
  * @throws AtlasError E_USAGE if the confidence is asked for and the file has none
  */
 export function fieldLookup(
   fields: readonly ResultField[],
   file: RangeFile,
   networks: () => NetworkFile | undefined,
+  labels: () => LabelFile | undefined = () => undefined,
 ): FieldLookup {
   const wantsBlock = fields.includes('network');
   const ofNetwork = fields.filter((field) => NETWORK_FIELDS.includes(field as (typeof NETWORK_FIELDS)[number]));
-  const ofCountry = fields.filter((field) => field !== 'network' && !ofNetwork.includes(field));
+  const ofLabels = fields.filter((field) => !RESULT_FIELDS.includes(field as (typeof RESULT_FIELDS)[number]));
+  const ofCountry = fields.filter((field) => COUNTRY_FIELDS.includes(field as (typeof COUNTRY_FIELDS)[number]));
   const parts: Part[] = [];
-  if (ofCountry.length > 0 || (wantsBlock && ofNetwork.length === 0)) {
+  if (ofCountry.length > 0 || (wantsBlock && ofNetwork.length + ofLabels.length === 0)) {
     const continents = fields.includes('continent') ? continentTable() : undefined;
     parts.push(
-      makePart(fields.includes('confidence') ? withConfidence(file) : file, ofCountry, wantsBlock, continents),
+      makePart(fields.includes('confidence') ? withConfidence(file) : file, ofCountry, wantsBlock, { continents }),
     );
   }
   const networkFile = ofNetwork.length > 0 ? networks() : undefined;
   if (networkFile !== undefined) parts.push(makePart(networkFile, ofNetwork, wantsBlock));
+  const labelFile = ofLabels.length > 0 ? labels() : undefined;
+  if (labelFile !== undefined) parts.push(makePart(labelFile, ofLabels, wantsBlock, { labels: labelFile.columns }));
   // A release without networks gives nulls, and blocks of the rest.
-  else if (parts.length === 0 && wantsBlock) parts.push(makePart(file, [], true));
+  if (parts.length === 0 && wantsBlock) parts.push(makePart(file, [], true));
   const words = new Uint32Array(4);
 
   return (text) => {

@@ -2,10 +2,10 @@
 import { lstatSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
-import type { NetworkFile, RangeFile } from '../rangefile/reader.js';
+import type { LabelFile, NetworkFile, RangeFile } from '../rangefile/reader.js';
 import { ageDays, ageText, releaseAge } from './age.js';
 import { CURRENT_LINK, MANIFEST_FILE, type Manifest, readManifest, releaseDir, releaseIds } from './release.js';
-import { openReleaseNetworks, openReleaseRanges } from './release-files.js';
+import { openReleaseLabels, openReleaseNetworks, openReleaseRanges } from './release-files.js';
 import { openSeed, openSeedNetworks, readSeed, seedPath } from './seed.js';
 
 /** The default data directory, as help texts describe it. */
@@ -106,6 +106,11 @@ export function openNetworks(
   allocate?: (bytes: number) => Buffer,
 ): NetworkFile | undefined {
   return isSeed(database) ? openSeedNetworks() : openReleaseNetworks(database, manifest, allocate);
+}
+
+/** Opens the labels of a release, in the same way; undefined if it has none, as the seed. */
+export function openLabels(database: string, manifest: Manifest): LabelFile | undefined {
+  return isSeed(database) ? undefined : openReleaseLabels(database, manifest);
 }
 
 /** What JSON output says about a database that is the seed; nothing about a release. */

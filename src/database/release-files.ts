@@ -13,8 +13,16 @@ import { join } from 'node:path';
 import { crypto } from '../builtins.js';
 import { AtlasError, messageOf, systemErrorCode } from '../errors.js';
 import { replaceFile } from '../files.js';
-import { decodeNetworkFile, decodeRangeFile, type NetworkFile, type RangeFile } from '../rangefile/reader.js';
 import {
+  decodeLabelFile,
+  decodeNetworkFile,
+  decodeRangeFile,
+  type LabelFile,
+  type NetworkFile,
+  type RangeFile,
+} from '../rangefile/reader.js';
+import {
+  LABEL_FILE,
   MANIFEST_FILE,
   type Manifest,
   type ManifestFile,
@@ -204,6 +212,24 @@ export function openReleaseNetworks(
   if (!outputs.some(({ name }) => name === NETWORK_FILE)) return undefined;
   return withChecked(dir, NETWORK_FILE, (content, fd, { bytes }) =>
     decodeNetworkFile(content ?? readInto(allocate(bytes), fd), join(dir, NETWORK_FILE), content === undefined),
+  ).result;
+}
+
+/**
+ * Opens the labels of a release.
+ *
+ * @returns undefined if the release has no labels
+ * @throws AtlasError as {@link openReleaseRanges} does
+ */
+export function openReleaseLabels(dir: string, { labels }: Manifest): LabelFile | undefined {
+  if (labels === undefined) return undefined;
+  return withChecked(dir, LABEL_FILE, (content, fd, { bytes }) =>
+    decodeLabelFile(
+      content ?? readInto(Buffer.allocUnsafeSlow(bytes), fd),
+      join(dir, LABEL_FILE),
+      labels.columns,
+      content === undefined,
+    ),
   ).result;
 }
 

@@ -12,6 +12,8 @@ import { type Schema, schemaViolation } from './schema.js';
 export const RANGE_FILE = 'ranges.ipr';
 /** Only in a release with networks. */
 export const NETWORK_FILE = 'networks.ipr';
+/** Only in a release with labels. */
+export const LABEL_FILE = 'labels.ipr';
 export const MIRROR_FILE = 'ranges.sqlite';
 export const MANIFEST_FILE = 'manifest.json';
 export const REPORT_FILE = 'report.json';
@@ -82,6 +84,17 @@ export interface NetworkCounts {
   ipv6_48s: string;
 }
 
+/** What a manifest says of the labels, the user's own columns. They leave the machine only if the operator says so. */
+export interface LabelInputs {
+  /** Their names, in the order of the files. */
+  columns: string[];
+  /** Rows of all files. */
+  rows: number;
+  /** The day on which the file that changed last was written, `YYYY-MM-DD`. */
+  date: string;
+  files: ManifestFile[];
+}
+
 /** `manifest.json`: the inputs and the content of a release; its schema is schemas/manifest.schema.json. */
 export interface Manifest {
   manifest_version: 1;
@@ -95,6 +108,8 @@ export interface Manifest {
   inputs: ManifestInput[];
   /** The user's overrides, if configured. */
   overrides?: ManifestFile;
+  /** The user's labels; missing if there are none. */
+  labels?: LabelInputs;
   /** Present if a person overrode the gates. Such a manifest does not depend on the inputs alone. */
   forced?: {
     /** Name of the account. */
@@ -134,6 +149,11 @@ export interface Content {
 /** Returns the sources of what a file has: those that say who announces the addresses are the sources of the networks only. */
 export function sourcesOf({ inputs }: Manifest, { countries, networks }: Content): ManifestInput[] {
   return inputs.filter(({ kind }) => (kind === 'routing' ? networks : countries));
+}
+
+/** Returns a manifest without anything of the labels. */
+export function withoutLabels({ labels: _labels, ...manifest }: Manifest): Manifest {
+  return { ...manifest, outputs: manifest.outputs.filter(({ name }) => name !== LABEL_FILE) };
 }
 
 /**

@@ -4,15 +4,31 @@ import { join } from 'node:path';
 import { AtlasError, messageOf } from '../errors.js';
 import { MIRROR_VERSION } from '../mirror/reader.js';
 import { verifyMirror } from '../mirror/verifier.js';
-import { type NetworkFile, openNetworkFile, openRangeFile, type RangeFile } from '../rangefile/reader.js';
-import { verifyNetworkFile, verifyRangeFile } from '../rangefile/verifier.js';
+import {
+  type LabelFile,
+  type NetworkFile,
+  openLabelFile,
+  openNetworkFile,
+  openRangeFile,
+  type PartitionFile,
+  type RangeFile,
+} from '../rangefile/reader.js';
+import { verifyLabelFile, verifyNetworkFile, verifyRangeFile } from '../rangefile/verifier.js';
 import { readStoredReport } from '../report/stored-report.js';
-import { type Manifest, MIRROR_FILE, NETWORK_FILE, RANGE_FILE, REPORT_FILE, readManifest } from './release.js';
+import {
+  LABEL_FILE,
+  type Manifest,
+  MIRROR_FILE,
+  NETWORK_FILE,
+  RANGE_FILE,
+  REPORT_FILE,
+  readManifest,
+} from './release.js';
 import { checkHash } from './release-files.js';
 
 function checkOutputs(dir: string, manifest: Manifest): void {
   const listed = new Set(manifest.outputs.map(({ name }) => name));
-  for (const name of [RANGE_FILE, MIRROR_FILE]) {
+  for (const name of [RANGE_FILE, MIRROR_FILE, ...(manifest.labels ? [LABEL_FILE] : [])]) {
     if (!listed.has(name)) throw new AtlasError('E_DAMAGED', `${dir}: its manifest does not list ${name}`);
   }
   for (const output of manifest.outputs) {
@@ -33,6 +49,7 @@ export interface VerifiedRelease {
   file: RangeFile;
   /** Undefined if the release has none. */
   networks: NetworkFile | undefined;
+  labels: LabelFile | undefined;
   mirrorVersion: number;
 }
 
@@ -51,12 +68,15 @@ export function verifyRelease(dir: string): VerifiedRelease {
   const hasNetworks = manifest.outputs.some(({ name }) => name === NETWORK_FILE);
   const networks = hasNetworks ? openNetworkFile(join(dir, NETWORK_FILE)) : undefined;
   if (networks !== undefined) verifyNetworkFile(networks);
-  for (const { path, asOf } of networks === undefined ? [file] : [file, networks]) {
-    if (asOf === manifest.as_of) continue;
+  const labels = manifest.labels && openLabelFile(join(dir, LABEL_FILE), manifest.labels.columns);
+  if (labels !== undefined) verifyLabelFile(labels);
+  for (const each of [file, networks, labels] as (PartitionFile | undefined)[]) {
+    if (each === undefined || each.asOf === manifest.as_of) continue;
+    const { path, asOf } = each;
     throw new AtlasError('E_DAMAGED', `${path} is as of ${asOf}, but its manifest as of ${manifest.as_of}`);
   }
-  verifyMirror(join(dir, MIRROR_FILE), file, networks);
-  return { manifest, file, networks, mirrorVersion: MIRROR_VERSION };
+  verifyMirror(join(dir, MIRROR_FILE), file, networks, labels);
+  return { manifest, file, networks, labels, mirrorVersion: MIRROR_VERSION };
 }
 
 /**

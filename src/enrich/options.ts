@@ -262,7 +262,7 @@ export interface RequestedOptions {
    */
   field?: string | readonly string[] | undefined;
   /** The members of the result, in this order; default `country`, `country_code`, `is_eu`. */
-  add?: readonly Addable[] | undefined;
+  add?: readonly (Addable | (string & {}))[] | undefined;
   /**
    * For `jsonl` and `json`: writes the members under the names of the Elastic Common Schema (`ecs`) or of OpenTelemetry's semantic
    * conventions (`otel`), into the object that a field names (`client.ip=client`); default `source`. Its other members stay.

@@ -1,7 +1,13 @@
 /** Verifies that the mirror has the same ranges, records and countries as the range file. */
 import type Sqlite from 'better-sqlite3';
 import { AtlasError, messageOf } from '../errors.js';
-import { type NetworkFile, type PartitionFile, type RangeFile, rangeColumns } from '../rangefile/reader.js';
+import {
+  type LabelFile,
+  type NetworkFile,
+  type PartitionFile,
+  type RangeFile,
+  rangeColumns,
+} from '../rangefile/reader.js';
 import { ipv6Bounds } from './bounds.js';
 import { openMirror } from './reader.js';
 
@@ -63,11 +69,12 @@ function ipv6Family(file: PartitionFile, table: string, subject: string): Family
   };
 }
 
-/** Returns the expected columns `country_code` or `asn`, and `reason`, by record number. */
+/** Returns the expected columns `country_code`, `asn` or `label`, and `reason`, by record number. */
 function recordLabels(file: PartitionFile): string[] {
-  return file.records.map((record) => {
+  return file.records.map((record, index) => {
     if (record.kind === 'country') return `|${record.code}|`;
     if (record.kind === 'network') return `|${record.asn}|`;
+    if (record.kind === 'label') return `|${index}|`;
     return `||${record.kind === 'none' ? record.reason : record.scheme}`;
   });
 }
@@ -149,12 +156,32 @@ function compareNetworks(
   if (wrong >= 0) throw fail(`network AS${networks[wrong]!.asn}`);
 }
 
+/** Compares the values of labels. */
+function compareLabels(
+  database: Sqlite.Database,
+  { records, columns }: LabelFile,
+  fail: (what: string) => AtlasError,
+): void {
+  const rows = database
+    .prepare<[], [number, ...(string | null)[]]>(`SELECT label, "${columns.join('", "')}" FROM label ORDER BY label`)
+    .raw()
+    .all();
+  const labels = records.flatMap((record, label) => (record.kind === 'label' ? [{ label, row: record.row }] : []));
+  if (rows.length !== labels.length) throw fail(`${rows.length} labels, not ${labels.length}`);
+  const wrong = labels.findIndex(({ label, row }, i) => {
+    const [id, ...values] = rows[i]!;
+    return id !== label || JSON.stringify(values) !== row;
+  });
+  if (wrong >= 0) throw fail(`label ${labels[wrong]!.row}`);
+}
+
 /**
  * Verifies that a mirror agrees with the range file.
  *
  * @param path of the mirror
  * @param file the range file, already verified
  * @param networks the networks, already verified; undefined if the release has none
+ * @param labels the labels, likewise
  * @param pageRows rows compared at a time
  * @throws AtlasError E_DAMAGED with the first difference; E_NO_DATABASE if the mirror cannot be opened
  */
@@ -162,6 +189,7 @@ export function verifyMirror(
   path: string,
   file: RangeFile,
   networks?: NetworkFile,
+  labels?: LabelFile,
   pageRows: number = PAGE_ROWS,
 ): void {
   const failure =
@@ -175,6 +203,10 @@ export function verifyMirror(
     if (networks !== undefined) {
       compareRanges(database, networks, 'network', 'asn', pageRows, failure(networks));
       compareNetworks(database, networks, failure(networks));
+    }
+    if (labels !== undefined) {
+      compareRanges(database, labels, 'label', 'label', pageRows, failure(labels));
+      compareLabels(database, labels, failure(labels));
     }
   } catch (error) {
     if (error instanceof AtlasError) throw error;

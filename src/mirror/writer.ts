@@ -5,7 +5,7 @@ import type Sqlite from 'better-sqlite3';
 import { packageFile } from '../package-root.js';
 import type { MergedRanges, RangeColumns } from '../range/columns.js';
 import type { FileRecord, RangeRecord } from '../rangefile/layout.js';
-import { type NetworkFile, rangeColumns } from '../rangefile/reader.js';
+import { type LabelFile, type NetworkFile, type PartitionFile, rangeColumns } from '../rangefile/reader.js';
 import { sqlite } from '../sqlite.js';
 import { ipv6Bounds } from './bounds.js';
 
@@ -30,6 +30,7 @@ export interface MirrorRanges {
   records: readonly RangeRecord[];
   /** Undefined if the release has none. */
   networks?: NetworkFile | undefined;
+  labels?: LabelFile | undefined;
 }
 
 export interface MirrorContent extends MirrorRanges {
@@ -62,10 +63,11 @@ function insertRows(
   }
 }
 
-/** Returns the columns `country_code` or `asn`, and `reason`, of a record. */
-function recordColumns(record: FileRecord): [string | number | null, string | null] {
+/** Returns the columns `country_code`, `asn` or `label`, and `reason`, of a record. */
+function recordColumns(record: FileRecord, index: number): [string | number | null, string | null] {
   if (record.kind === 'country') return [record.code, null];
   if (record.kind === 'network') return [record.asn, null];
+  if (record.kind === 'label') return [index, null];
   return [null, record.kind === 'none' ? record.reason : record.scheme];
 }
 
@@ -84,18 +86,35 @@ function writeConfidence(database: Sqlite.Database, { v4, v6 }: MirrorContent, f
 function writeNetworks(database: Sqlite.Database, file: NetworkFile): void {
   database.exec(readFileSync(packageFile('schemas/mirror-networks.sql'), 'utf8'));
   const { records } = file;
-  const [v4, v6] = [rangeColumns(file, 4), rangeColumns(file, 6)];
   const networks = records.filter((record) => record.kind === 'network');
   insertRows(database, 'network', 2, networks.length, (i, values) => {
     values.push(networks[i]!.asn, networks[i]!.name || null);
   });
-  const columns = records.map(recordColumns);
-  insertRows(database, 'ipv4_network', 4, v4.count, (i, values) => {
+  writePartition(database, 'network', file);
+}
+
+/** Writes the labels; schemas/mirror-labels.sql is the specification. */
+function writeLabels(database: Sqlite.Database, file: LabelFile): void {
+  const names = file.columns.map((column) => `"${column}" TEXT`);
+  database.exec(`CREATE TABLE label (label INTEGER PRIMARY KEY, ${names.join(', ')}) STRICT`);
+  database.exec(readFileSync(packageFile('schemas/mirror-labels.sql'), 'utf8'));
+  const rows = file.records.flatMap((record, label) => (record.kind === 'label' ? [{ label, row: record.row }] : []));
+  insertRows(database, 'label', 1 + names.length, rows.length, (i, values) => {
+    values.push(rows[i]!.label, ...(JSON.parse(rows[i]!.row) as (string | null)[]));
+  });
+  writePartition(database, 'label', file);
+}
+
+/** Writes the ranges of both families into the tables `ipv4_…` and `ipv6_…`. */
+function writePartition(database: Sqlite.Database, table: string, file: PartitionFile): void {
+  const [v4, v6] = [rangeColumns(file, 4), rangeColumns(file, 6)];
+  const columns = file.records.map(recordColumns);
+  insertRows(database, `ipv4_${table}`, 4, v4.count, (i, values) => {
     const last = i + 1 < v4.count ? v4.first[i + 1]! - 1 : 0xffffffff;
     values.push(v4.first[i]!, last, ...columns[v4.value[i]!]!);
   });
   const { first, last } = ipv6Bounds(v6);
-  insertRows(database, 'ipv6_network', 4, v6.count, (i, values) => {
+  insertRows(database, `ipv6_${table}`, 4, v6.count, (i, values) => {
     const at = 16 * i;
     values.push(first.subarray(at, at + 16), last.subarray(at, at + 16), ...columns[v6.value[i]!]!);
   });
@@ -138,6 +157,7 @@ export function writeMirror(path: string, content: MirrorContent): void {
     });
     if (content.hasConfidence === true) writeConfidence(database, content, first);
     if (content.networks !== undefined) writeNetworks(database, content.networks);
+    if (content.labels !== undefined) writeLabels(database, content.labels);
     database.exec('COMMIT');
   } finally {
     database.close();

@@ -47,17 +47,18 @@ export const INDEX_ENTRIES = 65_537;
 /** Most records in a file of countries: record numbers have 16 bits. */
 export const MAX_RECORDS = 65_536;
 
-/** What a file has: countries or networks. Networks are too many for record numbers of 16 bits. */
+/** What a file has: countries, networks or labels. The latter two are too many for record numbers of 16 bits. */
 export const CONTENTS = {
   countries: { recordBytes: 2, maxRecords: MAX_RECORDS, kinds: ['none', 'country', 'embedded'] },
   networks: { recordBytes: 4, maxRecords: 2 ** 32, kinds: ['none', 'embedded', 'network'] },
+  labels: { recordBytes: 4, maxRecords: 2 ** 32, kinds: ['none', 'embedded', 'label'] },
 } as const;
 export type ContentName = keyof typeof CONTENTS;
 
 /** Size of a record in bytes, and the offsets of its fields. */
 export const RECORD_BYTES = 16;
 export const RECORD = { kind: 0, flags: 1, code: 2, textOffset: 4, textLength: 8, asn: 12 } as const;
-export const RECORD_KINDS = ['none', 'country', 'embedded', 'network'] as const;
+export const RECORD_KINDS = ['none', 'country', 'embedded', 'network', 'label'] as const;
 export const FLAG_EU = 1;
 
 /** A record: a country, a reason why there is none, or a scheme whose embedded IPv4 address decides. */
@@ -77,12 +78,21 @@ export type NetworkRecord =
   /** `name` is that of the network; empty if no source has one. */
   | { kind: 'network'; asn: number; name: string };
 
-export type FileRecord = RangeRecord | NetworkRecord;
+/** A record of a file of labels: one for each different row of values. */
+export type LabelRecord =
+  | { kind: 'none'; reason: string }
+  | { kind: 'embedded'; scheme: EmbeddedScheme }
+  /** `row` has the value of each column, a string or null, as JSON. */
+  | { kind: 'label'; row: string };
+
+export type FileRecord = RangeRecord | NetworkRecord | LabelRecord;
 
 /** Reason of a record of addresses that no network announces, as far as the sources tell. */
 export const UNANNOUNCED = 'unannounced';
+/** Reason of a record of addresses that have no label. */
+export const UNLABELED = 'unlabeled';
 
-/** Returns a key that identifies a record and sorts records in file order: by kind, then by code, text or AS number. */
+/** Returns a key that identifies a record and sorts records in file order: by kind, then by code, text, AS number or row. */
 export function recordKey(record: FileRecord): string {
   switch (record.kind) {
     case 'none':
@@ -93,6 +103,8 @@ export function recordKey(record: FileRecord): string {
       return `2 ${record.scheme}`;
     case 'network':
       return `3 ${String(record.asn).padStart(10, '0')}`;
+    case 'label':
+      return `4 ${record.row}`;
   }
 }
 

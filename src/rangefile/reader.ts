@@ -20,6 +20,7 @@ import {
   HEADER,
   HEADER_BYTES,
   INDEX_ENTRIES,
+  type LabelRecord,
   MAGIC,
   MAJOR_VERSION,
   MAX_CONFIDENCE,
@@ -65,6 +66,13 @@ export interface RangeFile extends PartitionFile<RangeRecord> {
 export interface NetworkFile extends PartitionFile<NetworkRecord> {
   record4: Uint32Array;
   record6: Uint32Array;
+}
+
+/** A file of labels, with the names of their columns, which are in the manifest. */
+export interface LabelFile extends PartitionFile<LabelRecord> {
+  record4: Uint32Array;
+  record6: Uint32Array;
+  columns: readonly string[];
 }
 
 /** Writes the first address of IPv6 range `index` as four words, most significant first. */
@@ -174,6 +182,8 @@ function decodeRecord(
       return { kind, scheme: label as EmbeddedScheme };
     case 'network':
       return { kind, asn: table.getUint32(at + RECORD.asn, true), name: label };
+    case 'label':
+      return { kind, row: label };
   }
 }
 
@@ -228,6 +238,18 @@ export function decodeRangeFile(bytes: Buffer, path: string, wasChecked = false)
 /** Decodes a file of networks, as {@link decodeRangeFile} does for countries. */
 export function decodeNetworkFile(bytes: Buffer, path: string, wasChecked = false): NetworkFile {
   return decodeFile(bytes, path, wasChecked, 'networks') as NetworkFile;
+}
+
+/** Decodes a file of labels, as {@link decodeRangeFile} does for countries. */
+export function decodeLabelFile(
+  bytes: Buffer,
+  path: string,
+  columns: readonly string[],
+  wasChecked = false,
+): LabelFile {
+  return Object.assign(decodeFile(bytes, path, wasChecked, 'labels') as PartitionFile<LabelRecord>, {
+    columns,
+  }) as LabelFile;
 }
 
 function decodeFile(
@@ -314,6 +336,11 @@ export function openRangeFile(path: string): RangeFile {
 /** Opens a file of networks (about 12 MB), as {@link openRangeFile} does for countries. */
 export function openNetworkFile(path: string): NetworkFile {
   return decodeNetworkFile(readWhole(path), path);
+}
+
+/** Opens a file of labels, as {@link openRangeFile} does for countries. */
+export function openLabelFile(path: string, columns: readonly string[]): LabelFile {
+  return decodeLabelFile(readWhole(path), path, columns);
 }
 
 function readWhole(path: string): Buffer {

@@ -4,7 +4,7 @@ import { addressWords, compareAddresses } from '../address/words.js';
 import { crypto } from '../builtins.js';
 import { AtlasError } from '../errors.js';
 import { ENTRY, ENTRY_BYTES, HEADER, HEADER_BYTES, MAX_CONFIDENCE, recordKey } from './layout.js';
-import { type NetworkFile, type PartitionFile, type RangeFile, rangeColumns } from './reader.js';
+import { type LabelFile, type NetworkFile, type PartitionFile, type RangeFile, rangeColumns } from './reader.js';
 import { buildIndex } from './search.js';
 
 function damaged(file: PartitionFile, what: string): AtlasError {
@@ -93,6 +93,28 @@ export function verifyRangeFile(file: RangeFile): void {
 /** Verifies an open file of networks, as {@link verifyRangeFile} does for countries. */
 export function verifyNetworkFile(file: NetworkFile): void {
   verifyPartition(file);
+}
+
+/** Verifies an open file of labels, as {@link verifyRangeFile} does for countries. */
+export function verifyLabelFile(file: LabelFile): void {
+  verifyPartition(file);
+  file.records.forEach((record, index) => {
+    if (record.kind === 'label' && !isRow(record.row, file.columns.length)) {
+      throw damaged(file, `record ${index} is not a row of ${file.columns.length} values`);
+    }
+  });
+}
+
+/** Returns whether a text is a JSON array of strings and nulls. */
+function isRow(text: string, length: number): boolean {
+  try {
+    const row: unknown = JSON.parse(text);
+    const isValid = Array.isArray(row) && row.length === length;
+    return isValid && row.every((value) => value === null || typeof value === 'string');
+  } catch (error) {
+    if (error instanceof SyntaxError) return false;
+    throw error;
+  }
 }
 
 function verifyPartition(file: PartitionFile): void {

@@ -18,6 +18,7 @@ import {
   FLAG_EU,
   HEADER,
   HEADER_BYTES,
+  type LabelRecord,
   MAGIC,
   MAJOR_VERSION,
   MAX_CONFIDENCE,
@@ -82,7 +83,8 @@ function encodeRecords(records: readonly FileRecord[]): { table: Uint8Array; tex
     } else if (record.kind === 'network') {
       table.setUint32(at + RECORD.asn, record.asn, true);
       text = record.name;
-    } else {
+    } else if (record.kind === 'label') text = record.row;
+    else {
       text = record.kind === 'none' ? record.reason : record.scheme;
     }
     const bytes = Buffer.from(text, 'utf8');
@@ -112,6 +114,11 @@ export function encodeRangeFile(content: RangeFileContent): Buffer {
 /** Encodes a whole file of networks, as {@link encodeRangeFile} does for countries. */
 export function encodeNetworkFile(content: RangeFileContent<NetworkRecord>): Buffer {
   return encodeFile(content, 'networks');
+}
+
+/** Encodes a whole file of labels, as {@link encodeRangeFile} does for countries. */
+export function encodeLabelFile(content: RangeFileContent<LabelRecord>): Buffer {
+  return encodeFile(content, 'labels');
 }
 
 function encodeFile(content: RangeFileContent<FileRecord>, name: ContentName): Buffer {

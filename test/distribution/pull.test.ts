@@ -1,6 +1,15 @@
 /** What a pull does without an attacker: it installs releases, refuses them, goes back with the origin, and continues. */
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { beforeEach, describe, expect, it } from 'vitest';
@@ -11,6 +20,7 @@ import { redirectTarget } from '../../pipeline/fetching/https.js';
 import { lockDataDir } from '../../pipeline/operations/lock.js';
 import { rollBack } from '../../pipeline/operations/rollback.js';
 import { joinMirrorColumns, readMirrorColumns } from '../../pipeline/release-mirror.js';
+import { unpackCompact } from '../../src/database/compact.js';
 import { openDatabase } from '../../src/database/database.js';
 import { type Manifest, readManifest } from '../../src/database/release.js';
 import { AtlasError } from '../../src/errors.js';
@@ -19,6 +29,7 @@ import { encodePacks, isPackName } from '../../src/history/pack.js';
 import { addPack } from '../../src/history/write.js';
 import { openRangeFile } from '../../src/rangefile/reader.js';
 import { ipatlas } from '../support/in-process.js';
+import { SMALL_LABELS } from '../support/labels.js';
 import { SMALL_NETWORKS } from '../support/networks.js';
 import { publishBlocks } from '../support/release.js';
 import { buildOnce, madeUpWorld, rowsText, writeSources } from '../support/sources.js';
@@ -48,6 +59,37 @@ describe('a pull', () => {
       expect(sha256(here!), name).toBe(sha256(there!));
     }
     expect(filesRequested(server)).toEqual(['manifest.json', 'release.ipc']);
+  });
+
+  it('has no labels, unless the operator of the repository says so', async () => {
+    const id = await origin.add(world('AA'), {}, SMALL_NETWORKS, SMALL_LABELS);
+    const published = readdirSync(origin.repo, { recursive: true, encoding: 'utf8' }).map((name) =>
+      join(origin.repo, name),
+    );
+    for (const path of published.filter((name) => statSync(name).isFile())) {
+      const content = path.endsWith('.release.ipc')
+        ? Buffer.from(unpackCompact(readFileSync(path), path))
+        : path.endsWith('.gz')
+          ? gunzipSync(readFileSync(path))
+          : readFileSync(path);
+      for (const word of ['labels', 'Berlin', 'owner']) expect(content.includes(word), `${path}: ${word}`).toBe(false);
+    }
+    expect(await pull()).toMatchObject({ outcome: 'published' });
+    expect(readManifest(join(node.dataDir, 'current')).labels).toBeUndefined();
+    expect(node.current()).toBe(id);
+    addRelease(origin.options(), join(origin.dataDir, 'current'), [], true);
+    // The release is the same, so it is pulled again only if it must be; its own files stay as they are.
+    expect(await pull({ force: true })).toMatchObject({ outcome: 'published' });
+    expect(node.current()).toBe(id);
+    const other = new Node(dir, 'other');
+    expect(await other.pull(server.url, origin.root())).toMatchObject({ outcome: 'published' });
+    expect(other.current()).toBe(id);
+    using database = openDatabase(other.dataDir);
+    expect(database.fields(['site', 'owner'])('10.1.2.3')).toMatchObject(SMALL_LABELS[1]![1]);
+    const files = ['labels.ipr', 'ranges.sqlite', 'manifest.json'];
+    for (const name of files) {
+      expect(sha256(join(other.dataDir, 'current', name)), name).toBe(sha256(join(origin.dataDir, 'current', name)));
+    }
   });
 
   it('requests only the newer root, the timestamp and the current release if nothing changed', async () => {

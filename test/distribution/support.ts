@@ -17,6 +17,7 @@ import { type PullOptions, pull } from '../../pipeline/pull.js';
 import { currentReleaseId, RELEASES_DIR } from '../../src/database/release.js';
 import { verifyRelease } from '../../src/database/verify.js';
 import { AtlasError } from '../../src/errors.js';
+import type { LabelBlock } from '../support/labels.js';
 import type { NetworkBlock } from '../support/networks.js';
 import { type Block, country, publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 import { writeSources } from '../support/sources.js';
@@ -84,8 +85,9 @@ export class Origin {
     blocks: Block[],
     options: Partial<RepositoryOptions> = {},
     networks: readonly NetworkBlock[] = [],
+    labels: readonly LabelBlock[] = [],
   ): Promise<string> {
-    const id = await publishBlocks(this.dataDir, blocks, undefined, 0, networks);
+    const id = await publishBlocks(this.dataDir, blocks, undefined, 0, networks, labels);
     addRelease(this.options(options), join(this.dataDir, RELEASES_DIR, id));
     return id;
   }

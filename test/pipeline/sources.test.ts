@@ -42,6 +42,7 @@ describe('loadSources', () => {
     expect(await loadSources(file)).toEqual({
       path: file,
       overrides: undefined,
+      labels: [],
       merge: 'priority',
       keepReleases: KEPT_RELEASES,
       gates: DEFAULT_GATES,

@@ -15,6 +15,7 @@ import { parseCidr } from '../../src/range/cidr.js';
 import type { CandidateRanges } from '../../src/range/columns.js';
 import { mergeRanges } from '../../src/range/merge.js';
 import type { RangeRecord } from '../../src/rangefile/layout.js';
+import { type LabelBlock, labelsOf } from './labels.js';
 import { type NetworkBlock, networksOf } from './networks.js';
 
 /** A block and its record. Later and narrower blocks cover earlier and wider ones. */
@@ -99,6 +100,7 @@ export function temporaryDir(): string {
  *
  * @param historyDays days that the archive keeps; 0 for no history
  * @param networks blocks and who announces them; none for a release without networks
+ * @param labels blocks and their labels; none for a release without labels
  * @returns the release's id, which depends on the content
  */
 export async function publishBlocks(
@@ -107,17 +109,21 @@ export async function publishBlocks(
   asOf = '2026-01-01',
   historyDays = 0,
   networks: readonly NetworkBlock[] = [],
+  labels: readonly LabelBlock[] = [],
 ): Promise<string> {
   mkdirSync(dataDir, { recursive: true });
   const workDir = mkdtempSync(join(dataDir, 'work-'));
   const context: StageContext = { dataDir, workDir, offline: true, asOf, note: () => {}, stages: [] };
   const records: RangeRecord[] = [reason('unallocated')];
   const merged = { v4: partitionOf(4, blocks, records), v6: partitionOf(6, blocks, records), records };
-  const hashed = networks.length === 0 ? blocks : [blocks, networks];
+  const hashed = networks.length + labels.length === 0 ? blocks : [blocks, networks, labels];
   const inputHash = createHash('sha256').update(JSON.stringify(hashed)).digest('hex');
   const identity = { id: releaseId(asOf, inputHash), inputHash, toolVersion: 'test' };
   const mergedNetworks = networks.length === 0 ? undefined : networksOf(networks);
-  const compiled = compile({ merged, networks: mergedNetworks, inputs: [], identity }, context);
+  const compiled = compile(
+    { merged, networks: mergedNetworks, labels: labelsOf(labels), inputs: [], identity },
+    context,
+  );
   const finished = new Date(0).toISOString();
   const report = { release: identity.id, finished, outcome: 'published', refusals: [], gates: [], stages: [] };
   writeFileSync(join(compiled.output.dir, REPORT_FILE), JSON.stringify(report));

@@ -1,0 +1,87 @@
+/** Merges the labels of files into one list of ranges for each family, with the algebra of the countries. */
+import type { Family } from '../../src/address/parse.js';
+import { addressWords, compareSizes } from '../../src/address/words.js';
+import type { RangeColumns } from '../../src/range/columns.js';
+import { MergedBuilder, sortCandidates, sweep } from '../../src/range/merge.js';
+import { type LabelRecord, UNLABELED } from '../../src/rangefile/layout.js';
+import type { Reference } from '../config/reference.js';
+import type { LabelTable } from '../stage.js';
+import { CandidateBuilder, LAYERS } from './candidates.js';
+
+/** The merged labels of both families; each range's value is an index into `records`. */
+export interface MergedLabels {
+  v4: RangeColumns;
+  v6: RangeColumns;
+  records: LabelRecord[];
+  columns: string[];
+}
+
+/** The layer of the first file. */
+const FIRST_LAYER = LAYERS.embedded + 1;
+
+/** Number of the record of addresses without a label. */
+const NONE = 0;
+
+/**
+ * Merges the labels of files. The value of a column is that of the narrowest row that covers the address, among the rows of the files
+ * that have the column; of equally narrow ones, that of the later file, and in a file the later row. An address with an IPv4 address
+ * inside has the labels of that one, unless a row covers a part of the prefix.
+ *
+ * @param tables in the order of sources.json
+ */
+export function mergeLabels(tables: readonly LabelTable[], { special }: Pick<Reference, 'special'>): MergedLabels {
+  const columns = [...new Set(tables.flatMap((table) => table.columns))];
+  const records: LabelRecord[] = [{ kind: 'none', reason: UNLABELED }];
+  const embedded = special.filter(({ result }) => result.kind === 'embedded');
+  const builders = { 4: new CandidateBuilder(4, 0, embedded), 6: new CandidateBuilder(6, 0, embedded) };
+  for (const [position, { v4, v6 }] of tables.entries()) {
+    for (const { family, count, first, last, value } of [v4, v6]) {
+      for (let i = 0; i < count; i++) {
+        builders[family].addExceptEmbedded(first, last, i, value[i]!, FIRST_LAYER + position);
+      }
+    }
+  }
+  for (const { family, first, last, result } of embedded) {
+    if (result.kind !== 'embedded') continue;
+    const record = records.push({ kind: 'embedded', scheme: result.scheme }) - 1;
+    builders[family].add(first, last, 0, record, LAYERS.embedded);
+  }
+
+  const byRow = new Map<string, number>();
+  /** Returns the record of rows of several files, each as the positions of its file and of its values; the first one wins. */
+  const recordOf = (rows: readonly [file: number, values: number][]): number => {
+    const values = columns.map((column) => {
+      const [file, index] = rows.find(([at]) => tables[at]!.columns.includes(column)) ?? [];
+      return file === undefined ? null : tables[file]!.values[index!]![tables[file]!.columns.indexOf(column)]!;
+    });
+    if (values.every((value) => value === null)) return NONE;
+    const row = JSON.stringify(values);
+    const known = byRow.get(row) ?? records.push({ kind: 'label', row }) - 1;
+    byRow.set(row, known);
+    return known;
+  };
+  const byKey = new Map<string, number>();
+  const merge = (family: Family): RangeColumns => {
+    const candidates = builders[family].finish();
+    const { first, last, value } = candidates;
+    const words = addressWords(family);
+    const merged = new MergedBuilder(words, 2 * candidates.count + 1);
+    const layers = tables.map((_table, position) => FIRST_LAYER + position);
+    sweep(candidates, sortCandidates(candidates), layers, (position, { rows, other }) => {
+      const files = [...rows.keys()].filter((file) => rows[file]! >= 0);
+      if (files.length === 0) {
+        merged.add(position, other < 0 ? NONE : value[other]!, 0);
+        return;
+      }
+      // The narrowest row first, of equally narrow ones that of the later file.
+      if (files.length > 1) files.sort((a, b) => compareSizes(first, last, rows[a]!, rows[b]!, words) || b - a);
+      const covering = files.map((file): [number, number] => [file, value[rows[file]!]!]);
+      const key = covering.join();
+      const record = byKey.get(key) ?? recordOf(covering);
+      byKey.set(key, record);
+      merged.add(position, record, 0);
+    });
+    return merged.finish(family);
+  };
+  return { v4: merge(4), v6: merge(6), records, columns };
+}
