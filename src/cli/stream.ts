@@ -86,6 +86,7 @@ function readSetup(values: OptionValues): SetupOptions {
     settings: values.read === true ? undefined : settingsHash(values),
     ordered: values.ordered === true,
     create: values.init === true,
+    keepSubjects: values['keep-subjects'] === true,
     ackWaitMs: 1000 * (integer(values, 'ack-wait', 1, MAX_SECONDS) ?? STREAM_ACK_WAIT_S),
     maxBytes: integer(values, 'max-bytes', 1, Number.MAX_SAFE_INTEGER) ?? STREAM_MAX_BYTES,
     maxAgeMs: 1000 * (integer(values, 'max-age', 0, MAX_SECONDS) ?? 0),
@@ -310,6 +311,9 @@ server are killed (docs/streams.md). Ends on SIGTERM or Ctrl-C, after the messag
       help: 'keep the order of the source in the output stream, too. One worker writes; others are standbys that take over (default: all workers write, as they finish)',
     },
     init: { help: 'first create the streams and the consumer that are missing, and say what was created' },
+    'keep-subjects': {
+      help: '--init: the output of message 7 has the subject PREFIX.7.SUBJECT, with the subject of the message (default PREFIX.7)',
+    },
     once: { help: 'end when all messages that are in the stream now are done' },
     read: { help: 'do not work: write the output to stdout, in the order of the source stream' },
     filter: {

@@ -181,9 +181,10 @@ export interface Broker {
    * Returns the last part of a source message's output, undefined if there is none, or `foreign` if somebody else published to
    * its subject.
    *
+   * @param sourceSubject of the source message, if it is known: spares requests
    * @throws BrokerUnavailable. AtlasError E_STREAM if it is output of another source
    */
-  lastPart(sequence: number): Promise<StoredPart | 'foreign' | undefined>;
+  lastPart(sequence: number, sourceSubject?: string): Promise<StoredPart | 'foreign' | undefined>;
 
   /** Returns the part at a position of the output stream, or undefined. Throws BrokerUnavailable. */
   partAt(position: number): Promise<StoredPart | undefined>;

@@ -516,8 +516,14 @@ export class NatsBroker implements Broker {
     };
   }
 
+  /** @param subject of the source message, or a wildcard */
+  #outputSubject(sequence: number, subject: string): string {
+    const { outputPrefix, keepsSubjects } = this.#setup;
+    return `${outputPrefix}.${sequence}${keepsSubjects ? `.${subject}` : ''}`;
+  }
+
   append(part: OutputPart, previous: number, after?: number): Promise<number | undefined> {
-    const subject = `${this.#setup.outputPrefix}.${part.source.sequence}`;
+    const subject = this.#outputSubject(part.source.sequence, part.origin?.subject ?? '');
     // A cluster checks the last sequence of the subject before, and that of the stream after, the appends that are under way.
     const expected = after === undefined ? { lastOfSubject: previous } : { last: after };
     const all = partHeaders(part, previous, this.#names.from, this.#setup.settings);
@@ -559,9 +565,14 @@ export class NatsBroker implements Broker {
     );
   }
 
-  async lastPart(sequence: number): Promise<StoredPart | 'foreign' | undefined> {
+  async lastPart(sequence: number, sourceSubject?: string): Promise<StoredPart | 'foreign' | undefined> {
     const { from, to } = this.#names;
-    const message = await this.#lastMessage(to, `${this.#setup.outputPrefix}.${sequence}`);
+    let subject = sourceSubject ?? '>';
+    // The server searches all messages for a wildcard.
+    if (sourceSubject === undefined && this.#setup.keepsSubjects) {
+      subject = (await this.#message(from, sequence))?.subject ?? subject;
+    }
+    const message = await this.#lastMessage(to, this.#outputSubject(sequence, subject));
     if (message === null) return undefined;
     requireSource(message, to, from);
     return parsePart(message) ?? 'foreign';

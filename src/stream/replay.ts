@@ -41,7 +41,7 @@ async function replay({ broker, release, oversize }: ReplayOptions, reject: Stor
   const room = broker.maxPartBytes - origin.bytes;
   if (oversize === 'reject' && output.length > room) return `the output has ${output.length} bytes, more than ${room}`;
   for (;;) {
-    const last = await broker.lastPart(source.sequence);
+    const last = await broker.lastPart(source.sequence, origin.subject);
     if (last === 'foreign') return 'somebody else published to its output subject';
     if (last === undefined || !last.isLast) return 'the output of its message is not complete yet';
     const from = replayedUpTo(await chain(broker, last), reject);

@@ -19,7 +19,7 @@ import { millis, nanos } from '@nats-io/transport-node';
 import { AtlasError } from '../errors.js';
 import { STREAM_MAX_ACK_PENDING, STREAM_READER_IDLE_MS } from '../limits.js';
 import type { StartAt } from './broker.js';
-import { HEADER, requireSource } from './headers.js';
+import { HEADER, parseSource, requireSource } from './headers.js';
 
 export interface StreamNames {
   from: string;
@@ -40,6 +40,8 @@ export interface SetupOptions {
   ordered: boolean;
   /** Creates what is missing. */
   create: boolean;
+  /** Creates an output whose subjects have those of the source in them; one that has none is refused. */
+  keepSubjects?: boolean;
   /** For what is created. */
   ackWaitMs: number;
   maxBytes: number;
@@ -51,6 +53,8 @@ export interface SetupOptions {
 export interface Setup {
   /** Output subjects are `<prefix>.<source sequence>`. */
   outputPrefix: string;
+  /** Whether `.<subject of the source message>` follows. */
+  keepsSubjects: boolean;
   /** Reject subjects are `<prefix>.<source sequence>`, with `.<offset>` for a single line. */
   rejectsPrefix: string;
   /** Largest message that the output stream accepts in bytes, headers included; infinite without such a limit. */
@@ -93,12 +97,13 @@ async function existing<Info>(request: Promise<Info>): Promise<Info | undefined>
 function newStream(
   name: string,
   description: string | undefined,
+  subjects: string,
   { maxBytes, maxAgeMs, replicas }: SetupOptions,
 ): Partial<StreamConfig> & { name: string } {
   return {
     name,
     ...(description !== undefined && { description }),
-    subjects: [`${name.toLowerCase()}.>`],
+    subjects: [`${name.toLowerCase()}.${subjects}`],
     storage: StorageType.File,
     retention: RetentionPolicy.Limits,
     discard: DiscardPolicy.New,
@@ -150,6 +155,7 @@ function storageError(error: unknown, name: string, { maxBytes }: SetupOptions):
  * Reads about a stream, and creates it if it is missing and that is asked for.
  *
  * @param source the stream from which its messages come, if there is one
+ * @param subjects what follows its name in the subjects of a new stream
  */
 async function streamInfo(
   jsm: JetStreamManager,
@@ -157,12 +163,13 @@ async function streamInfo(
   options: SetupOptions,
   created: string[],
   source?: string,
+  subjects = '>',
 ): Promise<StreamInfo> {
   const found = await existing(jsm.streams.info(name));
   if (found !== undefined) return found;
   if (!options.create) throw streamError(`there is no stream ${name} on the server; --init creates it`);
   const description = source === undefined ? undefined : descriptionFor(source);
-  const info = await jsm.streams.add(newStream(name, description, options)).catch((error: unknown) => {
+  const info = await jsm.streams.add(newStream(name, description, subjects, options)).catch((error: unknown) => {
     throw storageError(error, name, options);
   });
   const { config } = info;
@@ -216,6 +223,32 @@ function subjectPrefix({ name, subjects, mirror }: StreamConfig, wildcards: RegE
   const subject = mirror === undefined ? subjects?.find((one) => wildcards.test(one)) : undefined;
   if (subject !== undefined) return subject.replace(wildcards, '');
   throw streamError(`the stream ${name} is set up wrongly: it needs a subject like ${name.toLowerCase()}.>`);
+}
+
+/** The end of the subject of an output whose subjects have those of the source in them, after the sequence. */
+const KEEPING = '*.>';
+
+/**
+ * Returns the subjects of the output. Its own subject decides, so that all workers agree: output of one message under two
+ * subjects would be there twice.
+ */
+function outputSubjects(config: StreamConfig, newest: StoredMsg | null, keepSubjects: boolean) {
+  const keepsSubjects = config.subjects?.some((subject) => subject.endsWith(`.${KEEPING}`)) ?? false;
+  if (keepSubjects && !keepsSubjects) {
+    const wanted = `${config.name.toLowerCase()}.${KEEPING}`;
+    throw streamError(
+      `${config.name} keeps no subjects of the source: it needs a subject like ${wanted}; use another stream`,
+    );
+  }
+  const outputPrefix = subjectPrefix(config, keepsSubjects ? /\.\*\.>$/ : /\.[>*]$/);
+  const isOurs = newest !== null && parseSource(newest) !== undefined;
+  if (isOurs && newest.subject.slice(outputPrefix.length + 1).includes('.') !== keepsSubjects) {
+    throw streamError(
+      `the subject of ${config.name} was changed after ${newest.subject} was written, and messages could appear twice; ` +
+        'use another stream',
+    );
+  }
+  return { outputPrefix, keepsSubjects };
 }
 
 function deliverPolicy(startAt: StartAt): Partial<ConsumerConfig> {
@@ -321,7 +354,8 @@ export async function setUpStreams(jsm: JetStreamManager, options: SetupOptions)
   const { names } = options;
   const created: string[] = [];
   const { config: source } = await streamInfo(jsm, names.from, options, created);
-  const outputInfo = await streamInfo(jsm, names.to, options, created, names.from);
+  const { keepSubjects = false } = options;
+  const outputInfo = await streamInfo(jsm, names.to, options, created, names.from, keepSubjects ? KEEPING : '>');
   const rejectsInfo = await streamInfo(jsm, names.rejects, options, created, names.from);
   const newest = await requireOwn(jsm, outputInfo, names.from);
   await requireOwn(jsm, rejectsInfo, names.from);
@@ -351,7 +385,7 @@ export async function setUpStreams(jsm: JetStreamManager, options: SetupOptions)
     );
   }
   return {
-    outputPrefix: subjectPrefix(output, /\.[>*]$/),
+    ...outputSubjects(output, newest, keepSubjects),
     rejectsPrefix: subjectPrefix(rejects, /\.>$/),
     maxMessageBytes: isLimited(output.max_msg_size) ? output.max_msg_size : Number.POSITIVE_INFINITY,
     ackWaitMs,

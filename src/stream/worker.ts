@@ -192,7 +192,7 @@ export class Worker {
         continue;
       }
       // Another delivery of this message got here first.
-      const last = await broker.lastPart(source.sequence);
+      const last = await broker.lastPart(source.sequence, origin.subject);
       if (last === undefined) throw new BrokerUnavailable('the output refuses a part and does not show another');
       if (last === 'foreign') {
         const detail = `somebody else published to the output subject of message ${source.sequence}`;

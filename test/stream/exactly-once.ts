@@ -10,14 +10,21 @@ const digest = (bytes: Uint8Array): string => createHash('sha256').update(bytes)
 /**
  * Compares the output stream with the local enrichment of the source stream, message by message.
  *
+ * @param keepsSubjects whether the subjects of the output end with those of the source
  * @returns what is wrong: messages that are missing, appear twice or differ; empty if nothing is
  */
-export async function outputErrors(connection: NatsConnection, from: string, to: string, dataDir: string) {
+export async function outputErrors(
+  connection: NatsConnection,
+  from: string,
+  to: string,
+  dataDir: string,
+  keepsSubjects = false,
+) {
   const database = openDatabase(dataDir);
   const enricher = createBlockEnricher(database);
   const expected = new Map<string, string>();
-  for (const { seq, data } of await messagesOf(connection, from)) {
-    expected.set(`${to.toLowerCase()}.${seq}`, digest(enricher.enrichBlock(data)));
+  for (const { seq, data, subject } of await messagesOf(connection, from)) {
+    expected.set(`${to.toLowerCase()}.${seq}${keepsSubjects ? `.${subject}` : ''}`, digest(enricher.enrichBlock(data)));
   }
   database.close();
   const errors: string[] = [];
@@ -37,7 +44,7 @@ export async function orderErrors(connection: NatsConnection, to: string): Promi
   const errors: string[] = [];
   let before = 0;
   for (const { subject, seq } of await messagesOf(connection, to)) {
-    const sequence = Number(subject.split('.').at(-1));
+    const sequence = Number(subject.split('.')[1]);
     if (sequence < before) errors.push(`position ${seq} answers message ${sequence}, after message ${before}`);
     before = sequence;
   }

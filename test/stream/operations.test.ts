@@ -186,6 +186,21 @@ describe.skipIf(!hasNatsServer())('ipatlas stream', () => {
     expect(await outputOf('D')).toEqual(['{"client":{"ip":"8.8.8.8"},"place":{"country_code":"US"}}\n']);
   });
 
+  it('takes the name of a log, and keeps subjects', async () => {
+    await ipatlas(args('N', '--init', '--once', '--keep-subjects'));
+    const line = 'Jan  1 00:00:00 fw kernel: IN=eth0 OUT= SRC=8.8.8.8 DST=10.0.0.1 LEN=52';
+    await publishAll(connection, 'inn.fw.eu', [`${line}\n`]);
+    const flags = ['--log', 'iptables', '--add', 'country_code', '--once'];
+    expect(await ipatlas(args('N', ...flags, '--keep-subjects'))).toMatchObject({ code: 0 });
+    const [{ subject, data } = expect.fail('no output')] = await messagesOf(connection, 'OUTN');
+    expect(subject).toBe('outn.1.inn.fw.eu');
+    expect(Buffer.from(data).toString()).toBe(`${line} SRC_country_code=US DST_country_code=\n`);
+    expect(await ipatlas(args('N', '--read', '--once'))).toMatchObject({
+      code: 0,
+      stdout: Buffer.from(data).toString(),
+    });
+  });
+
   it('takes the formats of enrich, each message a document of its own', async () => {
     await ipatlas(args('G', '--init', '--once'));
     await publishAll(connection, 'ing.x', ['name,ip\na,8.8.8.8\n', 'ip\n10.0.0.1', 'ip\n8.8.8.8,too,many\n']);

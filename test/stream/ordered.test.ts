@@ -101,6 +101,15 @@ describe.skipIf(!hasNatsServer())('a worker of an ordered output', () => {
     expect(await broker.backlog()).toEqual({ pending: 0, unacknowledged: 0, acknowledgedUpTo: 200 });
   });
 
+  it('keeps the subjects of the source', async () => {
+    const broker = await openBroker(server.url, setupOptions('KS', { ordered: true, keepSubjects: true }));
+    brokers.push(broker);
+    await publish('KS', 20);
+    await worker(broker).run();
+    expect((await outputErrors(connection, 'INKS', 'OUTKS', dataDir, true)).errors).toEqual([]);
+    expect(await orderErrors(connection, 'OUTKS')).toEqual([]);
+  });
+
   it('uses the memory of an output again once it is stored', async () => {
     const large = await NatsServerProcess.start({ maxPayload: MEGABYTE });
     const link = await large.connect();

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openDatabase } from '../../src/database/database.js';
 import { createBlockEnricher } from '../../src/enrich/block-enricher.js';
 import { AtlasError } from '../../src/errors.js';
-import { STREAM_TURN_BYTES } from '../../src/limits.js';
+import { STREAM_HEADER_BYTES, STREAM_TURN_BYTES } from '../../src/limits.js';
 import { type Broker, BrokerUnavailable, type Delivery, type StoredPart } from '../../src/stream/broker.js';
 import { HEADER, parsePart } from '../../src/stream/headers.js';
 import type { NatsBroker } from '../../src/stream/nats.js';
@@ -97,8 +97,9 @@ describe.skipIf(!hasNatsServer())('a worker', () => {
    *
    * @returns what is wrong with the output, and what the first worker saw
    */
-  async function stoppedAndWokenUp(suffix: string, checksSequence: boolean) {
-    const zombie = await open(suffix, REDELIVERED_SOON, checksSequence);
+  async function stoppedAndWokenUp(suffix: string, checksSequence: boolean, keepSubjects = false) {
+    const setup = { ...REDELIVERED_SOON, keepSubjects };
+    const zombie = await open(suffix, setup, checksSequence);
     await publishAll(
       connection,
       `in${suffix.toLowerCase()}.a`,
@@ -110,7 +111,7 @@ describe.skipIf(!hasNatsServer())('a worker', () => {
         held.push(delivery),
       );
     }
-    await worker(await open(suffix, REDELIVERED_SOON, checksSequence), release).run();
+    await worker(await open(suffix, setup, checksSequence), release).run();
 
     const controller = new AbortController();
     const pull: Broker['pull'] = async (_limit, deliver) => {
@@ -120,12 +121,15 @@ describe.skipIf(!hasNatsServer())('a worker', () => {
     const events = recordedEvents();
     const wokenUp = altered<Broker>(zombie, { pull });
     await worker(wokenUp, release, { once: false, signal: controller.signal, events }).run();
-    const { errors } = await outputErrors(connection, `IN${suffix}`, `OUT${suffix}`, dataDir);
+    const { errors } = await outputErrors(connection, `IN${suffix}`, `OUT${suffix}`, dataDir, keepSubjects);
     return { errors, log: events.log };
   }
 
-  it('that was stopped and wakes up adds nothing to what another worker wrote meanwhile', async () => {
-    const { errors, log } = await stoppedAndWokenUp('A', true);
+  it.each([
+    ['A', false],
+    ['AK', true],
+  ])('that was stopped and wakes up adds nothing to what another worker wrote (%s)', async (suffix, keepSubjects) => {
+    const { errors, log } = await stoppedAndWokenUp(suffix, true, keepSubjects);
     expect(errors).toEqual([]);
     expect(log.filter((event) => event === 'alreadyDone')).toHaveLength(10);
     expect(log).not.toContain('appended');
@@ -254,36 +258,42 @@ describe.skipIf(!hasNatsServer())('a worker', () => {
     for (const name of ['INS', 'OUTS', 'REJECTSS']) await manager.streams.delete(name);
   });
 
-  it('splits output that is too large at ends of lines; another worker goes on in the middle, with its release', async () => {
-    const text = bareLines(2_500).slice(0, -1);
-    const broker = await open('C', REDELIVERED_SOON);
-    await publishAll(connection, 'inc.a', ['{"ip":"8.8.8.8"}', text, '{"ip":"10.0.0.1"}\n']);
-    const dying = altered<Broker>(broker, {
-      append: async (part, previous) => {
-        // Dies in the middle of the second message.
-        if (part.source.sequence === 2 && part.number === 2) throw new Error('dies');
-        return broker.append(part, previous);
-      },
-    });
-    const alone = { inFlight: { messages: 1, bytes: MEGABYTE } };
-    await expect(worker(dying, release, alone).run()).rejects.toThrow('dies');
-    await worker(broker, otherRelease, alone).run();
+  it.each([
+    ['C', false],
+    ['CK', true],
+  ])(
+    'splits too large output at ends of lines; another goes on, with its release (%s)',
+    async (suffix, keepSubjects) => {
+      const text = bareLines(2_500).slice(0, -1);
+      const broker = await open(suffix, { ...REDELIVERED_SOON, keepSubjects });
+      await publishAll(connection, `in${suffix.toLowerCase()}.a`, ['{"ip":"8.8.8.8"}', text, '{"ip":"10.0.0.1"}\n']);
+      const dying = altered<Broker>(broker, {
+        append: async (part, previous) => {
+          // Dies in the middle of the second message.
+          if (part.source.sequence === 2 && part.number === 2) throw new Error('dies');
+          return broker.append(part, previous);
+        },
+      });
+      const alone = { inFlight: { messages: 1, bytes: MEGABYTE } };
+      await expect(worker(dying, release, alone).run()).rejects.toThrow('dies');
+      await worker(broker, otherRelease, alone).run();
 
-    const [first, second, third] = await readAll(broker);
-    expect(textOf(first!)).toBe(enriched('{"ip":"8.8.8.8"}'));
-    expect(textOf(third!)).toBe(enriched('{"ip":"10.0.0.1"}\n', otherDataDir));
-    const { parts } = second!;
-    expect(parts.length).toBeGreaterThan(2);
-    expect(parts.map(({ number }) => number)).toEqual(parts.map((_, index) => index + 1));
-    expect(parts.map(({ release: id }) => id === release.id)).toEqual(parts.map((_, index) => index === 0));
-    let begin = 0;
-    for (const { inputEnd, bytes, number } of parts) {
-      const dir = number === 1 ? dataDir : otherDataDir;
-      expect(Buffer.from(bytes).toString()).toBe(enriched(text.slice(begin, inputEnd), dir));
-      begin = inputEnd;
-    }
-    expect(begin).toBe(text.length);
-  });
+      const [first, second, third] = await readAll(broker);
+      expect(textOf(first!)).toBe(enriched('{"ip":"8.8.8.8"}'));
+      expect(textOf(third!)).toBe(enriched('{"ip":"10.0.0.1"}\n', otherDataDir));
+      const { parts } = second!;
+      expect(parts.length).toBeGreaterThan(2);
+      expect(parts.map(({ number }) => number)).toEqual(parts.map((_, index) => index + 1));
+      expect(parts.map(({ release: id }) => id === release.id)).toEqual(parts.map((_, index) => index === 0));
+      let begin = 0;
+      for (const { inputEnd, bytes, number } of parts) {
+        const dir = number === 1 ? dataDir : otherDataDir;
+        expect(Buffer.from(bytes).toString()).toBe(enriched(text.slice(begin, inputEnd), dir));
+        begin = inputEnd;
+      }
+      expect(begin).toBe(text.length);
+    },
+  );
 
   it('refuses a single line that is too large, and keeps its position', async () => {
     const broker = await open('D');
@@ -403,10 +413,13 @@ describe.skipIf(!hasNatsServer())('a worker', () => {
     expect(textOf(message!)).toBe(enriched(lines));
   });
 
-  it('replays rejects once, however often the replay is killed and repeated', async () => {
-    const broker = await open('Y');
+  it.each([
+    ['Y', false],
+    ['YK', true],
+  ])('replays rejects once, however often the replay is killed (%s)', async (suffix, keepSubjects) => {
+    const broker = await open(suffix, { keepSubjects });
     const texts = ['{"ip":"8.8.8.8"}\nbroken', bareLines(2), `broken\n${bareLines(2_500)}`, 'broken for good\n'];
-    await publishAll(connection, 'iny.a', texts);
+    await publishAll(connection, `in${suffix.toLowerCase()}.a`, texts);
     const failing = releaseOf(dataDir, 'fail');
     await worker(broker, failing).run();
     const repaired: ActiveRelease = {
@@ -442,10 +455,11 @@ describe.skipIf(!hasNatsServer())('a worker', () => {
     expect(kills).toBeGreaterThan(2);
     expect(result.left).toMatchObject([{ sequence: 4 }]);
     expect((await readAll(broker)).map(textOf)).toEqual([...texts.slice(0, 3).map((text) => enriched(text)), '']);
-    expect(await messagesOf(connection, 'REJECTSY')).toHaveLength(1);
+    expect(await messagesOf(connection, `REJECTS${suffix}`)).toHaveLength(1);
     // A delivery of the first message that comes late rejects it once more.
     const { source } = (await broker.lastPart(1)) as StoredPart;
-    await broker.reject({ source, reason: 'invalid_line', bytes: Buffer.from(texts[0]!) });
+    const origin = { ...ORIGIN, subject: `in${suffix.toLowerCase()}.a` };
+    await broker.reject({ source, origin, reason: 'invalid_line', bytes: Buffer.from(texts[0]!) });
     expect(await replayRejects({ ...options, broker })).toMatchObject({ replayed: 1 });
     expect((await readAll(broker)).map(textOf)[0]).toBe(enriched(texts[0]!));
   });
@@ -501,11 +515,46 @@ describe.skipIf(!hasNatsServer())('a worker', () => {
     expect((await warnings('two')).join()).toContain('was enriched with other options');
   });
 
-  it('reads output that is left after a purge of the source', async () => {
-    const broker = await open('W');
-    await publishAll(connection, 'inw.a', ['{"n":1}\n', '{"n":2}\n', '{"n":3}\n']);
+  it('keeps the subjects of the source, in the subjects of the output, if that is how it was made', async () => {
+    const broker = await open('KS', { keepSubjects: true });
+    const subjects = ['inks.eu.web', 'inks.us', 'inks.eu.db'];
+    for (const subject of subjects) await publishAll(connection, subject, ['{"n":1}\n']);
+    // A worker that is not asked for it finds it in the output.
+    await worker(await open('KS'), release).run();
     await worker(broker, release).run();
-    await (await managerOf(connection)).streams.purge('INW', { seq: 3 });
+    const { errors } = await outputErrors(connection, 'INKS', 'OUTKS', dataDir, true);
+    expect(errors).toEqual([]);
+    const { streams } = await managerOf(connection);
+    const webOfEu = await streams.getMessage('OUTKS', { last_by_subj: 'outks.*.inks.eu.web' });
+    expect(webOfEu).toMatchObject({ subject: 'outks.1.inks.eu.web' });
+
+    await open('KT');
+    await expect(open('KT', { keepSubjects: true })).rejects.toThrow('keeps no subjects of the source: it needs');
+    await streams.update('OUTKS', { subjects: ['outks.>'] });
+    await expect(open('KS')).rejects.toThrow('the subject of OUTKS was changed after outks.3.inks.eu.db was written');
+  });
+
+  it('takes messages that are larger than those of the output', async () => {
+    const text = bareLines(2_500);
+    await open('M');
+    await (await managerOf(connection)).streams.update('OUTM', { max_msg_size: 8_192 });
+    const broker = await open('M');
+    expect([broker.maxPartBytes, broker.maxMessageBytes]).toEqual([8_192 - STREAM_HEADER_BYTES, MAX_PAYLOAD]);
+    await publishAll(connection, 'inm.a', [text]);
+    await worker(broker, release, { inFlight: { messages: 1, bytes: broker.maxMessageBytes } }).run();
+    const [message] = await readAll(broker);
+    expect(message!.parts.length).toBeGreaterThan(10);
+    expect(textOf(message!)).toBe(enriched(text));
+  });
+
+  it.each([
+    ['W', false],
+    ['WK', true],
+  ])('reads output that is left after a purge of the source (%s)', async (suffix, keepSubjects) => {
+    const broker = await open(suffix, { keepSubjects });
+    await publishAll(connection, `in${suffix.toLowerCase()}.a`, ['{"n":1}\n', '{"n":2}\n', '{"n":3}\n']);
+    await worker(broker, release).run();
+    await (await managerOf(connection)).streams.purge(`IN${suffix}`, { seq: 3 });
     expect((await readAll(broker)).map(textOf).join('')).toBe([1, 2, 3].map((n) => `{"n":${n},"geo":null}\n`).join(''));
   });
 
