@@ -17,6 +17,7 @@ export {
   type Threshold,
 } from './distribution/repository.js';
 export type { ExplainedRow, Explanation, Step } from './explain/explain.js';
+export type { ExplainedLabels } from './explain/labels.js';
 export type { ExplainedNetwork } from './explain/network.js';
 export type { RefusedOutcome } from './gates/refusal.js';
 export { rollBack } from './operations/rollback.js';

@@ -63,7 +63,7 @@ export interface CoveringRows {
 }
 
 /** Returns the cached files of an input, or the name of the first one that is missing or damaged. */
-async function cachedInput(dataDir: string, files: readonly ManifestFile[]): Promise<FetchedFile[] | string> {
+export async function cachedInput(dataDir: string, files: readonly ManifestFile[]): Promise<FetchedFile[] | string> {
   const found: FetchedFile[] = [];
   for (const { name, bytes, sha256 } of files) {
     const path = objectPath(dataDir, sha256);

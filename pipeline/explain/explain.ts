@@ -25,6 +25,7 @@ import { hasNetworks } from '../source-formats/formats.js';
 import { doubtfulOf, type RowIndex } from '../source-formats/row-index.js';
 import type { IngestedSource } from '../stage.js';
 import { type CoveringRow, type CoveringRows, evidenceOf, findCoveringRows, type Target } from './covering-rows.js';
+import { type ExplainedLabels, explainLabels } from './labels.js';
 import { type ExplainedNetwork, explainNetwork } from './network.js';
 
 /** The range of the release that contains an address. A name here is a key of `ipatlas explain --json`. */
@@ -89,6 +90,8 @@ export interface Explanation {
   steps: Step[];
   /** Who announces the address, and the rows that say so; null if the release has no networks. */
   network: ExplainedNetwork | null;
+  /** Null if the release has no labels. */
+  labels: ExplainedLabels | null;
   /** Where the sources that decided take corrections, as far as sources.json says so. */
   corrections: Correction[];
   /** The row of overrides.csv that changes the result here; write the right country in place of `XX`. */
@@ -405,6 +408,7 @@ export async function explain(dataDir: string, dir: string, text: string): Promi
       notation: mapped ? 'mapped' : null,
       steps,
       network: explainNetwork(database.networks, targets, covering.networkRows, manifest),
+      labels: await explainLabels(dataDir, database, target, (note) => notes.push(note)),
       corrections: correctionsOf(last, manifest),
       override: `${networkAround(matches.at(-1)!.target, last.range)},XX,reported by a user`,
       notes,

@@ -3,7 +3,8 @@ import { type EmbeddedScheme, embeddedIPv4 } from '../../src/address/embedded.js
 import { formatAddress } from '../../src/address/format.js';
 import { compareAddresses, previousAddress, rangeSize } from '../../src/address/words.js';
 import type { Manifest } from '../../src/database/release.js';
-import { type NetworkFile, rangeColumns } from '../../src/rangefile/reader.js';
+import type { FileRecord } from '../../src/rangefile/layout.js';
+import { type NetworkFile, type PartitionFile, rangeColumns } from '../../src/rangefile/reader.js';
 import type { CoveringRow, Target } from './covering-rows.js';
 
 /** A row that covers the address. A name here is a key of `ipatlas explain --json`. */
@@ -35,7 +36,7 @@ export interface ExplainedNetwork {
 }
 
 /** Returns the range of a partition that has an address, and its record. */
-function rangeAt(file: NetworkFile, { family, words }: Target) {
+export function rangeAt<Rec extends FileRecord>(file: PartitionFile<Rec>, { family, words }: Target) {
   const { count, first, value } = rangeColumns(file, family);
   const size = words.length;
   let low = 0;
@@ -50,7 +51,7 @@ function rangeAt(file: NetworkFile, { family, words }: Target) {
   return { first: first.slice(low * size, (low + 1) * size), last, record: file.records[value[low]!]! };
 }
 
-function insideOf(scheme: EmbeddedScheme, { words }: Target): Target {
+export function insideOf(scheme: EmbeddedScheme, { words }: Target): Target {
   return { family: 4, words: Uint32Array.of(embeddedIPv4(scheme, words)) };
 }
 

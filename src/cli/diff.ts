@@ -17,7 +17,8 @@ import {
   segments,
 } from '../database/diff.js';
 import { namedRelease } from '../database/release.js';
-import { noNetworks, openReleaseNetworks, openReleaseRanges } from '../database/release-files.js';
+import { noNetworks, openReleaseLabels, openReleaseNetworks, openReleaseRanges } from '../database/release-files.js';
+import { cellText } from '../enrich/formats/results.js';
 import { AtlasError, EXIT } from '../errors.js';
 import { writeFile } from '../export/output.js';
 import { rangesAt } from '../history/day.js';
@@ -37,24 +38,32 @@ interface Side {
   as_of: string;
   /** The countries. */
   file: RangeFile;
-  /** What is compared: the countries or the networks. */
+  /** What is compared: the countries, the networks or the labels. */
   ranges: PartitionFile;
 }
 
-function openSide(dataDir: string, name: string, ofNetworks: boolean): Side {
+/** Instead of the countries: the names of their flags. */
+const OTHERS = { networks: openReleaseNetworks, labels: openReleaseLabels };
+type Other = keyof typeof OTHERS;
+
+function openSide(dataDir: string, name: string, other: Other | undefined): Side {
   if (isDate(name)) {
-    if (ofNetworks) throw new AtlasError('E_USAGE', '--networks needs releases: history has no networks');
+    if (other !== undefined) throw new AtlasError('E_USAGE', `--${other} needs releases: history has no ${other}`);
     const { file } = rangesAt(dataDir, name);
     return { id: name, as_of: name, file, ranges: file };
   }
   const dir = namedRelease(dataDir, name);
   const { manifest, file } = openReleaseRanges(dir);
-  const ranges = ofNetworks ? openReleaseNetworks(dir, manifest) : file;
-  if (ranges === undefined) throw noNetworks(manifest);
+  const ranges = other === undefined ? file : OTHERS[other](dir, manifest);
+  if (ranges === undefined) {
+    throw other === 'labels'
+      ? new AtlasError('E_NO_DATABASE', `release ${manifest.id} has no labels`)
+      : noNetworks(manifest);
+  }
   return { id: manifest.id, as_of: manifest.as_of, file, ranges };
 }
 
-/** Returns the countries whose name or membership differs; none if networks are compared. */
+/** Returns the countries whose name or membership differs; none if something else is compared. */
 function changedCountries(before: Side, after: Side): CountryChange[] {
   return before.ranges === before.file ? countryChanges(before.file, after.file) : [];
 }
@@ -133,14 +142,16 @@ async function printJson(before: Side, after: Side): Promise<void> {
   await printer.flush();
 }
 
-/** All cells are numbers, addresses and words without commas, so none needs quotes. */
+/** Only labels need quotes: all other cells are numbers, addresses and words. */
 async function printRangesCsv(before: PartitionFile, after: PartitionFile): Promise<void> {
   const printer = new Printer();
   printer.add('family,first,last,addresses,from,to,cidrs\n');
   for (const family of FAMILIES) {
     for (const change of changes(before, after, family)) {
       const { first, last, addresses, from, to, cidrs } = rangeFacts(change);
-      await printer.add(`${[family, first, last, addresses, from, to, cidrs.join(' ')].join()}\n`);
+      await printer.add(
+        `${[family, first, last, addresses, cellText(from, ','), cellText(to, ','), cidrs.join(' ')].join()}\n`,
+      );
     }
   }
   await printer.flush();
@@ -150,7 +161,10 @@ async function printPairsCsv(before: PartitionFile, after: PartitionFile): Promi
   await print('family,from,to,addresses,ranges\n');
   for (const family of FAMILIES) {
     const totals = await totalsOf(before, after, family, () => {});
-    for (const pair of totals.sorted()) await print(`${Object.values(pairFacts(family, pair)).join()}\n`);
+    for (const pair of totals.sorted()) {
+      const cells = Object.values(pairFacts(family, pair)).map((cell) => cellText(String(cell), ','));
+      await print(`${cells.join()}\n`);
+    }
   }
 }
 
@@ -198,8 +212,10 @@ async function run({ dataDir, values, positionals }: Invocation): Promise<number
   if (by !== 'range' && by !== 'pair') {
     throw new AtlasError('E_USAGE', `--by is ${JSON.stringify(by)}; it can be range or pair`);
   }
-  const ofNetworks = values.networks === true;
-  if (ofNetworks && values.html !== undefined) throw new AtlasError('E_USAGE', '--networks does not go with --html');
+  const [other, ...more] = (Object.keys(OTHERS) as Other[]).filter((name) => values[name] === true);
+  if (other !== undefined && (values.html !== undefined || more.length > 0)) {
+    throw new AtlasError('E_USAGE', `--${other} does not go with --${more[0] ?? 'html'}`);
+  }
   const forms = ['json', 'csv', 'html'].filter((name) => values[name] !== undefined);
   if (forms.length > 1) throw new AtlasError('E_USAGE', `give --${forms[0]} or --${forms[1]}, not both`);
   if (values.html !== undefined) {
@@ -209,7 +225,7 @@ async function run({ dataDir, values, positionals }: Invocation): Promise<number
     await writePage(outputPath(values, 'html'), diffPage(compareReleases(before, after)));
     return EXIT.ok;
   }
-  const [before, after] = positionals.map((name) => openSide(dataDir, name, ofNetworks)) as [Side, Side];
+  const [before, after] = positionals.map((name) => openSide(dataDir, name, other)) as [Side, Side];
   if (values.json === true) await printJson(before, after);
   else if (values.csv !== true) await printTable(before, after);
   else if (by === 'pair') await printPairsCsv(before.ranges, after.ranges);
@@ -234,6 +250,7 @@ IPv4 address, whose country is the result.`,
     csv: { help: 'print every range that changed, one per row, with its CIDR blocks' },
     html: { value: 'FILE', help: 'write one HTML page with a map of the changes; - is standard output' },
     networks: { help: 'compare who announces the addresses, by AS number, instead of the countries' },
+    labels: { help: 'compare the labels, as JSON by name, instead of the countries' },
     by: {
       value: 'WHAT',
       choices: ['range', 'pair'],

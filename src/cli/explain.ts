@@ -1,5 +1,6 @@
 /** `ipatlas explain`: explains the result for an address. */
 import {
+  type ExplainedLabels,
   type ExplainedNetwork,
   type ExplainedRow,
   type Explanation,
@@ -53,8 +54,22 @@ function describeNetwork({ address, asn, as_name: name, first, last, rows }: Exp
   ].join('');
 }
 
+/** Returns labels as text; those without a value are left out. */
+function labelText(labels: Record<string, unknown>): string {
+  const known = Object.entries(labels).filter(([, value]) => value !== null);
+  return known.map(([name, value]) => `${name} ${JSON.stringify(value)}`).join(', ') || 'none';
+}
+
+function describeLabels({ address, labels, rows }: ExplainedLabels): string {
+  const lines = rows.map(({ file, line, first, last, labels: values, decides }) => {
+    const mark = decides.length > 0 ? '✓' : '·';
+    return `  ${mark} ${file} line ${line}: ${first} – ${last}: ${labelText(values)}\n`;
+  });
+  return `\nlabels of ${address}: ${labelText(labels)}\n${lines.join('')}`;
+}
+
 function describe(explanation: Explanation): string {
-  const { result, release, as_of, notation, steps, network, corrections, override, notes } = explanation;
+  const { result, release, as_of, notation, steps, network, labels, corrections, override, notes } = explanation;
   const [, inside] = steps;
   return [
     `${describeResult(result)}\n`,
@@ -65,6 +80,7 @@ function describe(explanation: Explanation): string {
       : `the result is that of the IPv4 address inside, ${inside.address} (${steps[0]!.range.answer})\n`,
     ...steps.map(describeStep),
     network === null ? '' : describeNetwork(network),
+    labels === null ? '' : describeLabels(labels),
     '\nIf the country is wrong:\n',
     ...corrections.map(({ source, address }) => `  ${source} takes corrections: ${address}\n`),
     `  this line of overrides.csv corrects it here, with the right code for XX: ${override}\n`,

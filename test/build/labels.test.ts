@@ -117,6 +117,35 @@ describe('labels', () => {
   });
 });
 
+describe('explain', () => {
+  it('names the rows that cover an address, by file and line', async () => {
+    const a = 'net,site\n# wide\n10.0.0.0/8,x\n10.1.2.0-10.1.2.9,\n';
+    await build({ 'a.csv': a, 'b.csv': 'net,owner,site\n10.1.0.0/16,"o, p",y\n2002::/15,z,z\n' });
+    const explained = async (ip: string) =>
+      JSON.parse((await ipatlas(['explain', ip, '--data', dataDir, '--json'])).stdout).labels;
+    const rows = [
+      { file: 'a.csv', line: 4, first: '10.1.2.0', last: '10.1.2.9', labels: { site: null }, decides: ['site'] },
+      {
+        ...{ file: 'b.csv', line: 2, first: '10.1.0.0', last: '10.1.255.255' },
+        ...{ labels: { owner: 'o, p', site: 'y' }, decides: ['owner'] },
+      },
+      { file: 'a.csv', line: 3, first: '10.0.0.0', last: '10.255.255.255', labels: { site: 'x' }, decides: [] },
+    ];
+    const labels = { site: null, owner: 'o, p' };
+    expect(await explained('10.1.2.3')).toEqual({ address: '10.1.2.3', labels, rows });
+    expect(await explained('2002:a01:203::1')).toEqual({ address: '10.1.2.3', labels, rows });
+    expect(await explained('11.0.0.1')).toMatchObject({ labels: { site: null, owner: null }, rows: [] });
+    const { stdout } = await ipatlas(['explain', '10.1.0.1', '--data', dataDir]);
+    expect(stdout).toContain(`
+labels of 10.1.0.1: site "y", owner "o, p"
+  ✓ b.csv line 2: 10.1.0.0 – 10.1.255.255: owner "o, p", site "y"
+  · a.csv line 3: 10.0.0.0 – 10.255.255.255: site "x"
+`);
+    await build({});
+    expect(await explained('10.1.2.3')).toBeNull();
+  });
+});
+
 /** Returns the message with which files of labels are refused, or the values that they have. */
 function read(contents: Record<string, string | Uint8Array>, maxRows?: number): Promise<unknown> {
   return withFiles(contents, async (files) => {

@@ -2,6 +2,7 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ipatlas } from '../support/in-process.js';
+import { type LabelBlock, SMALL_LABELS } from '../support/labels.js';
 import { type NetworkBlock, SMALL_NETWORKS } from '../support/networks.js';
 import { type Block, country, publishBlocks, reason, SMALL_WORLD, temporaryDir } from '../support/release.js';
 
@@ -158,6 +159,32 @@ describe('the age of the data', () => {
 function temporaryDirOf(): string {
   return join(dataDir, 'old-data');
 }
+
+describe('diff --labels', () => {
+  it('compares the labels by name', async () => {
+    const dir = temporaryDir();
+    const moved = SMALL_LABELS.map(([cidr, { site, owner }]): LabelBlock => {
+      return [cidr, { owner: owner!, site: site === 'cloud' ? null : site! }];
+    });
+    const one = await publishBlocks(dir, SMALL_WORLD, '2026-01-01', 0, [], SMALL_LABELS);
+    const two = await publishBlocks(dir, SMALL_WORLD, '2026-01-01', 0, [], moved);
+    const three = await publishBlocks(dir, SMALL_WORLD);
+    const run = (...args: string[]) => ipatlas(['diff', ...args, '--labels', '--data', dir]);
+    const [from, to] = ['{"owner":"a\\\\b","site":"cloud"}', '{"owner":"a\\\\b"}'];
+    const change = { family: 4, from, to, addresses: '512', ranges: 1 };
+    expect(JSON.parse((await run(one, two, '--json')).stdout)).toMatchObject({ pairs: [change], countries: [] });
+    const quoted = [from, to].map((text) => `"${text!.replaceAll('"', '""')}"`);
+    expect((await run(one, two, '--csv')).stdout).toBe(
+      `family,first,last,addresses,from,to,cidrs\n4,8.8.8.0,8.8.9.255,512,${quoted.join()},8.8.8.0/23\n`,
+    );
+    expect((await run(one, two)).stdout).toMatch(/"cloud"\} +\{"owner":"a\\\\b"\} +512 +1/);
+    expect(await run(two, three)).toMatchObject({ code: 5, stderr: expect.stringContaining('has no labels') });
+    for (const wrong of [['--html', 'x'], ['--networks']])
+      expect(await run(one, two, ...wrong)).toMatchObject({ code: 2 });
+    expect(await run('2026-01-01', two)).toMatchObject({ code: 2 });
+    rmSync(dir, { recursive: true });
+  });
+});
 
 describe('diff --networks', () => {
   it('compares who announces the addresses', async () => {

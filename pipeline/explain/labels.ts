@@ -1,0 +1,71 @@
+/** Explains the labels of an address: the rows of the user's files that cover it. */
+import { formatAddress } from '../../src/address/format.js';
+import { rangeContains, rangeSize } from '../../src/address/words.js';
+import type { Database } from '../../src/database/database.js';
+import { readLabelRows } from '../source-formats/labels.js';
+import { cachedInput, type Target } from './covering-rows.js';
+import { insideOf, rangeAt } from './network.js';
+
+/** A row that covers the address. A name here is a key of `ipatlas explain --json`. */
+export interface ExplainedLabelRow {
+  file: string;
+  line: number;
+  first: string;
+  last: string;
+  /** Its values by column. */
+  labels: Record<string, string | null>;
+  /** The columns that have their value from this row. */
+  decides: string[];
+}
+
+/** A name here is a key of `ipatlas explain --json`. */
+export interface ExplainedLabels {
+  /** The address, or the IPv4 address inside it if that one decides. */
+  address: string;
+  labels: Record<string, unknown>;
+  /** The row that takes precedence first. */
+  rows: ExplainedLabelRow[];
+}
+
+/**
+ * Explains the labels of an address.
+ *
+ * @param dataDir the data directory, whose cache has the files
+ * @param own the address
+ * @param note reports that rows are no longer available
+ * @returns null if the release has no labels
+ */
+export async function explainLabels(
+  dataDir: string,
+  database: Database,
+  own: Target,
+  note: (text: string) => void,
+): Promise<ExplainedLabels | null> {
+  const { manifest, labels: file, labelNames } = database;
+  if (manifest.labels === undefined || file === undefined) return null;
+  const { record } = rangeAt(file, own);
+  const { family, words } = record.kind === 'embedded' ? insideOf(record.scheme, own) : own;
+  const text = (address: Uint32Array): string => formatAddress(family, address);
+  const { ip: _ip, ...labels } = database.fields(labelNames)(text(words))!;
+  const found: (ExplainedLabelRow & { size: bigint })[] = [];
+  const files = await cachedInput(dataDir, manifest.labels.files);
+  if (typeof files === 'string') note(`${files} is no longer in the cache, so the rows of the labels cannot be shown`);
+  for (const each of typeof files === 'string' ? [] : files) {
+    const rows: { line: number; first: Uint32Array; last: Uint32Array; values: (string | null)[] }[] = [];
+    const columns = await readLabelRows(each, (row) => {
+      if (row.family === family && rangeContains(row.first, row.last, words)) rows.push(row);
+    });
+    for (const { line, first, last, values } of rows) {
+      const named = Object.fromEntries(columns.map((column, index) => [column, values[index]!]));
+      const size = rangeSize(first, last);
+      found.push({ file: each.name, line, first: text(first), last: text(last), labels: named, decides: [], size });
+    }
+  }
+  // Of equally wide rows the later one.
+  found.reverse().sort((a, b) => (a.size < b.size ? -1 : a.size > b.size ? 1 : 0));
+  for (const column of labelNames) {
+    const winner = found.find((row) => column in row.labels);
+    if (winner !== undefined && winner.labels[column] === labels[column]) winner.decides.push(column);
+  }
+  return { address: text(words), labels, rows: found.map(({ size: _size, ...row }) => row) };
+}
