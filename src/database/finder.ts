@@ -1,8 +1,7 @@
 /** Finds the record of an address in a partition, and the block of addresses around it with the same answer. */
 import { EMBEDDED_LAYOUT, type EmbeddedScheme, embeddedIPv4 } from '../address/embedded.js';
-import type { Family } from '../address/parse.js';
 import { previousAddress } from '../address/words.js';
-import type { RangeColumns } from '../range/columns.js';
+import { joinRanges } from '../range/cut.js';
 import type { FileRecord } from '../rangefile/layout.js';
 import { partitionInMemory } from '../rangefile/memory.js';
 import { firstIPv6, type PartitionFile, rangeColumns } from '../rangefile/reader.js';
@@ -87,22 +86,6 @@ export class PartitionFinder<Rec extends FileRecord = FileRecord> {
   }
 }
 
-/** Returns the ranges of a family, neighbors with the same class joined. */
-function joined(file: PartitionFile, family: Family, classes: Uint32Array): RangeColumns {
-  const { count, first, value } = rangeColumns(file, family);
-  const words = family === 4 ? 1 : 4;
-  const firsts = new Uint32Array(first.length);
-  const records = new Uint32Array(count);
-  let length = 0;
-  for (let range = 0; range < count; range++) {
-    const record = classes[value[range]!]!;
-    if (length > 0 && records[length - 1] === record) continue;
-    for (let k = 0; k < words; k++) firsts[words * length + k] = first[words * range + k]!;
-    records[length++] = record;
-  }
-  return { family, count: length, first: firsts.slice(0, words * length), value: records.slice(0, length) };
-}
-
 /**
  * Returns a view of a partition in which ranges that have the same answer are one range.
  *
@@ -124,5 +107,6 @@ export function withSameAnswers<Rec extends FileRecord>(
   });
   if (records.length === file.records.length) return file;
   const { asOf, path } = file;
-  return partitionInMemory({ asOf, v4: joined(file, 4, classes), v6: joined(file, 6, classes), records }, path);
+  const [v4, v6] = ([4, 6] as const).map((family) => joinRanges(rangeColumns(file, family), classes));
+  return partitionInMemory({ asOf, v4: v4!, v6: v6!, records }, path);
 }

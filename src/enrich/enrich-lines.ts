@@ -18,7 +18,7 @@ import { MemoryPlan } from './kernel/memory-plan.js';
 import { type EnrichOptions, maxRecordBytes } from './options.js';
 import { ChunkWriter } from './output/chunk-writer.js';
 import type { ByteSink } from './output/sink.js';
-import type { EnrichRanges } from './ranges.js';
+import { type EnrichRanges, isOverTime } from './ranges.js';
 import { Scheduler, WAITING_PER_WORKER } from './schedule/scheduler.js';
 import { SlotPool } from './schedule/slot-pool.js';
 import { WorkerPool } from './schedule/worker-pool.js';
@@ -127,7 +127,8 @@ async function run(request: LineRequest, workers: WorkerPool | undefined): Promi
     countRecords(layout, file.records.length).forEach((count, record) => {
       summary.add(recordResult(file.records[record]!), count);
     });
-    options.query.networks?.set(countNetworks(layout));
+    if (!isOverTime(file) && file.networks !== undefined)
+      options.query.networks?.set(countNetworks(layout, file.networks));
   }
 }
 

@@ -22,6 +22,9 @@ export const ADDABLE = [
 ] as const;
 export type Addable = (typeof ADDABLE)[number];
 
+/** Those that say something of the network. */
+export const NETWORK_MEMBERS: readonly Addable[] = ['asn', 'as_name'];
+
 export const SCHEMA_NAMES = ['ecs', 'otel'] as const;
 export type SchemaName = (typeof SCHEMA_NAMES)[number];
 

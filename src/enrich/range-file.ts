@@ -12,7 +12,7 @@ import { answersOverTime } from '../history/over-time.js';
 import { answersOf } from '../history/write.js';
 import { withConfidence } from '../rangefile/confidence.js';
 import type { NetworkFile, RangeFile } from '../rangefile/reader.js';
-import type { Addable } from './members.js';
+import { type Addable, NETWORK_MEMBERS } from './members.js';
 import type { EnrichOptions } from './options.js';
 import { queriesNetworks } from './query.js';
 import type { DayRanges, EnrichRanges } from './ranges.js';
@@ -37,7 +37,7 @@ export function openForResults(
 
 /** Returns whether something of the network is added. */
 export function wantsNetworks(add: readonly Addable[]): boolean {
-  return add.includes('asn') || add.includes('as_name');
+  return add.some((name) => NETWORK_MEMBERS.includes(name));
 }
 
 /**

@@ -59,6 +59,9 @@ export type ContentName = keyof typeof CONTENTS;
 export const RECORD_BYTES = 16;
 export const RECORD = { kind: 0, flags: 1, code: 2, textOffset: 4, textLength: 8, asn: 12 } as const;
 export const RECORD_KINDS = ['none', 'country', 'embedded', 'network', 'label'] as const;
+/** The same by 32-bit words: the low byte of the first one is the kind, as its place in {@link RECORD_KINDS}. */
+export const RECORD_WORD = { kind: 0, textOffset: 1, textLength: 2, asn: 3 } as const;
+export const RECORD_WORDS = RECORD_BYTES / 4;
 export const FLAG_EU = 1;
 
 /** A record: a country, a reason why there is none, or a scheme whose embedded IPv4 address decides. */

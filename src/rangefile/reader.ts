@@ -43,7 +43,7 @@ export interface PartitionFile<Rec extends FileRecord = FileRecord> extends Sear
   headEnd: number;
   /** Date of the EU membership, `YYYY-MM-DD`. */
   asOf: string;
-  records: Rec[];
+  readonly records: readonly Rec[];
   /** Number of IPv4 ranges. */
   count4: number;
   start4: Uint32Array;
@@ -62,8 +62,12 @@ export interface RangeFile extends PartitionFile<RangeRecord> {
   confidence6: Uint8Array | undefined;
 }
 
-/** A file of networks. */
+/** A file of networks. Its records, of which there are many, are decoded when they are first needed. */
 export interface NetworkFile extends PartitionFile<NetworkRecord> {
+  /** The records as the file has them, four words each: see `RECORD_WORD` in layout.ts. */
+  recordWords: Uint32Array;
+  /** The texts of the records. */
+  text: Uint8Array;
   record4: Uint32Array;
   record6: Uint32Array;
 }
@@ -87,11 +91,20 @@ export function firstIPv6({ high6, low6 }: SearchColumns, index: number, target:
  * Returns one family of the file as range columns; `value` is the record number. IPv4 shares the memory of the file; IPv6 is
  * a copy.
  */
-export function rangeColumns(file: PartitionFile, family: Family): RangeColumns {
+export function rangeColumns(
+  file: Pick<PartitionFile, 'count4' | 'start4' | 'record4' | 'count6' | 'high6' | 'low6' | 'record6'>,
+  family: Family,
+): RangeColumns {
   if (family === 4) return { family, count: file.count4, first: file.start4, value: file.record4 };
-  const first = new Uint32Array(4 * file.count6);
-  for (let range = 0; range < file.count6; range++) firstIPv6(file, range, first.subarray(4 * range));
-  return { family, count: file.count6, first, value: file.record6 };
+  const { high6, low6, count6 } = file;
+  const first = new Uint32Array(4 * count6);
+  for (let i = 0; i < 2 * count6; i += 2) {
+    first[2 * i] = high6[i + 1]!;
+    first[2 * i + 1] = high6[i]!;
+    first[2 * i + 2] = low6[i + 1]!;
+    first[2 * i + 3] = low6[i]!;
+  }
+  return { family, count: count6, first, value: file.record6 };
 }
 
 /** Offset and length of each section in bytes. */
@@ -257,7 +270,7 @@ function decodeFile(
   path: string,
   wasChecked: boolean,
   name: ContentName,
-): PartitionFile & Pick<RangeFile, 'confidence4' | 'confidence6'> {
+): PartitionFile & Pick<RangeFile, 'confidence4' | 'confidence6'> & Pick<NetworkFile, 'recordWords' | 'text'> {
   const { recordBytes, maxRecords, kinds } = CONTENTS[name];
   if (endianness() !== 'LE') throw new AtlasError('E_FAULT', 'range files can be read on little-endian machines only');
   const { sections, headEnd } = checkHeader(path, bytes, wasChecked);
@@ -295,16 +308,21 @@ function decodeFile(
 
   const recordTable = new DataView(whole.buffer, whole.byteOffset + table.RECO.offset, table.RECO.length);
   const text = bytes.subarray(table.TEXT.offset, table.TEXT.offset + table.TEXT.length);
-  const records = Array.from({ length: recordCount }, (_, index) =>
-    decodeRecord(path, recordTable, index, text, kinds),
-  );
+  const decodeRecords = (): FileRecord[] =>
+    Array.from({ length: recordCount }, (_, index) => decodeRecord(path, recordTable, index, text, kinds));
+  let records = wasChecked && name !== 'countries' ? undefined : decodeRecords();
 
   const file = {
     path,
     bytes: whole,
     headEnd,
     asOf: decodeDate(bytes.readUInt32LE(HEADER.asOf)),
-    records,
+    get records() {
+      records ??= decodeRecords();
+      return records;
+    },
+    recordWords: u32('RECO'),
+    text,
     count4,
     start4: u32('4STA'),
     start4Low: u16('4STA'),

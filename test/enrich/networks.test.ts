@@ -4,6 +4,8 @@ import { describe, expect, it } from 'vitest';
 import { formatAddress } from '../../src/address/format.js';
 import type { ResultField } from '../../src/database/fields.js';
 import { type BlockEnricherOptions, createBlockEnricher } from '../../src/enrich/block-enricher.js';
+import { resultFormat } from '../../src/enrich/formats/results.js';
+import type { KernelInput } from '../../src/enrich/options.js';
 import { parseCidr } from '../../src/range/cidr.js';
 import { type NetworkBlock, SMALL_NETWORKS } from '../support/networks.js';
 import { releaseForTests } from '../support/open-release.js';
@@ -25,6 +27,12 @@ const NETWORKS: NetworkBlock[] = [
 ];
 
 const release = releaseForTests(SMALL_WORLD, NETWORKS);
+/** A name with each ASCII character except NUL. */
+const ODD_NAMES = Array.from({ length: 127 }, (_, i) => `é${String.fromCharCode(i + 1)}`);
+const odd = releaseForTests(
+  SMALL_WORLD,
+  ODD_NAMES.map((name, i): NetworkBlock => [`8.9.${i}.0/24`, 100 + i, name]),
+);
 const withoutNetworks = releaseForTests();
 
 function enrich(text: string, options: BlockEnricherOptions, { database } = release): string {
@@ -108,6 +116,32 @@ describe('networks in results', () => {
     ],
   ])('are added in %j', (options, input, output) => {
     expect(enrich(input, options)).toBe(output);
+  });
+
+  it.each<[options: BlockEnricherOptions, input: KernelInput, style: string]>([
+    [{ format: 'jsonl' }, { kind: 'jsonl' }, ','],
+    [{ format: 'list' }, { kind: 'list' }, '\t'],
+    [{ format: 'csv', delimiter: ';' }, { kind: 'table', delimiter: ';', hasHeader: true }, ';'],
+    [{ format: 'csv', delimiter: 'a' }, { kind: 'table', delimiter: 'a', hasHeader: true }, 'a'],
+    [{ format: 'combined' }, { kind: 'combined' }, ' '],
+    [{ format: 'logfmt', field: 'ip' }, { kind: 'logfmt' }, ' '],
+  ])('have names with any characters, in %j', (options, input, style) => {
+    const { member } = resultFormat(input, ['as_name'], options.format === 'logfmt' ? 'ip' : 'geo', style);
+    const lines = ODD_NAMES.map((_, i) => `8.9.${i}.1`).map((ip) => {
+      return { jsonl: `{"ip":"${ip}"}\n`, logfmt: `ip=${ip}\n` }[options.format as string] ?? `${ip}\n`;
+    });
+    const output = enrich(
+      `${options.format === 'csv' ? 'ip\n' : ''}${lines.join('')}`,
+      { ...options, add: ['as_name'] },
+      odd,
+    );
+    let at = 0;
+    for (const name of ODD_NAMES) {
+      const text = member('as_name', name);
+      const found = output.indexOf(text, at);
+      expect({ name, found: found - at < 30 + text.length && found >= 0 }).toEqual({ name, found: true });
+      at = found + text.length;
+    }
   });
 
   it('are null if the release has none', () => {

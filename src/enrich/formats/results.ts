@@ -9,38 +9,25 @@ export type CountryAnswer = CountryResult & {
   continent?: string | null;
 };
 
-/** Where a member of a result comes from: the record of the country or of the network, what the kernel finds for the address itself, or the day of the line. */
-export type Origin = 'country' | 'network' | 'address' | 'block' | 'date';
+/** The placeholder of a text that is not known yet: a character that is not in any name, and is written as it is in every format. */
+const OPEN_TEXT = '\uffff';
 
-/** The members that are not of the record of the country. */
-const ORIGINS: { [Name in Addable]?: Origin } = {
-  asn: 'network',
-  as_name: 'network',
-  network: 'block',
-  address: 'address',
-  release_date: 'date',
+/**
+ * The members that are not of the record of the country, which the kernel fills in, with a value for each that stands out: an AS
+ * number with all digits, and for the name another text, since no delimiter is in every name.
+ */
+const OPEN_MEMBERS: { readonly [Name in Addable]?: string | number } = {
+  asn: 1_234_567_890,
+  as_name: '\ufffe',
+  network: OPEN_TEXT,
+  address: OPEN_TEXT,
+  release_date: OPEN_TEXT,
 };
 
-/** Neighboring members of one origin, which are written together. */
-export interface Run {
-  origin: Origin;
-  names: Addable[];
+/** Returns the members that are not of the record of the country. */
+export function openMembers(add: readonly Addable[]): Addable[] {
+  return add.filter((name) => name in OPEN_MEMBERS);
 }
-
-/** Splits the members of a result into runs. */
-export function runsOf(add: readonly Addable[]): Run[] {
-  const runs: Run[] = [];
-  for (const name of add) {
-    const origin = ORIGINS[name] ?? 'country';
-    const last = runs.at(-1);
-    if (last?.origin === origin) last.names.push(name);
-    else runs.push({ origin, names: [name] });
-  }
-  return runs;
-}
-
-/** The placeholder of a text that is not known yet: a character that is not in any country's name, and is written as it is in every format. */
-const OPEN_TEXT = '\uffff';
 
 /** How results are written in a format. */
 export interface ResultFormat {
@@ -70,7 +57,6 @@ function inRow(add: readonly Addable[], member: ResultFormat['member']): ResultF
 /** A cell without a value in W3C Extended Log Format (section "Entries") and, by default, in the logs of Zeek. */
 export const UNSET = '-';
 
-/**
 /** The types of results in logs of Zeek; the others are strings. */
 const ZEEK_TYPES: { [Name in Addable]?: string } = { is_eu: 'bool', asn: 'count', address: 'addr', network: 'subnet' };
 
@@ -142,26 +128,23 @@ export function resultFormat(input: KernelInput, add: readonly Addable[], key: s
   }
 }
 
-/** Returns the text before and after the open text of a member, and the whole text if there is nothing to fill in. */
+/** Returns the text before and after the value of a member that is filled in, and the whole text if there is nothing to fill in. */
 export function openTexts({ member }: ResultFormat, name: Addable): [before: string, after: string, none: string] {
-  const [before = '', after = ''] = member(name, OPEN_TEXT).split(OPEN_TEXT);
+  const value = OPEN_MEMBERS[name];
+  const [before = '', after = ''] = member(name, value).split(String(value));
   return [before, after, member(name, null)];
 }
 
-/** Returns the texts of a result with a record: one before each run that is not of the record, and one after the last. */
-export function resultTexts(format: ResultFormat, runs: readonly Run[], result: CountryAnswer): string[] {
-  const texts: string[] = [];
-  let text = format.open;
-  runs.forEach(({ origin, names }, index) => {
-    if (index > 0) text += format.separator;
-    if (origin === 'country') {
-      text += names.map((name) => format.member(name, result[name as keyof CountryAnswer])).join(format.separator);
-    } else {
-      texts.push(text);
-      text = '';
-    }
+/** Returns the texts of a result with a record: one before each member that is filled in, and one after the last. */
+export function resultTexts(format: ResultFormat, add: readonly Addable[], result: CountryAnswer): string[] {
+  const texts = [format.open];
+  add.forEach((name, index) => {
+    if (index > 0) texts.push(texts.pop()! + format.separator);
+    if (name in OPEN_MEMBERS) texts.push('');
+    else texts.push(texts.pop()! + format.member(name, result[name as keyof CountryAnswer]));
   });
-  return [...texts, text + format.close];
+  texts.push(texts.pop()! + format.close);
+  return texts;
 }
 
 /** Returns a cell, quoted only if necessary (RFC 4180 §2). */

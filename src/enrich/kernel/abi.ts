@@ -72,35 +72,54 @@ export const INSERT_BYTES = 12;
 // A gap: what fills it, and the address of three texts: before that, after it, and in place of all three if there is nothing.
 export const GAP_KIND = 0;
 export const GAP_TEXTS = 4;
-export const GAP_BYTES = 8;
+/** The networks, `NETWORK_BYTES` each, if it is filled with something of a network. */
+export const GAP_NETWORKS = 8;
+export const GAP_BYTES = 12;
 /** The text of the address. */
 export const GAP_ADDRESS = 0;
 /** The block around the address within which everything that was asked for is the same. */
 export const GAP_BLOCK = 1;
 /** The day whose answers hold, as `DATE_BYTES`. */
 export const GAP_DATE = 2;
-/** The network of the address. The texts are those of all networks, of which one is put out. */
-export const GAP_NETWORK = 3;
+/** The AS number of the network of the address, and its name. */
+export const GAP_ASN = 3;
+export const GAP_NAME = 4;
 export const DATE_BYTES = 10;
+/** Digits of the longest AS number. */
+export const ASN_DIGITS = 10;
 
-// What is kept of an address: its text, its length, and the address; then, of its block, the prefix length.
+// A network: its AS number, 0 for none; the address and length of its name as the format writes it.
+export const NETWORK_ASN = 0;
+export const NETWORK_NAME = 4;
+export const NETWORK_NAME_LENGTH = 8;
+export const NETWORK_BYTES = 12;
+
+// A row: what is known of a range if networks or blocks are asked for.
+/** Its record; with history, its timeline. */
+export const ROW_RECORD = 0;
+/** Its network, or what a query counts by. */
+export const ROW_NETWORK = 4;
+/**
+ * Where the ranges begin within which everything that was asked for is the same as in this one, and where the next ones begin: IPv4
+ * addresses, or the numbers of IPv6 ranges. After the last range, 0 and the number of ranges.
+ */
+export const ROW_BLOCK = 8;
+export const ROW_BLOCK_END = 12;
+export const ROW_BYTES = 16;
+
+// What is kept of an address: its text, its length, and the address.
 export const KEPT_LENGTH = 48;
 export const KEPT_FAMILY = 52;
 export const KEPT_HIGH = 56;
 export const KEPT_LOW = 64;
-export const KEPT_PREFIX = 72;
 /** The state of the history that holds for the line. */
-export const KEPT_STATE = 76;
-/** The network, as its place among the texts. */
-export const KEPT_NETWORK = 80;
+export const KEPT_STATE = 72;
+/** The row that decides: that of the embedded IPv4 address, if there is one; the row of the IPv6 address itself. */
+export const KEPT_ROW = 76;
+export const KEPT_ROW6 = 80;
 export const KEPT_BYTES = 88;
 /** The prefix length of an address without a block. */
 export const NO_PREFIX = 255;
-
-// How the addresses of a range of asked-ranges.ts embed an IPv4 address; 0 if they do not.
-export const SCHEME_6TO4 = 1;
-export const SCHEME_NAT64 = 2;
-export const SCHEME_TEREDO = 3;
 
 /** Keys in a group of an IPv6 level, which is one cache line of 64 bytes. */
 export const LEVEL_FAN_OUT = 8;

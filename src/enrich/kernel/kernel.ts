@@ -2,10 +2,12 @@
 import { readFileSync } from 'node:fs';
 import { AtlasError, messageOf } from '../../errors.js';
 import { packageFile } from '../../package-root.js';
+import type { NetworkFile } from '../../rangefile/reader.js';
 import type { EnrichCounts } from '../counts.js';
 import type { NetworkCount } from '../query.js';
 import * as abi from './abi.js';
 import type { KernelLayout, SlotPlace } from './layout.js';
+import { countedNetworks } from './rows.js';
 
 /** The module's exports, see assembly/index.ts, besides the settings. Addresses are bytes from the start of the memory. */
 interface Exports {
@@ -161,13 +163,9 @@ export function countRecords({ memory, recordCounts = [] }: KernelLayout, record
 }
 
 /** Returns the networks, or blocks of networks, that a query has counted, with the number of addresses in each. */
-export function countNetworks({ memory, networkCounts }: KernelLayout): NetworkCount[] {
-  if (networkCounts === undefined) return [];
-  const { threads, networks } = networkCounts;
-  return sumOfThreads(memory, threads, networks.length).flatMap((count, index) => {
-    const network = networks[index]!;
-    return count > 0 && network.asn > 0 ? [{ ...network, count }] : [];
-  });
+export function countNetworks({ memory, networkCounts }: KernelLayout, networks: NetworkFile): NetworkCount[] {
+  const { threads, length, blocks } = networkCounts!;
+  return countedNetworks(sumOfThreads(memory, threads, length), networks, blocks);
 }
 
 function sumOfThreads({ buffer }: WebAssembly.Memory, areas: readonly number[], length: number): number[] {

@@ -5,28 +5,20 @@
 import { recordResult } from '../../database/binary-engine.js';
 import { NO_STATE } from '../../history/over-time.js';
 import { MAX_ADDRESS_LENGTH, MAX_JSON_DEPTH, MAX_LENIENT_BYTES } from '../../limits.js';
-import type { FileRecord, RangeRecord } from '../../rangefile/layout.js';
+import type { RangeRecord } from '../../rangefile/layout.js';
+import type { NetworkFile } from '../../rangefile/reader.js';
 import { EACH, hasElements, type PathStep, pathText } from '../field-path.js';
-import {
-  type CountryAnswer,
-  hasUnset,
-  type Origin,
-  resultFormat,
-  resultTexts,
-  runsOf,
-  stylesOf,
-  UNSET,
-} from '../formats/results.js';
+import { hasUnset, openMembers, stylesOf, UNSET } from '../formats/results.js';
 import type { Addable } from '../members.js';
 import type { AddressPick, EnrichOptions, FieldRequest, InvalidPolicy, KernelInput } from '../options.js';
-import { type NetworkCount, passesOthers, queriesNetworks, type RecordQuery, selects } from '../query.js';
+import { passesOthers, queriesNetworks, type RecordQuery, selects } from '../query.js';
 import { type EnrichRanges, isOverTime } from '../ranges.js';
 import * as abi from './abi.js';
-import { type AskedBlock, askedRanges, blocksOf, numbersOf } from './asked-ranges.js';
-import { type Answers, countryAnswers, type NetworkAnswer, networkAnswers, placeInserts } from './inserts.js';
+import { countryAnswers, placeInserts } from './inserts.js';
 import { ipv4Forms } from './ipv4-forms.js';
 import { buildKeyTree, type KeyTree, stepsIntoArrays } from './key-tree.js';
 import { MemoryPlan } from './memory-plan.js';
+import { asNumbers, type NetworkBlocks, placeRows } from './rows.js';
 
 /** Where a slot's areas are, in bytes from the start of the memory. One thread at a time works on a slot. */
 export interface SlotPlace {
@@ -54,8 +46,8 @@ export interface KernelLayout {
   fieldTargets: number;
   /** For each thread, the number of addresses found for each record, 8 bytes each; undefined without a query. */
   recordCounts: number[] | undefined;
-  /** The same for the networks that a query counts, and what they are; undefined if it counts none. */
-  networkCounts: { threads: number[]; networks: Omit<NetworkCount, 'count'>[] } | undefined;
+  /** The same for the networks, or the blocks of networks, that a query counts; undefined if it counts none. */
+  networkCounts: { threads: number[]; length: number; blocks: NetworkBlocks | undefined } | undefined;
   slots: SlotPlace[];
   /** The slot for a record that does not fit into another one. */
   large: SlotPlace;
@@ -156,81 +148,9 @@ function decimalTexts(): Uint8Array {
   return bytes;
 }
 
-const SCHEMES = { '6to4': abi.SCHEME_6TO4, nat64: abi.SCHEME_NAT64, teredo: abi.SCHEME_TEREDO };
-
-/** Returns a `SCHEME_…` code for each record of a partition. */
-function schemesOf(records: readonly FileRecord[]): Uint8Array {
-  const schemes = new Uint8Array(records.length);
-  for (let i = 0; i < records.length; i++) {
-    const record = records[i]!;
-    if (record.kind === 'embedded') schemes[i] = SCHEMES[record.scheme];
-  }
-  return schemes;
-}
-
-/** Places the ranges within which everything that was asked for is the same, if blocks or networks were asked for. */
-function placeAskedRanges(plan: MemoryPlan, file: EnrichRanges, answers: Answers, options: EnrichOptions) {
-  const add = askedMembers(options);
-  const runs = runsOf(add);
-  const isAsked = (origin: Origin): boolean => runs.some((run) => run.origin === origin);
-  if (!isAsked('block') && !isAsked('network')) return { settings: { askedLevels6: 0 } };
-  const networks = isAsked('network') && !isOverTime(file) ? file.networks : undefined;
-  // The block of nothing else is that of the record.
-  const wantsCountry = isAsked('block') && (isAsked('country') || networks === undefined);
-  const asked = runs.filter(({ origin }) => origin === 'country');
-  const format = resultFormat({ kind: 'jsonl' }, add, '', ',');
-  const textOf = (answer: CountryAnswer): string => {
-    if (!wantsCountry) return '';
-    return JSON.stringify(asked.length === 0 ? answer : resultTexts(format, asked, answer));
-  };
-  const isDecisive = wantsCountry || networks === undefined;
-  const whole = askedRanges(
-    {
-      file,
-      answers: numbersOf(answers.countries.map(textOf)),
-      schemes: isDecisive ? schemesOf(file.records) : new Uint8Array(file.records.length),
-    },
-    networks && { file: networks, answers: answers.networks.ofRecord, schemes: schemesOf(networks.records) },
-  );
-  const { query } = options;
-  const countsBlocks = query?.kind === 'summarize' && query.networks?.by === 'network';
-  const cut = countsBlocks ? blocksOf(whole, (answer) => answers.networks.answers[answer]!.asn !== null) : undefined;
-  const ranges = cut ?? whole;
-  const levels = placeLevels(plan, ranges.high6);
-  const settings = {
-    askedStart4: plan.place(ranges.start4),
-    askedIndex4: plan.place(ranges.index4),
-    askedAnswer4: plan.place(ranges.answer4),
-    askedCount4: ranges.start4.length,
-    askedLevels6: levels.table,
-    askedLevelCount6: levels.count,
-    askedLow6: plan.place(ranges.low6),
-    askedScheme6: plan.place(ranges.scheme6),
-    askedAnswer6: plan.place(ranges.answer6),
-    askedCount6: ranges.scheme6.length,
-    decimals: plan.place(decimalTexts()),
-  };
-  return { settings, blocks: cut?.blocks };
-}
-
 /** Returns the members that are looked up: those that are added, or those that a query decides by. */
 function askedMembers({ add, query }: EnrichOptions): readonly Addable[] {
   return queriesNetworks(query) ? ['asn', 'as_name'] : add;
-}
-
-/** Returns what a query counts by network, if it does, in the order of the kernel's counts. */
-function countedNetworks(
-  query: RecordQuery | undefined,
-  answers: readonly NetworkAnswer[],
-  blocks: readonly AskedBlock[] | undefined,
-): Omit<NetworkCount, 'count'>[] | undefined {
-  if (query?.kind !== 'summarize' || query.networks === undefined) return undefined;
-  const network = ({ asn, as_name }: NetworkAnswer) => ({ asn: asn ?? 0, as_name });
-  if (blocks === undefined) return answers.map(network);
-  return blocks.map(({ network: text, answer }) => ({
-    network: text,
-    ...network(answers[answer] ?? { asn: null, as_name: null }),
-  }));
 }
 
 /** For each record, then for no address, for a missing value and for no answers: 1 if a query selects it. */
@@ -240,14 +160,10 @@ function selectedRecords(query: RecordQuery, records: readonly RangeRecord[]): U
 }
 
 /** Places, for each network, whether a filter selects it. Returns 0 for other queries. */
-function placeSelectedNetworks(
-  plan: MemoryPlan,
-  query: RecordQuery | undefined,
-  networks: readonly NetworkAnswer[],
-): number {
-  if (query?.kind !== 'filter' || query.asns === undefined) return 0;
+function placeSelectedNetworks(plan: MemoryPlan, query: RecordQuery | undefined, networks: NetworkFile | undefined) {
+  if (query?.kind !== 'filter' || query.asns === undefined || networks === undefined) return 0;
   const { asns } = query;
-  return plan.place(Uint8Array.from(networks, ({ asn }) => Number(asn !== null && asns.has(asn))));
+  return plan.place(Uint8Array.from(asNumbers(networks), (asn) => Number(asns.has(asn))));
 }
 
 /** Returns the paths whose values the kernel looks for: those of the fields, and that of the date. */
@@ -313,13 +229,17 @@ function placeShared(plan: MemoryPlan, { file, options, keepsRejects }: LayoutRe
   const { query, fields } = options;
   const { input = JSON_LINES } = options;
   const isDocument = input.kind === 'json';
-  const answers = {
-    countries: countryAnswers(file.records, options.add),
-    networks: networkAnswers(isOverTime(file) ? undefined : file.networks, askedMembers(options)),
-  };
-  const levels = placeLevels(plan, file.high6);
-  const inserts = placeInserts(plan, answers, options);
-  const asked = placeAskedRanges(plan, file, answers, options);
+  const networks = isOverTime(file) ? undefined : file.networks;
+  const answers = countryAnswers(file.records, options.add);
+  const summary = query?.kind === 'summarize' ? query.networks : undefined;
+  const rows = placeRows(plan, file, {
+    add: askedMembers(options),
+    answers,
+    countsBlocks: summary?.by === 'network',
+  });
+  const { columns } = rows;
+  const levels = placeLevels(plan, columns.high6);
+  const inserts = placeInserts(plan, answers, networks, options);
   const tree = keyTreeOf(options, plan.end);
   const settings = {
     keyTree: plan.place(tree.bytes),
@@ -329,17 +249,17 @@ function placeShared(plan: MemoryPlan, { file, options, keepsRejects }: LayoutRe
     comparesAllKeys: Number(tree.comparesAllKeys),
     inserts: inserts.inserts,
     longestInsert: inserts.longestInsert,
-    ...asked.settings,
+    ...rows.settings,
     levels6: levels.table,
     levelCount6: levels.count,
-    start4: plan.place(file.start4),
-    record4: plan.place(file.record4),
-    count4: file.count4,
-    buckets4: plan.place(file.index4),
-    crowded4: plan.reserve(abi.CROWDED_BYTES * file.index4.length),
-    low6: plan.place(file.low6),
-    record6: plan.place(file.record6),
-    count6: file.count6,
+    start4: plan.place(columns.start4),
+    record4: plan.place(columns.record4),
+    count4: columns.count4,
+    buckets4: plan.place(columns.index4),
+    crowded4: plan.reserve(abi.CROWDED_BYTES * columns.index4.length),
+    low6: plan.place(columns.low6),
+    record6: plan.place(columns.record6),
+    count6: columns.count6,
     outcomes: plan.place(Uint8Array.from(file.records, outcomeOf)),
     recordCount: file.records.length,
     ...placeHistory(plan, file, options),
@@ -366,7 +286,7 @@ function placeShared(plan: MemoryPlan, { file, options, keepsRejects }: LayoutRe
     policy: isDocument ? abi.POLICY_FAIL : POLICIES[options.onInvalid],
     keepsRejects: Number(keepsRejects && !isDocument),
     selected: query === undefined ? 0 : plan.place(selectedRecords(query, file.records)),
-    selectedNetworks: placeSelectedNetworks(plan, query, answers.networks.answers),
+    selectedNetworks: placeSelectedNetworks(plan, query, networks),
     passesOthers: Number(query !== undefined && passesOthers(query)),
     pick: PICKS[options.pick ?? 'public'],
     searchesStrings: Number(options.searchesStrings === true),
@@ -374,13 +294,14 @@ function placeShared(plan: MemoryPlan, { file, options, keepsRejects }: LayoutRe
     maxLenientBytes: MAX_LENIENT_BYTES,
     maxAddressLength: MAX_ADDRESS_LENGTH,
     ipv4Forms: plan.place(ipv4Forms()),
+    decimals: plan.place(decimalTexts()),
     maxDepth: MAX_JSON_DEPTH,
   } satisfies Settings;
   return {
     settings,
     tree,
     resultCount: inserts.resultCount,
-    networks: countedNetworks(query, answers.networks.answers, asked.blocks),
+    counted: summary && { length: rows.networkCount, blocks: rows.blocks },
   };
 }
 
@@ -408,7 +329,7 @@ function reserveAreas(
     queries4: plan.reserve(abi.QUERY4_BYTES * (values + abi.CANDIDATES)),
     queries6: plan.reserve(abi.QUERY6_BYTES * (values + abi.CANDIDATES)),
     ...counts,
-    single: plan.reserve(4),
+    unread: plan.reserve(4),
     lastMembers: plan.reserve(4 * resultCount),
     template: plan.reserve(abi.TEMPLATE_ENTRIES * abi.TEMPLATE_ENTRY_BYTES),
   };
@@ -423,12 +344,12 @@ function reserveAreas(
 export function layOut(request: LayoutRequest): KernelLayout {
   const { chunkBytes, maxLineBytes, keepsRejects, threadCount, slotCount } = request;
   const plan = request.plan ?? new MemoryPlan(threadCount > 1);
-  const { settings, tree, resultCount, networks } = placeShared(plan, request);
+  const { settings, tree, resultCount, counted } = placeShared(plan, request);
   const { file, options } = request;
   const recordCounts =
     options.query && Array.from({ length: threadCount }, () => plan.reserve(8 * file.records.length));
-  const networkCounts = networks && Array.from({ length: threadCount }, () => plan.reserve(8 * networks.length));
-  const keepsAddresses = runsOf(askedMembers(options)).some(({ origin }) => origin !== 'country');
+  const networkCounts = counted && Array.from({ length: threadCount }, () => plan.reserve(8 * counted.length));
+  const keepsAddresses = openMembers(askedMembers(options)).length > 0;
   const threads = Array.from({ length: threadCount }, (_, thread) =>
     reserveAreas(
       plan,
@@ -452,7 +373,6 @@ export function layOut(request: LayoutRequest): KernelLayout {
   const slots = Array.from({ length: slotCount }, () => reserveSlot(chunkBytes, 2 * chunkBytes + longestInsert));
   const largeBytes = maxLineBytes + chunkBytes;
   const large = reserveSlot(largeBytes, largeBytes + longestInsert);
-  const counted = networks && { threads: networkCounts!, networks };
   return {
     memory: plan.build(),
     settings,
@@ -460,7 +380,7 @@ export function layOut(request: LayoutRequest): KernelLayout {
     fieldTargets,
     threads,
     recordCounts,
-    networkCounts: counted,
+    networkCounts: counted && { threads: networkCounts!, ...counted },
     slots,
     large,
   };

@@ -3,14 +3,12 @@
  * parsed (values.ts), then all are looked up (lookup.ts), then all lines are put out. A lookup mostly waits for memory, and
  * this way many wait together.
  */
-import { BATCH_VALUES, FORMAT_JSON, KEPT_NETWORK, LINE_BYTES, NOT_A_RECORD, OBJECT_MISSING } from '../abi';
+import { BATCH_VALUES, FORMAT_JSON, KEPT_ROW, LINE_BYTES, NOT_A_RECORD, OBJECT_MISSING, ROW_NETWORK } from '../abi';
 import { isBlank } from './ascii';
 import { hasRequiredObjects, putObject } from './inner';
-import { findBlock } from './blocks';
 import { isCountry, keptOfValue } from './lookup';
 import { putResult, putKeptMembers, putMembers } from './members';
 import {
-  askedLevels6,
   createsObjects,
   fieldCount,
   fieldTargets,
@@ -23,6 +21,7 @@ import {
   recordCounts,
   requiresObjects,
   results,
+  rows4,
   selected,
   selectedNetworks,
   valueCount,
@@ -148,10 +147,11 @@ export function lastLineValue(field: u32): usize {
   else countMissingDate();
 }
 
-/** Counts a network, if networks are counted; returns whether the query selects it. */
-function queryNetwork(network: u32): bool {
+/** Counts the network of a row, if networks are counted; returns whether the query selects it. */
+function queryNetwork(row: usize): bool {
+  const network: usize = load<u32>(row, ROW_NETWORK);
   if (networkCounts != 0) {
-    const count = networkCounts + (<usize>network << 3);
+    const count = networkCounts + (network << 3);
     store<u64>(count, load<u64>(count) + 1);
   }
   return selectedNetworks != 0 && load<u8>(selectedNetworks + network) != 0;
@@ -167,22 +167,10 @@ function queryLine(value: usize, start: usize, end: usize): void {
     if (record < recordCount) {
       const count = recordCounts + (<usize>record << 3);
       store<u64>(count, load<u64>(count) + 1);
-      if (askedLevels6 != 0 && queryNetwork(load<u32>(keptOfValue(value + (<usize>field << 2)), KEPT_NETWORK))) {
-        isSelected = true;
-      }
+      if (rows4 != 0 && queryNetwork(load<u32>(keptOfValue(value + (<usize>field << 2)), KEPT_ROW))) isSelected = true;
     }
   }
   if (isSelected == passesOthers) dropLine(start, end);
-}
-
-/** Finds the blocks and networks of the addresses of a number of lines. */
-function findBlocks(count: u32): void {
-  for (let i: u32 = 0; i < count * valueCount; i += valueCount) {
-    for (let field: u32 = 0; field < fieldCount; field++) {
-      const value = values + (<usize>(i + field) << 2);
-      if (load<u32>(value) < recordCount) findBlock(keptOfValue(value));
-    }
-  }
 }
 
 /** Returns the fields of a line that have a result, one bit each. There are at most 64 (MAX_FIELDS). */
@@ -210,7 +198,6 @@ export function flushBatch(): usize {
   const count = lineCount;
   lineCount = 0;
   lookUpValues(count);
-  if (askedLevels6 != 0) findBlocks(count);
   const allFields = ~(<u64>0) >> (64 - <u64>fieldCount);
   for (let i: u32 = 0; i < count; i++) {
     const line = lines + <usize>i * LINE_BYTES;

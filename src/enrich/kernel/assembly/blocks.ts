@@ -1,113 +1,72 @@
 /**
  * Finds the block of an address: the largest CIDR block around it within which everything that was asked for is the same. It
- * follows from the bounds of the range of such addresses (../asked-ranges.ts) that has the address.
+ * follows from the bounds of the ranges with the same answers, which the row of its range has.
  */
 import {
   KEPT_FAMILY,
   KEPT_HIGH,
   KEPT_LOW,
-  KEPT_NETWORK,
-  KEPT_PREFIX,
+  KEPT_ROW,
+  KEPT_ROW6,
   NO_PREFIX,
-  SCHEME_6TO4,
-  SCHEME_NAT64,
-  SCHEME_TEREDO,
+  OUTCOME_6TO4,
+  OUTCOME_TEREDO,
+  ROW_BLOCK,
+  ROW_BLOCK_END,
+  ROW_RECORD,
 } from '../abi';
 import { IPV4 } from './address';
 import { COLON, DOT } from './ascii';
-import { findRange } from './lookup';
-import {
-  askedAnswer4,
-  askedAnswer6,
-  askedCount4,
-  askedCount6,
-  askedIndex4,
-  askedLevelCount6,
-  askedLevels6,
-  askedLow6,
-  askedScheme6,
-  askedStart4,
-} from './settings';
+import { count6, levelCount6, levels6, low6, outcomes } from './settings';
 import { putByte, putDecimal, putHex } from './slot';
 import { BIAS } from './tables';
 
 const SLASH: u8 = 47;
-
-/** The ranges of the last IPv4 and IPv6 address. */
-let range4: u32 = 0;
-let range6: u32 = 0;
 
 /** Returns the length of the prefix that two different addresses have in common. */
 @inline function common6(high: u64, low: u64, otherHigh: u64, otherLow: u64): u32 {
   return high == otherHigh ? 64 + <u32>clz(low ^ otherLow) : <u32>clz(high ^ otherHigh);
 }
 
-/** Returns the prefix length of the block of an IPv4 address: one bit more than what it has in common with a neighbor of its range.
- * Sets `range4`. */
-function prefix4(address: u32): u32 {
-  const entry = askedIndex4 + ((<usize>(address >> 16)) << 2);
-  let range: i32 = load<i32>(entry) - 1;
-  let left: i32 = load<i32>(entry, 4) - 1 - range;
-  while (left > 0) {
-    const half = (left + 1) >> 1;
-    range = load<u32>(askedStart4 + ((<usize>(range + half)) << 2)) <= address ? range + half : range;
-    left -= half;
-  }
-  range4 = <u32>range;
-  let prefix: u32 = 0;
-  if (range > 0) prefix = <u32>clz(address ^ (load<u32>(askedStart4 + ((<usize>range) << 2)) - 1)) + 1;
-  if (<u32>range + 1 < askedCount4) {
-    prefix = max(prefix, <u32>clz(address ^ load<u32>(askedStart4 + ((<usize>(range + 1)) << 2))) + 1);
-  }
-  return prefix;
+/** Returns the prefix length of the block of an IPv4 address: one bit more than what it has in common with a neighbor of the ranges. */
+function prefix4(address: u32, row: usize): u32 {
+  const first = load<u32>(row, ROW_BLOCK);
+  const next = load<u32>(row, ROW_BLOCK_END);
+  const below: u32 = first == 0 ? 0 : <u32>clz(address ^ (first - 1)) + 1;
+  return next == 0 ? below : max(below, <u32>clz(address ^ next) + 1);
 }
 
-/** The same for an IPv6 address; sets `range6`. */
-function prefix6(high: u64, low: u64): u32 {
-  const range = findRange(askedLevels6, askedLevelCount6, askedLow6, askedCount6, <i64>(high ^ BIAS), low);
-  range6 = range;
-  const highs: usize = load<u32>(askedLevels6 + ((<usize>(askedLevelCount6 - 1)) << 2));
+/** The same for an IPv6 address. */
+function prefix6(high: u64, low: u64, row: usize): u32 {
+  const highs: usize = load<u32>(levels6 + ((<usize>(levelCount6 - 1)) << 2));
+  const first: usize = load<u32>(row, ROW_BLOCK);
+  const next: usize = load<u32>(row, ROW_BLOCK_END);
   let prefix: u32 = 0;
-  if (range > 0) {
-    const startHigh = load<u64>(highs + ((<usize>range) << 3)) ^ BIAS;
-    const startLow = load<u64>(askedLow6 + ((<usize>range) << 3));
+  if (first > 0) {
+    const startLow = load<u64>(low6 + (first << 3));
+    const startHigh = load<u64>(highs + (first << 3)) ^ BIAS;
     prefix = common6(high, low, startHigh - u64(startLow == 0), startLow - 1) + 1;
   }
-  if (range + 1 < askedCount6) {
-    const nextHigh = load<u64>(highs + ((<usize>(range + 1)) << 3)) ^ BIAS;
-    prefix = max(prefix, common6(high, low, nextHigh, load<u64>(askedLow6 + ((<usize>(range + 1)) << 3))) + 1);
+  if (next < count6) {
+    prefix = max(prefix, common6(high, low, load<u64>(highs + (next << 3)) ^ BIAS, load<u64>(low6 + (next << 3))) + 1);
   }
   return prefix;
 }
 
-@inline function answer4(): u32 {
-  return load<u32>(askedAnswer4 + ((<usize>range4) << 2));
-}
-
-/**
- * Writes the prefix length of the block of an address that was kept, and its network. An embedded IPv4 address decides; its prefix
- * is shifted.
- */
-export function findBlock(kept: usize): void {
+/** Returns the prefix length of the block of an address that was kept. An embedded IPv4 address decides; its prefix is shifted. */
+export function blockPrefix(kept: usize): u32 {
   const low = load<u64>(kept, KEPT_LOW);
-  if (load<u32>(kept, KEPT_FAMILY) == IPV4) {
-    store<u32>(kept, prefix4(<u32>low), KEPT_PREFIX);
-    store<u32>(kept, answer4(), KEPT_NETWORK);
-    return;
-  }
+  const row: usize = load<u32>(kept, KEPT_ROW);
+  if (load<u32>(kept, KEPT_FAMILY) == IPV4) return prefix4(<u32>low, row);
   const high = load<u64>(kept, KEPT_HIGH);
-  let prefix = prefix6(high, low);
-  let network = load<u32>(askedAnswer6 + ((<usize>range6) << 2));
-  const scheme = load<u32>(askedScheme6 + ((<usize>range6) << 2));
-  if (scheme != 0) {
-    const inside = prefix4(scheme == SCHEME_6TO4 ? <u32>(high >> 16) : scheme == SCHEME_NAT64 ? <u32>low : ~(<u32>low));
-    network = answer4();
-    // The 64 bits before the IPv4 address of Teredo vary, so its addresses are in no block.
-    if (scheme == SCHEME_TEREDO) prefix = NO_PREFIX;
-    else prefix = max(prefix, (scheme == SCHEME_6TO4 ? 16 : 96) + inside);
-  }
-  store<u32>(kept, prefix, KEPT_PREFIX);
-  store<u32>(kept, network, KEPT_NETWORK);
+  const row6: usize = load<u32>(kept, KEPT_ROW6);
+  const prefix = prefix6(high, low, row6);
+  if (row == row6) return prefix;
+  const outcome: u32 = load<u8>(outcomes + load<u32>(row6, ROW_RECORD));
+  // The 64 bits before the IPv4 address of Teredo vary, so its addresses are in no block.
+  if (outcome == OUTCOME_TEREDO) return NO_PREFIX;
+  if (outcome == OUTCOME_6TO4) return max(prefix, 16 + prefix4(<u32>(high >> 16), row));
+  return max(prefix, 96 + prefix4(<u32>low, row));
 }
 
 /** Puts out an IPv6 address in the form of RFC 5952. */
@@ -139,8 +98,7 @@ function putIPv6(high: u64, low: u64): void {
 }
 
 /** Puts out the block of an address that was kept. */
-export function putBlock(kept: usize): void {
-  const prefix = load<u32>(kept, KEPT_PREFIX);
+export function putBlock(kept: usize, prefix: u32): void {
   const low = load<u64>(kept, KEPT_LOW);
   if (load<u32>(kept, KEPT_FAMILY) == IPV4) {
     const address: u32 = prefix == 0 ? 0 : <u32>low & (<u32>-1 << (32 - prefix));

@@ -11,6 +11,8 @@ import {
   KEPT_HIGH,
   KEPT_LENGTH,
   KEPT_LOW,
+  KEPT_ROW,
+  KEPT_ROW6,
   KEPT_STATE,
   NO_STATE,
   OUTCOME_6TO4,
@@ -22,6 +24,8 @@ import {
   PICK_PUBLIC,
   QUERY4_BYTES,
   QUERY6_BYTES,
+  ROW_BYTES,
+  ROW_RECORD,
 } from '../abi';
 import { high, IPV4, low, NO_ADDRESS, textEnd, textStart } from './address';
 import { QUOTE } from './ascii';
@@ -31,6 +35,7 @@ import {
   candidates,
   count6,
   crowded4,
+  isDirect,
   keptOfCandidates,
   keptOfValues,
   levelCount6,
@@ -43,8 +48,9 @@ import {
   record4,
   record6,
   recordCount,
+  rows4,
+  rows6,
   scratch,
-  single,
   start4,
   steps,
   timelines,
@@ -99,8 +105,24 @@ export function startQueries(): void {
   return recordCount + 2;
 }
 
-/** Returns the record of a range in a state. Without history, the number of the range's record is the record. */
-@inline function recordIn(found: u32, state: u32): u32 {
+/**
+ * Returns the record of a range in a state.
+ *
+ * @param found what `recordOfRange` returned; @param rows the rows of the family; @param result where the record goes
+ */
+@inline function recordIn(found: u32, state: u32, rows: usize, result: usize): u32 {
+  return isDirect ? found : indirectRecord(found, state, rows, result);
+}
+
+/** The same if the range has a row, which is kept with the address, or a timeline. */
+function indirectRecord(found: u32, state: u32, rows: usize, result: usize): u32 {
+  if (rows != 0) {
+    const row = rows + <usize>found * ROW_BYTES;
+    const kept = result < candidates ? keptOfValue(result) : keptOfCandidate(result);
+    store<u32>(kept, <u32>row, KEPT_ROW);
+    if (rows == rows6) store<u32>(kept, <u32>row, KEPT_ROW6);
+    found = load<u32>(row, ROW_RECORD);
+  }
   return timelines == 0 ? found : recordOfTimeline(found, state);
 }
 
@@ -199,7 +221,7 @@ function resolveByBucket(): void {
     const address = load<u32>(query, QUERY4_ADDRESS);
     const entry = load<u32>(buckets4 + ((<usize>(address >> 16)) << 2));
     if ((entry & DECIDED) != 0) {
-      store<u32>(result, recordIn(entry ^ DECIDED, load<u32>(query, QUERY4_STATE)));
+      store<u32>(result, recordIn(entry ^ DECIDED, load<u32>(query, QUERY4_STATE), rows4, result));
       continue;
     }
     const ranges = crowded4 + <usize>entry * CROWDED_BYTES;
@@ -210,7 +232,8 @@ function resolveByBucket(): void {
     store<u32>(crowded, load<u32>(ranges, 4), QUERY4_COUNT);
     store<u32>(crowded, load<u32>(query, QUERY4_STATE), QUERY4_STATE);
     crowded += QUERY4_BYTES;
-    touched ^= load<u8>(start4 + (<usize>first << 1)) ^ recordOfRange(record4, first);
+    touched ^= load<u8>(start4 + (<usize>first << 1));
+    touched ^= rows4 == 0 ? recordOfRange(record4, first) : load<u32>(rows4 + <usize>first * ROW_BYTES);
   }
   end4 = crowded;
   fetched ^= touched;
@@ -243,7 +266,8 @@ function resolveIPv4(): void {
   for (let query = queries4; query < end4; query += QUERY4_BYTES) {
     const rest = load<u32>(query, QUERY4_ADDRESS) & 0xffff;
     const found = searchRanges(rest, load<u32>(query, QUERY4_FIRST), load<u32>(query, QUERY4_COUNT));
-    store<u32>(load<u32>(query, QUERY4_RESULT), recordIn(found, load<u32>(query, QUERY4_STATE)));
+    const result: usize = load<u32>(query, QUERY4_RESULT);
+    store<u32>(result, recordIn(found, load<u32>(query, QUERY4_STATE), rows4, result));
   }
 }
 
@@ -263,40 +287,28 @@ const GREATEST: i64 = i64.MAX_VALUE;
 }
 
 /** Returns the last IPv6 range whose start's first half is not above `half` (biased), which is less than `GREATEST`. */
-function lastNotAbove(levels: usize, levelCount: u32, half: i64): u32 {
+function lastNotAbove(half: i64): u32 {
   let at: u32 = 0;
-  for (let level: u32 = 0; level < levelCount; level++) {
-    at = descend(load<u32>(levels + ((<usize>level) << 2)), at, half);
+  for (let level: u32 = 0; level < levelCount6; level++) {
+    at = descend(load<u32>(levels6 + ((<usize>level) << 2)), at, half);
   }
   return at;
 }
 
 /** Returns the range of an address if several begin with its first half and the last of them, `range`, begins above it. */
-function rangeAmong(levels: usize, levelCount: u32, lows: usize, range: u32, half: i64, rest: u64): u32 {
-  let first: u32 = half == i64.MIN_VALUE ? 0 : lastNotAbove(levels, levelCount, half - 1) + 1;
+function rangeAmong(range: u32, half: i64, rest: u64): u32 {
+  let first: u32 = half == i64.MIN_VALUE ? 0 : lastNotAbove(half - 1) + 1;
   // In a damaged file, whose ranges are out of order, none may be between.
   let count = first < range ? range - first : 0;
   while (count > 0) {
     const middle = count >> 1;
-    if (load<u64>(lows + ((<usize>(first + middle)) << 3)) > rest) count = middle;
+    if (load<u64>(low6 + ((<usize>(first + middle)) << 3)) > rest) count = middle;
     else {
       first += middle + 1;
       count -= middle + 1;
     }
   }
   return first - 1;
-}
-
-/**
- * Returns the range of an IPv6 address among ranges with levels of their own.
- *
- * @param lows the last halves of their start addresses; @param half, rest the halves of the address, the first one biased
- */
-export function findRange(levels: usize, levelCount: u32, lows: usize, count: u32, half: i64, rest: u64): u32 {
-  const keys: usize = load<u32>(levels + ((<usize>(levelCount - 1)) << 2));
-  const range = half == GREATEST ? count - 1 : lastNotAbove(levels, levelCount, half);
-  const isAbove = load<i64>(keys + ((<usize>range) << 3)) == half && load<u64>(lows + ((<usize>range) << 3)) > rest;
-  return isAbove ? rangeAmong(levels, levelCount, lows, range, half, rest) : range;
 }
 
 function resolveIPv6(): void {
@@ -315,11 +327,11 @@ function resolveIPv6(): void {
     const rest = load<u64>(query, QUERY6_LOW);
     let range = half == GREATEST ? count6 - 1 : load<u32>(query, QUERY6_RANGE);
     if (load<i64>(keys + ((<usize>range) << 3)) == half && load<u64>(low6 + ((<usize>range) << 3)) > rest) {
-      range = rangeAmong(levels6, levelCount6, low6, range, half, rest);
+      range = rangeAmong(range, half, rest);
     }
     state = load<u32>(query, QUERY6_STATE);
-    const record = recordIn(recordOfRange(record6, range), state);
-    const result = load<u32>(query, QUERY6_RESULT);
+    const result: usize = load<u32>(query, QUERY6_RESULT);
+    const record = recordIn(recordOfRange(record6, range), state, rows6, result);
     store<u32>(result, record);
     // If the address embeds an IPv4 address, that one decides.
     const outcome: u32 = record < recordCount ? load<u8>(outcomes + record) : OUTCOME_NO_COUNTRY;
@@ -385,7 +397,7 @@ export function addCandidate(value: usize, family: u32): bool {
  */
 export function recordOf(from: usize, to: usize): i32 {
   startQueries();
-  if (!addQuery(single, parseText(from, to))) return -1;
+  if (!addQuery(candidates, parseText(from, to))) return -1;
   resolveQueries();
-  return load<u32>(single);
+  return load<u32>(candidates);
 }

@@ -2,29 +2,36 @@
 import {
   DATE_BYTES,
   GAP_ADDRESS,
+  GAP_ASN,
+  GAP_BLOCK,
   GAP_BYTES,
   GAP_DATE,
   GAP_KIND,
-  GAP_NETWORK,
+  GAP_NAME,
+  GAP_NETWORKS,
   GAP_TEXTS,
   INSERT_BYTES,
   INSERT_GAP_COUNT,
   INSERT_GAPS,
   INSERT_TEXTS,
   KEPT_LENGTH,
-  KEPT_NETWORK,
-  KEPT_PREFIX,
+  KEPT_ROW,
   KEPT_STATE,
   LONGEST_INDENT,
+  NETWORK_ASN,
+  NETWORK_BYTES,
+  NETWORK_NAME,
+  NETWORK_NAME_LENGTH,
   NO_PREFIX,
+  ROW_NETWORK,
   TEXT_BYTES,
 } from '../abi';
 import { CASE_BIT, CLOSING_BRACE, COMMA, isBlank, NEWLINE, OPENING_BRACE, QUOTE } from './ascii';
-import { putBlock } from './blocks';
+import { blockPrefix, putBlock } from './blocks';
 import { findEscapedKey, isResultKey } from './keys';
 import { keptOfValue } from './lookup';
 import { dates, inserts, recordCount, terminator } from './settings';
-import { put, putByte, putInputTo, skipInputTo, trimOutput } from './slot';
+import { put, putByte, putInputTo, putNumber, skipInputTo, trimOutput } from './slot';
 import { closingQuote } from './strings';
 
 /** Returns the first quote, comma, bracket or brace at an address or after it. */
@@ -109,25 +116,29 @@ export function putKeptMembers(open: usize, close: usize, first: usize, count: u
  * @param kept what is kept of the address
  */
 function putGap(gap: usize, kept: usize): void {
+  const kind = load<u32>(gap, GAP_KIND);
   const texts: usize = load<u32>(gap, GAP_TEXTS);
-  if (load<u32>(gap, GAP_KIND) == GAP_DATE) {
-    putText(texts);
-    put(dates + <usize>load<u32>(kept, KEPT_STATE) * DATE_BYTES, DATE_BYTES);
-    putText(texts + TEXT_BYTES);
-    return;
+  let prefix: u32 = 0;
+  let network: usize = 0;
+  let isNothing = false;
+  if (kind == GAP_BLOCK) {
+    prefix = blockPrefix(kept);
+    isNothing = prefix == NO_PREFIX;
+  } else if (kind == GAP_ASN || kind == GAP_NAME) {
+    const row: usize = load<u32>(kept, KEPT_ROW);
+    network = <usize>load<u32>(gap, GAP_NETWORKS) + <usize>load<u32>(row, ROW_NETWORK) * NETWORK_BYTES;
+    isNothing = (kind == GAP_ASN ? load<u32>(network, NETWORK_ASN) : load<u32>(network, NETWORK_NAME_LENGTH)) == 0;
   }
-  if (load<u32>(gap, GAP_KIND) == GAP_NETWORK) {
-    putText(texts + <usize>load<u32>(kept, KEPT_NETWORK) * TEXT_BYTES);
-    return;
-  }
-  const isAddress = load<u32>(gap, GAP_KIND) == GAP_ADDRESS;
-  if (!isAddress && load<u32>(kept, KEPT_PREFIX) == NO_PREFIX) {
+  if (isNothing) {
     putText(texts + 2 * TEXT_BYTES);
     return;
   }
   putText(texts);
-  if (isAddress) put(kept, load<u32>(kept, KEPT_LENGTH));
-  else putBlock(kept);
+  if (kind == GAP_ADDRESS) put(kept, load<u32>(kept, KEPT_LENGTH));
+  else if (kind == GAP_BLOCK) putBlock(kept, prefix);
+  else if (kind == GAP_DATE) put(dates + <usize>load<u32>(kept, KEPT_STATE) * DATE_BYTES, DATE_BYTES);
+  else if (kind == GAP_ASN) putNumber(load<u32>(network, NETWORK_ASN));
+  else putText(network + NETWORK_NAME);
   putText(texts + TEXT_BYTES);
 }
 

@@ -5,7 +5,7 @@
 
 /** IPv4 start addresses, of which the kernel keeps the last 16 bits, 2 bytes each: within a bucket the others are the same. */
 export let start4: usize = 0;
-/** Records of the IPv4 ranges, 2 bytes each; with history their timelines, 4 bytes each. */
+/** Records of the IPv4 ranges, 2 bytes each; with rows 4 bytes each; with history their timelines, 4 bytes each. */
 export let record4: usize = 0;
 export let count4: u32 = 0;
 /** For each value of an address's first 16 bits: a record with the `DECIDED` bit, or the number of a crowded bucket. */
@@ -22,6 +22,8 @@ export let count6: u32 = 0;
 /** One `OUTCOME_…` code for each record, 1 byte each. */
 export let outcomes: usize = 0;
 export let recordCount: u32 = 0;
+/** Whether the record of a range is all that is needed: there is no history, and there are no rows. */
+export let isDirect: bool = false;
 
 /**
  * If each line has the answers of its own date, see src/history/over-time.ts: for each timeline, the number of its first step, 4 bytes
@@ -38,23 +40,15 @@ export let dates: usize = 0;
 /** The state that holds for a line whose date is missing, no date, or not kept; it can be NO_STATE. */
 export let missingState: u32 = 0;
 
-/**
- * The ranges within which everything that was asked for is the same, see ../asked-ranges.ts, if blocks or networks
- * are asked for: IPv4
- * start addresses, 4 bytes each, and for each value of the first 16 bits the number of ranges that begin below it; levels of
- * IPv6 start addresses, or 0, their number, the last halves of the start addresses, and a `SCHEME_…` code each,
- * 4 bytes.
- */
-export let askedStart4: usize = 0;
-export let askedIndex4: usize = 0;
-export let askedAnswer4: usize = 0;
-export let askedCount4: u32 = 0;
-export let askedLevels6: usize = 0;
-export let askedLevelCount6: u32 = 0;
-export let askedLow6: usize = 0;
-export let askedScheme6: usize = 0;
-export let askedAnswer6: usize = 0;
-export let askedCount6: u32 = 0;
+/** Room for a row for each IPv4 and IPv6 range, `ROW_BYTES` each, see `ROW_…` in ../abi.ts; 0 if neither networks nor blocks are asked for. */
+export let rows4: usize = 0;
+export let rows6: usize = 0;
+/** Networks of the ranges, 4 bytes each; or 0. */
+export let network4: usize = 0;
+export let network6: usize = 0;
+/** For each record and network, the number of what it answers, 4 bytes each. Ranges with the same numbers are in one block. 0 if blocks are not asked for. */
+export let recordAnswers: usize = 0;
+export let networkAnswers: usize = 0;
 /** The numbers to 255 in decimal, 4 bytes each: three for the digits, one for how many there are. */
 export let decimals: usize = 0;
 
@@ -158,8 +152,8 @@ export let queries6: usize = 0;
 export let recordCounts: usize = 0;
 /** The same for each network; 0 if they are not counted. */
 export let networkCounts: usize = 0;
-/** The record of a single query, 4 bytes. */
-export let single: usize = 0;
+/** A place of 4 bytes that nothing reads. */
+export let unread: usize = 0;
 /** For each node of `results`, the last member with its key, 4 bytes each. */
 export let lastMembers: usize = 0;
 /** The entries of the template of a line, `TEMPLATE_ENTRY_BYTES` each. */

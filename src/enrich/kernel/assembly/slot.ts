@@ -142,6 +142,17 @@ export function outputEnd(): usize {
   out += digits >> 24;
 }
 
+/** Appends any number in decimal. */
+export function putNumber(number: u32): void {
+  let digits: usize = 1;
+  for (let rest = number / 10; rest > 0; rest /= 10) digits++;
+  out += digits;
+  for (let at = out - 1; digits > 0; digits--, at--) {
+    store<u8>(at, <u8>(48 + (number % 10)));
+    number /= 10;
+  }
+}
+
 /** Appends a number of 16 bits in hexadecimal. */
 export function putHex(number: u32): void {
   for (let shift: i32 = number == 0 ? 0 : (31 - clz(number)) & ~3; shift >= 0; shift -= 4) {

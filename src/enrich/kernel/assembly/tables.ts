@@ -2,25 +2,30 @@
  * Makes the lookup tables of the release's columns, in place. In JavaScript, which is interpreted when it has just been
  * loaded, this takes ten times as long.
  */
-import { CROWDED_BYTES, LEVEL_FAN_OUT } from '../abi';
+import { CROWDED_BYTES, LEVEL_FAN_OUT, ROW_BLOCK, ROW_BLOCK_END, ROW_BYTES, ROW_NETWORK, ROW_RECORD } from '../abi';
 import {
-  askedCount6,
-  askedLevelCount6,
-  askedLevels6,
   buckets4,
   count4,
   count6,
   crowded4,
+  isDirect,
   levelCount6,
   levels6,
+  network4,
+  network6,
+  networkAnswers,
   record4,
+  record6,
+  recordAnswers,
+  rows4,
+  rows6,
   start4,
-  timelines,
 } from './settings';
 
-/** Returns the record of a range; with history, its timeline. */
+/** Returns the record of a range; if it has a row, the range itself; with history and without rows, its timeline. */
 @inline export function recordOfRange(column: usize, range: u32): u32 {
-  return timelines == 0 ? load<u16>(column + (<usize>range << 1)) : load<u32>(column + (<usize>range << 2));
+  if (isDirect) return load<u16>(column + (<usize>range << 1));
+  return rows4 != 0 ? range : load<u32>(column + (<usize>range << 2));
 }
 
 /** Marks a bucket in which one range holds all addresses: the other bits are its record. */
@@ -88,10 +93,52 @@ function makeLevels(levels: usize, levelCount: u32, count: u32): void {
   }
 }
 
+/** Returns whether everything that was asked for is the same in two ranges. */
+@inline function haveSameAnswers(row: usize, other: usize): bool {
+  const record: usize = load<u32>(row, ROW_RECORD);
+  const otherRecord: usize = load<u32>(other, ROW_RECORD);
+  if (load<u32>(recordAnswers + (record << 2)) != load<u32>(recordAnswers + (otherRecord << 2))) return false;
+  const network: usize = load<u32>(row, ROW_NETWORK);
+  const otherNetwork: usize = load<u32>(other, ROW_NETWORK);
+  return load<u32>(networkAnswers + (network << 2)) == load<u32>(networkAnswers + (otherNetwork << 2));
+}
+
+/**
+ * Makes the rows of a family.
+ *
+ * @param starts the start addresses by which the rows of IPv4 give the bounds of blocks; 0 for IPv6
+ */
+function makeRows(rows: usize, records: usize, networks: usize, starts: usize, count: u32): void {
+  let block: u32 = 0;
+  for (let range: u32 = 0; range < count; range++) {
+    const row = rows + <usize>range * ROW_BYTES;
+    const at = <usize>range << 2;
+    store<u32>(row, load<u32>(records + at), ROW_RECORD);
+    store<u32>(row, networks == 0 ? 0 : load<u32>(networks + at), ROW_NETWORK);
+    if (recordAnswers == 0) continue;
+    if (range > 0 && !haveSameAnswers(row, row - ROW_BYTES)) block = starts == 0 ? range : load<u32>(starts + at);
+    store<u32>(row, block, ROW_BLOCK);
+  }
+  if (recordAnswers == 0) return;
+  let end: u32 = starts == 0 ? count : 0;
+  for (let row = rows + <usize>count * ROW_BYTES; row > rows; ) {
+    row -= ROW_BYTES;
+    const own = load<u32>(row, ROW_BLOCK);
+    if (own != block) {
+      end = block;
+      block = own;
+    }
+    store<u32>(row, end, ROW_BLOCK_END);
+  }
+}
+
 /** Makes the tables. Must be called once in a memory. */
 export function makeTables(): void {
+  if (rows4 != 0) {
+    makeRows(rows4, record4, network4, start4, count4);
+    makeRows(rows6, record6, network6, 0, count6);
+  }
   makeBuckets();
   narrowStarts();
   makeLevels(levels6, levelCount6, count6);
-  if (askedLevels6 != 0) makeLevels(askedLevels6, askedLevelCount6, askedCount6);
 }

@@ -37,7 +37,7 @@ import {
 import { addLine, flushBatch, isBatchFull, isLastLine, lastLineValue } from './batch';
 import { clearValues } from './keys';
 import { scalarEnd } from './scalars';
-import { fieldTargets, single, template, terminator, valueCount, valueOffsets } from './settings';
+import { fieldTargets, unread, template, terminator, valueCount, valueOffsets } from './settings';
 import { closingQuote } from './strings';
 
 /** What follows the text of an entry. */
@@ -120,13 +120,13 @@ function addEntry(from: usize, length: usize, kind: u32): bool {
   store<u32>(entry, <u32>length, TEMPLATE_LENGTH);
   store<u32>(entry, kind, TEMPLATE_KIND);
   // Without a wanted value, the offset goes to a place where nothing reads it.
-  let slot = single;
+  let slot = unread;
   let distance: usize = 0;
   for (let field: u32 = 0; field < valueCount; field++) {
     const colon = lastLineValue(field);
     if (colon - from >= length) continue;
     const wanted = valueOffsets + (<usize>load<u32>(fieldTargets + (<usize>field << 2)) << 2);
-    if (slot != single && slot != wanted) return false;
+    if (slot != unread && slot != wanted) return false;
     slot = wanted;
     distance = from + length - colon;
   }
