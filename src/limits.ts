@@ -278,6 +278,9 @@ export const MAX_LARGE_CHUNK_JOBS = 128;
 /** Past days that a server holds open for `?at=`. Each takes some 12 MB, and some tenths of a second to open. */
 export const MAX_OPEN_DAYS = 4;
 
+/** What the history of one address counts against a rate, in addresses: it takes some tenths of a second of a thread. */
+export const HISTORY_COST = 1_000;
+
 /** Addresses in one batch request; the wire contract fixes this number. */
 export const MAX_BATCH = 1_000;
 

@@ -108,15 +108,11 @@ export class Responder {
     write(reply, status, this.#headers(request, headers), '');
   }
 
-  /** Sends an error. */
-  error(request: FastifyRequest, reply: FastifyReply, error: WireError, headers = NO_HEADERS): void {
-    this.json(request, reply, WIRE_ERRORS[error].status, ERROR_BODIES[error], headers);
-  }
-
-  /** Sends an error with what more there is to say, which must not have anything of the request. */
-  errorWith(request: FastifyRequest, reply: FastifyReply, error: WireError, more: string, headers: Headers): void {
+  /** Sends an error. @param more to say, which must not have anything of the request */
+  error(request: FastifyRequest, reply: FastifyReply, error: WireError, headers = NO_HEADERS, more?: string): void {
     const { status, message } = WIRE_ERRORS[error];
-    this.json(request, reply, status, JSON.stringify({ error: `${message}; ${more}` }), headers);
+    const body = more === undefined ? ERROR_BODIES[error] : JSON.stringify({ error: `${message}; ${more}` });
+    this.json(request, reply, status, body, headers);
   }
 
   /**

@@ -2,7 +2,7 @@
  * The routes of the API, in one table. Routing, `Allow`, 404 and 405, and the OpenAPI document follow from it.
  */
 import type { WireError } from '../errors.js';
-import { MAX_BATCH } from '../limits.js';
+import { HISTORY_COST, MAX_BATCH } from '../limits.js';
 
 /** The groups of operations in the OpenAPI document. */
 export const TAGS = {
@@ -125,6 +125,20 @@ export const ROUTES = {
         'body_encoded',
         ...DAY_ERRORS,
       ],
+    },
+  },
+  history: {
+    method: 'GET',
+    path: '/api/history/:ip',
+    needsKey: true,
+    operation: {
+      id: 'history',
+      tag: 'Lookup',
+      summary: 'Show the history of an address',
+      description: `The periods in which it had one answer, as far as the server keeps its history. It counts as ${HISTORY_COST} addresses against the rate limit, or as all of a lower one.`,
+      hasAddress: true,
+      response: { description: 'The periods, the oldest first.', schema: 'History' },
+      errors: ['invalid_address'],
     },
   },
   health: {

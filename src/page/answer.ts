@@ -1,9 +1,15 @@
 /** The answer for one address as HTML: the server renders the first one, the page's script the others. */
 import { type Html, html } from '../html.js';
-import type { Result } from './results.js';
+import type { Period, Result } from './results.js';
 
-/** Returns the large answer. @param isOwn whether it is the visitor's own address @param day of the answer; empty for now */
-export function answerHtml(result: Result, isOwn: boolean, day = ''): Html {
+/**
+ * Returns the large answer.
+ *
+ * @param isOwn whether it is the visitor's own address
+ * @param day of the answer; empty for now
+ * @param hasHistory whether the server may know earlier answers
+ */
+export function answerHtml(result: Result, { isOwn = false, day = '', hasHistory = false }): Html {
   const { ip, country, country_code, is_eu, asn, as_name, network } = result;
   const whose = day !== '' ? `On ${day}, this address` : isOwn ? 'Your address' : 'This address';
   const verb = day === '' ? 'is' : 'was';
@@ -18,7 +24,17 @@ ${country === null ? html`<p class="union">private, reserved or not allocated</p
 ${country_code === null ? undefined : html`<dt>Country code</dt><dd><code>${country_code}</code></dd>`}
 ${network == null ? undefined : html`<dt>Network</dt><dd><code>${network}</code></dd>`}
 ${asn == null ? undefined : html`<dt>Announced by</dt><dd><code>AS${asn}</code> ${as_name ?? ''}</dd>`}
+${hasHistory ? html`<div class="history script-only"><dt>History</dt><dd><button type="button" class="link" data-history="${ip}">show</button></dd></div>` : undefined}
 </dl>`;
+}
+
+/** Returns the periods of an address, the latest first. */
+export function historyHtml(periods: readonly Period[]): Html {
+  const rows = periods.toReversed().map(({ from, to, error, country, is_eu }) => {
+    const days = to === null ? html`since ${from}` : from === to ? from : html`${from} to ${to}`;
+    return html`<li>${days} <b>${error ?? country ?? 'no country'}</b>${is_eu ? ', in the Union' : ''}</li>`;
+  });
+  return html`<ol tabindex="0" aria-label="Periods, the latest first">${rows.length === 0 ? html`<li>No history is kept here.</li>` : rows}</ol>`;
 }
 
 /** What the answer shows besides the country, if the release has networks: the value of the query parameter `include`. */

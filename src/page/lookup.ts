@@ -1,10 +1,10 @@
 /** The script of the first page: it completes what the server has rendered. */
-import { answerHtml, INVALID_ADDRESS, NO_DATABASE, type Notice, noticeHtml } from './answer.js';
+import { answerHtml, historyHtml, INVALID_ADDRESS, NO_DATABASE, type Notice, noticeHtml } from './answer.js';
 import { BatchView } from './batch-view.js';
 import { button, byId, countDown, element, startCopying } from './dom.js';
 import { loadDrawing, WorldMap } from './map.js';
 import type { Result } from './results.js';
-import { lookUp, lookUpSelf, RequestError } from './service.js';
+import { historyOf, lookUp, lookUpSelf, RequestError } from './service.js';
 
 function isAbort(error: unknown): boolean {
   return error instanceof DOMException && error.name === 'AbortError';
@@ -14,7 +14,8 @@ function isAbort(error: unknown): boolean {
 class Answer {
   readonly #form = byId<HTMLFormElement>('lookup');
   readonly #input = byId<HTMLInputElement>('ip');
-  readonly #day = byId<HTMLInputElement>('at');
+  /** Undefined if the server has no history. */
+  readonly #day = document.getElementById('at') as HTMLInputElement | null;
   readonly #answer = byId('answer');
   #code = this.#answer.dataset.code ?? '';
   #map: WorldMap | undefined;
@@ -25,12 +26,30 @@ class Answer {
       event.preventDefault();
       void this.#ask(this.#input.value.trim());
     });
+    this.#answer.addEventListener('click', ({ target }) => {
+      if (target instanceof HTMLElement && target.dataset.history !== undefined) void this.#showHistory(target);
+    });
     for (const example of this.#form.querySelectorAll('a')) {
       example.addEventListener('click', (event) => {
         event.preventDefault();
         this.#input.value = example.textContent ?? '';
         void this.#ask(this.#input.value);
       });
+    }
+  }
+
+  /** Shows the history of an address in place of the button that asks for it. */
+  async #showHistory(pressed: HTMLElement): Promise<void> {
+    const place = pressed.parentElement!;
+    const tell = (text: string): void => place.replaceChildren(text);
+    tell('…');
+    try {
+      const onWait = (seconds: number): void => tell(`Too many lookups. It goes on in ${seconds} s.`);
+      const periods = await historyOf(pressed.dataset.history!, new AbortController().signal, onWait);
+      place.innerHTML = historyHtml(periods).text;
+    } catch (error) {
+      if (!(error instanceof RequestError)) throw error;
+      tell(error.message);
     }
   }
 
@@ -62,7 +81,7 @@ class Answer {
   }
 
   async #ask(address: string): Promise<void> {
-    const day = this.#day.value;
+    const day = this.#day?.value ?? '';
     this.#running?.abort();
     const controller = new AbortController();
     this.#running = controller;
@@ -85,7 +104,8 @@ class Answer {
         this.#input.setAttribute('aria-invalid', 'true');
         this.#show(noticeHtml(address, INVALID_ADDRESS).text, '');
       } else {
-        this.#show(answerHtml(result, false, day).text, result.country_code ?? '');
+        const hasHistory = this.#day !== null;
+        this.#show(answerHtml(result, { day, hasHistory }).text, result.country_code ?? '');
       }
     } catch (error) {
       // A newer lookup is running.

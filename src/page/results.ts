@@ -12,6 +12,17 @@ export interface Result {
   network?: string | null;
 }
 
+/** A period of an address's history. */
+export interface Period {
+  /** Its first and its last day; null if it goes on. */
+  from: string;
+  to: string | null;
+  country?: string | null;
+  is_eu?: boolean;
+  /** Instead of an answer: nothing is known. */
+  error?: string;
+}
+
 export interface CountryCount {
   /** Undefined for addresses without a country. */
   code: string | undefined;

@@ -1,6 +1,6 @@
 /** Requests of the pages to the API. */
 import { MAX_BATCH } from '../limits.js';
-import type { Result } from './results.js';
+import type { Period, Result } from './results.js';
 
 /** The answer of `GET /page/key`. */
 interface PageKey {
@@ -106,6 +106,22 @@ export async function batchSize(): Promise<number> {
   return rate === 0 ? MAX_BATCH : Math.min(MAX_BATCH, rate);
 }
 
+/** Returns the body of a response; waits if the rate is used up. @param onWait called with the seconds to wait */
+async function whenAllowed(
+  url: string,
+  init: RequestInit & { signal: AbortSignal },
+  onWait: (seconds: number) => void,
+): Promise<unknown> {
+  for (;;) {
+    const response = await withKey(url, init);
+    if (response.ok) return bodyOf(response);
+    if (response.status !== 429) throw await errorOf(response);
+    const seconds = retryAfterOf(response) ?? 1;
+    onWait(seconds);
+    await sleep(1_000 * seconds, init.signal);
+  }
+}
+
 /**
  * Looks up addresses in one request; waits if the rate is used up.
  *
@@ -120,21 +136,14 @@ export async function lookUpBatch(
   onWait: (seconds: number) => void,
   query = new URLSearchParams(),
 ): Promise<Record<string, Result | { error: string }>> {
-  const url = query.size === 0 ? 'api/batch' : `api/batch?${query}`;
   const init = {
     method: 'POST',
     headers: { 'Content-Type': 'application/json' },
     body: JSON.stringify(addresses),
     signal,
   };
-  for (;;) {
-    const response = await withKey(url, init);
-    if (response.ok) return (await bodyOf(response)) as Record<string, Result | { error: string }>;
-    if (response.status !== 429) throw await errorOf(response);
-    const seconds = retryAfterOf(response) ?? 1;
-    onWait(seconds);
-    await sleep(1_000 * seconds, signal);
-  }
+  const url = query.size === 0 ? 'api/batch' : `api/batch?${query}`;
+  return (await whenAllowed(url, init, onWait)) as Record<string, Result | { error: string }>;
 }
 
 /** Looks up one address; waits as {@link lookUpBatch}. @returns undefined if it is not an address */
@@ -146,6 +155,16 @@ export async function lookUp(
 ): Promise<Result | undefined> {
   const result = (await lookUpBatch([address], signal, onWait, query))[address];
   return result === undefined || 'error' in result ? undefined : result;
+}
+
+/** Returns the history of an address; waits as {@link lookUpBatch}. */
+export async function historyOf(
+  address: string,
+  signal: AbortSignal,
+  onWait: (seconds: number) => void,
+): Promise<Period[]> {
+  const { periods } = (await whenAllowed(`api/history/${address}`, { signal }, onWait)) as { periods: Period[] };
+  return periods;
 }
 
 /** Looks up the address from which a server of the service sees this browser. @param base URL of that server */

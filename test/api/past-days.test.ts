@@ -1,5 +1,5 @@
 /** Lookups of past days. */
-import { rmSync } from 'node:fs';
+import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest';
 import type { ApiHttpServer } from '../../src/api/http-server.js';
 import { type OpenedDay, PastDays } from '../../src/api/releases/past-days.js';
@@ -9,7 +9,7 @@ import { openReleaseRanges } from '../../src/database/release-files.js';
 import { openArchive } from '../../src/history/archive.js';
 import { openDay } from '../../src/history/day.js';
 import { answersOf, importEntry } from '../../src/history/write.js';
-import { MAX_OPEN_DAYS } from '../../src/limits.js';
+import { HISTORY_COST, MAX_OPEN_DAYS } from '../../src/limits.js';
 import { type AppChanges, appDeps, KEY, portOf, startServer } from '../support/api.js';
 import { country, publishBlocks, temporaryDir } from '../support/release.js';
 
@@ -64,6 +64,70 @@ it.each([
   const { get } = await served();
   const response = await get(`/api/lookup/193.0.0.1?at=${at}`);
   expect([response.status, await response.json()]).toEqual([400, { error: expect.stringMatching(message) }]);
+});
+
+it('have the history of an address, which counts as many addresses', async () => {
+  const { get } = await served();
+  const response = await get('/api/history/::ffff:193.0.0.1');
+  const uk = { country: 'United Kingdom', country_code: 'GB' };
+  const imported = { ...uk, release: 'tabelle für 2020.csv' };
+  expect(await response.json()).toEqual({
+    ip: '193.0.0.1',
+    periods: [
+      { ...imported, from: '2020-01-01', to: '2020-01-31', is_eu: true },
+      { ...imported, from: '2020-02-01', to: null, is_eu: false },
+    ],
+  });
+  expect(response.headers.get('x-ratelimit-remaining')).toBe(String(1_000_000 - HISTORY_COST));
+  expect(await (await get('/api/history/2001:db8::1')).json()).toMatchObject({
+    ip: '2001:0db8:0000:0000:0000:0000:0000:0001',
+    periods: [{ country: null }],
+  });
+  const invalid = await get('/api/history/193.0.0.256');
+  expect([invalid.status, await invalid.json()]).toEqual([400, { error: 'Invalid IP address' }]);
+  await server!.close();
+  // A lower rate allows one in a minute.
+  const low = await served({ defaultRate: 10 });
+  expect((await low.get('/api/history/193.0.0.1')).headers.get('x-ratelimit-remaining')).toBe('0');
+  expect((await low.get('/api/history/193.0.0.1')).status).toBe(429);
+});
+
+it.each([
+  [{ 'sec-fetch-site': 'same-origin' }, 200],
+  [{ 'sec-fetch-site': 'same-site' }, 403],
+  [{ 'sec-fetch-site': 'same-origin', origin: 'https://other.example' }, 403],
+  [{}, 403],
+])('have the history for the key of the page from its own origin only: %j', async (headers, status) => {
+  const { get } = await served();
+  const { key } = (await (await get('/page/key')).json()) as { key: string };
+  const response = await get('/api/history/193.0.0.1', { headers: { 'X-API-Key': key, ...headers } });
+  expect(response.status).toBe(status);
+});
+
+it.each([
+  ['2020-01-31', 200, /On 2020-01-31, this address was in<.*United Kingdom.*>in the European Union/s],
+  ['2019-12-31', 400, /No answer.*There are no answers of this day; history has 2020-01-01 to /s],
+  ['31.1.2020', 400, /No answer.*at is not a day; write it as 2026-01-31/s],
+  ['', 200, /This address is in<.*United Kingdom.*>not in the European Union/s],
+])('are looked up by the form of the page without JavaScript: %j', async (day, status, expected) => {
+  const { get } = await served();
+  const response = await get(`/?ip=193.0.0.1&at=${day}`, { headers: { accept: 'text/html' } });
+  const body = await response.text();
+  expect([response.status, body.includes(`type="date" value="${day}"`)]).toEqual([status, true]);
+  expect(body).toMatch(expected);
+});
+
+it('have no history without one, and say what is not known without the names of files', async () => {
+  const without = await served({ pastDays: new PastDays(temporaryDir()) });
+  expect(await (await without.get('/api/history/193.0.0.1')).json()).toEqual({ ip: '193.0.0.1', periods: [] });
+  await server!.close();
+  const damaged = temporaryDir();
+  cpSync(dataDir, damaged, { recursive: true });
+  const [entry] = openArchive(damaged).entries;
+  writeFileSync(entry!.path, readFileSync(entry!.path).subarray(0, 100));
+  const { get } = await served({ pastDays: new PastDays(damaged) });
+  const { periods } = (await (await get('/api/history/193.0.0.1')).json()) as { periods: object[] };
+  expect(periods[0]).toEqual({ from: '2020-01-01', to: expect.any(String), error: 'not kept' });
 });
 
 it('a few days are held open, one is opened at a time, and what failed is tried again', async () => {

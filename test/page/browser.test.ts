@@ -8,9 +8,12 @@ import { parse } from 'csv-parse/sync';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createKey, listKeys } from '../../src/api/keys/key-store.js';
+import { releaseDir } from '../../src/database/release.js';
+import { openReleaseRanges } from '../../src/database/release-files.js';
+import { answersOf, importEntry } from '../../src/history/write.js';
 import { packageFile } from '../../src/package-root.js';
 import { SMALL_NETWORKS } from '../support/networks.js';
-import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { country, publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 import { until } from '../support/serve.js';
 import { type RunningService, startService } from '../support/service.js';
 import { hasChromium, launch, openPage, SKIPPED, violations, type WatchedPage } from './chromium.js';
@@ -40,7 +43,11 @@ describe.skipIf(!hasChromium())('the pages', () => {
   let opened: WatchedPage[];
   beforeAll(async () => {
     dataDir = temporaryDir();
-    await publishBlocks(dataDir, SMALL_WORLD, undefined, undefined, SMALL_NETWORKS);
+    // The history: another world on a past day, and this one today.
+    await publishBlocks(dataDir, [['8.0.0.0/8', country('DE', 'Germany')]]);
+    const answers = answersOf(openReleaseRanges(releaseDir(dataDir)).file);
+    await publishBlocks(dataDir, SMALL_WORLD, undefined, 730, SMALL_NETWORKS);
+    importEntry(dataDir, { day: '2025-06-01', name: 'table', answers });
     const free = createServer().listen(0);
     const { port } = free.address() as AddressInfo;
     await new Promise((resolve) => free.close(resolve));
@@ -153,12 +160,18 @@ describe.skipIf(!hasChromium())('the pages', () => {
     expect(await page.getAttribute('#answer-map [data-country=US]', 'data-level')).toBe('5');
     expect(await page.getAttribute('#answer-map [data-country=NL]', 'data-level')).toBe('0');
     expect([new URL(page.url()).search, await page.getAttribute('#ip', 'aria-invalid')]).toEqual(['', null]);
-    // A past day: what its answer says, and that it is not kept.
+    // A past day: its answer, and that it is not kept; and all days.
+    await page.fill('#at', '2025-05-31');
+    await lookUp(page, '8.8.8.8', /No answer.*The server answered:.*history has 2025-06-01 to/s);
     await page.fill('#at', '2025-06-01');
-    await lookUp(page, '8.8.8.8', /No answer.*The server answered:.*history/s);
-    const was = { '8.8.8.8': { ip: '8.8.8.8', country: 'Germany', country_code: 'DE', is_eu: true } };
-    await page.route(/api\/batch\?at=2025-06-01$/, (route) => route.fulfill({ json: was }));
-    await lookUp(page, '8.8.8.8', /On 2025-06-01, this address was in.*Germany/s);
+    await lookUp(page, '8.8.8.8', /On 2025-06-01, this address was in.*Germany.*in the European Union/s);
+    await page.click('#answer [data-history]');
+    await page.waitForSelector('.history li');
+    expect(await page.$$eval('.history li', (items) => items.map(({ textContent }) => textContent))).toEqual([
+      expect.stringMatching(/^since \d{4}-\d\d-\d\d United States$/),
+      expect.stringMatching(/^2025-06-01 to \d{4}-\d\d-\d\d Germany, in the Union$/),
+    ]);
+    expect(await violations(page)).toEqual([]);
     expect(new Set(requests.map((url) => new URL(url).origin))).toEqual(new Set([server.url]));
     expect(await page.context().cookies()).toEqual([]);
     expect(problems.filter((text) => !/400/.test(text))).toEqual([]);
@@ -490,8 +503,14 @@ describe.skipIf(!hasChromium())('the pages', () => {
     expect(await page.textContent('#answer')).toContain('127.0.0.1');
     await page.fill('#ip', '193.0.0.1');
     await page.press('#ip', 'Enter');
-    await page.waitForURL('**/?ip=193.0.0.1');
+    await page.waitForURL('**/?ip=193.0.0.1&at=');
     expect(await page.textContent('#answer')).toMatch(/Netherlands.*Announced byAS3333 RIPE NCC/s);
+    expect(await page.isVisible('[data-history]')).toBe(false);
+    await page.fill('#ip', '8.8.8.8');
+    await page.fill('#at', '2025-06-01');
+    await page.press('#ip', 'Enter');
+    await page.waitForURL('**/?ip=8.8.8.8&at=2025-06-01');
+    expect(await page.textContent('#answer')).toMatch(/On 2025-06-01, this address was in.*Germany/s);
     expect([await page.isVisible('#batch'), await page.isVisible('#answer-map img')]).toEqual([false, true]);
     await page.click('nav >> text=API and keys');
     expect([await page.isVisible('#make-key'), await page.isVisible('#curl')]).toEqual([false, true]);

@@ -1,9 +1,10 @@
 /** What the handlers of all routes share: the key of a request, its caller, its rate, and the release. */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { isDate } from '../../country/country.js';
+import type { WireError } from '../../errors.js';
 import { callerOf } from '../caller.js';
 import { hold, release } from '../http-server.js';
-import { type KeyParameter, originError, presentedKey } from '../keys/auth.js';
+import { type KeyParameter, originError, originOf, presentedKey } from '../keys/auth.js';
 import type { ActiveKey, KeyFinder } from '../keys/key-cache.js';
 import type { KeyService } from '../keys/sign-up.js';
 import type { AccessLog, Log } from '../log.js';
@@ -56,6 +57,9 @@ declare module 'fastify' {
   }
 }
 
+/** What answers; or why nothing does. */
+export type Answers = { served: ServedAnswers } | { error: WireError; more?: string };
+
 export type Handler = (request: FastifyRequest, reply: FastifyReply) => undefined | Promise<undefined>;
 
 /** For responses that must not be kept, such as keys. */
@@ -103,7 +107,7 @@ export class Context {
       return undefined;
     }
     const key = keys.find(presented.key) ?? pageKeys.find(presented.key, () => callerOf(request), isOwn);
-    const error = key === undefined ? 'key_invalid' : originError(key, request.headers.origin);
+    const error = key === undefined ? 'key_invalid' : originError(key, originOf(request.headers));
     if (error === undefined) return key;
     this.responder.error(request, reply, error);
     return undefined;
@@ -139,6 +143,18 @@ export class Context {
     return rate ?? this.deps.defaultRate;
   }
 
+  /** Returns what answers for a day, `YYYY-MM-DD`, or now; or the error, and what more there is to say. */
+  answersOf(at: string | string[] | undefined): Answers | Promise<Answers> {
+    if (at === undefined || at === today()) {
+      const served = this.deps.release();
+      return served === undefined ? { error: 'no_database' } : { served };
+    }
+    if (typeof at !== 'string' || !isDate(at)) return { error: 'day_invalid' };
+    return this.deps.pastDays
+      .day(at)
+      .then((day) => ('served' in day ? day : { error: 'day_not_kept', more: day.missing }));
+  }
+
   /**
    * Answers from the day that the request names with `at`, or from the release, with the headers of what answers; or the error if
    * there are no answers.
@@ -150,33 +166,10 @@ export class Context {
     use: (served: ServedAnswers, headers: Headers) => void,
   ): undefined | Promise<undefined> {
     const { at } = request.query as { at: string | string[] | undefined };
-    if (at === undefined || at === today()) {
-      this.withRelease(request, reply, headers, use);
-      return undefined;
-    }
-    if (typeof at !== 'string' || !isDate(at)) {
-      this.responder.error(request, reply, 'day_invalid', headers);
-      return undefined;
-    }
-    return settle(request, this.deps.pastDays.day(at), (day) => {
-      if ('served' in day) use(day.served, [...headers, ...day.served.headers()]);
-      else this.responder.errorWith(request, reply, 'day_not_kept', day.missing, headers);
+    return settle(request, this.answersOf(at), (answers) => {
+      if ('served' in answers) use(answers.served, [...headers, ...answers.served.headers()]);
+      else this.responder.error(request, reply, answers.error, headers, answers.more);
     });
-  }
-
-  /** Answers from the release, with its headers; or the error if there is none. */
-  withRelease(
-    request: FastifyRequest,
-    reply: FastifyReply,
-    headers: string[],
-    use: (served: ServedRelease, headers: Headers) => void,
-  ): void {
-    const served = this.deps.release();
-    if (served === undefined) this.responder.error(request, reply, 'no_database', headers);
-    else {
-      headers.push(...served.headers());
-      use(served, headers);
-    }
   }
 }
 

@@ -1,9 +1,13 @@
 /** Lookups of single addresses and of batches. */
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { formatIPv4, formatIPv6Full } from '../../address/format.js';
+import { parseAddress } from '../../address/parse.js';
+import { addressWords } from '../../address/words.js';
+import { HISTORY_COST } from '../../limits.js';
 import { bodyIsExpected, isEncoded } from '../body.js';
 import { callerOf } from '../caller.js';
 import type { Include } from '../include.js';
-import type { Context, Handler } from './context.js';
+import { type Context, type Handler, settle } from './context.js';
 
 /** Whether a client waits for 100 Continue before it sends the body. Node refuses any other expectation. */
 function expectsContinue({ headers, raw }: FastifyRequest): boolean {
@@ -65,7 +69,27 @@ export function lookupHandlers(context: Context) {
     );
   };
 
+  const showHistory: Handler = (request, reply) => {
+    const words = new Uint32Array(4);
+    const family = parseAddress((request.params as { ip: string }).ip, words);
+    if (family === 0) {
+      responder.error(request, reply, 'invalid_address');
+      return undefined;
+    }
+    const address = { family, words: words.subarray(0, addressWords(family)) };
+    const rate = context.rateOf(request.apiKey!);
+    return context.countAddresses(request, reply, Math.min(HISTORY_COST, rate || HISTORY_COST), (headers) =>
+      settle(request, context.deps.pastDays.periods(address), (found) => {
+        // What is wrong with an entry names files of the server.
+        const periods = found.map((each) => ('error' in each ? { ...each, error: 'not kept' } : each));
+        const ip = family === 4 ? formatIPv4(words[0]!) : formatIPv6Full(words);
+        responder.json(request, reply, 200, JSON.stringify({ ip, periods }), headers);
+      }),
+    );
+  };
+
   return {
+    history: showHistory,
     lookup: ((request, reply) => lookUp(request, reply, (request.params as { ip: string }).ip)) as Handler,
     lookupSelf: lookUpSelf,
     lookupSelfBare: lookUpSelf,

@@ -1,17 +1,19 @@
 /** The pages for people, their keys, and the readable documentation. */
 import type { FastifyRequest } from 'fastify';
-import { INCLUDED, INVALID_ADDRESS, RATE_USED_UP } from '../../page/answer.js';
+import type { LookupResult } from '../../database/results.js';
+import { WIRE_ERRORS } from '../../errors.js';
+import { INCLUDED, INVALID_ADDRESS, type Notice, RATE_USED_UP } from '../../page/answer.js';
 import { callerOf } from '../caller.js';
 import { type Includable, includeParameter } from '../include.js';
 import { openApiDocument, serverUrl } from '../openapi.js';
 import { dataHtml } from '../page/data-html.js';
 import { developersHtml } from '../page/developers-html.js';
 import { lookupHtml, pageText } from '../page/lookup-html.js';
-import { askedAddress, type Page, requestedUrl, wantsHtml } from '../page/page.js';
+import { askedLookup, type Page, requestedUrl, wantsHtml } from '../page/page.js';
 import { docsHtml, type OpenApi } from '../page/reference-html.js';
 import type { ServedRelease } from '../releases/served-release.js';
 import { JSON_TYPE } from '../responses.js';
-import { type Context, type Handler, NO_STORE } from './context.js';
+import { type Context, type Handler, NO_STORE, settle } from './context.js';
 
 const NETWORK_MEMBERS = includeParameter(`include=${INCLUDED}`) as readonly Includable[];
 
@@ -45,8 +47,8 @@ export function pageHandlers(context: Context, page: Page) {
     const include = hasNetworks(served) ? NETWORK_MEMBERS : undefined;
     const own = settings.keyless ? served?.lookup(callerOf(request), include) : undefined;
     const content = { ...shared, own, lookup: undefined };
-    const ip = askedAddress(request.raw.url!);
-    if (ip === undefined || served === undefined) {
+    const asked = askedLookup(request.raw.url!);
+    if (asked === undefined || served === undefined) {
       page.sendHtml(request, reply, lookupHtml(content));
       return undefined;
     }
@@ -55,23 +57,23 @@ export function pageHandlers(context: Context, page: Page) {
       return undefined;
     }
     request.apiKey = pageKeys.visitor(callerOf(request));
-    const refuse = (headers: string[]) => {
-      const lookup = { ip, result: undefined, problem: RATE_USED_UP };
-      page.sendHtml(request, reply, lookupHtml({ ...content, lookup }), 429, headers);
-    };
-    return context.countAddresses(
-      request,
-      reply,
-      1,
-      () => {
-        const result = served.lookup(ip, include);
+    const send = (status: number, problem?: Notice, result?: LookupResult, headers: readonly string[] = []): void =>
+      page.sendHtml(request, reply, lookupHtml({ ...content, lookup: { ...asked, result, problem } }), status, headers);
+    const { ip, at } = asked;
+    const look = (): undefined | Promise<undefined> =>
+      settle(request, context.answersOf(at === '' ? undefined : at), (answers) => {
+        if (!('served' in answers)) {
+          const { status, message } = WIRE_ERRORS[answers.error];
+          send(status, ['No answer', `${[message, answers.more ?? []].flat().join('; ')}.`]);
+          return;
+        }
+        // A past day has no networks.
+        const result = answers.served.lookup(ip, at === '' ? include : undefined);
         metrics?.lookup(result);
-        const problem = result === undefined ? { problem: INVALID_ADDRESS } : {};
-        const body = lookupHtml({ ...content, lookup: { ip, result, ...problem } });
-        page.sendHtml(request, reply, body, result === undefined ? 400 : 200);
-      },
-      refuse,
-    );
+        if (result === undefined) send(400, INVALID_ADDRESS);
+        else send(200, undefined, result);
+      });
+    return context.countAddresses(request, reply, 1, look, (headers) => send(429, RATE_USED_UP, undefined, headers));
   };
 
   const developersPage: Handler = (request, reply) =>

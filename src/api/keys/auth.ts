@@ -57,11 +57,15 @@ export function presentedKey(
 }
 
 /**
- * Returns the error if a key must not be used from an origin. Browsers send the origin of the page with every request to
- * another origin, and pages cannot change it (Fetch standard, "`Origin` header"); other programs can send what they like.
- *
- * @param origin value of the header `Origin`
+ * Returns the origin of the page that sent a request. Browsers send `Origin` with every request to another origin (Fetch standard,
+ * "`Origin` header"), and leave it out of a GET request to the page's own one, which `Sec-Fetch-Site` tells (Fetch Metadata). Pages can
+ * change neither; other programs can send what they like. The scheme is not known then: a proxy may have decrypted the request.
  */
+export function originOf({ origin, host, 'sec-fetch-site': site }: IncomingHttpHeaders): string | undefined {
+  return origin ?? (site === 'same-origin' ? `http://${host}` : undefined);
+}
+
+/** Returns the error if a key must not be used from an origin. @param origin as {@link originOf} returns it */
 export function originError({ origins }: ActiveKey, origin: string | undefined): WireError | undefined {
   if (origins === null) return undefined;
   return origin !== undefined && origins.includes(origin) ? undefined : 'origin_refused';

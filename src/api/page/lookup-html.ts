@@ -28,7 +28,7 @@ export interface LookupContent extends PageContent {
   /** The result for the visitor's address; undefined if there is none. */
   own: LookupResult | undefined;
   /** What the form asked for, if it was sent. */
-  lookup: { ip: string; result: LookupResult | undefined; problem?: Notice } | undefined;
+  lookup: { ip: string; at: string; result: LookupResult | undefined; problem: Notice | undefined } | undefined;
   /** URLs of servers that have only one family of addresses. */
   ipv4Url: string | undefined;
   ipv6Url: string | undefined;
@@ -61,15 +61,15 @@ function facts({ manifest, isSeed }: LookupContent): Html | undefined {
 </ul>`;
 }
 
-function answer({ own, lookup, manifest }: LookupContent): Html {
+function answer({ own, lookup, manifest, isSeed }: LookupContent): Html {
   if (manifest === undefined) {
     return noticeHtml('Not ready', NO_DATABASE);
   }
   if (lookup?.problem !== undefined)
     return noticeHtml(lookup.ip === '' ? 'Nothing was asked' : lookup.ip, lookup.problem);
-  if (lookup?.result !== undefined) return answerHtml(lookup.result, false);
+  if (lookup?.result !== undefined) return answerHtml(lookup.result, { day: lookup.at, hasHistory: !isSeed });
   if (own === undefined) return noticeHtml('Your address', ['Not known', 'Type an address to look it up.']);
-  return answerHtml(own, true);
+  return answerHtml(own, { isOwn: true, hasHistory: !isSeed });
 }
 
 /** The visitor's address of one family, which only a server of that family can see. */
@@ -90,7 +90,7 @@ function hero(content: LookupContent): Html {
 <form id="lookup" method="get" action="./" autocomplete="off" role="search" data-include="${content.manifest?.counts.networks === undefined ? '' : INCLUDED}">
 <div class="field"><input id="ip" name="ip" aria-label="IPv4 or IPv6 address" value="${lookup?.ip ?? ''}" placeholder="IPv4 or IPv6 address" required maxlength="100" spellcheck="false" autocapitalize="none" enterkeyhint="search"${lookup?.problem === undefined ? undefined : html` aria-invalid="true"`}>
 <button type="submit">Look up</button></div>
-<p class="try">Try <a href="./?ip=8.8.8.8"><code>8.8.8.8</code></a> <a href="./?ip=2001:4860:4860::8888"><code>2001:4860:4860::8888</code></a> <label class="day script-only">on a past day <input id="at" type="date"></label></p>
+<p class="try">Try <a href="./?ip=8.8.8.8"><code>8.8.8.8</code></a> <a href="./?ip=2001:4860:4860::8888"><code>2001:4860:4860::8888</code></a> ${content.isSeed ? undefined : html`<label class="day">on a past day <input id="at" name="at" type="date" value="${lookup?.at ?? ''}"></label>`}</p>
 </form>
 <section class="panel hero" aria-label="Answer">
 <div class="said"><div id="answer" aria-live="polite" data-code="${code}">${answer(content)}</div>

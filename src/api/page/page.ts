@@ -75,10 +75,11 @@ export function requestedUrl({ headers, raw }: FastifyRequest): string {
   return host !== undefined && /^[\w.:[\]-]{1,255}$/.test(host) ? `${scheme}://${host}` : 'http://localhost:8080';
 }
 
-/** Returns the query parameter `ip` of a request target. */
-export function askedAddress(target: string): string | undefined {
-  const query = target.indexOf('?');
-  return query < 0 ? undefined : (new URLSearchParams(target.slice(query)).get('ip')?.trim() ?? undefined);
+/** Returns what a request target asks for: an address, and a day, which is empty for now. */
+export function askedLookup(target: string): { ip: string; at: string } | undefined {
+  const query = new URLSearchParams(/\?.*/.exec(target)?.[0]);
+  const ip = query.get('ip')?.trim();
+  return ip === undefined ? undefined : { ip, at: query.get('at') ?? '' };
 }
 
 export class Page {

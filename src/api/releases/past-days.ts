@@ -1,28 +1,21 @@
-/** The answers of past days, a few of which are held open. */
-import { Worker } from 'node:worker_threads';
-import { AtlasError } from '../../errors.js';
+/** The history: the answers of past days, a few of which are held open, and the periods of an address. */
+import type { ArchiveAddress, Period, UnknownPeriod } from '../../history/periods.js';
 import { MAX_OPEN_DAYS } from '../../limits.js';
-import { packageFile } from '../../package-root.js';
 import type { RangeFile } from '../../rangefile/reader.js';
 import { ServedDay } from './served-release.js';
+import { runThread } from './thread.js';
 
-/** The compiled file, because Node 20 cannot start a thread from TypeScript. */
-const THREAD_FILE = 'dist/src/api/releases/past-day-thread.js';
+/** What a thread is asked: to open a day, or for the history of an address. */
+export type HistoryJob = { dataDir: string } & ({ day: string } | { address: ArchiveAddress });
 
 /** What a thread opened: the answers of a day, or the days that are kept if that day is not. */
 export type OpenedDay =
   | { file: RangeFile; release: string; dataDate: string }
   | { span: { from: string; to: string } | undefined };
 
-/** Opens a day in a thread, which takes some tenths of a second, so that requests are still answered. */
-export function openDayInThread(dataDir: string, day: string): Promise<OpenedDay> {
-  const thread = new Worker(packageFile(THREAD_FILE), { workerData: { dataDir, day } });
-  return new Promise((resolve, reject) => {
-    thread.once('message', resolve);
-    thread.once('error', reject);
-    thread.once('exit', () => reject(new AtlasError('E_FAULT', 'the thread that opens a past day ended too early')));
-  });
-}
+/** Opens a day in a thread: it takes some tenths of a second. */
+const openDayInThread = (dataDir: string, day: string): Promise<OpenedDay> =>
+  runThread('history-thread', { dataDir, day } satisfies HistoryJob);
 
 /** A day's answers; or why there are none, for people. */
 export type PastDay = { served: ServedDay } | { missing: string };
@@ -32,7 +25,7 @@ export class PastDays {
   readonly #open: typeof openDayInThread;
   /** The days that were asked for last, the latest one last. */
   readonly #days = new Map<string, Promise<PastDay>>();
-  /** Ends when the last day that was asked for is open: one is opened at a time. */
+  /** Ends when the thread that was asked for last has ended: one runs at a time. */
   #last: Promise<unknown> = Promise.resolve();
 
   constructor(dataDir: string, open = openDayInThread) {
@@ -66,6 +59,14 @@ export class PastDays {
     };
     opened.then((each) => ('missing' in each ? forget() : undefined), forget);
     return opened;
+  }
+
+  /** Returns the history of an address, the oldest period first; none if there is no history. */
+  periods(address: ArchiveAddress): Promise<(Period | UnknownPeriod)[]> {
+    const job: HistoryJob = { dataDir: this.#dataDir, address };
+    const found = this.#last.then(() => runThread<(Period | UnknownPeriod)[]>('history-thread', job));
+    this.#last = found.catch(() => {});
+    return found;
   }
 
   async #openDay(day: string): Promise<PastDay> {

@@ -1,11 +1,6 @@
 /** The compact forms of the release that answers, which anyone may load: the countries of all addresses, and their networks. */
-import { Worker } from 'node:worker_threads';
-import { AtlasError } from '../../errors.js';
-import { packageFile } from '../../package-root.js';
 import type { ServedRelease } from './served-release.js';
-
-/** The compiled file, because Node 20 cannot start a thread from TypeScript. */
-const COMPACT_THREAD_FILE = 'dist/src/api/releases/compact-thread.js';
+import { runThread } from './thread.js';
 
 /** What a compact form is made of. */
 export interface CompactJob {
@@ -17,17 +12,8 @@ export interface CompactJob {
 /** Returns a release in the compact form with gzip; rejects with AtlasError if it is damaged. */
 export type MakeCompact = (job: CompactJob) => Promise<Uint8Array>;
 
-/** Writes a compact form in a thread, which takes about a second, so that requests are still answered. */
-export function compactInThread(job: CompactJob): Promise<Uint8Array> {
-  const thread = new Worker(packageFile(COMPACT_THREAD_FILE), { workerData: job });
-  return new Promise((resolve, reject) => {
-    thread.once('message', resolve);
-    thread.once('error', reject);
-    thread.once('exit', () =>
-      reject(new AtlasError('E_FAULT', 'the thread that writes a compact form ended too early')),
-    );
-  });
-}
+/** Writes a compact form in a thread: it takes about a second. */
+export const compactInThread: MakeCompact = (job) => runThread('compact-thread', job);
 
 export class PublicDatabase {
   readonly #make: MakeCompact;

@@ -1,0 +1,20 @@
+/** Threads for what takes longer than a request may wait. */
+import { Worker } from 'node:worker_threads';
+import { AtlasError } from '../../errors.js';
+import { packageFile } from '../../package-root.js';
+
+/**
+ * Runs a thread, so that requests are still answered; resolves to its message.
+ *
+ * @param name of its file in this folder, without `.js`. It is the compiled one: Node 20 cannot start a thread from TypeScript
+ * @param job its `workerData`
+ * @throws what it throws; AtlasError E_FAULT if it ends without a message
+ */
+export function runThread<Result>(name: string, job: unknown): Promise<Result> {
+  const thread = new Worker(packageFile(`dist/src/api/releases/${name}.js`), { workerData: job });
+  return new Promise((resolve, reject) => {
+    thread.once('message', resolve);
+    thread.once('error', reject);
+    thread.once('exit', () => reject(new AtlasError('E_FAULT', `the thread ${name} ended too early`)));
+  });
+}
