@@ -32,7 +32,9 @@ export function openForResults(
 ): DayRanges {
   const { manifest, file } = openRanges(dir, allocate);
   const ranges = add.includes('confidence') ? withConfidence(file) : file;
-  return wantsNetworks(add) || queriesNetworks(query) ? { ...ranges, networks: openNetworks(dir, manifest) } : ranges;
+  // What a query has counted is looked up in the file at the end.
+  if (queriesNetworks(query)) return { ...ranges, networks: openNetworks(dir, manifest) };
+  return wantsNetworks(add) ? { ...ranges, networks: openNetworks(dir, manifest, allocate) } : ranges;
 }
 
 /** Returns whether something of the network is added. */

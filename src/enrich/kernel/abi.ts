@@ -94,14 +94,29 @@ export const NETWORK_NAME = 4;
 export const NETWORK_NAME_LENGTH = 8;
 export const NETWORK_BYTES = 12;
 
-// A row: what is known of a range if networks or blocks are asked for.
-/** Its record; with history, its timeline. */
+// A partition of a family from which rows are made.
+/** Number of ranges. */
+export const PARTITION_COUNT = 0;
+/** Addresses of the first and last halves of their start addresses, 8 bytes each; of IPv4, the start addresses, 4 bytes each, and 0. */
+export const PARTITION_HIGHS = 4;
+export const PARTITION_LOWS = 8;
+/** Address of their records, and bytes of each: 2 or 4. */
+export const PARTITION_RECORDS = 12;
+export const PARTITION_RECORD_BYTES = 16;
+/** For each record, the number of what it answers, 4 bytes each: ranges with the same answers are in one block. 0 if blocks are not asked for. */
+export const PARTITION_ANSWERS = 20;
+/** The range at which the kernel is. */
+export const PARTITION_RANGE = 24;
+export const PARTITION_BYTES = 28;
+
+// A row: what is known of a range if networks or blocks are asked for. First its record in each partition, in their order.
+/** The record of the country; with history, the timeline. */
 export const ROW_RECORD = 0;
-/** Its network, or what a query counts by. */
+/** The network, or what a query counts by. */
 export const ROW_NETWORK = 4;
 /**
  * Where the ranges begin within which everything that was asked for is the same as in this one, and where the next ones begin: IPv4
- * addresses, or the numbers of IPv6 ranges. After the last range, 0 and the number of ranges.
+ * addresses, or the numbers of IPv6 ranges; 0 if none are next.
  */
 export const ROW_BLOCK = 8;
 export const ROW_BLOCK_END = 12;

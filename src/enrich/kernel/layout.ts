@@ -126,15 +126,46 @@ function placeSteps(plan: MemoryPlan, lists: readonly (readonly PathStep[])[]): 
   return plan.place(Uint32Array.from(table));
 }
 
-/** Places the levels of IPv6 start addresses. The lowest is the column of their first halves; the kernel fills the others. */
-function placeLevels(plan: MemoryPlan, high6: Uint32Array): { table: number; count: number } {
-  // The kernel pads this level, so it needs an area of its own.
-  const levels = [plan.copy(high6)];
-  for (let count = high6.length / 2; count > abi.LEVEL_FAN_OUT; ) {
-    count = Math.ceil(count / abi.LEVEL_FAN_OUT);
-    levels.unshift(plan.reserve(8 * count));
+/**
+ * Reserves the levels of IPv6 start addresses, which the kernel fills.
+ *
+ * @param lowest address of the lowest level, which has the first halves; @param count number of start addresses
+ */
+function placeLevels(plan: MemoryPlan, lowest: number, count: number): Settings {
+  const levels = [lowest];
+  for (let keys = count; keys > abi.LEVEL_FAN_OUT; ) {
+    keys = Math.ceil(keys / abi.LEVEL_FAN_OUT);
+    levels.unshift(plan.reserve(8 * keys));
   }
-  return { table: plan.place(Uint32Array.from(levels)), count: levels.length };
+  return { levels6: plan.place(Uint32Array.from(levels)), levelCount6: levels.length };
+}
+
+/** Places the ranges that the kernel searches in: those of the file, or room for those that it makes together with the rows. */
+function placeRanges(plan: MemoryPlan, file: EnrichRanges, rows: ReturnType<typeof placeRows>): Settings {
+  const { count4, count6 } = rows ?? file;
+  const counts = plan.place(Uint32Array.of(count4, count6));
+  const common = { counts, crowded4: plan.reserve(abi.CROWDED_BYTES * file.index4.length), isDirect: 0 };
+  if (rows !== undefined) {
+    return {
+      ...common,
+      ...rows.settings,
+      start4: plan.reserve(4 * count4),
+      buckets4: plan.reserve(4 * file.index4.length),
+      low6: plan.reserve(8 * count6),
+      ...placeLevels(plan, plan.reserve(8 * count6), count6),
+    };
+  }
+  return {
+    ...common,
+    isDirect: Number(!isOverTime(file)),
+    start4: plan.place(file.start4),
+    record4: plan.place(file.record4),
+    buckets4: plan.place(file.index4),
+    low6: plan.place(file.low6),
+    record6: plan.place(file.record6),
+    // The kernel pads the levels, so this one needs an area of its own.
+    ...placeLevels(plan, plan.copy(file.high6), count6),
+  };
 }
 
 /** Returns the numbers to 255 in decimal: three bytes for the digits, one for how many there are. */
@@ -237,8 +268,7 @@ function placeShared(plan: MemoryPlan, { file, options, keepsRejects }: LayoutRe
     answers,
     countsBlocks: summary?.by === 'network',
   });
-  const { columns } = rows;
-  const levels = placeLevels(plan, columns.high6);
+  const ranges = placeRanges(plan, file, rows);
   const inserts = placeInserts(plan, answers, networks, options);
   const tree = keyTreeOf(options, plan.end);
   const settings = {
@@ -249,17 +279,7 @@ function placeShared(plan: MemoryPlan, { file, options, keepsRejects }: LayoutRe
     comparesAllKeys: Number(tree.comparesAllKeys),
     inserts: inserts.inserts,
     longestInsert: inserts.longestInsert,
-    ...rows.settings,
-    levels6: levels.table,
-    levelCount6: levels.count,
-    start4: plan.place(columns.start4),
-    record4: plan.place(columns.record4),
-    count4: columns.count4,
-    buckets4: plan.place(columns.index4),
-    crowded4: plan.reserve(abi.CROWDED_BYTES * columns.index4.length),
-    low6: plan.place(columns.low6),
-    record6: plan.place(columns.record6),
-    count6: columns.count6,
+    ...ranges,
     outcomes: plan.place(Uint8Array.from(file.records, outcomeOf)),
     recordCount: file.records.length,
     ...placeHistory(plan, file, options),
@@ -301,7 +321,7 @@ function placeShared(plan: MemoryPlan, { file, options, keepsRejects }: LayoutRe
     settings,
     tree,
     resultCount: inserts.resultCount,
-    counted: summary && { length: rows.networkCount, blocks: rows.blocks },
+    counted: summary && rows && { length: rows.networkCount, blocks: rows.blocks },
   };
 }
 

@@ -9,6 +9,9 @@ import { AtlasError } from '../../errors.js';
 /** WebAssembly memory has pages of this many bytes. */
 const PAGE_BYTES = 65_536;
 
+/** Pages of a memory that files are read into: 32 MB, more than the countries and networks of a release. */
+const FIRST_PAGES = 512;
+
 /** The first address in use; the compiler may place constants below it. */
 const FIRST_ADDRESS = 1024;
 
@@ -37,14 +40,14 @@ export class MemoryPlan {
   }
 
   /**
-   * Returns an area that exists at once, for a file to be read into; what is placed of it need not be copied. May be called
-   * once, before all else. It is valid until the memory is built.
+   * Returns an area that exists at once, for a file to be read into; what is placed of it need not be copied. It is valid until the
+   * memory is built. Files for which the first pages have no room are elsewhere: growing the memory would detach the others.
    */
   allocate(bytes: number): Buffer {
-    const at = this.reserve(bytes);
-    const pages = this.#pages();
-    this.#memory = new WebAssembly.Memory({ initial: pages, maximum: MAX_PAGES, shared: this.#isShared });
-    return Buffer.from(this.#memory.buffer, at, bytes);
+    const pages = Math.max(FIRST_PAGES, this.#pages() + Math.ceil(bytes / PAGE_BYTES));
+    this.#memory ??= new WebAssembly.Memory({ initial: pages, maximum: MAX_PAGES, shared: this.#isShared });
+    if (this.#end + bytes > this.#memory.buffer.byteLength) return Buffer.allocUnsafeSlow(bytes);
+    return Buffer.from(this.#memory.buffer, this.reserve(bytes), bytes);
   }
 
   /** Returns the address of an area of a number of bytes. */
@@ -84,7 +87,7 @@ export class MemoryPlan {
    * @throws AtlasError E_USAGE if it would be too large
    */
   build(): WebAssembly.Memory {
-    const pages = this.#pages();
+    const pages = Math.max(this.#pages(), (this.#memory?.buffer.byteLength ?? 0) / PAGE_BYTES);
     const memory = this.#memory ?? new WebAssembly.Memory({ initial: pages, maximum: pages, shared: this.#isShared });
     // Growing detaches the arrays over a memory that is not shared, so what is in it is moved by address.
     memory.grow(pages - memory.buffer.byteLength / PAGE_BYTES);

@@ -3,11 +3,9 @@ import type { Family } from '../../address/parse.js';
 import { addressWords, previousAddress } from '../../address/words.js';
 import { formatCidr, rangeToCidrs } from '../../range/cidr.js';
 import type { RangeColumns } from '../../range/columns.js';
-import { type CutRanges, cutRanges } from '../../range/cut.js';
 import { RECORD_KINDS, RECORD_WORD, RECORD_WORDS } from '../../rangefile/layout.js';
 import { splitIPv6 } from '../../rangefile/memory.js';
 import { type NetworkFile, rangeColumns } from '../../rangefile/reader.js';
-import { buildIndex } from '../../rangefile/search.js';
 import { type CountryAnswer, openMembers, resultFormat, resultTexts } from '../formats/results.js';
 import { type Addable, NETWORK_MEMBERS } from '../members.js';
 import type { NetworkCount } from '../query.js';
@@ -165,60 +163,91 @@ export interface AskedRows {
   countsBlocks: boolean;
 }
 
-/** The columns that the kernel searches in. */
-type Columns = Pick<EnrichRanges, 'count4' | 'start4' | 'record4' | 'index4' | 'count6' | 'high6' | 'low6' | 'record6'>;
+/** A partition of both families, and for each of its records the number of what it answers, if blocks are asked for. */
+interface AskedPartition {
+  columns: Record<Family, PartitionColumns>;
+  answers: Uint32Array | undefined;
+}
+
+/** A family of a partition: the first and last halves of the start addresses; of IPv4, the start addresses. */
+interface PartitionColumns {
+  count: number;
+  highs: Uint32Array;
+  lows?: Uint32Array;
+  records: Uint16Array | Uint32Array;
+}
+
+function columnsOfFile(
+  file: Pick<EnrichRanges, 'count4' | 'start4' | 'record4' | 'count6' | 'high6' | 'low6' | 'record6'>,
+): AskedPartition['columns'] {
+  return {
+    4: { count: file.count4, highs: file.start4, records: file.record4 },
+    6: { count: file.count6, highs: file.high6, lows: file.low6, records: file.record6 },
+  };
+}
+
+function columnsOfBlocks({ 4: v4, 6: v6 }: NetworkBlocks): AskedPartition['columns'] {
+  const { high, low } = splitIPv6(v6.count, v6.first);
+  return {
+    4: { count: v4.count, highs: v4.first, records: v4.value },
+    6: { count: v6.count, highs: high, lows: low, records: v6.value },
+  };
+}
+
+/** Places the partitions of a family, see `PARTITION_…` in abi.ts. */
+function placePartitions(plan: MemoryPlan, partitions: readonly AskedPartition[], family: Family): number[] {
+  return partitions.flatMap(({ columns, answers }) => {
+    const { count, highs, lows, records } = columns[family];
+    return [
+      count,
+      plan.place(highs),
+      lows === undefined ? 0 : plan.place(lows),
+      plan.place(records),
+      records.BYTES_PER_ELEMENT,
+      answers === undefined ? 0 : plan.place(answers),
+      0,
+    ];
+  });
+}
 
 /**
- * Places what rows are made of; the kernel makes them.
+ * Places what the kernel makes rows of.
  *
- * @returns the settings; the ranges to search in, cut where the country or the network changes; the number of networks, or of
- *   their blocks if those are counted
+ * @returns the settings, and the most IPv4 and IPv6 ranges that there can be; the number of networks, or of their blocks if those
+ *   are counted. Undefined if neither networks nor blocks are asked for
  */
-export function placeRows(
-  plan: MemoryPlan,
-  file: EnrichRanges,
-  { add, answers, countsBlocks }: AskedRows,
-): {
-  settings: Record<string, number>;
-  columns: Columns;
-  networkCount: number;
-  blocks?: NetworkBlocks | undefined;
-} {
+export function placeRows(plan: MemoryPlan, file: EnrichRanges, { add, answers, countsBlocks }: AskedRows) {
   const wantsBlock = add.includes('network');
   const wantsNetwork = add.some((name) => NETWORK_MEMBERS.includes(name));
-  if (!wantsBlock && !wantsNetwork) {
-    return { settings: { isDirect: Number(!isOverTime(file)) }, columns: file, networkCount: 0 };
-  }
+  if (!wantsBlock && !wantsNetwork) return undefined;
   const networks = wantsNetwork && !isOverTime(file) ? file.networks : undefined;
   const blocks = countsBlocks && networks !== undefined ? blocksOf(networks) : undefined;
-  const cut = (family: Family): CutRanges => {
-    const own = rangeColumns(file, family);
-    if (networks === undefined) return cutRanges([own]);
-    return cutRanges([own, blocks?.[family] ?? rangeColumns(networks, family)]);
-  };
-  const [v4, v6] = [cut(4), cut(6)];
-  const { high, low } = splitIPv6(v6.count, v6.first);
-  const [[record4, network4], [record6, network6]] = [v4.values, v6.values];
+  const partitions: AskedPartition[] = [
+    {
+      columns: columnsOfFile(file),
+      answers: wantsBlock ? recordAnswers(file, answers, add, networks !== undefined) : undefined,
+    },
+  ];
+  if (networks !== undefined) {
+    partitions.push({
+      columns: blocks === undefined ? columnsOfFile(networks) : columnsOfBlocks(blocks),
+      answers: wantsBlock ? networkAnswers(networks, add) : undefined,
+    });
+  }
+  const most = (family: Family): number => partitions.reduce((sum, { columns }) => sum + columns[family].count, 0);
+  const [count4, count6] = [most(4), most(6)];
+  const table = plan.place(
+    Uint32Array.from(([4, 6] as const).flatMap((family) => placePartitions(plan, partitions, family))),
+  );
   return {
     settings: {
-      isDirect: 0,
-      rows4: plan.reserve(abi.ROW_BYTES * v4.count),
-      rows6: plan.reserve(abi.ROW_BYTES * v6.count),
-      network4: network4 === undefined ? 0 : plan.place(network4),
-      network6: network6 === undefined ? 0 : plan.place(network6),
-      recordAnswers: wantsBlock ? plan.place(recordAnswers(file, answers, add, networks !== undefined)) : 0,
-      networkAnswers: wantsBlock && networks !== undefined ? plan.place(networkAnswers(networks, add)) : 0,
+      rows4: plan.reserve(abi.ROW_BYTES * count4),
+      rows6: plan.reserve(abi.ROW_BYTES * count6),
+      partitions4: table,
+      partitions6: table + partitions.length * abi.PARTITION_BYTES,
     },
-    columns: {
-      count4: v4.count,
-      start4: v4.first,
-      record4: Uint32Array.from(record4!),
-      index4: buildIndex(v4.count, v4.first),
-      count6: v6.count,
-      high6: high,
-      low6: low,
-      record6: Uint32Array.from(record6!),
-    },
+    count4,
+    count6,
     networkCount: blocks === undefined ? recordCount(networks) : blocks[4].count + blocks[6].count,
     blocks,
   };

@@ -17,9 +17,9 @@ import {
 } from '../abi';
 import { IPV4 } from './address';
 import { COLON, DOT } from './ascii';
-import { count6, levelCount6, levels6, low6, outcomes } from './settings';
+import { levelCount6, levels6, low6, outcomes } from './settings';
 import { putByte, putDecimal, putHex } from './slot';
-import { BIAS } from './tables';
+import { BIAS, bottomLevel } from './tables';
 
 const SLASH: u8 = 47;
 
@@ -38,7 +38,7 @@ function prefix4(address: u32, row: usize): u32 {
 
 /** The same for an IPv6 address. */
 function prefix6(high: u64, low: u64, row: usize): u32 {
-  const highs: usize = load<u32>(levels6 + ((<usize>(levelCount6 - 1)) << 2));
+  const highs = bottomLevel(levels6, levelCount6);
   const first: usize = load<u32>(row, ROW_BLOCK);
   const next: usize = load<u32>(row, ROW_BLOCK_END);
   let prefix: u32 = 0;
@@ -47,7 +47,7 @@ function prefix6(high: u64, low: u64, row: usize): u32 {
     const startHigh = load<u64>(highs + (first << 3)) ^ BIAS;
     prefix = common6(high, low, startHigh - u64(startLow == 0), startLow - 1) + 1;
   }
-  if (next < count6) {
+  if (next != 0) {
     prefix = max(prefix, common6(high, low, load<u64>(highs + (next << 3)) ^ BIAS, load<u64>(low6 + (next << 3))) + 1);
   }
   return prefix;

@@ -33,7 +33,7 @@ import { longestText, parseText } from './lenient';
 import {
   buckets4,
   candidates,
-  count6,
+  counts,
   crowded4,
   isDirect,
   keptOfCandidates,
@@ -325,7 +325,7 @@ function resolveIPv6(): void {
   for (let query = queries6; query < end6; query += QUERY6_BYTES) {
     const half = load<i64>(query, QUERY6_HIGH);
     const rest = load<u64>(query, QUERY6_LOW);
-    let range = half == GREATEST ? count6 - 1 : load<u32>(query, QUERY6_RANGE);
+    let range = half == GREATEST ? load<u32>(counts, 4) - 1 : load<u32>(query, QUERY6_RANGE);
     if (load<i64>(keys + ((<usize>range) << 3)) == half && load<u64>(low6 + ((<usize>range) << 3)) > rest) {
       range = rangeAmong(range, half, rest);
     }

@@ -5,9 +5,8 @@
 
 /** IPv4 start addresses, of which the kernel keeps the last 16 bits, 2 bytes each: within a bucket the others are the same. */
 export let start4: usize = 0;
-/** Records of the IPv4 ranges, 2 bytes each; with rows 4 bytes each; with history their timelines, 4 bytes each. */
+/** Records of the IPv4 ranges, 2 bytes each; with history their timelines, 4 bytes each. */
 export let record4: usize = 0;
-export let count4: u32 = 0;
 /** For each value of an address's first 16 bits: a record with the `DECIDED` bit, or the number of a crowded bucket. */
 export let buckets4: usize = 0;
 /** Room for the buckets that hold several ranges, `CROWDED_BYTES` each. */
@@ -18,7 +17,8 @@ export let levelCount6: u32 = 0;
 /** Last 64 bits of the IPv6 start addresses, 8 bytes each; records or timelines of the IPv6 ranges. */
 export let low6: usize = 0;
 export let record6: usize = 0;
-export let count6: u32 = 0;
+/** The numbers of IPv4 and IPv6 ranges, 4 bytes each. */
+export let counts: usize = 0;
 /** One `OUTCOME_…` code for each record, 1 byte each. */
 export let outcomes: usize = 0;
 export let recordCount: u32 = 0;
@@ -40,15 +40,15 @@ export let dates: usize = 0;
 /** The state that holds for a line whose date is missing, no date, or not kept; it can be NO_STATE. */
 export let missingState: u32 = 0;
 
-/** Room for a row for each IPv4 and IPv6 range, `ROW_BYTES` each, see `ROW_…` in ../abi.ts; 0 if neither networks nor blocks are asked for. */
+/**
+ * If networks or blocks are asked for, room for a row for each IPv4 and IPv6 range, `ROW_BYTES` each, see `ROW_…` in ../abi.ts; or 0.
+ * Then the ranges are made together with the rows, so there is only room for them at first.
+ */
 export let rows4: usize = 0;
 export let rows6: usize = 0;
-/** Networks of the ranges, 4 bytes each; or 0. */
-export let network4: usize = 0;
-export let network6: usize = 0;
-/** For each record and network, the number of what it answers, 4 bytes each. Ranges with the same numbers are in one block. 0 if blocks are not asked for. */
-export let recordAnswers: usize = 0;
-export let networkAnswers: usize = 0;
+/** The partitions that rows are made of, `PARTITION_BYTES` each; those of IPv6 follow. */
+export let partitions4: usize = 0;
+export let partitions6: usize = 0;
 /** The numbers to 255 in decimal, 4 bytes each: three for the digits, one for how many there are. */
 export let decimals: usize = 0;
 
