@@ -48,7 +48,8 @@ export function buildApp(deps: AppDeps): FastifyInstance {
   return app;
 }
 
-function createFastify({ deps, responder }: Context): FastifyInstance {
+function createFastify(context: Context): FastifyInstance {
+  const { deps, responder } = context;
   const app = fastify({
     bodyLimit: MAX_BODY_BYTES,
     trustProxy: trustFunction(deps.trustProxy),
@@ -57,7 +58,8 @@ function createFastify({ deps, responder }: Context): FastifyInstance {
       maxParamLength: MAX_HEADER_BYTES,
       querystringParser: (query) => ({
         apikey: keyParameter(query),
-        include: includeParameter(query),
+        // Labels are not archived.
+        include: includeParameter(query, () => (dayParameter(query) === undefined ? context.labelNames : [])),
         at: dayParameter(query),
       }),
     },

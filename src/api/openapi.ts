@@ -106,9 +106,14 @@ const INCLUDE_PARAMETER = {
     'Further members of each result: who announces the address (`asn`, `as_name`), the largest block around it with the same result (`network`), and the code of the continent.',
   style: 'form',
   explode: false,
-  schema: { type: 'array', items: { type: 'string', enum: INCLUDABLE } },
   example: ['asn', 'as_name'],
 };
+
+/** Returns the parameter with the names of labels, too. */
+function includeObject(labels: readonly string[]): object {
+  const names = { type: 'string', enum: [...INCLUDABLE, ...labels] };
+  return { ...INCLUDE_PARAMETER, schema: { type: 'array', items: names } };
+}
 
 const DAY_PARAMETER = {
   name: 'at',
@@ -120,11 +125,11 @@ const DAY_PARAMETER = {
   example: '2026-01-31',
 };
 
-function operationObject(operation: Operation, needsKey: boolean): object {
+function operationObject(operation: Operation, needsKey: boolean, labels: readonly string[]): object {
   const { id, tag, summary, description, hasAddress, isLookup, request, response, errors } = operation;
   const parameters = [
     ...(hasAddress ? [ADDRESS_PARAMETER] : []),
-    ...(isLookup ? [INCLUDE_PARAMETER, DAY_PARAMETER] : []),
+    ...(isLookup ? [includeObject(labels), DAY_PARAMETER] : []),
   ];
   return {
     operationId: id,
@@ -145,12 +150,12 @@ function operationObject(operation: Operation, needsKey: boolean): object {
   };
 }
 
-function paths(): Record<string, object> {
+function paths(labels: readonly string[]): Record<string, object> {
   const described: Record<string, object> = {};
   for (const { path, method, needsKey, operation } of Object.values<Route>(ROUTES)) {
     if (operation === undefined) continue;
     const name = path.replace(/:(\w+)/g, '{$1}');
-    described[name] = { ...described[name], [method.toLowerCase()]: operationObject(operation, needsKey) };
+    described[name] = { ...described[name], [method.toLowerCase()]: operationObject(operation, needsKey, labels) };
   }
   return described;
 }
@@ -184,14 +189,19 @@ function sourcesText({ inputs }: Manifest): string {
  * Builds the document.
  *
  * @param manifest of the release whose sources it names; none if there is no release
+ * @param labels the names of the labels that may be asked for
  */
-export function openApiDocument(baseUrls: BaseUrls, manifest?: Manifest): object {
+export function openApiDocument(baseUrls: BaseUrls, manifest?: Manifest, labels: readonly string[] = []): object {
   const text = readFileSync(packageFile('package.json'), 'utf8');
   const { version, license, homepage } = JSON.parse(text) as Record<string, string>;
   // The schemas refer to each other by their place in the file, which is another one here.
-  const schemas = JSON.parse(
-    JSON.stringify(wireSchema().$defs).replaceAll('"#/$defs/', '"#/components/schemas/'),
-  ) as object;
+  const schemas = JSON.parse(JSON.stringify(wireSchema().$defs).replaceAll('"#/$defs/', '"#/components/schemas/')) as {
+    LookupResult: { properties: Record<string, object> };
+  };
+  for (const label of labels) {
+    const description = `Only with include=${label}: a label that the operator gave the address, or null.`;
+    schemas.LookupResult.properties[label] = { type: ['string', 'null'], description };
+  }
   return {
     openapi: '3.1.0',
     info: {
@@ -205,7 +215,7 @@ export function openApiDocument(baseUrls: BaseUrls, manifest?: Manifest): object
     tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
     servers: servers(baseUrls),
     security: [{ header: [] }, { query: [] }],
-    paths: paths(),
+    paths: paths(labels),
     components: {
       securitySchemes: {
         header: { type: 'apiKey', in: 'header', name: 'X-API-Key', description: 'Recommended.' },

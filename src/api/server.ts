@@ -40,6 +40,8 @@ export interface ServeSettings extends DataPlace {
   region: { name: string; country: string; eu: boolean } | undefined;
   /** Undefined: no metrics. */
   metricsPort: number | undefined;
+  /** Whether lookups may ask for the labels of the release. */
+  labels: boolean;
   baseUrls: BaseUrls;
   page: PageSettings;
 }
@@ -79,7 +81,7 @@ export class ApiServer {
    * @throws AtlasError if it cannot be opened; the old release is kept then
    */
   useRelease(dir: string): void {
-    const next = new ServedRelease(openFound(dir));
+    const next = new ServedRelease(openFound(dir), this.#settings.labels);
     const old = this.#release;
     this.#release = next;
     this.#pastDays.clear();

@@ -114,6 +114,7 @@ export function readSettings({ dataDir, seed, values }: Invocation): ServeSettin
     redis: redisUrl(values),
     accessLog: values['access-log'] === true,
     region: region(values),
+    labels: values.labels === true,
     metricsPort: integer(values, 'metrics-port', MAX_PORT),
     baseUrls: { default: baseUrl(values, 'base-url'), eu: baseUrl(values, 'eu-base-url') },
     page: {
@@ -230,6 +231,9 @@ are being processed.`,
     region: { value: 'NAME', help: 'where this server is; sent as X-Served-By. Needs --country CC' },
     country: { value: 'CC', help: 'the country where this server is, such as DE' },
     eu: { help: 'serve an EU base address: refuses to start if CC is not in the European Union' },
+    labels: {
+      help: 'results have the labels of the release if they are asked for with include; visitors of the page can ask, too, unless there is --no-keyless',
+    },
     'metrics-port': { value: 'PORT', help: 'Prometheus metrics on http://127.0.0.1:PORT/metrics (default none)' },
     'base-url': {
       value: 'URL',

@@ -44,11 +44,13 @@ export interface IncludedMembers {
   network?: string | null;
   /** `AF`, `AN`, `AS`, `EU`, `NA`, `OC`, `SA`, or null. */
   continent?: string | null;
+  /** A label, if the server has labels. */
+  [label: string]: string | number | boolean | null | undefined;
 }
 
 export interface LookupOptions {
   /** The members that results have besides the four. */
-  include?: readonly (keyof IncludedMembers)[];
+  include?: readonly ('asn' | 'as_name' | 'network' | 'continent' | (string & {}))[];
   /** A day (UTC), `YYYY-MM-DD`, whose answers are wanted; by default those of now. */
   at?: string | undefined;
 }
@@ -132,7 +134,7 @@ async function errorOf(response: Response): Promise<ServiceError> {
 
 function queryOf({ include = [], at }: LookupOptions): string {
   const parameters = [
-    ...(include.length === 0 ? [] : [`include=${include.join()}`]),
+    ...(include.length === 0 ? [] : [`include=${encodeURIComponent(include.join())}`]),
     ...(at === undefined ? [] : [`at=${encodeURIComponent(at)}`]),
   ];
   return parameters.length === 0 ? '' : `?${parameters.join('&')}`;

@@ -1,13 +1,18 @@
 /** `?include=`: further members of the results. */
 import { rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import type { FastifyInstance } from 'fastify';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ApiHttpServer } from '../../src/api/http-server.js';
 import { INCLUDABLE, includeParameter } from '../../src/api/include.js';
 import { wireSchema } from '../../src/api/openapi.js';
+import { ServedRelease } from '../../src/api/releases/served-release.js';
 import { Client } from '../../src/client/client.js';
+import { compactRelease } from '../../src/database/compact.js';
+import { openDatabase } from '../../src/database/database.js';
 import { appDeps, KEY, portOf, startServer, testApp } from '../support/api.js';
+import { SMALL_LABELS } from '../support/labels.js';
 import { SMALL_NETWORKS } from '../support/networks.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 
@@ -83,6 +88,48 @@ describe('include', () => {
       expect(ajv.validate('wire#/$defs/LookupResult', result), JSON.stringify(ajv.errors)).toBe(true);
     }
     expect((await get('/api/lookup/x?include=asn')).json()).toEqual({ error: 'Invalid IP address' });
+  });
+
+  it('adds labels only if the operator says so', async () => {
+    const labeled = temporaryDir();
+    await publishBlocks(labeled, SMALL_WORLD, '2026-01-01', 7, SMALL_NETWORKS, SMALL_LABELS);
+    const served = new ServedRelease(openDatabase(labeled), true);
+    const open = testApp(labeled, { release: () => served });
+    const closed = testApp(labeled);
+    const ask = (one: FastifyInstance, query: string, ip = '10.1.2.3') =>
+      one.inject({ url: `/api/lookup/${ip}?${query}`, headers: { 'x-api-key': KEY } });
+    const found = { ...{ ip: '10.1.2.3', country: null, country_code: null, is_eu: false }, site: 'Köln "Süd", 2' };
+    expect((await ask(open, 'include=site')).body).toBe(JSON.stringify(found));
+    expect((await ask(open, 'include=owner,network,site,site,asn')).json()).toEqual({
+      ...{ ...found, asn: null, network: '10.1.0.0/16', owner: 'IT=ops' },
+    });
+    expect((await ask(open, 'include=owner', '10.2.0.1')).json()).toMatchObject({ owner: null });
+    expect((await ask(open, 'include=owner', '10.2.0.1')).json()).not.toHaveProperty('site');
+    expect((await ask(open, 'include=continent', '8.8.8.8')).json()).toEqual({ ...US, continent: 'NA' });
+    for (const query of ['include=tenant', 'include=site&at=2026-01-01', 'include=constructor']) {
+      const response = await ask(open, query);
+      expect(response.statusCode).toBe(400);
+      expect(response.json().error).toMatch(/^include can be asn, .*; without at also site, owner$/);
+    }
+    const hidden = await ask(closed, 'include=site');
+    expect(hidden.statusCode).toBe(400);
+    expect(hidden.body).not.toContain('owner');
+    for (const url of ['/openapi.json', '/attribution', '/', '/data', '/readyz']) {
+      const { body } = await closed.inject({ url, headers: { accept: 'text/html' } });
+      for (const word of ['owner', 'Berlin', 'labels.csv']) expect(body, url).not.toContain(word);
+    }
+    const document = (await open.inject({ url: '/openapi.json' })).json();
+    expect(document.paths['/api/lookup/{ip}'].get.parameters[1].schema.items.enum).toEqual([
+      ...INCLUDABLE,
+      'site',
+      'owner',
+    ]);
+    expect(Object.keys(document.components.schemas.LookupResult.properties)).toContain('site');
+    // What /db/* are made with.
+    const compact = Buffer.from(compactRelease(join(labeled, 'current'), ['networks']));
+    for (const word of ['owner', 'Berlin', 'labels']) expect(compact.includes(word), word).toBe(false);
+    await Promise.all([open.close(), closed.close()]);
+    rmSync(labeled, { recursive: true });
   });
 
   it('makes one list for each set of members, so that a caller cannot make a server prepare more', () => {

@@ -92,6 +92,18 @@ export class Context {
     return this.deps.phase?.() ?? 'serving';
   }
 
+  /** The names of the labels that requests may ask for. */
+  get labelNames(): readonly string[] {
+    return this.deps.release()?.labelNames ?? [];
+  }
+
+  /** Answers an `include` with an unknown name; the answer lists the known ones. */
+  refuseInclude(request: FastifyRequest, reply: FastifyReply): undefined {
+    const names = this.labelNames;
+    if (names.length === 0) this.responder.error(request, reply, 'include_unknown');
+    else this.responder.errorWith(request, reply, 'include_unknown', `without at also ${names.join(', ')}`, []);
+  }
+
   /**
    * Checks the key of a request.
    *

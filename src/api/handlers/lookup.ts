@@ -32,10 +32,7 @@ export function lookupHandlers(context: Context) {
 
   const lookUp = (request: FastifyRequest, reply: FastifyReply, ip: string) => {
     const { include } = request.query as { include: Include };
-    if (include === 'unknown') {
-      responder.error(request, reply, 'include_unknown');
-      return undefined;
-    }
+    if (include === 'unknown') return context.refuseInclude(request, reply);
     return context.countAddresses(request, reply, 1, (rate) =>
       context.withAnswers(request, reply, rate, (served, headers) => {
         const result = served.lookup(ip, include);
@@ -51,10 +48,7 @@ export function lookupHandlers(context: Context) {
   const lookUpBatch: Handler = (request, reply) => {
     const ips = request.body as string[];
     const { include } = request.query as { include: Include };
-    if (include === 'unknown') {
-      responder.error(request, reply, 'include_unknown');
-      return undefined;
-    }
+    if (include === 'unknown') return context.refuseInclude(request, reply);
     const limit = context.rateOf(request.apiKey!);
     if (limit !== 0 && ips.length > limit) {
       responder.error(request, reply, 'batch_over_rate');

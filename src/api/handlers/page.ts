@@ -4,7 +4,7 @@ import type { LookupResult } from '../../database/results.js';
 import { WIRE_ERRORS } from '../../errors.js';
 import { INCLUDED, INVALID_ADDRESS, type Notice, RATE_USED_UP } from '../../page/answer.js';
 import { callerOf } from '../caller.js';
-import { type Includable, includeParameter } from '../include.js';
+import { type Included, includeParameter } from '../include.js';
 import { openApiDocument, serverUrl } from '../openapi.js';
 import { dataHtml } from '../page/data-html.js';
 import { developersHtml } from '../page/developers-html.js';
@@ -15,7 +15,7 @@ import type { ServedRelease } from '../releases/served-release.js';
 import { JSON_TYPE } from '../responses.js';
 import { type Context, type Handler, NO_STORE, settle } from './context.js';
 
-const NETWORK_MEMBERS = includeParameter(`include=${INCLUDED}`) as readonly Includable[];
+const NETWORK_MEMBERS = includeParameter(`include=${INCLUDED}`) as Included;
 
 function hasNetworks(served: ServedRelease | undefined): boolean {
   return served?.manifest.counts.networks !== undefined;

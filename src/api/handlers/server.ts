@@ -39,7 +39,10 @@ export function serverHandlers(context: Context) {
   const openApi: Handler = (request, reply) => {
     const served = deps.release();
     if (served !== undefined && served.id !== document.release) {
-      document = { release: served.id, json: JSON.stringify(openApiDocument(baseUrls, served.manifest)) };
+      document = {
+        release: served.id,
+        json: JSON.stringify(openApiDocument(baseUrls, served.manifest, served.labelNames)),
+      };
     }
     responder.json(request, reply, 200, document.json);
     return undefined;

@@ -9,7 +9,7 @@ import type { Manifest } from '../../database/release.js';
 import type { LookupResult } from '../../database/results.js';
 import { AtlasError, messageOf } from '../../errors.js';
 import type { RangeFile } from '../../rangefile/reader.js';
-import type { Includable } from '../include.js';
+import type { Included } from '../include.js';
 import type { Headers } from '../responses.js';
 
 /** Numbers of lookups by outcome, for the metrics. */
@@ -43,8 +43,8 @@ export abstract class ServedAnswers {
   readonly #lookups: Lookups;
   /** The JSON of a result after the address, by country code; there are some 250. In UTF-8, each byte as one character. */
   readonly #resultSuffixes = new Map<string | null, string>();
-  /** Lookups with further members; at most one for each set of them. */
-  readonly #included = new Map<readonly Includable[], FieldLookup>();
+  /** Lookups with further members, by the number of their set. */
+  readonly #included: (FieldLookup | undefined)[] = [];
 
   constructor(lookups: Lookups) {
     this.#lookups = lookups;
@@ -53,27 +53,28 @@ export abstract class ServedAnswers {
   /** Returns the headers that say which release answers and how old its data is, in seconds. */
   abstract headers(): Headers;
 
-  /** Prepares lookups of fields, as `Database.fields`. */
-  protected abstract fields(names: readonly ResultField[]): FieldLookup;
+  /** Prepares lookups of fields, as `Database.fields`; with all labels, if they are wanted. */
+  protected abstract fields(names: readonly ResultField[], withLabels: boolean): FieldLookup;
 
   /**
    * Returns the result, or undefined if the text is not an address.
    *
-   * @param include further members of the result, one of the lists of include.ts
+   * @param include further members of the result
    */
-  lookup(ip: string, include?: readonly Includable[]): LookupResult | undefined {
+  lookup(ip: string, include?: Included): LookupResult | undefined {
     if (include === undefined) return this.#lookups.lookup(ip);
-    let find = this.#included.get(include);
-    if (find === undefined) {
-      find = this.fields(['country', 'country_code', 'is_eu', ...include]);
-      this.#included.set(include, find);
-    }
+    const { set, members, labels } = include;
+    const names = ['country', 'country_code', 'is_eu', ...members];
+    this.#included[set] ??= this.fields(names, labels.length > 0);
     // It has the members of a lookup result, which were asked for.
-    return find(ip) as LookupResult | undefined;
+    const found = this.#included[set](ip) as (LookupResult & Record<string, unknown>) | undefined;
+    if (found === undefined || labels.length === 0) return found;
+    const chosen = ['ip', ...names, ...labels].map((name) => [name, found[name] ?? null]);
+    return Object.fromEntries(chosen) as LookupResult;
   }
 
   /** Returns a result of {@link lookup} as JSON, the same as JSON.stringify returns; in UTF-8, each byte as one character. */
-  json(result: LookupResult, include?: readonly Includable[]): string {
+  json(result: LookupResult, include?: Included): string {
     if (include !== undefined) return utf8AsCharacters(JSON.stringify(result));
     // The address is text that this program wrote, without characters that JSON escapes.
     return `{"ip":"${result.ip}${this.#resultSuffix(result)}`;
@@ -96,7 +97,7 @@ export abstract class ServedAnswers {
    * @param ips any strings
    * @param include as for {@link lookup}
    */
-  batch(ips: readonly string[], include?: readonly Includable[]): BatchResponse {
+  batch(ips: readonly string[], include?: Included): BatchResponse {
     const outcomes: Outcomes = { found: 0, no_country: 0, invalid: 0 };
     const seen = new Set<string>();
     let json = '{';
@@ -123,17 +124,23 @@ export class ServedRelease extends ServedAnswers {
   readonly id: string;
   /** `YYYY-MM-DD`. */
   readonly asOf: string;
+  /** The names of the labels that may be asked for. */
+  readonly labelNames: readonly string[];
   readonly #database: Database;
   /** The headers that name the release, and the second of the Unix clock for which they are right. */
   #headers: Headers = [];
   #headersSecond = Number.NaN;
 
-  /** @throws AtlasError E_DAMAGED if the manifest has values that no response can name */
-  constructor(database: Database) {
+  /**
+   * @param withLabels whether its labels may be asked for
+   * @throws AtlasError E_DAMAGED if the manifest has values that no response can name
+   */
+  constructor(database: Database, withLabels = false) {
     super(database);
     this.#database = database;
     this.id = database.manifest.id;
     this.asOf = database.manifest.as_of;
+    this.labelNames = withLabels ? database.labelNames : [];
     try {
       for (const value of this.headers()) validateHeaderValue('x-database-release', value);
     } catch (error) {
@@ -165,8 +172,8 @@ export class ServedRelease extends ServedAnswers {
     return this.#database.manifest;
   }
 
-  protected fields(names: readonly ResultField[]): FieldLookup {
-    return this.#database.fields(names);
+  protected fields(names: readonly ResultField[], withLabels: boolean): FieldLookup {
+    return this.#database.fields(withLabels ? [...names, ...this.labelNames] : names);
   }
 
   /** Returns the headers that say which release answers and how old its data is, in seconds. */
