@@ -1,12 +1,12 @@
 /** Merges the labels of files into one list of ranges for each family, with the algebra of the countries. */
 import type { Family } from '../../src/address/parse.js';
 import { addressWords, compareSizes } from '../../src/address/words.js';
-import type { RangeColumns } from '../../src/range/columns.js';
+import { RangeBuilder, type RangeColumns } from '../../src/range/columns.js';
 import { MergedBuilder, sortCandidates, sweep } from '../../src/range/merge.js';
 import { type LabelRecord, UNLABELED } from '../../src/rangefile/layout.js';
 import type { Reference } from '../config/reference.js';
 import type { LabelTable } from '../stage.js';
-import { CandidateBuilder, LAYERS } from './candidates.js';
+import { LAYERS } from './candidates.js';
 
 /** The merged labels of both families; each range's value is an index into `records`. */
 export interface MergedLabels {
@@ -25,7 +25,7 @@ const NONE = 0;
 /**
  * Merges the labels of files. The value of a column is that of the narrowest row that covers the address, among the rows of the files
  * that have the column; of equally narrow ones, that of the later file, and in a file the later row. An address with an IPv4 address
- * inside has the labels of that one, unless a row covers a part of the prefix.
+ * inside has the labels of that one.
  *
  * @param tables in the order of sources.json
  */
@@ -33,11 +33,11 @@ export function mergeLabels(tables: readonly LabelTable[], { special }: Pick<Ref
   const columns = [...new Set(tables.flatMap((table) => table.columns))];
   const records: LabelRecord[] = [{ kind: 'none', reason: UNLABELED }];
   const embedded = special.filter(({ result }) => result.kind === 'embedded');
-  const builders = { 4: new CandidateBuilder(4, 0, embedded), 6: new CandidateBuilder(6, 0, embedded) };
+  const builders = { 4: new RangeBuilder(4), 6: new RangeBuilder(6) };
   for (const [position, { v4, v6 }] of tables.entries()) {
     for (const { family, count, first, last, value } of [v4, v6]) {
       for (let i = 0; i < count; i++) {
-        builders[family].addExceptEmbedded(first, last, i, value[i]!, FIRST_LAYER + position);
+        builders[family].add(first, last, i, value[i]!, FIRST_LAYER + position);
       }
     }
   }
@@ -69,7 +69,7 @@ export function mergeLabels(tables: readonly LabelTable[], { special }: Pick<Ref
     const layers = tables.map((_table, position) => FIRST_LAYER + position);
     sweep(candidates, sortCandidates(candidates), layers, (position, { rows, other }) => {
       const files = [...rows.keys()].filter((file) => rows[file]! >= 0);
-      if (files.length === 0) {
+      if (other >= 0 || files.length === 0) {
         merged.add(position, other < 0 ? NONE : value[other]!, 0);
         return;
       }

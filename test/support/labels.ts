@@ -107,18 +107,12 @@ const EMBEDDING: [first: bigint, prefix: number, shift: bigint, inverted: boolea
 export function scan(files: readonly TwinFile[], family: 4 | 6, address: bigint): Record<string, string | null> {
   const columns = new Set(files.flatMap((file) => file.columns));
   const inside = EMBEDDING.find(([first, prefix]) => family === 6 && (first ^ address) >> BigInt(128 - prefix) === 0n);
-  const covers = (row: TwinRow): boolean => {
-    if (row.family !== family || row.first > address || row.last < address) return false;
-    if (inside === undefined) return true;
-    const [first, prefix] = inside;
-    const last = first | ((1n << BigInt(128 - prefix)) - 1n);
-    return row.first >= first && row.last <= last && (row.first > first || row.last < last);
-  };
-  if (inside !== undefined && !files.some(({ rows }) => rows.some(covers))) {
+  if (inside !== undefined) {
     const [, , shift, inverted] = inside;
     const ipv4 = (address >> shift) & 0xffffffffn;
     return scan(files, 4, inverted ? ipv4 ^ 0xffffffffn : ipv4);
   }
+  const covers = (row: TwinRow): boolean => row.family === family && row.first <= address && row.last >= address;
   const result: Record<string, string | null> = {};
   for (const column of columns) {
     let best: TwinRow | undefined;

@@ -100,8 +100,8 @@ export class Context {
   /** Answers an `include` with an unknown name; the answer lists the known ones. */
   refuseInclude(request: FastifyRequest, reply: FastifyReply): undefined {
     const names = this.labelNames;
-    if (names.length === 0) this.responder.error(request, reply, 'include_unknown');
-    else this.responder.errorWith(request, reply, 'include_unknown', `without at also ${names.join(', ')}`, []);
+    const more = names.length === 0 ? undefined : `without at also ${names.join(', ')}`;
+    this.responder.error(request, reply, 'include_unknown', [], more);
   }
 
   /**
