@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { decodeColumn, encodeColumn } from '../src/compact/column.js';
 import { writeContainer } from '../src/compact/container.js';
 import type { CompactCountries } from '../src/compact/countries.js';
-import { networkSections } from '../src/compact/networks.js';
+import { networkSections } from '../src/compact/network-file.js';
 import { rangeFileSections } from '../src/compact/range-file.js';
 import { aboutRelease, MANIFEST_SECTION, manifestOf, networkFileOf, rangeFileOf } from '../src/database/compact.js';
 import { type Manifest, MIRROR_FILE, NETWORK_FILE, RANGE_FILE } from '../src/database/release.js';

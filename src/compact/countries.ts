@@ -139,6 +139,17 @@ function isAbout(value: unknown): value is About {
   );
 }
 
+/**
+ * Returns the section `about`.
+ *
+ * @throws AtlasError E_DAMAGED if it does not describe a release
+ */
+export function readAbout(container: Container): About {
+  const about = decodeAbout(container);
+  if (!isAbout(about)) throw container.damaged('section about does not describe a release');
+  return about;
+}
+
 /** The countries of an opened compact form. */
 export class CompactCountries {
   readonly container: Container;
@@ -157,9 +168,7 @@ export class CompactCountries {
   constructor(bytes: Uint8Array, name: string) {
     this.#name = name;
     this.container = new Container(bytes, name);
-    const about = decodeAbout(this.container);
-    if (!isAbout(about)) throw this.container.damaged('section about does not describe a release');
-    this.about = about;
+    this.about = readAbout(this.container);
     this.records = decodeRecords(this.container, 'country');
     const { length } = this.records;
     if (length === 0 || length > MAX_RECORDS) throw this.container.damaged(`${length} records`);

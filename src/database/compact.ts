@@ -2,7 +2,8 @@
 import { zlib } from '../builtins.js';
 import { writeContainer } from '../compact/container.js';
 import type { About, CompactCountries } from '../compact/countries.js';
-import { buildNetworkFile, hasNetworks, networkSections } from '../compact/networks.js';
+import { buildNetworkFile, networkSections } from '../compact/network-file.js';
+import { hasNetworks } from '../compact/networks.js';
 import { buildRangeFile, rangeFileSections } from '../compact/range-file.js';
 import { AtlasError, messageOf } from '../errors.js';
 import { MAX_COMPACT_BYTES } from '../limits.js';

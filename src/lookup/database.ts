@@ -1,4 +1,4 @@
-/** The interface of a database of @ipatlas/lookup. Its declarations and those of results.ts become those of the package. */
+/** The interfaces of the databases of @ipatlas/lookup. Its declarations and those of results.ts become those of the package. */
 import type { Country, LookupResult, ReasonedResult } from '../database/results.js';
 
 export interface LookupDatabase {
@@ -16,4 +16,21 @@ export interface LookupDatabase {
   lookupWithReason(ip: string): ReasonedResult | undefined;
   /** Looks up 4 or 16 bytes in network order; undefined for any other number of bytes. */
   lookupBytes(bytes: Uint8Array): LookupResult | undefined;
+}
+
+/** Who announces an address, as a frozen object that all addresses of the network share; with nulls if nobody does. */
+export interface Network {
+  /** Number of the autonomous system, or null. */
+  readonly asn: number | null;
+  /** Its name, or null. */
+  readonly as_name: string | null;
+}
+
+export interface NetworkDatabase {
+  /** Date of the data, `YYYY-MM-DD`. */
+  readonly dataDate: string;
+  /** Whom the sources of the data want credited. */
+  readonly attribution: readonly string[];
+  /** Returns the network of an address; undefined if it is not an address. */
+  network(ip: string): Network | undefined;
 }

@@ -13,11 +13,12 @@ import { BinaryEngine } from '../database/binary-engine.js';
 import { Lookups } from '../database/lookups.js';
 import { AtlasError } from '../errors.js';
 import { MAX_COMPACT_BYTES } from '../limits.js';
-import type { LookupDatabase } from './database.js';
+import type { LookupDatabase, NetworkDatabase } from './database.js';
+import { CompactNetworks } from './networks.js';
 import { readRanges } from './ranges.js';
 
 export type { Country, LookupResult, ReasonedResult } from '../database/results.js';
-export type { LookupDatabase } from './database.js';
+export type { LookupDatabase, Network, NetworkDatabase } from './database.js';
 
 const MS_PER_DAY = 86_400_000;
 
@@ -26,7 +27,8 @@ class CompactDatabase extends Lookups implements LookupDatabase {
   readonly attribution: readonly string[];
 
   constructor(compact: CompactCountries) {
-    super(new BinaryEngine(readRanges(compact)));
+    const ranges = readRanges(compact.ranges(4), compact.ranges(6), (count) => new Uint16Array(count));
+    super(new BinaryEngine({ records: compact.records, ...ranges }));
     const { data_date, as_of, attribution } = compact.about;
     this.dataDate = data_date ?? as_of;
     this.attribution = Object.freeze(attribution);
@@ -66,6 +68,13 @@ async function gunzip(bytes: Uint8Array<ArrayBuffer>, name: string): Promise<Uin
   return unpacked?.subarray(0, length) ?? new Uint8Array();
 }
 
+/** Returns a compact form as it is, unpacked if it is compressed. */
+async function unpacked(bytes: Uint8Array | ArrayBuffer, name: string): Promise<Uint8Array> {
+  const given = bytes instanceof Uint8Array ? bytes : new Uint8Array(bytes);
+  const isGzip = given[0] === 0x1f && given[1] === 0x8b;
+  return isGzip ? gunzip(given as Uint8Array<ArrayBuffer>, name) : given;
+}
+
 /**
  * Opens a database.
  *
@@ -74,10 +83,20 @@ async function gunzip(bytes: Uint8Array<ArrayBuffer>, name: string): Promise<Uin
  * @throws an error with the code E_DAMAGED if they are not a compact form
  */
 export async function fromBytes(bytes: Uint8Array | ArrayBuffer, name = 'the compact form'): Promise<LookupDatabase> {
-  const given = bytes instanceof Uint8Array ? bytes : new Uint8Array(bytes);
-  const isGzip = given[0] === 0x1f && given[1] === 0x8b;
-  const unpacked = isGzip ? await gunzip(given as Uint8Array<ArrayBuffer>, name) : given;
-  return new CompactDatabase(new CompactCountries(unpacked, name));
+  return new CompactDatabase(new CompactCountries(await unpacked(bytes, name), name));
+}
+
+/**
+ * Opens the networks of a compact form that has them, such as a file of `ipatlas export compact --with networks`.
+ *
+ * @param bytes as {@link fromBytes} takes them
+ * @throws an error with the code E_DAMAGED if they are not a compact form with networks
+ */
+export async function networksFromBytes(
+  bytes: Uint8Array | ArrayBuffer,
+  name = 'the compact form',
+): Promise<NetworkDatabase> {
+  return new CompactNetworks(await unpacked(bytes, name), name);
 }
 
 /** Values of the characters of Base64 (RFC 4648 §4) by their codes. */
@@ -101,14 +120,20 @@ function fromBase64(text: string): Uint8Array {
 }
 
 /** Databases by their address, to ask the server only for newer ones. */
-const fetched = new Map<string, { etag: string; database: LookupDatabase }>();
+type Fetched<Database> = Map<string, { etag: string; database: Database }>;
+const countries: Fetched<LookupDatabase> = new Map();
+const networks: Fetched<NetworkDatabase> = new Map();
 
-async function fetchDatabase(url: string): Promise<LookupDatabase> {
+async function fetchDatabase<Database>(
+  url: string,
+  fetched: Fetched<Database>,
+  open: (bytes: ArrayBuffer, name: string) => Promise<Database>,
+): Promise<Database> {
   const known = fetched.get(url);
   const response = await fetch(url, { headers: known === undefined ? {} : { 'If-None-Match': known.etag } });
   if (response.status === 304 && known !== undefined) return known.database;
   if (!response.ok) throw new AtlasError('E_FETCH', `${url} answers ${response.status} ${response.statusText}`);
-  const database = await fromBytes(await response.arrayBuffer(), url);
+  const database = await open(await response.arrayBuffer(), url);
   const etag = response.headers.get('ETag');
   if (etag !== null) fetched.set(url, { etag, database });
   return database;
@@ -122,8 +147,18 @@ async function fetchDatabase(url: string): Promise<LookupDatabase> {
  * @throws an error with the code E_FETCH if the server does not answer with a file, E_DAMAGED if it is not a compact form
  */
 export async function load(url?: string | URL): Promise<LookupDatabase> {
-  if (url !== undefined) return fetchDatabase(String(url));
+  if (url !== undefined) return fetchDatabase(String(url), countries, fromBytes);
   // The module is made by scripts/make-lookup.js, and stays a file of its own beside the bundle.
   const { default: data }: { default: string } = await import('./data.js');
   return fromBytes(fromBase64(data), 'the data of @ipatlas/lookup');
+}
+
+/**
+ * Loads the networks of a server, or any other compact form that has them.
+ *
+ * @param url such as `https://…/db/networks.ipc`; an ETag works as in {@link load}
+ * @throws as {@link load}
+ */
+export function loadNetworks(url: string | URL): Promise<NetworkDatabase> {
+  return fetchDatabase(String(url), networks, networksFromBytes);
 }

@@ -44,6 +44,8 @@ export class BatchView {
   readonly #progress = byId<HTMLProgressElement>('progress');
   readonly #status = byId('status');
   readonly #db = this.#form.dataset.db ?? '';
+  /** Null if the server has no networks, or browsers must not load them. */
+  readonly #networks = document.getElementById('networks') as HTMLInputElement | null;
   readonly #script: string;
   #worker: Worker | undefined;
   readonly #table: RowTable;
@@ -100,6 +102,10 @@ export class BatchView {
     this.#file.addEventListener('change', () => {
       const file = this.#file.files?.[0];
       if (file !== undefined) this.#use(file, file.name);
+    });
+    this.#networks?.addEventListener('change', ({ target }) => {
+      const { checked, dataset } = target as HTMLInputElement;
+      this.#send({ do: 'networks', url: checked ? new URL(dataset.url!, document.baseURI).href : undefined });
     });
     this.#text.addEventListener('input', () => this.#use(undefined, ''));
     this.#text.addEventListener('paste', (event) => {
@@ -184,6 +190,12 @@ export class BatchView {
     switch (message.said) {
       case 'progress':
         if (this.#isRunning) this.#onProgress(message.progress);
+        break;
+      case 'networks':
+        this.#networks!.checked = message.areShown;
+        this.#table.showNetworks(message.areShown);
+        if (message.problem !== '') this.#tell(message.problem);
+        this.#select();
         break;
       case 'wait':
         this.#onWait(message.seconds);

@@ -7,7 +7,7 @@ import type { CountryCount, Row } from './results.js';
 /** Which rows are shown: all, those in the Union, without a country, or not an address; or the code of a country. */
 export type Filter = 'all' | 'union' | 'none' | 'invalid' | (string & {});
 
-export type SortColumn = 'line' | 'address' | 'country' | 'union';
+export type SortColumn = 'line' | 'address' | 'country' | 'union' | 'network';
 
 export interface Order {
   column: SortColumn;
@@ -118,8 +118,17 @@ export class Entries {
     return [...byCode.values()].sort((a, b) => b.count - a.count || (a.name < b.name ? -1 : 1));
   }
 
-  /** Returns the entries of a filter in an order. Entries that are not looked up yet are in none. @param end how many are done */
-  select(filter: Filter, { column, descending }: Order, end: number): Uint32Array {
+  /**
+   * Returns the entries of a filter in an order. Entries that are not looked up yet are in none.
+   *
+   * @param end how many are done
+   * @param asnOf returns the AS number of an address, if it has one
+   */
+  select(
+    { filter, order: { column, descending } }: { filter: Filter; order: Order },
+    end: number,
+    asnOf: (address: string) => number | null | undefined,
+  ): Uint32Array {
     const wanted = this.#list.map(({ country_code, is_eu }) => {
       if (filter === 'all') return true;
       if (filter === 'union') return is_eu;
@@ -134,7 +143,12 @@ export class Entries {
     }
     const rows = selected.subarray(0, length);
     if (column === 'line') return descending ? rows.reverse() : rows;
-    const compare = column === 'address' ? this.#byAddress(rows) : this.#byCountry(column);
+    const compare =
+      column === 'address'
+        ? this.#byAddress(rows)
+        : column === 'network'
+          ? this.#byNetwork(rows, asnOf)
+          : this.#byCountry(column);
     const sign = descending ? -1 : 1;
     return rows.sort((a, b) => sign * compare(a, b) || a - b);
   }
@@ -157,6 +171,16 @@ export class Entries {
       }
       return 0;
     };
+  }
+
+  /** Orders by AS number; addresses without one come last. */
+  #byNetwork(
+    rows: Uint32Array,
+    asnOf: (address: string) => number | null | undefined,
+  ): (a: number, b: number) => number {
+    const numbers = new Float64Array(this.length);
+    for (const at of rows) numbers[at] = asnOf(this.text(at)) ?? 2 ** 32;
+    return (a, b) => numbers[a]! - numbers[b]!;
   }
 
   /** Orders by name or membership; addresses without a country come after those with one, other texts last. */

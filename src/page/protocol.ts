@@ -9,6 +9,8 @@ export const ROWS_PER_BLOCK = 200;
 export type ToWorker =
   /** Looks up a text. `db` is the URL of the database for the browser; without it, the server is asked. `base` is the URL of the page. */
   | { do: 'start'; source: Blob; db: string | undefined; base: string }
+  /** Adds the networks of this URL to all rows, or none. */
+  | { do: 'networks'; url: string | undefined }
   /** Goes on with what was canceled or failed. */
   | { do: 'continue' }
   | { do: 'cancel' }
@@ -19,6 +21,8 @@ export type ToWorker =
 
 export type FromWorker =
   | { said: 'progress'; progress: Progress }
+  /** Whether rows have networks from now on; and what is wrong if they cannot be loaded. */
+  | { said: 'networks'; areShown: boolean; problem: string }
   /** The rate is used up. */
   | { said: 'wait'; seconds: number }
   | { said: 'end'; outcome: 'done' | 'canceled' | 'failed'; problem: string; progress: Progress; seconds: number }

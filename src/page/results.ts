@@ -55,25 +55,28 @@ export function csvField(value: string): string {
 /** Returns the fields of a row in a download, in their order. Both formats have the same. */
 function fieldsOf({ line, text, result }: Row): Record<string, string | number | boolean | null> {
   if (result === undefined) return { line, text, error: 'invalid ip' };
-  const { ip, country, country_code, is_eu } = result;
-  return { line, text, ip, country, country_code, is_eu };
+  return { line, text, ...result };
 }
 
-const COLUMNS = ['line', 'text', 'ip', 'country', 'country_code', 'is_eu', 'error'];
+/** Returns the names of the fields in their order. */
+export function columnsOf(hasNetworks: boolean): string[] {
+  const networks = hasNetworks ? ['asn', 'as_name'] : [];
+  return ['line', 'text', 'ip', 'country', 'country_code', 'is_eu', ...networks, 'error'];
+}
 
 /** The formats to download. Both name the line of the input, so that the results can be joined to it. */
 export const DOWNLOADS = {
   csv: {
     type: 'text/csv;charset=utf-8',
-    head: `${COLUMNS.join(',')}\r\n`,
-    row(row: Row): string {
+    head: (columns: string[]): string => `${columns.join(',')}\r\n`,
+    row(row: Row, columns: string[]): string {
       const fields = fieldsOf(row);
-      return `${COLUMNS.map((name) => csvField(String(fields[name] ?? ''))).join(',')}\r\n`;
+      return `${columns.map((name) => csvField(String(fields[name] ?? ''))).join(',')}\r\n`;
     },
   },
   jsonl: {
     type: 'application/x-ndjson',
-    head: '',
+    head: () => '',
     row: (row: Row): string => `${JSON.stringify(fieldsOf(row))}\n`,
   },
 } as const;

@@ -18,6 +18,7 @@ const COLUMNS: readonly (readonly [SortColumn, string])[] = [
   ['address', 'Address'],
   ['country', 'Country'],
   ['union', 'EU'],
+  ['network', 'Announced by'],
 ];
 
 export interface TableEvents {
@@ -78,6 +79,17 @@ export class RowTable {
     globalThis.addEventListener('afterprint', () => this.#print(false));
   }
 
+  /** Shows or hides the column of the networks. */
+  showNetworks(areShown: boolean): void {
+    this.#table.classList.toggle('with-networks', areShown);
+    this.#headers.get('network')!.hidden = !areShown;
+    if (!areShown && this.#order.column === 'network') {
+      this.#order = { column: 'line', descending: false };
+      this.#markOrder();
+    }
+    this.#measure();
+  }
+
   /** Shows other rows. @param keepPlace whether more rows of the same were found */
   reset(count: number, keepPlace: boolean): void {
     this.#count = count;
@@ -110,6 +122,7 @@ export class RowTable {
       row.append(header);
     }
     this.#markOrder();
+    this.#headers.get('network')!.hidden = true;
     const group = element('div', row);
     group.setAttribute('role', 'rowgroup');
     group.className = 'heads';
@@ -237,6 +250,8 @@ export class RowTable {
       cell('c-country', countryOf(content)),
       cell(union === 'yes' ? 'c-union yes' : 'c-union', union),
     );
+    if (result?.asn !== undefined)
+      row.append(cell('c-network', result.asn === null ? '' : `AS${result.asn} ${result.as_name ?? ''}`));
     return row;
   }
 

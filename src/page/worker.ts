@@ -1,11 +1,12 @@
 /** The worker of the page: it reads a batch and looks it up, so that the page stays responsive. */
 import { MAX_BROWSER_BATCH, MAX_PAGE_BATCH } from '../limits.js';
-import { load } from '../lookup/index.js';
+import type { NetworkDatabase } from '../lookup/database.js';
+import { load, loadNetworks } from '../lookup/index.js';
 import { type Answers, answersOf, Batch, serverAnswers } from './batch.js';
 import type { Filter, Order } from './entries.js';
 import { InputError } from './input.js';
 import { type FromWorker, ROWS_PER_BLOCK, type ToWorker } from './protocol.js';
-import { DOWNLOADS, type DownloadFormat } from './results.js';
+import { columnsOf, DOWNLOADS, type DownloadFormat, type Row } from './results.js';
 import { batchSize, lookUpBatch, RequestError, setBase } from './service.js';
 
 /** How often progress is told, in milliseconds. */
@@ -19,6 +20,9 @@ const tell = (message: FromWorker): void => globalThis.postMessage(message);
 let batch: Batch | undefined;
 let db: string | undefined;
 let answers: Answers | undefined;
+/** Undefined if rows have no networks; and when they are loaded, if they are wanted. */
+let networks: NetworkDatabase | undefined;
+let areNetworksLoaded = Promise.resolve();
 let running: AbortController | undefined;
 /** The rows that are shown. */
 let view = { number: 0, filter: 'all' as Filter, order: { column: 'line', descending: false } as Order };
@@ -46,6 +50,23 @@ async function findAnswers(): Promise<Answers> {
   }
 }
 
+async function useNetworks(url: string | undefined): Promise<void> {
+  let problem = '';
+  try {
+    networks = url === undefined ? undefined : await loadNetworks(url);
+  } catch {
+    networks = undefined;
+    problem = 'The networks cannot be loaded from the server.';
+  }
+  tell({ said: 'networks', areShown: networks !== undefined, problem });
+}
+
+/** Returns a row with the network of its address, if networks are wanted. */
+function withNetwork(row: Row): Row {
+  if (networks === undefined || row.result === undefined) return row;
+  return { ...row, result: { ...row.result, ...networks.network(row.text) } };
+}
+
 async function run(current: Batch): Promise<void> {
   running?.abort();
   const controller = new AbortController();
@@ -63,6 +84,7 @@ async function run(current: Batch): Promise<void> {
     if (!current.isRead) await current.read(signal, onProgress);
     if (current.entries.length === 0) throw new InputError('There is no address in this text.');
     answers = await findAnswers();
+    await areNetworksLoaded;
     await current.run(answers, signal, onProgress);
   } catch (error) {
     // A newer batch is running.
@@ -76,22 +98,26 @@ async function run(current: Batch): Promise<void> {
 }
 
 function select(): void {
-  selected = batch === undefined ? new Uint32Array() : batch.entries.select(view.filter, view.order, batch.done);
+  selected =
+    batch === undefined
+      ? new Uint32Array()
+      : batch.entries.select(view, batch.done, (ip) => networks?.network(ip)?.asn);
   tell({ said: 'selected', view: view.number, count: selected.length });
 }
 
 function sendRows(block: number): void {
   const places = selected.subarray(block * ROWS_PER_BLOCK, (block + 1) * ROWS_PER_BLOCK);
-  const rows = Array.from(places, (at) => batch!.row(at, answers ?? { reason: () => undefined }));
+  const rows = Array.from(places, (at) => withNetwork(batch!.row(at, answers ?? { reason: () => undefined })));
   tell({ said: 'rows', view: view.number, block, rows });
 }
 
 function download(format: DownloadFormat): void {
   const { type, head, row } = DOWNLOADS[format];
-  const parts: string[] = [head];
+  const columns = columnsOf(networks !== undefined);
+  const parts = [head(columns)];
   for (let at = 0; at < selected.length; at += ROWS_PER_PART) {
     const places = selected.subarray(at, at + ROWS_PER_PART);
-    parts.push(Array.from(places, (place) => row(batch!.entries.row(place))).join(''));
+    parts.push(Array.from(places, (place) => row(withNetwork(batch!.entries.row(place)), columns)).join(''));
   }
   tell({ said: 'file', format, file: new Blob(parts, { type }) });
 }
@@ -104,6 +130,9 @@ globalThis.addEventListener('message', ({ data }: MessageEvent<ToWorker>) => {
       batch = new Batch(data.source, db === undefined ? MAX_PAGE_BATCH : MAX_BROWSER_BATCH);
       selected = new Uint32Array();
       void run(batch);
+      break;
+    case 'networks':
+      areNetworksLoaded = areNetworksLoaded.then(() => useNetworks(data.url));
       break;
     case 'continue':
       void run(batch!);

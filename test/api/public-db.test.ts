@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import type { ApiHttpServer } from '../../src/api/http-server.js';
 import { PublicDatabase } from '../../src/api/releases/public-database.js';
 import { Container } from '../../src/compact/container.js';
-import { buildNetworkFile } from '../../src/compact/networks.js';
+import { buildNetworkFile } from '../../src/compact/network-file.js';
 import { unpackCompact } from '../../src/database/compact.js';
 import { openDatabase } from '../../src/database/database.js';
 import { NETWORK_FILE } from '../../src/database/release.js';

@@ -3,11 +3,15 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { writeContainer } from '../../src/compact/container.js';
 import { countrySections } from '../../src/compact/countries.js';
+import { compactNetworks } from '../../src/database/compact.js';
+import { openDatabase } from '../../src/database/database.js';
+import { openNetworks, openRanges } from '../../src/database/origin.js';
 import { releaseDir } from '../../src/database/release.js';
 import type { LookupDatabase } from '../../src/lookup/index.js';
 import { packageFile, packageRoot } from '../../src/package-root.js';
@@ -15,10 +19,13 @@ import type { RangeRecord } from '../../src/rangefile/layout.js';
 import { boundaries } from '../support/boundaries.js';
 import { builtRelease } from '../support/built-release.js';
 import { checkLookups } from '../support/check-lookups.js';
-import { partitionOf, reason, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { SMALL_NETWORKS } from '../support/networks.js';
+import { partitionOf, publishBlocks, reason, SMALL_WORLD, temporaryDir } from '../support/release.js';
 
 const FOLDER = packageFile('dist/lookup');
-const { load, fromBytes }: typeof import('../../src/lookup/index.js') = await import(`${FOLDER}/index.js`);
+const { load, fromBytes, loadNetworks, networksFromBytes }: typeof import('../../src/lookup/index.js') = await import(
+  `${FOLDER}/index.js`
+);
 
 function smallWorld(release = 'r'): Uint8Array {
   const records: RangeRecord[] = [reason('unallocated')];
@@ -69,10 +76,46 @@ describe('@ipatlas/lookup', () => {
     expect(db.attribution.join()).toContain('Number Resource Organization');
   });
 
+  it('says who announces an address, if the compact form has networks', async () => {
+    const dataDir = temporaryDir();
+    await publishBlocks(dataDir, SMALL_WORLD, undefined, undefined, SMALL_NETWORKS);
+    const release = openDatabase(dataDir);
+    const { manifest } = openRanges(releaseDir(dataDir));
+    const bytes = compactNetworks(manifest, openNetworks(releaseDir(dataDir), manifest)!);
+    const networks = await networksFromBytes(gzipSync(bytes));
+    const fields = release.fields(['asn', 'as_name']);
+    const texts = [...SMALL_NETWORKS, ...SMALL_WORLD].map(([cidr]) => cidr.split('/')[0]!);
+    for (const text of [
+      ...texts,
+      '2002:808:808::1',
+      '64:ff9b::c100:1',
+      '2001::f7f7:f7f7',
+      '::ffff:8.8.8.8',
+      '9.9.9.9',
+    ]) {
+      const { ip: _, ...expected } = fields(text)!;
+      expect([text, networks.network(text)]).toEqual([text, expected]);
+    }
+    expect([networks.network('x'), networks.network('8.8.8.8:53')]).toEqual([undefined, undefined]);
+    expect(networks.network('8.8.8.8')).toBe(networks.network('2001:4860::1'));
+    expect([networks.dataDate, Object.isFrozen(networks.network('8.8.8.8'))]).toEqual(['2026-01-01', true]);
+    await expect(networksFromBytes(smallWorld())).rejects.toMatchObject({ code: 'E_DAMAGED' });
+    await expect(fromBytes(bytes)).rejects.toMatchObject({ code: 'E_DAMAGED' });
+    const server = createServer((request, response) => {
+      response.statusCode = request.url === '/n.ipc' ? 200 : 404;
+      response.end(bytes);
+    }).listen(0);
+    const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    expect((await loadNetworks(`${base}/n.ipc`)).network('193.0.0.1')).toEqual({ asn: 3333, as_name: 'RIPE NCC' });
+    await expect(loadNetworks(new URL(`${base}/x`))).rejects.toMatchObject({ code: 'E_FETCH' });
+    server.close();
+    rmSync(dataDir, { recursive: true });
+  });
+
   it('has a CommonJS twin', async () => {
     const twin: typeof import('../../src/lookup/index.js') = createRequire(import.meta.url)(`${FOLDER}/index.cjs`);
     expect((await twin.load()).country('193.0.6.139')).toEqual(db.country('193.0.6.139'));
-    expect(Object.keys(twin).sort()).toEqual(['fromBytes', 'load']);
+    expect(Object.keys(twin).sort()).toEqual(['fromBytes', 'load', 'loadNetworks', 'networksFromBytes']);
   });
 
   it('is small, and needs nothing of Node', () => {

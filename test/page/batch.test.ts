@@ -18,6 +18,11 @@ function countryOf(text: string): Country | undefined {
   return [US, DE, NONE, undefined][Number.parseInt(text.at(-1)!, 16) % 4];
 }
 
+/** No AS number for every fifth text. */
+function asnOf(text: string): number | undefined {
+  return text.length % 5 === 0 ? undefined : (text.length * 7) % 11;
+}
+
 const ALWAYS = new AbortController().signal;
 const answers: Answers = {
   countries: async (addresses) => addresses.map(countryOf),
@@ -37,6 +42,7 @@ describe('the entries of a batch', () => {
   /** The value of a row by which a plain model sorts: a list that compares by its elements. */
   function keyOf({ text, result }: Row, column: SortColumn): (number | string)[] {
     if (column === 'line') return [];
+    if (column === 'network') return [asnOf(text) ?? 2 ** 32];
     if (column === 'address') {
       const words = new Uint32Array(4);
       const family = parseAddress(text, words);
@@ -57,7 +63,7 @@ describe('the entries of a batch', () => {
       fc.property(
         fc.array(address, { maxLength: 60 }),
         fc.constantFrom('all', 'union', 'none', 'invalid', 'DE', 'FR'),
-        fc.constantFrom<SortColumn>('line', 'address', 'country', 'union'),
+        fc.constantFrom<SortColumn>('line', 'address', 'country', 'union', 'network'),
         fc.boolean(),
         (texts, filter, column, descending) => {
           const entries = new Entries();
@@ -78,7 +84,9 @@ describe('the entries of a batch', () => {
             .sort((a, b) => (descending ? -1 : 1) * compare(keyOf(a, column), keyOf(b, column)) || a.line - b.line);
           if (column === 'line' && descending) expected.reverse();
           const order: Order = { column, descending };
-          expect([...entries.select(filter, order, texts.length)].map((at) => entries.row(at))).toEqual(expected);
+          expect([...entries.select({ filter, order }, texts.length, asnOf)].map((at) => entries.row(at))).toEqual(
+            expected,
+          );
           const counted = entries.counts().reduce((sum, { count }) => sum + count, 0);
           expect(counted + entries.invalid).toBe(texts.length);
         },

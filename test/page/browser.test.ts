@@ -289,6 +289,27 @@ describe.skipIf(!hasChromium())('the pages', () => {
       .map((line) => JSON.parse(line));
     expect(json[3]).toMatchObject({ text: '2a00::1', ip: '2a00:0000:0000:0000:0000:0000:0000:0001' });
     expect(json[5]).toEqual({ line: 6, text: hostile, error: 'invalid ip' });
+    // The networks are loaded when they are wanted.
+    expect(requests.filter((url) => url.includes('networks'))).toEqual([]);
+    await page.check('#networks');
+    const announcers = ['AS15169 Google LLC', 'AS15169 Google LLC', 'AS3333 RIPE NCC', '', ''];
+    const withNetworks = all.map((row, at) => (at < 5 ? `${row}|${announcers[at]}` : row));
+    await hasRows(page, withNetworks);
+    await page.click('.row-head .c-network button');
+    await hasRows(
+      page,
+      [2, 0, 1, 3, 4, 5].map((place) => withNetworks[place]!),
+    );
+    expect(await violations(page)).toEqual([]);
+    const announced = parse(await downloadOf(page, '#csv'), { columns: true }) as Record<string, string>[];
+    expect(announced[0]).toMatchObject({ line: '3', asn: '3333', as_name: 'RIPE NCC', error: '' });
+    await page.uncheck('#networks');
+    await hasRows(page, all);
+    await page.route('**/db/networks.ipc', (route) => route.abort());
+    await page.check('#networks', { force: true }).catch(() => {});
+    await says(page, '#status', /^The networks cannot be loaded from the server\.$/);
+    expect(await page.isChecked('#networks')).toBe(false);
+    problems.length = 0;
     // Nothing of it was sent.
     expect(requests.filter((url) => url.includes('/api/') || url.includes('/page/key'))).toEqual([]);
     expect(problems).toEqual([]);

@@ -1,7 +1,7 @@
 import { parse } from 'csv-parse/sync';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { csvField, DOWNLOADS, LEVELS, levelOf, levelStarts, type Row } from '../../src/page/results.js';
+import { columnsOf, csvField, DOWNLOADS, LEVELS, levelOf, levelStarts, type Row } from '../../src/page/results.js';
 
 describe('the rows of a download', () => {
   const rows: Row[] = [
@@ -12,11 +12,19 @@ describe('the rows of a download', () => {
 
   it('are CSV and JSON lines with the line of the input', () => {
     const { csv, jsonl } = DOWNLOADS;
-    expect(csv.head + rows.map(csv.row).join('')).toBe(
+    const csvOf = (all: Row[], columns: string[]): string =>
+      csv.head(columns) + all.map((row) => csv.row(row, columns)).join('');
+    expect(csvOf(rows, columnsOf(false))).toBe(
       'line,text,ip,country,country_code,is_eu,error\r\n' +
         '1,8.8.8.8,8.8.8.8,United States,US,false,\r\n' +
         '2,10.0.0.1,10.0.0.1,,,false,\r\n' +
         `7,"'=HYPERLINK(""http://evil.example"")",,,,,invalid ip\r\n`,
+    );
+    const network = { ...rows[0]!.result!, asn: 15169, as_name: 'Google, LLC' };
+    expect(csvOf([{ ...rows[0]!, result: network }, rows[2]!], columnsOf(true))).toBe(
+      'line,text,ip,country,country_code,is_eu,asn,as_name,error\r\n' +
+        '1,8.8.8.8,8.8.8.8,United States,US,false,15169,"Google, LLC",\r\n' +
+        `7,"'=HYPERLINK(""http://evil.example"")",,,,,,,invalid ip\r\n`,
     );
     expect(rows.map(jsonl.row).map((line) => JSON.parse(line))).toEqual([
       { line: 1, text: '8.8.8.8', ...rows[0]!.result },
@@ -26,7 +34,9 @@ describe('the rows of a download', () => {
   });
 
   it('have the same fields in both formats', () => {
-    const table = parse(DOWNLOADS.csv.head + rows.map(DOWNLOADS.csv.row).join(''), { columns: true }) as object[];
+    const columns = columnsOf(false);
+    const text = rows.map((row) => DOWNLOADS.csv.row(row, columns)).join('');
+    const table = parse(DOWNLOADS.csv.head(columns) + text, { columns: true }) as object[];
     for (const [index, row] of rows.entries()) {
       const fields = Object.entries(JSON.parse(DOWNLOADS.jsonl.row(row)) as Record<string, unknown>);
       const texts = fields.map(([name, value]) => [name, value === null ? '' : String(value)]);

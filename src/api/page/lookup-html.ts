@@ -101,10 +101,11 @@ ${facts(content)}
 <noscript><p>The map and lists of addresses need JavaScript. Everything else works without.</p></noscript>`;
 }
 
-function batch({ publicDb }: LookupContent): Html {
+function batch({ publicDb, manifest }: LookupContent): Html {
   const privacy = publicDb
     ? html`<strong>Your addresses stay in this browser:</strong> the database comes to them, half a megabyte, and nothing that you paste is sent.`
     : html`The text is read in this browser; only the addresses in it are sent to this server, and they are not logged.`;
+  const hasNetworks = publicDb && manifest?.counts.networks !== undefined;
   const limit = publicDb ? MAX_BROWSER_BATCH : MAX_PAGE_BATCH;
   return html`<section id="batch-section" class="script-only" aria-labelledby="batch-title">
 <h2 id="batch-title">Many at once</h2>
@@ -115,7 +116,8 @@ function batch({ publicDb }: LookupContent): Html {
 <p id="source" class="source" role="status"></p>
 <div class="row"><span class="file"><input id="file" type="file"><label class="button" for="file">Choose a file</label></span>
 <button type="submit" id="start" class="primary">Look up all</button>
-<button type="button" id="cancel" hidden>Cancel</button></div>
+<button type="button" id="cancel" hidden>Cancel</button>
+${hasNetworks ? html`<label class="check"><input type="checkbox" id="networks" data-url="db/networks.ipc" autocomplete="off"> with who announces them (loads 2 MB more)</label>` : undefined}</div>
 </form>
 <div class="told"><progress id="progress" max="1" value="0" aria-label="Progress of the batch" hidden></progress>
 <p id="status" role="status"></p></div>
