@@ -36,7 +36,13 @@ for (const name of ['lookup-command', 'record-commands']) {
 const worker = await rolldown({ input: join(schedule, 'worker.js'), platform: 'node', external: isPackage });
 await worker.write({ file: join(schedule, 'worker.cjs'), format: 'cjs', comments: false });
 
-const all = await rolldown({ input: join(folder, 'main.js'), platform: 'node', external: isPackage });
+const all = await rolldown({
+  input: join(folder, 'main.js'),
+  platform: 'node',
+  external: isPackage,
+  // No module is imported for what it does: a command loads of pipeline/index.ts only what it calls.
+  treeshake: { moduleSideEffects: false },
+});
 rmSync(join(folder, 'chunks'), { recursive: true, force: true });
 await all.write({
   dir: folder,

@@ -48,7 +48,7 @@ export async function explainLabels(
   const text = (address: Uint32Array): string => formatAddress(family, address);
   const { ip: _ip, ...labels } = database.fields(labelNames)(text(words))!;
   const found: (ExplainedLabelRow & { size: bigint })[] = [];
-  const files = await cachedInput(dataDir, manifest.labels.files);
+  const files = cachedInput(dataDir, manifest.labels.files);
   if (typeof files === 'string') note(`${files} is no longer in the cache, so the rows of the labels cannot be shown`);
   for (const each of typeof files === 'string' ? [] : files) {
     const rows: { line: number; first: Uint32Array; last: Uint32Array; values: (string | null)[] }[] = [];

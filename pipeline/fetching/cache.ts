@@ -9,7 +9,7 @@
  * temporary file, which is removed later. Every object is checked against its hash before it is used.
  */
 import { createHash } from 'node:crypto';
-import { createReadStream } from 'node:fs';
+import { closeSync, openSync, readSync } from 'node:fs';
 import { readdir, readFile, rm, stat, unlink } from 'node:fs/promises';
 import path from 'node:path';
 import { type Readable, Transform, Writable } from 'node:stream';
@@ -194,7 +194,7 @@ export async function cachedFiles(dataDir: string, cached: readonly CachedFile[]
   const files: FetchedFile[] = [];
   for (const { name, sha256 } of cached) {
     const file = objectPath(dataDir, sha256);
-    const found = await hashFile(file, 'sha256', 'hex');
+    const found = hashFile(file);
     if (found !== sha256) {
       await rm(file, { force: true });
       return undefined;
@@ -204,19 +204,26 @@ export async function cachedFiles(dataDir: string, cached: readonly CachedFile[]
   return files;
 }
 
-/** Bytes read at once for a hash: with the default of streams, the reads take five times as long as the hash. */
+/** Bytes read at once for a hash. Through a stream, it takes twice the processor time. */
 const HASH_CHUNK_BYTES = 1_048_576;
 
-/** Returns the hash of a file; undefined if the file does not exist. */
-export async function hashFile(file: string, algorithm: 'sha256', encoding: 'hex'): Promise<string | undefined> {
-  const hash = createHash(algorithm);
+/** Returns the SHA-256 of a file, hexadecimal; undefined if the file does not exist. */
+export function hashFile(file: string): string | undefined {
+  const hash = createHash('sha256');
+  const chunk = Buffer.allocUnsafe(HASH_CHUNK_BYTES);
+  let fd: number;
   try {
-    await pipeline(createReadStream(file, { highWaterMark: HASH_CHUNK_BYTES }), hash);
+    fd = openSync(file, 'r');
   } catch (error) {
     if (systemErrorCode(error) === 'ENOENT') return undefined;
     throw error;
   }
-  return hash.digest(encoding);
+  try {
+    for (let bytes = readSync(fd, chunk); bytes > 0; bytes = readSync(fd, chunk)) hash.update(chunk.subarray(0, bytes));
+  } finally {
+    closeSync(fd);
+  }
+  return hash.digest('hex');
 }
 
 /**
