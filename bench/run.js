@@ -11,6 +11,7 @@ const PARTS = [
   'enrich-shapes',
   'enrich-formats',
   'enrich-native',
+  'enrich-threads',
   'enrich-dates',
   'api',
   'export',

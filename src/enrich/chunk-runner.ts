@@ -79,6 +79,11 @@ export class ChunkRunner {
     }
   }
 
+  /** Whether each line is a record of its own: this thread need not see the lines before the kernel does. */
+  get hasIndependentLines(): boolean {
+    return this.#table === undefined && this.#document === undefined;
+  }
+
   /** The line ending to add to an input that lacks its last one if another input follows. */
   get newline(): string {
     return this.#table?.newline ?? '\n';

@@ -95,6 +95,7 @@ async function run(request: LineRequest, workers: WorkerPool | undefined): Promi
     bytesBefore: counts.bytes,
     onInput: (name) => runner.startReading(name),
     scheduler,
+    mayReadElsewhere: workers !== undefined && runner.hasIndependentLines,
   });
   const writer = new ChunkWriter({
     runner,
@@ -102,7 +103,7 @@ async function run(request: LineRequest, workers: WorkerPool | undefined): Promi
     rejects,
     counts,
     onProgress: request.onProgress,
-    onError: (error) => scheduler.fail(error),
+    scheduler,
   });
 
   const stop = (): void => reader.stop();
@@ -114,11 +115,13 @@ async function run(request: LineRequest, workers: WorkerPool | undefined): Promi
   try {
     for (let next = await scheduler.next(); next !== undefined; next = await scheduler.next()) await writer.write(next);
     await writer.end();
+    await scheduler.finishWrites();
   } finally {
     stop();
     signal?.removeEventListener('abort', stop);
     // If writing failed, its error is the one that counts.
     await reading.catch(() => {});
+    await reader.close();
   }
   await reading;
   counts.bytes = reader.bytesRead;

@@ -46,11 +46,21 @@ export async function enrich(request: EnrichRequest): Promise<void> {
   const expected = { kind: options.input.kind, fields: options.fields };
   const inputs = new Inputs(openSources(request.inputs), expected, guess);
   let lastByte = NEWLINE;
+  function noteLast(bytes: Uint8Array): void {
+    if (bytes.length > 0) lastByte = bytes[bytes.length - 1]!;
+  }
+  const { place } = output;
   const sink: ByteSink = {
     write(bytes) {
-      if (bytes.length > 0) lastByte = bytes[bytes.length - 1]!;
+      noteLast(bytes);
       return output.write(bytes);
     },
+    place:
+      place &&
+      ((bytes) => {
+        noteLast(bytes);
+        return place(bytes);
+      }),
   };
   await enrichInputs({ ...request, output: guess === undefined ? output : sink }, inputs);
   while (inputs.isWaiting && !signal.aborted) {

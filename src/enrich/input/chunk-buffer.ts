@@ -4,6 +4,8 @@
  */
 import type { Kernel, Slot } from '../kernel/kernel.js';
 import { RECORD_START } from '../kernel/kernel.js';
+import type { FilePart } from '../schedule/file-part.js';
+import type { ByteSource } from './source.js';
 
 const NEWLINE = 10;
 const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf];
@@ -30,6 +32,8 @@ export interface Chunk {
   piece: 'first' | 'further' | undefined;
   /** For a first piece: what is wrong with the record. */
   problem?: string;
+  /** For whole lines that are still in their file: the thread that processes them reads them into the slot. */
+  from?: FilePart | undefined;
   /** For documents: the number of bytes and of newlines before the chunk. */
   origin?: Origin | undefined;
 }
@@ -188,6 +192,25 @@ export class ChunkBuffer {
   get space(): Buffer {
     const { input } = this.#filling;
     return input.subarray(this.#held, Math.min(this.#held + this.#slot.input.length, input.length));
+  }
+
+  /**
+   * Takes the next lines of a source as a chunk without reading them, if lines are the records. Bytes of theirs that were added
+   * count as not read.
+   *
+   * @returns the chunk, for which `useSlot` must be called next; undefined if the source must be read as usual
+   */
+  async takeStretch(source: ByteSource): Promise<Chunk | undefined> {
+    const isPossible =
+      !this.#isAtStart && !this.#isInLongRecord && this.#filling === this.#slot && this.#rest === undefined;
+    if (!isPossible) return undefined;
+    const from = await source.takeLines?.(this.#held, this.#slot.input.length);
+    if (from === undefined) return undefined;
+    this.#rest = this.#slot.input.subarray(0, 0);
+    this.#held = 0;
+    this.#searched = 0;
+    this.#end = 0;
+    return { slot: this.#slot, length: from.length, skip: 0, piece: undefined, from };
   }
 
   /**

@@ -18,6 +18,8 @@ export interface ChunkReaderParts {
   onInput: (name: string) => void;
   /** Receives the chunks. */
   scheduler: Scheduler;
+  /** Whether the threads that process lines of regular files read them. */
+  mayReadElsewhere: boolean;
 }
 
 export class ChunkReader {
@@ -27,6 +29,8 @@ export class ChunkReader {
   #stopWaiting: (() => void) | undefined;
   /** Bytes read from the inputs that are closed, before decompression. */
   #bytesOfClosed: number;
+  /** An input of which chunks may still be read by other threads. */
+  #open: ByteSource | undefined;
   /** Resolves when the last chunk is released, and so all chunks. */
   #released: Promise<void> = Promise.resolve();
 
@@ -58,30 +62,48 @@ export class ChunkReader {
     for await (const source of inputs) {
       try {
         input++;
-        if (!this.#isStopped) await this.#readInput(source, input, buffer);
+        if (!this.#isStopped && (await this.#readInput(source, input, buffer))) {
+          await this.#unlessStopped(this.#released);
+        }
       } finally {
-        await source.close();
+        if (this.#isStopped) this.#open = source;
+        else await source.close();
         this.#bytesOfClosed += source.bytesRead;
       }
       if (this.#isStopped) return;
     }
   }
 
-  async #readInput(source: ByteSource, input: number, buffer: ChunkBuffer): Promise<void> {
+  /** Must be called when all chunks are processed. */
+  async close(): Promise<void> {
+    await this.#open?.close();
+  }
+
+  /** Reads an input. Returns whether other threads read chunks of it. */
+  async #readInput(source: ByteSource, input: number, buffer: ChunkBuffer): Promise<boolean> {
     const { name } = source;
+    const { mayReadElsewhere } = this.#parts;
+    let isReadElsewhere = false;
     this.#parts.onInput(name);
     buffer.start(name);
     for (;;) {
+      const stretch = mayReadElsewhere ? await buffer.takeStretch(source) : undefined;
+      if (stretch !== undefined) {
+        isReadElsewhere = true;
+        await this.#schedule(stretch, { input, name, bytesRead: this.#bytesOfClosed + source.bytesRead }, buffer);
+        if (this.#isStopped) return true;
+        continue;
+      }
       const bytes = await this.#unlessStopped(source.read(buffer.space));
-      if (bytes === undefined || source.isOther === true) return;
+      if (bytes === undefined || source.isOther === true) return isReadElsewhere;
       let chunk = bytes === 0 ? buffer.end() : buffer.add(bytes);
       while (chunk !== undefined) {
         const bytesRead = this.#bytesOfClosed + source.bytesRead;
         await this.#schedule(chunk, { input, name, bytesRead }, buffer);
-        if (this.#isStopped) return;
+        if (this.#isStopped) return isReadElsewhere;
         chunk = buffer.next();
       }
-      if (bytes === 0) return;
+      if (bytes === 0) return isReadElsewhere;
     }
   }
 

@@ -10,6 +10,7 @@ import { AtlasError } from '../../errors.js';
 import { pathText } from '../field-path.js';
 import type { Recognized } from '../logs.js';
 import type { FieldRequest, KernelInput } from '../options.js';
+import type { FilePart } from '../schedule/file-part.js';
 import { type Compression, decompress } from './decompress.js';
 import { type ByteSource, derivedSource } from './source.js';
 
@@ -138,6 +139,10 @@ class RewoundSource implements ByteSource {
   }
   get bytesRead(): number {
     return this.#source.bytesRead;
+  }
+
+  async takeLines(unread: number, maxBytes: number): Promise<FilePart | undefined> {
+    return this.#head.length === 0 ? this.#source.takeLines?.(unread, maxBytes) : undefined;
   }
 
   async read(target: Uint8Array): Promise<number> {
@@ -359,6 +364,10 @@ class RecognizedSource implements ByteSource {
   }
   get bytesRead(): number {
     return this.isOther ? 0 : this.#raw.bytesRead;
+  }
+
+  async takeLines(unread: number, maxBytes: number): Promise<FilePart | undefined> {
+    return this.#opened?.source.takeLines?.(unread, maxBytes);
   }
 
   async read(target: Uint8Array): Promise<number> {

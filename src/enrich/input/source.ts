@@ -4,6 +4,7 @@ import type { ConnectOpts, Socket, SocketConstructorOpts } from 'node:net';
 import { net, tty } from '../../builtins.js';
 import { AtlasError, messageOf, systemErrorCode } from '../../errors.js';
 import { isTerminal, STANDARD_FD } from '../../standard-streams.js';
+import { type FilePart, readPart } from '../schedule/file-part.js';
 
 /** Bytes that the caller reads into its own memory. */
 export interface ByteSource {
@@ -23,6 +24,15 @@ export interface ByteSource {
    * @throws AtlasError E_BAD_INPUT if the bytes cannot be read or decompressed
    */
   read(target: Uint8Array): Promise<number>;
+  /**
+   * Takes the next lines of a regular file without reading them, so that another thread can.
+   *
+   * @param unread number of bytes that were read last, and are taken as well
+   * @param maxBytes most bytes to take
+   * @returns where they are; undefined if the next bytes must be read, as at the end of the file
+   * @throws AtlasError E_BAD_INPUT as `read` does
+   */
+  takeLines?(unread: number, maxBytes: number): Promise<FilePart | undefined>;
   close(): Promise<void>;
 }
 
@@ -32,6 +42,24 @@ function readError(name: string, error: unknown): AtlasError {
   if (error instanceof AtlasError) return error;
   return new AtlasError('E_BAD_INPUT', `${name} cannot be read: ${messageOf(error)}`, { cause: error });
 }
+
+/**
+ * Reads lines that `takeLines` returned.
+ *
+ * @param name of the input
+ * @throws AtlasError E_BAD_INPUT if they cannot be read, or the file has become shorter
+ */
+export function readStretch(name: string, part: FilePart, target: Uint8Array): void {
+  try {
+    if (!readPart(part, target)) throw new Error('it has become shorter while it was read');
+  } catch (error) {
+    throw readError(name, error);
+  }
+}
+
+/** Where the last newline of a stretch is searched: a line that is longer is read as usual. */
+const TAIL_BYTES = 4096;
+const NEWLINE = 10;
 
 /** Bytes of a regular file read before signals and timers are handled: a few milliseconds' work. */
 const BYTES_PER_TURN = 1_048_576;
@@ -45,6 +73,8 @@ class FileSource implements ByteSource {
   #nextTurn = 0;
   #isClosed = false;
   readonly #fd: number;
+  /** The last bytes of a stretch. */
+  #tail: Buffer | undefined;
 
   constructor(name: string, fd: number, size: number | undefined) {
     this.name = name;
@@ -53,20 +83,52 @@ class FileSource implements ByteSource {
   }
 
   async read(target: Uint8Array): Promise<number> {
-    // A regular file is read in this thread, which takes a tenth of the time of a read in the thread pool.
-    if (this.bytesRead >= this.#nextTurn) {
-      this.#nextTurn = this.bytesRead + BYTES_PER_TURN;
-      await new Promise(setImmediate);
-      // The descriptor may belong to another file by now.
-      if (this.#isClosed) return 0;
-    }
+    await this.#giveTurn();
+    // The descriptor may belong to another file by now.
+    if (this.#isClosed) return 0;
     try {
-      const bytes = this.size === undefined ? await this.#readInThreadPool(target) : readSync(this.#fd, target);
+      // A regular file is read in this thread, which takes a tenth of the time of a read in the thread pool.
+      const bytes =
+        this.size === undefined
+          ? await this.#readInThreadPool(target)
+          : readSync(this.#fd, target, 0, target.length, this.#isOpenedHere ? this.bytesRead : null);
       this.bytesRead += bytes;
       return bytes;
     } catch (error) {
       throw readError(this.name, error);
     }
+  }
+
+  async takeLines(unread: number, maxBytes: number): Promise<FilePart | undefined> {
+    const position = this.bytesRead - unread;
+    const isInside = this.size !== undefined && position + maxBytes <= this.size;
+    if (!this.#isOpenedHere || !isInside) return undefined;
+    await this.#giveTurn();
+    if (this.#isClosed) return undefined;
+    this.#tail ??= Buffer.allocUnsafeSlow(TAIL_BYTES);
+    const length = Math.min(TAIL_BYTES, maxBytes);
+    const tailAt = position + maxBytes - length;
+    try {
+      if (!readPart({ fd: this.#fd, position: tailAt, length }, this.#tail)) return undefined;
+    } catch (error) {
+      throw readError(this.name, error);
+    }
+    const newline = this.#tail.subarray(0, length).lastIndexOf(NEWLINE);
+    if (newline < 0) return undefined;
+    this.bytesRead = tailAt + newline + 1;
+    return { fd: this.#fd, position, length: this.bytesRead - position };
+  }
+
+  /** Whether this source opened the file, at its beginning. Standard input may be anywhere in its file. */
+  get #isOpenedHere(): boolean {
+    return this.#fd !== STANDARD_FD.input;
+  }
+
+  /** Lets signals and timers be handled from time to time. */
+  async #giveTurn(): Promise<void> {
+    if (this.bytesRead < this.#nextTurn) return;
+    this.#nextTurn = this.bytesRead + BYTES_PER_TURN;
+    await new Promise(setImmediate);
   }
 
   #readInThreadPool(target: Uint8Array): Promise<number> {
@@ -80,7 +142,7 @@ class FileSource implements ByteSource {
   async close(): Promise<void> {
     this.#isClosed = true;
     // Descriptor 0 must stay open: the next file that is opened would get its number.
-    if (this.#fd !== STANDARD_FD.input) closeSync(this.#fd);
+    if (this.#isOpenedHere) closeSync(this.#fd);
   }
 }
 

@@ -1,8 +1,8 @@
 /** Writes the results of chunks, in order. */
 import type { ChunkResult, ChunkRunner } from '../chunk-runner.js';
 import type { EnrichCounts } from '../counts.js';
-import type { ScheduledChunk } from '../schedule/scheduler.js';
-import type { ByteSink } from './sink.js';
+import type { ScheduledChunk, Scheduler } from '../schedule/scheduler.js';
+import type { ByteSink, PlacedBytes } from './sink.js';
 
 const NEWLINE = 10;
 
@@ -14,8 +14,8 @@ export interface ChunkWriterParts {
   counts: EnrichCounts;
   /** Called after each chunk. */
   onProgress: (() => void) | undefined;
-  /** Receives the error of a write at once, because nothing may wait for that write for a long time. */
-  onError: (error: unknown) => void;
+  /** Writes into regular files in other threads. Receives the error of a write at once, because nothing may wait for that write. */
+  scheduler: Scheduler;
 }
 
 /** Writes the records of several inputs to one sink. Adds the newline that an input lacks at its end if another one follows. */
@@ -28,13 +28,24 @@ class RecordWriter {
     this.#sink = sink;
   }
 
-  /** `bytes`, of an input with a number, must not change until the promise resolves; `newline` is the line ending of the records. */
-  async write(bytes: Uint8Array, input: number, newline: string): Promise<void> {
+  /**
+   * @param bytes of an input with a number; they must not change until the promise resolves, or until another thread has written
+   *   them
+   * @param newline the line ending of the records
+   * @param writeElsewhere lets another thread write them, if their place in a file is known
+   */
+  async write(
+    bytes: Uint8Array,
+    input: number,
+    newline: string,
+    writeElsewhere?: (placed: PlacedBytes) => void,
+  ): Promise<void> {
     if (bytes.length === 0) return;
     if (!this.#endsWithNewline && input !== this.#input) await this.#sink.write(Buffer.from(newline));
     this.#input = input;
     this.#endsWithNewline = bytes[bytes.length - 1] === NEWLINE;
-    await this.#sink.write(bytes);
+    if (writeElsewhere !== undefined && this.#sink.place !== undefined) writeElsewhere(this.#sink.place(bytes));
+    else await this.#sink.write(bytes);
   }
 }
 
@@ -79,19 +90,33 @@ export class ChunkWriter {
 
   #startWriting(writing: Promise<void>): void {
     this.#writing = writing;
-    writing.catch(this.#parts.onError);
+    writing.catch((error) => this.#parts.scheduler.fail(error));
   }
 
-  async #writeLast(result: ChunkResult, { input, bytesRead, release }: ScheduledChunk): Promise<void> {
-    await this.#writeResult(result, input);
-    this.#parts.counts.bytes = bytesRead;
-    this.#parts.onProgress?.();
-    release();
+  async #writeLast(result: ChunkResult, scheduled: ScheduledChunk): Promise<void> {
+    const { counts, scheduler } = this.#parts;
+    const onWritten = (): void => {
+      counts.bytes = Math.max(counts.bytes, scheduled.bytesRead);
+      this.#parts.onProgress?.();
+      scheduled.release();
+    };
+    let isElsewhere = false;
+    const writeElsewhere = (placed: PlacedBytes): void => {
+      isElsewhere = true;
+      scheduler.write(scheduled, placed, onWritten);
+    };
+    await this.#writeResult(result, scheduled.input, scheduler.canWrite(scheduled) ? writeElsewhere : undefined);
+    if (!isElsewhere) onWritten();
   }
 
-  async #writeResult({ output, rejects }: ChunkResult, input: number): Promise<void> {
+  async #writeResult(
+    { output, rejects }: ChunkResult,
+    input: number,
+    writeElsewhere?: (placed: PlacedBytes) => void,
+  ): Promise<void> {
     const { newline } = this.#parts.runner;
-    await this.#output.write(output, input, newline);
+    // First, because the slot is free as soon as another thread has written the output.
     await this.#rejects?.write(rejects, input, newline);
+    await this.#output.write(output, input, newline, writeElsewhere);
   }
 }

@@ -3,7 +3,7 @@ import { closeSync, openSync, type Stats, statSync } from 'node:fs';
 import { systemErrorCode, writeError } from '../../errors.js';
 import { openPendingFile } from '../../files.js';
 import { STANDARD_FD } from '../../standard-streams.js';
-import { type ByteSink, fileSink } from './sink.js';
+import { type ByteSink, fileSink, newFileSink } from './sink.js';
 
 export interface Output extends ByteSink {
   /** Writes what is buffered. Must be called after the last write. */
@@ -25,9 +25,15 @@ function withOutputErrors<T>(name: string, action: () => T): T {
 }
 
 /** Creates a sink whose errors name the output. */
-function namedSink(name: string, fd: number): ByteSink {
-  const sink = fileSink(fd);
+function namedSink(name: string, sink: ByteSink): ByteSink {
+  const { place } = sink;
   return {
+    place:
+      place &&
+      ((bytes) => {
+        const placed = place(bytes);
+        return { ...placed, writeHere: () => withOutputErrors(name, () => placed.writeHere()) };
+      }),
     async write(bytes) {
       try {
         await sink.write(bytes);
@@ -85,7 +91,7 @@ export function plainOutput(path: string): Output {
     isOpen = false;
   }
   return {
-    ...namedSink(path, fd),
+    ...namedSink(path, fileSink(fd)),
     end: nothingBuffered,
     commit: () => withOutputErrors(path, close),
     abandon: close,
@@ -101,7 +107,7 @@ export function plainOutput(path: string): Output {
 export function replacedOutput(path: string): Output {
   const file = withOutputErrors(path, () => openPendingFile(path));
   return {
-    ...namedSink(path, file.fd),
+    ...namedSink(path, file.isReplacement ? newFileSink(file.fd) : fileSink(file.fd)),
     end: nothingBuffered,
     commit: () => withOutputErrors(path, () => file.commit()),
     abandon: () => file.abandon(),

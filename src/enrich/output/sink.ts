@@ -4,6 +4,7 @@ import type { Writable } from 'node:stream';
 import { net } from '../../builtins.js';
 import { systemErrorCode } from '../../errors.js';
 import { isTerminal } from '../../standard-streams.js';
+import { type FilePart, writePart } from '../schedule/file-part.js';
 
 /** Receives bytes in order. */
 export interface ByteSink {
@@ -12,6 +13,13 @@ export interface ByteSink {
    * @throws system errors, such as `EPIPE` if the reader of a pipe has closed it
    */
   write(bytes: Uint8Array): Promise<void> | void;
+  /** Reserves the place of the next bytes in a regular file, so that another thread can write them there. */
+  place?: ((bytes: Uint8Array) => PlacedBytes) | undefined;
+}
+
+export interface PlacedBytes extends FilePart {
+  /** Writes the bytes in this thread, if the other one could not. Throws as `write` does. */
+  writeHere(): void;
 }
 
 /** Writes in libuv's thread pool. Returns the number of bytes written, undefined if a non-blocking descriptor is full. */
@@ -34,6 +42,17 @@ function writeToStream(stream: Writable, bytes: Uint8Array): Promise<void> {
 function streamOf(fd: number): Writable {
   const stream = fd === 1 ? process.stdout : new (net().Socket)({ fd, readable: false, writable: true });
   return stream.on('error', () => {}); // each write reports its error
+}
+
+/** Creates a sink for a regular file that nothing was written to. The descriptor is not closed. */
+export function newFileSink(fd: number): ByteSink & Required<Pick<ByteSink, 'place'>> {
+  let position = 0;
+  function place(bytes: Uint8Array): PlacedBytes {
+    const part = { fd, position, length: bytes.length };
+    position += bytes.length;
+    return { ...part, writeHere: () => writePart(part, bytes) };
+  }
+  return { place, write: (bytes) => place(bytes).writeHere() };
 }
 
 /**

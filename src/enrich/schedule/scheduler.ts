@@ -2,17 +2,23 @@
  * Decides which thread runs the kernel over which chunk, and returns the chunks in the order in which they were read.
  *
  * Worker threads take chunks from the work queue. The main thread runs the kernel as well if more chunks wait than the
- * workers take.
+ * workers take. Chunks of regular files are read, and written, by the threads that process them: the main thread only decides
+ * where they are in the files.
  */
 import type { ChunkRunner } from '../chunk-runner.js';
 import type { Chunk } from '../input/chunk-buffer.js';
+import { readStretch } from '../input/source.js';
 import type { Slot } from '../kernel/kernel.js';
+import type { PlacedBytes } from '../output/sink.js';
 import type { SlotPool } from './slot-pool.js';
 import type { WorkQueue } from './work-queue.js';
 import type { WorkerPool } from './worker-pool.js';
 
 /** Chunks left to each worker to claim next, so that it has work while the main thread is busy with a chunk. */
 export const WAITING_PER_WORKER = 2;
+
+/** Workers that this thread helps. More of them keep it busy with handing out chunks and taking them back. */
+const MAX_HELPED_WORKERS = 7;
 
 /** Where a chunk comes from. */
 export interface ChunkSource {
@@ -30,6 +36,8 @@ export interface ScheduledChunk extends ChunkSource {
   run: 'here' | 'anywhere' | 'over';
   /** What the first run returned: whether it processed all records. */
   isDone: boolean;
+  /** Why the chunk could not be read. */
+  error?: unknown;
   /** Must be called when all results of the chunk are written. */
   release(): void;
 }
@@ -48,6 +56,8 @@ export class Scheduler {
   readonly #parts: SchedulerParts;
   /** Chunks that were read and not yet returned by `next`, in order. */
   readonly #chunks: ScheduledChunk[] = [];
+  /** Outputs that workers write. */
+  #writes: { slot: number; placed: PlacedBytes; onWritten: () => void }[] = [];
   #chunkCount = 0;
   #isReadingDone = false;
   #failure: { error: unknown } | undefined;
@@ -75,7 +85,7 @@ export class Scheduler {
       };
       const run = !hasWork ? 'over' : queue === undefined || index < 0 ? 'here' : 'anywhere';
       this.#chunks.push({ chunk, ...source, run, isDone: true, release });
-      if (run === 'anywhere') queue!.post(index);
+      if (run === 'anywhere') queue!.post({ slot: index, kind: 'run', part: chunk.from });
       // A single chunk needs no workers.
       if (++this.#chunkCount === 2) workers?.start();
       this.#notify();
@@ -98,13 +108,18 @@ export class Scheduler {
    * Returns the next chunk in order, after its first run; undefined after the last chunk. Meanwhile runs the kernel over
    * chunks that no worker takes.
    *
-   * @throws AtlasError E_FAULT if a worker thread has ended; the error passed to `fail`
+   * @throws AtlasError E_FAULT if a worker thread has ended; E_BAD_INPUT if the chunk cannot be read; the errors of writing; the
+   *   error passed to `fail`
    */
   async next(): Promise<ScheduledChunk | undefined> {
     for (;;) {
+      this.#settleWrites();
       if (this.#failure !== undefined) throw this.#failure.error;
       const first = this.#chunks[0];
-      if (first !== undefined && this.#isRunOver(first)) return this.#chunks.shift();
+      if (first !== undefined && this.#isRunOver(first)) {
+        if (first.error !== undefined) throw first.error;
+        return this.#chunks.shift();
+      }
       this.#parts.workers?.check();
       const own = this.#chooseOwnChunk();
       if (own !== undefined) {
@@ -119,17 +134,67 @@ export class Scheduler {
     }
   }
 
+  /** Returns whether a worker can write the output of a chunk. */
+  canWrite(scheduled: ScheduledChunk): boolean {
+    return (this.#parts.workers?.ready ?? 0) > 0 && this.#indexOf(scheduled) >= 0;
+  }
+
+  /**
+   * Lets a worker write the output of a chunk.
+   *
+   * @param onWritten called when it is written. A failure is thrown by `next` and `finishWrites`
+   */
+  write(scheduled: ScheduledChunk, placed: PlacedBytes, onWritten: () => void): void {
+    const slot = this.#indexOf(scheduled);
+    this.#writes.push({ slot, placed, onWritten });
+    this.#parts.queue!.post({ slot, kind: 'write', part: placed });
+  }
+
+  /** Waits for all writes. @throws as `next` does */
+  async finishWrites(): Promise<void> {
+    for (;;) {
+      this.#settleWrites();
+      if (this.#failure !== undefined) throw this.#failure.error;
+      if (this.#writes.length === 0) return;
+      this.#parts.workers!.check();
+      await this.#waitForChange(undefined);
+    }
+  }
+
+  /** Takes note of the writes that are over. Returns whether there was one. */
+  #settleWrites(): boolean {
+    if (this.#writes.length === 0) return false;
+    const before = this.#writes.length;
+    this.#writes = this.#writes.filter(({ slot, placed, onWritten }) => {
+      const outcome = this.#parts.queue!.outcome(slot);
+      if (outcome === undefined) return true;
+      try {
+        if (outcome === 'failed') placed.writeHere();
+        onWritten();
+      } catch (error) {
+        this.fail(error);
+      }
+      return false;
+    });
+    return this.#writes.length < before;
+  }
+
   #indexOf({ chunk }: ScheduledChunk): number {
     return this.#parts.slots.indexOf(chunk.slot);
   }
 
   #isRunOver(scheduled: ScheduledChunk): boolean {
     if (scheduled.run !== 'anywhere') return scheduled.run === 'over';
-    const isDone = this.#parts.queue!.result(this.#indexOf(scheduled));
-    if (isDone === undefined) return false;
-    scheduled.isDone = isDone;
-    scheduled.run = 'over';
-    return true;
+    const outcome = this.#parts.queue!.outcome(this.#indexOf(scheduled));
+    if (outcome === undefined) return false;
+    scheduled.isDone = outcome === 'done';
+    scheduled.run = outcome === 'failed' ? 'here' : 'over';
+    return scheduled.run === 'over';
+  }
+
+  /** Returns whether the first chunk needs this thread: its run is over, or has failed in a worker. */
+  #isChanged(first: ScheduledChunk): boolean {
+    return this.#isRunOver(first) || first.run === 'here';
   }
 
   /**
@@ -138,19 +203,28 @@ export class Scheduler {
    */
   #chooseOwnChunk(): ScheduledChunk | undefined {
     const { queue, workers, pool } = this.#parts;
+    const ready = workers?.ready ?? 0;
+    if (ready > MAX_HELPED_WORKERS) return this.#chunks.find(({ run }) => run === 'here');
     const waiting = this.#chunks.filter(
       (scheduled) =>
         scheduled.run === 'here' || (scheduled.run === 'anywhere' && queue!.isWaiting(this.#indexOf(scheduled))),
     );
-    const hasSpareChunk =
-      waiting.length > WAITING_PER_WORKER * (workers?.ready ?? 0) || this.#isReadingDone || pool.isEmpty;
+    const hasSpareChunk = waiting.length > WAITING_PER_WORKER * ready || this.#isReadingDone || pool.isEmpty;
     return hasSpareChunk ? waiting[0] : waiting.find(({ run }) => run === 'here');
   }
 
   #runHere(scheduled: ScheduledChunk): void {
     if (scheduled.run === 'anywhere' && !this.#parts.queue!.claim(this.#indexOf(scheduled))) return;
-    scheduled.isDone = this.#parts.runner.run(scheduled.chunk);
+    const { chunk, name } = scheduled;
     scheduled.run = 'over';
+    try {
+      if (chunk.from !== undefined) readStretch(name, chunk.from, chunk.slot.input);
+    } catch (error) {
+      // Thrown by `next`, after everything before it.
+      scheduled.error = error;
+      return;
+    }
+    scheduled.isDone = this.#parts.runner.run(chunk);
   }
 
   /** Waits until a chunk is added or finished, reading ends, or a worker or a write fails. */
@@ -159,7 +233,8 @@ export class Scheduler {
       this.#notify = resolve;
       this.#parts.queue?.requestWakeup();
       // Checks again after the request (lost wake-up).
-      if (this.#failure !== undefined || (first !== undefined && this.#isRunOver(first))) resolve();
+      const hasChanged = this.#settleWrites() || (first !== undefined && this.#isChanged(first));
+      if (this.#failure !== undefined || hasChanged) resolve();
     });
   }
 }
