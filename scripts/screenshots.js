@@ -3,9 +3,10 @@
  *
  *     node scripts/screenshots.js FOLDER [NAME…]
  *
- * With names, only those states. The compiled server answers from the seed, and takes the visitor for one of the RIPE NCC.
+ * With names, only those states. The compiled server takes the visitor for one of the RIPE NCC, and answers from the seed; or from
+ * the release in the data directory IPATLAS_DATA, which has networks and is built without network if it is not given.
  */
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -133,6 +134,39 @@ const STATES = {
       await answered(page, 'Too many');
     },
   },
+  release: { server: 'release', act: settled },
+  'past-day': {
+    server: 'release',
+    act: steps(
+      (page) => page.fill('#at', '2020-01-31'),
+      (page) => lookUp(page, '8.8.8.8'),
+      (page) => answered(page, 'No answer'),
+    ),
+  },
+  history: {
+    server: 'release',
+    act: async (page) => {
+      const period = (from, to, country, is_eu) => ({ from, to, country, is_eu });
+      const periods = [
+        period('2024-03-11', '2024-08-02', 'Germany', true),
+        { from: '2024-08-03', to: '2024-08-05', error: 'not kept' },
+        period('2024-08-06', '2025-12-31', 'United Kingdom', false),
+        period('2026-01-01', null, 'Netherlands', true),
+      ];
+      await page.route('**/api/history/*', (route) => route.fulfill({ json: { ip: VISITOR, periods } }));
+      await page.click('[data-history]');
+      await page.waitForSelector('.history li');
+    },
+  },
+  'batch-networks': {
+    server: 'release',
+    act: async (page) => {
+      await page.check('#networks');
+      await runBatch(page, log(20_000));
+      await told(page, 'Done');
+      await settled(page);
+    },
+  },
   'no-database': { server: 'empty' },
   'key-needed': { server: 'keyed' },
   'no-script': { options: { javaScriptEnabled: false } },
@@ -225,16 +259,27 @@ const STATES = {
 
 mkdirSync(folder, { recursive: true });
 const dataDir = mkdtempSync(join(tmpdir(), 'ipatlas-'));
+const isWanted = (name) => names.length === 0 || names.includes(name);
+/** Returns a data directory with a release. */
+function releaseDir() {
+  const dir = process.env.IPATLAS_DATA ?? join(dataDir, 'release');
+  if (process.env.IPATLAS_DATA === undefined)
+    execFileSync(process.execPath, [START, 'build', '--data', dir, '--offline'], { stdio: ['ignore', 'ignore', 2] });
+  return dir;
+}
 const servers = {
   main: await serve(dataDir, '--seed', '--sign-up', 'open'),
   private: await serve(dataDir, '--seed', '--no-public-db'),
   empty: await serve(dataDir),
   keyed: await serve(dataDir, '--seed', '--no-keyless'),
+  ...(Object.entries(STATES).some(([name, { server }]) => server === 'release' && isWanted(name)) && {
+    release: await serve(releaseDir()),
+  }),
 };
 const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox'] });
 try {
   for (const [name, { server = 'main', path = '', act, options }] of Object.entries(STATES)) {
-    if (names.length > 0 && !names.includes(name)) continue;
+    if (!isWanted(name)) continue;
     for (const width of [390, 1280]) {
       for (const colorScheme of ['light', 'dark']) {
         const viewport = { width, height: width === 390 ? 844 : 900 };

@@ -32,7 +32,7 @@ ${hasHistory ? html`<div class="history script-only"><dt>History</dt><dd><button
 export function historyHtml(periods: readonly Period[]): Html {
   const rows = periods.toReversed().map(({ from, to, error, country, is_eu }) => {
     const days = to === null ? html`since ${from}` : from === to ? from : html`${from} to ${to}`;
-    return html`<li>${days} <b>${error ?? country ?? 'no country'}</b>${is_eu ? ', in the Union' : ''}</li>`;
+    return html`<li><span>${days}</span> <b>${error ?? country ?? 'no country'}</b>${is_eu ? ', in the Union' : ''}</li>`;
   });
   return html`<ol tabindex="0" aria-label="Periods, the latest first">${rows.length === 0 ? html`<li>No history is kept here.</li>` : rows}</ol>`;
 }

@@ -122,8 +122,8 @@ class Answer {
     const offline: Notice = ['Offline', 'The server cannot be reached.'];
     const notices: Record<number, Notice> = { 0: offline, 503: NO_DATABASE };
     this.#show(noticeHtml(address, notices[error.status] ?? ['No answer', error.message]).text, '');
-    const again = button('Try again', () => void this.#ask(address));
-    this.#answer.append(again);
+    // A day that is not kept now is not kept a moment later.
+    if (error.status !== 400) this.#answer.append(button('Try again', () => void this.#ask(address)));
   }
 }
 

@@ -181,6 +181,7 @@ export class RowTable {
   }
 
   #scrollTo(top: number): void {
+    if (this.#isPrinting) return;
     this.#top = Math.max(0, Math.min(this.#lastTop, top));
     this.#space.style.height = `${this.#height}px`;
     this.#scroller.scrollTop = this.#top * this.#scale;

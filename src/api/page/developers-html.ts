@@ -27,7 +27,7 @@ function example(id: string, title: string, code: string): Html {
 }
 
 /** Returns the page about the API. */
-export function developersHtml({ assets, baseUrl, keyless, signUp }: PageContent): string {
+export function developersHtml({ assets, baseUrl, keyless, signUp, publicDb }: PageContent): string {
   const header = "-H 'X-API-Key: <API_KEY>'";
   const body = html`<h1>API and keys</h1>
 <p class="lead">Every program needs a key, which is sent with each request. An address counts as one against the key's rate.${signUp ? undefined : ' Ask the operator of this server for a key.'}</p>
@@ -38,6 +38,7 @@ ${keyless && signUp ? SIGN_UP_SECTION : undefined}
 ${example('curl', 'One address, with curl', `curl ${header} \\\n  ${baseUrl}/api/lookup/8.8.8.8`)}
 ${example('curl-batch', 'Many addresses, with curl', `curl ${header} \\\n  -H 'Content-Type: application/json' \\\n  -d '["8.8.8.8","2001:4860:4860::8888"]' \\\n  ${baseUrl}/api/batch`)}
 ${example('client', 'JavaScript and TypeScript', `import { Client } from 'ipatlas/client';\n\nconst client = new Client('<API_KEY>', {\n  baseUrl: '${baseUrl}',\n});\nconsole.log(await client.lookup('8.8.8.8'));`)}
+${publicDb ? example('browser', 'In a browser, without a key', `import { load } from '@ipatlas/lookup';\n\nconst db = await load(\n  '${baseUrl}/db/country.ipc',\n);\nconsole.log(db.country('8.8.8.8'));`) : undefined}
 </div>
 <p><a href="docs">Reference of the API</a> · <a href="openapi.json">OpenAPI document</a></p>
 </section>`;

@@ -21,6 +21,8 @@ export interface PageContent {
   keyless: boolean;
   /** Whether visitors can make keys for themselves. */
   signUp: boolean;
+  /** Whether browsers may load the compact form, and look up addresses themselves. */
+  publicDb: boolean;
 }
 
 /** What the first page shows. */
@@ -32,8 +34,6 @@ export interface LookupContent extends PageContent {
   /** URLs of servers that have only one family of addresses. */
   ipv4Url: string | undefined;
   ipv6Url: string | undefined;
-  /** Whether browsers may load the compact form, and look up batches themselves. */
-  publicDb: boolean;
 }
 
 const numberText = (value: number): string => value.toLocaleString('en-US');
@@ -117,7 +117,7 @@ function batch({ publicDb, manifest }: LookupContent): Html {
 <div class="row"><span class="file"><input id="file" type="file"><label class="button" for="file">Choose a file</label></span>
 <button type="submit" id="start" class="primary">Look up all</button>
 <button type="button" id="cancel" hidden>Cancel</button>
-${hasNetworks ? html`<label class="check"><input type="checkbox" id="networks" data-url="db/networks.ipc" autocomplete="off"> with who announces them (loads 2 MB more)</label>` : undefined}</div>
+${hasNetworks ? html`<label class="check"><input type="checkbox" id="networks" data-url="db/networks.ipc" autocomplete="off"> and who announces them (2 MB more)</label>` : undefined}</div>
 </form>
 <div class="told"><progress id="progress" max="1" value="0" aria-label="Progress of the batch" hidden></progress>
 <p id="status" role="status"></p></div>
