@@ -28,7 +28,6 @@ import {
 import { checkReleaseMirror, openReleaseRanges } from '../src/database/release-files.js';
 import { AtlasError, messageOf, systemErrorCode } from '../src/errors.js';
 import { makeFolder, replaceFile } from '../src/files.js';
-import { isPackName } from '../src/history/pack.js';
 import { HISTORY_DAYS } from '../src/limits.js';
 import type { MirrorRanges } from '../src/mirror/writer.js';
 import { type LabelFile, openLabelFile, openNetworkFile, openRangeFile } from '../src/rangefile/reader.js';
@@ -74,7 +73,7 @@ export interface PullResult {
   forced: Refusal[];
 }
 
-/** Returns the id of the release that the repository offers, and the names of its packs of history. */
+/** Returns the id of the release that the repository offers, and the targets of its packs of history. */
 async function offeredByRepository(
   client: RepositoryClient,
   workDir: string,
@@ -83,7 +82,7 @@ async function offeredByRepository(
   await client.get(CURRENT_TARGET, path);
   const { release, history } = parseObject(readFileSync(path, 'utf8'));
   if (typeof release === 'string' && RELEASE_ID.test(release)) {
-    return { id: release, packs: Array.isArray(history) ? history.map(String).filter(isPackName) : [] };
+    return { id: release, packs: Array.isArray(history) ? history.map(String) : [] };
   }
   throw new AtlasError('E_UNTRUSTED', `${CURRENT_TARGET} of the repository does not name a release`);
 }

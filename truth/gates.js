@@ -11,7 +11,7 @@ import { computeDelta } from '../dist/src/database/delta.js';
 import { DEFAULT_GATES } from '../dist/src/limits.js';
 import { gateText } from '../dist/src/report/stored-report.js';
 import { table } from '../dist/src/text-table.js';
-import { dateOf, fetchCopies, rowsOfCopy } from './series.js';
+import { dateOf, fetchCopies, random, rowsOfCopy } from './series.js';
 
 const FAMILIES = [4, 6];
 const SIZES = [0.0005, 0.001, 0.002, 0.003, 0.005, 0.01, 0.02];
@@ -94,17 +94,6 @@ const rows = [...closest].map(([gate, calls]) => [gate, ...calls.flatMap((each) 
 console.log(table([['gate', 'up to 15 days', '', '', 'longer', '', ''], ...rows]));
 
 // 2. Bad nights.
-/** Returns a generator of numbers from 0 to 1, always the same ones (mulberry32). */
-function random(seed) {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
 /** Returns the groups of ranges that change together, with their sizes: IPv4 ranges, or IPv6 by provider (one each). */
 function groupsOf(list) {
   const { family, count, first, value, labels } = list;

@@ -1,30 +1,23 @@
 // Imports a real series of two years and compares every kind of answer with the copies themselves. `npm run build` first, then
 // `node truth/history.js [DIR]`; the copies are fetched into DIR, see series.js. It prints bytes, seconds and differences.
-import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { appendFileSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { importHistory } from '../dist/pipeline/index.js';
 import { formatAddress } from '../dist/src/address/format.js';
 import { openArchive } from '../dist/src/history/archive.js';
-import { lookupsAt } from '../dist/src/history/day.js';
+import { PastDatabase } from '../dist/src/history/open.js';
 import { periodsOf } from '../dist/src/history/periods.js';
-import { dateOf, fetchCopies, rowsOfCopy } from './series.js';
+import { dateOf, fetchCopies, random, rowsOfCopy } from './series.js';
 
 const FAMILIES = [4, 6];
 const DAY_MS = 86_400_000;
-const QUESTIONS = 100_000;
+const QUESTIONS = 1_000_000;
+/** One in this many questions is asked of the day as a whole, too: opening many days takes long. */
+const LOOKED_UP = 10;
 const ADDRESSES_WITH_PERIODS = 100;
 
-/** Returns a generator of numbers from 0 to 1, always the same ones (mulberry32). */
-function random(seed) {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
 const next = random(28);
 const below = (limit) => Math.floor(limit * next());
 
@@ -58,7 +51,7 @@ try {
   const end = Date.now() - DAY_MS;
   const starts = versions.map((version) => Date.parse(`${dateOf(version)}T00:00:00Z`));
   const lastDay = Math.min(end, starts.at(-1) + 30 * DAY_MS);
-  const questions = new Map();
+  const questions = [];
   const tracked = [];
   let importSeconds = 0;
   for (const [index, version] of versions.entries()) {
@@ -93,9 +86,7 @@ try {
       const value = kind === 0 ? at : kind === 1 ? at + beyond : inside;
       if (value < 0n || value > max) continue;
       const day = new Date(starts[index] + DAY_MS * below((until - starts[index]) / DAY_MS)).toISOString().slice(0, 10);
-      const list = questions.get(day) ?? [];
-      list.push({ family, value, code: codeIn(rows, value) });
-      questions.set(day, list);
+      questions.push({ day, ip: textOf(family, value), code: codeIn(rows, value) });
       if (tracked.length < ADDRESSES_WITH_PERIODS && index === 0) tracked.push({ family, value, codes: [] });
     }
     for (const each of tracked) each.codes.push(codeIn(copies[each.family], each.value));
@@ -114,13 +105,16 @@ try {
   const times = [];
   let asked = 0;
   const differences = [];
-  for (const day of [...questions.keys()].sort()) {
+  const byDay = new Map();
+  for (const each of questions.filter((_, index) => index % LOOKED_UP === 0)) {
+    byDay.set(each.day, [...(byDay.get(each.day) ?? []), each]);
+  }
+  for (const day of [...byDay.keys()].sort()) {
     const started = process.cpuUsage();
-    const lookups = lookupsAt(dataDir, day);
+    const lookups = new PastDatabase(dataDir, day);
     const { user, system } = process.cpuUsage(started);
     times.push((user + system) / 1000);
-    for (const { family, value, code } of questions.get(day)) {
-      const ip = textOf(family, value);
+    for (const { ip, code } of byDay.get(day)) {
       const { country_code, reason } = lookups.lookupWithReason(ip);
       asked++;
       if (country_code !== code) differences.push({ day, ip, country_code, reason, code });
@@ -159,6 +153,35 @@ try {
   console.log(
     `history IP of ${tracked.length} addresses: ${historyTimes[historyTimes.length >> 1].toFixed(0)} ms (median), ${historyTimes.at(-1).toFixed(0)} (longest); ${wrong} differences`,
   );
+
+  // 4. A million lines of random days, each by its own date.
+  const memberships = readFileSync(new URL('../data/reference/eu-membership.csv', import.meta.url), 'utf8')
+    .split('\n')
+    .filter((line) => /^[A-Z]{2},/.test(line))
+    .map((line) => line.split(','));
+  const isEu = (code, day) =>
+    memberships.some(([country, from, until]) => country === code && from <= day && (until === '' || day < until));
+  for (let i = questions.length - 1; i > 0; i--) {
+    const j = below(i + 1);
+    [questions[i], questions[j]] = [questions[j], questions[i]];
+  }
+  const [input, output] = ['lines.csv', 'enriched.csv'].map((name) => join(dataDir, name));
+  const lines = questions.map(({ ip, day }) => `${ip},${day}`);
+  writeFileSync(input, `${lines.join('\n')}\n`);
+  const cli = new URL('../dist/src/cli/start.cjs', import.meta.url).pathname;
+  const flags = ['--no-header', '--format', 'csv', '--field', '1', '--at-field', '2', '--add', 'country_code,is_eu'];
+  const begun = performance.now();
+  execFileSync(process.execPath, [cli, 'enrich', input, '--data', dataDir, ...flags], {
+    stdio: ['ignore', openSync(output, 'w'), 'ignore'],
+  });
+  const enrichSeconds = (performance.now() - begun) / 1000;
+  const enriched = readFileSync(output, 'utf8').trimEnd().split('\n');
+  const naive = questions.map(({ day, code }, i) => `${lines[i]},${code ?? ''},${code !== null && isEu(code, day)}`);
+  const unlike = naive.flatMap((line, i) => (line === enriched[i] ? [] : [`${enriched[i]} instead of ${line}`]));
+  console.log(
+    `enrich --at-field over ${naive.length} lines in ${enrichSeconds.toFixed(1)} s: ${enriched.length} lines, ${unlike.length} differences`,
+  );
+  for (const each of unlike.slice(0, 10)) console.log(`  ${each}`);
 } finally {
   rmSync(dataDir, { recursive: true });
 }

@@ -39,3 +39,14 @@ export function* rowsOfCopy(version, family) {
     yield { first, last, code: content.toString('latin1', offset + 2 * half, offset + 2 * half + 2) };
   }
 }
+
+/** Returns a generator of numbers from 0 to 1, always the same ones (mulberry32). */
+export function random(seed) {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let t = Math.imul(state ^ (state >>> 15), 1 | state);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
+  };
+}

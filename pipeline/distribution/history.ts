@@ -1,14 +1,15 @@
 /** Takes the history of a repository, see src/history/FORMAT.md. */
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { AtlasError, messageOf, systemErrorCode } from '../../src/errors.js';
-import { HISTORY_DIR, openArchive } from '../../src/history/archive.js';
+import { type Archive, openArchive } from '../../src/history/archive.js';
 import { isPackName, packName, readPack } from '../../src/history/pack.js';
+import { type ArchivedPartition, COUNTRIES, NETWORKS } from '../../src/history/partition.js';
 import { addPack, settle } from '../../src/history/write.js';
+import type { FileRecord } from '../../src/rangefile/layout.js';
 import type { StageContext } from '../stage.js';
 import type { RepositoryClient } from './client.js';
-import { historyTarget } from './repository.js';
 
 /** What the history needs of a client. */
 type Client = Pick<RepositoryClient, 'get' | 'hashOf'>;
@@ -27,41 +28,53 @@ function isIntact(path: string, name: string): boolean {
 }
 
 /** Returns whether a pack on this machine is the one that the repository offers. */
-async function isPresent(client: Client, name: string, path: string): Promise<boolean> {
+async function isPresent(client: Client, target: string, path: string): Promise<boolean> {
   if (!existsSync(path)) return false;
   const hash = createHash('sha256').update(readFileSync(path)).digest('hex');
-  return hash === (await client.hashOf(historyTarget(name)));
+  return hash === (await client.hashOf(target));
 }
 
-async function takePacks(client: Client, offered: readonly string[], { dataDir, workDir }: PullContext): Promise<void> {
-  settle(dataDir);
-  const first = openArchive(dataDir).entries.find(({ origin }) => origin === 'own');
+async function takePacks<Rec extends FileRecord>(
+  client: Client,
+  offered: readonly string[],
+  { dataDir, workDir }: PullContext,
+  partition: ArchivedPartition<Rec>,
+): Promise<void> {
+  const { folder } = partition;
+  const open = (): Archive<Rec> => openArchive(dataDir, partition);
+  const first = open().entries.find(({ origin }) => origin === 'own');
   if (first === undefined) return;
-  const lastMonth = packName(first.time);
-  const folder = join(dataDir, HISTORY_DIR);
-  const packs = offered.filter((name) => name <= lastMonth).sort();
-  for (const name of [...packs].reverse()) {
-    const path = join(folder, name);
+  const last = packName(first.time);
+  const packs = offered
+    .filter((path) => dirname(path) === folder)
+    .map((path) => basename(path))
+    .filter((name) => isPackName(name) && name <= last);
+  for (const name of packs.sort().reverse()) {
+    const path = join(dataDir, folder, name);
+    const target = `${folder}/${name}`;
     // What the repository adds to the month of the first publication here came after it.
-    if (name === lastMonth ? isIntact(path, name) : await isPresent(client, name, path)) continue;
+    if (name === last ? isIntact(path, name) : await isPresent(client, target, path)) continue;
     const download = join(workDir, name);
-    await client.get(historyTarget(name), download);
-    addPack(dataDir, name, readFileSync(download));
+    await client.get(target, download);
+    addPack(open(), name, readFileSync(download));
   }
   // What the repository has forgotten stays here; what was removed between other packs was an import.
-  const isRemoved = (name: string): boolean => isPackName(name) && name > packs[0]! && !packs.includes(name);
-  if (packs.length > 0) for (const name of readdirSync(folder).filter(isRemoved)) rmSync(join(folder, name));
+  const isRemoved = (name: string): boolean => isPackName(name) && name > packs.at(-1)! && !packs.includes(name);
+  if (packs.length === 0) return;
+  for (const name of readdirSync(join(dataDir, folder)).filter(isRemoved)) rmSync(join(dataDir, folder, name));
 }
 
 /**
  * Takes the history of a repository for the days before the first publication of this data directory. Only packs that are not
  * here are fetched. A problem is noted, and the next pull tries again: a release never waits for history.
  *
- * @param offered the packs of the repository
+ * @param offered the targets of the packs of the repository
  */
 export async function pullHistory(client: Client, offered: readonly string[], context: PullContext): Promise<void> {
   try {
-    await takePacks(client, offered, context);
+    settle(context.dataDir);
+    await takePacks(client, offered, context, COUNTRIES);
+    await takePacks(client, offered, context, NETWORKS);
   } catch (error) {
     if (!(error instanceof AtlasError) && systemErrorCode(error) === undefined) throw error;
     context.note(`the history of the repository is not complete here: ${messageOf(error)}`);

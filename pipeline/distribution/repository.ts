@@ -11,7 +11,8 @@
  *     targets/<id>/<sha256>.ranges.ipr        if a client cannot use it: the range file of the release
  *     targets/<id>/<sha256>.labels.ipr        only with `repo add --labels`
  *     targets/<id>/<sha256>.mirror.json.gz    and the columns of the mirror that the range file does not have
- *     targets/history/<sha256>.2026-11.pack   the history of a month; current.json names the months
+ *     targets/history/<sha256>.2026-11.pack   the history of a month, and that of its networks below history/networks;
+ *                                             current.json names these targets
  *
  * Every file is replaced atomically. Files come first, then targets, snapshot and timestamp. A client follows the
  * timestamp, so until the last of these steps it sees the old state, and a process that is killed leaves a valid repository.
@@ -32,8 +33,9 @@ import {
 import { verifyRelease } from '../../src/database/verify.js';
 import { AtlasError, messageOf, systemErrorCode, writeError } from '../../src/errors.js';
 import { flush, makeFolder, replaceFile } from '../../src/files.js';
-import type { Entry } from '../../src/history/archive.js';
+import { openArchive } from '../../src/history/archive.js';
 import { encodePacks } from '../../src/history/pack.js';
+import { COUNTRIES, NETWORKS } from '../../src/history/partition.js';
 import { REPOSITORY_RELEASES, SIGNATURE_DAYS, SIGNATURE_RENEW_SHARE } from '../../src/limits.js';
 import { packRelease } from '../compact-release.js';
 import { lockDirectory } from '../operations/lock.js';
@@ -47,9 +49,6 @@ const SPEC_VERSION = '1.0.31';
 export const CURRENT_TARGET = 'current.json';
 export const PULL_FORM = 'release.ipc';
 export const COLUMNS_FILE = 'mirror.json.gz';
-const HISTORY_TARGETS = 'history';
-/** Returns the target of a pack. */
-export const historyTarget = (name: string): string => `${HISTORY_TARGETS}/${name}`;
 
 /** Folders of a repository. */
 export const METADATA_DIR = 'metadata';
@@ -443,7 +442,7 @@ function addFile(dir: string, path: string, content: Uint8Array): TargetFile {
 
 /** Returns the targets with a release added as the current one, and without the oldest releases. */
 function withRelease(targets: Readonly<Record<string, TargetFile>>, added: TargetFile[], id: string) {
-  const replaced = ['.', HISTORY_TARGETS, id];
+  const replaced = ['.', COUNTRIES.folder, NETWORKS.folder, id];
   const others = Object.values(targets).filter(({ path }) => !replaced.includes(dirname(path)));
   // A release that is added again becomes the newest: members of JSON objects keep their order.
   const kept = [...new Set(others.map(({ path }) => dirname(path)))].slice(1 - REPOSITORY_RELEASES);
@@ -526,20 +525,24 @@ export function refreshRepository(options: RepositoryOptions): RepositorySummary
  * Adds a release and makes it the one that nodes follow. An older release than before is a new version of the metadata, too.
  *
  * @param releaseDir directory of the release
- * @param entries the history to add; none by default
+ * @param dataDir whose history is added; none by default
  * @param withLabels whether nodes get the labels of the release, too
  * @throws AtlasError E_USAGE if there is no repository, E_CONFIG if keys are missing, E_DAMAGED if the release is damaged
  */
 export function addRelease(
   options: RepositoryOptions,
   releaseDir: string,
-  entries: readonly Entry[] = [],
+  dataDir?: string,
   withLabels = false,
 ): RepositorySummary {
   const { dir, keyDirs, note } = options;
   const { manifest, networks, labels } = verifyRelease(releaseDir);
   const { id, inputs } = manifest;
-  const packs = encodePacks(entries);
+  const packs = [COUNTRIES, NETWORKS].flatMap((partition) => {
+    if (dataDir === undefined) return [];
+    const { entries } = openArchive(dataDir, partition as typeof COUNTRIES);
+    return [...encodePacks(partition.folder, entries)];
+  });
   const published = withLabels ? manifest : withoutLabels(manifest);
   return locked(options, () => {
     const state = readState(dir);
@@ -552,8 +555,8 @@ export function addRelease(
       ...(networks === undefined ? [] : [add(`${id}/${NETWORK_FILE}`, readFileSync(join(releaseDir, NETWORK_FILE)))]),
       ...(withLabels && labels ? [add(`${id}/${LABEL_FILE}`, readFileSync(join(releaseDir, LABEL_FILE)))] : []),
       add(`${id}/${COLUMNS_FILE}`, readMirrorColumns(join(releaseDir, MIRROR_FILE), inputs)),
-      ...[...packs].map(([name, content]) => add(historyTarget(name), content)),
-      add(CURRENT_TARGET, Buffer.from(`${JSON.stringify({ release: id, history: [...packs.keys()] })}\n`)),
+      ...packs.map(([path, content]) => add(path, content)),
+      add(CURRENT_TARGET, Buffer.from(`${JSON.stringify({ release: id, history: packs.map(([path]) => path) })}\n`)),
     ];
     const { targets } = state.targets.signed;
     const isUnchanged = added.every((target) => targets[target.path]?.equals(target) === true);

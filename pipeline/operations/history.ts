@@ -1,8 +1,9 @@
 /** Adds publications to the archive of a data directory, see src/history. */
 import { readManifest } from '../../src/database/release.js';
-import { openReleaseRanges } from '../../src/database/release-files.js';
+import { openReleaseNetworks, openReleaseRanges } from '../../src/database/release-files.js';
 import { openArchive } from '../../src/history/archive.js';
 import type { EntryAbout } from '../../src/history/entry.js';
+import { COUNTRIES, NETWORKS } from '../../src/history/partition.js';
 import { answersOf, prepareEntry, pruneHistory, settle } from '../../src/history/write.js';
 
 /** How a publication enters the archive. */
@@ -28,16 +29,23 @@ export function recordPublication<Result>(
 ): Result {
   const now = Date.now();
   settle(dataDir);
-  const { id, forced, data_date } = readManifest(dir);
-  prepareEntry(dataDir, {
+  const manifest = readManifest(dir);
+  const { id, forced, data_date } = manifest;
+  const publication = {
     about: { release: id, event, ...(forced && { forced: true }), ...(data_date !== undefined && { data_date }) },
-    answers: days === 0 ? undefined : answersOf(openReleaseRanges(dir).file),
     days,
     now,
-  });
+  };
+  const networks = days === 0 ? undefined : openReleaseNetworks(dir, manifest);
+  const countries = days === 0 ? undefined : openReleaseRanges(dir).file;
+  prepareEntry(dataDir, COUNTRIES, { ...publication, answers: countries && answersOf(countries) });
+  prepareEntry(dataDir, NETWORKS, { ...publication, answers: networks && answersOf(networks) });
   const result = switchTo();
   settle(dataDir);
-  if (days > 0) pruneHistory(dataDir, days, now);
+  if (days > 0) {
+    pruneHistory(openArchive(dataDir), days, now);
+    pruneHistory(openArchive(dataDir, NETWORKS), days, now);
+  }
   return result;
 }
 

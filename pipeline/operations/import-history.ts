@@ -2,21 +2,29 @@
 import { closeSync, existsSync, openSync, readdirSync, readFileSync, readSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { CompactCountries } from '../../src/compact/countries.js';
+import { buildNetworkFile } from '../../src/compact/network-file.js';
+import { hasNetworks } from '../../src/compact/networks.js';
 import { buildRangeFile } from '../../src/compact/range-file.js';
 import { countryTable } from '../../src/country/country.js';
 import { unpackCompact } from '../../src/database/compact.js';
 import { MANIFEST_FILE } from '../../src/database/release.js';
-import { openReleaseRanges } from '../../src/database/release-files.js';
+import { openReleaseNetworks, openReleaseRanges } from '../../src/database/release-files.js';
 import { AtlasError, messageOf } from '../../src/errors.js';
 import { openArchive } from '../../src/history/archive.js';
+import type { Layer } from '../../src/history/changes.js';
 import type { Answers } from '../../src/history/entry.js';
+import { NETWORKS } from '../../src/history/partition.js';
 import { answersOf, importEntry, importProblem, removeImports } from '../../src/history/write.js';
 import { DEFAULT_MAX_REJECT_SHARE, MAX_UNPACKED_BYTES } from '../../src/limits.js';
-import { decodeRangeFile } from '../../src/rangefile/reader.js';
+import type { MergedRanges } from '../../src/range/columns.js';
+import type { FileRecord, NetworkRecord } from '../../src/rangefile/layout.js';
+import { decodeNetworkFile, decodeRangeFile } from '../../src/rangefile/reader.js';
 import { loadReference, type Reference } from '../config/reference.js';
 import { dateInName } from '../fetching/data-date.js';
 import { takeFiles } from '../fetching/unpack.js';
+import { mergeNetworks } from '../merging/network-merger.js';
 import { mergeSources } from '../merging/range-merger.js';
+import { hasNetworks as isOfNetworks } from '../source-formats/formats.js';
 import { readSource } from '../source-formats/read-source.js';
 import { recognizeFormat } from '../source-formats/recognize.js';
 import { checkUsableCountries } from '../source-formats/usable-countries.js';
@@ -91,13 +99,19 @@ function headOf(path: string): string {
   }
 }
 
+/** What files of a day have: countries, networks, or both. */
+interface DayAnswers {
+  countries?: Answers;
+  networks?: Answers<NetworkRecord> | undefined;
+}
+
 /** Returns the answers of a build that has a table as its only source. */
 async function answersOfTable(
   { day, paths }: DatedFiles,
   { format, note }: ImportOptions,
   reference: Reference,
   workDir: string,
-): Promise<Answers> {
+): Promise<DayAnswers> {
   let files: FetchedFile[];
   try {
     const packed = paths.map((path) => ({ path, name: basename(path) }));
@@ -109,10 +123,24 @@ async function answersOfTable(
   const recognized = format ?? recognizeFormat(files.map(({ name, path }) => ({ name, head: headOf(path) })));
   const source = { id: SOURCE_ID, format: recognized, maxRejectShare: DEFAULT_MAX_REJECT_SHARE };
   const { ingested } = await readSource({ source, fetched: { files } }, note);
+  if (ingested.networks !== undefined) {
+    return { networks: answersOfMerged(mergeNetworks([ingested.networks], reference)) };
+  }
   checkUsableCountries(ingested, reference);
   const countries = countryTable(reference, day);
-  const { records, v4, v6 } = mergeSources({ sources: [ingested], reference, countries, overrides: [] });
-  const layer = ({ family, count, first, value }: typeof v4) => ({
+  return { countries: answersOfMerged(mergeSources({ sources: [ingested], reference, countries, overrides: [] })) };
+}
+
+function answersOfMerged<Rec extends FileRecord>({
+  records,
+  v4,
+  v6,
+}: {
+  records: readonly Rec[];
+  v4: MergedRanges;
+  v6: MergedRanges;
+}): Answers<Rec> {
+  const layer = ({ family, count, first, value }: MergedRanges): Layer => ({
     ...{ family, count, first },
     value: Uint32Array.from(value, (record) => record + 1),
   });
@@ -124,16 +152,27 @@ async function readAnswers(
   options: ImportOptions,
   reference: Reference,
   workDir: string,
-): Promise<Answers> {
+): Promise<DayAnswers> {
   const [path] = files.paths as [string];
   if (files.paths.length > 1 || (!isRelease(path) && !path.endsWith('.ipc'))) {
     const other = files.paths.find((each) => isRelease(each) || each.endsWith('.ipc'));
     if (other === undefined) return answersOfTable(files, options, reference, workDir);
     throw new AtlasError('E_USAGE', `${other} is a whole release, but it is not the only file of ${files.day}`);
   }
-  if (isRelease(path)) return answersOf(openReleaseRanges(path).file);
+  if (isRelease(path)) {
+    const { file, manifest } = openReleaseRanges(path);
+    const networks = openReleaseNetworks(path, manifest);
+    return { countries: answersOf(file), networks: networks && answersOf(networks) };
+  }
   const compact = new CompactCountries(unpackCompact(readFileSync(path), path), path);
-  return answersOf(decodeRangeFile(buildRangeFile(compact), path, true));
+  const { container, about } = compact;
+  const networks = hasNetworks(container)
+    ? decodeNetworkFile(buildNetworkFile(container, about.as_of, path), path, true)
+    : undefined;
+  return {
+    countries: answersOf(decodeRangeFile(buildRangeFile(compact), path, true)),
+    networks: networks && answersOf(networks),
+  };
 }
 
 /**
@@ -147,7 +186,8 @@ async function readAnswers(
 export function importHistory(dataDir: string, options: ImportOptions): Promise<string[]> {
   const days = byDay(options);
   return withDataDir(dataDir, async (workDir) => {
-    const archive = openArchive(dataDir);
+    const ofNetworks = options.format !== undefined && isOfNetworks(options.format);
+    const archive = ofNetworks ? openArchive(dataDir, NETWORKS) : openArchive(dataDir);
     for (const { day } of days) {
       const problem = importProblem(archive, day);
       if (problem !== undefined) throw new AtlasError('E_USAGE', problem);
@@ -155,12 +195,14 @@ export function importHistory(dataDir: string, options: ImportOptions): Promise<
     const reference = loadReference();
     for (const files of days) {
       const { day, paths } = files;
-      const answers = await readAnswers(files, options, reference, workDir);
+      const { countries, networks } = await readAnswers(files, options, reference, workDir);
       const name = basename(paths[0]!);
-      importEntry(dataDir, { day, name, answers });
-      options.note(
-        `${day}: ${answers.v4.count} IPv4 and ${answers.v6.count} IPv6 ranges, ${paths.map((path) => basename(path)).join(', ')}`,
-      );
+      if (countries !== undefined) importEntry(openArchive(dataDir), { day, name, answers: countries });
+      if (networks !== undefined) importEntry(openArchive(dataDir, NETWORKS), { day, name, answers: networks });
+      const of = (answers: Answers<FileRecord> | undefined, what: string): string[] =>
+        answers === undefined ? [] : [`${answers.v4.count} IPv4 and ${answers.v6.count} IPv6 ranges${what}`];
+      const names = paths.map((path) => basename(path));
+      options.note(`${day}: ${[...of(countries, ''), ...of(networks, ' of networks'), ...names].join(', ')}`);
     }
     return days.map(({ day }) => day);
   });
@@ -172,5 +214,11 @@ export function importHistory(dataDir: string, options: ImportOptions): Promise<
  * @returns the days that were removed, the earliest first
  */
 export function removeHistory(dataDir: string, from: string, to: string): Promise<string[]> {
-  return withDataDir(dataDir, async () => removeImports(dataDir, from, to));
+  return withDataDir(dataDir, async () => {
+    const days = [
+      ...removeImports(openArchive(dataDir), from, to),
+      ...removeImports(openArchive(dataDir, NETWORKS), from, to),
+    ];
+    return [...new Set(days)].sort();
+  });
 }

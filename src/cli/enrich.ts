@@ -9,7 +9,8 @@ import { ADD_FLAGS, ENRICH_INPUT_FLAGS, OUTPUT_FLAGS, parseStreamRequest, runStr
 function run(invocation: Invocation): Promise<number> {
   return withLogs(invocation, () => {
     const request = parseStreamRequest(invocation);
-    if (wantsNetworks(request.options.add)) noteWithoutNetworks(manifestOfDatabase(request.database));
+    const { at, add } = request.options;
+    if (at === undefined && wantsNetworks(add)) noteWithoutNetworks(manifestOfDatabase(request.database));
     return runStream(request, (work) => enrich({ ...request, ...work }));
   });
 }

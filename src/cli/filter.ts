@@ -3,7 +3,7 @@ import { type EnrichRequest, enrich } from '../enrich/enrich.js';
 import type { Filter } from '../enrich/query.js';
 import { AtlasError } from '../errors.js';
 import { type Command, type Invocation, type OptionValues, parseAsns } from './command.js';
-import { INPUT_FLAGS, OUTPUT_FLAGS, parseStreamRequest, refusePast, runStream, withLogs } from './records.js';
+import { INPUT_FLAGS, OUTPUT_FLAGS, parseStreamRequest, refuseEachDay, runStream, withLogs } from './records.js';
 
 function parseFilter(values: OptionValues): Filter {
   const codes = ((values.country ?? []) as string[]).flatMap((list) => list.split(','));
@@ -23,7 +23,7 @@ function parseFilter(values: OptionValues): Filter {
     );
   }
   const asns = lists && new Set(lists.flatMap((list) => parseAsns(list)));
-  if (asns !== undefined) refusePast(values, '--asn');
+  if (asns !== undefined) refuseEachDay(values, '--asn');
   const countries = new Set(codes.map((code) => code.toUpperCase()));
   return { kind: 'filter', countries, selectsEu, ...(asns && { asns }), isInverted: values.not === true };
 }

@@ -5,7 +5,14 @@ import { parseAddress } from '../address/parse.js';
 import { AtlasError, EXIT } from '../errors.js';
 import { type Archive, openArchive } from '../history/archive.js';
 import { answersOverTime } from '../history/over-time.js';
-import { type Period, periodsOf, type UnknownPeriod } from '../history/periods.js';
+import { NETWORKS } from '../history/partition.js';
+import {
+  type NetworkPeriod,
+  networkPeriodsOf,
+  type Period,
+  periodsOf,
+  type UnknownPeriod,
+} from '../history/periods.js';
 import { changesIn, type Subnet } from '../history/subnet.js';
 import { parseCidr } from '../range/cidr.js';
 import { printable } from '../text-table.js';
@@ -21,7 +28,11 @@ import {
 } from './command.js';
 
 /** Returns the periods that overlap the days asked for, cut to them. */
-function within<Each extends Period | UnknownPeriod>(periods: Each[], from = '', to = '9999-12-31'): Each[] {
+function within<Each extends { from: string; to: string | null }>(
+  periods: Each[],
+  from = '',
+  to = '9999-12-31',
+): Each[] {
   return periods
     .filter((period) => period.from <= to && (period.to === null || period.to >= from))
     .map((period) => ({
@@ -31,11 +42,14 @@ function within<Each extends Period | UnknownPeriod>(periods: Each[], from = '',
     }));
 }
 
-function row(ip: string, period: Period | UnknownPeriod): string[] {
+function row(ip: string, period: Period | NetworkPeriod | UnknownPeriod): string[] {
   const { from, to } = period;
-  if ('error' in period) return [ip, from, to ?? '', printable(period.error), '', '', ''];
-  const { country, country_code, is_eu, release } = period;
-  return [ip, from, to ?? '', country ?? '-', country_code ?? '-', is_eu ? 'yes' : 'no', printable(release)];
+  if ('error' in period) return [ip, from, to ?? '', printable(period.error)];
+  const release = printable(period.release);
+  if ('asn' in period)
+    return [ip, from, to ?? '', String(period.asn ?? '-'), printable(period.as_name ?? '-'), release];
+  const { country, country_code, is_eu } = period;
+  return [ip, from, to ?? '', country ?? '-', country_code ?? '-', is_eu ? 'yes' : 'no', release];
 }
 
 /** Returns the days of --from and --to. Throws E_USAGE if they are not days, or in the wrong order. */
@@ -126,14 +140,21 @@ async function showSubnets(archive: Archive, subnets: readonly NamedSubnet[], va
 async function show({ dataDir, values, positionals }: Invocation): Promise<number> {
   const { from, to } = parseSpan(values);
   const archive = openArchive(dataDir);
-  if (archive.span === undefined) {
-    throw new AtlasError('E_NO_DATABASE', `there is no history in ${dataDir}: each build and pull adds to it`);
+  const networks = values.networks === true ? openArchive(dataDir, NETWORKS) : undefined;
+  if ((networks ?? archive).span === undefined) {
+    const what = networks === undefined ? 'history' : 'history of networks';
+    throw new AtlasError('E_NO_DATABASE', `there is no ${what} in ${dataDir}: each build and pull adds to it`);
   }
   const subnets = positionals.filter((each) => each.includes('/')).map(parseSubnet);
+  if (subnets.length > 0 && networks !== undefined) {
+    throw new AtlasError('E_USAGE', `--networks needs addresses, not blocks such as ${subnets[0]!.name}`);
+  }
   if (subnets.length > 0) await showSubnets(archive, subnets, values);
   const addresses = positionals.filter((each) => !each.includes('/'));
   if (addresses.length === 0) return EXIT.ok;
-  const rows = [['IP', 'FROM', 'TO', 'COUNTRY', 'CODE', 'EU', 'RELEASE']];
+  const columns = networks === undefined ? ['COUNTRY', 'CODE', 'EU'] : ['ASN', 'NAME'];
+  const rows = [['IP', 'FROM', 'TO', ...columns, 'RELEASE']];
+  const add = (cells: string[]): void => void rows.push(rows[0]!.map((_, column) => cells[column] ?? ''));
   let invalid = 0;
   for (const ip of addresses) {
     const words = new Uint32Array(4);
@@ -141,13 +162,14 @@ async function show({ dataDir, values, positionals }: Invocation): Promise<numbe
     if (family === 0) {
       invalid++;
       if (values.json === true) await print(`${printable(JSON.stringify({ ip, error: 'invalid ip' }))}\n`);
-      else rows.push([printable(ip), '', '', 'invalid ip', '', '', '']);
+      else add([printable(ip), '', '', 'invalid ip']);
       continue;
     }
     const address = { family, words: family === 4 ? words.slice(0, 1) : words };
-    for (const period of within(periodsOf(archive, address), from, to)) {
+    const periods = networks === undefined ? periodsOf(archive, address) : networkPeriodsOf(networks, address);
+    for (const period of within<(typeof periods)[number]>(periods, from, to)) {
       if (values.json === true) await print(`${printable(JSON.stringify({ ip, ...period }))}\n`);
-      else rows.push(row(ip, period));
+      else add(row(ip, period));
     }
   }
   if (values.json !== true) await print(table(rows));
@@ -165,7 +187,12 @@ that was current at its end, and the membership in the European Union that of th
 Each build, pull and rollback adds to the history, unless --no-history is given. "history import" adds what was kept elsewhere, for
 days before the first of them.`,
   actions: {
-    '': { usage: 'IP|BLOCK…', help: '', arguments: [1, Number.POSITIVE_INFINITY], flags: ['from', 'to', 'json'] },
+    '': {
+      usage: 'IP|BLOCK…',
+      help: '',
+      arguments: [1, Number.POSITIVE_INFINITY],
+      flags: ['networks', 'from', 'to', 'json'],
+    },
     import: {
       usage: '[--date YYYY-MM-DD] [--format NAME] FILE…',
       help:
@@ -182,6 +209,7 @@ days before the first of them.`,
     },
   },
   options: {
+    networks: { help: 'who announced the addresses instead of their countries' },
     from: { value: 'YYYY-MM-DD', help: 'only periods that end on this day or later; the first day to remove' },
     to: { value: 'YYYY-MM-DD', help: 'only periods that begin on this day or earlier; the last day to remove' },
     json: { help: 'print one JSON object for each period' },

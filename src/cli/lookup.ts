@@ -107,21 +107,18 @@ async function run(invocation: Invocation): Promise<number> {
   const extras: Extras = { reason: values.reason === true, confidence: values.confidence === true };
   const day = parseDay(values, 'at');
   const add = text(values, 'add');
-  if (day !== undefined && (values.engine !== undefined || extras.confidence || add !== undefined)) {
-    throw new AtlasError('E_USAGE', '--at does not go with --engine, --confidence and --add: history has none of them');
+  if (day !== undefined && (values.engine !== undefined || extras.confidence)) {
+    throw new AtlasError('E_USAGE', '--at does not go with --engine and --confidence: history has neither');
   }
   const found = day === undefined ? databaseOf(invocation) : undefined;
   // Only for those who ask for it: without --json, a result has the fields of the API.
   const facts = values.json === true && found !== undefined ? seedFacts(found) : undefined;
   const database =
     found === undefined
-      ? (await import('../history/day.js')).lookupsAt(invocation.dataDir, day!)
+      ? new (await import('../history/open.js')).PastDatabase(invocation.dataDir, day!)
       : openFound(found, { engine, confidence: extras.confidence });
   const fields = fieldsOf(add, database instanceof Database ? database.labelNames : [], extras);
-  const find =
-    add !== undefined && database instanceof Database
-      ? database.fields(fields)
-      : (ip: string) => lookupDefault(database, ip, extras);
+  const find = add !== undefined ? database.fields(fields) : (ip: string) => lookupDefault(database, ip, extras);
   if (needNetworks(fields) && database instanceof Database) noteWithoutNetworks(database.manifest);
   let invalid = 0;
   const rows = [['IP', ...fields.map((field) => HEADERS[field] ?? field.toUpperCase())]];
@@ -134,7 +131,7 @@ async function run(invocation: Invocation): Promise<number> {
     else await print(`${printable(JSON.stringify({ ...line, ...facts }))}\n`);
   }
   if (asTable) await print(table(rows));
-  if (database instanceof Database) database.close();
+  database.close();
   if (invalid === 0) return EXIT.ok;
   printNote(`ipatlas: ${invalid} of the addresses given ${invalid === 1 ? 'is' : 'are'} not valid\n`);
   return EXIT.badInput;

@@ -189,10 +189,10 @@ function flagOf(option: keyof RequestedOptions): string {
   return `--${option.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 }
 
-/** Refuses a flag that needs the networks together with past days. @throws AtlasError E_USAGE */
-export function refusePast(values: OptionValues, flag: string): void {
-  if (values.at === undefined && values['at-field'] === undefined) return;
-  throw usageError(`${flag} does not go with --at and --at-field: history has no networks`);
+/** Refuses a flag that needs the networks together with the day of each record. @throws AtlasError E_USAGE */
+export function refuseEachDay(values: OptionValues, flag: string): void {
+  if (values['at-field'] === undefined) return;
+  throw usageError(`${flag} does not go with --at-field: the networks are not known for each day; use --at`);
 }
 
 /** Parses the flags that say how records are enriched. @throws AtlasError as {@link parseEnrichOptions} does */

@@ -11,6 +11,7 @@ import {
 } from '../database/release.js';
 import { AtlasError, EXIT } from '../errors.js';
 import { openArchive } from '../history/archive.js';
+import { NETWORKS } from '../history/partition.js';
 import { type Command, type Invocation, print, printNote, table } from './command.js';
 
 interface Listed {
@@ -72,7 +73,9 @@ async function run({ dataDir, values }: Invocation): Promise<number> {
   const archive = openArchive(dataDir);
   const { span } = archive;
   if (span !== undefined && values.json !== true) {
-    printNote(`history: ${span.from} to ${span.to}, ${(archive.bytes / 1e6).toFixed(1)} MB\n`);
+    const networks = openArchive(dataDir, NETWORKS).bytes;
+    const ofNetworks = networks === 0 ? '' : `, and of networks ${(networks / 1e6).toFixed(1)} MB`;
+    printNote(`history: ${span.from} to ${span.to}, ${(archive.bytes / 1e6).toFixed(1)} MB${ofNetworks}\n`);
   }
   return EXIT.ok;
 }

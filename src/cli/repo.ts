@@ -13,7 +13,6 @@ import {
 } from '../../pipeline/index.js';
 import { namedRelease } from '../database/release.js';
 import { AtlasError, EXIT } from '../errors.js';
-import { openArchive } from '../history/archive.js';
 import { REPOSITORY_RELEASES, SIGNATURE_DAYS } from '../limits.js';
 import { type Action, type Command, factLines, type Invocation, type OptionValues, print, text } from './command.js';
 import { note } from './schedule.js';
@@ -111,7 +110,7 @@ const ACTIONS: Readonly<Record<string, RepoAction>> = {
     flags: ['labels', ...COMMON_FLAGS],
     run(options, { dataDir, values, positionals }) {
       const release = namedRelease(dataDir, positionals[1] ?? 'current');
-      return addRelease(options, release, openArchive(dataDir).entries, values.labels === true);
+      return addRelease(options, release, dataDir, values.labels === true);
     },
   },
   refresh: {

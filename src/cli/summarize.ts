@@ -8,7 +8,7 @@ import { CountrySummary, NetworkSummary, type Summarize } from '../enrich/query.
 import { AtlasError } from '../errors.js';
 import { percent } from '../text-table.js';
 import { type Command, type Invocation, print, table, text } from './command.js';
-import { choice, INPUT_FLAGS, parseStreamRequest, refusePast, runStream, withLogs } from './records.js';
+import { choice, INPUT_FLAGS, parseStreamRequest, refuseEachDay, runStream, withLogs } from './records.js';
 
 const GROUPINGS = ['country', 'eu', 'continent', 'asn', 'network'] as const;
 type Grouping = (typeof GROUPINGS)[number];
@@ -130,7 +130,7 @@ function summarize(invocation: Invocation): Promise<number> {
   const query: Summarize = { kind: 'summarize', summary: new CountrySummary() };
   const top = parseTop(text(values, 'top'));
   if (by === 'asn' || by === 'network') {
-    refusePast(values, `--by ${by}`);
+    refuseEachDay(values, `--by ${by}`);
     query.networks = new NetworkSummary(by);
   }
   const options: EnrichRequest['options'] = { ...request.options, add: [], onInvalid: 'drop', query };

@@ -3,6 +3,7 @@ import { releaseDir } from '../database/release.js';
 import { verifyWithReport } from '../database/verify.js';
 import { EXIT } from '../errors.js';
 import { openArchive } from '../history/archive.js';
+import { NETWORKS } from '../history/partition.js';
 import { archiveProblems } from '../history/verify.js';
 import { printable } from '../text-table.js';
 import { type Command, type Invocation, print, printNote } from './command.js';
@@ -26,7 +27,10 @@ async function run({ dataDir, values, positionals }: Invocation): Promise<number
       ? `${JSON.stringify(result)}\n`
       : `release ${result.release} is intact: ${result.ipv4_ranges} IPv4 and ${result.ipv6_ranges} IPv6 ranges${networkText}${labelText}, mirror equal\n`,
   );
-  const problems = positionals.length > 0 ? [] : archiveProblems(openArchive(dataDir));
+  const problems =
+    positionals.length > 0
+      ? []
+      : [...archiveProblems(openArchive(dataDir)), ...archiveProblems(openArchive(dataDir, NETWORKS))];
   for (const problem of problems) printNote(`ipatlas: history: ${printable(problem)}\n`);
   return problems.length === 0 ? EXIT.ok : EXIT.noDatabase;
 }

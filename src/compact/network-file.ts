@@ -1,15 +1,21 @@
 /** The file of networks of a release, from and to the compact form. */
 import type { Family } from '../address/parse.js';
+import type { NetworkRecord } from '../rangefile/layout.js';
 import { type NetworkFile, rangeColumns } from '../rangefile/reader.js';
 import { encodeNetworkFile } from '../rangefile/writer.js';
 import type { Container } from './container.js';
 import { decodeNetworks, lineOf, networkRanges, SECTION } from './networks.js';
 import { encodePartition } from './partition.js';
 
+/** Encodes records as the section `network`. */
+export function encodeNetworks(records: readonly NetworkRecord[]): Uint8Array {
+  return new TextEncoder().encode(records.map(lineOf).join(''));
+}
+
 /** Returns the sections of the networks of a release, in file order, for `writeContainer`. */
 export function networkSections(file: NetworkFile): Map<string, Uint8Array> {
   return new Map([
-    [SECTION, new TextEncoder().encode(file.records.map(lineOf).join(''))],
+    [SECTION, encodeNetworks(file.records)],
     [`${SECTION}4`, encodePartition(rangeColumns(file, 4), 'recent')],
     [`${SECTION}6`, encodePartition(rangeColumns(file, 6), 'recent')],
   ]);

@@ -418,11 +418,9 @@ function checkPastParts(
   if (isPast && add.includes('confidence')) {
     throw usageError(`history has no confidence; leave it out of ${nameOf('add')}`);
   }
-  if (isPast && (add.includes('asn') || add.includes('as_name'))) {
-    throw usageError(`history has no networks; leave asn and as_name out of ${nameOf('add')}`);
-  }
-  if (atField !== undefined && add.includes('network')) {
-    throw usageError(`the network is not known for each day; leave it out of ${nameOf('add')}, or use ${nameOf('at')}`);
+  const unknown = (['asn', 'as_name', 'network'] as const).find((name) => add.includes(name));
+  if (atField !== undefined && unknown !== undefined) {
+    throw usageError(`${unknown} is not known for each day; leave it out of ${nameOf('add')}, or use ${nameOf('at')}`);
   }
   if (!isPast && add.includes('release_date')) {
     throw usageError(`${nameOf('add')} release_date requires ${nameOf('at')} or ${nameOf('atField')}`);

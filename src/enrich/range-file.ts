@@ -6,7 +6,7 @@ import { currentReleaseId, releaseDir } from '../database/release.js';
 import { openReleaseRanges } from '../database/release-files.js';
 import { AtlasError } from '../errors.js';
 import { openArchive } from '../history/archive.js';
-import { rangesAt } from '../history/day.js';
+import { networksAt, rangesAt } from '../history/day.js';
 import type { Answers } from '../history/entry.js';
 import { answersOverTime } from '../history/over-time.js';
 import { answersOf } from '../history/write.js';
@@ -50,11 +50,12 @@ export function wantsNetworks(add: readonly Addable[]): boolean {
  */
 export function openPast(
   dataDir: string,
-  { at, atField }: Pick<EnrichOptions, 'at' | 'atField'>,
+  { at, atField, add, query }: Pick<EnrichOptions, 'at' | 'atField' | 'add' | 'query'>,
 ): EnrichRanges | undefined {
   if (at !== undefined) {
     const { file, date } = rangesAt(dataDir, at);
-    return { ...file, dates: [date] };
+    const wanted = wantsNetworks(add) || queriesNetworks(query);
+    return { ...file, dates: [date], ...(wanted && { networks: networksAt(dataDir, at) }) };
   }
   if (atField === undefined) return undefined;
   const hasRelease = currentReleaseId(dataDir) !== undefined;
@@ -65,7 +66,7 @@ export function openPast(
 /** What was opened of a database for its enrichers; a database that follows its directory changes its release. */
 interface Opened {
   dir: string;
-  /** Of the release, and of past days by the day, or by `all`. */
+  /** Of the release, and of past days by the day, or by `all`, and whether there are networks. */
   file?: RangeFile;
   networks?: NetworkFile | undefined;
   past: Map<string, EnrichRanges>;
@@ -89,7 +90,7 @@ export function rangesOfDatabase(
   const { add, at, atField } = options;
   if ((at ?? atField) !== undefined) {
     if (database.isSeed) throw new AtlasError('E_USAGE', 'the database that comes with ipatlas has no history');
-    const key = at ?? 'all';
+    const key = `${at ?? 'all'} ${wantsNetworks(add)}`;
     const past = entry.past.get(key) ?? openPast(dirname(dirname(dir)), options)!;
     entry.past.set(key, past);
     return past;

@@ -4,13 +4,12 @@ import { join } from 'node:path';
 import type { Family } from '../address/parse.js';
 import { currentReleaseId } from '../database/release.js';
 import { AtlasError, messageOf } from '../errors.js';
-import type { RangeRecord } from '../rangefile/layout.js';
+import type { FileRecord, RangeRecord } from '../rangefile/layout.js';
 import { joinLayers, type Layer, overlay } from './changes.js';
 import { type Answers, EntryFile, type EntryName, entryFileName, parseEntryName } from './entry.js';
 import { isPackName, type PackedEntry, readPack } from './pack.js';
+import { type ArchivedPartition, COUNTRIES } from './partition.js';
 
-/** Folder of the archive in a data directory. */
-export const HISTORY_DIR = 'history';
 /** The entry of a publication that has not finished: it counts as soon as its release is the current one. */
 export const PENDING_FILE = 'pending.ipc';
 
@@ -66,16 +65,26 @@ function listEntries(folder: string, files: readonly string[]): Entry[] {
 }
 
 /** Days in a row for which the answers of one entry hold, or of which nothing is known, and why. */
-export type Span = { from: string; to: string } & ({ entry: Entry } | { missing: string });
+export type Span = { from: string; to: string } & ({ entry: Entry } | Missing);
 
-export class Archive {
+/** Why nothing is known; `isGap` if nothing was published, and so nothing is lost. */
+type Missing = { missing: string; isGap?: true };
+
+export class Archive<Rec extends FileRecord = RangeRecord> {
+  readonly partition: ArchivedPartition<Rec>;
   readonly dataDir: string;
   /** In the order of their times. */
   readonly entries: readonly Entry[];
   /** What is wrong with packs, a sentence for each. */
   readonly problems: readonly string[];
 
-  constructor(dataDir: string, entries: readonly Entry[], problems: readonly string[]) {
+  constructor(
+    partition: ArchivedPartition<Rec>,
+    dataDir: string,
+    entries: readonly Entry[],
+    problems: readonly string[],
+  ) {
+    this.partition = partition;
     this.dataDir = dataDir;
     this.entries = entries;
     this.problems = problems;
@@ -102,7 +111,9 @@ export class Archive {
       const from = dayOf(entry.time);
       const to = next === undefined ? this.span!.to : shiftedDay(dayOf(next.time), -1);
       if (to < from) return []; // another entry of the same day follows
-      if (entry.kind === 'gap') return { from, to, missing: `the release of ${from} was published without history` };
+      if (entry.kind === 'gap') {
+        return { from, to, missing: `the release of ${from} was published without history`, isGap: true };
+      }
       if (next === undefined && this.#isFollowedByLost(entry)) {
         const current = currentReleaseId(this.dataDir);
         const missing = `the entry of the current release ${current} is lost, and perhaps others since ${from}`;
@@ -122,10 +133,10 @@ export class Archive {
    *
    * @param day `YYYY-MM-DD`
    */
-  at(day: string): { entry: Entry } | { missing: string } {
+  at(day: string): { entry: Entry } | Missing {
     const { span } = this;
-    if (span === undefined) return { missing: 'the data directory has no history yet' };
-    if (day < span.from) return { missing: `history begins on ${span.from}` };
+    if (span === undefined) return { missing: 'the data directory has no history yet', isGap: true };
+    if (day < span.from) return { missing: `history begins on ${span.from}`, isGap: true };
     return this.spans().find(({ to }) => day <= to) ?? { missing: 'it is in the future' };
   }
 
@@ -161,8 +172,8 @@ export class Archive {
    *
    * @throws AtlasError E_DAMAGED if it is damaged or gone
    */
-  read(entry: Entry): EntryFile {
-    return new EntryFile(entry.content(), entry.path, entry.file);
+  read(entry: Entry): EntryFile<Rec> {
+    return new EntryFile(this.partition, entry.content(), entry.path, entry.file);
   }
 
   /**
@@ -170,9 +181,9 @@ export class Archive {
    *
    * @throws AtlasError E_DAMAGED if it or an entry back to its base is damaged or lost
    */
-  answers(entry: Entry): Answers {
+  answers(entry: Entry): Answers<Rec> {
     const { base, changes } = this.#chain(entry);
-    const records: RangeRecord[] = [];
+    const records: Rec[] = [];
     const layers: Record<Family, Layer[]> = { 4: [], 6: [] };
     for (const each of [base, ...changes]) {
       const file = this.read(each);
@@ -202,26 +213,34 @@ export class Archive {
 }
 
 /** Returns the entry of a publication that has not been given its name, if its release is the current one. */
-function pendingEntry(dataDir: string, path: string, lastTime: number): Entry | undefined {
+function pendingEntry<Rec extends FileRecord>(
+  partition: ArchivedPartition<Rec>,
+  dataDir: string,
+  path: string,
+  lastTime: number,
+): Entry | undefined {
   if (!existsSync(path)) return undefined;
   const bytes = readFile(path);
-  const { name, about } = new EntryFile(bytes, path);
+  const { name, about } = new EntryFile(partition, bytes, path);
   const counts = about.release === currentReleaseId(dataDir) && name.time > lastTime;
   return counts ? entryAt(name, path, bytes.length) : undefined;
 }
 
 /**
- * Opens the archive of a data directory. Only the names of its entries are read.
+ * Opens the archive of a partition, by default that of the countries. Only the names of its entries are read.
  *
  * Entries of the repository count for the time between the last import and the first publication of this data directory.
  *
  * @throws AtlasError E_DAMAGED if a publication has not finished and its entry is damaged
  */
-export function openArchive(dataDir: string): Archive {
-  const folder = join(dataDir, HISTORY_DIR);
+export function openArchive<Rec extends FileRecord = RangeRecord>(
+  dataDir: string,
+  partition = COUNTRIES as unknown as ArchivedPartition<Rec>,
+): Archive<Rec> {
+  const folder = join(dataDir, partition.folder);
   const files = existsSync(folder) ? readdirSync(folder).sort() : [];
   const local = listEntries(folder, files);
-  const pending = pendingEntry(dataDir, join(folder, PENDING_FILE), local.at(-1)?.time ?? 0);
+  const pending = pendingEntry(partition, dataDir, join(folder, PENDING_FILE), local.at(-1)?.time ?? 0);
   if (pending !== undefined) local.push(pending);
   const firstOwn = local.findIndex(({ origin }) => origin === 'own');
   const imports = local.slice(0, firstOwn < 0 ? local.length : firstOwn);
@@ -239,7 +258,7 @@ export function openArchive(dataDir: string): Archive {
   });
   const [after, before] = [imports.at(-1)?.time ?? Number.NEGATIVE_INFINITY, own[0]?.time ?? Number.POSITIVE_INFINITY];
   const repository = packed.filter(({ time }) => time > after && time < before);
-  return new Archive(dataDir, [...imports, ...repository, ...own], problems);
+  return new Archive(partition, dataDir, [...imports, ...repository, ...own], problems);
 }
 
 function entryInPack({ name, ...packed }: PackedEntry, path: string): Entry {

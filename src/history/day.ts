@@ -1,16 +1,16 @@
 /** The answers of a day as a range file in memory, for look-ups, enrichment and exports. */
 import { isEuMember } from '../country/country.js';
 import { readMemberships } from '../country/memberships.js';
-import { BinaryEngine } from '../database/binary-engine.js';
-import { Lookups } from '../database/lookups.js';
-import { releaseDir } from '../database/release.js';
-import { openReleaseRanges } from '../database/release-files.js';
+import { readManifest, releaseDir } from '../database/release.js';
+import { openReleaseNetworks, openReleaseRanges } from '../database/release-files.js';
 import { AtlasError } from '../errors.js';
 import type { RangeRecord } from '../rangefile/layout.js';
 import { rangeFileInMemory } from '../rangefile/memory.js';
-import type { RangeFile } from '../rangefile/reader.js';
+import { decodeNetworkFile, type NetworkFile, type RangeFile } from '../rangefile/reader.js';
+import { encodeNetworkFile } from '../rangefile/writer.js';
 import { type Archive, dayOf, type Entry, openArchive } from './archive.js';
 import type { Layer } from './changes.js';
+import { NETWORKS } from './partition.js';
 
 /** The answers of a day. */
 export interface Day {
@@ -69,7 +69,27 @@ export function rangesAt(dataDir: string, day: string): { file: RangeFile; date:
   return { file, date: dayOf(entry.time) };
 }
 
-/** Opens the answers of a UTC day for lookups, as {@link rangesAt}. */
-export function lookupsAt(dataDir: string, day: string): Lookups {
-  return new Lookups(new BinaryEngine(rangesAt(dataDir, day).file));
+/**
+ * Returns the networks of a UTC day, as {@link rangesAt} returns its countries.
+ *
+ * @param day `YYYY-MM-DD`
+ * @returns undefined if the release of that day had none, or none were kept
+ * @throws AtlasError E_DAMAGED if they are damaged or lost
+ */
+export function networksAt(dataDir: string, day: string): NetworkFile | undefined {
+  if (day === dayOf(Date.now())) {
+    const dir = releaseDir(dataDir);
+    return openReleaseNetworks(dir, readManifest(dir));
+  }
+  const archive = openArchive(dataDir, NETWORKS);
+  const coverage = archive.at(day);
+  if ('missing' in coverage) {
+    if (coverage.isGap === true) return undefined;
+    throw new AtlasError('E_DAMAGED', `the networks of ${day} are lost: ${coverage.missing}`);
+  }
+  const { records, v4, v6 } = archive.answers(coverage.entry);
+  const columns = (layer: Layer) => ({ ...layer, value: layer.value.map((number) => number - 1) });
+  const { path } = coverage.entry;
+  const bytes = encodeNetworkFile({ asOf: day, v4: columns(v4), v6: columns(v6), records });
+  return decodeNetworkFile(bytes, path, true);
 }

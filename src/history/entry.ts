@@ -1,17 +1,19 @@
 /** An entry of the archive: what one publication changed, as a file. FORMAT.md is the specification. */
 import type { Family } from '../address/parse.js';
+import { addressWords, compareAddresses } from '../address/words.js';
 import { Container, damaged, writeContainer } from '../compact/container.js';
-import { decodeAbout, decodeRecords, encodeRecords } from '../compact/countries.js';
+import { decodeAbout } from '../compact/countries.js';
 import { encodePartition, PartitionReader } from '../compact/partition.js';
 import { compressCompact, unpackCompact } from '../database/compact.js';
-import type { RangeRecord } from '../rangefile/layout.js';
-import type { Layer } from './changes.js';
+import type { FileRecord, RangeRecord } from '../rangefile/layout.js';
+import { type Layer, UNCHANGED } from './changes.js';
+import type { ArchivedPartition } from './partition.js';
 
 /** How an entry came about: by a publication, or by an import of a table. */
 export type Origin = 'own' | 'imported';
 
 /**
- * What an entry has: all countries (`base`), the changes since the entry before (`changes`), or nothing, because the release
+ * What an entry has: the whole partition (`base`), the changes since the entry before (`changes`), or nothing, because the release
  * was published without history (`gap`).
  */
 export const ENTRY_KINDS = ['base', 'changes', 'gap'] as const;
@@ -41,8 +43,8 @@ export interface EntryAbout {
 }
 
 /** The answers of a release: the records, and a partition for each family whose values are record numbers plus one. */
-export interface Answers {
-  records: readonly RangeRecord[];
+export interface Answers<Rec extends FileRecord = RangeRecord> {
+  records: readonly Rec[];
   v4: Layer;
   v6: Layer;
 }
@@ -77,23 +79,27 @@ export function parseEntryName(file: string): EntryName | undefined {
 }
 
 /** What an entry file has besides its name. */
-export interface EntryContent {
+export interface EntryContent<Rec extends FileRecord> {
   about: EntryAbout;
   /** Records that are new: all of a base; of changes, those that no entry since the base has. */
-  records: readonly RangeRecord[];
+  records: readonly Rec[];
   /** The answers of a base or what changed; undefined for a gap. */
   v4: Layer | undefined;
   v6: Layer | undefined;
 }
 
 /** Encodes an entry file. */
-export function encodeEntry(name: EntryName, { about, records, v4, v6 }: EntryContent): Buffer {
+export function encodeEntry<Rec extends FileRecord>(
+  { section, list, encode }: ArchivedPartition<Rec>,
+  name: EntryName,
+  { about, records, v4, v6 }: EntryContent<Rec>,
+): Buffer {
   const text = JSON.stringify({ ...about, name: entryFileName(name) });
   const sections = new Map<string, Uint8Array>([['about', new TextEncoder().encode(text)]]);
   if (v4 !== undefined && v6 !== undefined) {
-    sections.set('country', encodeRecords(records));
-    sections.set('country4', encodePartition(v4, 'fixed'));
-    sections.set('country6', encodePartition(v6, 'fixed'));
+    sections.set(section, encode(records));
+    sections.set(`${section}4`, encodePartition(v4, list));
+    sections.set(`${section}6`, encodePartition(v6, list));
   }
   // A publication does not wait for the best compression of a base, which saves a sixth.
   return compressCompact(writeContainer(sections), name.kind === 'base' ? 'brotli-fast' : 'brotli');
@@ -113,9 +119,10 @@ function isAbout(value: unknown): value is EntryAbout & { name: string } {
 }
 
 /** An entry file whose container was opened. Its ranges are read on demand. */
-export class EntryFile {
+export class EntryFile<Rec extends FileRecord = FileRecord> {
   readonly name: EntryName;
   readonly about: EntryAbout;
+  readonly #partition: ArchivedPartition<Rec>;
   readonly #path: string;
   readonly #container: Container;
 
@@ -124,7 +131,8 @@ export class EntryFile {
    * @param expected the name of the file; undefined if it has another name until it counts
    * @throws AtlasError E_DAMAGED if the content is not an entry, or that of another name
    */
-  constructor(bytes: Uint8Array, path: string, expected?: string) {
+  constructor(partition: ArchivedPartition<Rec>, bytes: Uint8Array, path: string, expected?: string) {
+    this.#partition = partition;
     this.#path = path;
     this.#container = new Container(unpackCompact(bytes, path), path);
     const about = decodeAbout(this.#container);
@@ -142,8 +150,8 @@ export class EntryFile {
    *
    * @throws AtlasError E_DAMAGED
    */
-  records(): RangeRecord[] {
-    return decodeRecords(this.#container, 'country');
+  records(): Rec[] {
+    return this.#partition.decode(this.#container);
   }
 
   /**
@@ -153,8 +161,30 @@ export class EntryFile {
    * @throws AtlasError E_DAMAGED
    */
   layer(family: Family, recordCount: number): Layer {
-    const section = this.#container.section(`country${family}`);
-    const ranges = new PartitionReader(section, family, recordCount + 1, this.#path);
+    const ranges = this.#ranges(family, recordCount);
     return ranges.readAll(new Uint32Array(ranges.count));
+  }
+
+  /** Returns the value of the range that has an address, in far less time than {@link layer} takes. */
+  valueAt(family: Family, recordCount: number, address: Uint32Array): number {
+    const ranges = this.#ranges(family, recordCount);
+    const words = addressWords(family);
+    let value = UNCHANGED;
+    for (let length = ranges.nextBlock(); length > 0; length = ranges.nextBlock()) {
+      if (compareAddresses(ranges.first, 0, address, 0, words) > 0) break;
+      let low = 0;
+      for (let high = length; high - low > 1; ) {
+        const middle = (low + high) >>> 1;
+        if (compareAddresses(ranges.first, middle, address, 0, words) <= 0) low = middle;
+        else high = middle;
+      }
+      value = ranges.records[low]!;
+    }
+    return value;
+  }
+
+  #ranges(family: Family, recordCount: number): PartitionReader {
+    const section = this.#container.section(`${this.#partition.section}${family}`);
+    return new PartitionReader(section, family, recordCount + 1, this.#path);
   }
 }

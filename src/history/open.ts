@@ -2,10 +2,12 @@
 import { isDate } from '../country/country.js';
 import { BinaryEngine } from '../database/binary-engine.js';
 import { type Database, type OpenOptions, openDatabase as openRelease } from '../database/database.js';
+import { checkFields, type FieldLookup, fieldLookup, type ResultField } from '../database/fields.js';
 import { Lookups } from '../database/lookups.js';
 import { dataPlace } from '../database/origin.js';
 import { AtlasError } from '../errors.js';
-import { rangesAt } from './day.js';
+import type { RangeFile } from '../rangefile/reader.js';
+import { networksAt, rangesAt } from './day.js';
 
 export interface OpenPastOptions {
   /** A UTC day, `YYYY-MM-DD`. */
@@ -18,6 +20,8 @@ export class PastDatabase extends Lookups implements Disposable {
   readonly day: string;
   /** The day of the publication or import whose answers they are. */
   readonly releaseDate: string;
+  readonly #dataDir: string;
+  readonly #file: RangeFile;
 
   constructor(dataDir: string, day: string) {
     if (!isDate(day))
@@ -26,6 +30,18 @@ export class PastDatabase extends Lookups implements Disposable {
     super(new BinaryEngine(file));
     this.day = day;
     this.releaseDate = date;
+    this.#dataDir = dataDir;
+    this.#file = file;
+  }
+
+  /**
+   * Prepares lookups of chosen fields, as `Database.fields` does.
+   *
+   * @throws AtlasError E_USAGE for names that are not those of fields, and for the confidence, which history does not have;
+   *   E_DAMAGED if the networks of the day are damaged or lost
+   */
+  fields(fields: readonly ResultField[]): FieldLookup {
+    return fieldLookup(checkFields(fields, [], 'fields'), this.#file, () => networksAt(this.#dataDir, this.day));
   }
 
   /** Does nothing: the answers are in memory. */

@@ -12,7 +12,7 @@ import { buildIndex, type SearchColumns } from '../rangefile/search.js';
 import { type Archive, DAY_MS, dayOf, type Entry, type Span } from './archive.js';
 import { combine, joinLayers, type Layer, UNCHANGED } from './changes.js';
 import type { Answers } from './entry.js';
-import { recordIdentity } from './write.js';
+import { COUNTRIES } from './partition.js';
 
 /** The value of a day of which nothing is known. */
 export const NO_STATE = 0xffff;
@@ -86,7 +86,7 @@ class RecordTable {
   readonly #numbers = new Map<string, number>();
 
   numberOf(record: RangeRecord): number {
-    const key = recordIdentity(record);
+    const key = COUNTRIES.identity(record);
     const known = this.#numbers.get(key);
     if (known !== undefined) return known;
     this.#numbers.set(key, this.records.length);

@@ -19,11 +19,15 @@ interface Packable {
   content: () => Uint8Array;
 }
 
-/** Returns the packs of entries, by name. The same entries always give the same bytes. */
-export function encodePacks(entries: readonly Packable[]): Map<string, Uint8Array> {
+/**
+ * Returns the packs of entries, by path. The same entries always give the same bytes.
+ *
+ * @param folder of the entries in a data directory
+ */
+export function encodePacks(folder: string, entries: readonly Packable[]): Map<string, Uint8Array> {
   const months = new Map<string, Packable[]>();
   for (const entry of entries) {
-    const name = packName(entry.time);
+    const name = `${folder}/${packName(entry.time)}`;
     months.set(name, [...(months.get(name) ?? []), entry]);
   }
   const encode = (month: readonly Packable[]): Uint8Array => {

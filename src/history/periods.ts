@@ -1,24 +1,31 @@
 /** The history of one address: which answers it had, and from when to when. */
 import { embeddedIPv4 } from '../address/embedded.js';
 import type { Family } from '../address/parse.js';
-import { addressWords, compareAddresses } from '../address/words.js';
 import { isEuMember } from '../country/country.js';
 import { readMemberships } from '../country/memberships.js';
 import { AtlasError } from '../errors.js';
-import type { RangeRecord } from '../rangefile/layout.js';
+import type { FileRecord, NetworkRecord } from '../rangefile/layout.js';
 import { type Archive, type Entry, shiftedDay } from './archive.js';
-import { type Layer, UNCHANGED } from './changes.js';
+import { UNCHANGED } from './changes.js';
 
-/** A period with one answer. Days are UTC days, `YYYY-MM-DD`. */
-export interface Period {
+/** Days with one answer. They are UTC days, `YYYY-MM-DD`. */
+interface KnownPeriod {
   from: string;
   /** The last day; null if the period goes on. */
   to: string | null;
+  /** The release that began it. */
+  release: string;
+}
+
+export interface Period extends KnownPeriod {
   country: string | null;
   country_code: string | null;
   is_eu: boolean;
-  /** The release that began it. */
-  release: string;
+}
+
+export interface NetworkPeriod extends KnownPeriod {
+  asn: number | null;
+  as_name: string | null;
 }
 
 /** A period of which nothing is known, and why. */
@@ -28,21 +35,8 @@ export interface UnknownPeriod {
   error: string;
 }
 
-/** Returns the value of the range of a partition that has an address. */
-function valueAt({ family, count, first, value }: Layer, address: Uint32Array): number {
-  const words = addressWords(family);
-  let low = 0;
-  let high = count;
-  while (high - low > 1) {
-    const middle = (low + high) >>> 1;
-    if (compareAddresses(first, middle, address, 0, words) <= 0) low = middle;
-    else high = middle;
-  }
-  return value[low]!;
-}
-
 /** What an address has after an entry, and the release that the entry is of; or why that is not known. */
-type State = { record: RangeRecord; release: string } | { error: string };
+type State<Rec> = { record: Rec; release: string } | { error: string };
 
 /** An address as the archive is asked for it. */
 export interface ArchiveAddress {
@@ -52,21 +46,21 @@ export interface ArchiveAddress {
 }
 
 /** Follows an address through the archive, entry by entry. */
-class Tracker {
-  readonly #archive: Archive;
+class Tracker<Rec extends FileRecord> {
+  readonly #archive: Archive<Rec>;
   readonly #address: ArchiveAddress;
-  #records: RangeRecord[] = [];
+  #records: Rec[] = [];
   /** The number of the record, plus one; undefined if an entry since the last base is damaged or lost. */
   #value: number | undefined;
   #before: Entry | undefined;
 
-  constructor(archive: Archive, address: ArchiveAddress) {
+  constructor(archive: Archive<Rec>, address: ArchiveAddress) {
     this.#archive = archive;
     this.#address = address;
   }
 
   /** Returns the state after the next entry, in the order of the archive. */
-  next(entry: Entry): State {
+  next(entry: Entry): State<Rec> {
     const before = this.#before;
     this.#before = entry;
     if (entry.kind === 'gap') {
@@ -82,7 +76,7 @@ class Tracker {
       }
       this.#records.push(...file.records());
       const { family, words } = this.#address;
-      const value = valueAt(file.layer(family, this.#records.length), words);
+      const value = file.valueAt(family, this.#records.length, words);
       if (value !== UNCHANGED) this.#value = value;
       return { record: this.#records[this.#value! - 1]!, release: file.about.release };
     } catch (error) {
@@ -94,7 +88,7 @@ class Tracker {
 }
 
 /** Returns, for each entry, the state of an address; that of an embedded IPv4 address if the record says so. */
-function statesOf(archive: Archive, address: ArchiveAddress): State[] {
+function statesOf<Rec extends FileRecord>(archive: Archive<Rec>, address: ArchiveAddress): State<Rec>[] {
   const tracker = new Tracker(archive, address);
   const states = archive.entries.map((entry) => tracker.next(entry));
   const scheme = states.flatMap((state) =>
@@ -125,36 +119,63 @@ function byMembership(period: Period): Period[] {
   }));
 }
 
-function isSame(a: Period | UnknownPeriod, b: Period | UnknownPeriod): boolean {
-  if ('error' in a || 'error' in b) return 'error' in a && 'error' in b && a.error === b.error;
-  return a.country === b.country && a.country_code === b.country_code && a.is_eu === b.is_eu;
+/** Returns whether two periods have the same answer. */
+function isSame(a: KnownPeriod | UnknownPeriod, b: KnownPeriod | UnknownPeriod): boolean {
+  const [first, second] = [a, b].map((period) => JSON.stringify({ ...period, from: '', to: '', release: '' }));
+  return first === second;
 }
 
 /**
  * Returns the history of an address, the oldest period first. The answer of a day is that of the last publication of the day.
  *
- * @throws a system error if an entry cannot be read
+ * @param describe returns the periods of the days that have a record
  */
-export function periodsOf(archive: Archive, address: ArchiveAddress): (Period | UnknownPeriod)[] {
+function historyOf<Rec extends FileRecord, P extends KnownPeriod>(
+  archive: Archive<Rec>,
+  address: ArchiveAddress,
+  describe: (record: Rec, days: KnownPeriod) => P[],
+): (P | UnknownPeriod)[] {
   const states = statesOf(archive, address);
   const spans = archive.spans();
-  const periods = spans.flatMap((span, index): (Period | UnknownPeriod)[] => {
+  const periods = spans.flatMap((span, index): (P | UnknownPeriod)[] => {
     const { from } = span;
     const to = index + 1 < spans.length ? span.to : null;
     if ('missing' in span) return [{ from, to, error: span.missing }];
     const state = states[archive.entries.indexOf(span.entry)]!;
     if ('error' in state) return [{ from, to, error: state.error }];
-    const country = state.record.kind === 'country' ? state.record : undefined;
-    return byMembership({
-      ...{ from, to, country: country?.name ?? null, country_code: country?.code ?? null, is_eu: false },
-      release: state.release,
-    });
+    return describe(state.record, { from, to, release: state.release });
   });
-  const merged: (Period | UnknownPeriod)[] = [];
+  const merged: (P | UnknownPeriod)[] = [];
   for (const period of periods) {
     const last = merged.at(-1);
     if (last !== undefined && isSame(last, period)) last.to = period.to;
     else merged.push(period);
   }
   return merged;
+}
+
+/**
+ * Returns the countries of an address over time.
+ *
+ * @throws a system error if an entry cannot be read
+ */
+export function periodsOf(archive: Archive, address: ArchiveAddress): (Period | UnknownPeriod)[] {
+  return historyOf(archive, address, (record, { from, to, release }) => {
+    const country = record.kind === 'country' ? record : undefined;
+    return byMembership({
+      ...{ from, to, country: country?.name ?? null, country_code: country?.code ?? null, is_eu: false },
+      release,
+    });
+  });
+}
+
+/** Returns the networks of an address over time; throws as {@link periodsOf}. */
+export function networkPeriodsOf(
+  archive: Archive<NetworkRecord>,
+  address: ArchiveAddress,
+): (NetworkPeriod | UnknownPeriod)[] {
+  return historyOf(archive, address, (record, { from, to, release }) => {
+    const { asn, name } = record.kind === 'network' ? record : { asn: null, name: '' };
+    return [{ from, to, asn, as_name: name === '' ? null : name, release }];
+  });
 }

@@ -1,6 +1,6 @@
 /** Checks the whole archive. */
 import { messageOf } from '../errors.js';
-import type { RangeRecord } from '../rangefile/layout.js';
+import type { FileRecord } from '../rangefile/layout.js';
 import { type Archive, dayOf } from './archive.js';
 
 /**
@@ -8,9 +8,9 @@ import { type Archive, dayOf } from './archive.js';
  *
  * @returns what is wrong, a sentence for each problem; empty if nothing is
  */
-export function archiveProblems(archive: Archive): string[] {
+export function archiveProblems<Rec extends FileRecord>(archive: Archive<Rec>): string[] {
   const problems: string[] = [...archive.problems];
-  let records: RangeRecord[] = [];
+  let records: Rec[] = [];
   let isKnown = false;
   archive.entries.forEach((entry, index) => {
     const before = archive.entries[index - 1];

@@ -8,9 +8,9 @@ import type { Family } from '../address/parse.js';
 import { currentReleaseId } from '../database/release.js';
 import { AtlasError } from '../errors.js';
 import { replaceFile } from '../files.js';
-import type { RangeRecord } from '../rangefile/layout.js';
-import { type RangeFile, rangeColumns } from '../rangefile/reader.js';
-import { type Archive, DAY_MS, dayOf, type Entry, HISTORY_DIR, openArchive, PENDING_FILE } from './archive.js';
+import type { FileRecord, RangeRecord } from '../rangefile/layout.js';
+import { type PartitionFile, rangeColumns } from '../rangefile/reader.js';
+import { type Archive, DAY_MS, dayOf, type Entry, openArchive, PENDING_FILE } from './archive.js';
 import { differenceOf, type Layer } from './changes.js';
 import {
   type Answers,
@@ -22,6 +22,7 @@ import {
   entryFileName,
 } from './entry.js';
 import { readPack } from './pack.js';
+import { type ArchivedPartition, COUNTRIES, NETWORKS } from './partition.js';
 
 /**
  * A base is written as soon as the changes since the last one have this many times its size: two years of real nights then
@@ -29,8 +30,8 @@ import { readPack } from './pack.js';
  */
 const CHANGES_PER_BASE = 1.25;
 
-/** Returns the answers of a release. */
-export function answersOf(file: RangeFile): Answers {
+/** Returns the answers of a release, or its networks. */
+export function answersOf<Rec extends FileRecord>(file: PartitionFile<Rec>): Answers<Rec> {
   const layer = (family: Family): Layer => {
     const { count, first, value } = rangeColumns(file, family);
     return { family, count, first, value: Uint32Array.from(value, (record) => record + 1) };
@@ -38,24 +39,16 @@ export function answersOf(file: RangeFile): Answers {
   return { records: file.records, v4: layer(4), v6: layer(6) };
 }
 
-/** Returns what identifies a record over time. Membership of the Union is computed for the day that is asked for. */
-export function recordIdentity(record: RangeRecord): string {
-  switch (record.kind) {
-    case 'country':
-      return `country ${record.code} ${record.name}`;
-    case 'none':
-      return `none ${record.reason}`;
-    case 'embedded':
-      return `embedded ${record.scheme}`;
-  }
-}
-
 /** Renumbers answers by the records of earlier ones; records that those lack follow after them. */
-function renumber({ records, v4, v6 }: Answers, earlier: readonly RangeRecord[]): Answers {
-  const numbers = new Map(earlier.map((record, index) => [recordIdentity(record), index]));
+function renumber<Rec extends FileRecord>(
+  { identity }: ArchivedPartition<Rec>,
+  { records, v4, v6 }: Answers<Rec>,
+  earlier: readonly Rec[],
+): Answers<Rec> {
+  const numbers = new Map(earlier.map((record, index) => [identity(record), index]));
   const all = [...earlier];
   const target = records.map((record) => {
-    const known = numbers.get(recordIdentity(record));
+    const known = numbers.get(identity(record));
     return known ?? all.push(record) - 1;
   });
   const renumbered = (layer: Layer): Layer => ({
@@ -66,7 +59,7 @@ function renumber({ records, v4, v6 }: Answers, earlier: readonly RangeRecord[])
 }
 
 /** Whether the changes up to an entry have become so many, or so old, that the next one is a base. */
-function needsBase(archive: Archive, last: Entry, time: number, days: number): boolean {
+function needsBase<Rec extends FileRecord>(archive: Archive<Rec>, last: Entry, time: number, days: number): boolean {
   let bytes = 0;
   for (let index = archive.entries.indexOf(last); index >= 0; index--) {
     const { kind, bytes: each, time: since } = archive.entries[index]!;
@@ -77,16 +70,16 @@ function needsBase(archive: Archive, last: Entry, time: number, days: number): b
 }
 
 /** Returns the content of an entry after `last`: changes if they can be told and are few, else a base. */
-function contentAfter(
-  archive: Archive,
+function contentAfter<Rec extends FileRecord>(
+  archive: Archive<Rec>,
   last: Entry | undefined,
-  { time, days, about, answers }: { time: number; days: number; about: EntryAbout; answers: Answers },
-): EntryContent & { kind: 'base' | 'changes' } {
+  { time, days, about, answers }: { time: number; days: number; about: EntryAbout; answers: Answers<Rec> },
+): EntryContent<Rec> & { kind: 'base' | 'changes' } {
   const base = { kind: 'base', about, ...answers } as const;
   if (last === undefined || last.kind === 'gap' || needsBase(archive, last, time, days)) return base;
   // What came from the repository may be replaced.
   if (last.origin === 'repository') return base;
-  let before: Answers;
+  let before: Answers<Rec>;
   try {
     before = archive.answers(last);
   } catch (error) {
@@ -94,7 +87,7 @@ function contentAfter(
     if (error instanceof AtlasError && error.code === 'E_DAMAGED') return base;
     throw error;
   }
-  const after = renumber(answers, before.records);
+  const after = renumber(archive.partition, answers, before.records);
   return {
     kind: 'changes',
     about,
@@ -104,13 +97,19 @@ function contentAfter(
   };
 }
 
-function write(folder: string, file: string, name: EntryName, content: EntryContent): void {
+function write<Rec extends FileRecord>(
+  { partition, dataDir }: Archive<Rec>,
+  file: string,
+  name: EntryName,
+  content: EntryContent<Rec>,
+): void {
+  const folder = join(dataDir, partition.folder);
   mkdirSync(folder, { recursive: true });
-  replaceFile(join(folder, file), [encodeEntry(name, content)]);
+  replaceFile(join(folder, file), [encodeEntry(partition, name, content)]);
 }
 
 /** Returns the number of a publication after `last`, which is larger than that of every one before. */
-function nextNumber(archive: Archive, last: Entry | undefined, time: number): number {
+function nextNumber<Rec extends FileRecord>(archive: Archive<Rec>, last: Entry | undefined, time: number): number {
   if (last === undefined) return 0;
   try {
     return (archive.read(last).about.number ?? time) + 1;
@@ -121,10 +120,10 @@ function nextNumber(archive: Archive, last: Entry | undefined, time: number): nu
 }
 
 /** A release that is about to become the current one. */
-export interface Publication {
+export interface Publication<Rec extends FileRecord = RangeRecord> {
   about: EntryAbout;
   /** Undefined if no history is wanted: the archive then says from when on it knows nothing. */
-  answers: Answers | undefined;
+  answers: Answers<Rec> | undefined;
   /** Days of own publications to keep. */
   days: number;
   /** Milliseconds since 1970. */
@@ -136,9 +135,13 @@ export interface Publication {
  *
  * @throws a system error if it cannot be written
  */
-export function prepareEntry(dataDir: string, publication: Publication): void {
+export function prepareEntry<Rec extends FileRecord>(
+  dataDir: string,
+  partition: ArchivedPartition<Rec>,
+  publication: Publication<Rec>,
+): void {
   const { answers, days, now } = publication;
-  const archive = openArchive(dataDir);
+  const archive = openArchive(dataDir, partition);
   const last = archive.entries.at(-1);
   if (answers === undefined && (last === undefined || last.kind === 'gap')) return;
   // Entries keep their order although a clock was set back.
@@ -149,17 +152,22 @@ export function prepareEntry(dataDir: string, publication: Publication): void {
       ? ({ kind: 'gap', about, records: [], v4: undefined, v6: undefined } as const)
       : contentAfter(archive, last, { time, days, about, answers });
   const name: EntryName = { time, since: last?.time, origin: 'own', kind: content.kind };
-  write(join(dataDir, HISTORY_DIR), PENDING_FILE, name, content);
+  write(archive, PENDING_FILE, name, content);
 }
 
-/** Gives the entry of the last publication its name if its release became the current one, and removes it if not. */
+/** Gives the entries of the last publication their names if its release became the current one, and removes them if not. */
 export function settle(dataDir: string): void {
-  const folder = join(dataDir, HISTORY_DIR);
+  settleEntry(dataDir, COUNTRIES);
+  settleEntry(dataDir, NETWORKS);
+}
+
+function settleEntry<Rec extends FileRecord>(dataDir: string, partition: ArchivedPartition<Rec>): void {
+  const folder = join(dataDir, partition.folder);
   const pending = join(folder, PENDING_FILE);
   if (!existsSync(pending)) return;
-  let entry: EntryFile;
+  let entry: EntryFile<Rec>;
   try {
-    entry = new EntryFile(readFileSync(pending), pending);
+    entry = new EntryFile(partition, readFileSync(pending), pending);
   } catch (error) {
     if (!(error instanceof AtlasError)) throw error;
     rmSync(pending); // a damaged file that nothing refers to yet: the next entry is a base
@@ -170,14 +178,13 @@ export function settle(dataDir: string): void {
 }
 
 /** Replaces an entry by a base with the same answers, so that it does not need the entries before it. */
-function makeBase(archive: Archive, entry: Entry, since: number | undefined): void {
+function makeBase<Rec extends FileRecord>(archive: Archive<Rec>, entry: Entry, since: number | undefined): void {
   const { about, name: before } = archive.read(entry);
   const name: EntryName = { ...before, since, kind: entry.kind === 'gap' ? 'gap' : 'base' };
   const content = entry.kind === 'gap' ? { records: [], v4: undefined, v6: undefined } : archive.answers(entry);
   const file = entryFileName(name);
-  const folder = join(archive.dataDir, HISTORY_DIR);
-  write(folder, file, name, { about, ...content });
-  if (join(folder, file) !== entry.path) rmSync(entry.path);
+  write(archive, file, name, { about, ...content });
+  if (join(archive.dataDir, archive.partition.folder, file) !== entry.path) rmSync(entry.path);
 }
 
 /**
@@ -186,8 +193,7 @@ function makeBase(archive: Archive, entry: Entry, since: number | undefined): vo
  *
  * @returns the number of removed entries
  */
-export function pruneHistory(dataDir: string, days: number, now: number): number {
-  const archive = openArchive(dataDir);
+export function pruneHistory<Rec extends FileRecord>(archive: Archive<Rec>, days: number, now: number): number {
   const { entries } = archive;
   const firstKept = entries.findLastIndex(
     ({ kind, origin, time }) => kind !== 'changes' && origin === 'own' && time <= now - days * DAY_MS,
@@ -201,23 +207,23 @@ export function pruneHistory(dataDir: string, days: number, now: number): number
     // Else the entry before would seem to hold until the first one that is kept.
     const { about, name: before } = archive.read(first!);
     const name: EntryName = { ...before, kind: 'gap' };
-    write(join(dataDir, HISTORY_DIR), entryFileName(name), name, { about, records: [], v4: undefined, v6: undefined });
+    write(archive, entryFileName(name), name, { about, records: [], v4: undefined, v6: undefined });
   }
   if (firstOwn === 0 || first!.kind !== 'gap') rmSync(first!.path);
   return old.length;
 }
 
 /** A table to import. */
-export interface Import {
+export interface Import<Rec extends FileRecord = RangeRecord> {
   /** The day from which on it holds, `YYYY-MM-DD`. */
   day: string;
   /** Name of the file, for people. */
   name: string;
-  answers: Answers;
+  answers: Answers<Rec>;
 }
 
 /** Returns why a day cannot be imported; undefined if it can. */
-export function importProblem({ entries }: Archive, day: string): string | undefined {
+export function importProblem({ entries }: Pick<Archive, 'entries'>, day: string): string | undefined {
   const time = Date.parse(`${day}T00:00:00Z`);
   const own = entries.find(({ origin }) => origin !== 'imported');
   if (own !== undefined && time + DAY_MS > own.time) {
@@ -232,8 +238,10 @@ export function importProblem({ entries }: Archive, day: string): string | undef
  *
  * @throws AtlasError E_USAGE if its day has an import already or is not before the first publication
  */
-export function importEntry(dataDir: string, { day, name: release, answers }: Import): void {
-  const archive = openArchive(dataDir);
+export function importEntry<Rec extends FileRecord>(
+  archive: Archive<Rec>,
+  { day, name: release, answers }: Import<Rec>,
+): void {
   const time = Date.parse(`${day}T00:00:00Z`);
   const problem = importProblem(archive, day);
   if (problem !== undefined) throw new AtlasError('E_USAGE', problem);
@@ -245,7 +253,7 @@ export function importEntry(dataDir: string, { day, name: release, answers }: Im
   const days = Number.POSITIVE_INFINITY;
   const content = contentAfter(archive, last, { time, days, about, answers });
   const name: EntryName = { time, since: last?.time, origin: 'imported', kind: content.kind };
-  write(join(dataDir, HISTORY_DIR), entryFileName(name), name, content);
+  write(archive, entryFileName(name), name, content);
 }
 
 /**
@@ -255,8 +263,7 @@ export function importEntry(dataDir: string, { day, name: release, answers }: Im
  * @param to the last day
  * @returns the days that were removed, the earliest first
  */
-export function removeImports(dataDir: string, from: string, to: string): string[] {
-  const archive = openArchive(dataDir);
+export function removeImports<Rec extends FileRecord>(archive: Archive<Rec>, from: string, to: string): string[] {
   const isRemoved = (entry: Entry): boolean =>
     entry.origin === 'imported' && dayOf(entry.time) >= from && dayOf(entry.time) <= to;
   const removed = archive.entries.filter(isRemoved);
@@ -277,15 +284,16 @@ export function removeImports(dataDir: string, from: string, to: string): string
  * @param name of the pack
  * @throws AtlasError E_DAMAGED if it is not a pack of its month
  */
-export function addPack(dataDir: string, name: string, bytes: Uint8Array): void {
-  const path = join(dataDir, HISTORY_DIR, name);
+export function addPack<Rec extends FileRecord>(archive: Archive<Rec>, name: string, bytes: Uint8Array): void {
+  const folder = join(archive.dataDir, archive.partition.folder);
+  const path = join(folder, name);
   const packed = readPack(bytes, name, path).map((entry) => entry.name.time);
-  const archive = openArchive(dataDir);
   const first = archive.entries.find(({ origin }) => origin === 'own');
   if (first !== undefined) {
     const others = archive.entries.filter((entry) => entry.path !== path).map(({ time }) => time);
     const since = [...others, ...packed].reduce((last, time) => (time < first.time ? Math.max(last, time) : last), 0);
     if (since > 0 && since !== first.since) makeBase(archive, first, since);
   }
+  mkdirSync(folder, { recursive: true });
   replaceFile(path, [bytes]);
 }

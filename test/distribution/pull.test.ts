@@ -26,6 +26,7 @@ import { type Manifest, readManifest } from '../../src/database/release.js';
 import { AtlasError } from '../../src/errors.js';
 import { dayOf, openArchive } from '../../src/history/archive.js';
 import { encodePacks, isPackName } from '../../src/history/pack.js';
+import { COUNTRIES } from '../../src/history/partition.js';
 import { addPack } from '../../src/history/write.js';
 import { openRangeFile } from '../../src/rangefile/reader.js';
 import { ipatlas } from '../support/in-process.js';
@@ -77,7 +78,7 @@ describe('a pull', () => {
     expect(await pull()).toMatchObject({ outcome: 'published' });
     expect(readManifest(join(node.dataDir, 'current')).labels).toBeUndefined();
     expect(node.current()).toBe(id);
-    addRelease(origin.options(), join(origin.dataDir, 'current'), [], true);
+    addRelease(origin.options(), join(origin.dataDir, 'current'), undefined, true);
     // The release is the same, so it is pulled again only if it must be; its own files stay as they are.
     expect(await pull({ force: true })).toMatchObject({ outcome: 'published' });
     expect(node.current()).toBe(id);
@@ -620,10 +621,9 @@ describe('the history of the repository', () => {
     expect(await pull({ historyDays: 0 })).toMatchObject({ outcome: 'published', problems: [] });
     expect(packs()).toEqual([]);
     const dir2 = scratchDir();
-    mkdirSync(join(dir2, 'history'), { recursive: true });
-    const forged = encodePacks(openArchive(origin.dataDir).entries).get('2024-05.pack')!;
-    expect(() => addPack(dir2, '2024-06.pack', forged)).toThrow(/its entry 0 does not belong there/);
-    expect(() => addPack(dir2, '2024-05.pack', forged.subarray(0, 100))).toThrow(/100 bytes long/);
+    const forged = encodePacks(COUNTRIES.folder, openArchive(origin.dataDir).entries).get('history/2024-05.pack')!;
+    expect(() => addPack(openArchive(dir2), '2024-06.pack', forged)).toThrow(/its entry 0 does not belong there/);
+    expect(() => addPack(openArchive(dir2), '2024-05.pack', forged.subarray(0, 100))).toThrow(/100 bytes long/);
     expect(['2024-13.pack', '../x.pack', '2024-05.pack/', ''].filter(isPackName)).toEqual([]);
   });
 });

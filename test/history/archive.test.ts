@@ -144,17 +144,21 @@ describe('the archive', () => {
     const truth = new Map<string, World>();
     for (const day of days) {
       truth.set(day, changed(changed(EMPTY_WORLD, random), random));
-      importEntry(dataDir, { day, name: `${day}.csv`, answers: answersOfWorld(truth.get(day)!) });
+      importEntry(openArchive(dataDir), { day, name: `${day}.csv`, answers: answersOfWorld(truth.get(day)!) });
       for (const [each, world] of truth) expect([each, answersAt(dataDir, each)]).toEqual([each, expected(world)]);
     }
-    expect(() => importEntry(dataDir, { day: '2026-01-01', name: 'x', answers: answersOfWorld(EMPTY_WORLD) })).toThrow(
-      /2026-01-01 cannot be imported/,
-    );
-    expect(() => importEntry(dataDir, { day: '2020-02-01', name: 'x', answers: answersOfWorld(EMPTY_WORLD) })).toThrow(
-      /imported already/,
-    );
+    expect(() =>
+      importEntry(openArchive(dataDir), { day: '2026-01-01', name: 'x', answers: answersOfWorld(EMPTY_WORLD) }),
+    ).toThrow(/2026-01-01 cannot be imported/);
+    expect(() =>
+      importEntry(openArchive(dataDir), { day: '2020-02-01', name: 'x', answers: answersOfWorld(EMPTY_WORLD) }),
+    ).toThrow(/imported already/);
     expect(answersAt(dataDir, '2023-01-01')).toEqual(expected(truth.get('2022-01-01')!));
-    expect(removeImports(dataDir, '2021-01-01', '2024-12-31')).toEqual(['2021-05-01', '2022-01-01', '2024-02-29']);
+    expect(removeImports(openArchive(dataDir), '2021-01-01', '2024-12-31')).toEqual([
+      '2021-05-01',
+      '2022-01-01',
+      '2024-02-29',
+    ]);
     expect(answersAt(dataDir, '2023-01-01')).toEqual(expected(truth.get('2020-02-01')!));
     expect(answersAt(dataDir, '2026-01-01')).toEqual(expected(EMPTY_WORLD));
     expect(answersAt(dataDir, '2019-12-31')).toBeUndefined();
@@ -162,7 +166,7 @@ describe('the archive', () => {
 
   it('says that British addresses left the Union on 2020-02-01', () => {
     const british = { v4: new Array(SIZE).fill(3), v6: new Array(SIZE).fill(3) };
-    importEntry(dataDir, { day: '2019-06-01', name: 'old.csv', answers: answersOfWorld(british) });
+    importEntry(openArchive(dataDir), { day: '2019-06-01', name: 'old.csv', answers: answersOfWorld(british) });
     const isEu = (day: string): boolean =>
       openDay(openArchive(dataDir), day).file.records.some((record) => record.kind === 'country' && record.isEu);
     const isBritain = ({ records }: { records: readonly unknown[] }) => records.length === RECORDS.length;
@@ -178,13 +182,13 @@ describe('the archive', () => {
 
   it('forgets its own publications after the days to keep, and never an imported table', () => {
     const random = randomFrom(5);
-    importEntry(dataDir, { day: '2020-01-01', name: 'old.csv', answers: answersOfWorld(EMPTY_WORLD) });
+    importEntry(openArchive(dataDir), { day: '2020-01-01', name: 'old.csv', answers: answersOfWorld(EMPTY_WORLD) });
     const worlds: World[] = [];
     for (let night = 0; night < 60; night++) {
       worlds.push(changed(worlds.at(-1) ?? EMPTY_WORLD, random));
       const now = START + night * DAY_MS;
       publish(dataDir, { release: `r${night}`, world: worlds[night]!, now, days: 10 });
-      pruneHistory(dataDir, 10, now);
+      pruneHistory(openArchive(dataDir), 10, now);
     }
     for (let night = 49; night < 60; night++) {
       expect(answersAt(dataDir, dayOf(START + night * DAY_MS))).toEqual(expected(worlds[night]!));

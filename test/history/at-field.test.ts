@@ -234,7 +234,8 @@ describe('each record has the answers of its own date', () => {
     [{ atField: '' }, /atField must be a field/],
     [{ at: '2026-02-30' }, /at "2026-02-30" is not a date/],
     [{ at: '2026-01-01', add: ['confidence'] }, /history has no confidence/],
-    [{ atField: 'x', add: ['network'] }, /the network is not known for each day/],
+    [{ atField: 'x', add: ['network'] }, /network is not known for each day/],
+    [{ atField: 'x', add: ['as_name'] }, /as_name is not known for each day/],
     [{ add: ['release_date'] }, /release_date requires at or atField/],
   ])('%j is refused', (requested, message) => {
     expect(() => parseEnrichOptions(requested, (name) => name)).toThrow(message);

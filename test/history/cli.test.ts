@@ -4,6 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest
 import { rollBack } from '../../pipeline/index.js';
 import { openReleaseRanges } from '../../src/database/release-files.js';
 import { createBlockEnricher } from '../../src/enrich/block-enricher.js';
+import { openArchive } from '../../src/history/archive.js';
 import { openDatabase } from '../../src/history/open.js';
 import { answersOf, importEntry } from '../../src/history/write.js';
 import { ipatlas } from '../support/in-process.js';
@@ -44,7 +45,7 @@ beforeAll(async () => {
   await at('2026-03-07T23:59:59Z', () => rollBack(dataDir, uk));
   await at('2026-03-08T00:00:01Z', () => publish('de'));
   ids = { uk, de };
-  importEntry(dataDir, {
+  importEntry(openArchive(dataDir), {
     day: '2020-01-01',
     name: 'old.csv',
     answers: answersOf(openReleaseRanges(join(dataDir, 'releases', uk)).file),

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { recognizeFormat } from '../../pipeline/source-formats/recognize.js';
 import { packageFile } from '../../src/package-root.js';
 import { ipatlas } from '../support/in-process.js';
-import { country, publishBlocks, temporaryDir } from '../support/release.js';
+import { type Block, country, publishBlocks, temporaryDir } from '../support/release.js';
 
 let dir: string;
 let dataDir: string;
@@ -103,6 +103,28 @@ describe('ipatlas history import', () => {
     const again = await run('history', 'remove', '--from', '2020-02-01', '--to', '2021-12-31');
     expect(again.stderr).toBe('nothing was imported for the days from 2020-02-01 to 2021-12-31\n');
     expect(await run('verify')).toMatchObject({ stderr: expect.not.stringMatching(/history/) });
+  });
+
+  it('takes networks, from tables and from releases', async () => {
+    const table = write('asn-2020-01-01.csv', '193.0.0.0,193.0.7.255,3333,RIPE NCC\n');
+    const imported = await run('history', 'import', '--format', 'origin-asn', table);
+    expect(imported.stderr).toMatch(/^2020-01-01: \d+ IPv4 and \d+ IPv6 ranges of networks, asn-2020-01-01.csv\n$/);
+    await run('history', 'import', '--date', '2020-01-01', write('table.csv', '193.0.0.0,193.0.7.255,GB\n'));
+    const other = join(dir, 'other');
+    const blocks: Block[] = [['193.0.0.0/21', country('GB', 'United Kingdom')]];
+    const id = await publishBlocks(other, blocks, '2021-01-01', 0, [['193.0.0.0/22', 64496, 'Other']]);
+    const compact = join(dir, 'copy-2022-01-01.ipc');
+    await ipatlas(['export', 'compact', '--with', 'networks', '-o', compact, '--data', other]);
+    await run('history', 'import', join(other, 'releases', id), compact);
+    const find = async (day: string) => {
+      const { stdout } = await run('lookup', '193.0.0.1', '--at', day, '--add', 'country_code,asn,network');
+      return JSON.parse(stdout);
+    };
+    expect(await find('2020-12-31')).toMatchObject({ country_code: 'GB', asn: 3333, network: '193.0.0.0/21' });
+    expect(await find('2021-01-01')).toMatchObject({ country_code: 'GB', asn: 64496, network: '193.0.0.0/22' });
+    expect(await find('2022-01-01')).toMatchObject({ country_code: 'GB', asn: 64496 });
+    await run('history', 'remove', '--from', '2021-01-01', '--to', '2022-01-01');
+    expect(await find('2022-01-01')).toMatchObject({ asn: 3333 });
   });
 
   it('imports nothing if a day cannot be imported', async () => {

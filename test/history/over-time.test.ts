@@ -45,7 +45,7 @@ describe('the answers of all days as one table', () => {
 
   it('have the membership of each day', () => {
     const gb = { v4: EMPTY_WORLD.v4.map(() => 3), v6: EMPTY_WORLD.v6 };
-    importEntry(dataDir, { day: '2020-01-15', name: 'a', answers: answersOfWorld(gb) });
+    importEntry(openArchive(dataDir), { day: '2020-01-15', name: 'a', answers: answersOfWorld(gb) });
     const all = answersOverTime(openArchive(dataDir));
     const timeline = all.record4[findIPv4(all, SPACES[4].place(3)[0]! | 0)]!;
     const isEu = (day: string): boolean => {

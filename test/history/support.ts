@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { basename, join } from 'node:path';
+import { join } from 'node:path';
 import { expect } from 'vitest';
 import { pullHistory } from '../../pipeline/distribution/history.js';
 import { AtlasError } from '../../src/errors.js';
@@ -12,8 +12,9 @@ import { openDay } from '../../src/history/day.js';
 import type { Answers, EntryAbout } from '../../src/history/entry.js';
 import { type AnswersOverTime, NO_STATE } from '../../src/history/over-time.js';
 import { encodePacks } from '../../src/history/pack.js';
+import { COUNTRIES, NETWORKS } from '../../src/history/partition.js';
 import { importEntry, prepareEntry, pruneHistory, settle } from '../../src/history/write.js';
-import type { RangeRecord } from '../../src/rangefile/layout.js';
+import type { NetworkRecord, RangeRecord } from '../../src/rangefile/layout.js';
 import type { RangeFile } from '../../src/rangefile/reader.js';
 import { findIPv4, findIPv6 } from '../../src/rangefile/search.js';
 import { killedAt } from '../support/killed-writer.js';
@@ -99,6 +100,8 @@ export function dataDirForHistory(): string {
 export interface TestPublication {
   release: string;
   world: World;
+  /** Undefined for a release without networks. */
+  networks?: Answers<NetworkRecord> | undefined;
   now: number;
   event?: EntryAbout['event'];
   forced?: boolean;
@@ -115,12 +118,10 @@ export interface TestPublication {
 export function publish(dataDir: string, publication: TestPublication): void {
   const { release, world, now, event = 'build', forced = false, days = 730 } = publication;
   settle(dataDir);
-  prepareEntry(dataDir, {
-    about: { release, event, ...(forced && { forced }) },
-    answers: publication.withoutHistory === true ? undefined : answersOfWorld(world),
-    days,
-    now,
-  });
+  const about = { release, event, ...(forced && { forced }) };
+  const answers = publication.withoutHistory === true ? undefined : answersOfWorld(world);
+  prepareEntry(dataDir, COUNTRIES, { about, answers, days, now });
+  prepareEntry(dataDir, NETWORKS, { about, answers: publication.networks, days, now });
   if (publication.fails === true) return;
   mkdirSync(join(dataDir, 'releases', release), { recursive: true });
   const link = join(dataDir, 'current.new');
@@ -128,7 +129,7 @@ export function publish(dataDir: string, publication: TestPublication): void {
   symlinkSync(join('releases', release), link);
   renameSync(link, join(dataDir, 'current'));
   settle(dataDir);
-  if (publication.prunes === true) pruneHistory(dataDir, days, now);
+  if (publication.prunes === true) pruneHistory(openArchive(dataDir), days, now);
 }
 
 /** Returns the code or reason of each address of the tiny spaces, by linear order. */
@@ -229,8 +230,8 @@ export function* nightsAgainstCopies(
 
 /** A repository that offers the history of a data directory, and fails at times. */
 function repositoryOf(dataDir: string, random: Random, failures: number) {
-  const packs = encodePacks(openArchive(dataDir).entries);
-  const bytesOf = (target: string): Uint8Array => packs.get(basename(target))!;
+  const packs = encodePacks(COUNTRIES.folder, openArchive(dataDir).entries);
+  const bytesOf = (target: string): Uint8Array => packs.get(target)!;
   return {
     offered: [...packs.keys()],
     hashOf: async (target: string) => createHash('sha256').update(bytesOf(target)).digest('hex'),
@@ -283,7 +284,7 @@ export async function* pulledNightsAgainstCopies(
     if (random() < 0.3 && importDays.length > 0) {
       const [day] = importDays.splice(below(random, importDays.length), 1);
       imports.set(day!, changed(EMPTY_WORLD, random));
-      importEntry(origin, { day: day!, name: `${day}.csv`, answers: answersOfWorld(imports.get(day!)!) });
+      importEntry(openArchive(origin), { day: day!, name: `${day}.csv`, answers: answersOfWorld(imports.get(day!)!) });
     }
     if (night >= firstPull && (own === undefined || random() < 0.5)) {
       own = world!;

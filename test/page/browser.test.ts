@@ -10,6 +10,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { createKey, listKeys } from '../../src/api/keys/key-store.js';
 import { releaseDir } from '../../src/database/release.js';
 import { openReleaseRanges } from '../../src/database/release-files.js';
+import { openArchive } from '../../src/history/archive.js';
 import { answersOf, importEntry } from '../../src/history/write.js';
 import { packageFile } from '../../src/package-root.js';
 import { SMALL_NETWORKS } from '../support/networks.js';
@@ -47,7 +48,7 @@ describe.skipIf(!hasChromium())('the pages', () => {
     await publishBlocks(dataDir, [['8.0.0.0/8', country('DE', 'Germany')]]);
     const answers = answersOf(openReleaseRanges(releaseDir(dataDir)).file);
     await publishBlocks(dataDir, SMALL_WORLD, undefined, 730, SMALL_NETWORKS);
-    importEntry(dataDir, { day: '2025-06-01', name: 'table', answers });
+    importEntry(openArchive(dataDir), { day: '2025-06-01', name: 'table', answers });
     const free = createServer().listen(0);
     const { port } = free.address() as AddressInfo;
     await new Promise((resolve) => free.close(resolve));

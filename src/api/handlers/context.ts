@@ -1,9 +1,11 @@
 /** What the handlers of all routes share: the key of a request, its caller, its rate, and the release. */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { isDate } from '../../country/country.js';
+import { needNetworks } from '../../database/fields.js';
 import type { WireError } from '../../errors.js';
 import { callerOf } from '../caller.js';
 import { hold, release } from '../http-server.js';
+import type { Include } from '../include.js';
 import { type KeyParameter, originError, originOf, presentedKey } from '../keys/auth.js';
 import type { ActiveKey, KeyFinder } from '../keys/key-cache.js';
 import type { KeyService } from '../keys/sign-up.js';
@@ -156,14 +158,14 @@ export class Context {
   }
 
   /** Returns what answers for a day, `YYYY-MM-DD`, or now; or the error, and what more there is to say. */
-  answersOf(at: string | string[] | undefined): Answers | Promise<Answers> {
+  answersOf(at: string | string[] | undefined, include?: Include): Answers | Promise<Answers> {
     if (at === undefined || at === today()) {
       const served = this.deps.release();
       return served === undefined ? { error: 'no_database' } : { served };
     }
     if (typeof at !== 'string' || !isDate(at)) return { error: 'day_invalid' };
     return this.deps.pastDays
-      .day(at)
+      .day(at, typeof include === 'object' && needNetworks(include.members))
       .then((day) => ('served' in day ? day : { error: 'day_not_kept', more: day.missing }));
   }
 
@@ -177,8 +179,8 @@ export class Context {
     headers: string[],
     use: (served: ServedAnswers, headers: Headers) => void,
   ): undefined | Promise<undefined> {
-    const { at } = request.query as { at: string | string[] | undefined };
-    return settle(request, this.answersOf(at), (answers) => {
+    const { at, include } = request.query as { at: string | string[] | undefined; include?: Include };
+    return settle(request, this.answersOf(at, include), (answers) => {
       if ('served' in answers) use(answers.served, [...headers, ...answers.served.headers()]);
       else this.responder.error(request, reply, answers.error, headers, answers.more);
     });

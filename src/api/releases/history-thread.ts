@@ -2,16 +2,17 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { AtlasError } from '../../errors.js';
 import { dayOf, openArchive } from '../../history/archive.js';
-import { openDay } from '../../history/day.js';
+import { networksAt, openDay } from '../../history/day.js';
 import { periodsOf } from '../../history/periods.js';
 import type { HistoryJob, OpenedDay } from './past-days.js';
 
-function open(dataDir: string, day: string): OpenedDay {
+function open(dataDir: string, day: string, wantsNetworks: boolean): OpenedDay {
   const archive = openArchive(dataDir);
   try {
     const { file, entry } = openDay(archive, day);
     const { release, data_date } = archive.read(entry).about;
-    return { file, release, dataDate: data_date ?? dayOf(entry.time) };
+    const networks = wantsNetworks ? networksAt(dataDir, day)?.bytes : undefined;
+    return { file, release, dataDate: data_date ?? dayOf(entry.time), networks };
   } catch (error) {
     if (!(error instanceof AtlasError) || !['E_USAGE', 'E_DAMAGED'].includes(error.code)) throw error;
     return { span: archive.span };
@@ -21,12 +22,15 @@ function open(dataDir: string, day: string): OpenedDay {
 const job = workerData as HistoryJob;
 if ('address' in job) parentPort?.postMessage(periodsOf(openArchive(job.dataDir), job.address));
 else {
-  const opened = open(job.dataDir, job.day);
-  const moved =
-    'file' in opened
-      ? [opened.file.start4, opened.file.record4, opened.file.index4, opened.file.high6, opened.file.low6].map(
-          ({ buffer }) => buffer as ArrayBuffer,
-        )
-      : [];
-  parentPort?.postMessage(opened, moved);
+  const opened = open(job.dataDir, job.day, job.wantsNetworks);
+  const moved: ArrayBufferView[] = [];
+  if ('file' in opened) {
+    const { start4, record4, index4, high6, low6 } = opened.file;
+    moved.push(start4, record4, index4, high6, low6);
+    if (opened.networks !== undefined) moved.push(opened.networks);
+  }
+  parentPort?.postMessage(
+    opened,
+    moved.map(({ buffer }) => buffer as ArrayBuffer),
+  );
 }

@@ -8,7 +8,7 @@ import { Lookups } from '../../database/lookups.js';
 import type { Manifest } from '../../database/release.js';
 import type { LookupResult } from '../../database/results.js';
 import { AtlasError, messageOf } from '../../errors.js';
-import type { RangeFile } from '../../rangefile/reader.js';
+import { decodeNetworkFile, type RangeFile } from '../../rangefile/reader.js';
 import type { Included } from '../include.js';
 import type { Headers } from '../responses.js';
 
@@ -192,24 +192,37 @@ export class ServedRelease extends ServedAnswers {
   }
 }
 
+/** The answers of a day. */
+export interface OpenedAnswers {
+  file: RangeFile;
+  /** The release, or the imported file, that they are of. */
+  release: string;
+  /** The date of its data. */
+  dataDate: string;
+  /** Bytes of the file of its networks, if they are wanted and there are any. */
+  networks: Uint8Array | undefined;
+}
+
 /** The answers of a past day. */
 export class ServedDay extends ServedAnswers {
   readonly #file: RangeFile;
   readonly #release: string;
   readonly #dataDate: string;
+  readonly #networks: Uint8Array | undefined;
 
-  /** @param opened its answers, the release or the imported file that they are of, and the date of its data */
-  constructor({ file, release, dataDate }: { file: RangeFile; release: string; dataDate: string }) {
+  constructor({ file, release, dataDate, networks }: OpenedAnswers) {
     super(new Lookups(new BinaryEngine(file)));
     this.#file = file;
     // The name of a file can have characters that no header may have.
     this.#release = encodeURIComponent(release);
     this.#dataDate = dataDate;
+    this.#networks = networks;
   }
 
-  /** Who announced an address then is not kept. */
   protected fields(names: readonly ResultField[]): FieldLookup {
-    return fieldLookup(names, this.#file, () => undefined);
+    const networks = this.#networks;
+    const bytes = networks && Buffer.from(networks.buffer, networks.byteOffset, networks.byteLength);
+    return fieldLookup(names, this.#file, () => bytes && decodeNetworkFile(bytes, this.#file.path, true));
   }
 
   headers(): Headers {
