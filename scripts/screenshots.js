@@ -97,8 +97,8 @@ const STATES = {
   },
   'long-name': {
     act: steps(
-      (page) => lookUp(page, '57.74.192.1'),
-      (page) => answered(page, 'is in'),
+      (page) => lookUp(page, '41.78.229.53'),
+      (page) => answered(page, 'South Georgia'),
     ),
   },
   'no-country': {

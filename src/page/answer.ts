@@ -2,6 +2,9 @@
 import { type Html, html } from '../html.js';
 import type { Period, Result } from './results.js';
 
+/** Characters of a country's name above which it is written smaller. */
+const LONG_NAME = 24;
+
 /**
  * Returns the large answer.
  *
@@ -17,7 +20,7 @@ export function answerHtml(result: Result, { isOwn = false, day = '', hasHistory
     ? html`<p class="union member">in the European Union</p>`
     : html`<p class="union">not in the European Union</p>`;
   return html`<p class="eyebrow">${country === null ? whose : `${whose} ${verb} in`}</p>
-<p class="country">${country ?? 'No country'}</p>
+<p class="country${country !== null && country.length > LONG_NAME ? ' long' : ''}">${country ?? 'No country'}</p>
 ${country === null ? html`<p class="union">private, reserved or not allocated</p>` : union}
 <dl>
 <dt>Address</dt><dd><code id="answer-ip">${ip}</code> <button type="button" class="copy script-only" data-copy="answer-ip">copy<span class="only-spoken"> the address</span></button></dd>

@@ -118,7 +118,7 @@ describe('text in pieces', () => {
           expect(found.map(({ line, text: word }) => [line, word])).toEqual(expected);
         },
       ),
-      { numRuns: 500 },
+      { numRuns: Number(process.env.FUZZ_RUNS ?? 500) },
     );
   });
 

@@ -1,6 +1,7 @@
 import { parse } from 'csv-parse/sync';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { answerHtml } from '../../src/page/answer.js';
 import { columnsOf, csvField, DOWNLOADS, LEVELS, levelOf, levelStarts, type Row } from '../../src/page/results.js';
 
 describe('the rows of a download', () => {
@@ -63,6 +64,17 @@ describe('a field of CSV', () => {
       { numRuns: 40 },
     );
   });
+});
+
+it('a long name of a country is written smaller', () => {
+  const html = (country: string) =>
+    answerHtml({ ip: '8.8.8.8', country, country_code: 'GS', is_eu: false }, {}).text.match(
+      /class="(country[^"]*)"/,
+    )![1];
+  expect([html('South Georgia and the South Sandwich Islands'), html('Netherlands')]).toEqual([
+    'country long',
+    'country',
+  ]);
 });
 
 describe('the steps of color', () => {
