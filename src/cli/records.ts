@@ -119,7 +119,7 @@ export const ENRICH_INPUT_FLAGS: FlagTable = {
 export const ADD_FLAGS: FlagTable = {
   add: {
     value: 'LIST',
-    help: `what to add, in this order: of ${ADDABLE.join(', ')}, with commas; default the first three`,
+    help: `what to add, in this order: of ${ADDABLE.join(', ')}, with commas; default the first three. Also the names of labels`,
   },
   schema: {
     value: 'NAME',

@@ -1,10 +1,11 @@
 /** `ipatlas summarize`: counts the records of a stream by country. */
 import { continentTable } from '../country/continents.js';
-import { seedFacts } from '../database/origin.js';
+import { manifestOfDatabase, seedFacts } from '../database/origin.js';
 import type { EnrichCounts } from '../enrich/counts.js';
 import { type EnrichRequest, enrich } from '../enrich/enrich.js';
+import type { Addable } from '../enrich/members.js';
 import { formatCount } from '../enrich/progress.js';
-import { CountrySummary, NetworkSummary, type Summarize } from '../enrich/query.js';
+import { CountrySummary, type LabelSummary, NetworkSummary, type Summarize } from '../enrich/query.js';
 import { AtlasError } from '../errors.js';
 import { percent } from '../text-table.js';
 import { type Command, type Invocation, print, table, text } from './command.js';
@@ -59,6 +60,13 @@ function networkGroups(networks: NetworkSummary, { found, no_country }: EnrichCo
   return { key: 'networks', columns, rows, rest: found + no_country - counted, restName: 'no network' };
 }
 
+function labelGroups({ name, counts }: LabelSummary, { found, no_country }: EnrichCounts): Groups {
+  const sorted = [...counts].sort(([a, one], [b, other]) => other - one || (a < b ? -1 : 1));
+  const rows = sorted.map(([value, count]) => ({ fields: { [name]: value }, cells: [value], count }));
+  const counted = rows.reduce((sum, { count }) => sum + count, 0);
+  return { key: 'labels', columns: [name], rows, rest: found + no_country - counted, restName: 'no label' };
+}
+
 function euGroups(summary: CountrySummary, { no_country }: EnrichCounts): Groups {
   const { eu, not_eu } = summary.byEu();
   const row = (name: string, count: number) => ({ fields: {}, cells: [name], count });
@@ -66,7 +74,8 @@ function euGroups(summary: CountrySummary, { no_country }: EnrichCounts): Groups
   return { key: 'eu', columns: ['country'], rows, rest: no_country, restName: 'no country' };
 }
 
-function groupsOf(by: Grouping, { summary, networks }: Summarize, counts: EnrichCounts): Groups {
+function groupsOf(by: string, { summary, networks, label }: Summarize, counts: EnrichCounts): Groups {
+  if (label !== undefined) return labelGroups(label, counts);
   if (networks !== undefined) return networkGroups(networks, counts);
   if (by === 'eu') return euGroups(summary, counts);
   return by === 'continent' ? continentGroups(summary, counts) : countryGroups(summary, counts);
@@ -74,7 +83,7 @@ function groupsOf(by: Grouping, { summary, networks }: Summarize, counts: Enrich
 
 /** What is shown of a summary. */
 interface Shown {
-  by: Grouping;
+  by: string;
   query: Summarize;
   counts: EnrichCounts;
   /** Groups that are shown at most. */
@@ -89,7 +98,8 @@ function summaryJson({ by, query, counts, top, database }: Shown): string {
   const others = rows.slice(top).reduce((sum, { count }) => sum + count, 0);
   const cut = by === 'eu' || rows.length <= top ? {} : { others };
   const networks = query.networks === undefined ? {} : { no_network: rest };
-  return `${JSON.stringify({ by, ...groups, ...cut, ...networks, ...otherCounts(counts), ...seedFacts(database) })}\n`;
+  const labels = query.label === undefined ? {} : { no_label: rest };
+  return `${JSON.stringify({ by, ...groups, ...cut, ...networks, ...labels, ...otherCounts(counts), ...seedFacts(database) })}\n`;
 }
 
 function summaryTable({ by, query, counts, top }: Shown): string {
@@ -125,14 +135,19 @@ function run(invocation: Invocation): Promise<number> {
 
 function summarize(invocation: Invocation): Promise<number> {
   const { values } = invocation;
-  const by = choice(values, 'by', GROUPINGS, 'country');
   const request = parseStreamRequest(invocation);
+  const isPast = (values.at ?? values['at-field']) !== undefined;
+  const given = text(values, 'by');
+  const isGrouping = given === undefined || GROUPINGS.includes(given as Grouping);
+  const labels = isGrouping || isPast ? [] : (manifestOfDatabase(request.database).labels?.columns ?? []);
+  const by: string = choice(values, 'by', [...GROUPINGS, ...labels], 'country');
   const query: Summarize = { kind: 'summarize', summary: new CountrySummary() };
   const top = parseTop(text(values, 'top'));
   if (by === 'asn' || by === 'network') {
     refuseEachDay(values, `--by ${by}`);
     query.networks = new NetworkSummary(by);
   }
+  if (!isGrouping) query.label = { name: by as Addable, counts: new Map() };
   const options: EnrichRequest['options'] = { ...request.options, add: [], onInvalid: 'drop', query };
   return runStream(
     request,
@@ -159,7 +174,7 @@ from Node 22.15 on.`,
         asn: 'the autonomous system that announces the address',
         network: 'the largest CIDR block that it announces around the address',
       } satisfies Record<Grouping, string>,
-      help: 'what lines are counted by:',
+      help: 'what lines are counted by, or the name of a label:',
     },
     top: { value: 'N', help: 'only the N most frequent' },
     json: { help: 'one JSON object' },

@@ -6,7 +6,7 @@
  */
 import { AtlasError } from '../errors.js';
 
-/** The members that a result can have. */
+/** The members that a result can have. The others are labels, whose names only the release knows. */
 export const ADDABLE = [
   'country',
   'country_code',
@@ -24,6 +24,17 @@ export type Addable = (typeof ADDABLE)[number];
 
 /** Those that say something of the network. */
 export const NETWORK_MEMBERS: readonly Addable[] = ['asn', 'as_name'];
+
+/** Returns whether a member is a label. */
+export function isLabel(name: Addable): boolean {
+  return !ADDABLE.includes(name);
+}
+
+/** Returns the error for members that results cannot have. @param labels those of the release */
+export function addError(add: readonly string[], labels: readonly string[]): AtlasError {
+  const given = JSON.stringify(add.join(','));
+  return new AtlasError('E_USAGE', `cannot add ${given}; choose from ${[...ADDABLE, ...labels].join(', ')}, each once`);
+}
 
 export const SCHEMA_NAMES = ['ecs', 'otel'] as const;
 export type SchemaName = (typeof SCHEMA_NAMES)[number];

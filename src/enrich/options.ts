@@ -1,5 +1,6 @@
 /** The options of an enrichment in any format: the fields, what to add, and the policy for invalid lines. */
 import { isDate } from '../country/country.js';
+import { LABEL_NAME, RESERVED_NAMES } from '../database/fields.js';
 import { AtlasError } from '../errors.js';
 import {
   MAX_CSV_RECORD_BYTES,
@@ -12,7 +13,16 @@ import {
 import { type AddressPick, FORMAT_NAMES, type FormatName, PICKS } from './choices.js';
 import { EACH, hasElements, type PathStep, parsePath, pathText, splitSpec } from './field-path.js';
 import { type Log, type Logs, logOf } from './logs.js';
-import { ADDABLE, type Addable, checkSchema, DEFAULT_ROOT, SCHEMA_NAMES, type SchemaName } from './members.js';
+import {
+  ADDABLE,
+  type Addable,
+  addError,
+  checkSchema,
+  DEFAULT_ROOT,
+  isLabel,
+  SCHEMA_NAMES,
+  type SchemaName,
+} from './members.js';
 import type { RecordQuery } from './query.js';
 
 export { type AddressPick, FORMAT_NAMES, type FormatName, PICKS } from './choices.js';
@@ -230,7 +240,7 @@ export function parseFields(
 }
 
 /**
- * Checks the members to add.
+ * Checks the members to add. Whether the release has the labels among them is checked when it is opened.
  *
  * @param names if undefined, the default
  * @returns the members in the order given
@@ -238,10 +248,12 @@ export function parseFields(
  */
 export function checkAdd(names: readonly string[] | undefined): Addable[] {
   if (names === undefined) return [...DEFAULT_ADD];
-  const isValid = names.every((name, index) => ADDABLE.includes(name as Addable) && names.indexOf(name) === index);
-  if (isValid && names.length > 0) return names as Addable[];
-  const given = JSON.stringify(names.join(','));
-  throw new AtlasError('E_USAGE', `cannot add ${given}; choose from ${ADDABLE.join(', ')}, each once`);
+  const isKnown = (name: string): boolean =>
+    ADDABLE.includes(name as Addable) || (LABEL_NAME.test(name) && !RESERVED_NAMES.includes(name));
+  if (names.length > 0 && names.every((name, index) => isKnown(name) && names.indexOf(name) === index)) {
+    return names as Addable[];
+  }
+  throw addError(names, []);
 }
 
 /** What a caller asks for. The library's options have these names; the command line has them as flags. */
@@ -418,6 +430,8 @@ function checkPastParts(
   if (isPast && add.includes('confidence')) {
     throw usageError(`history has no confidence; leave it out of ${nameOf('add')}`);
   }
+  const label = isPast ? add.find(isLabel) : undefined;
+  if (label !== undefined) throw usageError(`history has no labels; leave ${label} out of ${nameOf('add')}`);
   const unknown = (['asn', 'as_name', 'network'] as const).find((name) => add.includes(name));
   if (atField !== undefined && unknown !== undefined) {
     throw usageError(`${unknown} is not known for each day; leave it out of ${nameOf('add')}, or use ${nameOf('at')}`);

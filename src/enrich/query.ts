@@ -1,6 +1,7 @@
 /** The operations other than enrichment: passing on the records of some countries, and counting records by country. */
 import type { CountryResult } from '../database/engine.js';
 import { AtlasError } from '../errors.js';
+import type { Addable } from './members.js';
 
 /** Passes on the records with an address in certain countries, unchanged. */
 export interface Filter {
@@ -20,6 +21,14 @@ export interface Summarize {
   kind: 'summarize';
   summary: CountrySummary;
   networks?: NetworkSummary;
+  label?: LabelSummary;
+}
+
+/** The number of addresses by the value of a label. */
+export interface LabelSummary {
+  name: Addable;
+  /** Set when all are counted. */
+  counts: ReadonlyMap<string, number>;
 }
 
 export type RecordQuery = Filter | Summarize;
@@ -28,6 +37,11 @@ export type RecordQuery = Filter | Summarize;
 export function queriesNetworks(query: RecordQuery | undefined): boolean {
   if (query?.kind === 'filter') return query.asns !== undefined;
   return query?.networks !== undefined;
+}
+
+/** Returns the label that a query counts by, if it does. */
+export function queriedLabel(query: RecordQuery | undefined): Addable | undefined {
+  return query?.kind === 'summarize' ? query.label?.name : undefined;
 }
 
 /** Returns whether a filter selects the result of an address. */

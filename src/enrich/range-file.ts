@@ -1,7 +1,7 @@
 /** Opens the range file of a release, or the answers of past days, for an enrichment. */
 import { dirname } from 'node:path';
 import type { Database } from '../database/database.js';
-import { openNetworks, openRanges } from '../database/origin.js';
+import { openLabels, openNetworks, openRanges } from '../database/origin.js';
 import { currentReleaseId, releaseDir } from '../database/release.js';
 import { openReleaseRanges } from '../database/release-files.js';
 import { AtlasError } from '../errors.js';
@@ -11,10 +11,10 @@ import type { Answers } from '../history/entry.js';
 import { answersOverTime } from '../history/over-time.js';
 import { answersOf } from '../history/write.js';
 import { withConfidence } from '../rangefile/confidence.js';
-import type { NetworkFile, RangeFile } from '../rangefile/reader.js';
-import { type Addable, NETWORK_MEMBERS } from './members.js';
+import type { LabelFile, NetworkFile, RangeFile } from '../rangefile/reader.js';
+import { type Addable, addError, isLabel, NETWORK_MEMBERS } from './members.js';
 import type { EnrichOptions } from './options.js';
-import { queriesNetworks } from './query.js';
+import { queriedLabel, queriesNetworks } from './query.js';
 import type { DayRanges, EnrichRanges } from './ranges.js';
 
 /**
@@ -23,7 +23,7 @@ import type { DayRanges, EnrichRanges } from './ranges.js';
  * @param dir of the release, or the path of the seed
  * @param options with what is added to the records, or the query
  * @param allocate returns the memory to read the file into, see {@link openRanges}
- * @throws AtlasError E_USAGE if the confidence is added and the release has none; the errors of opening a release
+ * @throws AtlasError E_USAGE if the confidence or a label is added and the release has none; the errors of opening a release
  */
 export function openForResults(
   dir: string,
@@ -34,7 +34,19 @@ export function openForResults(
   const ranges = add.includes('confidence') ? withConfidence(file) : file;
   // What a query has counted is looked up in the file at the end.
   if (queriesNetworks(query)) return { ...ranges, networks: openNetworks(dir, manifest) };
-  return wantsNetworks(add) ? { ...ranges, networks: openNetworks(dir, manifest, allocate) } : ranges;
+  const asked = add.filter(isLabel);
+  checkLabels(asked, manifest.labels?.columns);
+  const wantsLabels = asked.length > 0 || queriedLabel(query) !== undefined;
+  return {
+    ...ranges,
+    ...(wantsNetworks(add) && { networks: openNetworks(dir, manifest, allocate) }),
+    ...(wantsLabels && { labels: openLabels(dir, manifest) }),
+  };
+}
+
+/** Refuses labels that a release does not have. @throws AtlasError E_USAGE */
+function checkLabels(asked: readonly Addable[], labels: readonly string[] = []): void {
+  if (!asked.every((name) => labels.includes(name))) throw addError(asked, labels);
 }
 
 /** Returns whether something of the network is added. */
@@ -69,6 +81,9 @@ interface Opened {
   /** Of the release, and of past days by the day, or by `all`, and whether there are networks. */
   file?: RangeFile;
   networks?: NetworkFile | undefined;
+  labels?: LabelFile | undefined;
+  /** The labels that were asked for, and that a release had: a later one may lack them, and they are null. */
+  known: Set<string>;
   past: Map<string, EnrichRanges>;
 }
 const opened = new WeakMap<Database, Opened>();
@@ -84,7 +99,7 @@ export function rangesOfDatabase(
   const { dir } = database;
   let entry = opened.get(database);
   if (entry?.dir !== dir) {
-    entry = { dir, past: new Map() };
+    entry = { dir, known: entry?.known ?? new Set(), past: new Map() };
     opened.set(database, entry);
   }
   const { add, at, atField } = options;
@@ -97,7 +112,14 @@ export function rangesOfDatabase(
   }
   entry.file ??= openForResults(dir, { add: [] });
   const ranges = add.includes('confidence') ? withConfidence(entry.file) : entry.file;
-  if (!wantsNetworks(add)) return ranges;
-  entry.networks ??= openNetworks(dir, database.manifest);
-  return { ...ranges, networks: entry.networks };
+  const asked = add.filter(isLabel);
+  const { known } = entry;
+  checkLabels(
+    asked.filter((name) => !known.has(name)),
+    database.labelNames,
+  );
+  for (const name of asked) known.add(name);
+  if (wantsNetworks(add)) entry.networks ??= openNetworks(dir, database.manifest);
+  if (asked.length > 0) entry.labels ??= openLabels(dir, database.manifest);
+  return { ...ranges, networks: entry.networks, labels: entry.labels };
 }

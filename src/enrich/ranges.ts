@@ -1,9 +1,15 @@
 /** What an enrichment looks addresses up in. */
 import type { AnswersOverTime } from '../history/over-time.js';
-import type { NetworkFile, RangeFile } from '../rangefile/reader.js';
+import type { LabelFile, NetworkFile, RangeFile } from '../rangefile/reader.js';
 
-/** The answers of a release, with its networks if they are asked for and it has any, or of a past day, which `dates` names. */
-export type DayRanges = RangeFile & { dates?: readonly string[]; networks?: NetworkFile | undefined };
+/** What is asked for of a release besides its countries, as far as it has it. */
+export interface Others {
+  networks?: NetworkFile | undefined;
+  labels?: LabelFile | undefined;
+}
+
+/** The answers of a release, or of a past day, which `dates` names. */
+export type DayRanges = RangeFile & Others & { dates?: readonly string[] };
 
 /** The answers of a day, or those of all days. */
 export type EnrichRanges = DayRanges | AnswersOverTime;

@@ -1,6 +1,6 @@
 /** Formats results for each format: the texts to insert. Those that depend on the address are left open, for the kernel to fill. */
 import type { CountryResult } from '../../database/engine.js';
-import { type Addable, type SchemaName, schemaPath } from '../members.js';
+import { type Addable, isLabel, type SchemaName, schemaPath } from '../members.js';
 import { DELIMITERS, type KernelInput } from '../options.js';
 
 /** What a result says of the country. */
@@ -14,19 +14,24 @@ const OPEN_TEXT = '\uffff';
 
 /**
  * The members that are not of the record of the country, which the kernel fills in, with a value for each that stands out: an AS
- * number with all digits, and for the name another text, since no delimiter is in every name.
+ * number with all digits, and for names and labels another text, since no delimiter is in all of them.
  */
+const OPEN_NAME = '\ufffe';
 const OPEN_MEMBERS: { readonly [Name in Addable]?: string | number } = {
   asn: 1_234_567_890,
-  as_name: '\ufffe',
+  as_name: OPEN_NAME,
   network: OPEN_TEXT,
   address: OPEN_TEXT,
   release_date: OPEN_TEXT,
 };
 
+function isOpen(name: Addable): boolean {
+  return name in OPEN_MEMBERS || isLabel(name);
+}
+
 /** Returns the members that are not of the record of the country. */
 export function openMembers(add: readonly Addable[]): Addable[] {
-  return add.filter((name) => name in OPEN_MEMBERS);
+  return add.filter(isOpen);
 }
 
 /** How results are written in a format. */
@@ -130,7 +135,7 @@ export function resultFormat(input: KernelInput, add: readonly Addable[], key: s
 
 /** Returns the text before and after the value of a member that is filled in, and the whole text if there is nothing to fill in. */
 export function openTexts({ member }: ResultFormat, name: Addable): [before: string, after: string, none: string] {
-  const value = OPEN_MEMBERS[name];
+  const value = OPEN_MEMBERS[name] ?? OPEN_NAME;
   const [before = '', after = ''] = member(name, value).split(String(value));
   return [before, after, member(name, null)];
 }
@@ -140,7 +145,7 @@ export function resultTexts(format: ResultFormat, add: readonly Addable[], resul
   const texts = [format.open];
   add.forEach((name, index) => {
     if (index > 0) texts.push(texts.pop()! + format.separator);
-    if (name in OPEN_MEMBERS) texts.push('');
+    if (isOpen(name)) texts.push('');
     else texts.push(texts.pop()! + format.member(name, result[name as keyof CountryAnswer]));
   });
   texts.push(texts.pop()! + format.close);

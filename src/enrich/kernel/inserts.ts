@@ -3,7 +3,6 @@ import { continentTable } from '../../country/continents.js';
 import { recordResult } from '../../database/binary-engine.js';
 import { MAX_ADDRESS_LENGTH } from '../../limits.js';
 import { type RangeRecord, RECORD_WORD, RECORD_WORDS } from '../../rangefile/layout.js';
-import type { NetworkFile } from '../../rangefile/reader.js';
 import {
   type CountryAnswer,
   openMembers,
@@ -14,12 +13,13 @@ import {
   schemaFormat,
   stylesOf,
 } from '../formats/results.js';
-import { type Addable, NETWORK_MEMBERS } from '../members.js';
+import { type Addable, isLabel, NETWORK_MEMBERS } from '../members.js';
 import type { EnrichOptions, KernelInput } from '../options.js';
+import type { Others } from '../ranges.js';
 import * as abi from './abi.js';
 import type { MemoryPlan } from './memory-plan.js';
 import { buildResultTree, placeResultTree } from './result-tree.js';
-import { asNumbers } from './rows.js';
+import { asNumbers, labelValues, type Pairs } from './rows.js';
 
 /** Length of the longest block: an IPv6 address and `/128`. */
 const MAX_BLOCK_LENGTH = MAX_ADDRESS_LENGTH + 4;
@@ -63,31 +63,76 @@ function specialCharacters(format: ResultFormat): string[] {
   return characters.filter((text) => format.member('as_name', text) !== before + text + after);
 }
 
-/** Places the networks of a release, see `NETWORK_…` in abi.ts, once for each way of writing their names. */
+/** Places the networks of a release, see `NETWORK_…` in abi.ts, once for each way of writing their names; the values of labels likewise. */
 class NetworkTables {
   readonly #plan: MemoryPlan;
-  readonly #networks: NetworkFile | undefined;
+  readonly #others: Others;
+  readonly #pairs: Pairs | undefined;
   readonly #tables = new Map<string, { table: number; longest: number }>();
   /** The address of the texts of the file, once they are placed. */
   #texts: number | undefined;
 
-  /** @param networks undefined for a release without networks: then there is one network, which is none */
-  constructor(plan: MemoryPlan, networks: NetworkFile | undefined) {
+  /**
+   * @param others for what a release does not have there is one record, which is none
+   * @param pairs what the rows have the numbers of, if labels are asked for
+   */
+  constructor(plan: MemoryPlan, others: Others, pairs: Pairs | undefined) {
     this.#plan = plan;
-    this.#networks = networks;
+    this.#others = others;
+    this.#pairs = pairs;
   }
 
-  /** Returns the table for a format, and the length of the longest name in bytes. */
-  table(format: ResultFormat): { table: number; longest: number } {
+  /** Returns the table of the networks, or of a label, for a format, and the length of the longest name in bytes. */
+  table(format: ResultFormat, name: Addable): { table: number; longest: number } {
     const special = specialCharacters(format).join('');
-    const known = this.#tables.get(special) ?? this.#place(format, special);
-    this.#tables.set(special, known);
+    const key = isLabel(name) ? `${name} ${special}` : special;
+    const known =
+      this.#tables.get(key) ?? (isLabel(name) ? this.#placeLabel(format, name) : this.#place(format, special));
+    this.#tables.set(key, known);
     return known;
   }
 
+  /** Places entries by record; for pairs, each of them gets that of its record. */
+  #placeEntries(entries: Uint32Array, records: Uint32Array | undefined): number {
+    if (records === undefined) return this.#plan.place(entries);
+    const words = abi.NETWORK_BYTES / 4;
+    const table = new Uint32Array(words * records.length);
+    for (let pair = 0; pair < records.length; pair++) {
+      for (let k = 0; k < words; k++) table[words * pair + k] = entries[words * records[pair]! + k]!;
+    }
+    return this.#plan.place(table);
+  }
+
+  /** Places the values of a label as names. */
+  #placeLabel(format: ResultFormat, name: Addable) {
+    const { labels, networks } = this.#others;
+    // Without labels, the rows have the numbers of networks.
+    const none = Array<null>(networks === undefined ? 1 : networks.recordWords.length / RECORD_WORDS).fill(null);
+    const values = labels === undefined ? none : labelValues(labels, name);
+    const [before, after] = openTexts(format, name);
+    const different = [...new Set(values)].filter((value) => value !== null);
+    const texts = different.map((value) => {
+      const written = format.member(name, value);
+      return Buffer.from(written.slice(before.length, written.length - after.length));
+    });
+    let at = this.#plan.place(Buffer.concat(texts));
+    const places = new Map<string | null, [at: number, length: number]>();
+    texts.forEach(({ length }, index) => {
+      places.set(different[index]!, [at, length]);
+      at += length;
+    });
+    const entries = new Uint32Array((values.length * abi.NETWORK_BYTES) / 4);
+    values.forEach((value, record) => {
+      entries.set(places.get(value) ?? [], (record * abi.NETWORK_BYTES + abi.NETWORK_NAME) / 4);
+    });
+    const longest = texts.reduce((most, { length }) => Math.max(most, length), 0);
+    return { table: this.#placeEntries(entries, this.#pairs?.label), longest };
+  }
+
   #place(format: ResultFormat, special: string) {
-    const networks = this.#networks;
-    if (networks === undefined) return { table: this.#plan.place(new Uint32Array(abi.NETWORK_BYTES / 4)), longest: 0 };
+    const { networks } = this.#others;
+    const none = new Uint32Array(abi.NETWORK_BYTES / 4);
+    if (networks === undefined) return { table: this.#placeEntries(none, this.#pairs?.network), longest: 0 };
     const { recordWords: words, text } = networks;
     this.#texts ??= this.#plan.place(text);
     const numbers = asNumbers(networks);
@@ -119,7 +164,7 @@ class NetworkTables {
       to += length;
       longest = Math.max(longest, length);
     }
-    return { table: this.#plan.place(table), longest };
+    return { table: this.#placeEntries(table, this.#pairs?.network), longest };
   }
 }
 
@@ -127,9 +172,10 @@ class NetworkTables {
 function placeGaps(plan: MemoryPlan, format: ResultFormat, add: readonly Addable[], networks: NetworkTables) {
   const gaps = openMembers(add).map((name) => {
     const texts = placeTexts(plan, openTexts(format, name));
-    const names = NETWORK_MEMBERS.includes(name) ? networks.table(format) : { table: 0, longest: 0 };
+    const isNamed = NETWORK_MEMBERS.includes(name) || isLabel(name);
+    const names = isNamed ? networks.table(format, name) : { table: 0, longest: 0 };
     const longest = 2 * texts.longest + Math.max(names.longest, MAX_BLOCK_LENGTH);
-    return { entry: [GAP_KINDS[name]!, texts.table, names.table], longest };
+    return { entry: [GAP_KINDS[name] ?? abi.GAP_NAME, texts.table, names.table], longest };
   });
   return {
     table: plan.place(Uint32Array.from(gaps.flatMap(({ entry }) => entry))),
@@ -158,11 +204,12 @@ function placeInsert(
 export function placeInserts(
   plan: MemoryPlan,
   answers: readonly CountryAnswer[],
-  file: NetworkFile | undefined,
+  others: Others,
   options: EnrichOptions,
+  pairs: Pairs | undefined,
 ) {
   const { input = JSON_LINES, fields, add, schema } = options;
-  const networks = new NetworkTables(plan, file);
+  const networks = new NetworkTables(plan, others, pairs);
   let longestInsert = 0;
   const insert = (format: ResultFormat, members: readonly Addable[]): number[] => {
     const { numbers, longest } = placeInsert(plan, answers, networks, format, members);

@@ -2,12 +2,13 @@
 import { readFileSync } from 'node:fs';
 import { AtlasError, messageOf } from '../../errors.js';
 import { packageFile } from '../../package-root.js';
-import type { NetworkFile } from '../../rangefile/reader.js';
+import type { LabelFile, NetworkFile } from '../../rangefile/reader.js';
 import type { EnrichCounts } from '../counts.js';
+import type { Addable } from '../members.js';
 import type { NetworkCount } from '../query.js';
 import * as abi from './abi.js';
 import type { KernelLayout, SlotPlace } from './layout.js';
-import { countedNetworks } from './rows.js';
+import { countedNetworks, labelValues } from './rows.js';
 
 /** The module's exports, see assembly/index.ts, besides the settings. Addresses are bytes from the start of the memory. */
 interface Exports {
@@ -166,6 +167,18 @@ export function countRecords({ memory, recordCounts = [] }: KernelLayout, record
 export function countNetworks({ memory, networkCounts }: KernelLayout, networks: NetworkFile): NetworkCount[] {
   const { threads, length, blocks } = networkCounts!;
   return countedNetworks(sumOfThreads(memory, threads, length), networks, blocks);
+}
+
+/** Returns the number of addresses by the value of a label. */
+export function countLabels({ memory, networkCounts }: KernelLayout, labels: LabelFile, name: Addable) {
+  const { threads, length, pairs } = networkCounts!;
+  const values = labelValues(labels, name);
+  const counts = new Map<string, number>();
+  sumOfThreads(memory, threads, length).forEach((count, pair) => {
+    const value = values[pairs!.label[pair]!];
+    if (count > 0 && value != null) counts.set(value, (counts.get(value) ?? 0) + count);
+  });
+  return counts;
 }
 
 function sumOfThreads({ buffer }: WebAssembly.Memory, areas: readonly number[], length: number): number[] {

@@ -11,14 +11,14 @@ import { EACH, hasElements, type PathStep, pathText } from '../field-path.js';
 import { hasUnset, openMembers, stylesOf, UNSET } from '../formats/results.js';
 import type { Addable } from '../members.js';
 import type { AddressPick, EnrichOptions, FieldRequest, InvalidPolicy, KernelInput } from '../options.js';
-import { passesOthers, queriesNetworks, type RecordQuery, selects } from '../query.js';
+import { passesOthers, queriedLabel, queriesNetworks, type RecordQuery, selects } from '../query.js';
 import { type EnrichRanges, isOverTime } from '../ranges.js';
 import * as abi from './abi.js';
 import { countryAnswers, placeInserts } from './inserts.js';
 import { ipv4Forms } from './ipv4-forms.js';
 import { buildKeyTree, type KeyTree, stepsIntoArrays } from './key-tree.js';
 import { MemoryPlan } from './memory-plan.js';
-import { asNumbers, type NetworkBlocks, placeRows } from './rows.js';
+import { asNumbers, type NetworkBlocks, type Pairs, placeRows } from './rows.js';
 
 /** Where a slot's areas are, in bytes from the start of the memory. One thread at a time works on a slot. */
 export interface SlotPlace {
@@ -46,8 +46,10 @@ export interface KernelLayout {
   fieldTargets: number;
   /** For each thread, the number of addresses found for each record, 8 bytes each; undefined without a query. */
   recordCounts: number[] | undefined;
-  /** The same for the networks, or the blocks of networks, that a query counts; undefined if it counts none. */
-  networkCounts: { threads: number[]; length: number; blocks: NetworkBlocks | undefined } | undefined;
+  /** The same for the networks, the blocks of networks or the pairs that a query counts; undefined if it counts none. */
+  networkCounts:
+    | { threads: number[]; length: number; blocks: NetworkBlocks | undefined; pairs: Pairs | undefined }
+    | undefined;
   slots: SlotPlace[];
   /** The slot for a record that does not fit into another one. */
   large: SlotPlace;
@@ -181,6 +183,8 @@ function decimalTexts(): Uint8Array {
 
 /** Returns the members that are looked up: those that are added, or those that a query decides by. */
 function askedMembers({ add, query }: EnrichOptions): readonly Addable[] {
+  const label = queriedLabel(query);
+  if (label !== undefined) return [label];
   return queriesNetworks(query) ? ['asn', 'as_name'] : add;
 }
 
@@ -263,13 +267,14 @@ function placeShared(plan: MemoryPlan, { file, options, keepsRejects }: LayoutRe
   const networks = isOverTime(file) ? undefined : file.networks;
   const answers = countryAnswers(file.records, options.add);
   const summary = query?.kind === 'summarize' ? query.networks : undefined;
+  const isCounted = (summary ?? queriedLabel(query)) !== undefined;
   const rows = placeRows(plan, file, {
     add: askedMembers(options),
     answers,
     countsBlocks: summary?.by === 'network',
   });
   const ranges = placeRanges(plan, file, rows);
-  const inserts = placeInserts(plan, answers, networks, options);
+  const inserts = placeInserts(plan, answers, isOverTime(file) ? {} : file, options, rows?.pairs);
   const tree = keyTreeOf(options, plan.end);
   const settings = {
     keyTree: plan.place(tree.bytes),
@@ -321,7 +326,7 @@ function placeShared(plan: MemoryPlan, { file, options, keepsRejects }: LayoutRe
     settings,
     tree,
     resultCount: inserts.resultCount,
-    counted: summary && rows && { length: rows.networkCount, blocks: rows.blocks },
+    counted: isCounted && rows ? { length: rows.networkCount, blocks: rows.blocks, pairs: rows.pairs } : undefined,
   };
 }
 

@@ -3,11 +3,12 @@ import type { Family } from '../../address/parse.js';
 import { addressWords, previousAddress } from '../../address/words.js';
 import { formatCidr, rangeToCidrs } from '../../range/cidr.js';
 import type { RangeColumns } from '../../range/columns.js';
+import { cutRanges } from '../../range/cut.js';
 import { RECORD_KINDS, RECORD_WORD, RECORD_WORDS } from '../../rangefile/layout.js';
 import { splitIPv6 } from '../../rangefile/memory.js';
-import { type NetworkFile, rangeColumns } from '../../rangefile/reader.js';
+import { type LabelFile, type NetworkFile, rangeColumns } from '../../rangefile/reader.js';
 import { type CountryAnswer, openMembers, resultFormat, resultTexts } from '../formats/results.js';
-import { type Addable, NETWORK_MEMBERS } from '../members.js';
+import { type Addable, isLabel, NETWORK_MEMBERS } from '../members.js';
 import type { NetworkCount } from '../query.js';
 import { type EnrichRanges, isOverTime } from '../ranges.js';
 import * as abi from './abi.js';
@@ -153,6 +154,63 @@ function networkAnswers(networks: NetworkFile, add: readonly Addable[]): Uint32A
   );
 }
 
+/** Returns the values of a label, by record: null for those without. */
+export function labelValues({ records, columns }: LabelFile, name: Addable): (string | null)[] {
+  const column = columns.indexOf(name);
+  return records.map((record) => {
+    return record.kind === 'label' ? ((JSON.parse(record.row) as (string | null)[])[column] ?? null) : null;
+  });
+}
+
+/**
+ * Networks and labels in one partition, if labels are asked for: its values are numbers of pairs, each of the record of a network and
+ * that of a row of labels.
+ */
+export interface Pairs {
+  columns: Record<Family, RangeColumns>;
+  network: Uint32Array;
+  label: Uint32Array;
+}
+
+/** @param networks undefined if they are not asked for: then the first of each pair is 0 */
+function pairsOf(networks: NetworkFile | undefined, labels: LabelFile): Pairs {
+  const numbers = new Map<number, number>();
+  const network: number[] = [];
+  const label: number[] = [];
+  const cut = (family: Family): RangeColumns => {
+    const ofLabels = rangeColumns(labels, family);
+    const cuts = cutRanges(networks === undefined ? [ofLabels] : [ofLabels, rangeColumns(networks, family)]);
+    const [labelRecords, networkRecords] = cuts.values;
+    const value = Uint32Array.from(labelRecords!, (record, range) => {
+      const other = networkRecords?.[range] ?? 0;
+      const key = other * labels.records.length + record;
+      const known = numbers.get(key) ?? label.push(record) - 1;
+      if (known === network.length) {
+        numbers.set(key, known);
+        network.push(other);
+      }
+      return known;
+    });
+    return { family, count: cuts.count, first: cuts.first, value };
+  };
+  const columns = { 4: cut(4), 6: cut(6) };
+  return { columns, network: Uint32Array.from(network), label: Uint32Array.from(label) };
+}
+
+/** Returns the number of what each pair answers. */
+function pairAnswers(pairs: Pairs, networks: NetworkFile | undefined, labels: LabelFile, add: readonly Addable[]) {
+  const ofNetworks = networks && networkAnswers(networks, add);
+  const values = add.filter(isLabel).map((name) => labelValues(labels, name));
+  const { records } = labels;
+  return numbersOf(
+    Array.from(pairs.label, (record, pair) => {
+      const found = records[record]!;
+      const own = found.kind === 'embedded' ? found.scheme : values.map((column) => column[record]);
+      return JSON.stringify([ofNetworks?.[pairs.network[pair]!], own]);
+    }),
+  );
+}
+
 /** What is asked for besides the country of a record. */
 export interface AskedRows {
   /** The members asked for. */
@@ -186,7 +244,7 @@ function columnsOfFile(
   };
 }
 
-function columnsOfBlocks({ 4: v4, 6: v6 }: NetworkBlocks): AskedPartition['columns'] {
+function columnsOfRanges({ 4: v4, 6: v6 }: Record<Family, RangeColumns>): AskedPartition['columns'] {
   const { high, low } = splitIPv6(v6.count, v6.first);
   return {
     4: { count: v4.count, highs: v4.first, records: v4.value },
@@ -214,23 +272,31 @@ function placePartitions(plan: MemoryPlan, partitions: readonly AskedPartition[]
  * Places what the kernel makes rows of.
  *
  * @returns the settings, and the most IPv4 and IPv6 ranges that there can be; the number of networks, or of their blocks if those
- *   are counted. Undefined if neither networks nor blocks are asked for
+ *   are counted, or of pairs. Undefined if nothing of networks, labels and blocks is asked for
  */
 export function placeRows(plan: MemoryPlan, file: EnrichRanges, { add, answers, countsBlocks }: AskedRows) {
   const wantsBlock = add.includes('network');
   const wantsNetwork = add.some((name) => NETWORK_MEMBERS.includes(name));
-  if (!wantsBlock && !wantsNetwork) return undefined;
+  const wantsLabel = add.some(isLabel);
+  if (!wantsBlock && !wantsNetwork && !wantsLabel) return undefined;
   const networks = wantsNetwork && !isOverTime(file) ? file.networks : undefined;
+  const labels = wantsLabel && !isOverTime(file) ? file.labels : undefined;
+  const pairs = labels && pairsOf(networks, labels);
   const blocks = countsBlocks && networks !== undefined ? blocksOf(networks) : undefined;
   const partitions: AskedPartition[] = [
     {
       columns: columnsOfFile(file),
-      answers: wantsBlock ? recordAnswers(file, answers, add, networks !== undefined) : undefined,
+      answers: wantsBlock ? recordAnswers(file, answers, add, (networks ?? labels) !== undefined) : undefined,
     },
   ];
-  if (networks !== undefined) {
+  if (labels !== undefined) {
     partitions.push({
-      columns: blocks === undefined ? columnsOfFile(networks) : columnsOfBlocks(blocks),
+      columns: columnsOfRanges(pairs!.columns),
+      answers: wantsBlock ? pairAnswers(pairs!, networks, labels, add) : undefined,
+    });
+  } else if (networks !== undefined) {
+    partitions.push({
+      columns: blocks === undefined ? columnsOfFile(networks) : columnsOfRanges(blocks),
       answers: wantsBlock ? networkAnswers(networks, add) : undefined,
     });
   }
@@ -248,7 +314,9 @@ export function placeRows(plan: MemoryPlan, file: EnrichRanges, { add, answers, 
     },
     count4,
     count6,
-    networkCount: blocks === undefined ? recordCount(networks) : blocks[4].count + blocks[6].count,
+    networkCount:
+      pairs?.label.length ?? (blocks === undefined ? recordCount(networks) : blocks[4].count + blocks[6].count),
     blocks,
+    pairs,
   };
 }
