@@ -161,7 +161,7 @@ export class Archive<Rec extends FileRecord = RangeRecord> {
     try {
       return this.read(last).about.release !== currentReleaseId(this.dataDir);
     } catch (error) {
-      // Whoever asks for its answers is told that it is damaged.
+      // A question for its answers gets this error.
       if (error instanceof AtlasError && error.code === 'E_DAMAGED') return false;
       throw error;
     }

@@ -47,6 +47,7 @@ export function combine(below: Layer, above: Layer, resultOf: (below: number, ab
     let order: number;
     if (isLastAbove) order = -1;
     else if (isLastBelow) order = 1;
+    else if (words === 1) order = below.first[i + 1]! - above.first[j + 1]!;
     else order = compareAddresses(below.first, i + 1, above.first, j + 1, words);
     if (order <= 0) i++;
     if (order >= 0) j++;

@@ -12,6 +12,8 @@ import { type Archive, dayOf, type Entry, openArchive } from './archive.js';
 import type { Layer } from './changes.js';
 import { NETWORKS } from './partition.js';
 
+const previous = (number: number): number => number - 1;
+
 /** The answers of a day. */
 export interface Day {
   day: string;
@@ -35,10 +37,7 @@ export function openDay(archive: Archive, day: string): Day {
   }
   const { entry } = coverage;
   const { records, v4, v6 } = archive.answers(entry);
-  const columns = ({ family, count, first, value }: Layer) => ({
-    ...{ family, count, first },
-    value: Uint16Array.from(value, (number) => number - 1),
-  });
+  const columns = ({ value, ...layer }: Layer) => ({ ...layer, value: new Uint16Array(value.map(previous)) });
   const memberships = readMemberships();
   const asOfDay = (record: RangeRecord): RangeRecord =>
     record.kind === 'country' ? { ...record, isEu: isEuMember(memberships, record.code, day) } : record;
@@ -88,7 +87,7 @@ export function networksAt(dataDir: string, day: string): NetworkFile | undefine
     throw new AtlasError('E_DAMAGED', `the networks of ${day} are lost: ${coverage.missing}`);
   }
   const { records, v4, v6 } = archive.answers(coverage.entry);
-  const columns = (layer: Layer) => ({ ...layer, value: layer.value.map((number) => number - 1) });
+  const columns = (layer: Layer) => ({ ...layer, value: layer.value.map(previous) });
   const { path } = coverage.entry;
   const bytes = encodeNetworkFile({ asOf: day, v4: columns(v4), v6: columns(v6), records });
   return decodeNetworkFile(bytes, path, true);

@@ -1,6 +1,6 @@
 /**
  * The answers of all days as one table: a partition of the addresses within whose ranges the answers of every day are the same, and
- * for each range the answers that it had, and since when. So a look-up for a day takes one search, whatever day it is.
+ * for each range the answers that it had, and since when. So a look-up for a day takes one search on any day.
  */
 import type { Family } from '../address/parse.js';
 import { isEuMember } from '../country/country.js';
@@ -80,7 +80,7 @@ const stepOf = (state: number, record: number): number => ((state << 16) | recor
 const stateOf = (step: number): number => step >>> 16;
 const recordOf = (step: number): number => step & 0xffff;
 
-/** Gives records the same numbers in all entries, whatever the membership of the Union was when they were written. */
+/** Gives records the same numbers in all entries; the membership of the Union, which may differ, does not count. */
 class RecordTable {
   readonly records: RangeRecord[] = [];
   readonly #numbers = new Map<string, number>();

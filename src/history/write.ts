@@ -1,6 +1,6 @@
 /**
- * Writes the archive. The caller holds the lock of the data directory. Each function leaves, at whatever step the process is
- * killed, an archive that answers as before or as afterwards.
+ * Writes the archive. The caller holds the lock of the data directory. If the process is killed at any step, each function
+ * leaves an archive that answers as before or as afterwards.
  */
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -34,7 +34,7 @@ const CHANGES_PER_BASE = 1.25;
 export function answersOf<Rec extends FileRecord>(file: PartitionFile<Rec>): Answers<Rec> {
   const layer = (family: Family): Layer => {
     const { count, first, value } = rangeColumns(file, family);
-    return { family, count, first, value: Uint32Array.from(value, (record) => record + 1) };
+    return { family, count, first, value: new Uint32Array(value).map((record) => record + 1) };
   };
   return { records: file.records, v4: layer(4), v6: layer(6) };
 }
