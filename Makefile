@@ -44,7 +44,7 @@ site: compile $(SITE_INSTALLED) ## build the documentation's site, site/dist
 	node site/build.js
 
 $(SITE_INSTALLED): site/package-lock.json
-	npm install --prefix site --ignore-scripts --silent
+	npm ci --prefix site --ignore-scripts --silent
 	touch $@
 
 truth: compile ## measure how often each source and merge strategy is right
