@@ -11,15 +11,16 @@ import {
   releaseIds,
   sourcesOf,
 } from '../database/release.js';
-import { openReleaseNetworks, openReleaseRanges } from '../database/release-files.js';
+import { noNetworks, openReleaseNetworks, openReleaseRanges } from '../database/release-files.js';
 import { AtlasError, EXIT } from '../errors.js';
 import { type ExportRequest, FORMATS, type FormatName } from '../export/formats.js';
-import { ASN_DATABASE_TYPE, DEFAULT_DATABASE_TYPE } from '../export/mmdb/mmdb.js';
+import { joinFiles } from '../export/joint.js';
+import { ASN_DATABASE_TYPE, BOTH_DATABASE_TYPE, DEFAULT_DATABASE_TYPE } from '../export/mmdb/mmdb.js';
 import { NFT_SET_NAME } from '../export/nft.js';
 import { writeFile, writeToStream } from '../export/output.js';
 import { rangesAt } from '../history/day.js';
 import { withPackages } from '../optional-packages.js';
-import type { RangeFile } from '../rangefile/reader.js';
+import type { NetworkFile, RangeFile } from '../rangefile/reader.js';
 import {
   type Command,
   type Invocation,
@@ -134,6 +135,8 @@ function titleOf(
 /** What is exported: the ranges, the date of their data, and the title of a file with some countries of them. */
 interface ChosenRanges {
   file: RangeFile;
+  /** Asked for together with the countries. */
+  networks?: NetworkFile;
   dataDate: string | undefined;
   title: (codes: ReadonlySet<string> | undefined) => string;
 }
@@ -142,9 +145,15 @@ interface ChosenRanges {
 function chosenRanges(dataDir: string, values: OptionValues): ChosenRanges {
   const day = parseDay(values, 'at');
   if (day === undefined) {
-    const { manifest, file } = openReleaseRanges(chosenRelease(dataDir, text(values, 'release')));
-    return { file, dataDate: manifest.data_date, title: (codes) => titleOf(manifest, codes) };
+    const release = chosenRelease(dataDir, text(values, 'release'));
+    const { manifest, file } = openReleaseRanges(release);
+    const ranges = { file, dataDate: manifest.data_date };
+    if (values.with === undefined) return { ...ranges, title: (codes) => titleOf(manifest, codes) };
+    const title = (codes: ReadonlySet<string> | undefined): string =>
+      titleOf(manifest, codes, { countries: true, networks: true }).replace('Countries', 'Countries and networks');
+    return { ...ranges, networks: networksOf(release, manifest), title };
   }
+  if (values.with !== undefined) throw usage('--at does not go with --with');
   if (values.release !== undefined) throw usage('--at does not go with --release');
   const { file, date } = rangesAt(dataDir, day);
   return {
@@ -165,30 +174,39 @@ function chosenAsns(format: FormatName, values: OptionValues): Set<number> | und
   throw usage(`--asn does not go with ${format}; it is for ${ASN_FORMATS.join(', ')}`);
 }
 
-/**
- * Returns the networks of a release, and what the file says of itself.
- *
- * @throws AtlasError E_NO_DATABASE if the release has none
- */
+/** Opens the networks of a release; throws E_NO_DATABASE if it has none. */
+function networksOf(release: string, manifest: Manifest): NetworkFile {
+  const networks = openReleaseNetworks(release, manifest);
+  if (networks === undefined) throw noNetworks(manifest);
+  return networks;
+}
+
+/** Returns the networks of a release, and what the file says of itself. */
 function chosenNetworks(dataDir: string, values: OptionValues, asns: ReadonlySet<number> | undefined) {
-  for (const flag of ['countries', 'eu', 'at']) {
+  for (const flag of ['countries', 'eu', 'at', 'with']) {
     if (values[flag] !== undefined) throw usage(`--${flag} does not go with networks`);
   }
   const release = chosenRelease(dataDir, text(values, 'release'));
   const manifest = readManifest(release);
-  const file = openReleaseNetworks(release, manifest);
-  if (file === undefined) {
-    throw new AtlasError(
-      'E_NO_DATABASE',
-      `release ${manifest.id} has no networks: no source says who announces the addresses`,
-    );
-  }
+  const file = networksOf(release, manifest);
   const labels = asns && new Set([...asns].map((asn) => `AS${asn}`));
   const title = titleOf(manifest, labels, { countries: false, networks: true }).replace('Countries', 'Networks');
   return { file, dataDate: manifest.networks_date ?? manifest.data_date, title };
 }
 
+/** The formats that can have the countries and the networks. */
+const BOTH_FORMATS: readonly FormatName[] = ['mmdb', 'csv', 'cidr'];
+
+/** Checks that `--with`, if it is given, asks for the networks in a format that can have both. */
+function checkWith(format: FormatName, values: OptionValues): void {
+  const sections = text(values, 'with');
+  if (sections === undefined) return;
+  if (!BOTH_FORMATS.includes(format)) throw usage(`--with does not go with ${format}`);
+  if (sections !== 'networks') throw usage(`--with is ${JSON.stringify(sections)}; here it can be networks`);
+}
+
 function requestFrom(format: FormatName, { dataDir, values }: Invocation): ExportRequest {
+  checkWith(format, values);
   const asns = chosenAsns(format, values);
   const isOfNetworks = format === 'asn-mmdb' || asns !== undefined;
   const ranges = isOfNetworks ? undefined : chosenRanges(dataDir, values);
@@ -196,15 +214,17 @@ function requestFrom(format: FormatName, { dataDir, values }: Invocation): Expor
   const { file, dataDate, title } = ranges
     ? { ...ranges, title: ranges.title(countries) }
     : chosenNetworks(dataDir, values, asns);
+  const networks = ranges?.networks;
   return {
-    file,
+    file: networks === undefined ? file : joinFiles(ranges!.file, networks),
+    hasBoth: networks !== undefined,
     countries,
     asns,
     families: chosenFamilies(text(values, 'family')),
     embedded: chosenSchemes(format, text(values, 'embedded')),
     title,
     dataDate,
-    databaseType: text(values, 'database-type') ?? (format === 'asn-mmdb' ? ASN_DATABASE_TYPE : DEFAULT_DATABASE_TYPE),
+    databaseType: text(values, 'database-type') ?? databaseType(format, networks !== undefined),
     setName: setName(values),
   };
 }
@@ -219,8 +239,11 @@ interface Export {
   title: string;
 }
 
-/** Flags of the compact form only. */
-const COMPACT_FLAGS = ['gzip', 'with'];
+/** Returns the type of a database by what it has. */
+function databaseType(format: FormatName, hasBoth: boolean): string {
+  if (hasBoth) return BOTH_DATABASE_TYPE;
+  return format === 'asn-mmdb' ? ASN_DATABASE_TYPE : DEFAULT_DATABASE_TYPE;
+}
 
 /** Checks that none of the flags is given. */
 function refuseFlags(values: OptionValues, format: string, flags: readonly string[]): void {
@@ -250,7 +273,7 @@ async function exportGdnsd(invocation: Invocation): Promise<void> {
   const directory = outputPath(values);
   if (nodesFile === undefined) throw usage('gdnsd needs --nodes FILE');
   if (directory === undefined) throw usage('gdnsd needs a directory: -o DIR');
-  refuseFlags(values, GDNSD, [...SELECTION_FLAGS, ...COMPACT_FLAGS, 'at']);
+  refuseFlags(values, GDNSD, [...SELECTION_FLAGS, 'gzip', 'with', 'at']);
   const { exportForGdnsd } = await import('../export/gdnsd/export.js');
   const release = chosenRelease(dataDir, text(values, 'release'));
   const { written, removed, warnings } = await exportForGdnsd({
@@ -267,7 +290,7 @@ async function exportGdnsd(invocation: Invocation): Promise<void> {
 
 /** Returns the ranges as a Parquet file. */
 async function parquetExport(invocation: Invocation): Promise<Export> {
-  refuseFlags(invocation.values, PARQUET, [...COMPACT_FLAGS, 'nodes', 'set', 'database-type']);
+  refuseFlags(invocation.values, PARQUET, ['gzip', 'nodes', 'set', 'database-type']);
   const { parquet } = await withPackages('export parquet', () => import('../export/parquet.js'));
   const request = requestFrom('csv', invocation);
   return { pieces: [await parquet(request, request.title)], isBinary: true, title: request.title };
@@ -277,7 +300,7 @@ async function exportOf(invocation: Invocation): Promise<Export> {
   if (invocation.positionals[0] === PARQUET) return parquetExport(invocation);
   if (invocation.positionals[0] === COMPACT) return compactExport(invocation);
   const name = formatNamed(invocation.positionals[0]!);
-  refuseFlags(invocation.values, name, [...COMPACT_FLAGS, 'nodes']);
+  refuseFlags(invocation.values, name, ['gzip', 'nodes']);
   const request = requestFrom(name, invocation);
   const format = FORMATS[name];
   return { pieces: format.write(request), isBinary: format.isBinary, title: request.title };
@@ -334,7 +357,7 @@ export const command: Command = {
     gzip: { help: 'compact: compressed with gzip, for readers in browsers (default: Brotli, which is smaller)' },
     with: {
       value: 'LIST',
-      help: 'compact: also confidence, that of each range; networks, who announces the addresses',
+      help: 'compact: also confidence, that of each range; compact, mmdb, csv, cidr, parquet: networks, who announces the addresses',
     },
     set: { value: 'NAME', help: 'nft: the sets are NAME4 and NAME6 (default: eu, countries or networks)' },
     'database-type': {

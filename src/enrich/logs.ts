@@ -1,10 +1,10 @@
-/** The names of logs, and what each stands for: data/logs.json, and a file of the user's own. */
+/** The names of logs, and the options that each sets: data/logs.json, and a file of the user's own. */
 import { readFileSync } from 'node:fs';
 import { AtlasError } from '../errors.js';
 import { packageFile } from '../package-root.js';
 import type { AddressPick, FormatName } from './choices.js';
 
-/** What a name stands for, see schemas/logs.schema.json. */
+/** The options that a name sets; see schemas/logs.schema.json. */
 export interface Log {
   title: string;
   page: string;

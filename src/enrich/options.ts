@@ -260,7 +260,7 @@ export function checkAdd(names: readonly string[] | undefined): Addable[] {
 export interface RequestedOptions {
   /** The format of the input; default `jsonl`. */
   format?: FormatName | undefined;
-  /** The name of a log, which stands for its format, fields, leniency and pick, see docs/logs.md. */
+  /** The name of a log, which sets the format, fields, leniency and pick; see docs/logs.md. */
   log?: string | undefined;
   /** For `json`: the keys, with dots, that lead to the array inside the document; default: the document is the array. */
   items?: string | undefined;

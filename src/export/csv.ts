@@ -1,22 +1,54 @@
 /** The formats `csv` (ranges) and `cidr` (blocks), for tables: RFC 4180, a header row, IPv4 before IPv6. */
 import { formatAddress } from '../address/format.js';
 import { blockLines, rangeLines } from './lines.js';
-import { type CountryRecord, chosenCountries, chosenNetworks, exportedRanges, type Selection } from './ranges.js';
+import {
+  type CountryRecord,
+  chosenCountries,
+  chosenNetworks,
+  exportedRanges,
+  type OperatorRecord,
+  type Selection,
+} from './ranges.js';
 
 /** Formats a field of RFC 4180, quoted if necessary. */
 function field(text: string): string {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-/** Returns the fields after the addresses, with the line end, by record number. */
-function rowEnds(selection: Selection): string[] {
-  const rowEnd = ({ code, name, isEu }: CountryRecord): string => `,${code},${field(name)},${isEu}\n`;
-  return chosenCountries(selection).map((country) => (country === undefined ? '' : rowEnd(country)));
+const COUNTRY_COLUMNS = ',country_code,country,is_eu';
+const NETWORK_COLUMNS = ',asn,as_name';
+
+/** Returns the fields of a country; without one, `is_eu` is false, as in a lookup. */
+function countryFields(country: CountryRecord | undefined): string {
+  return country === undefined ? ',,,false' : `,${country.code},${field(country.name)},${country.isEu}`;
+}
+
+function networkFields(network: OperatorRecord | undefined): string {
+  return network === undefined ? ',,' : `,${network.asn},${field(network.name)}`;
+}
+
+/** The columns after the addresses, and the fields in them, with the line end, by record number. */
+interface Columns {
+  header: string;
+  ends: string[];
+}
+
+function columnsOf(selection: Selection): Columns {
+  const countries = chosenCountries(selection);
+  const networks = chosenNetworks(selection);
+  if (selection.hasBoth === true) {
+    const ends = countries.map((country, record) => `${countryFields(country)}${networkFields(networks[record])}\n`);
+    return { header: `${COUNTRY_COLUMNS}${NETWORK_COLUMNS}\n`, ends };
+  }
+  if (networks.some((network) => network !== undefined)) {
+    return { header: `${NETWORK_COLUMNS}\n`, ends: networks.map((network) => `${networkFields(network)}\n`) };
+  }
+  return { header: `${COUNTRY_COLUMNS}\n`, ends: countries.map((country) => `${countryFields(country)}\n`) };
 }
 
 export function* csv(selection: Selection): Generator<string> {
-  const ends = rowEnds(selection);
-  yield 'start,end,country_code,country,is_eu\n';
+  const { header, ends } = columnsOf(selection);
+  yield `start,end${header}`;
   for (const family of selection.families) {
     yield* rangeLines(
       exportedRanges(selection, family),
@@ -25,13 +57,9 @@ export function* csv(selection: Selection): Generator<string> {
   }
 }
 
-/** Writes blocks with their countries or, of a file of networks, with who announces them. */
+/** Writes blocks with their countries, with who announces them, or with both, as the file has them. */
 export function* cidr(selection: Selection): Generator<string> {
-  const networks = chosenNetworks(selection);
-  const hasNetworks = networks.some((network) => network !== undefined);
-  const ends = hasNetworks
-    ? networks.map((network) => (network === undefined ? '' : `,${network.asn},${field(network.name)}\n`))
-    : rowEnds(selection);
-  yield hasNetworks ? 'network,asn,as_name\n' : 'network,country_code,country,is_eu\n';
+  const { header, ends } = columnsOf(selection);
+  yield `network${header}`;
   for (const family of selection.families) yield* blockLines(family, exportedRanges(selection, family), ends);
 }

@@ -4,7 +4,7 @@
  */
 import { ByteWriter, type ColumnSource, ParquetWriter } from 'hyparquet-writer';
 import { continentTable } from '../country/continents.js';
-import { chosenCountries, exportedRanges, type Selection } from './ranges.js';
+import { chosenCountries, chosenNetworks, exportedRanges, type Selection } from './ranges.js';
 
 /** Rows in a row group: readers skip whole groups by their bounds, and load others as a whole. */
 const GROUP_ROWS = 50_000;
@@ -20,11 +20,17 @@ const COLUMNS = {
   country: ['STRING', true],
   is_eu: ['BOOLEAN', false],
   continent: ['STRING', true],
+  asn: ['INT64', true],
+  as_name: ['STRING', true],
 } as const satisfies Record<string, readonly [ColumnType, isNullable: boolean]>;
 type ColumnName = keyof typeof COLUMNS;
-type Row = Record<ColumnName, string | number | boolean | null>;
+type Row = Record<ColumnName, string | number | bigint | boolean | null>;
 
-const NAMES = Object.keys(COLUMNS) as ColumnName[];
+/** Returns the columns of a file. */
+function namesOf({ hasBoth }: Selection): ColumnName[] {
+  const names = Object.keys(COLUMNS) as ColumnName[];
+  return hasBoth === true ? names : names.filter((name) => name !== 'asn' && name !== 'as_name');
+}
 
 /** IPv4 addresses are IPv4-mapped IPv6 addresses (RFC 4291 §2.5.5.2), as 32 hex digits. */
 const MAPPED = '00000000000000000000ffff';
@@ -38,13 +44,19 @@ function sortableText(words: Uint32Array): string {
 
 function* rowsOf(selection: Selection): Generator<Row> {
   const countries = chosenCountries(selection);
+  const networks = chosenNetworks(selection);
   const continents = continentTable();
-  const values = countries.map((record) => ({
-    country_code: record?.code ?? null,
-    country: record?.name ?? null,
-    is_eu: record?.isEu ?? false,
-    continent: continents.get(record?.code ?? '')?.code ?? null,
-  }));
+  const values = countries.map((country, record) => {
+    const network = networks[record];
+    return {
+      country_code: country?.code ?? null,
+      country: country?.name ?? null,
+      is_eu: country?.isEu ?? false,
+      continent: continents.get(country?.code ?? '')?.code ?? null,
+      asn: network === undefined ? null : BigInt(network.asn),
+      as_name: network?.name || null,
+    };
+  });
   for (const family of selection.families) {
     for (const { first, last, record } of exportedRanges(selection, family)) {
       yield { start: sortableText(first), end: sortableText(last), family, ...values[record]! };
@@ -53,8 +65,8 @@ function* rowsOf(selection: Selection): Generator<Row> {
 }
 
 /** Returns rows as columns. */
-function columnsOf(rows: readonly Row[]): ColumnSource[] {
-  return NAMES.map((name) => {
+function columnsOf(names: readonly ColumnName[], rows: readonly Row[]): ColumnSource[] {
+  return names.map((name) => {
     const [type, nullable] = COLUMNS[name];
     return { name, type, nullable, data: rows.map((row) => row[name]) };
   });
@@ -67,7 +79,8 @@ function columnsOf(rows: readonly Row[]): ColumnSource[] {
  */
 export async function parquet(selection: Selection, title: string, groupRows = GROUP_ROWS): Promise<Uint8Array> {
   const writer = new ByteWriter();
-  const schema = NAMES.map((name) => {
+  const names = namesOf(selection);
+  const schema = names.map((name) => {
     const [type, isNullable] = COLUMNS[name];
     const repetition_type = isNullable ? ('OPTIONAL' as const) : ('REQUIRED' as const);
     if (type === 'STRING')
@@ -76,14 +89,14 @@ export async function parquet(selection: Selection, title: string, groupRows = G
   });
   const file = new ParquetWriter({
     writer,
-    schema: [{ name: 'ranges', num_children: NAMES.length }, ...schema],
+    schema: [{ name: 'ranges', num_children: names.length }, ...schema],
     // Whole bounds, so that a reader can skip a group: the default keeps half of an address.
     statisticsTruncateLength: 2 * MAPPED.length,
     kvMetadata: [{ key: 'title', value: title }],
     createdBy: 'ipatlas',
   });
   let rows: Row[] = [];
-  const flush = (): void | Promise<void> => file.write({ columnData: columnsOf(rows), rowGroupSize: groupRows });
+  const flush = (): void | Promise<void> => file.write({ columnData: columnsOf(names, rows), rowGroupSize: groupRows });
   for (const row of rowsOf(selection)) {
     rows.push(row);
     if (rows.length < groupRows) continue;

@@ -3,14 +3,16 @@
 import { EMBEDDED_LAYOUT, type EmbeddedScheme, embeddedIPv4 } from '../address/embedded.js';
 import type { Family } from '../address/parse.js';
 import { addressWords, isNextAddress, previousAddress } from '../address/words.js';
-import type { NetworkRecord, RangeRecord } from '../rangefile/layout.js';
+import type { FileRecord, NetworkRecord, RangeRecord } from '../rangefile/layout.js';
 import { firstIPv6, type PartitionFile } from '../rangefile/reader.js';
 import { findIPv4 } from '../rangefile/search.js';
 
 /** What to export. */
 export interface Selection {
-  /** The countries of a release, or its networks. */
+  /** The countries of a release, its networks, or both together. */
   file: PartitionFile;
+  /** Whether the file has both, so that tables have the columns of both. */
+  hasBoth?: boolean | undefined;
   families: readonly Family[];
   /** Country codes, upper case; undefined for all. */
   countries: ReadonlySet<string> | undefined;
@@ -22,6 +24,9 @@ export interface Selection {
 
 export type CountryRecord = Extract<RangeRecord, { kind: 'country' }>;
 export type OperatorRecord = Extract<NetworkRecord, { kind: 'network' }>;
+
+/** A record of countries and networks together: a country with its network, one of them, or neither. */
+export type JointRecord = RangeRecord | NetworkRecord | (CountryRecord & { network: OperatorRecord });
 
 /** A range of one record. Generators reuse the object: it is valid until the next one is requested. */
 export interface ExportedRange {
@@ -42,9 +47,13 @@ export function chosenCountries({ file, countries }: Selection): (CountryRecord 
 }
 
 /** Returns the networks of the selection by record number; undefined for all other records. */
-export function chosenNetworks({ file, asns }: Selection): (OperatorRecord | undefined)[] {
-  return file.records.map((record) => {
-    if (record.kind !== 'network') return undefined;
+export function chosenNetworks({ file, countries, asns }: Selection): (OperatorRecord | undefined)[] {
+  return file.records.map((record: FileRecord | JointRecord) => {
+    if (record.kind === 'country') {
+      const isChosen = countries === undefined || countries.has(record.code);
+      return isChosen && 'network' in record ? record.network : undefined;
+    }
+    if (record.kind !== 'network' || countries !== undefined) return undefined;
     return asns === undefined || asns.has(record.asn) ? record : undefined;
   });
 }

@@ -2,7 +2,9 @@
 import { chmodSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { BlockList, isIPv6 } from 'node:net';
 import { join } from 'node:path';
-import { type AsnResponse, open } from 'maxmind';
+import { parse } from 'csv-parse/sync';
+import { parquetReadObjects } from 'hyparquet';
+import { type AsnResponse, type CountryResponse, open } from 'maxmind';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Database, openDatabase } from '../../src/database/database.js';
 import { ipatlas } from '../support/in-process.js';
@@ -11,6 +13,8 @@ import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js'
 import { sampleAddresses, worldOf } from './support.js';
 import {
   bodies,
+  inNetwork,
+  missingNft,
   missingProgram,
   missingPythonModule,
   PYTHON,
@@ -123,6 +127,87 @@ def answer(ip):
   });
 });
 
+describe('--with networks', () => {
+  const FIELDS = ['country_code', 'country', 'is_eu', 'asn', 'as_name'] as const;
+  /** What lookups find, as the fields of a table. */
+  const cellsOf = (ip: string): string[] => {
+    const found = database.fields(FIELDS)(ip)!;
+    return FIELDS.map((field) => String(found[field] ?? ''));
+  };
+  const isListed = (cells: string[]): boolean => cells[0] !== '' || cells[3] !== '';
+
+  async function rowsOf(format: string, ...args: string[]): Promise<string[][]> {
+    const text = readFileSync(await exported(format, `both.${format}`, '--with', 'networks', ...args), 'utf8');
+    return parse(text) as string[][];
+  }
+
+  it.each([
+    ['cidr', []],
+    ['cidr', ['--countries', 'US,DE']],
+    ['csv', []],
+  ])('%s %j has what lookups of both find', async (format, args) => {
+    const [header, ...rows] = await rowsOf(format, '--embedded', '6to4,nat64', ...args);
+    const place = format === 'csv' ? ['start', 'end'] : ['network'];
+    expect(header).toEqual([...place, ...FIELDS]);
+    const ranges = rows.map((row) => {
+      const list = new BlockList();
+      const [first, last] = row as [string, string];
+      const family = first.includes(':') ? 'ipv6' : 'ipv4';
+      if (format === 'csv') list.addRange(first, last, family);
+      else list.addSubnet(first.split('/')[0]!, Number(first.split('/')[1]), family);
+      return { list, cells: row.slice(place.length) };
+    });
+    for (const ip of addresses.filter((one) => !/^(2001:(0:|:)|::ffff:)/.test(one))) {
+      const family = isIPv6(ip) ? 'ipv6' : 'ipv4';
+      const found = ranges.filter(({ list }) => list.check(ip, family)).map(({ cells }) => cells);
+      const cells = cellsOf(ip);
+      const isAsked = args.length > 0 ? ['US', 'DE'].includes(cells[0]!) : isListed(cells);
+      expect([ip, found]).toEqual([ip, isAsked ? [cells] : []]);
+    }
+  });
+
+  it('parquet has the rows of csv', async () => {
+    const [, ...rows] = await rowsOf('csv');
+    const file = readFileSync(await exported('parquet', 'both.parquet', '--with', 'networks'));
+    const read = await parquetReadObjects({ file: Uint8Array.from(file).buffer });
+    expect(read.map((row) => FIELDS.map((field) => String(row[field] ?? '')))).toEqual(rows.map((row) => row.slice(2)));
+    expect(read.some(({ asn }) => asn === 4294967295n)).toBe(true);
+  });
+
+  it('mmdb has both in a record', async () => {
+    const reader = await open<CountryResponse & AsnResponse>(
+      await exported('mmdb', 'both.mmdb', '--with', 'networks', '--embedded', 'all'),
+    );
+    for (const ip of addresses) {
+      const data = reader.get(ip);
+      const { country } = data ?? {};
+      const cells = [country?.iso_code, country?.names.en, country?.is_in_european_union ?? false];
+      const network = [data?.autonomous_system_number, data?.autonomous_system_organization];
+      expect([ip, ...[...cells, ...network].map((value) => String(value ?? ''))]).toEqual([ip, ...cellsOf(ip)]);
+    }
+    expect(reader.metadata.databaseType).toBe('ipatlas-Country-ASN (compat=GeoLite2-ASN)');
+  });
+
+  testWith(missingPythonModule('geoip2.database', 'python3-geoip2'), 'geoip2, country() and asn()', async () => {
+    const path = await exported('mmdb', 'python.mmdb', '--with', 'networks', '--embedded', 'all');
+    const script = `import sys, geoip2.database, geoip2.errors
+reader = geoip2.database.Reader(sys.argv[1])
+for line in sys.stdin:
+    ip = line.strip()
+    try:
+        country, asn = reader.country(ip).country, reader.asn(ip)
+        print("|".join(str(value if value is not None else "") for value in
+            (country.iso_code, asn.autonomous_system_number, asn.autonomous_system_organization)))
+    except geoip2.errors.AddressNotFoundError:
+        print("||")
+`;
+    const { stdout, stderr } = run(PYTHON, ['-c', script, path], `${addresses.join('\n')}\n`);
+    expect(stderr).toBe('');
+    const wanted = addresses.map(cellsOf).map(([code, , , asn, name]) => `${code}|${asn}|${name}`);
+    expect(stdout.split('\n').slice(0, -1)).toEqual(wanted);
+  });
+});
+
 describe('--asn', () => {
   const WANTED = ['13335', '64499'];
   const isWanted = (ip: string): boolean => WANTED.includes(expected[addresses.indexOf(ip)]!.split(' ')[0]!);
@@ -192,8 +277,56 @@ http { access_log off; keepalive_requests 1000000; ${paths.join(' ')}
     }
   });
 
+  testWith(missingProgram('haproxy', 'haproxy', ['-v']), 'HAProxy', async () => {
+    const file = await exported('haproxy', 'asn.map', '--asn', WANTED.join());
+    const socket = join(dir, 'haproxy.sock');
+    const config = join(dir, 'haproxy.cfg');
+    writeFileSync(
+      config,
+      `defaults
+  mode http
+  timeout connect 5s
+  timeout client 60s
+  timeout server 60s
+frontend test
+  bind unix@${socket}
+  http-request return status 200 content-type text/plain lf-string "%[url_param(ip),map_ip(${file},-)]"
+`,
+    );
+    const server = await startServer('haproxy', ['-db', '-f', config], socket);
+    try {
+      const got = await bodies(
+        socket,
+        addresses.map((ip) => `/?ip=${ip}`),
+      );
+      // HAProxy uses the IPv4 address in a 6to4 address that is in no block.
+      const isAsked = (ip: string): boolean => !/^(2001:(0:|:)|2002:)/.test(ip);
+      const numbers = addresses.map((ip, i) => (isWanted(ip) ? `AS${expected[i]!.split(' ')[0]}` : '-'));
+      expect(addresses.filter((ip, i) => isAsked(ip) && got[i] !== numbers[i])).toEqual([]);
+      expect(got).toContain('AS13335');
+    } finally {
+      await stopServer(server);
+    }
+  });
+
+  testWith(missingNft(), 'nft', async () => {
+    const file = await exported('nft', 'real.nft', '--asn', WANTED.join());
+    const few = addresses.filter(isPlain).slice(0, 100);
+    const queries = few.map((ip) => {
+      const set = isIPv6(ip) ? 'networks6' : 'networks4';
+      return `nft get element inet ipatlas ${set} '{ ${ip} }' >/dev/null 2>&1 && echo yes || echo no`;
+    });
+    const { stdout } = inNetwork([`nft -f ${file}`, ...queries].join('\n'));
+    const found = stdout.trim().split('\n');
+    expect(few.map((ip, i) => `${ip} ${found[i]}`)).toEqual(few.map((ip) => `${ip} ${isWanted(ip) ? 'yes' : 'no'}`));
+    expect(found).toContain('yes');
+  });
+
   it.each([
     [['csv', '--asn', '1'], '--asn does not go with csv'],
+    [['nft', '--with', 'networks'], '--with does not go with nft'],
+    [['csv', '--with', 'confidence'], '--with is "confidence"; here it can be networks'],
+    [['csv', '--with', 'networks', '--at', '2026-01-01'], '--at does not go with --with'],
     [['cidr', '--asn', '1', '--eu'], '--eu does not go with networks'],
     [['asn-mmdb', '--countries', 'DE'], '--countries does not go with networks'],
     [['cidr', '--asn', 'x'], '--asn has "x"'],
@@ -202,7 +335,7 @@ http { access_log off; keepalive_requests 1000000; ${paths.join(' ')}
     expect(result).toMatchObject({ code: 2, stderr: expect.stringContaining(message) });
   });
 
-  it.each([[['asn-mmdb', '-o', '/dev/null']], [['nft', '--asn', '1']]])(
+  it.each([[['asn-mmdb', '-o', '/dev/null']], [['nft', '--asn', '1']], [['csv', '--with', 'networks']]])(
     'without networks, %j ends with exit code 5',
     async (args) => {
       const result = await ipatlas(['--data', join(dir, 'without'), 'export', ...args]);

@@ -15,7 +15,9 @@ import {
   bodies,
   documented,
   GEOIP2_MODULE,
+  inNetwork,
   missingFile,
+  missingNft,
   missingProgram,
   missingPythonModule,
   PYTHON,
@@ -199,16 +201,6 @@ frontend test
 });
 
 describe('nftables', () => {
-  /** Runs a shell script in a separate network namespace, so that it changes nothing on this machine. */
-  const inNetwork = (script: string) =>
-    run('unshare', [...(process.getuid?.() === 0 ? ['-n'] : ['-rn']), 'sh', '-ec', script]);
-  const missing = (): string | undefined => {
-    const noProgram = missingProgram('nft', 'nftables') ?? missingProgram('unshare', 'util-linux');
-    if (noProgram !== undefined) return noProgram;
-    const { status, stderr } = inNetwork('nft list ruleset');
-    return status === 0 ? undefined : `no network of one's own to load sets into: ${stderr.trim()}`;
-  };
-
   interface Listed {
     nftables: { set?: { name: string; elem?: (string | { prefix: { addr: string; len: number } })[] } }[];
   }
@@ -225,7 +217,7 @@ describe('nftables', () => {
     );
   }
 
-  testWith(missing(), 'nft loads the sets, twice, and the documented rules', () => {
+  testWith(missingNft(), 'nft loads the sets, twice, and the documented rules', () => {
     const countries = new Set(['DE', 'FR', 'IT', 'ES', 'PL', 'SE', 'NL', 'RE']); // the member states in the test data
     const text = world.exported('nft', { countries, setName: 'eu', embedded: LISTABLE }).toString();
     const path = join(dir, 'eu.nft');
@@ -247,7 +239,7 @@ describe('nftables', () => {
     }
   });
 
-  testWith(missing(), 'nft finds the members', () => {
+  testWith(missingNft(), 'nft finds the members', () => {
     const countries = new Set(['DE']);
     const path = join(dir, 'de.nft');
     writeFileSync(path, world.exported('nft', { countries, setName: 'de', embedded: LISTABLE }));

@@ -34,6 +34,18 @@ export function missingFile(path: string, debianPackage: string): string | undef
   return existsSync(path) ? undefined : `${path} is not there (Debian: ${debianPackage})`;
 }
 
+/** Runs a shell script in a separate network namespace, so that it changes nothing on this machine. */
+export function inNetwork(script: string) {
+  return run('unshare', [...(process.getuid?.() === 0 ? ['-n'] : ['-rn']), 'sh', '-ec', script]);
+}
+
+export function missingNft(): string | undefined {
+  const noProgram = missingProgram('nft', 'nftables') ?? missingProgram('unshare', 'util-linux');
+  if (noProgram !== undefined) return noProgram;
+  const { status, stderr } = inNetwork('nft list ruleset');
+  return status === 0 ? undefined : `no network of one's own to load sets into: ${stderr.trim()}`;
+}
+
 /** Defines a test that needs a program. If it is missing, the test is skipped, and its title says so. */
 export function testWith(missing: string | undefined, title: string, body: () => void | Promise<void>): void {
   if (missing === undefined) {

@@ -322,7 +322,7 @@ export class ChunkBuffer {
     this.#isInLongRecord = end < 0;
     const chunk = this.#give({ slot: this.#large, length: end < 0 ? this.#held : end + 1, skip: 0, piece });
     if (this.#splitter.take !== undefined) return chunk;
-    // The next line begins a record, whatever was found in this one.
+    // The next line begins a record, even if this one is not valid.
     this.#splitter.start();
     this.#searched = 0;
     this.#end = 0;

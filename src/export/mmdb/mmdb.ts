@@ -29,6 +29,8 @@ export const DEFAULT_DATABASE_TYPE = 'ipatlas-Country';
 
 /** Some readers of GeoLite2-ASN look for this name in the type; others publish such files with a type of this form, too. */
 export const ASN_DATABASE_TYPE = 'ipatlas-ASN (compat=GeoLite2-ASN)';
+/** Of both, for the readers of either. */
+export const BOTH_DATABASE_TYPE = 'ipatlas-Country-ASN (compat=GeoLite2-ASN)';
 
 /** Returns the data of a country. */
 function dataOf({ code, name, isEu }: CountryRecord, continent: Continent | undefined): MmdbMap {
@@ -60,9 +62,10 @@ function dataSection(selection: Selection): DataSection {
   const networks = chosenNetworks(selection);
   const writer = new ValueWriter(true);
   const offsets = chosenCountries(selection).map((country, record) => {
-    if (country !== undefined) return writer.append(dataOf(country, continents.get(country.code)));
     const network = networks[record];
-    return network === undefined ? 0 : writer.append(networkData(network));
+    if (country === undefined && network === undefined) return 0;
+    const ofCountry = country === undefined ? [] : dataOf(country, continents.get(country.code));
+    return writer.append(new Map([...ofCountry, ...(network === undefined ? [] : networkData(network))]));
   });
   return { bytes: writer.bytes, offsets };
 }
