@@ -135,6 +135,8 @@ export const DEFAULT_GATES = {
   maxVanishedNetworksShare: { base: 0.01, perDay: 0.0003 },
   /** Sentinel addresses that may have a wrong AS number: a network may move its addresses to another of its numbers. */
   maxWrongNetworkSentinels: 1,
+  /** Share of the rows of labels that may vanish. Off: their owner alone knows them. */
+  maxLostLabelRowsShare: 1,
 } satisfies Record<string, GateLimit>;
 
 /** The name of a gate: that of its limit. */
@@ -159,6 +161,7 @@ export const SOURCE_CHANGE_GATES: Partial<Record<GateName, number>> = {
   maxLostNetworksShareIPv6: 0.3,
   maxVanishedNetworksShare: 0.2,
   maxWrongNetworkSentinels: 1,
+  maxLostLabelRowsShare: 1,
 };
 
 // Releases

@@ -227,6 +227,15 @@ export function measureRows(now: Manifest, before: Manifest): Measure {
   return most;
 }
 
+/** Measures how many rows of labels are gone; nothing if the release before had none. */
+export function measureLabels({ labels: now }: Manifest, { labels: before }: Manifest): Measure[] {
+  if (before === undefined || before.rows === 0) return [];
+  const rows = now?.rows ?? 0;
+  const value = Math.max(0, before.rows - rows) / before.rows;
+  const text = `there are ${grouped(rows)} rows of labels, previously ${grouped(before.rows)}`;
+  return [{ gate: 'maxLostLabelRowsShare', value, text }];
+}
+
 /** Pairs of networks that a message shows. */
 const NETWORK_PAIRS_SHOWN = 3;
 

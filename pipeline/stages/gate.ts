@@ -21,7 +21,14 @@ import type { NetworkSentinel, Sentinel } from '../config/reference.js';
 import type { GateLimits } from '../config/sources.js';
 import { delegationFlows } from '../gates/delegations.js';
 import { judge } from '../gates/limits.js';
-import { type Measure, measureChanges, measureNetworks, measureRows, measureSentinels } from '../gates/measures.js';
+import {
+  type Measure,
+  measureChanges,
+  measureLabels,
+  measureNetworks,
+  measureRows,
+  measureSentinels,
+} from '../gates/measures.js';
 import type { Flow, GateResult } from '../gates/refusal.js';
 import { checkNetworkSentinels, checkSentinels, type SentinelResult } from '../gates/sentinels.js';
 import { checkSeeds, daysOfStep, describeSourceChanges } from '../gates/step.js';
@@ -194,6 +201,7 @@ export function compareWithCurrent(
     }
   }
   measures.push(...measureNetworkFile(now.networks, before?.networks, networkSentinels));
+  if (before !== undefined) measures.push(...measureLabels(now.manifest, before.manifest));
   const { gates, refusals } = judge(measures, limits, days);
   if (before?.database !== undefined) refusals.push(...checkSeeds(now.manifest, before.manifest));
   const withStatus = (status: SentinelResult['status']): number =>

@@ -98,6 +98,23 @@ describe('labels', () => {
     expect(verifyRelease(join(dataDir, 'current')).labels).toBeUndefined();
   });
 
+  it('may vanish, unless the gate for them is set', async () => {
+    const rows = Array.from({ length: 10 }, (_, i) => `10.${i}.0.0/16,x\n`);
+    const first = await build({ 'a.csv': `net,site\n${rows.join('')}` });
+    const sources = JSON.parse(readFileSync(join(dir, 'sources.json'), 'utf8'));
+    sources.gates.maxLostLabelRowsShare = 0.5;
+    writeFileSync(join(dir, 'sources.json'), JSON.stringify(sources));
+    writeFileSync(join(dir, 'a.csv'), `net,site\n${rows.slice(6).join('')}`);
+    const refused = await buildOnce(dataDir, join(dir, 'sources.json'), OFFLINE);
+    expect(refused).toMatchObject({
+      outcome: 'E_REFUSED',
+      message: expect.stringContaining('4 rows of labels, previously 10'),
+    });
+    expect(manifestOf(dataDir).id).toBe(first.id);
+    expect((await build({ 'a.csv': `net,site\n${rows[0]}` })).outcome).toBe('published');
+    expect((await build({})).outcome).toBe('published');
+  });
+
   it('are fields of lookup; a name that the release does not have is refused with those that it has', async () => {
     await build({ 'a.csv': 'net,site\n10.0.0.0/8,x\n', 'b.csv': 'net,owner\n10.1.0.0/16,"a, b"\n' });
     const lookup = (...args: string[]) => ipatlas(['lookup', '--data', dataDir, ...args, '10.1.2.3']);
