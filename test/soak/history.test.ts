@@ -2,8 +2,11 @@
 import { readdirSync, readlinkSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
+import { openSeed } from '../../src/database/seed.js';
 import { DAY_MS, dayOf, openArchive } from '../../src/history/archive.js';
+import type { Layer } from '../../src/history/changes.js';
 import { answersOverTime } from '../../src/history/over-time.js';
+import { answersOf, importEntry } from '../../src/history/write.js';
 import {
   answersAt,
   below,
@@ -18,7 +21,9 @@ import {
   START,
   type World,
 } from '../history/support.js';
+import { appDeps, KEY, portOf, startServer } from '../support/api.js';
 import { killedAt } from '../support/killed-writer.js';
+import { publishBlocks, SMALL_WORLD } from '../support/release.js';
 import { randomFrom, rounds, SEED } from '../support/seed.js';
 
 /** Runs a test with a data directory. */
@@ -94,3 +99,47 @@ it('has the answers of the release that is current, whenever publications are ki
       }
     }
   }));
+
+it('answers from day after day over HTTP, and /healthz does not wait for them', { timeout: 1_800_000 }, () =>
+  withDataDir(async (dataDir) => {
+    const random = randomFrom(SEED + 4);
+    await publishBlocks(dataDir, SMALL_WORLD);
+    // As many ranges as the world has: opening a day takes tenths of a second.
+    let answers = answersOf(openSeed().file);
+    const code = (): number => 1 + answers.records.findIndex(({ kind }) => kind === 'country') + below(random, 200);
+    const change = (layer: Layer): Layer => ({
+      ...layer,
+      value: layer.value.map((value) => (random() < 0.002 ? code() : value)),
+    });
+    const days = rounds(730);
+    for (let each = 0; each < 10; each++) {
+      const day = dayOf(START - days * DAY_MS + Math.floor((each * days) / 10) * DAY_MS);
+      importEntry(openArchive(dataDir), { day, name: `table ${each}`, answers });
+      answers = { ...answers, v4: change(answers.v4), v6: change(answers.v6) };
+    }
+    const server = await startServer(appDeps(dataDir));
+    const base = `http://127.0.0.1:${portOf(server)}`;
+    const waits: number[] = [];
+    let isDone = false;
+    const watch = (async () => {
+      while (!isDone) {
+        const asked = performance.now();
+        await (await fetch(`${base}/healthz`)).text();
+        waits.push(performance.now() - asked);
+        await new Promise((resolve) => setTimeout(resolve, 10));
+      }
+    })();
+    for (let day = 0; day < days; day++) {
+      const at = dayOf(START - (days - day) * DAY_MS);
+      const response = await fetch(`${base}/api/lookup/8.8.8.8?at=${at}`, { headers: { 'X-API-Key': KEY } });
+      expect([at, response.status]).toEqual([at, 200]);
+      await response.text();
+    }
+    isDone = true;
+    await watch;
+    await server.close();
+    waits.sort((a, b) => a - b);
+    // Other programs may hold up one request in a hundred.
+    expect(waits[Math.floor(0.99 * waits.length)]).toBeLessThan(100);
+  }),
+);
