@@ -74,9 +74,8 @@ class Answer {
   #query(day: string): URLSearchParams {
     const query = new URLSearchParams();
     const include = this.#form.dataset.include ?? '';
-    // A past day has no networks.
     if (day !== '') query.set('at', day);
-    else if (include !== '') query.set('include', include);
+    if (include !== '') query.set('include', include);
     return query;
   }
 

@@ -61,14 +61,13 @@ export function pageHandlers(context: Context, page: Page) {
       page.sendHtml(request, reply, lookupHtml({ ...content, lookup: { ...asked, result, problem } }), status, headers);
     const { ip, at } = asked;
     const look = (): undefined | Promise<undefined> =>
-      settle(request, context.answersOf(at === '' ? undefined : at), (answers) => {
+      settle(request, context.answersOf(at === '' ? undefined : at, include), (answers) => {
         if (!('served' in answers)) {
           const { status, message } = WIRE_ERRORS[answers.error];
           send(status, ['No answer', `${[message, answers.more ?? []].flat().join('; ')}.`]);
           return;
         }
-        // A past day has no networks.
-        const result = answers.served.lookup(ip, at === '' ? include : undefined);
+        const result = answers.served.lookup(ip, include);
         metrics?.lookup(result);
         if (result === undefined) send(400, INVALID_ADDRESS);
         else send(200, undefined, result);
