@@ -117,7 +117,7 @@ function batch({ publicDb, manifest }: LookupContent): Html {
 <div class="row"><span class="file"><input id="file" type="file"><label class="button" for="file">Choose a file</label></span>
 <button type="submit" id="start" class="primary">Look up all</button>
 <button type="button" id="cancel" hidden>Cancel</button>
-${hasNetworks ? html`<label class="check"><input type="checkbox" id="networks" data-url="db/networks.ipc" autocomplete="off"> and who announces them (2 MB more)</label>` : undefined}</div>
+${hasNetworks ? html`<label class="check"><input type="checkbox" id="networks" data-url="db/networks.ipc" autocomplete="off"> and who announces them (2.4 MB more)</label>` : undefined}</div>
 </form>
 <div class="told"><progress id="progress" max="1" value="0" aria-label="Progress of the batch" hidden></progress>
 <p id="status" role="status"></p></div>
