@@ -121,8 +121,9 @@ function makePart(file: PartitionFile, fields: readonly ResultField[], wantsBloc
     const values = valuesOf(record, names);
     return JSON.stringify(fields.map((field) => values[field] ?? null));
   };
-  // Without a field of its own, the block is that of the record.
-  const view = wantsBlock && fields.length > 0 ? viewOf(file, fields, pick) : file;
+  // Without a field of its own, the block is that of the record; and no two records have all labels the same.
+  const isOfRecord = [0, names.labels?.length].includes(fields.length);
+  const view = wantsBlock && !isOfRecord ? viewOf(file, fields, pick) : file;
   const { records } = view;
   const made = new Array<Values | undefined>(records.length);
   const valuesAt = (record: number): Values => {

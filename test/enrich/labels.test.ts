@@ -14,7 +14,7 @@ import { SMALL_NETWORKS } from '../support/networks.js';
 import { releaseForTests } from '../support/open-release.js';
 import { publishBlocks, SMALL_WORLD } from '../support/release.js';
 
-const RUNS = Math.ceil(Number(process.env.FUZZ_RUNS ?? 80) / 4);
+const RUNS = Math.ceil(Number(process.env.FUZZ_RUNS ?? 80) / 8);
 
 /** Across the bounds of countries and networks, at both ends, and around single addresses. */
 const LABELS: LabelBlock[] = [
