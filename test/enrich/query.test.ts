@@ -66,6 +66,11 @@ async function run(input: Buffer, options: EnrichOptions, cuts: number[], jobs: 
   return result;
 }
 
+/** Returns whether the first line is too long with its byte order mark, of which the naive twin knows nothing. */
+function isTooLongWithMark(mark: string, lines: { text: string }[], maxLineBytes: number): boolean {
+  return mark !== '' && lines[0] !== undefined && lines[0].text.length >= maxLineBytes - mark.length;
+}
+
 const FIELDS = fc.constantFrom<string[][]>(['ip'], ['client.ip'], ['ip', 'client.ip'], ['a', 'ip', 'client.ip']);
 const SIZES = fc.record({ chunkBytes: fc.integer({ min: 1, max: 400 }), maxLineBytes: fc.constantFrom(60, 100_000) });
 
@@ -81,8 +86,7 @@ describe('JSON lines', () => {
         SIZES,
         async (input, fields, filter, cuts, jobs, sizes) => {
           const { mark, lines } = naiveLines(input, fields, sizes.maxLineBytes);
-          // A first line that is too long is passed on or dropped with its byte order mark.
-          fc.pre(mark === '' || lines[0] === undefined || lines[0].text.length < sizes.maxLineBytes - 3);
+          fc.pre(!isTooLongWithMark(mark, lines, sizes.maxLineBytes));
           const expected = lines.filter(
             ({ results }) => (results ?? []).some((result) => isSelected(filter, result)) !== filter.isInverted,
           );
@@ -97,7 +101,8 @@ describe('JSON lines', () => {
   it('are counted by country as the naive twin does', async () => {
     await fc.assert(
       fc.asyncProperty(ANY_INPUT, FIELDS, fc.integer({ min: 1, max: 3 }), SIZES, async (input, fields, jobs, sizes) => {
-        const { lines } = naiveLines(input, fields, sizes.maxLineBytes);
+        const { mark, lines } = naiveLines(input, fields, sizes.maxLineBytes);
+        fc.pre(!isTooLongWithMark(mark, lines, sizes.maxLineBytes));
         const expected: Record<string, number> = {};
         for (const result of lines.flatMap(({ results }) => results ?? [])) {
           const code = result?.country_code;
