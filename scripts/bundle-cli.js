@@ -23,7 +23,7 @@ for (const name of ['lookup-command', 'record-commands']) {
     external: (id) =>
       (isPackage(id) && id !== 'leven') ||
       /\/enrich\/(formats\/document|logs-file)\.js$/.test(id) ||
-      (name === 'lookup-command' && id.endsWith('/history/day.js')),
+      (name === 'lookup-command' && id.endsWith('/history/open.js')),
   });
   await commands.write({
     file: join(folder, `${name}.cjs`),

@@ -20,7 +20,7 @@ describe.each(['lookup-command', 'record-commands'])('the file %s.cjs', (name) =
 
   it('imports nothing later but what few need', () => {
     expect(
-      code.match(/\bimport\(.*/g)?.filter((call) => !/\/(formats\/document|logs-file|history\/day)\.js/.test(call)) ??
+      code.match(/\bimport\(.*/g)?.filter((call) => !/\/(formats\/document|logs-file|history\/open)\.js/.test(call)) ??
         [],
     ).toEqual([]);
   });

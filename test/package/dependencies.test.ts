@@ -19,8 +19,8 @@ function importedPackages(folder: string): string[] {
         const text = readFileSync(join(packageRoot(), folder, file), 'utf8').replace(/^ *\*.*$/gm, '');
         return [...text.matchAll(/(?:from |import |import\(|require\()'([^'.][^']*)'/g)].map(([, name]) => name!);
       })
-      // The page shows how this package is imported.
-      .filter((name) => !name.startsWith('node:') && !name.startsWith('ipatlas/') && !builtinModules.includes(name))
+      // The page shows how these packages are imported.
+      .filter((name) => !/^(node:|ipatlas\/|@ipatlas\/)/.test(name) && !builtinModules.includes(name))
       .map((name) =>
         name
           .split('/')

@@ -294,7 +294,7 @@ describe('a source that cannot be read', () => {
       const input = inputOf('ip-location-db', [{ name: 'a.csv', path: file, bytes: 0, sha256: '' }]);
       await expect(readSource(input, () => {})).rejects.toMatchObject({
         code: 'E_FETCH',
-        message: expect.stringMatching(/^source test: cannot read a\.csv: E/),
+        message: expect.stringMatching(/^source test: cannot read a\.csv: (no such file|a folder|illegal)/),
       });
     }
   });
