@@ -48,7 +48,7 @@ export function rangeAt<Rec extends FileRecord>(file: PartitionFile<Rec>, { fami
   }
   const last = new Uint32Array(size).fill(0xffffffff);
   if (high < count) previousAddress(first, high, size, last);
-  return { first: first.slice(low * size, (low + 1) * size), last, record: file.recordAt(value[low]!) };
+  return { first: first.slice(low * size, (low + 1) * size), last, record: file.records[value[low]!]! };
 }
 
 export function insideOf(scheme: EmbeddedScheme, { words }: Target): Target {

@@ -61,7 +61,6 @@ export function partitionInMemory<Rec extends FileRecord>(
     headEnd: 0,
     asOf,
     records: [...records],
-    recordAt: (index) => records[index]!,
     count4: v4.count,
     start4: v4.first,
     start4Low: new Uint16Array(v4.first.buffer, v4.first.byteOffset, 2 * v4.count),

@@ -44,8 +44,6 @@ export interface PartitionFile<Rec extends FileRecord = FileRecord> extends Sear
   /** Date of the EU membership, `YYYY-MM-DD`. */
   asOf: string;
   readonly records: readonly Rec[];
-  /** Returns one of the records, without decoding all of them. */
-  recordAt(index: number): Rec;
   /** Number of IPv4 ranges. */
   count4: number;
   start4: Uint32Array;
@@ -310,8 +308,8 @@ function decodeFile(
 
   const recordTable = new DataView(whole.buffer, whole.byteOffset + table.RECO.offset, table.RECO.length);
   const text = bytes.subarray(table.TEXT.offset, table.TEXT.offset + table.TEXT.length);
-  const recordAt = (index: number): FileRecord => decodeRecord(path, recordTable, index, text, kinds);
-  const decodeRecords = (): FileRecord[] => Array.from({ length: recordCount }, (_, index) => recordAt(index));
+  const decodeRecords = (): FileRecord[] =>
+    Array.from({ length: recordCount }, (_, index) => decodeRecord(path, recordTable, index, text, kinds));
   let records = wasChecked && name !== 'countries' ? undefined : decodeRecords();
 
   const file = {
@@ -323,7 +321,6 @@ function decodeFile(
       records ??= decodeRecords();
       return records;
     },
-    recordAt: (index: number) => records?.[index] ?? recordAt(index),
     recordWords: u32('RECO'),
     text,
     count4,
