@@ -281,7 +281,8 @@ export async function* pulledNightsAgainstCopies(
         event: random() < 0.2 ? 'rollback' : 'build',
       });
       published = withoutHistory ? undefined : world;
-      isArchived ||= !withoutHistory;
+      // A publication without history is a gap in an archive, and nothing where there is none yet.
+      isArchived ||= !withoutHistory || imports.size > 0;
     }
     if (random() < 0.3 && importDays.length > 0) {
       const [day] = importDays.splice(below(random, importDays.length), 1);
@@ -292,7 +293,7 @@ export async function* pulledNightsAgainstCopies(
       own = world!;
       publish(node, { release: `r${night}`, world: own, now: now + 1000, event: 'pull' });
     }
-    // Before the first entry of its own, the archive knows nothing of publications: what was imported holds.
+    // Before that, what was imported holds.
     if (isArchived || own !== undefined) {
       for (let each = 0; each < step; each++) truth.set(dayOf(now + each * DAY_MS), own ?? published);
     }
