@@ -7,7 +7,7 @@ export type Includable = (typeof INCLUDABLE)[number];
 
 /** The members that a request asks for. */
 export interface Included {
-  /** The same number for the same members, whatever labels there are: what is prepared is found by it. */
+  /** Identifies the members: equal for equal `members`, independent of `labels`. Prepared results are cached under it. */
   readonly set: number;
   readonly members: readonly Includable[];
   /** Names of labels; they are looked up together. */

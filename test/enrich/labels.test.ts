@@ -1,15 +1,14 @@
 /** `--add` of labels through the kernel, compared with lookups of fields. */
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
-import { formatAddress } from '../../src/address/format.js';
 import { openDatabase } from '../../src/database/database.js';
 import { type BlockEnricherOptions, createBlockEnricher } from '../../src/enrich/block-enricher.js';
 import { resultFormat } from '../../src/enrich/formats/results.js';
 import type { KernelInput } from '../../src/enrich/options.js';
 import { RELEASE_POLL_MS } from '../../src/limits.js';
-import { parseCidr } from '../../src/range/cidr.js';
 import { ipatlas } from '../support/in-process.js';
 import { type LabelBlock, SMALL_LABELS } from '../support/labels.js';
+import { addressesNear } from '../support/near-addresses.js';
 import { SMALL_NETWORKS } from '../support/networks.js';
 import { releaseForTests } from '../support/open-release.js';
 import { publishBlocks, SMALL_WORLD } from '../support/release.js';
@@ -41,28 +40,7 @@ function enrich(text: string, options: BlockEnricherOptions, { database } = rele
   return Buffer.from(createBlockEnricher(database, options).enrichBlock(Buffer.from(text))).toString();
 }
 
-const addresses = fc
-  .tuple(
-    fc.constantFrom(...[...SMALL_WORLD, ...SMALL_NETWORKS, ...LABELS].map(([cidr]) => cidr)),
-    fc.boolean(),
-    fc.integer({ min: -2, max: 2 }),
-    fc.nat(7),
-  )
-  .map(([cidr, isLast, step, form]) => {
-    const [first, last] = [new Uint32Array(4), new Uint32Array(4)];
-    const { family } = parseCidr(cidr, first, last)!;
-    const words = [...(isLast ? last : first)].slice(0, family === 4 ? 1 : 4);
-    words[words.length - 1] = (words.at(-1)! + step) >>> 0;
-    if (family === 6 || form < 4) return formatAddress(family, words);
-    const [high, low] = [words[0]! >>> 16, words[0]! & 0xffff].map((half) => half.toString(16));
-    const [inverted, rest] = [~words[0]! >>> 16, ~words[0]! & 0xffff].map((half) => half.toString(16));
-    return [
-      `::ffff:${high}:${low}`,
-      `2002:${high}:${low}::1`,
-      `64:ff9b::${high}:${low}`,
-      `2001:0:1::${inverted}:${rest}`,
-    ][form - 4]!;
-  });
+const addresses = addressesNear([...SMALL_WORLD, ...SMALL_NETWORKS, ...LABELS].map(([cidr]) => cidr));
 
 const members = fc
   .uniqueArray(fc.constantFrom('country_code', 'reason', 'asn', 'as_name', 'network', 'site', 'owner'), {

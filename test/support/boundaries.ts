@@ -17,7 +17,7 @@ function textIPv6(bytes: Buffer): string {
 }
 
 /** Returns addresses that embed an IPv4 address: IPv4-mapped, 6to4, NAT64 and Teredo. */
-function embeddings(address: number): string[] {
+export function embeddings(address: number): string[] {
   const [high, low] = [address >>> 16, address & 0xffff].map((half) => half.toString(16));
   const [invertedHigh, invertedLow] = [~address >>> 16, ~address & 0xffff].map((half) => half.toString(16));
   return [

@@ -13,8 +13,8 @@ export type CountryAnswer = CountryResult & {
 const OPEN_TEXT = '\uffff';
 
 /**
- * The members that are not of the record of the country, which the kernel fills in, with a value for each that stands out: an AS
- * number with all digits, and for names and labels another text, since no delimiter is in all of them.
+ * Placeholders for the members that do not depend on the country and that the kernel fills in. They are unlike the text around
+ * them: an AS number with all digits, and for names and labels a character that no name has.
  */
 const OPEN_NAME = '\ufffe';
 const OPEN_MEMBERS: { readonly [Name in Addable]?: string | number } = {
