@@ -2,8 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import parser from 'stream-json/parser.js';
-import { type VerifierError, verifier } from 'stream-json/utils/verifier.js';
+import type { VerifierError } from 'stream-json/utils/verifier.js';
 import { AtlasError, messageOf } from './errors.js';
 
 /** Joins the path of an object and one of its keys: `sources[0]` and `id` are `sources[0].id`. */
@@ -44,6 +43,7 @@ export async function readJsonFile(file: string, what: string): Promise<unknown>
 
 /** Returns `:line:column` of the first error in JSON text, both from 1. JSON.parse does not always report it. */
 export async function jsonErrorPosition(text: string): Promise<string> {
+  const { verifier } = await import('stream-json/utils/verifier.js');
   try {
     await pipeline(Readable.from([text]), verifier.asStream());
   } catch (error) {
@@ -55,6 +55,7 @@ export async function jsonErrorPosition(text: string): Promise<string> {
 
 /** Returns the paths of the keys that occur twice in an object of valid JSON text. */
 async function duplicateKeys(text: string): Promise<string[]> {
+  const { default: parser } = await import('stream-json/parser.js');
   /** The open objects (with the keys so far) and arrays (with the index), the outermost first. */
   const open: { path: string; keys?: Set<string>; key: string; index: number }[] = [];
   const duplicates: string[] = [];

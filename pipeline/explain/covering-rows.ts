@@ -13,7 +13,7 @@ import { LAYERS, sourceLayer } from '../merging/candidates.js';
 import { mergeSources } from '../merging/range-merger.js';
 import type { RowPosition } from '../source-formats/csv-rows.js';
 import { hasNetworks } from '../source-formats/formats.js';
-import { type RowBlock, readIndexed, readSource, type SourceResult } from '../source-formats/read-source.js';
+import { readIndexed, readSource, type SourceResult } from '../source-formats/read-source.js';
 import { readRowText } from '../source-formats/rejects.js';
 import { makeRowIndex, type RowIndex, readRowIndex, writeRowIndex } from '../source-formats/row-index.js';
 import type { FetchedFile } from '../stage.js';
@@ -65,19 +65,19 @@ export interface CoveringRows {
 /**
  * Returns the cached files of an input, or the name of the first one that is missing or damaged.
  *
- * @param isRead whether a file will be read: the others need not be hashed, only exist
+ * @param isSizeEnough whether a file of the right size is taken for whole, without its hash
  */
 export function cachedInput(
   dataDir: string,
   files: readonly ManifestFile[],
-  isRead: (name: string) => boolean = () => true,
+  isSizeEnough: (name: string) => boolean = () => false,
 ): FetchedFile[] | string {
   const found: FetchedFile[] = [];
   for (const { name, bytes, sha256 } of files) {
     const path = objectPath(dataDir, sha256);
-    const isWhole = isRead(name)
-      ? hashFile(path) === sha256
-      : statSync(path, { throwIfNoEntry: false })?.size === bytes;
+    const isWhole = isSizeEnough(name)
+      ? statSync(path, { throwIfNoEntry: false })?.size === bytes
+      : hashFile(path) === sha256;
     if (!isWhole) return name;
     found.push({ name, path, bytes, sha256 });
   }
@@ -126,15 +126,6 @@ async function remakeIndex(
   return makeRowIndex(files, owned, merged);
 }
 
-/** Returns whether a block may have a range that contains a target. */
-function mayCover(block: RowBlock, { family, words }: Target): boolean {
-  const bounds = block[`v${family}`];
-  if (bounds === null) return false;
-  return (
-    compareAddresses(bounds, 0, words, 0, words.length) <= 0 && compareAddresses(words, 0, bounds, 1, words.length) <= 0
-  );
-}
-
 /** A row and the position of its text, which is not read yet. */
 interface LocatedRow {
   row: CoveringRow;
@@ -155,7 +146,7 @@ async function rowsOfSource(
   await readIndexed(
     sourceInput(cached),
     indexes[id] ?? [],
-    (block) => targets.some((target) => mayCover(block, target)),
+    targets,
     ({ family, first, last, code, file, position }) => {
       for (const target of targets) {
         if (target.family !== family || !rangeContains(first, last, target.words)) continue;
@@ -272,10 +263,10 @@ export async function findCoveringRows(
   const cached: CachedInput[] = [];
   let index = readRowIndex(dataDir, inputHash);
   for (const [position, input] of inputs.entries()) {
-    const blocksOf = (name: string) => index?.files[input.id]?.find((file) => file.name === name)?.blocks;
-    const isRead = (name: string): boolean =>
-      blocksOf(name)?.some((block) => targets.some((target) => mayCover(block, target))) ?? true;
-    const files = cachedInput(dataDir, input.files, isRead);
+    // To hash all files takes longer than to read the few rows. If a file is damaged, the rows give another result than the
+    // release, which is told.
+    const isIndexed = (name: string): boolean => index?.files[input.id]?.some((file) => file.name === name) ?? false;
+    const files = cachedInput(dataDir, input.files, isIndexed);
     if (typeof files !== 'string') cached.push({ position, input, files });
     else {
       const reason = `${files} of source ${input.id} is no longer in the cache`;

@@ -3,8 +3,7 @@ import { type EmbeddedScheme, embeddedIPv4 } from '../../src/address/embedded.js
 import { formatAddress } from '../../src/address/format.js';
 import { compareAddresses, previousAddress, rangeSize } from '../../src/address/words.js';
 import type { Manifest } from '../../src/database/release.js';
-import type { FileRecord } from '../../src/rangefile/layout.js';
-import { type NetworkFile, type PartitionFile, rangeColumns } from '../../src/rangefile/reader.js';
+import { type NetworkFile, networkRecord, type PartitionFile, rangeColumns } from '../../src/rangefile/reader.js';
 import type { CoveringRow, Target } from './covering-rows.js';
 
 /** A row that covers the address. A name here is a key of `ipatlas explain --json`. */
@@ -35,8 +34,8 @@ export interface ExplainedNetwork {
   rows: NetworkRow[];
 }
 
-/** Returns the range of a partition that has an address, and its record. */
-export function rangeAt<Rec extends FileRecord>(file: PartitionFile<Rec>, { family, words }: Target) {
+/** Returns the range of a partition that has an address, and the number of its record. */
+export function rangeAt(file: PartitionFile, { family, words }: Target) {
   const { count, first, value } = rangeColumns(file, family);
   const size = words.length;
   let low = 0;
@@ -48,7 +47,7 @@ export function rangeAt<Rec extends FileRecord>(file: PartitionFile<Rec>, { fami
   }
   const last = new Uint32Array(size).fill(0xffffffff);
   if (high < count) previousAddress(first, high, size, last);
-  return { first: first.slice(low * size, (low + 1) * size), last, record: file.records[value[low]!]! };
+  return { first: first.slice(low * size, (low + 1) * size), last, record: value[low]! };
 }
 
 export function insideOf(scheme: EmbeddedScheme, { words }: Target): Target {
@@ -78,9 +77,10 @@ export function explainNetwork(
   { inputs }: Manifest,
 ): ExplainedNetwork | null {
   if (networks === undefined) return null;
-  const { record: own } = rangeAt(networks, targets[0]!);
+  const own = networkRecord(networks, rangeAt(networks, targets[0]!).record);
   const target = own.kind === 'embedded' ? (targets[1] ?? insideOf(own.scheme, targets[0]!)) : targets[0]!;
-  const { first, last, record } = rangeAt(networks, target);
+  const { first, last, record: index } = rangeAt(networks, target);
+  const record = networkRecord(networks, index);
   const position = ({ source }: CoveringRow): number => inputs.findIndex(({ id }) => id === source);
   // The first source; then the narrowest range; of equally wide ones the later row.
   const covering = rows.filter((row) => row.target === target).reverse();

@@ -7,7 +7,7 @@ import { open } from 'node:fs/promises';
 import path from 'node:path';
 import { Transform } from 'node:stream';
 import { crc32, createGunzip } from 'node:zlib';
-import yauzl from 'yauzl';
+import type { Entry, ZipFile } from 'yauzl';
 import { MAX_ARCHIVE_ENTRIES } from '../../src/limits.js';
 import type { FetchedFile } from '../stage.js';
 import { type Streams, storeObject } from './cache.js';
@@ -127,6 +127,7 @@ async function packingOf(file: string): Promise<'gzip' | 'zip' | 'none'> {
 }
 
 async function withZipMembers(input: PackedFile, use: (members: Member[]) => Promise<void>): Promise<void> {
+  const { default: yauzl } = await import('yauzl'); // few archives are zip
   const zip = await yauzl.openPromise(input.path, { autoClose: false });
   try {
     if (zip.entryCount > MAX_ARCHIVE_ENTRIES) {
@@ -144,13 +145,13 @@ async function withZipMembers(input: PackedFile, use: (members: Member[]) => Pro
 }
 
 /** Returns whether an entry is a regular file. The upper half of its attributes has the type, as in `st_mode`. */
-function isRegularFile(entry: yauzl.Entry): boolean {
+function isRegularFile(entry: Entry): boolean {
   const type = (entry.externalFileAttributes >>> 16) & 0o170000;
   return !entry.fileName.endsWith('/') && (type === 0 || type === 0o100000);
 }
 
 /** Opens an entry. yauzl checks the number of its bytes but not their checksum. */
-async function openZipEntry(zip: yauzl.ZipFile, entry: yauzl.Entry): Promise<Streams> {
+async function openZipEntry(zip: ZipFile, entry: Entry): Promise<Streams> {
   let crc = 0;
   const check = new Transform({
     transform(chunk: Buffer, _encoding, done) {

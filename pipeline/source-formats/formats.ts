@@ -5,9 +5,16 @@
 import type { Family } from '../../src/address/parse.js';
 import { AtlasError } from '../../src/errors.js';
 import type { Dialect } from './csv-rows.js';
-import { DEFAULT_COUNTRY_PATHS } from './mmdb.js';
 import type { Operator } from './operator-ranges.js';
 import { RIR_VERSIONS } from './record-count.js';
+
+/** Paths of the country code in the records of common files; the first that exists in a record counts. */
+export const DEFAULT_COUNTRY_PATHS: readonly string[] = [
+  'country.iso_code', // GeoIP2, GeoLite2
+  'country_code',
+  'country',
+  'registered_country.iso_code', // GeoIP2, if the country of use is not known
+];
 
 /** A column: its number from zero, or its name in the header row. */
 export type Column = number | string;

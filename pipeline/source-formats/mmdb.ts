@@ -15,14 +15,6 @@ import { addressBits, addressWords, hostMask, isNextAddress } from '../../src/ad
 import { AtlasError, messageOf } from '../../src/errors.js';
 import { MAX_MMDB_STEPS } from '../../src/limits.js';
 
-/** Paths of the country code in the records of common files; the first that exists in a record counts. */
-export const DEFAULT_COUNTRY_PATHS: readonly string[] = [
-  'country.iso_code', // GeoIP2, GeoLite2
-  'country_code',
-  'country',
-  'registered_country.iso_code', // GeoIP2, if the country of use is not known
-];
-
 /**
  * Receives one range. The arrays are valid only during the call.
  *

@@ -18,8 +18,7 @@ import {
   type RangeFiles,
   resolveFormat,
 } from './formats.js';
-import { readMmdb } from './mmdb.js';
-import { loadOperatorRegions, type Operator, type OperatorRegions, readOperatorPrefixes } from './operator-ranges.js';
+import type { Operator, OperatorRegions } from './operator-ranges.js';
 import { Delegations, NetworkTable } from './ownership.js';
 import { emptyRange, parseCidrRange, rangeParser } from './range-notation.js';
 import { RecordCount } from './record-count.js';
@@ -54,22 +53,91 @@ export interface SourceInput {
   asns?: ReadonlySet<number>;
 }
 
-/** Where the rows of a CSV file are: blocks of them, each with the addresses between which all of its ranges are. */
+/**
+ * Where the rows of a CSV file are: blocks of them, each with the addresses between which all of its ranges are. Columns,
+ * because a file has thousands of blocks.
+ */
 export interface FileIndex {
   name: string;
   /** The cells of the header row; empty if there is none. */
-  header: string[];
-  blocks: RowBlock[];
+  header: readonly string[];
+  /** Three numbers a block: `from`, `to` and `line` of its {@link FilePart}. */
+  parts: Float64Array;
+  /** Lowest and highest address of each block. A block without a range of the family has the highest of all as the lowest. */
+  bounds: Record<Family, Uint32Array>;
 }
 
-/** For each family the lowest and the highest address of the block, one after the other; null if it has no range. */
-export interface RowBlock extends FilePart {
-  v4: Uint32Array | null;
-  v6: Uint32Array | null;
+/** Collects the index of a file. */
+class FileIndexBuilder {
+  readonly #name: string;
+  readonly #header: readonly string[];
+  readonly #parts: number[] = [];
+  readonly #bounds: Record<Family, number[]> = { 4: [], 6: [] };
+  /** Bounds of the last block. */
+  readonly #last = { 4: new Uint32Array(2), 6: new Uint32Array(8) };
+
+  constructor(name: string, header: readonly string[]) {
+    this.#name = name;
+    this.#header = header;
+  }
+
+  add(family: Family, first: Uint32Array, last: Uint32Array, { from, to, previousLine }: Readonly<RowPosition>): void {
+    if (this.#parts.length === 0 || to - this.#parts.at(-3)! > BLOCK_BYTES) {
+      this.#endBlock();
+      this.#parts.push(from, to, previousLine);
+    }
+    this.#parts[this.#parts.length - 2] = to;
+    const words = addressWords(family);
+    const bounds = this.#last[family];
+    if (compareAddresses(first, 0, bounds, 0, words) < 0) bounds.set(first.subarray(0, words));
+    if (compareAddresses(last, 0, bounds, 1, words) > 0) bounds.set(last.subarray(0, words), words);
+  }
+
+  #endBlock(): void {
+    for (const family of [4, 6] as const) {
+      const bounds = this.#last[family];
+      if (this.#parts.length > 0) this.#bounds[family].push(...bounds);
+      bounds.fill(0xffffffff, 0, bounds.length / 2).fill(0, bounds.length / 2);
+    }
+  }
+
+  finish(): FileIndex {
+    this.#endBlock();
+    return {
+      name: this.#name,
+      header: this.#header,
+      parts: Float64Array.from(this.#parts),
+      bounds: { 4: Uint32Array.from(this.#bounds[4]), 6: Uint32Array.from(this.#bounds[6]) },
+    };
+  }
 }
 
-/** Bytes of a block of an index: one takes about 3 ms to read. */
-const BLOCK_BYTES = 16_384;
+/** Returns the blocks that can have a range with one of some addresses. */
+function blocksOf({ parts, bounds }: FileIndex, addresses: readonly Address[]): FilePart[] {
+  const found: FilePart[] = [];
+  for (let i = 0; i < parts.length / 3; i++) {
+    const isWanted = addresses.some(({ family, words }) => {
+      const { length } = words;
+      const ofFamily = bounds[family];
+      return (
+        compareAddresses(ofFamily, 2 * i, words, 0, length) <= 0 &&
+        compareAddresses(words, 0, ofFamily, 2 * i + 1, length) <= 0
+      );
+    });
+    if (isWanted) found.push({ from: parts[3 * i]!, to: parts[3 * i + 1]!, line: parts[3 * i + 2]! });
+  }
+  return found;
+}
+
+/** An address to look for. */
+interface Address {
+  family: Family;
+  /** `addressWords(family)` words, most significant first. */
+  words: Uint32Array;
+}
+
+/** Bytes of a block of an index: one takes about 1 ms to read. */
+const BLOCK_BYTES = 4096;
 
 /** The ranges of a source, and the rows that gave none. */
 export interface SourceResult {
@@ -125,8 +193,9 @@ export async function readSource(
     if ('countryPaths' in format) {
       const files = sortFiles(fetched.files, format.ranges, []);
       noteUnused(files.unused);
-      for (const { file } of files.ranges) readNetworks(file, format, rows);
+      for (const { file } of files.ranges) await readNetworks(file, format, rows);
     } else if ('operator' in format) {
+      const { loadOperatorRegions } = await import('./operator-ranges.js');
       const regions = loadOperatorRegions();
       for (const file of fetched.files) await readOperatorFile(file, format.operator, regions, rows, note);
     } else {
@@ -159,12 +228,12 @@ export async function readSource(
  *
  * @param input the source with its files, which were read before
  * @param index of its files; a file without one is read as a whole
- * @param covers whether a block can have a row that is wanted
+ * @param addresses that are wanted
  */
 export async function readIndexed(
   input: SourceInput,
   index: readonly FileIndex[],
-  covers: (block: RowBlock) => boolean,
+  addresses: readonly Address[],
   onRange: RangeListener,
 ): Promise<void> {
   const format = resolveFormat(input.source.format);
@@ -181,7 +250,7 @@ export async function readIndexed(
   for (const { file, ranges } of files.ranges) {
     const found = index.find(({ name }) => name === file.name);
     if (found === undefined) await reader.readRanges(file, ranges);
-    else await reader.readBlocks(file, ranges, found, found.blocks.filter(covers));
+    else await reader.readBlocks(file, ranges, found, blocksOf(found, addresses));
   }
 }
 
@@ -243,7 +312,7 @@ class SourceRows {
   readonly #v4 = new RangeBuilder(4);
   readonly #v6 = new RangeBuilder(6);
   readonly #onRange: RangeListener | undefined;
-  readonly #index: FileIndex[] = [];
+  readonly #index: FileIndexBuilder[] = [];
   #file: FetchedFile | undefined;
 
   constructor(id: string, onRange: RangeListener | undefined, log: RejectLog) {
@@ -271,7 +340,7 @@ class SourceRows {
     position: Readonly<RowPosition> | undefined,
   ): void {
     (family === 4 ? this.#v4 : this.#v6).add(first, last, 0, code);
-    if (position !== undefined) this.#addToIndex(family, first, last, position);
+    if (position !== undefined) this.#index.at(-1)!.add(family, first, last, position);
     if (this.#onRange === undefined) return;
     const text = this.networks === undefined ? this.codes.codes[code]! : `AS${this.networks.asns[code]}`;
     this.#onRange({ family, first, last, code: text, file: this.#file!, position });
@@ -279,22 +348,7 @@ class SourceRows {
 
   /** Sets the cells of the header row of the current file. */
   beginIndex(header: readonly string[]): void {
-    this.#index.push({ name: this.#file!.name, header: [...header], blocks: [] });
-  }
-
-  #addToIndex(family: Family, first: Uint32Array, last: Uint32Array, position: Readonly<RowPosition>): void {
-    const { blocks } = this.#index.at(-1)!;
-    let block = blocks.at(-1);
-    if (block === undefined || position.to - block.from > BLOCK_BYTES) {
-      block = { from: position.from, to: position.to, line: position.previousLine, v4: null, v6: null };
-      blocks.push(block);
-    }
-    block.to = position.to;
-    const words = addressWords(family);
-    block[`v${family}`] ??= Uint32Array.of(...first.subarray(0, words), ...last.subarray(0, words));
-    const bounds = block[`v${family}`]!;
-    if (compareAddresses(first, 0, bounds, 0, words) < 0) bounds.set(first.subarray(0, words));
-    if (compareAddresses(last, 0, bounds, 1, words) > 0) bounds.set(last.subarray(0, words), words);
+    this.#index.push(new FileIndexBuilder(this.#file!.name, header));
   }
 
   result(
@@ -319,7 +373,13 @@ class SourceRows {
       networks === undefined
         ? { ...counts, ...columns, codes: this.codes.codes }
         : { ...counts, ...NO_COUNTRIES, networks: { ...columns, asns: networks.asns, names: networks.names } };
-    return { ingested, skipped: this.skipped, rejects: this.rejects.rejects, owned, index: this.#index };
+    return {
+      ingested,
+      skipped: this.skipped,
+      rejects: this.rejects.rejects,
+      owned,
+      index: this.#index.map((file) => file.finish()),
+    };
   }
 }
 
@@ -327,7 +387,8 @@ class SourceRows {
 const NO_COUNTRIES = { v4: new RangeBuilder(4, 0).finish(), v6: new RangeBuilder(6, 0).finish(), codes: [] };
 
 /** Reads an MMDB file. A record without a country counts as a row with an empty country column. */
-function readNetworks(file: FetchedFile, format: MmdbFormat, rows: SourceRows): void {
+async function readNetworks(file: FetchedFile, format: MmdbFormat, rows: SourceRows): Promise<void> {
+  const { readMmdb } = await import('./mmdb.js');
   rows.beginFile(file);
   readMmdb(file.path, file.name, format.countryPaths, (family, first, last, country) => {
     const text = String(country ?? '');
@@ -347,6 +408,7 @@ async function readOperatorFile(
   rows: SourceRows,
   note: (text: string) => void,
 ): Promise<void> {
+  const { readOperatorPrefixes } = await import('./operator-ranges.js');
   rows.beginFile(file);
   const range = emptyRange();
   const unknown = new Set<string>();
@@ -465,7 +527,7 @@ class CsvSourceReader {
     file: FetchedFile,
     ranges: RangeFiles,
     index: FileIndex,
-    blocks: readonly RowBlock[],
+    blocks: readonly FilePart[],
   ): Promise<void> {
     this.#rows.beginFile(file);
     this.#rows.beginIndex(index.header);

@@ -15,7 +15,7 @@ import type { MergeResult } from '../merging/range-merger.js';
 import type { FileIndex } from './read-source.js';
 
 /** Version of this structure. */
-const VERSION = 1;
+const VERSION = 2;
 
 export interface RowIndex {
   version: number;

@@ -1,4 +1,4 @@
-import { readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -291,6 +291,12 @@ describe('an old release', () => {
     expect(sure.notes).toEqual(['second.csv of source second is no longer in the cache, so its rows cannot be shown']);
     expect(short(sure.steps[0]!.rows)).toEqual([['first', 'DE', 2, 'won']]);
     expect(sure.steps[0]!.range).toMatchObject({ answer: 'DE', sources: ['first'] });
+    // Files with an index are not hashed: one that was changed gives another result than the release.
+    const first = object(inputs[0]!.files[0]!.sha256);
+    const text = readFileSync(first, 'utf8');
+    writeFileSync(first, text.replaceAll('DE', 'IT'));
+    expect((await explained('30.0.1.1')).notes[1]).toContain('give another result than the release for 30.0.1.1');
+    writeFileSync(first, text);
     // … below it nothing is, except what the mirror has.
     const open = await explained('30.100.0.1');
     expect(open.result.country_code).toBe('NL');
