@@ -3,10 +3,10 @@ import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { AtlasError, messageOf, systemErrorCode } from '../../src/errors.js';
-import { type Archive, openArchive } from '../../src/history/archive.js';
-import { isPackName, packName, readPack } from '../../src/history/pack.js';
+import { openArchive } from '../../src/history/archive.js';
+import { isPackName, PACK_LIST_FILE, packName, parsePackList, readPack } from '../../src/history/pack.js';
 import { type ArchivedPartition, COUNTRIES, NETWORKS } from '../../src/history/partition.js';
-import { addPack, settle } from '../../src/history/write.js';
+import { addPack, listPacks, settle } from '../../src/history/write.js';
 import type { FileRecord } from '../../src/rangefile/layout.js';
 import type { StageContext } from '../stage.js';
 import type { RepositoryClient } from './client.js';
@@ -40,28 +40,41 @@ async function takePacks<Rec extends FileRecord>(
   { dataDir, workDir }: PullContext,
   partition: ArchivedPartition<Rec>,
 ): Promise<void> {
-  const { folder } = partition;
-  const open = (): Archive<Rec> => openArchive(dataDir, partition);
-  const first = open().entries.find(({ origin }) => origin === 'own');
+  const first = openArchive(dataDir, partition).entries.find(({ origin }) => origin === 'own');
   if (first === undefined) return;
   const last = packName(first.time);
   const packs = offered
-    .filter((path) => dirname(path) === folder)
+    .filter((path) => dirname(path) === partition.folder)
     .map((path) => basename(path))
-    .filter((name) => isPackName(name) && name <= last);
-  for (const name of packs.sort().reverse()) {
-    const path = join(dataDir, folder, name);
-    const target = `${folder}/${name}`;
+    .filter((name) => isPackName(name) && name <= last)
+    .sort();
+  if (packs.length === 0) return;
+  const folder = join(dataDir, partition.folder);
+  const here = [...listedPacks(folder), ...readdirSync(folder).filter(isPackName)];
+  // What the repository has forgotten stays here; what was removed between other packs was an import.
+  const belong = new Set([...here.filter((name) => name < packs[0]!), ...packs]);
+  listPacks(folder, [...belong]);
+  for (const name of here) if (!belong.has(name)) rmSync(join(folder, name), { force: true });
+  for (const name of packs.reverse()) {
+    const path = join(folder, name);
+    const target = `${partition.folder}/${name}`;
     // What the repository adds to the month of the first publication here came after it.
     if (name === last ? isIntact(path, name) : await isPresent(client, target, path)) continue;
     const download = join(workDir, name);
     await client.get(target, download);
-    addPack(open(), name, readFileSync(download));
+    addPack(folder, name, readFileSync(download));
   }
-  // What the repository has forgotten stays here; what was removed between other packs was an import.
-  const isRemoved = (name: string): boolean => isPackName(name) && name > packs.at(-1)! && !packs.includes(name);
-  if (packs.length === 0) return;
-  for (const name of readdirSync(join(dataDir, folder)).filter(isRemoved)) rmSync(join(dataDir, folder, name));
+}
+
+/** Returns the packs that belong to a folder as far as is known. */
+function listedPacks(folder: string): string[] {
+  const path = join(folder, PACK_LIST_FILE);
+  try {
+    return existsSync(path) ? parsePackList(readFileSync(path, 'utf8'), path) : [];
+  } catch (error) {
+    if (error instanceof AtlasError) return []; // written anew
+    throw error;
+  }
 }
 
 /**

@@ -538,10 +538,13 @@ export function addRelease(
   const { dir, keyDirs, note } = options;
   const { manifest, networks, labels } = verifyRelease(releaseDir);
   const { id, inputs } = manifest;
-  const packs = [COUNTRIES, NETWORKS].flatMap((partition) => {
-    if (dataDir === undefined) return [];
-    const { entries } = openArchive(dataDir, partition as typeof COUNTRIES);
-    return [...encodePacks(partition.folder, entries)];
+  const partitions = dataDir === undefined ? [] : [COUNTRIES, NETWORKS];
+  const packs = partitions.flatMap((partition) => {
+    const { entries, problems } = openArchive(dataDir!, partition as typeof COUNTRIES);
+    if (problems.length === 0) return [...encodePacks(partition.folder, entries)];
+    // The nodes keep what they have; without the lost entries, others would seem to hold in their place.
+    note(`the history is not added, because a part of it is lost here: ${problems[0]}`);
+    return [];
   });
   const published = withLabels ? manifest : withoutLabels(manifest);
   return locked(options, () => {

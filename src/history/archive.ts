@@ -7,7 +7,7 @@ import { AtlasError, messageOf } from '../errors.js';
 import type { FileRecord, RangeRecord } from '../rangefile/layout.js';
 import { joinLayers, type Layer, overlay } from './changes.js';
 import { type Answers, EntryFile, type EntryName, entryFileName, parseEntryName } from './entry.js';
-import { isPackName, type PackedEntry, readPack } from './pack.js';
+import { isPackName, PACK_LIST_FILE, type PackedEntry, parsePackList, readPack } from './pack.js';
 import { type ArchivedPartition, COUNTRIES } from './partition.js';
 
 /** The entry of a publication that has not finished: it counts as soon as its release is the current one. */
@@ -77,17 +77,20 @@ export class Archive<Rec extends FileRecord = RangeRecord> {
   readonly entries: readonly Entry[];
   /** What is wrong with packs, a sentence for each. */
   readonly problems: readonly string[];
+  /** For each pack that is lost or damaged, the first day on which one of its entries may have counted. */
+  readonly #lostFrom: readonly string[];
 
   constructor(
     partition: ArchivedPartition<Rec>,
     dataDir: string,
     entries: readonly Entry[],
-    problems: readonly string[],
+    { problems, lostFrom }: Pick<Packs, 'problems' | 'lostFrom'>,
   ) {
     this.partition = partition;
     this.dataDir = dataDir;
     this.entries = entries;
     this.problems = problems;
+    this.#lostFrom = lostFrom;
   }
 
   /** Returns the first and the last day that are kept; undefined if none is. */
@@ -103,9 +106,20 @@ export class Archive<Rec extends FileRecord = RangeRecord> {
 
   /**
    * Returns what holds for the days from the first entry to today, in order. A day's entry is the one that was current at its
-   * end. An entry that was lost is noticed by the one after it, which names the time of the one before.
+   * end. An entry that was lost is noticed by the one after it, which names the time of the one before; a pack that was lost,
+   * by the list of packs.
    */
   spans(): Span[] {
+    return this.#spansOfEntries().flatMap((span): Span[] => {
+      const lost = this.#lostFrom.find((day) => day >= span.from && day <= span.to);
+      if (lost === undefined || 'missing' in span) return [span];
+      const missing = `the pack of ${lost.slice(0, 7)} is lost or damaged; the next pull fetches it`;
+      const known = { ...span, to: shiftedDay(lost, -1) };
+      return [...(lost > span.from ? [known] : []), { from: lost, to: span.to, missing }];
+    });
+  }
+
+  #spansOfEntries(): Span[] {
     return this.entries.flatMap((entry, index) => {
       const next = this.entries[index + 1];
       const from = dayOf(entry.time);
@@ -245,20 +259,50 @@ export function openArchive<Rec extends FileRecord = RangeRecord>(
   const firstOwn = local.findIndex(({ origin }) => origin === 'own');
   const imports = local.slice(0, firstOwn < 0 ? local.length : firstOwn);
   const own = local.slice(imports.length);
-  const problems: string[] = [];
-  const packed = files.filter(isPackName).flatMap((name): Entry[] => {
-    const path = join(folder, name);
+  const [after, before] = [imports.at(-1)?.time ?? Number.NEGATIVE_INFINITY, own[0]?.time ?? Number.POSITIVE_INFINITY];
+  const packs = readPacks(folder, files, after);
+  const repository = packs.entries.filter(({ time }) => time > after && time < before);
+  return new Archive(partition, dataDir, [...imports, ...repository, ...own], packs);
+}
+
+interface Packs {
+  entries: Entry[];
+  problems: string[];
+  lostFrom: string[];
+}
+
+/** Reads the packs that belong to a data directory; `after` is the time of the last import. */
+function readPacks(folder: string, files: readonly string[], after: number): Packs {
+  const packs: Packs = { entries: [], problems: [], lostFrom: [] };
+  const path = join(folder, PACK_LIST_FILE);
+  const attempt = (read: () => void): boolean => {
     try {
-      return readPack(readFile(path), name, path).map((entry) => entryInPack(entry, path));
+      read();
+      return true;
     } catch (error) {
       if (!(error instanceof AtlasError)) throw error;
-      problems.push(error.message);
-      return [];
+      packs.problems.push(error.message);
+      return false;
     }
-  });
-  const [after, before] = [imports.at(-1)?.time ?? Number.NEGATIVE_INFINITY, own[0]?.time ?? Number.POSITIVE_INFINITY];
-  const repository = packed.filter(({ time }) => time > after && time < before);
-  return new Archive(partition, dataDir, [...imports, ...repository, ...own], problems);
+  };
+  let names: string[] = [];
+  if (files.some((file) => file === PACK_LIST_FILE || isPackName(file))) {
+    // Without the list nothing tells which packs are lost, so that none counts.
+    attempt(() => {
+      names = parsePackList(readFile(path).toString('utf8'), path);
+    });
+  }
+  for (const name of names.sort()) {
+    const file = join(folder, name);
+    const isRead = attempt(() => {
+      packs.entries.push(...readPack(readFile(file), name, file).map((entry) => entryInPack(entry, file)));
+    });
+    const month = `${name.slice(0, 7)}-01`;
+    const next = shiftedDay(month, 31).slice(0, 7);
+    const lastImport = Number.isFinite(after) ? dayOf(after) : '';
+    if (!isRead && lastImport.slice(0, 7) < next) packs.lostFrom.push(lastImport > month ? lastImport : month);
+  }
+  return packs;
 }
 
 function entryInPack({ name, ...packed }: PackedEntry, path: string): Entry {

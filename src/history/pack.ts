@@ -7,6 +7,22 @@ export function isPackName(name: string): boolean {
   return /^\d{4}-(0[1-9]|1[0-2])\.pack$/.test(name);
 }
 
+/** Has the names of the packs that belong here, as JSON, so that one that is lost is noticed. */
+export const PACK_LIST_FILE = 'packs.json';
+
+/**
+ * Parses the list of the packs that belong here.
+ *
+ * @param path of the file, for messages
+ * @throws AtlasError E_DAMAGED if it is not such a list
+ */
+export function parsePackList(text: string, path: string): string[] {
+  const names = parseNames(text);
+  const isList = Array.isArray(names) && names.every((name) => typeof name === 'string' && isPackName(name));
+  if (!isList) throw damaged(path, 'it is not a list of packs');
+  return names;
+}
+
 /** Returns the name of the pack for an entry of a time. */
 export function packName(time: number): string {
   return `${new Date(time).toISOString().slice(0, 7)}.pack`;

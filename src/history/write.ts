@@ -21,7 +21,7 @@ import {
   encodeEntry,
   entryFileName,
 } from './entry.js';
-import { readPack } from './pack.js';
+import { PACK_LIST_FILE, readPack } from './pack.js';
 import { type ArchivedPartition, COUNTRIES, NETWORKS } from './partition.js';
 
 /**
@@ -278,22 +278,24 @@ export function removeImports<Rec extends FileRecord>(archive: Archive<Rec>, fro
 }
 
 /**
- * Adds a pack of the repository, or replaces it. The newest one must come first: the first publication here then names the entry
- * before it, and a day has its answers or is refused, whichever other packs are there.
+ * Says which packs belong to a data directory. Days of one that is not there are refused; a pack without its name here does not
+ * count.
  *
+ * @param folder of the entries
+ */
+export function listPacks(folder: string, names: readonly string[]): void {
+  replaceFile(join(folder, PACK_LIST_FILE), [Buffer.from(`${JSON.stringify([...names].sort())}\n`)]);
+}
+
+/**
+ * Adds a pack of the repository, or replaces it.
+ *
+ * @param folder of the entries
  * @param name of the pack
  * @throws AtlasError E_DAMAGED if it is not a pack of its month
  */
-export function addPack<Rec extends FileRecord>(archive: Archive<Rec>, name: string, bytes: Uint8Array): void {
-  const folder = join(archive.dataDir, archive.partition.folder);
+export function addPack(folder: string, name: string, bytes: Uint8Array): void {
   const path = join(folder, name);
-  const packed = readPack(bytes, name, path).map((entry) => entry.name.time);
-  const first = archive.entries.find(({ origin }) => origin === 'own');
-  if (first !== undefined) {
-    const others = archive.entries.filter((entry) => entry.path !== path).map(({ time }) => time);
-    const since = [...others, ...packed].reduce((last, time) => (time < first.time ? Math.max(last, time) : last), 0);
-    if (since > 0 && since !== first.since) makeBase(archive, first, since);
-  }
-  mkdirSync(folder, { recursive: true });
+  readPack(bytes, name, path);
   replaceFile(path, [bytes]);
 }

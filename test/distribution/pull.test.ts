@@ -572,6 +572,8 @@ describe('the history of the repository', () => {
     await add('BB');
     rmSync(join(node.dataDir, 'history', '2020-02.pack'));
     expect(await answer('2021-01-01')).toBeUndefined();
+    const damaged = await ipatlas(['verify', '--data', node.dataDir]);
+    expect(damaged).toMatchObject({ code: 5, stderr: expect.stringMatching(/2020-02\.pack cannot be read/) });
     expect(await pull()).toEqual({ outcome: 'unchanged', problems: [] });
     expect(packs()).toEqual(['2024-05.pack', '2022-03.pack', '2020-02.pack']);
     expect(await answer('2021-01-01')).toBe('GB false');
@@ -581,6 +583,7 @@ describe('the history of the repository', () => {
 
   it('is carried on by a node that is an origin', async () => {
     await pull();
+    const near = node;
     const second = new Origin(join(dir, 'second'));
     const { repo, keys } = second;
     await ipatlas(['repo', 'add', repo, '--keys', keys, '--data', node.dataDir]);
@@ -588,6 +591,12 @@ describe('the history of the repository', () => {
     node = new Node(dir, 'far');
     expect(await pull({}, far.url, second.root())).toMatchObject({ outcome: 'published', problems: [] });
     expect(await answer('2020-01-31')).toBe('GB true');
+    // What the node has lost is not covered by what it still has: neither on itself nor on those that pull from it.
+    rmSync(join(near.dataDir, 'history', '2020-02.pack'));
+    const { stderr } = await ipatlas(['repo', 'add', repo, '--keys', keys, '--data', near.dataDir]);
+    expect(stderr).toMatch(/the history is not added, because a part of it is lost here: .*2020-02\.pack/);
+    expect(await pull({}, far.url, second.root())).toMatchObject({ outcome: 'unchanged', problems: [] });
+    expect(await answer('2021-01-01')).toBe('GB false');
   });
 
   it.each([
@@ -622,8 +631,8 @@ describe('the history of the repository', () => {
     expect(packs()).toEqual([]);
     const dir2 = scratchDir();
     const forged = encodePacks(COUNTRIES.folder, openArchive(origin.dataDir).entries).get('history/2024-05.pack')!;
-    expect(() => addPack(openArchive(dir2), '2024-06.pack', forged)).toThrow(/its entry 0 does not belong there/);
-    expect(() => addPack(openArchive(dir2), '2024-05.pack', forged.subarray(0, 100))).toThrow(/100 bytes long/);
+    expect(() => addPack(dir2, '2024-06.pack', forged)).toThrow(/its entry 0 does not belong there/);
+    expect(() => addPack(dir2, '2024-05.pack', forged.subarray(0, 100))).toThrow(/100 bytes long/);
     expect(['2024-13.pack', '../x.pack', '2024-05.pack/', ''].filter(isPackName)).toEqual([]);
   });
 });
