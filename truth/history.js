@@ -10,6 +10,7 @@ import { openArchive } from '../dist/src/history/archive.js';
 import { PastDatabase } from '../dist/src/history/open.js';
 import { periodsOf } from '../dist/src/history/periods.js';
 import { dateOf, fetchCopies, random, rowsOfCopy } from './series.js';
+import { isSpecial } from './special.js';
 
 const FAMILIES = [4, 6];
 const DAY_MS = 86_400_000;
@@ -32,8 +33,9 @@ const textOf = (family, value, last = false) => {
   return formatAddress(family, words);
 };
 
-/** Returns the country code of an address in a copy by a binary search, or null. */
-function codeIn(rows, value) {
+/** Returns the country code of an address in a copy by a binary search; null for none, and in special-purpose space. */
+function codeIn(rows, family, value) {
+  if (isSpecial(textOf(family, value))) return null;
   let [low, high] = [0, rows.length];
   while (low < high) {
     const middle = (low + high) >> 1;
@@ -86,10 +88,10 @@ try {
       const value = kind === 0 ? at : kind === 1 ? at + beyond : inside;
       if (value < 0n || value > max) continue;
       const day = new Date(starts[index] + DAY_MS * below((until - starts[index]) / DAY_MS)).toISOString().slice(0, 10);
-      questions.push({ day, ip: textOf(family, value), code: codeIn(rows, value) });
+      questions.push({ day, ip: textOf(family, value), code: codeIn(rows, family, value) });
       if (tracked.length < ADDRESSES_WITH_PERIODS && index === 0) tracked.push({ family, value, codes: [] });
     }
-    for (const each of tracked) each.codes.push(codeIn(copies[each.family], each.value));
+    for (const each of tracked) each.codes.push(codeIn(copies[each.family], each.family, each.value));
   }
   const archive = openArchive(dataDir);
   const kinds = archive.entries.map(({ kind }) => kind);
