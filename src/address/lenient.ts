@@ -1,5 +1,5 @@
 /**
- * Finds the address in text that has more than an address, as logs do: a port, brackets, a prefix length, a zone, or a list
+ * Finds the address in text that has more than an address, as logs do: a port, brackets, a prefix length, a zone, a name, or a list
  * such as that of the headers X-Forwarded-For and Forwarded.
  */
 import { MAX_LENIENT_BYTES } from '../limits.js';
@@ -17,6 +17,8 @@ const BRACKETED = /^\[([^\]]*)\](?:([:/])(\d{1,5}))?$/;
 const SUFFIXED = /^(.*)([:/])(\d{1,5})$/s;
 /** An IPv6 address and its zone (RFC 4007, section 11). */
 const ZONED = /^([^%]*:[^%]*)%[\w.-]+$/;
+/** A name, which may be empty, and a slash before an address, as Java and Squid write them: `host/192.0.2.1:80`, `HIER_DIRECT/192.0.2.1`. */
+const NAMED = /^(?:[a-z][\w.-]*)?\/(.*)$/is;
 /** Blanks around an element of a list. */
 const LIST_BLANKS = /^[ \t]+|[ \t]+$/g;
 
@@ -36,11 +38,8 @@ function isPrefixLength(digits: string, isIPv6: boolean): boolean {
   return digits.length <= 3 && Number(digits) <= (isIPv6 ? 128 : 32);
 }
 
-/** Returns the address in one element of a list, or undefined. */
-function addressIn(element: string): string | undefined {
-  if (isAddress(element)) return element;
-  const value = FORWARDED.exec(element)?.[1]?.replace(/[ \t]+$/, '');
-  const node = value === undefined ? element : (QUOTED.exec(value)?.[1] ?? value);
+/** Returns the address with brackets, a zone, a port or a prefix length, or undefined. */
+function addressOfNode(node: string): string | undefined {
   const bracketed = BRACKETED.exec(node);
   if (bracketed !== null) {
     const [, address = '', separator, digits = ''] = bracketed;
@@ -54,10 +53,18 @@ function addressIn(element: string): string | undefined {
   return isPrefixLength(digits, before.includes(':')) ? zoned(before) : undefined;
 }
 
+/** Returns the address in one element of a list, or undefined. */
+function addressIn(element: string): string | undefined {
+  if (isAddress(element)) return element;
+  const value = FORWARDED.exec(element)?.[1]?.replace(/[ \t]+$/, '');
+  const node = value === undefined ? element : (QUOTED.exec(value)?.[1] ?? value);
+  return addressOfNode(node) ?? addressOfNode(NAMED.exec(node)?.[1] ?? '');
+}
+
 /**
  * Returns the first address in a text: the text itself; an address in brackets, an IPv6 address with a zone, either of them, or
- * any other, with a prefix length; an address in brackets or an IPv4 address with a port; one of these after `for=`, as in the header
- * Forwarded; or the first element of a list with commas that is one of these. Elements may have spaces and tabs around them.
+ * any other, with a prefix length; an address in brackets or an IPv4 address with a port; one of these after a name and a slash, or after
+ * `for=`, as in the header Forwarded; or the first element of a list with commas that is one of these. Elements may have spaces and tabs around them.
  *
  * @returns the address as it is in the text, or undefined if there is none or the text is longer than MAX_LENIENT_BYTES
  */

@@ -50,7 +50,7 @@ const FIELD_HELP =
 export const INPUT_FLAGS = {
   field: { value: 'PATH', repeatable: true, help: FIELD_HELP },
   lenient: {
-    help: 'also find addresses with a port, brackets, a prefix length or a zone, and the first one in a list with commas, such as that of X-Forwarded-For or Forwarded',
+    help: 'also find addresses with a port, brackets, a prefix length, a zone or a name and a slash before it, and the first one in a list with commas, such as that of X-Forwarded-For or Forwarded',
   },
   pick: {
     value: 'WHICH',

@@ -17,6 +17,7 @@ export interface Log {
   lenient?: boolean;
   pick?: AddressPick;
   strings?: boolean;
+  untrusted?: string[];
   time?: string;
   line?: string;
   head?: string;
@@ -59,8 +60,8 @@ export function formsOf(name: string, logs: Logs): Logs {
 }
 
 /** Returns what a log is read with: two logs for which it is equal are the same to us. */
-function reading({ format, columns, items, fields, lenient, pick, strings }: Log): string {
-  return JSON.stringify([format, columns, items, fields, lenient, pick, strings]);
+function reading({ title, page, version, client, time, line, head, ...options }: Log): string {
+  return JSON.stringify(options);
 }
 
 /** Returns whether text, the beginning of an input, looks like a log. */

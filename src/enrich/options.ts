@@ -139,6 +139,8 @@ export interface EnrichOptions {
   pick?: AddressPick | undefined;
   /** Whether strings of JSON are free text, in which the address is anywhere. Default: false. */
   searchesStrings?: boolean | undefined;
+  /** For text: where one of these texts precedes the first address, the client may have written it, and the last address counts. */
+  untrusted?: readonly string[] | undefined;
   /** What to do instead of adding results to the records, if anything. */
   query?: RecordQuery | undefined;
   /** The UTC day whose answers all lines have, `YYYY-MM-DD`; default: those of the release. */
@@ -479,7 +481,7 @@ export function parseLogOptions(
     pick: pick ?? log.pick,
   };
   const options = parseOptions({ ...requested, ...own }, nameOf, log);
-  return { ...options, searchesStrings: log.strings };
+  return { ...options, searchesStrings: log.strings, untrusted: log.untrusted };
 }
 
 function parseOptions(

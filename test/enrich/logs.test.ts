@@ -5,8 +5,12 @@ import { gzipSync } from 'node:zlib';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { releaseDir } from '../../src/database/release.js';
+import { openReleaseRanges } from '../../src/database/release-files.js';
 import { knownLogs, type Logs, recognizeLog } from '../../src/enrich/logs.js';
 import { parseEnrichOptions } from '../../src/enrich/options.js';
+import { openArchive } from '../../src/history/archive.js';
+import { answersOf, importEntry } from '../../src/history/write.js';
 import { packageFile } from '../../src/package-root.js';
 import { parseAdd } from '../support/add.js';
 import { chunkedSource } from '../support/chunks.js';
@@ -188,16 +192,16 @@ describe('recognition', () => {
       client: 'anywhere',
       format: 'text',
       pick: 'first',
-      line: 'sshd',
+      line: 'postfix',
     };
     writeFileSync(path, JSON.stringify({ logs: { mine } }));
-    const line = steps.find(({ name }) => name === 'sshd')!.input.split('\n')[0]!;
+    const line = steps.find(({ name }) => name === 'postfix')!.input.split('\n')[0]!;
     const pairs = { ...mine, format: 'logfmt', fields: ['x'] };
     expect(await run(['enrich', '--logs', path], `${line}\n`)).toMatchObject({ code: 0 });
     writeFileSync(path, JSON.stringify({ logs: { mine: pairs } }));
     const { code, stdout, stderr } = await run(['enrich', '--logs', path], `${line}\n`);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
-    expect(stderr).toContain('standard input looks like sshd and like mine, which are read in different ways');
+    expect(stderr).toContain('standard input looks like postfix and like mine, which are read in different ways');
     const own = await run(['enrich', '--logs', path, '--log', 'mine', '--add', 'country_code'], 'x=8.8.8.8\n');
     expect(own.stdout).toBe('x=8.8.8.8 x_country_code=US\n');
     writeFileSync(path, JSON.stringify({ logs: { mine: { ...mine, line: '(', colour: 1 } } }));
@@ -241,6 +245,20 @@ describe('--log', () => {
     expect(options('alb').atField?.path).toEqual(['time']);
     expect(options('suricata').atField?.path).toEqual(['timestamp']);
     expect(options('vpc-flow').atField?.path).toEqual(['start']);
+  });
+
+  it('knows where the time is', async () => {
+    const { file } = openReleaseRanges(releaseDir(dataDir));
+    for (const day of ['2025-12-31', '2026-01-01', '2026-01-02'])
+      importEntry(openArchive(dataDir), { day, name: 'table', answers: answersOf(file) });
+    for (const { name, input } of steps.filter((step) => logs[step.name]!.time !== undefined)) {
+      const path = join(dataDir, 'with-dates');
+      const args = ['--log', name, '--at-field', 'time', '--add', 'release_date', '-o', path, '--stats', '-'];
+      const { stdout } = await run(['enrich', ...args], input);
+      expect(JSON.parse(stdout), name).toMatchObject({ missing_date: 0 });
+      const daysIn = (text: string): number => text.split('2026-01-01').length;
+      expect(daysIn(readFileSync(path, 'utf8')), name).toBeGreaterThan(daysIn(input));
+    }
   });
 
   it('list prints the names', async () => {

@@ -259,6 +259,13 @@ function mayLackObject({ path, resultPath }: FieldRequest): boolean {
   return resultPath.some((key, depth) => key !== path[depth]) || resultPath.length >= path.length;
 }
 
+/** Places the texts after which a line is not trusted; returns 0 for none. */
+function placeUntrusted(plan: MemoryPlan, texts: readonly string[] = []): number {
+  return texts.length === 0
+    ? 0
+    : plan.place(Buffer.from(`${texts.map((text) => String.fromCharCode(text.length) + text).join('')}\0`));
+}
+
 /** Places everything that the threads share; returns the settings, and the key tree. */
 function placeShared(plan: MemoryPlan, { file, options, keepsRejects }: LayoutRequest) {
   const { query, fields } = options;
@@ -315,6 +322,7 @@ function placeShared(plan: MemoryPlan, { file, options, keepsRejects }: LayoutRe
     passesOthers: Number(query !== undefined && passesOthers(query)),
     pick: PICKS[options.pick ?? 'public'],
     searchesStrings: Number(options.searchesStrings === true),
+    untrusted: placeUntrusted(plan, options.untrusted),
     isLenient: Number(options.lenient === true),
     maxLenientBytes: MAX_LENIENT_BYTES,
     maxAddressLength: MAX_ADDRESS_LENGTH,

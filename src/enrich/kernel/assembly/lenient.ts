@@ -1,5 +1,6 @@
 /**
- * Finds the address in text that has more than an address: a port, brackets, a prefix length, a zone, or a list with commas.
+ * Finds the address in text that has more than an address: a port, brackets, a prefix length, a zone, a name, or a list with
+ * commas.
  * src/address/lenient.ts, which does the same with text, says what is accepted; a test compares the two.
  */
 import { NO_ADDRESS, parseAddress } from './address';
@@ -48,17 +49,17 @@ function numberIn(from: usize, to: usize, most: usize): i32 {
   return load<u8>(from) == <u8>SLASH && <u32>numberIn(from + 1, to, 3) <= u32(isIPv6 ? 128 : 32);
 }
 
+/** Returns whether a byte can be in a zone, or in a name before an address. */
+@inline function isNameByte(byte: u32): bool {
+  return (byte | 32) - LETTER_A < 26 || byte - ZERO < 10 || byte == DOT || byte == MINUS || byte == UNDERSCORE;
+}
+
 /** Returns the end of an address without its zone: a percent sign and letters, digits, `.`, `_`, `-` (RFC 4007, section 11). */
 function beforeZone(from: usize, to: usize): usize {
   let end = from;
   while (end < to && load<u8>(end) != <u8>PERCENT) end++;
   if (to < end + 2 || !hasColon(from, end)) return to;
-  for (let at = end + 1; at < to; at++) {
-    const byte: u32 = load<u8>(at);
-    const isAllowed =
-      (byte | 32) - LETTER_A < 26 || byte - ZERO < 10 || byte == DOT || byte == MINUS || byte == UNDERSCORE;
-    if (!isAllowed) return to;
-  }
+  for (let at = end + 1; at < to; at++) if (!isNameByte(load<u8>(at))) return to;
   return end;
 }
 
@@ -90,6 +91,16 @@ function parseNode(from: usize, to: usize): u32 {
   return !isIPv6 && isPort(end, to) ? parseExact(from, end) : NO_ADDRESS;
 }
 
+/** Parses the same with or without a name, which begins with a letter or is empty, and a slash before it. */
+function parseNamed(from: usize, to: usize): u32 {
+  const family = parseNode(from, to);
+  if (family != NO_ADDRESS) return family;
+  let at = from;
+  while (at < to && isNameByte(load<u8>(at))) at++;
+  const isName = at == from || (<u32>load<u8>(from) | 32) - LETTER_A < 26;
+  return isName && at < to && load<u8>(at) == <u8>SLASH ? parseNode(at + 1, to) : NO_ADDRESS;
+}
+
 /** Parses one element of a list: an address, or in a header Forwarded the address after `for=` (RFC 7239, section 4). */
 function parseElement(from: usize, to: usize): u32 {
   const exact = parseExact(from, to);
@@ -106,11 +117,11 @@ function parseElement(from: usize, to: usize): u32 {
         node++;
         close--;
       }
-      return parseNode(node, close);
+      return parseNamed(node, close);
     }
     start = end;
   }
-  return parseNode(from, to);
+  return parseNamed(from, to);
 }
 
 @inline function isListBlank(at: usize): bool {

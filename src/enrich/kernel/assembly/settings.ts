@@ -119,6 +119,8 @@ export let passesOthers: bool = false;
 export let pick: u32 = 0;
 /** Whether strings of JSON are free text, in which the address is anywhere. */
 export let searchesStrings: bool = false;
+/** Texts after which a line has what the client has written, each after a byte with its length, and a zero after the last; or 0. */
+export let untrusted: usize = 0;
 /** Whether addresses in other text are found, and the longest such text. */
 export let isLenient: bool = false;
 export let maxLenientBytes: usize = 0;

@@ -10,11 +10,11 @@
  * taken: what follows `~` or the word "version", and an IPv4 address that follows a word and a slash (`Chrome/120.0.0.0`), unless
  * it has a port (`name/192.0.2.1:8020`, `IPV4/UDP/192.0.2.1/5060`) or the word ends in a digit, as names of hosts do.
  */
-import { IPV4, IPV6, NO_ADDRESS, parseAddress, textEnd } from './address';
+import { IPV4, IPV6, NO_ADDRESS, parseAddress, textEnd, textStart } from './address';
 import { COLON, DOT, MINUS, QUOTE, SPACE, ZERO } from './ascii';
 import { addCandidate } from './lookup';
 import { equal, inRange, VECTOR } from './masks';
-import { maxAddressLength } from './settings';
+import { maxAddressLength, untrusted } from './settings';
 
 const SLASH: u32 = 47;
 const EQUALS: u32 = 61;
@@ -148,13 +148,37 @@ function parseWord(word: usize, end: usize, start: usize): u32 {
   return family == IPV4 && !isTaken(word, from, start) ? NO_ADDRESS : family;
 }
 
+/** Returns whether a text after which a line has what the client has written is in `from … to`. */
+function hasUntrusted(from: usize, to: usize): bool {
+  for (let text = untrusted; load<u8>(text) != 0; text += 1 + <usize>load<u8>(text)) {
+    const length: usize = load<u8>(text);
+    for (let at = from; at + length <= to; at++) if (memory.compare(at, text + 1, length) == 0) return true;
+  }
+  return false;
+}
+
 /**
- * Adds the first address of a text as a candidate for the value of its line.
+ * Adds the first address of a text as a candidate for the value of its line; the last one if the client may have written those before.
  *
  * @param start the beginning of the line; @param from where the search before has ended; @param close the end of the line's text
  * @returns where the search goes on, or 0 if there was no address
  */
 export function queryNextAddress(value: usize, start: usize, from: usize, close: usize): usize {
+  if (untrusted == 0) return findAddress(value, start, from, close);
+  let end = findAddress(0, start, from, close);
+  if (end != 0 && hasUntrusted(start, textStart)) {
+    while (true) {
+      const next = findAddress(0, start, end, close);
+      if (next == 0) break;
+      from = end;
+      end = next;
+    }
+  }
+  return findAddress(value, start, from, close);
+}
+
+/** The same for the first address; with `value` 0, it is only found. */
+function findAddress(value: usize, start: usize, from: usize, close: usize): usize {
   let wordEnd = from;
   for (let vector = from; vector < close; vector += VECTOR) {
     const a = v128.load(vector);
@@ -189,7 +213,7 @@ export function queryNextAddress(value: usize, start: usize, from: usize, close:
       if (dots < IPV4_DOTS && colons < IPV6_COLONS && !hasPair) continue;
       const family = parseWord(word, wordEnd, start);
       if (family == NO_ADDRESS) continue;
-      addCandidate(value, family);
+      if (value != 0) addCandidate(value, family);
       return wordEnd;
     }
   }
