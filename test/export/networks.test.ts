@@ -7,13 +7,16 @@ import { parquetReadObjects } from 'hyparquet';
 import { type AsnResponse, type CountryResponse, open } from 'maxmind';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Database, openDatabase } from '../../src/database/database.js';
+import type { ResultField } from '../../src/database/fields.js';
 import { ipatlas } from '../support/in-process.js';
 import { type NetworkBlock, SMALL_NETWORKS } from '../support/networks.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 import { sampleAddresses, worldOf } from './support.js';
 import {
   bodies,
+  goRun,
   inNetwork,
+  missingGo,
   missingNft,
   missingProgram,
   missingPythonModule,
@@ -64,6 +67,18 @@ async function exported(format: string, file: string, ...args: string[]): Promis
   return path;
 }
 
+/**
+ * Returns country code, number, name and length of the prefix of an address, as a reader of an export has to tell them.
+ *
+ * The prefix only of an address that has the rest: the blocks of a file around the others depend on what it has none of, such as
+ * Teredo. And not of a Teredo address, which is in no block.
+ */
+function answerOf(ip: string, fields: readonly ResultField[]): string {
+  const { country_code, asn, as_name, network } = database.fields([...fields, 'network'])(ip)!;
+  const prefix = (country_code ?? asn ?? null) === null ? '' : (network?.split('/')[1] ?? '');
+  return [country_code, asn, as_name, prefix].map((value) => value ?? '').join('|');
+}
+
 /** Compares the results for addresses; a failure names the address. */
 function expectAnswers(got: string[], holds: (ip: string) => boolean = () => true): void {
   expect(got.length).toBe(addresses.length);
@@ -93,37 +108,80 @@ describe('asn-mmdb', () => {
     }
   });
 
-  const READERS = {
-    maxminddb: `
-data = maxminddb.open_database(sys.argv[1]).get
-def answer(ip):
-    found = data(ip)
-    return found and str(found["autonomous_system_number"]) + " " + found.get("autonomous_system_organization", "")`,
-    'geoip2.database': `
+  testWith(missingPythonModule('geoip2.database', 'python3-geoip2'), 'python3-geoip2', () => {
+    const script = `import sys, geoip2.database, geoip2.errors
 reader = geoip2.database.Reader(sys.argv[1])
-def answer(ip):
+for line in sys.stdin:
     try:
-        found = reader.asn(ip)
-    except Exception as error:
-        if type(error).__name__ == "AddressNotFoundError": return ""
-        raise
-    return str(found.autonomous_system_number) + " " + (found.autonomous_system_organization or "")`,
-  };
-  for (const [module, code] of Object.entries(READERS)) {
-    const debian = module === 'maxminddb' ? 'python3-maxminddb' : 'python3-geoip2';
-    testWith(missingPythonModule(module, debian), debian, () => {
-      const script = `import sys, ${module}\n${code}\nfor line in sys.stdin:\n    print(answer(line.strip()) or "")\n`;
-      const { stdout, stderr } = run(PYTHON, ['-c', script, path], `${addresses.join('\n')}\n`);
-      expect(stderr).toBe('');
-      expectAnswers(stdout.split('\n').slice(0, -1));
-    });
-  }
+        found = reader.asn(line.strip())
+        print(found.autonomous_system_number, found.autonomous_system_organization or "")
+    except geoip2.errors.AddressNotFoundError:
+        print()
+`;
+    const { stdout, stderr } = run(PYTHON, ['-c', script, path], `${addresses.join('\n')}\n`);
+    expect(stderr).toBe('');
+    expectAnswers(stdout.split('\n').slice(0, -1));
+  });
 
   testWith(missingProgram('mmdblookup', 'mmdb-bin'), 'mmdblookup, of libmaxminddb', () => {
     for (const [i, ip] of addresses.slice(0, 40).entries()) {
       const { stdout } = run('mmdblookup', ['--file', path, '--ip', ip, 'autonomous_system_number']);
       expect([ip, /(\d+) <uint32>/.exec(stdout)?.[1] ?? '']).toEqual([ip, expected[i]!.split(' ')[0]]);
     }
+  });
+});
+
+/** Exports, and the fields that they have. */
+const FILES = [
+  ['mmdb', [], ['country_code', 'country']],
+  ['mmdb', ['--with', 'networks'], ['country_code', 'asn', 'as_name']],
+  ['asn-mmdb', [], ['asn', 'as_name']],
+] as const;
+
+async function exportFiles(...more: string[]): Promise<string[]> {
+  const paths: string[] = [];
+  for (const [i, [format, args]] of FILES.entries()) {
+    paths.push(await exported(format, `files${i}.mmdb`, ...args, ...more));
+  }
+  return paths;
+}
+
+/** Compares lines for each file and, in it, each address. */
+function expectFiles(stdout: string, asked: readonly string[]): void {
+  const got = stdout.split('\n');
+  const wanted = FILES.flatMap(([, , fields]) => asked.map((ip) => answerOf(ip, fields)));
+  expect(got.length).toBe(wanted.length + 1);
+  const wrong = wanted.flatMap((answer, i) => (got[i] === answer ? [] : [[asked[i % asked.length], got[i], answer]]));
+  expect(wrong.slice(0, 10)).toEqual([]);
+}
+
+describe('prefixes', () => {
+  testWith(missingGo(), "Go's maxminddb, after its verifier", async () => {
+    const paths = await exportFiles();
+    // The verifier does not end with Teredo in the file (docs/exports.md).
+    const asked = addresses.filter((ip) => !/^2001:(0:|:)/.test(ip));
+    const { stdout, stderr } = goRun('test/export/mmdb.go', paths, dir, `${asked.join('\n')}\n`);
+    expect(stderr).toBe('');
+    expectFiles(stdout, asked);
+  });
+
+  testWith(missingPythonModule('maxminddb', 'python3-maxminddb'), 'libmaxminddb, in Python', async () => {
+    const script = `import sys, maxminddb
+addresses = sys.stdin.read().split()
+for path in sys.argv[1:]:
+    reader = maxminddb.open_database(path, maxminddb.MODE_MMAP_EXT)
+    for ip in addresses:
+        found, prefix = reader.get_with_prefix_len(ip)
+        found = found or {}
+        number = found.get("autonomous_system_number", "")
+        code = found.get("country", {}).get("iso_code", "")
+        prefix = "" if code == number == "" or ip.startswith(("2001:0:", "2001::")) else prefix - 96 * ip.startswith("::ffff:")
+        print(code, number, found.get("autonomous_system_organization", ""), prefix, sep="|")
+`;
+    const paths = await exportFiles('--embedded', 'all');
+    const { stdout, stderr } = run(PYTHON, ['-c', script, ...paths], `${addresses.join('\n')}\n`);
+    expect(stderr).toBe('');
+    expectFiles(stdout, addresses);
   });
 });
 
@@ -149,17 +207,20 @@ describe('--with networks', () => {
     const [header, ...rows] = await rowsOf(format, '--embedded', '6to4,nat64', ...args);
     const place = format === 'csv' ? ['start', 'end'] : ['network'];
     expect(header).toEqual([...place, ...FIELDS]);
-    const ranges = rows.map((row) => {
-      const list = new BlockList();
+    // A list for each answer, because a list for each row would be slow.
+    const lists = new Map<string, BlockList>();
+    for (const row of rows) {
+      const cells = JSON.stringify(row.slice(place.length));
+      const list = lists.get(cells) ?? new BlockList();
+      lists.set(cells, list);
       const [first, last] = row as [string, string];
       const family = first.includes(':') ? 'ipv6' : 'ipv4';
       if (format === 'csv') list.addRange(first, last, family);
       else list.addSubnet(first.split('/')[0]!, Number(first.split('/')[1]), family);
-      return { list, cells: row.slice(place.length) };
-    });
+    }
     for (const ip of addresses.filter((one) => !/^(2001:(0:|:)|::ffff:)/.test(one))) {
       const family = isIPv6(ip) ? 'ipv6' : 'ipv4';
-      const found = ranges.filter(({ list }) => list.check(ip, family)).map(({ cells }) => cells);
+      const found = [...lists].filter(([, list]) => list.check(ip, family)).map(([cells]) => JSON.parse(cells));
       const cells = cellsOf(ip);
       const isAsked = args.length > 0 ? ['US', 'DE'].includes(cells[0]!) : isListed(cells);
       expect([ip, found]).toEqual([ip, isAsked ? [cells] : []]);

@@ -28,6 +28,22 @@ export function missingPythonModule(module: string, debianPackage: string): stri
     : `Python has no module ${module} (Debian: ${debianPackage})`;
 }
 
+/** Debian's Go and its package of the MMDB reader, without modules and without network. */
+const GO_PATH = '/usr/share/gocode';
+
+export function missingGo(): string | undefined {
+  return (
+    missingProgram('go', 'golang-go', ['version']) ??
+    missingFile(`${GO_PATH}/src/github.com/oschwald/maxminddb-golang`, 'golang-github-oschwald-maxminddb-golang-dev')
+  );
+}
+
+/** Compiles and runs a Go program of the repository. @param dir for what the compiler stores */
+export function goRun(source: string, args: string[], dir: string, input: string) {
+  const env = { ...process.env, GO111MODULE: 'off', GOPATH: GO_PATH, GOCACHE: `${dir}/go`, GOFLAGS: '' };
+  return spawnSync('go', ['run', packageFile(source), ...args], { input, encoding: 'utf8', env, maxBuffer: 2 ** 28 });
+}
+
 export const GEOIP2_MODULE = '/usr/lib/nginx/modules/ngx_http_geoip2_module.so';
 
 export function missingFile(path: string, debianPackage: string): string | undefined {
