@@ -11,7 +11,8 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { removeOldReleases } from '../../pipeline/operations/prune.js';
 import { openDatabase } from '../../src/database/database.js';
 import { verifyRelease } from '../../src/database/verify.js';
 import { packageFile } from '../../src/package-root.js';
@@ -163,6 +164,14 @@ describe('ipatlas build', () => {
     const kept = JSON.parse((await ipatlas(['releases', '--json', '--data', dataDir])).stdout);
     expect(kept.map(({ as_of }: { as_of: string }) => as_of.at(-1))).toEqual(['7', '6', '5', '4', '3']);
     expect(existsSync(join(dataDir, 'tmp'))).toBe(false);
+    // An old one leaves in one step, whole, and is deleted elsewhere: a kill must not leave half of it.
+    const releases = join(dataDir, 'releases');
+    const [oldest] = readdirSync(releases).sort();
+    const files = readdirSync(join(releases, oldest!));
+    const workDir = temporaryDir();
+    onTestFinished(() => rmSync(workDir, { recursive: true }));
+    expect(removeOldReleases(dataDir, workDir, 4)).toBe(1);
+    expect(readdirSync(join(workDir, `old-${oldest}`))).toEqual(files);
   });
 });
 

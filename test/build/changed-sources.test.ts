@@ -3,6 +3,7 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { rollBack } from '../../pipeline/operations/rollback.js';
+import { ReleaseMetrics } from '../../src/api/metrics.js';
 import { verifyRelease, verifyWithReport } from '../../src/database/verify.js';
 import { serve } from '../pipeline/fetch-support.js';
 import { ipatlas } from '../support/in-process.js';
@@ -319,6 +320,9 @@ describe('dates', () => {
       });
       const { stdout } = await ipatlas(['info', '--data', dataDir]);
       expect(stdout).toMatch(new RegExp(`^date of source world +does not count: its date ${what!.slice(0, 10)}`, 'm'));
+      const metrics = new ReleaseMetrics();
+      metrics.release(manifestOf(dataDir));
+      expect(await metrics.registry.metrics()).toMatch(/^ipatlas_source_date_problems 1$/m);
     }
   });
 });

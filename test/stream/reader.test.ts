@@ -1,0 +1,42 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, it } from 'vitest';
+import { AtlasError } from '../../src/errors.js';
+import { STREAM_READ_POLL_MS } from '../../src/limits.js';
+import { type Broker, BrokerUnavailable, type StoredPart } from '../../src/stream/broker.js';
+import { readInOrder } from '../../src/stream/reader.js';
+
+/** Reads from a broker that answers for message 1 only. Returns the error, and how often it was asked after it. */
+async function readingFails(lastPart: () => StoredPart, onMessage: () => void): Promise<[unknown, number]> {
+  let asked = 0;
+  const broker = {
+    readableRange: async () => ({ first: 1, last: 3 }),
+    lastPart: async (sequence: number) => {
+      asked++;
+      if (sequence === 1) return lastPart();
+      throw new BrokerUnavailable('no answer');
+    },
+  } as unknown as Broker;
+  try {
+    for await (const _ of readInOrder({ broker, once: true, signal: new AbortController().signal })) onMessage();
+    throw new Error('read to its end');
+  } catch (error) {
+    asked = 0;
+    await sleep(2 * STREAM_READ_POLL_MS);
+    return [error, asked];
+  }
+}
+
+// Requests that go on would keep the process from ending.
+it('a reader that failed, and one whose messages cannot be written, ask for nothing more', async () => {
+  const gone = new AtlasError('E_STREAM', 'gone');
+  const full = new Error('no room');
+  const part = { isLast: true, previous: 0 } as StoredPart;
+  const throws = (error: Error) => (): never => {
+    throw error;
+  };
+  const both = await Promise.all([readingFails(throws(gone), () => {}), readingFails(() => part, throws(full))]);
+  expect(both).toEqual([
+    [gone, 0],
+    [full, 0],
+  ]);
+});
