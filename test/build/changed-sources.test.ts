@@ -262,8 +262,17 @@ describe('a download that cannot be read', () => {
     published['/more.csv'] = good().replace(/CH$/, 'AT');
     const { id: next } = await publish(sources);
     expect(manifestOf(dataDir, next).inputs[0]!.files).toEqual(manifestOf(dataDir, id).inputs[0]!.files);
-    // The bad download is in the cache now. It is not used without a network either.
+    // Nor is the bad download used without a network.
     expect((await build(sources, { offline: true })).outcome).toBe('unchanged');
+  });
+
+  it('that the gates refuse is not the copy for builds without that server', async () => {
+    published['/world.csv'] = WORLD_CSV;
+    const { id } = await publish([world()]);
+    published['/world.csv'] = rowsText(otherWorld(3)).join('\n');
+    expect((await build([world()])).outcome).toBe('E_REFUSED');
+    delete published['/world.csv'];
+    expect(await build([world()])).toMatchObject({ outcome: 'unchanged', id });
   });
 
   it('fails the first build', async () => {
