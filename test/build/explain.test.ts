@@ -5,9 +5,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type ExplainedRow, explain } from '../../pipeline/explain/explain.js';
 import { openDatabase } from '../../src/database/database.js';
 import { namedRelease } from '../../src/database/release.js';
-import { packageFile } from '../../src/package-root.js';
 import { ipatlas } from '../support/in-process.js';
-import { temporaryDir } from '../support/release.js';
+import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 import { buildOnce, manifestOf, writeSources } from '../support/sources.js';
 
 let dir: string;
@@ -244,10 +243,12 @@ describe('explain', () => {
 
 describe('a source without lines', () => {
   it('is explained by its file, range and code', async () => {
-    const name = 'geo-whois-asn-country-ipv4.mmdb';
-    const fetch = { file: packageFile(`node_modules/@ip-location-db/geo-whois-asn-country-mmdb/${name}`) };
-    const sources = [{ id: 'tree', license: 'CC0-1.0', fetch, format: 'mmdb' }];
-    writeFileSync(join(dir, 'sources.json'), JSON.stringify({ sources }));
+    const name = 'country.mmdb';
+    const world = join(dir, 'world');
+    await publishBlocks(world, SMALL_WORLD);
+    await ipatlas(['export', 'mmdb', '-o', join(dir, name), '--data', world]);
+    const sources = [{ id: 'tree', license: 'CC0-1.0', fetch: { file: name }, format: 'mmdb' }];
+    writeFileSync(join(dir, 'sources.json'), JSON.stringify({ gates: { maxWrongSentinels: 99 }, sources }));
     expect(await buildOnce(dataDir, join(dir, 'sources.json'))).toMatchObject({ outcome: 'published' });
     const { steps, notes } = await explained('193.0.6.139');
     expect(notes).toEqual([]);

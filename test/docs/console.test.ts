@@ -6,16 +6,17 @@ import { cpSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } f
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { packageFile, packageRoot } from '../../src/package-root.js';
-import { copyOfBuiltRelease } from '../support/built-release.js';
+import { buildOutputs, copyOfBuiltRelease } from '../support/built-release.js';
 import { consoleSteps, normalized, runSteps, withOutputs } from '../support/console.js';
-import { temporaryDir } from '../support/release.js';
+import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 import { FILES } from './files.js';
 
-/** These begin without a database and build it themselves. */
-const BUILDS_ITSELF = ['docs/rebuild.md'];
-/** These need no networks, whose compression takes ten seconds. */
-const WITHOUT_NETWORKS = ['docs/distribution.md'];
-const COUNTRIES = ['user-country', 'rir-delegations'];
+/** Its first steps build the release that all use. */
+const BUILDS = 'docs/rebuild.md';
+/** Its release may be any, and a small one is signed and compressed in no time. */
+const SMALL_RELEASE = 'docs/distribution.md';
+/** The commands of these are started as processes, as a reader does; the others run in the process of the test. */
+const PROCESSES = ['README.md', BUILDS, SMALL_RELEASE];
 
 describe('the console blocks of the documentation', () => {
   it.concurrent.each(FILES)(
@@ -26,11 +27,12 @@ describe('the console blocks of the documentation', () => {
       // The examples import ipatlas by its name, as a project does that has installed it.
       mkdirSync(join(cwd, 'node_modules'));
       symlinkSync(packageRoot(), join(cwd, 'node_modules', 'ipatlas'));
-      if (!BUILDS_ITSELF.includes(file))
-        await copyOfBuiltRelease(join(cwd, 'data'), ...(WITHOUT_NETWORKS.includes(file) ? COUNTRIES : []));
+      if (file === SMALL_RELEASE) await publishBlocks(join(cwd, 'data'), SMALL_WORLD);
+      else await copyOfBuiltRelease(join(cwd, 'data'));
       const markdown = readFileSync(packageFile(file), 'utf8');
       const steps = consoleSteps(markdown);
-      const outputs = await runSteps(steps, cwd);
+      const outputs = file === BUILDS ? await buildOutputs() : [];
+      outputs.push(...(await runSteps(steps.slice(outputs.length), cwd, !PROCESSES.includes(file))));
       rmSync(cwd, { recursive: true, force: true });
       if (process.env.UPDATE_DOCS === '1') writeFileSync(packageFile(file), withOutputs(markdown, outputs));
       else {

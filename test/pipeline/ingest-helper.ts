@@ -6,7 +6,7 @@ import path from 'node:path';
 import { readSource, type SourceInput, type SourceResult } from '../../pipeline/source-formats/read-source.js';
 import type { FetchedFile, IngestedSource } from '../../pipeline/stage.js';
 import { formatAddress } from '../../src/address/format.js';
-import { addressWords } from '../../src/address/words.js';
+import { addressWords, compareAddresses } from '../../src/address/words.js';
 import type { BoundedRanges } from '../../src/range/columns.js';
 
 /** Returns the files of a folder as those of a source, in order of name. */
@@ -58,4 +58,18 @@ function rowsText({ family, count, first, last, value }: BoundedRanges, codes: r
     const [from, to] = [formatAddress(family, first, i * width), formatAddress(family, last, i * width)];
     return `${from}-${to} ${codes[value[i]!]}`;
   });
+}
+
+/** Returns the code that a source has for an address. */
+export function codeAt(rows: BoundedRanges, codes: string[], address: Uint32Array): string {
+  const words = addressWords(rows.family);
+  let low = 0;
+  let high = rows.count;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (compareAddresses(rows.first, middle, address, 0, words) <= 0) low = middle + 1;
+    else high = middle;
+  }
+  if (low === 0 || compareAddresses(rows.last, low - 1, address, 0, words) < 0) return '';
+  return codes[rows.value[low - 1]!]!;
 }

@@ -1,27 +1,19 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type CountryResponse, Reader } from 'mmdb-lib';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { DEFAULT_COUNTRY_PATHS } from '../../pipeline/source-formats/formats.js';
 import { readMmdb } from '../../pipeline/source-formats/mmdb.js';
-import { readSource } from '../../pipeline/source-formats/read-source.js';
 import type { IngestedSource } from '../../pipeline/stage.js';
 import { formatAddress } from '../../src/address/format.js';
-import { addressWords, compareAddresses } from '../../src/address/words.js';
 import { AtlasError } from '../../src/errors.js';
 import { assemble } from '../../src/export/mmdb/mmdb.js';
 import { leafOf, NO_DATA, type Tree } from '../../src/export/mmdb/tree.js';
 import { type MmdbValue, mapOf, ValueWriter } from '../../src/export/mmdb/values.js';
-import { packageFile } from '../../src/package-root.js';
 import { parseCidr } from '../../src/range/cidr.js';
-import type { BoundedRanges, MergedRanges } from '../../src/range/columns.js';
-import { mergeRanges } from '../../src/range/merge.js';
 import { largeWorld, randomWords, worldOf } from '../export/support.js';
-import { ipatlas } from '../support/cli.js';
+import { ipatlas } from '../support/in-process.js';
 import { temporaryDir } from '../support/release.js';
-import { ingestContents, inputOf, rangesText } from './ingest-helper.js';
-
-const PACKAGES = 'node_modules/@ip-location-db';
+import { codeAt, ingestContents, rangesText } from './ingest-helper.js';
 
 /** Returns an MMDB file with the given tree and data. */
 function mmdbFile(tree: Tree, values: MmdbValue[], ipVersion: 4 | 6 = 4, recordSize: 24 | 28 | 32 = 24): Buffer {
@@ -45,20 +37,6 @@ const country = (text: string): MmdbValue => mapOf({ country: mapOf({ iso_code: 
 
 async function read(file: Buffer, format: string | object = 'mmdb', share = 0): Promise<IngestedSource> {
   return (await ingestContents(format, { 'x.mmdb': file }, share)).ingested;
-}
-
-/** Returns the code that a source has for an address. */
-function codeAt(rows: BoundedRanges, codes: string[], address: Uint32Array): string {
-  const words = addressWords(rows.family);
-  let low = 0;
-  let high = rows.count;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (compareAddresses(rows.first, middle, address, 0, words) <= 0) low = middle + 1;
-    else high = middle;
-  }
-  if (low === 0 || compareAddresses(rows.last, low - 1, address, 0, words) < 0) return '';
-  return codes[rows.value[low - 1]!]!;
 }
 
 describe('records', () => {
@@ -321,94 +299,3 @@ describe('from CSV to MMDB and back', () => {
     expect(second.equals(first)).toBe(true);
   });
 });
-
-describe('a published MMDB file, compared with the CSV files of the same data', () => {
-  const mmdbPath = packageFile(`${PACKAGES}/geo-whois-asn-country-mmdb/geo-whois-asn-country.mmdb`);
-  let source: IngestedSource;
-  beforeAll(async () => {
-    const files = [{ name: 'country.mmdb', path: mmdbPath, bytes: 0, sha256: '' }];
-    source = (await readSource(inputOf('mmdb', files), () => {})).ingested;
-  });
-
-  it('gives the same results as mmdb-lib', () => {
-    const reader = new Reader<CountryResponse & { country_code: string }>(readFileSync(mmdbPath));
-    const random = randomWords(7);
-    const address = new Uint32Array(4);
-    for (const rows of [source.v4, source.v6]) {
-      const words = addressWords(rows.family);
-      for (let i = 0; i < 10_000; i++) {
-        const range = random() % rows.count;
-        const column = i % 2 === 0 ? rows.first : rows.last;
-        address.set(column.subarray(range * words, (range + 1) * words));
-        address[words - 1] = (address[words - 1]! + (random() % 3) - 1) >>> 0;
-        const text = formatAddress(rows.family, address);
-        const expected = reader.get(text)?.country_code ?? '';
-        const got = codeAt(rows, source.codes, address);
-        if (got !== expected) expect([text, got]).toEqual([text, expected]);
-      }
-    }
-  });
-
-  it('has the ranges of the CSV files, except for overlapping rows', async () => {
-    const name = 'geo-whois-asn-country';
-    const files = ['ipv4', 'ipv6'].map((family) => ({
-      name: `${name}-${family}.csv`,
-      path: packageFile(`${PACKAGES}/${name}/${name}-${family}.csv`),
-      bytes: 0,
-      sha256: '',
-    }));
-    const { ingested: csv } = await readSource(inputOf('ip-location-db', files), () => {});
-    for (const family of ['v4', 'v6'] as const) {
-      const [ours, theirs] = [laid(source[family]), laid(csv[family])];
-      const differing = differences(ours, source.codes, theirs, csv.codes);
-      // The publisher's two writers prefer different rows if two overlap: a handful of 300 thousand.
-      expect(differing.length).toBeLessThan(200);
-      for (const place of differing) expect(rowsAt(csv[family], place)).toBeGreaterThan(1);
-      expect(ours.count).toBeGreaterThan(200_000);
-    }
-  });
-});
-
-/** Rows as a partition of the address space; value 0 is "no row", n + 1 the code n. */
-function laid(rows: BoundedRanges): MergedRanges {
-  const { family, count, first, last, value } = rows;
-  return mergeRanges({
-    family,
-    count,
-    first,
-    last,
-    value: value.map((index) => index + 1),
-    layer: new Uint8Array(count),
-  });
-}
-
-/** Returns the first addresses of the runs in which two partitions differ. */
-function differences(a: MergedRanges, codesA: string[], b: MergedRanges, codesB: string[]): Uint32Array[] {
-  const words = addressWords(a.family);
-  const places: Uint32Array[] = [];
-  let i = 0;
-  let j = 0;
-  for (;;) {
-    const order = compareAddresses(a.first, i, b.first, j, words);
-    const [from, at] = order >= 0 ? [a, i] : [b, j];
-    const codeA = codesA[a.value[i]! - 1] ?? '';
-    const codeB = codesB[b.value[j]! - 1] ?? '';
-    if (codeA !== codeB) places.push(from.first.slice(at * words, (at + 1) * words));
-    if (i + 1 === a.count && j + 1 === b.count) return places;
-    const next =
-      i + 1 === a.count ? 1 : j + 1 === b.count ? -1 : compareAddresses(a.first, i + 1, b.first, j + 1, words);
-    if (next <= 0) i++;
-    if (next >= 0) j++;
-  }
-}
-
-/** Counts the rows that cover an address. */
-function rowsAt({ count, family, first, last }: BoundedRanges, address: Uint32Array): number {
-  const words = addressWords(family);
-  let found = 0;
-  for (let i = 0; i < count; i++) {
-    if (compareAddresses(first, i, address, 0, words) <= 0 && compareAddresses(last, i, address, 0, words) >= 0)
-      found++;
-  }
-  return found;
-}

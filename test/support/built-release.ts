@@ -1,29 +1,39 @@
-/** Real releases, built from the installed data packages once for all test files of a run. */
-import { cpSync, existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
+/** A real release, built from the installed data packages once for all test files of a run. */
+import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { inject } from 'vitest';
-import { build } from '../../pipeline/build.js';
 import { packageFile } from '../../src/package-root.js';
+import { consoleSteps, runSteps, type Step } from './console.js';
 import { until } from './serve.js';
 
-/** The day of the releases. The packages have data of June 2026. */
-const BUILT_AS_OF = '2026-07-01';
+/** The steps of docs/rebuild.md that build: an empty folder, and the build. */
+const BUILD_STEPS: readonly Step[] = consoleSteps(readFileSync(packageFile('docs/rebuild.md'), 'utf8')).slice(0, 2);
+
+/** The file with what these steps print, beside the data directory. */
+const OUTPUTS_FILE = 'outputs.json';
 
 /**
  * Returns the data directory with a release of the installed packages, for tests that only read. The first test that asks
- * builds it; it takes some six seconds of processor time, or three for one source.
- *
- * @param only ids of the sources, all by default
+ * builds it, with the commands of docs/rebuild.md, which takes some twelve seconds of processor time.
  */
-export async function builtRelease(...only: string[]): Promise<string> {
-  const dataDir = join(inject('sharedFolder'), ['built', ...only].join('-'));
-  await until(() => existsSync(dataDir) || buildUnlessLocked(dataDir, only), 'the build of the shared release');
-  return dataDir;
+export async function builtRelease(): Promise<string> {
+  return join(await built(), 'data');
+}
+
+/** Returns what the steps printed that built the release. */
+export async function buildOutputs(): Promise<string[]> {
+  return JSON.parse(readFileSync(join(await built(), OUTPUTS_FILE), 'utf8')) as string[];
+}
+
+async function built(): Promise<string> {
+  const folder = join(inject('sharedFolder'), 'built');
+  await until(() => existsSync(folder) || buildUnlessLocked(folder), 'the build of the shared release', 300_000);
+  return folder;
 }
 
 /** Builds, or returns false if another test file does. If that fails, the next that asks tries again and fails, too. */
-async function buildUnlessLocked(dataDir: string, only: string[]): Promise<boolean> {
-  const lock = `${dataDir}.lock`;
+async function buildUnlessLocked(folder: string): Promise<boolean> {
+  const lock = `${folder}.lock`;
   try {
     mkdirSync(lock);
   } catch (error) {
@@ -31,14 +41,13 @@ async function buildUnlessLocked(dataDir: string, only: string[]): Promise<boole
     throw error;
   }
   try {
-    if (existsSync(dataDir)) return true; // another was done just now
-    const sourcesFile = packageFile('data/sources.json');
-    const unfinished = join(lock, 'data');
-    await build({
-      ...{ dataDir: unfinished, sourcesFile, only, asOf: BUILT_AS_OF, offline: true, force: false },
-      note: () => {},
-    });
-    renameSync(unfinished, dataDir);
+    if (existsSync(folder)) return true; // another was done just now
+    const unfinished = join(lock, 'built');
+    mkdirSync(unfinished);
+    const outputs = await runSteps(BUILD_STEPS, unfinished);
+    if (!existsSync(join(unfinished, 'data', 'current'))) throw new Error(outputs.join(''));
+    writeFileSync(join(unfinished, OUTPUTS_FILE), JSON.stringify(outputs));
+    renameSync(unfinished, folder);
     return true;
   } finally {
     rmSync(lock, { recursive: true });
@@ -46,6 +55,6 @@ async function buildUnlessLocked(dataDir: string, only: string[]): Promise<boole
 }
 
 /** Copies the data directory of {@link builtRelease}, for tests that change it. */
-export async function copyOfBuiltRelease(dataDir: string, ...only: string[]): Promise<void> {
-  cpSync(await builtRelease(...only), dataDir, { recursive: true, verbatimSymlinks: true });
+export async function copyOfBuiltRelease(dataDir: string): Promise<void> {
+  cpSync(await builtRelease(), dataDir, { recursive: true, verbatimSymlinks: true });
 }

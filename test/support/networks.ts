@@ -63,24 +63,26 @@ export function numberOf(text: string): bigint {
   return BigInt(`0x${hex.join('')}`);
 }
 
-/** Reads a table of the package @ip-location-db/asn: first, last, AS number, and a name, in quotes if it has a comma. */
-export function readTable(family: 4 | 6): TableRow[] {
+/** Reads the lines of a table of the package @ip-location-db/asn; {@link tableRow} parses one. */
+export function tableLines(family: 4 | 6): string[] {
   const path = packageFile(`node_modules/@ip-location-db/asn/asn-ipv${family}.csv`);
   return readFileSync(path, 'utf8')
     .split('\n')
-    .filter((line) => line !== '')
-    .map((line) => {
-      const [, first, last, asn, name] = /^([^,]+),([^,]+),(\d+),(.*)$/.exec(line)!;
-      const unquoted = name!.startsWith('"') ? name!.slice(1, -1).replaceAll('""', '"') : name!;
-      return {
-        first: first!,
-        last: last!,
-        from: numberOf(first!),
-        to: numberOf(last!),
-        asn: Number(asn),
-        name: unquoted.trim().replace(/\s+/g, ' '),
-      };
-    });
+    .filter((line) => line !== '');
+}
+
+/** Parses a line of a table: first, last, AS number, and a name, in quotes if it has a comma. */
+export function tableRow(line: string): TableRow {
+  const [, first, last, asn, name] = /^([^,]+),([^,]+),(\d+),(.*)$/.exec(line)!;
+  const unquoted = name!.startsWith('"') ? name!.slice(1, -1).replaceAll('""', '"') : name!;
+  return {
+    first: first!,
+    last: last!,
+    from: numberOf(first!),
+    to: numberOf(last!),
+    asn: Number(asn),
+    name: unquoted.trim().replace(/\s+/g, ' '),
+  };
 }
 
 /** The blocks in which a table does not decide: special-purpose ones, and those whose addresses embed an IPv4 address. */

@@ -18,8 +18,11 @@ function seconds(): { own: number; children: number } {
 
 const path = process.env.PROCESSOR_TIME;
 if (path !== undefined) {
+  // A worker runs one file after the other, and this module anew before each.
+  const start = seconds();
   afterAll(() => {
-    const { own, children } = seconds();
+    const end = seconds();
+    const [own, children] = [end.own - start.own, end.children - start.children];
     const file = relative(process.cwd(), expect.getState().testPath!);
     appendFileSync(path, `${(own + children).toFixed(1)}\t${own.toFixed(1)}\t${children.toFixed(1)}\t${file}\n`);
   });
