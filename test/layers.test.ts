@@ -15,8 +15,8 @@ const SRC_LAYERS = [
   ['database', 'report'],
   ['history'],
   ['lookup'],
-  ['page'],
   ['enrich', 'export'],
+  ['page'],
   ['api'],
   ['stream'],
   ['library', 'client'],
@@ -86,11 +86,12 @@ function filesIn(folder: string): string[] {
   );
 }
 
-/** The relative imports of a file, types included, as paths of `.ts` files from the root of the package. */
+/** The relative imports of a file, types included, data not, as paths of `.ts` files from the root of the package. */
 function importsOf(file: string): string[] {
   const text = readFileSync(join(packageRoot(), file), 'utf8');
   const specifiers = [...text.matchAll(/(?:from|import)\s*\(?\s*'(\.[^']+)'/g)].map(([, specifier]) => specifier!);
-  return specifiers.map((specifier) => join(dirname(file), specifier).replace(/\.js$/, '.ts'));
+  const code = specifiers.filter((specifier) => !specifier.endsWith('.json'));
+  return code.map((specifier) => join(dirname(file), specifier).replace(/\.js$/, '.ts'));
 }
 
 /** Returns an import cycle as a list of files, or undefined. */

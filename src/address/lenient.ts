@@ -23,6 +23,7 @@ const NAMED = /^(?:[a-z][\w.-]*)?\/(.*)$/is;
 const LIST_BLANKS = /^[ \t]+|[ \t]+$/g;
 
 const words = new Uint32Array(4);
+const encoder = new TextEncoder();
 
 function isAddress(text: string): boolean {
   return parseAddress(text, words) !== 0;
@@ -70,7 +71,7 @@ function addressIn(element: string): string | undefined {
  */
 export function findAddress(text: string): string | undefined {
   // Half of a surrogate pair has no bytes in UTF-8, so the kernel does not look into such a text either.
-  if (Buffer.byteLength(text) > MAX_LENIENT_BYTES || /\p{Surrogate}/u.test(text)) return undefined;
+  if (encoder.encode(text).length > MAX_LENIENT_BYTES || /\p{Surrogate}/u.test(text)) return undefined;
   for (const element of text.split(',')) {
     const address = addressIn(element.replace(LIST_BLANKS, ''));
     if (address !== undefined) return address;

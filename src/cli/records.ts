@@ -6,7 +6,8 @@ import { seedFacts } from '../database/origin.js';
 import { type EnrichCounts, emptyCounts, warningOf } from '../enrich/counts.js';
 import type { EnrichRequest } from '../enrich/enrich.js';
 import { checkInputs, isInput } from '../enrich/input/inputs.js';
-import { formsOf, knownLogs, type Log, type Logs, logOf, recognizeLog } from '../enrich/logs.js';
+import { knownLogs } from '../enrich/known-logs.js';
+import { formsOf, type Log, type Logs, logOf, recognizeLog, withoutJson } from '../enrich/logs.js';
 import { ADDABLE, SCHEMA_NAMES } from '../enrich/members.js';
 import {
   type EnrichOptions,
@@ -226,7 +227,7 @@ const logsFor = new WeakMap<OptionValues, Logs>();
 
 /** Returns the log that --log names. @throws AtlasError E_USAGE if there is none */
 export function logNamed(values: OptionValues, name: string): Log {
-  return logOf(name, logsFor.get(values));
+  return logOf(name, logsFor.get(values) ?? knownLogs());
 }
 
 /** Runs a command after reading the names of logs of --logs, or prints the names for `--log list`. */
@@ -262,18 +263,14 @@ function guessOf(
   };
   return {
     takesJson: name === undefined,
-    // JSON is recognized by its first byte, and no line of it names its log.
+    // JSON is recognized by its first byte.
     recognize: (input, head, isWhole) => {
       const found = recognizeLog(input, head, isWhole, forms ?? withoutJson(all()));
-      return name !== undefined && found?.log === logOf(name, forms) ? undefined : found;
+      return name !== undefined && found?.log === logOf(name, all()) ? undefined : found;
     },
     onLog: (input, { names, log }) => printNote(`ipatlas: ${input}: ${names.join('/')} ${log.title}; ${log.client}\n`),
     optionsFor,
   };
-}
-
-function withoutJson(logs: Logs): Logs {
-  return Object.fromEntries(Object.entries(logs).filter(([, { format }]) => format !== 'jsonl' && format !== 'json'));
 }
 
 /**

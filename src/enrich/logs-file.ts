@@ -5,7 +5,8 @@ import { AtlasError } from '../errors.js';
 import { readJsonFile } from '../json-file.js';
 import { packageFile } from '../package-root.js';
 import { describeSchemaErrors } from '../schema-errors.js';
-import { knownLogs, type Logs } from './logs.js';
+import { knownLogs } from './known-logs.js';
+import type { Logs } from './logs.js';
 
 function isPattern(text: string): boolean {
   try {

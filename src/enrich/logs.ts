@@ -1,7 +1,5 @@
-/** The names of logs, and the options that each sets: data/logs.json, and a file of the user's own. */
-import { readFileSync } from 'node:fs';
+/** The names of logs, and the options that each sets. The page has them, too. */
 import { AtlasError } from '../errors.js';
-import { packageFile } from '../package-root.js';
 import type { AddressPick, FormatName } from './choices.js';
 
 /** The options that a name sets; see schemas/logs.schema.json. */
@@ -36,16 +34,8 @@ export interface Recognized {
 const LEAST_MATCHES = 0.9;
 const MAX_LINE_LENGTH = 8192;
 
-let known: Logs | undefined;
-
-/** Returns the logs that ipatlas knows. */
-export function knownLogs(): Logs {
-  known ??= (JSON.parse(readFileSync(packageFile('data/logs.json'), 'utf8')) as { logs: Logs }).logs;
-  return known;
-}
-
 /** @throws AtlasError E_USAGE if there is no log of a name */
-export function logOf(name: string, logs: Logs = knownLogs()): Log {
+export function logOf(name: string, logs: Logs): Log {
   const log = Object.hasOwn(logs, name) ? logs[name] : undefined;
   if (log !== undefined) return log;
   throw new AtlasError(
@@ -57,6 +47,11 @@ export function logOf(name: string, logs: Logs = knownLogs()): Log {
 /** Returns a log and its other forms. */
 export function formsOf(name: string, logs: Logs): Logs {
   return Object.fromEntries(Object.entries(logs).filter(([other]) => other === name || other.startsWith(`${name}-`)));
+}
+
+/** Returns the logs that are recognized without a name: no line of JSON names its log. */
+export function withoutJson(logs: Logs): Logs {
+  return Object.fromEntries(Object.entries(logs).filter(([, { format }]) => format !== 'jsonl' && format !== 'json'));
 }
 
 /** Returns what a log is read with: two logs for which it is equal are the same to us. */

@@ -12,6 +12,7 @@ import {
 } from '../limits.js';
 import { type AddressPick, FORMAT_NAMES, type FormatName, PICKS } from './choices.js';
 import { EACH, hasElements, type PathStep, parsePath, pathText, splitSpec } from './field-path.js';
+import { knownLogs } from './known-logs.js';
 import { type Log, type Logs, logOf } from './logs.js';
 import {
   ADDABLE,
@@ -457,7 +458,7 @@ export function parseEnrichOptions(
 ): EnrichOptions & { input: KernelInput } {
   if (requested.log === undefined) return parseOptions(requested, nameOf);
   if (typeof requested.log !== 'string') throw usageError(`${nameOf('log')} must be a string`);
-  return parseLogOptions(requested, logOf(requested.log, logs), nameOf);
+  return parseLogOptions(requested, logOf(requested.log, logs ?? knownLogs()), nameOf);
 }
 
 /** The same for a log, whose fields, leniency and pick the request may replace. Throws as {@link parseEnrichOptions} does. */

@@ -39,6 +39,7 @@ export class BatchView {
   readonly #form = byId<HTMLFormElement>('batch');
   readonly #text = byId<HTMLTextAreaElement>('text');
   readonly #file = byId<HTMLInputElement>('file');
+  readonly #log = byId<HTMLSelectElement>('log');
   readonly #start = byId<HTMLButtonElement>('start');
   readonly #cancel = byId<HTMLButtonElement>('cancel');
   readonly #progress = byId<HTMLProgressElement>('progress');
@@ -108,6 +109,7 @@ export class BatchView {
       this.#send({ do: 'networks', url: checked ? new URL(dataset.url!, document.baseURI).href : undefined });
     });
     this.#text.addEventListener('input', () => this.#use(undefined, ''));
+    this.#log.addEventListener('change', () => this.#restart());
     this.#text.addEventListener('paste', (event) => {
       const text = event.clipboardData?.getData('text/plain') ?? '';
       if (text.length <= MAX_FIELD_TEXT) return;
@@ -143,8 +145,7 @@ export class BatchView {
 
   /** Takes a source in place of the text field. @param name of it, to show */
   #use(content: Blob | undefined, name: string): void {
-    this.#canContinue = false;
-    this.#start.textContent = 'Look up all';
+    this.#restart();
     if (content === undefined) {
       this.#source = undefined;
       this.#file.value = '';
@@ -156,6 +157,12 @@ export class BatchView {
     byId('source').textContent = this.#source.name;
     // What stays in the browser needs no further consent.
     if (this.#db !== '') this.#run();
+  }
+
+  /** The next run begins anew. */
+  #restart(): void {
+    this.#canContinue = false;
+    this.#start.textContent = 'Look up all';
   }
 
   #run(): void {
@@ -175,7 +182,7 @@ export class BatchView {
     this.#shownDone = 0;
     const db = this.#db === '' ? undefined : new URL(this.#db, document.baseURI).href;
     const source = this.#source?.content ?? new Blob([this.#text.value]);
-    this.#send({ do: 'start', source, db, base: document.baseURI });
+    this.#send({ do: 'start', source, db, base: document.baseURI, log: this.#log.value });
   }
 
   /** Tells how far it is. @param live a part that changes each second and is not read out again */
@@ -243,7 +250,7 @@ export class BatchView {
     this.#start.disabled = false;
     this.#cancel.hidden = true;
     this.#progress.hidden = true;
-    const { total, done, lines, linesWithoutAddress, isFull } = progress;
+    const { total, done, lines, linesWithoutAddress, isFull, readAs } = progress;
     if (this.#source !== undefined && progress.isRead) {
       byId('source').textContent = `${this.#source.name} · ${countText(lines, 'line')}`;
     }
@@ -258,6 +265,7 @@ export class BatchView {
     if (linesWithoutAddress > 0) {
       parts.push(`${countText(linesWithoutAddress, 'line')} ${linesWithoutAddress === 1 ? 'has' : 'have'} no address.`);
     }
+    if (readAs !== '') parts.push(`Read as ${readAs}.`);
     if (isFull) parts.push(`Only the first ${numberText(total)} are looked up.`);
     this.#tell(parts.join(' '));
     this.#status.classList.toggle('problem', outcome === 'failed');

@@ -1,9 +1,13 @@
 /** Looks up the addresses of a text: with the database in this browser, or by requests to the server. It goes on from where it stopped. */
+import table from '../../data/logs.json' with { type: 'json' };
 import type { Country } from '../database/results.js';
+import { formsOf, type Logs, type Recognized, recognizeLog, withoutJson } from '../enrich/logs.js';
+import { AtlasError } from '../errors.js';
 import type { LookupDatabase } from '../lookup/database.js';
 import { Entries } from './entries.js';
 import { AddressReader, type Entry } from './extract.js';
 import { readText } from './input.js';
+import { logReader } from './log-lines.js';
 import type { CountryCount, Result, Row } from './results.js';
 
 /** Longest time in milliseconds for which a message has to wait. */
@@ -11,6 +15,8 @@ const TURN_MS = 30;
 
 /** Entries that are looked up between two looks at the clock. */
 const STEP = 2_000;
+
+const LOGS = table.logs as unknown as Logs;
 
 /** Where the answers come from. */
 export interface Answers {
@@ -64,6 +70,8 @@ export interface Progress {
   isRead: boolean;
   /** Lines without an address that have more than one word. */
   linesWithoutAddress: number;
+  /** The log that the text was read as, and where its addresses are; empty if all addresses count. */
+  readAs: string;
   /** Whether there are more addresses than the limit allows. */
   isFull: boolean;
   invalid: number;
@@ -84,13 +92,22 @@ async function yieldToMessages(): Promise<void> {
 export class Batch {
   readonly entries = new Entries();
   readonly #source: Blob;
-  readonly #reader: AddressReader;
+  readonly #limit: number;
+  /** The name of the log; empty to recognize it, or else to find all addresses. */
+  readonly #log: string;
+  #reader: AddressReader;
+  #readAs = '';
   #isRead = false;
   #done = 0;
 
-  /** @param limit addresses to find at most; the rest of the text is ignored */
-  constructor(source: Blob, limit: number) {
+  /**
+   * @param limit addresses to find at most; the rest of the text is ignored
+   * @param log a name of data/logs.json; `all` for all addresses; empty to recognize the log
+   */
+  constructor(source: Blob, limit: number, log = '') {
     this.#source = source;
+    this.#limit = limit;
+    this.#log = log;
     this.#reader = new AddressReader(limit);
   }
 
@@ -102,7 +119,7 @@ export class Batch {
     const { length, invalid, located, inUnion } = this.entries;
     return {
       ...{ lines: this.#reader.lines, total: length, done: this.#done, isRead: this.#isRead },
-      ...{ linesWithoutAddress: this.#reader.linesWithoutAddress, isFull: this.#reader.isFull },
+      ...{ linesWithoutAddress: this.#reader.linesWithoutAddress, isFull: this.#reader.isFull, readAs: this.#readAs },
       ...{ invalid, located, inUnion, counts: this.entries.counts() },
     };
   }
@@ -117,7 +134,10 @@ export class Batch {
     const add = (found: readonly Entry[]): void => {
       for (const { line, text, valid } of found) this.entries.add(line, text, valid);
     };
+    let isFirst = true;
     for await (const piece of readText(this.#source)) {
+      if (isFirst) this.#chooseLog(piece);
+      isFirst = false;
       add(this.#reader.read(piece));
       await yieldToMessages();
       signal.throwIfAborted();
@@ -126,6 +146,23 @@ export class Batch {
     }
     add(this.#reader.end());
     this.#isRead = true;
+  }
+
+  /** Chooses the log by the beginning of the text: among the forms of the one that was named, or among all. */
+  #chooseLog(head: string): void {
+    if (this.#log === 'all') return;
+    const others = this.#log === '' ? withoutJson(LOGS) : formsOf(this.#log, LOGS);
+    let found: Recognized | undefined;
+    try {
+      found = recognizeLog('The text', head, false, others);
+    } catch (error) {
+      // It looks like several.
+      if (!(error instanceof AtlasError)) throw error;
+    }
+    const log = found?.log ?? LOGS[this.#log];
+    if (log === undefined) return;
+    this.#readAs = `${found?.names.join('/') ?? this.#log} ${log.title}; ${log.client}`;
+    this.#reader = new AddressReader(this.#limit, logReader(log));
   }
 
   get isRead(): boolean {

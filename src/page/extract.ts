@@ -3,9 +3,14 @@
  * kernel. The text comes in pieces, so that a browser stays responsive.
  */
 import { parseAddress } from '../address/parse.js';
+import { MAX_LINE_BYTES } from '../limits.js';
+import { InputError } from './input.js';
 
 /** Longest part of a line that is examined at a time, in characters: bounds the time and the memory for one call. */
 const MAX_PART = 65_536;
+
+/** Longest JSON document, in characters: browsers have a limit for texts of about twice as many. */
+const MAX_DOCUMENT = 250_000_000;
 
 /** Characters that are kept of a text that is not an address, and of a word at the end of a part. */
 const MAX_KEPT_TEXT = 100;
@@ -16,6 +21,13 @@ export interface Entry {
   line: number;
   text: string;
   valid: boolean;
+}
+
+/** Reads the records of a log. */
+export interface LogReader {
+  /** Returns the addresses at the fields of a line; of the document, if the log is one. */
+  read: (line: string) => string[];
+  isDocument: boolean;
 }
 
 /** Anything but white space and the usual separators of lists. */
@@ -91,8 +103,36 @@ function addressInWord(line: string, start: number, end: number): string | undef
   return isIPv4 && !isTaken(line, start, at, at + address.length) ? undefined : address;
 }
 
+/** Finds the addresses in a part of a line. */
+export function findAddresses(
+  text: string,
+  from: number,
+  end: number,
+  onAddress: (address: string, at: number) => void,
+): void {
+  for (let at = from; at < end; at++) {
+    const start = at;
+    let dots = 0;
+    let colons = 0;
+    let hasPair = false;
+    for (; at < end; at++) {
+      const code = text.charCodeAt(at);
+      if (IN_WORD[code] !== 1) break;
+      if (code === DOT) dots++;
+      else if (code === COLON) {
+        colons++;
+        hasPair ||= at > start && text.charCodeAt(at - 1) === COLON;
+      }
+    }
+    if (dots < IPV4_DOTS && colons < IPV6_COLONS && !hasPair) continue;
+    const address = addressInWord(text, start, at);
+    if (address !== undefined) onAddress(address, start);
+  }
+}
+
 export class AddressReader {
   readonly #limit: number;
+  readonly #log: LogReader | undefined;
   /** Text after the last newline, and how much of it is examined already: it is kept for what comes after it. */
   #rest = '';
   #examined = 0;
@@ -103,9 +143,13 @@ export class AddressReader {
   #found = 0;
   #withoutAddress = 0;
 
-  /** @param limit entries to find at most; the rest of the text is ignored */
-  constructor(limit: number) {
+  /**
+   * @param limit entries to find at most; the rest of the text is ignored
+   * @param log undefined if all addresses count
+   */
+  constructor(limit: number, log?: LogReader) {
     this.#limit = limit;
+    this.#log = log;
   }
 
   /** Whether the limit is reached. */
@@ -132,13 +176,19 @@ export class AddressReader {
   read(piece: string): Entry[] {
     const entries: Entry[] = [];
     let start = 0;
-    for (let end = piece.indexOf('\n'); end >= 0; end = piece.indexOf('\n', start)) {
+    for (let end = piece.indexOf('\n'); end >= 0 && this.#log?.isDocument !== true; end = piece.indexOf('\n', start)) {
       this.#endLine(this.#rest + piece.slice(start, end), entries);
       this.#rest = '';
       start = end + 1;
     }
     this.#rest += piece.slice(start);
-    if (this.#rest.length > MAX_PART) this.#examineStart(entries);
+    if (this.#log === undefined) {
+      if (this.#rest.length > MAX_PART) this.#examineStart(entries);
+    } else if (this.#rest.length > (this.#log.isDocument ? MAX_DOCUMENT : MAX_LINE_BYTES)) {
+      throw new InputError(
+        `This is not the log that was chosen, or its ${this.#log.isDocument ? 'document' : 'line'} is too long.`,
+      );
+    }
     return entries;
   }
 
@@ -161,10 +211,13 @@ export class AddressReader {
   }
 
   #endLine(text: string, entries: Entry[]): void {
-    this.#examine(text, text.length, entries);
-    if (!this.#lineHasAddress) {
+    if (this.#log === undefined) this.#examine(text, text.length, entries);
+    const inLog = this.#log?.read(text.replace(/\r$/, '')) ?? [];
+    for (const address of inLog) this.#add(entries, address, true);
+    if (!this.#lineHasAddress && inLog.length === 0) {
       const word = text.trim();
-      if (this.#lineIsLong || (word !== '' && !SINGLE_WORD.test(word))) this.#withoutAddress++;
+      if (this.#log !== undefined) this.#withoutAddress += word === '' ? 0 : 1;
+      else if (this.#lineIsLong || (word !== '' && !SINGLE_WORD.test(word))) this.#withoutAddress++;
       else if (word !== '') this.#add(entries, word.slice(0, MAX_KEPT_TEXT), parseAddress(word, words) !== 0);
     }
     this.#line++;
@@ -174,26 +227,10 @@ export class AddressReader {
   }
 
   #examine(text: string, end: number, entries: Entry[]): void {
-    for (let at = this.#examined; at < end; at++) {
-      const start = at;
-      let dots = 0;
-      let colons = 0;
-      let hasPair = false;
-      for (; at < end; at++) {
-        const code = text.charCodeAt(at);
-        if (IN_WORD[code] !== 1) break;
-        if (code === DOT) dots++;
-        else if (code === COLON) {
-          colons++;
-          hasPair ||= at > start && text.charCodeAt(at - 1) === COLON;
-        }
-      }
-      if (dots < IPV4_DOTS && colons < IPV6_COLONS && !hasPair) continue;
-      const address = addressInWord(text, start, at);
-      if (address === undefined) continue;
+    findAddresses(text, this.#examined, end, (address) => {
       this.#lineHasAddress = true;
       this.#add(entries, address, true);
-    }
+    });
   }
 
   #add(entries: Entry[], text: string, valid: boolean): void {

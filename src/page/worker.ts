@@ -127,7 +127,7 @@ globalThis.addEventListener('message', ({ data }: MessageEvent<ToWorker>) => {
     case 'start':
       setBase(data.base);
       db = data.db;
-      batch = new Batch(data.source, db === undefined ? MAX_PAGE_BATCH : MAX_BROWSER_BATCH);
+      batch = new Batch(data.source, db === undefined ? MAX_PAGE_BATCH : MAX_BROWSER_BATCH, data.log);
       selected = new Uint32Array();
       void run(batch);
       break;

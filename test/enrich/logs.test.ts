@@ -7,11 +7,13 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { releaseDir } from '../../src/database/release.js';
 import { openReleaseRanges } from '../../src/database/release-files.js';
-import { knownLogs, type Logs, recognizeLog } from '../../src/enrich/logs.js';
+import { knownLogs } from '../../src/enrich/known-logs.js';
+import { type Logs, recognizeLog } from '../../src/enrich/logs.js';
 import { parseEnrichOptions } from '../../src/enrich/options.js';
 import { openArchive } from '../../src/history/archive.js';
 import { answersOf, importEntry } from '../../src/history/write.js';
 import { packageFile } from '../../src/package-root.js';
+import { Batch } from '../../src/page/batch.js';
 import { parseAdd } from '../support/add.js';
 import { chunkedSource } from '../support/chunks.js';
 import { consoleSteps, withOutputs } from '../support/console.js';
@@ -270,6 +272,60 @@ describe('--log', () => {
         .split('\n')
         .map((line) => line.split(' ')[0]),
     ).toEqual(['name', ...Object.keys(logs)]);
+  });
+});
+
+describe('the page', () => {
+  /** Returns the addresses that were added to the lines of a log. */
+  const addedTo = (name: string, input: string, output: string): string[] => {
+    if (logs[name]!.format.startsWith('json'))
+      return [...output.matchAll(/"address":"([^"]+)"/g)].map(([, address]) => address!);
+    const lines = input.split('\n');
+    return output.split('\n').flatMap((line, at) => {
+      if (line.startsWith('#') || line === '') return [];
+      const added = line.slice(lines[at]!.length);
+      return [...added.matchAll(/[\w.:]*[.:][\w.:]*/g)].map(([address]) => address);
+    });
+  };
+
+  it('finds the addresses that enrich finds', async () => {
+    for (const { name, input } of steps) {
+      const { stdout } = await run(['enrich', '--log', name, '--add', 'address'], input);
+      const taken = addedTo(name, input, stdout);
+      const batch = new Batch(new Blob([input]), 100, name);
+      await batch.read(new AbortController().signal, () => {});
+      const found = Array.from({ length: batch.entries.length }, (_, at) => batch.entries.text(at));
+      // Of several addresses that enrich chooses among by their countries, the page has all.
+      const choosesByCountry = ['haproxy', 'k8s-audit'].includes(name);
+      expect(choosesByCountry ? found.filter((one) => taken.includes(one)) : found, name).toEqual(taken);
+      expect(taken.length, name).toBeGreaterThan(0);
+      expect(batch.progress().readAs, name).toContain(logs[name]!.client);
+    }
+  });
+
+  it.each([
+    ['w3c', '#Fields: date c-ip\n2026-01-01 8.8.8.8\n#Fields: c-ip x\n"193.0.6.139" y\n', ['8.8.8.8', '193.0.6.139']],
+    [
+      'iptables',
+      'msg="SRC=1.1.1.1 \\" DST=2.2.2.2" SRC=8.8.8.8 SRC=9.9.9.9 x=DST=193.0.6.139',
+      ['8.8.8.8', '193.0.6.139'],
+    ],
+    ['zeek', '#separator \\x2c\n#fields,ts,id.orig_h\n1,8.8.8.8\n', ['8.8.8.8']],
+    ['suricata', '{"src_ip":"8.8.8.8","dest_ip":5}\nnot JSON 9.9.9.9\n{"src_ip":["9.9.9.9"]}\n', ['8.8.8.8']],
+    ['cloudtrail', '{"Records":\n[{"sourceIPAddress":"8.8.8.8"},\n{"sourceIPAddress":"x"}]}', ['8.8.8.8']],
+    ['vpc-flow', 'srcaddr dstaddr\n8.8.8.8 193.0.6.139\n', ['8.8.8.8', '193.0.6.139']],
+    ['sshd', 'h sshd[1]: Invalid user 8.8.8.8 from 193.0.6.139 port 1\n', ['193.0.6.139']],
+    [
+      'all',
+      '193.0.6.139 - - [01/Jan/2026:00:00:00 +0000] "GET /?x=8.8.8.8 HTTP/1.1" 200 5',
+      ['193.0.6.139', '8.8.8.8'],
+    ],
+    ['', '193.0.6.139 - - [01/Jan/2026:00:00:00 +0000] "GET /?x=8.8.8.8 HTTP/1.1" 200 5', ['193.0.6.139']],
+    ['', '{"ip":"8.8.8.8","via":"193.0.6.139"}', ['8.8.8.8', '193.0.6.139']],
+  ])('as %j reads %j', async (name, text, expected) => {
+    const batch = new Batch(new Blob([text]), 100, name);
+    await batch.read(new AbortController().signal, () => {});
+    expect(Array.from({ length: batch.entries.length }, (_, at) => batch.entries.text(at))).toEqual(expected);
   });
 });
 

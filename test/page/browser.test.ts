@@ -357,6 +357,28 @@ describe.skipIf(!hasChromium())('the pages', () => {
     await says(page, '#status', /^Done: 2 addresses in 2 lines/);
     await useFile(page, 'access.log.gz', gzipSync('8.8.8.8 x\n8.8.8.9 y\n8.8.8.10 z\n'));
     await says(page, '#status', /^Done: 3 addresses in 3 lines/);
+    const line = '193.0.0.1 - - [01/Jan/2026:00:00:00 +0000] "GET /?ip=8.8.8.8 HTTP/1.1" 200 5 "-" "-"\n';
+    await useFile(page, 'vhost.log', `www.example.com ${line}`);
+    await says(
+      page,
+      '#status',
+      /^Done: 1 address in 1 line, .*Read as apache-vhost virtual host first; address in column 2\.$/,
+    );
+    await page.selectOption('#log', 'all');
+    await page.click('#start');
+    await says(page, '#status', /^Done: 2 addresses in 1 line, [\d.]+ s\.$/);
+    await page.selectOption('#log', 'suricata');
+    await useFile(page, 'eve.json', '{"src_ip":"8.8.8.8","dest_ip":"193.0.0.1","http":{"url":"/8.8.4.4"}}\n');
+    await says(
+      page,
+      '#status',
+      /^Done: 2 addresses in 1 line, .*Read as suricata EVE; addresses in src_ip and dest_ip\.$/,
+    );
+    await page.selectOption('#log', 'cloudtrail');
+    await useFile(page, 'trail.json', '{"Records":\n[{"sourceIPAddress":"8.8.8.8"},\n{"sourceIPAddress":"::"}]}');
+    await says(page, '#status', /^Done: 2 addresses in 1 line, .*Read as cloudtrail/);
+    expect(await violations(page)).toEqual([]);
+    await page.selectOption('#log', '');
     await useFile(page, 'truncated.gz', gzipSync(addresses(5_000).join('\n')).subarray(0, 3_000));
     await says(page, '#status', /^The gzip file is damaged\./);
     await useFile(page, 'program', Buffer.from([0x7f, 0x45, 0x4c, 0x46, 0, 1, 2, 3, 0xff]));

@@ -2,6 +2,7 @@
 import { ageDays, ageText, releaseAge } from '../../database/age.js';
 import type { Manifest } from '../../database/release.js';
 import type { LookupResult } from '../../database/results.js';
+import { knownLogs } from '../../enrich/known-logs.js';
 import { type Html, html } from '../../html.js';
 import { DEFAULT_MAX_AGE_DAYS, MAX_BROWSER_BATCH, MAX_PAGE_BATCH } from '../../limits.js';
 import { answerHtml, INCLUDED, NO_DATABASE, type Notice, noticeHtml } from '../../page/answer.js';
@@ -107,14 +108,18 @@ function batch({ publicDb, manifest }: LookupContent): Html {
     : html`The text is read in this browser; only the addresses in it are sent to this server, and they are not logged.`;
   const hasNetworks = publicDb && manifest?.counts.networks !== undefined;
   const limit = publicDb ? MAX_BROWSER_BATCH : MAX_PAGE_BATCH;
+  const names = Object.entries(knownLogs()).map(
+    ([name, { title }]) => html`<option value="${name}">${name}: ${title}</option>`,
+  );
   return html`<section id="batch-section" class="script-only" aria-labelledby="batch-title">
 <h2 id="batch-title">Many at once</h2>
-<p class="lead">A log, a CSV file or a list: every address in it is looked up, ${numberText(limit)} at most. ${privacy}</p>
+<p class="lead">A log, a CSV file or a list: every address in it is looked up, or those where a known log has them, ${numberText(limit)} at most. ${privacy}</p>
 <form id="batch" class="drop-zone" data-db="${publicDb ? 'db/country.ipc' : ''}">
 <label for="text">Drop a file, or paste</label>
 <textarea id="text" rows="4" spellcheck="false" autocomplete="off" autocapitalize="none" placeholder="8.8.8.8&#10;2001:4860:4860::8888"></textarea>
 <p id="source" class="source" role="status"></p>
 <div class="row"><span class="file"><input id="file" type="file"><label class="button" for="file">Choose a file</label></span>
+<label class="log">Log <select id="log" autocomplete="off"><option value="">recognize it</option><option value="all">none: all addresses</option>${names}</select></label>
 <button type="submit" id="start" class="primary">Look up all</button>
 <button type="button" id="cancel" hidden>Cancel</button>
 ${hasNetworks ? html`<label class="check"><input type="checkbox" id="networks" data-url="db/networks.ipc" autocomplete="off"> and who announces them (2.4 MB more)</label>` : undefined}</div>

@@ -1,0 +1,102 @@
+/** Finds the addresses of a log where data/logs.json says that they are, as `ipatlas enrich --log` does. */
+import { findAddress } from '../address/lenient.js';
+import { parseAddress } from '../address/parse.js';
+import { EACH, type PathStep, parsePath, pathText, splitSpec } from '../enrich/field-path.js';
+import type { Log } from '../enrich/logs.js';
+import { findAddresses, type LogReader } from './extract.js';
+
+/** Returns the texts in which the addresses of a line are. */
+type TextReader = (line: string) => string[];
+
+/** A key and its value in any text, quoted or up to a character that no address has. The next key may be in that value, but not in quotes. */
+const PAIR = /([\w.\x80-\uffff-]*)=(?:"((?:[^"\\]|\\.)*)"|(?=(\[[^\0-\x20,;|")}]*|[^\0-\x20,;|")}\]]*)))/gs;
+
+const words = new Uint32Array(4);
+
+/** Returns the values that the rest of a path leads to. */
+function valuesAt(value: unknown, [step, ...rest]: readonly PathStep[]): unknown[] {
+  if (step === undefined) return [value];
+  if (step === EACH) return Array.isArray(value) ? value.flatMap((one) => valuesAt(one, rest)) : [];
+  if (typeof value !== 'object' || value === null || Array.isArray(value) !== (typeof step === 'number')) return [];
+  return Object.hasOwn(value, step) ? valuesAt((value as Record<string, unknown>)[step], rest) : [];
+}
+
+/** Returns the addresses in text: all, or the one that counts. */
+function addressesInText(text: string, { pick, untrusted = [] }: Log): string[] {
+  const found: string[] = [];
+  let first = text.length;
+  findAddresses(text, 0, text.length, (address, at) => {
+    found.push(address);
+    first = Math.min(first, at);
+  });
+  const isLast = untrusted.some((one) => text.slice(0, first).includes(one));
+  return pick === 'first' ? found.slice(...(isLast ? [-1] : [0, 1])) : found;
+}
+
+/** Reads the records of a table whose header is a directive, or whose columns are known. */
+function tableReader({ format, columns: usual }: Log, names: readonly string[]): TextReader {
+  let columns = usual?.split(' ') ?? [];
+  let separator = '\t';
+  const cellsOf = (line: string): string[] => {
+    if (format === 'zeek') return line.split(separator);
+    if (format === 'w3c' && line.includes('\t')) return line.split('\t');
+    return line.match(/"(?:[^"]|"")*"[^ ]*|[^ ]+/g) ?? [];
+  };
+  return (line) => {
+    const [, directive, rest = ''] = (format !== 'columns' && /^\ufeff?#(\w*):?[ \t]*(.*)$/.exec(line)) || [];
+    if (directive === 'separator') separator = JSON.parse(`"${rest.replace('\\x', '\\u00')}"`);
+    if (directive?.toLowerCase() === 'fields')
+      columns = format === 'zeek' ? line.split(separator).slice(1) : rest.trim().split(/[ \t]+/);
+    const cells = cellsOf(line);
+    const isHeader = format === 'columns' && cells.some((cell) => names.includes(cell));
+    if (isHeader) columns = cells;
+    if (isHeader || directive !== undefined) return [];
+    return names.map((name) => (cells[columns.indexOf(name)] ?? '').replace(/^"(.*)"$/, '$1').replaceAll('""', '"'));
+  };
+}
+
+/** Returns the texts in which the addresses of a line are. */
+function textReader(log: Log): TextReader {
+  const paths = (log.fields ?? []).map((spec) => parsePath(splitSpec(spec).path, spec));
+  const names = paths.map(pathText);
+  switch (log.format) {
+    case 'jsonl':
+    case 'json': {
+      const items: PathStep[] = log.format === 'json' ? [...(log.items?.split('.') ?? []), EACH] : [];
+      return (line) => {
+        let value: unknown;
+        try {
+          value = JSON.parse(line);
+        } catch {
+          return [];
+        }
+        return paths.flatMap((path) => valuesAt(value, [...items, ...path])).filter((one) => typeof one === 'string');
+      };
+    }
+    case 'logfmt':
+      return (line) => {
+        const values = new Map<string, string>();
+        for (const [, key, quoted, plain] of line.matchAll(PAIR))
+          if (!values.has(key!)) values.set(key!, quoted ?? plain!);
+        return names.map((name) => values.get(name) ?? '');
+      };
+    case 'combined':
+      return (line) => [/^[^ ]*/.exec(line)![0]];
+    case 'text':
+      return (line) => [line];
+    default:
+      return tableReader(log, names);
+  }
+}
+
+/** Returns what reads the lines of a log one after the other. */
+export function logReader(log: Log): LogReader {
+  const texts = textReader(log);
+  const read = (line: string): string[] =>
+    texts(line).flatMap((text) => {
+      if (log.format === 'text' || log.strings) return addressesInText(text, log);
+      const address = log.lenient ? findAddress(text) : text;
+      return address !== undefined && parseAddress(address, words) !== 0 ? [address] : [];
+    });
+  return { read, isDocument: log.format === 'json' };
+}
