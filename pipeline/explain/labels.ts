@@ -43,7 +43,7 @@ export async function explainLabels(
 ): Promise<ExplainedLabels | null> {
   const { manifest, labels: file, labelNames } = database;
   if (manifest.labels === undefined || file === undefined) return null;
-  const record = file.records[rangeAt(file, own).record]!;
+  const record = file.recordAt(rangeAt(file, own).record);
   const { family, words } = record.kind === 'embedded' ? insideOf(record.scheme, own) : own;
   const text = (address: Uint32Array): string => formatAddress(family, address);
   const { ip: _ip, ...labels } = database.fields(labelNames)(text(words))!;

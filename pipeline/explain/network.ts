@@ -3,7 +3,7 @@ import { type EmbeddedScheme, embeddedIPv4 } from '../../src/address/embedded.js
 import { formatAddress } from '../../src/address/format.js';
 import { compareAddresses, previousAddress, rangeSize } from '../../src/address/words.js';
 import type { Manifest } from '../../src/database/release.js';
-import { type NetworkFile, networkRecord, type PartitionFile, rangeColumns } from '../../src/rangefile/reader.js';
+import { type NetworkFile, type PartitionFile, rangeColumns } from '../../src/rangefile/reader.js';
 import type { CoveringRow, Target } from './covering-rows.js';
 
 /** A row that covers the address. A name here is a key of `ipatlas explain --json`. */
@@ -77,10 +77,10 @@ export function explainNetwork(
   { inputs }: Manifest,
 ): ExplainedNetwork | null {
   if (networks === undefined) return null;
-  const own = networkRecord(networks, rangeAt(networks, targets[0]!).record);
+  const own = networks.recordAt(rangeAt(networks, targets[0]!).record);
   const target = own.kind === 'embedded' ? (targets[1] ?? insideOf(own.scheme, targets[0]!)) : targets[0]!;
   const { first, last, record: index } = rangeAt(networks, target);
-  const record = networkRecord(networks, index);
+  const record = networks.recordAt(index);
   const position = ({ source }: CoveringRow): number => inputs.findIndex(({ id }) => id === source);
   // The first source; then the narrowest range; of equally wide ones the later row.
   const covering = rows.filter((row) => row.target === target).reverse();

@@ -60,7 +60,7 @@ function networkLabels(file: NetworkFile): (ip: string) => string {
   return (ip) => {
     if (parseAddress(ip, words) === 4) finder.findIPv4(words[0]! | 0);
     else finder.findIPv6(words);
-    const label = recordLabel(file.records[finder.record]!);
+    const label = recordLabel(file.recordAt(finder.record));
     return label === UNANNOUNCED ? `reason:${label}` : label;
   };
 }

@@ -96,9 +96,12 @@ function valuesOf(record: FileRecord, { continents, labels = [] }: Names): Value
 interface Part {
   fields: readonly ResultField[];
   finder: PartitionFinder;
-  /** Returns the fields of a record. They are made when they are first needed: there are 91,000 networks. */
+  /** Returns the fields of a record. */
   valuesOf(record: number): Values;
 }
+
+/** Most combinations of records whose answers are kept: all of a release without labels, some 25 MB. */
+const MAX_ANSWERS = 200_000;
 
 /** Views of open files by the fields that they are made for: lookups of other fields use them, too. */
 const views = new WeakMap<PartitionFile, Map<string, PartitionFile>>();
@@ -121,16 +124,14 @@ function makePart(file: PartitionFile, fields: readonly ResultField[], wantsBloc
     const values = valuesOf(record, names);
     return JSON.stringify(fields.map((field) => values[field] ?? null));
   };
-  // Without a field of its own, the block is that of the record; and no two records have all labels the same.
-  const isOfRecord = [0, names.labels?.length].includes(fields.length);
+  // Without a field of its own, the block is that of the record; and no two records have the same number, or all labels the same.
+  const isOfRecord = [0, names.labels?.length].includes(fields.length) || fields.includes('asn');
   const view = wantsBlock && !isOfRecord ? viewOf(file, fields, pick) : file;
-  const { records } = view;
-  const made = new Array<Values | undefined>(records.length);
-  const valuesAt = (record: number): Values => {
-    made[record] ??= valuesOf(records[record]!, names);
-    return made[record];
+  return {
+    fields,
+    finder: new PartitionFinder(view, wantsBlock),
+    valuesOf: (record) => valuesOf(view.recordAt(record), names),
   };
-  return { fields, finder: new PartitionFinder(view, wantsBlock), valuesOf: valuesAt };
 }
 
 /**
@@ -165,22 +166,40 @@ export function fieldLookup(
   // A release without networks gives nulls, and blocks of the rest.
   if (parts.length === 0 && wantsBlock) parts.push(makePart(file, [], true));
   const words = new Uint32Array(4);
+  /** Results without address and block, by the records of all parts. Copying an object is faster than adding its members. */
+  const answers = new Map<number, Record<string, unknown>>();
+  const makeAnswer = (): Record<string, unknown> => {
+    // The order of the members is that of the fields, whichever partition they are from.
+    const answer: Record<string, unknown> = { ip: '' };
+    for (const field of fields) answer[field] = null;
+    for (const { fields: own, finder, valuesOf: valuesAt } of parts) {
+      const found = valuesAt(finder.record);
+      for (const field of own) answer[field] = found[field] ?? null;
+    }
+    return answer;
+  };
 
   return (text) => {
     const family = parseAddress(text, words);
     if (family === 0) return undefined;
-    const result: Record<string, unknown> = { ip: family === 4 ? formatIPv4(words[0]!) : formatIPv6Full(words) };
-    // The order of the members is that of the fields, whichever partition they are from.
-    for (const field of fields) result[field] = null;
+    let records = 0;
     let prefix = 0;
-    for (const { fields: own, finder, valuesOf: valuesAt } of parts) {
+    for (const { finder } of parts) {
       if (family === 4) finder.findIPv4(words[0]! | 0);
       else finder.findIPv6(words);
-      const found = valuesAt(finder.record);
-      for (const field of own) result[field] = found[field] ?? null;
+      records = records * finder.file.recordCount + finder.record;
       if (finder.prefix === NO_PREFIX || prefix === NO_PREFIX) prefix = NO_PREFIX;
       else if (finder.prefix > prefix) prefix = finder.prefix;
     }
+    let answer = answers.get(records);
+    if (answer === undefined) {
+      if (answers.size === MAX_ANSWERS) answers.clear();
+      answer = makeAnswer();
+      answers.set(records, answer);
+    }
+    const result = { ...answer };
+    if (family === 6) result.ip = formatIPv6Full(words);
+    else result.ip = text.includes(':') ? formatIPv4(words[0]!) : text;
     if (wantsBlock && prefix !== NO_PREFIX) {
       for (let k = 0; k < (family === 4 ? 1 : 4); k++) words[k] = words[k]! & ~hostMask(prefix, k);
       result.network = formatCidr(family, words, prefix);

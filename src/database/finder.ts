@@ -33,13 +33,18 @@ export class PartitionFinder<Rec extends FileRecord = FileRecord> {
   prefix = 0;
   readonly #wantsPrefix: boolean;
   /** By record number: the scheme of records with an embedded IPv4 address. */
-  readonly #schemes: (EmbeddedScheme | undefined)[];
+  readonly #schemes: (EmbeddedScheme | undefined)[] = [];
   readonly #start = new Uint32Array(4);
 
   constructor(file: PartitionFile<Rec>, wantsPrefix: boolean) {
     this.file = file;
     this.#wantsPrefix = wantsPrefix;
-    this.#schemes = file.records.map((record) => (record.kind === 'embedded' ? record.scheme : undefined));
+    // They come before all networks and labels, which are not decoded for this.
+    for (let index = 0; index < file.recordCount; index++) {
+      const record: FileRecord = file.recordAt(index);
+      if (record.kind === 'network' || record.kind === 'label') break;
+      this.#schemes.push(record.kind === 'embedded' ? record.scheme : undefined);
+    }
   }
 
   /** @param address as a 32-bit integer, signed or unsigned */

@@ -1,6 +1,7 @@
 /** The confidence of ranges, as a view of a range file in which it is part of the records. */
 import { AtlasError } from '../errors.js';
 import { MAX_RECORDS, type RangeRecord } from './layout.js';
+import { recordMembers } from './memory.js';
 import type { RangeFile } from './reader.js';
 
 /** Returns the error for a file of a release without a confidence. */
@@ -39,5 +40,5 @@ export function withConfidence(file: RangeFile): RangeFile {
   const record6 = withPairs(file.record6, confidence6);
   // 250 countries with 101 values each and a few other records are always fewer.
   if (records.length > MAX_RECORDS) throw new AtlasError('E_FAULT', `${records.length} records with a confidence`);
-  return { ...file, records, record4, record6 };
+  return { ...file, ...recordMembers(records), record4, record6 };
 }

@@ -49,6 +49,13 @@ export function rangeFileInMemory(
   };
 }
 
+/** Returns the members of a file for records in memory. */
+export function recordMembers<Rec extends FileRecord>(
+  records: readonly Rec[],
+): Pick<PartitionFile<Rec>, 'records' | 'recordCount' | 'recordAt'> {
+  return { records, recordCount: records.length, recordAt: (index) => records[index]! };
+}
+
 /** Makes a file of any records that is in memory only; see {@link rangeFileInMemory}. */
 export function partitionInMemory<Rec extends FileRecord>(
   { asOf, v4, v6, records }: Omit<RangeFileContent<Rec>, 'confidence'>,
@@ -60,7 +67,7 @@ export function partitionInMemory<Rec extends FileRecord>(
     bytes: new Uint8Array(0),
     headEnd: 0,
     asOf,
-    records: [...records],
+    ...recordMembers([...records]),
     count4: v4.count,
     start4: v4.first,
     start4Low: new Uint16Array(v4.first.buffer, v4.first.byteOffset, 2 * v4.count),

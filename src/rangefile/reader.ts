@@ -43,7 +43,11 @@ export interface PartitionFile<Rec extends FileRecord = FileRecord> extends Sear
   headEnd: number;
   /** Date of the EU membership, `YYYY-MM-DD`. */
   asOf: string;
+  /** All records. In a file of networks or labels, which has many, they are decoded when this is first read. */
   readonly records: readonly Rec[];
+  readonly recordCount: number;
+  /** Returns one record; it decodes this one alone if the others were not needed yet. */
+  recordAt(index: number): Rec;
   /** Number of IPv4 ranges. */
   count4: number;
   start4: Uint32Array;
@@ -62,7 +66,7 @@ export interface RangeFile extends PartitionFile<RangeRecord> {
   confidence6: Uint8Array | undefined;
 }
 
-/** A file of networks. Its records, of which there are many, are decoded when they are first needed. */
+/** A file of networks. */
 export interface NetworkFile extends PartitionFile<NetworkRecord> {
   /** The records as the file has them, four words each: see `RECORD_WORD` in layout.ts. */
   recordWords: Uint32Array;
@@ -200,18 +204,6 @@ function decodeRecord(
   }
 }
 
-/** Decodes one record of a file of networks: all of them take 40 ms. */
-export function networkRecord({ path, recordWords, text }: NetworkFile, index: number): NetworkRecord {
-  const table = new DataView(recordWords.buffer, recordWords.byteOffset, recordWords.byteLength);
-  return decodeRecord(
-    path,
-    table,
-    index,
-    Buffer.from(text.buffer, text.byteOffset, text.byteLength),
-    CONTENTS.networks.kinds,
-  ) as NetworkRecord;
-}
-
 /** Returns the greatest number in a column. */
 function greatest(column: Uint16Array | Uint32Array): number {
   let most = 0;
@@ -320,8 +312,8 @@ function decodeFile(
 
   const recordTable = new DataView(whole.buffer, whole.byteOffset + table.RECO.offset, table.RECO.length);
   const text = bytes.subarray(table.TEXT.offset, table.TEXT.offset + table.TEXT.length);
-  const decodeRecords = (): FileRecord[] =>
-    Array.from({ length: recordCount }, (_, index) => decodeRecord(path, recordTable, index, text, kinds));
+  const decode = (index: number): FileRecord => decodeRecord(path, recordTable, index, text, kinds);
+  const decodeRecords = (): FileRecord[] => Array.from({ length: recordCount }, (_, index) => decode(index));
   let records = wasChecked && name !== 'countries' ? undefined : decodeRecords();
 
   const file = {
@@ -333,6 +325,8 @@ function decodeFile(
       records ??= decodeRecords();
       return records;
     },
+    recordCount,
+    recordAt: (index: number) => records?.[index] ?? decode(index),
     recordWords: u32('RECO'),
     text,
     count4,
