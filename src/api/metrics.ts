@@ -16,6 +16,13 @@ export const UNMATCHED_ROUTE = 'unmatched';
 /** The route of input that is not an HTTP request. */
 export const UNPARSED_ROUTE = 'unparsed';
 
+/** Adds the metrics of the process. */
+export function addProcessMetrics(register: Registry): void {
+  collectDefaultMetrics({ register });
+  // Gauges whose names say that they are counters. Those by type have the same numbers.
+  for (const what of ['handles', 'requests', 'resources']) register.removeSingleMetric(`nodejs_active_${what}_total`);
+}
+
 /** The metrics of one process that answers requests. */
 export class RequestMetrics {
   readonly registry = new Registry();
@@ -44,11 +51,7 @@ export class RequestMetrics {
       labelNames: ['outcome'],
       registers,
     });
-    collectDefaultMetrics({ register: this.registry });
-    // Gauges whose names say that they are counters. Those by type have the same numbers.
-    for (const what of ['handles', 'requests', 'resources']) {
-      this.registry.removeSingleMetric(`nodejs_active_${what}_total`);
-    }
+    addProcessMetrics(this.registry);
   }
 
   /** Returns the values, to be added to those of other processes. */

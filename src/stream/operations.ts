@@ -1,8 +1,8 @@
 /** A worker in operation: the release that it uses, what it counts and logs, and its metrics and health over HTTP. */
 import { createServer, type Server } from 'node:http';
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { errorFields, type Log, type LogFields } from '../api/log.js';
-import { addPullMetrics, ReleaseMetrics } from '../api/metrics.js';
+import { addProcessMetrics, addPullMetrics, ReleaseMetrics } from '../api/metrics.js';
 import { ReleaseWatcher } from '../api/releases/release-watcher.js';
 import { openDatabase } from '../database/database.js';
 import type { EnrichOptions } from '../enrich/options.js';
@@ -60,7 +60,7 @@ export class StreamMetrics {
   /** @param dataDir data directory, for the state of pulls from a signed repository */
   constructor(dataDir: string) {
     addPullMetrics(dataDir, this.releases.registry);
-    collectDefaultMetrics({ register: this.#registry });
+    addProcessMetrics(this.#registry);
   }
 
   #counter(name: string, help: string): Counter {

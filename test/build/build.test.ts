@@ -109,6 +109,17 @@ describe('ipatlas build', () => {
     expect(current()).not.toBe(before);
   });
 
+  it('replaces the report if it publishes the same id again', async () => {
+    const file = sources({ one: GOOD });
+    await buildOnce(dataDir, file, { asOf: '2026-01-01' });
+    const path = join(dataDir, 'current', 'report.json');
+    const report = readFileSync(path, 'utf8');
+    writeFileSync(path, report.replace(/"finished": "[^"]*"/, '"finished": "2026-01-01T00:00:00.000Z"'));
+    const built = await buildOnce(dataDir, file, { asOf: '2026-01-01', force: true });
+    expect(built).toMatchObject({ outcome: 'published', id: JSON.parse(report).release });
+    expect(JSON.parse(readFileSync(path, 'utf8')).finished).not.toBe('2026-01-01T00:00:00.000Z');
+  });
+
   it('builds again if the current release is damaged', async () => {
     const file = sources({ one: GOOD });
     await build(file, '--as-of', '2026-01-01');

@@ -55,7 +55,10 @@ async function build(): Promise<void> {
     { overrides: 'overrides.csv' },
   );
   const format = { ranges: [{ files: ['*'], text: { first: 0, last: 1 } }], country: 2, comment: '#' };
-  const sources = ['first', 'second'].map((id) => ({ id, license: 'CC0-1.0', fetch: { file: `${id}.csv` }, format }));
+  const sources = ['first', 'second'].map((id) => ({
+    ...{ id, license: 'CC0-1.0', fetch: { file: `${id}.csv` }, format },
+    corrections: `https://${id}.example`,
+  }));
   writeFileSync(file, JSON.stringify({ overrides: 'overrides.csv', gates: { maxWrongSentinels: 99 }, sources }));
   expect(await buildOnce(dataDir, file, { asOf: '2026-01-01' })).toMatchObject({ outcome: 'published' });
 }
@@ -64,7 +67,8 @@ describe('explain', () => {
   beforeEach(build);
 
   it('one source, one step', async () => {
-    const { result, steps, notes, notation } = await explained('30.100.0.1');
+    const { result, steps, notes, notation, corrections } = await explained('30.100.0.1');
+    expect(corrections).toEqual([{ source: 'second', address: 'https://second.example' }]);
     expect(result).toMatchObject({ ip: '30.100.0.1', country_code: 'NL' });
     expect({ notes, notation }).toEqual({ notes: [], notation: null });
     expect(steps).toEqual([
@@ -238,6 +242,30 @@ describe('explain', () => {
     expect(await ipatlas(['explain', '1.2.3', '--data', dataDir])).toMatchObject({ code: 4, stdout: '' });
     const none = ['explain', '1.2.3.4', '--release', '2020-01-01-0123456789ab', '--data', dataDir];
     expect(await ipatlas(none)).toMatchObject({ code: 5, stdout: '' });
+  });
+});
+
+describe('a list of many blocks', () => {
+  it('is read around the address only', async () => {
+    const rows = Array.from({ length: 3_000 }, (_, i) => {
+      const [v4, v6] = [`30.${i >> 8}.${i & 255}`, `2a00:${i.toString(16)}`];
+      return i % 3 === 2
+        ? `${v6}::,${v6}:ffff:ffff:ffff:ffff:ffff:ffff,SE`
+        : `${v4}.0,${v4}.255,${i % 3 ? 'DE' : 'FR'}`;
+    });
+    expect(await buildOnce(dataDir, writeSources(dir, { one: rows }))).toMatchObject({ outcome: 'published' });
+    const object = join(dataDir, 'cache/objects', manifestOf(dataDir).inputs[0]!.files[0]!.sha256);
+    const text = readFileSync(object, 'utf8');
+    for (const i of [0, 1, 2, 1_499, 1_500, 2_998, 2_999]) {
+      // The rows far away are not read.
+      const isNear = (_row: string, line: number): boolean => Math.abs(line - i) < 400;
+      const lines = rows.map((row, line) => (isNear(row, line) ? row : '\0'.repeat(row.length)));
+      writeFileSync(object, `${lines.join('\n')}\n`);
+      const { steps, notes } = await explained(rows[i]!.split(',')[1]!);
+      expect(notes).toEqual([]);
+      expect(steps[0]!.rows).toMatchObject([{ line: i + 1, text: rows[i], outcome: 'won' }]);
+    }
+    writeFileSync(object, text);
   });
 });
 

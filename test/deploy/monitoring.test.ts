@@ -104,6 +104,7 @@ for (const reason of missing) it(reason, ({ skip }) => skip(reason));
 describe.skipIf(missing.length > 0)('each metric and label of the rules and the dashboard', () => {
   const dir = temporaryDir();
   const closers: (() => Promise<unknown>)[] = [];
+  let text: string;
   let metrics: ReturnType<typeof namesOf>;
 
   beforeAll(async () => {
@@ -149,7 +150,8 @@ describe.skipIf(missing.length > 0)('each metric and label of the rules and the 
     const textOf = async (from: unknown): Promise<string> => (await fetch(String(from))).text();
     // A metric has no labels before it has counted.
     await until(async () => (await textOf(workerUrl)).includes('ipatlas_stream_messages_total 2'), 'the messages');
-    metrics = namesOf((await textOf(url)) + (await textOf(workerUrl)));
+    text = (await textOf(url)) + (await textOf(workerUrl));
+    metrics = namesOf(text);
     await connection.close();
   });
   afterAll(async () => {
@@ -160,6 +162,13 @@ describe.skipIf(missing.length > 0)('each metric and label of the rules and the 
   it.each([...new Set([...ruleExpressions, ...panelExpressions, ...variables])])('exists: %s', (expression) => {
     expect([...metrics.names]).toEqual(expect.arrayContaining(metricsIn(expression)));
     expect([...metrics.labels]).toEqual(expect.arrayContaining(labelsIn(expression)));
+  });
+
+  it('ends in _total if and only if it counts', () => {
+    const types = [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)];
+    expect(types.length).toBeGreaterThan(30);
+    for (const [line, name, type] of types)
+      expect([line, name!.endsWith('_total')]).toEqual([line, type === 'counter']);
   });
 
   it('is missed by this test if its name is wrong', () => {

@@ -5,10 +5,12 @@ import { cpSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, write
 import { type AddressInfo, createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { type NatsConnection, nkeys } from '@nats-io/transport-node';
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
+import type { Log } from '../../src/api/log.js';
 import { pullStatePath } from '../../src/database/pull-state.js';
+import type { Delivery } from '../../src/stream/broker.js';
 import { HEADER } from '../../src/stream/headers.js';
-import { Health, StreamMetrics, serveOperations } from '../../src/stream/operations.js';
+import { Health, logProgress, StreamMetrics, serveOperations, workerEvents } from '../../src/stream/operations.js';
 import { finished, start } from '../support/cli.js';
 import { ipatlas } from '../support/in-process.js';
 import { country, publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
@@ -65,7 +67,11 @@ describe.skipIf(!hasNatsServer())('ipatlas stream', () => {
     const ownDataDir = temporaryDir();
     onTestFinished(() => rmSync(ownDataDir, { recursive: true }));
     const first = await publishBlocks(ownDataDir, SMALL_WORLD);
-    const child = start([...args('A', '--init', '--metrics-port', '0'), '--data', ownDataDir]);
+    const child = start([
+      ...args('A', '--init', '--metrics-host', '127.0.0.2', '--metrics-port', '0'),
+      '--data',
+      ownDataDir,
+    ]);
     onTestFinished(() => void child.kill('SIGKILL'));
     let log = '';
     child.stderr!.setEncoding('utf8').on('data', (chunk: string) => {
@@ -74,7 +80,7 @@ describe.skipIf(!hasNatsServer())('ipatlas stream', () => {
     const ended = finished(child);
     const port = await until(() => /"port":(\d+)/.exec(log)?.[1], 'the port of the metrics');
     const get = async (path: string) => {
-      const response = await fetch(`http://127.0.0.1:${port}${path}`);
+      const response = await fetch(`http://127.0.0.2:${port}${path}`);
       return { status: response.status, text: await response.text() };
     };
     const metric = async (name: string): Promise<number> =>
@@ -282,9 +288,12 @@ describe.skipIf(!hasNatsServer())('ipatlas stream', () => {
   it('is not ready if a problem lasts, says which, and is ready again after it', async () => {
     let now = 0;
     const health = new Health(() => now);
-    health.failed('the output is full');
+    const silent = { info: () => {}, warn: () => {} } as unknown as Log;
+    const events = workerEvents(new StreamMetrics(dataDir), silent, health);
+    const delivery = { source: { sequence: 1, storedAt: '0' } } as Delivery;
+    events.stalled('the output is full');
     now = 9_999;
-    health.failed('still full');
+    events.retried(delivery, 'still full');
     expect(health.lasting).toBeUndefined();
     now = 10_000;
     const server = await serveOperations({ host: '::1', port: 0 }, new StreamMetrics(dataDir), () => health.lasting);
@@ -294,8 +303,21 @@ describe.skipIf(!hasNatsServer())('ipatlas stream', () => {
       return [response.status, await response.text()];
     };
     expect(await ready()).toEqual([503, 'still full\n']);
-    health.succeeded();
+    events.done(delivery);
     expect(await ready()).toEqual([200, 'ready\n']);
+  });
+
+  it('logs its progress each minute', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const metrics = new StreamMetrics(dataDir);
+    const lines: unknown[] = [];
+    const end = logProgress({ info: (...line: unknown[]) => lines.push(line) } as unknown as Log, metrics);
+    metrics.events.done({ source: { sequence: 1, storedAt: '0' } } as Delivery);
+    vi.advanceTimersByTime(60_000);
+    end();
+    await until(() => lines.length > 0, 'the line');
+    expect(lines).toEqual([[expect.objectContaining({ messages: 1, rejects: 0 }), 'progress']]);
   });
 
   it('rejects a table without the column', async () => {
