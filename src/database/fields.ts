@@ -152,19 +152,17 @@ export function fieldLookup(
   const ofNetwork = fields.filter((field) => NETWORK_FIELDS.includes(field as (typeof NETWORK_FIELDS)[number]));
   const ofLabels = fields.filter((field) => !RESULT_FIELDS.includes(field as (typeof RESULT_FIELDS)[number]));
   const ofCountry = fields.filter((field) => COUNTRY_FIELDS.includes(field as (typeof COUNTRY_FIELDS)[number]));
-  const parts: Part[] = [];
-  if (ofCountry.length > 0 || (wantsBlock && ofNetwork.length + ofLabels.length === 0)) {
-    const continents = fields.includes('continent') ? continentTable() : undefined;
-    parts.push(
-      makePart(fields.includes('confidence') ? withConfidence(file) : file, ofCountry, wantsBlock, { continents }),
-    );
-  }
+  const others: Part[] = [];
   const networkFile = ofNetwork.length > 0 ? networks() : undefined;
-  if (networkFile !== undefined) parts.push(makePart(networkFile, ofNetwork, wantsBlock));
+  if (networkFile !== undefined) others.push(makePart(networkFile, ofNetwork, wantsBlock));
   const labelFile = ofLabels.length > 0 ? labels() : undefined;
-  if (labelFile !== undefined) parts.push(makePart(labelFile, ofLabels, wantsBlock, { labels: labelFile.columns }));
-  // A release without networks gives nulls, and blocks of the rest.
-  if (parts.length === 0 && wantsBlock) parts.push(makePart(file, [], true));
+  if (labelFile !== undefined) others.push(makePart(labelFile, ofLabels, wantsBlock, { labels: labelFile.columns }));
+  // The countries come first: they say for all parts whether an IPv4 address inside decides.
+  const continents = fields.includes('continent') ? continentTable() : undefined;
+  const countries = fields.includes('confidence') ? withConfidence(file) : file;
+  const onlyEmbedded = ofCountry.length === 0 && others.length > 0;
+  const first = makePart(onlyEmbedded ? viewOf(file, [], () => '') : countries, ofCountry, wantsBlock, { continents });
+  const parts = [first, ...others];
   const words = new Uint32Array(4);
   /** Results without address and block, by the records of all parts. Copying an object is faster than adding its members. */
   const answers = new Map<number, Record<string, unknown>>();
@@ -186,7 +184,7 @@ export function fieldLookup(
     let prefix = 0;
     for (const { finder } of parts) {
       if (family === 4) finder.findIPv4(words[0]! | 0);
-      else finder.findIPv6(words);
+      else finder.findIPv6(words, finder === first.finder ? undefined : first.finder.scheme);
       records = records * finder.file.recordCount + finder.record;
       if (finder.prefix === NO_PREFIX || prefix === NO_PREFIX) prefix = NO_PREFIX;
       else if (finder.prefix > prefix) prefix = finder.prefix;

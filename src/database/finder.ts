@@ -29,6 +29,8 @@ export class PartitionFinder<Rec extends FileRecord = FileRecord> {
   readonly file: PartitionFile<Rec>;
   /** Number of the record; that of the IPv4 address inside, if that one decides. */
   record = 0;
+  /** Of the last IPv6 address: how it embeds the IPv4 address that decides; null if it does not. */
+  scheme: EmbeddedScheme | null = null;
   /** Length in bits of the prefix of the largest block with the same record, or {@link NO_PREFIX}. Only if it is wanted. */
   prefix = 0;
   readonly #wantsPrefix: boolean;
@@ -59,18 +61,21 @@ export class PartitionFinder<Rec extends FileRecord = FileRecord> {
     this.prefix = Math.max(below, above) + 1;
   }
 
-  /** @param words the address, four 32-bit words, most significant first; not IPv4-mapped */
-  findIPv6(words: Uint32Array): void {
+  /**
+   * @param words the address, four 32-bit words, most significant first; not IPv4-mapped
+   * @param scheme how it embeds the IPv4 address that decides, or null; without it, this partition says so
+   */
+  findIPv6(words: Uint32Array, scheme?: EmbeddedScheme | null): void {
     const { file } = this;
     const range = findIPv6(file, words);
     this.record = file.record6[range]!;
     const own = this.#wantsPrefix ? this.#prefixIPv6(words, range) : 0;
     this.prefix = own;
-    const scheme = this.#schemes[this.record];
-    if (scheme === undefined) return;
-    this.findIPv4(embeddedIPv4(scheme, words) | 0);
+    this.scheme = scheme === undefined ? (this.#schemes[this.record] ?? null) : scheme;
+    if (this.scheme === null) return;
+    this.findIPv4(embeddedIPv4(this.scheme, words) | 0);
     if (!this.#wantsPrefix) return;
-    const { offset, inverted } = EMBEDDED_LAYOUT[scheme];
+    const { offset, inverted } = EMBEDDED_LAYOUT[this.scheme];
     this.prefix = inverted ? NO_PREFIX : Math.max(own, offset + this.prefix);
   }
 

@@ -1,14 +1,16 @@
 /** `--add asn,as_name,network` through the kernel, compared with lookups of fields. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { formatAddress } from '../../src/address/format.js';
 import type { ResultField } from '../../src/database/fields.js';
 import { type BlockEnricherOptions, createBlockEnricher } from '../../src/enrich/block-enricher.js';
 import { resultFormat } from '../../src/enrich/formats/results.js';
 import type { KernelInput } from '../../src/enrich/options.js';
+import { parseCidr } from '../../src/range/cidr.js';
 import { addressesNear } from '../support/near-addresses.js';
 import { type NetworkBlock, SMALL_NETWORKS } from '../support/networks.js';
 import { releaseForTests } from '../support/open-release.js';
-import { SMALL_WORLD } from '../support/release.js';
+import { type Block, country, SMALL_WORLD } from '../support/release.js';
 
 /** Times each property is tried; set it high for a long test. */
 const RUNS = Math.ceil(Number(process.env.FUZZ_RUNS ?? 80) / 4);
@@ -26,6 +28,17 @@ const NETWORKS: NetworkBlock[] = [
 ];
 
 const release = releaseForTests(SMALL_WORLD, NETWORKS);
+/** Parts of the prefixes of embedded addresses that have a country, a network or a label of their own. */
+const PARTS = ['2002:808:100::/40', '64:ff9b::808:900/120', '2001:0:abcd::/48'];
+const OTHER_PARTS = ['2002:808:180::/41', '2002:5000::/28', '64:ff9b::5000:0/112', '2001:0:abc0::/44'];
+const withParts = releaseForTests(
+  [...SMALL_WORLD, ...PARTS.map((cidr): Block => [cidr, country('FR', 'France', true)])],
+  [...NETWORKS, ...OTHER_PARTS.map((cidr, i): NetworkBlock => [cidr, 65000 + i, 'Inside'])],
+  [
+    ['8.8.0.0/16', { site: 'inside' }],
+    ['2002:808:0::/36', { site: 'outside' }],
+  ],
+);
 /** A name with each ASCII character except NUL. */
 const ODD_NAMES = Array.from({ length: 127 }, (_, i) => `é${String.fromCharCode(i + 1)}`);
 const odd = releaseForTests(
@@ -39,6 +52,20 @@ function enrich(text: string, options: BlockEnricherOptions, { database } = rele
 }
 
 const addresses = addressesNear([...SMALL_WORLD, ...NETWORKS].map(([cidr]) => cidr));
+
+/** The first and the last address of a block, and those beside them. */
+function neighborsOf(cidr: string): string[] {
+  const [first, last] = [new Uint32Array(4), new Uint32Array(4)];
+  parseCidr(cidr, first, last);
+  const moved = (words: Uint32Array, step: -1 | 0 | 1): string => {
+    const value = words.reduce((sum, word) => (sum << 32n) | BigInt(word), 0n) + BigInt(step);
+    return formatAddress(
+      6,
+      [96n, 64n, 32n, 0n].map((shift) => Number((value >> shift) & 0xffffffffn)),
+    );
+  };
+  return [moved(first, -1), moved(first, 0), moved(first, 1), moved(last, -1), moved(last, 0), moved(last, 1)];
+}
 
 const members = fc
   .uniqueArray(
@@ -63,6 +90,29 @@ describe('networks in results', () => {
       }),
       { numRuns: RUNS },
     );
+  });
+
+  it('equal lookups of fields where a part of 6to4, NAT64 or Teredo has a country or a network', () => {
+    const list = [...PARTS, ...OTHER_PARTS].flatMap((cidr) => neighborsOf(cidr));
+    for (const add of [
+      ['asn'],
+      ['asn', 'network'],
+      ['country_code', 'asn', 'network'],
+      ['site', 'network'],
+      ['site'],
+    ]) {
+      const find = withParts.database.fields(add);
+      const output = enrich(list.map((ip) => `${JSON.stringify({ ip })}\n`).join(''), { add }, withParts);
+      const expected = list.map((ip) => {
+        const { ip: _, ...geo } = find(ip)!;
+        return JSON.stringify({ ip, geo });
+      });
+      expect([add, ...output.trimEnd().split('\n')]).toEqual([add, ...expected]);
+    }
+    // The countries decide for all: an address with a country of its own is not that of the IPv4 address inside.
+    const find = withParts.database.fields(['country_code', 'asn', 'site']);
+    expect(find('2002:808:808::1')).toMatchObject({ country_code: 'US', asn: 64501, site: 'inside' });
+    expect(find('2002:808:101::1')).toMatchObject({ country_code: 'FR', asn: null, site: null });
   });
 
   const ODD = '"\\,\t=é | Ø';

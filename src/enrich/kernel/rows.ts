@@ -128,8 +128,8 @@ function recordAnswers(
 ): Uint32Array {
   const open = openMembers(add);
   const asked = add.filter((name) => !open.includes(name));
-  // The block of nothing else is that of the record.
-  if (asked.length === 0 && hasNetworks) return new Uint32Array(records.length);
+  // The block of nothing else is that of the record. Beside networks, it only matters whether an IPv4 address inside decides.
+  if (asked.length === 0 && hasNetworks) return Uint32Array.from(records, ({ kind }) => Number(kind === 'embedded'));
   const format = resultFormat({ kind: 'jsonl' }, add, '', ',');
   const textOf = (answer: CountryAnswer): string =>
     JSON.stringify(asked.length === 0 ? answer : resultTexts(format, asked, answer));
