@@ -1,8 +1,13 @@
 /** Adds publications to the archive of a data directory, see src/history. */
+import { join } from 'node:path';
+import { CHANGE_FILE } from '../../src/database/age.js';
 import { readManifest } from '../../src/database/release.js';
 import { openReleaseNetworks, openReleaseRanges } from '../../src/database/release-files.js';
-import { openArchive } from '../../src/history/archive.js';
-import type { EntryAbout } from '../../src/history/entry.js';
+import { AtlasError } from '../../src/errors.js';
+import { replaceFile } from '../../src/files.js';
+import { type Archive, openArchive } from '../../src/history/archive.js';
+import { measureChange } from '../../src/history/change.js';
+import type { Answers, EntryAbout } from '../../src/history/entry.js';
 import { COUNTRIES, NETWORKS } from '../../src/history/partition.js';
 import { answersOf, prepareEntry, pruneHistory, settle } from '../../src/history/write.js';
 
@@ -37,9 +42,10 @@ export function recordPublication<Result>(
     now,
   };
   const networks = days === 0 ? undefined : openReleaseNetworks(dir, manifest);
-  const countries = days === 0 ? undefined : openReleaseRanges(dir).file;
-  prepareEntry(dataDir, COUNTRIES, { ...publication, answers: countries && answersOf(countries) });
+  const countries = days === 0 ? undefined : answersOf(openReleaseRanges(dir).file);
+  prepareEntry(dataDir, COUNTRIES, { ...publication, answers: countries });
   prepareEntry(dataDir, NETWORKS, { ...publication, answers: networks && answersOf(networks) });
+  if (countries !== undefined) writeChange(dir, openArchive(dataDir), countries, now);
   const result = switchTo();
   settle(dataDir);
   if (days > 0) {
@@ -47,6 +53,17 @@ export function recordPublication<Result>(
     pruneHistory(openArchive(dataDir, NETWORKS), days, now);
   }
   return result;
+}
+
+/** Writes how much has changed into the directory of a release, so that nothing needs the archive to tell what its age means. */
+function writeChange(dir: string, archive: Archive, countries: Answers, now: number): void {
+  try {
+    const change = measureChange(archive, countries, now);
+    if (change !== undefined) replaceFile(join(dir, CHANGE_FILE), [Buffer.from(`${JSON.stringify(change)}\n`)]);
+  } catch (error) {
+    // "ipatlas verify" tells of a damaged entry; a publication does not wait for that.
+    if (!(error instanceof AtlasError && error.code === 'E_DAMAGED')) throw error;
+  }
 }
 
 /** Returns whether the last publication of a data directory was added to its archive. */

@@ -1,5 +1,5 @@
 /** `ipatlas info`: what the current release is and what it was made of. */
-import { ageDays, ageText, parseMaxAge, releaseAge, staleWarning } from '../database/age.js';
+import { ageDays, ageText, changeRate, parseMaxAge, releaseAge, staleWarning } from '../database/age.js';
 import { manifestOfDatabase, seedFacts } from '../database/origin.js';
 import type { Manifest } from '../database/release.js';
 import { EXIT } from '../errors.js';
@@ -16,14 +16,14 @@ import {
   text,
 } from './command.js';
 
-function facts(manifest: Manifest, isSeed: boolean): [string, string | number][] {
+function facts(manifest: Manifest, isSeed: boolean, rate: number): [string, string | number][] {
   const { counts, forced } = manifest;
   return [
     ['release', manifest.id],
     ...(isSeed ? [['seed', 'the database that comes with ipatlas, not a release'] as [string, string]] : []),
     ['as of', manifest.as_of],
     ['date of the data', manifest.data_date ?? 'unknown'],
-    ['age of the data', ageText(ageDays(releaseAge(manifest)))],
+    ['age of the data', ageText(ageDays(releaseAge(manifest)), rate)],
     ['made by', `ipatlas ${manifest.tool_version}`],
     ...(forced === undefined ? [] : [['forced by', `${forced.by} at ${forced.at}`] as [string, string]]),
     ['IPv4 ranges', counts.ipv4_ranges],
@@ -93,10 +93,13 @@ async function run(invocation: Invocation): Promise<number> {
   const database = databaseOf(invocation);
   const manifest = manifestOfDatabase(database);
   const seed = seedFacts(database);
+  const rate = changeRate(database);
   const json = { ...manifest, age_seconds: releaseAge(manifest), ...seed };
-  await print(values.json === true ? `${JSON.stringify(json)}\n` : factLines(facts(manifest, seed !== undefined)));
+  await print(
+    values.json === true ? `${JSON.stringify(json)}\n` : factLines(facts(manifest, seed !== undefined, rate)),
+  );
   // The note about the seed has its age already.
-  const warning = seed === undefined ? staleWarning(manifest, maxDays) : undefined;
+  const warning = seed === undefined ? staleWarning(manifest, maxDays, rate) : undefined;
   if (warning !== undefined) printNote(`ipatlas: warning: ${warning}\n`);
   return EXIT.ok;
 }

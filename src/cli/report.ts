@@ -1,5 +1,4 @@
 /** `ipatlas report`: what the build of a release did, as text, JSON or one HTML page. */
-import { ageText } from '../database/age.js';
 import { formatSize, formatSizeUnit } from '../database/diff.js';
 import { CURRENT_LINK, namedRelease } from '../database/release.js';
 import { AtlasError, EXIT } from '../errors.js';
@@ -65,7 +64,7 @@ function changesText({ before, deltas }: Changes): string {
 }
 
 function reportText(report: ReleaseReport): string {
-  const { manifest, stored, ageDays, comparedWith, changes } = report;
+  const { manifest, stored, age, comparedWith, changes } = report;
   const { counts } = manifest;
   const kept = comparedWith === undefined ? 'no release to compare with\n' : `${comparedWith} is not kept any more\n`;
   return [
@@ -74,7 +73,7 @@ function reportText(report: ReleaseReport): string {
       ['outcome', outcomeText(report)],
       ['checked', stored?.finished ?? 'not recorded'],
       ['as of', manifest.as_of],
-      ['date of the data', `${manifest.data_date ?? 'unknown'}, ${ageText(ageDays)}`],
+      ['date of the data', `${manifest.data_date ?? 'unknown'}, ${age}`],
       ['ranges', `${grouped(counts.ipv4_ranges)} IPv4, ${grouped(counts.ipv6_ranges)} IPv6`],
     ]),
     ...(stored?.refusals ?? []).map(({ gate, message }) => `refused by ${gate}: ${message}\n`),

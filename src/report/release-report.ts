@@ -1,5 +1,5 @@
 /** What a report says about a release: its origin, its stages, its gates, the age of its sources, and what changed. */
-import { ageDays, releaseAge } from '../database/age.js';
+import { ageDays, ageText, changeRate, releaseAge } from '../database/age.js';
 import { type Manifest, namedRelease, readManifest } from '../database/release.js';
 import { AtlasError } from '../errors.js';
 import { type Changes, changesJson, compareReleases } from './changes.js';
@@ -28,6 +28,8 @@ export interface ReleaseReport {
   manifest: Manifest;
   /** Whole days since the date of the data. */
   ageDays: number;
+  /** The same, and what it means. */
+  age: string;
   /** Undefined if the release has no `report.json`. */
   stored: StoredReport | undefined;
   sources: ReportedSource[];
@@ -64,12 +66,14 @@ function keptRelease(dataDir: string, id: string): string | undefined {
 export function describeRelease(dataDir: string, dir: string, now: number = Date.now()): ReleaseReport {
   const manifest = readManifest(dir);
   const stored = readStoredReport(dir);
+  const days = ageDays(releaseAge(manifest, now));
   const ingested = stored?.stages.find(({ stage }) => stage === 'ingest')?.counts ?? {};
   const previous = comparedWith(stored);
   const previousDir = previous === undefined ? undefined : keptRelease(dataDir, previous);
   return {
     manifest,
-    ageDays: ageDays(releaseAge(manifest, now)),
+    ageDays: days,
+    age: ageText(days, changeRate(dir)),
     stored,
     sources: manifest.inputs.map((input) => {
       const skipped = ingested[`${input.id}.skipped`];

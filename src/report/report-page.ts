@@ -1,5 +1,4 @@
 /** Reports as pages in one HTML file: of a release, and of the differences between two. */
-import { ageText } from '../database/age.js';
 import type { Delta } from '../database/delta.js';
 import { formatSize, formatSizeUnit } from '../database/diff.js';
 import { type Html, html } from '../html.js';
@@ -198,7 +197,7 @@ export function outcomeText({ manifest: { forced }, stored }: ReleaseReport): st
 
 /** Returns the report of a release as a page. */
 export function reportPage(report: ReleaseReport): string {
-  const { manifest, stored, changes, ageDays } = report;
+  const { manifest, stored, changes, age } = report;
   const { counts } = manifest;
   const refusals = stored?.refusals ?? [];
   const alert =
@@ -214,7 +213,7 @@ ${alert}
 ${facts([
   ['As of', manifest.as_of],
   ['Checked', stored?.finished ?? 'not recorded'],
-  ['Date of the data', `${manifest.data_date ?? 'unknown'}, ${ageText(ageDays)}`],
+  ['Date of the data', `${manifest.data_date ?? 'unknown'}, ${age}`],
   ['Made by', `ipatlas ${manifest.tool_version}`],
   ['Ranges', `${grouped(counts.ipv4_ranges)} IPv4, ${grouped(counts.ipv6_ranges)} IPv6`],
   ['Countries', grouped(counts.countries)],

@@ -241,7 +241,7 @@ describe('GET /attribution', () => {
   });
 
   it('is on the page, escaped and with links', () => {
-    const content = { baseUrl: 'http://x', isSeed: false, manifest: { ...manifest, inputs } };
+    const content = { baseUrl: 'http://x', isSeed: false, changeRate: undefined, manifest: { ...manifest, inputs } };
     const page = dataHtml({ ...content, assets: 'page/1', signUp: false, publicDb: false, keyless: true });
     expect(page).toContain('By &lt;b&gt;A&lt;/b&gt;, <a href="https://a.example/x">https://a.example/x</a>.');
     expect(page).toContain('2025-12-31 (file name)');

@@ -22,12 +22,14 @@ describe('the age of a release', () => {
   });
 
   it('gives a warning above the limit, not at it', () => {
-    expect(staleWarning(manifest, 7, START - DAY)).toMatch(
+    expect(staleWarning(manifest, 7, undefined, START - DAY)).toMatch(
       /is as of 2026-01-10, and today is 2026-01-0\d: check the clock/,
     );
-    expect(staleWarning(manifest, 7, START + 8 * DAY - 1)).toBeUndefined();
-    expect(staleWarning(manifest, 7, START + 8 * DAY)).toMatch(/2026-01-10-0123456789ab is 8 days old, more than 7/);
-    expect(staleWarning(manifest, 0, START + DAY)).toMatch(/1 days old/);
+    expect(staleWarning(manifest, 7, undefined, START + 8 * DAY - 1)).toBeUndefined();
+    expect(staleWarning(manifest, 7, undefined, START + 8 * DAY)).toMatch(
+      /2026-01-10-0123456789ab is 8 days old, more than 7/,
+    );
+    expect(staleWarning(manifest, 0, undefined, START + DAY)).toMatch(/1 days old/);
   });
 
   it('says what it means, as measured: 0.97 % after 165 days, 1.8 % after 372, 3.0 % after 725', () => {
@@ -37,7 +39,7 @@ describe('the age of a release', () => {
     expect(ageText(165)).toBe(`165 days old${meaning('0.96')}`);
     expect(ageText(372)).toBe(`372 days old${meaning('1.8')}`);
     expect(ageText(725)).toBe(`725 days old${meaning('3')}`);
-    expect(staleWarning(manifest, 7, START + 165 * DAY)).toContain('about 0.96 % of IPv4 addresses');
+    expect(staleWarning(manifest, 7, undefined, START + 165 * DAY)).toContain('about 0.96 % of IPv4 addresses');
   });
 
   it('has a configurable limit', () => {

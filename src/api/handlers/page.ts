@@ -33,6 +33,7 @@ export function pageHandlers(context: Context, page: Page) {
       assets: page.assets,
       baseUrl: baseUrls?.default === undefined ? requestedUrl(request) : serverUrl(baseUrls.default),
       manifest: served?.manifest,
+      changeRate: served?.changeRate,
       isSeed: served?.isSeed ?? false,
     };
   }

@@ -20,10 +20,10 @@ function sourceRow({ id, version, license, attribution, data_date, data_date_evi
   return html`<tr><th scope="row">${id}</th>${cell('Version', html`${version}`)}${cell('Data of', html`${data_date === undefined ? 'not known' : `${data_date}${evidence}`}`)}${cell('License', html`${license}`)}${cell('Attribution', linked(attribution))}</tr>`;
 }
 
-function release({ manifest, isSeed }: PageContent): Html {
+function release({ manifest, changeRate, isSeed }: PageContent): Html {
   if (manifest === undefined) return html`<p class="lead">No database is loaded yet.</p>`;
   return html`${isSeed ? html`<p class="warning">${SEED_NOTE}</p>` : undefined}
-<dl class="panel pad"><dt>Data of</dt><dd>${dataDate(manifest)}, ${dataAge(manifest)}</dd>
+<dl class="panel pad"><dt>Data of</dt><dd>${dataDate(manifest)}, ${dataAge(manifest, changeRate)}</dd>
 <dt>European Union as of</dt><dd>${manifest.as_of}</dd>
 <dt>Release</dt><dd><code>${manifest.id}</code></dd></dl>
 <h2 id="sources-title">Sources</h2>

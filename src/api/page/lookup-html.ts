@@ -16,6 +16,8 @@ export interface PageContent {
   assets: string;
   /** Undefined if no release is loaded. */
   manifest: Manifest | undefined;
+  /** How fast its data gets old; see `changeRate`. */
+  changeRate: number | undefined;
   /** Whether the database is the one that comes with ipatlas, and no release. */
   isSeed: boolean;
   /** Whether visitors may look up addresses without a key of their own. */
@@ -45,18 +47,18 @@ export function dataDate({ data_date, as_of }: Manifest): string {
 }
 
 /** Returns the age of a release's data, and what that means. */
-export function dataAge(manifest: Manifest): string {
-  return ageText(ageDays(releaseAge(manifest)));
+export function dataAge(manifest: Manifest, rate: number | undefined): string {
+  return ageText(ageDays(releaseAge(manifest)), rate);
 }
 
 export const SEED_NOTE = 'This is the older database that comes with ipatlas; its operator has not built one yet.';
 
 /** Returns the line below the answer; old data makes it a warning. */
-function facts({ manifest, isSeed }: LookupContent): Html | undefined {
+function facts({ manifest, changeRate, isSeed }: LookupContent): Html | undefined {
   if (manifest === undefined) return undefined;
   const isOld = isSeed || ageDays(releaseAge(manifest)) > DEFAULT_MAX_AGE_DAYS;
   return html`<ul class="facts">
-<li${isOld ? html` class="warning"` : undefined}>Data of ${dataDate(manifest)}, ${dataAge(manifest)}${isSeed ? html`. ${SEED_NOTE}` : undefined}</li>
+<li${isOld ? html` class="warning"` : undefined}>Data of ${dataDate(manifest)}, ${dataAge(manifest, changeRate)}${isSeed ? html`. ${SEED_NOTE}` : undefined}</li>
 <li>addresses are not logged</li>
 <li><a href="data">sources</a></li>
 </ul>`;
@@ -164,12 +166,14 @@ ${facts(content)}`;
   );
 }
 
+type TextContent = Pick<PageContent, 'baseUrl' | 'manifest' | 'changeRate' | 'isSeed'>;
+
 /** Returns the plain text for command lines. */
-export function pageText({ baseUrl, manifest, isSeed }: Pick<PageContent, 'baseUrl' | 'manifest' | 'isSeed'>): string {
+export function pageText({ baseUrl, manifest, changeRate, isSeed }: TextContent): string {
   const release =
     manifest === undefined
       ? 'Database: not loaded\n'
-      : `Release:  ${manifest.id}\nData of:  ${dataDate(manifest)} (${dataAge(manifest)})\n${isSeed ? `Seed:     ${SEED_NOTE}\n` : ''}`;
+      : `Release:  ${manifest.id}\nData of:  ${dataDate(manifest)} (${dataAge(manifest, changeRate)})\n${isSeed ? `Seed:     ${SEED_NOTE}\n` : ''}`;
   return `ipatlas: the country of an IP address, and whether it is in the European Union
 
 ${release}

@@ -1,6 +1,6 @@
 /** A release as the API serves it: address text in, JSON text out. */
 import { validateHeaderValue } from 'node:http';
-import { releaseAge } from '../../database/age.js';
+import { changeRate, releaseAge } from '../../database/age.js';
 import { BinaryEngine } from '../../database/binary-engine.js';
 import type { Database } from '../../database/database.js';
 import { type FieldLookup, fieldLookup, type ResultField } from '../../database/fields.js';
@@ -124,6 +124,8 @@ export class ServedRelease extends ServedAnswers {
   readonly id: string;
   /** `YYYY-MM-DD`. */
   readonly asOf: string;
+  /** How fast its data gets old. */
+  readonly changeRate: number;
   /** The names of the labels that may be asked for. */
   readonly labelNames: readonly string[];
   readonly #database: Database;
@@ -140,6 +142,7 @@ export class ServedRelease extends ServedAnswers {
     this.#database = database;
     this.id = database.manifest.id;
     this.asOf = database.manifest.as_of;
+    this.changeRate = changeRate(database.dir);
     this.labelNames = withLabels ? database.labelNames : [];
     try {
       for (const value of this.headers()) validateHeaderValue('x-database-release', value);
