@@ -72,7 +72,7 @@ try {
         ? networks.record4[findIPv4(networks, words[0] | 0)]
         : networks.record6[findIPv6(networks, words)];
       const found = networks.records[record];
-      const isSame = isSpecial(ip)
+      const isSame = isSpecial(ip, row)
         ? found.kind !== 'network'
         : found.kind === 'network' && found.asn === row.asn && spaces(found.name) === spaces(row.name);
       if (!isSame) different.set(ip, `${JSON.stringify(found)} instead of ${row.asn} ${row.name}`);

@@ -12,7 +12,11 @@ import { type Archive, dayOf, type Entry, openArchive } from './archive.js';
 import type { Layer } from './changes.js';
 import { NETWORKS } from './partition.js';
 
-const previous = (number: number): number => number - 1;
+/** Returns the numbers of records, which are one less than the values of a layer. */
+function recordNumbers<Numbers extends Uint16Array | Uint32Array>(value: Uint32Array, numbers: Numbers): Numbers {
+  for (let i = 0; i < value.length; i++) numbers[i] = value[i]! - 1;
+  return numbers;
+}
 
 /** The answers of a day. */
 export interface Day {
@@ -37,7 +41,10 @@ export function openDay(archive: Archive, day: string): Day {
   }
   const { entry } = coverage;
   const { records, v4, v6 } = archive.answers(entry);
-  const columns = ({ value, ...layer }: Layer) => ({ ...layer, value: new Uint16Array(value.map(previous)) });
+  const columns = ({ value, ...layer }: Layer) => ({
+    ...layer,
+    value: recordNumbers(value, new Uint16Array(value.length)),
+  });
   const memberships = readMemberships();
   const asOfDay = (record: RangeRecord): RangeRecord =>
     record.kind === 'country' ? { ...record, isEu: isEuMember(memberships, record.code, day) } : record;
@@ -87,7 +94,7 @@ export function networksAt(dataDir: string, day: string): NetworkFile | undefine
     throw new AtlasError('E_DAMAGED', `the networks of ${day} are lost: ${coverage.missing}`);
   }
   const { records, v4, v6 } = archive.answers(coverage.entry);
-  const columns = (layer: Layer) => ({ ...layer, value: layer.value.map(previous) });
+  const columns = (layer: Layer) => ({ ...layer, value: recordNumbers(layer.value, layer.value) });
   const { path } = coverage.entry;
   const bytes = encodeNetworkFile({ asOf: day, v4: columns(v4), v6: columns(v6), records });
   return decodeNetworkFile(bytes, path, true);
