@@ -89,9 +89,11 @@ function checkout(repository, folders) {
   return path;
 }
 
-/** Returns the first of some names whose pattern a line matches; undefined for a line in another format. */
+/** Returns the only one of some names, or the first whose pattern a line matches; undefined for a line in another format. */
 const nameOf = (names, line) =>
-  names.find((name) => logs[name].line === undefined || new RegExp(logs[name].line, 'u').test(line));
+  names.find(
+    (name) => names.length === 1 || logs[name].line === undefined || new RegExp(logs[name].line, 'u').test(line),
+  );
 
 /** Returns the cases of the pipeline tests: lines, with the address that is expected or null for none. */
 function elasticCases(root) {
