@@ -1,5 +1,14 @@
 /** A real release, built from the installed data packages once for all test files of a run. */
-import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { inject } from 'vitest';
 import { packageFile } from '../../src/package-root.js';
@@ -54,7 +63,12 @@ async function buildUnlessLocked(folder: string): Promise<boolean> {
   }
 }
 
-/** Copies the data directory of {@link builtRelease}, for tests that change it. */
-export async function copyOfBuiltRelease(dataDir: string): Promise<void> {
-  cpSync(await builtRelease(), dataDir, { recursive: true, verbatimSymlinks: true });
+/**
+ * Makes a data directory with the release of {@link builtRelease}, for tests that write files of other kinds: the release is the
+ * shared one, because a copy would be checked anew by each command.
+ */
+export async function linkBuiltRelease(dataDir: string): Promise<void> {
+  mkdirSync(dataDir);
+  const shared = await builtRelease();
+  for (const name of readdirSync(shared)) symlinkSync(join(shared, name), join(dataDir, name));
 }
