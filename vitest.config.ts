@@ -6,6 +6,8 @@ export default defineConfig({
     exclude: [...configDefaults.exclude, 'test/soak/**'],
     testTimeout: 120_000,
     hookTimeout: 120_000,
+    // A busy machine may need longer than the second that is the default.
+    expect: { poll: { timeout: 60_000 } },
     pool: 'forks',
     // The files that one worker runs share what they import: loading it anew for each takes a quarter of the time.
     isolate: false,

@@ -19,6 +19,8 @@ export default defineConfig({
     env: { SEED: seed, SOAK_SCALE: String(scale), FUZZ_RUNS: String(Math.ceil(20_000 * scale)) },
     testTimeout: 3_600_000,
     hookTimeout: 600_000,
+    // A busy machine may need longer than the second that is the default.
+    expect: { poll: { timeout: 60_000 } },
     pool: 'forks',
     maxWorkers: 2,
     globalSetup: ['test/support/shared-folder.ts'],

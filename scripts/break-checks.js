@@ -52,8 +52,8 @@ const BREAKS = [
   {
     what: 'the link "current" is switched before the release has its name',
     file: 'pipeline/stages/publish.ts',
-    from: '  moveIntoPlace(release, releases, workDir);\n  const aside = switchCurrent(dataDir, release.id);\n',
-    to: '  const aside = switchCurrent(dataDir, release.id);\n  moveIntoPlace(release, releases, workDir);\n',
+    from: '  moveIntoPlace(release, releases, workDir);\n',
+    to: '  switchCurrent(dataDir, release.id);\n  moveIntoPlace(release, releases, workDir);\n',
     tests: ['test/build/build.test.ts'],
   },
   {

@@ -205,13 +205,25 @@ function readNetworkSentinels(table: ConfigTable<'ip' | 'asn' | 'why'>): Network
   });
 }
 
+let packaged: Reference | undefined;
+
+/**
+ * Returns the reference tables of the package, which do not change: they are read once.
+ *
+ * @throws AtlasError E_CONFIG with file and line of every error
+ */
+export function loadReference(): Reference {
+  packaged ??= readReference(packageFile('data/reference'));
+  return packaged;
+}
+
 /**
  * Reads the reference tables.
  *
- * @param folder directory of the tables; by default the package's own `data/reference/`
+ * @param folder directory of the tables
  * @throws AtlasError E_CONFIG with file and line of every error
  */
-export function loadReference(folder: string = packageFile('data/reference')): Reference {
+export function readReference(folder: string): Reference {
   const file = (name: string): string => path.join(folder, name);
   const tables = {
     countries: readConfigTable(file('countries.csv'), ['code', 'name']),

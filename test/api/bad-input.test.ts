@@ -188,11 +188,16 @@ describe('input after a request', () => {
   const garbage = '\x16\x03 no request\r\n\r\n';
   const tunnel = 'CONNECT ip.example:443 HTTP/1.1\r\nHost: ip.example\r\n\r\n';
 
-  /** A server with a rate store that answers after some turns of the event loop. */
-  async function slowly(): Promise<number> {
+  /**
+   * A server with a rate store that answers after some turns of the event loop.
+   *
+   * @param isSent resolves when the client has sent all; the store waits for it
+   */
+  async function slowly(isSent?: Promise<void>): Promise<number> {
     const near = new RateWindows();
     const far: RateStore = {
       async reserve(...demand) {
+        await isSent;
         await sleep(20);
         return near.reserve(...demand);
       },
@@ -254,12 +259,17 @@ describe('input after a request', () => {
   });
 
   it('is answered once, regardless of its length', async () => {
-    const to = await slowly();
     for (const more of [garbage, batch]) {
       told.length = 0;
+      let sent = (): void => {};
+      const to = await slowly(
+        new Promise((resolve) => {
+          sent = resolve;
+        }),
+      );
       const socket = connect(to, '127.0.0.1', () => {
         socket.write(batch + garbage);
-        setTimeout(() => socket.write(more), 5);
+        setTimeout(() => socket.write(more, () => sent()), 5);
       });
       let answers = '';
       socket.setEncoding('latin1').on('data', (chunk) => {

@@ -226,11 +226,12 @@ describe('fetch over https', () => {
     const { url } = await serve(async (_request, response) => {
       for (let i = 0; i < 8; i++) {
         response.write('x');
-        await sleep(100);
+        await sleep(500);
       }
       response.end();
     });
-    const limits = { retries: 0, idleTimeoutMs: 600, tryTimeoutMs: 60_000 };
+    // Silent for less than the limit, also on a busy machine, and for longer in all.
+    const limits = { retries: 0, idleTimeoutMs: 3_500, tryTimeoutMs: 60_000 };
     const { output } = await runFetch([https(`${url}/a`)], scratchDir(), { limits });
     expect(textsOf(output[0])).toEqual({ a: 'xxxxxxxx' });
   });

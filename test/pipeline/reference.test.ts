@@ -4,7 +4,7 @@ import path from 'node:path';
 import fc from 'fast-check';
 import ipaddr from 'ipaddr.js';
 import { afterEach, describe, expect, test } from 'vitest';
-import { loadReference, type SpecialRange } from '../../pipeline/config/reference.js';
+import { loadReference, readReference, type SpecialRange } from '../../pipeline/config/reference.js';
 import { embeddedIPv4 } from '../../src/address/embedded.js';
 import { formatIPv4, formatIPv6 } from '../../src/address/format.js';
 import { parseAddress } from '../../src/address/parse.js';
@@ -345,7 +345,7 @@ describe('files', () => {
     const line = readFileSync(path.join(at, file), 'utf8').split('\n').length - 1;
     let problem: unknown;
     try {
-      loadReference(at);
+      readReference(at);
     } catch (error) {
       problem = error;
     }
@@ -376,27 +376,27 @@ describe('files', () => {
     ['countries.csv', (text) => text.replace('DE,Germany\n', ''), 'code "DE" is not in countries.csv'],
   ])('%s, altered, is refused', (file, change, message) => {
     const at = altered(file, change);
-    expect(() => loadReference(at)).toThrow(expect.objectContaining({ code: 'E_CONFIG' }));
-    expect(() => loadReference(at)).toThrow(message);
+    expect(() => readReference(at)).toThrow(expect.objectContaining({ code: 'E_CONFIG' }));
+    expect(() => readReference(at)).toThrow(message);
   });
 
   test.each(['2020-02-01', '2030-01-01'])('a state may join again, on the day it left or later: %s', (from) => {
     const at = altered('eu-membership.csv', (text) => `${text}GB,${from},,"Treaty of Accession, 2029-01-01"\n`);
-    expect(loadReference(at).memberships.filter(({ code }) => code === 'GB')).toHaveLength(2);
+    expect(readReference(at).memberships.filter(({ code }) => code === 'GB')).toHaveLength(2);
   });
 
   test('that are not UTF-8 or missing are refused by name', () => {
     const at = altered('countries.csv', (text) => text);
     writeFileSync(path.join(at, 'countries.csv'), Buffer.from('code,name\nCI,C\xf4te\n', 'latin1'));
-    expect(() => loadReference(at)).toThrow(/countries\.csv: not UTF-8/);
+    expect(() => readReference(at)).toThrow(/countries\.csv: not UTF-8/);
     rmSync(path.join(at, 'countries.csv'));
-    expect(() => loadReference(at)).toThrow(/countries\.csv: cannot be read/);
+    expect(() => readReference(at)).toThrow(/countries\.csv: cannot be read/);
   });
 
   test('columns may be in another order, with a byte order mark and CRLF', () => {
     const rows = [...reference.countries].map(([code, name]) => `${name},${code}\r\n`).reverse();
     const at = altered('countries.csv', () => `\ufeffname,code\r\n${rows.join('')}`);
-    expect([...loadReference(at).countries]).toEqual([...reference.countries]);
+    expect([...readReference(at).countries]).toEqual([...reference.countries]);
   });
 
   test('more than twenty problems are counted, not listed', () => {
@@ -405,7 +405,7 @@ describe('files', () => {
       (text) => text + Array.from({ length: 30 }, () => 'US,United States\n').join(''),
     );
     try {
-      loadReference(at);
+      readReference(at);
       expect.unreachable();
     } catch (error) {
       const lines = (error as Error).message.split('\n');

@@ -80,15 +80,15 @@ export async function serveWith(env: NodeJS.ProcessEnv, dataDir: string, ...args
   };
 }
 
-/** Sends bytes unchanged and collects the response until the other end closes, or for a limited time. */
-export function exchange(port: number, bytes: string | Buffer, host = '127.0.0.1', patience = 5_000): Promise<string> {
+/** Sends bytes unchanged and collects the response until the other end closes. */
+export function exchange(port: number, bytes: string | Buffer, host = '127.0.0.1'): Promise<string> {
   return new Promise((resolve) => {
     let answer = '';
     const socket = connect(port, host, () => socket.write(bytes));
     socket.setEncoding('latin1').on('data', (chunk) => {
       answer += chunk;
     });
-    socket.setTimeout(patience, () => socket.destroy());
+    socket.setTimeout(PATIENCE_MS, () => socket.destroy());
     socket.on('error', () => {}); // a reset counts as closed: the bytes before it are the response
     socket.on('close', () => resolve(answer));
   });
