@@ -59,7 +59,7 @@ const BREAKS = [
   {
     what: 'a message is published again although its subject has one',
     file: 'src/stream/nats.ts',
-    from: '    messageHeaders.set(EXPECTED.lastOfSubject, String(expected.lastOfSubject));\n',
+    from: '    else messageHeaders.set(EXPECTED.lastOfSubject, String(expected.lastOfSubject));\n',
     to: '',
     tests: ['test/stream/worker.test.ts', 'test/stream/ordered.test.ts'],
   },
