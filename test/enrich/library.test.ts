@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createBlockEnricher } from '../../src/enrich/block-enricher.js';
 import { createEnricher, createEnricherStream, type EnricherOptions } from '../../src/enrich/enricher.js';
 import { parseFields } from '../../src/enrich/options.js';
@@ -75,6 +75,18 @@ describe('enrichBlock', () => {
       }),
       { numRuns: 60 },
     );
+  });
+
+  it('takes no more than some times the memory of a message, whatever the one before grew by', () => {
+    const field = Array.from({ length: 10 }, (_, i) => `ip=geo${i}`);
+    const { enrichBlock } = createBlockEnricher(release.database, { field });
+    const line = Buffer.from('{"ip":"8.8.8.8"}\n');
+    expect(enrichBlock(line).length).toBeGreaterThan(10 * line.length);
+    const allocated = vi.spyOn(Buffer, 'allocUnsafeSlow');
+    onTestFinished(() => allocated.mockRestore());
+    const long = Buffer.from(`${'x'.repeat(999)}\n`.repeat(2_000));
+    expect(enrichBlock(long).length).toBe(long.length);
+    expect(Math.max(...allocated.mock.calls.map(([bytes]) => bytes))).toBeLessThan(6 * long.length);
   });
 
   it('fails under the policy fail, and processes the next message normally', () => {
