@@ -9,7 +9,8 @@ import { findAddresses, type LogReader } from './extract.js';
 type TextReader = (line: string) => string[];
 
 /** A key and its value in any text, quoted or up to a character that no address has. The next key may be in that value, but not in quotes. */
-const PAIR = /([\w.\x80-\uffff-]*)=(?:"((?:[^"\\]|\\.)*)"|(?=(\[[^\0-\x20,;|")}]*|[^\0-\x20,;|")}\]]*)))/gs;
+const PAIR =
+  /(?<![\w.\x80-\uffff-])([\w.\x80-\uffff-]*)=(?:"((?:[^"\\]|\\.)*)"|(?=(\[[^\0-\x20,;|")}]*|[^\0-\x20,;|")}\]]*)))/gs;
 
 const words = new Uint32Array(4);
 
@@ -44,7 +45,10 @@ function tableReader({ format, columns: usual }: Log, names: readonly string[]):
   };
   return (line) => {
     const [, directive, rest = ''] = (format !== 'columns' && /^\ufeff?#(\w*):?[ \t]*(.*)$/.exec(line)) || [];
-    if (directive === 'separator') separator = JSON.parse(`"${rest.replace('\\x', '\\u00')}"`);
+    if (directive === 'separator') {
+      const [, digits] = /^\\x([0-9a-f]{2})/i.exec(rest) ?? [];
+      separator = digits === undefined ? rest : String.fromCharCode(Number.parseInt(digits, 16));
+    }
     if (directive?.toLowerCase() === 'fields')
       columns = format === 'zeek' ? line.split(separator).slice(1) : rest.trim().split(/[ \t]+/);
     const cells = cellsOf(line);

@@ -290,8 +290,10 @@ describe('the page', () => {
 
   it('finds the addresses that enrich finds', async () => {
     for (const { name, input } of steps) {
-      const { stdout } = await run(['enrich', '--log', name, '--add', 'address'], input);
-      const taken = addedTo(name, input, stdout);
+      const inputs = [chunkedSource('log', Buffer.from(input), [])];
+      const options = { ...parseEnrichOptions({ log: name }, (one) => one), add: parseAdd('address') };
+      const { output } = await runEngine({ inputs, options, openFile: () => release.file });
+      const taken = addedTo(name, input, output);
       const batch = new Batch(new Blob([input]), 100, name);
       await batch.read(new AbortController().signal, () => {});
       const found = Array.from({ length: batch.entries.length }, (_, at) => batch.entries.text(at));
@@ -301,6 +303,36 @@ describe('the page', () => {
       expect(taken.length, name).toBeGreaterThan(0);
       expect(batch.progress().readAs, name).toContain(logs[name]!.client);
     }
+  });
+
+  it('reads any text, of any length, as any log', async () => {
+    const read = (text: string, name: string) =>
+      new Batch(new Blob([text]), 100, name).read(new AbortController().signal, () => {});
+    const part = fc.constantFrom(
+      '#separator ',
+      '#fields\t',
+      '#Fields:',
+      '\\x',
+      '"',
+      '\\',
+      '=',
+      '{',
+      '[',
+      '}',
+      ' ',
+      '\t',
+      '\n',
+      '8.8.8.8',
+      'SRC',
+      ',',
+    );
+    const text = fc
+      .array(fc.oneof(part, fc.string({ maxLength: 3 })), { maxLength: 40 })
+      .map((parts) => parts.join(''));
+    await fc.assert(fc.asyncProperty(text, fc.constantFrom(...Object.keys(logs), ''), read), { numRuns: 10 * RUNS });
+    for (const piece of ['x', '"', ' "', '="', '\\"', '1.'])
+      for (const name of ['iptables', 'alb', 'sshd', 'zeek', 'docker', 'k8s-audit'])
+        await read(piece.repeat(300_000), name);
   });
 
   it.each([
