@@ -11,23 +11,18 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
-import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { removeOldReleases } from '../../pipeline/operations/prune.js';
 import { openDatabase } from '../../src/database/database.js';
 import { verifyRelease } from '../../src/database/verify.js';
 import { packageFile } from '../../src/package-root.js';
 import { ipatlas } from '../support/in-process.js';
 import { killedAt } from '../support/killed-writer.js';
+import { dataDir, dir, giveFolders } from '../support/own-folder.js';
 import { temporaryDir } from '../support/release.js';
 import { buildOnce } from '../support/sources.js';
 
-let dir: string;
-let dataDir: string;
-beforeEach(() => {
-  dir = temporaryDir();
-  dataDir = join(dir, 'data');
-});
-afterEach(() => rmSync(dir, { recursive: true, force: true }));
+giveFolders();
 
 /** Writes a sources file and its CSV files, in order of priority. */
 function sources(files: Record<string, string>, more: object = {}): string {

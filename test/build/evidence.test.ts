@@ -1,22 +1,16 @@
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { type Explanation, explain } from '../../pipeline/explain/explain.js';
 import { openDatabase } from '../../src/database/database.js';
 import { currentReleaseId, MANIFEST_FILE, MIRROR_FILE, namedRelease, RANGE_FILE } from '../../src/database/release.js';
 import { openMirror } from '../../src/mirror/reader.js';
 import { ipatlas } from '../support/in-process.js';
-import { temporaryDir } from '../support/release.js';
+import { dataDir, dir, giveFolders } from '../support/own-folder.js';
 import { buildOnce, manifestOf, writeSources } from '../support/sources.js';
 
-let dir: string;
-let dataDir: string;
-beforeEach(() => {
-  dir = temporaryDir();
-  dataDir = join(dir, 'data');
-});
-afterEach(() => rmSync(dir, { recursive: true, force: true }));
+giveFolders();
 
 const GATES = { maxWrongSentinels: 99 };
 

@@ -1,21 +1,16 @@
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { type ExplainedRow, explain } from '../../pipeline/explain/explain.js';
 import { openDatabase } from '../../src/database/database.js';
 import { namedRelease } from '../../src/database/release.js';
 import { ipatlas } from '../support/in-process.js';
-import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { dataDir, dir, giveFolders } from '../support/own-folder.js';
+import { publishBlocks, SMALL_WORLD } from '../support/release.js';
 import { buildOnce, manifestOf, writeSources } from '../support/sources.js';
 
-let dir: string;
-let dataDir: string;
-beforeEach(() => {
-  dir = temporaryDir();
-  dataDir = join(dir, 'data');
-});
-afterEach(() => rmSync(dir, { recursive: true, force: true }));
+giveFolders();
 
 const explained = (ip: string, release = 'current') => explain(dataDir, namedRelease(dataDir, release), ip);
 

@@ -1,7 +1,7 @@
 /** Labels: read from the user's files, merged, looked up, verified, and rebuilt when they change. */
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { readLabels } from '../../pipeline/source-formats/labels.js';
 import { openDatabase } from '../../src/database/database.js';
 import { LABEL_FILE, RANGE_FILE } from '../../src/database/release.js';
@@ -10,17 +10,11 @@ import { sqlite } from '../../src/sqlite.js';
 import { withFiles } from '../pipeline/ingest-helper.js';
 import { ipatlas } from '../support/in-process.js';
 import { randomRows, scan, type TwinFile, textOf, writeLabelSources } from '../support/labels.js';
-import { temporaryDir } from '../support/release.js';
+import { dataDir, dir, giveFolders } from '../support/own-folder.js';
 import { randomFrom } from '../support/seed.js';
 import { type Built, buildOnce, manifestOf, writeSources } from '../support/sources.js';
 
-let dir: string;
-let dataDir: string;
-beforeEach(() => {
-  dir = temporaryDir();
-  dataDir = join(dir, 'data');
-});
-afterEach(() => rmSync(dir, { recursive: true, force: true }));
+giveFolders();
 
 const OFFLINE = { asOf: '2026-01-01', offline: true };
 

@@ -1,7 +1,7 @@
 /** Networks in a release: read from sources, merged, gated, verified, and carried over. */
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { loadReference } from '../../pipeline/config/reference.js';
 import type { Explanation } from '../../pipeline/explain/explain.js';
 import { mergeNetworks } from '../../pipeline/merging/network-merger.js';
@@ -21,16 +21,10 @@ import { ingestContents } from '../pipeline/ingest-helper.js';
 import { builtRelease } from '../support/built-release.js';
 import { ipatlas } from '../support/in-process.js';
 import { ingestedNetworks, specialBlocks, type TableRow, tableLines, tableRow } from '../support/networks.js';
-import { temporaryDir } from '../support/release.js';
+import { dataDir, dir, giveFolders } from '../support/own-folder.js';
 import { buildOnce, manifestOf } from '../support/sources.js';
 
-let dir: string;
-let dataDir: string;
-beforeEach(() => {
-  dir = temporaryDir();
-  dataDir = join(dir, 'data');
-});
-afterEach(() => rmSync(dir, { recursive: true, force: true }));
+giveFolders();
 
 const COUNTRIES = '0.0.0.0,223.255.255.255,US\n2000::,3ffe:ffff:ffff:ffff:ffff:ffff:ffff:ffff,US\n';
 

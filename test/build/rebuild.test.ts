@@ -1,19 +1,13 @@
 /** When a build makes a release again, and which builds never publish one. */
 import { mkdirSync, readFileSync, readlinkSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { publish } from '../../pipeline/stages/publish.js';
 import { verifyRelease } from '../../src/database/verify.js';
-import { temporaryDir } from '../support/release.js';
+import { dataDir, dir, giveFolders } from '../support/own-folder.js';
 import { buildOnce, manifestOf, writeSources } from '../support/sources.js';
 
-let dir: string;
-let dataDir: string;
-beforeEach(() => {
-  dir = temporaryDir();
-  dataDir = join(dir, 'data');
-});
-afterEach(() => rmSync(dir, { recursive: true, force: true }));
+giveFolders();
 
 const ROWS = ['80.0.0.0,80.255.255.255,DE', '81.0.0.0,81.255.255.255,FR', '2a00::,2a00::ffff,IT'];
 const sources = (rows = ROWS, more: object = {}): string => writeSources(dir, { one: rows }, more);

@@ -1,20 +1,14 @@
 import { mkdirSync, readlinkSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { lockDataDir } from '../../pipeline/operations/lock.js';
 import { rollBack } from '../../pipeline/operations/rollback.js';
 import { openDatabase } from '../../src/database/database.js';
 import { ipatlas } from '../support/in-process.js';
-import { temporaryDir } from '../support/release.js';
+import { dataDir, dir, giveFolders } from '../support/own-folder.js';
 import { buildOnce, manifestOf, writeSources } from '../support/sources.js';
 
-let dir: string;
-let dataDir: string;
-beforeEach(() => {
-  dir = temporaryDir();
-  dataDir = join(dir, 'data');
-});
-afterEach(() => rmSync(dir, { recursive: true, force: true }));
+giveFolders();
 
 const current = (): string => readlinkSync(join(dataDir, 'current')).replace('releases/', '');
 const sources = (code: string): string =>

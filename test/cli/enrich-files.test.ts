@@ -1,37 +1,16 @@
 import { execFileSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { gunzipSync, gzipSync } from 'node:zlib';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { finished, type RunOptions, shell, start, terminal } from '../support/cli.js';
+import { describe, expect, it } from 'vitest';
+import { finished, shell, start, terminal } from '../support/cli.js';
 import { ipatlas } from '../support/in-process.js';
-import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { dataDir, dir, enrich, file, setUpSmallWorld } from './support.js';
 
-let root: string;
-let dataDir: string;
-let dir: string;
-beforeAll(async () => {
-  root = temporaryDir();
-  dataDir = join(root, 'data');
-  await publishBlocks(dataDir, SMALL_WORLD);
-});
-afterAll(() => rmSync(root, { recursive: true }));
-let number = 0;
-beforeEach(() => {
-  dir = join(root, String(number++));
-  mkdirSync(dir);
-});
+setUpSmallWorld();
 
-function file(name: string, content: string | Buffer): string {
-  const path = join(dir, name);
-  writeFileSync(path, content);
-  return path;
-}
-function enrich(args: string[], options: RunOptions = {}) {
-  return ipatlas(['enrich', '--data', dataDir, ...args], options);
-}
 /** Runs a line of bash, in which "$NODE" "$MAIN" is ipatlas, "$DATA" its data directory, and "$DIR" the test's folder. */
 const bash = (line: string) => shell(line, { DATA: dataDir, DIR: dir });
 

@@ -3,50 +3,27 @@ import { once } from 'node:events';
 import {
   chmodSync,
   existsSync,
-  mkdirSync,
   readdirSync,
   readFileSync,
   readlinkSync,
-  rmSync,
   statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { MAX_JOBS, MAX_LARGE_CHUNK_JOBS } from '../../src/limits.js';
-import { finished, MAIN, type RunOptions, shell, start } from '../support/cli.js';
+import { finished, MAIN, shell, start } from '../support/cli.js';
 import { ipatlas } from '../support/in-process.js';
-import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { dataDir, dir, enrich, file, setUpSmallWorld } from './support.js';
 
-let root: string;
-let dataDir: string;
-let dir: string;
-beforeAll(async () => {
-  root = temporaryDir();
-  dataDir = join(root, 'data');
-  await publishBlocks(dataDir, SMALL_WORLD);
-});
-afterAll(() => rmSync(root, { recursive: true }));
-let number = 0;
-beforeEach(() => {
-  dir = join(root, String(number++));
-  mkdirSync(dir);
-});
+setUpSmallWorld();
 
-function file(name: string, content: string | Buffer): string {
-  const path = join(dir, name);
-  writeFileSync(path, content);
-  return path;
-}
 function read(name: string): string {
   return readFileSync(join(dir, name), 'utf8');
-}
-function enrich(args: string[], options: RunOptions = {}) {
-  return ipatlas(['enrich', '--data', dataDir, ...args], options);
 }
 function startEnrich(args: string[]) {
   return start(['enrich', '--data', dataDir, ...args]);
@@ -241,7 +218,7 @@ describe('compressed output', () => {
   it('is a complete file of what precedes a failure', async () => {
     for (const input of ['8.8.8.8\n', '']) {
       const path = file('bad.jsonl', `${input === '' ? '' : '{"ip":"8.8.8.8"}\n'}broken\n`);
-      const command = `node ${MAIN} enrich --data ${join(root, 'data')} -z gzip --on-invalid fail ${path}`;
+      const command = `node ${MAIN} enrich --data ${dataDir} -z gzip --on-invalid fail ${path}`;
       const { stdout } = await shell(`${command} 2> /dev/null | gzip -dc; echo "\${PIPESTATUS[@]}"`);
       expect(stdout.split('\n').at(-2)).toBe('4 0');
       expect(stdout.includes('"country_code":"US"')).toBe(input !== '');
@@ -444,7 +421,7 @@ describe('usage', () => {
 
   it.each(['--rejects', '--stats'])('does not overwrite an input (%s)', async (flag) => {
     const path = file('a', '{}\n');
-    expect((await enrich([path, flag, join(dir, '..', String(number - 1), 'a')])).code).toBe(2);
+    expect((await enrich([path, flag, join(dir, '..', basename(dir), 'a')])).code).toBe(2);
     expect(read('a')).toBe('{}\n');
   });
 

@@ -1,18 +1,12 @@
 /** Commands that write into the data directory while its disk is full, simulated by a limit on the size of files. */
-import { existsSync, mkdirSync, rmSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { shell } from '../support/cli.js';
-import { temporaryDir } from '../support/release.js';
+import { dataDir, dir, giveFolders } from '../support/own-folder.js';
 import { writeSources } from '../support/sources.js';
 
-let dir: string;
-let dataDir: string;
-beforeEach(() => {
-  dir = temporaryDir();
-  dataDir = join(dir, 'data');
-});
-afterEach(() => rmSync(dir, { recursive: true, force: true }));
+giveFolders();
 
 /** Runs ipatlas with no file larger than this many kilobytes. A longer write fails with EFBIG, as setrlimit(2) says. */
 function limited(kilobytes: number, args: string) {

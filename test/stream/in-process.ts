@@ -12,6 +12,10 @@ import { parseAdd } from '../support/add.js';
 
 export const MEGABYTE = 1_048_576;
 
+/** Returns lines of different addresses, and of nothing else. */
+export const bareLines = (count: number, first = 0): string =>
+  Array.from({ length: count }, (_, line) => `{"ip":"8.0.${(first + line) >> 8}.${(first + line) & 255}"}\n`).join('');
+
 export const ORIGIN: Origin = { subject: 'in.a', headers: [], bytes: 4 };
 
 /** Setup of streams whose names end in a suffix, so that tests can share a server. */
@@ -109,7 +113,11 @@ export function recordedEvents(): WorkerEvents & { log: string[] } {
 
 /** A worker that ends when the source is done. */
 export function worker(broker: Broker, release: ActiveRelease, changes: Partial<WorkerOptions> = {}): Worker {
-  return new Worker({
+  return new Worker({ ...workerOptions(broker, release), ...changes });
+}
+
+export function workerOptions(broker: Broker, release: ActiveRelease): WorkerOptions {
+  return {
     broker,
     release: () => release,
     oversize: 'split',
@@ -118,6 +126,5 @@ export function worker(broker: Broker, release: ActiveRelease, changes: Partial<
     once: true,
     signal: new AbortController().signal,
     events: recordedEvents(),
-    ...changes,
-  });
+  };
 }

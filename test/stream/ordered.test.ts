@@ -15,20 +15,19 @@ import { until } from '../support/serve.js';
 import { orderErrors, outputErrors } from './exactly-once.js';
 import {
   altered,
+  bareLines,
   MEGABYTE,
   openBroker,
   recordedEvents,
   recordedOutputs,
   releaseOf,
   setupOptions,
+  workerOptions,
 } from './in-process.js';
 import { hasNatsServer, managerOf, messagesOf, NatsServerProcess, publishAll, SKIPPED } from './nats.js';
 
 /** Small, so that bare addresses outgrow it. */
 const MAX_PAYLOAD = 65_536;
-
-const bareLines = (count: number, first = 0): string =>
-  Array.from({ length: count }, (_, line) => `{"ip":"8.0.${(first + line) >> 8}.${(first + line) & 255}"}\n`).join('');
 
 if (!hasNatsServer()) it(SKIPPED, ({ skip }) => skip(SKIPPED));
 
@@ -61,18 +60,7 @@ describe.skipIf(!hasNatsServer())('a worker of an ordered output', () => {
   }
 
   function worker(broker: Broker, changes: Partial<WorkerOptions & { startAt: StartAt }> = {}): OrderedWorker {
-    return new OrderedWorker({
-      broker,
-      release: () => release,
-      oversize: 'split',
-      inFlight: { messages: 64, bytes: 8 * MEGABYTE },
-      maxOutputBytes: 8 * MEGABYTE,
-      once: true,
-      signal: new AbortController().signal,
-      events: recordedEvents(),
-      startAt: undefined,
-      ...changes,
-    });
+    return new OrderedWorker({ ...workerOptions(broker, release), startAt: undefined, ...changes });
   }
 
   /** What is wrong with the output: missing, doubled or different messages, and the order. */

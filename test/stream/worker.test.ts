@@ -20,6 +20,7 @@ import { until } from '../support/serve.js';
 import { outputErrors } from './exactly-once.js';
 import {
   altered,
+  bareLines,
   MEGABYTE,
   ORIGIN,
   openBroker,
@@ -36,9 +37,6 @@ const MAX_PAYLOAD = 65_536;
 
 /** For tests that wait for a message to be delivered again; others must not depend on the speed of the machine. */
 const REDELIVERED_SOON = { ackWaitMs: 1_000 };
-
-const bareLines = (count: number, first = 0): string =>
-  Array.from({ length: count }, (_, line) => `{"ip":"8.0.${(first + line) >> 8}.${(first + line) & 255}"}\n`).join('');
 
 if (!hasNatsServer()) it(SKIPPED, ({ skip }) => skip(SKIPPED));
 
