@@ -47,7 +47,10 @@ export async function storeLabels(dataDir: string, paths: readonly string[]): Pr
   let changed = 0;
   for (const path of paths) {
     try {
-      changed = Math.max(changed, statSync(path).mtimeMs);
+      const stats = statSync(path);
+      // A named pipe may never have a writer, and a device may never end.
+      if (!stats.isFile()) throw new AtlasError('E_CONFIG', `${path}: not a regular file`);
+      changed = Math.max(changed, stats.mtimeMs);
       files.push(await storeObject(dataDir, basename(path), () => [createReadStream(path)]));
     } catch (error) {
       if (systemErrorCode(error) === undefined) throw error;

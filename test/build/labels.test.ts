@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 /** Labels: read from the user's files, merged, looked up, verified, and rebuilt when they change. */
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -254,6 +255,11 @@ describe('a file of labels', () => {
     const failed = await buildOnce(dataDir, join(dir, 'sources.json'), OFFLINE);
     expect(failed).toMatchObject({ outcome: 'E_CONFIG', message: expect.stringContaining('a.csv: cannot be read') });
     expect(await build({ 'a.csv': 'net,site\nten,x\n' })).toMatchObject({ outcome: 'E_CONFIG' });
+    rmSync(join(dir, 'a.csv'));
+    execFileSync('mkfifo', [join(dir, 'a.csv')]);
+    const pipe = await buildOnce(dataDir, join(dir, 'sources.json'), OFFLINE);
+    expect(pipe).toMatchObject({ outcome: 'E_CONFIG', message: expect.stringContaining('a.csv: not a regular file') });
+    rmSync(join(dir, 'a.csv'));
     expect(manifestOf(dataDir).id).toBe(id);
   });
 });
