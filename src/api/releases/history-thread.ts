@@ -9,7 +9,8 @@ import type { HistoryJob, OpenedDay } from './past-days.js';
 function open(dataDir: string, day: string, wantsNetworks: boolean): OpenedDay {
   const archive = openArchive(dataDir);
   try {
-    const { file, entry } = openDay(archive, day);
+    const { file: opened, entry } = openDay(archive, day);
+    const { recordAt: _, ...file } = opened;
     const { release, data_date } = archive.read(entry).about;
     const networks = wantsNetworks ? networksAt(dataDir, day)?.bytes : undefined;
     return { file, release, dataDate: data_date ?? dayOf(entry.time), networks };

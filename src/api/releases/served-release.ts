@@ -8,6 +8,7 @@ import { Lookups } from '../../database/lookups.js';
 import type { Manifest } from '../../database/release.js';
 import type { LookupResult } from '../../database/results.js';
 import { AtlasError, messageOf } from '../../errors.js';
+import { recordMembers } from '../../rangefile/memory.js';
 import { decodeNetworkFile, type RangeFile } from '../../rangefile/reader.js';
 import type { Included } from '../include.js';
 import type { Headers } from '../responses.js';
@@ -197,7 +198,8 @@ export class ServedRelease extends ServedAnswers {
 
 /** The answers of a day. */
 export interface OpenedAnswers {
-  file: RangeFile;
+  /** Comes from a thread, which can send no functions. */
+  file: Omit<RangeFile, 'recordAt'>;
   /** The release, or the imported file, that they are of. */
   release: string;
   /** The date of its data. */
@@ -215,7 +217,7 @@ export class ServedDay extends ServedAnswers {
 
   constructor({ file, release, dataDate, networks }: OpenedAnswers) {
     super(new Lookups(new BinaryEngine(file)));
-    this.#file = file;
+    this.#file = { ...file, ...recordMembers(file.records) };
     // The name of a file can have characters that no header may have.
     this.#release = encodeURIComponent(release);
     this.#dataDate = dataDate;
