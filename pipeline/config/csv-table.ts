@@ -2,7 +2,7 @@
  * Tables that people write by hand: the CSV files of `data/reference/` and `overrides.csv`. All errors of a file are
  * reported together, with file and line.
  */
-import { readFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { CsvError, parse } from 'csv-parse/sync';
 import { AtlasError, messageOf } from '../../src/errors.js';
 import { MAX_CSV_ROW_BYTES, MAX_REPORTED_PROBLEMS } from '../../src/limits.js';
@@ -43,6 +43,7 @@ export function refuseProblems(tables: readonly ConfigTable<string>[]): void {
 function readText(path: string): string {
   let bytes: Buffer;
   try {
+    if (!statSync(path).isFile()) throw new Error('not a regular file');
     bytes = readFileSync(path);
   } catch (error) {
     throw new AtlasError('E_CONFIG', `${path}: cannot be read: ${messageOf(error)}`, { cause: error });

@@ -147,8 +147,8 @@ describe('refused', () => {
     expect(() => load(text)).toThrow(message);
   });
 
-  test('a missing file, or a folder', () => {
-    for (const file of [path.join(folder, 'missing.csv'), folder]) {
+  test('a missing file, a folder, or a device without end', () => {
+    for (const file of [path.join(folder, 'missing.csv'), folder, '/dev/zero']) {
       expect(() => loadOverrides(file, reference, '2026-01-01')).toThrow(/cannot be read/);
     }
   });
