@@ -9,7 +9,7 @@ import { parseCommandLine } from './command-line.js';
 const debug = debuglog('ipatlas');
 
 /** What a program loads only when it is needed. */
-export interface RareParts {
+export interface RareDependencies {
   helpPage(name: string, action?: string): Promise<string>;
 }
 
@@ -25,7 +25,12 @@ let mayHaveLeftConnections = false;
  * @returns the exit code
  * @throws AtlasError of the command line or of the command
  */
-export async function runCommand(name: string, command: Command, args: string[], rare: RareParts): Promise<number> {
+export async function runCommand(
+  name: string,
+  command: Command,
+  args: string[],
+  rare: RareDependencies,
+): Promise<number> {
   const { values, action, positionals } = await parseCommandLine(name, command, args);
   if (values.help === true || command.writesToDescriptor !== true) exitWhenReaderCloses();
   if (values.help === true) {
@@ -100,6 +105,6 @@ export async function runProgram(program: () => Promise<number>): Promise<void> 
  * @param commands by name
  */
 export function programOf(commands: Readonly<Record<string, Command>>) {
-  return (name: string, args: string[], rare: RareParts): Promise<void> =>
+  return (name: string, args: string[], rare: RareDependencies): Promise<void> =>
     runProgram(() => runCommand(name, commands[name]!, args, rare));
 }

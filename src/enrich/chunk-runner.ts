@@ -144,10 +144,10 @@ export class ChunkRunner {
    * Yields the results of a chunk after its first run. Runs the kernel again while the chunk has records that did not fit
    * into the output.
    *
-   * @param isDone what the first run returned
+   * @param reachedEnd what the first run returned
    * @throws AtlasError E_BAD_INPUT under the policy `fail`, after yielding everything before the invalid record
    */
-  *results(chunk: Chunk, isDone: boolean): Generator<ChunkResult, void, undefined> {
+  *results(chunk: Chunk, reachedEnd: boolean): Generator<ChunkResult, void, undefined> {
     if (chunk.piece !== undefined) {
       yield this.#pieceResult(chunk);
       return;
@@ -155,7 +155,7 @@ export class ChunkRunner {
     const { slot, header } = chunk;
     const before = this.#lines;
     if (header !== undefined) yield { output: header, rejects: NO_BYTES, isLast: false };
-    for (let isLast = isDone; ; isLast = this.run(chunk)) {
+    for (let isLast = reachedEnd; ; isLast = this.run(chunk)) {
       this.#lines += slot.lines;
       slot.addCountsTo(this.#counts);
       const { stoppedAtInvalid } = slot;

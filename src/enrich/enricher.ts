@@ -119,8 +119,8 @@ export class LineEnricher {
   }
 
   #processChunk(chunk: Chunk): void {
-    const isDone = !this.#runner.prepare(chunk) || this.#runner.run(chunk);
-    for (const { output, rejects } of this.#runner.results(chunk, isDone)) {
+    const reachedEnd = !this.#runner.prepare(chunk) || this.#runner.run(chunk);
+    for (const { output, rejects } of this.#runner.results(chunk, reachedEnd)) {
       if (output.length > 0) this.#emit(output);
       // A copy, because the kernel reuses its memory.
       if (rejects.length > 0) this.#onReject?.(Uint8Array.from(rejects));

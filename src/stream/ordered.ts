@@ -97,7 +97,7 @@ export class OrderedWorker {
     const { once } = this.#options;
     let last = Number.POSITIVE_INFINITY;
     for (let isFirst = true; ; isFirst = false) {
-      const now = await this.#look();
+      const now = await this.#readOutputTail();
       if (now === undefined) return;
       if (isFirst && once) last = now.sourceEnd;
       if (doneUpTo(now.tail) >= last) return;
@@ -118,7 +118,7 @@ export class OrderedWorker {
    *
    * @throws AtlasError E_STREAM if the output cannot be continued
    */
-  async #look(): Promise<{ tail: OutputTail; sourceEnd: number } | undefined> {
+  async #readOutputTail(): Promise<{ tail: OutputTail; sourceEnd: number } | undefined> {
     const { broker } = this.#options;
     const tail = await retried(this.#options, () => broker.outputTail());
     const range = await retried(this.#options, () => broker.sourceRange());
@@ -292,7 +292,7 @@ export class OrderedWorker {
         position = end ?? position;
         continue;
       }
-      const now = await this.#look();
+      const now = await this.#readOutputTail();
       if (now === undefined) break;
       const done = doneUpTo(now.tail);
       if (done >= last || (isIdle && done < now.sourceEnd)) break;

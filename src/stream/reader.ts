@@ -68,13 +68,13 @@ class Reader {
   /** Waits for the output of one message to be complete; undefined when told to stop. */
   async message(sequence: number): Promise<ReadMessage | undefined> {
     for (;;) {
-      const found = await this.persistently(() => this.#look(sequence));
+      const found = await this.persistently(() => this.#readMessage(sequence));
       if (found !== 'waiting') return found;
       await this.#pause();
     }
   }
 
-  async #look(sequence: number): Promise<ReadMessage | 'waiting'> {
+  async #readMessage(sequence: number): Promise<ReadMessage | 'waiting'> {
     const { broker } = this.#options;
     const found = await this.#complete(sequence);
     if (found !== undefined) return found;

@@ -5,7 +5,7 @@ import type { SlotPool } from '../schedule/slot-pool.js';
 import type { Chunk, ChunkBuffer } from './chunk-buffer.js';
 import type { ByteSource } from './source.js';
 
-export interface ChunkReaderParts {
+export interface ChunkReaderDependencies {
   /** Read in order, each to its end, then closed. */
   inputs: Iterable<ByteSource> | AsyncIterable<ByteSource>;
   /** The free slots. Their number limits how far the reader is ahead of the writer. */
@@ -23,7 +23,7 @@ export interface ChunkReaderParts {
 }
 
 export class ChunkReader {
-  readonly #parts: ChunkReaderParts;
+  readonly #dependencies: ChunkReaderDependencies;
   #isStopped = false;
   /** Ends the wait of `#unlessStopped`. */
   #stopWaiting: (() => void) | undefined;
@@ -34,9 +34,9 @@ export class ChunkReader {
   /** Resolves when the last chunk is released, and so all chunks. */
   #released: Promise<void> = Promise.resolve();
 
-  constructor(parts: ChunkReaderParts) {
-    this.#parts = parts;
-    this.#bytesOfClosed = parts.bytesBefore;
+  constructor(dependencies: ChunkReaderDependencies) {
+    this.#dependencies = dependencies;
+    this.#bytesOfClosed = dependencies.bytesBefore;
   }
 
   /** Bytes read from the inputs that are closed, before decompression; after `read`, all bytes read. */
@@ -56,7 +56,7 @@ export class ChunkReader {
    * @throws AtlasError E_BAD_INPUT if an input cannot be read or is not in its format; the errors of the iteration over the inputs
    */
   async read(): Promise<void> {
-    const { inputs, pool, createBuffer } = this.#parts;
+    const { inputs, pool, createBuffer } = this.#dependencies;
     const buffer = createBuffer(await pool.acquire());
     let input = 0;
     for await (const source of inputs) {
@@ -82,9 +82,9 @@ export class ChunkReader {
   /** Reads an input. Returns whether other threads read chunks of it. */
   async #readInput(source: ByteSource, input: number, buffer: ChunkBuffer): Promise<boolean> {
     const { name } = source;
-    const { mayReadElsewhere } = this.#parts;
+    const { mayReadElsewhere } = this.#dependencies;
     let isReadElsewhere = false;
-    this.#parts.onInput(name);
+    this.#dependencies.onInput(name);
     buffer.start(name);
     for (;;) {
       const stretch = mayReadElsewhere ? await buffer.takeStretch(source) : undefined;
@@ -108,7 +108,7 @@ export class ChunkReader {
   }
 
   async #schedule(chunk: Chunk, source: ChunkSource, buffer: ChunkBuffer): Promise<void> {
-    const { scheduler, pool } = this.#parts;
+    const { scheduler, pool } = this.#dependencies;
     if (scheduler.mustWait(chunk)) {
       await this.#unlessStopped(this.#released);
       if (this.#isStopped) return;

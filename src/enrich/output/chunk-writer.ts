@@ -6,7 +6,7 @@ import type { ByteSink, PlacedBytes } from './sink.js';
 
 const NEWLINE = 10;
 
-export interface ChunkWriterParts {
+export interface ChunkWriterDependencies {
   runner: ChunkRunner;
   output: ByteSink;
   rejects: ByteSink | undefined;
@@ -51,17 +51,17 @@ class RecordWriter {
 
 /** One write is in progress while the kernel works on the next chunk. */
 export class ChunkWriter {
-  readonly #parts: ChunkWriterParts;
+  readonly #dependencies: ChunkWriterDependencies;
   readonly #output: RecordWriter;
   readonly #rejects: RecordWriter | undefined;
   /** The write in progress. */
   #writing: Promise<void> = Promise.resolve();
   #input = 0;
 
-  constructor(parts: ChunkWriterParts) {
-    this.#parts = parts;
-    this.#output = new RecordWriter(parts.output);
-    this.#rejects = parts.rejects === undefined ? undefined : new RecordWriter(parts.rejects);
+  constructor(dependencies: ChunkWriterDependencies) {
+    this.#dependencies = dependencies;
+    this.#output = new RecordWriter(dependencies.output);
+    this.#rejects = dependencies.rejects === undefined ? undefined : new RecordWriter(dependencies.rejects);
   }
 
   /**
@@ -71,12 +71,12 @@ export class ChunkWriter {
    *   of the sinks
    */
   async write(scheduled: ScheduledChunk): Promise<void> {
-    const { runner } = this.#parts;
-    const { chunk, input, name, isDone } = scheduled;
+    const { runner } = this.#dependencies;
+    const { chunk, input, name, reachedEnd } = scheduled;
     await this.#writing;
     if (input !== this.#input) runner.startResults(name);
     this.#input = input;
-    for (const result of runner.results(chunk, isDone)) {
+    for (const result of runner.results(chunk, reachedEnd)) {
       this.#startWriting(result.isLast ? this.#writeLast(result, scheduled) : this.#writeResult(result, input));
       // The next run of the kernel overwrites the output.
       if (!result.isLast) await this.#writing;
@@ -90,14 +90,14 @@ export class ChunkWriter {
 
   #startWriting(writing: Promise<void>): void {
     this.#writing = writing;
-    writing.catch((error) => this.#parts.scheduler.fail(error));
+    writing.catch((error) => this.#dependencies.scheduler.fail(error));
   }
 
   async #writeLast(result: ChunkResult, scheduled: ScheduledChunk): Promise<void> {
-    const { counts, scheduler } = this.#parts;
+    const { counts, scheduler } = this.#dependencies;
     const onWritten = (): void => {
       counts.bytes = Math.max(counts.bytes, scheduled.bytesRead);
-      this.#parts.onProgress?.();
+      this.#dependencies.onProgress?.();
       scheduled.release();
     };
     let isElsewhere = false;
@@ -114,7 +114,7 @@ export class ChunkWriter {
     input: number,
     writeElsewhere?: (placed: PlacedBytes) => void,
   ): Promise<void> {
-    const { newline } = this.#parts.runner;
+    const { newline } = this.#dependencies.runner;
     // First, because the slot is free as soon as another thread has written the output.
     await this.#rejects?.write(rejects, input, newline);
     await this.#output.write(output, input, newline, writeElsewhere);

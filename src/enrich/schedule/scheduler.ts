@@ -35,14 +35,14 @@ export interface ScheduledChunk extends ChunkSource {
   /** Whether the kernel's first run is still to be made by this thread, by any thread, or by none because it is over. */
   run: 'here' | 'anywhere' | 'over';
   /** What the first run returned: whether it processed all records. */
-  isDone: boolean;
+  reachedEnd: boolean;
   /** Why the chunk could not be read. */
   error?: unknown;
   /** Must be called when all results of the chunk are written. */
   release(): void;
 }
 
-export interface SchedulerParts {
+export interface SchedulerDependencies {
   runner: ChunkRunner;
   /** All slots of ordinary chunks; the work queue names a slot by its index. */
   slots: readonly Slot[];
@@ -53,7 +53,7 @@ export interface SchedulerParts {
 }
 
 export class Scheduler {
-  readonly #parts: SchedulerParts;
+  readonly #dependencies: SchedulerDependencies;
   /** Chunks that were read and not yet returned by `next`, in order. */
   readonly #chunks: ScheduledChunk[] = [];
   /** Outputs that workers write. */
@@ -63,19 +63,19 @@ export class Scheduler {
   #failure: { error: unknown } | undefined;
   #notify: () => void = () => {};
 
-  constructor(parts: SchedulerParts) {
-    this.#parts = parts;
-    if (parts.workers !== undefined) parts.workers.onEvent = () => this.#notify();
+  constructor(dependencies: SchedulerDependencies) {
+    this.#dependencies = dependencies;
+    if (dependencies.workers !== undefined) dependencies.workers.onEvent = () => this.#notify();
   }
 
   /** Returns whether all chunks so far must be released before a chunk is added. */
   mustWait(chunk: Chunk): boolean {
-    return this.#parts.runner.mustWait(chunk);
+    return this.#dependencies.runner.mustWait(chunk);
   }
 
   /** Adds a chunk. The promise resolves when the chunk is released. @throws AtlasError as {@link ChunkRunner.prepare} does */
   add(chunk: Chunk, source: ChunkSource): Promise<void> {
-    const { runner, slots, pool, workers, queue } = this.#parts;
+    const { runner, slots, pool, workers, queue } = this.#dependencies;
     const index = slots.indexOf(chunk.slot);
     const hasWork = runner.prepare(chunk);
     return new Promise((resolve) => {
@@ -84,7 +84,7 @@ export class Scheduler {
         resolve();
       };
       const run = !hasWork ? 'over' : queue === undefined || index < 0 ? 'here' : 'anywhere';
-      this.#chunks.push({ chunk, ...source, run, isDone: true, release });
+      this.#chunks.push({ chunk, ...source, run, reachedEnd: true, release });
       if (run === 'anywhere') queue!.post({ slot: index, kind: 'run', part: chunk.from });
       // A single chunk needs no workers.
       if (++this.#chunkCount === 2) workers?.start();
@@ -120,7 +120,7 @@ export class Scheduler {
         if (first.error !== undefined) throw first.error;
         return this.#chunks.shift();
       }
-      this.#parts.workers?.check();
+      this.#dependencies.workers?.check();
       const own = this.#chooseOwnChunk();
       if (own !== undefined) {
         this.#runHere(own);
@@ -136,7 +136,7 @@ export class Scheduler {
 
   /** Returns whether a worker can write the output of a chunk. */
   canWrite(scheduled: ScheduledChunk): boolean {
-    return (this.#parts.workers?.ready ?? 0) > 0 && this.#indexOf(scheduled) >= 0;
+    return (this.#dependencies.workers?.ready ?? 0) > 0 && this.#indexOf(scheduled) >= 0;
   }
 
   /**
@@ -147,7 +147,7 @@ export class Scheduler {
   write(scheduled: ScheduledChunk, placed: PlacedBytes, onWritten: () => void): void {
     const slot = this.#indexOf(scheduled);
     this.#writes.push({ slot, placed, onWritten });
-    this.#parts.queue!.post({ slot, kind: 'write', part: placed });
+    this.#dependencies.queue!.post({ slot, kind: 'write', part: placed });
   }
 
   /** Waits for all writes. @throws as `next` does */
@@ -156,7 +156,7 @@ export class Scheduler {
       this.#settleWrites();
       if (this.#failure !== undefined) throw this.#failure.error;
       if (this.#writes.length === 0) return;
-      this.#parts.workers!.check();
+      this.#dependencies.workers!.check();
       await this.#waitForChange(undefined);
     }
   }
@@ -166,7 +166,7 @@ export class Scheduler {
     if (this.#writes.length === 0) return false;
     const before = this.#writes.length;
     this.#writes = this.#writes.filter(({ slot, placed, onWritten }) => {
-      const outcome = this.#parts.queue!.outcome(slot);
+      const outcome = this.#dependencies.queue!.outcome(slot);
       if (outcome === undefined) return true;
       try {
         if (outcome === 'failed') placed.writeHere();
@@ -180,14 +180,14 @@ export class Scheduler {
   }
 
   #indexOf({ chunk }: ScheduledChunk): number {
-    return this.#parts.slots.indexOf(chunk.slot);
+    return this.#dependencies.slots.indexOf(chunk.slot);
   }
 
   #isRunOver(scheduled: ScheduledChunk): boolean {
     if (scheduled.run !== 'anywhere') return scheduled.run === 'over';
-    const outcome = this.#parts.queue!.outcome(this.#indexOf(scheduled));
+    const outcome = this.#dependencies.queue!.outcome(this.#indexOf(scheduled));
     if (outcome === undefined) return false;
-    scheduled.isDone = outcome === 'done';
+    scheduled.reachedEnd = outcome === 'done';
     scheduled.run = outcome === 'failed' ? 'here' : 'over';
     return scheduled.run === 'over';
   }
@@ -202,7 +202,7 @@ export class Scheduler {
    * workers as many chunks as they take.
    */
   #chooseOwnChunk(): ScheduledChunk | undefined {
-    const { queue, workers, pool } = this.#parts;
+    const { queue, workers, pool } = this.#dependencies;
     const ready = workers?.ready ?? 0;
     if (ready > MAX_HELPED_WORKERS) return this.#chunks.find(({ run }) => run === 'here');
     const waiting = this.#chunks.filter(
@@ -214,7 +214,7 @@ export class Scheduler {
   }
 
   #runHere(scheduled: ScheduledChunk): void {
-    if (scheduled.run === 'anywhere' && !this.#parts.queue!.claim(this.#indexOf(scheduled))) return;
+    if (scheduled.run === 'anywhere' && !this.#dependencies.queue!.claim(this.#indexOf(scheduled))) return;
     const { chunk, name } = scheduled;
     scheduled.run = 'over';
     try {
@@ -224,14 +224,14 @@ export class Scheduler {
       scheduled.error = error;
       return;
     }
-    scheduled.isDone = this.#parts.runner.run(chunk);
+    scheduled.reachedEnd = this.#dependencies.runner.run(chunk);
   }
 
   /** Waits until a chunk is added or finished, reading ends, or a worker or a write fails. */
   #waitForChange(first: ScheduledChunk | undefined): Promise<void> {
     return new Promise((resolve) => {
       this.#notify = resolve;
-      this.#parts.queue?.requestWakeup();
+      this.#dependencies.queue?.requestWakeup();
       // Checks again after the request (lost wake-up).
       const hasChanged = this.#settleWrites() || (first !== undefined && this.#isChanged(first));
       if (this.#failure !== undefined || hasChanged) resolve();
