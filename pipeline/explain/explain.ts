@@ -408,7 +408,7 @@ export async function explain(dataDir: string, dir: string, text: string): Promi
       notation: mapped ? 'mapped' : null,
       steps,
       network: explainNetwork(database.networks, targets, covering.networkRows, manifest),
-      labels: await explainLabels(dataDir, database, target, (note) => notes.push(note)),
+      labels: await explainLabels(dataDir, database, targets.at(-1)!, (note) => notes.push(note)),
       corrections: correctionsOf(last, manifest),
       override: `${networkAround(matches.at(-1)!.target, last.range)},XX,reported by a user`,
       notes,

@@ -4,7 +4,6 @@ import { rangeContains, rangeSize } from '../../src/address/words.js';
 import type { Database } from '../../src/database/database.js';
 import { readLabelRows } from '../source-formats/labels.js';
 import { cachedInput, type Target } from './covering-rows.js';
-import { insideOf, rangeAt } from './network.js';
 
 /** A row that covers the address. A name here is a key of `ipatlas explain --json`. */
 export interface ExplainedLabelRow {
@@ -31,20 +30,18 @@ export interface ExplainedLabels {
  * Explains the labels of an address.
  *
  * @param dataDir the data directory, whose cache has the files
- * @param own the address
+ * @param target the address, or the IPv4 address inside it if that one decides
  * @param note reports that rows are no longer available
  * @returns null if the release has no labels
  */
 export async function explainLabels(
   dataDir: string,
   database: Database,
-  own: Target,
+  { family, words }: Target,
   note: (text: string) => void,
 ): Promise<ExplainedLabels | null> {
   const { manifest, labels: file, labelNames } = database;
   if (manifest.labels === undefined || file === undefined) return null;
-  const record = file.recordAt(rangeAt(file, own).record);
-  const { family, words } = record.kind === 'embedded' ? insideOf(record.scheme, own) : own;
   const text = (address: Uint32Array): string => formatAddress(family, address);
   const { ip: _ip, ...labels } = database.fields(labelNames)(text(words))!;
   const found: (ExplainedLabelRow & { size: bigint })[] = [];

@@ -1,5 +1,4 @@
 /** Explains who announces an address: the range of the release, and the rows of the sources that cover it. */
-import { type EmbeddedScheme, embeddedIPv4 } from '../../src/address/embedded.js';
 import { formatAddress } from '../../src/address/format.js';
 import { compareAddresses, previousAddress, rangeSize } from '../../src/address/words.js';
 import type { Manifest } from '../../src/database/release.js';
@@ -35,7 +34,7 @@ export interface ExplainedNetwork {
 }
 
 /** Returns the range of a partition that has an address, and the number of its record. */
-export function rangeAt(file: PartitionFile, { family, words }: Target) {
+function rangeAt(file: PartitionFile, { family, words }: Target) {
   const { count, first, value } = rangeColumns(file, family);
   const size = words.length;
   let low = 0;
@@ -48,10 +47,6 @@ export function rangeAt(file: PartitionFile, { family, words }: Target) {
   const last = new Uint32Array(size).fill(0xffffffff);
   if (high < count) previousAddress(first, high, size, last);
   return { first: first.slice(low * size, (low + 1) * size), last, record: value[low]! };
-}
-
-export function insideOf(scheme: EmbeddedScheme, { words }: Target): Target {
-  return { family: 4, words: Uint32Array.of(embeddedIPv4(scheme, words)) };
 }
 
 /** Why a row lost against the one that won; undefined for that one. */
@@ -67,7 +62,7 @@ function whyLost(row: CoveringRow, winner: CoveringRow | undefined): string | nu
  * Explains the network of an address.
  *
  * @param networks of the release; undefined if it has none
- * @param targets the address, and the IPv4 address inside it if there is one
+ * @param targets the address, and the IPv4 address inside it if that one decides
  * @param rows that cover them, in the order of the sources
  */
 export function explainNetwork(
@@ -77,8 +72,7 @@ export function explainNetwork(
   { inputs }: Manifest,
 ): ExplainedNetwork | null {
   if (networks === undefined) return null;
-  const own = networks.recordAt(rangeAt(networks, targets[0]!).record);
-  const target = own.kind === 'embedded' ? (targets[1] ?? insideOf(own.scheme, targets[0]!)) : targets[0]!;
+  const target = targets.at(-1)!;
   const { first, last, record: index } = rangeAt(networks, target);
   const record = networks.recordAt(index);
   const position = ({ source }: CoveringRow): number => inputs.findIndex(({ id }) => id === source);

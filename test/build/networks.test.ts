@@ -1,7 +1,7 @@
 /** Networks in a release: read from sources, merged, gated, verified, and carried over. */
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { loadReference } from '../../pipeline/config/reference.js';
 import type { Explanation } from '../../pipeline/explain/explain.js';
 import { mergeNetworks } from '../../pipeline/merging/network-merger.js';
@@ -244,8 +244,9 @@ describe('gates', () => {
 describe('a routing source that fails', () => {
   it('is used as the current release has it, with its date', async () => {
     let body: string | undefined = `${announcements().join('\n')}\n`;
+    let modified = 'Wed, 31 Dec 2025 10:00:00 GMT';
     const { url } = await serve((_request, response) => {
-      const headers = { 'last-modified': 'Wed, 31 Dec 2025 10:00:00 GMT' };
+      const headers = { 'last-modified': modified };
       response.writeHead(body === undefined ? 404 : 200, headers).end(body);
     });
     const routing = { fetch: { https: `${url}/table.csv` } };
@@ -273,6 +274,27 @@ describe('a routing source that fails', () => {
       outcome: 'published',
     });
     expect(manifestOf(dataDir)).toMatchObject({ as_of: '2026-01-03', networks_date: '2025-12-31' });
+    // A month later: no build has failed for it, and `info` tells the age of the networks beside that of the data.
+    const late = await build('', { offline: false, asOf: '2026-02-01', force: true }, moved);
+    expect(late.outcome).toBe('published');
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.parse('2026-02-01T12:00:00Z') });
+    try {
+      const { stdout } = await ipatlas(['info', '--data', dataDir]);
+      expect(stdout).toMatch(/^date of the networks +2025-12-31\nage of the networks +32 days old$/m);
+    } finally {
+      vi.useRealTimers();
+    }
+    // The table that comes back may differ by what its own days bring, and not by more.
+    const changed = announcements().map((row) => row.replace(/,701(0\d|1[0-3]),/, ',13335,'));
+    body = `${changed.join('\n')}\n`;
+    modified = 'Thu, 01 Jan 2026 10:00:00 GMT';
+    const back = () => build('', { offline: false, asOf: '2026-02-01' }, moved);
+    expect((await back()).message).toMatch(
+      /14 of 1,221 networks have no addresses any more after 1 day; the limit is 1\.03 %/,
+    );
+    modified = 'Sun, 01 Feb 2026 10:00:00 GMT';
+    expect(await back()).toMatchObject({ outcome: 'published' });
+    expect(manifestOf(dataDir).networks_date).toBe('2026-02-01');
   });
 });
 
