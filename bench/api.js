@@ -116,11 +116,12 @@ export async function run() {
   }
 
   const forms = [
-    ['key in the header', path, headers],
-    ['key in the query', `${path}?apikey=${key}`, {}],
-    ['a browser, key in the header', path, { ...headers, Origin: 'https://shop.example' }],
+    ['key in the header', path, headers, 0.9],
+    ['key in the query', `${path}?apikey=${key}`, {}, 0.9],
+    ['a browser, key in the header', path, { ...headers, Origin: 'https://shop.example' }, 0.9],
+    ['all fields', `${path}?include=asn,as_name,network,continent`, headers, 0.8],
   ];
-  for (const [name, target, sent] of forms) {
+  for (const [name, target, sent, least] of forms) {
     const servers = [await bareServer('node', target, sent), await bareServer('fastify', target, sent), api];
     const [node, fastify, own] = await rounds(
       ...servers.map((server) => () => load(server, target, { headers: sent })),
@@ -128,7 +129,7 @@ export async function run() {
     row(`single lookups, ${name}`, figures(own));
     for (const [bare, results, goal] of [
       ['node:http', node, 0],
-      ['Fastify route', fastify, 0.9],
+      ['Fastify route', fastify, least],
     ]) {
       const text = goal === 0 ? '' : `≥ ${goal} ×`;
       row(`  bare ${bare}`, figures(results));

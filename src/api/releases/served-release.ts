@@ -29,6 +29,8 @@ export interface BatchResponse {
 
 const INVALID_ELEMENT = '{"error":"invalid ip"}';
 
+const NOT_ASCII = /[^\0-\x7f]/;
+
 /**
  * Returns the bytes of a text in UTF-8, each as one character.
  *
@@ -76,7 +78,10 @@ export abstract class ServedAnswers {
 
   /** Returns a result of {@link lookup} as JSON, the same as JSON.stringify returns; in UTF-8, each byte as one character. */
   json(result: LookupResult, include?: Included): string {
-    if (include !== undefined) return utf8AsCharacters(JSON.stringify(result));
+    if (include !== undefined) {
+      const text = JSON.stringify(result);
+      return NOT_ASCII.test(text) ? utf8AsCharacters(text) : text;
+    }
     // The address is text that this program wrote, without characters that JSON escapes.
     return `{"ip":"${result.ip}${this.#resultSuffix(result)}`;
   }
