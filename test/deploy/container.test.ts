@@ -17,6 +17,11 @@ it('installs the packages of the lock file before it copies the sources', () => 
   expect(image).toContain('npm ci --omit=dev');
 });
 
+it('has a process 1 that passes signals on', () => {
+  expect(containerfile).toMatch(/^RUN .* tini /m);
+  expect(containerfile).toMatch(/^ENTRYPOINT \["tini", "--", "ipatlas"\]$/m);
+});
+
 it('has the version of better-sqlite3 that the Makefile has', () => {
   const versionsIn = (text: string): string[] =>
     [...text.matchAll(/better-sqlite3@([\d.]+)/g)].map(([, version]) => version!);
