@@ -1,7 +1,7 @@
 // Enrichment by the date of each record, against plain enrichment: whole processes by wall time, over a year of weekly tables
 // that change 0.5 % of the ranges each. The shape of the changes is synthetic: single ranges that get another country.
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { releaseDir } from '../dist/src/database/release.js';
@@ -46,7 +46,7 @@ export async function run() {
   try {
     let answers = answersOf(openReleaseRanges(releaseDir(release)).file);
     for (let week = 0; week < WEEKS; week++) {
-      importEntry(dir, { day: dayOf(FIRST + week * WEEK_MS), name: `week ${week}`, answers });
+      importEntry(openArchive(dir), { day: dayOf(FIRST + week * WEEK_MS), name: `week ${week}`, answers });
       answers = changed(answers);
     }
     row('bytes of the year', `${(openArchive(dir).bytes / 1e6).toFixed(1)} MB`);
@@ -76,6 +76,15 @@ export async function run() {
     const speed = (time) => `${((REPEATS * statSync(sorted).size) / 1e6 / time).toFixed(0)} MB/s`;
     row('start: plain; by date', `${plainStart.toFixed(2)} s; ${atStart.toFixed(2)} s`);
     row('plain, without its start', speed(plain - plainStart));
+    // An MMDB for each week: the same one under other names, which takes the naive program as long.
+    const mmdb = join(dir, '0.mmdb');
+    execFileSync(process.execPath, [CLI, 'export', 'mmdb', '--data', release, '-o', mmdb], { stdio: 'ignore' });
+    for (let week = 1; week < WEEKS; week++) copyFileSync(mmdb, join(dir, `${week}.mmdb`));
+    const program = new URL('enrich-dates-naive.js', import.meta.url).pathname;
+    const naiveArguments = [program, mixed, dir, `${FIRST}`, `${WEEK_MS}`];
+    const naive = Number(execFileSync(process.execPath, naiveArguments, { encoding: 'utf8' }));
+    const ratio = (naive * REPEATS) / (byRandom - atStart);
+    row('lines of random days / an MMDB a week kept open', `${ratio.toFixed(1)} ×`, '≥ 10 ×', ratio >= 10);
     for (const [name, time] of [
       ['lines sorted by date / plain, without the start', bySorted - atStart],
       ['lines of random days / plain, without the start', byRandom - atStart],

@@ -1,6 +1,6 @@
 // Which addresses are special-purpose, told by Node's own block lists: no source says anything about them.
 import { readFileSync } from 'node:fs';
-import { BlockList, isIPv4 } from 'node:net';
+import { BlockList, isIPv4, SocketAddress } from 'node:net';
 
 const rows = readFileSync(new URL('../data/reference/special-purpose.csv', import.meta.url), 'utf8')
   .split('\n')
@@ -15,10 +15,12 @@ const rows = readFileSync(new URL('../data/reference/special-purpose.csv', impor
   })
   .sort((a, b) => b.length - a.length);
 
+const canonical = (address) => new SocketAddress({ address, family: 'ipv6' }).address;
+
 /** Returns the last address of a block of IPv6 whose length is a multiple of 16. */
 function lastOf({ network, length }) {
   const groups = network.replace(/::$/, '').split(':');
-  return Array.from({ length: 8 }, (_, i) => (i < length / 16 ? (groups[i] ?? '0') : 'ffff')).join(':');
+  return canonical(Array.from({ length: 8 }, (_, i) => (i < length / 16 ? (groups[i] ?? '0') : 'ffff')).join(':'));
 }
 
 /**
@@ -30,5 +32,5 @@ function lastOf({ network, length }) {
 export function isSpecial(ip, { first, last } = {}) {
   const family = isIPv4(ip) ? 'ipv4' : 'ipv6';
   const found = rows.find((row) => row.family === family && row.block.check(ip, family));
-  return found !== undefined && (found.isOver || (first === found.network && last === lastOf(found)));
+  return found !== undefined && (found.isOver || (first === found.network && canonical(last) === lastOf(found)));
 }

@@ -198,15 +198,17 @@ export class Archive<Rec extends FileRecord = RangeRecord> {
   answers(entry: Entry): Answers<Rec> {
     const { base, changes } = this.#chain(entry);
     const records: Rec[] = [];
-    const layers: Record<Family, Layer[]> = { 4: [], 6: [] };
-    for (const each of [base, ...changes]) {
+    const files = [base, ...changes].map((each) => {
       const file = this.read(each);
       records.push(...file.records());
-      for (const family of [4, 6] as const) layers[family].push(file.layer(family, records.length));
-    }
-    const laidOver = ([first, ...later]: Layer[]): Layer =>
-      later.length === 0 ? first! : overlay(first!, joinLayers(later));
-    return { records, v4: laidOver(layers[4]), v6: laidOver(layers[6]) };
+      return { file, recordCount: records.length };
+    });
+    // One family after the other: their layers need not be in memory at the same time.
+    const laidOver = (family: Family): Layer => {
+      const [first, ...later] = files.map(({ file, recordCount }) => file.layer(family, recordCount));
+      return later.length === 0 ? first! : overlay(first!, joinLayers(later));
+    };
+    return { records, v4: laidOver(4), v6: laidOver(6) };
   }
 
   /** Returns the base of an entry, and the entries with changes up to it. */
