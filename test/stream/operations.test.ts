@@ -45,7 +45,7 @@ describe.skipIf(!hasNatsServer())('ipatlas stream', () => {
 
   beforeAll(async () => {
     dataDir = temporaryDir();
-    await publishBlocks(dataDir, SMALL_WORLD);
+    await publishBlocks(dataDir, SMALL_WORLD, undefined, 0, [], [['8.8.8.0/24', { site: 'cloud' }]]);
     server = await NatsServerProcess.start();
     connection = await server.connect();
   });
@@ -184,12 +184,12 @@ describe.skipIf(!hasNatsServer())('ipatlas stream', () => {
     expect(mixed).toMatchObject({ code: 2, stderr: expect.stringContaining('OUTK has workers without --ordered') });
   });
 
-  it('takes the flags of enrich', async () => {
+  it('takes the flags of enrich, and labels', async () => {
     await ipatlas(args('D', '--init', '--once'));
     await publishAll(connection, 'ind.x', ['{"client":{"ip":"8.8.8.8"}}\nbroken\n']);
-    const flags = ['--field', 'client.ip=place', '--add', 'country_code', '--on-invalid', 'drop', '--once'];
+    const flags = ['--field', 'client.ip=place', '--add', 'country_code,site', '--on-invalid', 'drop', '--once'];
     expect(await ipatlas(args('D', ...flags))).toMatchObject({ code: 0 });
-    expect(await outputOf('D')).toEqual(['{"client":{"ip":"8.8.8.8"},"place":{"country_code":"US"}}\n']);
+    expect(await outputOf('D')).toEqual(['{"client":{"ip":"8.8.8.8"},"place":{"country_code":"US","site":"cloud"}}\n']);
   });
 
   it('takes the name of a log, and keeps subjects', async () => {
