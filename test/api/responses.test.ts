@@ -25,17 +25,20 @@ afterAll(() => {
   rmSync(dataDir, { recursive: true });
 });
 
+/** A clock that stands still, so that no window ends between a request and the model. */
+const noTime = (): number => 0;
+
 /** A store that answers later, as one in another process. */
 function remoteStore(): RateStore {
-  const store = new RateWindows();
+  const store = new RateWindows(noTime);
   return {
     reserve: (...demand) => new Promise((resolve) => setImmediate(() => resolve(store.reserve(...demand)))),
   };
 }
 
-async function start(changes: AppChanges = {}, store: RateStore = new RateWindows()): Promise<number> {
+async function start(changes: AppChanges = {}, store: RateStore = new RateWindows(noTime)): Promise<number> {
   const server = await startServer(
-    appDeps(dataDir, { limiter: new RateLimiter(store), defaultRate: 1_000, ...changes }),
+    appDeps(dataDir, { limiter: new RateLimiter(store, 0, noTime), defaultRate: 1_000, ...changes }),
     { region: changes.region },
   );
   servers.push(server);
@@ -317,7 +320,7 @@ describe('responses follow the wire contract', () => {
   });
 
   it.each<[string, () => RateStore]>([
-    ['', () => new RateWindows()],
+    ['', () => new RateWindows(noTime)],
     [', with the rates in another process', remoteStore],
   ])('for any sequence of requests on a connection%s', async (_, store) => {
     const port = await start({ defaultRate: 300, region: 'fra-1' }, store());
