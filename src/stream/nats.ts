@@ -1,4 +1,5 @@
 /** The broker on NATS JetStream. */
+import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
@@ -95,6 +96,9 @@ const EXPECTED = {
   lastOfSubject: 'Nats-Expected-Last-Subject-Sequence',
   last: 'Nats-Expected-Last-Sequence',
 } as const;
+
+/** Header of an id by which the server notices that it has stored a message before, within the duplicate window of the stream. */
+const MESSAGE_ID = 'Nats-Msg-Id';
 
 /** Begins the last token of a request's reply subject; that of a pull is a number. */
 const REQUEST_TOKEN = 'r';
@@ -527,6 +531,9 @@ export class NatsBroker implements Broker {
     // A cluster checks the last sequence of the subject before, and that of the stream after, the appends that are under way.
     const expected = after === undefined ? { lastOfSubject: previous } : { last: after };
     const all = partHeaders(part, previous, this.#names.from, this.#setup.settings);
+    // A node of a cluster that starts again can apply its log twice, and does not check the last sequence then: without an id
+    // it would store a further part twice.
+    if (previous > 0) all.set(MESSAGE_ID, randomUUID());
     return this.#publish(subject, part.bytes, all, { stream: this.#names.to, ...expected });
   }
 

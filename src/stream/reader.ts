@@ -26,8 +26,12 @@ export async function chain(broker: Broker, last: StoredPart): Promise<StoredPar
   const parts = [last];
   for (let first = last; first.previous > 0; ) {
     const before = await broker.partAt(first.previous);
-    if (before === undefined) {
-      throw new AtlasError('E_STREAM', `a part of the output of message ${last.source.sequence} was deleted`);
+    const { sequence, storedAt } = last.source;
+    const what = `part ${first.number - 1} of the output of message ${sequence}`;
+    if (before === undefined) throw new AtlasError('E_STREAM', `${what} was deleted`);
+    const { source, number } = before;
+    if (source.sequence !== sequence || source.storedAt !== storedAt || number !== first.number - 1) {
+      throw new AtlasError('E_STREAM', `${what} is not at position ${first.previous}; the server has lost messages`);
     }
     parts.unshift(before);
     first = before;

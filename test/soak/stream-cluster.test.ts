@@ -79,6 +79,7 @@ for (const ordered of [false, true]) {
       const running = newWorker().run();
       await cluster.killLeaderOf(connection, `${kill % 2 === 0 ? 'OUT' : 'IN'}${suffix}`);
       await running;
+      await cluster.isInSync(connection, [`IN${suffix}`, `OUT${suffix}`]);
     }
 
     const database = openDatabase(dataDir);

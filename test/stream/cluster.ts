@@ -1,6 +1,7 @@
 /** Three nodes of nats-server that keep three replicas of each stream. */
 import type { NatsConnection } from '@nats-io/transport-node';
 import { freePort } from '../support/ports.js';
+import { until } from '../support/serve.js';
 import { managerOf, NatsServerProcess } from './nats.js';
 
 const NODES = 3;
@@ -34,6 +35,18 @@ export class NatsCluster {
     const node = this.nodes[Number(cluster!.leader!.slice('node'.length))]!;
     await node.kill();
     await node.resume();
+  }
+
+  /** Waits until all replicas of the streams have what their leaders have: three replicas survive one failure at a time. */
+  async isInSync(connection: NatsConnection, streams: string[]): Promise<void> {
+    const manager = await managerOf(connection);
+    for (const stream of streams) {
+      await until(async () => {
+        const { cluster } = await manager.streams.info(stream).catch(() => ({ cluster: undefined }));
+        const replicas = cluster?.replicas ?? [];
+        return replicas.length === NODES - 1 && replicas.every(({ current, lag }) => current && (lag ?? 0) === 0);
+      }, `${stream} on all nodes`);
+    }
   }
 
   async remove(): Promise<void> {

@@ -3,7 +3,7 @@ import { expect, it, onTestFinished } from 'vitest';
 import { AtlasError } from '../../src/errors.js';
 import { STREAM_READ_POLL_MS } from '../../src/limits.js';
 import { type Broker, BrokerUnavailable, type StoredPart } from '../../src/stream/broker.js';
-import { readInOrder } from '../../src/stream/reader.js';
+import { chain, readInOrder } from '../../src/stream/reader.js';
 
 /** Reads from a broker that answers for message 1 only. Returns the error, and how often it was asked after it. */
 async function readingFails(lastPart: () => StoredPart, onMessage: () => void): Promise<[unknown, number]> {
@@ -45,4 +45,19 @@ it('a reader that failed, and one whose messages cannot be written, ask for noth
   ]);
   // Many messages are waited for at a time.
   expect(warnings).toEqual([]);
+});
+
+it('the parts of a message are followed only to parts of the same message', async () => {
+  const source = { sequence: 7, storedAt: '1' };
+  const last = { source, number: 3, isLast: true, position: 12, previous: 9 } as StoredPart;
+  const read = async (before: Partial<StoredPart> | undefined) => {
+    const part = before && { source, number: 2, previous: 0, ...before };
+    return chain({ partAt: async () => part } as unknown as Broker, last);
+  };
+  expect((await read({})).map(({ number }) => number)).toEqual([2, 3]);
+  const lost = /part 2 of the output of message 7 is not at position 9; the server has lost messages/;
+  await expect(read({ number: 1 })).rejects.toThrow(lost);
+  await expect(read({ source: { sequence: 8, storedAt: '1' } })).rejects.toThrow(lost);
+  await expect(read({ source: { sequence: 7, storedAt: '2' } })).rejects.toThrow(lost);
+  await expect(read(undefined)).rejects.toThrow(/part 2 of the output of message 7 was deleted/);
 });

@@ -290,6 +290,13 @@ describe.skipIf(!hasNatsServer())('a worker', () => {
         begin = inputEnd;
       }
       expect(begin).toBe(text.length);
+      // A server that applies its log again tells further parts by their ids; others by their subjects.
+      const stored = await messagesOf(connection, `OUT${suffix}`);
+      const ids = stored.map(({ header }) => header.get('Nats-Msg-Id'));
+      expect(ids.map((id) => id !== '')).toEqual(
+        stored.map(({ header }) => !/^(1 .*)?$/.test(header.get(HEADER.part))),
+      );
+      expect(new Set(ids).size).toBe(parts.length);
     },
   );
 
