@@ -255,7 +255,7 @@ export function answersOverTime(archive: Archive, current?: () => Answers): Answ
     high6: high,
     low6: low,
     index6: buildIndex(v6.count, v6.first, 4),
-    dense6: undefined,
+    divisions6: undefined,
     record6: v6.value,
     timelines,
     steps: Uint32Array.from(lists.flat()),

@@ -40,6 +40,6 @@ export function readRanges<Column extends Uint16Array | Uint32Array>(
     low6,
     record6,
     index6: buildIndex(record6.length, high6, 2, 1),
-    dense6: undefined,
+    divisions6: undefined,
   };
 }

@@ -78,6 +78,6 @@ export function partitionInMemory<Rec extends FileRecord>(
     low6: low,
     record6: v6.value,
     index6: buildIndex(v6.count, v6.first, 4),
-    dense6: undefined,
+    divisions6: undefined,
   };
 }

@@ -341,7 +341,7 @@ function decodeFile(
     index6: u32('6IDX'),
     confidence4: confidence[0],
     confidence6: confidence[1],
-    dense6: undefined,
+    divisions6: undefined,
   };
   if (!wasChecked) checkColumns(file);
   return file;

@@ -10,8 +10,8 @@ export interface SearchColumns {
   high6: Uint32Array;
   low6: Uint32Array;
   index6: Uint32Array;
-  /** A finer index of the crowded buckets, once a search has built it. */
-  dense6: DenseIndex | undefined;
+  /** Finer parts of the crowded buckets, once a search needs them. */
+  divisions6: Divisions | undefined;
 }
 
 /**
@@ -32,48 +32,75 @@ export function buildIndex(count: number, starts: Uint32Array, stride = 1, top =
 }
 
 /**
- * A finer index of IPv6. Only few blocks of the address space are in use: 46 of the 65,536 buckets hold nearly all ranges, up
- * to 40,000 each. In these, the next eight bits of the address narrow down the search.
+ * Finer parts of IPv6. Only few blocks of the address space are in use: 46 of the 65,536 buckets hold nearly all ranges, up
+ * to 40,000 each. A crowded bucket is divided by the next eight bits of the address, a crowded part by the eight bits after
+ * them, and so on. A division is made when a search first needs it, because most users look up few addresses.
  */
-export interface DenseIndex {
-  /** By bucket: its number among the crowded buckets, from 1; 0 for all others. */
-  number: Uint16Array;
-  /**
-   * {@link DENSE_STRIDE} elements per crowded bucket: element k is the number of ranges that begin below part k of the
-   * bucket, and the last element the number of ranges that begin below the next bucket.
-   */
+export interface Divisions {
+  /** The number of the division of each bucket, from 1; 0 if it has none yet. */
+  ofBucket: Uint16Array;
+  /** For each division, how many ranges begin below each of its parts, and below its end: {@link STRIDE} elements each. */
   below: Uint32Array;
+  /** The number of the division of each part; 0 if it has none yet. In the same places as `below`. */
+  ofPart: Uint16Array;
+  count: number;
 }
 
-/** Elements per crowded bucket: one for each of 256 parts, and one for the end. */
-const DENSE_STRIDE = 257;
+/** Elements of a division: one for each of 256 parts, and one for the end. Those of number 0 are not used. */
+const STRIDE = 257;
 
-/** A bucket with more ranges is crowded: a binary search in it takes seven steps or more. */
+/** A bucket or part with more ranges is crowded: a binary search in it takes seven steps or more. */
 const CROWDED = 64;
 
-function buildDenseIndex({ high6, index6 }: SearchColumns): DenseIndex {
-  const number = new Uint16Array(INDEX_ENTRIES - 1);
-  let crowded = 0;
-  for (let bucket = 0; bucket < number.length; bucket++) {
-    if (index6[bucket + 1]! - index6[bucket]! > CROWDED) number[bucket] = ++crowded;
-  }
-  const below = new Uint32Array((crowded + 1) * DENSE_STRIDE);
-  for (let bucket = 0; bucket < number.length; bucket++) {
-    if (number[bucket] === 0) continue;
-    const end = index6[bucket + 1]!;
-    let range = index6[bucket]!;
-    for (let part = 0; part < DENSE_STRIDE; part++) {
-      while (range < end && ((high6[2 * range + 1]! >>> 8) & 0xff) < part) range++;
-      below[number[bucket]! * DENSE_STRIDE + part] = range;
-    }
-  }
-  return { number, below };
+/** Divisions of divisions that the first 64 bits of an address can have. */
+const MAX_DEPTH = 6;
+
+/** Most divisions: numbers of 16 bits are searched faster. The countries of the world need 1,213. */
+const MAX_DIVISIONS = 65_535;
+
+function noDivisions(): Divisions {
+  const ofBucket = new Uint16Array(INDEX_ENTRIES - 1);
+  return { ofBucket, below: new Uint32Array(0), ofPart: new Uint16Array(0), count: 0 };
 }
 
-/** Returns the finer index of a file. It is built on first use, because not every user of the file needs it. */
-function denseIndex(file: SearchColumns): DenseIndex {
-  file.dense6 ??= buildDenseIndex(file);
-  return file.dense6;
+/** Makes room for one more division: twice as much each time. */
+function grow(divisions: Divisions): void {
+  const length = (divisions.count + 2) * STRIDE;
+  if (length <= divisions.below.length) return;
+  const { below, ofPart } = divisions;
+  divisions.below = new Uint32Array(2 * length);
+  divisions.below.set(below);
+  divisions.ofPart = new Uint16Array(2 * length);
+  divisions.ofPart.set(ofPart);
+}
+
+/**
+ * Divides the crowded bucket or part that an address is in.
+ *
+ * @param from place of the part in `below`; 0 for the bucket
+ * @param low the first of its ranges; @param high the one after the last
+ * @param depth how many times the address space was divided there
+ * @returns false if there are too many divisions
+ */
+function divide(file: SearchColumns, bucket: number, from: number, low: number, high: number, depth: number): boolean {
+  const { high6 } = file;
+  const divisions = file.divisions6!;
+  if (divisions.count === MAX_DIVISIONS) return false;
+  grow(divisions);
+  const number = ++divisions.count;
+  const at = number * STRIDE;
+  if (from === 0) divisions.ofBucket[bucket] = number;
+  else divisions.ofPart[from] = number;
+  const bits = 16 + 8 * depth;
+  const word = bits < 32 ? 1 : 0;
+  const shift = 24 - (bits & 31);
+  let range = low;
+  for (let part = 0; part < STRIDE - 1; part++) {
+    while (range < high && ((high6[2 * range + word]! >>> shift) & 0xff) < part) range++;
+    divisions.below[at + part] = range;
+  }
+  divisions.below[at + STRIDE - 1] = high;
+  return true;
 }
 
 /**
@@ -107,17 +134,32 @@ export function findIPv4(file: SearchColumns, address: number): number {
  */
 export function findIPv6(file: SearchColumns, words: Uint32Array): number {
   const { high6, low6, index6 } = file;
-  const dense6 = file.dense6 ?? denseIndex(file);
+  file.divisions6 ??= noDivisions();
+  const { ofBucket, below, ofPart } = file.divisions6;
   const w0 = words[0]!;
   const w1 = words[1]!;
   const w2 = words[2]!;
   const w3 = words[3]!;
   const bucket = w0 >>> 16;
-  const crowded = dense6.number[bucket]!;
-  const part = crowded * DENSE_STRIDE + ((w0 >>> 8) & 0xff);
   // Finds the first range of [low, high) that begins above the address; the result is the one before it.
-  let low = crowded === 0 ? index6[bucket]! : dense6.below[part]!;
-  let high = crowded === 0 ? index6[bucket + 1]! : dense6.below[part + 1]!;
+  let low = index6[bucket]!;
+  let high = index6[bucket + 1]!;
+  // The bits after those of the bucket: the upper eight of `next` choose the part.
+  let next = (w0 << 16) | (w1 >>> 16);
+  let rest = w1 << 16;
+  let at = 0;
+  let depth = 0;
+  for (let division = ofBucket[bucket]!; division !== 0; division = ofPart[at]!) {
+    at = division * STRIDE + (next >>> 24);
+    low = below[at]!;
+    high = below[at + 1]!;
+    next = (next << 8) | (rest >>> 24);
+    rest <<= 8;
+    depth++;
+  }
+  if (high - low > CROWDED && depth < MAX_DEPTH) {
+    if (divide(file, bucket, at, low, high, depth)) return findIPv6(file, words);
+  }
   while (low < high) {
     const middle = (low + high) >>> 1;
     const at = 2 * middle;
