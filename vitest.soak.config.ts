@@ -16,7 +16,7 @@ const properties = readdirSync('test', { recursive: true, encoding: 'utf8' })
 export default defineConfig({
   test: {
     include: ['test/soak/**/*.test.ts', ...properties],
-    env: { SEED: seed, SOAK_SCALE: String(scale), FUZZ_RUNS: String(Math.ceil(20_000 * scale)) },
+    env: { SEED: seed, SOAK_SCALE: String(scale), FUZZ_RUNS: String(Math.ceil(5_000 * scale)) },
     testTimeout: 3_600_000,
     hookTimeout: 600_000,
     // A busy machine may need longer than the second that is the default.
