@@ -25,7 +25,7 @@ afterAll(() => {
   rmSync(dataDir, { recursive: true });
 });
 
-/** A clock that stands still, so that no window ends between a request and the model. */
+/** Always returns the same time: the model does not know that a window of a rate ends after a minute. */
 const noTime = (): number => 0;
 
 /** A store that answers later, as one in another process. */
