@@ -40,7 +40,8 @@ const failing = (code: 'E_FETCH' | 'E_REFUSED' | 'E_CONFIG') => async (): Promis
   throw new AtlasError(code, 'no luck');
 };
 
-describe('a schedule', () => {
+// Together, since they wait for the next second.
+describe('a schedule', { concurrent: true }, () => {
   it('runs at its times, and prints the next one', async () => {
     const notes = await play(2, async () => {});
     expect(notes).toEqual([expect.stringMatching(/^next build at \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d$/)]);

@@ -1,6 +1,7 @@
 /**
- * Kills commands of the repository and pulls before each change of a file. The repository must be valid for every client after
- * each kill, and the node must have a whole release. test/soak/distribution-kills.test.ts kills processes at random moments.
+ * Kills commands of the repository and pulls before changes of files: "make soak" before each, "make test" before the first and
+ * the last of each kind and every third. The repository must be valid for every client after each kill, and the node must have a
+ * whole release. test/soak/distribution-kills.test.ts kills processes at random moments.
  */
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,9 +11,11 @@ import type { Role } from '../../pipeline/distribution/keys.js';
 import { addRelease } from '../../pipeline/distribution/repository.js';
 import { pull } from '../../pipeline/pull.js';
 import { RELEASES_DIR } from '../../src/database/release.js';
-import { killedAt } from '../support/killed-writer.js';
+import { killedAt, stepsToKill } from '../support/killed-writer.js';
 import { publishBlocks } from '../support/release.js';
 import { Node, Origin, type StaticServer, scratchDir, serveStatic, world } from './support.js';
+
+const EVERY = process.env.FUZZ_RUNS === undefined ? 3 : 1;
 
 let dir: string;
 let origin: Origin;
@@ -68,9 +71,10 @@ it.each<[string, (origin: Origin) => unknown]>([
   const [start, keys] = [join(dir, 'start'), join(dir, 'start-keys')];
   cpSync(origin.repo, start, { recursive: true });
   cpSync(origin.keys, keys, { recursive: true });
+  const steps = await stepsToKill(EVERY, async () => run(origin));
   const seen: string[] = [];
-  let [steps, lastVisible] = [0, ''];
-  for (let isKilled = true; isKilled; steps++) {
+  let lastVisible = '';
+  for (const step of steps) {
     for (const [from, to] of [
       [start, origin.repo],
       [keys, origin.keys],
@@ -78,18 +82,19 @@ it.each<[string, (origin: Origin) => unknown]>([
       rmSync(to, { recursive: true, force: true });
       cpSync(from, to, { recursive: true });
     }
-    isKilled = await killedAt(steps, async () => run(origin));
+    const isKilled = await killedAt(step, async () => run(origin));
+    expect(isKilled).toBe(step !== steps.at(-1));
     // What a client can see is the same after most steps.
     const visible = visibleFiles(origin.repo);
     if (visible === lastVisible && isKilled) continue;
     lastVisible = visible;
-    const state = join(dir, `state-${steps}`);
+    const state = join(dir, `state-${step}`);
     seen.push(await offered(state));
     // A client that saw this state follows what the next run makes of it.
     addRelease(origin.options(), releaseAt(1));
-    expect(await offered(state), `step ${steps}`).toBe(ids[1]);
+    expect(await offered(state), `step ${step}`).toBe(ids[1]);
   }
-  expect(steps).toBeGreaterThan(name === 'refresh' ? 5 : 15);
+  expect(steps.at(-1)).toBeGreaterThan(name === 'refresh' ? 5 : 15);
   // Up to some step the old state, from then on the new one.
   expect(seen).toEqual([...seen].sort((a, b) => ids.indexOf(a) - ids.indexOf(b)));
   expect(seen.at(-1)).toBe(name === 'add' ? ids[1] : ids[0]);
@@ -97,16 +102,17 @@ it.each<[string, (origin: Origin) => unknown]>([
 
 it('the node has a whole release when a pull is killed at any step, and the next pull succeeds', async () => {
   expect(await pulled()).toMatchObject({ outcome: 'published' });
-  const note = () => {};
+  const { dataDir, sourcesFile } = node;
+  const options = { dataDir, sourcesFile, url: server.url, root: origin.root(1), force: false, note: () => {} };
+  addRelease(origin.options(), releaseAt(1));
+  const steps = await stepsToKill(EVERY, () => pull(options));
   const seen: string[] = [];
-  let at = 0;
-  for (let step = 0, isKilled = true; isKilled; step++) {
+  let at = 1;
+  for (const step of steps) {
     // The two releases take turns, so that each pull has something to do.
     at = (ids.indexOf(node.current()!) + 1) % 2;
     addRelease(origin.options(), releaseAt(at));
-    const { dataDir, sourcesFile } = node;
-    const options = { dataDir, sourcesFile, url: server.url, root: origin.root(1), force: false, note };
-    isKilled = await killedAt(step, () => pull(options));
+    await killedAt(step, () => pull(options));
     const now = node.current();
     expect(ids).toContain(now);
     seen.push(now === ids[at] ? 'new' : 'old');
@@ -114,6 +120,6 @@ it('the node has a whole release when a pull is killed at any step, and the next
   expect(await pulled()).toMatchObject({ exit: 0 });
   expect(node.current()).toBe(ids[at]);
   // Many steps are before the switch, and some after it.
-  expect(seen.indexOf('new')).toBeGreaterThan(15);
+  expect(steps[seen.indexOf('new')]).toBeGreaterThan(15);
   expect(seen.filter((each) => each === 'new').length).toBeGreaterThan(1);
 });

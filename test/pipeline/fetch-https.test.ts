@@ -111,21 +111,22 @@ describe('fetch over https', () => {
     expect(requests.map((request) => request.headers['if-none-match'])).toEqual([undefined, undefined, undefined]);
   });
 
-  it.each<[string, http.RequestListener[], number, idleTimeoutMs?: number]>([
-    ['500', [answer(500)], 1],
-    ['503 and a dropped connection', [answer(503), dropped], 2],
-    ['408, 425 and 429', [answer(408), answer(425), answer(429)], 3],
-    ['a body cut short', [breakOff({ 'content-length': '1000' })], 1],
-    ['a chunked body cut short', [breakOff({})], 1],
-    ['silence', [silent], 1, 3_000],
-  ])('retries after %s', async (_what, failures, count, idleTimeoutMs = 60_000) => {
+  async function retriesAfter(failures: http.RequestListener[], idleTimeoutMs = 60_000): Promise<void> {
     const { url } = await serve(script(...failures, answer(200, 'text')));
     const limits = { idleTimeoutMs, backoffMs: 1000, maxBackoffMs: 3000 };
     const { output, waits, notes } = await runFetch([https(`${url}/a`)], scratchDir(), { limits });
     expect(textsOf(output[0])).toEqual({ a: 'text' });
-    expect(waits).toHaveLength(count);
-    expect(notes.filter((note) => /^test: .*; trying again in \d+ s$/.test(note))).toHaveLength(count);
-  });
+    expect(waits).toHaveLength(failures.length);
+    expect(notes.filter((note) => /^test: .*; trying again in \d+ s$/.test(note))).toHaveLength(failures.length);
+  }
+
+  it.each<[string, http.RequestListener[]]>([
+    ['500', [answer(500)]],
+    ['503 and a dropped connection', [answer(503), dropped]],
+    ['408, 425 and 429', [answer(408), answer(425), answer(429)]],
+    ['a body cut short', [breakOff({ 'content-length': '1000' })]],
+    ['a chunked body cut short', [breakOff({})]],
+  ])('retries after %s', (_what, failures) => retriesAfter(failures));
 
   it('waits longer each time, with jitter, up to a limit', async () => {
     const { url } = await serve(answer(500));
@@ -156,21 +157,32 @@ describe('fetch over https', () => {
   });
 
   const few = { retries: 2 };
-  it.each<[string, http.RequestListener, Partial<FetchLimits>, number, RegExp]>([
+  async function givesUpOn(
+    handler: http.RequestListener,
+    limits: Partial<FetchLimits>,
+    tries: number,
+    reason: RegExp,
+  ): Promise<void> {
+    const dataDir = scratchDir();
+    const { url, requests } = await serve(handler);
+    const error = await atlasError(runFetch([https(`${url}/a`)], dataDir, { limits }));
+    expect(error).toMatchObject({ code: 'E_FETCH', exitCode: 6 });
+    expect(error.message).toMatch(reason);
+    expect(error.message).toContain(`source "test": cannot get ${url}/a: `);
+    expect(error.message).toMatch(/The current release stays current$/);
+    expect(requests).toHaveLength(tries);
+    // No part of a file and no work folder stays.
+    expect(readdirSync(path.join(dataDir, 'tmp', 'work'))).toEqual([]);
+    expect(readdirSync(dataDir, { recursive: true }).filter((name) => /part|evil/.test(String(name)))).toEqual([]);
+  }
+
+  it.each<[string, ...Parameters<typeof givesUpOn>]>([
     ['404', answer(404), few, 1, /the server answered 404 Not Found/],
     ['204', answer(204), few, 1, /the server answered 204/],
     ['304 unasked', answer(304), few, 1, /the server answered 304/],
     ['500 every time', answer(500), few, 3, /the server answered 500/],
     ['a dropped connection every time', dropped, few, 3, /fetch failed: /],
     ['a body always cut short', breakOff({ 'content-length': '1000' }), few, 3, /terminated: /],
-    ['a server that says nothing', silent, { ...few, idleTimeoutMs: 1_000 }, 3, /the server was silent for 1 s/],
-    [
-      'a server that stops in the middle',
-      (_q, r) => r.write('x'),
-      { ...few, idleTimeoutMs: 1_000 },
-      3,
-      /was silent for 1 s/,
-    ],
     ['a body without end', trickle, { retries: 0, tryTimeoutMs: 200 }, 1, /the download was not done for 0\.2 s/],
     [
       'an announced body too large',
@@ -189,18 +201,31 @@ describe('fetch over https', () => {
       /unpacks to more than 99 bytes/,
     ],
     ['a zip with ../evil', answer(200, makeZip([{ name: '../evil', content: 'x' }])), few, 1, /invalid relative path/],
-  ])('gives up on %s', async (_what, handler, limits, tries, reason) => {
-    const dataDir = scratchDir();
-    const { url, requests } = await serve(handler);
-    const error = await atlasError(runFetch([https(`${url}/a`)], dataDir, { limits }));
-    expect(error).toMatchObject({ code: 'E_FETCH', exitCode: 6 });
-    expect(error.message).toMatch(reason);
-    expect(error.message).toContain(`source "test": cannot get ${url}/a: `);
-    expect(error.message).toMatch(/The current release stays current$/);
-    expect(requests).toHaveLength(tries);
-    // No part of a file and no work folder stays.
-    expect(readdirSync(path.join(dataDir, 'tmp', 'work'))).toEqual([]);
-    expect(readdirSync(dataDir, { recursive: true }).filter((name) => /part|evil/.test(String(name)))).toEqual([]);
+  ])('gives up on %s', (_what, ...given) => givesUpOn(...given));
+
+  async function waitsForSlowServer(): Promise<void> {
+    const { url } = await serve(async (_request, response) => {
+      for (let i = 0; i < 8; i++) {
+        response.write('x');
+        await sleep(500);
+      }
+      response.end();
+    });
+    // Silent for less than the limit, also on a busy machine, and for longer in all.
+    const limits = { retries: 0, idleTimeoutMs: 3_500, tryTimeoutMs: 60_000 };
+    const { output } = await runFetch([https(`${url}/a`)], scratchDir(), { limits });
+    expect(textsOf(output[0])).toEqual({ a: 'xxxxxxxx' });
+  }
+
+  // At the same time, since all of them wait.
+  it('retries after silence, gives up on servers that stay silent, and waits for one that is slow', async () => {
+    const patience = { ...few, idleTimeoutMs: 1_000 };
+    await Promise.all([
+      retriesAfter([silent], 3_000),
+      givesUpOn(silent, patience, 3, /the server was silent for 1 s/),
+      givesUpOn((_request, response) => response.write('x'), patience, 3, /was silent for 1 s/),
+      waitsForSlowServer(),
+    ]);
   });
 
   it('gives all attempts together one deadline', async () => {
@@ -220,20 +245,6 @@ describe('fetch over https', () => {
     text = '<html>';
     expect(textsOf((await run({ accept: false })).output[0])).toEqual({ a: '<html>' });
     expect(textsOf((await run({ offline: true })).output[0])).toEqual({ a: 'good' });
-  });
-
-  it('waits for a server that is slow but not silent', async () => {
-    const { url } = await serve(async (_request, response) => {
-      for (let i = 0; i < 8; i++) {
-        response.write('x');
-        await sleep(500);
-      }
-      response.end();
-    });
-    // Silent for less than the limit, also on a busy machine, and for longer in all.
-    const limits = { retries: 0, idleTimeoutMs: 3_500, tryTimeoutMs: 60_000 };
-    const { output } = await runFetch([https(`${url}/a`)], scratchDir(), { limits });
-    expect(textsOf(output[0])).toEqual({ a: 'xxxxxxxx' });
   });
 
   it('does not retry a server whose certificate is not trusted', async () => {

@@ -1,4 +1,4 @@
-/** Failures at a bad moment: connections that a proxy in front of a real server cuts, and files of a killed server. */
+/** Failures at a bad moment: connections that a proxy in front of a real server cuts or holds, and files of a killed server. */
 import { once } from 'node:events';
 import { rmSync } from 'node:fs';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
@@ -64,6 +64,16 @@ class CuttingProxy {
     socket.on('close', () => this.#sockets.delete(socket));
   }
 
+  /** Passes nothing on, as a server that is stopped. */
+  hold(): void {
+    for (const socket of this.#sockets) socket.pause();
+  }
+
+  /** Passes on what was held, and what follows. */
+  release(): void {
+    for (const socket of this.#sockets) socket.resume();
+  }
+
   /** Cuts all connections. */
   cut(): void {
     for (const socket of this.#sockets) socket.destroy();
@@ -109,7 +119,8 @@ describe.skipIf(!hasNatsServer())('a connection', () => {
     rmSync(dataDir, { recursive: true });
   });
 
-  it.each([
+  // These wait for the time limits of requests, so they wait together.
+  it.concurrent.each([
     { when: 'when it is accepted', cutAt: '', suffix: '_ACCEPT' },
     { when: 'in its handshake', cutAt: 'CONNECT ', suffix: '_HANDSHAKE' },
     { when: 'while the streams are checked', cutAt: 'STREAM.INFO', suffix: '_SETUP' },
@@ -127,34 +138,27 @@ describe.skipIf(!hasNatsServer())('a connection', () => {
     bytes: new Uint8Array(1),
   };
 
-  it('that is lost fails the requests without an answer at once, and one that is silent fails them after a while', async () => {
+  it.concurrent('that is lost fails the requests without an answer at once, and one that is silent fails them after a while', async () => {
     const proxy = await CuttingProxy.start(server.url);
     const { broker } = await openNatsBroker({ url: proxy.url }, setupOptions('_LOST'));
-    server.signal('SIGSTOP');
-    try {
-      const silent = await broker.append(part, 0).catch((error: unknown) => error);
-      expect(silent).toBeInstanceOf(BrokerUnavailable);
-      expect(String(silent)).toContain('publish: timeout');
-    } finally {
-      server.signal('SIGCONT');
-    }
-    // The server answers again: the next request is sent, and then the server stops.
+    proxy.hold();
+    const silent = await broker.append(part, 0).catch((error: unknown) => error);
+    expect(silent).toBeInstanceOf(BrokerUnavailable);
+    expect(String(silent)).toContain('publish: timeout');
+    proxy.release();
+    // The server answers again: the next request is sent, and nothing comes back.
     await until(() => broker.outputEnd().catch(() => undefined), 'an answer of the server');
-    server.signal('SIGSTOP');
-    try {
-      const failures = [broker.append(part, 0), broker.outputEnd()].map((request) => request.catch(String));
-      await new Promise((resolve) => setImmediate(resolve));
-      proxy.cut();
-      // And not "timeout", which is the answer to a request that the server keeps.
-      for (const failure of await Promise.all(failures)) expect(failure).toContain('the connection was lost');
-    } finally {
-      server.signal('SIGCONT');
-    }
+    proxy.hold();
+    const failures = [broker.append(part, 0), broker.outputEnd()].map((request) => request.catch(String));
+    await new Promise((resolve) => setImmediate(resolve));
+    proxy.cut();
+    // And not "timeout", which is the answer to a request that the server keeps.
+    for (const failure of await Promise.all(failures)) expect(failure).toContain('the connection was lost');
     await broker.close();
     await proxy.close();
   });
 
-  it('without a permission fails its requests with that reason', async () => {
+  it.concurrent('without a permission fails its requests with that reason', async () => {
     const permissions = 'permissions: { publish: { deny: [ "out_denied.>", "$JS.API.CONSUMER.MSG.NEXT.>" ] } }';
     const other = await NatsServerProcess.start({
       config: `authorization { users: [ { user: worker, password: secret, ${permissions} } ] }`,

@@ -31,7 +31,8 @@ const MAX_PAYLOAD = 65_536;
 
 if (!hasNatsServer()) it(SKIPPED, ({ skip }) => skip(SKIPPED));
 
-describe.skipIf(!hasNatsServer())('a worker of an ordered output', () => {
+// Each test has its own streams, and several wait for time limits, so they run together.
+describe.skipIf(!hasNatsServer())('a worker of an ordered output', { concurrent: true }, () => {
   let dataDir: string;
   let server: NatsServerProcess;
   let connection: NatsConnection;

@@ -40,7 +40,8 @@ const REDELIVERED_SOON = { ackWaitMs: 1_000 };
 
 if (!hasNatsServer()) it(SKIPPED, ({ skip }) => skip(SKIPPED));
 
-describe.skipIf(!hasNatsServer())('a worker', () => {
+// Tests with streams of their own run together, since several wait for time limits.
+describe.skipIf(!hasNatsServer())('a worker', { concurrent: true }, () => {
   let dataDir: string;
   let otherDataDir: string;
   let server: NatsServerProcess;
@@ -140,7 +141,7 @@ describe.skipIf(!hasNatsServer())('a worker', () => {
     for (const error of errors) expect(error).toMatch(/appears twice$/);
   });
 
-  it('serves its connection between messages that arrive at once', async () => {
+  it.sequential('serves its connection between messages that arrive at once', async () => {
     const broker = await open('S', REDELIVERED_SOON);
     const controller = new AbortController();
     const count = 16;
@@ -176,7 +177,7 @@ describe.skipIf(!hasNatsServer())('a worker', () => {
     expect(atFirstAppend).toBeLessThan(count);
   });
 
-  it('uses the memory of an output again only if no step of its message failed', async () => {
+  it.sequential('uses the memory of an output again only if no step of its message failed', async () => {
     const broker = await open('M', REDELIVERED_SOON);
     const controller = new AbortController();
     const count = 24;
@@ -223,7 +224,7 @@ describe.skipIf(!hasNatsServer())('a worker', () => {
     for (const name of ['INM', 'OUTM', 'REJECTSM']) await manager.streams.delete(name);
   });
 
-  it('holds no more than its limits while the server is stopped, and goes on when the server does', async () => {
+  it.sequential('holds no more than its limits while the server is stopped, and goes on when the server does', async () => {
     const broker = await open('S', REDELIVERED_SOON);
     const line = '{"ip":"8.8.8.8"}\n';
     const messages = Array.from({ length: 120 }, (_, n) => `${line.repeat(600)}{"n":${n}}\n`);
@@ -491,7 +492,7 @@ describe.skipIf(!hasNatsServer())('a worker', () => {
     expect((await readAll(broker)).map(textOf)).toEqual(['', enriched(bareLines(2))]);
   });
 
-  it('refuses an output of another source, before and while it works', async () => {
+  it.sequential('refuses an output of another source, before and while it works', async () => {
     const broker = await open('V');
     await publishAll(connection, 'inv.a', [bareLines(1)]);
     const names = { from: 'INV2', to: 'OUTV', rejects: 'REJECTSV2', consumer: 'others' };
@@ -510,7 +511,7 @@ describe.skipIf(!hasNatsServer())('a worker', () => {
     await expect(open('', { names })).rejects.toThrow('OUTV belongs to the source INV, not INV2');
   });
 
-  it('warns if the output was made with other options', async () => {
+  it.sequential('warns if the output was made with other options', async () => {
     await publishAll(connection, 'inv.a', [bareLines(3)]);
     const first = await open('V', { settings: 'one' });
     await worker(first, release).run();
@@ -541,11 +542,11 @@ describe.skipIf(!hasNatsServer())('a worker', () => {
 
   it('takes messages that are larger than those of the output', async () => {
     const text = bareLines(2_500);
-    await open('M');
-    await (await managerOf(connection)).streams.update('OUTM', { max_msg_size: 8_192 });
-    const broker = await open('M');
+    await open('Z');
+    await (await managerOf(connection)).streams.update('OUTZ', { max_msg_size: 8_192 });
+    const broker = await open('Z');
     expect([broker.maxPartBytes, broker.maxMessageBytes]).toEqual([8_192 - STREAM_HEADER_BYTES, MAX_PAYLOAD]);
-    await publishAll(connection, 'inm.a', [text]);
+    await publishAll(connection, 'inz.a', [text]);
     await worker(broker, release, { inFlight: { messages: 1, bytes: broker.maxMessageBytes } }).run();
     const [message] = await readAll(broker);
     expect(message!.parts.length).toBeGreaterThan(10);
@@ -563,7 +564,7 @@ describe.skipIf(!hasNatsServer())('a worker', () => {
     expect((await readAll(broker)).map(textOf).join('')).toBe([1, 2, 3].map((n) => `{"n":${n},"geo":null}\n`).join(''));
   });
 
-  it('makes no warning of Node when many messages wait for their next try', async () => {
+  it.sequential('makes no warning of Node when many messages wait for their next try', async () => {
     const broker = await open('X');
     await publishAll(
       connection,
