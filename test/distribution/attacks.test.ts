@@ -770,7 +770,9 @@ describe('root', () => {
     // Versions that differ in their number only: rotate would make keys for each.
     const [first, keys] = [scene.origin.root(), scene.keys('root')];
     for (let version = 2; version <= MAX_ROOT_VERSIONS + 2; version++) {
-      const change = (signed: MetadataJson['signed']): void => void (signed.version = version);
+      const change = (signed: MetadataJson['signed']): void => {
+        signed.version = version;
+      };
       put(scene.origin.repo, `metadata/${version}.root.json`, forge('root', first, change, keys));
     }
     scene.origin.rotate(['timestamp']);
