@@ -15,8 +15,7 @@ import { checkBatch, lookupHandlers } from './handlers/lookup.js';
 import { pageHandlers } from './handlers/page.js';
 import { serverHandlers } from './handlers/server.js';
 import { hostCheck } from './host.js';
-import { includeParameter } from './include.js';
-import { dayParameter, keyParameter } from './keys/auth.js';
+import { queryParameters } from './include.js';
 import { KeysUnavailableError } from './keys/key-cache.js';
 import { errorFields } from './log.js';
 import { UNMATCHED_ROUTE } from './metrics.js';
@@ -56,12 +55,7 @@ function createFastify(context: Context): FastifyInstance {
     routerOptions: {
       // A path that is as long as the headers may be is an address that is not valid, not an error of its own.
       maxParamLength: MAX_HEADER_BYTES,
-      querystringParser: (query) => ({
-        apikey: keyParameter(query),
-        // Labels are not archived.
-        include: includeParameter(query, () => (dayParameter(query) === undefined ? context.labelNames : [])),
-        at: dayParameter(query),
-      }),
+      querystringParser: (query) => queryParameters(query, () => context.labelNames),
     },
     rewriteUrl: (request) => decodableTarget(request.url!),
     // A number in a batch is an error; it must not become a string.

@@ -1,4 +1,4 @@
-/** The query parameter `include` of lookups: the members that results have besides the four. */
+/** The query parameters of requests, and above all `include`: the members that results have besides the four. */
 import { parse } from 'node:querystring';
 
 /** In the order in which results have them. */
@@ -22,19 +22,19 @@ const SETS = Array.from({ length: 2 ** INCLUDABLE.length }, (_, set) =>
   Object.freeze({ set, members: INCLUDABLE.filter((_name, index) => (set & (1 << index)) !== 0), labels: [] }),
 );
 
+/** Value of a query parameter: text, several texts, or none. */
+export type Parameter = string | string[] | undefined;
+
 /**
- * Returns the value of `include` in a query string: names with commas, in any order; the parameter may be repeated.
+ * Returns the members that the query parameter `include` names: names with commas, in any order; the parameter may be repeated.
  *
- * @param query without the question mark
  * @param known returns the names of the labels that may be asked for
  */
-export function includeParameter(query: string, known: () => readonly string[] = () => []): Include {
-  if (!query.includes('include')) return undefined;
-  const { include } = parse(query);
-  if (include === undefined) return undefined;
+export function includedMembers(value: Parameter, known: () => readonly string[] = () => []): Include {
+  if (value === undefined) return undefined;
   let set = 0;
   const labels = new Set<string>();
-  for (const name of String(include).split(',')) {
+  for (const name of String(value).split(',')) {
     const index = INCLUDABLE.indexOf(name as Includable);
     if (index >= 0) set |= 1 << index;
     else if (known().includes(name)) labels.add(name);
@@ -42,4 +42,27 @@ export function includeParameter(query: string, known: () => readonly string[] =
   }
   if (labels.size === 0) return SETS[set];
   return { set: set + SETS.length, members: SETS[set]!.members, labels: [...labels].sort() };
+}
+
+/** The query parameters that the API reads. */
+export type QueryParameters = {
+  apikey: Parameter;
+  /** A past day. */
+  at: Parameter;
+  include: Include;
+};
+
+const NONE: QueryParameters = { apikey: undefined, at: undefined, include: undefined };
+
+/**
+ * Returns the parameters in a query string.
+ *
+ * @param query without the question mark
+ * @param labels returns the names of the labels that may be asked for
+ */
+export function queryParameters(query: string, labels: () => readonly string[] = () => []): QueryParameters {
+  if (query === '') return NONE;
+  const { apikey, at, include } = parse(query, '&', '=', { maxKeys: 0 });
+  // Labels are not archived.
+  return { apikey, at, include: includedMembers(include, at === undefined ? labels : undefined) };
 }

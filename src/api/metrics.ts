@@ -4,8 +4,7 @@ import { AggregatorRegistry, Counter, collectDefaultMetrics, Gauge, Histogram, R
 import { releaseAge } from '../database/age.js';
 import { type PullState, readPullState, secondsToExpiry } from '../database/pull-state.js';
 import type { Manifest } from '../database/release.js';
-import type { LookupResult } from '../database/results.js';
-import type { Outcomes } from './releases/served-release.js';
+import type { Outcome, Outcomes } from './releases/served-release.js';
 
 /** Upper bounds in seconds: a lookup takes some 20 µs, a batch a millisecond, and a slow client seconds. */
 const LATENCY_BUCKETS = [0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.25, 1, 5, 20];
@@ -65,9 +64,8 @@ export class RequestMetrics {
     this.#latency.observe({ route }, seconds);
   }
 
-  /** Counts a lookup. @param result undefined if the text was not an address */
-  lookup(result: LookupResult | undefined): void {
-    const outcome = result === undefined ? 'invalid' : result.country === null ? 'no_country' : 'found';
+  /** Counts a lookup. */
+  lookup(outcome: Outcome): void {
     this.#lookups.inc({ outcome });
   }
 

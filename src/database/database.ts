@@ -7,7 +7,7 @@ import { withConfidence } from '../rangefile/confidence.js';
 import type { LabelFile, NetworkFile, RangeFile } from '../rangefile/reader.js';
 import { BinaryEngine } from './binary-engine.js';
 import type { Engine } from './engine.js';
-import { checkFields, type FieldLookup, fieldLookup, type ResultField } from './fields.js';
+import { checkFields, type FieldLookup, type FieldSources, fieldLookup, type ResultField } from './fields.js';
 import { Lookups } from './lookups.js';
 import { dataPlace, findDatabase, isSeed, openLabels, openNetworks, openRanges } from './origin.js';
 import { CURRENT_LINK, MANIFEST_FILE, type Manifest } from './release.js';
@@ -95,6 +95,14 @@ export class Database extends Lookups implements Disposable {
     return this.#networks ?? undefined;
   }
 
+  /** @internal Returns where lookups of fields find them. @throws AtlasError E_USAGE with the engine `sqlite` */
+  sources(): FieldSources {
+    if (this.#file === undefined) {
+      throw new AtlasError('E_USAGE', 'fields can be looked up with the engine binary only');
+    }
+    return { file: this.#file, networks: () => this.networks, labels: () => this.labels };
+  }
+
   /**
    * Prepares lookups of chosen fields: of the country, of the network that announces an address (`asn`, `as_name`), labels, and
    * `network`, the largest CIDR block around the address within which all fields asked for are the same.
@@ -114,15 +122,7 @@ export class Database extends Lookups implements Disposable {
     let engine: Engine | undefined;
     let find: FieldLookup;
     const prepare = (): void => {
-      if (this.#file === undefined) {
-        throw new AtlasError('E_USAGE', 'fields can be looked up with the engine binary only');
-      }
-      find = fieldLookup(
-        checked,
-        this.#file,
-        () => this.networks,
-        () => this.labels,
-      );
+      find = fieldLookup(checked, this.sources());
       engine = this.engine;
     };
     prepare();

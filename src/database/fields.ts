@@ -1,7 +1,15 @@
 /** Lookups of chosen fields: of the country, of the network, and the block of addresses with the same answer. */
 import { formatIPv4, formatIPv6Full } from '../address/format.js';
-import { parseAddress } from '../address/parse.js';
-import { hostMask } from '../address/words.js';
+import {
+  type Family,
+  IPV6_IN_FULL,
+  isMapped,
+  looksLikeIPv6,
+  NOT_IPV6,
+  parseIPv4,
+  parseIPv6Form,
+} from '../address/parse.js';
+import { addressWords, hostMask } from '../address/words.js';
 import { continentTable } from '../country/continents.js';
 import { AtlasError } from '../errors.js';
 import { formatCidr } from '../range/cidr.js';
@@ -9,7 +17,7 @@ import { withConfidence } from '../rangefile/confidence.js';
 import type { FileRecord } from '../rangefile/layout.js';
 import type { LabelFile, NetworkFile, PartitionFile, RangeFile } from '../rangefile/reader.js';
 import { recordResult } from './binary-engine.js';
-import { NO_PREFIX, PartitionFinder, withSameAnswers } from './finder.js';
+import { NO_PREFIX, PartitionFinder } from './finder.js';
 
 /** The fields of a country, those of a network, and the block. The others are labels. */
 const COUNTRY_FIELDS = ['country', 'country_code', 'is_eu', 'continent', 'reason', 'confidence'] as const;
@@ -103,34 +111,131 @@ interface Part {
 /** Most combinations of records whose answers are kept: all of a release without labels, some 25 MB. */
 const MAX_ANSWERS = 200_000;
 
-/** Views of open files by the fields that they are made for: lookups of other fields use them, too. */
-const views = new WeakMap<PartitionFile, Map<string, PartitionFile>>();
-
-function viewOf(
+/** @param block what the block has in common: the record, or only the fields; undefined if it is not wanted */
+function makePart(
   file: PartitionFile,
   fields: readonly ResultField[],
-  answerOf: (record: FileRecord) => string,
-): PartitionFile {
-  const known = views.get(file) ?? new Map<string, PartitionFile>();
-  views.set(file, known);
-  const key = fields.join();
-  const view = known.get(key) ?? withSameAnswers(file, answerOf);
-  known.set(key, view);
-  return view;
-}
-
-function makePart(file: PartitionFile, fields: readonly ResultField[], wantsBlock: boolean, names: Names = {}): Part {
+  block: 'record' | 'fields' | undefined,
+  names: Names = {},
+): Part {
   const pick = (record: FileRecord): string => {
     const values = valuesOf(record, names);
     return JSON.stringify(fields.map((field) => values[field] ?? null));
   };
-  // Without a field of its own, the block is that of the record; and no two records have the same number, or all labels the same.
-  const isOfRecord = [0, names.labels?.length].includes(fields.length) || fields.includes('asn');
-  const view = wantsBlock && !isOfRecord ? viewOf(file, fields, pick) : file;
   return {
     fields,
-    finder: new PartitionFinder(view, wantsBlock),
-    valuesOf: (record) => valuesOf(view.recordAt(record), names),
+    finder: new PartitionFinder(file, block !== undefined, block === 'fields' ? pick : undefined),
+    valuesOf: (record) => valuesOf(file.recordAt(record), names),
+  };
+}
+
+/** Where the fields come from: the countries, and what opens the networks and labels, called only if a field needs them. */
+export interface FieldSources {
+  file: RangeFile;
+  networks(): NetworkFile | undefined;
+  labels?(): LabelFile | undefined;
+}
+
+/** What a search of fields finds. One object serves all searches: it holds until the next one. */
+export interface Found<Answer> {
+  /** The address as in {@link LookupResult}. */
+  ip: string;
+  /** The block; null for Teredo, and if it is not asked for. */
+  network: string | null;
+  /** What was made of the fields. */
+  answer: Answer;
+}
+
+/**
+ * Prepares searches of fields.
+ *
+ * @param fields checked
+ * @param answerOf makes an answer of the fields, in the order asked, after an empty `ip`; `network` is null. Answers are kept for
+ *   other addresses with the same records
+ * @returns undefined if the text is not an address
+ * @throws AtlasError E_USAGE if the confidence is asked for and the file has none
+ */
+export function fieldSearch<Answer>(
+  fields: readonly ResultField[],
+  { file, networks, labels = () => undefined }: FieldSources,
+  answerOf: (values: Record<string, unknown>) => Answer,
+): (text: string) => Found<Answer> | undefined {
+  const wantsBlock = fields.includes('network');
+  const ofNetwork = fields.filter((field) => NETWORK_FIELDS.includes(field as (typeof NETWORK_FIELDS)[number]));
+  const ofLabels = fields.filter((field) => !RESULT_FIELDS.includes(field as (typeof RESULT_FIELDS)[number]));
+  const ofCountry = fields.filter((field) => COUNTRY_FIELDS.includes(field as (typeof COUNTRY_FIELDS)[number]));
+  const blockOf = (isOfRecord: boolean) => (wantsBlock ? (isOfRecord ? 'record' : 'fields') : undefined);
+  const others: Part[] = [];
+  const networkFile = ofNetwork.length > 0 ? networks() : undefined;
+  // No two records have the same number, or the same labels.
+  if (networkFile !== undefined) others.push(makePart(networkFile, ofNetwork, blockOf(ofNetwork.includes('asn'))));
+  const labelFile = ofLabels.length > 0 ? labels() : undefined;
+  if (labelFile !== undefined) {
+    const { columns } = labelFile;
+    others.push(makePart(labelFile, ofLabels, blockOf(ofLabels.length === columns.length), { labels: columns }));
+  }
+  // The countries come first: they say for all parts whether an IPv4 address inside decides.
+  const continents = fields.includes('continent') ? continentTable() : undefined;
+  const countries = fields.includes('confidence') ? withConfidence(file) : file;
+  const isAlone = ofCountry.length === 0 && others.length === 0;
+  const first = makePart(countries, ofCountry, blockOf(isAlone), { continents });
+  const parts = [first, ...others];
+  const words = new Uint32Array(4);
+  const found = { ip: '', network: null } as Found<Answer>;
+  /** By the records of all parts. */
+  const answers = new Map<number, Answer>();
+  const makeAnswer = (): Answer => {
+    // The order of the members is that of the fields, whichever partition they are from.
+    const values: Record<string, unknown> = { ip: '' };
+    for (const field of fields) values[field] = null;
+    for (const { fields: own, finder, valuesOf: valuesAt } of parts) {
+      const ofPart = valuesAt(finder.record);
+      for (const field of own) values[field] = ofPart[field] ?? null;
+    }
+    return answerOf(values);
+  };
+
+  /** Finishes a search: what the parts found is in their finders. */
+  const finish = (family: Family): Found<Answer> => {
+    let records = 0;
+    let prefix = 0;
+    for (let i = 0; i < parts.length; i++) {
+      const { fields: own, finder } = parts[i]!;
+      if (own.length > 0) records = records * finder.file.recordCount + finder.record;
+      if (finder.prefix === NO_PREFIX || prefix === NO_PREFIX) prefix = NO_PREFIX;
+      else if (finder.prefix > prefix) prefix = finder.prefix;
+    }
+    const known = answers.get(records);
+    if (known === undefined) {
+      if (answers.size === MAX_ANSWERS) answers.clear();
+      found.answer = makeAnswer();
+      answers.set(records, found.answer);
+    } else found.answer = known;
+    if (!wantsBlock) return found;
+    found.network = null;
+    if (prefix === NO_PREFIX) return found;
+    for (let k = 0; k < addressWords(family); k++) words[k] = words[k]! & ~hostMask(prefix, k);
+    found.network = formatCidr(family, words, prefix);
+    return found;
+  };
+  const searchIPv4 = (address: number, text: string): Found<Answer> => {
+    for (let i = 0; i < parts.length; i++) parts[i]!.finder.findIPv4(address | 0);
+    words[0] = address;
+    found.ip = text;
+    return finish(4);
+  };
+  const searchIPv6 = (text: string): Found<Answer> | undefined => {
+    const form = parseIPv6Form(text, words);
+    if (form === NOT_IPV6) return undefined;
+    if (isMapped(words)) return searchIPv4(words[3]!, formatIPv4(words[3]!));
+    first.finder.findIPv6(words);
+    for (const { finder } of others) finder.findIPv6(words, first.finder.scheme);
+    found.ip = form === IPV6_IN_FULL ? text : formatIPv6Full(words);
+    return finish(6);
+  };
+  return (text) => {
+    const address = looksLikeIPv6(text) ? -1 : parseIPv4(text);
+    return address < 0 ? searchIPv6(text) : searchIPv4(address, text);
   };
 }
 
@@ -138,70 +243,18 @@ function makePart(file: PartitionFile, fields: readonly ResultField[], wantsBloc
  * Prepares lookups of fields.
  *
  * @param fields checked
- * @param file the countries
- * @param networks opens the networks, @param labels opens the labels; called only if a field needs them
  * @throws AtlasError E_USAGE if the confidence is asked for and the file has none
  */
-export function fieldLookup(
-  fields: readonly ResultField[],
-  file: RangeFile,
-  networks: () => NetworkFile | undefined,
-  labels: () => LabelFile | undefined = () => undefined,
-): FieldLookup {
+export function fieldLookup(fields: readonly ResultField[], sources: FieldSources): FieldLookup {
+  const search = fieldSearch(fields, sources, (values) => values);
   const wantsBlock = fields.includes('network');
-  const ofNetwork = fields.filter((field) => NETWORK_FIELDS.includes(field as (typeof NETWORK_FIELDS)[number]));
-  const ofLabels = fields.filter((field) => !RESULT_FIELDS.includes(field as (typeof RESULT_FIELDS)[number]));
-  const ofCountry = fields.filter((field) => COUNTRY_FIELDS.includes(field as (typeof COUNTRY_FIELDS)[number]));
-  const others: Part[] = [];
-  const networkFile = ofNetwork.length > 0 ? networks() : undefined;
-  if (networkFile !== undefined) others.push(makePart(networkFile, ofNetwork, wantsBlock));
-  const labelFile = ofLabels.length > 0 ? labels() : undefined;
-  if (labelFile !== undefined) others.push(makePart(labelFile, ofLabels, wantsBlock, { labels: labelFile.columns }));
-  // The countries come first: they say for all parts whether an IPv4 address inside decides.
-  const continents = fields.includes('continent') ? continentTable() : undefined;
-  const countries = fields.includes('confidence') ? withConfidence(file) : file;
-  const onlyEmbedded = ofCountry.length === 0 && others.length > 0;
-  const first = makePart(onlyEmbedded ? viewOf(file, [], () => '') : countries, ofCountry, wantsBlock, { continents });
-  const parts = [first, ...others];
-  const words = new Uint32Array(4);
-  /** Results without address and block, by the records of all parts. Copying an object is faster than adding its members. */
-  const answers = new Map<number, Record<string, unknown>>();
-  const makeAnswer = (): Record<string, unknown> => {
-    // The order of the members is that of the fields, whichever partition they are from.
-    const answer: Record<string, unknown> = { ip: '' };
-    for (const field of fields) answer[field] = null;
-    for (const { fields: own, finder, valuesOf: valuesAt } of parts) {
-      const found = valuesAt(finder.record);
-      for (const field of own) answer[field] = found[field] ?? null;
-    }
-    return answer;
-  };
-
   return (text) => {
-    const family = parseAddress(text, words);
-    if (family === 0) return undefined;
-    let records = 0;
-    let prefix = 0;
-    for (const { finder } of parts) {
-      if (family === 4) finder.findIPv4(words[0]! | 0);
-      else finder.findIPv6(words, finder === first.finder ? undefined : first.finder.scheme);
-      records = records * finder.file.recordCount + finder.record;
-      if (finder.prefix === NO_PREFIX || prefix === NO_PREFIX) prefix = NO_PREFIX;
-      else if (finder.prefix > prefix) prefix = finder.prefix;
-    }
-    let answer = answers.get(records);
-    if (answer === undefined) {
-      if (answers.size === MAX_ANSWERS) answers.clear();
-      answer = makeAnswer();
-      answers.set(records, answer);
-    }
-    const result = { ...answer };
-    if (family === 6) result.ip = formatIPv6Full(words);
-    else result.ip = text.includes(':') ? formatIPv4(words[0]!) : text;
-    if (wantsBlock && prefix !== NO_PREFIX) {
-      for (let k = 0; k < (family === 4 ? 1 : 4); k++) words[k] = words[k]! & ~hostMask(prefix, k);
-      result.network = formatCidr(family, words, prefix);
-    }
+    const found = search(text);
+    if (found === undefined) return undefined;
+    // Copying an object is faster than adding its members.
+    const result = { ...found.answer };
+    result.ip = found.ip;
+    if (wantsBlock) result.network = found.network;
     return result as unknown as FieldResult;
   };
 }

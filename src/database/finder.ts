@@ -1,10 +1,8 @@
 /** Finds the record of an address in a partition, and the block of addresses around it with the same answer. */
 import { EMBEDDED_LAYOUT, type EmbeddedScheme, embeddedIPv4 } from '../address/embedded.js';
 import { previousAddress } from '../address/words.js';
-import { joinRanges } from '../range/cut.js';
 import type { FileRecord } from '../rangefile/layout.js';
-import { partitionInMemory } from '../rangefile/memory.js';
-import { firstIPv6, type PartitionFile, rangeColumns } from '../rangefile/reader.js';
+import { firstIPv6, type PartitionFile } from '../rangefile/reader.js';
 import { findIPv4, findIPv6 } from '../rangefile/search.js';
 
 /** Instead of the length of a prefix: no prefix has the addresses around (Teredo inverts the IPv4 address inside). */
@@ -20,10 +18,74 @@ function commonBits(a: Uint32Array, b: Uint32Array): number {
 }
 
 /**
+ * Returns a function that numbers the records of a file: those with the same answer have the same number. A record is decoded when
+ * its number is first needed.
+ *
+ * @param answerOf returns the answer of a record as text; embedded IPv4 addresses have the answer of their scheme
+ */
+function answerNumbers<Rec extends FileRecord>(
+  file: PartitionFile<Rec>,
+  answerOf: (record: Rec) => string,
+): (record: number) => number {
+  /** By record, from 1. */
+  const numbers = new Uint32Array(file.recordCount);
+  const known = new Map<string, number>();
+  return (index) => {
+    if (numbers[index] !== 0) return numbers[index]!;
+    const record = file.recordAt(index);
+    const answer = record.kind === 'embedded' ? `embedded ${record.scheme}` : `answer ${answerOf(record)}`;
+    const number = known.get(answer) ?? known.size + 1;
+    known.set(answer, number);
+    numbers[index] = number;
+    return number;
+  };
+}
+
+/** Runs of neighboring ranges that have the same answer. A run is found when one of its ranges is first asked for. */
+class Runs {
+  readonly #records: PartitionFile['record4'];
+  readonly #numberOf: (record: number) => number;
+  /** For each range: the first range of its run, and the one after the last; both are 0 as long as they are not known. */
+  readonly #bounds: Uint32Array;
+
+  constructor(records: PartitionFile['record4'], count: number, numberOf: (record: number) => number) {
+    this.#records = records;
+    this.#numberOf = numberOf;
+    this.#bounds = new Uint32Array(2 * count);
+  }
+
+  /** Returns the first range of the run of a range. */
+  first(range: number): number {
+    if (this.#bounds[2 * range + 1] === 0) this.#find(range);
+    return this.#bounds[2 * range]!;
+  }
+
+  /** Returns the range after the last one of the run. */
+  end(range: number): number {
+    if (this.#bounds[2 * range + 1] === 0) this.#find(range);
+    return this.#bounds[2 * range + 1]!;
+  }
+
+  #find(range: number): void {
+    const bounds = this.#bounds;
+    const numberAt = (other: number): number => this.#numberOf(this.#records[other]!);
+    const own = numberAt(range);
+    let first = range;
+    while (first > 0 && numberAt(first - 1) === own) first--;
+    let end = range + 1;
+    while (2 * end < bounds.length && numberAt(end) === own) end++;
+    for (let i = first; i < end; i++) {
+      bounds[2 * i] = first;
+      bounds[2 * i + 1] = end;
+    }
+  }
+}
+
+/**
  * Finds addresses in a partition. The result of a find is in the members, so that none is made for each address.
  *
  * Neighbors of the partition have different records, so the largest block around an address with the same record is the largest
- * one inside its range.
+ * one inside its range; the largest one with the same answer is inside the run of its range.
  */
 export class PartitionFinder<Rec extends FileRecord = FileRecord> {
   readonly file: PartitionFile<Rec>;
@@ -31,16 +93,24 @@ export class PartitionFinder<Rec extends FileRecord = FileRecord> {
   record = 0;
   /** Of the last IPv6 address: how it embeds the IPv4 address that decides; null if it does not. */
   scheme: EmbeddedScheme | null = null;
-  /** Length in bits of the prefix of the largest block with the same record, or {@link NO_PREFIX}. Only if it is wanted. */
+  /** Length in bits of the prefix of the largest block with the same answer, or {@link NO_PREFIX}. Only if it is wanted. */
   prefix = 0;
   readonly #wantsPrefix: boolean;
+  readonly #runs4: Runs | undefined;
+  readonly #runs6: Runs | undefined;
   /** By record number: the scheme of records with an embedded IPv4 address. */
   readonly #schemes: (EmbeddedScheme | undefined)[] = [];
   readonly #start = new Uint32Array(4);
 
-  constructor(file: PartitionFile<Rec>, wantsPrefix: boolean) {
+  /** @param answerOf returns the answer of a record as text; without it, no two records have the same */
+  constructor(file: PartitionFile<Rec>, wantsPrefix: boolean, answerOf?: (record: Rec) => string) {
     this.file = file;
     this.#wantsPrefix = wantsPrefix;
+    if (wantsPrefix && answerOf !== undefined) {
+      const numberOf = answerNumbers(file, answerOf);
+      this.#runs4 = new Runs(file.record4, file.count4, numberOf);
+      this.#runs6 = new Runs(file.record6, file.count6, numberOf);
+    }
     // They come before all networks and labels, which are not decoded for this.
     for (let index = 0; index < file.recordCount; index++) {
       const record: FileRecord = file.recordAt(index);
@@ -55,9 +125,11 @@ export class PartitionFinder<Rec extends FileRecord = FileRecord> {
     const range = findIPv4(file, address);
     this.record = file.record4[range]!;
     if (!this.#wantsPrefix) return;
-    // The block must not reach the address before the range, nor the one after it.
-    const below = range === 0 ? -1 : Math.clz32(address ^ (file.start4[range]! - 1));
-    const above = range + 1 === file.count4 ? -1 : Math.clz32(address ^ file.start4[range + 1]!);
+    // The block must not reach the address before the run, nor the one after it.
+    const first = this.#runs4?.first(range) ?? range;
+    const end = this.#runs4?.end(range) ?? range + 1;
+    const below = first === 0 ? -1 : Math.clz32(address ^ (file.start4[first]! - 1));
+    const above = end === file.count4 ? -1 : Math.clz32(address ^ file.start4[end]!);
     this.prefix = Math.max(below, above) + 1;
   }
 
@@ -82,41 +154,18 @@ export class PartitionFinder<Rec extends FileRecord = FileRecord> {
   #prefixIPv6(words: Uint32Array, range: number): number {
     const { file } = this;
     const start = this.#start;
+    const first = this.#runs6?.first(range) ?? range;
+    const end = this.#runs6?.end(range) ?? range + 1;
     let bits = -1;
-    if (range > 0) {
-      firstIPv6(file, range, start);
+    if (first > 0) {
+      firstIPv6(file, first, start);
       previousAddress(start, 0, 4, start);
       bits = commonBits(words, start);
     }
-    if (range + 1 < file.count6) {
-      firstIPv6(file, range + 1, start);
+    if (end < file.count6) {
+      firstIPv6(file, end, start);
       bits = Math.max(bits, commonBits(words, start));
     }
     return bits + 1;
   }
-}
-
-/**
- * Returns a view of a partition in which ranges that have the same answer are one range.
- *
- * @param answerOf returns the answer of a record as text; records with an embedded IPv4 address stay as they are
- * @returns the file itself if no two records have the same answer
- */
-export function withSameAnswers<Rec extends FileRecord>(
-  file: PartitionFile<Rec>,
-  answerOf: (record: Rec) => string,
-): PartitionFile<Rec> {
-  const classOf = new Map<string, number>();
-  const classes = new Uint32Array(file.records.length);
-  const records: Rec[] = [];
-  file.records.forEach((record, index) => {
-    const answer = record.kind === 'embedded' ? `embedded ${record.scheme}` : `answer ${answerOf(record)}`;
-    const known = classOf.get(answer) ?? records.push(record) - 1;
-    classOf.set(answer, known);
-    classes[index] = known;
-  });
-  if (records.length === file.records.length) return file;
-  const { asOf, path } = file;
-  const [v4, v6] = ([4, 6] as const).map((family) => joinRanges(rangeColumns(file, family), classes));
-  return partitionInMemory({ asOf, v4: v4!, v6: v6!, records }, path);
 }

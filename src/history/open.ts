@@ -41,7 +41,8 @@ export class PastDatabase extends Lookups implements Disposable {
    *   E_DAMAGED if the networks of the day are damaged or lost
    */
   fields(fields: readonly ResultField[]): FieldLookup {
-    return fieldLookup(checkFields(fields, [], 'fields'), this.#file, () => networksAt(this.#dataDir, this.day));
+    const networks = () => networksAt(this.#dataDir, this.day);
+    return fieldLookup(checkFields(fields, [], 'fields'), { file: this.#file, networks });
   }
 
   /** Does nothing: the answers are in memory. */

@@ -2,7 +2,7 @@
 import { parse } from 'node:querystring';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { keyParameter } from '../../src/api/keys/auth.js';
+import { queryParameters } from '../../src/api/include.js';
 
 const pieces = ['apikey', 'APIKEY', 'apikey=', 'ipa_a-B', '=', '&', '%', '%41', '%zz', '+', ';', 'ä', '?', 'eu', ' '];
 
@@ -19,14 +19,14 @@ describe('the key in a query string', () => {
     ['apikeys=a', undefined],
     ['ApiKey=a', undefined],
   ])('%j: %j', (query, expected) => {
-    expect(keyParameter(query)).toEqual(expected);
+    expect(queryParameters(query).apikey).toEqual(expected);
   });
 
   it('is what the parser of Node finds', () => {
     const query = fc.array(fc.constantFrom(...pieces), { maxLength: 8 }).map((parts) => parts.join(''));
     fc.assert(
       fc.property(query, (text) => {
-        expect(keyParameter(text)).toEqual(parse(text).apikey);
+        expect(queryParameters(text).apikey).toEqual(parse(text).apikey);
       }),
       { numRuns: 2000 },
     );

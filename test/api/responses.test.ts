@@ -400,8 +400,7 @@ it('a release id that is not valid in a header gives a 500, and the server conti
   let damaged = true;
   const broken = Object.assign(Object.create(served) as typeof served, {
     headers: () => ['x-database-release', 'a\r\nb', 'x-database-age', '1'],
-    lookup: (ip: string) => served.lookup(ip),
-    json: (result: Parameters<typeof served.json>[0]) => served.json(result),
+    answer: (ip: string) => served.answer(ip),
   });
   const port = await start({ release: () => (damaged ? broken : served) }, remoteStore());
   const [failed] = await answersOf(port, [asked(LOOKUP, [KEYED])]);

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { formatAddress } from '../../src/address/format.js';
 import { type Database, openDatabase } from '../../src/database/database.js';
 import type { ResultField } from '../../src/database/fields.js';
-import { PartitionFinder, withSameAnswers } from '../../src/database/finder.js';
+import { PartitionFinder } from '../../src/database/finder.js';
 import { mergeRanges } from '../../src/range/merge.js';
 import { partitionInMemory } from '../../src/rangefile/memory.js';
 import { ipatlas } from '../support/in-process.js';
@@ -137,9 +137,10 @@ describe.each(Object.entries(PLACES))('blocks of a partition, %s', (_, { family,
         }));
         const columns = family === 4 ? { v4: merged, v6: other } : { v4: other, v6: merged };
         const file = partitionInMemory({ asOf: '2026-01-01', ...columns, records }, 'tiny');
+        // A release can have a million records of labels: they must not all be decoded for a block.
+        Object.defineProperty(file, 'records', { get: () => expect.unreachable() });
         // Two of the five have the same answer.
-        const view = withSameAnswers(file, ({ asn }) => String(Math.min(asn, 4)));
-        const finder = new PartitionFinder(view, true);
+        const finder = new PartitionFinder(file, true, ({ asn }) => String(Math.min(asn, 4)));
         const answerAt = (key: string): number => {
           let at = 0;
           const words = family === 4 ? 1 : 4;
@@ -168,7 +169,7 @@ describe.each(Object.entries(PLACES))('blocks of a partition, %s', (_, { family,
             if ([first, ...inside].every((address) => answerAt(keyOf(address)) === own)) break;
           }
           expect(finder.prefix).toBe(prefix);
-          expect(Math.min((view.records[finder.record] as { asn: number }).asn, 4)).toBe(own);
+          expect(Math.min(records[finder.record]!.asn, 4)).toBe(own);
         }
       }),
       { numRuns: Math.ceil(Number(process.env.FUZZ_RUNS ?? 400) / 60) },

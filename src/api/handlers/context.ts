@@ -5,8 +5,8 @@ import { needNetworks } from '../../database/fields.js';
 import type { WireError } from '../../errors.js';
 import { callerOf } from '../caller.js';
 import { hold, release } from '../http-server.js';
-import type { Include } from '../include.js';
-import { type KeyParameter, originError, originOf, presentedKey } from '../keys/auth.js';
+import type { Include, Parameter, QueryParameters } from '../include.js';
+import { originError, originOf, presentedKey } from '../keys/auth.js';
 import type { ActiveKey, KeyFinder } from '../keys/key-cache.js';
 import type { KeyService } from '../keys/sign-up.js';
 import type { AccessLog, Log } from '../log.js';
@@ -114,7 +114,7 @@ export class Context {
    */
   authenticate(request: FastifyRequest, reply: FastifyReply, isOwn = false): ActiveKey | undefined {
     const { keys, pageKeys } = this.deps;
-    const { apikey } = request.query as { apikey: KeyParameter };
+    const { apikey } = request.query as QueryParameters;
     const presented = presentedKey(request.headers, apikey);
     if ('error' in presented) {
       this.responder.error(request, reply, presented.error);
@@ -158,7 +158,7 @@ export class Context {
   }
 
   /** Returns what answers for a day, `YYYY-MM-DD`, or now; or the error, and what more there is to say. */
-  answersOf(at: string | string[] | undefined, include?: Include): Answers | Promise<Answers> {
+  answersOf(at: Parameter, include?: Include): Answers | Promise<Answers> {
     if (at === undefined || at === today()) {
       const served = this.deps.release();
       return served === undefined ? { error: 'no_database' } : { served };
@@ -179,7 +179,7 @@ export class Context {
     headers: string[],
     use: (served: ServedAnswers, headers: Headers) => void,
   ): undefined | Promise<undefined> {
-    const { at, include } = request.query as { at: string | string[] | undefined; include?: Include };
+    const { at, include } = request.query as QueryParameters;
     return settle(request, this.answersOf(at, include), (answers) => {
       if ('served' in answers) use(answers.served, [...headers, ...answers.served.headers()]);
       else this.responder.error(request, reply, answers.error, headers, answers.more);

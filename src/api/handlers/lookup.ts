@@ -6,7 +6,7 @@ import { addressWords } from '../../address/words.js';
 import { HISTORY_COST } from '../../limits.js';
 import { bodyIsExpected, isEncoded } from '../body.js';
 import { callerOf } from '../caller.js';
-import type { Include } from '../include.js';
+import type { QueryParameters } from '../include.js';
 import { type Context, type Handler, settle } from './context.js';
 
 /** Whether a client waits for 100 Continue before it sends the body. Node refuses any other expectation. */
@@ -31,14 +31,14 @@ export function lookupHandlers(context: Context) {
   const { metrics } = context.deps;
 
   const lookUp = (request: FastifyRequest, reply: FastifyReply, ip: string) => {
-    const { include } = request.query as { include: Include };
+    const { include } = request.query as QueryParameters;
     if (include === 'unknown') return context.refuseInclude(request, reply);
     return context.countAddresses(request, reply, 1, (rate) =>
       context.withAnswers(request, reply, rate, (served, headers) => {
-        const result = served.lookup(ip, include);
-        metrics?.lookup(result);
-        if (result === undefined) responder.error(request, reply, 'invalid_address', headers);
-        else responder.json(request, reply, 200, served.json(result, include), headers, 'latin1');
+        const { json, outcome } = served.answer(ip, include);
+        metrics?.lookup(outcome);
+        if (outcome === 'invalid') responder.error(request, reply, 'invalid_address', headers);
+        else responder.json(request, reply, 200, json, headers, 'latin1');
       }),
     );
   };
@@ -47,7 +47,7 @@ export function lookupHandlers(context: Context) {
 
   const lookUpBatch: Handler = (request, reply) => {
     const ips = request.body as string[];
-    const { include } = request.query as { include: Include };
+    const { include } = request.query as QueryParameters;
     if (include === 'unknown') return context.refuseInclude(request, reply);
     const limit = context.rateOf(request.apiKey!);
     if (limit !== 0 && ips.length > limit) {

@@ -4,18 +4,18 @@ import type { LookupResult } from '../../database/results.js';
 import { WIRE_ERRORS } from '../../errors.js';
 import { INCLUDED, INVALID_ADDRESS, type Notice, RATE_USED_UP } from '../../page/answer.js';
 import { callerOf } from '../caller.js';
-import { type Included, includeParameter } from '../include.js';
+import { type Included, includedMembers } from '../include.js';
 import { openApiDocument, serverUrl } from '../openapi.js';
 import { dataHtml } from '../page/data-html.js';
 import { developersHtml } from '../page/developers-html.js';
 import { lookupHtml, pageText } from '../page/lookup-html.js';
 import { askedLookup, type Page, requestedUrl, wantsHtml } from '../page/page.js';
 import { docsHtml, type OpenApi } from '../page/reference-html.js';
-import type { ServedRelease } from '../releases/served-release.js';
+import { resultOf, type ServedRelease } from '../releases/served-release.js';
 import { JSON_TYPE } from '../responses.js';
 import { type Context, type Handler, NO_STORE, settle } from './context.js';
 
-const NETWORK_MEMBERS = includeParameter(`include=${INCLUDED}`) as Included;
+const NETWORK_MEMBERS = includedMembers(INCLUDED) as Included;
 
 function hasNetworks(served: ServedRelease | undefined): boolean {
   return served?.manifest.counts.networks !== undefined;
@@ -46,7 +46,7 @@ export function pageHandlers(context: Context, page: Page) {
       return undefined;
     }
     const include = hasNetworks(served) ? NETWORK_MEMBERS : undefined;
-    const own = settings.keyless ? served?.lookup(callerOf(request), include) : undefined;
+    const own = settings.keyless ? served && resultOf(served.answer(callerOf(request), include)) : undefined;
     const content = { ...shared, own, lookup: undefined };
     const asked = askedLookup(request.raw.url!);
     if (asked === undefined || served === undefined) {
@@ -68,8 +68,9 @@ export function pageHandlers(context: Context, page: Page) {
           send(status, ['No answer', `${[message, answers.more ?? []].flat().join('; ')}.`]);
           return;
         }
-        const result = answers.served.lookup(ip, include);
-        metrics?.lookup(result);
+        const answer = answers.served.answer(ip, include);
+        metrics?.lookup(answer.outcome);
+        const result = resultOf(answer);
         if (result === undefined) send(400, INVALID_ADDRESS);
         else send(200, undefined, result);
       });

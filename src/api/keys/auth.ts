@@ -1,40 +1,12 @@
 /** The API key that a request carries. */
 import type { IncomingHttpHeaders } from 'node:http';
-import { parse } from 'node:querystring';
 import type { WireError } from '../../errors.js';
+import type { Parameter } from '../include.js';
 import type { ActiveKey } from './key-cache.js';
 
 /** Name of the query parameter; case-sensitive, unlike header names. */
 export const KEY_PARAMETER = 'apikey';
 const KEY_HEADER = 'x-api-key';
-
-/** Value of the query parameter: text, several texts, or none. */
-export type KeyParameter = string | string[] | undefined;
-
-const KEY_ALONE = `${KEY_PARAMETER}=`;
-
-/** Characters that separate parameters or stand for others. */
-const SPECIAL = /[&%+]/;
-
-/** The query parameter that names a past day. */
-const DAY_PARAMETER = 'at';
-
-/** Returns the value of `at` in a query string; undefined if there is none. */
-export function dayParameter(query: string): KeyParameter {
-  return query.includes(`${DAY_PARAMETER}=`) ? parse(query, '&', '=', { maxKeys: 0 })[DAY_PARAMETER] : undefined;
-}
-
-/**
- * Returns the value of `apikey` in a query string.
- *
- * @param query without the question mark
- */
-export function keyParameter(query: string): KeyParameter {
-  if (query === '') return undefined;
-  // The usual query, without the cost of a parser.
-  if (query.startsWith(KEY_ALONE) && !SPECIAL.test(query)) return query.slice(KEY_ALONE.length);
-  return parse(query, '&', '=', { maxKeys: 0 })[KEY_PARAMETER];
-}
 
 /**
  * Returns the key of a request, which must carry exactly one.
@@ -45,7 +17,7 @@ export function keyParameter(query: string): KeyParameter {
  */
 export function presentedKey(
   headers: IncomingHttpHeaders,
-  parameter: KeyParameter,
+  parameter: Parameter,
 ): { key: string } | { error: WireError } {
   const header = headers[KEY_HEADER] as string | undefined;
   if (header !== undefined && parameter !== undefined) return { error: 'key_twice' };

@@ -1,10 +1,8 @@
 /** A release as the API serves it: address text in, JSON text out. */
 import { validateHeaderValue } from 'node:http';
 import { changeRate, releaseAge } from '../../database/age.js';
-import { BinaryEngine } from '../../database/binary-engine.js';
 import type { Database } from '../../database/database.js';
-import { type FieldLookup, fieldLookup, type ResultField } from '../../database/fields.js';
-import { Lookups } from '../../database/lookups.js';
+import { type FieldSources, fieldSearch } from '../../database/fields.js';
 import type { Manifest } from '../../database/release.js';
 import type { LookupResult } from '../../database/results.js';
 import { AtlasError, messageOf } from '../../errors.js';
@@ -13,11 +11,21 @@ import { decodeNetworkFile, type RangeFile } from '../../rangefile/reader.js';
 import type { Included } from '../include.js';
 import type { Headers } from '../responses.js';
 
+/** What a lookup can end with, as metrics name it. */
+export type Outcome = 'found' | 'no_country' | 'invalid';
+
 /** Numbers of lookups by outcome, for the metrics. */
-export interface Outcomes {
-  found: number;
-  no_country: number;
-  invalid: number;
+export type Outcomes = Record<Outcome, number>;
+
+/** The answer to a lookup: JSON in UTF-8, each byte as one character; empty for a text that is not an address. */
+export interface Answer {
+  json: string;
+  outcome: Outcome;
+}
+
+/** Returns the result in an answer; undefined if there is none. */
+export function resultOf({ json, outcome }: Answer): LookupResult | undefined {
+  return outcome === 'invalid' ? undefined : JSON.parse(Buffer.from(json, 'latin1').toString());
 }
 
 /** The response to a batch. */
@@ -29,8 +37,6 @@ export interface BatchResponse {
 
 const INVALID_ELEMENT = '{"error":"invalid ip"}';
 
-const NOT_ASCII = /[^\0-\x7f]/;
-
 /**
  * Returns the bytes of a text in UTF-8, each as one character.
  *
@@ -41,58 +47,71 @@ function utf8AsCharacters(text: string): string {
   return Buffer.from(text, 'utf8').toString('latin1');
 }
 
+const INVALID: Answer = { json: '', outcome: 'invalid' };
+
+/** The answer for all addresses with the same records. */
+interface Prepared {
+  outcome: Outcome;
+  /** The JSON between the address and the block, or up to the labels. */
+  before: string;
+  /** The JSON between the block and the labels; undefined without a block. */
+  after: string | undefined;
+  /** The members of labels in JSON, by name. */
+  labels: Record<string, string>;
+}
+
 /** Answers as the API serves them. */
 export abstract class ServedAnswers {
-  readonly #lookups: Lookups;
-  /** The JSON of a result after the address, by country code; there are some 250. In UTF-8, each byte as one character. */
-  readonly #resultSuffixes = new Map<string | null, string>();
-  /** Lookups with further members, by the number of their set. */
-  readonly #included: (FieldLookup | undefined)[] = [];
+  /** The names of the labels that may be asked for. */
+  readonly labelNames: readonly string[];
+  /** Searches by the number of the set of further members; undefined without any. */
+  readonly #searches = new Map<number | undefined, ReturnType<typeof fieldSearch<Prepared>>>();
 
-  constructor(lookups: Lookups) {
-    this.#lookups = lookups;
+  constructor(labelNames: readonly string[]) {
+    this.labelNames = labelNames;
   }
 
   /** Returns the headers that say which release answers and how old its data is, in seconds. */
   abstract headers(): Headers;
 
-  /** Prepares lookups of fields, as `Database.fields`; with all labels, if they are wanted. */
-  protected abstract fields(names: readonly ResultField[], withLabels: boolean): FieldLookup;
+  /** Returns where the members of results come from. */
+  protected abstract sources(): FieldSources;
 
   /**
-   * Returns the result, or undefined if the text is not an address.
+   * Looks up an address.
    *
    * @param include further members of the result
    */
-  lookup(ip: string, include?: Included): LookupResult | undefined {
-    if (include === undefined) return this.#lookups.lookup(ip);
-    const { set, members, labels } = include;
-    const names = ['country', 'country_code', 'is_eu', ...members];
-    this.#included[set] ??= this.fields(names, labels.length > 0);
-    // It has the members of a lookup result, which were asked for.
-    const found = this.#included[set](ip) as (LookupResult & Record<string, unknown>) | undefined;
-    if (found === undefined || labels.length === 0) return found;
-    const chosen = ['ip', ...names, ...labels].map((name) => [name, found[name] ?? null]);
-    return Object.fromEntries(chosen) as LookupResult;
+  answer(ip: string, include?: Included): Answer {
+    const found = (this.#searches.get(include?.set) ?? this.#prepare(include))(ip);
+    if (found === undefined) return INVALID;
+    const { outcome, before, after, labels } = found.answer;
+    // Addresses and blocks have no characters that JSON escapes.
+    let json = `{"ip":"${found.ip}${before}`;
+    if (after !== undefined) json += (found.network === null ? 'null' : `"${found.network}"`) + after;
+    for (const name of include?.labels ?? []) json += labels[name];
+    return { json: `${json}}`, outcome };
   }
 
-  /** Returns a result of {@link lookup} as JSON, the same as JSON.stringify returns; in UTF-8, each byte as one character. */
-  json(result: LookupResult, include?: Included): string {
-    if (include !== undefined) {
-      const text = JSON.stringify(result);
-      return NOT_ASCII.test(text) ? utf8AsCharacters(text) : text;
-    }
-    // The address is text that this program wrote, without characters that JSON escapes.
-    return `{"ip":"${result.ip}${this.#resultSuffix(result)}`;
-  }
-
-  #resultSuffix(result: LookupResult): string {
-    let tail = this.#resultSuffixes.get(result.country_code);
-    if (tail === undefined) {
-      tail = utf8AsCharacters(JSON.stringify({ ...result, ip: '' }).slice('{"ip":"'.length));
-      this.#resultSuffixes.set(result.country_code, tail);
-    }
-    return tail;
+  /** Prepares searches with further members, and with all labels if some are asked for. */
+  #prepare({ set, members, labels }: Partial<Included> = {}) {
+    const names = ['country', 'country_code', 'is_eu', ...(members ?? [])];
+    const labelNames = labels === undefined || labels.length === 0 ? [] : this.labelNames;
+    const block = names.indexOf('network');
+    const search = fieldSearch([...names, ...labelNames], this.sources(), (values): Prepared => {
+      const json = names.map((name) => `,"${name}":${name === 'network' ? '' : JSON.stringify(values[name])}`);
+      const text = (from: number, to?: number): string => utf8AsCharacters(json.slice(from, to).join(''));
+      return {
+        outcome: values.country === null ? 'no_country' : 'found',
+        before: `"${text(0, block < 0 ? undefined : block + 1)}`,
+        after: block < 0 ? undefined : text(block + 1),
+        labels: Object.fromEntries(
+          labelNames.map((name) => [name, utf8AsCharacters(`,"${name}":${JSON.stringify(values[name])}`)]),
+        ),
+      };
+    });
+    this.#searches.set(set, search);
+    return search;
   }
 
   /**
@@ -101,7 +120,7 @@ export abstract class ServedAnswers {
    * The text is written member by member: an object would move keys like "1" to the front, and lose "__proto__".
    *
    * @param ips any strings
-   * @param include as for {@link lookup}
+   * @param include as for {@link answer}
    */
   batch(ips: readonly string[], include?: Included): BatchResponse {
     const outcomes: Outcomes = { found: 0, no_country: 0, invalid: 0 };
@@ -111,16 +130,11 @@ export abstract class ServedAnswers {
       if (seen.has(ip)) continue;
       seen.add(ip);
       if (seen.size > 1) json += ',';
-      const result = this.lookup(ip, include);
-      if (result === undefined) {
-        outcomes.invalid++;
-        json += `${utf8AsCharacters(JSON.stringify(ip))}:${INVALID_ELEMENT}`;
-      } else {
-        if (result.country === null) outcomes.no_country++;
-        else outcomes.found++;
-        // A valid address has only digits, letters a to f, dots and colons.
-        json += `"${ip}":${this.json(result, include)}`;
-      }
+      const { json: element, outcome } = this.answer(ip, include);
+      outcomes[outcome]++;
+      // A valid address has only digits, letters a to f, dots and colons.
+      json +=
+        outcome === 'invalid' ? `${utf8AsCharacters(JSON.stringify(ip))}:${INVALID_ELEMENT}` : `"${ip}":${element}`;
     }
     return { json: `${json}}`, outcomes };
   }
@@ -132,8 +146,6 @@ export class ServedRelease extends ServedAnswers {
   readonly asOf: string;
   /** How fast its data gets old. */
   readonly changeRate: number;
-  /** The names of the labels that may be asked for. */
-  readonly labelNames: readonly string[];
   readonly #database: Database;
   /** The headers that name the release, and the second of the Unix clock for which they are right. */
   #headers: Headers = [];
@@ -144,12 +156,11 @@ export class ServedRelease extends ServedAnswers {
    * @throws AtlasError E_DAMAGED if the manifest has values that no response can name
    */
   constructor(database: Database, withLabels = false) {
-    super(database);
+    super(withLabels ? database.labelNames : []);
     this.#database = database;
     this.id = database.manifest.id;
     this.asOf = database.manifest.as_of;
     this.changeRate = changeRate(database.dir);
-    this.labelNames = withLabels ? database.labelNames : [];
     try {
       for (const value of this.headers()) validateHeaderValue('x-database-release', value);
     } catch (error) {
@@ -181,8 +192,8 @@ export class ServedRelease extends ServedAnswers {
     return this.#database.manifest;
   }
 
-  protected fields(names: readonly ResultField[], withLabels: boolean): FieldLookup {
-    return this.#database.fields(withLabels ? [...names, ...this.labelNames] : names);
+  protected sources(): FieldSources {
+    return this.#database.sources();
   }
 
   /** Returns the headers that say which release answers and how old its data is, in seconds. */
@@ -221,7 +232,7 @@ export class ServedDay extends ServedAnswers {
   readonly #networks: Uint8Array | undefined;
 
   constructor({ file, release, dataDate, networks }: OpenedAnswers) {
-    super(new Lookups(new BinaryEngine(file)));
+    super([]);
     this.#file = { ...file, ...recordMembers(file.records) };
     // The name of a file can have characters that no header may have.
     this.#release = encodeURIComponent(release);
@@ -229,10 +240,10 @@ export class ServedDay extends ServedAnswers {
     this.#networks = networks;
   }
 
-  protected fields(names: readonly ResultField[]): FieldLookup {
+  protected sources(): FieldSources {
     const networks = this.#networks;
     const bytes = networks && Buffer.from(networks.buffer, networks.byteOffset, networks.byteLength);
-    return fieldLookup(names, this.#file, () => bytes && decodeNetworkFile(bytes, this.#file.path, true));
+    return { file: this.#file, networks: () => bytes && decodeNetworkFile(bytes, this.#file.path, true) };
   }
 
   headers(): Headers {
