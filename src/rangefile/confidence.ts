@@ -1,7 +1,6 @@
 /** The confidence of ranges, as a view of a range file in which it is part of the records. */
 import { AtlasError } from '../errors.js';
-import { MAX_RECORDS, type RangeRecord } from './layout.js';
-import { recordMembers } from './memory.js';
+import { MAX_RECORDS, type RangeRecord, recordMembers } from './layout.js';
 import type { RangeFile } from './reader.js';
 
 /** Returns the error for a file of a release without a confidence. */

@@ -126,3 +126,10 @@ export function decodeDate(value: number): string {
 export function align(offset: number): number {
   return Math.ceil(offset / ALIGNMENT) * ALIGNMENT;
 }
+
+/** Returns the members of a file for records in memory. */
+export function recordMembers<Rec extends FileRecord>(
+  records: readonly Rec[],
+): { records: readonly Rec[]; recordCount: number; recordAt(index: number): Rec } {
+  return { records, recordCount: records.length, recordAt: (index) => records[index]! };
+}

@@ -1,6 +1,6 @@
 /** Files of ranges that are in memory only. */
 import type { RangeColumns } from '../range/columns.js';
-import type { FileRecord, RangeRecord } from './layout.js';
+import { type FileRecord, type RangeRecord, recordMembers } from './layout.js';
 import type { PartitionFile, RangeFile } from './reader.js';
 import { buildIndex } from './search.js';
 
@@ -47,13 +47,6 @@ export function rangeFileInMemory(
     confidence4: confidence?.v4,
     confidence6: confidence?.v6,
   };
-}
-
-/** Returns the members of a file for records in memory. */
-export function recordMembers<Rec extends FileRecord>(
-  records: readonly Rec[],
-): Pick<PartitionFile<Rec>, 'records' | 'recordCount' | 'recordAt'> {
-  return { records, recordCount: records.length, recordAt: (index) => records[index]! };
 }
 
 /** Makes a file of any records that is in memory only; see {@link rangeFileInMemory}. */

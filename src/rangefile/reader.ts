@@ -29,6 +29,7 @@ import {
   RECORD,
   RECORD_BYTES,
   RECORD_KINDS,
+  recordMembers,
   SECTION_TAGS,
   SECTIONS,
   type SectionTag,
@@ -269,6 +270,30 @@ export function decodeLabelFile(
   }) as LabelFile;
 }
 
+/**
+ * The records of a file of networks or labels, which has many: decoded when they are first needed. A class, because V8 keeps
+ * the members of an object that has a getter of its own in a hash table, where each search would look them up.
+ */
+class LazyRecords {
+  readonly recordCount: number;
+  readonly #decode: (index: number) => FileRecord;
+  #records: FileRecord[] | undefined;
+
+  constructor(recordCount: number, decode: (index: number) => FileRecord) {
+    this.recordCount = recordCount;
+    this.#decode = decode;
+  }
+
+  get records(): readonly FileRecord[] {
+    this.#records ??= Array.from({ length: this.recordCount }, (_, index) => this.#decode(index));
+    return this.#records;
+  }
+
+  recordAt(index: number): FileRecord {
+    return this.#records?.[index] ?? this.#decode(index);
+  }
+}
+
 function decodeFile(
   bytes: Buffer,
   path: string,
@@ -312,21 +337,11 @@ function decodeFile(
 
   const recordTable = new DataView(whole.buffer, whole.byteOffset + table.RECO.offset, table.RECO.length);
   const text = bytes.subarray(table.TEXT.offset, table.TEXT.offset + table.TEXT.length);
-  const decode = (index: number): FileRecord => decodeRecord(path, recordTable, index, text, kinds);
-  const decodeRecords = (): FileRecord[] => Array.from({ length: recordCount }, (_, index) => decode(index));
-  let records = wasChecked && name !== 'countries' ? undefined : decodeRecords();
-
-  const file = {
+  const members = {
     path,
     bytes: whole,
     headEnd,
     asOf: decodeDate(bytes.readUInt32LE(HEADER.asOf)),
-    get records() {
-      records ??= decodeRecords();
-      return records;
-    },
-    recordCount,
-    recordAt: (index: number) => records?.[index] ?? decode(index),
     recordWords: u32('RECO'),
     text,
     count4,
@@ -343,6 +358,8 @@ function decodeFile(
     confidence6: confidence[1],
     divisions6: undefined,
   };
+  const lazy = new LazyRecords(recordCount, (index) => decodeRecord(path, recordTable, index, text, kinds));
+  const file = name === 'countries' ? { ...members, ...recordMembers(lazy.records) } : Object.assign(lazy, members);
   if (!wasChecked) checkColumns(file);
   return file;
 }

@@ -6,7 +6,7 @@ import { type FieldSources, fieldSearch } from '../../database/fields.js';
 import type { Manifest } from '../../database/release.js';
 import type { LookupResult } from '../../database/results.js';
 import { AtlasError, messageOf } from '../../errors.js';
-import { recordMembers } from '../../rangefile/memory.js';
+import { recordMembers } from '../../rangefile/layout.js';
 import { decodeNetworkFile, type RangeFile } from '../../rangefile/reader.js';
 import type { Included } from '../include.js';
 import type { Headers } from '../responses.js';
