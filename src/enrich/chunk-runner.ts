@@ -1,11 +1,10 @@
 /** The loop around the kernel that the enrichers of the library and the line engine share. */
 import { AtlasError } from '../errors.js';
 import type { EnrichCounts } from './counts.js';
-import { DirectiveTable } from './formats/directives.js';
+import { DirectiveSplitter, DirectiveTable } from './formats/directives.js';
 import type { JsonDocument } from './formats/document.js';
 import { Table } from './formats/table.js';
 import { type Chunk, ChunkBuffer, LineSplitter, RecordSplitter, type Splitter } from './input/chunk-buffer.js';
-import { DirectiveSplitter } from './input/directive-splitter.js';
 import { OBJECT_MISSING } from './kernel/abi.js';
 import { Kernel, Slot } from './kernel/kernel.js';
 import { type KernelLayout, setTableShape, type TableShape } from './kernel/layout.js';

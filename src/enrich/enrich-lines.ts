@@ -57,7 +57,7 @@ const SLOTS_PER_WORKER = WAITING_PER_WORKER + 2;
 /** If an input has more bytes than this, the workers are started before the first chunk is read. */
 const EARLY_START_BYTES = 2_097_152;
 
-async function run(request: LineRequest, workers: WorkerPool | undefined): Promise<void> {
+async function run(request: LineRequest, workers: WorkerPool | undefined): Promise<boolean> {
   const { options, jobs, counts, rejects, signal } = request;
   const maxLineBytes = request.maxLineBytes ?? maxRecordBytes(options);
   const usualBytes = jobs > MAX_LARGE_CHUNK_JOBS ? ENRICH_CHUNK_BYTES : LINE_CHUNK_BYTES;
@@ -112,9 +112,10 @@ async function run(request: LineRequest, workers: WorkerPool | undefined): Promi
   const reading = reader.read().finally(() => scheduler.endReading());
   // Awaited below, after everything read is written. Until then, a failure is not an unhandled rejection.
   reading.catch(() => {});
+  let endsWithNewline: boolean;
   try {
     for (let next = await scheduler.next(); next !== undefined; next = await scheduler.next()) await writer.write(next);
-    await writer.end();
+    endsWithNewline = await writer.end();
     await scheduler.finishWrites();
   } finally {
     stop();
@@ -135,19 +136,21 @@ async function run(request: LineRequest, workers: WorkerPool | undefined): Promi
     const { label } = options.query;
     if (labels !== undefined && label !== undefined) label.counts = countLabels(layout, labels, label.name);
   }
+  return endsWithNewline;
 }
 
 /**
  * Enriches lines or records. The order of lines is kept for every value of `jobs`.
  *
+ * @returns whether the output ends with a newline, or is empty
  * @throws AtlasError E_BAD_INPUT if an input cannot be read or, under the policy `fail`, at the first line that is not a
  *   JSON object; the message names the input and the line, and all lines before it are written. E_USAGE for more jobs than
  *   the memory has room for. The errors of the sinks, such as EPIPE
  */
-export async function enrichLines(request: LineRequest): Promise<void> {
+export async function enrichLines(request: LineRequest): Promise<boolean> {
   const workers = request.jobs === 1 ? undefined : new WorkerPool(request.jobs - 1);
   try {
-    await run(request, workers);
+    return await run(request, workers);
   } finally {
     await workers?.close();
   }

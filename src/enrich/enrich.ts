@@ -11,8 +11,6 @@ import { checkCountries, queriesNetworks } from './query.js';
 import { openForResults, openPast } from './range-file.js';
 import type { EnrichRanges } from './ranges.js';
 
-const NEWLINE = 10;
-
 export interface EnrichRequest {
   /** The directory of the release, or the path of the seed, as `findDatabase` returns it; the data directory for past days. */
   database: string;
@@ -45,35 +43,22 @@ export async function enrich(request: EnrichRequest): Promise<void> {
   const { options, guess, signal, output } = request;
   const expected = { kind: options.input.kind, fields: options.fields };
   const inputs = new Inputs(openSources(request.inputs), expected, guess);
-  let lastByte = NEWLINE;
-  function noteLast(bytes: Uint8Array): void {
-    if (bytes.length > 0) lastByte = bytes[bytes.length - 1]!;
-  }
-  const { place } = output;
-  const sink: ByteSink = {
-    write(bytes) {
-      noteLast(bytes);
-      return output.write(bytes);
-    },
-    place:
-      place &&
-      ((bytes) => {
-        noteLast(bytes);
-        return place(bytes);
-      }),
-  };
-  await enrichInputs({ ...request, output: guess === undefined ? output : sink }, inputs);
-  while (inputs.isWaiting && !signal.aborted) {
-    if (lastByte !== NEWLINE) await sink.write(Buffer.from('\n'));
-    const { input, fields, lenient, pick, searchesStrings, atField } =
-      inputs.log === undefined ? options : guess!.optionsFor(inputs.log.log);
-    const ofLog = { ...options, input, fields, lenient, pick, searchesStrings, atField };
-    await enrichInputs({ ...request, output: sink, options: ofLog }, inputs);
+  try {
+    let endsWithNewline = await enrichInputs(request, inputs);
+    while (inputs.isWaiting && !signal.aborted) {
+      if (!endsWithNewline) await output.write(Buffer.from('\n'));
+      const { add, onInvalid, query } = options;
+      const ofLog =
+        inputs.log === undefined ? options : { ...guess!.optionsFor(inputs.log.log), add, onInvalid, query };
+      endsWithNewline = await enrichInputs({ ...request, options: ofLog }, inputs);
+    }
+  } finally {
+    await inputs.close();
   }
 }
 
-/** Processes the inputs of one log. */
-async function enrichInputs(request: EnrichRequest, inputs: Inputs): Promise<void> {
+/** Processes the inputs of one log. Returns as {@link enrichLines} does. */
+async function enrichInputs(request: EnrichRequest, inputs: Inputs): Promise<boolean> {
   const { database, options } = request;
   const { query, input } = options;
 
@@ -95,5 +80,5 @@ async function enrichInputs(request: EnrichRequest, inputs: Inputs): Promise<voi
   }
   // The other formats must not wait for its library.
   const documents = input.kind === 'json' ? (await import('./formats/document.js')).JsonDocument : undefined;
-  await enrichLines({ ...request, inputs: inputs.ofRun(), openFile, documents });
+  return enrichLines({ ...request, inputs: inputs.ofRun(), openFile, documents });
 }

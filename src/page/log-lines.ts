@@ -2,6 +2,7 @@
 import { findAddress } from '../address/lenient.js';
 import { parseAddress } from '../address/parse.js';
 import { EACH, type PathStep, parsePath, pathText, splitSpec } from '../enrich/field-path.js';
+import { columnsOf, separatorOf } from '../enrich/formats/headers.js';
 import type { Log } from '../enrich/logs.js';
 import { findAddresses, type LogReader } from './extract.js';
 
@@ -36,25 +37,17 @@ function addressesInText(text: string, { pick, untrusted = [] }: Log): string[] 
 
 /** Reads the records of a table whose header is a directive, or whose columns are known. */
 function tableReader({ format, columns: usual }: Log, names: readonly string[]): TextReader {
+  const kind = format === 'w3c' || format === 'zeek' ? format : undefined;
   let columns = usual?.split(' ') ?? [];
   let separator = '\t';
-  const cellsOf = (line: string): string[] => {
-    if (format === 'zeek') return line.split(separator);
-    if (format === 'w3c' && line.includes('\t')) return line.split('\t');
-    return line.match(/"(?:[^"]|"")*"[^ ]*|[^ ]+/g) ?? [];
-  };
   return (line) => {
-    const [, directive, rest = ''] = (format !== 'columns' && /^\ufeff?#(\w*):?[ \t]*(.*)$/.exec(line)) || [];
-    if (directive === 'separator') {
-      const [, digits] = /^\\x([0-9a-f]{2})/i.exec(rest) ?? [];
-      separator = digits === undefined ? rest : String.fromCharCode(Number.parseInt(digits, 16));
-    }
-    if (directive?.toLowerCase() === 'fields')
-      columns = format === 'zeek' ? line.split(separator).slice(1) : rest.trim().split(/[ \t]+/);
-    const cells = cellsOf(line);
-    const isHeader = format === 'columns' && cells.some((cell) => names.includes(cell));
-    if (isHeader) columns = cells;
-    if (isHeader || directive !== undefined) return [];
+    separator = (kind === 'zeek' && separatorOf(line)) || separator;
+    const isSplit = kind === 'zeek' || (kind === 'w3c' && line.includes('\t'));
+    const cells = isSplit ? line.split(separator) : (line.match(/"(?:[^"]|"")*"[^ ]*|[^ ]+/g) ?? []);
+    const isUsual = kind === undefined && cells.some((cell) => names.includes(cell));
+    const header = isUsual ? cells : kind && columnsOf(kind, line, separator);
+    columns = header ?? columns;
+    if (header !== undefined || (kind !== undefined && /^\ufeff?#/.test(line))) return [];
     return names.map((name) => (cells[columns.indexOf(name)] ?? '').replace(/^"(.*)"$/, '$1').replaceAll('""', '"'));
   };
 }
@@ -79,10 +72,8 @@ function textReader(log: Log): TextReader {
     }
     case 'logfmt':
       return (line) => {
-        const values = new Map<string, string>();
-        for (const [, key, quoted, plain] of line.matchAll(PAIR))
-          if (!values.has(key!)) values.set(key!, quoted ?? plain!);
-        return names.map((name) => values.get(name) ?? '');
+        const pairs = [...line.matchAll(PAIR)].map(([, key, quoted, plain]) => [key, quoted ?? plain] as const);
+        return names.map((name) => pairs.find(([key]) => key === name)?.[1] ?? '');
       };
     case 'combined':
       return (line) => [/^[^ ]*/.exec(line)![0]];

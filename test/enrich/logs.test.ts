@@ -144,6 +144,12 @@ describe('recognition', () => {
     expect(namesOf(text)).toEqual([]);
   });
 
+  it('reads a log with all rules of its name', async () => {
+    const { input, output } = steps.find(({ name }) => name === 'sshd')!;
+    const { stdout } = await run(['enrich', '--add', 'country_code'], input);
+    expect(stdout).toBe(output);
+  });
+
   it('says what it has found, for each file by itself', async () => {
     const sample = (name: string): string => steps.find((step) => step.name === name)!.input;
     const files: [string, string | Buffer][] = [
@@ -168,7 +174,7 @@ describe('recognition', () => {
     expect(stderr).not.toContain(paths[0]);
     const bytes = files.reduce((sum, [, text]) => sum + text.length, 0);
     const stats = await run(['enrich', '-o', join(dataDir, 'out'), '--stats', '-', ...paths]);
-    expect(JSON.parse(stats.stdout)).toMatchObject({ bytes, lines: 8, invalid_line: 0 });
+    expect(JSON.parse(stats.stdout)).toMatchObject({ bytes, lines: 9, invalid_line: 0 });
     const summary = await run(['summarize', '--json', ...paths]);
     expect(JSON.parse(summary.stdout).countries).toMatchObject(
       [

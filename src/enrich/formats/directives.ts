@@ -9,25 +9,41 @@
  */
 import { AtlasError } from '../../errors.js';
 import { pathText } from '../field-path.js';
-import type { Chunk } from '../input/chunk-buffer.js';
-import { isDirective } from '../input/directive-splitter.js';
+import { type Chunk, type Found, LineSplitter } from '../input/chunk-buffer.js';
+import type { Slot } from '../kernel/kernel.js';
 import type { TableShape } from '../kernel/layout.js';
-import type { Addable } from '../members.js';
 import { DELIMITERS, type EnrichOptions, type TableInput } from '../options.js';
+import { columnsOf, separatorOf } from './headers.js';
 import { UNSET, zeekType } from './results.js';
+import { resultColumns, splitEnding } from './table.js';
 
 const NEWLINE = 10;
+const HASH = 35;
+/** A byte order mark before `#`, as where files were joined. */
+const MARK = Buffer.from('\ufeff');
 const SPACE = ' ';
 const TAB = '\t';
 
-/** The directives that a format has a meaning for, with a byte order mark before them where files were joined. */
-const W3C_FIELDS = /^(?:\xef\xbb\xbf)?#Fields:/;
-const ZEEK_SEPARATOR = /^(?:\xef\xbb\xbf)?#separator (.*)$/;
-const ZEEK_LINE = /^#(fields|types|unset_field)/;
+/** Returns whether a directive begins at an offset. */
+function isDirective(input: Buffer, at: number): boolean {
+  const start = MARK.equals(input.subarray(at, at + MARK.length)) ? at + MARK.length : at;
+  return input[start] === HASH;
+}
 
-/** Returns the text of Zeek's directive `#separator`, in which bytes are written as `\x09`. */
-function unescapeSeparator(text: string): string {
-  return text.replaceAll(/\\x([0-9a-f]{2})/gi, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 16)));
+/** Splits lines, and before a directive that follows a record: directives are at the beginning of their chunk. */
+export class DirectiveSplitter extends LineSplitter {
+  override search(slot: Slot, from: number, to: number): Found {
+    const found = super.search(slot, from, to);
+    const lines = slot.input.subarray(0, found.end);
+    for (let hash = lines.indexOf(HASH, from); hash >= 0; hash = lines.indexOf(HASH, hash + 1)) {
+      const isMarked = MARK.equals(lines.subarray(Math.max(hash - MARK.length, 0), hash));
+      const at = isMarked ? hash - MARK.length : hash;
+      if (lines[at - 1] !== NEWLINE) continue;
+      const lineBefore = lines.subarray(0, at - 1).lastIndexOf(NEWLINE) + 1;
+      if (!isDirective(lines, lineBefore)) return { end: at, searched: at };
+    }
+    return found;
+  }
 }
 
 export class DirectiveTable {
@@ -128,7 +144,7 @@ export class DirectiveTable {
   /** Reads the first line of an input whose columns are known: it is a header if it names a field. Returns what is written. */
   #readUsualHeader(line: string): string | undefined {
     if (this.#usualColumns === undefined) return undefined;
-    const [, body, ending] = /^(.*?)(\r?\n|)$/s.exec(line) as unknown as [string, string, string];
+    const [body, ending] = splitEnding(line);
     const names = body.split(SPACE);
     if (!this.#options.fields.some(({ path }) => names.includes(pathText(path)))) return undefined;
     return [body, ...this.#readColumns(names)].join(SPACE) + ending;
@@ -140,53 +156,45 @@ export class DirectiveTable {
 
   /** Returns a directive as it is written to the output. */
   #readDirective(line: string): string {
-    const [, body, ending] = /^(.*?)(\r?\n|)$/s.exec(line) as unknown as [string, string, string];
-    const columns = this.#kind === 'w3c' ? this.#readW3c(body) : this.#readZeek(body);
-    if (columns === undefined) return line;
+    const [body, ending] = splitEnding(line);
+    const added = this.#kind === 'w3c' ? this.#readW3c(body) : this.#readZeek(body);
+    if (added === undefined) return line;
     if (ending !== '') this.newline = ending;
-    return body + Buffer.from(columns).toString('latin1') + ending;
+    return body + Buffer.from(added).toString('latin1') + ending;
   }
 
   /** Reads a directive. Returns the text to append: the columns of the results, each after a separator. */
   #readW3c(body: string): string | undefined {
-    if (!W3C_FIELDS.test(body)) return undefined;
+    const columns = columnsOf('w3c', body, TAB);
+    if (columns === undefined) return undefined;
     const separator = /\S\t/.test(body) ? TAB : SPACE;
-    const added = this.#readColumns(
-      body
-        .replace(W3C_FIELDS, '')
-        .split(/[ \t]+/)
-        .filter((name) => name !== ''),
-    );
+    const added = this.#readColumns(columns).map((name) => separator + name);
     // IIS 6 ends the line with a space.
-    const first = /[ \t]$/.test(body) ? '' : separator;
-    return added.length === 0 ? '' : first + added.join(separator);
+    return added.join('').slice(/[ \t]$/.test(body) ? 1 : 0);
   }
 
   #readZeek(body: string): string | undefined {
-    const separator = ZEEK_SEPARATOR.exec(body)?.[1];
+    const separator = separatorOf(body);
     if (separator !== undefined) {
-      this.#separator = unescapeSeparator(separator);
-      if (DELIMITERS.includes(this.#separator)) return undefined;
-      throw this.#error(`has the separator ${JSON.stringify(separator)}, which is not supported`);
-    }
-    const name = ZEEK_LINE.exec(body)?.[1];
-    const cells = body.split(this.#separator);
-    if (name === undefined || cells.length === 1 || cells[0] !== `#${name}`) return undefined;
-    if (name === 'unset_field') {
-      if (cells[1] !== UNSET)
-        throw this.#error(`has the value ${JSON.stringify(cells[1])} for no value; it must be "-"`);
+      if (!DELIMITERS.includes(separator))
+        throw this.#error(`has the separator ${JSON.stringify(separator)}, which is not supported`);
+      this.#separator = separator;
       return undefined;
     }
+    const columns = columnsOf('zeek', body, this.#separator);
+    const [name, value] = body.split(this.#separator);
+    if (name === '#unset_field' && value !== undefined && value !== UNSET)
+      throw this.#error(`has the value ${JSON.stringify(value)} for no value; it must be "-"`);
+    if (columns === undefined && (name !== '#types' || value === undefined)) return undefined;
     const { query, fields, add } = this.#options;
     const types = query === undefined ? fields.flatMap(() => add.map(zeekType)) : [];
-    const added = name === 'fields' ? this.#readColumns(cells.slice(1)) : types;
+    const added = columns === undefined ? types : this.#readColumns(columns);
     return added.map((text) => this.#separator + text).join('');
   }
 
   /** Takes the columns of a header. Returns those of the results. */
   #readColumns(columns: string[]): string[] {
-    const { query, fields, add } = this.#options;
-    const names = fields.map(({ path }) => pathText(path));
+    const names = this.#options.fields.map(({ path }) => pathText(path));
     this.#hasField ||= names.some((name) => columns.includes(name));
     if (!this.#hasField) {
       const missing = names.map((name) => JSON.stringify(name)).join(', ');
@@ -197,14 +205,7 @@ export class DirectiveTable {
     }
     this.#columns = columns;
     this.#isShapeDue = true;
-    if (query !== undefined) return [];
-    const added = fields.flatMap(({ name }) => add.map((part: Addable) => `${name}_${part}`));
-    const duplicate = added.find((name) => columns.includes(name));
-    if (duplicate === undefined) return added;
-    throw new AtlasError(
-      'E_USAGE',
-      `${this.#name} already has a column ${JSON.stringify(duplicate)}; choose another name with --field PATH=NAME`,
-    );
+    return resultColumns(this.#options, columns, this.#name);
   }
 
   /** Sets the shape of the records from the first of them on. The lines of CloudFront have tabs, its header has spaces. */

@@ -47,7 +47,7 @@ function numberedColumn(field: TableField, columns: number, input: string): numb
 }
 
 /** Splits a record before its line ending. */
-function splitEnding(record: string): [body: string, ending: string] {
+export function splitEnding(record: string): [body: string, ending: string] {
   if (!record.endsWith('\n')) return [record, ''];
   const at = record.length - (record.endsWith('\r\n') ? 2 : 1);
   return [record.slice(0, at), record.slice(at)];
@@ -72,6 +72,27 @@ function firstRecord(bytes: Uint8Array, delimiter: string): { cells: string[]; l
     info: true,
   }) as unknown as { record: string[]; info: { bytes: number } }[];
   return { cells: first!.record, length: first!.info.bytes };
+}
+
+/**
+ * Returns the names of the columns that the results get; none for a query.
+ *
+ * @param columns those of the input
+ * @throws AtlasError E_USAGE if one of them has the name of a result
+ */
+export function resultColumns(
+  { query, fields, add }: EnrichOptions,
+  columns: readonly string[],
+  input: string,
+): string[] {
+  if (query !== undefined) return [];
+  const added = fields.flatMap(({ name }) => add.map((part) => `${name}_${part}`));
+  const duplicate = added.find((name) => columns.includes(name));
+  if (duplicate === undefined) return added;
+  throw new AtlasError(
+    'E_USAGE',
+    `${input} already has a column ${JSON.stringify(duplicate)}; choose another name with --field PATH=NAME`,
+  );
 }
 
 /**
@@ -205,17 +226,8 @@ export class Table {
 
   /** Returns the header's cells for the results. */
   #resultColumns(columns: readonly string[]): string {
-    const { query, fields, add } = this.#options;
-    if (query !== undefined) return '';
     const { delimiter } = this.#input;
-    const added = fields.flatMap(({ name }) => add.map((part) => `${name}_${part}`));
-    const duplicate = added.find((name) => columns.includes(name));
-    if (duplicate !== undefined) {
-      throw new AtlasError(
-        'E_USAGE',
-        `${this.#name} already has a column ${JSON.stringify(duplicate)}; choose another name with --field PATH=NAME`,
-      );
-    }
+    const added = resultColumns(this.#options, columns, this.#name);
     return Buffer.from(added.map((name) => delimiter + cellText(name, delimiter)).join('')).toString('latin1');
   }
 }

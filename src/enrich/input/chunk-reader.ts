@@ -58,10 +58,13 @@ export class ChunkReader {
   async read(): Promise<void> {
     const { inputs, pool, createBuffer } = this.#dependencies;
     const buffer = createBuffer(await pool.acquire());
-    let input = 0;
-    for await (const source of inputs) {
+    const sources = Symbol.asyncIterator in inputs ? inputs[Symbol.asyncIterator]() : inputs[Symbol.iterator]();
+    for (let input = 1; ; input++) {
+      // The writer of a pipe may take its time.
+      const next = await this.#unlessStopped(Promise.resolve(sources.next()));
+      if (next === undefined || next.done === true) return;
+      const source = next.value;
       try {
-        input++;
         if (!this.#isStopped && (await this.#readInput(source, input, buffer))) {
           await this.#unlessStopped(this.#released);
         }
@@ -95,7 +98,7 @@ export class ChunkReader {
         continue;
       }
       const bytes = await this.#unlessStopped(source.read(buffer.space));
-      if (bytes === undefined || source.isOther === true) return isReadElsewhere;
+      if (bytes === undefined) return isReadElsewhere;
       let chunk = bytes === 0 ? buffer.end() : buffer.add(bytes);
       while (chunk !== undefined) {
         const bytesRead = this.#bytesOfClosed + source.bytesRead;

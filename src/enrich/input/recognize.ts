@@ -292,12 +292,14 @@ async function recognize(
   return { source: head.rewound(), log };
 }
 
-/** The inputs of a run. Those after one that was recognized as another log wait for a run with its options. */
+/** The inputs of the runs of a command. An input that is another log than those before it waits for a run with its options. */
 export class Inputs {
   readonly #sources: Iterator<ByteSource>;
   readonly #expected: ExpectedInput;
   readonly #guess: Guess | undefined;
-  #waiting: RecognizedSource | undefined;
+  /** The input that is being recognized, or that waits. */
+  #pending: ByteSource | undefined;
+  #waiting: Opened | undefined;
   /** The log that the run is for. */
   log: Recognized | undefined;
 
@@ -312,84 +314,39 @@ export class Inputs {
     return this.#waiting !== undefined;
   }
 
-  /** Yields the inputs for one run. The caller must close each. */
+  /**
+   * Yields the inputs for one run: sources of their text. Compressed inputs are decompressed, zstd if this version of Node supports it.
+   * The caller must close each.
+   *
+   * @throws AtlasError E_BAD_INPUT for other compression, for data that is compressed twice, for UTF-16 and UTF-32, for lines that
+   *   end in a carriage return alone, and for a table in place of JSON lines; E_USAGE for what looks like several logs
+   */
   async *ofRun(): AsyncGenerator<ByteSource> {
     for (;;) {
-      let source = this.#waiting;
-      if (source === undefined) {
-        const { value, done } = this.#sources.next();
-        if (done === true) return;
-        source = new RecognizedSource(value, this.#expected, this.#guess, () => this.log);
-      }
+      const opened = this.#waiting ?? (await this.#openNext());
       this.#waiting = undefined;
-      yield source;
-      if (!source.isOther) continue;
-      this.#waiting = source;
-      this.log = source.log;
-      return;
+      if (opened === undefined) return;
+      if (opened.log?.log !== this.log?.log) {
+        this.#waiting = opened;
+        this.log = opened.log;
+        return;
+      }
+      this.#pending = undefined;
+      yield opened.source;
     }
   }
-}
 
-/** Recognizes the input at the first read, because the writer of a pipe may take its time. */
-class RecognizedSource implements ByteSource {
-  readonly #raw: ByteSource;
-  readonly #expected: ExpectedInput;
-  readonly #guess: Guess | undefined;
-  readonly #logOfRun: () => Recognized | undefined;
-  #opened: Opened | undefined;
-  /** Whether the input is another log than those of the run, so that nothing of it was given away and it stays open. */
-  isOther = false;
-
-  constructor(
-    raw: ByteSource,
-    expected: ExpectedInput,
-    guess?: Guess,
-    logOfRun: () => Recognized | undefined = () => undefined,
-  ) {
-    this.#raw = raw;
-    this.#expected = expected;
-    this.#guess = guess;
-    this.#logOfRun = logOfRun;
+  async #openNext(): Promise<Opened | undefined> {
+    const { value, done } = this.#sources.next();
+    if (done === true) return undefined;
+    this.#pending = value;
+    const opened = await recognize(value, this.#expected, this.#guess, this.log);
+    if (opened.log !== undefined) this.#guess?.onLog(value.name, opened.log);
+    return opened;
   }
 
-  get log(): Recognized | undefined {
-    return this.#opened?.log;
-  }
-  get name(): string {
-    return this.#raw.name;
-  }
-  get size(): number | undefined {
-    return this.#raw.size;
-  }
-  get bytesRead(): number {
-    return this.isOther ? 0 : this.#raw.bytesRead;
-  }
-
-  async takeLines(unread: number, maxBytes: number): Promise<FilePart | undefined> {
-    return this.#opened?.source.takeLines?.(unread, maxBytes);
-  }
-
-  async read(target: Uint8Array): Promise<number> {
-    if (this.#opened === undefined) {
-      this.#opened = await recognize(this.#raw, this.#expected, this.#guess, this.#logOfRun());
-      if (this.log !== undefined) this.#guess?.onLog(this.name, this.log);
-    }
-    this.isOther = this.log?.log !== this.#logOfRun()?.log;
-    return this.isOther ? 0 : this.#opened.source.read(target);
-  }
-
+  /** Closes the input that no run was given. */
   async close(): Promise<void> {
-    if (!this.isOther) await this.#raw.close();
+    await this.#pending?.close();
   }
-}
-
-/**
- * Returns a source of the text of an input: decompresses gzip and, if this version of Node supports it, zstd.
- *
- * Its reads throw AtlasError E_BAD_INPUT for other compression, for data that is compressed twice, for UTF-16 and UTF-32, for
- * lines that end in a carriage return alone, and for a table in place of JSON lines.
- */
-export function recognizedSource(source: ByteSource, expected: ExpectedInput): ByteSource {
-  return new RecognizedSource(source, expected);
 }

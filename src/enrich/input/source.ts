@@ -14,8 +14,6 @@ export interface ByteSource {
   readonly size: number | undefined;
   /** Bytes read so far, before decompression. */
   readonly bytesRead: number;
-  /** Whether the input is for another run, so that nothing of it is read in this one. */
-  readonly isOther?: boolean;
   /**
    * Reads the bytes that are available, and waits for at least one.
    *

@@ -22,7 +22,7 @@ export interface ChunkWriterDependencies {
 class RecordWriter {
   readonly #sink: ByteSink;
   #input = 0;
-  #endsWithNewline = true;
+  endsWithNewline = true;
 
   constructor(sink: ByteSink) {
     this.#sink = sink;
@@ -41,9 +41,9 @@ class RecordWriter {
     writeElsewhere?: (placed: PlacedBytes) => void,
   ): Promise<void> {
     if (bytes.length === 0) return;
-    if (!this.#endsWithNewline && input !== this.#input) await this.#sink.write(Buffer.from(newline));
+    if (!this.endsWithNewline && input !== this.#input) await this.#sink.write(Buffer.from(newline));
     this.#input = input;
-    this.#endsWithNewline = bytes[bytes.length - 1] === NEWLINE;
+    this.endsWithNewline = bytes[bytes.length - 1] === NEWLINE;
     if (writeElsewhere !== undefined && this.#sink.place !== undefined) writeElsewhere(this.#sink.place(bytes));
     else await this.#sink.write(bytes);
   }
@@ -83,9 +83,10 @@ export class ChunkWriter {
     }
   }
 
-  /** Waits for the write in progress. Throws its error. */
-  async end(): Promise<void> {
+  /** Waits for the write in progress. Returns whether what was written ends with a newline. Throws the error of the write. */
+  async end(): Promise<boolean> {
     await this.#writing;
+    return this.#output.endsWithNewline;
   }
 
   #startWriting(writing: Promise<void>): void {

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { constants, gunzipSync, gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { recognizedSource } from '../../../src/enrich/input/recognize.js';
-import { openSource } from '../../../src/enrich/input/source.js';
+import { Inputs } from '../../../src/enrich/input/recognize.js';
+import { type ByteSource, openSource } from '../../../src/enrich/input/source.js';
 
 let dir: string;
 beforeAll(() => {
@@ -20,12 +20,19 @@ const LINES = Buffer.from(
   ),
 );
 
+/** Opens a file as a run does. */
+async function openInput(path: string): Promise<ByteSource> {
+  const { value } = await new Inputs([openSource(path)], { kind: 'jsonl', fields: [] }).ofRun().next();
+  return value as ByteSource;
+}
+
 /** Reads all of a source slowly; returns the bytes and the error, if any. */
 async function readSlowly(path: string): Promise<{ bytes: Buffer; error: unknown }> {
-  const source = recognizedSource(openSource(path), { kind: 'jsonl', fields: [] });
   const parts: Buffer[] = [];
   const target = Buffer.alloc(100_000);
+  let source: ByteSource | undefined;
   try {
+    source = await openInput(path);
     for (;;) {
       const bytes = await source.read(target);
       if (bytes === 0) return { bytes: Buffer.concat(parts), error: undefined };
@@ -35,7 +42,7 @@ async function readSlowly(path: string): Promise<{ bytes: Buffer; error: unknown
   } catch (error) {
     return { bytes: Buffer.concat(parts), error };
   } finally {
-    await source.close();
+    await source?.close();
   }
 }
 
@@ -78,7 +85,7 @@ it('holds little of what a chunk that repeats itself is decompressed to', async 
   // The first chunk of 32 KiB is nearly all of it.
   const zeros = Buffer.alloc(36_000_000);
   writeFileSync(path, gzipSync(zeros));
-  const source = recognizedSource(openSource(path), { kind: 'jsonl', fields: [] });
+  const source = await openInput(path);
   const target = Buffer.alloc(100_000);
   const before = process.memoryUsage().arrayBuffers;
   let length = 0;
