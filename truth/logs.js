@@ -12,12 +12,26 @@ const MAIN = fileURLToPath(new URL('../dist/src/cli/main.js', import.meta.url));
 const CHECKOUTS = fileURLToPath(new URL('node_modules/.samples', import.meta.url));
 const logs = knownLogs();
 
-/** The folders of elastic/integrations, each with the name of its logs. W3C logs are left out: their samples have no header. */
+/** The names that lines of a test can have: the first whose pattern a line matches. */
+const NAMES = {
+  nginx: ['apache-vhost', 'nginx', 'nginx-error'],
+  apache: ['apache-vhost', 'apache', 'apache-error'],
+  traefik: ['traefik-json', 'traefik'],
+  caddy: ['caddy-2.5', 'caddy-2.0', 'caddy'],
+  envoy: ['envoy-json', 'envoy'],
+  ...Object.fromEntries(
+    ['alb', 'cloudfront', 'cloudtrail-lines', 'haproxy', 'iptables', 'postfix', 'squid', 'sshd', 'suricata'].map(
+      (name) => [name, [name]],
+    ),
+  ),
+};
+
+/** The folders of elastic/integrations, each with the names of its logs. W3C logs are left out: their samples have no header. */
 const ELASTIC = {
-  'nginx/data_stream/access': ['nginx'],
-  'nginx/data_stream/error': ['nginx-error'],
-  'apache/data_stream/access': ['apache'],
-  'apache/data_stream/error': ['apache-error'],
+  'nginx/data_stream/access': NAMES.nginx,
+  'nginx/data_stream/error': NAMES.nginx,
+  'apache/data_stream/access': NAMES.apache,
+  'apache/data_stream/error': NAMES.apache,
   'aws/data_stream/elb_logs': ['alb'],
   'aws/data_stream/s3access': ['s3'],
   'aws/data_stream/vpcflow': ['vpc-flow'],
@@ -30,22 +44,8 @@ const ELASTIC = {
   'squid/data_stream/log': ['squid'],
   'suricata/data_stream/eve': ['suricata'],
   'system/data_stream/auth': ['sshd'],
-  'traefik/data_stream/access': ['traefik'],
+  'traefik/data_stream/access': NAMES.traefik,
   'zeek/data_stream/connection': ['zeek-json'],
-};
-
-/** The names that the lines of a parser of CrowdSec, or of a file of fail2ban, can have: the first whose pattern a line matches. */
-const NAMES = {
-  nginx: ['apache-vhost', 'nginx', 'nginx-error'],
-  apache: ['apache-vhost', 'apache', 'apache-error'],
-  traefik: ['traefik-json', 'traefik'],
-  caddy: ['caddy-2.5', 'caddy-2.0', 'caddy'],
-  envoy: ['envoy-json', 'envoy'],
-  ...Object.fromEntries(
-    ['alb', 'cloudfront', 'cloudtrail-lines', 'haproxy', 'iptables', 'postfix', 'squid', 'sshd', 'suricata'].map(
-      (name) => [name, [name]],
-    ),
-  ),
 };
 
 /** The parsers of crowdsecurity/hub, each with a key of {@link NAMES}. */
@@ -97,18 +97,18 @@ const nameOf = (names, line) =>
 
 /** Returns the cases of the pipeline tests: lines, with the address that is expected or null for none. */
 function elasticCases(root) {
-  return Object.entries(ELASTIC).flatMap(([folder, [log]]) => {
+  return Object.entries(ELASTIC).flatMap(([folder, logNames]) => {
     const path = join(root, 'packages', folder, '_dev/test/pipeline');
     const names = existsSync(path) ? readdirSync(path).filter((name) => name.endsWith('.log-expected.json')) : [];
     return names.flatMap((name) =>
       JSON.parse(readFileSync(join(path, name), 'utf8'))
         .expected.map((event) => ({
-          log,
           file: name,
           line: event?.event?.original,
-          expected: event?.source?.ip ?? null,
+          expected: event?.source?.ip ?? event?.client?.ip ?? null,
         }))
-        .filter(({ line }) => typeof line === 'string' && !/[\r\n]/.test(line)),
+        .filter(({ line }) => typeof line === 'string' && !/[\r\n]/.test(line))
+        .map((one) => ({ ...one, log: nameOf(logNames, one.line) })),
     );
   });
 }
