@@ -12,6 +12,11 @@ export function tty() {
   return process.getBuiltinModule('node:tty');
 }
 
+/** Returns zlib where there is one: not in browsers. Without an import, no bundler looks for it. */
+export function zlibIfAny() {
+  return globalThis.process?.getBuiltinModule?.('zlib');
+}
+
 export function zlib() {
   return process.getBuiltinModule('node:zlib');
 }

@@ -76,52 +76,37 @@ export function encodeNumbers(values: ArrayLike<number>, kind: ListKind): { code
   return { codes, others: others.finish() };
 }
 
-/** Reads what {@link encodeNumbers} wrote. */
-export class NumberReader {
-  readonly #codes: Uint8Array;
-  readonly #others: Uint8Array;
-  readonly #isRecent: boolean;
-  readonly #list = firstList();
-  #index = 0;
-  #other = 0;
-
-  constructor(codes: Uint8Array, others: Uint8Array, kind: ListKind) {
-    this.#codes = codes;
-    this.#others = others;
-    this.#isRecent = kind === 'recent';
-  }
-
-  /**
-   * Reads the next numbers into the beginning of `values`.
-   *
-   * @returns whether there were so many, each at most 2^32 - 1
-   */
-  read(values: Uint32Array, count: number): boolean {
-    values.set(this.#codes.subarray(this.#index, this.#index + count));
-    this.#index += count;
-    for (let i = 0; i < count; i++) {
-      const code = values[i]!;
-      if (code < PLACES && !this.#isRecent) continue;
-      const value = code < PLACES ? this.#list[code]! : this.#nextOther();
-      if (value < 0) return false;
-      values[i] = value;
-      if (this.#isRecent) moveToFront(this.#list, Math.min(code, PLACES - 1), value);
-    }
-    return true;
-  }
-
-  /** Whether all numbers outside the list were read. */
-  get isAtEnd(): boolean {
-    return this.#other === this.#others.length;
-  }
-
-  #nextOther(): number {
-    let value = 0;
-    for (let weight = 1; this.#other < this.#others.length && weight < 2 ** 32; weight *= 128) {
-      const byte = this.#others[this.#other++]!;
+/**
+ * Decodes what {@link encodeNumbers} wrote.
+ *
+ * @param others the numbers that are in no place of the list, each below `limit`
+ * @param values receives the numbers: one for each code
+ * @returns how many bytes of `others` were read; -1 if one of them does not exist
+ */
+export function decodeNumbers(
+  codes: Uint8Array,
+  others: Uint8Array,
+  kind: ListKind,
+  limit: number,
+  values: Uint16Array | Uint32Array,
+): number {
+  const list = firstList();
+  let at = 0;
+  values.set(codes);
+  for (let i = 0; i < codes.length; i++) {
+    // In a fixed list, all other codes are the numbers themselves.
+    if (kind === 'fixed') i = codes.indexOf(PLACES, i);
+    if (i < 0) break;
+    const code = codes[i]!;
+    let value = list[code] ?? 0;
+    for (let byte = code < PLACES ? 0 : 128, weight = 1; byte > 127; weight *= 128) {
+      if (at === others.length || weight > limit) return -1;
+      byte = others[at++]!;
       value += (byte & 127) * weight;
-      if (byte < 128) return value < 2 ** 32 ? value : -1;
     }
-    return -1;
+    if (code === PLACES && value >= limit) return -1;
+    values[i] = value;
+    if (kind === 'recent') moveToFront(list, Math.min(code, PLACES - 1), value);
   }
+  return at;
 }

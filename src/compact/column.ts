@@ -1,5 +1,5 @@
 /** A column of the compact form: one number for each range of a partition, such as its confidence. See FORMAT.md. */
-import { ByteWriter, encodeNumbers, NumberReader, readUint32 } from './codes.js';
+import { ByteWriter, decodeNumbers, encodeNumbers, readUint32 } from './codes.js';
 import { damaged } from './container.js';
 
 /** Bytes before the distinct numbers: number of ranges, number of distinct numbers. */
@@ -38,15 +38,16 @@ export function decodeColumn(section: Uint8Array, count: number, max: number, na
   const codesAt = HEADER_BYTES + 4 * distinct;
   const othersAt = codesAt + count;
   if (othersAt > section.length) throw fail('ends early');
-  const places = new NumberReader(section.subarray(codesAt, othersAt), section.subarray(othersAt), 'fixed');
+  const others = section.subarray(othersAt);
   const values = new Uint32Array(count);
-  if (!places.read(values, count)) throw fail('names a number that does not exist');
+  const read = decodeNumbers(section.subarray(codesAt, othersAt), others, 'fixed', distinct, values);
+  if (read < 0) throw fail('names a number that does not exist');
   for (let i = 0; i < count; i++) {
     const place = values[i]!;
     if (place >= distinct) throw fail('names a number that does not exist');
     values[i] = readUint32(section, HEADER_BYTES + 4 * place);
     if (values[i]! > max) throw fail(`has a number above ${max}`);
   }
-  if (!places.isAtEnd) throw fail('has bytes that belong to no range');
+  if (read !== others.length) throw fail('has bytes that belong to no range');
   return values;
 }

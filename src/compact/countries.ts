@@ -5,7 +5,7 @@ import type { RangeColumns } from '../range/columns.js';
 import { MAX_CONFIDENCE, MAX_RECORDS, type RangeRecord } from '../rangefile/layout.js';
 import { decodeColumn, encodeColumn } from './column.js';
 import { Container } from './container.js';
-import { encodePartition, PartitionReader } from './partition.js';
+import { type DecodedPartition, decodePartition, encodePartition } from './partition.js';
 
 /** What a compact form says about the release that it was made of: the section `about`. */
 export interface About {
@@ -174,9 +174,11 @@ export class CompactCountries {
     if (length === 0 || length > MAX_RECORDS) throw this.container.damaged(`${length} records`);
   }
 
-  /** Returns a reader of the ranges of one family. */
-  ranges(family: Family): PartitionReader {
-    return new PartitionReader(this.container.section(`country${family}`), family, this.records.length, this.#name);
+  /** Decodes the ranges of one family. @param isForSearch as for {@link decodePartition} */
+  ranges(family: Family, isForSearch = false): DecodedPartition<Uint16Array> {
+    const section = this.container.section(`country${family}`);
+    const column = (count: number) => new Uint16Array(count);
+    return decodePartition(section, family, this.records.length, this.#name, column, isForSearch);
   }
 
   /**

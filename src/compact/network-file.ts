@@ -31,9 +31,6 @@ export function networkSections(file: NetworkFile): Map<string, Uint8Array> {
  */
 export function buildNetworkFile(container: Container, asOf: string, name: string): Buffer {
   const records = decodeNetworks(container);
-  const columns = (family: Family) => {
-    const ranges = networkRanges(container, family, records.length, name);
-    return ranges.readAll(new Uint32Array(ranges.count));
-  };
+  const columns = (family: Family) => networkRanges(container, family, records.length, name);
   return encodeNetworkFile({ asOf, v4: columns(4), v6: columns(6), records });
 }

@@ -4,7 +4,7 @@ import type { Family } from '../address/parse.js';
 import type { NetworkRecord } from '../rangefile/layout.js';
 import type { Container } from './container.js';
 import { decodeText } from './countries.js';
-import { PartitionReader } from './partition.js';
+import { type DecodedPartition, decodePartition } from './partition.js';
 
 /** The section of the records. Those of the ranges have the number of the family after it. */
 export const SECTION = 'network';
@@ -53,7 +53,20 @@ export function decodeNetworks(container: Container): NetworkRecord[] {
   });
 }
 
-/** Returns a reader of the networks of one family. @param count of their records @param name of the compact form, for messages */
-export function networkRanges(container: Container, family: Family, count: number, name: string): PartitionReader {
-  return new PartitionReader(container.section(`${SECTION}${family}`), family, count, name);
+/**
+ * Decodes the ranges of one family. There are more networks than 16 bits can number.
+ *
+ * @param recordCount number of networks
+ * @param name of the compact form, for messages
+ * @param isForSearch as for {@link decodePartition}
+ */
+export function networkRanges(
+  container: Container,
+  family: Family,
+  recordCount: number,
+  name: string,
+  isForSearch = false,
+): DecodedPartition<Uint32Array> {
+  const column = (count: number) => new Uint32Array(count);
+  return decodePartition(container.section(`${SECTION}${family}`), family, recordCount, name, column, isForSearch);
 }

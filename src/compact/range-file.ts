@@ -1,10 +1,8 @@
 /** From a range file to the compact form, and back to the same bytes. */
-import type { RangeColumns } from '../range/columns.js';
 import { noConfidence } from '../rangefile/confidence.js';
 import { type RangeFile, rangeColumns } from '../rangefile/reader.js';
 import { encodeRangeFile } from '../rangefile/writer.js';
 import { type About, type CompactCountries, countrySections } from './countries.js';
-import type { PartitionReader } from './partition.js';
 
 /**
  * Returns the sections of a range file, for `writeContainer`.
@@ -25,11 +23,6 @@ export function rangeFileSections(about: About, file: RangeFile, withConfidence:
   });
 }
 
-/** Reads all ranges of a partition with at most 65,536 records. */
-function readColumns(ranges: PartitionReader): RangeColumns {
-  return ranges.readAll(new Uint16Array(ranges.count));
-}
-
 /**
  * Builds the range file from its compact form.
  *
@@ -38,7 +31,7 @@ function readColumns(ranges: PartitionReader): RangeColumns {
  * @throws AtlasError E_DAMAGED if the compact form is not as FORMAT.md says
  */
 export function buildRangeFile(compact: CompactCountries): Buffer {
-  const [v4, v6] = [readColumns(compact.ranges(4)), readColumns(compact.ranges(6))];
+  const [v4, v6] = [compact.ranges(4), compact.ranges(6)];
   const [confidence4, confidence6] = [compact.confidence(4, v4.count), compact.confidence(6, v6.count)];
   if ((confidence4 === undefined) !== (confidence6 === undefined)) {
     throw compact.container.damaged('only one family has a confidence');

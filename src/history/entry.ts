@@ -1,12 +1,12 @@
 /** An entry of the archive: what one publication changed, as a file. FORMAT.md is the specification. */
 import type { Family } from '../address/parse.js';
-import { addressWords, compareAddresses } from '../address/words.js';
+import { compareAddresses } from '../address/words.js';
 import { Container, damaged, writeContainer } from '../compact/container.js';
 import { decodeAbout } from '../compact/countries.js';
-import { encodePartition, PartitionReader } from '../compact/partition.js';
+import { decodePartition, encodePartition } from '../compact/partition.js';
 import { compressCompact, unpackCompact } from '../database/compact.js';
 import type { FileRecord, RangeRecord } from '../rangefile/layout.js';
-import { type Layer, UNCHANGED } from './changes.js';
+import type { Layer } from './changes.js';
 import type { ArchivedPartition } from './partition.js';
 
 /** How an entry came about: by a publication, or by an import of a table. */
@@ -161,30 +161,19 @@ export class EntryFile<Rec extends FileRecord = FileRecord> {
    * @throws AtlasError E_DAMAGED
    */
   layer(family: Family, recordCount: number): Layer {
-    const ranges = this.#ranges(family, recordCount);
-    return ranges.readAll(new Uint32Array(ranges.count));
-  }
-
-  /** Returns the value of the range that has an address, in far less time than {@link layer} takes. */
-  valueAt(family: Family, recordCount: number, address: Uint32Array): number {
-    const ranges = this.#ranges(family, recordCount);
-    const words = addressWords(family);
-    let value = UNCHANGED;
-    for (let length = ranges.nextBlock(); length > 0; length = ranges.nextBlock()) {
-      if (compareAddresses(ranges.first, 0, address, 0, words) > 0) break;
-      let low = 0;
-      for (let high = length; high - low > 1; ) {
-        const middle = (low + high) >>> 1;
-        if (compareAddresses(ranges.first, middle, address, 0, words) <= 0) low = middle;
-        else high = middle;
-      }
-      value = ranges.records[low]!;
-    }
-    return value;
-  }
-
-  #ranges(family: Family, recordCount: number): PartitionReader {
     const section = this.#container.section(`${this.#partition.section}${family}`);
-    return new PartitionReader(section, family, recordCount + 1, this.#path);
+    return decodePartition(section, family, recordCount + 1, this.#path, (count) => new Uint32Array(count));
+  }
+
+  /** Returns the value of the range that has an address. */
+  valueAt(family: Family, recordCount: number, address: Uint32Array): number {
+    const { first, count, value } = this.layer(family, recordCount);
+    let low = 0;
+    for (let high = count; high - low > 1; ) {
+      const middle = (low + high) >>> 1;
+      if (compareAddresses(first, middle, address, 0, address.length) <= 0) low = middle;
+      else high = middle;
+    }
+    return value[low]!;
   }
 }

@@ -7,7 +7,7 @@ import { decodeNetworks, networkRanges } from '../compact/networks.js';
 import type { NetworkRecord } from '../rangefile/layout.js';
 import { findIPv4, findIPv6 } from '../rangefile/search.js';
 import type { Network, NetworkDatabase } from './database.js';
-import { readRanges } from './ranges.js';
+import { type Ranges, searchable } from './ranges.js';
 
 const words = new Uint32Array(4);
 
@@ -19,7 +19,7 @@ function networkOf(record: NetworkRecord): Network {
 export class CompactNetworks implements NetworkDatabase {
   readonly dataDate: string;
   readonly attribution: readonly string[];
-  readonly #ranges: ReturnType<typeof readRanges<Uint32Array>>;
+  readonly #ranges: Ranges<Uint32Array>;
   readonly #records: readonly NetworkRecord[];
   readonly #networks: readonly Network[];
 
@@ -32,9 +32,10 @@ export class CompactNetworks implements NetworkDatabase {
     this.#records = decodeNetworks(container);
     this.#networks = this.#records.map(networkOf);
     const { length } = this.#records;
-    const [ranges4, ranges6] = [4, 6].map((family) => networkRanges(container, family as 4 | 6, length, name));
-    // There are more networks than 16 bits can number.
-    this.#ranges = readRanges(ranges4!, ranges6!, (count) => new Uint32Array(count));
+    this.#ranges = searchable(
+      networkRanges(container, 6, length, name, true),
+      networkRanges(container, 4, length, name, true),
+    );
   }
 
   network(ip: string): Network | undefined {

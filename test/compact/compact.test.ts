@@ -7,7 +7,7 @@ import { describe, expect, it } from 'vitest';
 import { decodeColumn, encodeColumn } from '../../src/compact/column.js';
 import { Container, ENTRY_BYTES, HEADER_BYTES, writeContainer } from '../../src/compact/container.js';
 import { CompactCountries } from '../../src/compact/countries.js';
-import { encodePartition, type Partition, PartitionReader } from '../../src/compact/partition.js';
+import { decodePartition, encodePartition, type Partition } from '../../src/compact/partition.js';
 import { buildRangeFile, rangeFileSections } from '../../src/compact/range-file.js';
 import { crc32 } from '../../src/crc32.js';
 import { compactRelease, unpackCompact } from '../../src/database/compact.js';
@@ -226,8 +226,8 @@ describe('a partition', () => {
           partition.value[i]!,
         ]);
         expect(readNaively(section, 32 * words)).toEqual(expected);
-        const reader = new PartitionReader(section, partition.family, 1_000_000, 'x');
-        const { first, value } = reader.readAll(new Uint32Array(reader.count));
+        const column = (count: number) => new Uint32Array(count);
+        const { first, value } = decodePartition(section, partition.family, 1_000_000, 'x', column);
         const ranges = Array.from(value, (record, i) => [
           addressOf(first.subarray(words * i, words * (i + 1))),
           record,
@@ -269,12 +269,16 @@ describe('a partition', () => {
     ],
     ['a missing factor', [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255], /ends within a size/],
     ['bytes that are left', [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 32, 0], /bytes that belong to no range/],
+    [
+      'a range that goes around',
+      [2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 231, 24, 255, 0],
+      /ranges after the last address/,
+    ],
     ['equal neighbors', [2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 31, 31], /neighbors with the same record/],
   ])('of IPv4 with %s is refused', (_, section, message) => {
-    const error = errorOf(() => {
-      const reader = new PartitionReader(Uint8Array.from(section), 4, 2, 'x');
-      while (reader.nextBlock() > 0);
-    });
+    const error = errorOf(() =>
+      decodePartition(Uint8Array.from(section), 4, 2, 'x', (count) => new Uint16Array(count)),
+    );
     expect(error).toMatchObject({ code: 'E_DAMAGED', message: expect.stringMatching(message) });
   });
 });

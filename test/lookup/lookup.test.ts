@@ -6,7 +6,7 @@ import { createRequire } from 'node:module';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { writeContainer } from '../../src/compact/container.js';
 import { countrySections } from '../../src/compact/countries.js';
 import { compactNetworks } from '../../src/database/compact.js';
@@ -121,7 +121,10 @@ describe('@ipatlas/lookup', () => {
   it('is small, and needs nothing of Node', () => {
     const code = readFileSync(join(FOLDER, 'index.js'), 'utf8');
     expect(gzipSync(code, { level: 9 }).length).toBeLessThanOrEqual(8192);
-    expect(code).not.toMatch(/node:|\bBuffer\b|\bprocess\b|\beval\b|new Function|\brequire\b/);
+    // What a runtime has, without an import that a bundler would follow.
+    const [before, after = 'nothing', ...more] = code.split('globalThis.process?.getBuiltinModule?.');
+    expect(more).toEqual([]);
+    expect(before + after).not.toMatch(/node:|\bBuffer\b|\bprocess\b|\beval\b|new Function|\brequire\b/);
     expect([...code.matchAll(/import\(.*?\)/g)].map(([text]) => text)).toHaveLength(1);
     const files = readdirSync(FOLDER, { recursive: true, encoding: 'utf8' });
     const bytes = files.reduce((sum, name) => sum + statSync(join(FOLDER, name)).size, 0);
@@ -159,7 +162,12 @@ describe('@ipatlas/lookup', () => {
   });
 });
 
-describe('fromBytes', () => {
+describe.each(['zlib', 'streams'])('fromBytes with %s', (unpacker) => {
+  beforeAll(() => {
+    if (unpacker === 'streams') vi.spyOn(process, 'getBuiltinModule').mockReturnValue(undefined);
+    return () => vi.restoreAllMocks();
+  });
+
   it.each([
     ['as they are', (bytes: Uint8Array) => bytes],
     ['with gzip', (bytes: Uint8Array) => gzipSync(bytes)],
@@ -185,8 +193,8 @@ describe('fromBytes', () => {
     ['a truncated file', () => smallWorld().subarray(0, -1), /its header says/],
     ['truncated gzip', () => gzipSync(smallWorld()).subarray(0, -30), /cannot be unpacked/],
     ['gzip of nothing', () => gzipSync(''), /0 bytes are not enough/],
-    ['gzip of more than the header says', bomb, /longer than its header says/],
-    ['a size of 4 GiB', huge, /are more than 67108864/],
+    ['gzip of more than the header says', bomb, /longer than its header says|bytes long, but its header says/],
+    ['a size of 4 GiB', huge, /are more than 67108864|its header says 4294967295/],
   ])('refuses %s', async (_, bytes, message) => {
     await expect(fromBytes(bytes(), 'file')).rejects.toMatchObject({
       code: 'E_DAMAGED',
