@@ -24,6 +24,7 @@ import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { makeFolder, openPendingFile, replaceFile } from '../src/files.js';
 import { packageFile } from '../src/package-root.js';
+import { killedAt } from './support/killed-writer.js';
 
 let directory: string;
 let target: string;
@@ -293,11 +294,26 @@ describe('a process that ends early', () => {
     expect([existsSync(old), existsSync(fresh)]).toEqual([false, true]);
   });
 
-  it('leaves the whole old or the whole new file whenever it is killed', async () => {
+  it('leaves the whole old or the whole new file when it is killed at any step', async () => {
+    const steps: string[] = [];
+    for (let isKilled = true; isKilled; ) {
+      writeFileSync(target, 'old');
+      isKilled = await killedAt(steps.length, async () => replaceFile(target, ['n', 'e', 'w']));
+      steps.push(readFileSync(target, 'utf8'));
+      for (const name of temporaryFiles()) rmSync(join(directory, name));
+    }
+    expect(steps.length).toBeGreaterThan(3);
+    expect(steps.slice(0, 3)).toEqual(['old', 'old', 'old']);
+    expect(steps.slice(3).filter((content) => content !== 'old' && content !== 'new')).toEqual([]);
+    expect(steps.at(-1)).toBe('new');
+  });
+
+  // "make soak" kills a hundred.
+  it('leaves the whole old or the whole new file whenever its process is killed', async () => {
     const size = 100_000;
     const isWhole = (content: string): boolean => content.length === size && new Set(content).size === 1;
     writeFileSync(target, 'a'.repeat(size));
-    for (let kill = 0; kill < 20; kill++) {
+    for (let kill = 0; kill < Number(process.env.FUZZ_RUNS ?? 100) / 50; kill++) {
       const child = await run(
         `console.log('go'); for (let i = 0; ; i++) {
            const piece = String.fromCharCode(97 + (i % 26)).repeat(${size / 10});

@@ -2,6 +2,8 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { packRelease } from '../../pipeline/compact-release.js';
+import { Container } from '../../src/compact/container.js';
 import { releaseDir } from '../../src/database/release.js';
 import { openSeed, readSeed } from '../../src/database/seed.js';
 import { verifyRelease } from '../../src/database/verify.js';
@@ -38,6 +40,13 @@ it('publishes the seed, says so once, and leaves it the next time', { timeout: 1
   const { manifest } = verifyRelease(release);
   expect({ ...manifest, outputs: [] }).toEqual({ ...readSeed().manifest, outputs: [] });
   expect(readFileSync(join(release, 'ranges.ipr')).equals(openSeed().file.bytes)).toBe(true);
+  // The mirror has its layers, so that it is packed again to the same sections.
+  const again = new Container(packRelease(release), 'again');
+  for (const section of ['sources4', 'sources6', 'confidence4', 'country6']) {
+    expect(Buffer.from(readSeed().compact.container.section(section)).equals(again.section(section)), section).toBe(
+      true,
+    );
+  }
   expect(await build()).toMatchObject({ outcome: 'unchanged', id });
 });
 

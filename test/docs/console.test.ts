@@ -18,8 +18,11 @@ const SMALL_RELEASE = ['docs/api.md', 'docs/library.md', 'docs/distribution.md']
 /** The commands of these are started as processes, as a reader does; the others run in the process of the test. */
 const PROCESSES = ['README.md', BUILDS, 'docs/distribution.md'];
 
+/** Its commands are compared by test/enrich/logs.test.ts, without a shell; "make soak" also runs them in one. */
+const IN_SOAK = process.env.FUZZ_RUNS === undefined ? ['docs/logs.md'] : [];
+
 describe('the console blocks of the documentation', () => {
-  it.concurrent.each(FILES)(
+  it.concurrent.each(FILES.filter((file) => !IN_SOAK.includes(file)))(
     '%s',
     async (file) => {
       const cwd = temporaryDir();

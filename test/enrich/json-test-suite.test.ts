@@ -87,7 +87,8 @@ describe.each(PLACEMENTS)('a file %s', (_, place) => {
 describe('a file in an item of a JSON document', () => {
   it('is accepted or refused as by JSON.parse', async () => {
     const context = { database: release.database, options, counts: emptyCounts(), reject: () => {} };
-    const format = engineFormat(context, documentAt());
+    // The longest file has a hundred thousand characters.
+    const format = engineFormat(context, documentAt(), { maxLineBytes: 500_000 });
 
     /** Returns the output; undefined if the document is not JSON. */
     async function run(document: string, cuts: readonly number[]): Promise<string | undefined> {

@@ -310,19 +310,21 @@ describe('the search', () => {
     const file = decodeRangeFile(content, 'test');
     const recordOf = recordFinder(file);
     const recordInPlace = recordFinderInPlace(content, false);
+    const wrong: unknown[] = [];
+    const check = (text: string, record: number | undefined): void => {
+      const found = [recordOf(text), recordInPlace(text)];
+      if (found[0] !== record || found[1] !== record) wrong.push([text, record, ...found]);
+    };
     for (const address of probesOf(starts4, 1n << 32n)) {
       const number = Number(address);
-      const text = formatIPv4(number);
-      const record = file.record4[findIPv4(file, number)];
-      expect([recordOf(text), recordInPlace(text)], text).toEqual([record, record]);
+      check(formatIPv4(number), file.record4[findIPv4(file, number)]);
     }
     for (const address of probesOf(starts6, 1n << 128n)) {
       if (address >> 32n === 0xffffn) continue; // an IPv4 address
       const [a, b, c, d] = wordsOf(address, 4) as [number, number, number, number];
-      const text = formatIPv6(a, b, c, d);
-      const record = file.record6[findIPv6(file, Uint32Array.of(a, b, c, d))];
-      expect([recordOf(text), recordInPlace(text)], text).toEqual([record, record]);
+      check(formatIPv6(a, b, c, d), file.record6[findIPv6(file, Uint32Array.of(a, b, c, d))]);
     }
+    expect(wrong.slice(0, 5)).toEqual([]);
   }
 
   it('agrees with the reader at both ends of every range, for any ranges', () => {

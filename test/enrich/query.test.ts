@@ -165,6 +165,7 @@ describe('other formats', () => {
         const expected = values.filter((value) => selects(filter, value)).map((value) => `${value}\n`);
         expect((await runFormat(LIST, input, filter, positions)).output).toBe(expected.join(''));
       }),
+      { numRuns: RUNS },
     );
   });
 
@@ -178,6 +179,7 @@ describe('other formats', () => {
         const { output } = await runFormat(CSV, input, filter, positions);
         expect(output).toBe(`n,ip\r\n${expected.map(text).join('')}${filter.isInverted ? '\r\n' : ''}`);
       }),
+      { numRuns: RUNS },
     );
   });
 
@@ -193,6 +195,7 @@ describe('other formats', () => {
         const { output } = await runFormat(documentAt(), input, filter, positions);
         expect(JSON.parse(output)).toEqual(expected);
       }),
+      { numRuns: RUNS },
     );
   });
 
@@ -211,6 +214,7 @@ describe('other formats', () => {
           expect(summary.byEu().eu).toBe(expected);
         }
       }),
+      { numRuns: RUNS },
     );
   });
 });

@@ -278,7 +278,7 @@ describe('a table', () => {
     const text = `${names.join(',')}\n${row('8.8.8.8')}\n${row('"193.0.0.1"')}\r\n`;
     const options = optionsOf({}, ['c4321=geo', 'c0=a', 'c4999=z']);
     for (const chunkBytes of [1000, 100_000]) {
-      const { output, counts } = await enrich([text], options, { chunkBytes });
+      const { output, counts } = await enrich([text], options, { chunkBytes, maxLineBytes: 1_000_000 });
       expect(output).toBe(expectTable(release.database, text, options, 4_194_304).output);
       expect(counts).toMatchObject({ lines: 2, found: 2 });
     }

@@ -1,6 +1,15 @@
-/** The Makefile, run by make itself in a small copy of the project. npm is a script that only records how it was called. */
+/** The Makefile, run by make itself in a small copy of the project. npm is a script that only records how it was called, node one that knows its version. */
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { packageFile } from '../../src/package-root.js';
@@ -57,14 +66,19 @@ beforeEach(() => {
   // In .git, so that distclean leaves them.
   calls = join(dir, '.git', 'calls');
   write('.git/bin/npm', '#!/bin/sh\necho "$*" >> "$CALLS"\nmkdir -p dist\n');
-  execFileSync('chmod', ['+x', join(dir, '.git', 'bin', 'npm')]);
+  const [modules, major] = [process.versions.modules, process.versions.node.split('.')[0]];
+  write(
+    '.git/bin/node',
+    `#!/bin/sh\ncase "$2" in process.versions.modules) echo ${modules} ;; *) echo ${major} ;; esac\n`,
+  );
+  for (const name of ['npm', 'node']) chmodSync(join(dir, '.git', 'bin', name), 0o755);
 });
 afterEach(() => rmSync(dir, { recursive: true }));
 
 describe('make compile', () => {
   it('does nothing if nothing changed', () => {
     expect(make('compile')).toEqual(BUILD);
-    age('dist/.compiled', 60);
+    age('dist/.compiled', 1800);
     expect(make('compile')).toEqual([]);
   });
 
@@ -76,9 +90,8 @@ describe('make compile', () => {
     ['a setting of the compiler is changed', () => write('tsconfig.json', '{}', 60)],
     ['the compiled files are removed', () => rmSync(join(dir, 'dist'), { recursive: true })],
   ])('compiles again if %s', (_, change) => {
-    make('compile');
-    age('dist/.compiled', 1800);
-    expect(make('compile')).toEqual([]);
+    // As it is after a first run, which the test before this one makes.
+    write('dist/.compiled', '', 1800);
     change();
     expect(make('compile')).toEqual(BUILD);
   });

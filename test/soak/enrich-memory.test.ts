@@ -4,6 +4,8 @@ import { once } from 'node:events';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { openDatabase } from '../../src/database/database.js';
+import { createEnricher } from '../../src/enrich/enricher.js';
 import { shell, start } from '../support/cli.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 import { rounds } from '../support/seed.js';
@@ -83,4 +85,19 @@ it('is not more for a pipe than for a file, with two jobs', async () => {
   const ofPipe = await peakOfRun('pipe', `cat "${input}" | ${jobs}`);
   // Buffers that a stream allocates pile up to 25 MB.
   expect(ofPipe - ofFile).toBeLessThan(16 * 1024 * 1024);
+});
+
+it('does not grow with the number of enrichers that have ended', async () => {
+  const database = openDatabase(dataDir);
+  const run = async (): Promise<void> => {
+    const enricher = createEnricher(database).resume();
+    enricher.end('{"ip":"8.8.8.8"}\n');
+    await once(enricher, 'end');
+  };
+  for (let i = 0; i < 20; i++) await run();
+  const before = process.memoryUsage.rss();
+  // Nearly half a megabyte each if none were released.
+  for (let i = 0; i < 200; i++) await run();
+  expect(process.memoryUsage.rss() - before).toBeLessThan(60_000_000);
+  database.close();
 });

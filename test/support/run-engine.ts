@@ -3,8 +3,11 @@ import { type EnrichCounts, emptyCounts } from '../../src/enrich/counts.js';
 import { enrichLines, type LineRequest } from '../../src/enrich/enrich-lines.js';
 import { JsonDocument } from '../../src/enrich/formats/document.js';
 
-/** Longest line, unless a test says otherwise: far less memory to make and release for each run than with the real limit. */
-export const TEST_LINE_BYTES = 500_000;
+/**
+ * Longest line, unless a test says otherwise: far less memory to make and release for each run than with the real limit. The
+ * garbage collector runs for every 64 MB of such memories.
+ */
+export const TEST_LINE_BYTES = 100_000;
 
 export interface EngineRun {
   /** One character for each byte. */
