@@ -54,7 +54,7 @@ export function combine(below: Layer, above: Layer, resultOf: (below: number, ab
     column = order <= 0 ? below.first : above.first;
     at = order <= 0 ? i : j;
   }
-  return { family, count, first: first.slice(0, count * words), value: value.slice(0, count) };
+  return { family, count, first: first.subarray(0, count * words), value: value.subarray(0, count) };
 }
 
 /** Returns the changes that make `after` of `before`. */

@@ -10,7 +10,7 @@ import type { RangeRecord } from '../rangefile/layout.js';
 import { splitIPv6 } from '../rangefile/memory.js';
 import { buildIndex, type SearchColumns } from '../rangefile/search.js';
 import { type Archive, DAY_MS, dayOf, type Entry, type Span } from './archive.js';
-import { combine, joinLayers, type Layer, UNCHANGED } from './changes.js';
+import { combine, joinLayers, type Layer } from './changes.js';
 import type { Answers } from './entry.js';
 import { COUNTRIES } from './partition.js';
 
@@ -39,40 +39,44 @@ export interface AnswersOverTime extends SearchColumns {
   dates: readonly string[];
 }
 
-/** Numbers timelines, each a list of steps, so that equal ones have equal numbers. Number 0 is the empty one. */
+/** Numbers timelines, each a list of steps: number 0 is the empty one, each other one is an earlier one with a step after it. */
 class Timelines {
-  readonly lists: number[][] = [[]];
-  readonly #numbers = new Map<string, number>([['', 0]]);
-  readonly #joined = new Map<number, number>();
+  readonly #before: number[] = [0];
+  readonly #lastStep: number[] = [0];
+  /** For each timeline, the numbers of those with one more step, by the step. */
+  readonly #longer: (Map<number, number> | undefined)[] = [undefined];
 
-  numberOf(steps: number[]): number {
-    const key = steps.join();
-    const known = this.#numbers.get(key);
+  get count(): number {
+    return this.#lastStep.length;
+  }
+
+  /** Returns the number of a timeline with a step after it. */
+  append(timeline: number, step: number): number {
+    if (timeline !== 0) {
+      const last = this.#lastStep[timeline]!;
+      // Of several publications of a day, the last one counts.
+      if (stateOf(last) === stateOf(step)) return this.append(this.#before[timeline]!, step);
+      if (recordOf(last) === recordOf(step)) return timeline;
+    }
+    this.#longer[timeline] ??= new Map();
+    const known = this.#longer[timeline].get(step);
     if (known !== undefined) return known;
-    this.#numbers.set(key, this.lists.length);
-    return this.lists.push(steps) - 1;
+    this.#before.push(timeline);
+    this.#longer.push(undefined);
+    const number = this.#lastStep.push(step) - 1;
+    this.#longer[timeline].set(step, number);
+    return number;
   }
 
   /** Returns the number of the timeline that is one after another. */
   join(earlier: number, later: number): number {
     if (later === 0) return earlier;
-    if (earlier === 0) return later;
-    const key = earlier * 2 ** 26 + later;
-    let number = this.#joined.get(key);
-    if (number === undefined) {
-      number = this.numberOf(this.#concatenated(this.lists[earlier]!, this.lists[later]!));
-      this.#joined.set(key, number);
-    }
-    return number;
+    return earlier === 0 ? later : this.append(this.join(earlier, this.#before[later]!), this.#lastStep[later]!);
   }
 
-  #concatenated(earlier: number[], later: number[]): number[] {
-    const [next, ...rest] = later as [number, ...number[]];
-    const before = earlier.at(-1);
-    if (before === undefined) return later;
-    // Of several publications of a day, the last one counts.
-    if (stateOf(before) === stateOf(next)) return this.#concatenated(earlier.slice(0, -1), later);
-    return [...earlier, ...(recordOf(before) === recordOf(next) ? rest : later)];
+  /** Returns the steps of a timeline. */
+  steps(timeline: number): number[] {
+    return timeline === 0 ? [] : [...this.steps(this.#before[timeline]!), this.#lastStep[timeline]!];
   }
 }
 
@@ -94,13 +98,16 @@ class RecordTable {
   }
 }
 
-/** The layers of a family, the earliest first; their values are numbers of timelines. */
+/** Layers of a family, the earliest first; their values are numbers of timelines. */
 type Layers = Record<Family, Layer[]>;
 
 class Builder {
   readonly timelines = new Timelines();
   readonly table = new RecordTable();
-  readonly layers: Layers = { 4: [], 6: [] };
+  /** For each base, what it joined with its changes is. */
+  readonly #joined: Layers = { 4: [], 6: [] };
+  /** The last base, and its changes. */
+  readonly #layers: Layers = { 4: [], 6: [] };
   readonly #archive: Archive;
   /** Of the entries since the last base: their records, or undefined if one of them cannot be read. */
   #numbers: number[] | undefined;
@@ -125,6 +132,7 @@ class Builder {
       const file = this.#archive.read(entry);
       this.#numbers.push(...file.records().map((record) => this.table.numberOf(record)));
       const [v4, v6] = [file.layer(4, this.#numbers.length), file.layer(6, this.#numbers.length)];
+      if (entry.kind === 'base') this.#joinLayers();
       this.#addLayers(v4, v6, this.#numbers, state);
       return true;
     } catch (error) {
@@ -134,27 +142,40 @@ class Builder {
     }
   }
 
-  /** Adds the answers of a release. */
+  /** Adds the answers of a release, whose values it replaces. */
   addAnswers({ records, v4, v6 }: Answers, state: number): void {
+    this.#joinLayers();
     const numbers = records.map((record) => this.table.numberOf(record));
     this.#addLayers(v4, v6, numbers, state);
   }
 
   #addLayers(v4: Layer, v6: Layer, numbers: readonly number[], state: number): void {
-    const timelineOf = new Uint32Array(numbers.length + 1);
-    numbers.forEach((number, index) => {
-      timelineOf[index + 1] = this.timelines.numberOf([stepOf(state, number)]);
-    });
+    const timelineOf = [0, ...numbers.map((number) => this.timelines.append(0, stepOf(state, number)))];
     for (const layer of [v4, v6]) {
-      const value = layer.value.map((each) => (each === UNCHANGED ? 0 : timelineOf[each]!));
-      this.layers[layer.family].push({ ...layer, value });
+      const { value } = layer;
+      for (let range = 0; range < value.length; range++) value[range] = timelineOf[value[range]!]!;
+      this.#layers[layer.family].push(layer);
     }
+  }
+
+  /** Joins the last base with its changes: these first, because they have few ranges without it. */
+  #joinLayers(): void {
+    for (const family of [4, 6] as const) {
+      const [base, ...changes] = this.#layers[family].splice(0);
+      if (base === undefined) continue;
+      this.#joined[family].push(changes.length === 0 ? base : this.#join([base, this.#join(changes)]));
+    }
+  }
+
+  #join(layers: readonly Layer[]): Layer {
+    const join = (earlier: number, later: number): number => this.timelines.join(earlier, later);
+    return joinLayers(layers, (earlier, later) => combine(earlier, later, join));
   }
 
   /** Returns the partition of a family within whose ranges nothing ever differed. */
   joined(family: Family): Layer {
-    const join = (earlier: number, later: number): number => this.timelines.join(earlier, later);
-    return joinLayers(this.layers[family], (earlier, later) => combine(earlier, later, join));
+    this.#joinLayers();
+    return this.#join(this.#joined[family].splice(0));
   }
 }
 
@@ -203,11 +224,30 @@ class ByMembership {
   }
 }
 
+/** Returns the tables of the timelines that ranges have, and gives the ranges their numbers there. */
+function tables(timelines: Timelines, byMembership: ByMembership, values: readonly Uint32Array[]) {
+  const numbers = new Uint32Array(timelines.count);
+  const starts = [0];
+  const steps: number[] = [];
+  for (const value of values) {
+    for (let range = 0; range < value.length; range++) {
+      const timeline = value[range]!;
+      if (numbers[timeline] === 0) {
+        numbers[timeline] = starts.length;
+        steps.push(...byMembership.steps(timelines.steps(timeline)));
+        starts.push(steps.length);
+      }
+      value[range] = numbers[timeline]! - 1;
+    }
+  }
+  return { timelines: Uint32Array.from(starts), steps: Uint32Array.from(steps) };
+}
+
 /**
  * Joins the answers of all days. Days whose entries are damaged or lost are not known.
  *
  * @param current returns the answers of the current release, for today, if the archive does not have them
- * @throws AtlasError E_USAGE if there is no history, and what `current` throws
+ * @throws AtlasError E_USAGE if there is no history, E_DAMAGED if no day of it is known, and what `current` throws
  */
 export function answersOverTime(archive: Archive, current?: () => Answers): AnswersOverTime {
   const { span, entries, dataDir } = archive;
@@ -229,14 +269,13 @@ export function answersOverTime(archive: Archive, current?: () => Answers): Answ
     builder.addAnswers(current(), stateOfDay.get(today)!);
     holds.push({ from: today, to: today, date: today });
   }
+  if (holds.length === 0) {
+    throw new AtlasError('E_DAMAGED', `${dataDir}: no day of its history is known; "ipatlas verify" says why`);
+  }
 
   const [v4, v6] = [builder.joined(4), builder.joined(6)];
   const byMembership = new ByMembership(builder.table.records, days);
-  const lists = builder.timelines.lists.map((timeline) => byMembership.steps(timeline));
-  const timelines = new Uint32Array(lists.length + 1);
-  lists.forEach((list, number) => {
-    timelines[number + 1] = timelines[number]! + list.length;
-  });
+  const { timelines, steps } = tables(builder.timelines, byMembership, [v4.value, v6.value]);
   const dayNumber = (day: string): number => Date.parse(`${day}T00:00:00Z`) / DAY_MS;
   const firstDay = dayNumber(span.from);
   const states = new Uint16Array(dayNumber(today) - firstDay + 1).fill(NO_STATE);
@@ -258,7 +297,7 @@ export function answersOverTime(archive: Archive, current?: () => Answers): Answ
     divisions6: undefined,
     record6: v6.value,
     timelines,
-    steps: Uint32Array.from(lists.flat()),
+    steps,
     records: byMembership.records,
     firstDay,
     states,

@@ -43,6 +43,13 @@ describe('the answers of all days as one table', () => {
     expect(days.map((day) => labelsAt(all, day))).toEqual(answers);
   });
 
+  it('are refused if no day is known', () => {
+    importEntry(openArchive(dataDir), { day: '2020-01-15', name: 'a', answers: answersOfWorld(EMPTY_WORLD) });
+    const path = join(dataDir, 'history', readdirSync(join(dataDir, 'history'))[0]!);
+    writeFileSync(path, readFileSync(path).subarray(1));
+    expect(() => answersOverTime(openArchive(dataDir))).toThrow(/no day of its history is known/);
+  });
+
   it('have the membership of each day', () => {
     const gb = { v4: EMPTY_WORLD.v4.map(() => 3), v6: EMPTY_WORLD.v6 };
     importEntry(openArchive(dataDir), { day: '2020-01-15', name: 'a', answers: answersOfWorld(gb) });
