@@ -185,6 +185,7 @@ describe('acceptance', () => {
   const templates = [
     '{"ip":"8.8.8.8","b":1.5,"c":-7,"":"x","d":null}',
     '{ "client" : {"ip": "2a00::1" , "list":[ 1 , "a" , {"x":true} ,[] ]} , "n" : 0.25e3 , "a_key_of_24_bytes_in_all":"y" }\r',
+    '{"p":"\\\\b\\"\\u00e9","ip":"8.8.8.8"}',
     '{"a":{"ip":"8.8.8.8","é\\"\\u0041":[{},"é"]},"last":[false,"z"]}',
   ];
 
@@ -209,6 +210,15 @@ describe('acceptance', () => {
     for (const form of [(scalar: string) => `{"a":${scalar},"b":[${scalar}]}`, (scalar: string) => `{"a":${scalar}}`]) {
       expectSameAfterAlike(form('1'), scalars.map(form));
     }
+  });
+
+  it('is that of JSON.parse for escapes in strings of a template', () => {
+    const bytes = Array.from({ length: 256 }, (_, byte) => String.fromCharCode(byte)).filter((byte) => byte !== '\n');
+    const escapes = bytes.flatMap((byte) => [`\\${byte}`, ...['', '0', '0a', '0aF'].map((hex) => `\\u${hex}${byte}9`)]);
+    const texts = escapes.flatMap((escape) => [escape, `${'x'.repeat(15)}${escape}${'y'.repeat(31)}`]);
+    const lines = texts.map((text) => `{"a":"${text}","ip":"8.8.8.8"}`);
+    expect(lines.filter(isAccepted).length).toBeGreaterThan(100);
+    expectSameAfterAlike('{"a":"","ip":"8.8.8.8"}', lines);
   });
 
   it('is that of JSON.parse on mutated lines', { timeout: 60_000 + MUTATIONS }, () => {

@@ -70,7 +70,7 @@ function parseIPv4(from: usize, to: usize): i64 {
 }
 
 /** Returns all ones for hexadecimal digits. */
-@inline function isHex(text: v128): v128 {
+@inline export function isHex(text: v128): v128 {
   const digit = i8x16.le_u(i8x16.sub(text, i8x16.splat(48)), i8x16.splat(9));
   return v128.or(digit, isLetter(text));
 }
@@ -79,20 +79,17 @@ function parseIPv4(from: usize, to: usize): i64 {
   return i8x16.le_u(i8x16.sub(v128.or(text, i8x16.splat(32)), i8x16.splat(97)), i8x16.splat(5));
 }
 
-/** Stores the values of hexadecimal digits. The values of other bytes are not used. */
-@inline function storeValues(text: v128, offset: usize): void {
-  const nine = v128.and(isLetter(text), i8x16.splat(9));
-  v128.store(digits + offset, i8x16.add(v128.and(text, i8x16.splat(15)), nine));
+/** Returns the bytes that 16 hexadecimal digits mean, 16 bits each. A zero in place of a digit means 0. */
+@inline function hexBytes(text: v128): v128 {
+  const nine = v128.and(i8x16.gt_s(text, i8x16.splat(64)), i8x16.splat(9));
+  const values = i8x16.add(v128.and(text, i8x16.splat(15)), nine);
+  return v128.and(v128.or(i16x8.shl(values, 4), i16x8.shr_u(values, 8)), i16x8.splat(255));
 }
 
-/** Returns the group of 1 to 4 digits whose values end at `end`. */
-@inline function groupBefore(end: usize, length: usize): u64 {
-  const values = load<u32>(end - 4) & (0xffff_ffff << (32 - 8 * <u32>length));
-  const pairs = (values << 4) | (values >> 8);
-  return <u64>(((pairs & 0xff) << 8) | ((pairs >> 16) & 0xff));
-}
-
-/** Parses `from … to` as an IPv6 address into `high` and `low`. */
+/**
+ * Parses `from … to` as an IPv6 address into `high` and `low`. The digits of each group are copied to where they are in an address
+ * that is written in full; then all are converted at once.
+ */
 function parseIPv6(from: usize, to: usize): bool {
   const length = to - from;
   if (length < 2 || length > maxAddressLength) return false;
@@ -100,79 +97,47 @@ function parseIPv6(from: usize, to: usize): bool {
   const b = v128.load(from, 16);
   const c = v128.load(from, 32);
   const all = ((<u64>1) << length) - 1;
-  let colons = positions(a, b, c, COLON) & all;
+  const colons = positions(a, b, c, COLON) & all;
   const dots = positions(a, b, c, DOT) & all;
-  // An address has two colons at least.
-  if ((colons & (colons - 1)) == 0 || ((bits(isHex(a), isHex(b), isHex(c)) & all) | colons | dots) != all) return false;
-  // Each group reads the values of four digits, so up to three bytes before the first are read.
-  storeValues(a, 4);
-  storeValues(b, 20);
-  storeValues(c, 36);
-  const values = digits + 4;
+  const hex = bits(isHex(a), isHex(b), isHex(c)) & all;
+  if (colons == 0 || (hex | colons | dots) != all) return false;
+  // `::`, of which there is at most one, and groups of up to four digits.
+  const gap = colons & (colons >> 1);
+  const pairs = hex & (hex >> 1);
+  if ((gap & (gap - 1)) != 0 || (pairs & (pairs >> 2) & (hex >> 4)) != 0) return false;
+  // No other colon is at the beginning or the end.
+  if ((colons & ~(gap | (gap << 1)) & (1 | ((<u64>1) << (length - 1)))) != 0) return false;
 
-  // Groups are shifted in from the right. At `::` the ones so far are set aside.
-  let h: u64 = 0;
-  let l: u64 = 0;
-  let gapHigh: u64 = 0;
-  let gapLow: u64 = 0;
-  let count: u32 = 0;
-  let gapAt: i32 = -1;
-  let start: usize = 0;
-  if ((colons & 1) != 0) {
-    if ((colons & 2) == 0) return false;
-    gapAt = 0;
-    start = 2;
-    colons &= ~(<u64>3);
-  }
-  for (; colons != 0; colons &= colons - 1) {
-    const at = <usize>ctz(colons);
-    const size = at - start;
-    if (size == 0) {
-      if (gapAt >= 0) return false; // a second `::`
-      gapAt = <i32>count;
-      gapHigh = h;
-      gapLow = l;
-      h = 0;
-      l = 0;
-    } else {
-      if (size > 4 || count == 8) return false;
-      h = (h << 16) | (l >> 48);
-      l = (l << 16) | groupBefore(values + at, size);
-      count++;
-    }
-    start = at + 1;
-  }
+  let ends = (colons | (all + 1)) & (hex << 1);
+  let count = <u32>popcnt(ends);
+  let tail: i64 = 0;
   if (dots != 0) {
     // A dotted-decimal tail is the last two groups; no dot may be before it.
+    const start: usize = 64 - <usize>clz(colons);
     if (<usize>ctz(dots) < start) return false;
-    const tail = parseIPv4(from + start, to);
-    if (tail < 0 || count > 6) return false;
-    h = (h << 32) | (l >> 32);
-    l = (l << 32) | <u64>tail;
-    count += 2;
-  } else if (start == length) {
-    if (gapAt != <i32>count) return false; // a lone colon at the end
-  } else {
-    const size = length - start;
-    if (size > 4 || count == 8) return false;
-    h = (h << 16) | (l >> 48);
-    l = (l << 16) | groupBefore(values + length, size);
+    tail = parseIPv4(from + start, to);
+    if (tail < 0) return false;
+    ends &= all;
     count++;
   }
+  // `::` means one or more groups of zeros (RFC 4291, section 2.2).
+  if (gap == 0 ? count != 8 : count > 7) return false;
 
-  if (gapAt < 0) {
-    if (count != 8) return false;
-  } else {
-    // `::` means one or more groups of zeros (RFC 4291, section 2.2). The groups before it move to the top.
-    if (count > 7) return false;
-    const shift = 128 - 16 * <u64>gapAt;
-    if (shift < 64) {
-      h |= (gapHigh << shift) | (gapLow >> (64 - shift));
-      l |= gapLow << shift;
-    } else if (shift < 128) h |= gapLow << (shift - 64);
+  const zeros = i64x2.splat(0);
+  v128.store(digits, zeros);
+  v128.store(digits, zeros, 16);
+  const gapBytes: usize = <usize>(8 - count) << 2;
+  for (let group = digits; ends != 0; group += 4, ends &= ends - 1) {
+    const at = <u64>ctz(ends);
+    const size = <u32>clz(~(hex << (64 - at)));
+    // Up to three bytes before the text are read.
+    const text = load<u32>(from + <usize>at - 4) & (0xffff_ffff << (32 - 8 * size));
+    store<u32>(group + (at > <u64>ctz(gap) ? gapBytes : 0), text);
   }
-  high = h;
-  low = l;
+  const bytes = i8x16.narrow_i16x8_u(hexBytes(v128.load(digits)), hexBytes(v128.load(digits, 16)));
+  const words = i8x16.shuffle(bytes, bytes, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+  high = i64x2.extract_lane(words, 1);
+  low = i64x2.extract_lane(words, 0) | <u64>tail;
   return true;
 }
 

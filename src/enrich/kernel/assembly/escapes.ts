@@ -1,4 +1,5 @@
-/** The escapes in strings, a vector at a time (RFC 8259, section 7). */
+/** The escapes in strings, a vector at a time or one (RFC 8259, section 7). */
+import { isHex } from './address';
 import { bits, equal, escapeCarry, escapedBytes, inRange } from './masks';
 import { BACKSLASH } from './ascii';
 
@@ -28,6 +29,14 @@ let digitsDue: u64 = 0;
   const low = i8x16.swizzle(LOW_HALVES, v128.and(bytes, i8x16.splat(15)));
   const high = i8x16.swizzle(HIGH_HALVES, i8x16.shr_u(bytes, 4));
   return i8x16.eq(v128.and(low, high), i8x16.splat(0));
+}
+
+/** Returns the end of the escape at a backslash, or 0 if JSON does not have it. */
+@inline export function escapeEnd(at: usize): usize {
+  const bytes = v128.load(at, 1);
+  if ((i8x16.bitmask(isNotEscape(bytes)) & 1) != 0) return 0;
+  if (<u32>load<u8>(at, 1) != LETTER_U) return at + 2;
+  return (i8x16.bitmask(isHex(bytes)) & 30) == 30 ? at + 6 : 0;
 }
 
 /**

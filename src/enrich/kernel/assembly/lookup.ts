@@ -59,7 +59,7 @@ import {
 import { closingQuote, quoteOrBackslash, unescape } from './strings';
 import { BIAS, DECIDED, recordOfRange } from './tables';
 
-/** Ranges up to which a bucket is searched eight at a time. A larger one is halved first. */
+/** Ranges up to which a bucket is searched at once. A larger one is halved first. */
 const FEW: u32 = 24;
 
 // An IPv4 query: where its result goes, the address, the ranges that begin with its first 16 bits, and the state of the history.
@@ -239,6 +239,11 @@ function resolveByBucket(): void {
   fetched ^= touched;
 }
 
+/** Returns which of eight ranges begin above an address, of whose last 16 bits they have theirs. */
+@inline function startsAbove(starts: usize, rest: u32): u32 {
+  return i16x8.bitmask(i16x8.gt_u(v128.load(starts), i16x8.splat(<i16>rest)));
+}
+
 /** Returns the record of an IPv4 address whose last 16 bits are `rest`. Its first 16 bits begin `count` ranges from `first` on. */
 @inline function searchRanges(rest: u32, first: u32, count: u32): u32 {
   while (count > FEW) {
@@ -247,18 +252,10 @@ function resolveByBucket(): void {
     first = above ? first : first + half + 1;
     count = above ? half : count - half - 1;
   }
-  // The range before the first one that begins above the address has it.
-  const all = i16x8.splat(<i16>rest);
-  const last = first + count;
-  while (first < last) {
-    const above = i16x8.bitmask(i16x8.gt_u(v128.load(start4 + ((<usize>first) << 1)), all));
-    if (above != 0) {
-      first = min(first + ctz(above), last);
-      break;
-    }
-    first = min(first + 8, last);
-  }
-  return recordOfRange(record4, first - 1);
+  // The range before the first one that begins above the address has it. All are compared, since a loop would be mispredicted.
+  const starts = start4 + (<usize>first << 1);
+  const above = startsAbove(starts, rest) | (startsAbove(starts + 16, rest) << 8) | (startsAbove(starts + 32, rest) << 16);
+  return recordOfRange(record4, first + ctz(above | (1 << count)) - 1);
 }
 
 function resolveIPv4(): void {

@@ -9,9 +9,9 @@
  * {"ip":"192.0.2.1","status":200}⏎      {"ip":"  string  ","status":  scalar  }⏎
  * ```
  *
- * A line has the template if its fixed text is equal, byte for byte, each string has no control character and no backslash
+ * A line has the template if its fixed text is equal, byte for byte, each string has no control character and only valid escapes
  * (RFC 8259, section 7), and each scalar is valid. Then it has the same tokens as the line of the template, so it is valid as
- * well. All other lines, valid or not, are left to the other paths (process.ts).
+ * well. All other lines, valid or not, are left to the general path (process.ts).
  */
 import {
   TEMPLATE_ENTRIES,
@@ -35,6 +35,7 @@ import {
   QUOTE,
 } from './ascii';
 import { addLine, flushBatch, isBatchFull, isLastLine, lastLineValue } from './batch';
+import { escapeEnd } from './escapes';
 import { clearValues } from './keys';
 import { scalarEnd } from './scalars';
 import { fieldTargets, unread, template, terminator, valueCount, valueOffsets } from './settings';
@@ -54,7 +55,7 @@ let templateEnd: usize = 0;
 let openDistance: usize = 0;
 let closeDistance: usize = 0;
 
-/** Returns all ones for the bytes that end a string, or do not belong in one. */
+/** Returns all ones for the bytes that end a string, begin an escape, or do not belong in a string. */
 @inline function isStringEnd(bytes: v128): v128 {
   return v128.or(
     v128.or(i8x16.eq(bytes, i8x16.splat(<i8>QUOTE)), i8x16.eq(bytes, i8x16.splat(<i8>BACKSLASH))),
@@ -62,13 +63,19 @@ let closeDistance: usize = 0;
   );
 }
 
-/** Returns the first quote, backslash or control character at an address or after it; the terminator of the line is one. */
+/** Returns the end of the text of a string: its closing quote, or a byte with which the string is not valid. */
 @inline function stringEnd(at: usize): usize {
   while (true) {
     const first = <u32>i8x16.bitmask(isStringEnd(v128.load(at)));
     const ends = first | (<u32>i8x16.bitmask(isStringEnd(v128.load(at, 16))) << 16);
-    if (ends != 0) return at + <usize>ctz(ends);
-    at += 32;
+    if (ends == 0) at += 32;
+    else {
+      at += ctz(ends);
+      if (load<u8>(at) != <u8>BACKSLASH) return at;
+      const end = escapeEnd(at);
+      if (end == 0) return at;
+      at = end;
+    }
   }
 }
 
