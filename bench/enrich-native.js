@@ -1,5 +1,5 @@
 // Bulk enrichment, one job, against a native program (native.cpp), which is compiled here: whole processes by wall time, which
-// take turns. Both write the same bytes; that is checked first.
+// take turns. All write the same bytes; that is checked first.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
@@ -14,7 +14,11 @@ const FILE_BYTES = 60_000_000;
 /** How often both programs read the file: half a gigabyte, so that the start of Node counts as little as for a user. */
 const REPEATS = 9;
 const ROUNDS = 5;
-const GOAL = 2;
+/** What the native program does for each line: what is held against the goal, and what else could be done in C++. */
+const NATIVE = [
+  { mode: 'splice', what: 'looks up and splices', goal: 2 },
+  { mode: 'keep', what: 'keeps the text of each entry' },
+];
 
 const SOURCE = fileURLToPath(new URL('native.cpp', import.meta.url));
 /** Name, field, and format or shape. */
@@ -65,20 +69,23 @@ export function run() {
       const format = FORMAT_SHAPES[name];
       if (format === undefined) writeLines(input, Math.ceil(FILE_BYTES / (SHAPES[name].line(0).length + 1)), name);
       else writeFormat(input, FILE_BYTES, format);
-      const native = [program, ...(format === undefined ? ['json', field] : ['csv', '2']), database];
+      const fields = [...(format === undefined ? ['json', field] : ['csv', '2']), database];
       const ours = [process.execPath, CLI, 'enrich', '--data', dataDir, '--jobs', '1', '--field', `${field}=geo`];
       if (format !== undefined) ours.push('--format', 'csv');
-      if (hashOf([...native, input], output) !== hashOf([...ours, input], output)) {
-        throw new Error(`${name}: the native program writes something else`);
-      }
-      const least = { native: Number.POSITIVE_INFINITY, ours: Number.POSITIVE_INFINITY };
-      const inputs = Array(REPEATS).fill(input);
+      const programs = [ours, ...NATIVE.map(({ mode }) => [program, mode, ...fields])];
+      const hashes = programs.map((command) => hashOf([...command, input], output));
+      if (new Set(hashes).size > 1) throw new Error(`${name}: a native program writes something else`);
+      const least = programs.map(() => Number.POSITIVE_INFINITY);
       for (let round = 0; round < ROUNDS; round++) {
-        least.native = Math.min(least.native, secondsOf([...native, ...inputs]));
-        least.ours = Math.min(least.ours, secondsOf([...ours, ...inputs]));
+        for (const [index, command] of programs.entries()) {
+          least[index] = Math.min(least[index], secondsOf([...command, ...Array(REPEATS).fill(input)]));
+        }
       }
-      const ratio = least.native / least.ours;
-      row(`${name}: native / ipatlas`, `${ratio.toFixed(2)} ×`, `≥ ${GOAL} ×`, ratio >= GOAL);
+      for (const [index, { what, goal }] of NATIVE.entries()) {
+        const ratio = least[index + 1] / least[0];
+        const isMet = goal === undefined || ratio >= goal;
+        row(`${name}: C++ that ${what} / ipatlas`, `${ratio.toFixed(2)} ×`, goal && `≥ ${goal} ×`, isMet);
+      }
     }
   } finally {
     rmSync(folder, { recursive: true });

@@ -1,8 +1,10 @@
 // What an engineer would write for speed: simdjson's On-Demand parser, inet_pton and libmaxminddb, one thread, large buffers.
 // On-Demand reads a line only as far as the field: unlike ipatlas, this does not find out whether the rest is JSON.
 //
-//   native json client.ip countries.mmdb FILE…    adds the member "geo" to JSON lines
-//   native csv 2 countries.mmdb FILE…             appends three columns; the number is that of the column. Quotes are not read
+//   native splice json client.ip countries.mmdb FILE…    adds the member "geo" to JSON lines
+//   native splice csv 2 countries.mmdb FILE…             appends three columns; the number is that of the column. Quotes are not read
+//
+// With `keep` in place of `splice`, the text to insert is kept for each entry of the database, and not made again for each line.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <maxminddb.h>
@@ -48,10 +50,11 @@ class Output {
   size_t used_ = 0;
 };
 
-// The text to insert for each entry of the database, made when the entry is first met.
+// Makes the text to insert for an address.
 class Countries {
  public:
-  Countries(const char *path, bool json) : json_(json), none_(text("", "", false)) {
+  Countries(const char *path, bool json, bool keepsTexts) : json_(json), keepsTexts_(keepsTexts) {
+    write(none_, "", "", false);
     if (MMDB_open(path, MMDB_MODE_MMAP, &database_) != MMDB_SUCCESS) fail("cannot open the database");
   }
 
@@ -75,32 +78,49 @@ class Countries {
     int error;
     MMDB_lookup_result_s result = MMDB_lookup_sockaddr(&database_, socket, &error);
     if (error != MMDB_SUCCESS || !result.found_entry) return none_;
+    if (!keepsTexts_) return textOf(last_, result.entry);
     auto [entry, isNew] = texts_.try_emplace(result.entry.offset);
-    if (isNew) entry->second = textOf(result.entry);
-    return entry->second;
+    return isNew ? textOf(entry->second, result.entry) : entry->second;
   }
 
  private:
-  std::string textOf(MMDB_entry_s &entry) {
+  const std::string &textOf(std::string &text, MMDB_entry_s &entry) {
     MMDB_entry_data_s data;
-    const auto string = [&](auto... path) -> std::string {
-      if (MMDB_get_value(&entry, &data, path..., nullptr) != MMDB_SUCCESS || !data.has_data) return "";
+    const auto string = [&](auto... path) -> std::string_view {
+      if (MMDB_get_value(&entry, &data, path..., nullptr) != MMDB_SUCCESS || !data.has_data) return {};
       return {data.utf8_string, data.data_size};
     };
-    const std::string code = string("country", "iso_code"), name = string("country", "names", "en");
+    const std::string_view code = string("country", "iso_code"), name = string("country", "names", "en");
     const bool isEu = MMDB_get_value(&entry, &data, "country", "is_in_european_union", nullptr) == MMDB_SUCCESS &&
                       data.has_data && data.boolean;
-    return text(name, code, isEu);
+    text.clear();
+    write(text, name, code, isEu);
+    return text;
   }
-  std::string text(const std::string &name, const std::string &code, bool isEu) const {
-    const std::string eu = isEu ? "true" : "false";
-    if (!json_) return "," + (name.find(',') == name.npos ? name : '"' + name + '"') + "," + code + "," + eu;
-    const auto quoted = [](const std::string &value) { return value.empty() ? "null" : '"' + value + '"'; };
-    return ",\"geo\":{\"country\":" + quoted(name) + ",\"country_code\":" + quoted(code) + ",\"is_eu\":" + eu + "}";
+  void write(std::string &text, std::string_view name, std::string_view code, bool isEu) const {
+    const auto quoted = [&](std::string_view value) { text.append("\"").append(value).append("\""); };
+    const auto json = [&](std::string_view value) {
+      if (value.empty()) text.append("null");
+      else quoted(value);
+    };
+    const std::string_view eu = isEu ? "true" : "false";
+    if (json_) {
+      text.append(",\"geo\":{\"country\":");
+      json(name);
+      text.append(",\"country_code\":");
+      json(code);
+      text.append(",\"is_eu\":").append(eu).append("}");
+    } else {
+      text.append(",");
+      if (name.find(',') == name.npos) text.append(name);
+      else quoted(name);
+      text.append(",").append(code).append(",").append(eu);
+    }
   }
 
   bool json_;
-  std::string none_;
+  bool keepsTexts_;
+  std::string none_, last_;
   MMDB_s database_;
   std::unordered_map<uint32_t, std::string> texts_;
 };
@@ -182,16 +202,16 @@ void readFile(const char *path, Lines &lines, Output &output) {
 }  // namespace
 
 int main(int count, char **arguments) {
-  if (count < 5) fail("usage: native json|csv FIELD DATABASE FILE…");
-  const bool json = std::strcmp(arguments[1], "json") == 0;
-  Countries countries(arguments[3], json);
+  if (count < 6) fail("usage: native splice|keep json|csv FIELD DATABASE FILE…");
+  const bool json = std::strcmp(arguments[2], "json") == 0;
+  Countries countries(arguments[4], json, std::strcmp(arguments[1], "keep") == 0);
   Output output;
-  for (int i = 4; i < count; i++) {
+  for (int i = 5; i < count; i++) {
     if (json) {
-      static JsonLines lines(arguments[2], countries);
+      static JsonLines lines(arguments[3], countries);
       readFile(arguments[i], lines, output);
     } else {
-      static CsvLines lines(arguments[2], countries);
+      static CsvLines lines(arguments[3], countries);
       readFile(arguments[i], lines, output);
     }
   }
