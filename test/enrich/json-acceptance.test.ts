@@ -215,7 +215,7 @@ describe('acceptance', () => {
   it('is that of JSON.parse for escapes in strings of a template', () => {
     const bytes = Array.from({ length: 256 }, (_, byte) => String.fromCharCode(byte)).filter((byte) => byte !== '\n');
     const escapes = bytes.flatMap((byte) => [`\\${byte}`, ...['', '0', '0a', '0aF'].map((hex) => `\\u${hex}${byte}9`)]);
-    const texts = escapes.flatMap((escape) => [escape, `${'x'.repeat(15)}${escape}${'y'.repeat(31)}`]);
+    const texts = escapes.flatMap((text) => [text, `${'x'.repeat(15)}${text}${'y'.repeat(31)}`]);
     const lines = texts.map((text) => `{"a":"${text}","ip":"8.8.8.8"}`);
     expect(lines.filter(isAccepted).length).toBeGreaterThan(100);
     expectSameAfterAlike('{"a":"","ip":"8.8.8.8"}', lines);
