@@ -7,14 +7,13 @@ import { type EnrichCounts, emptyCounts, warningOf } from '../enrich/counts.js';
 import type { EnrichRequest } from '../enrich/enrich.js';
 import { checkInputs, isInput } from '../enrich/input/inputs.js';
 import { knownLogs } from '../enrich/known-logs.js';
-import { formsOf, type Log, type Logs, logOf, recognizeLog, withoutJson } from '../enrich/logs.js';
+import { formsOf, type Logs, logOf, recognizeLog, withoutJson } from '../enrich/logs.js';
 import { ADDABLE, SCHEMA_NAMES } from '../enrich/members.js';
 import {
-  type EnrichOptions,
   FORMAT_NAMES,
   type FormatName,
   hasFields,
-  type KernelInput,
+  type InputOptions,
   MISSING_DATES,
   PICKS,
   parseEnrichOptions,
@@ -153,7 +152,7 @@ export interface StreamRequest {
   /** Bytes in all inputs, before decompression, if known. */
   total: number | undefined;
   /** Those of the log that was recognized last. */
-  options: EnrichOptions & { input: KernelInput };
+  options: InputOptions;
   guess: EnrichRequest['guess'];
   jobs: number;
   /** Paths of the outputs; for the first, undefined is standard output. */
@@ -197,7 +196,7 @@ export function refuseEachDay(values: OptionValues, flag: string): void {
 }
 
 /** Parses the flags that say how records are enriched. @throws AtlasError as {@link parseEnrichOptions} does */
-export function enrichOptionsOf(values: OptionValues): EnrichOptions & { input: KernelInput } {
+export function enrichOptionsOf(values: OptionValues): InputOptions {
   return parseEnrichOptions(requestedOptions(values), flagOf, logsFor.get(values));
 }
 
@@ -225,22 +224,13 @@ function requestedOptions(values: OptionValues): RequestedOptions {
 /** The names of logs of a command line with --logs. */
 const logsFor = new WeakMap<OptionValues, Logs>();
 
-/** Returns the log that --log names. @throws AtlasError E_USAGE if there is none */
-export function logNamed(values: OptionValues, name: string): Log {
-  return logOf(name, logsFor.get(values) ?? knownLogs());
-}
-
 /** Runs a command after reading the names of logs of --logs, or prints the names for `--log list`. */
 export async function withLogs({ values }: Invocation, run: () => number | Promise<number>): Promise<number> {
   const file = text(values, 'logs');
   if (file !== undefined) logsFor.set(values, await (await import('../enrich/logs-file.js')).readLogs(file));
   if (text(values, 'log') !== 'list') return run();
-  const rows = Object.entries(logsFor.get(values) ?? knownLogs()).map(([name, log]) => [
-    name,
-    log.title,
-    log.format,
-    log.client,
-  ]);
+  const logs = Object.entries(logsFor.get(values) ?? knownLogs());
+  const rows = logs.map(([name, { title, format, client }]) => [name, title, format, client]);
   await print(table([['name', 'log', 'format', 'address'], ...rows]));
   return EXIT.ok;
 }
@@ -256,11 +246,6 @@ function guessOf(
   const forms = name === undefined ? undefined : formsOf(name, all());
   if (forms !== undefined && Object.keys(forms).length < 2) return undefined;
   const requested = { ...requestedOptions(values), log: undefined };
-  const optionsFor: NonNullable<StreamRequest['guess']>['optionsFor'] = (log) => {
-    const options = parseLogOptions(requested, log, flagOf);
-    setOptions(options);
-    return options;
-  };
   return {
     takesJson: name === undefined,
     // JSON is recognized by its first byte.
@@ -269,7 +254,11 @@ function guessOf(
       return name !== undefined && found?.log === logOf(name, all()) ? undefined : found;
     },
     onLog: (input, { names, log }) => printNote(`ipatlas: ${input}: ${names.join('/')} ${log.title}; ${log.client}\n`),
-    optionsFor,
+    optionsFor(log) {
+      const options = parseLogOptions(requested, log, flagOf);
+      setOptions(options);
+      return options;
+    },
   };
 }
 

@@ -1,7 +1,7 @@
 /** `ipatlas stream`: a worker on NATS JetStream, and the reader of its output. */
 import { createHash } from 'node:crypto';
 import { createLog } from '../api/log.js';
-import { FORMAT_NAMES, type FormatName, INVALID_POLICIES } from '../enrich/options.js';
+import { FORMAT_NAMES, INVALID_POLICIES, type KernelInput } from '../enrich/options.js';
 import { AtlasError, EXIT, messageOf } from '../errors.js';
 import {
   STREAM_ACK_WAIT_S,
@@ -17,7 +17,7 @@ import type { OrderedOptions } from '../stream/ordered.js';
 import { OVERSIZE_POLICIES, type OversizePolicy } from '../stream/parts.js';
 import type { SetupOptions } from '../stream/setup.js';
 import { type Command, type Invocation, type OptionValues, print, printNote, text } from './command.js';
-import { ADD_FLAGS, enrichOptionsOf, logNamed, withLogs } from './records.js';
+import { ADD_FLAGS, enrichOptionsOf, withLogs } from './records.js';
 
 const MAX_PORT = 65_535;
 const LOOPBACK = '127.0.0.1';
@@ -130,12 +130,10 @@ function settingsHash(values: OptionValues): string {
 }
 
 /** Formats whose lines can be enriched one without the others, so that output can be split. */
-const LINE_FORMATS: readonly FormatName[] = ['jsonl', 'logfmt', 'list', 'combined', 'text'];
+const LINE_FORMATS: readonly KernelInput['kind'][] = ['jsonl', 'logfmt', 'list', 'combined', 'text'];
 
 function readOversize(values: OptionValues): OversizePolicy {
-  const name = text(values, 'log');
-  const format = name === undefined ? (text(values, 'format') ?? 'jsonl') : logNamed(values, name).format;
-  const isSplittable = LINE_FORMATS.includes(format as FormatName);
+  const isSplittable = LINE_FORMATS.includes(enrichOptionsOf(values).input.kind);
   if (isSplittable) return oneOf<OversizePolicy>(values, 'on-oversize', OVERSIZE_POLICIES);
   if (text(values, 'on-oversize') === 'split') {
     throw usage(`--on-oversize split goes with --format ${LINE_FORMATS.join(', ')} only`);

@@ -17,6 +17,8 @@ export const FORMAT_NAMES = [
   'text',
 ] as const;
 export type FormatName = (typeof FORMAT_NAMES)[number];
+/** Also tables without a header, whose columns data/logs.json names. */
+export type InputFormat = FormatName | 'columns';
 
 /**
  * Which address counts where there are several, in free text and with `[]` in a path: the first one that has a country, or else

@@ -60,16 +60,13 @@ export class ChunkRunner {
     this.#noObject = `has another value than an object at ${roots}, where the results go`;
     if (input?.kind === 'table') {
       const setShape = (shape: TableShape): void => setTableShape(layout, input, shape);
-      const hasDirectives = input.directives !== undefined;
-      this.#table = hasDirectives
-        ? new DirectiveTable(input, options, setShape)
-        : new Table(input, options, counts, setShape);
-      this.#splitter =
-        input.directives === undefined
-          ? new RecordSplitter(this.#kernel)
-          : input.directives === 'columns'
-            ? new LineSplitter()
-            : new DirectiveSplitter();
+      if (input.directives === undefined) {
+        this.#table = new Table(input, options, counts, setShape);
+        this.#splitter = new RecordSplitter(this.#kernel);
+      } else {
+        this.#table = new DirectiveTable(input, options, setShape);
+        this.#splitter = input.directives === 'columns' ? new LineSplitter() : new DirectiveSplitter();
+      }
     } else if (input?.kind === 'json') {
       this.#document = new documents!(this.#kernel, input.itemsPath, onInvalid);
       this.#splitter = this.#document;

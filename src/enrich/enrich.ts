@@ -5,7 +5,7 @@ import { enrichLines } from './enrich-lines.js';
 import { openSources } from './input/inputs.js';
 import { type Guess, Inputs } from './input/recognize.js';
 import type { Log } from './logs.js';
-import type { EnrichOptions, KernelInput } from './options.js';
+import type { InputOptions } from './options.js';
 import type { ByteSink } from './output/sink.js';
 import { checkCountries, queriesNetworks } from './query.js';
 import { openForResults, openPast } from './range-file.js';
@@ -18,9 +18,9 @@ export interface EnrichRequest {
   inputs: readonly string[];
   /** Bytes in all inputs, before decompression, if known. */
   total: number | undefined;
-  options: EnrichOptions & { input: KernelInput };
+  options: InputOptions;
   /** How logs are recognized, and the options for one, if they are. */
-  guess?: (Guess & { optionsFor(log: Log): EnrichOptions & { input: KernelInput } }) | undefined;
+  guess?: (Guess & { optionsFor(log: Log): InputOptions }) | undefined;
   /** Number of threads. */
   jobs: number;
   output: ByteSink;

@@ -11,10 +11,10 @@ import type { Logs } from './logs.js';
 function isPattern(text: string): boolean {
   try {
     new RegExp(text, 'u');
+    return true;
   } catch {
     return false;
   }
-  return true;
 }
 
 /**

@@ -1,6 +1,6 @@
 /** The names of logs, and the options that each sets. The page has them, too. */
 import { AtlasError } from '../errors.js';
-import type { AddressPick, FormatName } from './choices.js';
+import type { AddressPick, InputFormat } from './choices.js';
 
 /** The options that a name sets; see schemas/logs.schema.json. */
 export interface Log {
@@ -8,7 +8,7 @@ export interface Log {
   page: string;
   version: string;
   client: string;
-  format: FormatName | 'columns';
+  format: InputFormat;
   columns?: string;
   items?: string;
   fields?: string[];
@@ -64,8 +64,8 @@ function looksLike({ line, head }: Log, text: string, lines: readonly string[]):
   if (head !== undefined) return new RegExp(head, 'u').test(text);
   if (line === undefined || lines.length === 0) return false;
   const pattern = new RegExp(line, 'u');
-  const isFirst = pattern.test(lines[0]!);
-  return isFirst && lines.filter((one) => pattern.test(one)).length >= LEAST_MATCHES * lines.length;
+  const matches = lines.map((one) => pattern.test(one));
+  return matches[0]! && matches.filter(Boolean).length >= LEAST_MATCHES * lines.length;
 }
 
 /**

@@ -10,7 +10,7 @@ import {
   MAX_LINE_BYTES,
   MAX_PATH_KEYS,
 } from '../limits.js';
-import { type AddressPick, FORMAT_NAMES, type FormatName, PICKS } from './choices.js';
+import { type AddressPick, FORMAT_NAMES, type FormatName, type InputFormat, PICKS } from './choices.js';
 import { EACH, hasElements, type PathStep, parsePath, pathText, splitSpec } from './field-path.js';
 import { knownLogs } from './known-logs.js';
 import { type Log, type Logs, logOf } from './logs.js';
@@ -29,10 +29,10 @@ import type { RecordQuery } from './query.js';
 export { type AddressPick, FORMAT_NAMES, type FormatName, PICKS } from './choices.js';
 
 /** The formats whose fields are columns. */
-const TABLE_FORMATS: readonly (FormatName | 'columns')[] = ['csv', 'tsv', 'w3c', 'zeek', 'columns'];
+const TABLE_FORMATS: readonly InputFormat[] = ['csv', 'tsv', 'w3c', 'zeek', 'columns'];
 
 /** The formats of tables whose header is a directive, and the field that is the client's address. */
-const DIRECTIVE_FIELDS: { [Format in FormatName | 'columns']?: string } = { w3c: 'c-ip', zeek: 'id.orig_h' };
+const DIRECTIVE_FIELDS: { [Format in InputFormat]?: string } = { w3c: 'c-ip', zeek: 'id.orig_h' };
 
 /** The characters that can be between the cells of a table whose header is a directive. */
 export const DELIMITERS: readonly string[] = [' ', '\t', ',', ';', '|'];
@@ -59,21 +59,13 @@ export interface DocumentInput {
 /** What the input is. */
 export type KernelInput = TableInput | DocumentInput | { kind: 'jsonl' | 'list' | 'combined' | 'text' | 'logfmt' };
 
-/** What an input has besides its format. */
-export interface InputDetails {
-  /** The delimiter of a table, if it is not the format's. */
-  delimiter?: string | undefined;
-  /** Whether a table has a header; default true. */
-  hasHeader?: boolean | undefined;
-  /** For `json`: the keys that lead to the array of items. */
-  itemsPath?: readonly string[] | undefined;
-  /** For `columns`: their names, with spaces between them. */
-  columns?: string | undefined;
-}
-
-/** Returns what an input of a format is. */
-function kernelInput(format: FormatName | 'columns', details: InputDetails = {}): KernelInput {
-  const { delimiter, hasHeader = true, itemsPath = [], columns } = details;
+/** Returns what an input of a format is. @param columns for `columns`: their names, with spaces between them */
+function kernelInput(
+  format: InputFormat,
+  { delimiter, header: hasHeader = true }: RequestedOptions,
+  itemsPath: readonly string[],
+  columns = '',
+): KernelInput {
   switch (format) {
     case 'json':
       return { kind: 'json', itemsPath };
@@ -83,9 +75,9 @@ function kernelInput(format: FormatName | 'columns', details: InputDetails = {})
       return { kind: 'table', delimiter: delimiter ?? '\t', hasHeader };
     case 'w3c':
     case 'zeek':
-      return { kind: 'table', delimiter: '\t', hasHeader: true, directives: format };
+      return { kind: 'table', delimiter: '\t', hasHeader, directives: format };
     case 'columns':
-      return { kind: 'table', delimiter: ' ', hasHeader: true, directives: format, columns: columns!.split(' ') };
+      return { kind: 'table', delimiter: ' ', hasHeader, directives: format, columns: columns.split(' ') };
     default:
       return { kind: format };
   }
@@ -148,6 +140,11 @@ export interface EnrichOptions {
   at?: string | undefined;
   /** If each line has the answers of its own date. */
   atField?: DateField | undefined;
+}
+
+/** Options that say what the input is. */
+export interface InputOptions extends EnrichOptions {
+  input: KernelInput;
 }
 
 /** Name of the result of a single field without a name. */
@@ -219,7 +216,7 @@ function checkPath({ path, resultPath }: FieldRequest): void {
  */
 export function parseFields(
   specs: readonly string[],
-  format: FormatName | 'columns' = 'jsonl',
+  format: InputFormat = 'jsonl',
   schema?: SchemaName | undefined,
 ): FieldRequest[] {
   const given = specs.length === 0 ? [DIRECTIVE_FIELDS[format] ?? DEFAULT_FIELD] : specs;
@@ -310,7 +307,7 @@ export interface RequestedOptions {
 export type OptionNaming = (option: keyof RequestedOptions) => string;
 
 /** The formats that have no fields, and why. */
-const NO_FIELD: { [Format in FormatName | 'columns']?: string } = {
+const NO_FIELD: { [Format in InputFormat]?: string } = {
   list: 'a line is only an address',
   combined: 'the address is the first field of a line',
   text: 'the address can be anywhere in a line',
@@ -339,7 +336,7 @@ function checkBoolean(name: string, value: unknown): void {
   if (typeof value !== 'boolean') throw usageError(`${name} must be true or false`);
 }
 
-function parseItems(items: unknown, format: FormatName | 'columns', nameOf: OptionNaming): string[] {
+function parseItems(items: unknown, format: InputFormat, nameOf: OptionNaming): string[] {
   if (items === undefined) return [];
   if (typeof items !== 'string') throw usageError(`${nameOf('items')} must be a string`);
   if (format !== 'json') throw usageError(`${nameOf('items')} requires ${nameOf('format')} json`);
@@ -369,11 +366,7 @@ function checkColumnNumbers(specs: readonly string[] | undefined, nameOf: Option
 }
 
 /** Returns the fields as text; undefined for the default. */
-function fieldSpecs(
-  field: unknown,
-  format: FormatName | 'columns',
-  nameOf: OptionNaming,
-): readonly string[] | undefined {
+function fieldSpecs(field: unknown, format: InputFormat, nameOf: OptionNaming): readonly string[] | undefined {
   if (field === undefined) return undefined;
   const specs = typeof field === 'string' ? [field] : field;
   if (!isStringArray(specs)) throw usageError(`${nameOf('field')} must be a string or an array of strings`);
@@ -387,12 +380,7 @@ function fieldSpecs(
 /** The field of an access log, or of any log with a name, with its time. */
 const LOG_TIME = 'time';
 
-function parseDateField(
-  field: unknown,
-  missing: unknown,
-  format: FormatName | 'columns',
-  nameOf: OptionNaming,
-): DateField {
+function parseDateField(field: unknown, missing: unknown, format: InputFormat, nameOf: OptionNaming): DateField {
   const name = nameOf('atField');
   if (typeof field !== 'string' || field === '') throw usageError(`${name} must be a field`);
   if (format === 'list' || format === 'text')
@@ -410,7 +398,7 @@ function parseDateField(
 /** Parses the options that say of which day the answers are. */
 function parseDates(
   { at, atField, atMissing }: RequestedOptions,
-  format: FormatName | 'columns',
+  format: InputFormat,
   nameOf: OptionNaming,
 ): Pick<EnrichOptions, 'at' | 'atField'> {
   if (atMissing !== undefined && atField === undefined)
@@ -451,28 +439,18 @@ function checkPastParts(
  * @param logs the names of logs
  * @throws AtlasError E_USAGE for a value that is not allowed, and for options that do not go together
  */
-export function parseEnrichOptions(
-  requested: RequestedOptions,
-  nameOf: OptionNaming,
-  logs?: Logs,
-): EnrichOptions & { input: KernelInput } {
+export function parseEnrichOptions(requested: RequestedOptions, nameOf: OptionNaming, logs?: Logs): InputOptions {
   if (requested.log === undefined) return parseOptions(requested, nameOf);
   if (typeof requested.log !== 'string') throw usageError(`${nameOf('log')} must be a string`);
   return parseLogOptions(requested, logOf(requested.log, logs ?? knownLogs()), nameOf);
 }
 
 /** The same for a log, whose fields, leniency and pick the request may replace. Throws as {@link parseEnrichOptions} does. */
-export function parseLogOptions(
-  requested: RequestedOptions,
-  log: Log,
-  nameOf: OptionNaming,
-): EnrichOptions & { input: KernelInput } {
-  const { format, items, delimiter, header = true, field, lenient, pick } = requested;
-  const other = { format, items, delimiter, header: header ? undefined : false };
-  const wrong = Object.entries(other).find(([, value]) => value !== undefined)?.[0];
-  if (wrong !== undefined) {
-    throw usageError(`${nameOf(wrong as keyof RequestedOptions)} cannot be used with ${nameOf('log')}, which says it`);
-  }
+export function parseLogOptions(requested: RequestedOptions, log: Log, nameOf: OptionNaming): InputOptions {
+  const { field, lenient, pick } = requested;
+  const fixed = ['format', 'items', 'delimiter', 'header'] as const;
+  const wrong = fixed.find((name) => requested[name] !== undefined && requested[name] !== true);
+  if (wrong !== undefined) throw usageError(`${nameOf(wrong)} cannot be used with ${nameOf('log')}, which says it`);
   const atField = requested.atField === LOG_TIME ? (log.time ?? LOG_TIME) : requested.atField;
   const own = {
     atField,
@@ -481,15 +459,10 @@ export function parseLogOptions(
     lenient: lenient || log.lenient,
     pick: pick ?? log.pick,
   };
-  const options = parseOptions({ ...requested, ...own }, nameOf, log);
-  return { ...options, searchesStrings: log.strings, untrusted: log.untrusted };
+  return parseOptions({ ...requested, ...own }, nameOf, log);
 }
 
-function parseOptions(
-  requested: RequestedOptions,
-  nameOf: OptionNaming,
-  log?: Log,
-): EnrichOptions & { input: KernelInput } {
+function parseOptions(requested: RequestedOptions, nameOf: OptionNaming, log?: Log): InputOptions {
   const { delimiter, header = true, add, lenient = false, onInvalid = 'keep' } = requested;
   const { pick = 'public', schema } = requested;
   const format = log?.format ?? requested.format ?? 'jsonl';
@@ -512,7 +485,7 @@ function parseOptions(
   }
   checkChoice(nameOf('pick'), pick, PICKS);
   checkChoice(nameOf('onInvalid'), onInvalid, INVALID_POLICIES);
-  const input = kernelInput(format, { delimiter, hasHeader: header, itemsPath, columns: log?.columns });
+  const input = kernelInput(format, requested, itemsPath, log?.columns);
   const dates = parseDates(requested, format, nameOf);
   const members = checkAdd(add);
   checkPastParts(members, dates, nameOf);
@@ -524,6 +497,8 @@ function parseOptions(
     onInvalid,
     lenient,
     pick,
+    searchesStrings: log?.strings,
+    untrusted: log?.untrusted,
     ...dates,
   };
 }

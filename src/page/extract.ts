@@ -185,9 +185,7 @@ export class AddressReader {
     if (this.#log === undefined) {
       if (this.#rest.length > MAX_PART) this.#examineStart(entries);
     } else if (this.#rest.length > (this.#log.isDocument ? MAX_DOCUMENT : MAX_LINE_BYTES)) {
-      throw new InputError(
-        `This is not the log that was chosen, or its ${this.#log.isDocument ? 'document' : 'line'} is too long.`,
-      );
+      throw new InputError('This is not the log that was chosen, or a line of it is too long.');
     }
     return entries;
   }

@@ -26,13 +26,13 @@ function valuesAt(value: unknown, [step, ...rest]: readonly PathStep[]): unknown
 /** Returns the addresses in text: all, or the one that counts. */
 function addressesInText(text: string, { pick, untrusted = [] }: Log): string[] {
   const found: string[] = [];
-  let first = text.length;
+  let before = '';
   findAddresses(text, 0, text.length, (address, at) => {
+    if (found.length === 0) before = text.slice(0, at);
     found.push(address);
-    first = Math.min(first, at);
   });
-  const isLast = untrusted.some((one) => text.slice(0, first).includes(one));
-  return pick === 'first' ? found.slice(...(isLast ? [-1] : [0, 1])) : found;
+  if (pick !== 'first') return found;
+  return untrusted.some((one) => before.includes(one)) ? found.slice(-1) : found.slice(0, 1);
 }
 
 /** Reads the records of a table whose header is a directive, or whose columns are known. */

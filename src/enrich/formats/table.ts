@@ -211,7 +211,11 @@ export class Table {
       this.#setShape(cells, undefined);
       const [body, ending] = splitEnding(record);
       if (ending !== '') this.newline = ending;
-      return body + this.#resultColumns(cells) + ending;
+      const { delimiter } = this.#input;
+      const added = resultColumns(this.#options, cells, this.#name).map(
+        (name) => delimiter + cellText(name, delimiter),
+      );
+      return body + Buffer.from(added.join('')).toString('latin1') + ending;
     }
     const columns = this.#columns;
     if (JSON.stringify(cells) !== JSON.stringify(columns)) {
@@ -222,12 +226,5 @@ export class Table {
       );
     }
     return '';
-  }
-
-  /** Returns the header's cells for the results. */
-  #resultColumns(columns: readonly string[]): string {
-    const { delimiter } = this.#input;
-    const added = resultColumns(this.#options, columns, this.#name);
-    return Buffer.from(added.map((name) => delimiter + cellText(name, delimiter)).join('')).toString('latin1');
   }
 }

@@ -111,7 +111,7 @@ class Head {
 
   /** Returns the first lines as text, without a byte order mark. The last one may be incomplete. */
   lines(count: number): string[] {
-    const text = this.bytes.toString('utf8').replace(/^\ufeff/, '');
+    const text = this.bytes.toString('utf8', 0, MAX_HEAD_BYTES).replace(/^\ufeff/, '');
     return text.split(/\r?\n/, count);
   }
 
@@ -234,17 +234,6 @@ async function checkFirstLine(head: Head, { kind, fields }: ExpectedInput): Prom
   throw refuse(head.source.name, `is a table with a header line, not JSON lines; ${advice}`);
 }
 
-/** Returns the end of the first {@link MAX_HEAD_LINES} lines, undefined if there are fewer. */
-function headEnd(bytes: Buffer): number | undefined {
-  let end = 0;
-  for (let lines = 0; lines < MAX_HEAD_LINES; lines++) {
-    const newline = bytes.indexOf(NEWLINE, end);
-    if (newline < 0) return undefined;
-    end = newline + 1;
-  }
-  return end;
-}
-
 /** Recognizes a log. Returns undefined for none, and the log of the input before if the input is empty. */
 async function recognizeLog(head: Head, guess: Guess, before: Recognized | undefined): Promise<Recognized | undefined> {
   const isBlank = (byte: number): boolean => byte <= 0x20 || BYTE_ORDER_MARK.includes(byte);
@@ -252,12 +241,10 @@ async function recognizeLog(head: Head, guess: Guess, before: Recognized | undef
   const first = head.bytes.find((byte) => !isBlank(byte));
   if (first === undefined) return before;
   if (guess.takesJson && first === OPENING_BRACE) return undefined;
-  await head.readWhile((bytes) => headEnd(bytes) === undefined);
-  const bytes = head.bytes.subarray(0, MAX_HEAD_BYTES);
-  const end = headEnd(bytes) ?? bytes.length;
-  const isWhole = bytes[end - 1] === NEWLINE || (head.hasEnded && end === head.bytes.length);
-  const text = bytes.toString('utf8', 0, end).replace(/^\ufeff/, '');
-  return guess.recognize(head.source.name, text, isWhole);
+  const isShort = (): boolean => head.lines(MAX_HEAD_LINES + 1).length <= MAX_HEAD_LINES;
+  await head.readWhile(isShort);
+  const isWhole = !isShort() || (head.hasEnded && head.bytes.length <= MAX_HEAD_BYTES);
+  return guess.recognize(head.source.name, head.lines(MAX_HEAD_LINES).join('\n'), isWhole);
 }
 
 /** A source, and the log that it was recognized as. */

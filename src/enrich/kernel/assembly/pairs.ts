@@ -91,7 +91,8 @@ export function findPairs(start: usize, close: usize): u32 {
         const key = keyStart(field, at, start);
         if (key == 0) continue;
         store<u32>(slot, <u32>value);
-        const isTabbed = (key > start && load<u8>(key - 1) == <u8>TAB) || load<u8>(pairEnd(value, close)) == <u8>TAB;
+        const end = valueEnd(value, close) + usize(isQuoted(value));
+        const isTabbed = (key > start && load<u8>(key - 1) == <u8>TAB) || load<u8>(end) == <u8>TAB;
         if (isTabbed) style = TABBED;
         if (--left == 0) return style;
       }
@@ -122,9 +123,4 @@ export function valueEnd(value: usize, close: usize): usize {
     if (isEnd) return at;
   }
   return close;
-}
-
-/** The same with the closing quote. */
-@inline function pairEnd(value: usize, close: usize): usize {
-  return valueEnd(value, close) + usize(isQuoted(value));
 }
