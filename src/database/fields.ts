@@ -61,9 +61,13 @@ export interface FieldResult {
 /** Looks up fields; undefined if the text is not an address. */
 export type FieldLookup = (text: string) => FieldResult | undefined;
 
+const isOfCountry = (field: ResultField): boolean => (COUNTRY_FIELDS as readonly string[]).includes(field);
+const isOfNetwork = (field: ResultField): boolean => (NETWORK_FIELDS as readonly string[]).includes(field);
+const isLabel = (field: ResultField): boolean => !(RESULT_FIELDS as readonly string[]).includes(field);
+
 /** Returns whether fields need the networks of a release. */
 export function needNetworks(fields: readonly ResultField[]): boolean {
-  return fields.some((field) => NETWORK_FIELDS.includes(field as (typeof NETWORK_FIELDS)[number]));
+  return fields.some(isOfNetwork);
 }
 
 /**
@@ -108,9 +112,6 @@ interface Part {
   valuesOf(record: number): Values;
 }
 
-/** Most combinations of records whose answers are kept: all of a release without labels, some 25 MB. */
-const MAX_ANSWERS = 200_000;
-
 /** @param block what the block has in common: the record, or only the fields; undefined if it is not wanted */
 function makePart(
   file: PartitionFile,
@@ -136,107 +137,118 @@ export interface FieldSources {
   labels?(): LabelFile | undefined;
 }
 
-/** What a search of fields finds. One object serves all searches: it holds until the next one. */
-export interface Found<Answer> {
+/** Finds the fields of addresses. The result of a find is in the members, so that none is made for each address. */
+export class FieldSearch {
   /** The address as in {@link LookupResult}. */
-  ip: string;
-  /** The block; null for Teredo, and if it is not asked for. */
-  network: string | null;
-  /** What was made of the fields. */
-  answer: Answer;
-}
+  ip = '';
+  /** The block of the address; null for Teredo, and if it is not asked for. */
+  network: string | null = null;
+  readonly #wantsBlock: boolean;
+  /** The countries come first: they say for all parts whether an IPv4 address inside decides. */
+  readonly #parts: readonly [Part, ...Part[]];
+  readonly #words = new Uint32Array(4);
 
-/**
- * Prepares searches of fields.
- *
- * @param fields checked
- * @param answerOf makes an answer of the fields, in the order asked, after an empty `ip`; `network` is null. Answers are kept for
- *   other addresses with the same records
- * @returns undefined if the text is not an address
- * @throws AtlasError E_USAGE if the confidence is asked for and the file has none
- */
-export function fieldSearch<Answer>(
-  fields: readonly ResultField[],
-  { file, networks, labels = () => undefined }: FieldSources,
-  answerOf: (values: Record<string, unknown>) => Answer,
-): (text: string) => Found<Answer> | undefined {
-  const wantsBlock = fields.includes('network');
-  const ofNetwork = fields.filter((field) => NETWORK_FIELDS.includes(field as (typeof NETWORK_FIELDS)[number]));
-  const ofLabels = fields.filter((field) => !RESULT_FIELDS.includes(field as (typeof RESULT_FIELDS)[number]));
-  const ofCountry = fields.filter((field) => COUNTRY_FIELDS.includes(field as (typeof COUNTRY_FIELDS)[number]));
-  const blockOf = (isOfRecord: boolean) => (wantsBlock ? (isOfRecord ? 'record' : 'fields') : undefined);
-  const others: Part[] = [];
-  const networkFile = ofNetwork.length > 0 ? networks() : undefined;
-  // No two records have the same number, or the same labels.
-  if (networkFile !== undefined) others.push(makePart(networkFile, ofNetwork, blockOf(ofNetwork.includes('asn'))));
-  const labelFile = ofLabels.length > 0 ? labels() : undefined;
-  if (labelFile !== undefined) {
-    const { columns } = labelFile;
-    others.push(makePart(labelFile, ofLabels, blockOf(ofLabels.length === columns.length), { labels: columns }));
-  }
-  // The countries come first: they say for all parts whether an IPv4 address inside decides.
-  const continents = fields.includes('continent') ? continentTable() : undefined;
-  const countries = fields.includes('confidence') ? withConfidence(file) : file;
-  const isAlone = ofCountry.length === 0 && others.length === 0;
-  const first = makePart(countries, ofCountry, blockOf(isAlone), { continents });
-  const parts = [first, ...others];
-  const words = new Uint32Array(4);
-  const found = { ip: '', network: null } as Found<Answer>;
-  /** By the records of all parts. */
-  const answers = new Map<number, Answer>();
-  const makeAnswer = (): Answer => {
-    // The order of the members is that of the fields, whichever partition they are from.
-    const values: Record<string, unknown> = { ip: '' };
-    for (const field of fields) values[field] = null;
-    for (const { fields: own, finder, valuesOf: valuesAt } of parts) {
-      const ofPart = valuesAt(finder.record);
-      for (const field of own) values[field] = ofPart[field] ?? null;
+  /**
+   * @param fields checked
+   * @throws AtlasError E_USAGE if the confidence is asked for and the file has none
+   */
+  constructor(fields: readonly ResultField[], { file, networks, labels }: FieldSources) {
+    const wantsBlock = fields.includes('network');
+    const block = (isOfRecord: boolean) => (wantsBlock ? (isOfRecord ? 'record' : 'fields') : undefined);
+    const others: Part[] = [];
+    const ofNetwork = fields.filter(isOfNetwork);
+    const networkFile = ofNetwork.length > 0 ? networks() : undefined;
+    // No two records have the same number, or the same labels.
+    if (networkFile !== undefined) others.push(makePart(networkFile, ofNetwork, block(ofNetwork.includes('asn'))));
+    const ofLabels = fields.filter(isLabel);
+    const labelFile = ofLabels.length > 0 ? labels?.() : undefined;
+    if (labelFile !== undefined) {
+      const { columns } = labelFile;
+      others.push(makePart(labelFile, ofLabels, block(ofLabels.length === columns.length), { labels: columns }));
     }
-    return answerOf(values);
-  };
+    const ofCountry = fields.filter(isOfCountry);
+    const continents = fields.includes('continent') ? continentTable() : undefined;
+    const countries = fields.includes('confidence') ? withConfidence(file) : file;
+    const isAlone = ofCountry.length === 0 && others.length === 0;
+    this.#parts = [makePart(countries, ofCountry, block(isAlone), { continents }), ...others];
+    this.#wantsBlock = wantsBlock;
+  }
 
-  /** Finishes a search: what the parts found is in their finders. */
-  const finish = (family: Family): Found<Answer> => {
-    let records = 0;
+  /**
+   * Returns a function that returns what `make` makes of fields of the address found last. It is made once for each record.
+   *
+   * @param fields some of those asked for, all of the country, of the network, or labels
+   * @param make gets the values, null for those that the release does not have
+   */
+  each<Value>(fields: readonly ResultField[], make: (values: Values) => Value): () => Value {
+    const part = this.#parts.find((each) => each.fields.includes(fields[0] ?? ''));
+    const valuesAt = (record: number): Values => {
+      const values = part?.valuesOf(record);
+      return Object.fromEntries(fields.map((field) => [field, values?.[field] ?? null]));
+    };
+    if (part === undefined) {
+      const none = make(valuesAt(0));
+      return () => none;
+    }
+    const { finder } = part;
+    const made = new Array<Value | undefined>(finder.file.recordCount).fill(undefined);
+    return () => {
+      const { record } = finder;
+      const known = made[record];
+      if (known !== undefined) return known;
+      const value = make(valuesAt(record));
+      made[record] = value;
+      return value;
+    };
+  }
+
+  /** Returns whether a text is an address, and finds it. */
+  find(text: string): boolean {
+    const address = looksLikeIPv6(text) ? -1 : parseIPv4(text);
+    if (address < 0) return this.#findIPv6(text);
+    this.ip = text;
+    this.#findIPv4(address);
+    return true;
+  }
+
+  #findIPv4(address: number): void {
+    const parts = this.#parts;
+    for (let i = 0; i < parts.length; i++) parts[i]!.finder.findIPv4(address | 0);
+    this.#words[0] = address;
+    if (this.#wantsBlock) this.#setBlock(4);
+  }
+
+  #findIPv6(text: string): boolean {
+    const words = this.#words;
+    const form = parseIPv6Form(text, words);
+    if (form === NOT_IPV6) return false;
+    if (isMapped(words)) {
+      this.ip = formatIPv4(words[3]!);
+      this.#findIPv4(words[3]!);
+      return true;
+    }
+    const parts = this.#parts;
+    const first = parts[0].finder;
+    first.findIPv6(words);
+    for (let i = 1; i < parts.length; i++) parts[i]!.finder.findIPv6(words, first.scheme);
+    this.ip = form === IPV6_IN_FULL ? text : formatIPv6Full(words);
+    if (this.#wantsBlock) this.#setBlock(6);
+    return true;
+  }
+
+  #setBlock(family: Family): void {
+    const words = this.#words;
+    const parts = this.#parts;
+    this.network = null;
     let prefix = 0;
     for (let i = 0; i < parts.length; i++) {
-      const { fields: own, finder } = parts[i]!;
-      if (own.length > 0) records = records * finder.file.recordCount + finder.record;
-      if (finder.prefix === NO_PREFIX || prefix === NO_PREFIX) prefix = NO_PREFIX;
-      else if (finder.prefix > prefix) prefix = finder.prefix;
+      const own = parts[i]!.finder.prefix;
+      if (own === NO_PREFIX) return;
+      if (own > prefix) prefix = own;
     }
-    const known = answers.get(records);
-    if (known === undefined) {
-      if (answers.size === MAX_ANSWERS) answers.clear();
-      found.answer = makeAnswer();
-      answers.set(records, found.answer);
-    } else found.answer = known;
-    if (!wantsBlock) return found;
-    found.network = null;
-    if (prefix === NO_PREFIX) return found;
     for (let k = 0; k < addressWords(family); k++) words[k] = words[k]! & ~hostMask(prefix, k);
-    found.network = formatCidr(family, words, prefix);
-    return found;
-  };
-  const searchIPv4 = (address: number, text: string): Found<Answer> => {
-    for (let i = 0; i < parts.length; i++) parts[i]!.finder.findIPv4(address | 0);
-    words[0] = address;
-    found.ip = text;
-    return finish(4);
-  };
-  const searchIPv6 = (text: string): Found<Answer> | undefined => {
-    const form = parseIPv6Form(text, words);
-    if (form === NOT_IPV6) return undefined;
-    if (isMapped(words)) return searchIPv4(words[3]!, formatIPv4(words[3]!));
-    first.finder.findIPv6(words);
-    for (const { finder } of others) finder.findIPv6(words, first.finder.scheme);
-    found.ip = form === IPV6_IN_FULL ? text : formatIPv6Full(words);
-    return finish(6);
-  };
-  return (text) => {
-    const address = looksLikeIPv6(text) ? -1 : parseIPv4(text);
-    return address < 0 ? searchIPv6(text) : searchIPv4(address, text);
-  };
+    this.network = formatCidr(family, words, prefix);
+  }
 }
 
 /**
@@ -246,15 +258,26 @@ export function fieldSearch<Answer>(
  * @throws AtlasError E_USAGE if the confidence is asked for and the file has none
  */
 export function fieldLookup(fields: readonly ResultField[], sources: FieldSources): FieldLookup {
-  const search = fieldSearch(fields, sources, (values) => values);
-  const wantsBlock = fields.includes('network');
+  const search = new FieldSearch(fields, sources);
+  const [wantsBlock, wantsNumber, wantsName] = ['network', 'asn', 'as_name'].map((field) => fields.includes(field));
+  const labels = fields.filter(isLabel);
+  const ofCountry = search.each(fields.filter(isOfCountry), (values) => {
+    // The order of the members is that of the fields, whichever partition they are from.
+    const result: Record<string, unknown> = { ip: '' };
+    for (const field of fields) result[field] = values[field] ?? null;
+    return result;
+  });
+  const ofNetwork = search.each(fields.filter(isOfNetwork), (values) => values);
+  const ofLabels = search.each(labels, (values) => values);
   return (text) => {
-    const found = search(text);
-    if (found === undefined) return undefined;
-    // Copying an object is faster than adding its members.
-    const result = { ...found.answer };
-    result.ip = found.ip;
-    if (wantsBlock) result.network = found.network;
+    if (!search.find(text)) return undefined;
+    // Copying an object and setting named members is faster than adding members, and than setting them by computed names.
+    const result = { ...ofCountry() };
+    result.ip = search.ip;
+    if (wantsNumber) result.asn = ofNetwork().asn;
+    if (wantsName) result.as_name = ofNetwork().as_name;
+    if (labels.length > 0) Object.assign(result, ofLabels());
+    if (wantsBlock) result.network = search.network;
     return result as unknown as FieldResult;
   };
 }

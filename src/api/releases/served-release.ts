@@ -2,7 +2,7 @@
 import { validateHeaderValue } from 'node:http';
 import { changeRate, releaseAge } from '../../database/age.js';
 import type { Database } from '../../database/database.js';
-import { type FieldSources, fieldSearch } from '../../database/fields.js';
+import { FieldSearch, type FieldSources, type ResultField } from '../../database/fields.js';
 import type { Manifest } from '../../database/release.js';
 import type { LookupResult } from '../../database/results.js';
 import { AtlasError, messageOf } from '../../errors.js';
@@ -49,23 +49,24 @@ function utf8AsCharacters(text: string): string {
 
 const INVALID: Answer = { json: '', outcome: 'invalid' };
 
-/** The answer for all addresses with the same records. */
+/** A prepared search, and functions that return texts for the address found last. */
 interface Prepared {
-  outcome: Outcome;
-  /** The JSON between the address and the block, or up to the labels. */
-  before: string;
-  /** The JSON between the block and the labels; undefined without a block. */
-  after: string | undefined;
-  /** The members of labels in JSON, by name. */
-  labels: Record<string, string>;
+  search: FieldSearch;
+  outcome(): Outcome;
+  /** The members after the address, each as JSON after a comma. */
+  members: (() => string)[];
+  labels: Record<string, () => string>;
 }
+
+/** The members of every result, after the address. */
+const MEMBERS = ['country', 'country_code', 'is_eu'];
 
 /** Answers as the API serves them. */
 export abstract class ServedAnswers {
   /** The names of the labels that may be asked for. */
   readonly labelNames: readonly string[];
-  /** Searches by the number of the set of further members; undefined without any. */
-  readonly #searches = new Map<number | undefined, ReturnType<typeof fieldSearch<Prepared>>>();
+  /** By the number of the set of further members; undefined without any. */
+  readonly #searches = new Map<number | undefined, Prepared>();
 
   constructor(labelNames: readonly string[]) {
     this.labelNames = labelNames;
@@ -83,35 +84,31 @@ export abstract class ServedAnswers {
    * @param include further members of the result
    */
   answer(ip: string, include?: Included): Answer {
-    const found = (this.#searches.get(include?.set) ?? this.#prepare(include))(ip);
-    if (found === undefined) return INVALID;
-    const { outcome, before, after, labels } = found.answer;
-    // Addresses and blocks have no characters that JSON escapes.
-    let json = `{"ip":"${found.ip}${before}`;
-    if (after !== undefined) json += (found.network === null ? 'null' : `"${found.network}"`) + after;
-    for (const name of include?.labels ?? []) json += labels[name];
-    return { json: `${json}}`, outcome };
+    const { search, outcome, members, labels } = this.#searches.get(include?.set) ?? this.#prepare(include);
+    if (!search.find(ip)) return INVALID;
+    let json = `{"ip":"${search.ip}"`;
+    for (const text of members) json += text();
+    if (include !== undefined) for (const name of include.labels) json += labels[name]!();
+    return { json: `${json}}`, outcome: outcome() };
   }
 
   /** Prepares searches with further members, and with all labels if some are asked for. */
-  #prepare({ set, members, labels }: Partial<Included> = {}) {
-    const names = ['country', 'country_code', 'is_eu', ...(members ?? [])];
-    const labelNames = labels === undefined || labels.length === 0 ? [] : this.labelNames;
-    const block = names.indexOf('network');
-    const search = fieldSearch([...names, ...labelNames], this.sources(), (values): Prepared => {
-      const json = names.map((name) => `,"${name}":${name === 'network' ? '' : JSON.stringify(values[name])}`);
-      const text = (from: number, to?: number): string => utf8AsCharacters(json.slice(from, to).join(''));
-      return {
-        outcome: values.country === null ? 'no_country' : 'found',
-        before: `"${text(0, block < 0 ? undefined : block + 1)}`,
-        after: block < 0 ? undefined : text(block + 1),
-        labels: Object.fromEntries(
-          labelNames.map((name) => [name, utf8AsCharacters(`,"${name}":${JSON.stringify(values[name])}`)]),
-        ),
-      };
-    });
-    this.#searches.set(set, search);
-    return search;
+  #prepare({ set, members = [], labels = [] }: Partial<Included> = {}): Prepared {
+    const labelNames = labels.length === 0 ? [] : this.labelNames;
+    const search = new FieldSearch([...MEMBERS, ...members, ...labelNames], this.sources());
+    const textOf = (...names: ResultField[]): (() => string) =>
+      search.each(names, (values) =>
+        utf8AsCharacters(names.map((name) => `,"${name}":${JSON.stringify(values[name])}`).join('')),
+      );
+    const block = (): string => (search.network === null ? ',"network":null' : `,"network":"${search.network}"`);
+    const prepared: Prepared = {
+      search,
+      outcome: search.each(['country'], ({ country }) => (country === null ? 'no_country' : 'found')),
+      members: [textOf(...MEMBERS), ...members.map((name) => (name === 'network' ? block : textOf(name)))],
+      labels: Object.fromEntries(labelNames.map((name) => [name, textOf(name)])),
+    };
+    this.#searches.set(set, prepared);
+    return prepared;
   }
 
   /**
