@@ -3,8 +3,7 @@ import { readFileSync } from 'node:fs';
 import type { Manifest } from '../database/release.js';
 import { WIRE_ERRORS, type WireError } from '../errors.js';
 import { packageFile } from '../package-root.js';
-import { INCLUDABLE } from './include.js';
-import { KEY_PARAMETER } from './keys/auth.js';
+import { INCLUDABLE, KEY_PARAMETER } from './include.js';
 import { type Operation, ROUTES, type Route, TAGS } from './routes.js';
 
 const WIRE_SCHEMA_ID = 'wire';

@@ -4,8 +4,6 @@ import type { WireError } from '../../errors.js';
 import type { Parameter } from '../include.js';
 import type { ActiveKey } from './key-cache.js';
 
-/** Name of the query parameter; case-sensitive, unlike header names. */
-export const KEY_PARAMETER = 'apikey';
 const KEY_HEADER = 'x-api-key';
 
 /**
