@@ -196,19 +196,25 @@ export class Archive<Rec extends FileRecord = RangeRecord> {
    * @throws AtlasError E_DAMAGED if it or an entry back to its base is damaged or lost
    */
   answers(entry: Entry): Answers<Rec> {
+    const { records, layer } = this.families(entry);
+    return { records, v4: layer(4), v6: layer(6) };
+  }
+
+  /** Returns the same, each family when it is asked for; all checksums are checked at once. Throws as {@link answers} does. */
+  families(entry: Entry): { records: readonly Rec[]; layer: (family: Family) => Layer } {
     const { base, changes } = this.#chain(entry);
     const records: Rec[] = [];
     const files = [base, ...changes].map((each) => {
       const file = this.read(each);
+      file.check();
       records.push(...file.records());
       return { file, recordCount: records.length };
     });
-    // One family after the other: their layers need not be in memory at the same time.
-    const laidOver = (family: Family): Layer => {
+    const layer = (family: Family): Layer => {
       const [first, ...later] = files.map(({ file, recordCount }) => file.layer(family, recordCount));
       return later.length === 0 ? first! : overlay(first!, joinLayers(later));
     };
-    return { records, v4: laidOver(4), v6: laidOver(6) };
+    return { records, layer };
   }
 
   /** Returns the base of an entry, and the entries with changes up to it. */

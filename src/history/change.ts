@@ -5,7 +5,7 @@ import { combine, type Layer } from './changes.js';
 import type { Answers } from './entry.js';
 
 /** Returns the codes of the values of a partition; undefined for those without a country. */
-function codesOf({ records }: Answers): (string | undefined)[] {
+function codesOf({ records }: Pick<Answers, 'records'>): (string | undefined)[] {
   return [undefined, ...records.map((record) => (record.kind === 'country' ? record.code : undefined))];
 }
 
@@ -28,9 +28,9 @@ export function measureChange(archive: Archive, answers: Answers, now: number): 
   );
   const entry = own.findLast(({ kind }) => kind === 'base') ?? own[0];
   if (entry === undefined) return undefined;
-  const earlier = archive.answers(entry);
+  const earlier = archive.families(entry);
   const [before, after] = [codesOf(earlier), codesOf(answers)];
-  const compared: Layer = combine(earlier.v4, answers.v4, (from, to) => {
+  const compared: Layer = combine(earlier.layer(4), answers.v4, (from, to) => {
     if (before[from] === undefined) return NONE;
     return after[to] === undefined || after[to] === before[from] ? KEPT : CHANGED;
   });

@@ -27,7 +27,8 @@ export interface Day {
 }
 
 /**
- * Opens the answers of a UTC day: those of the release that was current at its end, and the membership of that day.
+ * Opens the answers of a UTC day: those of the release that was current at its end, and the membership of that day. The columns of
+ * a family are made when they are first used.
  *
  * @param day `YYYY-MM-DD`
  * @throws AtlasError E_USAGE for a day that is not kept; it names the days that are. E_DAMAGED if an entry is damaged
@@ -40,7 +41,7 @@ export function openDay(archive: Archive, day: string): Day {
     throw new AtlasError('E_USAGE', `there are no answers of ${day}: ${coverage.missing}${kept}`);
   }
   const { entry } = coverage;
-  const { records, v4, v6 } = archive.answers(entry);
+  const { records, layer } = archive.families(entry);
   const columns = ({ value, ...layer }: Layer) => ({
     ...layer,
     value: recordNumbers(value, new Uint16Array(value.length)),
@@ -50,8 +51,8 @@ export function openDay(archive: Archive, day: string): Day {
     record.kind === 'country' ? { ...record, isEu: isEuMember(memberships, record.code, day) } : record;
   const content = {
     asOf: day,
-    v4: columns(v4),
-    v6: columns(v6),
+    v4: () => columns(layer(4)),
+    v6: () => columns(layer(6)),
     records: records.map(asOfDay),
   };
   return { day, entry, file: rangeFileInMemory(content, entry.path) };

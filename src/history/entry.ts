@@ -155,14 +155,27 @@ export class EntryFile<Rec extends FileRecord = FileRecord> {
   }
 
   /**
+   * Checks the checksums of the ranges.
+   *
+   * @throws AtlasError E_DAMAGED
+   */
+  check(): void {
+    for (const family of [4, 6] as const) this.#ranges(family);
+  }
+
+  /**
    * Returns the ranges of one family: answers of a base, or changes.
    *
    * @param recordCount number of records of the base and of all entries since, this one included
    * @throws AtlasError E_DAMAGED
    */
   layer(family: Family, recordCount: number): Layer {
-    const section = this.#container.section(`${this.#partition.section}${family}`);
-    return decodePartition(section, family, recordCount + 1, this.#path, (count) => new Uint32Array(count));
+    const newValues = (count: number): Uint32Array => new Uint32Array(count);
+    return decodePartition(this.#ranges(family), family, recordCount + 1, this.#path, newValues);
+  }
+
+  #ranges(family: Family): Uint8Array {
+    return this.#container.section(`${this.#partition.section}${family}`);
   }
 
   /** Returns the value of the range that has an address. */

@@ -28,24 +28,79 @@ export function splitIPv6(count: number, first: Uint32Array): { high: Uint32Arra
   return { high, low };
 }
 
+type ColumnsOf<Value> = Omit<RangeColumns, 'value'> & { value: Value };
+
+/** Returns IPv4 ranges as the columns of a file. */
+function columns4<Value>({ count, first, value }: ColumnsOf<Value>) {
+  const start4Low = new Uint16Array(first.buffer, first.byteOffset, 2 * count);
+  return { count4: count, start4: first, start4Low, record4: value, index4: buildIndex(count, first) };
+}
+
+/** Returns IPv6 ranges as the columns of a file. */
+function columns6<Value>({ count, first, value }: ColumnsOf<Value>) {
+  const { high, low } = splitIPv6(count, first);
+  return { count6: count, high6: high, low6: low, record6: value, index6: buildIndex(count, first, 4) };
+}
+
+/** Returns the members of a file in memory that are not columns; `bytes` is only for checks of a file on disk. */
+function otherMembers<Rec extends FileRecord>(asOf: string, records: readonly Rec[], path: string) {
+  return { path, bytes: new Uint8Array(0), headEnd: 0, asOf, ...recordMembers([...records]), divisions6: undefined };
+}
+
+/** Answers of a day. The functions return the ranges of a family, whose columns are used, not copied. */
+export type DayContent = Pick<RangeFileContent, 'asOf' | 'records'> & Record<'v4' | 'v6', () => ColumnsOf<Uint16Array>>;
+
 /**
  * Makes a range file that is in memory only, for answers that are not those of a release: in far less time than encoding
- * and decoding one takes.
+ * and decoding one takes. The columns of a family are made when one of them is first read.
  *
- * @param content the ranges of both families, and their records. The columns are used, not copied
  * @param path what messages call the file
- * @returns the file, without `bytes`, which only checks of a file on disk need
  */
-export function rangeFileInMemory(
-  { confidence, ...content }: RangeFileContent & { v4: { value: Uint16Array }; v6: { value: Uint16Array } },
-  path: string,
-): RangeFile {
+export function rangeFileInMemory({ asOf, records, v4, v6 }: DayContent, path: string): RangeFile {
+  let made4: ReturnType<typeof columns4<Uint16Array>> | undefined;
+  let made6: ReturnType<typeof columns6<Uint16Array>> | undefined;
+  const of4 = () => {
+    made4 ??= columns4(v4());
+    return made4;
+  };
+  const of6 = () => {
+    made6 ??= columns6(v6());
+    return made6;
+  };
   return {
-    ...partitionInMemory(content, path),
-    record4: content.v4.value,
-    record6: content.v6.value,
-    confidence4: confidence?.v4,
-    confidence6: confidence?.v6,
+    ...otherMembers(asOf, records, path),
+    get count4() {
+      return of4().count4;
+    },
+    get start4() {
+      return of4().start4;
+    },
+    get start4Low() {
+      return of4().start4Low;
+    },
+    get record4() {
+      return of4().record4;
+    },
+    get index4() {
+      return of4().index4;
+    },
+    get count6() {
+      return of6().count6;
+    },
+    get high6() {
+      return of6().high6;
+    },
+    get low6() {
+      return of6().low6;
+    },
+    get record6() {
+      return of6().record6;
+    },
+    get index6() {
+      return of6().index6;
+    },
+    confidence4: undefined,
+    confidence6: undefined,
   };
 }
 
@@ -54,23 +109,5 @@ export function partitionInMemory<Rec extends FileRecord>(
   { asOf, v4, v6, records }: Omit<RangeFileContent<Rec>, 'confidence'>,
   path: string,
 ): PartitionFile<Rec> {
-  const { high, low } = splitIPv6(v6.count, v6.first);
-  return {
-    path,
-    bytes: new Uint8Array(0),
-    headEnd: 0,
-    asOf,
-    ...recordMembers([...records]),
-    count4: v4.count,
-    start4: v4.first,
-    start4Low: new Uint16Array(v4.first.buffer, v4.first.byteOffset, 2 * v4.count),
-    record4: v4.value,
-    index4: buildIndex(v4.count, v4.first),
-    count6: v6.count,
-    high6: high,
-    low6: low,
-    record6: v6.value,
-    index6: buildIndex(v6.count, v6.first, 4),
-    divisions6: undefined,
-  };
+  return { ...otherMembers(asOf, records, path), ...columns4(v4), ...columns6(v6) };
 }

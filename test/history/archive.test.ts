@@ -1,5 +1,6 @@
 import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { brotliCompressSync, brotliDecompressSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { DAY_MS, dayOf, openArchive } from '../../src/history/archive.js';
 import { differenceOf, joinLayers, type Layer, overlay } from '../../src/history/changes.js';
@@ -67,6 +68,15 @@ describe('the archive', () => {
     const kinds = openArchive(dataDir).entries.map(({ kind }) => kind);
     expect(kinds[0]).toBe('base');
     expect(kinds.filter((kind) => kind === 'changes').length).toBeGreaterThan(20);
+  });
+
+  it('refuses a day with damage in one family before anything is asked of the other one', () => {
+    publish(dataDir, { release: 'r0', world: EMPTY_WORLD, now: START });
+    const path = openArchive(dataDir).entries[0]!.path;
+    const container = brotliDecompressSync(readFileSync(path));
+    container[container.length - 1]! ^= 1; // of the ranges of IPv6, the last section
+    writeFileSync(path, brotliCompressSync(container));
+    expect(() => openDay(openArchive(dataDir), '2026-01-01')).toThrow(/checksum of section country6/);
   });
 
   it('is one of the two states whenever a publication is killed', async () => {
