@@ -6,7 +6,7 @@ import { type ExplainedRow, explain } from '../../pipeline/explain/explain.js';
 import { openDatabase } from '../../src/database/database.js';
 import { namedRelease } from '../../src/database/release.js';
 import { ipatlas } from '../support/in-process.js';
-import { dataDir, dir, giveFolders } from '../support/own-folder.js';
+import { dataDir, dir, filledOnce, giveFolders } from '../support/own-folder.js';
 import { publishBlocks, SMALL_WORLD } from '../support/release.js';
 import { buildOnce, manifestOf, writeSources } from '../support/sources.js';
 
@@ -26,7 +26,7 @@ function short(claims: readonly ExplainedRow[]): unknown[][] {
 }
 
 /** Two sources that agree and disagree, overrides, and every special case of merging. */
-async function build(): Promise<void> {
+const build = filledOnce(async () => {
   writeFileSync(
     join(dir, 'overrides.csv'),
     'range,country,note,expires\n30.0.5.0/24,CH,our own,\n10.1.0.0/16,DE,our office,\n30.0.0.0/24,AT,over,2025-12-31\n',
@@ -56,7 +56,7 @@ async function build(): Promise<void> {
   }));
   writeFileSync(file, JSON.stringify({ overrides: 'overrides.csv', gates: { maxWrongSentinels: 99 }, sources }));
   expect(await buildOnce(dataDir, file, { asOf: '2026-01-01' })).toMatchObject({ outcome: 'published' });
-}
+});
 
 describe('explain', () => {
   beforeEach(build);

@@ -21,7 +21,7 @@ import { ingestContents } from '../pipeline/ingest-helper.js';
 import { builtRelease } from '../support/built-release.js';
 import { ipatlas } from '../support/in-process.js';
 import { ingestedNetworks, specialBlocks, type TableRow, tableLines, tableRow } from '../support/networks.js';
-import { dataDir, dir, giveFolders } from '../support/own-folder.js';
+import { dataDir, dir, filledOnce, giveFolders } from '../support/own-folder.js';
 import { buildOnce, manifestOf } from '../support/sources.js';
 
 giveFolders();
@@ -63,6 +63,11 @@ async function build(table: string | Buffer | readonly string[], more: object = 
   return buildOnce(dataDir, file, { asOf: '2026-01-01', offline: true, ...more });
 }
 
+/** Builds from {@link announcements}. */
+const buildUsual = filledOnce(async () => {
+  expect(await build(announcements())).toMatchObject({ outcome: 'published' });
+});
+
 /** Returns the network of an address in the current release. */
 function networkOf(ip: string): string {
   return networkAt(openReleaseNetworks(join(dataDir, 'current'), manifestOf(dataDir))!, ip);
@@ -87,7 +92,7 @@ function networkAt(file: NetworkFile, ip: string): string {
 
 describe('a release with networks', () => {
   it('has them in a file and tables of their own; the countries stay as they are', async () => {
-    expect((await build(announcements())).outcome).toBe('published');
+    await buildUsual();
     const counts = { networks: 1221, ipv4_addresses: String(1200 * 65_536 + 18) };
     expect(manifestOf(dataDir).counts.networks).toMatchObject(counts);
     expect(networkOf('20.3.4.5')).toBe('70003 Network 3');
@@ -112,7 +117,7 @@ describe('a release with networks', () => {
   });
 
   it('is described by info and verify', async () => {
-    await build(announcements());
+    await buildUsual();
     const info = await ipatlas(['info', '--data', dataDir]);
     expect(info.stdout).toMatch(/^networks +1221$/m);
     expect(info.stdout).toMatch(/^IPv4 addresses with a network +78643218 \(\d\.\d+ % of those with a country\)$/m);
@@ -209,7 +214,7 @@ describe('a table of announcements', () => {
 
 describe('gates', () => {
   it('refuse a night in which many addresses lose or change their network', async () => {
-    await build(announcements());
+    await buildUsual();
     const lost = await build(announcements().filter((row) => !/^2[12]\./.test(row)));
     expect(lost.outcome).toBe('E_REFUSED');
     expect(lost.message).toMatch(
@@ -235,7 +240,7 @@ describe('gates', () => {
   });
 
   it('refuse a release without networks after one with networks', async () => {
-    await build(announcements());
+    await buildUsual();
     const refused = await build(announcements(), { only: ['countries'] });
     expect(refused.message).toMatch(/the release to compare with has networks, and this one has none; the limit is/);
   });
@@ -350,14 +355,14 @@ describe('verify', () => {
     ["INSERT INTO network VALUES (1, 'x')", /networks\.ipr: 1222 networks, not 1221/],
     ['DELETE FROM ipv4_network WHERE first = 0', /networks\.ipr: /],
   ])('finds what %s changes', async (sql, message) => {
-    await build(announcements());
+    await buildUsual();
     verifyRelease(join(dataDir, 'current'));
     tamper(sql);
     expect(() => verifyRelease(join(dataDir, 'current'))).toThrow(message);
   });
 
   it('finds every damaged byte of the file', async () => {
-    await build(announcements());
+    await buildUsual();
     const path = join(dataDir, 'current', NETWORK_FILE);
     const whole = readFileSync(path);
     for (const at of [0, 9, 30, 40, 100, 5000, whole.length - 1]) {
