@@ -188,10 +188,10 @@ export function isDiskError(error: unknown): boolean {
  *
  * @param what the file or directory that cannot be written, as the message names it
  * @param error what the write failed with; an AtlasError is returned as it is
- * @param code of the error unless the disk is full or fails, which is E_DISK
+ * @returns E_DISK if the disk is full or fails, otherwise E_OUTPUT
  */
-export function writeError(what: string, error: unknown, code: 'E_OUTPUT' | 'E_DATA_DIR' = 'E_OUTPUT'): AtlasError {
+export function writeError(what: string, error: unknown): AtlasError {
   if (error instanceof AtlasError) return error;
   const message = `${what} cannot be written: ${messageOf(error)}`;
-  return new AtlasError(isDiskError(error) ? 'E_DISK' : code, message, { cause: error });
+  return new AtlasError(isDiskError(error) ? 'E_DISK' : 'E_OUTPUT', message, { cause: error });
 }

@@ -83,12 +83,12 @@ function chosenCodes(file: RangeFile, values: OptionValues): Set<string> | undef
   return codes;
 }
 
-/** The schemes that `--embedded` names. `yes` and `no` are the older spellings of `all` and `none`. */
+/** The schemes that `--embedded` names. */
 function chosenSchemes(name: FormatName, value: string | undefined): Set<EmbeddedScheme> {
   const { schemes, embedded } = FORMATS[name];
   if (value === undefined) return new Set(embedded);
-  if (value === 'all' || value === 'yes') return new Set(schemes);
-  if (value === 'none' || value === 'no') return new Set();
+  if (value === 'all') return new Set(schemes);
+  if (value === 'none') return new Set();
   return new Set(
     value.split(',').map((part) => {
       const scheme = schemes.find((one) => one === part.trim());

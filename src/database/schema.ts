@@ -15,7 +15,7 @@ export interface Schema {
   minimum?: number;
   required?: string[];
   properties?: Record<string, Schema>;
-  additionalProperties?: false;
+  additionalProperties?: false | Schema;
   items?: Schema;
   minItems?: number;
   $defs?: Record<string, Schema>;
@@ -74,8 +74,10 @@ export function schemaViolation(schema: Schema, value: unknown, root = schema, p
     return first(Object.entries(value), ([key, member]) => {
       const inner = path === '' ? key : `${path}.${key}`;
       const properties = schema.properties ?? {};
-      if (Object.hasOwn(properties, key)) return schemaViolation(properties[key]!, member, root, inner);
-      return schema.additionalProperties === false ? `${at} has the unknown member ${JSON.stringify(key)}` : undefined;
+      const other = schema.additionalProperties ?? {};
+      const expected = Object.hasOwn(properties, key) ? properties[key]! : other;
+      if (expected === false) return `${at} has the unknown member ${JSON.stringify(key)}`;
+      return schemaViolation(expected, member, root, inner);
     });
   }
   return undefined;

@@ -41,8 +41,7 @@ export interface EnrichRequest {
  */
 export async function enrich(request: EnrichRequest): Promise<void> {
   const { options, guess, signal, output } = request;
-  const expected = { kind: options.input.kind, fields: options.fields };
-  const inputs = new Inputs(openSources(request.inputs), expected, guess);
+  const inputs = new Inputs(openSources(request.inputs), options, guess);
   try {
     let endsWithNewline = await enrichInputs(request, inputs);
     while (inputs.isWaiting && !signal.aborted) {

@@ -122,12 +122,11 @@ describe('ipatlas export', () => {
   it('adds or leaves out embedded addresses', async () => {
     const has = async (...args: string[]) => (await run(...args)).stdout.includes('\n2002:c100:');
     expect(await has('nginx')).toBe(true);
-    expect(await has('nginx', '--embedded', 'no')).toBe(false);
+    expect(await has('nginx', '--embedded', 'none')).toBe(false);
     expect(await has('csv')).toBe(false);
-    expect(await has('csv', '--embedded', 'yes')).toBe(true);
+    expect(await has('csv', '--embedded', 'all')).toBe(true);
     expect(await has('csv', '--embedded', '6to4')).toBe(true);
     expect(await has('csv', '--embedded', 'nat64')).toBe(false);
-    expect(await has('nginx', '--embedded', 'none')).toBe(false);
   });
 
   it.each([

@@ -9,16 +9,13 @@ import { parseAddress } from '../../address/parse.js';
 import { AtlasError } from '../../errors.js';
 import { pathText } from '../field-path.js';
 import type { Recognized } from '../logs.js';
-import type { FieldRequest, KernelInput } from '../options.js';
+import type { FieldRequest, InputOptions, KernelInput } from '../options.js';
 import type { FilePart } from '../schedule/file-part.js';
 import { type Compression, decompress } from './decompress.js';
 import { type ByteSource, derivedSource } from './source.js';
 
 /** What the user says the input is. */
-export interface ExpectedInput {
-  kind: KernelInput['kind'];
-  fields: readonly FieldRequest[];
-}
+type ExpectedInput = Pick<InputOptions, 'input' | 'fields'>;
 
 /** How a log is recognized, see ../logs.ts. */
 export interface Guess {
@@ -207,7 +204,7 @@ function hasAddressColumn(header: string[], row: string[], fields: readonly Fiel
 }
 
 /** Lines that end in a carriage return alone (classic Mac OS) would all be one line. */
-function checkLineEndings({ source, bytes }: Head, kind: ExpectedInput['kind']): void {
+function checkLineEndings({ source, bytes }: Head, kind: KernelInput['kind']): void {
   if (bytes.includes(NEWLINE)) return;
   const text = bytes.toString('latin1');
   // In JSON, a carriage return is white space, so only one between two objects is a line ending.
@@ -219,7 +216,7 @@ function checkLineEndings({ source, bytes }: Head, kind: ExpectedInput['kind']):
   );
 }
 
-async function checkFirstLine(head: Head, { kind, fields }: ExpectedInput): Promise<void> {
+async function checkFirstLine(head: Head, { input: { kind }, fields }: ExpectedInput): Promise<void> {
   if (kind === 'json') return;
   await head.readWhile((bytes) => !bytes.includes(NEWLINE));
   checkLineEndings(head, kind);

@@ -85,8 +85,6 @@ export const GAP_DATE = 2;
 export const GAP_ASN = 3;
 export const GAP_NAME = 4;
 export const DATE_BYTES = 10;
-/** Digits of the longest AS number. */
-export const ASN_DIGITS = 10;
 
 // A network: its AS number, 0 for none; the address and length of its name as the format writes it.
 export const NETWORK_ASN = 0;

@@ -22,7 +22,7 @@ const LINES = Buffer.from(
 
 /** Opens a file as a run does. */
 async function openInput(path: string): Promise<ByteSource> {
-  const { value } = await new Inputs([openSource(path)], { kind: 'jsonl', fields: [] }).ofRun().next();
+  const { value } = await new Inputs([openSource(path)], { input: { kind: 'jsonl' }, fields: [] }).ofRun().next();
   return value as ByteSource;
 }
 
