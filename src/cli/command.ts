@@ -1,9 +1,9 @@
 /** What a command of the command line is, and what every command may use. */
-import { writeFileSync } from 'node:fs';
+import { writeFileSync, writeSync } from 'node:fs';
 import { isDate } from '../country/country.js';
 import { type DataPlace, findDatabase, isSeed, manifestOfDatabase, seedText } from '../database/origin.js';
 import { type Manifest, NETWORK_FILE } from '../database/release.js';
-import { AtlasError, systemErrorCode } from '../errors.js';
+import { AtlasError, EXIT, systemErrorCode, writeError } from '../errors.js';
 import { isTerminal, STANDARD_FD, STDIN_PATH } from '../standard-streams.js';
 import { printable } from '../text-table.js';
 
@@ -67,11 +67,6 @@ export interface Command {
   answersFromSeed?: true;
   /** Whether the command has nothing to do with a data directory. */
   withoutData?: true;
-  /**
-   * Whether the command writes to file descriptor 1 and handles EPIPE itself. Then process.stdout must not be used: it makes
-   * a pipe non-blocking, for all processes that share it.
-   */
-  writesToDescriptor?: true;
   /** Whether a library may leave a connection open, such as one to a server that is silent: the process ends all the same. */
   mayLeaveConnections?: true;
   /** @returns the exit code; throws AtlasError */
@@ -131,9 +126,24 @@ export function outputPath(values: OptionValues, name = 'output'): string | unde
   return path === '-' ? undefined : path;
 }
 
-/** Writes to stdout, and waits if the reader is slower. */
+/** How long to wait before a full pipe is written to again, in milliseconds. */
+const FULL_PIPE_MS = 10;
+
+/**
+ * Writes to standard output. Ends the process quietly if the reader closes the pipe early, as in `ipatlas … | head -1`.
+ * `process.stdout` would load the streams first, which takes 3 ms.
+ */
 export async function print(output: string | Uint8Array): Promise<void> {
-  if (!process.stdout.write(output)) await new Promise((resolve) => process.stdout.once('drain', resolve));
+  for (let rest = Buffer.from(output as string); rest.length > 0; ) {
+    try {
+      rest = rest.subarray(writeSync(STANDARD_FD.output, rest));
+    } catch (error) {
+      if (systemErrorCode(error) === 'EPIPE') process.exit(EXIT.ok);
+      if (systemErrorCode(error) !== 'EAGAIN') throw writeError('standard output', error);
+      // Another process made the pipe non-blocking, and it is full.
+      await new Promise((resolve) => setTimeout(resolve, FULL_PIPE_MS));
+    }
+  }
 }
 
 /**

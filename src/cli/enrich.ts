@@ -40,7 +40,6 @@ stdout.`,
     'tail -f access.log | ipatlas enrich --format combined': 'appends the country to each line of a log',
   },
   arguments: [0, Number.POSITIVE_INFINITY],
-  writesToDescriptor: true,
   answersFromSeed: true,
   run,
 };

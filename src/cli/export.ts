@@ -17,10 +17,11 @@ import { type ExportRequest, FORMATS, type FormatName } from '../export/formats.
 import { joinFiles } from '../export/joint.js';
 import { ASN_DATABASE_TYPE, BOTH_DATABASE_TYPE, DEFAULT_DATABASE_TYPE } from '../export/mmdb/mmdb.js';
 import { NFT_SET_NAME } from '../export/nft.js';
-import { writeFile, writeToStream } from '../export/output.js';
+import { writeFile } from '../export/output.js';
 import { rangesAt } from '../history/day.js';
 import { withPackages } from '../optional-packages.js';
 import type { NetworkFile, RangeFile } from '../rangefile/reader.js';
+import { isTerminal, STANDARD_FD } from '../standard-streams.js';
 import {
   type Command,
   type Invocation,
@@ -28,6 +29,7 @@ import {
   outputPath,
   parseAsns,
   parseDay,
+  print,
   printNote,
   text,
 } from './command.js';
@@ -318,10 +320,10 @@ async function run(invocation: Invocation): Promise<number> {
     printNote(`${output}: ${bytes} bytes. ${title}\n`);
     return EXIT.ok;
   }
-  if (isBinary && process.stdout.isTTY) {
+  if (isBinary && isTerminal(STANDARD_FD.output)) {
     throw usage(`${invocation.positionals[0]} is not text for a terminal; name a file with -o`);
   }
-  await writeToStream(pieces, process.stdout);
+  for (const piece of pieces) await print(piece);
   return EXIT.ok;
 }
 

@@ -69,7 +69,6 @@ without a file, or for "-", it reads stdin. gzip is recognized, and zstd from No
       'the addresses that are neither in Germany nor in France',
   },
   arguments: [0, Number.POSITIVE_INFINITY],
-  writesToDescriptor: true,
   answersFromSeed: true,
   run,
 };

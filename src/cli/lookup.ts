@@ -6,7 +6,7 @@ import { seedFacts } from '../database/origin.js';
 import { chunksOf, openSource } from '../enrich/input/source.js';
 import { AtlasError, EXIT } from '../errors.js';
 import { MAX_ADDRESS_LENGTH } from '../limits.js';
-import { STDIN_PATH } from '../standard-streams.js';
+import { isTerminal, STANDARD_FD, STDIN_PATH } from '../standard-streams.js';
 import { printable } from '../text-table.js';
 import {
   type Command,
@@ -123,7 +123,7 @@ async function run(invocation: Invocation): Promise<number> {
   let invalid = 0;
   const rows = [['IP', ...fields.map((field) => HEADERS[field] ?? field.toUpperCase())]];
   // A table needs all its rows to know its widths; a stream must not wait for its end.
-  const asTable = process.stdout.isTTY && values.json !== true && !positionals.includes('-');
+  const asTable = isTerminal(STANDARD_FD.output) && values.json !== true && !positionals.includes('-');
   for await (const ip of addresses(positionals)) {
     const line: Line = find(ip) ?? { ip, error: 'invalid ip' };
     if (line.error !== undefined) invalid++;

@@ -1,9 +1,9 @@
 /** The program with all commands. */
 import { EXIT } from '../errors.js';
-import { usageError } from './command.js';
+import { print, usageError } from './command.js';
 import { splitCommandLine } from './command-line.js';
 import { helpPage, loadCommand, version } from './commands.js';
-import { exitWhenReaderCloses, runCommand } from './run.js';
+import { runCommand } from './run.js';
 
 /** What no command's name has: a dot or a colon among hexadecimal digits. Also matches some text that is not an address. */
 const LOOKS_LIKE_ADDRESS = /^[\da-f]*[.:][\da-f.:]*$/i;
@@ -19,13 +19,12 @@ export async function program(args: string[]): Promise<number> {
   const { name, rest } = splitCommandLine(args);
   if (name !== undefined && LOOKS_LIKE_ADDRESS.test(name)) return program(['lookup', ...args]);
   if (name !== undefined) return runCommand(name, (await loadCommand(name)).command, rest, { helpPage });
-  exitWhenReaderCloses();
   if (rest.includes('--version') || rest.includes('-v')) {
-    process.stdout.write(`${version()}\n`);
+    await print(`${version()}\n`);
     return EXIT.ok;
   }
   if (rest.includes('--help') || rest.includes('-h')) {
-    process.stdout.write(await helpPage());
+    await print(await helpPage());
     return EXIT.ok;
   }
   if (rest.length > 0) throw usageError(`no command is given with ${JSON.stringify(rest[0])}`);

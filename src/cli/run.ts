@@ -1,9 +1,9 @@
 /** Runs a command of the command line: parses its arguments, and turns errors into a message and an exit code. */
 import { debuglog, getSystemErrorMap } from 'node:util';
 import { dataPlace } from '../database/origin.js';
-import { AtlasError, EXIT, isDiskError, messageOf, systemErrorCode, writeError } from '../errors.js';
+import { AtlasError, EXIT, isDiskError, messageOf } from '../errors.js';
 import { printable } from '../text-table.js';
-import { type Command, usageError } from './command.js';
+import { type Command, print, usageError } from './command.js';
 import { parseCommandLine } from './command-line.js';
 
 const debug = debuglog('ipatlas');
@@ -32,9 +32,8 @@ export async function runCommand(
   rare: RareDependencies,
 ): Promise<number> {
   const { values, action, positionals } = await parseCommandLine(name, command, args);
-  if (values.help === true || command.writesToDescriptor !== true) exitWhenReaderCloses();
   if (values.help === true) {
-    process.stdout.write(await rare.helpPage(name, action));
+    await print(await rare.helpPage(name, action));
     return EXIT.ok;
   }
   const place = dataPlace(values.data as string | undefined, values.seed === true);
@@ -71,13 +70,6 @@ function report(thrown: unknown): number {
   );
   debug('%s', error instanceof Error ? error.stack : error);
   return EXIT.fault;
-}
-
-/** Ends the process quietly if the reader closes the pipe early, as in `ipatlas … | head -1`. */
-export function exitWhenReaderCloses(): void {
-  process.stdout.on('error', (error) => {
-    process.exit(systemErrorCode(error) === 'EPIPE' ? EXIT.ok : report(writeError('standard output', error)));
-  });
 }
 
 /** Runs a program and returns its exit code. An error becomes one line on stderr. */

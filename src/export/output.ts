@@ -1,13 +1,6 @@
-/** Writes an export to a file or a stream. */
-import { once } from 'node:events';
-import type { Writable } from 'node:stream';
+/** Writes an export to a file. */
 import { writeError } from '../errors.js';
 import { type Pieces, replaceFile } from '../files.js';
-
-/** Writes to a stream, and waits if its reader is slower. */
-export async function writeToStream(pieces: Pieces, stream: Writable): Promise<void> {
-  for (const piece of pieces) if (!stream.write(piece)) await once(stream, 'drain');
-}
 
 /**
  * Writes a file atomically; a device or a named pipe is written in place.

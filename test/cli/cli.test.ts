@@ -1,10 +1,11 @@
+import { spawn } from 'node:child_process';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { factLines } from '../../src/cli/command.js';
 import { packageFile } from '../../src/package-root.js';
 import { counted, table } from '../../src/text-table.js';
-import { finished, ipatlas as ipatlasProcess, start, terminal } from '../support/cli.js';
+import { finished, ipatlas as ipatlasProcess, MAIN, start, terminal } from '../support/cli.js';
 import { ipatlas } from '../support/in-process.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 
@@ -145,6 +146,17 @@ describe('ipatlas lookup', () => {
     child.stdin!.end();
     expect(await end).toMatchObject({ code: 0, stderr: '' });
   });
+
+  it('reaches a slow reader whose pipe another process made non-blocking', async () => {
+    const list = join(dataDir, 'addresses');
+    writeFileSync(list, '8.8.8.8\n'.repeat(3000));
+    const setNonBlocking = `"$0" -e 'process.stdout.write("")'`;
+    const command = `{ ${setNonBlocking}; "$0" "$1" lookup - --data "$2" < "$3"; echo "$?"; } | { sleep 0.3; cat; }`;
+    const shell = spawn('sh', ['-c', command, process.execPath, MAIN, dataDir, list]);
+    const { stdout, stderr } = await finished(shell);
+    const line = '{"ip":"8.8.8.8","country":"United States","country_code":"US","is_eu":false}\n';
+    expect([stderr, stdout === `${line.repeat(3000)}0\n`]).toEqual(['', true]);
+  });
 });
 
 it('counts are in the singular or the plural', async () => {
@@ -195,11 +207,11 @@ describe('errors', () => {
   });
 
   it('an error outside the promise of the command is also reported in one line', async () => {
-    // Throws in a callback once the command has begun, which is when it first listens to its output.
-    const late = `const { on } = process.stdout;
-      process.stdout.on = function (...args) {
+    // Throws in a callback once the command has begun, which is when it first asks for a module that few runs need.
+    const late = `const { getBuiltinModule } = process;
+      process.getBuiltinModule = (name) => {
         setImmediate(() => { throw new TypeError('late'); });
-        return on.apply(this, args);
+        return getBuiltinModule(name);
       };`;
     const { code, stderr } = await broken(late, ['lookup', '-', '--data', dataDir]);
     expect([code, stderr]).toEqual([1, expect.stringMatching(/^ipatlas: internal error \(bug\): late;[^\n]*\n$/)]);
