@@ -1,4 +1,18 @@
 import { configDefaults, defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
+
+/** Files that take long although they are small. The first builds the release that others wait for. */
+const LONG = ['docs/console', 'routing/routing', 'distribution/kills', 'distribution/cli', 'stream/failures'];
+
+/** Begins with {@link LONG}, lest one worker runs one of them when the others are done: on a clone, vitest knows sizes only. */
+class LongFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files);
+    const isLong = ({ moduleId }: TestSpecification): boolean =>
+      LONG.some((name) => moduleId.endsWith(`/test/${name}.test.ts`));
+    return [...sorted.filter(isLong), ...sorted.filter((file) => !isLong(file))];
+  }
+}
 
 export default defineConfig({
   test: {
@@ -13,6 +27,7 @@ export default defineConfig({
     isolate: false,
     // One more than the two cores of a usual CI machine: some tests wait for servers and browsers.
     maxWorkers: 3,
+    sequence: { sequencer: LongFirst },
     globalSetup: ['test/support/shared-folder.ts'],
     setupFiles: ['test/support/processor-time.ts'],
     reporters: process.env.FAIL_ON_SKIP ? ['default', './test/support/fail-on-skip.ts'] : ['default'],
