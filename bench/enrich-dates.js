@@ -6,13 +6,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { releaseDir } from '../dist/src/database/release.js';
 import { openReleaseRanges } from '../dist/src/database/release-files.js';
-import { dayOf, openArchive } from '../dist/src/history/archive.js';
+import { DAY_MS, dayOf, openArchive } from '../dist/src/history/archive.js';
 import { answersOf, importEntry } from '../dist/src/history/write.js';
 import { leastSeconds, randomWords, row, section } from './measure.js';
 import { CLI, dataDirectory } from './paths.js';
 
 const WEEKS = 52;
-const WEEK_MS = 7 * 86_400_000;
+const WEEK_MS = 7 * DAY_MS;
 const FIRST = Date.UTC(2025, 0, 1);
 const LINES = 500_000;
 /** Times that a file is read. */
@@ -50,9 +50,11 @@ export async function run() {
       answers = changed(answers);
     }
     row('bytes of the year', `${(openArchive(dir).bytes / 1e6).toFixed(1)} MB`);
-    const [sorted, mixed] = ['sorted.jsonl', 'random.jsonl'].map((name) => join(dir, name));
+    const [sorted, shuffled, mixed] = ['sorted', 'shuffled', 'random'].map((name) => join(dir, `${name}.jsonl`));
     const span = WEEKS * WEEK_MS;
+    const dayOfLine = (line) => Math.floor((span * line) / LINES / DAY_MS);
     writeLog(sorted, (line) => FIRST + (span * line) / LINES);
+    writeLog(shuffled, (line) => FIRST + DAY_MS * dayOfLine(line) + (random() % DAY_MS));
     writeLog(mixed, () => FIRST + (random() % (span / 1000)) * 1000);
     const start = join(dir, 'start.jsonl');
     writeFileSync(start, '{"ip":"8.8.8.8","ts":"2025-01-01"}\n');
@@ -65,12 +67,13 @@ export async function run() {
           { stdio: 'ignore' },
         );
     const at = ['--at-field', 'ts'];
-    const [plainStart, atStart, plain, bySorted, byRandom] = await leastSeconds(
+    const [plainStart, atStart, plain, bySorted, byShuffled, byRandom] = await leastSeconds(
       ROUNDS,
       enrich(release, start),
       enrich(dir, start, ...at),
       enrich(release, sorted),
       enrich(dir, sorted, ...at),
+      enrich(dir, shuffled, ...at),
       enrich(dir, mixed, ...at),
     );
     const speed = (time) => `${((REPEATS * statSync(sorted).size) / 1e6 / time).toFixed(0)} MB/s`;
@@ -87,6 +90,7 @@ export async function run() {
     row('lines of random days / an MMDB a week kept open', `${ratio.toFixed(1)} ×`, '≥ 10 ×', ratio >= 10);
     for (const [name, time] of [
       ['lines sorted by date / plain, without the start', bySorted - atStart],
+      ['lines shuffled within each day / plain, without the start', byShuffled - atStart],
       ['lines of random days / plain, without the start', byRandom - atStart],
     ]) {
       const ratio = (plain - plainStart) / time;
