@@ -202,9 +202,8 @@ export async function readSource(
       const files = sortFiles(fetched.files, format.ranges, locationNames(format));
       noteUnused(files.unused);
       const delegations = asns.size > 0 && 'rir' in format.ranges[0]! ? new Delegations(asns) : undefined;
-      const networks = 'asn' in format.content ? new NetworkTable(asns) : undefined;
-      rows.networks = networks;
-      const reader = new CsvSourceReader(rows, format, delegations, networks);
+      if ('asn' in format.content) rows.networks = new NetworkTable(asns);
+      const reader = new CsvSourceReader(rows, format, delegations);
       for (const file of files.locations) await reader.readLocations(file);
       for (const { file, ranges } of files.ranges) await reader.readRanges(file, ranges);
       const shared = delegations?.sharedAsns() ?? [];
@@ -213,8 +212,8 @@ export async function readSource(
           `${source.id}: AS ${shared.join(', ')}: the members of a national registry share one holder in the file, so space that is delegated to them is not known`,
         );
       }
-      const owned = networks?.owned ?? delegations?.ranges();
-      return rows.result(source.maxRejectShare, owned, format.minAllowedRejects, networks);
+      const owned = rows.networks?.owned ?? delegations?.ranges();
+      return rows.result(source.maxRejectShare, owned, format.minAllowedRejects);
     }
     return rows.result(source.maxRejectShare);
   } catch (error) {
@@ -243,9 +242,8 @@ export async function readIndexed(
   }
   const files = sortFiles(input.fetched.files, format.ranges, locationNames(format));
   const rows = new SourceRows(input.source.id, onRange, new RejectLog(input.source.id));
-  const networks = 'asn' in format.content ? new NetworkTable(new Set()) : undefined;
-  rows.networks = networks;
-  const reader = new CsvSourceReader(rows, format, undefined, networks);
+  if ('asn' in format.content) rows.networks = new NetworkTable(new Set());
+  const reader = new CsvSourceReader(rows, format);
   for (const file of files.locations) await reader.readLocations(file);
   for (const { file, ranges } of files.ranges) {
     const found = index.find(({ name }) => name === file.name);
@@ -306,7 +304,7 @@ class SourceRows {
   readonly rejects: RejectLog;
   /** Number of rows that the format's `skip` rules leave out. */
   skipped = 0;
-  /** The networks so far, if a listener wants their numbers. */
+  /** The networks so far, if the rows have networks. */
   networks: NetworkTable | undefined;
   readonly #id: string;
   readonly #v4 = new RangeBuilder(4);
@@ -355,8 +353,8 @@ class SourceRows {
     maxRejectShare: number,
     owned: readonly OwnedRange[] = [],
     { rows: always, share }: Format['minAllowedRejects'] = { rows: 0, share: 0 },
-    networks?: NetworkTable,
   ): SourceResult {
+    const { networks } = this;
     const rejected = this.rejects.total;
     const rows = this.#v4.count + this.#v6.count;
     const limit = Math.max(maxRejectShare, share);
@@ -443,19 +441,11 @@ class CsvSourceReader {
   readonly #range = emptyRange();
   /** Receives every row if the space of networks is wanted. */
   readonly #delegations: Delegations | undefined;
-  /** The networks so far, if the rows have networks. */
-  readonly #networks: NetworkTable | undefined;
 
-  constructor(
-    rows: SourceRows,
-    format: Format,
-    delegations: Delegations | undefined,
-    networks: NetworkTable | undefined,
-  ) {
+  constructor(rows: SourceRows, format: Format, delegations?: Delegations) {
     this.#rows = rows;
     this.#format = format;
     this.#delegations = delegations;
-    this.#networks = networks;
   }
 
   /** Reads a file of location keys and their countries. */
@@ -564,7 +554,7 @@ class CsvSourceReader {
   }
 
   #network(asn: number, name: number | undefined): RowParser {
-    const networks = this.#networks!;
+    const networks = this.#rows.networks!;
     return (row) => {
       const index = networks.index(row[asn]!, name === undefined ? '' : (row[name] ?? ''));
       if (index === undefined) return NOT_ASN;
@@ -606,13 +596,7 @@ function skipTest(
   rules: readonly { column: number; values: readonly string[] }[],
 ): (row: readonly string[]) => boolean {
   const sets = rules.map(({ column, values }) => ({ column, values: new Set(values) }));
-  return (row) => {
-    for (const { column, values } of sets) {
-      const field = row[column];
-      if (field !== undefined && values.has(field)) return true;
-    }
-    return false;
-  };
+  return (row) => sets.some(({ column, values }) => values.has(row[column]!));
 }
 
 /** Returns the number of a column. A name is looked up in the header row; case and surrounding blanks do not matter. */

@@ -177,34 +177,22 @@ export function logProgress(log: Log, metrics: StreamMetrics): () => void {
   return () => clearInterval(timer);
 }
 
-/** Logs events without anything that a message holds: sequences, reasons and errors of the broker only. */
-function loggedEvents(log: Log): Omit<WorkerEvents, 'idle'> {
+/**
+ * Joins what is counted, what says whether the worker gets on, and what is logged, without anything that a message holds: sequences,
+ * reasons and errors of the broker only.
+ */
+export function workerEvents(metrics: StreamMetrics, log: Log, health: Health): WorkerEvents {
+  const counted = metrics.events;
   let lastRetry = Number.NEGATIVE_INFINITY;
-  const logRetry = (fields: LogFields): void => {
+  const onRetry = (fields: LogFields & { problem: string }): void => {
+    health.failed(fields.problem);
     const now = performance.now();
     if (now - lastRetry < LOG_INTERVAL_MS) return;
     lastRetry = now;
     log.warn(fields, 'a step failed and is tried again');
   };
   return {
-    delivered: () => {},
-    appended: () => {},
-    done: () => {},
-    alreadyDone: () => {},
-    rejected: ({ source }, reason, detail) => log.warn({ sequence: source.sequence, reason, detail }, 'input refused'),
-    retried: ({ source }, problem) => logRetry({ sequence: source.sequence, problem }),
-    stalled: (problem) => logRetry({ problem }),
-    failed: ({ source }, error) =>
-      log.error({ sequence: source.sequence, ...errorFields(error) }, 'a bug: this message could not be enriched'),
-  };
-}
-
-/** Joins what is counted, what is logged, and what says whether the worker gets on. */
-export function workerEvents(metrics: StreamMetrics, log: Log, health: Health): WorkerEvents {
-  const counted = metrics.events;
-  const logged = loggedEvents(log);
-  return {
-    delivered: counted.delivered,
+    ...counted,
     appended(part) {
       health.succeeded();
       counted.appended(part);
@@ -213,23 +201,21 @@ export function workerEvents(metrics: StreamMetrics, log: Log, health: Health): 
       health.succeeded();
       counted.done(delivery);
     },
-    alreadyDone: counted.alreadyDone,
     idle: () => health.succeeded(),
     rejected(delivery, reason, detail) {
       counted.rejected(delivery, reason, detail);
-      logged.rejected(delivery, reason, detail);
+      log.warn({ sequence: delivery.source.sequence, reason, detail }, 'input refused');
     },
     stalled(problem) {
-      health.failed(problem);
       counted.stalled(problem);
-      logged.stalled(problem);
+      onRetry({ problem });
     },
     retried(delivery, problem) {
-      health.failed(problem);
       counted.retried(delivery, problem);
-      logged.retried(delivery, problem);
+      onRetry({ sequence: delivery.source.sequence, problem });
     },
-    failed: logged.failed,
+    failed: ({ source }, error) =>
+      log.error({ sequence: source.sequence, ...errorFields(error) }, 'a bug: this message could not be enriched'),
   };
 }
 
