@@ -70,7 +70,7 @@ function queryStringText(value: usize, at: usize): void {
 }
 
 /** Adds a query for the address that a text is. */
-@inline function queryText(value: usize, from: usize, length: usize): void {
+function queryText(value: usize, from: usize, length: usize): void {
   if (length > longestText() || !queryValue(value, parseText(from, from + length))) store<u32>(value, recordCount);
 }
 
@@ -104,7 +104,7 @@ function unquote(from: usize, close: usize): usize {
  * Replaces the offset of a cell with a query for its address. A field without a column and an empty cell are missing values. A quoted cell is exactly an
  * address only if its first quote after the opening one closes it, because no address has a quote in it.
  */
-@inline function queryCell(value: usize, from: usize, close: usize): void {
+function queryCell(value: usize, from: usize, close: usize): void {
   if (from == 0) {
     store<u32>(value, recordCount + 1);
     return;
@@ -125,7 +125,7 @@ function unquote(from: usize, close: usize): usize {
 }
 
 /** Replaces the offset of the value of a key with a query for its address. */
-@inline function queryPair(value: usize, from: usize, close: usize): void {
+function queryPair(value: usize, from: usize, close: usize): void {
   const length: usize = from == 0 ? 0 : valueEnd(from, close) - from;
   if (length == 0 || (length == 1 && <u32>load<u8>(from) == unset)) store<u32>(value, recordCount + 1);
   else queryText(value, from, length);
