@@ -170,10 +170,10 @@ function placeRanges(plan: MemoryPlan, file: EnrichRanges, rows: ReturnType<type
   };
 }
 
-/** Returns the numbers to 255 in decimal: three bytes for the digits, one for how many there are. */
+/** Returns the numbers to 999 in decimal: three bytes for the digits, one for how many there are. */
 function decimalTexts(): Uint8Array {
-  const bytes = new Uint8Array(4 * 256);
-  for (let number = 0; number < 256; number++) {
+  const bytes = new Uint8Array(4 * 1000);
+  for (let number = 0; number < 1000; number++) {
     const digits = Buffer.from(String(number));
     bytes.set(digits, 4 * number);
     bytes[4 * number + 3] = digits.length;

@@ -26,25 +26,9 @@ import {
   return isIPv6 ? load<u64>(lows + (range << 3)) : 0;
 }
 
-/** Returns whether the values of all partitions have the same answers in two rows. */
-function haveSameAnswers(partitions: usize, end: usize, row: usize, other: usize): bool {
-  for (let partition = partitions; partition < end; partition += PARTITION_BYTES, row += 4, other += 4) {
-    const answers: usize = load<u32>(partition, PARTITION_ANSWERS);
-    if (load<u32>(answers + ((<usize>load<u32>(row)) << 2)) != load<u32>(answers + ((<usize>load<u32>(other)) << 2))) return false;
-  }
-  return true;
-}
-
-/** Writes the bounds of the block of each row. */
-function makeBlocks(partitions: usize, end: usize, rows: usize, highs: usize, isIPv6: bool, count: usize): void {
+/** Writes the end of the block of each row, which has its beginning. */
+function endBlocks(rows: usize, count: usize): void {
   let block: u32 = 0;
-  for (let range: usize = 0; range < count; range++) {
-    const row = rows + range * ROW_BYTES;
-    if (range > 0 && !haveSameAnswers(partitions, end, row, row - ROW_BYTES)) {
-      block = isIPv6 ? <u32>range : load<u32>(highs + (range << 2));
-    }
-    store<u32>(row, block, ROW_BLOCK);
-  }
   let blockEnd: u32 = 0;
   for (let row = rows + count * ROW_BYTES; row > rows; ) {
     row -= ROW_BYTES;
@@ -70,6 +54,7 @@ export function makeRows(partitions: usize, end: usize, rows: usize, highs: usiz
   let high: u64 = 0;
   let low: u64 = 0;
   let isLast = false;
+  let block: u32 = 0;
   while (!isLast) {
     if (isIPv6) {
       store<u64>(highs + (count << 3), high);
@@ -85,13 +70,21 @@ export function makeRows(partitions: usize, end: usize, rows: usize, highs: usiz
       const ownLows: usize = load<u32>(partition, PARTITION_LOWS);
       let range: usize = load<u32>(partition, PARTITION_RANGE);
       const next = range + 1;
-      if (next < length && highOf(ownHighs, next, isIPv6) == high && lowOf(ownLows, next, isIPv6) == low) {
+      const begins = next < length && highOf(ownHighs, next, isIPv6) == high && lowOf(ownLows, next, isIPv6) == low;
+      if (begins) {
         range = next;
         store<u32>(partition, <u32>range, PARTITION_RANGE);
       }
       const records: usize = load<u32>(partition, PARTITION_RECORDS);
       const isNarrow = load<u32>(partition, PARTITION_RECORD_BYTES) == 2;
-      store<u32>(value, isNarrow ? load<u16>(records + (range << 1)) : load<u32>(records + (range << 2)));
+      const record: usize = isNarrow ? load<u16>(records + (range << 1)) : load<u32>(records + (range << 2));
+      store<u32>(value, <u32>record);
+      const answers: usize = load<u32>(partition, PARTITION_ANSWERS);
+      if (begins && answers != 0) {
+        const before: usize = load<u32>(value - ROW_BYTES);
+        // Another answer begins another block.
+        if (load<u32>(answers + (record << 2)) != load<u32>(answers + (before << 2))) block = isIPv6 ? <u32>count : <u32>high;
+      }
       if (range + 1 >= length) continue;
       const ownHigh = highOf(ownHighs, range + 1, isIPv6);
       const ownLow = lowOf(ownLows, range + 1, isIPv6);
@@ -101,10 +94,11 @@ export function makeRows(partitions: usize, end: usize, rows: usize, highs: usiz
       }
       isLast = false;
     }
+    store<u32>(rows + count * ROW_BYTES, block, ROW_BLOCK);
     high = nextHigh;
     low = nextLow;
     count++;
   }
-  if (load<u32>(partitions, PARTITION_ANSWERS) != 0) makeBlocks(partitions, end, rows, highs, isIPv6, count);
+  if (load<u32>(partitions, PARTITION_ANSWERS) != 0) endBlocks(rows, count);
   return <u32>count;
 }

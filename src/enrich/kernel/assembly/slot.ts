@@ -135,7 +135,7 @@ export function outputEnd(): usize {
   out++;
 }
 
-/** Appends a number up to 255 in decimal. */
+/** Appends a number up to 999 in decimal. */
 @inline export function putDecimal(number: u32): void {
   const digits = load<u32>(decimals + (<usize>number << 2));
   store<u32>(out, digits);
@@ -144,13 +144,17 @@ export function outputEnd(): usize {
 
 /** Appends any number in decimal. */
 export function putNumber(number: u32): void {
-  let digits: usize = 1;
-  for (let rest = number / 10; rest > 0; rest /= 10) digits++;
-  out += digits;
-  for (let at = out - 1; digits > 0; digits--, at--) {
-    store<u8>(at, <u8>(48 + (number % 10)));
-    number /= 10;
+  if (number < 1000) {
+    putDecimal(number);
+    return;
   }
+  const thousands = number / 1000;
+  putNumber(thousands);
+  const rest = number - 1000 * thousands;
+  store<u8>(out, <u8>(48 + rest / 100));
+  store<u8>(out, <u8>(48 + (rest / 10) % 10), 1);
+  store<u8>(out, <u8>(48 + rest % 10), 2);
+  out += 3;
 }
 
 /** Appends a number of 16 bits in hexadecimal. */
