@@ -21,7 +21,7 @@ import { noNetworks, openReleaseLabels, openReleaseNetworks, openReleaseRanges }
 import { cellText } from '../enrich/formats/results.js';
 import { AtlasError, EXIT } from '../errors.js';
 import { writeFile } from '../export/output.js';
-import { rangesAt } from '../history/day.js';
+import { networksAt, rangesAt } from '../history/day.js';
 import { PAIRS_SHOWN } from '../limits.js';
 import { formatCidr, rangeToCidrs } from '../range/cidr.js';
 import type { PartitionFile, RangeFile } from '../rangefile/reader.js';
@@ -48,9 +48,11 @@ type Other = keyof typeof OTHERS;
 
 function openSide(dataDir: string, name: string, other: Other | undefined): Side {
   if (isDate(name)) {
-    if (other !== undefined) throw new AtlasError('E_USAGE', `--${other} needs releases: history has no ${other}`);
+    if (other === 'labels') throw new AtlasError('E_USAGE', '--labels needs releases: history has no labels');
     const { file } = rangesAt(dataDir, name);
-    return { id: name, as_of: name, file, ranges: file };
+    const ranges = other === undefined ? file : networksAt(dataDir, name);
+    if (ranges === undefined) throw new AtlasError('E_NO_DATABASE', `history has no networks of ${name}`);
+    return { id: name, as_of: name, file, ranges };
   }
   const dir = namedRelease(dataDir, name);
   const { manifest, file } = openReleaseRanges(dir);

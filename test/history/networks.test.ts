@@ -137,6 +137,19 @@ describe('three releases', () => {
     expect(await run('history', '--networks', '193.0.0.0/21')).toMatchObject({ code: 2 });
   });
 
+  it('diff --networks compares two days', async () => {
+    const { code, stdout } = await run('diff', '2026-03-01', '2026-03-03', '--networks', '--csv');
+    expect([code, stdout.split('\n').filter((line) => line.includes('193.0.'))]).toEqual([
+      0,
+      [
+        expect.stringMatching(/^4,193\.0\.0\.0,193\.0\.3\.255,.*AS3333.*AS64496/),
+        expect.stringMatching(/^4,193\.0\.4\.0,193\.0\.7\.255,/),
+      ],
+    ]);
+    expect(await run('diff', '2026-03-02', '2026-03-03', '--networks')).toMatchObject({ code: 5 });
+    expect(await run('diff', '2026-03-01', '2026-03-03', '--labels')).toMatchObject({ code: 2 });
+  });
+
   it.each([
     [['lookup', '193.0.0.1', '--at', '2026-03-01', '--confidence'], /history has neither/],
     [['lookup', '193.0.0.1', '--at', '2026-03-01', '--add', 'site'], /--add is "site"/],
