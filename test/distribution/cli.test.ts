@@ -8,6 +8,7 @@ import { parseCommandLine } from '../../src/cli/command-line.js';
 import { loadCommand } from '../../src/cli/commands.js';
 import { secondsToExpiry } from '../../src/database/pull-state.js';
 import { finished, ipatlas, shell, start } from '../support/cli.js';
+import { ipatlas as inProcess } from '../support/in-process.js';
 import { publishBlocks } from '../support/release.js';
 import { type ServeProcess, serve, until } from '../support/serve.js';
 import { Node, Origin, scratchDir, serveStatic, world } from './support.js';
@@ -22,7 +23,7 @@ describe('the commands', () => {
     const dataDir = join(dir, 'origin');
     const id = await publishBlocks(dataDir, world('AA'));
     const repo = join(dir, 'repo');
-    const run = (...args: string[]) => ipatlas(['repo', ...args, '--data', dataDir, '--json']);
+    const run = (...args: string[]) => inProcess(['repo', ...args, '--data', dataDir, '--json']);
     const made = await run('init', repo, '--threshold', 'root=1/2', '--expires', 'timestamp=9');
     expect(made, made.stderr).toMatchObject({ code: 0, stderr: expect.stringContaining(`give ${repo}/root.json`) });
     expect(JSON.parse(made.stdout)).toMatchObject({ release: null, roles: { root: { version: 1 } } });
@@ -32,11 +33,11 @@ describe('the commands', () => {
     const server = await serveStatic(repo);
     const node = new Node(dir);
     const pull = (...args: string[]) =>
-      ipatlas(['pull', ...args, '--data', node.dataDir, '--sources', node.sourcesFile, '--json']);
+      inProcess(['pull', ...args, '--data', node.dataDir, '--sources', node.sourcesFile, '--json']);
     const pulled = await pull(server.url, '--root', join(repo, 'root.json'));
     expect(pulled, pulled.stderr).toMatchObject({ code: 0 });
     expect(JSON.parse(pulled.stdout)).toEqual({ release: id, outcome: 'published' });
-    expect(await ipatlas(['verify', '--data', node.dataDir])).toMatchObject({ code: 0 });
+    expect(await inProcess(['verify', '--data', node.dataDir])).toMatchObject({ code: 0 });
     server.dir = join(dir, 'nothing');
     expect(await pull(server.url, '--root', join(repo, 'root.json'))).toMatchObject({
       code: 6,
