@@ -150,9 +150,11 @@ describe('ipatlas lookup', () => {
   it('reaches a slow reader whose pipe another process made non-blocking', async () => {
     const list = join(dataDir, 'addresses');
     writeFileSync(list, '8.8.8.8\n'.repeat(3000));
-    const setNonBlocking = `"$0" -e 'process.stdout.write("")'`;
-    const command = `{ ${setNonBlocking}; "$0" "$1" lookup - --data "$2" < "$3"; echo "$?"; } | { sleep 0.3; cat; }`;
-    const shell = spawn('sh', ['-c', command, process.execPath, MAIN, dataDir, list]);
+    // The other process makes it non-blocking as long as it lives. It says when.
+    const other = `process.stdout.write(''); require('node:fs').writeFileSync(process.argv[1], '\\n'); setInterval(() => {}, 1000)`;
+    const command = `mkfifo "$4"; { "$0" -e "$5" "$4" & read line < "$4"; "$0" "$1" lookup - --data "$2" < "$3"; echo "$?"; kill "$!"; } |
+      { head -c 1; sleep 0.3; cat; }`;
+    const shell = spawn('sh', ['-c', command, process.execPath, MAIN, dataDir, list, join(dataDir, 'fifo'), other]);
     const { stdout, stderr } = await finished(shell);
     const line = '{"ip":"8.8.8.8","country":"United States","country_code":"US","is_eu":false}\n';
     expect([stderr, stdout === `${line.repeat(3000)}0\n`]).toEqual(['', true]);
