@@ -1,15 +1,15 @@
 /** `ipatlas build`: runs the stages and publishes, once or on a schedule. */
 
 import { join } from 'node:path';
-import { type BuildOptions, build, runOnSchedule } from '../../pipeline/index.js';
+import { type BuildOptions, build } from '../../pipeline/index.js';
 import { currentReleaseId } from '../database/release.js';
 import { openSeed } from '../database/seed.js';
-import { AtlasError, EXIT } from '../errors.js';
+import { AtlasError } from '../errors.js';
 import { SCHEDULE_JITTER_S } from '../limits.js';
 import { packageFile } from '../package-root.js';
-import { type Command, type Invocation, type OptionValues, parseDay, text } from './command.js';
+import { type Command, type Invocation, parseDay, text } from './command.js';
 import { HISTORY_FLAGS, parseHistoryDays } from './history-flags.js';
-import { note, parseJitter, runAndReport, stopSignal } from './schedule.js';
+import { note, runOnceOrScheduled } from './schedule.js';
 
 /** Parses the ids of `--only`. */
 function parseIds(value: string): string[] {
@@ -18,38 +18,9 @@ function parseIds(value: string): string[] {
   throw new AtlasError('E_USAGE', `--only ${JSON.stringify(value)} has an empty id; write ids separated by commas`);
 }
 
-/** Refuses the flags that do not go together with a schedule. */
-function refuseWithSchedule(values: OptionValues): void {
-  const reasons = {
-    force: 'a schedule without gates would publish anything',
-    'as-of': 'a schedule builds as of the day it runs',
-  };
-  for (const [flag, why] of Object.entries(reasons)) {
-    if (values[flag] !== undefined) throw new AtlasError('E_USAGE', `--${flag} does not go with --schedule: ${why}`);
-  }
-}
-
-async function runScheduled(pattern: string, options: BuildOptions, invocation: Invocation): Promise<void> {
-  const { dataDir, values } = invocation;
-  refuseWithSchedule(values);
-  const signal = stopSignal();
-  await runOnSchedule({
-    what: 'build',
-    pattern,
-    jitterMs: parseJitter(text(values, 'jitter'), SCHEDULE_JITTER_S),
-    // Without a release there is nothing to serve, so the first build does not wait for the schedule.
-    atOnce: currentReleaseId(dataDir) === undefined,
-    run: () => runAndReport(() => build({ ...options, signal }), invocation),
-    note,
-    signal,
-  });
-  note('the schedule has ended');
-}
-
 async function run(invocation: Invocation): Promise<number> {
   const { dataDir, values } = invocation;
   const only = text(values, 'only');
-  const pattern = text(values, 'schedule');
   const options: BuildOptions = {
     dataDir,
     sourcesFile: text(values, 'sources') ?? packageFile(join('data', 'sources.json')),
@@ -62,10 +33,11 @@ async function run(invocation: Invocation): Promise<number> {
     note,
     brief: values.verbose !== true,
   };
-  if (pattern !== undefined) await runScheduled(pattern, options, invocation);
-  else if (values.jitter !== undefined) throw new AtlasError('E_USAGE', '--jitter goes with --schedule only');
-  else await runAndReport(() => build(options), invocation);
-  return EXIT.ok;
+  // Without a release there is nothing to serve, so the first build does not wait for the schedule.
+  const atOnce = currentReleaseId(dataDir) === undefined;
+  return runOnceOrScheduled({ what: 'build', jitterS: SCHEDULE_JITTER_S, atOnce }, invocation, (signal) =>
+    build({ ...options, signal }),
+  );
 }
 
 export const command: Command = {

@@ -1,13 +1,13 @@
 /** `ipatlas pull`: installs the current release of a signed repository, once or on a schedule. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type PullOptions, pull, runOnSchedule } from '../../pipeline/index.js';
-import { AtlasError, EXIT, messageOf } from '../errors.js';
+import { type PullOptions, pull } from '../../pipeline/index.js';
+import { AtlasError, messageOf } from '../errors.js';
 import { PULL_JITTER_S } from '../limits.js';
 import { packageFile } from '../package-root.js';
 import { type Command, type Invocation, text, usageError } from './command.js';
 import { HISTORY_FLAGS, parseHistoryDays } from './history-flags.js';
-import { note, parseJitter, runAndReport, stopSignal } from './schedule.js';
+import { note, runOnceOrScheduled } from './schedule.js';
 
 /** Checks the address of a repository. Plain HTTP is allowed, because everything that is downloaded is signed. */
 function parseRepositoryUrl(value: string): string {
@@ -34,26 +34,6 @@ function readRoot(path: string | undefined): Buffer {
   }
 }
 
-async function runScheduled(pattern: string, options: PullOptions, invocation: Invocation): Promise<void> {
-  if (options.force) {
-    throw new AtlasError(
-      'E_USAGE',
-      '--force does not go with --schedule: a schedule without gates would publish anything',
-    );
-  }
-  const signal = stopSignal();
-  await runOnSchedule({
-    what: 'pull',
-    pattern,
-    jitterMs: parseJitter(text(invocation.values, 'jitter'), PULL_JITTER_S),
-    atOnce: true,
-    run: () => runAndReport(() => pull({ ...options, signal }), invocation),
-    note,
-    signal,
-  });
-  note('the schedule has ended');
-}
-
 async function run(invocation: Invocation): Promise<number> {
   const { dataDir, values, positionals } = invocation;
   const options: PullOptions = {
@@ -65,11 +45,9 @@ async function run(invocation: Invocation): Promise<number> {
     historyDays: parseHistoryDays(values),
     note,
   };
-  const pattern = text(values, 'schedule');
-  if (pattern !== undefined) await runScheduled(pattern, options, invocation);
-  else if (values.jitter !== undefined) throw new AtlasError('E_USAGE', '--jitter goes with --schedule only');
-  else await runAndReport(() => pull(options), invocation);
-  return EXIT.ok;
+  return runOnceOrScheduled({ what: 'pull', jitterS: PULL_JITTER_S, atOnce: true }, invocation, (signal) =>
+    pull({ ...options, signal }),
+  );
 }
 
 export const command: Command = {

@@ -1,7 +1,7 @@
 /** What the commands that can stay and repeat their work share: build and pull. */
-import type { BuildResult, PullResult, RefusedOutcome } from '../../pipeline/index.js';
+import { type BuildResult, type PullResult, type RefusedOutcome, runOnSchedule } from '../../pipeline/index.js';
 import { AtlasError, EXIT } from '../errors.js';
-import { type Invocation, print, printNote } from './command.js';
+import { type Invocation, print, printNote, text } from './command.js';
 
 /** How long a scheduled build that was told to stop may take to finish its stage, in milliseconds. */
 const SCHEDULE_STOP_MS = 10_000;
@@ -17,7 +17,7 @@ export function note(line: string): void {
  * @param run one build or pull
  * @throws what `run` throws
  */
-export async function runAndReport(
+async function runAndReport(
   run: () => Promise<BuildResult | PullResult>,
   { dataDir, values }: Pick<Invocation, 'dataDir' | 'values'>,
 ): Promise<void> {
@@ -45,7 +45,7 @@ export async function runAndReport(
  * @param seconds the default
  * @throws AtlasError E_USAGE if it is not a number of seconds
  */
-export function parseJitter(value: string | undefined, seconds: number): number {
+function parseJitter(value: string | undefined, seconds: number): number {
   if (value === undefined) return 1000 * seconds;
   if (/^\d{1,6}$/.test(value)) return 1000 * Number(value);
   throw new AtlasError('E_USAGE', `--jitter is ${JSON.stringify(value)}; write a number of seconds`);
@@ -55,7 +55,7 @@ export function parseJitter(value: string | undefined, seconds: number): number 
  * Returns an abort signal for SIGTERM and SIGINT. The current run ends before its next stage. If a stage takes longer, the
  * process exits, which is safe because a build or pull may be killed at any moment. A second signal ends the process at once.
  */
-export function stopSignal(): AbortSignal {
+function stopSignal(): AbortSignal {
   const controller = new AbortController();
   const stop = (): void => {
     controller.abort();
@@ -64,4 +64,41 @@ export function stopSignal(): AbortSignal {
   process.once('SIGTERM', stop);
   process.once('SIGINT', stop);
   return controller.signal;
+}
+
+/** The flags that do not go together with a schedule, and why. */
+const NOT_SCHEDULED = {
+  force: 'a schedule without gates would publish anything',
+  'as-of': 'a schedule builds as of the day it runs',
+};
+
+/**
+ * Builds or pulls once, or at the times of `--schedule`.
+ *
+ * @param jitterS default of `--jitter`
+ * @param atOnce whether the first run of a schedule does not wait
+ * @param run one build or pull, which ends early if the signal is aborted
+ * @throws AtlasError E_USAGE for flags that do not go together; what `run` throws if there is no schedule
+ */
+export async function runOnceOrScheduled(
+  { what, jitterS, atOnce }: { what: 'build' | 'pull'; jitterS: number; atOnce: boolean },
+  invocation: Invocation,
+  run: (signal?: AbortSignal) => Promise<BuildResult | PullResult>,
+): Promise<number> {
+  const { values } = invocation;
+  const pattern = text(values, 'schedule');
+  if (pattern === undefined) {
+    if (values.jitter !== undefined) throw new AtlasError('E_USAGE', '--jitter goes with --schedule only');
+    await runAndReport(run, invocation);
+    return EXIT.ok;
+  }
+  for (const [flag, why] of Object.entries(NOT_SCHEDULED)) {
+    if (values[flag] !== undefined) throw new AtlasError('E_USAGE', `--${flag} does not go with --schedule: ${why}`);
+  }
+  const jitterMs = parseJitter(text(values, 'jitter'), jitterS);
+  const signal = stopSignal();
+  const runOnce = (): Promise<void> => runAndReport(() => run(signal), invocation);
+  await runOnSchedule({ what, pattern, jitterMs, atOnce, run: runOnce, note, signal });
+  note('the schedule has ended');
+  return EXIT.ok;
 }

@@ -63,15 +63,18 @@ async function errorOf(response: Response): Promise<RequestError> {
   return new RequestError(`The server answered: ${error ?? response.status}.`, response.status, retryAfterOf(response));
 }
 
+/** Returns the body of a response. Throws RequestError if the server has refused the request. */
+async function acceptedBody<Body>(response: Response): Promise<Body> {
+  if (!response.ok) throw await errorOf(response);
+  return (await bodyOf(response)) as Body;
+}
+
 let current: Promise<PageKey> | undefined;
 
 /** Returns the short-lived key of the page. @param fresh whether the last one is used up */
 function pageKey(fresh: boolean): Promise<PageKey> {
   if (current === undefined || fresh) {
-    current = request('page/key', {}).then(async (response) => {
-      if (!response.ok) throw await errorOf(response);
-      return (await bodyOf(response)) as PageKey;
-    });
+    current = request('page/key', {}).then((response) => acceptedBody<PageKey>(response));
     // The next request tries again.
     current.catch(() => {
       current = undefined;
@@ -114,8 +117,7 @@ async function whenAllowed(
 ): Promise<unknown> {
   for (;;) {
     const response = await withKey(url, init);
-    if (response.ok) return bodyOf(response);
-    if (response.status !== 429) throw await errorOf(response);
+    if (response.status !== 429) return acceptedBody(response);
     const seconds = retryAfterOf(response) ?? 1;
     onWait(seconds);
     await sleep(1_000 * seconds, init.signal);
@@ -169,9 +171,7 @@ export async function historyOf(
 
 /** Looks up the address from which a server of the service sees this browser. @param base URL of that server */
 export async function lookUpSelf(base: string, signal: AbortSignal): Promise<Result> {
-  const response = await withKey(`${base}/api/lookup/`, { signal });
-  if (!response.ok) throw await errorOf(response);
-  return (await bodyOf(response)) as Result;
+  return acceptedBody(await withKey(`${base}/api/lookup/`, { signal }));
 }
 
 /** A key that was made by signing up. */
@@ -184,9 +184,7 @@ export interface NewKey {
 
 /** Makes a key. Throws RequestError. */
 export async function signUp(): Promise<NewKey> {
-  const response = await request('api/keys', { method: 'POST' });
-  if (!response.ok) throw await errorOf(response);
-  return (await bodyOf(response)) as NewKey;
+  return acceptedBody(await request('api/keys', { method: 'POST' }));
 }
 
 /** What a key's holder can see about it. */
@@ -199,9 +197,8 @@ export interface KeyState {
 /** Asks about a key. Throws RequestError if it is not valid. */
 export async function keyState(key: string): Promise<KeyState & { remaining: number | undefined }> {
   const response = await request('api/keys/current', { headers: { 'X-API-Key': key } });
-  if (!response.ok) throw await errorOf(response);
   const remaining = response.headers.get('X-RateLimit-Remaining');
-  return { ...((await bodyOf(response)) as KeyState), remaining: remaining === null ? undefined : Number(remaining) };
+  return { ...(await acceptedBody<KeyState>(response)), remaining: remaining === null ? undefined : Number(remaining) };
 }
 
 /** Revokes a self-issued key. Throws RequestError. */
