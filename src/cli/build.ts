@@ -34,7 +34,7 @@ async function run(invocation: Invocation): Promise<number> {
     brief: values.verbose !== true,
   };
   // Without a release there is nothing to serve, so the first build does not wait for the schedule.
-  const atOnce = currentReleaseId(dataDir) === undefined;
+  const atOnce = (): boolean => currentReleaseId(dataDir) === undefined;
   return runOnceOrScheduled({ what: 'build', jitterS: SCHEDULE_JITTER_S, atOnce }, invocation, (signal) =>
     build({ ...options, signal }),
   );

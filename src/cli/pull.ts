@@ -45,7 +45,7 @@ async function run(invocation: Invocation): Promise<number> {
     historyDays: parseHistoryDays(values),
     note,
   };
-  return runOnceOrScheduled({ what: 'pull', jitterS: PULL_JITTER_S, atOnce: true }, invocation, (signal) =>
+  return runOnceOrScheduled({ what: 'pull', jitterS: PULL_JITTER_S, atOnce: () => true }, invocation, (signal) =>
     pull({ ...options, signal }),
   );
 }

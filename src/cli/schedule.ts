@@ -76,12 +76,12 @@ const NOT_SCHEDULED = {
  * Builds or pulls once, or at the times of `--schedule`.
  *
  * @param jitterS default of `--jitter`
- * @param atOnce whether the first run of a schedule does not wait
+ * @param atOnce returns whether the first run of a schedule does not wait
  * @param run one build or pull, which ends early if the signal is aborted
  * @throws AtlasError E_USAGE for flags that do not go together; what `run` throws if there is no schedule
  */
 export async function runOnceOrScheduled(
-  { what, jitterS, atOnce }: { what: 'build' | 'pull'; jitterS: number; atOnce: boolean },
+  { what, jitterS, atOnce }: { what: 'build' | 'pull'; jitterS: number; atOnce: () => boolean },
   invocation: Invocation,
   run: (signal?: AbortSignal) => Promise<BuildResult | PullResult>,
 ): Promise<number> {
@@ -98,7 +98,7 @@ export async function runOnceOrScheduled(
   const jitterMs = parseJitter(text(values, 'jitter'), jitterS);
   const signal = stopSignal();
   const runOnce = (): Promise<void> => runAndReport(() => run(signal), invocation);
-  await runOnSchedule({ what, pattern, jitterMs, atOnce, run: runOnce, note, signal });
+  await runOnSchedule({ what, pattern, jitterMs, atOnce: atOnce(), run: runOnce, note, signal });
   note('the schedule has ended');
   return EXIT.ok;
 }

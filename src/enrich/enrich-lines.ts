@@ -64,8 +64,7 @@ async function run(request: LineRequest, workers: WorkerPool | undefined): Promi
   const chunkBytes = Math.min(request.chunkBytes ?? usualBytes, maxLineBytes);
   // The workers start while this thread opens the release.
   if ((request.total ?? 0) > EARLY_START_BYTES) workers?.start();
-  // The garbage collector does not see a shared memory, so it does not run while the first run starts. Those of more runs would pile up.
-  const plan = new MemoryPlan(jobs > 1 || counts.bytes === 0);
+  const plan = new MemoryPlan(jobs > 1, counts.bytes === 0);
   const file = request.openFile((bytes) => plan.allocate(bytes));
   const layout = layOut({
     plan,

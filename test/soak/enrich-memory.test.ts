@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { openDatabase } from '../../src/database/database.js';
 import { createEnricher } from '../../src/enrich/enricher.js';
+import { builtRelease } from '../support/built-release.js';
 import { shell, start } from '../support/cli.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 import { rounds } from '../support/seed.js';
@@ -63,6 +64,26 @@ it('of a JSON message of 64 MB in the library is a few times its size, with its 
     process.stdout.write(require('node:fs').readFileSync('/proc/self/status'));`;
   const peak = peakOf(execFileSync(process.execPath, ['-e', code, dataDir], { encoding: 'utf8' }));
   expect(peak).toBeLessThan(550_000_000);
+});
+
+it.each([1, 2])('does not grow with the changes of log between inputs, with %i jobs', async (jobs) => {
+  const combined = join(dir, 'combined.log');
+  const caddy = join(dir, 'caddy.log');
+  writeFileSync(combined, '8.8.8.8 - - [10/Oct/2026:13:55:36 +0000] "GET / HTTP/1.1" 200 2 "-" "-"\n');
+  writeFileSync(caddy, '{"logger":"http.log.access","request":{"remote_ip":"8.8.8.8","client_ip":"8.8.8.8"}}\n');
+  const inputs = Array.from({ length: 2 * rounds(100) }, (_, index) => [combined, caddy][index % 2]!);
+  const child = start(['enrich', '--data', await builtRelease(), '--jobs', String(jobs), ...inputs, '-']);
+  child.stderr!.resume();
+  const end = once(child, 'close');
+  let lines = 0;
+  for await (const chunk of child.stdout!) {
+    lines += String(chunk).split('\n').length - 1;
+    if (lines === inputs.length) break;
+  }
+  const peak = peakOf(readFileSync(`/proc/${child.pid}/status`, 'utf8'));
+  child.stdin!.end();
+  await end;
+  expect(peak).toBeLessThan(MAX_MEMORY_BYTES);
 });
 
 it('is not more for a pipe than for a file, with two jobs', async () => {

@@ -376,7 +376,7 @@ function reserveAreas(
  */
 export function layOut(request: LayoutRequest): KernelLayout {
   const { chunkBytes, maxLineBytes, keepsRejects, threadCount, slotCount } = request;
-  const plan = request.plan ?? new MemoryPlan(threadCount > 1);
+  const plan = request.plan ?? new MemoryPlan(threadCount > 1, false);
   const { settings, tree, resultCount, counted } = placeShared(plan, request);
   const { file, options } = request;
   const recordCounts =

@@ -25,6 +25,7 @@ const AREA_ALIGNMENT = 64;
 /** Allocates areas from the bottom up and remembers their contents. */
 export class MemoryPlan {
   readonly #isShared: boolean;
+  readonly #isFirst: boolean;
   #memory: WebAssembly.Memory | undefined;
   #end = FIRST_ADDRESS;
   readonly #contents: { at: number; bytes: Uint8Array }[] = [];
@@ -32,11 +33,12 @@ export class MemoryPlan {
   readonly #moves: { at: number; from: number; length: number }[] = [];
 
   /**
-   * @param isShared whether several threads will work in the memory. The garbage collector does not see the size of a shared
-   *   memory, so unused ones would pile up
+   * @param isShared whether several threads will work in the memory
+   * @param isFirst whether it is the first memory of a process: then the garbage collector need not run, which takes time
    */
-  constructor(isShared: boolean) {
-    this.#isShared = isShared;
+  constructor(isShared: boolean, isFirst: boolean) {
+    this.#isShared = isShared || isFirst;
+    this.#isFirst = isFirst;
   }
 
   /**
@@ -94,6 +96,9 @@ export class MemoryPlan {
     const all = new Uint8Array(memory.buffer);
     for (const { at, from, length } of this.#moves) all.copyWithin(at, from, from + length);
     for (const { at, bytes } of this.#contents) all.set(bytes, at);
+    // The garbage collector does not see the size of a shared memory, so unused ones would pile up. It sees that of an array
+    // buffer, which is never touched, so it takes address space only; of one as large, a dozen would pile up until it runs.
+    if (this.#isShared && !this.#isFirst) new ArrayBuffer(4 * memory.buffer.byteLength);
     return memory;
   }
 
