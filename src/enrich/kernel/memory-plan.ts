@@ -96,9 +96,9 @@ export class MemoryPlan {
     const all = new Uint8Array(memory.buffer);
     for (const { at, from, length } of this.#moves) all.copyWithin(at, from, from + length);
     for (const { at, bytes } of this.#contents) all.set(bytes, at);
-    // The garbage collector does not see the size of a shared memory, so unused ones would pile up. It sees that of an array
-    // buffer, which is never touched, so it takes address space only; of one as large, a dozen would pile up until it runs.
-    if (this.#isShared && !this.#isFirst) new ArrayBuffer(4 * memory.buffer.byteLength);
+    // The garbage collector does not see the size of a shared memory, so unused ones would pile up. It sees that of a
+    // buffer, which takes address space only, since nothing writes to it; of one as large, a dozen would pile up until it runs.
+    if (this.#isShared && !this.#isFirst) Buffer.allocUnsafeSlow(4 * memory.buffer.byteLength);
     return memory;
   }
 
