@@ -101,7 +101,7 @@ export function encodeEntry<Rec extends FileRecord>(
     sections.set(`${section}4`, encodePartition(v4, list));
     sections.set(`${section}6`, encodePartition(v6, list));
   }
-  // A publication does not wait for the best compression of a base, which saves a sixth.
+  // A publication does not wait for the best compression of a base, which saves an eighth.
   return compressCompact(writeContainer(sections), name.kind === 'base' ? 'brotli-fast' : 'brotli');
 }
 
