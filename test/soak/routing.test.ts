@@ -40,13 +40,17 @@ describe.skipIf(!available)('gdnsd with a release and four servers', { timeout: 
     const key = createKey(routing.dataDir, { rate: 80 }).key;
     const ask = async (address: string): Promise<number> =>
       (await fetch(`http://${address}:${routing.port}/api/lookup/80.7.42.1`, { headers: { 'x-api-key': key } })).status;
-    for (const { address } of NODES) await expect.poll(() => ask(address), PATIENCE).not.toBe(403);
+    // A node that has just started may answer before it knows the key, or 503: then nothing is counted.
+    for (const { address } of NODES) await expect.poll(() => ask(address), PATIENCE).toBe(200);
     const statuses: number[] = [];
     for (let i = 0; i < 120; i++) statuses.push(await ask(NODES[i % NODES.length]!.address));
-    // A busy machine may not run Redis for 50 ms. Then a node counts by itself, at most its share more.
-    const isAlone = servers.some((server) => /Redis does not answer/.test(server.stderr()));
-    const least = NODES.length;
-    expect(statuses.filter((status) => status === 200).length).toBeLessThanOrEqual((isAlone ? 160 : 80) - least);
+    const answered = NODES.length + statuses.filter((status) => status === 200).length;
+    if (answered > 80) {
+      // A busy machine may not run Redis for 50 ms. Then a node counts by itself, at most its share more, and says so.
+      const saysSo = () => servers.some((server) => /Redis does not answer/.test(server.stderr()));
+      await expect.poll(saysSo, PATIENCE).toBe(true);
+      expect(answered).toBeLessThanOrEqual(160);
+    }
     expect(statuses.at(-1)).toBe(429);
   });
 });
