@@ -17,7 +17,7 @@ import { openDatabase } from '../../src/database/database.js';
 import { verifyRelease } from '../../src/database/verify.js';
 import { packageFile } from '../../src/package-root.js';
 import { ipatlas } from '../support/in-process.js';
-import { killedAt, stepsToKill } from '../support/killed-writer.js';
+import { freezeClock, killedAt, stepsToKill } from '../support/killed-writer.js';
 import { dataDir, dir, giveFolders } from '../support/own-folder.js';
 import { temporaryDir } from '../support/release.js';
 import { buildOnce } from '../support/sources.js';
@@ -314,6 +314,7 @@ describe('builds that are interrupted', () => {
 
   // Real kills at random moments are in test/soak/build-kills.test.ts.
   it('leave a whole current release when killed at any step, and the next build succeeds', async () => {
+    freezeClock();
     const file = sources({ one: GOOD });
     const day = (number: number): string => new Date(Date.UTC(2026, 0, number)).toISOString().slice(0, 10);
     // Six releases, so that each build also removes the oldest.

@@ -1,6 +1,7 @@
 /** Kills a writer at each of its steps, without a process: from some step on, nothing more reaches the disk. */
 import fs from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
+import { onTestFinished, vi } from 'vitest';
 
 /** Functions that change files. SQLite's own writes are not among them; they go to temporary files. */
 const SYNCHRONOUS = [
@@ -49,6 +50,17 @@ function watch(before: (name: string) => void): () => void {
     for (const each of undo) each();
     syncBuiltinESMExports();
   };
+}
+
+/**
+ * Stops the clock until the test ends, so that each run of an action has the same steps. That a release was verified is written into
+ * its folder as soon as its files are two seconds old: on a busy machine, that would be in the middle of a test.
+ */
+export function freezeClock(): void {
+  vi.useFakeTimers({ toFake: ['Date'] });
+  onTestFinished(() => {
+    vi.useRealTimers();
+  });
 }
 
 /**
