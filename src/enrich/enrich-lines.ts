@@ -44,6 +44,11 @@ export interface LineRequest {
   onProgress?: (() => void) | undefined;
   /** The class that reads JSON documents; required for that format. */
   documents?: typeof JsonDocument | undefined;
+  /**
+   * The memory of an earlier request, which has ended. The garbage collector does not see the size of memory that threads share,
+   * so what is not used again piles up.
+   */
+  memory?: WebAssembly.Memory | undefined;
   /** Sizes of a chunk and of the longest record, in bytes. Tests make them small. */
   chunkBytes?: number | undefined;
   maxLineBytes?: number | undefined;
@@ -57,14 +62,23 @@ const SLOTS_PER_WORKER = WAITING_PER_WORKER + 2;
 /** If an input has more bytes than this, the workers are started before the first chunk is read. */
 const EARLY_START_BYTES = 2_097_152;
 
-async function run(request: LineRequest, workers: WorkerPool | undefined): Promise<boolean> {
+/** What a request leaves behind. */
+export interface LineResult {
+  /** Whether the output ends with a newline, or is empty. */
+  endsWithNewline: boolean;
+  /** Can be used for another request. */
+  memory: WebAssembly.Memory;
+}
+
+async function run(request: LineRequest, workers: WorkerPool | undefined): Promise<LineResult> {
   const { options, jobs, counts, rejects, signal } = request;
   const maxLineBytes = request.maxLineBytes ?? maxRecordBytes(options);
   const usualBytes = jobs > MAX_LARGE_CHUNK_JOBS ? ENRICH_CHUNK_BYTES : LINE_CHUNK_BYTES;
   const chunkBytes = Math.min(request.chunkBytes ?? usualBytes, maxLineBytes);
   // The workers start while this thread opens the release.
   if ((request.total ?? 0) > EARLY_START_BYTES) workers?.start();
-  const plan = new MemoryPlan(jobs > 1, counts.bytes === 0);
+  // Memory that is not shared would have the garbage collector run now, which takes time.
+  const plan = new MemoryPlan(true, request.memory);
   const file = request.openFile((bytes) => plan.allocate(bytes));
   const layout = layOut({
     plan,
@@ -136,18 +150,17 @@ async function run(request: LineRequest, workers: WorkerPool | undefined): Promi
     const { label } = options.query;
     if (labels !== undefined && label !== undefined) label.counts = countLabels(layout, labels, label.name);
   }
-  return endsWithNewline;
+  return { endsWithNewline, memory: layout.memory };
 }
 
 /**
  * Enriches lines or records. The order of lines is kept for every value of `jobs`.
  *
- * @returns whether the output ends with a newline, or is empty
  * @throws AtlasError E_BAD_INPUT if an input cannot be read or, under the policy `fail`, at the first line that is not a
  *   JSON object; the message names the input and the line, and all lines before it are written. E_USAGE for more jobs than
  *   the memory has room for. The errors of the sinks, such as EPIPE
  */
-export async function enrichLines(request: LineRequest): Promise<boolean> {
+export async function enrichLines(request: LineRequest): Promise<LineResult> {
   const workers = request.jobs === 1 ? undefined : new WorkerPool(request.jobs - 1);
   try {
     return await run(request, workers);

@@ -1,7 +1,7 @@
 /** Runs `enrich`, `filter` and `summarize` on inputs of any format. */
 import { AtlasError } from '../errors.js';
 import type { EnrichCounts } from './counts.js';
-import { enrichLines } from './enrich-lines.js';
+import { enrichLines, type LineResult } from './enrich-lines.js';
 import { openSources } from './input/inputs.js';
 import { type Guess, Inputs } from './input/recognize.js';
 import type { Log } from './logs.js';
@@ -43,21 +43,21 @@ export async function enrich(request: EnrichRequest): Promise<void> {
   const { options, guess, signal, output } = request;
   const inputs = new Inputs(openSources(request.inputs), options, guess);
   try {
-    let endsWithNewline = await enrichInputs(request, inputs);
+    let { endsWithNewline, memory } = await enrichInputs(request, inputs);
     while (inputs.isWaiting && !signal.aborted) {
       if (!endsWithNewline) await output.write(Buffer.from('\n'));
       const { add, onInvalid, query } = options;
       const ofLog =
         inputs.log === undefined ? options : { ...guess!.optionsFor(inputs.log.log), add, onInvalid, query };
-      endsWithNewline = await enrichInputs({ ...request, options: ofLog }, inputs);
+      ({ endsWithNewline, memory } = await enrichInputs({ ...request, options: ofLog }, inputs, memory));
     }
   } finally {
     await inputs.close();
   }
 }
 
-/** Processes the inputs of one log. Returns as {@link enrichLines} does. */
-async function enrichInputs(request: EnrichRequest, inputs: Inputs): Promise<boolean> {
+/** Processes the inputs of one log, in the memory of those before. Returns as {@link enrichLines} does. */
+async function enrichInputs(request: EnrichRequest, inputs: Inputs, memory?: WebAssembly.Memory): Promise<LineResult> {
   const { database, options } = request;
   const { query, input } = options;
 
@@ -79,5 +79,5 @@ async function enrichInputs(request: EnrichRequest, inputs: Inputs): Promise<boo
   }
   // The other formats must not wait for its library.
   const documents = input.kind === 'json' ? (await import('./formats/document.js')).JsonDocument : undefined;
-  return enrichLines({ ...request, inputs: inputs.ofRun(), openFile, documents });
+  return enrichLines({ ...request, inputs: inputs.ofRun(), openFile, documents, memory });
 }

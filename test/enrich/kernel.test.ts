@@ -51,7 +51,7 @@ function recordFinder(file: RangeFile, plan?: MemoryPlan): (text: string) => num
 
 /** The same for a file that is read into the kernel's memory. */
 function recordFinderInPlace(content: Buffer, isShared: boolean): (text: string) => number {
-  const plan = new MemoryPlan(isShared, false);
+  const plan = new MemoryPlan(isShared);
   const bytes = plan.allocate(content.length);
   content.copy(bytes);
   return recordFinder(decodeRangeFile(bytes, 'test'), plan);

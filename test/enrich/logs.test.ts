@@ -172,6 +172,8 @@ describe('recognition', () => {
     expect(stderr).toContain(`${paths[1]}: nginx/apache combined; address in column 1\n`);
     expect(stderr).toContain(`${paths[3]}: iis W3C Extended Log Format; address in c-ip; server in s-ip\n`);
     expect(stderr).not.toContain(paths[0]);
+    const manyJobs = await run(['enrich', '--add', 'country_code', '--jobs', '256', ...paths]);
+    expect(manyJobs).toMatchObject({ code: 0, stdout });
     const bytes = files.reduce((sum, [, text]) => sum + text.length, 0);
     const stats = await run(['enrich', '-o', join(dataDir, 'out'), '--stats', '-', ...paths]);
     expect(JSON.parse(stats.stdout)).toMatchObject({ bytes, lines: 9, invalid_line: 0 });

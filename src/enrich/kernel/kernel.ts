@@ -189,16 +189,13 @@ function sumOfThreads({ buffer }: WebAssembly.Memory, areas: readonly number[], 
 /** The state of {@link Kernel.findRecords} at the beginning of a record. */
 export const RECORD_START = 2;
 
-/** The memories whose lookup tables were made. */
-const withTables = new WeakSet<WebAssembly.Memory>();
-
 /** One thread's instance of the kernel. */
 export class Kernel {
   readonly #exports: Exports;
   readonly #memory: WebAssembly.Memory;
 
   /**
-   * The first one in a memory makes the lookup tables; other threads must not begin before it has.
+   * That of the first thread makes the lookup tables; the others must not begin before it has.
    *
    * @param thread number of the thread, whose working areas it uses; 0 is the first one
    */
@@ -211,8 +208,7 @@ export class Kernel {
       globals[name]!.value = value;
     }
     this.#exports.resetTemplate();
-    if (thread === 0 && !withTables.has(layout.memory)) this.#exports.makeTables();
-    withTables.add(layout.memory);
+    if (thread === 0) this.#exports.makeTables();
   }
 
   /**

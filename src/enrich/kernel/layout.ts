@@ -369,14 +369,14 @@ function reserveAreas(
 }
 
 /**
- * Lays out memory for an enrichment and copies the release's columns into it. The first kernel to work in it makes the lookup
+ * Lays out memory for an enrichment and copies the release's columns into it. The kernel of the first thread makes the lookup
  * tables.
  *
  * @throws AtlasError E_USAGE if the slots would make the memory too large
  */
 export function layOut(request: LayoutRequest): KernelLayout {
   const { chunkBytes, maxLineBytes, keepsRejects, threadCount, slotCount } = request;
-  const plan = request.plan ?? new MemoryPlan(threadCount > 1, false);
+  const plan = request.plan ?? new MemoryPlan(threadCount > 1);
   const { settings, tree, resultCount, counted } = placeShared(plan, request);
   const { file, options } = request;
   const recordCounts =
@@ -394,12 +394,12 @@ export function layOut(request: LayoutRequest): KernelLayout {
   );
   const reserveSlot = (inputBytes: number, outputBytes: number): SlotPlace => ({
     header: plan.reserve(abi.SLOT_BYTES),
-    input: plan.reserve(inputBytes + abi.SLACK_BYTES),
+    input: plan.reserveBuffer(inputBytes + abi.SLACK_BYTES),
     inputBytes,
     // After room for the comma before the first item.
-    output: plan.reserve(abi.SLACK_BYTES + outputBytes + abi.SLACK_BYTES) + abi.SLACK_BYTES,
+    output: plan.reserveBuffer(abi.SLACK_BYTES + outputBytes + abi.SLACK_BYTES) + abi.SLACK_BYTES,
     outputBytes,
-    rejects: plan.reserve(keepsRejects ? inputBytes + abi.SLACK_BYTES : 0),
+    rejects: plan.reserveBuffer(keepsRejects ? inputBytes + abi.SLACK_BYTES : 0),
   });
   // The results more than double a chunk of very short lines. Its output then comes in parts.
   const { longestInsert, shape, fieldTargets } = settings;

@@ -25,20 +25,22 @@ const AREA_ALIGNMENT = 64;
 /** Allocates areas from the bottom up and remembers their contents. */
 export class MemoryPlan {
   readonly #isShared: boolean;
-  readonly #isFirst: boolean;
   #memory: WebAssembly.Memory | undefined;
   #end = FIRST_ADDRESS;
   readonly #contents: { at: number; bytes: Uint8Array }[] = [];
   /** What is copied within the memory. */
   readonly #moves: { at: number; from: number; length: number }[] = [];
+  /** What must be zeros, if the memory was used before. */
+  readonly #zeros: { at: number; bytes: number }[] | undefined;
 
   /**
    * @param isShared whether several threads will work in the memory
-   * @param isFirst whether it is the first memory of a process: then the garbage collector need not run, which takes time
+   * @param used a memory that is no longer used, if there is one: it grows as needed
    */
-  constructor(isShared: boolean, isFirst: boolean) {
-    this.#isShared = isShared || isFirst;
-    this.#isFirst = isFirst;
+  constructor(isShared: boolean, used?: WebAssembly.Memory) {
+    this.#isShared = isShared;
+    this.#memory = used;
+    this.#zeros = used && [{ at: 0, bytes: FIRST_ADDRESS }];
   }
 
   /**
@@ -47,13 +49,19 @@ export class MemoryPlan {
    */
   allocate(bytes: number): Buffer {
     const pages = Math.max(FIRST_PAGES, this.#pages() + Math.ceil(bytes / PAGE_BYTES));
-    this.#memory ??= new WebAssembly.Memory({ initial: pages, maximum: MAX_PAGES, shared: this.#isShared });
+    this.#memory ??= this.#newMemory(pages);
     if (this.#end + bytes > this.#memory.buffer.byteLength) return Buffer.allocUnsafeSlow(bytes);
-    return Buffer.from(this.#memory.buffer, this.reserve(bytes), bytes);
+    return Buffer.from(this.#memory.buffer, this.reserveBuffer(bytes), bytes);
   }
 
-  /** Returns the address of an area of a number of bytes. */
+  /** Returns the address of an area of a number of bytes, which are 0. */
   reserve(bytes: number): number {
+    this.#zeros?.push({ at: this.#end, bytes });
+    return this.reserveBuffer(bytes);
+  }
+
+  /** Returns the address of an area of a number of bytes, which have any values: nothing reads them before it writes them. */
+  reserveBuffer(bytes: number): number {
     const at = this.#end;
     this.#end = Math.ceil((at + bytes) / AREA_ALIGNMENT) * AREA_ALIGNMENT;
     return at;
@@ -71,7 +79,7 @@ export class MemoryPlan {
 
   /** Returns the address of an area that will hold a copy of an array. */
   copy(array: Uint8Array | Uint16Array | Uint32Array): number {
-    const at = this.reserve(array.byteLength);
+    const at = this.reserveBuffer(array.byteLength);
     const { buffer, byteOffset: from, byteLength: length } = array;
     if (this.#contains(array)) this.#moves.push({ at, from, length });
     else this.#contents.push({ at, bytes: new Uint8Array(buffer, from, length) });
@@ -90,16 +98,18 @@ export class MemoryPlan {
    */
   build(): WebAssembly.Memory {
     const pages = Math.max(this.#pages(), (this.#memory?.buffer.byteLength ?? 0) / PAGE_BYTES);
-    const memory = this.#memory ?? new WebAssembly.Memory({ initial: pages, maximum: pages, shared: this.#isShared });
+    const memory = this.#memory ?? this.#newMemory(pages);
     // Growing detaches the arrays over a memory that is not shared, so what is in it is moved by address.
     memory.grow(pages - memory.buffer.byteLength / PAGE_BYTES);
     const all = new Uint8Array(memory.buffer);
+    for (const { at, bytes } of this.#zeros ?? []) all.fill(0, at, at + bytes);
     for (const { at, from, length } of this.#moves) all.copyWithin(at, from, from + length);
     for (const { at, bytes } of this.#contents) all.set(bytes, at);
-    // The garbage collector does not see the size of a shared memory, so unused ones would pile up. It sees that of a
-    // buffer, which takes address space only, since nothing writes to it; of one as large, a dozen would pile up until it runs.
-    if (this.#isShared && !this.#isFirst) Buffer.allocUnsafeSlow(4 * memory.buffer.byteLength);
     return memory;
+  }
+
+  #newMemory(pages: number): WebAssembly.Memory {
+    return new WebAssembly.Memory({ initial: pages, maximum: MAX_PAGES, shared: this.#isShared });
   }
 
   #contains(array: Uint8Array | Uint16Array | Uint32Array): boolean {
