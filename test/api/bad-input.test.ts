@@ -1,13 +1,13 @@
 /** Hostile input to a real server: it sends the response of the contract, never a 500, and continues. */
 import { rmSync } from 'node:fs';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ApiHttpServer, drain } from '../../src/api/http-server.js';
 import { RateLimiter } from '../../src/api/rates/rate-limit.js';
 import { type RateStore, RateWindows } from '../../src/api/rates/rate-windows.js';
-import { appDeps, KEY, keptLog, portOf, startServer } from '../support/api.js';
+import { type AppChanges, appDeps, KEY, keptLog, portOf, startServer } from '../support/api.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 import { exchange } from '../support/serve.js';
 
@@ -344,26 +344,50 @@ describe('draining', () => {
   }
   const keepingAlive = (bytes: Buffer) => bytes.toString().replace('Connection: close\r\n', '');
 
+  /** Starts a server; also returns a function that waits until it has read this many bytes from all clients. */
+  async function counting(changes: AppChanges = {}) {
+    const server = await startServer(appDeps(dataDir, changes));
+    const accepted: Socket[] = [];
+    server.on('connection', (connection) => accepted.push(connection));
+    const hasRead = (bytes: number) =>
+      expect.poll(() => accepted.reduce((sum, { bytesRead }) => sum + bytesRead, 0)).toBe(bytes);
+    return { server, hasRead };
+  }
+  const health = keepingAlive(get('/healthz'));
+  const body = keepingAlive(post('["8.8.8.8"]'));
+
   it('refuses new connections, answers requests on open ones, and ends', async () => {
     let closing = false;
-    const ending = await startServer(appDeps(dataDir, { phase: () => (closing ? 'closing' : 'serving') }));
-    const [idle, again, half] = [open(portOf(ending)), open(portOf(ending)), open(portOf(ending))];
-    for (const one of [idle, again]) {
-      one.write(keepingAlive(get('/healthz')));
-      await expect.poll(one.answer).toContain('{"status":"ok"}');
-    }
-    const body = keepingAlive(post('["8.8.8.8"]'));
+    const { server, hasRead } = await counting({ phase: () => (closing ? 'closing' : 'serving') });
+    const to = portOf(server);
+    const [again, half] = [open(to), open(to)];
+    again.write(health);
+    await expect.poll(again.answer).toContain('{"status":"ok"}');
     half.write(body.slice(0, -5));
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    await hasRead(health.length + body.length - 5);
 
     closing = true;
-    const to = portOf(ending);
-    const ended = drain(ending, 300, 10_000);
-    await expect.poll(() => ending.listening).toBe(false);
+    const ended = drain(server, 60_000, 60_000);
+    await expect.poll(() => server.listening).toBe(false);
     expect(await exchange(to, get('/healthz'))).toBe('');
     again.write(keepingAlive(get('/api/lookup/8.8.8.8')));
     await again.closed;
     expect(again.answer()).toMatch(/connection: close\r\n(.*\r\n)*\r\n\{.*"country_code":"US"/i);
+    half.write(body.slice(-5));
+    // Without waiting for the rest of the grace: no connection is left.
+    expect(await ended).toBe(true);
+    await half.closed;
+    expect(half.answer()).toContain('"country_code":"US"');
+  });
+
+  it('closes idle connections after the grace, and waits for the requests of others', async () => {
+    const { server, hasRead } = await counting();
+    const [idle, half] = [open(portOf(server)), open(portOf(server))];
+    idle.write(health);
+    await expect.poll(idle.answer).toContain('{"status":"ok"}');
+    half.write(body.slice(0, -5));
+    await hasRead(health.length + body.length - 5);
+    const ended = drain(server, 50, 60_000);
     await idle.closed;
     half.write(body.slice(-5));
     expect(await ended).toBe(true);
@@ -372,11 +396,12 @@ describe('draining', () => {
   });
 
   it('closes connections whose requests take too long', async () => {
-    const ending = await startServer(appDeps(dataDir));
-    const half = exchange(portOf(ending), post('["8.8.8.8"]').subarray(0, -5));
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    const { server, hasRead } = await counting();
+    const part = post('["8.8.8.8"]').subarray(0, -5);
+    const half = exchange(portOf(server), part);
+    await hasRead(part.length);
     const listening: boolean[] = [];
-    expect(await drain(ending, 0, 50, () => listening.push(ending.listening))).toBe(false);
+    expect(await drain(server, 0, 50, () => listening.push(server.listening))).toBe(false);
     expect(listening).toEqual([false]); // called once, when no client can connect any more
     expect(await half).toBe('');
   });

@@ -427,7 +427,7 @@ async function writesFor(request: Asked): Promise<string[][]> {
   });
   server.emit('connection', Object.assign(connection, { setTimeout: () => connection }));
   connection.push(bytesOf(request));
-  await vi.waitFor(() => expect(writes.join('')).toMatch(/\r\n\r\n\{.*\}$/), 10_000);
+  await vi.waitFor(() => expect(writes.join('')).toMatch(/\r\n\r\n\{.*\}$/), 60_000);
   connection.destroy();
   return writes;
 }

@@ -19,7 +19,7 @@ afterEach(async () => {
   rmSync(dir, { recursive: true });
 });
 
-it('answers from the seed, says so, and follows the first release', { timeout: 60_000 }, async () => {
+it('answers from the seed, says so, and follows the first release', async () => {
   const { key } = createKey(dataDir);
   service = await startService(dataDir, {}, 'without-release');
   const { url } = service;

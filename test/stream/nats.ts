@@ -163,5 +163,5 @@ export async function messagesOf(connection: NatsConnection, stream: string): Pr
 
 /** @param timeout of each request, in milliseconds */
 export async function managerOf(connection: NatsConnection, timeout = 20_000): Promise<JetStreamManager> {
-  return jetstreamManager(connection, { timeout });
+  return jetstreamManager(connection, { timeout, checkAPI: false });
 }

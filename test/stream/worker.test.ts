@@ -662,7 +662,7 @@ describe.skipIf(!hasNatsServer())('a worker', { concurrent: true }, () => {
       code: 'E_STREAM',
       message: expect.stringContaining('consumer workers of INK is gone'),
     });
-  }, 30_000);
+  });
 
   describe('refuses a stream', () => {
     const day = nanos(86_400_000);
