@@ -243,7 +243,9 @@ function pendingEntry<Rec extends FileRecord>(
 ): Entry | undefined {
   if (!existsSync(path)) return undefined;
   const bytes = readFile(path);
-  const { name, about } = new EntryFile(partition, bytes, path);
+  const entry = new EntryFile(partition, bytes, path);
+  entry.check();
+  const { name, about } = entry;
   const counts = about.release === currentReleaseId(dataDir) && name.time > lastTime;
   return counts ? entryAt(name, path, bytes.length) : undefined;
 }

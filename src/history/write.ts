@@ -26,7 +26,7 @@ import { type ArchivedPartition, COUNTRIES, NETWORKS } from './partition.js';
 
 /**
  * A base is written as soon as the changes since the last one have this many times its size: two years of real nights then
- * have three bases and 2.9 MB (truth/history.js), and opening a day reads at most 1.8 times the bytes of a base.
+ * have three bases and 2.8 MB (truth/history.js), and opening a day reads at most 1.8 times the bytes of a base.
  */
 export const CHANGES_PER_BASE = 0.8;
 
@@ -168,6 +168,7 @@ function settleEntry<Rec extends FileRecord>(dataDir: string, partition: Archive
   let entry: EntryFile<Rec>;
   try {
     entry = new EntryFile(partition, readFileSync(pending), pending);
+    entry.check();
   } catch (error) {
     if (!(error instanceof AtlasError)) throw error;
     rmSync(pending); // a damaged file that nothing refers to yet: the next entry is a base

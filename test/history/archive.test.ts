@@ -1,6 +1,5 @@
 import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { brotliCompressSync, brotliDecompressSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { DAY_MS, dayOf, openArchive } from '../../src/history/archive.js';
 import { differenceOf, joinLayers, type Layer, overlay } from '../../src/history/changes.js';
@@ -73,9 +72,9 @@ describe('the archive', () => {
   it('refuses a day with damage in one family before anything is asked of the other one', () => {
     publish(dataDir, { release: 'r0', world: EMPTY_WORLD, now: START });
     const path = openArchive(dataDir).entries[0]!.path;
-    const container = brotliDecompressSync(readFileSync(path));
-    container[container.length - 1]! ^= 1; // of the ranges of IPv6, the last section
-    writeFileSync(path, brotliCompressSync(container));
+    const bytes = readFileSync(path);
+    bytes[bytes.length - 1]! ^= 1; // of the ranges of IPv6, the last section
+    writeFileSync(path, bytes);
     expect(() => openDay(openArchive(dataDir), '2026-01-01')).toThrow(/checksum of section country6/);
   });
 
