@@ -277,7 +277,10 @@ it('ipatlas verify tells what is damaged in the history', async () => {
   const bytes = readFileSync(path);
   writeFileSync(path, bytes.subarray(0, 20));
   const damaged = await ipatlas(['verify', '--data', dataDir]);
-  expect(damaged).toMatchObject({ code: 5, stderr: expect.stringMatching(/^ipatlas: history: .*: 20 bytes are not enough/) });
+  expect(damaged).toMatchObject({
+    code: 5,
+    stderr: expect.stringMatching(/^ipatlas: history: .*: 20 bytes are not enough/),
+  });
   rmSync(path);
   const lost = await ipatlas(['verify', '--data', dataDir]);
   writeFileSync(path, bytes);
