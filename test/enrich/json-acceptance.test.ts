@@ -7,8 +7,9 @@ import { RANGE_FILE } from '../../src/database/release.js';
 import { emptyCounts } from '../../src/enrich/counts.js';
 import { Kernel, Slot } from '../../src/enrich/kernel/kernel.js';
 import { type KernelLayout, layOut } from '../../src/enrich/kernel/layout.js';
+import { MemoryPlan } from '../../src/enrich/kernel/memory-plan.js';
 import { parseFields } from '../../src/enrich/options.js';
-import { openRangeFile } from '../../src/rangefile/reader.js';
+import { openRangeFile, type RangeFile } from '../../src/rangefile/reader.js';
 import { parseAdd } from '../support/add.js';
 import { JSON_TEXTS, PLACEMENTS } from '../support/json-texts.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
@@ -19,13 +20,20 @@ const MUTATIONS = Number(process.env.FUZZ_RUNS ?? 80) * 250;
 const BLOCK_BYTES = 262_144;
 
 let dataDir: string;
-let layout: KernelLayout;
-let slot: Slot;
+let file: RangeFile;
+let layout: KernelLayout | undefined;
 beforeAll(async () => {
   dataDir = temporaryDir();
   await publishBlocks(dataDir, SMALL_WORLD);
+  file = openRangeFile(join(openDatabase(dataDir).dir, RANGE_FILE));
+});
+afterAll(() => rmSync(dataDir, { recursive: true }));
+
+/** Returns a kernel that knows nothing about earlier lines, so that it tries all its paths; the memory is always the same. */
+function newKernel(): { kernel: Kernel; slot: Slot } {
   layout = layOut({
-    file: openRangeFile(join(openDatabase(dataDir).dir, RANGE_FILE)),
+    plan: new MemoryPlan(false, layout?.memory),
+    file,
     options: { fields: parseFields(['ip', 'a.ip', 'client.ip']), add: parseAdd('country_code'), onInvalid: 'keep' },
     threadCount: 1,
     slotCount: 1,
@@ -33,9 +41,8 @@ beforeAll(async () => {
     maxLineBytes: BLOCK_BYTES,
     keepsRejects: true,
   });
-  slot = new Slot(layout, layout.slots[0]!);
-});
-afterAll(() => rmSync(dataDir, { recursive: true }));
+  return { kernel: new Kernel(layout), slot: new Slot(layout, layout.slots[0]!) };
+}
 
 /** Returns whether a line, each character a byte, is a JSON object or blank. */
 function isAccepted(line: string): boolean {
@@ -50,8 +57,7 @@ function isAccepted(line: string): boolean {
 
 /** Returns the lines that the kernel rejects. */
 function rejectedLines(lines: readonly string[]): string {
-  // A new instance knows nothing about earlier lines, so it tries all its paths.
-  const kernel = new Kernel(layout);
+  const { kernel, slot } = newKernel();
   const input = Buffer.from(lines.map((line) => `${line}\n`).join(''), 'latin1');
   slot.input.set(input);
   // What follows the input must not matter.

@@ -140,8 +140,17 @@ async function publish(connection: NatsConnection, subject: string, message: str
   }
 }
 
-/** Publishes messages in order and waits until each is stored. */
+/**
+ * Publishes messages in order and waits until each is stored. Where the server was started again, the connection may not be: what
+ * is sent then is lost with its answer.
+ */
 export async function publishAll(connection: NatsConnection, subject: string, messages: (string | Uint8Array)[]) {
+  const isConnected = () =>
+    connection.rtt().then(
+      () => true,
+      () => false,
+    );
+  await until(isConnected, 'the connection');
   for (let from = 0; from < messages.length; from += 50) {
     await Promise.all(messages.slice(from, from + 50).map((message) => publish(connection, subject, message)));
   }
