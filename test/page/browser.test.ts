@@ -14,6 +14,7 @@ import { openArchive } from '../../src/history/archive.js';
 import { answersOf, importEntry } from '../../src/history/write.js';
 import { packageFile } from '../../src/package-root.js';
 import { SMALL_NETWORKS } from '../support/networks.js';
+import { freePort } from '../support/ports.js';
 import { country, publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 import { until } from '../support/serve.js';
 import { type RunningService, startService } from '../support/service.js';
@@ -49,9 +50,7 @@ describe.skipIf(!hasChromium())('the pages', () => {
     const answers = answersOf(openReleaseRanges(releaseDir(dataDir)).file);
     await publishBlocks(dataDir, SMALL_WORLD, undefined, 730, SMALL_NETWORKS);
     importEntry(openArchive(dataDir), { day: '2025-06-01', name: 'table', answers });
-    const free = createServer().listen(0);
-    const { port } = free.address() as AddressInfo;
-    await new Promise((resolve) => free.close(resolve));
+    const port = await freePort();
     const families = { 'ipv4-url': `http://ipv4.test:${port}`, 'ipv6-url': `http://ipv6.test:${port}/api/` };
     [browser, server, asked] = await Promise.all([
       launch(),
@@ -98,6 +97,19 @@ describe.skipIf(!hasChromium())('the pages', () => {
     writeFileSync(path, content);
     await page.setInputFiles('#file', path);
   };
+  /**
+   * Returns a list that grows with each change of the page: what an element says, and how many timers it has. What is shown for a
+   * second may be gone before a test asks for it.
+   */
+  const recorded = (page: Page, selector: string) =>
+    page.evaluateHandle((selector) => {
+      const said: [text: string, timers: number][] = [];
+      new MutationObserver(() => {
+        const element = document.querySelector(selector)!;
+        said.push([element.textContent!, element.querySelectorAll('[role=timer]').length]);
+      }).observe(document.body, { childList: true, characterData: true, subtree: true });
+      return said;
+    }, selector);
   const lookUp = async (page: Page, ip: string, text: RegExp): Promise<void> => {
     await page.fill('#ip', ip);
     await page.press('#ip', 'Enter');
@@ -216,9 +228,9 @@ describe.skipIf(!hasChromium())('the pages', () => {
     answer = 'database';
     await lookUp(page, '8.8.8.8', /No database yet/);
     answer = 'rate';
-    await lookUp(page, '80.0.0.1', /80\.0\.0\.1.*Too many lookups.*1 s/s);
-    expect(await page.locator('#answer [role=timer]').count()).toBe(1);
-    await says(page, '#answer', /Germany/);
+    const said = await recorded(page, '#answer');
+    await lookUp(page, '80.0.0.1', /Germany/);
+    expect(await said.jsonValue()).toContainEqual([expect.stringMatching(/80\.0\.0\.1.*Too many lookups.*1 s/s), 1]);
     answer = 'key';
     expect(keys).toBe(1);
     await lookUp(page, '8.8.8.8', /United States/);
@@ -426,7 +438,7 @@ describe.skipIf(!hasChromium())('the pages', () => {
     });
     act = (number) => (number > 2 ? 'hold' : 'pass');
     await useFile(page, 'list.txt', addresses(4_000).join('\n'));
-    expect(await page.textContent('#source')).toMatch(/^list\.txt · [\d.]+ kB$/);
+    await says(page, '#source', /^list\.txt · [\d.]+ kB$/);
     await page.click('#start');
     await until(() => count === 3, 'a third request');
     expect([await page.isDisabled('#start'), await page.isVisible('#cancel')]).toEqual([true, true]);
@@ -437,18 +449,11 @@ describe.skipIf(!hasChromium())('the pages', () => {
     await says(page, '#status', /^The server cannot be reached\. 3,000 of 4,000/);
     expect((await downloadOf(page, '#jsonl')).trim().split('\n')).toHaveLength(3_000);
     act = (number) => (number === 6 ? 'limit' : 'pass');
-    // What it says for a second only may be gone before it is asked for.
-    const said = await page.evaluateHandle(() => {
-      const status = document.querySelector('#status')!;
-      const texts: string[] = [];
-      new MutationObserver(() => texts.push(status.textContent!)).observe(status, {
-        ...{ childList: true, characterData: true, subtree: true },
-      });
-      return texts;
-    });
+    const said = await recorded(page, '#status');
     await page.click('#start:text("Continue")');
     await says(page, '#status', /^Done: 4,000 addresses/);
-    expect(await said.jsonValue()).toContainEqual(expect.stringMatching(/^The rate is used up\. It goes on in 1 s/));
+    const usedUp = expect.stringMatching(/^The rate is used up\. It goes on in 1 s/);
+    expect(await said.jsonValue()).toContainEqual([usedUp, expect.any(Number)]);
     expect(count).toBe(7);
     expect(JSON.parse((await downloadOf(page, '#jsonl')).split('\n')[5]!)).toMatchObject({
       text: '193.0.5.5',
@@ -516,7 +521,7 @@ describe.skipIf(!hasChromium())('the pages', () => {
     };
     await page.keyboard.press('Tab');
     await page.keyboard.press('Enter');
-    expect(await focused()).toBe('main');
+    await expect.poll(focused).toBe('main');
     await tabTo('ip');
     await page.keyboard.type('193.0.0.1');
     await page.keyboard.press('Enter');
@@ -552,7 +557,7 @@ describe.skipIf(!hasChromium())('the pages', () => {
     await page.hover('#batch-map [data-country=VA]');
     expect([await label(), (await box()) > 2 * small]).toEqual(['Vatican City', true]);
     await page.click('#batch-map button:text("World")');
-    expect(await box()).toBeCloseTo(small, 0);
+    await expect.poll(box).toBeCloseTo(small, 0);
     const codes = await page.$$eval('#batch-map [data-country]', (shapes) =>
       shapes.map((shape) => shape.getAttribute('data-country')),
     );

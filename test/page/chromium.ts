@@ -32,6 +32,7 @@ export interface WatchedPage {
 
 export async function openPage(browser: Browser, options: BrowserContextOptions = {}): Promise<WatchedPage> {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
+  context.setDefaultTimeout(60_000); // a busy machine may need longer than the default of 30 s
   const page = await context.newPage();
   const problems: string[] = [];
   const requests: string[] = [];

@@ -1,10 +1,13 @@
-/** The seed of a run of `make soak`, and random numbers that depend on it only. */
+/**
+ * The seed of a run, and random numbers that depend on it only. `make test` has the same one each time, so that its input does not
+ * change from run to run; `make soak` draws one, and tries more.
+ */
 import fc from 'fast-check';
 
-/** Printed by vitest.soak.config.ts. */
+/** SEED sets another one; vitest.soak.config.ts draws and prints it. */
 export const SEED = Number(process.env.SEED ?? 1);
 
-if (process.env.SEED !== undefined) fc.configureGlobal({ seed: SEED });
+fc.configureGlobal({ seed: SEED });
 
 /** Returns a number of rounds: this many in a whole run, fewer in a short one. */
 export function rounds(whole: number): number {
