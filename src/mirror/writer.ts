@@ -133,6 +133,8 @@ export function writeMirror(path: string, content: MirrorContent): void {
     database.pragma('journal_mode = OFF');
     database.pragma('synchronous = OFF');
     database.pragma('locking_mode = EXCLUSIVE');
+    // The stage that verifies compares each reference with the records, and for each row SQLite would search the other table.
+    database.pragma('foreign_keys = OFF');
     database.exec(readFileSync(packageFile('schemas/mirror.sql'), 'utf8'));
     database.exec('BEGIN');
     const meta = database.prepare('INSERT INTO meta VALUES (?, ?)');

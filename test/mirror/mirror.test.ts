@@ -100,6 +100,11 @@ describe('the mirror', () => {
       "UPDATE ipv6_range SET last = x'00000000000000000000000000000001' WHERE first = x'00000000000000000000000000000000'",
       /IPv6 range 0 is 0{32}-0{31}1\|\|/,
     ],
+    [
+      'a comma more, as between rows',
+      "UPDATE ipv4_range SET reason = reason || ',' WHERE last = 4294967295",
+      /IPv4 range \d+ is (\d+-4294967295\|\|\w+),, not \1/,
+    ],
     ['another name', "UPDATE country SET name = 'Holland' WHERE code = 'NL'", /country NL/],
     ['another membership', "UPDATE country SET is_eu = 0 WHERE code = 'NL'", /country NL/],
     ['another version', 'PRAGMA user_version = 9', /mirror version 9, but this ipatlas reads version 1/],
