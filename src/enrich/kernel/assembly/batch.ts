@@ -3,16 +3,17 @@
  * parsed (values.ts), then all are looked up (lookup.ts), then all lines are put out. A lookup mostly waits for memory, and
  * this way many wait together.
  */
-import { BATCH_VALUES, FORMAT_JSON, KEPT_ROW, LINE_BYTES, NOT_A_RECORD, OBJECT_MISSING, ROW_NETWORK } from '../abi';
-import { isBlank } from './ascii';
+import { BATCH_VALUES, FORMAT_JSON, INSERT_BYTES, KEPT_ROW, LINE_BYTES, NOT_A_RECORD, OBJECT_MISSING, ROW_NETWORK } from '../abi';
+import { isBlank, NEWLINE } from './ascii';
 import { hasRequiredObjects, putObject } from './inner';
 import { isCountry, keptOfValue } from './lookup';
-import { putResult, putKeptMembers, putMembers } from './members';
+import { putInsert, putKeptMembers, putMembers } from './members';
 import {
   createsObjects,
   fieldCount,
   fieldTargets,
   format,
+  inserts,
   lines,
   longestInsert,
   networkCounts,
@@ -24,6 +25,7 @@ import {
   rows4,
   selected,
   selectedNetworks,
+  terminator,
   valueCount,
   valueOffsets,
   values,
@@ -73,7 +75,7 @@ export function startBatch(): void {
  *
  * @param start its first byte; @param open, close its braces, or the beginning and end of its text
  * @param end the end of its input, after its terminator if it has one
- * @param firstReplaced the opening quote of the first member that is replaced; @param replacedCount how many are
+ * @param firstReplaced the opening quote of the first member that is replaced, or 0; @param replacedCount how many are
  */
 @inline export function addLine(
   start: usize,
@@ -139,10 +141,9 @@ export function lastLineValue(field: u32): usize {
 
 /** Counts a value by its record. */
 @inline function countResult(record: u32): void {
-  if (record < recordCount) {
-    if (isCountry(record)) countFound();
-    else countNoCountry();
-  } else if (record == recordCount) countInvalidAddress();
+  if (isCountry(record)) countFound();
+  else if (record < recordCount) countNoCountry();
+  else if (record == recordCount) countInvalidAddress();
   else if (record == recordCount + 1) countMissingField();
   else countMissingDate();
 }
@@ -190,6 +191,40 @@ function resultFields(value: usize): u64 {
 }
 
 /**
+ * Ends a line that a query decides on, or whose results do not just follow its text: they go into objects in it, replace members, or
+ * are indented.
+ *
+ * @returns whether to go on, which is false at an invalid line under `POLICY_FAIL`
+ */
+function endSpecialLine(line: usize, value: usize): bool {
+  const start: usize = load<u32>(line, LINE_START);
+  const open: usize = load<u32>(line, LINE_OPEN);
+  const close: usize = load<u32>(line, LINE_CLOSE);
+  const end: usize = load<u32>(line, LINE_END);
+  if (requiresObjects && !hasRequiredObjects(results, open, resultFields(value))) {
+    return rejectLine(start, end, OBJECT_MISSING);
+  }
+  countLine();
+  if (selected != 0) {
+    queryLine(value, start, end);
+    return true;
+  }
+  for (let field: u32 = 0; field < fieldCount; field++) countResult(load<u32>(value + (<usize>field << 2)));
+  const replaced = load<u32>(line, LINE_REPLACED_COUNT);
+  const allFields = ~(<u64>0) >> (64 - <u64>fieldCount);
+  if (results != 0) {
+    putObject(results, open, createsObjects ? resultFields(value) : allFields, value);
+  } else if (replaced == 0) {
+    putInputTo(close);
+    putMembers(open, close, hasMembers(open, close), allFields, value);
+  } else {
+    const hasMember = putKeptMembers(open, close, load<u32>(line, LINE_FIRST_REPLACED), replaced);
+    putMembers(open, close, hasMember, allFields, value);
+  }
+  return true;
+}
+
+/**
  * Looks up the addresses of the batch and puts out its lines.
  *
  * @returns 0, or the first byte of the first line that does not fit into the output; that line and those after it are discarded
@@ -198,42 +233,27 @@ export function flushBatch(): usize {
   const count = lineCount;
   lineCount = 0;
   lookUpValues(count);
-  const allFields = ~(<u64>0) >> (64 - <u64>fieldCount);
+  const isSpecial = selected != 0 || results != 0 || terminator != NEWLINE;
   for (let i: u32 = 0; i < count; i++) {
     const line = lines + <usize>i * LINE_BYTES;
-    const start: usize = load<u32>(line, LINE_START);
-    const end: usize = load<u32>(line, LINE_END);
-    if (!hasRoom(end, longestInsert)) {
-      isOutputFull = true;
-      return start;
-    }
     const value = values + (<usize>(i * valueCount) << 2);
-    const open: usize = load<u32>(line, LINE_OPEN);
-    if (requiresObjects && !hasRequiredObjects(results, open, resultFields(value))) {
-      if (rejectLine(start, end, OBJECT_MISSING)) continue;
+    const isLast = !hasRoom(load<u32>(line, LINE_END), longestInsert);
+    if (isLast || isSpecial || load<u32>(line, LINE_REPLACED_COUNT) != 0) {
+      if (!isLast && endSpecialLine(line, value)) continue;
       isOutputFull = true;
-      return start;
+      return load<u32>(line, LINE_START);
     }
     countLine();
-    if (selected != 0) {
-      queryLine(value, start, end);
-      continue;
-    }
-    for (let field: u32 = 0; field < fieldCount; field++) countResult(load<u32>(value + (<usize>field << 2)));
     const close: usize = load<u32>(line, LINE_CLOSE);
-    const replaced = load<u32>(line, LINE_REPLACED_COUNT);
-    if (format != FORMAT_JSON) {
-      putInputTo(close);
-      const styled = load<u32>(line, LINE_FIRST_REPLACED) * fieldCount;
-      for (let field: u32 = 0; field < fieldCount; field++) putResult(field, value, 0, styled);
-    } else if (results != 0) {
-      putObject(results, open, createsObjects ? resultFields(value) : allFields, value);
-    } else if (replaced == 0) {
-      putInputTo(close);
-      putMembers(open, close, hasMembers(open, close), allFields, value);
-    } else {
-      const hasMember = putKeptMembers(open, close, load<u32>(line, LINE_FIRST_REPLACED), replaced);
-      putMembers(open, close, hasMember, allFields, value);
+    putInputTo(close);
+    let skip = u32(format == FORMAT_JSON && !hasMembers(load<u32>(line, LINE_OPEN), close));
+    let insert = inserts + <usize>(load<u32>(line, LINE_FIRST_REPLACED) * fieldCount) * INSERT_BYTES;
+    const valuesEnd = value + (<usize>fieldCount << 2);
+    for (let at = value; at < valuesEnd; at += 4) {
+      countResult(load<u32>(at));
+      putInsert(insert, at, skip);
+      insert += INSERT_BYTES;
+      skip = 0;
     }
   }
   return 0;

@@ -54,13 +54,16 @@ export function startCells(quotesFrom: usize = 0): void {
   const live = <u64>-1 >> (63 - last);
   const newlines = equal(a, b, c, d, NEWLINE) & live;
   let candidates = (equal(a, b, c, d, delimiter) & live) | newlines;
-  if (quoteRule == QUOTES_LINE && delimiter == SPACE) {
-    // Of several spaces, the last one is the delimiter.
-    const beyond = u64(load<u8>(vector, 64) == <u8>SPACE) << 63;
-    candidates &= newlines | ~(((candidates & ~newlines) >> 1) | beyond);
+  let quotes = equal(a, b, c, d, QUOTE) & live;
+  if (quoteRule == QUOTES_NONE) quotes = 0;
+  else if (quoteRule == QUOTES_LINE) {
+    if (delimiter == SPACE) {
+      // Of several spaces, the last one is the delimiter.
+      const beyond = u64(load<u8>(vector, 64) == <u8>SPACE) << 63;
+      candidates &= newlines | ~(((candidates & ~newlines) >> 1) | beyond);
+    }
+    if (textEnd > vector) quotes &= textEnd - vector >= VECTOR ? 0 : <u64>-1 << <u64>(textEnd - vector);
   }
-  let quotes = quoteRule == QUOTES_NONE ? 0 : equal(a, b, c, d, QUOTE) & live;
-  if (textEnd > vector) quotes &= textEnd - vector >= VECTOR ? 0 : <u64>-1 << <u64>(textEnd - vector);
   if ((quotes | inQuotes) == 0) {
     recordEnds = newlines;
     separatorCarry = (candidates >> last) & 1;

@@ -56,11 +56,9 @@ function numberIn(from: usize, to: usize, most: usize): i32 {
 
 /** Returns the end of an address without its zone: a percent sign and letters, digits, `.`, `_`, `-` (RFC 4007, section 11). */
 function beforeZone(from: usize, to: usize): usize {
-  let end = from;
-  while (end < to && load<u8>(end) != <u8>PERCENT) end++;
-  if (to < end + 2 || !hasColon(from, end)) return to;
-  for (let at = end + 1; at < to; at++) if (!isNameByte(load<u8>(at))) return to;
-  return end;
+  let end = to - 1;
+  while (end > from && isNameByte(load<u8>(end))) end--;
+  return end < to - 1 && load<u8>(end) == <u8>PERCENT && hasColon(from, end) ? end : to;
 }
 
 /** Parses an address with or without a zone. */
@@ -103,8 +101,8 @@ function parseNamed(from: usize, to: usize): u32 {
 
 /** Parses one element of a list: an address, or in a header Forwarded the address after `for=` (RFC 7239, section 4). */
 function parseElement(from: usize, to: usize): u32 {
-  const exact = parseExact(from, to);
-  if (exact != NO_ADDRESS) return exact;
+  const family = parseNamed(from, to);
+  if (family != NO_ADDRESS) return family;
   for (let start = from; start < to; start++) {
     let end = start;
     while (end < to && load<u8>(end) != <u8>SEMICOLON) end++;
@@ -121,7 +119,7 @@ function parseElement(from: usize, to: usize): u32 {
     }
     start = end;
   }
-  return parseNamed(from, to);
+  return NO_ADDRESS;
 }
 
 @inline function isListBlank(at: usize): bool {

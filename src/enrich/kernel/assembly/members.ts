@@ -30,7 +30,7 @@ import { CASE_BIT, CLOSING_BRACE, COMMA, isBlank, NEWLINE, OPENING_BRACE, QUOTE 
 import { blockPrefix, putBlock } from './blocks';
 import { findEscapedKey, isResultKey } from './keys';
 import { keptOfValue } from './lookup';
-import { dates, inserts, recordCount, terminator } from './settings';
+import { dates, inserts, keptOfValues, recordCount, terminator } from './settings';
 import { put, putByte, putInputTo, putNumber, skipInputTo, trimOutput } from './slot';
 import { closingQuote } from './strings';
 
@@ -149,13 +149,17 @@ function putGap(gap: usize, kept: usize): void {
  */
 @inline export function putInsert(insert: usize, value: usize, skip: u32): void {
   const record = min(load<u32>(value), recordCount);
-  const gaps = load<u32>(insert, INSERT_GAP_COUNT);
-  let text = <usize>load<u32>(insert, INSERT_TEXTS) + <usize>(record * (gaps + 1)) * TEXT_BYTES;
+  // Gaps are filled with what is kept of the addresses.
+  const gaps = keptOfValues == 0 ? 0 : load<u32>(insert, INSERT_GAP_COUNT);
+  const text = <usize>load<u32>(insert, INSERT_TEXTS) + <usize>(record * (gaps + 1)) * TEXT_BYTES;
   put(load<u32>(text) + skip, load<u32>(text, 4) - skip);
-  if (gaps == 0 || record == recordCount) return;
-  const kept = keptOfValue(value);
-  for (let i: u32 = 0; i < gaps; i++) {
-    putGap(<usize>load<u32>(insert, INSERT_GAPS) + <usize>i * GAP_BYTES, kept);
+  if (gaps != 0 && record != recordCount) putGaps(load<u32>(insert, INSERT_GAPS), gaps, text, keptOfValue(value));
+}
+
+/** Puts out what goes into some gaps, and the texts after them. */
+function putGaps(gap: usize, count: u32, text: usize, kept: usize): void {
+  for (let i: u32 = 0; i < count; i++) {
+    putGap(gap + <usize>i * GAP_BYTES, kept);
     text += TEXT_BYTES;
     putText(text);
   }

@@ -238,7 +238,7 @@ export function processAnyLines(from: usize, end: usize, inputEnd: usize): usize
         if (key < 0) continue;
         noteKey(key, colon);
         if (isResultKey(key)) {
-          if (replacedCount == 0) firstReplaced = open;
+          if (firstReplaced == 0) firstReplaced = open;
           replacedCount++;
         }
         if (hasChildren(key)) {
@@ -286,6 +286,7 @@ export function processAnyLines(from: usize, end: usize, inputEnd: usize): usize
         }
         addLine(lineStart, lineOpen, at, min(newline + 1, inputEnd), firstReplaced, replacedCount);
         clearValues();
+        firstReplaced = 0;
         replacedCount = 0;
         parentColon = 0;
         lineStart = newline + 1;
@@ -351,6 +352,7 @@ export function processAnyLines(from: usize, end: usize, inputEnd: usize): usize
     if (lineStart >= end) return end;
     if (isRestart) {
       vector = lineStart;
+      firstReplaced = 0;
       replacedCount = 0;
       context = OBJECT;
       depth = 0;

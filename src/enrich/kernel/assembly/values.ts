@@ -69,11 +69,6 @@ function queryStringText(value: usize, at: usize): void {
   return length;
 }
 
-/** Adds a query for the address that a text is. */
-function queryText(value: usize, from: usize, length: usize): void {
-  if (length > longestText() || !queryValue(value, parseText(from, from + length))) store<u32>(value, recordCount);
-}
-
 /**
  * Copies the text of a quoted cell to `scratch` as csv-parse reads it with `relax_quotes`. If text follows the quotation, the
  * quotes around the quotation are text as well.
@@ -100,35 +95,50 @@ function unquote(from: usize, close: usize): usize {
   return to - scratch;
 }
 
+/** The length of a value that is missing. */
+const MISSING: usize = usize.MAX_VALUE;
+
+/** Where the text begins whose length was returned last. */
+let text: usize = 0;
+
+/** Returns the length of a text that is not quoted: one that is empty, or stands for no value, is missing. */
+@inline function presentLength(from: usize, length: usize): usize {
+  text = from;
+  return length == 0 || (length == 1 && <u32>load<u8>(from) == unset) ? MISSING : length;
+}
+
 /**
- * Replaces the offset of a cell with a query for its address. A field without a column and an empty cell are missing values. A quoted cell is exactly an
- * address only if its first quote after the opening one closes it, because no address has a quote in it.
+ * Returns the length of the text of a cell. A field without a column and an empty cell are missing values. A quoted cell is exactly
+ * an address only if its first quote after the opening one closes it, because no address has a quote in it.
  */
-function queryCell(value: usize, from: usize, close: usize): void {
-  if (from == 0) {
-    store<u32>(value, recordCount + 1);
-    return;
-  }
+function cellLength(from: usize, close: usize): usize {
+  if (from == 0) return MISSING;
   if (from < close && load<u8>(from) == <u8>QUOTE && quotes != QUOTES_NONE) {
     const length = lengthTo(from + 1, QUOTE, QUOTE);
     const after = from + length + 2;
     if (after > close || (after < close && load<u8>(after) != <u8>delimiter)) {
-      if (isLenient) queryText(value, scratch, unquote(from, close));
-      else store<u32>(value, recordCount);
-    } else if (length == 0) store<u32>(value, recordCount + 1);
-    else queryText(value, from + 1, length);
-    return;
+      text = scratch;
+      return isLenient ? unquote(from, close) : longestText() + 1;
+    }
+    text = from + 1;
+    return length == 0 ? MISSING : length;
   }
-  const length = min(lengthTo(from, delimiter, NEWLINE), close - from);
-  if (length == 0 || (length == 1 && <u32>load<u8>(from) == unset)) store<u32>(value, recordCount + 1);
-  else queryText(value, from, length);
+  return presentLength(from, min(lengthTo(from, delimiter, NEWLINE), close - from));
 }
 
-/** Replaces the offset of the value of a key with a query for its address. */
-function queryPair(value: usize, from: usize, close: usize): void {
-  const length: usize = from == 0 ? 0 : valueEnd(from, close) - from;
-  if (length == 0 || (length == 1 && <u32>load<u8>(from) == unset)) store<u32>(value, recordCount + 1);
-  else queryText(value, from, length);
+/** Returns the length of the text that a line of a format without objects has for a field. */
+@inline function textLength(from: usize, close: usize): usize {
+  if (format == FORMAT_TABLE) return cellLength(from, close);
+  if (format == FORMAT_PAIRS) return from == 0 ? MISSING : presentLength(from, valueEnd(from, close) - from);
+  text = from;
+  return format == FORMAT_COMBINED ? min(lengthTo(from, SPACE, NEWLINE), close - from) : close - from;
+}
+
+/** Replaces the offset of a text with a query for the address that it is. */
+@inline function queryText(value: usize, from: usize, close: usize): void {
+  const length = textLength(from, close);
+  if (length == MISSING) store<u32>(value, recordCount + 1);
+  else if (length > longestText() || !queryValue(value, parseText(text, text + length))) store<u32>(value, recordCount);
 }
 
 /**
@@ -177,10 +187,7 @@ export function lookUpValues(count: u32): void {
     for (let field: u32 = 0; field < fieldCount; field++) {
       const from: usize = load<u32>(value);
       if (format == FORMAT_JSON) queryMember(value, field, from);
-      else if (format == FORMAT_TABLE) queryCell(value, from, close);
-      else if (format == FORMAT_PAIRS) queryPair(value, from, close);
-      else if (format == FORMAT_COMBINED) queryText(value, from, min(lengthTo(from, SPACE, NEWLINE), close - from));
-      else queryText(value, from, close - from);
+      else queryText(value, from, close);
       value += 4;
     }
     if (timelines != 0) value += 4;
