@@ -166,15 +166,6 @@ function putGaps(gap: usize, count: u32, text: usize, kept: usize): void {
 }
 
 /**
- * Puts out the result of a field from its byte `skip` on.
- *
- * @param values the records of the line; @param styled the number of inserts before those of the style, see `inserts`
- */
-@inline export function putResult(field: u32, values: usize, skip: u32, styled: u32 = 0): void {
-  putInsert(inserts + <usize>(styled + field) * INSERT_BYTES, values + (<usize>field << 2), skip);
-}
-
-/**
  * Puts out results as members of an object, whose other members are in the output.
  *
  * @param open its opening brace; @param close its closing brace; @param hasMember whether a member of it is in the output
@@ -186,7 +177,7 @@ function putGaps(gap: usize, count: u32, text: usize, kept: usize): void {
   for (let left = fields; left != 0; left &= left - 1) {
     const field = <u32>ctz(left);
     if (isIndented) putSeparator(hasMember, indent, indentLength);
-    putResult(field, value, u32(isIndented || !hasMember));
+    putInsert(inserts + <usize>field * INSERT_BYTES, value + (<usize>field << 2), u32(isIndented || !hasMember));
     hasMember = true;
   }
   if (isIndented) endIndent(close);
