@@ -1,8 +1,4 @@
-/**
- * Rows of a CSV file, each with its position in the file. Lines are split at the delimiter as long as there is one way only to read
- * them; from the first other line on csv-parse reads the file, which takes several times as long.
- */
-import { isAscii } from 'node:buffer';
+/** Rows of a CSV file, streamed by csv-parse, each with its position in the file. */
 import { createReadStream } from 'node:fs';
 import type { TransformCallback } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -44,12 +40,6 @@ export interface RowPosition {
   to: number;
 }
 
-/** Receives each row; the position is valid only during the call. */
-type RowListener = (row: string[], position: Readonly<RowPosition>) => void;
-
-/** Bytes read at a time. */
-const CHUNK_BYTES = 262_144;
-
 /**
  * Reads a CSV file row by row. Blank lines and comment lines are skipped; rows may differ in their number of fields.
  *
@@ -58,7 +48,7 @@ const CHUNK_BYTES = 262_144;
  * @param path the file, UTF-8, with or without a byte order mark; lines end in LF or CRLF
  * @param name the file's name for messages
  * @param dialect how its fields are separated
- * @param onRow receives each row. An error that it throws ends the reading
+ * @param onRow receives each row; the position is valid only during the call. An error that it throws ends the reading
  * @param part what to read; default: the whole file
  * @throws AtlasError E_FETCH if the file cannot be read, E_BAD_INPUT if a row is longer than MAX_CSV_ROW_BYTES or a quote
  *   is still open at the end of the file
@@ -67,109 +57,20 @@ export async function readRows(
   path: string,
   name: string,
   dialect: Dialect,
-  onRow: RowListener,
-  part: FilePart = { from: 0, to: Number.POSITIVE_INFINITY, line: 0 },
+  onRow: (row: string[], position: Readonly<RowPosition>) => void,
+  part?: FilePart,
 ): Promise<void> {
-  const open = (from: number) => createReadStream(path, { start: from, end: part.to - 1, highWaterMark: CHUNK_BYTES });
-  const plain = new PlainRows(dialect, onRow, part);
-  let parser: RowParser | undefined;
+  const parser = new RowParser(dialect, onRow, part);
+  parser.resume(); // Rows go to `onRow`; the stream itself only reports its end.
   try {
-    if (await plain.read(open(part.from))) return;
-    const { to, line } = plain.position;
-    parser = new RowParser(dialect, onRow, { from: to, line });
-    parser.resume(); // Rows go to `onRow`; the stream itself only reports its end.
-    await pipeline(open(to), parser);
+    await pipeline(createReadStream(path, part && { start: part.from, end: part.to - 1 }), parser);
   } catch (error) {
-    if (error instanceof CsvError) throw badRow(name, parser!.position.line, error);
+    if (error instanceof CsvError) throw badRow(name, parser.position.line, error);
     if (error instanceof Error && 'syscall' in error) {
       throw new AtlasError('E_FETCH', `cannot read ${name}: ${messageOf(error)}`, { cause: error });
     }
     throw error;
   }
-}
-
-/** Splits lines for as long as each line is one row whatever is in the lines after it. */
-class PlainRows {
-  /** Of the last row. */
-  readonly position: RowPosition;
-  readonly #dialect: Dialect;
-  readonly #onRow: RowListener;
-  readonly #split: (line: string) => string[] | undefined;
-  /** Lines and bytes so far. */
-  #lines: number;
-  #bytes: number;
-
-  constructor(dialect: Dialect, onRow: RowListener, { from, line }: Pick<FilePart, 'from' | 'line'>) {
-    this.position = { previousLine: line, line, breaks: 0, from, to: from };
-    this.#dialect = dialect;
-    this.#onRow = onRow;
-    this.#split = lineSplitter(dialect);
-    this.#lines = line;
-    this.#bytes = from;
-  }
-
-  /** Returns false if the rows after the last one need csv-parse. */
-  async read(file: AsyncIterable<Buffer>): Promise<boolean> {
-    let rest: Buffer = Buffer.alloc(0);
-    for await (const chunk of file) {
-      const bytes = Buffer.concat([rest, chunk]);
-      const end = bytes.lastIndexOf('\n') + 1;
-      if (!this.#addLines(bytes.subarray(0, end))) return false;
-      rest = bytes.subarray(end);
-      if (rest.length > MAX_CSV_ROW_BYTES) return false;
-    }
-    return this.#addLines(rest);
-  }
-
-  #addLines(bytes: Buffer): boolean {
-    const { position } = this;
-    const { comment } = this.#dialect;
-    // One character is one byte, so that positions are those of the file.
-    const text = bytes.toString('latin1');
-    const mayHaveMark = this.#bytes === 0 && bytes[0]! >= 0xef;
-    if (mayHaveMark || text.includes('\r')) return false;
-    const decoded = isAscii(bytes) ? text : undefined;
-    for (let from = 0, to = 0; from < text.length; from = to + 1) {
-      to = text.indexOf('\n', from);
-      if (to < 0) to = text.length;
-      if (to - from > MAX_CSV_ROW_BYTES) return false;
-      this.#lines++;
-      const line = decoded?.slice(from, to) ?? bytes.toString('utf8', from, to);
-      if (line === '' || (comment !== null && line.startsWith(comment))) continue;
-      const row = this.#split(line);
-      if (row === undefined) return false;
-      position.previousLine = position.line;
-      position.line = this.#lines;
-      position.from = position.to;
-      position.to = this.#bytes + Math.min(to + 1, text.length);
-      this.#onRow(row, position);
-    }
-    this.#bytes += bytes.length;
-    return true;
-  }
-}
-
-/**
- * Returns a function that splits a line into its cells. It returns undefined for a line with a quote that does not begin or end a
- * cell.
- */
-function lineSplitter({ delimiter, quote }: Dialect): (line: string) => string[] | undefined {
-  if (quote === null) return (line) => line.split(delimiter);
-  const [q, d] = [quote, delimiter].map((character) => `\\u{${character.codePointAt(0)!.toString(16)}}`);
-  /** A cell, as its text or what is between its quotes, and what ends it. */
-  const cell = new RegExp(`(?:([^${q}${d}]*)|${q}((?:[^${q}]|${q}${q})*)${q})(${d}|$)`, 'uy');
-  return (line) => {
-    if (!line.includes(quote)) return line.split(delimiter);
-    const row: string[] = [];
-    cell.lastIndex = 0;
-    for (let end = delimiter; end !== ''; ) {
-      const match = cell.exec(line);
-      if (match === null) return undefined;
-      row.push(match[1] ?? match[2]!.replaceAll(quote + quote, quote));
-      end = match[3]!;
-    }
-    return row;
-  };
 }
 
 /** Returns the error for a row whose end csv-parse cannot find. */
@@ -190,7 +91,7 @@ function badRow(name: string, lastLine: number, error: CsvError): AtlasError {
 class RowParser extends Parser {
   readonly position: RowPosition = { previousLine: 0, line: 0, breaks: 0, from: 0, to: 0 };
   readonly #part: Pick<FilePart, 'from' | 'line'>;
-  readonly #onRow: RowListener;
+  readonly #onRow: (row: string[], position: Readonly<RowPosition>) => void;
   /** Lines of rows so far as csv-parse counts them: a lone CR ends a line, too. */
   #parserLines = 0;
   /** Lines of rows so far, of which only LF and CRLF end one. */
@@ -198,9 +99,13 @@ class RowParser extends Parser {
   /** Bytes since the last line end, counted in whole chunks. */
   #bytesOfLine = 0;
 
-  constructor(dialect: Dialect, onRow: RowListener, part: Pick<FilePart, 'from' | 'line'>) {
+  constructor(
+    dialect: Dialect,
+    onRow: (row: string[], position: Readonly<RowPosition>) => void,
+    part: Pick<FilePart, 'from' | 'line'> = { from: 0, line: 0 },
+  ) {
     super({
-      bom: part.from === 0,
+      bom: true,
       comment: dialect.comment,
       comment_no_infix: true,
       delimiter: dialect.delimiter,
