@@ -26,9 +26,9 @@ import { type ArchivedPartition, COUNTRIES, NETWORKS } from './partition.js';
 
 /**
  * A base is written as soon as the changes since the last one have this many times its size: two years of real nights then
- * have three bases and 2.8 MB (truth/history.js), and opening a day reads at most 1.8 times the bytes of a base.
+ * have three bases and 2.8 MB (truth/history.js), and opening a day reads at most 1.75 times the bytes of a base.
  */
-export const CHANGES_PER_BASE = 0.8;
+export const CHANGES_PER_BASE = 0.75;
 
 /** Returns the answers of a release, or its networks. */
 export function answersOf<Rec extends FileRecord>(file: PartitionFile<Rec>): Answers<Rec> {
