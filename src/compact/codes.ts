@@ -68,7 +68,7 @@ export function encodeNumbers(values: ArrayLike<number>, kind: ListKind): { code
   const others = new ByteWriter();
   for (let i = 0; i < values.length; i++) {
     const value = values[i]!;
-    const place = list.indexOf(value);
+    const place = kind === 'recent' ? list.indexOf(value) : value < PLACES ? value : -1;
     codes[i] = place < 0 ? PLACES : place;
     if (place < 0) others.varint(value);
     if (kind === 'recent') moveToFront(list, place < 0 ? PLACES - 1 : place, value);
