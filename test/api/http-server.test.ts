@@ -50,15 +50,19 @@ const connections = (server: ApiHttpServer): Promise<number> =>
 
 /** A client that sends one byte after another, and never ends its half of the connection. */
 function drip(port: number, first: string | Buffer): { socket: Socket; answer: () => string; stop: () => void } {
-  const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true }, () => socket.write(first));
+  let timer: NodeJS.Timeout | undefined;
+  const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true }, () => {
+    socket.write(first);
+    // Not before: what is written to a socket that is connecting comes first.
+    timer = setInterval(() => {
+      if (socket.writable) socket.write('x');
+    }, 20);
+  });
   let answer = '';
   socket.setEncoding('latin1').on('data', (chunk) => {
     answer += chunk;
   });
   socket.on('error', () => {});
-  const timer = setInterval(() => {
-    if (socket.writable) socket.write('x');
-  }, 20);
   return { socket, answer: () => answer, stop: () => clearInterval(timer) };
 }
 
