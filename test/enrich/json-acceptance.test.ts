@@ -227,6 +227,15 @@ describe('acceptance', () => {
     expectSameAfterAlike('{"a":"","ip":"8.8.8.8"}', lines);
   });
 
+  it('is that of JSON.parse for an escape at each place of a long string', () => {
+    for (const text of ['\\z', '\\ ', '\\u12g4', '\\u000', '\\u00', '\\\\', '\\n', '\\u0041']) {
+      // No two lines have the same keys, so that none is compared with a template.
+      expectSame(
+        Array.from({ length: 130 }, (_, before) => `{"${before}":"${'x'.repeat(before)}${text}${'y'.repeat(200)}"}`),
+      );
+    }
+  });
+
   it('is that of JSON.parse on mutated lines', { timeout: 120_000 + MUTATIONS }, () => {
     let state = 20_261_122;
     const below = (limit: number): number => {

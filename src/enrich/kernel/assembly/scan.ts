@@ -125,7 +125,7 @@ export function processAnyLines(from: usize, end: usize, inputEnd: usize): usize
       escapes = backslashes;
     }
     const hasControls = hasControl(a, b, c, d);
-    if ((quotes | escapes) == 0 && inString != 0 && !hasControls) {
+    if ((quotes | escapes | errors) == 0 && inString != 0 && !hasControls) {
       // Nothing but the text of a string.
       opensBefore = 0;
       vector += VECTOR;
