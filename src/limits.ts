@@ -187,9 +187,12 @@ export const COUNTRIES_SHOWN = 25;
 /** Blocks listed below a table of changes. */
 export const BLOCKS_SHOWN = 5;
 
-// Scheduled builds
+// Schedules
 
-/** Default limit of the random delay of a scheduled build, in seconds: spreads the load of many installations. */
+/**
+ * Default limit of the random delay of a scheduled build or pull, in seconds. As long as the usual time between two pulls, so that
+ * 10,000 nodes ask an origin evenly (`bench/fleet.js`), and not all within seconds.
+ */
 export const SCHEDULE_JITTER_S = 300;
 
 // Signed repositories
@@ -220,9 +223,6 @@ export const METADATA_TRY_TIMEOUT_MS = 30_000;
 
 /** Longest time in milliseconds that one try of a release's file may take; the next try continues it. */
 export const PULL_TRY_TIMEOUT_MS = 600_000;
-
-/** Default limit of the random delay of a scheduled pull, in seconds: spreads the load of many nodes. */
-export const PULL_JITTER_S = 10;
 
 // Compact form
 

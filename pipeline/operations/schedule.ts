@@ -15,7 +15,7 @@ const SCHEDULE_RETRY_MS = 60_000;
 export interface ScheduleOptions {
   /** Cron pattern in local time: five fields, or six with seconds first. */
   pattern: string;
-  /** Longest random delay after each time, in milliseconds. */
+  /** Longest random delay after each time, in milliseconds. It is never longer than until the time after that. */
   jitterMs: number;
   /** Whether to run once immediately. */
   atOnce: boolean;
@@ -106,9 +106,9 @@ export async function runOnSchedule(options: ScheduleOptions): Promise<void> {
   const nextTime = (): number => cron.nextRun()?.getTime() ?? Number.POSITIVE_INFINITY;
   if (atOnce) await runWithRetries(options, nextTime);
   while (!signal.aborted) {
-    const next = nextTime();
-    if (next === Number.POSITIVE_INFINITY) return; // a pattern with a year, which has passed
-    const time = next + Math.random() * jitterMs;
+    const [next, following = Number.POSITIVE_INFINITY] = cron.nextRuns(2).map((date) => date.getTime());
+    if (next === undefined) return; // a pattern with a year, which has passed
+    const time = next + Math.random() * Math.min(jitterMs, following - next);
     note(`next ${what} at ${localTime(time)}`);
     await waitUntil(time, signal);
     if (!signal.aborted) await runWithRetries(options, nextTime);

@@ -35,9 +35,7 @@ async function run(invocation: Invocation): Promise<number> {
   };
   // Without a release there is nothing to serve, so the first build does not wait for the schedule.
   const atOnce = (): boolean => currentReleaseId(dataDir) === undefined;
-  return runOnceOrScheduled({ what: 'build', jitterS: SCHEDULE_JITTER_S, atOnce }, invocation, (signal) =>
-    build({ ...options, signal }),
-  );
+  return runOnceOrScheduled({ what: 'build', atOnce }, invocation, (signal) => build({ ...options, signal }));
 }
 
 export const command: Command = {
@@ -62,7 +60,7 @@ stays current. A release that differs too much from the current one is refused, 
     },
     jitter: {
       value: 'SECONDS',
-      help: `longest random delay of a scheduled build (default ${SCHEDULE_JITTER_S}), so that servers are not all asked at once`,
+      help: `longest random delay of a scheduled build (default ${SCHEDULE_JITTER_S}, at most until the next time), so that servers are not all asked at once`,
     },
     verbose: { help: 'if no server is reached, say for each source where it was looked for' },
     ...HISTORY_FLAGS,

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type PullOptions, pull } from '../../pipeline/index.js';
 import { AtlasError, messageOf } from '../errors.js';
-import { PULL_JITTER_S } from '../limits.js';
+import { SCHEDULE_JITTER_S } from '../limits.js';
 import { packageFile } from '../package-root.js';
 import { type Command, type Invocation, text, usageError } from './command.js';
 import { HISTORY_FLAGS, parseHistoryDays } from './history-flags.js';
@@ -45,9 +45,7 @@ async function run(invocation: Invocation): Promise<number> {
     historyDays: parseHistoryDays(values),
     note,
   };
-  return runOnceOrScheduled({ what: 'pull', jitterS: PULL_JITTER_S, atOnce: () => true }, invocation, (signal) =>
-    pull({ ...options, signal }),
-  );
+  return runOnceOrScheduled({ what: 'pull', atOnce: () => true }, invocation, (signal) => pull({ ...options, signal }));
 }
 
 export const command: Command = {
@@ -72,7 +70,7 @@ download is continued by the next pull. A running server switches by itself.`,
     schedule: { value: 'CRON', help: 'keep running; pull now, and at these times (local time), such as "*/5 * * * *"' },
     jitter: {
       value: 'SECONDS',
-      help: `longest random delay of a scheduled pull (default ${PULL_JITTER_S}), so that nodes do not all ask at once`,
+      help: `longest random delay of a scheduled pull (default ${SCHEDULE_JITTER_S}, at most until the next time), so that nodes do not all ask at once`,
     },
     ...HISTORY_FLAGS,
     json: { help: 'print the outcome as JSON, also that of a release that gates refuse' },

@@ -1,6 +1,7 @@
 /** What the commands that can stay and repeat their work share: build and pull. */
 import { type BuildResult, type PullResult, type RefusedOutcome, runOnSchedule } from '../../pipeline/index.js';
 import { AtlasError, EXIT } from '../errors.js';
+import { SCHEDULE_JITTER_S } from '../limits.js';
 import { type Invocation, print, printNote, text } from './command.js';
 
 /** How long a scheduled build that was told to stop may take to finish its stage, in milliseconds. */
@@ -42,11 +43,10 @@ async function runAndReport(
  * Returns the longest random delay of a scheduled run, in milliseconds.
  *
  * @param value of `--jitter`, in seconds
- * @param seconds the default
  * @throws AtlasError E_USAGE if it is not a number of seconds
  */
-function parseJitter(value: string | undefined, seconds: number): number {
-  if (value === undefined) return 1000 * seconds;
+function parseJitter(value: string | undefined): number {
+  if (value === undefined) return 1000 * SCHEDULE_JITTER_S;
   if (/^\d{1,6}$/.test(value)) return 1000 * Number(value);
   throw new AtlasError('E_USAGE', `--jitter is ${JSON.stringify(value)}; write a number of seconds`);
 }
@@ -75,13 +75,12 @@ const NOT_SCHEDULED = {
 /**
  * Builds or pulls once, or at the times of `--schedule`.
  *
- * @param jitterS default of `--jitter`
  * @param atOnce returns whether the first run of a schedule does not wait
  * @param run one build or pull, which ends early if the signal is aborted
  * @throws AtlasError E_USAGE for flags that do not go together; what `run` throws if there is no schedule
  */
 export async function runOnceOrScheduled(
-  { what, jitterS, atOnce }: { what: 'build' | 'pull'; jitterS: number; atOnce: () => boolean },
+  { what, atOnce }: { what: 'build' | 'pull'; atOnce: () => boolean },
   invocation: Invocation,
   run: (signal?: AbortSignal) => Promise<BuildResult | PullResult>,
 ): Promise<number> {
@@ -95,7 +94,7 @@ export async function runOnceOrScheduled(
   for (const [flag, why] of Object.entries(NOT_SCHEDULED)) {
     if (values[flag] !== undefined) throw new AtlasError('E_USAGE', `--${flag} does not go with --schedule: ${why}`);
   }
-  const jitterMs = parseJitter(text(values, 'jitter'), jitterS);
+  const jitterMs = parseJitter(text(values, 'jitter'));
   const signal = stopSignal();
   const runOnce = (): Promise<void> => runAndReport(() => run(signal), invocation);
   await runOnSchedule({ what, pattern, jitterMs, atOnce: atOnce(), run: runOnce, note, signal });

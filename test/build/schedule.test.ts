@@ -92,6 +92,10 @@ describe('a schedule', { concurrent: true }, () => {
     expect(notes).toEqual([expect.stringMatching(/^next build at /)]);
   });
 
+  it('delays a run by chance, but not beyond its next time', async () => {
+    await play(2, async () => {}, { jitterMs: 3_600_000 });
+  });
+
   it('ends immediately while it waits', async () => {
     const controller = new AbortController();
     let calls = 0;
