@@ -3,6 +3,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { allRows, missed } from './measure.js';
+import { writeReadme } from './readme.js';
 
 const PARTS = [
   'build',
@@ -20,7 +21,7 @@ const PARTS = [
 ];
 
 const wanted = process.argv.slice(2);
-/** The figures of the last run of each part, for the site. */
+/** The figures of the last run of each part, for the site and README.md. */
 const RESULTS = new URL('results.json', import.meta.url);
 const { parts } = JSON.parse(readFileSync(RESULTS, 'utf8'));
 
@@ -33,4 +34,5 @@ for (const part of PARTS) {
 const machine = `${cpus().length} cores (${cpus()[0].model}), Node ${process.versions.node}`;
 const results = { day: new Date().toISOString().slice(0, 10), machine, parts };
 writeFileSync(RESULTS, `${JSON.stringify(results, null, 2)}\n`);
+writeReadme();
 console.log(missed() === 0 ? '\nAll goals met.' : `\n${missed()} goals missed, marked ✗.`);

@@ -36,7 +36,7 @@ import { loadOverrides } from './config/overrides.js';
 import { loadReference } from './config/reference.js';
 import { loadSources } from './config/sources.js';
 import { withoutCredentials } from './config/url.js';
-import { type PullLimits, RepositoryClient, removeDownloads, trustedExpiry } from './distribution/client.js';
+import { type PullLimits, RepositoryClient, removeDownloads, trustedExpiry, untrusted } from './distribution/client.js';
 import { pullHistory } from './distribution/history.js';
 import { COLUMNS_FILE, CURRENT_TARGET, PULL_FORM } from './distribution/repository.js';
 import { RefusedError, type RefusedOutcome } from './gates/refusal.js';
@@ -84,7 +84,7 @@ async function offeredByRepository(
   if (typeof release === 'string' && RELEASE_ID.test(release)) {
     return { id: release, packs: Array.isArray(history) ? history.map(String) : [] };
   }
-  throw new AtlasError('E_UNTRUSTED', `${CURRENT_TARGET} of the repository does not name a release`);
+  throw untrusted(`${CURRENT_TARGET} of the repository does not name a release`);
 }
 
 /** Parses a JSON object; returns an empty one for anything else. */
@@ -226,7 +226,7 @@ async function fetchRelease(
   await client.get(`${id}/${MANIFEST_FILE}`, join(dir, MANIFEST_FILE));
   const manifest = readManifest(dir);
   if (manifest.id !== id) {
-    throw new AtlasError('E_DAMAGED', `the manifest of release ${id} is that of ${manifest.id}`);
+    throw untrusted(`the manifest of release ${id} is that of ${manifest.id}`);
   }
   const copiesOf = async (name: string): Promise<string[]> =>
     localCopies(dataDir, name, await client.hashOf(`${id}/${name}`));

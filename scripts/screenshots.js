@@ -80,6 +80,7 @@ const tooMany = { status: 429, headers: { 'retry-after': '37' }, json: { error: 
 /** What each picture shows, by its name: the server, the path, and what is done before the picture. */
 const STATES = {
   own: { act: settled },
+  home: { visitor: '127.0.0.1', act: settled },
   fresh: {
     // The data of a clone is old; this is how new data looks.
     act: (page) =>
@@ -278,12 +279,12 @@ const servers = {
 };
 const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox'] });
 try {
-  for (const [name, { server = 'main', path = '', act, options }] of Object.entries(STATES)) {
+  for (const [name, { server = 'main', path = '', visitor = VISITOR, act, options }] of Object.entries(STATES)) {
     if (!isWanted(name)) continue;
     for (const width of [390, 1280]) {
       for (const colorScheme of ['light', 'dark']) {
         const viewport = { width, height: width === 390 ? 844 : 900 };
-        const extraHTTPHeaders = { 'x-forwarded-for': VISITOR };
+        const extraHTTPHeaders = { 'x-forwarded-for': visitor };
         const context = await browser.newContext({ colorScheme, viewport, extraHTTPHeaders, ...options });
         const page = await context.newPage();
         await page.goto(`${servers[server].url}/${path}`);

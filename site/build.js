@@ -89,3 +89,7 @@ writeFileSync(
 writeFileSync(join(pages, 'terminal.svg'), terminalPicture(root));
 copyFileSync(join(root, 'src/page/icon.svg'), join(pages, 'public/icon.svg'));
 await build(site);
+// VitePress 1 writes absolute paths: opened as files, or in another folder, the pages have no styles.
+const base = process.env.SITE_BASE ?? '/ipatlas/';
+console.log(`The site is in site/dist, made for ${base} of a server (SITE_BASE=/other/ make site: for another folder).
+To look at it: npx --prefix site vitepress preview site, then open http://localhost:4173${base}`);

@@ -175,6 +175,24 @@ export function messageOf(error: unknown): string {
   return path === undefined ? description : `${description}: ${path}`;
 }
 
+/** Returns the error for a wrong flag or argument. @param message what is wrong, and what to write instead */
+export function misuse(message: string): AtlasError {
+  return new AtlasError('E_USAGE', message);
+}
+
+/** What to do about a damaged release. */
+export const REBUILD = 'build the release again or roll back';
+
+/** Returns the error for a damaged release. @param what is wrong, and where */
+export function damagedRelease(what: string): AtlasError {
+  return new AtlasError('E_DAMAGED', `${what}; ${REBUILD}`);
+}
+
+/** Returns an error that another one caused. @param what is wrong, and where @param advice what to do next */
+export function causedError(code: ErrorCode, what: string, cause: unknown, advice: string): AtlasError {
+  return new AtlasError(code, `${what}: ${messageOf(cause)}; ${advice}`, { cause });
+}
+
 /** A disk that is full or fails, in the codes of the system (errno(3)) and of SQLite (rescode.html). */
 const DISK_ERROR = /^(ENOSPC|EDQUOT|EFBIG|EIO|SQLITE_FULL|SQLITE_IOERR(_.*)?)$/;
 

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { VerifierError } from 'stream-json/utils/verifier.js';
-import { AtlasError, messageOf } from './errors.js';
+import { AtlasError, causedError, messageOf } from './errors.js';
 
 /** Joins the path of an object and one of its keys: `sources[0]` and `id` are `sources[0].id`. */
 export function joinPath(base: string, key: string): string {
@@ -22,7 +22,7 @@ export async function readJsonFile(file: string, what: string): Promise<unknown>
   try {
     text = await readFile(file, 'utf8');
   } catch (error) {
-    throw new AtlasError('E_CONFIG', `cannot read ${what}: ${messageOf(error)}`, { cause: error });
+    throw causedError('E_CONFIG', `cannot read ${what}`, error, 'fix its path or permissions');
   }
   // Editors on Windows write a byte order mark, which JSON.parse refuses.
   if (text.startsWith('\ufeff')) text = text.slice(1);
@@ -36,7 +36,7 @@ export async function readJsonFile(file: string, what: string): Promise<unknown>
   const duplicates = await duplicateKeys(text);
   if (duplicates.length > 0) {
     // JSON.parse would use the last value without notice (RFC 8259 §4).
-    throw new AtlasError('E_CONFIG', `${file} has keys that are given twice: ${duplicates.join(', ')}`);
+    throw new AtlasError('E_CONFIG', `${file} has keys twice; remove one of each: ${duplicates.join(', ')}`);
   }
   return value;
 }

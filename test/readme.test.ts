@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { speedTable } from '../bench/readme.js';
 import { allFlags } from '../src/cli/command-line.js';
 import { loadCommands } from '../src/cli/commands.js';
 import { commandReference } from '../src/cli/manual.js';
@@ -59,6 +60,11 @@ describe('the documentation', () => {
     // SUDO_USER only names the user in a manifest.
     for (const name of new Set(names)) if (name !== 'SUDO_USER') expect(reference).toContain(`\`${name}\``);
     for (const name of ['HTTPS_PROXY', 'HTTP_PROXY', 'NO_PROXY']) expect(reference).toContain(`\`${name}\``);
+  });
+
+  it('has the figures of the last make bench, which also writes them', () => {
+    const table = speedTable(JSON.parse(read('bench/results.json')));
+    expect(read('README.md'), 'run "node bench/readme.js"').toContain(table);
   });
 
   it('says what the readers of an export need that do not take the default', () => {

@@ -4,7 +4,7 @@
  */
 import { readFileSync, statSync } from 'node:fs';
 import { CsvError, parse } from 'csv-parse/sync';
-import { AtlasError, messageOf } from '../../src/errors.js';
+import { AtlasError, causedError } from '../../src/errors.js';
 import { MAX_CSV_ROW_BYTES, MAX_REPORTED_PROBLEMS } from '../../src/limits.js';
 
 /** One row: its cells by column, trimmed. */
@@ -46,7 +46,7 @@ function readText(path: string): string {
     if (!statSync(path).isFile()) throw new Error('not a regular file');
     bytes = readFileSync(path);
   } catch (error) {
-    throw new AtlasError('E_CONFIG', `${path}: cannot be read: ${messageOf(error)}`, { cause: error });
+    throw causedError('E_CONFIG', `${path}: cannot be read`, error, 'fix its path or permissions');
   }
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes).replace(/\r\n?/g, '\n');

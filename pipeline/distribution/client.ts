@@ -110,7 +110,7 @@ class RepositoryFetcher implements Fetcher {
     const content = await readFile(target);
     const problem = metadataProblem(content);
     if (problem === undefined) return content;
-    throw new AtlasError('E_UNTRUSTED', `${withoutCredentials(url)} ${problem}`);
+    throw untrusted(`${withoutCredentials(url)} ${problem}`);
   }
 
   /**
@@ -139,7 +139,7 @@ class RepositoryFetcher implements Fetcher {
         if (systemErrorCode(error) !== undefined) throw error;
         rmSync(file, { force: true });
         // The part from an earlier run may have been wrong.
-        if (begun === 0) throw new AtlasError('E_UNTRUSTED', `${withoutCredentials(url)}: ${messageOf(error)}`);
+        if (begun === 0) throw untrusted(`${withoutCredentials(url)}: ${messageOf(error)}`);
       }
     }
   }
@@ -222,6 +222,11 @@ function storeMetadata(from: string, to: string, roots: ReadonlyMap<string, Buff
   }
 }
 
+/** Returns the error for what the keys of a repository did not sign. @param what is wrong, and where */
+export function untrusted(what: string): AtlasError {
+  return new AtlasError('E_UNTRUSTED', `${what}; tell the operator of the repository`);
+}
+
 /** Returns an error of the library as an error of ours. */
 function explain(error: unknown, failure: unknown, url: string): unknown {
   if (error instanceof AtlasError || systemErrorCode(error) !== undefined) return error;
@@ -230,7 +235,11 @@ function explain(error: unknown, failure: unknown, url: string): unknown {
   if (systemErrorCode(cause) !== undefined) return cause;
   const shown = withoutCredentials(url);
   if (failure !== undefined) {
-    return new AtlasError('E_FETCH', `the repository cannot be fetched: ${messageOf(failure)}`, { cause: error });
+    return new AtlasError(
+      'E_FETCH',
+      `the repository cannot be fetched: ${messageOf(failure)}; check its address and the network`,
+      { cause: error },
+    );
   }
   // The library keeps only the text of what it meets in a snapshot or in targets.
   const message = messageOf(error).replace(/^(Unable to load \w+)( metadata)? error (\w*Error: )?/, '$1: ');
@@ -241,7 +250,11 @@ function explain(error: unknown, failure: unknown, url: string): unknown {
       cause: error,
     });
   }
-  return new AtlasError('E_UNTRUSTED', `the repository ${shown} is not trusted: ${message}`, { cause: error });
+  return new AtlasError(
+    'E_UNTRUSTED',
+    `the repository ${shown} is not trusted: ${message}; ask its operator whether its keys were replaced`,
+    { cause: error },
+  );
 }
 
 /** Returns the directory of the trusted metadata of a repository. */
@@ -279,7 +292,10 @@ function prepareMetadata({ root, url, note }: ClientOptions, trustedDir: string,
   }
   const given = rootVersion(root);
   if (given === undefined) {
-    throw new AtlasError('E_CONFIG', `--root is not the root metadata of a repository, such as ${url}/root.json`);
+    throw new AtlasError(
+      'E_CONFIG',
+      `--root is not the root metadata of a repository, such as ${url}/root.json; get it from the operator`,
+    );
   }
   const rootFile = join(workingDir, 'root.json');
   if (existsSync(rootFile)) {
@@ -353,7 +369,7 @@ export class RepositoryClient {
   async #target(path: string): Promise<TargetFile> {
     const target = await this.#updater.getTargetInfo(path);
     if (target !== undefined) return target;
-    throw new AtlasError('E_UNTRUSTED', `the repository ${withoutCredentials(this.#url)} has no target ${path}`);
+    throw untrusted(`the repository ${withoutCredentials(this.#url)} has no target ${path}`);
   }
 
   /**

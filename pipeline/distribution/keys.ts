@@ -3,7 +3,7 @@ import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, typ
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { Key, Signature } from '@tufjs/models';
-import { AtlasError, messageOf } from '../../src/errors.js';
+import { AtlasError, causedError } from '../../src/errors.js';
 import { makeFolder, replaceFile } from '../../src/files.js';
 
 /** The top-level roles of TUF (The Update Framework), in the order in which their metadata is published. */
@@ -69,10 +69,13 @@ function readKey(path: string): SigningKey {
     privateKey = createPrivateKey(pem);
   } catch (error) {
     if (error instanceof AtlasError) throw error;
-    throw new AtlasError('E_CONFIG', `the key ${path} cannot be read: ${messageOf(error)}`, { cause: error });
+    throw causedError('E_CONFIG', `the key ${path} cannot be read`, error, 'restore it from a copy');
   }
   if (privateKey.asymmetricKeyType === 'ed25519') return signingKey(privateKey);
-  throw new AtlasError('E_CONFIG', `the key ${path} is not an Ed25519 key, but ${privateKey.asymmetricKeyType}`);
+  throw new AtlasError(
+    'E_CONFIG',
+    `the key ${path} is not an Ed25519 key, but ${privateKey.asymmetricKeyType}; move it out of the directory`,
+  );
 }
 
 /**
@@ -87,7 +90,7 @@ export function readKeys(dirs: readonly string[]): KeyRing {
     try {
       names = readdirSync(dir);
     } catch (error) {
-      throw new AtlasError('E_CONFIG', `the keys in ${dir} cannot be read: ${messageOf(error)}`, { cause: error });
+      throw causedError('E_CONFIG', `the keys in ${dir} cannot be read`, error, 'name their directory with --keys');
     }
     for (const name of names.filter((each) => each.endsWith('.pem') && !each.startsWith('.'))) {
       const one = readKey(join(dir, name));

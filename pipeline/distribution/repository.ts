@@ -31,7 +31,7 @@ import {
   withoutLabels,
 } from '../../src/database/release.js';
 import { verifyRelease } from '../../src/database/verify.js';
-import { AtlasError, messageOf, systemErrorCode, writeError } from '../../src/errors.js';
+import { AtlasError, causedError, misuse, systemErrorCode, writeError } from '../../src/errors.js';
 import { flush, makeFolder, replaceFile } from '../../src/files.js';
 import { openArchive } from '../../src/history/archive.js';
 import { encodePacks } from '../../src/history/pack.js';
@@ -192,7 +192,7 @@ function readJson(path: string) {
   try {
     return JSON.parse(readFileSync(path, 'utf8'));
   } catch (error) {
-    throw new AtlasError('E_DAMAGED', `${path} cannot be read: ${messageOf(error)}`, { cause: error });
+    throw causedError('E_DAMAGED', `${path} cannot be read`, error, 'restore it from a copy');
   }
 }
 
@@ -205,7 +205,7 @@ function newestRoot(dir: string): number {
 }
 
 function noRepository(dir: string): AtlasError {
-  return new AtlasError('E_USAGE', `there is no repository in ${dir}; make one with "ipatlas repo init ${dir}"`);
+  return misuse(`there is no repository in ${dir}; make one with "ipatlas repo init ${dir}"`);
 }
 
 /**
@@ -227,7 +227,7 @@ function readState(dir: string): State {
     return { root, targets, snapshot, timestamp };
   } catch (error) {
     if (error instanceof AtlasError) throw error;
-    throw new AtlasError('E_DAMAGED', `the metadata in ${dir} is damaged: ${messageOf(error)}`, { cause: error });
+    throw causedError('E_DAMAGED', `the metadata in ${dir} is damaged`, error, 'restore it from a copy');
   }
 }
 
@@ -357,10 +357,7 @@ function isInside(path: string, dir: string): boolean {
 function locked<Result>({ dir, keyDirs }: RepositoryOptions, action: () => Result): Result {
   const served = keyDirs.find((each) => isInside(each, dir));
   if (served !== undefined) {
-    throw new AtlasError(
-      'E_USAGE',
-      `the keys must not be in the repository, which is public; move ${served} to another place`,
-    );
+    throw misuse(`the keys must not be in the repository, which is public; move ${served} to another place`);
   }
   if (statSync(dir, { throwIfNoEntry: false })?.isDirectory() !== true) throw noRepository(dir);
   let unlock: (() => void) | undefined;
@@ -401,7 +398,7 @@ export function initRepository(
     throw writeError(`the repository ${dir}`, error);
   }
   return locked(options, () => {
-    if (newestRoot(dir) > 0) throw new AtlasError('E_USAGE', `there is a repository in ${dir} already`);
+    if (newestRoot(dir) > 0) throw misuse(`there is a repository in ${dir} already; use "ipatlas repo add"`);
     const created = ROLES.map((role) => [role, newRole(keyDirs[0]!, role, thresholds[role])] as const);
     const signer = new Signer(readKeys(keyDirs), options);
     const facts = (role: Role) => ({ specVersion: SPEC_VERSION, version: 1, expires: signer.expiry(role) });

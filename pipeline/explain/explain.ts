@@ -371,7 +371,7 @@ function networkAround({ family, words }: Target, { first, last }: MatchedRange)
 function parseTarget(text: string): { target: Target; mapped: boolean } {
   const words = new Uint32Array(4);
   const family = parseAddress(text, words);
-  if (family === 0) throw new AtlasError('E_BAD_INPUT', `${JSON.stringify(text)} is not an IP address`);
+  if (family === 0) throw new AtlasError('E_BAD_INPUT', `${JSON.stringify(text)} is not an IP address such as 8.8.8.8`);
   return {
     target: { family, words: words.slice(0, addressWords(family)) },
     mapped: family === 4 && text.includes(':'),

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { glob } from 'zx';
-import { AtlasError, isDiskError, messageOf, systemErrorCode } from '../../src/errors.js';
+import { AtlasError, causedError, isDiskError, messageOf, systemErrorCode } from '../../src/errors.js';
 import { makeFolder } from '../../src/files.js';
 import type { FileLocation, HttpsLocation, Location, NpmLocation, SourceConfig } from '../config/sources.js';
 import { fillDate, fillVariables, hasDate, withoutCredentials } from '../config/url.js';
@@ -98,10 +98,11 @@ function locationError(job: FetchJob, location: Location, error: unknown): strin
   const isOurs = [path.resolve(job.dataDir, 'cache'), job.workDir].some((directory) => file?.startsWith(directory));
   // A full or read-only disk is that of the data directory, whichever file the error names.
   if (isOurs || isDiskError(error) || systemErrorCode(error) === 'EROFS') {
-    return new AtlasError(
+    return causedError(
       isDiskError(error) ? 'E_DISK' : 'E_DATA_DIR',
-      `cannot use the data directory ${job.dataDir}: ${messageOf(error)}; free space, or choose another directory with --data`,
-      { cause: error },
+      `cannot use the data directory ${job.dataDir}`,
+      error,
+      'free space, or choose another directory with --data',
     );
   }
   return `cannot get ${originText(location)}: ${messageOf(error)}`;

@@ -9,7 +9,7 @@ import { countryTable } from '../../src/country/country.js';
 import { unpackCompact } from '../../src/database/compact.js';
 import { MANIFEST_FILE } from '../../src/database/release.js';
 import { openReleaseNetworks, openReleaseRanges } from '../../src/database/release-files.js';
-import { AtlasError, messageOf } from '../../src/errors.js';
+import { AtlasError, causedError, misuse } from '../../src/errors.js';
 import { openArchive } from '../../src/history/archive.js';
 import type { Layer } from '../../src/history/changes.js';
 import type { Answers } from '../../src/history/entry.js';
@@ -57,7 +57,7 @@ const isRelease = (path: string): boolean => existsSync(join(path, MANIFEST_FILE
 /** Returns whether a path is a folder that is not a release. */
 function isFolder(path: string): boolean {
   const stats = statSync(path, { throwIfNoEntry: false });
-  if (stats === undefined) throw new AtlasError('E_USAGE', `there is no file ${path}`);
+  if (stats === undefined) throw misuse(`there is no file ${path}; check its name`);
   return stats.isDirectory() && !isRelease(path);
 }
 
@@ -74,13 +74,13 @@ function filesIn(folder: string): string[] {
 function dateOfPath(path: string): string {
   const day = path.split('/').reverse().map(dateInName).find(Boolean);
   if (day !== undefined) return day;
-  throw new AtlasError('E_USAGE', `the name of ${path} has no date such as 2026-01-31; give it with --date`);
+  throw misuse(`the name of ${path} has no date such as 2026-01-31; give it with --date`);
 }
 
 /** Groups files by their days, the earliest first. */
 function byDay({ paths, day }: ImportOptions): DatedFiles[] {
   const files = paths.flatMap((path) => (isFolder(path) ? filesIn(path) : [path]));
-  if (files.length === 0) throw new AtlasError('E_USAGE', `there are no files in ${paths.join(' and ')}`);
+  if (files.length === 0) throw misuse(`there are no files in ${paths.join(' and ')}; name tables or releases`);
   const groups = new Map<string, string[]>();
   for (const path of files) {
     const each = day ?? dateOfPath(path);
@@ -118,7 +118,7 @@ async function answersOfTable(
     files = await takeFiles(workDir, packed, [], MAX_UNPACKED_BYTES);
   } catch (error) {
     if (error instanceof AtlasError) throw error;
-    throw new AtlasError('E_BAD_INPUT', `${paths.join(', ')}: ${messageOf(error)}`, { cause: error });
+    throw causedError('E_BAD_INPUT', `${paths.join(', ')}`, error, 'get the file again');
   }
   const recognized = format ?? recognizeFormat(files.map(({ name, path }) => ({ name, head: headOf(path) })));
   const source = { id: SOURCE_ID, format: recognized, maxRejectShare: DEFAULT_MAX_REJECT_SHARE };
@@ -157,7 +157,7 @@ async function readAnswers(
   if (files.paths.length > 1 || (!isRelease(path) && !path.endsWith('.ipc'))) {
     const other = files.paths.find((each) => isRelease(each) || each.endsWith('.ipc'));
     if (other === undefined) return answersOfTable(files, options, reference, workDir);
-    throw new AtlasError('E_USAGE', `${other} is a whole release, but it is not the only file of ${files.day}`);
+    throw misuse(`${other} is a whole release, but it is not the only file of ${files.day}; name only one of them`);
   }
   if (isRelease(path)) {
     const { file, manifest } = openReleaseRanges(path);
@@ -190,7 +190,7 @@ export function importHistory(dataDir: string, options: ImportOptions): Promise<
     const archive = ofNetworks ? openArchive(dataDir, NETWORKS) : openArchive(dataDir);
     for (const { day } of days) {
       const problem = importProblem(archive, day);
-      if (problem !== undefined) throw new AtlasError('E_USAGE', problem);
+      if (problem !== undefined) throw misuse(problem);
     }
     const reference = loadReference();
     for (const files of days) {

@@ -8,7 +8,7 @@ import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { currentReleaseId, type Manifest, RELEASES_DIR, readManifest, releaseIds } from '../../src/database/release.js';
 import { verifyRelease } from '../../src/database/verify.js';
-import { AtlasError, messageOf } from '../../src/errors.js';
+import { AtlasError, causedError } from '../../src/errors.js';
 import { switchCurrent } from './current-link.js';
 import { explainWriteError } from './data-dir.js';
 import { keepsHistory, recordPublication } from './history.js';
@@ -39,7 +39,7 @@ function readEntries(dataDir: string): RolledBack[] {
     return entries;
   } catch (error) {
     const advice = 'remove it to allow all releases again';
-    throw new AtlasError('E_CONFIG', `${path} cannot be read: ${messageOf(error)}; ${advice}`, { cause: error });
+    throw causedError('E_CONFIG', `${path} cannot be read`, error, `${advice}`);
   }
 }
 
@@ -71,7 +71,7 @@ function earlierRelease(dataDir: string, current: string | undefined): string {
   const earlier = ids[current === undefined ? 0 : ids.indexOf(current) + 1];
   if (earlier !== undefined) return earlier;
   const before = current === undefined ? '' : ` made before the current one, ${current}`;
-  throw new AtlasError('E_NO_DATABASE', `there is no release in ${dataDir}${before}`);
+  throw new AtlasError('E_NO_DATABASE', `there is no release in ${dataDir}${before}; "ipatlas build" makes one`);
 }
 
 /** Records a rollback from release `left`, undefined if its manifest is missing or damaged, to release `chosen`. */
@@ -107,7 +107,7 @@ function manifestOf(dataDir: string, id: string): Manifest | undefined {
  */
 export function rollBack(dataDir: string, id: string | undefined): { from: string | undefined; to: string } {
   if (!statSync(dataDir, { throwIfNoEntry: false })?.isDirectory())
-    throw new AtlasError('E_NO_DATABASE', `there is no data directory ${dataDir}`);
+    throw new AtlasError('E_NO_DATABASE', `there is no data directory ${dataDir}; name one with --data`);
   let unlock: (() => void) | undefined;
   try {
     unlock = lockDataDir(dataDir);

@@ -7,7 +7,7 @@ import { basename } from 'node:path';
 import type { Family } from '../../src/address/parse.js';
 import { LABEL_NAME, RESERVED_NAMES } from '../../src/database/fields.js';
 import type { LabelInputs } from '../../src/database/release.js';
-import { AtlasError, messageOf, systemErrorCode } from '../../src/errors.js';
+import { AtlasError, causedError, systemErrorCode } from '../../src/errors.js';
 import {
   MAX_LABEL_COLUMNS,
   MAX_LABEL_LENGTH,
@@ -49,12 +49,12 @@ export async function storeLabels(dataDir: string, paths: readonly string[]): Pr
     try {
       const stats = statSync(path);
       // A named pipe may never have a writer, and a device may never end.
-      if (!stats.isFile()) throw new AtlasError('E_CONFIG', `${path}: not a regular file`);
+      if (!stats.isFile()) throw new AtlasError('E_CONFIG', `${path}: not a regular file; name a CSV file`);
       changed = Math.max(changed, stats.mtimeMs);
       files.push(await storeObject(dataDir, basename(path), () => [createReadStream(path)]));
     } catch (error) {
       if (systemErrorCode(error) === undefined) throw error;
-      throw new AtlasError('E_CONFIG', `${path}: cannot be read: ${messageOf(error)}`, { cause: error });
+      throw causedError('E_CONFIG', `${path}: cannot be read`, error, 'fix its path or permissions');
     }
   }
   return { files, date: new Date(changed).toISOString().slice(0, 10) };
@@ -155,8 +155,8 @@ export async function readLabels(files: readonly FetchedFile[], maxRows = MAX_LA
         characters += row.length;
       }
       const at = `${file.name}:${line}`;
-      if (++rows > maxRows) throw new AtlasError('E_CONFIG', `${at}: more than ${maxRows} rows of labels`);
-      if (characters > MAX_LABEL_TEXT) throw new AtlasError('E_CONFIG', `${at}: too much text in labels`);
+      if (++rows > maxRows) throw new AtlasError('E_CONFIG', `${at}: more than ${maxRows} rows of labels; remove some`);
+      if (characters > MAX_LABEL_TEXT) throw new AtlasError('E_CONFIG', `${at}: too much text in labels; shorten it`);
       ranges[family].add(first, last, 0, index);
     });
     for (const column of columns) names.add(column);

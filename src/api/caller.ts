@@ -3,7 +3,7 @@ import { BlockList, isIP } from 'node:net';
 import type { FastifyRequest } from 'fastify';
 import { formatAddress } from '../address/format.js';
 import { isMapped } from '../address/parse.js';
-import { AtlasError } from '../errors.js';
+import { misuse } from '../errors.js';
 import { parseCidr } from '../range/cidr.js';
 
 /** An address in brackets, or an IPv4 address, with a port: some proxies write the port, too. */
@@ -36,8 +36,7 @@ export function trustFunction(cidrs: readonly string[]): false | ((address: stri
     const last = new Uint32Array(4);
     const block = parseCidr(text, first, last);
     if (block === undefined || block.hostBitsSet) {
-      throw new AtlasError(
-        'E_USAGE',
+      throw misuse(
         `--trust-proxy: ${JSON.stringify(text)} is not a CIDR block${block?.hostBitsSet ? ' (it has bits set after its prefix)' : ''}; write it as 10.0.0.0/8 or 2001:db8::/32`,
       );
     }

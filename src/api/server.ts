@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import { openFound } from '../database/database.js';
 import type { DataPlace } from '../database/origin.js';
-import { AtlasError, messageOf, systemErrorCode } from '../errors.js';
+import { causedError, systemErrorCode } from '../errors.js';
 import { KEYS_POLL_MS, PREDRAIN_MS } from '../limits.js';
 import { buildApp } from './app.js';
 import type { Phase } from './handlers/context.js';
@@ -152,11 +152,7 @@ export class ApiServer {
         return listen(server, ALL_IPV4_ADDRESSES, port);
       });
     } catch (error) {
-      throw new AtlasError(
-        'E_USAGE',
-        `cannot listen on port ${port}: ${messageOf(error)}; choose another with --host and --port`,
-        { cause: error },
-      );
+      throw causedError('E_USAGE', `cannot listen on port ${port}`, error, 'choose another with --host and --port');
     }
   }
 

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { findDatabase, manifestOfDatabase, openRanges, seedAnswers, seedText } from '../database/origin.js';
 import type { Manifest } from '../database/release.js';
 import { seedPath } from '../database/seed.js';
-import { AtlasError, messageOf } from '../errors.js';
+import { causedError, misuse } from '../errors.js';
 import { RELEASE_POLL_MS } from '../limits.js';
 import { singleProcess, WorkerCluster } from './cluster.js';
 import { type KeyRequest, SignUps } from './keys/sign-up.js';
@@ -43,19 +43,14 @@ export function requireInUnion(dir: string, country: string): void {
   if (record?.kind === 'country' && record.isEu) return;
   const name = record?.kind === 'country' ? `${record.name} (${country})` : country;
   const problem = record === undefined ? 'is not in the database' : 'is not in the European Union';
-  throw new AtlasError(
-    'E_USAGE',
-    `--eu: ${name} ${problem} as of ${asOf}; serve the EU base address from a member state, or omit --eu`,
-  );
+  throw misuse(`--eu: ${name} ${problem} as of ${asOf}; serve the EU base address from a member state, or omit --eu`);
 }
 
 async function startMetrics(port: number, collect: () => Promise<string>): Promise<Server> {
   try {
     return await serveMetrics(port, collect);
   } catch (error) {
-    throw new AtlasError('E_USAGE', `--metrics-port: cannot listen on port ${port}: ${messageOf(error)}`, {
-      cause: error,
-    });
+    throw causedError('E_USAGE', `--metrics-port: cannot listen on port ${port}`, error, 'choose another');
   }
 }
 
@@ -113,7 +108,10 @@ export async function runService(settings: ServeSettings, options: ServiceOption
       const manifest = use(seedPath());
       log.warn({ release: manifest.id, seed: true }, seedText(manifest));
     } else if (!watcher.found) {
-      log.warn({}, 'there is no release to serve; requests are answered 503 until one is published');
+      log.warn(
+        {},
+        'there is no release to serve; requests are answered 503 until "ipatlas build" or "ipatlas pull" publishes one',
+      );
     }
     await rates?.start();
     if (metricsPort !== undefined) {

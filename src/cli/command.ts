@@ -3,7 +3,7 @@ import { writeFileSync, writeSync } from 'node:fs';
 import { isDate } from '../country/country.js';
 import { type DataPlace, findDatabase, isSeed, manifestOfDatabase, seedText } from '../database/origin.js';
 import { type Manifest, NETWORK_FILE } from '../database/release.js';
-import { AtlasError, EXIT, systemErrorCode, writeError } from '../errors.js';
+import { type AtlasError, EXIT, misuse, systemErrorCode, writeError } from '../errors.js';
 import { isTerminal, STANDARD_FD, STDIN_PATH } from '../standard-streams.js';
 import { printable } from '../text-table.js';
 
@@ -86,7 +86,7 @@ export interface NamedCommand {
  * @param command the command whose help explains it, if it is known
  */
 export function usageError(message: string, command?: string): AtlasError {
-  return new AtlasError('E_USAGE', `${message}; see "ipatlas ${command === undefined ? '' : `${command} `}--help"`);
+  return misuse(`${message}; see "ipatlas ${command === undefined ? '' : `${command} `}--help"`);
 }
 
 /** Returns the message for an unknown name, with the most similar known one if there is one. */
@@ -111,7 +111,7 @@ export function text(values: OptionValues, name: string): string | undefined {
 export function parseDay(values: OptionValues, flag: string): string | undefined {
   const day = text(values, flag);
   if (day === undefined || isDate(day)) return day;
-  throw new AtlasError('E_USAGE', `--${flag} ${JSON.stringify(day)} is not a date; write it as 2026-01-31`);
+  throw misuse(`--${flag} ${JSON.stringify(day)} is not a date; write it as 2026-01-31`);
 }
 
 /**
@@ -122,7 +122,7 @@ export function parseDay(values: OptionValues, flag: string): string | undefined
  */
 export function outputPath(values: OptionValues, name = 'output'): string | undefined {
   const path = text(values, name);
-  if (path === '') throw new AtlasError('E_USAGE', `--${name} is empty; name a file, or - for standard output`);
+  if (path === '') throw misuse(`--${name} is empty; name a file, or - for standard output`);
   return path === '-' ? undefined : path;
 }
 
@@ -178,7 +178,7 @@ export function databaseOf(place: DataPlace): string {
  */
 export function expectStdin(inputs: readonly string[]): void {
   const count = inputs.filter((path) => path === STDIN_PATH).length;
-  if (count > 1) throw new AtlasError('E_USAGE', '"-", standard input, is named twice; it can be read once');
+  if (count > 1) throw misuse('"-", standard input, is named twice; it can be read once');
   if (count === 0 || !isTerminal(STANDARD_FD.input) || !isTerminal(STANDARD_FD.error)) return;
   printNote('ipatlas: reading from the terminal; Ctrl-D at the start of a line ends the input\n');
 }
@@ -206,9 +206,6 @@ export function parseAsns(list: string): number[] {
   return list.split(',').map((part) => {
     const number = /^(?:AS)?([1-9]\d{0,9})$/i.exec(part.trim())?.[1];
     if (number !== undefined && Number(number) <= 0xffff_ffff) return Number(number);
-    throw new AtlasError(
-      'E_USAGE',
-      `--asn has ${JSON.stringify(part)}; write AS numbers with commas between them, such as 13335,AS15169`,
-    );
+    throw misuse(`--asn has ${JSON.stringify(part)}; write AS numbers with commas between them, such as 13335,AS15169`);
   });
 }

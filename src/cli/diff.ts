@@ -19,7 +19,7 @@ import {
 import { namedRelease } from '../database/release.js';
 import { noNetworks, openReleaseLabels, openReleaseNetworks, openReleaseRanges } from '../database/release-files.js';
 import { cellText } from '../enrich/formats/results.js';
-import { AtlasError, EXIT } from '../errors.js';
+import { AtlasError, EXIT, misuse } from '../errors.js';
 import { writeFile } from '../export/output.js';
 import { networksAt, rangesAt } from '../history/day.js';
 import { PAIRS_SHOWN } from '../limits.js';
@@ -48,10 +48,11 @@ type Other = keyof typeof OTHERS;
 
 function openSide(dataDir: string, name: string, other: Other | undefined): Side {
   if (isDate(name)) {
-    if (other === 'labels') throw new AtlasError('E_USAGE', '--labels needs releases: history has no labels');
+    if (other === 'labels') throw misuse('--labels needs releases: history has no labels; name releases, not days');
     const { file } = rangesAt(dataDir, name);
     const ranges = other === undefined ? file : networksAt(dataDir, name);
-    if (ranges === undefined) throw new AtlasError('E_NO_DATABASE', `history has no networks of ${name}`);
+    if (ranges === undefined)
+      throw new AtlasError('E_NO_DATABASE', `history has no networks of ${name}; leave out --networks`);
     return { id: name, as_of: name, file, ranges };
   }
   const dir = namedRelease(dataDir, name);
@@ -59,7 +60,7 @@ function openSide(dataDir: string, name: string, other: Other | undefined): Side
   const ranges = other === undefined ? file : OTHERS[other](dir, manifest);
   if (ranges === undefined) {
     throw other === 'labels'
-      ? new AtlasError('E_NO_DATABASE', `release ${manifest.id} has no labels`)
+      ? new AtlasError('E_NO_DATABASE', `release ${manifest.id} has no labels; leave out --labels`)
       : noNetworks(manifest);
   }
   return { id: manifest.id, as_of: manifest.as_of, file, ranges };
@@ -212,17 +213,17 @@ function describeFamily(family: Family, pairs: PairTotal[], { blocks }: LargestB
 async function run({ dataDir, values, positionals }: Invocation): Promise<number> {
   const by = text(values, 'by') ?? 'range';
   if (by !== 'range' && by !== 'pair') {
-    throw new AtlasError('E_USAGE', `--by is ${JSON.stringify(by)}; it can be range or pair`);
+    throw misuse(`--by is ${JSON.stringify(by)}; it can be range or pair`);
   }
   const [other, ...more] = (Object.keys(OTHERS) as Other[]).filter((name) => values[name] === true);
   if (other !== undefined && (values.html !== undefined || more.length > 0)) {
-    throw new AtlasError('E_USAGE', `--${other} does not go with --${more[0] ?? 'html'}`);
+    throw misuse(`--${other} does not go with --${more[0] ?? 'html'}; leave out one of them`);
   }
   const forms = ['json', 'csv', 'html'].filter((name) => values[name] !== undefined);
-  if (forms.length > 1) throw new AtlasError('E_USAGE', `give --${forms[0]} or --${forms[1]}, not both`);
+  if (forms.length > 1) throw misuse(`give --${forms[0]} or --${forms[1]}, not both`);
   if (values.html !== undefined) {
     const day = positionals.find(isDate);
-    if (day !== undefined) throw new AtlasError('E_USAGE', `--html compares releases, and ${day} is a day`);
+    if (day !== undefined) throw misuse(`--html compares releases, and ${day} is a day; use --json or --csv`);
     const [before, after] = positionals.map((name) => namedRelease(dataDir, name)) as [string, string];
     await writePage(outputPath(values, 'html'), diffPage(compareReleases(before, after)));
     return EXIT.ok;

@@ -12,7 +12,7 @@ import { BinaryEngine } from '../database/binary-engine.js';
 import { Lookups } from '../database/lookups.js';
 import { namedRelease, releaseIds } from '../database/release.js';
 import type { ReasonedResult } from '../database/results.js';
-import { AtlasError, EXIT } from '../errors.js';
+import { EXIT, misuse } from '../errors.js';
 import { openArchive } from '../history/archive.js';
 import { openDay } from '../history/day.js';
 import { printable } from '../text-table.js';
@@ -100,7 +100,7 @@ async function explainDay({ dataDir, values, positionals }: Invocation, day: str
   if (releaseIds(dataDir).includes(release))
     return explainRelease(namedRelease(dataDir, release), { dataDir, values, positionals });
   const result = new Lookups(new BinaryEngine(file)).lookupWithReason(positionals[0]!);
-  if (result === undefined) throw new AtlasError('E_USAGE', `${JSON.stringify(positionals[0])} is not an IP address`);
+  if (result === undefined) throw misuse(`${JSON.stringify(positionals[0])} is not an IP address such as 8.8.8.8`);
   const why =
     event === 'import'
       ? `the answer was imported from ${release}, which has no rows of sources`
@@ -117,7 +117,7 @@ async function run(invocation: Invocation): Promise<number> {
   const { dataDir, values } = invocation;
   const day = parseDay(values, 'at');
   if (day === undefined) return explainRelease(namedRelease(dataDir, text(values, 'release') ?? 'current'), invocation);
-  if (values.release !== undefined) throw new AtlasError('E_USAGE', '--at does not go with --release');
+  if (values.release !== undefined) throw misuse('--at does not go with --release; give one of them');
   return explainDay(invocation, day);
 }
 

@@ -32,11 +32,10 @@ import {
   print,
   printNote,
   text,
+  usageError,
 } from './command.js';
 
-function usage(message: string): AtlasError {
-  return new AtlasError('E_USAGE', `${message}; see "ipatlas export --help"`);
-}
+const usage = (message: string): AtlasError => usageError(message, 'export');
 
 /** Writes several files, so it is not one of the formats. */
 const GDNSD = 'gdnsd';

@@ -56,7 +56,7 @@ function row(ip: string, period: Period | NetworkPeriod | UnknownPeriod): string
 function parseSpan(values: OptionValues): { from: string | undefined; to: string | undefined } {
   const [from, to] = [parseDay(values, 'from'), parseDay(values, 'to')];
   if (from === undefined || to === undefined || from <= to) return { from, to };
-  throw new AtlasError('E_USAGE', `--from ${from} is after --to ${to}`);
+  throw new AtlasError('E_USAGE', `--from ${from} is after --to ${to}; swap them`);
 }
 
 async function importFiles({ dataDir, values, positionals }: Invocation): Promise<number> {
@@ -143,7 +143,10 @@ async function show({ dataDir, values, positionals }: Invocation): Promise<numbe
   const networks = values.networks === true ? openArchive(dataDir, NETWORKS) : undefined;
   if ((networks ?? archive).span === undefined) {
     const what = networks === undefined ? 'history' : 'history of networks';
-    throw new AtlasError('E_NO_DATABASE', `there is no ${what} in ${dataDir}: each build and pull adds to it`);
+    throw new AtlasError(
+      'E_NO_DATABASE',
+      `there is no ${what} in ${dataDir}: "ipatlas build" and "ipatlas pull" add to it`,
+    );
   }
   const subnets = positionals.filter((each) => each.includes('/')).map(parseSubnet);
   if (subnets.length > 0 && networks !== undefined) {

@@ -11,7 +11,7 @@ import {
   requireCurrent,
   revokeKey,
 } from '../api/keys/key-store.js';
-import { AtlasError, EXIT } from '../errors.js';
+import { AtlasError, EXIT, misuse } from '../errors.js';
 import { writeFile } from '../export/output.js';
 import { counted } from '../text-table.js';
 import {
@@ -28,19 +28,13 @@ import {
 function rateOf(value: string | undefined): number | null {
   if (value === undefined) return null;
   if (/^[1-9]\d{0,11}$/.test(value)) return Number(value);
-  throw new AtlasError(
-    'E_USAGE',
-    `--rate ${JSON.stringify(value)} is not a number of addresses a minute, such as 60000`,
-  );
+  throw misuse(`--rate ${JSON.stringify(value)} is not a number of addresses a minute, such as 60000`);
 }
 
 /** Refuses a data directory that does not exist: a mistyped one would get a key that no server knows. */
 function requireDirectory(dataDir: string): void {
   if (statSync(dataDir, { throwIfNoEntry: false })?.isDirectory()) return;
-  throw new AtlasError(
-    'E_USAGE',
-    `there is no directory ${dataDir}; create it with "ipatlas build", or name an existing one with --data`,
-  );
+  throw misuse(`there is no directory ${dataDir}; create it with "ipatlas build", or name an existing one with --data`);
 }
 
 async function create({ dataDir, values }: Invocation): Promise<void> {
@@ -88,7 +82,7 @@ function revoke({ dataDir, positionals }: Invocation): void {
 function required(values: OptionValues, name: string, action: string): string {
   const value = text(values, name);
   if (value !== undefined && value !== '') return value;
-  throw new AtlasError('E_USAGE', `"keys ${action}" needs --${name} FILE; see "ipatlas keys --help"`);
+  throw misuse(`"keys ${action}" needs --${name} FILE; see "ipatlas keys --help"`);
 }
 
 /** Runs once, or again and again until SIGTERM or Ctrl-C if `--every` is given. Then a failure does not end it. */
@@ -96,7 +90,7 @@ async function onceOrEvery(values: OptionValues, work: () => Promise<void>): Pro
   const every = text(values, 'every');
   if (every === undefined) return work();
   if (!/^[1-9]\d{0,5}$/.test(every)) {
-    throw new AtlasError('E_USAGE', `--every ${JSON.stringify(every)} is not a number of seconds, such as 20`);
+    throw misuse(`--every ${JSON.stringify(every)} is not a number of seconds, such as 20`);
   }
   const stop = new AbortController();
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => stop.abort());

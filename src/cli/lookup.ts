@@ -108,7 +108,10 @@ async function run(invocation: Invocation): Promise<number> {
   const day = parseDay(values, 'at');
   const add = text(values, 'add');
   if (day !== undefined && (values.engine !== undefined || extras.confidence)) {
-    throw new AtlasError('E_USAGE', '--at does not go with --engine and --confidence: history has neither');
+    throw new AtlasError(
+      'E_USAGE',
+      '--at does not go with --engine and --confidence: history has neither; leave out one of them',
+    );
   }
   const found = day === undefined ? databaseOf(invocation) : undefined;
   // Only for those who ask for it: without --json, a result has the fields of the API.

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type PullOptions, pull } from '../../pipeline/index.js';
-import { AtlasError, messageOf } from '../errors.js';
+import { causedError, misuse } from '../errors.js';
 import { SCHEDULE_JITTER_S } from '../limits.js';
 import { packageFile } from '../package-root.js';
 import { type Command, type Invocation, text, usageError } from './command.js';
@@ -14,10 +14,7 @@ function parseRepositoryUrl(value: string): string {
   const url = URL.canParse(value) ? new URL(value) : undefined;
   const isHttp = url?.protocol === 'http:' || url?.protocol === 'https:';
   if (url !== undefined && isHttp && url.search === '' && url.hash === '') return value;
-  throw new AtlasError(
-    'E_USAGE',
-    `${JSON.stringify(value)} is not the address of a repository; write http:// or https:// and no query`,
-  );
+  throw misuse(`${JSON.stringify(value)} is not the address of a repository; write http:// or https:// and no query`);
 }
 
 function readRoot(path: string | undefined): Buffer {
@@ -30,7 +27,7 @@ function readRoot(path: string | undefined): Buffer {
   try {
     return readFileSync(path);
   } catch (error) {
-    throw new AtlasError('E_CONFIG', `--root ${path} cannot be read: ${messageOf(error)}`, { cause: error });
+    throw causedError('E_CONFIG', `--root ${path} cannot be read`, error, 'get it from the operator of the repository');
   }
 }
 

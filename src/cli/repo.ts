@@ -12,7 +12,7 @@ import {
   type Threshold,
 } from '../../pipeline/index.js';
 import { namedRelease } from '../database/release.js';
-import { AtlasError, EXIT } from '../errors.js';
+import { EXIT, misuse } from '../errors.js';
 import { REPOSITORY_RELEASES, SIGNATURE_DAYS } from '../limits.js';
 import { type Action, type Command, factLines, type Invocation, type OptionValues, print, text } from './command.js';
 import { note } from './schedule.js';
@@ -40,7 +40,7 @@ function list(values: OptionValues, name: string): string[] {
 function parseRole(name: string, flag: string): Role {
   const role = ROLES.find((each) => each === name);
   if (role !== undefined) return role;
-  throw new AtlasError('E_USAGE', `--${flag}: ${JSON.stringify(name)} is not a role; write ${ROLES.join(', ')}`);
+  throw misuse(`--${flag}: ${JSON.stringify(name)} is not a role; write ${ROLES.join(', ')}`);
 }
 
 /** Parses `--threshold ROLE=T/N`. */
@@ -51,7 +51,7 @@ function parseThresholds(values: OptionValues): Record<Role, Threshold> {
     const [threshold, keys] = [Number(needed), Number(all)];
     if (threshold < 1 || threshold > keys || keys > MAX_KEYS) {
       const example = `write ROLE=T/N, T of N keys, at most ${MAX_KEYS}, such as root=2/3`;
-      throw new AtlasError('E_USAGE', `--threshold ${JSON.stringify(value)} is not valid; ${example}`);
+      throw misuse(`--threshold ${JSON.stringify(value)} is not valid; ${example}`);
     }
     thresholds[parseRole(name, 'threshold')] = { keys, threshold };
   }
@@ -64,10 +64,7 @@ function parseDays(values: OptionValues): Partial<Record<Role, number>> {
   for (const value of list(values, 'expires')) {
     const [, name = '', count = ''] = /^(\w+)=(\d{1,5})$/.exec(value) ?? [];
     if (Number(count) < 1 || Number(count) > MAX_DAYS) {
-      throw new AtlasError(
-        'E_USAGE',
-        `--expires ${JSON.stringify(value)} is not valid; write ROLE=DAYS, such as timestamp=2`,
-      );
+      throw misuse(`--expires ${JSON.stringify(value)} is not valid; write ROLE=DAYS, such as timestamp=2`);
     }
     days[parseRole(name, 'expires')] = Number(count);
   }
@@ -77,8 +74,7 @@ function parseDays(values: OptionValues): Partial<Record<Role, number>> {
 /** Parses `--role ROLE,…`. */
 function parseRoles(values: OptionValues): Role[] {
   const given = text(values, 'role');
-  if (given === undefined)
-    throw new AtlasError('E_USAGE', 'name the roles that get new keys: --role timestamp,snapshot');
+  if (given === undefined) throw misuse('name the roles that get new keys: --role timestamp,snapshot');
   const roles = given.split(',').map((name) => parseRole(name, 'role'));
   return ROLES.filter((role) => roles.includes(role));
 }
@@ -137,7 +133,7 @@ const ACTIONS: Readonly<Record<string, RepoAction>> = {
 async function run(invocation: Invocation): Promise<number> {
   const { dataDir, values, positionals, action } = invocation;
   const [dir = ''] = positionals;
-  if (dir === '') throw new AtlasError('E_USAGE', 'the directory of the repository is an empty text');
+  if (dir === '') throw misuse('the directory of the repository is an empty text');
   const keys = list(values, 'keys');
   const keyDirs = keys.length === 0 ? [join(dataDir, 'signing-keys')] : keys;
   const summary = ACTIONS[action!]!.run({ dir, keyDirs, days: parseDays(values), note }, invocation);

@@ -1,6 +1,6 @@
 /** What the commands that can stay and repeat their work share: build and pull. */
 import { type BuildResult, type PullResult, type RefusedOutcome, runOnSchedule } from '../../pipeline/index.js';
-import { AtlasError, EXIT } from '../errors.js';
+import { AtlasError, EXIT, misuse } from '../errors.js';
 import { SCHEDULE_JITTER_S } from '../limits.js';
 import { type Invocation, print, printNote, text } from './command.js';
 
@@ -48,7 +48,7 @@ async function runAndReport(
 function parseJitter(value: string | undefined): number {
   if (value === undefined) return 1000 * SCHEDULE_JITTER_S;
   if (/^\d{1,6}$/.test(value)) return 1000 * Number(value);
-  throw new AtlasError('E_USAGE', `--jitter is ${JSON.stringify(value)}; write a number of seconds`);
+  throw misuse(`--jitter is ${JSON.stringify(value)}; write a number of seconds`);
 }
 
 /**
@@ -87,12 +87,12 @@ export async function runOnceOrScheduled(
   const { values } = invocation;
   const pattern = text(values, 'schedule');
   if (pattern === undefined) {
-    if (values.jitter !== undefined) throw new AtlasError('E_USAGE', '--jitter goes with --schedule only');
+    if (values.jitter !== undefined) throw misuse('--jitter goes with --schedule only; leave it out');
     await runAndReport(run, invocation);
     return EXIT.ok;
   }
   for (const [flag, why] of Object.entries(NOT_SCHEDULED)) {
-    if (values[flag] !== undefined) throw new AtlasError('E_USAGE', `--${flag} does not go with --schedule: ${why}`);
+    if (values[flag] !== undefined) throw misuse(`--${flag} does not go with --schedule: ${why}`);
   }
   const jitterMs = parseJitter(text(values, 'jitter'));
   const signal = stopSignal();

@@ -18,16 +18,14 @@ import { makeFolder, replaceFile } from '../files.js';
 import { DEFAULT_RATE } from '../limits.js';
 import { withPackages } from '../optional-packages.js';
 import { sqlite } from '../sqlite.js';
-import { type Command, type Invocation, type OptionValues, print, text } from './command.js';
+import { type Command, type Invocation, type OptionValues, print, text, usageError } from './command.js';
 
 const DEFAULT_PORT = 8080;
 const MAX_PORT = 65_535;
 const MAX_WORKERS = 1_024;
 const MAX_RATE = 1e12;
 
-function usage(message: string): AtlasError {
-  return new AtlasError('E_USAGE', `${message}; see "ipatlas serve --help"`);
-}
+const usage = (message: string): AtlasError => usageError(message, 'serve');
 
 function integer(values: OptionValues, name: string, most: number): number | undefined {
   const value = text(values, name);

@@ -1,7 +1,7 @@
 /** The age of a release's data, and the warning about old data. */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { AtlasError } from '../errors.js';
+import { misuse } from '../errors.js';
 import { DEFAULT_MAX_AGE_DAYS } from '../limits.js';
 import type { Manifest } from './release.js';
 
@@ -121,8 +121,5 @@ export function parseMaxAge(text: string | undefined, name: string): number {
   if (text === undefined) return DEFAULT_MAX_AGE_DAYS;
   const days = /^\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN;
   if (Number.isFinite(days)) return days;
-  throw new AtlasError(
-    'E_USAGE',
-    `${name} is ${JSON.stringify(text)}; write an age in days, such as ${DEFAULT_MAX_AGE_DAYS}`,
-  );
+  throw misuse(`${name} is ${JSON.stringify(text)}; write an age in days, such as ${DEFAULT_MAX_AGE_DAYS}`);
 }

@@ -5,7 +5,7 @@ import type { About, CompactCountries } from '../compact/countries.js';
 import { buildNetworkFile, networkSections } from '../compact/network-file.js';
 import { hasNetworks } from '../compact/networks.js';
 import { buildRangeFile, rangeFileSections } from '../compact/range-file.js';
-import { AtlasError, messageOf } from '../errors.js';
+import { causedError } from '../errors.js';
 import { MAX_COMPACT_BYTES } from '../limits.js';
 import { decodeNetworkFile, decodeRangeFile, type NetworkFile, type RangeFile } from '../rangefile/reader.js';
 import {
@@ -156,6 +156,6 @@ export function unpackCompact(bytes: Uint8Array, name: string): Uint8Array {
   try {
     return unpack(bytes, { maxOutputLength: MAX_COMPACT_BYTES });
   } catch (error) {
-    throw new AtlasError('E_DAMAGED', `${name} cannot be unpacked: ${messageOf(error)}`, { cause: error });
+    throw causedError('E_DAMAGED', `${name} cannot be unpacked`, error, 'get the file again');
   }
 }

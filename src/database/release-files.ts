@@ -11,7 +11,7 @@
 import { type BigIntStats, closeSync, fstatSync, openSync, readFileSync, readSync } from 'node:fs';
 import { join } from 'node:path';
 import { crypto } from '../builtins.js';
-import { AtlasError, messageOf, systemErrorCode } from '../errors.js';
+import { AtlasError, causedError, damagedRelease, REBUILD, systemErrorCode } from '../errors.js';
 import { replaceFile } from '../files.js';
 import {
   decodeLabelFile,
@@ -72,7 +72,7 @@ function writeStamp(dir: string, name: string, stamp: string): void {
 /** Returns the entry of a file in the manifest; see {@link checkHash}. */
 function outputOf(dir: string, manifest: Manifest, name: string): ManifestFile {
   const output = manifest.outputs.find((file) => file.name === name);
-  if (output === undefined) throw new AtlasError('E_DAMAGED', `${dir}: the manifest does not list ${name}`);
+  if (output === undefined) throw damagedRelease(`${dir}: the manifest does not list ${name}`);
   return output;
 }
 
@@ -84,10 +84,10 @@ function outputOf(dir: string, manifest: Manifest, name: string): ManifestFile {
  */
 export function checkHash(path: string, content: Uint8Array, { bytes, sha256 }: ManifestFile): void {
   if (content.length !== bytes) {
-    throw new AtlasError('E_DAMAGED', `${path} has ${content.length} bytes, but its manifest says ${bytes}`);
+    throw damagedRelease(`${path} has ${content.length} bytes, but its manifest says ${bytes}`);
   }
   if (crypto().createHash('sha256').update(content).digest('hex') !== sha256) {
-    throw new AtlasError('E_DAMAGED', `${path} does not match the SHA-256 in its manifest; build the release again`);
+    throw damagedRelease(`${path} does not match the SHA-256 in its manifest`);
   }
 }
 
@@ -99,7 +99,7 @@ function withFile<T>(path: string, use: (fd: number) => T): T {
     return use(fd);
   } catch (error) {
     if (error instanceof AtlasError || systemErrorCode(error) === undefined) throw error;
-    throw new AtlasError('E_NO_DATABASE', `${path} cannot be read: ${messageOf(error)}`, { cause: error });
+    throw causedError('E_NO_DATABASE', `${path} cannot be read`, error, REBUILD);
   } finally {
     if (fd !== undefined) closeSync(fd);
   }
@@ -191,7 +191,7 @@ export function openReleaseRanges(
 export function noNetworks({ id }: Manifest): AtlasError {
   return new AtlasError(
     'E_NO_DATABASE',
-    `release ${id} has no networks: none of its sources says who announces the addresses`,
+    `release ${id} has no networks: none of its sources says who announces the addresses; build it with a source of networks`,
   );
 }
 

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { crypto } from '../builtins.js';
 import { isDate } from '../country/country.js';
-import { AtlasError, messageOf, systemErrorCode } from '../errors.js';
+import { AtlasError, causedError, damagedRelease, REBUILD, systemErrorCode } from '../errors.js';
 import { packageFile } from '../package-root.js';
 import type { SourceKind } from '../range/vote.js';
 import { type Schema, schemaViolation } from './schema.js';
@@ -211,7 +211,7 @@ function directoryProblem({ id }: Manifest, directory: string): string | undefin
 export function parseStoredManifest(text: string, name: string): Manifest {
   const manifest = parseJson(text, name);
   const problem = manifestProblem(manifest);
-  if (problem !== undefined) throw new AtlasError('E_DAMAGED', `${name} has no valid manifest: ${problem}`);
+  if (problem !== undefined) throw damagedRelease(`${name} has no valid manifest: ${problem}`);
   return manifest as Manifest;
 }
 
@@ -219,7 +219,7 @@ function parseJson(text: string, path: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw new AtlasError('E_DAMAGED', `${path} is not JSON: ${messageOf(error)}`, { cause: error });
+    throw causedError('E_DAMAGED', `${path} is not JSON`, error, REBUILD);
   }
 }
 
@@ -238,16 +238,13 @@ export function parseManifest(text: string, dir: string, wasChecked = false): Ma
     (wasChecked ? undefined : manifestProblem(manifest)) ??
     directoryProblem(manifest as Manifest, basename(realpathSync(dir)));
   if (problem === undefined) return manifest as Manifest;
-  throw new AtlasError(
-    'E_DAMAGED',
-    `${path} is not a valid manifest: ${problem}; build the release again or roll back`,
-  );
+  throw damagedRelease(`${path} is not a valid manifest: ${problem}`);
 }
 
 /** Returns the error for a manifest that cannot be read. */
 export function manifestError(dir: string, error: unknown): AtlasError {
   const code = systemErrorCode(error) === 'ENOENT' ? 'E_NO_DATABASE' : 'E_DAMAGED';
-  return new AtlasError(code, `${join(dir, MANIFEST_FILE)} cannot be read: ${messageOf(error)}`, { cause: error });
+  return causedError(code, `${join(dir, MANIFEST_FILE)} cannot be read`, error, REBUILD);
 }
 
 /**

@@ -1,7 +1,7 @@
 /** Verifies a whole release: all files against the manifest, the structure of the range file, and the mirror against it. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { AtlasError, messageOf } from '../errors.js';
+import { AtlasError, causedError, damagedRelease, REBUILD } from '../errors.js';
 import { MIRROR_VERSION } from '../mirror/reader.js';
 import { verifyMirror } from '../mirror/verifier.js';
 import {
@@ -29,7 +29,7 @@ import { checkHash } from './release-files.js';
 function checkOutputs(dir: string, manifest: Manifest): void {
   const listed = new Set(manifest.outputs.map(({ name }) => name));
   for (const name of [RANGE_FILE, MIRROR_FILE, ...(manifest.labels ? [LABEL_FILE] : [])]) {
-    if (!listed.has(name)) throw new AtlasError('E_DAMAGED', `${dir}: its manifest does not list ${name}`);
+    if (!listed.has(name)) throw damagedRelease(`${dir}: its manifest does not list ${name}`);
   }
   for (const output of manifest.outputs) {
     const path = join(dir, output.name);
@@ -37,7 +37,7 @@ function checkOutputs(dir: string, manifest: Manifest): void {
     try {
       content = readFileSync(path);
     } catch (error) {
-      throw new AtlasError('E_DAMAGED', `${path} cannot be read: ${messageOf(error)}`, { cause: error });
+      throw causedError('E_DAMAGED', `${path} cannot be read`, error, REBUILD);
     }
     checkHash(path, content, output);
   }
@@ -73,7 +73,7 @@ export function verifyRelease(dir: string): VerifiedRelease {
   for (const each of [file, networks, labels] as (PartitionFile | undefined)[]) {
     if (each === undefined || each.asOf === manifest.as_of) continue;
     const { path, asOf } = each;
-    throw new AtlasError('E_DAMAGED', `${path} is as of ${asOf}, but its manifest as of ${manifest.as_of}`);
+    throw damagedRelease(`${path} is as of ${asOf}, but its manifest as of ${manifest.as_of}`);
   }
   verifyMirror(join(dir, MIRROR_FILE), file, networks, labels);
   return { manifest, file, networks, labels, mirrorVersion: MIRROR_VERSION };

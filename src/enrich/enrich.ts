@@ -66,7 +66,7 @@ async function enrichInputs(request: EnrichRequest, inputs: Inputs, memory?: Web
     if (queriesNetworks(query) && !('networks' in file && file.networks !== undefined)) {
       throw new AtlasError(
         'E_NO_DATABASE',
-        `${'path' in file ? file.path : database}: the release has no networks: no source says who announces the addresses`,
+        `${'path' in file ? file.path : database}: the release has no networks: no source says who announces the addresses; build it with a source of networks`,
       );
     }
     if (query?.kind === 'filter') {

@@ -104,7 +104,11 @@ export function rangesOfDatabase(
   }
   const { add, at, atField } = options;
   if ((at ?? atField) !== undefined) {
-    if (database.isSeed) throw new AtlasError('E_USAGE', 'the database that comes with ipatlas has no history');
+    if (database.isSeed)
+      throw new AtlasError(
+        'E_USAGE',
+        'the database that comes with ipatlas has no history; "ipatlas build" begins one',
+      );
     const key = `${at ?? 'all'} ${wantsNetworks(add)}`;
     const past = entry.past.get(key) ?? openPast(dirname(dirname(dir)), options)!;
     entry.past.set(key, past);

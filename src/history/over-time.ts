@@ -252,7 +252,7 @@ function tables(timelines: Timelines, byMembership: ByMembership, values: readon
 export function answersOverTime(archive: Archive, current?: () => Answers): AnswersOverTime {
   const { span, entries, dataDir } = archive;
   if (span === undefined)
-    throw new AtlasError('E_USAGE', `there is no history in ${dataDir}: each build and pull adds to it`);
+    throw new AtlasError('E_USAGE', `there is no history in ${dataDir}: "ipatlas build" and "ipatlas pull" add to it`);
   const spans = archive.spans();
   const { to: today } = span;
   const starts = [...spans.map(({ from }) => from), ...membershipDays(span.from, today), today];

@@ -228,7 +228,7 @@ export function importProblem({ entries }: Pick<Archive, 'entries'>, day: string
   const time = Date.parse(`${day}T00:00:00Z`);
   const own = entries.find(({ origin }) => origin !== 'imported');
   if (own !== undefined && time + DAY_MS > own.time) {
-    return `${day} cannot be imported: releases have been published since ${dayOf(own.time)}`;
+    return `${day} cannot be imported: releases have been published since ${dayOf(own.time)}; leave out that day`;
   }
   if (!entries.some((entry) => entry.time === time)) return undefined;
   return `${day} is imported already; "ipatlas history remove" removes it`;

@@ -46,7 +46,7 @@ const CHUNK_BYTES = 2 ** 21;
 
 /** Unpacks gzip, up to the size that the header of the compact form in it says. */
 async function gunzip(bytes: Uint8Array<ArrayBuffer>, name: string): Promise<Uint8Array> {
-  const damaged = (what: string): AtlasError => new AtlasError('E_DAMAGED', `${name}: ${what}`);
+  const damaged = (what: string): AtlasError => new AtlasError('E_DAMAGED', `${name}: ${what}; get the file again`);
   // It takes a third of the time of streams in Node.
   const zlib = zlibIfAny();
   if (zlib !== undefined) {
@@ -131,7 +131,11 @@ async function fetchDatabase<Database>(
   const known = fetched.get(url);
   const response = await fetch(url, { headers: known === undefined ? {} : { 'If-None-Match': known.etag } });
   if (response.status === 304 && known !== undefined) return known.database;
-  if (!response.ok) throw new AtlasError('E_FETCH', `${url} answers ${response.status} ${response.statusText}`);
+  if (!response.ok)
+    throw new AtlasError(
+      'E_FETCH',
+      `${url} answers ${response.status} ${response.statusText}; check the address of the compact form`,
+    );
   const database = await open(await response.arrayBuffer(), url);
   const etag = response.headers.get('ETag');
   if (etag !== null) fetched.set(url, { etag, database });

@@ -1,6 +1,6 @@
 /** Opens the SQLite mirror. */
 import type Sqlite from 'better-sqlite3';
-import { AtlasError, messageOf } from '../errors.js';
+import { AtlasError, causedError, REBUILD } from '../errors.js';
 import { sqlite } from '../sqlite.js';
 
 /** `PRAGMA user_version` of schemas/mirror.sql. */
@@ -18,18 +18,18 @@ export function openMirror(path: string): Sqlite.Database {
   try {
     database = new Database(path, { readonly: true, fileMustExist: true });
   } catch (error) {
-    throw new AtlasError('E_NO_DATABASE', `${path} cannot be opened: ${messageOf(error)}`, { cause: error });
+    throw causedError('E_NO_DATABASE', `${path} cannot be opened`, error, REBUILD);
   }
   try {
     const version = database.pragma('user_version', { simple: true });
     if (version === MIRROR_VERSION) return database;
     throw new AtlasError(
       'E_DAMAGED',
-      `${path}: mirror version ${version}, but this ipatlas reads version ${MIRROR_VERSION}`,
+      `${path}: mirror version ${version}, but this ipatlas reads version ${MIRROR_VERSION}; build the release again`,
     );
   } catch (error) {
     database.close();
     if (error instanceof AtlasError) throw error;
-    throw new AtlasError('E_DAMAGED', `${path} is not a SQLite database: ${messageOf(error)}`, { cause: error });
+    throw causedError('E_DAMAGED', `${path} is not a SQLite database`, error, REBUILD);
   }
 }

@@ -1,6 +1,6 @@
 /** Verifies that the mirror has the same ranges, records and countries as the range file. */
 import type Sqlite from 'better-sqlite3';
-import { AtlasError, messageOf } from '../errors.js';
+import { AtlasError, causedError, damagedRelease, REBUILD } from '../errors.js';
 import {
   type LabelFile,
   type NetworkFile,
@@ -189,7 +189,7 @@ export function verifyMirror(
   const failure =
     (other: PartitionFile) =>
     (what: string): AtlasError =>
-      new AtlasError('E_DAMAGED', `${path} differs from ${other.path}: ${what}; build the release again or roll back`);
+      damagedRelease(`${path} differs from ${other.path}: ${what}`);
   const database = openMirror(path);
   try {
     compareRanges(database, file, 'range', 'country_code', pageRows, failure(file));
@@ -204,7 +204,7 @@ export function verifyMirror(
     }
   } catch (error) {
     if (error instanceof AtlasError) throw error;
-    throw new AtlasError('E_DAMAGED', `${path}: ${messageOf(error)}`, { cause: error });
+    throw causedError('E_DAMAGED', `${path}`, error, REBUILD);
   } finally {
     database.close();
   }

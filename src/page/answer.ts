@@ -8,18 +8,18 @@ const LONG_NAME = 24;
 /**
  * Returns the large answer.
  *
- * @param isOwn whether it is the visitor's own address
+ * @param whose address it is, at the beginning of a sentence
  * @param day of the answer; empty for now
  * @param hasHistory whether the server may know earlier answers
  */
-export function answerHtml(result: Result, { isOwn = false, day = '', hasHistory = false }): Html {
+export function answerHtml(result: Result, { whose = 'This address', day = '', hasHistory = false }): Html {
   const { ip, country, country_code, is_eu, asn, as_name, network } = result;
-  const whose = day !== '' ? `On ${day}, this address` : isOwn ? 'Your address' : 'This address';
+  const subject = day === '' ? whose : `On ${day}, this address`;
   const verb = day === '' ? 'is' : 'was';
   const union = is_eu
     ? html`<p class="union member">in the European Union</p>`
     : html`<p class="union">not in the European Union</p>`;
-  return html`<p class="eyebrow">${country === null ? whose : `${whose} ${verb} in`}</p>
+  return html`<p class="eyebrow">${country === null ? subject : `${subject} ${verb} in`}</p>
 <p class="country${country !== null && country.length > LONG_NAME ? ' long' : ''}">${country ?? 'No country'}</p>
 ${country === null ? html`<p class="union">private, reserved or not allocated</p>` : union}
 <dl>

@@ -4,7 +4,7 @@ import { endianness } from 'node:os';
 import { EMBEDDED_SCHEMES, type EmbeddedScheme } from '../address/embedded.js';
 import type { Family } from '../address/parse.js';
 import { crc32 } from '../crc32.js';
-import { AtlasError, messageOf } from '../errors.js';
+import { AtlasError, causedError, REBUILD } from '../errors.js';
 import type { RangeColumns } from '../range/columns.js';
 import {
   ALIGNMENT,
@@ -388,6 +388,6 @@ function readWhole(path: string): Buffer {
   try {
     return readFileSync(path);
   } catch (error) {
-    throw new AtlasError('E_NO_DATABASE', `${path} cannot be read: ${messageOf(error)}`, { cause: error });
+    throw causedError('E_NO_DATABASE', `${path} cannot be read`, error, REBUILD);
   }
 }

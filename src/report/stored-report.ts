@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { REPORT_FILE, type Refusal } from '../database/release.js';
 import { type Schema, schemaViolation } from '../database/schema.js';
-import { AtlasError, messageOf, systemErrorCode } from '../errors.js';
+import { causedError, damagedRelease, REBUILD, systemErrorCode } from '../errors.js';
 import { packageFile } from '../package-root.js';
 import { grouped, percent } from '../text-table.js';
 
@@ -72,10 +72,10 @@ export function readStoredReport(dir: string): StoredReport | undefined {
     report = JSON.parse(readFileSync(path, 'utf8'));
   } catch (error) {
     if (systemErrorCode(error) === 'ENOENT') return undefined;
-    throw new AtlasError('E_DAMAGED', `${path} cannot be read: ${messageOf(error)}`, { cause: error });
+    throw causedError('E_DAMAGED', `${path} cannot be read`, error, REBUILD);
   }
   const schema = JSON.parse(readFileSync(packageFile('schemas/report.schema.json'), 'utf8')) as Schema;
   const problem = schemaViolation(schema, report);
   if (problem === undefined) return report as StoredReport;
-  throw new AtlasError('E_DAMAGED', `${path} is not a valid report: ${problem}`);
+  throw damagedRelease(`${path} is not a valid report: ${problem}`);
 }

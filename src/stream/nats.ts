@@ -24,7 +24,7 @@ import {
   PermissionViolationError,
   TimeoutError,
 } from '@nats-io/transport-node';
-import { AtlasError, messageOf } from '../errors.js';
+import { AtlasError, causedError, messageOf } from '../errors.js';
 import {
   STREAM_CONNECT_TIMEOUT_MS,
   STREAM_GONE_MS,
@@ -198,9 +198,12 @@ export async function connectNats(server: NatsServer): Promise<NatsConnection> {
     return await connect(options);
   } catch (error) {
     const hosts = [options.servers ?? []].flat().join(', ');
-    throw new AtlasError('E_STREAM', `cannot connect to the NATS server at ${hosts}: ${messageOf(error)}`, {
-      cause: error,
-    });
+    throw causedError(
+      'E_STREAM',
+      `cannot connect to the NATS server at ${hosts}`,
+      error,
+      'start it, or name another with --server',
+    );
   }
 }
 
@@ -223,7 +226,7 @@ export function openNatsBroker(
     } catch (error) {
       await connection.close();
       if (error instanceof AtlasError) throw error;
-      throw new AtlasError('E_STREAM', `the NATS server refuses a request: ${messageOf(error)}`, { cause: error });
+      throw causedError('E_STREAM', 'the NATS server refuses a request', error, 'check the permissions of its user');
     }
   });
 }

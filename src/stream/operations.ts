@@ -305,9 +305,13 @@ export function serveOperations(
   return new Promise((resolve, reject) => {
     server.once('error', (error) => {
       reject(
-        new AtlasError('E_USAGE', `--metrics-port: cannot listen on ${host}, port ${port}: ${error.message}`, {
-          cause: error,
-        }),
+        new AtlasError(
+          'E_USAGE',
+          `--metrics-port: cannot listen on ${host}, port ${port}: ${error.message}; choose another`,
+          {
+            cause: error,
+          },
+        ),
       );
     });
     server.listen(port, host, () => resolve(server));

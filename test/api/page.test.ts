@@ -37,6 +37,14 @@ async function get(
   return response;
 }
 
+describe('GET /docs', () => {
+  it('has its texts with code where they have backticks', async () => {
+    const { body } = await get('/docs');
+    expect(body).toContain('(<code>asn</code>, <code>as_name</code>)');
+    expect(body.replaceAll(/<pre[\s\S]*?<\/pre>/g, '')).not.toContain('`');
+  });
+});
+
 describe('GET /', () => {
   it('is HTML with the address, the release and its age, for clients that ask for HTML', async () => {
     const response = await get('/');
@@ -45,6 +53,14 @@ describe('GET /', () => {
     expect(response.body).toContain('<p class="country">United States</p>');
     expect(response.body).toMatch(/2026-01-01, \d+ days old/);
     expect((await get('/data')).body).toContain(manifest.id);
+  });
+
+  it('is an example at home, marked as such, with the own address as a line below', async () => {
+    const { body } = await get('/', HTML, {}, '127.0.0.1');
+    expect(body).toContain('<p class="eyebrow">Example: this address is in</p>\n<p class="country">Netherlands</p>');
+    expect(body).toContain('data-code="NL"');
+    expect(body).toContain('<dt>Your address</dt><dd><code>127.0.0.1</code> no country');
+    expect((await get('/?ip=127.0.0.1', HTML, {}, '127.0.0.1')).body).not.toContain('Example');
   });
 
   it.each<[Record<string, string>]>([[{}], [{ accept: '*/*' }], [{ accept: 'application/json' }]])(

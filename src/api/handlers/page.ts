@@ -15,6 +15,9 @@ import { resultOf, type ServedRelease } from '../releases/served-release.js';
 import { JSON_TYPE } from '../responses.js';
 import { type Context, type Handler, NO_STORE, settle } from './context.js';
 
+/** The web server of the RIPE NCC, in Amsterdam: an address in a member of the Union. */
+const EXAMPLE_ADDRESS = '193.0.6.139';
+
 const NETWORK_MEMBERS = includedMembers(INCLUDED) as Included;
 
 function hasNetworks(served: ServedRelease | undefined): boolean {
@@ -46,8 +49,10 @@ export function pageHandlers(context: Context, page: Page) {
       return undefined;
     }
     const include = hasNetworks(served) ? NETWORK_MEMBERS : undefined;
-    const own = settings.keyless ? served && resultOf(served.answer(callerOf(request), include)) : undefined;
-    const content = { ...shared, own, lookup: undefined };
+    const resultFor = (address: string): LookupResult | undefined =>
+      settings.keyless ? served && resultOf(served.answer(address, include)) : undefined;
+    const own = resultFor(callerOf(request));
+    const content = { ...shared, own, example: resultFor(EXAMPLE_ADDRESS), lookup: undefined };
     const asked = askedLookup(request.raw.url!);
     if (asked === undefined || served === undefined) {
       page.sendHtml(request, reply, lookupHtml(content));

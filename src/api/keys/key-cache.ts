@@ -170,7 +170,8 @@ export class KeyCache implements KeyFinder {
     try {
       database.pragma('query_only = ON');
       // A file of version 0 is just being created.
-      if (keysVersion(this.#path, database) === 0) throw new AtlasError('E_DATA_DIR', `${this.#path} is empty`);
+      if (keysVersion(this.#path, database) === 0)
+        throw new AtlasError('E_DATA_DIR', `${this.#path} is empty; restore it from a copy`);
       this.#query = database.prepare<[Buffer], Row>(
         'SELECT id, rate, origins, self_issued, expires FROM api_key WHERE hash = ? AND revoked IS NULL',
       );

@@ -9,7 +9,7 @@ import { networkReason, proxyAgent } from '../../network.js';
 const READ_BYTES = 1_048_576;
 
 function tooLarge(source: string): AtlasError {
-  return new AtlasError('E_BAD_INPUT', `${source} is larger than ${MAX_KEY_FILE_BYTES} bytes`);
+  return new AtlasError('E_BAD_INPUT', `${source} is larger than ${MAX_KEY_FILE_BYTES} bytes; name another`);
 }
 
 /** Returns a URL without user and password, for messages. */
@@ -51,7 +51,9 @@ export class KeyFileSource {
       return this.#isUrl ? await this.#fetch() : this.#readFile();
     } catch (error) {
       if (error instanceof AtlasError) throw error;
-      throw new AtlasError('E_FETCH', `${this.#name} cannot be read: ${networkReason(error)}`, { cause: error });
+      throw new AtlasError('E_FETCH', `${this.#name} cannot be read: ${networkReason(error)}; check its address`, {
+        cause: error,
+      });
     }
   }
 
@@ -94,7 +96,7 @@ export class KeyFileSource {
       const response = await fetch(this.#name, { headers, redirect: 'error', signal, dispatcher });
       if (response.status === 304) return undefined;
       if (response.status !== 200)
-        throw new AtlasError('E_FETCH', `${this.#name} answers with status ${response.status}`);
+        throw new AtlasError('E_FETCH', `${this.#name} answers with status ${response.status}; check its address`);
       const pieces: Uint8Array[] = [];
       let size = 0;
       for await (const piece of response.body ?? []) {

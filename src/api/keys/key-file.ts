@@ -12,7 +12,7 @@
 import { createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { Ajv2020 } from 'ajv/dist/2020.js';
-import { AtlasError, messageOf } from '../../errors.js';
+import { AtlasError, causedError } from '../../errors.js';
 import { packageFile } from '../../package-root.js';
 
 /** A valid key, as other servers need it. */
@@ -62,7 +62,7 @@ function readKey(path: string, what: string, parse: (pem: Buffer) => KeyObject):
   } catch (error) {
     if (error instanceof AtlasError) throw error;
     // The message of the parser never quotes the file.
-    throw new AtlasError('E_USAGE', `${path} cannot be read as ${what} in PEM: ${messageOf(error)}`, { cause: error });
+    throw causedError('E_USAGE', `${path} cannot be read as ${what} in PEM`, error, 'name another file');
   }
 }
 
@@ -106,9 +106,17 @@ export function readKeyFile(bytes: Buffer, publicKeys: readonly KeyObject[]): Ke
   const payload = bytes.subarray(end + 1);
   const [signed, signature] = [signedBytes(payload), Buffer.from(match[1]!, 'hex')];
   if (!publicKeys.some((key) => verify(null, signed, key, signature))) {
-    throw new AtlasError('E_REFUSED', 'the file of keys is not signed by the given key; the keys stay as they are');
+    throw new AtlasError(
+      'E_REFUSED',
+      'the file of keys is not signed by the given key; the keys stay as they are; check --verify-key',
+    );
   }
   return parsePayload(payload);
+}
+
+/** Returns the error for a file that is no file of keys. @param what is wrong */
+function badFile(what: string): AtlasError {
+  return new AtlasError('E_BAD_INPUT', `the file of keys ${what}; repeat "ipatlas keys export"`);
 }
 
 /** Parses what was signed. The signer may still have made a mistake. */
@@ -117,22 +125,18 @@ function parsePayload(payload: Buffer): KeySet {
   try {
     value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(payload));
   } catch (error) {
-    throw new AtlasError('E_BAD_INPUT', `the file of keys is not JSON: ${messageOf(error)}`, { cause: error });
+    throw causedError('E_BAD_INPUT', 'the file of keys is not JSON', error, 'repeat "ipatlas keys export"');
   }
   const ajv = new Ajv2020({ allowUnionTypes: true });
   const isValid = ajv.compile<KeySet>(JSON.parse(readFileSync(packageFile('schemas/keys-file.schema.json'), 'utf8')));
   if (!isValid(value)) {
-    throw new AtlasError(
-      'E_BAD_INPUT',
-      `the file of keys is not valid: ${ajv.errorsText(isValid.errors, { dataVar: '' })}`,
-    );
+    throw badFile(`is not valid: ${ajv.errorsText(isValid.errors, { dataVar: '' })}`);
   }
   // A time that is not one would never pass.
-  if (Number.isNaN(Date.parse(value.expires)))
-    throw new AtlasError('E_BAD_INPUT', `the file of keys expires at ${value.expires}, which is not a time`);
+  if (Number.isNaN(Date.parse(value.expires))) throw badFile(`expires at ${value.expires}, which is not a time`);
   for (const column of ['id', 'hash'] as const) {
     if (new Set(value.keys.map((key) => key[column])).size < value.keys.length) {
-      throw new AtlasError('E_BAD_INPUT', `the file of keys has two keys with the same ${column}`);
+      throw badFile(`has two keys with the same ${column}`);
     }
   }
   return value;

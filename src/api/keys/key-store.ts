@@ -8,7 +8,7 @@ import { hash, randomBytes } from 'node:crypto';
 import { closeSync, openSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type Sqlite from 'better-sqlite3';
-import { AtlasError, isDiskError, messageOf, systemErrorCode } from '../../errors.js';
+import { AtlasError, causedError, isDiskError, misuse, systemErrorCode } from '../../errors.js';
 import { makeFolder } from '../../files.js';
 import { KEY_FILE_MS, MAX_KEY_FILE_BYTES, SELF_ISSUED_KEY_MS, SIGNATURE_RENEW_SHARE } from '../../limits.js';
 import { packageFile } from '../../package-root.js';
@@ -68,9 +68,12 @@ export function hashKey(key: string): string {
 }
 
 function keysError(path: string, error: unknown): AtlasError {
-  return new AtlasError(isDiskError(error) ? 'E_DISK' : 'E_DATA_DIR', `${path} cannot be used: ${messageOf(error)}`, {
-    cause: error,
-  });
+  return causedError(
+    isDiskError(error) ? 'E_DISK' : 'E_DATA_DIR',
+    `${path} cannot be used`,
+    error,
+    'fix its permissions, or restore it from a copy',
+  );
 }
 
 /** Returns the version of a file of keys. Throws AtlasError E_DATA_DIR if it is another one than this program knows. */
@@ -147,10 +150,10 @@ function withKeys<Result>(
 export function parseOrigin(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url?.hostname.includes('*')) {
-    throw new AtlasError('E_USAGE', `${JSON.stringify(text)} has a wildcard; name each origin, repeat --origin for it`);
+    throw misuse(`${JSON.stringify(text)} has a wildcard; name each origin, repeat --origin for it`);
   }
   if (url !== undefined && /^https?:$/.test(url.protocol) && url.href === `${url.origin}/`) return url.origin;
-  throw new AtlasError('E_USAGE', `${JSON.stringify(text)} is not an origin such as https://example.com`);
+  throw misuse(`${JSON.stringify(text)} is not an origin such as https://example.com`);
 }
 
 /** The columns of {@link KeyRecord}. */
@@ -184,7 +187,7 @@ export function createKey(
   also: (database: Sqlite.Database) => void = () => {},
 ): { id: string; key: string; expires: string | null } {
   // A terminal would interpret some of them as commands.
-  if (/\p{Cc}/u.test(label)) throw new AtlasError('E_USAGE', 'the label has a control character; remove it');
+  if (/\p{Cc}/u.test(label)) throw misuse('the label has a control character; remove it');
   const key = KEY_PREFIX + randomBytes(KEY_BYTES).toString('base64url');
   const now = Date.now();
   const expires = self_issued ? new Date(now + SELF_ISSUED_KEY_MS).toISOString() : null;
@@ -258,7 +261,7 @@ export function revokeKey(dataDir: string, id: string): KeyRecord {
       })
     : undefined;
   if (revoked === undefined) {
-    throw new AtlasError('E_USAGE', `there is no key ${JSON.stringify(id)}; "ipatlas keys list" shows the ids`);
+    throw misuse(`there is no key ${JSON.stringify(id)}; "ipatlas keys list" shows the ids`);
   }
   return revoked;
 }
@@ -305,10 +308,7 @@ function setKeyFileRow(database: Sqlite.Database, direction: 'exported' | 'impor
 /** Refuses to change keys that an import would change back. */
 function refuseImported(dataDir: string, database: Sqlite.Database): void {
   if (keyFileRow(database, 'imported') === undefined) return;
-  throw new AtlasError(
-    'E_USAGE',
-    `the keys of ${dataDir} are imported; create and revoke keys where they are exported`,
-  );
+  throw misuse(`the keys of ${dataDir} are imported; create and revoke keys where they are exported`);
 }
 
 const contentHash = (keys: readonly SharedKey[]): Buffer => Buffer.from(hash('sha256', keyLines(keys)), 'hex');
@@ -327,7 +327,7 @@ function withinLimit(keys: SharedKey[], maxBytes: number): SharedKey[] {
   });
   if (count === -1) return keys;
   if (keys[count]!.self_issued) return keys.slice(0, count);
-  throw new AtlasError('E_USAGE', `the keys are too many for one file: it may have ${maxBytes} bytes`);
+  throw misuse(`the keys are too many for one file: it may have ${maxBytes} bytes; revoke some`);
 }
 
 /**
@@ -387,8 +387,7 @@ export function importKeys(dataDir: string, { version, expires, keys }: KeySet, 
         const present = new Map(sharedKeys(database).map((key) => [key.id, keyLines([key])]));
         const count = database.prepare<[], number>('SELECT count(*) FROM api_key').pluck().get()!;
         if (last === undefined && count > 0 && !replace) {
-          throw new AtlasError(
-            'E_USAGE',
+          throw misuse(
             `${dataDir} has ${count} keys of its own, which the import would remove; repeat it with --replace to do so`,
           );
         }
@@ -435,7 +434,7 @@ function refuseOlder(last: KeyFileRow | undefined, { version, hash }: KeyFileRow
   const problem = version < last.version ? 'is older than' : 'has other keys than';
   throw new AtlasError(
     'E_REFUSED',
-    `the file of keys (version ${version}) ${problem} the one that was imported last (version ${last.version}); the keys stay as they are`,
+    `the file of keys (version ${version}) ${problem} the one that was imported last (version ${last.version}); the keys stay as they are. Repeat "ipatlas keys export" and import that file`,
   );
 }
 

@@ -32,6 +32,8 @@ export interface PageContent {
 export interface LookupContent extends PageContent {
   /** The result for the visitor's address; undefined if there is none. */
   own: LookupResult | undefined;
+  /** Shown if the visitor's address has no country, as at home; undefined without a release. */
+  example: LookupResult | undefined;
   /** What the form asked for, if it was sent. */
   lookup: { ip: string; at: string; result: LookupResult | undefined; problem: Notice | undefined } | undefined;
   /** URLs of servers that have only one family of addresses. */
@@ -64,7 +66,13 @@ function facts({ manifest, changeRate, isSeed }: LookupContent): Html | undefine
 </ul>`;
 }
 
-function answer({ own, lookup, manifest, isSeed }: LookupContent): Html {
+/** Whether an example is shown instead of the answer for the visitor's address, which has no country. */
+function showsExample({ own, example, lookup }: LookupContent): boolean {
+  return lookup === undefined && own?.country === null && typeof example?.country === 'string';
+}
+
+function answer(content: LookupContent): Html {
+  const { own, example, lookup, manifest, isSeed } = content;
   if (manifest === undefined) {
     return noticeHtml('Not ready', NO_DATABASE);
   }
@@ -72,7 +80,9 @@ function answer({ own, lookup, manifest, isSeed }: LookupContent): Html {
     return noticeHtml(lookup.ip === '' ? 'Nothing was asked' : lookup.ip, lookup.problem);
   if (lookup?.result !== undefined) return answerHtml(lookup.result, { day: lookup.at, hasHistory: !isSeed });
   if (own === undefined) return noticeHtml('Your address', ['Not known', 'Type an address to look it up.']);
-  return answerHtml(own, { isOwn: true, hasHistory: !isSeed });
+  const hasHistory = !isSeed;
+  if (showsExample(content)) return answerHtml(example!, { whose: 'Example: this address', hasHistory });
+  return answerHtml(own, { whose: 'Your address', hasHistory });
 }
 
 /** The visitor's address of one family, which only a server of that family can see. */
@@ -82,9 +92,13 @@ function ownFamily(id: string, name: string, url: string | undefined): Html | un
 }
 
 function hero(content: LookupContent): Html {
-  const { lookup, own, ipv4Url, ipv6Url } = content;
-  const code = (lookup === undefined ? own : lookup.result)?.country_code ?? '';
+  const { lookup, own, example, ipv4Url, ipv6Url } = content;
+  const isExample = showsExample(content);
+  const code = (lookup === undefined ? (isExample ? example : own) : lookup.result)?.country_code ?? '';
   const families = [
+    isExample
+      ? html`<div><dt>Your address</dt><dd><code>${own!.ip}</code> no country: private, reserved or not allocated</dd></div>`
+      : undefined,
     ownFamily('own-ipv4', 'Your IPv4 address', ipv4Url),
     ownFamily('own-ipv6', 'Your IPv6 address', ipv6Url),
   ];

@@ -60,6 +60,10 @@ export interface OpenApi {
 
 const code = (text: string): Html => html`<code>${text}</code>`;
 
+/** Returns a text whose parts in backticks are code. */
+const prose = (text: string): Html =>
+  html`${text.split('`').map((part, at) => (at % 2 === 0 ? html`${part}` : code(part)))}`;
+
 /** Returns items with something between them. */
 function joined(items: readonly Html[], between: string): Html {
   return html`${items.map((item, index) => (index === 0 ? item : html`${between}${item}`))}`;
@@ -97,7 +101,7 @@ function members({ properties = {}, required = [] }: Schema, prefix = ''): Html[
   return Object.entries(properties).flatMap(([name, member]) => {
     const { description, examples } = member;
     const example = examples?.[0] === undefined ? undefined : html` Example: ${code(JSON.stringify(examples[0]))}`;
-    const row = html`<tr><th scope="row">${code(prefix + name)}</th><td>${typeOf(member)}${required.includes(name) ? '' : ', optional'}</td><td>${description ?? ''}${example}</td></tr>`;
+    const row = html`<tr><th scope="row">${code(prefix + name)}</th><td>${typeOf(member)}${required.includes(name) ? '' : ', optional'}</td><td>${prose(description ?? '')}${example}</td></tr>`;
     const inner = member.items ?? member;
     return [row, ...members(inner, `${prefix}${name}${member.items === undefined ? '' : '[]'}.`)];
   });
@@ -106,7 +110,7 @@ function members({ properties = {}, required = [] }: Schema, prefix = ''): Html[
 function schemaSection([name, schema]: [string, Schema]): Html {
   const { title, description, properties, examples } = schema;
   return html`<h3 id="schema-${name}">${name}</h3>
-<p>${title ?? ''}${description === undefined ? '' : `. ${description}`}</p>
+<p>${prose(description === undefined ? (title ?? '') : `${title ?? ''}. ${description}`)}</p>
 ${properties === undefined ? html`<p>${typeOf(schema)}${schema.maxItems === undefined ? '' : `, at most ${schema.maxItems}`}</p>` : table(['Member', 'Type', 'Meaning'], members(schema), `Members of ${name}`)}
 ${examples?.[0] === undefined ? undefined : html`<pre tabindex="0"><code>${JSON.stringify(examples[0], null, 2)}</code></pre>`}`;
 }
@@ -126,15 +130,15 @@ function operationSection(document: OpenApi, path: string, method: string, opera
   );
   const parameterRows = resolved.map(
     ({ name, in: place, required, description: meaning, schema }) =>
-      html`<tr><th scope="row">${code(name)}</th><td>${place}${required ? '' : ', optional'}, ${typeOf(schema ?? {})}</td><td>${meaning ?? ''}</td></tr>`,
+      html`<tr><th scope="row">${code(name)}</th><td>${place}${required ? '' : ', optional'}, ${typeOf(schema ?? {})}</td><td>${prose(meaning ?? '')}</td></tr>`,
   );
   const responseRows = Object.entries(responses).map(
     ([status, { description: meaning, content }]) =>
-      html`<tr><th scope="row">${code(status)}</th><td>${meaning}</td><td>${contentOf(content)}</td></tr>`,
+      html`<tr><th scope="row">${code(status)}</th><td>${prose(meaning)}</td><td>${contentOf(content)}</td></tr>`,
   );
   return html`<h3 id="${operationId}">${summary}</h3>
 <p class="route"><code><strong>${method.toUpperCase()}</strong> ${path}</code>${security?.length === 0 ? ' No key is needed.' : ''}</p>
-<p>${description}</p>
+<p>${prose(description)}</p>
 ${parameterRows.length === 0 ? undefined : table(['Parameter', 'Where, type', 'Meaning'], parameterRows, `Parameters: ${summary}`)}
 ${requestBody === undefined ? undefined : html`<p>Body: ${contentOf(requestBody.content)}, as JSON.</p>`}
 ${table(['Status', 'Meaning', 'Body'], responseRows, `Responses: ${summary}`)}`;
@@ -148,14 +152,14 @@ export function referenceHtml(document: OpenApi): Html {
   );
   const ofTag = (name: string) => operations.filter(({ operation }) => operation.tags.includes(name));
   const headers = Object.entries(components.headers).map(
-    ([name, { description }]) => html`<tr><th scope="row">${code(name)}</th><td>${description}</td></tr>`,
+    ([name, { description }]) => html`<tr><th scope="row">${code(name)}</th><td>${prose(description)}</td></tr>`,
   );
-  return html`<p class="lead">${info.description.split('\n')[0] ?? ''} Version ${info.version}. The <a href="openapi.json">OpenAPI document</a> is for programs.</p>
+  return html`<p class="lead">${prose(info.description.split('\n')[0] ?? '')} Version ${info.version}. The <a href="openapi.json">OpenAPI document</a> is for programs.</p>
 <p>A key is sent once, as the header <code>X-API-Key</code> (recommended) or the query parameter <code>apikey</code>.</p>
 <ul class="contents">${operations.map(({ path, method, operation }) => html`<li><a href="#${operation.operationId}"><code>${method.toUpperCase()} ${path}</code></a> ${operation.summary}</li>`)}</ul>
 ${tags.map(
   ({ name, description }) => html`<h2 id="tag-${name}">${name}</h2>
-<p class="lead">${description}</p>
+<p class="lead">${prose(description)}</p>
 ${ofTag(name).map(({ path, method, operation }) => operationSection(document, path, method, operation))}`,
 )}
 <h2 id="headers">Headers of responses</h2>

@@ -5,7 +5,7 @@ import type { Database } from '../../database/database.js';
 import { FieldSearch, type FieldSources, type ResultField } from '../../database/fields.js';
 import type { Manifest } from '../../database/release.js';
 import type { LookupResult } from '../../database/results.js';
-import { AtlasError, messageOf } from '../../errors.js';
+import { causedError, damagedRelease, REBUILD } from '../../errors.js';
 import { recordMembers } from '../../rangefile/layout.js';
 import { decodeNetworkFile, type RangeFile } from '../../rangefile/reader.js';
 import type { Included } from '../include.js';
@@ -161,12 +161,10 @@ export class ServedRelease extends ServedAnswers {
     try {
       for (const value of this.headers()) validateHeaderValue('x-database-release', value);
     } catch (error) {
-      throw new AtlasError('E_DAMAGED', `${database.dir}: its manifest is damaged: ${messageOf(error)}`, {
-        cause: error,
-      });
+      throw causedError('E_DAMAGED', `${database.dir}: its manifest is damaged`, error, REBUILD);
     }
     if (!Number.isFinite(releaseAge(database.manifest))) {
-      throw new AtlasError('E_DAMAGED', `${database.dir}: the as-of date in its manifest is not a date`);
+      throw damagedRelease(`${database.dir}: the as-of date in its manifest is not a date`);
     }
   }
 

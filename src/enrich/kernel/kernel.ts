@@ -1,6 +1,6 @@
 /** Loads and runs the kernel, a WebAssembly module compiled from assembly/, in a memory that layout.ts has laid out. */
 import { readFileSync } from 'node:fs';
-import { AtlasError, messageOf } from '../../errors.js';
+import { causedError } from '../../errors.js';
 import { packageFile } from '../../package-root.js';
 import type { LabelFile, NetworkFile } from '../../rangefile/reader.js';
 import type { EnrichCounts } from '../counts.js';
@@ -47,9 +47,7 @@ export function kernelModule({ memory }: KernelLayout): WebAssembly.Module {
     try {
       compiled[kind] = new WebAssembly.Module(readFileSync(path));
     } catch (error) {
-      throw new AtlasError('E_FAULT', `${path} cannot be loaded: ${messageOf(error)}; run "npm run build"`, {
-        cause: error,
-      });
+      throw causedError('E_FAULT', `${path} cannot be loaded`, error, 'run "npm run build"');
     }
   }
   return compiled[kind];
