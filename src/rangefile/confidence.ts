@@ -6,7 +6,7 @@ import type { RangeFile } from './reader.js';
 /** Returns the error for a file of a release without a confidence. */
 export function noConfidence(path: string): AtlasError {
   const why = 'its sources were merged by priority, or by an earlier version of ipatlas';
-  return new AtlasError('E_USAGE', `${path} has no confidence: ${why}; build it again with "merge": "vote"`);
+  return new AtlasError('E_USAGE', `${path} has no confidence: ${why}; build it again with "merge": "evidence"`);
 }
 
 /**
