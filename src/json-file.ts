@@ -36,7 +36,7 @@ export async function readJsonFile(file: string, what: string): Promise<unknown>
   const duplicates = await duplicateKeys(text);
   if (duplicates.length > 0) {
     // JSON.parse would use the last value without notice (RFC 8259 §4).
-    throw new AtlasError('E_CONFIG', `${file} has keys twice; remove one of each: ${duplicates.join(', ')}`);
+    throw new AtlasError('E_CONFIG', `${file} has keys that are given twice: ${duplicates.join(', ')}; keep one`);
   }
   return value;
 }

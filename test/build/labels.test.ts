@@ -242,7 +242,7 @@ describe('a file of labels', () => {
   it('has, with the others, a limited number of columns and rows', async () => {
     const row = '10.0.0.0/8,x\n';
     expect(await read({ a: `net,site\n${row}`, b: `net,site\n${row}${row}` }, 2)).toBe(
-      'b:3: more than 2 rows of labels',
+      'b:3: more than 2 rows of labels; remove some',
     );
     const many = (from: number): string => `net,${Array.from({ length: 9 }, (_, i) => `c${from + i}`).join()}\n`;
     expect(await read({ a: many(0), b: many(8) })).toBe('b:1: 17 columns of labels; there can be at most 16');
