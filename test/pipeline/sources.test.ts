@@ -111,7 +111,9 @@ describe('loadSources', () => {
   ])('refuses a key that is given twice: %s', async (text, keys) => {
     const error = await atlasError(loadSources(written(text)));
     expect(error.code).toBe('E_CONFIG');
-    expect(error.message).toMatch(new RegExp(`has keys that are given twice: ${keys.replace(/[[\].]/g, '\\$&')}; keep one$`));
+    expect(error.message).toMatch(
+      new RegExp(`has keys that are given twice: ${keys.replace(/[[\].]/g, '\\$&')}; keep one$`),
+    );
   });
 
   it('reads several locations, each with its own format, license and seed', async () => {
