@@ -20,7 +20,7 @@ export function parseHistoryDays(values: OptionValues): number {
   const days = text(values, 'history-days');
   if (values['no-history'] === true) {
     if (days === undefined) return 0;
-    throw new AtlasError('E_USAGE', '--history-days and --no-history exclude each other');
+    throw new AtlasError('E_USAGE', '--history-days and --no-history exclude each other; give one of them');
   }
   if (days === undefined) return HISTORY_DAYS;
   if (/^[1-9]\d{0,5}$/.test(days)) return Number(days);

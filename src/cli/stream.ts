@@ -245,7 +245,7 @@ async function work(
     server?.closeAllConnections();
   }
   if (lost.signal.aborted) {
-    throw new AtlasError('E_STREAM', `the connection was closed: ${messageOf(lost.signal.reason)}`);
+    throw new AtlasError('E_STREAM', `the connection was closed: ${messageOf(lost.signal.reason)}; start again`);
   }
   log.info({}, signal.aborted ? 'stopped' : 'done');
 }

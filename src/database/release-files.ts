@@ -163,7 +163,7 @@ function withChecked<T>(
 function readInto(buffer: Buffer, fd: number): Buffer {
   for (let done = 0; done < buffer.length; ) {
     const bytes = readSync(fd, buffer, done, buffer.length - done, done);
-    if (bytes === 0) throw new AtlasError('E_DAMAGED', `the range file ended after ${done} of ${buffer.length} bytes`);
+    if (bytes === 0) throw damagedRelease(`the range file ended after ${done} of ${buffer.length} bytes`);
     done += bytes;
   }
   return buffer;
