@@ -22,6 +22,10 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
   enrich: { summary: 'add the country to JSON lines, JSON, CSV, TSV or lists', load: () => import('./enrich.js') },
   filter: { summary: 'pass on the lines of some countries', load: () => import('./filter.js') },
   summarize: { summary: 'count lines by country', load: () => import('./summarize.js') },
+  recognize: {
+    summary: 'say what format files have, and where their addresses are',
+    load: () => import('./recognize.js'),
+  },
   stream: { summary: 'enrich the messages of a NATS JetStream stream', load: () => import('./stream.js') },
   export: { summary: 'write a release for other software', load: () => import('./export.js') },
   serve: { summary: 'serve the lookup API', load: () => import('./serve.js') },

@@ -2,11 +2,15 @@
 import { closeSync, fstatSync, openSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { seedFacts } from '../database/origin.js';
 import { type EnrichCounts, emptyCounts, warningOf } from '../enrich/counts.js';
 import type { EnrichRequest } from '../enrich/enrich.js';
+import { splitSpec } from '../enrich/field-path.js';
+import { type Finding, findFields, flagsOf } from '../enrich/find-fields.js';
 import { checkInputs, isInput } from '../enrich/input/inputs.js';
-import { knownLogs } from '../enrich/known-logs.js';
+import type { Guessed } from '../enrich/input/recognize.js';
+import { addressNames, knownLogs } from '../enrich/known-logs.js';
 import { formsOf, type Logs, logOf, recognizeLog, withoutJson } from '../enrich/logs.js';
 import { ADDABLE, SCHEMA_NAMES } from '../enrich/members.js';
 import {
@@ -82,6 +86,9 @@ export const INPUT_FLAGS = {
     help: 'for csv and tsv: the first record is not a header; --field is the number of a column, from 1',
   },
   items: { value: 'PATH', help: 'for json: the keys, with dots, that lead to the array inside the document' },
+  'no-guess': {
+    help: 'without --format, inputs that are no log by name are JSON lines with the address at ip; nothing is found by the first lines',
+  },
   jobs: {
     value: 'N',
     help: `threads: 1 to ${MAX_JOBS}; 0, the default, is one per core. The order of lines is kept`,
@@ -235,27 +242,74 @@ export async function withLogs({ values }: Invocation, run: () => number | Promi
   return EXIT.ok;
 }
 
+/** How long a pipe is waited for after its first line, in ms. */
+const PATIENCE = 50;
+
+/** Returns a function that finds what the flags do not say. */
+export function finderOf(values: OptionValues): (text: string, isWhole: boolean) => Finding | undefined {
+  const { format, delimiter, field } = requestedOptions(values);
+  const given = { format, delimiter, field: field as string[] | undefined };
+  const paths = given.field?.map((spec) => splitSpec(spec).path);
+  return (head, isWhole) => {
+    const found = findFields(head, isWhole, { ...given, field: paths }, addressNames());
+    return found && given.field ? { ...found, field: given.field } : found;
+  };
+}
+
+/** Returns the options that were found; a flag that is given stays. */
+function optionsOf(found: Finding, requested: RequestedOptions): RequestedOptions {
+  const { format, items, delimiter, header, field, lenient } = found;
+  return { format, items, delimiter, header: header ?? true, field, lenient: requested.lenient ?? lenient };
+}
+
+const TITLES: { [Format in FormatName]?: string } = { jsonl: 'JSON lines', json: 'JSON', csv: 'CSV', tsv: 'TSV' };
+
+/** Says what an input was recognized as. */
+export function describe(guessed: Guessed): string {
+  if ('log' in guessed) return `${guessed.names.join('/')} ${guessed.log.title}; ${guessed.log.client}`;
+  const { format, field, header, others, isUntrusted } = guessed;
+  const kind = format === 'csv' || format === 'tsv' ? 'column' : 'field';
+  const title = `${TITLES[format] ?? format}${header === false ? ' without a header' : ''}`;
+  const where = field === undefined ? '' : `, ${kind} ${field.join(', ')}`;
+  const forged = isUntrusted ? ', untrusted: a client can forge it' : '';
+  const also =
+    others.length === 0 ? '' : ` (also ${others.join(', ')} ${others.length === 1 ? 'has' : 'have'} addresses)`;
+  return `${title}${where}${forged}${also}; the same with: ${flagsOf(guessed)}`;
+}
+
 /** Returns how the inputs are recognized, undefined if the format is known. */
-function guessOf(
+export function guessOf(
   values: OptionValues,
   setOptions: (options: StreamRequest['options']) => void,
 ): StreamRequest['guess'] {
-  if (text(values, 'format') !== undefined) return undefined;
+  const format = text(values, 'format') as FormatName | undefined;
   const name = text(values, 'log');
+  const isFixed = ['log', 'items', 'no-header', 'no-guess'].some((flag) => values[flag] !== undefined);
+  // With a format, only its fields can be found.
+  const isFound =
+    format === undefined || (values.field === undefined && ['jsonl', 'json', 'csv', 'tsv'].includes(format));
+  const find = isFound && !isFixed ? finderOf(values) : undefined;
+  if (format !== undefined && find === undefined) return undefined;
   const all = (): Logs => logsFor.get(values) ?? knownLogs();
   const forms = name === undefined ? undefined : formsOf(name, all());
   if (forms !== undefined && Object.keys(forms).length < 2) return undefined;
   const requested = { ...requestedOptions(values), log: undefined };
   return {
-    takesJson: name === undefined,
+    find,
+    patience: () => setTimeout(PATIENCE, undefined, { ref: false }),
+    takesJson: name === undefined && format === undefined,
     // JSON is recognized by its first byte.
     recognize: (input, head, isWhole) => {
+      if (format !== undefined) return undefined;
       const found = recognizeLog(input, head, isWhole, forms ?? withoutJson(all()));
       return name !== undefined && found?.log === logOf(name, all()) ? undefined : found;
     },
-    onLog: (input, { names, log }) => printNote(`ipatlas: ${input}: ${names.join('/')} ${log.title}; ${log.client}\n`),
-    optionsFor(log) {
-      const options = parseLogOptions(requested, log, flagOf);
+    onLog: (input, guessed) => printNote(`ipatlas: ${input}: ${describe(guessed)}\n`),
+    optionsFor(guessed) {
+      const options =
+        'log' in guessed
+          ? parseLogOptions(requested, guessed.log, flagOf)
+          : parseEnrichOptions({ ...requested, ...optionsOf(guessed, requested) }, flagOf);
       setOptions(options);
       return options;
     },
@@ -479,6 +533,7 @@ export async function runStream(
   const received = signals.received();
   if (received === undefined) {
     const { found, no_country, invalid_address, missing_field, invalid_line } = counts;
+    // Not even text with an address was found.
     const isUsed = found + no_country + invalid_address + missing_field > 0;
     return request.guess?.takesJson === true && !isUsed && invalid_line > 0 ? EXIT.badInput : EXIT.ok;
   }

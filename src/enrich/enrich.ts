@@ -3,8 +3,7 @@ import { AtlasError } from '../errors.js';
 import type { EnrichCounts } from './counts.js';
 import { enrichLines, type LineResult } from './enrich-lines.js';
 import { openSources } from './input/inputs.js';
-import { type Guess, Inputs } from './input/recognize.js';
-import type { Log } from './logs.js';
+import { type Guess, type Guessed, Inputs } from './input/recognize.js';
 import type { InputOptions } from './options.js';
 import type { ByteSink } from './output/sink.js';
 import { checkCountries, queriesNetworks } from './query.js';
@@ -20,7 +19,7 @@ export interface EnrichRequest {
   total: number | undefined;
   options: InputOptions;
   /** How logs are recognized, and the options for one, if they are. */
-  guess?: (Guess & { optionsFor(log: Log): InputOptions }) | undefined;
+  guess?: (Guess & { optionsFor(guessed: Guessed): InputOptions }) | undefined;
   /** Number of threads. */
   jobs: number;
   output: ByteSink;
@@ -47,8 +46,7 @@ export async function enrich(request: EnrichRequest): Promise<void> {
     while (inputs.isWaiting && !signal.aborted) {
       if (!endsWithNewline) await output.write(Buffer.from('\n'));
       const { add, onInvalid, query } = options;
-      const ofLog =
-        inputs.log === undefined ? options : { ...guess!.optionsFor(inputs.log.log), add, onInvalid, query };
+      const ofLog = inputs.log === undefined ? options : { ...guess!.optionsFor(inputs.log), add, onInvalid, query };
       ({ endsWithNewline, memory } = await enrichInputs({ ...request, options: ofLog }, inputs, memory));
     }
   } finally {

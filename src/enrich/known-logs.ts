@@ -1,6 +1,7 @@
-/** The logs that ipatlas knows by name: data/logs.json. */
+/** The logs and the fields that ipatlas knows by name: data/logs.json and data/address-names.json. */
 import { readFileSync } from 'node:fs';
 import { packageFile } from '../package-root.js';
+import type { AddressNames } from './find-fields.js';
 import type { Logs } from './logs.js';
 
 let known: Logs | undefined;
@@ -9,4 +10,9 @@ let known: Logs | undefined;
 export function knownLogs(): Logs {
   known ??= (JSON.parse(readFileSync(packageFile('data/logs.json'), 'utf8')) as { logs: Logs }).logs;
   return known;
+}
+
+/** Returns the names of fields that hold addresses. */
+export function addressNames(): AddressNames {
+  return JSON.parse(readFileSync(packageFile('data/address-names.json'), 'utf8')) as AddressNames;
 }

@@ -8,6 +8,7 @@
 import { parseAddress } from '../../address/parse.js';
 import { AtlasError } from '../../errors.js';
 import { pathText } from '../field-path.js';
+import { type Finding, isDecided } from '../find-fields.js';
 import type { Recognized } from '../logs.js';
 import type { FieldRequest, InputOptions, KernelInput } from '../options.js';
 import type { FilePart } from '../schedule/file-part.js';
@@ -17,14 +18,21 @@ import { type ByteSource, derivedSource } from './source.js';
 /** What the user says the input is. */
 type ExpectedInput = Pick<InputOptions, 'input' | 'fields'>;
 
-/** How a log is recognized, see ../logs.ts. */
+/** What an input was recognized as: a log by name, or what was found in its first lines. */
+export type Guessed = Recognized | Finding;
+
+/** How an input is recognized, see ../logs.ts and ../find-fields.ts. */
 export interface Guess {
   /** Whether an input whose first line begins with a brace is JSON lines. That is decided at once, so that no pipe has to wait. */
   takesJson: boolean;
   /** @param isWhole whether the last line of the text is complete */
   recognize(name: string, text: string, isWhole: boolean): Recognized | undefined;
+  /** Finds what no flag says in an input that is no log by name; undefined if that is not wanted. */
+  find?: ((text: string, isWhole: boolean) => Finding | undefined) | undefined;
+  /** Resolves when a pipe has been waited for long enough. */
+  patience(): Promise<void>;
   /** Called for each input that is recognized. */
-  onLog(name: string, recognized: Recognized): void;
+  onLog(name: string, recognized: Guessed): void;
 }
 
 /** Most lines that are inspected to recognize a log. */
@@ -50,7 +58,7 @@ const ENCODINGS: { name: string; bytes: readonly number[] }[] = [
 ];
 
 /** Most bytes that are inspected. A header line is shorter. */
-const MAX_HEAD_BYTES = 65_536;
+export const MAX_HEAD_BYTES = 65_536;
 const NEWLINE = 10;
 const BYTE_ORDER_MARK: readonly number[] = [0xef, 0xbb, 0xbf];
 /** The position of the level in the signature of bzip2. */
@@ -96,13 +104,29 @@ class Head {
     this.source = source;
   }
 
-  /** Reads on while a condition holds, but not past the end or {@link MAX_HEAD_BYTES}. */
-  async readWhile(condition: (bytes: Buffer) => boolean): Promise<void> {
+  /** A read that has not been waited for. */
+  #pending: Promise<Buffer> | undefined;
+
+  async #next(): Promise<Buffer> {
     const chunk = Buffer.allocUnsafe(MAX_HEAD_BYTES);
+    return chunk.subarray(0, await this.source.read(chunk));
+  }
+
+  /**
+   * Reads on while a condition holds, but not past the end or {@link MAX_HEAD_BYTES}.
+   *
+   * @param patience if given, what has come decides when it resolves before more does
+   */
+  async readWhile(condition: (bytes: Buffer) => boolean, patience?: () => Promise<void>): Promise<void> {
     while (!this.hasEnded && this.bytes.length < MAX_HEAD_BYTES && condition(this.bytes)) {
-      const length = await this.source.read(chunk);
-      this.hasEnded = length === 0;
-      this.bytes = Buffer.concat([this.bytes, chunk.subarray(0, length)]);
+      this.#pending ??= this.#next();
+      // A regular file does not make anyone wait.
+      const isImpatient = patience !== undefined && this.source.size === undefined;
+      const chunk = await (isImpatient ? Promise.race([this.#pending, patience()]) : this.#pending);
+      if (chunk === undefined) return;
+      this.#pending = undefined;
+      this.hasEnded = chunk.length === 0;
+      this.bytes = Buffer.concat([this.bytes, chunk]);
     }
   }
 
@@ -114,7 +138,7 @@ class Head {
 
   /** Returns a source of the head and the bytes after it. */
   rewound(): ByteSource {
-    return new RewoundSource(this.source, this.bytes);
+    return new RewoundSource(this.source, this.bytes, this.#pending);
   }
 }
 
@@ -122,10 +146,15 @@ class Head {
 class RewoundSource implements ByteSource {
   readonly #source: ByteSource;
   #head: Uint8Array;
+  #pending: Promise<Uint8Array> | undefined;
 
-  constructor(source: ByteSource, head: Uint8Array) {
+  /** @param pending bytes after the head that are being read */
+  constructor(source: ByteSource, head: Uint8Array, pending: Promise<Uint8Array> | undefined) {
     this.#source = source;
     this.#head = head;
+    this.#pending = pending;
+    // A failure is for whoever reads on.
+    pending?.catch(() => {});
   }
 
   get name(): string {
@@ -139,10 +168,16 @@ class RewoundSource implements ByteSource {
   }
 
   async takeLines(unread: number, maxBytes: number): Promise<FilePart | undefined> {
-    return this.#head.length === 0 ? this.#source.takeLines?.(unread, maxBytes) : undefined;
+    const isRead = this.#head.length === 0 && this.#pending === undefined;
+    return isRead ? this.#source.takeLines?.(unread, maxBytes) : undefined;
   }
 
   async read(target: Uint8Array): Promise<number> {
+    if (this.#head.length === 0 && this.#pending !== undefined) {
+      this.#head = await this.#pending;
+      this.#pending = undefined;
+      if (this.#head.length === 0) return 0;
+    }
     if (this.#head.length === 0) return this.#source.read(target);
     const bytes = Math.min(target.length, this.#head.length);
     target.set(this.#head.subarray(0, bytes));
@@ -231,23 +266,37 @@ async function checkFirstLine(head: Head, { input: { kind }, fields }: ExpectedI
   throw refuse(head.source.name, `is a table with a header line, not JSON lines; ${advice}`);
 }
 
-/** Recognizes a log. Returns undefined for none, and the log of the input before if the input is empty. */
-async function recognizeLog(head: Head, guess: Guess, before: Recognized | undefined): Promise<Recognized | undefined> {
+/** Recognizes an input. Returns undefined for nothing, and what the input before was if the input is empty. */
+async function guessInput(head: Head, guess: Guess, before: Guessed | undefined): Promise<Guessed | undefined> {
   const isBlank = (byte: number): boolean => byte <= 0x20 || BYTE_ORDER_MARK.includes(byte);
   await head.readWhile((bytes) => bytes.every(isBlank));
   const first = head.bytes.find((byte) => !isBlank(byte));
   if (first === undefined) return before;
-  if (guess.takesJson && first === OPENING_BRACE) return undefined;
-  const isShort = (): boolean => head.lines(MAX_HEAD_LINES + 1).length <= MAX_HEAD_LINES;
-  await head.readWhile(isShort);
+  const isJson = first === OPENING_BRACE && (guess.takesJson || guess.find !== undefined);
+  if (isJson && guess.find === undefined) return undefined;
+  await head.readWhile((bytes) => !bytes.includes(NEWLINE));
+  const [line] = head.lines(1);
+  if (isJson && isDecided(line!)) return undefined;
+  // A document is one record, of any number of lines.
+  const isDocument = guess.find !== undefined && /^\s*(?:\{|\[\s*(?:\{|$))(?!.*\}\s*$)/.test(line!);
+  const maxLines = isDocument ? MAX_HEAD_BYTES : MAX_HEAD_LINES;
+  const isShort = (): boolean => head.lines(maxLines + 1).length <= maxLines;
+  await head.readWhile(isShort, guess.patience);
   const isWhole = !isShort() || (head.hasEnded && head.bytes.length <= MAX_HEAD_BYTES);
-  return guess.recognize(head.source.name, head.lines(MAX_HEAD_LINES).join('\n'), isWhole);
+  const sample = head.lines(maxLines).join('\n');
+  const log = isJson ? undefined : guess.recognize(head.source.name, sample, isWhole);
+  return log ?? guess.find?.(sample, isWhole);
 }
 
-/** A source, and the log that it was recognized as. */
+/** A source, and what it was recognized as. */
 interface Opened {
   source: ByteSource;
-  log?: Recognized | undefined;
+  log?: Guessed | undefined;
+}
+
+/** Returns what inputs have in common that go together in a run. */
+function kindOf(guessed: Guessed | undefined): unknown {
+  return guessed !== undefined && 'log' in guessed ? guessed.log : JSON.stringify(guessed);
 }
 
 /** Recognizes an input, and decompresses it if necessary. */
@@ -255,7 +304,7 @@ async function recognize(
   source: ByteSource,
   expected: ExpectedInput,
   guess: Guess | undefined,
-  before: Recognized | undefined,
+  before: Guessed | undefined,
   isDecompressed = false,
 ): Promise<Opened> {
   const head = new Head(source);
@@ -271,7 +320,7 @@ async function recognize(
     return recognize(derivedSource(source, decompress(head.rewound(), compression)), expected, guess, before, true);
   }
   checkEncoding(head);
-  const log = guess && (await recognizeLog(head, guess, before));
+  const log = guess && (await guessInput(head, guess, before));
   if (log === undefined) await checkFirstLine(head, expected);
   return { source: head.rewound(), log };
 }
@@ -284,8 +333,8 @@ export class Inputs {
   /** The input that is being recognized, or that waits. */
   #pending: ByteSource | undefined;
   #waiting: Opened | undefined;
-  /** The log that the run is for. */
-  log: Recognized | undefined;
+  /** What the inputs of the run were recognized as. */
+  log: Guessed | undefined;
 
   constructor(sources: Iterable<ByteSource>, expected: ExpectedInput, guess?: Guess) {
     this.#sources = sources[Symbol.iterator]();
@@ -310,7 +359,7 @@ export class Inputs {
       const opened = this.#waiting ?? (await this.#openNext());
       this.#waiting = undefined;
       if (opened === undefined) return;
-      if (opened.log?.log !== this.log?.log) {
+      if (kindOf(opened.log) !== kindOf(this.log)) {
         this.#waiting = opened;
         this.log = opened.log;
         return;
