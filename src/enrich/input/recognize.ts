@@ -285,7 +285,9 @@ async function guessInput(head: Head, guess: Guess, before: Guessed | undefined)
   const isWhole = !isShort() || (head.hasEnded && head.bytes.length <= MAX_HEAD_BYTES);
   const sample = head.lines(maxLines).join('\n');
   const log = isJson ? undefined : guess.recognize(head.source.name, sample, isWhole);
-  return log ?? guess.find?.(sample, isWhole);
+  // Lines that end in a carriage return alone are refused.
+  const isOldMac = !head.bytes.includes(NEWLINE) && /[^\r]\r[^\r]/.test(sample);
+  return log ?? (isOldMac ? undefined : guess.find?.(sample, isWhole));
 }
 
 /** A source, and what it was recognized as. */

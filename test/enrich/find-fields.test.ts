@@ -1,0 +1,51 @@
+import { describe, expect, it } from 'vitest';
+import { findFields, flagsOf, isDecided } from '../../src/enrich/find-fields.js';
+import { addressNames } from '../../src/enrich/known-logs.js';
+
+const find = (text: string, given = {}) => {
+  const found = findFields(text, true, given, addressNames());
+  return found && flagsOf(found);
+};
+
+describe('findFields', () => {
+  it.each([
+    ['id,server_ip,client_ip\n1,1.1.1.1,8.8.8.8\n', '--format csv --field client_ip'],
+    ['server;"client ip"\n1.1.1.1;"8.8.8.8"\n', "--format csv --delimiter ';' --field 'client ip'"],
+    ['name|address\nbob|8.8.8.8\n', "--format csv --delimiter '|' --field address"],
+    ['user\tip\nbob\t8.8.8.8\n', '--format tsv --field ip'],
+    ['1,foo,8.8.8.8\n2,bar,9.9.9.9\n', '--format csv --field 3 --no-header'],
+    ['ip\n8.8.8.8\n', '--format csv --field ip'],
+    ['8.8.8.8\n9.9.9.9:80\n1.0.0.0/24\n', '--format list --lenient'],
+    ['{"destination":{"ip":"1.1.1.1"},"source":{"ip":"8.8.8.8"}}\n', '--format jsonl --field source.ip'],
+    ['{"x-forwarded-for":"8.8.8.8","peer":"9.9.9.9"}\n', '--format jsonl --field peer'],
+    ['{"client.ip":"8.8.8.8"}\n', "--format jsonl --field 'client\\.ip'"],
+    ['{"data":{"rows":[{"remoteIp":"8.8.8.8:443"}]}}', '--format json --items data.rows --field remoteIp --lenient'],
+    ['[\n {"remoteIp":"8.8.8.8"},\n {"remoteIp":"8.8', '--format json --field remoteIp'],
+    ['n=1 dst=8.8.8.8 src=9.9.9.9\n', '--format logfmt --field src'],
+    ['INFO login from 8.8.8.8 ok\nno address\n', '--format text'],
+  ])('finds what %j is', (text, flags) => {
+    expect(find(text)).toBe(flags);
+  });
+
+  it.each(['', '\n', 'no address', '\0\x01 8.8.8.8', '{"a":1}\n', '{"ip":null}\n{"ip":"8.8.8.8","src":"9.9.9.9"}\n'])(
+    'finds nothing in %j',
+    (text) => {
+      expect(find(text)).toBeUndefined();
+    },
+  );
+
+  it('keeps what a flag says', () => {
+    expect(find('a,b\n8.8.8.8,9.9.9.9\n', { field: ['b'] })).toBe('--format csv --field b');
+    expect(find('id,ip,src\n1,8.8.8.8,9.9.9.9\n', { format: 'csv' })).toBeUndefined();
+    expect(find('id,src\n1,9.9.9.9\n', { format: 'csv' })).toBe('--format csv --field src');
+  });
+
+  it('does not choose a field by its name alone', () => {
+    expect(find('{"client_ip":"web-1","peer":"8.8.8.8"}\n')).toBe('--format jsonl --field peer');
+  });
+
+  it('decides JSON with an address at ip by its first line', () => {
+    expect(isDecided('{"ip":"8.8.8.8"}')).toBe(true);
+    expect(isDecided('{"ip":"-"}')).toBe(false);
+  });
+});
