@@ -161,9 +161,10 @@ function findInJson(items: readonly unknown[], names: AddressNames): Omit<Findin
   return fields.best(names);
 }
 
-function findInDocument(text: string, names: AddressNames): Finding | undefined {
+function findInDocument(text: string, names: AddressNames, isFixed: boolean): Finding | undefined {
   const arrays = itemsOf(parseJson(text)).sort((a, b) => b.items.length - a.items.length);
   for (const { path, items } of arrays) {
+    if (path.length === 0 && items.some(hasDefault) && isFixed) return undefined;
     const found = findInJson(items, names);
     if (found !== undefined) return { format: 'json', items: path.length === 0 ? undefined : path.join('.'), ...found };
   }
@@ -274,7 +275,7 @@ function findAny(
   const objects = takes('jsonl') ? objectsOf(lines) : undefined;
   const isOne = objects === undefined || (lines.length === 1 && isWhole);
   if (takes('json') && isOne && /^\s*[[{]/.test(text)) {
-    const found = findInDocument(text, names);
+    const found = findInDocument(text, names, format !== undefined);
     if (found !== undefined) return found;
   }
   if (objects !== undefined) {
@@ -284,6 +285,8 @@ function findAny(
     return found && { format: 'jsonl', ...found };
   }
   const delimiters = delimiter === undefined ? [',', '\t', ';', '|'] : [delimiter];
+  // A table that is called one, with the default column, is read without a guess.
+  if (format !== undefined && delimiters.some((one) => cellsOf(lines[0]!, one)?.includes('ip'))) return undefined;
   const tables = delimiters
     .filter((one) => (takes(one === '\t' ? 'tsv' : 'csv') || delimiter !== undefined) && lines[0]!.includes(one))
     .flatMap((one) => findInTable(lines, one, names) ?? []);

@@ -37,6 +37,8 @@ describe('findFields', () => {
   it('keeps what a flag says', () => {
     expect(find('a,b\n8.8.8.8,9.9.9.9\n', { field: ['b'] })).toBe('--format csv --field b');
     expect(find('id,ip,src\n1,8.8.8.8,9.9.9.9\n', { format: 'csv' })).toBeUndefined();
+    expect(find('ip,src\nx,9.9.9.9\n', { format: 'csv' })).toBeUndefined();
+    expect(find('[{"ip":"8.8.8.8"},{"ip":"x","src":"9.9.9.9"}]', { format: 'json' })).toBeUndefined();
     expect(find('id,src\n1,9.9.9.9\n', { format: 'csv' })).toBe('--format csv --field src');
   });
 
