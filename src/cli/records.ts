@@ -2,7 +2,6 @@
 import { closeSync, fstatSync, openSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
-import { setTimeout } from 'node:timers/promises';
 import { seedFacts } from '../database/origin.js';
 import { type EnrichCounts, emptyCounts, warningOf } from '../enrich/counts.js';
 import type { EnrichRequest } from '../enrich/enrich.js';
@@ -296,7 +295,10 @@ export function guessOf(
   const requested = { ...requestedOptions(values), log: undefined };
   return {
     find,
-    patience: () => setTimeout(PATIENCE, undefined, { ref: false }),
+    patience: () =>
+      new Promise((resolve) => {
+        setTimeout(resolve, PATIENCE).unref();
+      }),
     takesJson: name === undefined && format === undefined,
     // JSON is recognized by its first byte.
     recognize: (input, head, isWhole) => {
