@@ -256,7 +256,7 @@ function withDefaults(file: SourcesFile, absolute: string): SourcesConfig {
       homepage: source.homepage ?? '',
       corrections: source.corrections ?? '',
       lineage: source.lineage ?? source.id,
-      kind: source.kind ?? 'geolocation',
+      kind: source.kind ?? 'other',
       space: source.space ?? [],
       asns: source.asns ?? [],
       optional: source.optional ?? false,

@@ -16,13 +16,13 @@ import { AtlasError } from '../../src/errors.js';
 import { openMirror } from '../../src/mirror/reader.js';
 import { formatCidr, parseCidr, rangeToCidrs } from '../../src/range/cidr.js';
 import { type BoundedRanges, RangeBuilder } from '../../src/range/columns.js';
-import type { DropReason } from '../../src/range/vote.js';
+import { type DropReason, NETWORK_PREFIX } from '../../src/range/vote.js';
 import { loadReference, type Reference } from '../config/reference.js';
 import { LAYERS, sourceLayer } from '../merging/candidates.js';
 import { OwnerSpace, votersOf } from '../merging/evidence.js';
 import { type Decision, RangeMerger } from '../merging/range-merger.js';
 import { hasNetworks } from '../source-formats/formats.js';
-import { doubtfulOf, type RowIndex } from '../source-formats/row-index.js';
+import type { RowIndex } from '../source-formats/row-index.js';
 import type { IngestedSource } from '../stage.js';
 import { type CoveringRow, type CoveringRows, evidenceOf, findCoveringRows, type Target } from './covering-rows.js';
 import { type ExplainedLabels, explainLabels } from './labels.js';
@@ -212,8 +212,7 @@ function decide(
     // A row that spans an embedded prefix gives several candidates, or none.
     while (rowOf.length < merger.count(family)) rowOf.push(row);
   }
-  const doubtful = index && doubtfulOf(index, (code) => merger.valueOf(code));
-  return { ...merger.decideAt(family, words, votersOf(evidence ?? []), doubtful), rowOf, outsideSpace };
+  return { ...merger.decideAt(family, words, votersOf(evidence ?? [])), rowOf, outsideSpace };
 }
 
 const NO_VALUE = new Uint16Array(1);
@@ -222,9 +221,9 @@ const OUTSIDE_SPACE = 'it is not inside the space of the owner of the data';
 const CUT_OUT = 'it spans a prefix whose addresses have the country of the IPv4 address inside';
 
 /** Why a row has no vote, by the reason. */
-const DROPPED: Record<DropReason, string> = {
-  'too wide': 'its range is too wide for a location that contradicts the registry',
-  doubtful: "it contradicts the registry, and the registry's lineage seldom confirms such locations",
+const DROPPED: Record<DropReason, (family: Family) => string> = {
+  'too wide': () => 'its range is too wide for a location that contradicts the registry',
+  interpolated: (family) => `it begins or ends inside a /${NETWORK_PREFIX[family]}, so it is interpolated`,
 };
 
 /** Returns why a row lost against one in another layer, or against another row of its own. */
@@ -246,11 +245,11 @@ function whyLost(row: CoveringRow, winner: CoveringRow, sources: number): string
 /** Returns why a source's row lost the vote. */
 function whyOutvoted(row: CoveringRow, winner: CoveringRow, decided: DecidedRows, lineages: readonly string[]): string {
   const { rowOf, agreeing } = decided;
-  const { candidates, counted, dropped } = decided.vote!;
+  const { candidates, counted, dropped, located } = decided.vote!;
   const position = (row.origin as { position: number }).position;
   const rowAt = (voter: number): CoveringRow | undefined => rowOf[candidates[voter]!];
   if (rowAt(position) !== row) return 'its source has a narrower range, or a later row for the same range';
-  if (dropped[position] !== undefined) return DROPPED[dropped[position]];
+  if (dropped[position] !== undefined) return DROPPED[dropped[position]](row.target.family);
   if (!counted[position]) {
     const ofLineage = lineages.findIndex(
       (lineage, voter) => lineage === lineages[position] && (counted[voter] || dropped[voter] !== undefined),
@@ -260,8 +259,11 @@ function whyOutvoted(row: CoveringRow, winner: CoveringRow, decided: DecidedRows
   }
   const votes = counted.filter((counts, voter) => counts && rowAt(voter)!.label === row.label).length;
   if (votes < agreeing) return `outvoted by ${agreeing} lineages to ${votes}`;
-  const isWider = rangeSize(row.first, row.last) > rangeSize(winner.first, winner.last);
-  return `tied, ${isWider ? 'and its range is wider' : `and ${winner.source} comes before it in sources.json`}`;
+  const locator = located.findIndex((isLocated, voter) => isLocated && rowAt(voter)!.label === winner.label);
+  if (locator >= 0 && !located[position]) {
+    return `tied, and ${rowAt(locator)!.source} locates networks without repeating a registry`;
+  }
+  return `tied, and ${winner.source} comes before it in sources.json`;
 }
 
 /** Sorts rows: the highest layer first; within a layer the narrowest first; of equal sizes the later first. */
@@ -349,9 +351,6 @@ function correctionsOf({ rows }: Step, { inputs }: Manifest): Correction[] {
   );
 }
 
-/** Longest prefixes of a proposed override, by family: the smallest networks that are announced (RFC 7454, section 6.1.3). */
-const OVERRIDE_PREFIX = { 4: 24, 6: 48 } as const;
-
 /**
  * Returns the largest CIDR block around the address in which the release has the same result, but no more than one network:
  * a wrong address says nothing about the networks around it.
@@ -360,7 +359,7 @@ function networkAround({ family, words }: Target, { first, last }: MatchedRange)
   const [start, end] = [first, last].map((text) => parseTarget(text).target.words);
   let length = 0;
   rangeToCidrs(family, start!, end!, (block, prefix) => {
-    if (compareAddresses(block, 0, words, 0, words.length) <= 0) length = Math.max(prefix, OVERRIDE_PREFIX[family]);
+    if (compareAddresses(block, 0, words, 0, words.length) <= 0) length = Math.max(prefix, NETWORK_PREFIX[family]);
   });
   const network = new Uint32Array(4);
   parseCidr(`${formatAddress(family, words)}/${length}`, network, new Uint32Array(4));

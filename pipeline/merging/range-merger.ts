@@ -4,9 +4,8 @@ import { rangeContains } from '../../src/address/words.js';
 import type { Assignment } from '../../src/country/assignment.js';
 import { type Country, type CountryReference, resolveCountry } from '../../src/country/country.js';
 import type { BoundedRanges, CandidateRanges, MergedRanges } from '../../src/range/columns.js';
-import type { DoubtfulLocations } from '../../src/range/confirmation.js';
 import { CoveringCandidates, mergeRanges } from '../../src/range/merge.js';
-import { type DropReason, layersOf, VoteCounter, type Voter, voteRanges } from '../../src/range/vote.js';
+import { layersOf, VoteCounter, type Voter, voteRanges } from '../../src/range/vote.js';
 import { type RangeRecord, recordKey } from '../../src/rangefile/layout.js';
 import type { Override } from '../config/overrides.js';
 import type { Reference, SpecialRange } from '../config/reference.js';
@@ -46,8 +45,6 @@ export interface MergeResult extends Merged {
   unknownCodes: ReadonlyMap<string, number>;
   /** The space that no registry has delegated, of both families; without ranges if sources are merged by priority. */
   undelegated: Record<Family, BoundedRanges>;
-  /** The locations that are seldom confirmed; undefined if that rule does not apply to the sources. */
-  doubtful: DoubtfulLocations | undefined;
 }
 
 /** The decision at one address. Candidates are numbered in the order in which they were added. */
@@ -57,8 +54,8 @@ export interface Decision {
   result: RangeRecord;
   /** The candidates that cover the address. */
   covering: number[];
-  /** Whether sources voted. If so: for each voter its candidate, or -1, whether that counted, and why it did not. */
-  vote: { candidates: Int32Array; counted: boolean[]; dropped: (DropReason | undefined)[] } | undefined;
+  /** Whether sources voted. If so: for each voter its candidate, or -1; for the rest see {@link VoteCounter}. */
+  vote: ({ candidates: Int32Array } & Pick<VoteCounter, 'counted' | 'dropped' | 'located'>) | undefined;
   /** Lineages with a row in the vote, and those of them that agree with the result. */
   lineages: number;
   agreeing: number;
@@ -187,14 +184,8 @@ export class RangeMerger {
    *
    * @param words the address
    * @param voters in the order of the sources; none to merge by priority
-   * @param doubtful of all rows of the sources, not only of those that were added
    */
-  decideAt(
-    family: Family,
-    words: Uint32Array,
-    voters: readonly Voter[],
-    doubtful: DoubtfulLocations | undefined,
-  ): Decision {
+  decideAt(family: Family, words: Uint32Array, voters: readonly Voter[]): Decision {
     const candidates = this.candidates(family);
     const { first, last, value, layer, count } = candidates;
     const size = words.length;
@@ -207,7 +198,7 @@ export class RangeMerger {
       active.add(i);
     }
     active.moveTo(words);
-    const counter = new VoteCounter(candidates, voters, family === 4 ? doubtful : undefined);
+    const counter = new VoteCounter(candidates, voters);
     const winner = counter.decide(active);
     const isAssigned = winner >= 0 && layer[winner] !== LAYERS.undelegated;
     return {
@@ -215,7 +206,12 @@ export class RangeMerger {
       result: this.records[isAssigned ? value[winner]! : UNALLOCATED]!,
       covering,
       vote: counter.isByVote
-        ? { candidates: active.rows, counted: counter.counted, dropped: counter.dropped }
+        ? {
+            candidates: active.rows,
+            counted: counter.counted,
+            dropped: counter.dropped,
+            located: counter.located,
+          }
         : undefined,
       lineages: counter.lineages,
       agreeing: counter.agreeing,
@@ -246,19 +242,16 @@ export function mergeSources(input: MergeInput): MergeResult {
   merger.addUndelegated(undelegated[6]);
   for (const range of reference.special) merger.addSpecial(range);
   for (const override of overrides) merger.addOverride(override);
-  const merge = (candidates: CandidateRanges): MergedRanges & { doubtful?: DoubtfulLocations | undefined } =>
+  const merge = (candidates: CandidateRanges): MergedRanges =>
     evidence === undefined ? mergeRanges(candidates) : voteRanges(candidates, votersOf(evidence));
-  const { doubtful, ...v4 } = merge(merger.candidates(4));
-  const { doubtful: _none, ...v6 } = merge(merger.candidates(6));
   return {
-    v4,
-    v6,
+    v4: merge(merger.candidates(4)),
+    v6: merge(merger.candidates(6)),
     records: merger.records,
     candidates: merger.count(4) + merger.count(6),
     withoutSpace,
     outsideSpace,
     unknownCodes: merger.unknownCodes,
     undelegated,
-    doubtful,
   };
 }

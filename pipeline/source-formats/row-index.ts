@@ -9,13 +9,12 @@ import type { Family } from '../../src/address/parse.js';
 import { systemErrorCode } from '../../src/errors.js';
 import { makeFolder, replaceFile } from '../../src/files.js';
 import type { BoundedRanges } from '../../src/range/columns.js';
-import { DoubtfulLocations } from '../../src/range/confirmation.js';
 import type { OwnedRange } from '../merging/evidence.js';
 import type { MergeResult } from '../merging/range-merger.js';
 import type { FileIndex } from './read-source.js';
 
 /** Version of this structure. */
-const VERSION = 2;
+const VERSION = 3;
 
 export interface RowIndex {
   version: number;
@@ -24,8 +23,6 @@ export interface RowIndex {
   /** The ranges that belong to networks. */
   owned: readonly OwnedRange[];
   undelegated: Record<Family, BoundedRanges>;
-  /** See {@link DoubtfulLocations}; the values of the countries are indexes into `codes`. */
-  doubtful: { pairs: number[]; confirmedBlocks: number[]; codes: string[] } | undefined;
 }
 
 /** Returns the folder with the indexes of releases, named by their input hash. */
@@ -42,26 +39,9 @@ function rowIndexDir(dataDir: string): string {
 export function makeRowIndex(
   files: RowIndex['files'],
   owned: readonly OwnedRange[],
-  { undelegated, doubtful, records }: Pick<MergeResult, 'undelegated' | 'doubtful' | 'records'>,
+  { undelegated }: Pick<MergeResult, 'undelegated'>,
 ): RowIndex {
-  return {
-    version: VERSION,
-    files,
-    owned,
-    undelegated,
-    doubtful: doubtful && {
-      pairs: [...doubtful.pairs],
-      confirmedBlocks: [...doubtful.confirmedBlocks],
-      codes: records.map((record) => (record.kind === 'country' ? record.code : '')),
-    },
-  };
-}
-
-/** Returns the locations that are seldom confirmed, with other values for the countries. */
-export function doubtfulOf({ doubtful }: RowIndex, numberOf: (code: string) => number): DoubtfulLocations | undefined {
-  if (doubtful === undefined) return undefined;
-  const { pairs, confirmedBlocks, codes } = doubtful;
-  return new DoubtfulLocations(pairs, confirmedBlocks).withCountries((value) => numberOf(codes[value]!));
+  return { version: VERSION, files, owned, undelegated };
 }
 
 /** Stores the index of a build. */

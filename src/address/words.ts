@@ -110,6 +110,27 @@ export function isAsWideAs(
 }
 
 /**
+ * Returns whether a range, given by columns of first and last addresses, begins and ends with a prefix of a length.
+ *
+ * @param words words per address
+ * @param length in bits
+ */
+export function isOnBoundaries(
+  first: Uint32Array,
+  last: Uint32Array,
+  index: number,
+  words: number,
+  length: number,
+): boolean {
+  for (let k = length >>> 5; k < words; k++) {
+    const mask = hostMask(length, k);
+    const at = index * words + k;
+    if ((first[at]! & mask) !== 0 || (~last[at]! & mask) !== 0) return false;
+  }
+  return true;
+}
+
+/**
  * Compares the sizes of the ranges `i` and `j`, given by columns of first and last addresses.
  *
  * @param words words per address

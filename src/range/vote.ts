@@ -7,20 +7,17 @@
  * 2. If the operator of the network or its geofeed (RFC 8805) has a row, that row decides; of several, the narrowest. The
  *    caller passes such rows only inside space of their owner, as far as it is known.
  * 3. Otherwise, each lineage has one vote, that of its narrowest row. Sources of one lineage share their origin, so they
- *    repeat each other instead of confirming each other. The country with the most votes wins; of countries with as
- *    many votes, the one with the narrowest row; then the one whose source is listed first.
+ *    repeat each other instead of confirming each other. The country with the most votes wins. Of countries with as many
+ *    votes, one wins that a lineage without a registry located; then the one whose source is listed first.
  * 4. A lineage has no vote if its row is one of geolocation, contradicts the vote of the registry's lineage, and is as wide
  *    as {@link WIDE_PREFIX} or wider. Locations are measured for single networks; wider rows are extrapolated.
- * 5. Nor has an IPv4 row of geolocation a vote if it contradicts the registry's lineage, which has locations too, and the
- *    lineage seldom confirms such locations: neither where the source names this country against that of the registry,
- *    nor where it names this country in the same /12 ({@link Confirmations}). Those are systematic errors, such as one
- *    country for all unused space of a large network. Rows of exactly 256 addresses, an announced network, keep the vote.
+ * 5. Nor has a lineage a vote if its row is one of geolocation that begins or ends inside a {@link NETWORK_PREFIX}, and another
+ *    lineage has a row that does not: the publisher interpolated it between the networks that it measured.
  * 6. In space that no registry has delegated, only rows of rule 2 count: nobody uses it, whatever other sources say. The
  *    caller passes that space as candidates in {@link UNDELEGATED_LAYER}, whose value is 0.
  */
-import { addressWords, compareSizes, isAsWideAs } from '../address/words.js';
+import { addressWords, compareSizes, isAsWideAs, isOnBoundaries } from '../address/words.js';
 import type { CandidateRanges, MergedRanges } from './columns.js';
-import { Confirmations, type DoubtfulLocations, type Location } from './confirmation.js';
 import { type CoveringCandidates, countDuplicates, MergedBuilder, sortCandidates, sweep } from './merge.js';
 
 /**
@@ -30,8 +27,15 @@ import { type CoveringCandidates, countDuplicates, MergedBuilder, sortCandidates
  */
 export const WIDE_PREFIX = { 4: 12, 6: 28 } as const;
 
+/**
+ * Length of the longest prefix that networks accept from each other, by family (RFC 7454 §6.1.3). Where a row of DB-IP of June 2026
+ * that ends inside such a prefix and the registries' lineage named different countries, it was right at 10 of 197
+ * addresses and the lineage at 152; of its other rows, 296 of 322 were right, the lineage at 15. truth/README.md has more.
+ */
+export const NETWORK_PREFIX = { 4: 24, 6: 48 } as const;
+
 /** What a source's rows are made of. */
-export const SOURCE_KINDS = ['operator', 'geofeed', 'geolocation', 'routing', 'registry'] as const;
+export const SOURCE_KINDS = ['operator', 'geofeed', 'geolocation', 'routing', 'registry', 'other'] as const;
 export type SourceKind = (typeof SOURCE_KINDS)[number];
 
 /** Layer of the candidates for space that no registry has delegated; see rule 6. */
@@ -46,8 +50,8 @@ export interface Voter {
   kind: SourceKind;
 }
 
-/** Why a geolocation row that contradicts the registry has no vote: see rules 4 and 5. */
-export type DropReason = 'too wide' | 'doubtful';
+/** Why a geolocation row has no vote: see rules 4 and 5. */
+export type DropReason = 'too wide' | 'interpolated';
 
 /** Counts the votes at one address after another. */
 export class VoteCounter {
@@ -55,6 +59,8 @@ export class VoteCounter {
   readonly counted: boolean[];
   /** Why each voter's row lost the vote of its lineage in the last vote; undefined if it did not. */
   readonly dropped: (DropReason | undefined)[];
+  /** Whether each voter's row in the last vote locates a network, and repeats no registry. */
+  readonly located: boolean[];
   /** Lineages with a row in the last vote. */
   lineages = 0;
   /** Those of them whose narrowest row names the winning country. */
@@ -62,38 +68,35 @@ export class VoteCounter {
   /** Whether voters made the last decision. */
   isByVote = false;
   readonly #candidates: CandidateRanges;
-  readonly #doubtful: DoubtfulLocations | undefined;
   readonly #words: number;
   /** Number of each voter's lineage. */
   readonly #lineageOf: Uint8Array;
   /** Whether each voter's rows decide. */
   readonly #decides: boolean[];
   readonly #kinds: SourceKind[];
-  /** Length of a prefix that is too wide to contradict the registry. */
-  readonly #wideLength: number;
+  /** Whether each voter locates networks, and repeats no registry. */
+  readonly #locates: boolean[];
   /** Voter whose row is the vote of each lineage, or -1. */
   readonly #lineageVotes: Int8Array;
   readonly #voterLayers: readonly number[];
   readonly #highestVoter: number;
 
-  /**
-   * @param voters in the order in which they are listed
-   * @param doubtful of the locations of all rows, not only of the candidates; undefined if rule 5 does not apply
-   */
-  constructor(candidates: CandidateRanges, voters: readonly Voter[], doubtful?: DoubtfulLocations) {
+  /** @param voters in the order in which they are listed */
+  constructor(candidates: CandidateRanges, voters: readonly Voter[]) {
     this.#candidates = candidates;
-    this.#doubtful = doubtful;
     this.#words = addressWords(candidates.family);
     const names = [...new Set(voters.map(({ lineage }) => lineage))];
     this.#lineageOf = Uint8Array.from(voters, ({ lineage }) => names.indexOf(lineage));
     this.#decides = voters.map(({ kind }) => kind === 'operator' || kind === 'geofeed');
     this.#kinds = voters.map(({ kind }) => kind);
-    this.#wideLength = WIDE_PREFIX[candidates.family];
+    const registries = voters.filter(({ kind }) => kind === 'registry').map(({ lineage }) => lineage);
+    this.#locates = voters.map(({ kind, lineage }) => kind === 'geolocation' && !registries.includes(lineage));
     this.#lineageVotes = new Int8Array(names.length);
     this.#voterLayers = layersOf(voters);
     this.#highestVoter = Math.max(...this.#voterLayers);
     this.counted = voters.map(() => false);
     this.dropped = voters.map(() => undefined);
+    this.located = voters.map(() => false);
   }
 
   /**
@@ -106,6 +109,7 @@ export class VoteCounter {
     const { layer, value } = this.#candidates;
     this.counted.fill(false);
     this.dropped.fill(undefined);
+    this.located.fill(false);
     this.isByVote = false;
     const isUndelegated = other >= 0 && layer[other] === UNDELEGATED_LAYER;
     if (other >= 0 && layer[other]! > this.#highestVoter && !isUndelegated) return other;
@@ -115,13 +119,26 @@ export class VoteCounter {
     } else if (isUndelegated) {
       return other;
     } else {
-      this.#dropLocations(rows);
-      for (const voter of this.#lineageVotes) if (voter >= 0) this.counted[voter] = true;
+      this.#dropWide(rows);
+      this.#dropInterpolated(rows);
+      for (const voter of this.#lineageVotes) {
+        if (voter < 0 || this.dropped[voter] !== undefined) continue;
+        this.counted[voter] = true;
+        this.located[voter] = this.#locates[voter]! && !this.#isInterpolated(voter, rows);
+      }
     }
     const winner = this.#winner(rows);
     if (winner < 0) return other;
     this.isByVote = true;
-    this.agreeing = this.#votesFor(value[winner]!, rows);
+    this.agreeing = 0;
+    for (const voter of this.#lineageVotes) {
+      if (voter < 0 || value[rows[voter]!] !== value[winner]) continue;
+      this.agreeing++;
+      if (this.dropped[voter] === undefined) continue;
+      // It could not decide, but it agrees.
+      this.dropped[voter] = undefined;
+      this.counted[voter] = true;
+    }
     return winner;
   }
 
@@ -151,55 +168,30 @@ export class VoteCounter {
     return decisive;
   }
 
-  /** Drops the votes of geolocation rows that contradict the vote of the registry's lineage and are weak evidence. */
-  #dropLocations(rows: Int32Array): void {
-    const { value } = this.#candidates;
-    const lineageVotes = this.#lineageVotes;
+  /** Drops the votes of geolocation rows that contradict the vote of the registry's lineage and are too wide. */
+  #dropWide(rows: Int32Array): void {
+    const { family, first, last, value } = this.#candidates;
     const registry = this.#registryOf(rows);
     if (registry < 0) return;
-    const registered = value[rows[registry]!]!;
-    const country = value[rows[lineageVotes[this.#lineageOf[registry]!]!]!];
-    for (let lineage = 0; lineage < lineageVotes.length; lineage++) {
-      const voter = lineageVotes[lineage]!;
+    const country = value[rows[this.#lineageVotes[this.#lineageOf[registry]!]!]!];
+    for (const voter of this.#lineageVotes) {
       if (voter < 0 || this.#kinds[voter] !== 'geolocation' || value[rows[voter]!] === country) continue;
-      this.dropped[voter] = this.#weaknessOf(rows[voter]!, registered);
-      if (this.dropped[voter] !== undefined) lineageVotes[lineage] = -1;
+      if (isAsWideAs(first, last, rows[voter]!, this.#words, WIDE_PREFIX[family])) this.dropped[voter] = 'too wide';
     }
   }
 
-  /** Returns why a location is weak evidence against the country in the registry; undefined if it is not. */
-  #weaknessOf(row: number, registered: number): DropReason | undefined {
-    const { first, last } = this.#candidates;
-    if (isAsWideAs(first, last, row, this.#words, this.#wideLength)) return 'too wide';
-    return this.#doubtful?.has(this.#locationOf(row, registered)) ? 'doubtful' : undefined;
+  /** Drops the votes of interpolated rows, unless there are no others. */
+  #dropInterpolated(rows: Int32Array): void {
+    const left = this.#lineageVotes.filter((voter) => voter >= 0 && this.dropped[voter] === undefined);
+    const weak = left.filter((voter) => this.#isInterpolated(voter, rows));
+    if (weak.length < left.length) for (const voter of weak) this.dropped[voter] = 'interpolated';
   }
 
-  /** Returns an IPv4 row as a location. */
-  #locationOf(row: number, registered: number): Location {
-    const { layer, first, last, value } = this.#candidates;
-    return { layer: layer[row]!, first: first[row]!, last: last[row]!, country: value[row]!, registered };
-  }
-
-  /**
-   * Counts the IPv4 locations that begin at an address and contradict the registry.
-   *
-   * @param address one word
-   * @param rows for each voter the candidate that covers the address, or -1
-   */
-  countLocations(address: Uint32Array, rows: Int32Array, confirmations: Confirmations): void {
-    const { first, value } = this.#candidates;
-    const registry = this.#registryOf(rows);
-    if (registry < 0) return;
-    const registered = value[rows[registry]!]!;
-    const lineage = this.#lineageOf[registry]!;
-    this.#findLineageVotes(rows);
-    const country = value[rows[this.#lineageVotes[lineage]!]!];
-    for (let voter = 0; voter < rows.length; voter++) {
-      const row = rows[voter]!;
-      if (row < 0 || this.#kinds[voter] !== 'geolocation' || this.#lineageOf[voter] === lineage) continue;
-      if (value[row] === registered || first[row] !== address[0]) continue;
-      confirmations.add(this.#locationOf(row, registered), value[row] === country);
-    }
+  /** Whether the row of a voter begins or ends inside a network. */
+  #isInterpolated(voter: number, rows: Int32Array): boolean {
+    const { family, first, last } = this.#candidates;
+    if (this.#kinds[voter] !== 'geolocation') return false;
+    return !isOnBoundaries(first, last, rows[voter]!, this.#words, NETWORK_PREFIX[family]);
   }
 
   /** Returns the voter with the narrowest row of a registry, or -1. */
@@ -217,55 +209,36 @@ export class VoteCounter {
     return other < 0 || compareSizes(first, last, rows[voter]!, rows[other]!, this.#words) < 0;
   }
 
-  /** Returns the narrowest of the rows that count and name the country with the most votes, or -1. */
+  /** Returns the narrowest of the rows that count and name the country that wins, or -1. */
   #winner(rows: Int32Array): number {
     const { value } = this.#candidates;
     let winner = -1;
     let most = 0;
     for (let i = 0; i < rows.length; i++) {
       if (!this.counted[i]) continue;
-      const votes = this.#votesFor(value[rows[i]!]!, rows);
-      if (winner < 0 || votes > most || (votes === most && this.#isNarrower(rows, i, winner))) {
+      const country = value[rows[i]!]!;
+      const strength = this.#strengthOf(country, rows);
+      const isSame = winner >= 0 && value[rows[winner]!] === country;
+      if (winner < 0 || strength > most || (isSame && this.#isNarrower(rows, i, winner))) {
         winner = i;
-        most = votes;
+        most = strength;
       }
     }
     return winner < 0 ? -1 : rows[winner]!;
   }
 
-  /** Returns the number of lineages whose vote is for a country. */
-  #votesFor(country: number, rows: Int32Array): number {
+  /** Returns twice the number of votes for a country, and one more if a lineage without a registry located it. */
+  #strengthOf(country: number, rows: Int32Array): number {
     const { value } = this.#candidates;
     let votes = 0;
-    for (const voter of this.#lineageVotes) if (voter >= 0 && value[rows[voter]!] === country) votes++;
-    return votes;
+    let located = 0;
+    for (let i = 0; i < rows.length; i++) {
+      if (!this.counted[i] || value[rows[i]!] !== country) continue;
+      votes++;
+      if (this.located[i]) located = 1;
+    }
+    return 2 * votes + located;
   }
-}
-
-/**
- * Finds the locations that the registry's lineage seldom confirms, among those of the other lineages. IPv6 is left out: sources have few
- * rows there, and fewer known places are right with rule 5 (truth/README.md).
- *
- * @param voters see {@link voteRanges}
- * @param order see {@link sortCandidates}
- * @returns undefined if rule 5 does not apply: for IPv6, and if not both the registry's lineage and another have locations
- */
-function findDoubtful(
-  candidates: CandidateRanges,
-  voters: readonly Voter[],
-  order = sortCandidates(candidates),
-): DoubtfulLocations | undefined {
-  const registries = new Set(voters.filter(({ kind }) => kind === 'registry').map(({ lineage }) => lineage));
-  const withLocations = new Set(voters.filter(({ kind }) => kind === 'geolocation').map(({ lineage }) => lineage));
-  const canConfirm = [...withLocations].some((lineage) => registries.has(lineage));
-  const hasOthers = [...withLocations].some((lineage) => !registries.has(lineage));
-  if (candidates.family === 6 || !canConfirm || !hasOthers) return undefined;
-  const confirmations = new Confirmations();
-  const counter = new VoteCounter(candidates, voters);
-  sweep(candidates, order, layersOf(voters), (address, { rows }) =>
-    counter.countLocations(address, rows, confirmations),
-  );
-  return confirmations.doubtful();
 }
 
 /** Returns the layer of each voter. */
@@ -281,17 +254,12 @@ export function layersOf(voters: readonly Voter[]): number[] {
  * @param candidates any number of candidates, in any order, overlapping at will
  * @param voters at least one, in the order in which they are listed; no other layer is between the lowest and the
  *   highest of theirs
- * @returns the whole address space of the family as ranges; `layers` has the voters that agree with the result. And the
- *   locations to which rule 5 applied
+ * @returns the whole address space of the family as ranges; `layers` has the voters that agree with the result
  */
-export function voteRanges(
-  candidates: CandidateRanges,
-  voters: readonly Voter[],
-): MergedRanges & { doubtful: DoubtfulLocations | undefined } {
+export function voteRanges(candidates: CandidateRanges, voters: readonly Voter[]): MergedRanges {
   const { family, count, value, layer } = candidates;
   const order = sortCandidates(candidates);
-  const doubtful = findDoubtful(candidates, voters, order);
-  const counter = new VoteCounter(candidates, voters, doubtful);
+  const counter = new VoteCounter(candidates, voters);
   const ranges = new MergedBuilder(addressWords(family), 2 * count + 1);
   sweep(candidates, order, layersOf(voters), (position, covering) => {
     const winner = counter.decide(covering);
@@ -302,5 +270,5 @@ export function voteRanges(
       ranges.add(position, value[winner]!, counter.agreeingLayers(covering.rows, value[winner]!), confidence);
     }
   });
-  return { ...ranges.finish(family), ...countDuplicates(candidates, order), doubtful };
+  return { ...ranges.finish(family), ...countDuplicates(candidates, order) };
 }

@@ -70,12 +70,12 @@ const SOURCES: Source[] = [
 ];
 
 describe('a build that merges by evidence', () => {
-  it('counts votes by lineage, breaks ties by the narrower range, and lets an operator decide in its own space only', async () => {
+  it('counts votes by lineage, breaks ties by the list, and lets an operator decide in its own space only', async () => {
     const { outcome, notes } = await build(SOURCES);
     expect(outcome).toBe('published');
     expect(countryOf('30.0.1.1')).toBe('NL'); // DE, DE and NL, NL: two lineages against one
     expect(countryOf('30.0.8.1')).toBe('NL');
-    expect(countryOf('30.1.0.1')).toBe('ES'); // ES, IT, NL: as many votes, ES and IT as wide, ES listed first
+    expect(countryOf('30.1.0.1')).toBe('ES'); // ES, IT, NL: as many votes, ES listed first
     expect(countryOf('30.2.0.1')).toBe('NL');
     expect(countryOf('30.0.9.1')).toBe('SE');
     expect(countryOf('30.0.9.200')).toBe('NL');
@@ -180,35 +180,51 @@ describe('a build that merges by evidence', () => {
       ['geo', 'DE', 'its range is too wide for a location that contradicts the registry'],
     ]);
     rmSync(dataDir, { recursive: true });
-    await build(wide(['30.16.0.0,30.31.255.254,DE']));
+    await build(wide(['30.16.0.0,30.31.254.255,DE']));
     expect(countryOf('30.16.0.1')).toBe('DE');
   });
 
-  it('drops locations that the lineage of the registry seldom confirms, and explains it', async () => {
-    // DE is right in one of 40 delegations to NL, as the users' source says.
-    const blocks = Array.from({ length: 40 }, (_, index) => `30.${4 * index}.0.0,30.${4 * index}.3.255`);
-    const locations: Source[] = [
-      { id: 'users', lineage: 'rir', kind: 'geolocation', rows: [`${blocks[39]},DE`, '30.200.0.0,30.200.0.255,BE'] },
-      { id: 'geo', kind: 'geolocation', rows: [...blocks.map((block) => `${block},DE`), '30.201.0.0,30.201.0.255,DE'] },
-      { id: 'rir', lineage: 'rir', kind: 'registry', rows: ['30.0.0.0,30.255.255.255,NL'] },
+  it('gives rows that end inside a network no vote against another lineage, unless their source has no kind, and explains it', async () => {
+    const located = (kind?: string): Source[] => [
+      { id: 'users', lineage: 'rir', kind: 'geolocation', rows: ['30.0.0.0,30.0.3.255,BE', '2a00::,2a00::ffff,BE'] },
+      {
+        ...{ id: 'geo', ...(kind !== undefined && { kind }) },
+        rows: ['30.0.0.0,30.0.0.255,DE', '30.0.1.0,30.0.1.127,DE', '30.1.0.0,30.1.0.127,DE', '2a00::,2a00:0:1::,DE'],
+      },
+      {
+        id: 'rir',
+        lineage: 'rir',
+        kind: 'registry',
+        rows: ['30.0.0.0,30.1.255.255,NL', '2a00::,2a00:0:ffff:ffff:ffff:ffff:ffff:ffff,NL'],
+      },
     ];
-    await build(locations);
-    expect(['30.0.0.1', '30.156.0.1', '30.201.0.1'].map(countryOf)).toEqual(['NL', 'DE', 'DE']);
-    const reason = "it contradicts the registry, and the registry's lineage seldom confirms such locations";
-    const { steps, notes } = await explained('30.0.0.1');
-    expect(notes).toEqual([]);
-    expect(steps[0]!.rows.map(({ source, label, why }) => [source, label, why])).toEqual([
-      ['rir', 'NL', null],
-      ['geo', 'DE', reason],
+    const probes = ['30.0.0.1', '30.0.1.1', '30.1.0.1', '2a00::1', '2a00::1:0'];
+    await build(located('geolocation'));
+    // The row of the users' source inside 2a00::/48 is one of a geolocation, too: with no other vote, its lineage is listed first.
+    expect(probes.map(countryOf)).toEqual(['DE', 'BE', 'NL', 'BE', 'NL']);
+    const why = async (ip: string) =>
+      (await explained(ip)).steps[0]!.rows.map((row) => [row.source, row.label, row.why]);
+    expect(await why('30.0.0.1')).toEqual([
+      ['geo', 'DE', null],
+      ['users', 'BE', 'tied, and geo locates networks without repeating a registry'],
+      ['rir', 'NL', 'users has the vote of their lineage'],
     ]);
-    expect((await explained('30.201.0.1')).notes).toEqual([]);
-    const { stdout } = await ipatlas(['explain', '30.0.0.1', '--data', dataDir]);
-    expect(stdout).toContain(reason);
+    expect(await why('30.0.1.1')).toContainEqual([
+      'geo',
+      'DE',
+      'it begins or ends inside a /24, so it is interpolated',
+    ]);
+    expect(await why('2a00::1:0')).toContainEqual([
+      'geo',
+      'DE',
+      'it begins or ends inside a /48, so it is interpolated',
+    ]);
+    const { stdout } = await ipatlas(['explain', '30.0.1.1', '--data', dataDir]);
+    expect(stdout).toContain('lost: it begins or ends inside a /24, so it is interpolated');
 
     rmSync(dataDir, { recursive: true });
-    await build(locations.map((source) => (source.id === 'users' ? { ...source, lineage: 'users' } : source)));
-    expect(countryOf('30.0.0.1')).toBe('DE');
-    expect((await explained('30.0.0.1')).notes).toEqual([]);
+    await build([...located().slice(1), ...located().slice(0, 1)]);
+    expect(probes.map(countryOf)).toEqual(['DE', 'DE', 'DE', 'DE', 'DE']);
   });
 
   it('explains each vote', async () => {
@@ -231,7 +247,7 @@ describe('a build that merges by evidence', () => {
       ['geo', null],
       ['copy', 'geo has the vote of their lineage'],
       ['other', 'tied, and geo comes before it in sources.json'],
-      ['rir', 'tied, and its range is wider'],
+      ['rir', 'tied, and geo comes before it in sources.json'],
     ]);
     const operator = (await explained('30.0.9.1')).steps[0]!.rows;
     expect(operator.map(({ source, why }) => [source, why])).toContainEqual([
@@ -266,7 +282,7 @@ describe('a build that merges by evidence', () => {
     const address = 30 * 2 ** 24;
     expect(read('SELECT first FROM ipv4_confidence WHERE percent = 50')).toEqual([address + 256]);
     expect(read('SELECT count(*) FROM ipv4_confidence')).toEqual([1]);
-    expect(read('SELECT lower(hex(first)) || percent FROM ipv6_confidence')).toEqual([`2a000001${'0'.repeat(24)}50`]);
+    expect(read('SELECT lower(hex(first)) || percent FROM ipv6_confidence')).toEqual([`2a${'0'.repeat(30)}50`]);
 
     rmSync(dataDir, { recursive: true });
     await build([{ id: 'a', rows: ['30.0.0.0,30.0.0.255,DE', '30.0.1.0,30.0.1.255,FR'] }], 'priority');
@@ -331,7 +347,7 @@ describe('a build that merges by evidence', () => {
       { id: 'cloud', kind: 'operator', space: ['30.3.0.0/24'], rows: ['30.3.0.0,30.3.0.127,SE'] },
     ]);
     const reasons = ['30.0.0.1', '30.1.0.1', '30.2.0.1', '30.3.0.1', '30.3.0.200', '40.0.0.1'].map(resultOf);
-    expect(reasons).toEqual(['NL', 'DE', 'unallocated', 'SE', 'unallocated', 'unallocated']);
+    expect(reasons).toEqual(['DE', 'DE', 'unallocated', 'SE', 'unallocated', 'unallocated']);
     const probes = ['2a00:1000::1', '2a00:2000::1', '2a1d:3e0:500::1', '2002:1e01::1', '2002:1e02::1'];
     expect(probes.map(resultOf)).toEqual(['NL', 'unallocated', 'unallocated', 'DE', 'unallocated']);
     const { steps, notes } = await explained('2a1d:3e0:500::1');

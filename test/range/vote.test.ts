@@ -26,9 +26,15 @@ function narrowest(list: readonly TinyCandidate[], latest: boolean): TinyCandida
 /**
  * The model: a naive form of the rules of the vote at one address.
  *
+ * @param network offsets in the smallest network that is announced
  * @param wide offsets in a range that is too wide to contradict the registry
  */
-function elect(covering: readonly TinyCandidate[], voters: readonly Voter[], wide = Number.POSITIVE_INFINITY): Outcome {
+function elect(
+  covering: readonly TinyCandidate[],
+  voters: readonly Voter[],
+  network: number,
+  wide = Number.POSITIVE_INFINITY,
+): Outcome {
   const bit = (layer: number): number => (1 << layer) >>> 0;
   const top = covering.filter(({ layer }) => layer === 31);
   if (top.length > 0) return { value: narrowest(top, true)!.value, layers: bit(31), confidence: 100 };
@@ -72,17 +78,22 @@ function elect(covering: readonly TinyCandidate[], voters: readonly Voter[], wid
     registryVote !== undefined &&
     vote.value !== registryVote.value &&
     width(vote) + 1 >= wide;
-  const eligible = votes.filter((vote) => !isTooWide(vote));
+  const narrowEnough = votes.filter((vote) => !isTooWide(vote));
+  const isInterpolated = ({ voter, from, to }: (typeof rows)[number]): boolean =>
+    voter.kind === 'geolocation' && (from % network !== 0 || (to + 1) % network !== 0);
+  const sure = narrowEnough.filter((vote) => !isInterpolated(vote));
+  const eligible = sure.length > 0 ? sure : narrowEnough;
+  const repeats = ({ voter }: (typeof rows)[number]): boolean =>
+    voters.some(({ lineage, kind }) => kind === 'registry' && lineage === voter.lineage);
   const countries = [...new Set(eligible.map(({ value }) => value))].map((value) => {
     const supporters = eligible.filter((vote) => vote.value === value);
-    const listed = (vote: (typeof rows)[number]): number => voters.indexOf(vote.voter);
-    const least = Math.min(...supporters.map(width));
-    const first = Math.min(...supporters.filter((vote) => width(vote) === least).map(listed));
-    return { value, supporters, least, first };
+    const located = supporters.some((vote) => vote.voter.kind === 'geolocation' && !repeats(vote) && sure.length > 0);
+    return { value, supporters, located, first: Math.min(...supporters.map(({ voter }) => voters.indexOf(voter))) };
   });
-  countries.sort((a, b) => b.supporters.length - a.supporters.length || a.least - b.least || a.first - b.first);
-  const { value, supporters } = countries[0]!;
-  const layers = supporters.reduce((bits, { voter }) => bits | bit(voter.layer), 0);
+  countries.sort((a, b) => b.supporters.length - a.supporters.length || +b.located - +a.located || a.first - b.first);
+  const { value } = countries[0]!;
+  const agreeing = votes.filter((vote) => vote.value === value);
+  const layers = agreeing.reduce((bits, { voter }) => bits | bit(voter.layer), 0);
   return { value, layers, confidence: share(value) };
 }
 
@@ -127,7 +138,7 @@ describe.each(Object.entries(PLACES))('voteRanges, %s', (_, { family, place }) =
         for (let offset = 0; offset < SIZE; offset++) {
           const covering = list.filter(({ from, to }) => from <= offset && offset <= to);
           const range = firsts.findLastIndex((first) => first <= sortKey(place(offset)));
-          outcomes.set(range, [...(outcomes.get(range) ?? []), elect(covering, voters)]);
+          outcomes.set(range, [...(outcomes.get(range) ?? []), elect(covering, voters, Number.POSITIVE_INFINITY)]);
         }
         for (const [range, expected] of outcomes) {
           for (const { value } of expected) expect(result.value[range]).toBe(value);
@@ -163,10 +174,27 @@ describe.each(Object.entries(PLACES))('voteRanges, %s', (_, { family, place }) =
 /** Offsets in a range of the size of WIDE_PREFIX, in {@link WIDE_STEPS}. */
 const WIDE = 32;
 
-/** Places in which an offset is a block of many addresses: 2^15 in IPv4, 2^95 in IPv6. */
-const WIDE_STEPS: Record<string, { family: 4 | 6; place: Place }> = {
-  'IPv4 blocks': { family: 4, place: (offset) => [offset * 2 ** 15] },
-  'IPv6 blocks': { family: 6, place: (offset) => [offset >>> 1, (offset % 2) * 2 ** 31, 0, 0] },
+/** Places in which an offset is a block of many addresses, and offsets in the smallest network and in a wide range. */
+const BLOCKS: Record<string, { family: 4 | 6; place: Place; network: number; wide: number }> = {
+  'half an IPv4 network': {
+    family: 4,
+    place: (offset) => [offset * 2 ** 7],
+    network: 2,
+    wide: Number.POSITIVE_INFINITY,
+  },
+  'half an IPv6 network': {
+    family: 6,
+    place: (offset) => [7, offset * 2 ** 15, 0, 0],
+    network: 2,
+    wide: Number.POSITIVE_INFINITY,
+  },
+  'a wide IPv4 block': { family: 4, place: (offset) => [offset * 2 ** 15], network: 1, wide: WIDE },
+  'a wide IPv6 block': {
+    family: 6,
+    place: (offset) => [offset >>> 1, (offset % 2) * 2 ** 31, 0, 0],
+    network: 1,
+    wide: WIDE,
+  },
 };
 
 /** Geolocation and registry rows for the most part, of which many are about as wide as the limit. */
@@ -176,7 +204,7 @@ const wideCandidate = fc
     fc.constantFrom(...VOTER_LAYERS).map((layer) => ({ from, to: Math.min(from + size, SIZE) - 1, value, layer })),
   );
 
-describe.each(Object.entries(WIDE_STEPS))('voteRanges with wide rows, %s', (_, { family, place }) => {
+describe.each(Object.entries(BLOCKS))('voteRanges in blocks, %s', (_, { family, place, network, wide }) => {
   const words = addressWords(family);
 
   /** Returns the last address before the block at an offset. */
@@ -200,7 +228,7 @@ describe.each(Object.entries(WIDE_STEPS))('voteRanges with wide rows, %s', (_, {
         for (let offset = 0; offset < SIZE; offset++) {
           const covering = list.filter(({ from, to }) => from <= offset && offset <= to);
           const range = firsts.findLastIndex((first) => first <= sortKey(place(offset)));
-          const { value, layers, confidence } = elect(covering, voters, WIDE);
+          const { value, layers, confidence } = elect(covering, voters, network, wide);
           expect(result.value[range]).toBe(value);
           expect((result.layers[range]! & layers) >>> 0).toBe(layers);
           expect(result.confidence[range]).toBeLessThanOrEqual(confidence);
@@ -210,24 +238,28 @@ describe.each(Object.entries(WIDE_STEPS))('voteRanges with wide rows, %s', (_, {
     );
   });
 
-  it('counts a row as wide from the size of the prefix on', () => {
-    const registry = { from: 0, to: SIZE - 1, value: 1, layer: VOTER_LAYERS[1]! };
-    const geolocation = { from: 2, to: WIDE + 1, value: 2, layer: VOTER_LAYERS[0]! };
-    const voters: Voter[] = [
-      { lineage: 'geo', kind: 'geolocation', layer: VOTER_LAYERS[0]! },
-      { lineage: 'rir', kind: 'registry', layer: VOTER_LAYERS[1]! },
-    ];
-    const list = [registry, geolocation];
-    const candidates = {
-      ...toCandidates(family, place, list),
-      last: Uint32Array.from(list.flatMap(({ to }) => endBefore(to + 1))),
-    };
-    const wide = voteRanges(candidates, voters);
-    expect([...wide.value]).toEqual([1, 0]);
-    expect(wide.confidence[0]).toBe(50);
-    candidates.last[words * 2 - 1]!--;
-    expect([...voteRanges(candidates, voters).value]).toEqual([1, 2, 1, 0]);
-  });
+  if (wide === WIDE)
+    it('counts a row as wide from the size of the prefix on', () => {
+      const registry = { from: 0, to: SIZE - 1, value: 1, layer: VOTER_LAYERS[1]! };
+      const geolocation = { from: 2, to: WIDE + 1, value: 2, layer: VOTER_LAYERS[0]! };
+      const voters: Voter[] = [
+        { lineage: 'geo', kind: 'geolocation', layer: VOTER_LAYERS[0]! },
+        { lineage: 'rir', kind: 'registry', layer: VOTER_LAYERS[1]! },
+      ];
+      const list = [registry, geolocation];
+      const candidates = {
+        ...toCandidates(family, place, list),
+        last: Uint32Array.from(list.flatMap(({ to }) => endBefore(to + 1))),
+      };
+      const refused = voteRanges(candidates, voters);
+      expect([...refused.value]).toEqual([1, 0]);
+      expect(refused.confidence[0]).toBe(50);
+      // One network less.
+      const { last } = candidates;
+      if (family === 4) last[1]! -= 2 ** 8;
+      else last[5]! -= 2 ** 16;
+      expect([...voteRanges(candidates, voters).value]).toEqual([1, 2, 1, 0]);
+    });
 });
 
 describe('voteRanges', () => {
@@ -263,12 +295,33 @@ describe('voteRanges', () => {
     expect(same.confidence[1]).toBe(66);
   });
 
-  it('lets the narrower of two that disagree win', () => {
+  it('gives a row inside a network no vote against another lineage, and lets it decide alone', () => {
     const list = [
       { from: 0, to: 63, value: 1, layer: first },
       { from: 8, to: 15, value: 2, layer: second },
     ];
     expect([...vote(list, ['a', 'geolocation'], ['b', 'routing']).value]).toEqual([1, 2, 1, 0]);
+    expect([...vote(list, ['a', 'geolocation'], ['b', 'geolocation']).value]).toEqual([1, 0]);
+    expect([...vote(list, ['a', 'routing'], ['b', 'geolocation']).value]).toEqual([1, 0]);
+  });
+
+  it('lets a location win a tie against the lineage of a registry, whatever their order and width', () => {
+    const [network, wide] = [
+      { from: 0, to: 255 },
+      { from: 0, to: 1023 },
+    ];
+    for (const [located, registered] of [
+      [network, wide],
+      [wide, network],
+    ] as const) {
+      const list = [
+        { ...registered, value: 1, layer: first },
+        { ...located, value: 2, layer: second },
+        { ...wide, value: 1, layer: third },
+      ];
+      const result = vote(list, ['rir', 'geolocation'], ['geo', 'geolocation'], ['rir', 'registry']);
+      expect(result.value[0]).toBe(2);
+    }
   });
 
   it('lets the source that is listed first win if two disagree over the same range', () => {
