@@ -225,7 +225,7 @@ export const ROUTES = {
     'country.ipc',
     'publicDatabase',
     'The countries of all addresses',
-    'The compact form of the release, with gzip: half a megabyte, for programs that look up addresses themselves, such as `load` of @ipatlas/lookup. It has an `ETag`. The operator can switch it off.',
+    'The compact form of the release, with gzip: 0.5 to 0.7 MB, for programs that look up addresses themselves, such as `load` of @ipatlas/lookup. It has an `ETag`. The operator can switch it off.',
   ),
   publicNetworks: publicFile(
     'networks.ipc',

@@ -332,7 +332,7 @@ export const command: Command = {
   words: {
     ...Object.fromEntries(Object.entries(FORMATS).map(([name, { summary }]) => [name, summary])),
     [PARQUET]: 'a table of ranges for warehouses: DuckDB, Spark, BigQuery; docs/warehouses.md',
-    [COMPACT]: 'half a megabyte, for ipatlas itself: a browser, a server without files',
+    [COMPACT]: '0.5 to 0.7 MB, for ipatlas itself: a browser, a server without files',
     [GDNSD]: 'a directory with the configuration of gdnsd: DNS by country',
   },
   options: {

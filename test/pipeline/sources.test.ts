@@ -49,7 +49,7 @@ describe('loadSources', () => {
       sources: [
         {
           ...{ id: 'one', title: 'one', license: 'CC0-1.0', attribution: '', homepage: '', corrections: '' },
-          ...{ lineage: 'one', kind: 'geolocation', space: [], asns: [], optional: false },
+          ...{ lineage: 'one', kind: 'other', space: [], asns: [], optional: false },
           locations: [{ kind: 'npm', spec: '@scope/name@latest', files: ['a.csv'] }],
           format: 'ip-location-db',
           maxRejectShare: DEFAULT_MAX_REJECT_SHARE,
