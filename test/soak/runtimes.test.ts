@@ -11,7 +11,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { releaseDir } from '../../src/database/release.js';
 import { packageFile } from '../../src/package-root.js';
 import { boundaries } from '../support/boundaries.js';
-import { builtRelease } from '../support/built-release.js';
+import { seedSourcesRelease } from '../support/built-release.js';
 import { checkInChromium } from '../support/chromium-lookups.js';
 import { freePort } from '../support/ports.js';
 import { temporaryDir } from '../support/release.js';
@@ -26,7 +26,7 @@ let dir: string;
 let list: string;
 let right: { count: number; wrong: string[] };
 beforeAll(async () => {
-  const lines = [...boundaries(releaseDir(await builtRelease()))];
+  const lines = [...boundaries(releaseDir(await seedSourcesRelease()))];
   list = lines.join('\n');
   right = { count: lines.length, wrong: [] };
   dir = temporaryDir();

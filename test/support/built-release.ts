@@ -29,19 +29,26 @@ export async function builtRelease(): Promise<string> {
   return join(await built(), 'data');
 }
 
+/** Returns the data directory with a release of the two sources that the seed is made of. */
+export async function seedSourcesRelease(): Promise<string> {
+  const folder = await built('seed-sources', ['--only user-country,rir-delegations --as-of 2026-06-17']);
+  return join(folder, 'data');
+}
+
 /** Returns what the steps printed that built the release. */
 export async function buildOutputs(): Promise<string[]> {
   return JSON.parse(readFileSync(join(await built(), OUTPUTS_FILE), 'utf8')) as string[];
 }
 
-async function built(): Promise<string> {
-  const folder = join(inject('sharedFolder'), 'built');
-  await until(() => existsSync(folder) || buildUnlessLocked(folder), 'the build of the shared release', 300_000);
+/** @param flags of the build, beside those of the steps */
+async function built(name = 'built', flags: readonly string[] = []): Promise<string> {
+  const folder = join(inject('sharedFolder'), name);
+  await until(() => existsSync(folder) || buildUnlessLocked(folder, flags), 'the build of a shared release', 300_000);
   return folder;
 }
 
 /** Builds, or returns false if another test file does. If that fails, the next that asks tries again and fails, too. */
-async function buildUnlessLocked(folder: string): Promise<boolean> {
+async function buildUnlessLocked(folder: string, flags: readonly string[]): Promise<boolean> {
   const lock = `${folder}.lock`;
   try {
     mkdirSync(lock);
@@ -53,7 +60,11 @@ async function buildUnlessLocked(folder: string): Promise<boolean> {
     if (existsSync(folder)) return true; // another was done just now
     const unfinished = join(lock, 'built');
     mkdirSync(unfinished);
-    const outputs = await runSteps(BUILD_STEPS, unfinished);
+    const steps = BUILD_STEPS.map((step) => ({
+      ...step,
+      command: step.command.replace('build --offline', ['build --offline', ...flags].join(' ')),
+    }));
+    const outputs = await runSteps(steps, unfinished);
     if (!existsSync(join(unfinished, 'data', 'current'))) throw new Error(outputs.join(''));
     writeFileSync(join(unfinished, OUTPUTS_FILE), JSON.stringify(outputs));
     renameSync(unfinished, folder);
