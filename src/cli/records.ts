@@ -25,8 +25,9 @@ import {
 } from '../enrich/options.js';
 import { COMPRESSIONS, checkCompression, compressedOutput, type OutputCompression } from '../enrich/output/compress.js';
 import { type Output, plainOutput, replacedOutput, standardOutput, statOutput } from '../enrich/output/output.js';
-import { showProgress, summaryText } from '../enrich/progress.js';
+import { formatCount, showProgress, summaryText } from '../enrich/progress.js';
 import { AtlasError, EXIT } from '../errors.js';
+import type { Damage } from '../history/over-time.js';
 import { MAX_JOBS } from '../limits.js';
 import { isTerminal, STANDARD_FD, STDIN_PATH } from '../standard-streams.js';
 import {
@@ -484,6 +485,15 @@ function startProgress({ output, rejects, total }: StreamRequest, counts: Enrich
   return usesStdout && isTerminal(STANDARD_FD.output) ? () => {} : showProgress(counts, total);
 }
 
+/** Says which days of the history are damaged, and what to do. */
+function damageText({ damaged_history: count }: EnrichCounts, damage: readonly Damage[]): string {
+  const days = damage.map(({ from, to, problem }) => `  ${from === to ? from : `${from} to ${to}`}: ${problem}\n`);
+  return (
+    `ipatlas: E_DAMAGED: ${formatCount(count)} ${count === 1 ? 'address has' : 'addresses have'} no result, because the history of their dates is damaged; ` +
+    `all others have theirs. Restore the files of these days, then run this again:\n${days.join('')}`
+  );
+}
+
 /**
  * Opens the outputs, runs a command's work, and writes the statistics.
  *
@@ -492,7 +502,7 @@ function startProgress({ output, rejects, total }: StreamRequest, counts: Enrich
  */
 export async function runStream(
   request: StreamRequest,
-  work: (work: StreamWork) => Promise<void>,
+  work: (work: StreamWork) => Promise<readonly Damage[]>,
   finish?: (counts: EnrichCounts) => Promise<void>,
 ): Promise<number> {
   const releasePipes = awaitReaders([request.output, request.rejects, request.stats]);
@@ -507,8 +517,9 @@ export async function runStream(
   const stopProgress = startProgress(request, counts);
   const seconds = () => process.uptime() - startedAt;
   let warning: string | undefined;
+  let damage: readonly Damage[] = [];
   try {
-    await work({ output, rejects, counts, signal: signals.signal });
+    damage = await work({ output, rejects, counts, signal: signals.signal });
     await output.end();
     if (signals.received() === undefined) output.commit();
     const { fields, input, lenient } = request.options;
@@ -534,6 +545,10 @@ export async function runStream(
   if (warning !== undefined) printNote(`ipatlas: warning: ${warning}\n`);
   const received = signals.received();
   if (received === undefined) {
+    if (counts.damaged_history > 0) {
+      printNote(damageText(counts, damage));
+      return EXIT.noDatabase;
+    }
     const { found, no_country, invalid_address, missing_field, invalid_line } = counts;
     // Not even text with an address was found.
     const isUsed = found + no_country + invalid_address + missing_field > 0;

@@ -112,6 +112,7 @@ function summaryTable({ by, query, counts, top }: Shown): string {
     ['invalid address', counts.invalid_address],
     ['missing field', counts.missing_field],
     ['missing date', counts.missing_date],
+    ['damaged history', counts.damaged_history],
     ['invalid line', counts.invalid_line],
   ];
   const all = [

@@ -18,6 +18,8 @@ export interface EnrichCounts {
   invalid_line: number;
   /** Fields with an address that have no result, because the date of the record is missing, no date, or not kept. */
   missing_date: number;
+  /** Fields with an address that have no result, because the history of the date of the record is damaged. */
+  damaged_history: number;
 }
 
 export function emptyCounts(): EnrichCounts {
@@ -30,6 +32,7 @@ export function emptyCounts(): EnrichCounts {
     missing_field: 0,
     invalid_line: 0,
     missing_date: 0,
+    damaged_history: 0,
   };
 }
 
@@ -44,7 +47,8 @@ export function warningOf(
   fields: readonly { path: readonly PathStep[] }[],
   isLenient: boolean,
 ): string | undefined {
-  const { found, no_country, invalid_address, missing_field, invalid_line, missing_date } = counts;
+  const { found, no_country, invalid_address, missing_field, invalid_line, missing_date, damaged_history } = counts;
+  if (damaged_history > 0) return undefined;
   if (found === 0 && missing_date > 0) {
     return 'no date of a record is kept; is --at-field right? "ipatlas releases" shows the days that are kept';
   }

@@ -1,5 +1,6 @@
 /** Runs `enrich`, `filter` and `summarize` on inputs of any format. */
 import { AtlasError } from '../errors.js';
+import type { Damage } from '../history/over-time.js';
 import type { EnrichCounts } from './counts.js';
 import { enrichLines, type LineResult } from './enrich-lines.js';
 import { openSources } from './input/inputs.js';
@@ -8,7 +9,7 @@ import type { InputOptions } from './options.js';
 import type { ByteSink } from './output/sink.js';
 import { checkCountries, queriesNetworks } from './query.js';
 import { openForResults, openPast } from './range-file.js';
-import type { EnrichRanges } from './ranges.js';
+import { type EnrichRanges, isOverTime } from './ranges.js';
 
 export interface EnrichRequest {
   /** The directory of the release, or the path of the seed, as `findDatabase` returns it; the data directory for past days. */
@@ -34,33 +35,41 @@ export interface EnrichRequest {
 /**
  * Processes inputs in order: enriches them, or applies the query of the options.
  *
+ * @returns what of the history of the records' dates is damaged; `counts` has how many addresses that concerns
  * @throws AtlasError E_BAD_INPUT if an input cannot be read, is not in the format or, under the policy `fail`, has an
  *   invalid record; everything before that is written. E_USAGE for options that are not valid for the input or the kernel.
  *   E_NO_DATABASE or E_DAMAGED without a usable release. The errors of the sinks, such as EPIPE
  */
-export async function enrich(request: EnrichRequest): Promise<void> {
+export async function enrich(request: EnrichRequest): Promise<readonly Damage[]> {
   const { options, guess, signal, output } = request;
   const inputs = new Inputs(openSources(request.inputs), options, guess);
   try {
-    let { endsWithNewline, memory } = await enrichInputs(request, inputs);
+    let { endsWithNewline, memory, damage } = await enrichInputs(request, inputs);
     while (inputs.isWaiting && !signal.aborted) {
       if (!endsWithNewline) await output.write(Buffer.from('\n'));
       const { add, onInvalid, query } = options;
       const ofLog = inputs.log === undefined ? options : { ...guess!.optionsFor(inputs.log), add, onInvalid, query };
-      ({ endsWithNewline, memory } = await enrichInputs({ ...request, options: ofLog }, inputs, memory));
+      ({ endsWithNewline, memory, damage } = await enrichInputs({ ...request, options: ofLog }, inputs, memory));
     }
+    return damage;
   } finally {
     await inputs.close();
   }
 }
 
-/** Processes the inputs of one log, in the memory of those before. Returns as {@link enrichLines} does. */
-async function enrichInputs(request: EnrichRequest, inputs: Inputs, memory?: WebAssembly.Memory): Promise<LineResult> {
+/** Processes the inputs of one log, in the memory of those before. Returns as {@link enrichLines} does, and what is damaged. */
+async function enrichInputs(
+  request: EnrichRequest,
+  inputs: Inputs,
+  memory?: WebAssembly.Memory,
+): Promise<LineResult & { damage: readonly Damage[] }> {
   const { database, options } = request;
   const { query, input } = options;
+  let damage: readonly Damage[] = [];
 
   function openFile(allocate?: (bytes: number) => Buffer): EnrichRanges {
     const file = openPast(database, options) ?? openForResults(database, options, allocate);
+    if (isOverTime(file)) damage = file.damage;
     if (queriesNetworks(query) && !('networks' in file && file.networks !== undefined)) {
       throw new AtlasError(
         'E_NO_DATABASE',
@@ -77,5 +86,6 @@ async function enrichInputs(request: EnrichRequest, inputs: Inputs, memory?: Web
   }
   // The other formats must not wait for its library.
   const documents = input.kind === 'json' ? (await import('./formats/document.js')).JsonDocument : undefined;
-  return enrichLines({ ...request, inputs: inputs.ofRun(), openFile, documents, memory });
+  const result = await enrichLines({ ...request, inputs: inputs.ofRun(), openFile, documents, memory });
+  return { ...result, damage };
 }

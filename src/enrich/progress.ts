@@ -83,6 +83,7 @@ export function summaryText(counts: EnrichCounts, seconds: number): string {
     ['missing field', counts.missing_field],
     ['invalid lines', counts.invalid_line],
     ...(counts.missing_date > 0 ? [['missing date', counts.missing_date] as [string, number]] : []),
+    ...(counts.damaged_history > 0 ? [['damaged history', counts.damaged_history] as [string, number]] : []),
   ];
   const width = formatCount(Math.max(...rows.map(([, count]) => count))).length;
   const head = `${formatCount(counts.lines)} ${counts.lines === 1 ? 'line' : 'lines'}, ${formatBytes(counts.bytes)} in ${seconds.toFixed(1)} s (${rate}/s)\n`;

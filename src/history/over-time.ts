@@ -9,13 +9,22 @@ import { AtlasError } from '../errors.js';
 import type { RangeRecord } from '../rangefile/layout.js';
 import { splitIPv6 } from '../rangefile/memory.js';
 import { buildIndex, type SearchColumns } from '../rangefile/search.js';
-import { type Archive, DAY_MS, dayOf, type Entry, type Span } from './archive.js';
+import { type Archive, DAY_MS, dayOf, type Entry, type Span, shiftedDay } from './archive.js';
 import { combine, joinLayers, type Layer } from './changes.js';
 import type { Answers } from './entry.js';
 import { COUNTRIES } from './partition.js';
 
-/** The value of a day of which nothing is known. */
+/** The value of a day that is not kept. */
 export const NO_STATE = 0xffff;
+/** The value of a day whose answers are damaged or lost. */
+export const DAMAGED_STATE = 0xfffe;
+
+/** Days whose answers are damaged or lost, and a sentence that says why and names the file. */
+export interface Damage {
+  from: string;
+  to: string;
+  problem: string;
+}
 
 /** The answers of all days. A state is a time during which no answer changes, except at its beginning. */
 export interface AnswersOverTime extends SearchColumns {
@@ -31,12 +40,14 @@ export interface AnswersOverTime extends SearchColumns {
   steps: Uint32Array;
   /** A country is two records if it joined or left the Union. */
   records: readonly RangeRecord[];
-  /** The first day, in days since 1970. For each day from it to today, its state, or NO_STATE. */
+  /** The first day, in days since 1970. For each day from it to today, its state, NO_STATE or DAMAGED_STATE. */
   firstDay: number;
   states: Uint16Array;
   /** For each state, its first day, and the day of the publication or import whose answers hold. */
   days: readonly string[];
   dates: readonly string[];
+  /** In the order of days. */
+  damage: readonly Damage[];
 }
 
 /** Numbers timelines, each a list of steps: number 0 is the empty one, each other one is an earlier one with a step after it. */
@@ -109,8 +120,10 @@ class Builder {
   /** The last base, and its changes. */
   readonly #layers: Layers = { 4: [], 6: [] };
   readonly #archive: Archive;
-  /** Of the entries since the last base: their records, or undefined if one of them cannot be read. */
-  #numbers: number[] | undefined;
+  /** The records of the entries since the last base. */
+  #numbers: number[] = [];
+  /** Why the answers since the last base are not known. */
+  #problem: string | undefined;
   #before: Entry | undefined;
 
   constructor(archive: Archive) {
@@ -120,26 +133,28 @@ class Builder {
   /**
    * Adds what an entry changed, in the order of the archive.
    *
-   * @returns whether its answers are known
+   * @returns why its answers are not known; undefined if they are, or if it has none
    */
-  addEntry(entry: Entry, state: number): boolean {
-    const isNext = this.#before?.time === entry.since;
+  addEntry(entry: Entry, state: number): string | undefined {
+    const isNext = this.#before?.time === entry.since && this.#before?.kind !== 'gap';
     this.#before = entry;
-    if (entry.kind === 'base') this.#numbers = [];
-    else if (entry.kind === 'gap' || !isNext) this.#numbers = undefined;
-    if (this.#numbers === undefined) return false;
+    if (entry.kind === 'gap') return undefined;
+    if (entry.kind === 'base') {
+      this.#numbers = [];
+      this.#problem = undefined;
+    } else if (!isNext) this.#problem ??= `${entry.path}: the entry before it is lost`;
+    if (this.#problem !== undefined) return this.#problem;
     try {
       const file = this.#archive.read(entry);
       this.#numbers.push(...file.records().map((record) => this.table.numberOf(record)));
       const [v4, v6] = [file.layer(4, this.#numbers.length), file.layer(6, this.#numbers.length)];
       if (entry.kind === 'base') this.#joinLayers();
       this.#addLayers(v4, v6, this.#numbers, state);
-      return true;
     } catch (error) {
       if (!(error instanceof AtlasError) || error.code !== 'E_DAMAGED') throw error;
-      this.#numbers = undefined;
-      return false;
+      this.#problem = error.message;
     }
+    return this.#problem;
   }
 
   /** Adds the answers of a release, whose values it replaces. */
@@ -260,15 +275,23 @@ export function answersOverTime(archive: Archive, current?: () => Answers): Answ
   const stateOfDay = new Map(days.map((day, state) => [day, state]));
 
   const builder = new Builder(archive);
-  const known = new Map<Entry, boolean>();
-  for (const entry of entries) known.set(entry, builder.addEntry(entry, stateOfDay.get(dayOf(entry.time))!));
-  const isKnown = (each: Span): boolean => 'entry' in each && known.get(each.entry) === true;
+  const problems = new Map<Entry, string | undefined>();
+  for (const entry of entries) problems.set(entry, builder.addEntry(entry, stateOfDay.get(dayOf(entry.time))!));
+  const problemOf = (span: Span): string | undefined =>
+    'entry' in span ? problems.get(span.entry) : span.isGap ? undefined : `${dataDir}: ${span.missing}`;
+  const isKnown = (span: Span): boolean => 'entry' in span && problemOf(span) === undefined;
   const holds = spans.filter(isKnown).map(({ from, to }) => ({ from, to, date: from }));
   if (current !== undefined && holds.at(-1)?.to !== today) {
     // Today's answers are those of the current release, though it was published without history.
     builder.addAnswers(current(), stateOfDay.get(today)!);
     holds.push({ from: today, to: today, date: today });
   }
+  const lastDamaged = holds.at(-1)?.to === today ? shiftedDay(today, -1) : today;
+  const damage = spans.flatMap((span): Damage[] => {
+    const problem = problemOf(span);
+    const to = span.to > lastDamaged ? lastDamaged : span.to;
+    return problem === undefined || span.from > to ? [] : [{ from: span.from, to, problem }];
+  });
   if (holds.length === 0) {
     throw new AtlasError('E_DAMAGED', `${dataDir}: no day of its history is known; "ipatlas verify" says why`);
   }
@@ -280,8 +303,9 @@ export function answersOverTime(archive: Archive, current?: () => Answers): Answ
   const firstDay = dayNumber(span.from);
   const states = new Uint16Array(dayNumber(today) - firstDay + 1).fill(NO_STATE);
   days.forEach((day, state) => {
-    if (holds.some(({ from, to }) => from <= day && day <= to)) states.fill(state, dayNumber(day) - firstDay);
-    else states.fill(NO_STATE, dayNumber(day) - firstDay);
+    const isIn = ({ from, to }: { from: string; to: string }): boolean => from <= day && day <= to;
+    const known = holds.some(isIn) ? state : damage.some(isIn) ? DAMAGED_STATE : NO_STATE;
+    states.fill(known, dayNumber(day) - firstDay);
   });
   const { high, low } = splitIPv6(v6.count, v6.first);
   return {
@@ -303,5 +327,6 @@ export function answersOverTime(archive: Archive, current?: () => Answers): Answ
     states,
     days,
     dates: days.map((day) => holds.findLast(({ from }) => from <= day)?.date ?? day),
+    damage,
   };
 }

@@ -312,11 +312,16 @@ function consumerProblems(info: ConsumerInfo, { startAt, filter, settings }: Set
 }
 
 async function consumerInfo(jsm: JetStreamManager, options: SetupOptions, created: string[]): Promise<ConsumerInfo> {
-  const { names, create, ackWaitMs, startAt = { kind: 'first' }, replicas, filter } = options;
+  const { names, create, ackWaitMs, startAt = { kind: 'first' }, replicas, filter, settings } = options;
   const info = await existing(jsm.consumers.info(names.from, names.consumer));
   if (info !== undefined) return info;
   if (!create) {
-    throw streamError(`the stream ${names.from} has no consumer ${names.consumer}; --init creates it`);
+    const missing = `the stream ${names.from} has no consumer ${names.consumer}`;
+    if (settings !== undefined) throw streamError(`${missing}; --init creates it`);
+    // A reader has an output, and one in the order of the source has no consumer.
+    throw streamError(
+      `${missing}: if ${names.to} was made with --ordered, add --ordered; if not, name its workers' --consumer`,
+    );
   }
   const made = await jsm.consumers.add(names.from, {
     durable_name: names.consumer,

@@ -126,6 +126,7 @@ describe.each(FORMATS)('$format', ({ format, head, good, bad, tail, headOut, goo
       'missing_field',
       'invalid_line',
       'missing_date',
+      'damaged_history',
       'seconds',
     ]);
     expect(counts).toMatchObject({ bytes: input.length, found: 2, invalid_line: 1, seconds: expect.any(Number) });

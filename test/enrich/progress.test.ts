@@ -67,6 +67,7 @@ it('formats the summary', () => {
     invalid_address: 40_000,
     missing_field: 9_990,
     missing_date: 0,
+    damaged_history: 0,
     invalid_line: 10,
   };
   expect(summaryText(counts, 0.5)).toBe(`1,000,000 lines, 209.0 MB in 0.5 s (418.0 MB/s)

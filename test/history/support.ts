@@ -10,7 +10,7 @@ import { DAY_MS, dayOf, openArchive, shiftedDay } from '../../src/history/archiv
 import type { Layer } from '../../src/history/changes.js';
 import { openDay } from '../../src/history/day.js';
 import type { Answers, EntryAbout } from '../../src/history/entry.js';
-import { type AnswersOverTime, NO_STATE } from '../../src/history/over-time.js';
+import { type AnswersOverTime, DAMAGED_STATE, NO_STATE } from '../../src/history/over-time.js';
 import { encodePacks } from '../../src/history/pack.js';
 import { COUNTRIES, NETWORKS } from '../../src/history/partition.js';
 import { importEntry, prepareEntry, pruneHistory, settle } from '../../src/history/write.js';
@@ -169,7 +169,7 @@ export function recordIn({ timelines, steps, records }: AnswersOverTime, timelin
 /** Returns the answers of a day for the tiny spaces; undefined if they are not known. */
 export function labelsAt(all: AnswersOverTime, day: string): Labels | undefined {
   const state = all.states[Date.parse(`${day}T00:00:00Z`) / DAY_MS - all.firstDay] ?? NO_STATE;
-  if (state === NO_STATE) return undefined;
+  if (state >= DAMAGED_STATE) return undefined;
   const label = (timeline: number): string => {
     const record = recordIn(all, timeline, state);
     return record.kind === 'country' ? record.code : record.kind === 'none' ? record.reason : record.scheme;

@@ -179,6 +179,9 @@ describe.skipIf(!hasNatsServer())('ipatlas stream', () => {
     expect(await outputOf('K')).toEqual(['{"n":1,"geo":null}\n', '{"n":2,"geo":null}\n', '{"n":3,"geo":null}']);
     const read = await ipatlas(args('K', '--ordered', '--read', '--once', '--from-seq', '2'));
     expect(read).toMatchObject({ code: 0, stdout: '{"n":2,"geo":null}\n{"n":3,"geo":null}' });
+    const unordered = await ipatlas(args('K', '--read', '--once'));
+    expect(unordered).toMatchObject({ code: 2, stderr: expect.stringContaining('add --ordered; if not, name') });
+    expect(unordered.stderr).not.toContain('--init');
     expect(await ipatlas(args('K', '--init', '--once'))).toMatchObject({ code: 0 });
     const mixed = await ipatlas(args('K', '--ordered', '--once'));
     expect(mixed).toMatchObject({ code: 2, stderr: expect.stringContaining('OUTK has workers without --ordered') });

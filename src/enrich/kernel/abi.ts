@@ -240,8 +240,9 @@ export const LINE_BYTES = 24;
 export const QUERY4_BYTES = 20;
 export const QUERY6_BYTES = 28;
 
-/** The state of the history of which nothing is known, see src/history/over-time.ts. */
+/** The states of days that are not kept, and of those whose history is damaged, see src/history/over-time.ts. */
 export const NO_STATE = 0xffff;
+export const DAMAGED_STATE = 0xfffe;
 
 // What is wrong with a line: it is not a record of the format, or has another value than an object where results go.
 export const NOT_A_RECORD = 1;
@@ -275,4 +276,6 @@ export const SLOT_STOPPED_AT_INVALID = 48;
 export const SLOT_CELLS = 52;
 /** Out: addresses of the last run for whose dates there are no answers. */
 export const SLOT_MISSING_DATE = 56;
-export const SLOT_BYTES = 60;
+/** Out: addresses of the last run for whose dates the history is damaged. */
+export const SLOT_DAMAGED_HISTORY = 60;
+export const SLOT_BYTES = 64;

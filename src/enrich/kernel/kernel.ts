@@ -149,6 +149,7 @@ export class Slot {
     counts.missing_field += this.#get(abi.SLOT_MISSING_FIELD);
     counts.invalid_line += this.#get(abi.SLOT_INVALID_LINE);
     counts.missing_date += this.#get(abi.SLOT_MISSING_DATE);
+    counts.damaged_history += this.#get(abi.SLOT_DAMAGED_HISTORY);
   }
 }
 

@@ -3,7 +3,7 @@
  * on its own slot.
  */
 import { recordResult } from '../../database/binary-engine.js';
-import { NO_STATE } from '../../history/over-time.js';
+import { DAMAGED_STATE, NO_STATE } from '../../history/over-time.js';
 import { MAX_ADDRESS_LENGTH, MAX_JSON_DEPTH, MAX_LENIENT_BYTES } from '../../limits.js';
 import type { RangeRecord } from '../../rangefile/layout.js';
 import type { NetworkFile } from '../../rangefile/reader.js';
@@ -188,10 +188,10 @@ function askedMembers({ add, query }: EnrichOptions): readonly Addable[] {
   return queriesNetworks(query) ? ['asn', 'as_name'] : add;
 }
 
-/** For each record, then for no address, for a missing value and for no answers: 1 if a query selects it. */
+/** For each record, then for no address, for a missing value, for no answers and for damaged ones: 1 if a query selects it. */
 function selectedRecords(query: RecordQuery, records: readonly RangeRecord[]): Uint8Array {
   const isSelected = (record: RangeRecord): boolean => query.kind === 'filter' && selects(query, recordResult(record));
-  return Uint8Array.from([...records.map(isSelected), false, false, false], Number);
+  return Uint8Array.from([...records.map(isSelected), false, false, false, false], Number);
 }
 
 /** Places, for each network, whether a filter selects it. Returns 0 for other queries. */
@@ -235,7 +235,7 @@ function keyTreeOf(options: EnrichOptions, at: number): KeyTree {
 function placeHistory(plan: MemoryPlan, file: EnrichRanges, { atField }: EnrichOptions): Settings {
   if (!isOverTime(file) || atField === undefined) return {};
   const { timelines, steps, states, firstDay } = file;
-  const isKnown = (state: number): boolean => state !== NO_STATE;
+  const isKnown = (state: number): boolean => state < DAMAGED_STATE;
   const stateFor = { null: NO_STATE, first: states.find(isKnown), now: states.findLast(isKnown) };
   return {
     timelines: plan.place(timelines),

@@ -34,6 +34,7 @@ import {
   countFound,
   countInvalidAddress,
   countLine,
+  countDamagedHistory,
   countMissingDate,
   countMissingField,
   countNoCountry,
@@ -145,7 +146,8 @@ export function lastLineValue(field: u32): usize {
   else if (record < recordCount) countNoCountry();
   else if (record == recordCount) countInvalidAddress();
   else if (record == recordCount + 1) countMissingField();
-  else countMissingDate();
+  else if (record == recordCount + 2) countMissingDate();
+  else countDamagedHistory();
 }
 
 /** Counts the network of a row, if networks are counted; returns whether the query selects it. */

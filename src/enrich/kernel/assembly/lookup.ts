@@ -14,6 +14,7 @@ import {
   KEPT_ROW,
   KEPT_ROW6,
   KEPT_STATE,
+  DAMAGED_STATE,
   NO_STATE,
   OUTCOME_6TO4,
   OUTCOME_COUNTRY,
@@ -100,11 +101,6 @@ export function startQueries(): void {
   state = next;
 }
 
-/** The record number of an address whose date has no answers, see lookUpValues. */
-@inline function noAnswers(): u32 {
-  return recordCount + 2;
-}
-
 /**
  * Returns the record of a range in a state.
  *
@@ -128,7 +124,9 @@ function indirectRecord(found: u32, state: u32, rows: usize, result: usize): u32
 
 /** Returns the record that a timeline has in a state. A step is the record, and the state from which on it holds. */
 function recordOfTimeline(timeline: u32, state: u32): u32 {
-  if (state == NO_STATE) return noAnswers();
+  // These numbers are no records, see lookUpValues.
+  if (state == NO_STATE) return recordCount + 2;
+  if (state == DAMAGED_STATE) return recordCount + 3;
   const first = timelines + (<usize>timeline << 2);
   const end = steps + (<usize>load<u32>(first, 4) << 2);
   let step = steps + (<usize>load<u32>(first) << 2);

@@ -8,6 +8,7 @@ import {
   SLOT_INVALID_ADDRESS,
   SLOT_INVALID_LINE,
   SLOT_LINES,
+  SLOT_DAMAGED_HISTORY,
   SLOT_MISSING_DATE,
   SLOT_MISSING_FIELD,
   SLOT_NEXT,
@@ -35,6 +36,7 @@ let invalidAddressCount: u32 = 0;
 let missingFieldCount: u32 = 0;
 let invalidLineCount: u32 = 0;
 let missingDateCount: u32 = 0;
+let damagedHistoryCount: u32 = 0;
 /** What is wrong with the line at which the run stopped, or 0. */
 let stoppedAtInvalid: u32 = 0;
 /** The number of cells of the last record that has another number than the table has columns. */
@@ -53,6 +55,7 @@ export function openSlot(slot: usize): void {
   missingFieldCount = 0;
   invalidLineCount = 0;
   missingDateCount = 0;
+  damagedHistoryCount = 0;
   stoppedAtInvalid = 0;
 }
 
@@ -69,6 +72,7 @@ export function closeSlot(slot: usize, next: usize): void {
   store<u32>(slot, missingFieldCount, SLOT_MISSING_FIELD);
   store<u32>(slot, invalidLineCount, SLOT_INVALID_LINE);
   store<u32>(slot, missingDateCount, SLOT_MISSING_DATE);
+  store<u32>(slot, damagedHistoryCount, SLOT_DAMAGED_HISTORY);
   store<u32>(slot, stoppedAtInvalid, SLOT_STOPPED_AT_INVALID);
   store<u32>(slot, cells, SLOT_CELLS);
 }
@@ -95,6 +99,9 @@ export function setCells(count: u32): void {
 }
 @inline export function countMissingDate(): void {
   missingDateCount++;
+}
+@inline export function countDamagedHistory(): void {
+  damagedHistoryCount++;
 }
 
 /** Bytes from which on the engine's own copy is faster than a loop, in spite of the call. */

@@ -166,7 +166,7 @@ function lookUpText(count: u32): void {
 
 /**
  * Replaces the value offsets of a number of lines with records: `recordCount` for a value that is not an address, `recordCount` + 1
- * for one that is missing, `recordCount` + 2 for an address if there are no answers of the line's date. The offset of the date is
+ * for one that is missing, `recordCount` + 2 for an address if there are no answers of the line's date, `recordCount` + 3 if they are damaged. The offset of the date is
  * replaced with the state.
  */
 export function lookUpValues(count: u32): void {
