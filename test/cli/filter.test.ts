@@ -72,7 +72,14 @@ describe('filter', () => {
 });
 
 describe('summarize', () => {
-  const OTHERS = { no_country: 1, invalid_address: 0, missing_field: 1, invalid_line: 1, missing_date: 0, damaged_history: 0 };
+  const OTHERS = {
+    no_country: 1,
+    invalid_address: 0,
+    missing_field: 1,
+    invalid_line: 1,
+    missing_date: 0,
+    damaged_history: 0,
+  };
 
   it('counts by country, most frequent first', async () => {
     const { code, stdout, stderr } = await run(['summarize'], LINES + US);

@@ -440,7 +440,7 @@ describe('a JSON document', () => {
       missing_field: 1,
       invalid_line: 2,
       missing_date: 0,
-    damaged_history: 0,
+      damaged_history: 0,
     });
     expect(rejected).toBe('1\n[2, 3]\n');
   });

@@ -54,26 +54,23 @@ afterAll(() => {
 /** Returns the country of the address on a day, as a look-up of that day alone has it; undefined if that is refused. */
 function answerOf(each: string): string | undefined {
   try {
-    return openDatabase(dataDir, { at: each }).country(ip)!.country_code;
+    return openDatabase(dataDir, { at: each }).country(ip)?.country_code ?? undefined;
   } catch {
     return undefined;
   }
 }
 
-const DAMAGES: [name: string, damage: () => void][] = [
-  [
-    'a bit flipped',
-    () => {
-      const bytes = readFileSync(victim);
-      bytes[bytes.length - 5]! ^= 1;
-      writeFileSync(victim, bytes);
-    },
-  ],
+function flipBit(): void {
+  const bytes = readFileSync(victim);
+  bytes[bytes.length - 5]! ^= 1;
+  writeFileSync(victim, bytes);
+}
+
+describe.each<[string, () => void]>([
+  ['a bit flipped', flipBit],
   ['a file cut off', () => truncateSync(victim, 40)],
   ['a file removed from the middle', () => rmSync(victim)],
-];
-
-describe.each(DAMAGES)('%s', (_, damage) => {
+])('%s', (_, damage) => {
   const lines = (rows: readonly string[]): string => rows.map((row) => `${row}\n`).join('');
   const FORMATS: [format: string, input: string][] = [
     ['jsonl', lines(DAYS.map((t) => JSON.stringify({ ip, t })))],
@@ -126,11 +123,4 @@ describe.each(DAMAGES)('%s', (_, damage) => {
       expect(JSON.parse(summarized.stdout)).toMatchObject({ eu, damaged_history: lost, missing_date: 0 });
     },
   );
-});
-
-it('damage of days that no record has changes nothing', async () => {
-  rmSync(victim);
-  const input = `${JSON.stringify({ ip, t: DAYS[0] })}\n`;
-  const done = await ipatlas(['enrich', '--at-field', 't', '--data', dataDir], { input });
-  expect(done).toMatchObject({ code: 0, stdout: expect.stringContaining('"GB"') });
 });
