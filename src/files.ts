@@ -23,6 +23,7 @@ import {
 import { basename, dirname, join, resolve } from 'node:path';
 import { crypto } from './builtins.js';
 import { systemErrorCode } from './errors.js';
+import { SYSTEM, whenReleased } from './system.js';
 
 /**
  * Makes a folder and those above it, unless it exists. Node's option `recursive` never returns where the system answers that
@@ -227,7 +228,7 @@ export function openPendingFile(path: string, options: PendingFileOptions = {}):
     commit(finalPath = target) {
       attempt(() => {
         fsyncSync(fd);
-        renameSync(temporary, finalPath);
+        rename(temporary, finalPath);
       });
       close();
     },
@@ -271,9 +272,16 @@ export function replaceFile(path: string, pieces: Pieces, options?: PendingFileO
   }
 }
 
+/** Renames a file or folder; see {@link whenReleased}. A file replaces a file of that name. */
+export function rename(from: string, to: string): void {
+  whenReleased(() => renameSync(from, to));
+}
+
 /** Flushes the content of a file, or the names in a folder, to the disk. */
 export function flush(path: string): void {
-  const handle = openSync(path, 'r');
+  // Windows cannot open a folder, and flushes a file only if it is open for writing.
+  if (SYSTEM.isWindows && statSync(path).isDirectory()) return;
+  const handle = openSync(path, SYSTEM.isWindows ? 'r+' : 'r');
   try {
     fsyncSync(handle);
   } finally {

@@ -2,6 +2,7 @@
 import { fstatSync, statSync } from 'node:fs';
 import { devNull } from 'node:os';
 import { tty } from './builtins.js';
+import { SYSTEM } from './system.js';
 
 /**
  * The descriptors of standard input, output and error. They are variables so that tests can run commands in their own
@@ -14,6 +15,8 @@ export const STDIN_PATH = '-';
 
 /** Returns whether a file descriptor is a terminal. node:tty loads the network, which takes 2 ms, so it is asked last. */
 export function isTerminal(fd: number): boolean {
+  // Windows cannot tell the state of every standard handle, and its isatty() knows NUL.
+  if (SYSTEM.isWindows) return tty().isatty(fd);
   const stat = fstatSync(fd);
   if (!stat.isCharacterDevice() || stat.rdev === statSync(devNull, { throwIfNoEntry: false })?.rdev) return false;
   return tty().isatty(fd);

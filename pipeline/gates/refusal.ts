@@ -2,7 +2,7 @@
  * Carries out what build.ts decides for a release that does not pass the gates: it is kept for inspection, or published
  * by force, with a record.
  */
-import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Family } from '../../src/address/parse.js';
 import {
@@ -14,7 +14,7 @@ import {
   refusedIds,
 } from '../../src/database/release.js';
 import { AtlasError } from '../../src/errors.js';
-import { makeFolder } from '../../src/files.js';
+import { makeFolder, rename } from '../../src/files.js';
 import { KEPT_REFUSED } from '../../src/limits.js';
 import type { GateFigure } from '../../src/report/stored-report.js';
 import { currentUser, findRolledBack } from '../operations/rollback.js';
@@ -90,10 +90,10 @@ export function keepRefused(release: FinishedRelease, dataDir: string, workDir: 
   const target = join(refusedDir, release.id);
   makeFolder(refusedDir);
   rmSync(target, { recursive: true, force: true });
-  renameSync(release.dir, target);
+  rename(release.dir, target);
   for (const id of refusedIds(dataDir).slice(KEPT_REFUSED)) {
     // Moved first: a process that is killed must not leave half a release among the whole ones.
-    renameSync(join(refusedDir, id), join(workDir, `old-${id}`));
+    rename(join(refusedDir, id), join(workDir, `old-${id}`));
   }
   return target;
 }

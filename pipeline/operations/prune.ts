@@ -1,5 +1,4 @@
 /** Removes old releases, and cached files that no release needs. */
-import { renameSync } from 'node:fs';
 import { join } from 'node:path';
 import {
   currentReleaseId,
@@ -10,6 +9,7 @@ import {
   releaseIds,
 } from '../../src/database/release.js';
 import { AtlasError } from '../../src/errors.js';
+import { rename } from '../../src/files.js';
 import { pruneCache } from '../fetching/cache.js';
 import { pruneRowIndexes } from '../source-formats/row-index.js';
 
@@ -25,7 +25,7 @@ export function removeOldReleases(dataDir: string, workDir: string, keep: number
   const others = releaseIds(dataDir).filter((id) => id !== current);
   const old = others.slice(Math.max(0, keep - 1));
   // Moved first: a process that is killed must not leave half a release among the intact ones.
-  for (const id of old) renameSync(join(dataDir, RELEASES_DIR, id), join(workDir, `old-${id}`));
+  for (const id of old) rename(join(dataDir, RELEASES_DIR, id), join(workDir, `old-${id}`));
   return old.length;
 }
 

@@ -3,12 +3,13 @@
  * release again from unchanged sources. So the release is recorded in `rolled-back.json`, and a build from the same inputs
  * is refused until they change or it is forced.
  */
-import { existsSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { currentReleaseId, type Manifest, RELEASES_DIR, readManifest, releaseIds } from '../../src/database/release.js';
 import { verifyRelease } from '../../src/database/verify.js';
 import { AtlasError, causedError } from '../../src/errors.js';
+import { rename } from '../../src/files.js';
 import { switchCurrent } from './current-link.js';
 import { explainWriteError } from './data-dir.js';
 import { keepsHistory, recordPublication } from './history.js';
@@ -46,7 +47,7 @@ function readEntries(dataDir: string): RolledBack[] {
 function writeEntries(dataDir: string, entries: RolledBack[]): void {
   const path = join(dataDir, ROLLED_BACK_FILE);
   writeFileSync(`${path}.new`, `${JSON.stringify(entries.slice(-MAX_ENTRIES), null, 2)}\n`);
-  renameSync(`${path}.new`, path);
+  rename(`${path}.new`, path);
 }
 
 /**

@@ -2,9 +2,9 @@
  * Stage `publish`: makes a finished release the current one.
  *
  * Everything is written and flushed under another name first. Then one rename moves the folder, and one rename replaces
- * the link. If the process is killed between any two steps, `current` names a complete release: the old or the new one.
+ * the link, or the file that takes its place on Windows. If the process is killed between any two steps, `current` names a complete release: the old or the new one.
  */
-import { existsSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import {
   MANIFEST_FILE,
@@ -17,7 +17,7 @@ import {
 } from '../../src/database/release.js';
 import { verifyWithReport } from '../../src/database/verify.js';
 import { AtlasError } from '../../src/errors.js';
-import { flush, makeFolder } from '../../src/files.js';
+import { flush, makeFolder, rename } from '../../src/files.js';
 import { switchCurrent } from '../operations/current-link.js';
 import { type PublicationHistory, recordPublication } from '../operations/history.js';
 import { removeOldReleases, removeUnusedFiles } from '../operations/prune.js';
@@ -52,16 +52,16 @@ function moveIntoPlace(release: FinishedRelease, releases: string, workDir: stri
         const path = join(release.dir, name);
         if (!existsSync(path)) continue;
         flush(path);
-        renameSync(path, join(target, name));
+        rename(path, join(target, name));
       }
       flush(target);
       return;
     }
-    renameSync(target, join(workDir, 'damaged'));
+    rename(target, join(workDir, 'damaged'));
   }
   for (const name of readdirSync(release.dir)) flush(join(release.dir, name));
   flush(release.dir);
-  renameSync(release.dir, target);
+  rename(release.dir, target);
   flush(releases);
 }
 

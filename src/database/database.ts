@@ -1,5 +1,5 @@
 /** Opens a release and looks addresses up in it. */
-import { lstatSync, realpathSync, statSync } from 'node:fs';
+import { lstatSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { AtlasError, messageOf } from '../errors.js';
 import { RELEASE_POLL_MS } from '../limits.js';
@@ -10,7 +10,7 @@ import type { Engine } from './engine.js';
 import { checkFields, type FieldLookup, type FieldSources, fieldLookup, type ResultField } from './fields.js';
 import { Lookups } from './lookups.js';
 import { dataPlace, findDatabase, isSeed, openLabels, openNetworks, openRanges } from './origin.js';
-import { CURRENT_LINK, MANIFEST_FILE, type Manifest } from './release.js';
+import { CURRENT_LINK, currentDir, MANIFEST_FILE, type Manifest } from './release.js';
 import { checkReleaseMirror } from './release-files.js';
 import { openSqliteEngine } from './sqlite-engine.js';
 
@@ -207,7 +207,7 @@ function releaseFollower(dataDir: string, mark: string, engine: EngineOptions): 
     try {
       const link = join(dataDir, CURRENT_LINK);
       if (seen === '' && lstatSync(link, { throwIfNoEntry: false }) === undefined) return undefined;
-      const dir = realpathSync(link);
+      const dir = currentDir(dataDir);
       current = markOf(dir);
       if (current === seen) return undefined;
       const release = openEngine(dir, engine);

@@ -6,6 +6,7 @@ import { isDate } from '../country/country.js';
 import { AtlasError, causedError, damagedRelease, REBUILD, systemErrorCode } from '../errors.js';
 import { packageFile } from '../package-root.js';
 import type { SourceKind } from '../range/vote.js';
+import { SYSTEM, whenReleased } from '../system.js';
 import { type Schema, schemaViolation } from './schema.js';
 
 /** Files of a release. */
@@ -164,9 +165,10 @@ export function withoutLabels({ labels: _labels, ...manifest }: Manifest): Manif
  */
 export function releaseDir(dir: string): string {
   // Links are resolved once, so that a release published later does not change what is read.
-  for (const candidate of [dir, join(dir, CURRENT_LINK)]) {
-    if (statSync(join(candidate, MANIFEST_FILE), { throwIfNoEntry: false }) !== undefined)
-      return realpathSync(candidate);
+  for (const find of [() => realpathSync(dir), () => currentDir(dir)]) {
+    const found = ifPresent(find);
+    if (found !== undefined && statSync(join(found, MANIFEST_FILE), { throwIfNoEntry: false }) !== undefined)
+      return found;
   }
   throw new AtlasError(
     'E_NO_DATABASE',
@@ -263,10 +265,32 @@ export function readManifest(dir: string): Manifest {
   return parseManifest(text, dir);
 }
 
-/** Returns the id of the release that `current` links to, or undefined if there is none. */
+/**
+ * Returns the directory of the release that `current` names, with symbolic links resolved. On Windows, where a symbolic link
+ * needs a privilege, `current` is a file with the id.
+ *
+ * @throws the system error `ENOENT` if there is no `current`, or it names a release that is gone; AtlasError E_NO_DATABASE
+ *   if the file has no id
+ */
+export function currentDir(dataDir: string): string {
+  const link = join(dataDir, CURRENT_LINK);
+  if (!SYSTEM.isWindows) return realpathSync(link);
+  const id = whenReleased(() => readFileSync(link, 'utf8')).trim();
+  if (RELEASE_ID.test(id)) return realpathSync(join(dataDir, RELEASES_DIR, id));
+  const advice = 'publish one with "ipatlas build" or "ipatlas rollback"';
+  throw new AtlasError('E_NO_DATABASE', `${link} has no id of a release; ${advice}`);
+}
+
+/** Returns the id of the release that `current` names, or undefined if there is none. */
 export function currentReleaseId(dataDir: string): string | undefined {
+  const dir = ifPresent(() => currentDir(dataDir));
+  return dir === undefined ? undefined : basename(dir);
+}
+
+/** Returns what a function finds, or undefined if there is no file or folder of the name. */
+function ifPresent<T>(find: () => T): T | undefined {
   try {
-    return basename(realpathSync(join(dataDir, CURRENT_LINK)));
+    return find();
   } catch (error) {
     if (systemErrorCode(error) === 'ENOENT') return undefined;
     throw error;

@@ -2,12 +2,12 @@
  * Writes the archive. The caller holds the lock of the data directory. If the process is killed at any step, each function
  * leaves an archive that answers as before or as afterwards.
  */
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Family } from '../address/parse.js';
 import { currentReleaseId } from '../database/release.js';
 import { AtlasError } from '../errors.js';
-import { replaceFile } from '../files.js';
+import { rename, replaceFile } from '../files.js';
 import type { FileRecord, RangeRecord } from '../rangefile/layout.js';
 import { type PartitionFile, rangeColumns } from '../rangefile/reader.js';
 import { type Archive, DAY_MS, dayOf, type Entry, openArchive, PENDING_FILE } from './archive.js';
@@ -174,7 +174,7 @@ function settleEntry<Rec extends FileRecord>(dataDir: string, partition: Archive
     rmSync(pending); // a damaged file that nothing refers to yet: the next entry is a base
     return;
   }
-  if (entry.about.release === currentReleaseId(dataDir)) renameSync(pending, join(folder, entryFileName(entry.name)));
+  if (entry.about.release === currentReleaseId(dataDir)) rename(pending, join(folder, entryFileName(entry.name)));
   else rmSync(pending);
 }
 

@@ -4,10 +4,10 @@
  * The link is checked every half second: events of the file system do not cross mounted volumes. To verify a release
  * takes most of a second of computing, so a separate thread does it.
  */
-import { lstatSync, realpathSync } from 'node:fs';
+import { lstatSync } from 'node:fs';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { CURRENT_LINK } from '../../database/release.js';
+import { CURRENT_LINK, currentDir } from '../../database/release.js';
 import { AtlasError, messageOf, systemErrorCode } from '../../errors.js';
 import { RELEASE_RETRY_MS, RETRY_MAX_MS } from '../../limits.js';
 import { packageFile } from '../../package-root.js';
@@ -65,7 +65,7 @@ function readCurrent(dataDir: string): Current | undefined {
   const stat = lstatSync(link, { throwIfNoEntry: false });
   if (stat === undefined) return undefined;
   try {
-    const dir = realpathSync(link);
+    const dir = currentDir(dataDir);
     return { dir, mark: `${stat.ino} ${stat.ctimeMs} ${dir}` };
   } catch (error) {
     if (systemErrorCode(error) !== 'ENOENT') throw error;

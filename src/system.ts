@@ -1,0 +1,29 @@
+/** What differs between Windows and POSIX systems. Only this file asks which system it is. */
+import { systemErrorCode } from './errors.js';
+
+/** Which rules hold. It is a variable so that tests can try the rules of Windows on other systems. */
+export const SYSTEM = {
+  isWindows: process.platform === 'win32',
+  pause: (ms: number): void => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms),
+};
+
+/** Tries with {@link RETRY_MS} between them: 2 s in total, longer than a virus scanner holds a file. */
+const MAX_TRIES = 100;
+const RETRY_MS = 20;
+
+/**
+ * Runs an action on files. On Windows, it is tried again while another program, such as a virus scanner, has the file open.
+ *
+ * @throws the system error; `EACCES`, `EBUSY` and `EPERM` only after the last try
+ */
+export function whenReleased<T>(action: () => T): T {
+  for (let tries = 1; ; tries++) {
+    try {
+      return action();
+    } catch (error) {
+      const isHeld = ['EACCES', 'EBUSY', 'EPERM'].includes(systemErrorCode(error) ?? '');
+      if (!SYSTEM.isWindows || !isHeld || tries >= MAX_TRIES) throw error;
+      SYSTEM.pause(RETRY_MS);
+    }
+  }
+}

@@ -1,0 +1,87 @@
+/** The rules of Windows, tried on this system. What only Windows or Wine can show is not tested here. */
+import { lstatSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { switchCurrent } from '../pipeline/operations/current-link.js';
+import { currentDir, currentReleaseId, releaseDir } from '../src/database/release.js';
+import { flush } from '../src/files.js';
+import { SYSTEM, whenReleased } from '../src/system.js';
+import { dataDir, giveFolders } from './support/own-folder.js';
+
+const FIRST = '2026-01-01-0123456789ab';
+const SECOND = '2026-01-02-0123456789ab';
+const system = { ...SYSTEM };
+
+giveFolders();
+beforeEach(() => Object.assign(SYSTEM, { isWindows: true, pause: vi.fn() }));
+afterEach(() => Object.assign(SYSTEM, system));
+
+function makeReleases(...ids: string[]): void {
+  for (const id of ids) {
+    mkdirSync(join(dataDir, 'releases', id), { recursive: true });
+    writeFileSync(join(dataDir, 'releases', id, 'manifest.json'), '{}');
+  }
+}
+
+it('names the current release in a file, which the next one replaces', () => {
+  makeReleases(FIRST, SECOND);
+  expect(currentReleaseId(dataDir)).toBeUndefined();
+  for (const id of [FIRST, SECOND]) {
+    expect(switchCurrent(dataDir, id)).toBeUndefined();
+    expect(lstatSync(join(dataDir, 'current')).isFile()).toBe(true);
+    expect(currentReleaseId(dataDir)).toBe(id);
+    expect(releaseDir(dataDir)).toBe(currentDir(dataDir));
+  }
+});
+
+it('moves a folder named current aside', () => {
+  makeReleases(FIRST);
+  mkdirSync(join(dataDir, 'current'));
+  expect(switchCurrent(dataDir, FIRST)).toContain('current.replaced-');
+  expect(currentReleaseId(dataDir)).toBe(FIRST);
+});
+
+it.each(['', '..\\..\\else\n', `${FIRST} ${SECOND}`])('refuses a file that has no id: %j', (content) => {
+  makeReleases(FIRST);
+  writeFileSync(join(dataDir, 'current'), content);
+  expect(() => currentDir(dataDir)).toThrow('has no id of a release; publish one with');
+});
+
+it('accepts an id that an editor has ended with CRLF', () => {
+  makeReleases(FIRST);
+  writeFileSync(join(dataDir, 'current'), `${FIRST}\r\n`);
+  expect(currentReleaseId(dataDir)).toBe(FIRST);
+});
+
+it('opens no folder to flush it, and files for writing', () => {
+  makeReleases(FIRST);
+  expect(() => flush(join(dataDir, 'no such folder'))).toThrow('ENOENT');
+  flush(dataDir);
+  const file = join(dataDir, 'releases', FIRST, 'manifest.json');
+  flush(file);
+  expect(readFileSync(file, 'utf8')).toBe('{}');
+});
+
+/** Returns an action that fails with a code a number of times. */
+function failing(code: string, times: number) {
+  return vi.fn(() => {
+    if (times-- > 0) throw Object.assign(new Error(code), { code });
+    return 'done';
+  });
+}
+
+it.each(['EBUSY', 'EPERM', 'EACCES'])('tries again after %s, a bounded number of times', (code) => {
+  expect(whenReleased(failing(code, 99))).toBe('done');
+  const always = failing(code, 1000);
+  expect(() => whenReleased(always)).toThrow(code);
+  expect(always).toHaveBeenCalledTimes(100);
+});
+
+it('does not try again after another error, or on another system', () => {
+  const missing = failing('ENOENT', 1);
+  expect(() => whenReleased(missing)).toThrow('ENOENT');
+  SYSTEM.isWindows = false;
+  const held = failing('EPERM', 1);
+  expect(() => whenReleased(held)).toThrow('EPERM');
+  for (const action of [missing, held]) expect(action).toHaveBeenCalledTimes(1);
+});
