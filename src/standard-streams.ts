@@ -1,7 +1,8 @@
 /** The standard streams, and whether a file descriptor is a terminal. */
-import { fstatSync, statSync } from 'node:fs';
+import { fstatSync, type Stats, statSync } from 'node:fs';
 import { devNull } from 'node:os';
 import { tty } from './builtins.js';
+import { systemErrorCode } from './errors.js';
 import { SYSTEM } from './system.js';
 
 /**
@@ -13,9 +14,19 @@ export const STANDARD_FD = { input: 0, output: 1, error: 2 };
 /** The path that means standard input. */
 export const STDIN_PATH = '-';
 
+/** Returns the state of a standard stream; undefined if Windows cannot tell it, which depends on what opened the handle. */
+export function standardStat(fd: number): Stats | undefined {
+  try {
+    return fstatSync(fd);
+  } catch (error) {
+    if (SYSTEM.isWindows && systemErrorCode(error) === 'EBADF') return undefined;
+    throw error;
+  }
+}
+
 /** Returns whether a file descriptor is a terminal. node:tty loads the network, which takes 2 ms, so it is asked last. */
 export function isTerminal(fd: number): boolean {
-  // Windows cannot tell the state of every standard handle, and its isatty() knows NUL.
+  // On Windows, isatty() knows NUL, and needs no state.
   if (SYSTEM.isWindows) return tty().isatty(fd);
   const stat = fstatSync(fd);
   if (!stat.isCharacterDevice() || stat.rdev === statSync(devNull, { throwIfNoEntry: false })?.rdev) return false;

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { switchCurrent } from '../pipeline/operations/current-link.js';
 import { currentDir, currentReleaseId, releaseDir } from '../src/database/release.js';
 import { flush } from '../src/files.js';
+import { isTerminal, standardStat } from '../src/standard-streams.js';
 import { SYSTEM, whenReleased } from '../src/system.js';
 import { dataDir, giveFolders } from './support/own-folder.js';
 
@@ -84,4 +85,12 @@ it('does not try again after another error, or on another system', () => {
   const held = failing('EPERM', 1);
   expect(() => whenReleased(held)).toThrow('EPERM');
   for (const action of [missing, held]) expect(action).toHaveBeenCalledTimes(1);
+});
+
+it('answers without the state of a standard stream that cannot be told', () => {
+  const unknown = 1_000_000; // not open
+  expect(standardStat(unknown)).toBeUndefined();
+  expect(isTerminal(unknown)).toBe(false);
+  SYSTEM.isWindows = false;
+  expect(() => standardStat(unknown)).toThrow('EBADF');
 });

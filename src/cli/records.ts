@@ -1,5 +1,5 @@
 /** What the commands that process records share: their flags, inputs, outputs, signals and statistics. */
-import { closeSync, fstatSync, openSync } from 'node:fs';
+import { closeSync, openSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import { seedFacts } from '../database/origin.js';
@@ -29,7 +29,7 @@ import { formatCount, showProgress, summaryText } from '../enrich/progress.js';
 import { AtlasError, EXIT } from '../errors.js';
 import type { Damage } from '../history/over-time.js';
 import { MAX_JOBS } from '../limits.js';
-import { isTerminal, STANDARD_FD, STDIN_PATH } from '../standard-streams.js';
+import { isTerminal, STANDARD_FD, STDIN_PATH, standardStat } from '../standard-streams.js';
 import {
   databaseOf,
   expectStdin,
@@ -363,10 +363,10 @@ function checkDistinct(values: OptionValues): void {
 
 /** Refuses an input that is also standard output, as in `enrich FILE >> FILE`: the run would read its own output. */
 function checkStandardOutput(inputs: readonly string[]): void {
-  const stdout = fstatSync(STANDARD_FD.output);
-  if (!stdout.isFile()) return;
+  const stdout = standardStat(STANDARD_FD.output);
+  if (stdout?.isFile() !== true) return;
   const input = inputs.find((path) => {
-    const stat = path === STDIN_PATH ? fstatSync(STANDARD_FD.input) : statOutput(path);
+    const stat = path === STDIN_PATH ? standardStat(STANDARD_FD.input) : statOutput(path);
     return stat !== undefined && stat.dev === stdout.dev && stat.ino === stdout.ino;
   });
   if (input === undefined) return;
