@@ -1,9 +1,9 @@
 /** Writes bytes to files, pipes and terminals. */
-import { fstatSync, write, writeSync } from 'node:fs';
+import { write, writeSync } from 'node:fs';
 import type { Writable } from 'node:stream';
 import { net } from '../../builtins.js';
 import { systemErrorCode } from '../../errors.js';
-import { isTerminal } from '../../standard-streams.js';
+import { isTerminal, standardStat } from '../../standard-streams.js';
 import { type FilePart, writePart } from '../schedule/file-part.js';
 
 /** Receives bytes in order. */
@@ -63,9 +63,9 @@ export function newFileSink(fd: number): ByteSink & Required<Pick<ByteSink, 'pla
  * non-blocking, a stream waits until it can be written.
  */
 export function fileSink(fd: number): ByteSink {
-  const stat = fstatSync(fd);
+  const stat = standardStat(fd);
   // Does not wait for a reader, so it is written in this thread: another one would take longer.
-  const isImmediate = stat.isFile() || (stat.isCharacterDevice() && !isTerminal(fd));
+  const isImmediate = stat?.isFile() === true || (stat?.isCharacterDevice() === true && !isTerminal(fd));
   let stream: Writable | undefined;
   return {
     async write(bytes) {
