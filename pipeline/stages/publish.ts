@@ -2,7 +2,8 @@
  * Stage `publish`: makes a finished release the current one.
  *
  * Everything is written and flushed under another name first. Then one rename moves the folder, and one rename replaces
- * the link, or the file that takes its place on Windows. If the process is killed between any two steps, `current` names a complete release: the old or the new one.
+ * the link, or the file that takes its place on Windows. If the process is killed between any two steps, `current` names a
+ * complete release: the old or the new one.
  */
 import { existsSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
