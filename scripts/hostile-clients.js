@@ -3,7 +3,7 @@
 //
 //   node scripts/hostile-clients.js          both
 //   node scripts/hostile-clients.js files    100 clients request a static file twice at once and go away: open descriptors
-//   node scripts/hostile-clients.js readers  300 clients send 4,000 requests each and never read: memory, delay of /healthz
+//   node scripts/hostile-clients.js readers  100 clients send 1,400 requests each and never read: memory, delay of /healthz
 import { fork, spawn } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { connect } from 'node:net';
@@ -14,8 +14,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 const CLIENTS_OF_FILES = 100;
 const [folder] = readdirSync(new URL('../dist/page/assets', import.meta.url));
 const FILES = ['world.svg', 'worker.js'].map((name) => `/page/${folder}/${name}`);
-const READERS = 300;
-const REQUESTS = 4_000;
+const READERS = 100;
+const REQUESTS = 1_400;
 const SECONDS = 20;
 
 let server;

@@ -24,15 +24,6 @@ import {
 import { ERROR_BODIES, JSON_TYPE } from './responses.js';
 import { ALL_METHODS } from './routes.js';
 
-/**
- * Connections whose input Node's parser gets as it arrives. A block of it can have 1,400 requests, which are parsed at once
- * and take 2.5 MB: no harm with a few connections. The input of further ones is parsed in slices, which costs an eighth more.
- */
-const UNSLICED_CONNECTIONS = 40;
-
-/** Bytes of a slice: more than the headers of a usual request. */
-const SLICE_BYTES = 4_096;
-
 /** How often Node looks for requests that are overdue, in milliseconds. */
 const TIMEOUT_CHECK_MS = 1_000;
 
@@ -156,27 +147,12 @@ function hasOneHost(rawHeaders: readonly string[]): boolean {
   return hosts === 1;
 }
 
-/** Lets Node parse the input of a connection in slices, and only as long as no request of it waits. */
-function readInSlices(connection: Connection): void {
-  // A listener of 'readable' decides when data is read. What it reads is emitted as 'data', which Node's parser gets.
-  const read = (): void => {
-    do {
-      const { readableLength } = connection;
-      if ((connection[HOLDS] ?? 0) > 0) return;
-      connection.read(readableLength === 0 ? undefined : Math.min(readableLength, SLICE_BYTES));
-    } while (connection.readableLength > 0);
-  };
-  connection.on('readable', read).on('resume', read);
-}
-
 /** Answers one request. */
 type Answer = (request: IncomingMessage, response: ServerResponse) => void;
 
 /** An HTTP server that can stop listening without closing idle connections, and knows the responses of a connection. */
 export class ApiHttpServer extends Server {
-  /** Open connections. Node's HTTP server does not track those of tunnels that are refused. */
-  readonly #connections = new Set<Duplex>();
-  /** Those whose last response is on its way. */
+  /** Connections whose last response is on its way. */
   readonly #refused = new WeakSet<Duplex>();
   readonly #options: Required<Omit<HttpServerOptions, 'region'>> & Pick<HttpServerOptions, 'region'>;
 
@@ -204,11 +180,6 @@ export class ApiHttpServer extends Server {
       if (!response.writableFinished) response.setTimeout(times.socket);
     };
     this.on('request', (request, response) => this.#inTurn(request, response, answer));
-    this.on('connection', (socket) => {
-      this.#connections.add(socket);
-      socket.once('close', () => this.#connections.delete(socket));
-      if (this.#connections.size > UNSLICED_CONNECTIONS) readInSlices(socket);
-    });
     // The app asks for the body with 100 Continue, if it wants it.
     this.on('checkContinue', (request, response) => this.#inTurn(request, response, answer));
     this.on('checkExpectation', (request, response) =>
@@ -229,7 +200,8 @@ export class ApiHttpServer extends Server {
 
   /**
    * Answers the requests of a connection one after the other. A client may send many without reading a response; none of
-   * them opens a file or makes a response before those before it are sent, and nothing more is read meanwhile.
+   * them makes a response before those before it are sent, and nothing more is read meanwhile: a block of input, at most 1,400
+   * requests, waits in 2.5 MB.
    */
   #inTurn(request: IncomingMessage, response: ServerResponse, answer: Answer): void {
     const connection: Connection = request.socket;
@@ -278,11 +250,6 @@ export class ApiHttpServer extends Server {
     onUnparsed(status);
     response.writeHead(status, headersOf(error, region));
     response.end(ERROR_BODIES[error]);
-  }
-
-  /** Closes all connections, also those that Node's HTTP server does not track. */
-  override closeAllConnections(): void {
-    for (const socket of this.#connections) socket.destroy();
   }
 
   /**

@@ -109,18 +109,13 @@ it('a client that does not read its responses loses its connection', async () =>
 describe('a client that sends requests ahead', () => {
   const request = (target: string) => `GET ${target} HTTP/1.1\r\nHost: a\r\n\r\n`;
 
-  it.each([
-    ['an early', 0],
-    ['a late', 60],
-  ])('and does not read is not answered further, until it reads: %s connection', async (_, others) => {
+  it('and does not read is not answered further, until it reads', async () => {
     const answered: string[] = [];
     const accessLog = { write: ({ route }: Access) => answered.push(route), flush: async () => {} };
     const server = await startServer(appDeps(dataDir, { accessLog }), { times: TIMES });
     servers.push(server);
     const accepted: Socket[] = [];
     server.on('connection', (connection) => accepted.push(connection));
-    const idle = Array.from({ length: others }, () => connect(portOf(server), '127.0.0.1'));
-    await Promise.all(idle.map((socket) => once(socket, 'connect')));
     const socket = connect(portOf(server), '127.0.0.1');
     const first = 2_000;
     // 25 kB each: 50 MB, more than the buffers of the kernel.
@@ -152,18 +147,7 @@ describe('a client that sends requests ahead', () => {
     const bodies = [...text.matchAll(/"openapi":"3\.1\.0"|\{"status":"ok"\}/g)].map(([body]) => body);
     expect(bodies).toHaveLength(count);
     expect(bodies.every((body, i) => (i < first && i % 2 === 0) === body.startsWith('"openapi"'))).toBe(true);
-    for (const one of idle) one.destroy();
   });
-});
-
-it('a tunnel that a client keeps open does not keep the server from stopping', async () => {
-  const server = await startServer(appDeps(dataDir), { times: { ...TIMES, refused: 3_600_000 } });
-  const { answer, stop } = drip(portOf(server), 'CONNECT ip.example:443 HTTP/1.1\r\nHost: ip.example\r\n\r\n');
-  await until(() => answer().includes('HTTP/1.1 405 '), 'the refusal');
-  expect(await connections(server)).toBe(1);
-  await drain(server, 0, 50);
-  await until(async () => (await connections(server)) === 0, 'the end of the connection');
-  stop();
 });
 
 it('an idle connection is still served after the server has stopped listening', async () => {
