@@ -18,14 +18,6 @@ CREATE TABLE api_key (
 -- To remove the keys that have expired.
 CREATE INDEX api_key_expires ON api_key (expires) WHERE expires IS NOT NULL;
 
--- The signed file that the keys were last written to or read from.
-CREATE TABLE key_file (
-  direction TEXT PRIMARY KEY CHECK (direction IN ('exported', 'imported')),
-  version   INTEGER NOT NULL,                          -- grows with each file; a smaller one is not imported
-  expires   TEXT NOT NULL,                             -- ISO 8601, UTC
-  hash      BLOB NOT NULL CHECK (length(hash) = 32)    -- SHA-256 of its keys
-) STRICT, WITHOUT ROWID;
-
 -- How many keys were made by signing up, by network, in the last hour. A network is stored as 20 bits of a hash with the
 -- secret: 4,096 IPv4 addresses share a number, so that it names nobody.
 CREATE TABLE sign_up (

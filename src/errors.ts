@@ -77,7 +77,7 @@ export const ERROR_TABLE = {
   E_EXPIRED: {
     exit: EXIT.fetchFailed,
     status: 500,
-    meaning: 'the signed metadata of a repository, or a file of keys, has expired; the current release and keys stay',
+    meaning: 'the signed metadata of a repository has expired; the current release stays',
   },
   E_FETCH: { exit: EXIT.fetchFailed, status: 500, meaning: 'a source could not be fetched or read' },
 } as const;

@@ -351,9 +351,6 @@ export const RETRY_MAX_MS = 60_000;
 /** Largest file of keys in bytes (64 MiB): some 400,000 keys. */
 export const MAX_KEY_FILE_BYTES = 67_108_864;
 
-/** How long a file of keys is valid, in milliseconds (2 days): the longest time for which old ones can be served unnoticed. */
-export const KEY_FILE_MS = 172_800_000;
-
 /** Longest time in milliseconds to fetch a file of keys. */
 export const KEY_FILE_TIMEOUT_MS = 20_000;
 

@@ -8,7 +8,6 @@ import {
   type KeyRecord,
   listKeys,
   parseOrigin,
-  requireCurrent,
   revokeKey,
 } from '../api/keys/key-store.js';
 import { AtlasError, EXIT, misuse } from '../errors.js';
@@ -78,13 +77,6 @@ function revoke({ dataDir, positionals }: Invocation): void {
   printNote(`ipatlas: key ${id} was revoked at ${revoked}\n`);
 }
 
-/** Returns the value of a flag that must be given. */
-function required(values: OptionValues, name: string, action: string): string {
-  const value = text(values, name);
-  if (value !== undefined && value !== '') return value;
-  throw misuse(`"keys ${action}" needs --${name} FILE; see "ipatlas keys --help"`);
-}
-
 /** Runs once, or again and again until SIGTERM or Ctrl-C if `--every` is given. Then a failure does not end it. */
 async function onceOrEvery(values: OptionValues, work: () => Promise<void>): Promise<void> {
   const every = text(values, 'every');
@@ -111,44 +103,28 @@ async function onceOrEvery(values: OptionValues, work: () => Promise<void>): Pro
 async function exportFile({ dataDir, positionals, values }: Invocation): Promise<void> {
   requireDirectory(dataDir);
   const path = positionals[0]!;
-  const { readSigningKey, writeKeyFile } = await import('../api/keys/key-file.js');
-  const key = readSigningKey(required(values, 'sign-key', 'export'));
+  const { writeKeyFile } = await import('../api/keys/key-file.js');
   await onceOrEvery(values, async () => {
     const keys = exportKeys(dataDir);
-    const bytes = writeKeyFile(keys, key);
-    // The signature is deterministic, so the file is the same if the keys are. Its date then stays, too.
-    // What is not a file, such as a device or a pipe, is only written.
+    const bytes = writeKeyFile(keys);
+    // The date of the file stays if the keys do. What is not a file, such as a device or a pipe, is only written.
     if (statSync(path, { throwIfNoEntry: false })?.isFile() && readFileSync(path).equals(bytes)) return;
     writeFile(path, [bytes]);
-    printNote(`ipatlas: ${path}: ${counted(keys.keys.length, 'key')}, version ${keys.version}\n`);
+    printNote(`ipatlas: ${path}: ${counted(keys.length, 'key')}\n`);
   });
 }
 
 async function importFile({ dataDir, positionals, values }: Invocation): Promise<void> {
   requireDirectory(dataDir);
-  const source = positionals[0]!;
-  const { readKeyFile, readVerifyingKey } = await import('../api/keys/key-file.js');
-  const { KeyFileSource } = await import('../api/keys/key-file-source.js');
-  const names = [values['verify-key'] ?? []].flat().map(String);
-  if (names.length === 0) required(values, 'verify-key', 'import');
-  const publicKeys = names.map(readVerifyingKey);
-  const file = new KeyFileSource(source);
-  let expires: string | undefined;
+  const { fetchKeyFile, readKeyFile } = await import('../api/keys/key-file.js');
+  let etag = '';
   await onceOrEvery(values, async () => {
-    const bytes = await file.read();
-    if (bytes === undefined) {
-      // The same file again: somebody may withhold newer ones.
-      if (expires !== undefined) requireCurrent(expires);
-      return;
-    }
-    const keys = readKeyFile(bytes, publicKeys);
-    const done = importKeys(dataDir, keys, values.replace === true);
-    file.keep();
-    expires = keys.expires;
+    const fetched = await fetchKeyFile(positionals[0]!, etag);
+    if (fetched === undefined) return;
+    const done = importKeys(dataDir, readKeyFile(fetched.bytes), values.replace === true);
+    etag = fetched.etag;
     if (values.every !== undefined && done.changed + done.removed === 0) return;
-    printNote(
-      `ipatlas: ${counted(done.keys, 'key')}, version ${done.version}: ${done.changed} added or changed, ${done.removed} removed\n`,
-    );
+    printNote(`ipatlas: ${counted(done.keys, 'key')}: ${done.changed} added or changed, ${done.removed} removed\n`);
   });
 }
 
@@ -173,17 +149,17 @@ const ACTIONS: Readonly<Record<string, KeysAction>> = {
     run: revoke,
   },
   export: {
-    usage: 'FILE --sign-key FILE',
-    help: 'writes the hashes of the valid keys to a signed file',
+    usage: 'FILE',
+    help: 'writes the hashes of the valid keys to a file',
     arguments: [1, 1],
-    flags: ['sign-key', 'every'],
+    flags: ['every'],
     run: exportFile,
   },
   import: {
-    usage: 'FILE|URL --verify-key FILE',
-    help: 'makes the keys of such a file, or of one at a URL of http or https, those of this data directory',
+    usage: 'FILE|URL',
+    help: 'makes the keys of such a file, or of one at a URL of https, those of this data directory',
     arguments: [1, 1],
-    flags: ['verify-key', 'replace', 'every'],
+    flags: ['replace', 'every'],
     run: importFile,
   },
 };
@@ -205,12 +181,6 @@ export const command: Command = {
       repeatable: true,
       help: 'the key works only in web pages of this origin, such as https://example.com; may be given several times',
     },
-    'sign-key': { value: 'FILE', help: 'the private Ed25519 key that signs, in PEM' },
-    'verify-key': {
-      value: 'FILE',
-      repeatable: true,
-      help: 'the public key of the signer, in PEM; several if it is replaced',
-    },
     replace: { help: 'also remove the keys that were created here' },
     every: { value: 'SECONDS', help: 'keep running, and repeat if something changed' },
     json: { help: 'the list, or the new key and its id, as JSON' },
@@ -219,9 +189,8 @@ export const command: Command = {
     'ipatlas keys create --label "web team" --rate 60000': 'prints a new key',
     'ipatlas keys list': 'the keys, without their secrets',
     'ipatlas keys revoke 5a98c634': 'revokes the key with this id',
-    'ipatlas keys export keys.json --sign-key private.pem': 'writes the hashes of the keys to a signed file',
-    'ipatlas keys import https://a.example/keys --verify-key pub.pem --every 20':
-      'keeps the keys of another server up to date',
+    'ipatlas keys export keys.json': 'writes the hashes of the keys to a file',
+    'ipatlas keys import https://a.example/keys --every 20': 'keeps the keys of another server up to date',
   },
   operand: 'none',
   arguments: [1, 2],

@@ -369,7 +369,7 @@ describe('keys that people make for themselves', () => {
     expect([clocked.find(key), clocked.find(own.key)?.id]).toEqual([undefined, own.id]);
     clocked.stop();
     edit('UPDATE api_key SET expires = ? WHERE id = ?', new Date().toISOString(), id);
-    expect([isValidKey(dataDir, key), exportKeys(dataDir).keys.map((one) => one.id)]).toEqual([false, [own.id]]);
+    expect([isValidKey(dataDir, key), exportKeys(dataDir).map((one) => one.id)]).toEqual([false, [own.id]]);
     createKey(dataDir);
     expect(listKeys(dataDir).map((one) => one.id)).not.toContain(id);
   });

@@ -131,7 +131,7 @@ describe('sign-up', () => {
 
   it('makes and revokes no key if the keys are imported', () => {
     const one = signUps();
-    importKeys(keysDir, { version: 1, expires: '2999-01-01T00:00:00.000Z', keys: [] }, true);
+    importKeys(keysDir, [], true);
     expect(one.handle({ do: 'create', caller: '192.0.2.1' })).toEqual({ refused: 'sign_up_closed' });
     expect(one.handle({ do: 'revoke', id: '1' })).toEqual({ refused: 'key_not_self_issued' });
     expect(log.lines).toEqual([]);
@@ -258,7 +258,7 @@ describe('ipatlas serve', () => {
     try {
       await publishBlocks(dir, SMALL_WORLD);
       const start = () => ipatlas(['serve', '--data', dir, '--port', '0', '--sign-up', 'open']);
-      importKeys(dir, { version: 1, expires: '2999-01-01T00:00:00.000Z', keys: [] }, true);
+      importKeys(dir, [], true);
       expect(await start()).toMatchObject({ code: 2, stderr: expect.stringMatching(/are imported/) });
       writeFileSync(keysPath(dir), 'no database at all, but long enough to be looked at');
       expect(await start()).toMatchObject({ code: 2, stderr: expect.stringMatching(/keys\.sqlite cannot be used/) });

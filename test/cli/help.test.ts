@@ -60,7 +60,7 @@ describe('help pages', () => {
     expect(stdout).toMatch(/^Usage: ipatlas keys create \[--label TEXT\]/);
     expect(stdout).toContain('--label TEXT');
     expect(stdout).toContain('--data DIR');
-    expect(stdout).not.toContain('--sign-key');
+    expect(stdout).not.toContain('--every');
     expect(stdout).toMatch(/\n {2}ipatlas keys create /);
     expect(await ipatlas(['keys', 'create', '--help'])).toMatchObject({ code: 0, stdout });
     expect(await ipatlas(['help', 'keys', 'crate'])).toMatchObject({

@@ -1,5 +1,4 @@
 /** One origin and three nodes: a release and a key reach all of them while they are asked without a pause. */
-import { generateKeyPairSync } from 'node:crypto';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it, onTestFinished } from 'vitest';
@@ -35,10 +34,9 @@ it(
     for (const node of nodes) expect(await node.pull(web.url, origin.root())).toMatchObject({ outcome: 'published' });
 
     // The keys come from the origin, too.
-    const signing = generateKeyPairSync('ed25519');
     const bringKeys = (): void => {
-      const file = writeKeyFile(exportKeys(origin.dataDir), signing.privateKey);
-      for (const { dataDir } of nodes) importKeys(dataDir, readKeyFile(file, [signing.publicKey]), false);
+      const file = writeKeyFile(exportKeys(origin.dataDir));
+      for (const { dataDir } of nodes) importKeys(dataDir, readKeyFile(file), false);
     };
     const { key } = createKey(origin.dataDir);
     const leaked = createKey(origin.dataDir);

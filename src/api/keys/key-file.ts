@@ -1,18 +1,13 @@
 /**
- * The signed file that carries the keys of one data directory to other servers: hashes of keys, never keys or labels.
- *
- * The first line has the Ed25519 signature (RFC 8032) of all that follows, which is JSON by
- * schemas/keys-file.schema.json:
- *
- *     ipatlas-keys ed25519 <signature in hexadecimal>
- *     {"version":1763800000,"expires":"2026-11-24T05:10:30.000Z","keys":[
- *     {"id":"a79dfb58","hash":"…","rate":null,"origins":null,"self_issued":false,"created":"2026-11-22T05:10:27.835Z","expires":null}
- *     ]}
+ * The file that carries the keys of one data directory to other servers, by schemas/keys-file.schema.json: hashes of keys, never
+ * keys or labels. It is as trustworthy as the way it comes: a copy, or a URL of https.
  */
-import { createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { Ajv2020 } from 'ajv/dist/2020.js';
-import { AtlasError, causedError } from '../../errors.js';
+import { fetch } from 'undici';
+import { AtlasError, causedError, misuse } from '../../errors.js';
+import { KEY_FILE_TIMEOUT_MS, MAX_KEY_FILE_BYTES } from '../../limits.js';
+import { networkReason, proxyAgent } from '../../network.js';
 import { packageFile } from '../../package-root.js';
 
 /** A valid key, as other servers need it. */
@@ -30,51 +25,8 @@ export interface SharedKey {
   expires: string | null;
 }
 
-export interface KeySet {
-  /** Grows with each file. */
-  version: number;
-  /** When the file must have been replaced by a newer one; ISO 8601, UTC. */
-  expires: string;
-  keys: SharedKey[];
-}
-
-/** Begins what is signed, so that no signature of something else is valid for a file of keys. */
-const CONTEXT = 'ipatlas-keys\n';
-const FIRST_LINE = /^ipatlas-keys ed25519 ([0-9a-f]{128})$/;
-/** Longest first line in bytes. */
-const FIRST_LINE_BYTES = 160;
-
 /** Most bytes of a file besides its keys. */
-export const KEY_FILE_FRAME_BYTES = 256;
-
-function signedBytes(payload: Uint8Array): Buffer {
-  return Buffer.concat([Buffer.from(CONTEXT), payload]);
-}
-
-function ed25519(key: KeyObject, path: string): KeyObject {
-  if (key.asymmetricKeyType === 'ed25519') return key;
-  throw new AtlasError('E_USAGE', `${path} is not an Ed25519 key; make one with "openssl genpkey -algorithm ed25519"`);
-}
-
-function readKey(path: string, what: string, parse: (pem: Buffer) => KeyObject): KeyObject {
-  try {
-    return ed25519(parse(readFileSync(path)), path);
-  } catch (error) {
-    if (error instanceof AtlasError) throw error;
-    // The message of the parser never quotes the file.
-    throw causedError('E_USAGE', `${path} cannot be read as ${what} in PEM`, error, 'name another file');
-  }
-}
-
-/** Reads a private Ed25519 key (PKCS #8, PEM). Throws AtlasError E_USAGE if it is not one. */
-export function readSigningKey(path: string): KeyObject {
-  return readKey(path, 'a private key', (pem) => createPrivateKey(pem));
-}
-
-/** Reads a public Ed25519 key (SPKI, PEM). Throws AtlasError E_USAGE if it is not one. */
-export function readVerifyingKey(path: string): KeyObject {
-  return readKey(path, 'a public key', (pem) => createPublicKey(pem));
-}
+export const KEY_FILE_FRAME_BYTES = 16;
 
 /** Returns the lines that list keys; the same for the same keys. */
 export function keyLines(keys: readonly SharedKey[]): string {
@@ -85,33 +37,9 @@ export function keyLines(keys: readonly SharedKey[]): string {
     .join(',\n');
 }
 
-/** Returns a signed file. */
-export function writeKeyFile({ version, expires, keys }: KeySet, key: KeyObject): Buffer {
-  const payload = Buffer.from(`{"version":${version},"expires":"${expires}","keys":[\n${keyLines(keys)}\n]}\n`);
-  const signature = sign(null, signedBytes(payload), key).toString('hex');
-  return Buffer.concat([Buffer.from(`ipatlas-keys ed25519 ${signature}\n`), payload]);
-}
-
-/**
- * Reads a signed file.
- *
- * @param publicKeys one of them must have signed it
- * @throws AtlasError E_REFUSED if none of them did; E_BAD_INPUT if the bytes are not such a file
- */
-export function readKeyFile(bytes: Buffer, publicKeys: readonly KeyObject[]): KeySet {
-  const end = bytes.subarray(0, FIRST_LINE_BYTES).indexOf('\n');
-  const match = FIRST_LINE.exec(bytes.toString('latin1', 0, Math.max(0, end)));
-  if (match === null)
-    throw new AtlasError('E_BAD_INPUT', 'this is not a file of keys; "ipatlas keys export" writes one');
-  const payload = bytes.subarray(end + 1);
-  const [signed, signature] = [signedBytes(payload), Buffer.from(match[1]!, 'hex')];
-  if (!publicKeys.some((key) => verify(null, signed, key, signature))) {
-    throw new AtlasError(
-      'E_REFUSED',
-      'the file of keys is not signed by the given key; the keys stay as they are; check --verify-key',
-    );
-  }
-  return parsePayload(payload);
+/** Returns a file; the same for the same keys. */
+export function writeKeyFile(keys: readonly SharedKey[]): Buffer {
+  return Buffer.from(`{"keys":[\n${keyLines(keys)}\n]}\n`);
 }
 
 /** Returns the error for a file that is no file of keys. @param what is wrong */
@@ -119,25 +47,102 @@ function badFile(what: string): AtlasError {
   return new AtlasError('E_BAD_INPUT', `the file of keys ${what}; repeat "ipatlas keys export"`);
 }
 
-/** Parses what was signed. The signer may still have made a mistake. */
-function parsePayload(payload: Buffer): KeySet {
+/** Reads a file. Throws AtlasError E_BAD_INPUT if the bytes are not one. */
+export function readKeyFile(bytes: Uint8Array): SharedKey[] {
   let value: unknown;
   try {
-    value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(payload));
+    value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
   } catch (error) {
     throw causedError('E_BAD_INPUT', 'the file of keys is not JSON', error, 'repeat "ipatlas keys export"');
   }
   const ajv = new Ajv2020({ allowUnionTypes: true });
-  const isValid = ajv.compile<KeySet>(JSON.parse(readFileSync(packageFile('schemas/keys-file.schema.json'), 'utf8')));
-  if (!isValid(value)) {
-    throw badFile(`is not valid: ${ajv.errorsText(isValid.errors, { dataVar: '' })}`);
-  }
-  // A time that is not one would never pass.
-  if (Number.isNaN(Date.parse(value.expires))) throw badFile(`expires at ${value.expires}, which is not a time`);
+  const schema = JSON.parse(readFileSync(packageFile('schemas/keys-file.schema.json'), 'utf8'));
+  const isValid = ajv.compile<{ keys: SharedKey[] }>(schema);
+  if (!isValid(value)) throw badFile(`is not valid: ${ajv.errorsText(isValid.errors, { dataVar: '' })}`);
   for (const column of ['id', 'hash'] as const) {
     if (new Set(value.keys.map((key) => key[column])).size < value.keys.length) {
       throw badFile(`has two keys with the same ${column}`);
     }
   }
-  return value;
+  return value.keys;
+}
+
+/** The content of a path or URL; the ETag (RFC 9110 §8.8.3) is empty if there is none. */
+export interface FetchedKeys {
+  bytes: Uint8Array;
+  etag: string;
+}
+
+/**
+ * Fetches a file of keys.
+ *
+ * @param source a path, or a URL of https, or of http on this machine; user and password in it are sent as HTTP Basic authentication
+ * @param etag of the content that is known
+ * @param env environment, for the proxy variables
+ * @returns undefined if the content is the one that is known
+ * @throws AtlasError E_FETCH if it cannot be read, E_BAD_INPUT if it is too large, E_USAGE for other URLs of http
+ */
+export async function fetchKeyFile(
+  source: string,
+  etag = '',
+  env: NodeJS.ProcessEnv = process.env,
+): Promise<FetchedKeys | undefined> {
+  const url = URL.canParse(source) && /^https?:$/.test(new URL(source).protocol) ? new URL(source) : undefined;
+  const authorization = url === undefined ? '' : takeCredentials(url);
+  const name = url?.href ?? source;
+  try {
+    if (url === undefined) return { bytes: readFileSync(source), etag: '' };
+    if (url.protocol === 'http:' && !/^(localhost|127\..+|\[::1\])$/.test(url.hostname)) {
+      throw misuse(`${name} can be altered on the way; use https, or copy the file and name its path`);
+    }
+    return await fetchUrl(name, authorization, etag, env);
+  } catch (error) {
+    if (error instanceof AtlasError) throw error;
+    throw new AtlasError('E_FETCH', `${name} cannot be read: ${networkReason(error)}; check its address`, {
+      cause: error,
+    });
+  }
+}
+
+/** Removes user and password from a URL, and returns them as the value of a header; empty if there are none. */
+function takeCredentials(url: URL): string {
+  const { username, password } = url;
+  url.username = '';
+  url.password = '';
+  if (username === '' && password === '') return '';
+  const pair = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
+  return `Basic ${Buffer.from(pair).toString('base64')}`;
+}
+
+async function fetchUrl(
+  url: string,
+  authorization: string,
+  known: string,
+  env: NodeJS.ProcessEnv,
+): Promise<FetchedKeys | undefined> {
+  const headers = {
+    ...(known !== '' && { 'if-none-match': known }),
+    ...(authorization !== '' && { authorization }),
+  };
+  const dispatcher = proxyAgent(env);
+  try {
+    const signal = AbortSignal.timeout(KEY_FILE_TIMEOUT_MS);
+    const response = await fetch(url, { headers, redirect: 'error', signal, dispatcher });
+    if (response.status === 304) return undefined;
+    if (response.status !== 200) {
+      throw new AtlasError('E_FETCH', `${url} answers with status ${response.status}; check its address`);
+    }
+    const pieces: Uint8Array[] = [];
+    let size = 0;
+    for await (const piece of response.body ?? []) {
+      size += piece.length;
+      if (size > MAX_KEY_FILE_BYTES) {
+        throw new AtlasError('E_BAD_INPUT', `${url} is larger than ${MAX_KEY_FILE_BYTES} bytes; name another`);
+      }
+      pieces.push(piece);
+    }
+    return { bytes: Buffer.concat(pieces), etag: response.headers.get('etag') ?? '' };
+  } finally {
+    await dispatcher.destroy();
+  }
 }

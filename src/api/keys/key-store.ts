@@ -10,10 +10,10 @@ import { join } from 'node:path';
 import type Sqlite from 'better-sqlite3';
 import { AtlasError, causedError, isDiskError, misuse, systemErrorCode } from '../../errors.js';
 import { makeFolder } from '../../files.js';
-import { KEY_FILE_MS, MAX_KEY_FILE_BYTES, SELF_ISSUED_KEY_MS, SIGNATURE_RENEW_SHARE } from '../../limits.js';
+import { MAX_KEY_FILE_BYTES, SELF_ISSUED_KEY_MS } from '../../limits.js';
 import { packageFile } from '../../package-root.js';
 import { sqlite } from '../../sqlite.js';
-import { KEY_FILE_FRAME_BYTES, type KeySet, keyLines, type SharedKey } from './key-file.js';
+import { KEY_FILE_FRAME_BYTES, keyLines, type SharedKey } from './key-file.js';
 
 const KEYS_FILE = 'keys.sqlite';
 
@@ -286,32 +286,18 @@ function sharedKeys(database: Sqlite.Database): SharedKey[] {
     }));
 }
 
-interface KeyFileRow {
-  version: number;
-  /** ISO 8601, UTC. */
-  expires: string;
-  hash: Buffer;
-}
+/** The table, without rows, that a file has after an import. */
+const IMPORTED = 'imported';
 
-function keyFileRow(database: Sqlite.Database, direction: 'exported' | 'imported'): KeyFileRow | undefined {
-  return database
-    .prepare<[string], KeyFileRow>('SELECT version, expires, hash FROM key_file WHERE direction = ?')
-    .get(direction);
-}
-
-function setKeyFileRow(database: Sqlite.Database, direction: 'exported' | 'imported', row: KeyFileRow): void {
-  database
-    .prepare('INSERT OR REPLACE INTO key_file (direction, version, expires, hash) VALUES (?, ?, ?, ?)')
-    .run(direction, row.version, row.expires, row.hash);
+function isImported(database: Sqlite.Database): boolean {
+  return database.prepare('SELECT 1 FROM sqlite_schema WHERE name = ?').get(IMPORTED) !== undefined;
 }
 
 /** Refuses to change keys that an import would change back. */
 function refuseImported(dataDir: string, database: Sqlite.Database): void {
-  if (keyFileRow(database, 'imported') === undefined) return;
+  if (!isImported(database)) return;
   throw misuse(`the keys of ${dataDir} are imported; create and revoke keys where they are exported`);
 }
-
-const contentHash = (keys: readonly SharedKey[]): Buffer => Buffer.from(hash('sha256', keyLines(keys)), 'hex');
 
 /**
  * Returns as many of the keys as a server imports. Operators' keys come first: they are never left out for those that
@@ -330,36 +316,13 @@ function withinLimit(keys: SharedKey[], maxBytes: number): SharedKey[] {
   throw misuse(`the keys are too many for one file: it may have ${maxBytes} bytes; revoke some`);
 }
 
-/**
- * Returns the valid keys, for a file of keys. The version grows only if the keys changed since the last time, or if the last file
- * expires soon.
- *
- * It is not less than the Unix time, so that it also grows if keys.sqlite is lost and made anew.
- */
-export function exportKeys(dataDir: string, maxBytes = MAX_KEY_FILE_BYTES): KeySet {
-  return withKeys(dataDir, (database) =>
-    database
-      .transaction(() => {
-        const keys = withinLimit(sharedKeys(database), maxBytes);
-        const hash = contentHash(keys);
-        const last = keyFileRow(database, 'exported');
-        const now = Date.now();
-        const left = last === undefined ? 0 : Date.parse(last.expires) - now;
-        if (last?.hash.equals(hash) && left > SIGNATURE_RENEW_SHARE * KEY_FILE_MS) {
-          return { version: last.version, expires: last.expires, keys };
-        }
-        const version = Math.max((last?.version ?? 0) + 1, Math.floor(now / 1000));
-        const expires = new Date(now + KEY_FILE_MS).toISOString();
-        setKeyFileRow(database, 'exported', { version, expires, hash });
-        return { version, expires, keys };
-      })
-      .immediate(),
-  );
+/** Returns the valid keys, for a file of keys; the same after no change. Throws as {@link withinLimit} does. */
+export function exportKeys(dataDir: string, maxBytes = MAX_KEY_FILE_BYTES): SharedKey[] {
+  return withKeys(dataDir, (database) => withinLimit(sharedKeys(database), maxBytes));
 }
 
 /** What an import did. */
 export interface KeyImport {
-  version: number;
   /** Keys that are valid now. */
   keys: number;
   /** Keys that were added or changed, and keys that were removed. */
@@ -371,22 +334,17 @@ export interface KeyImport {
  * Makes the keys of a file the keys of a data directory: all others are removed. Servers notice within a second.
  *
  * @param replace whether keys that were created here may be removed
- * @throws AtlasError E_EXPIRED if the file has expired; E_REFUSED if the file is older than the last one that was imported, or has its version and other
- *   keys; E_USAGE if there are keys that were created here, unless `replace` is true
+ * @throws AtlasError E_USAGE if there are keys that were created here, unless `replace` is true
  */
-export function importKeys(dataDir: string, { version, expires, keys }: KeySet, replace: boolean): KeyImport {
-  requireCurrent(expires);
-  const hash = contentHash(keys);
+export function importKeys(dataDir: string, keys: readonly SharedKey[], replace: boolean): KeyImport {
   return withKeys(dataDir, (database) => {
     // The file is locked only while it is committed: servers read keys until then.
     database.pragma('cache_spill = OFF');
     return database
       .transaction(() => {
-        const last = keyFileRow(database, 'imported');
-        refuseOlder(last, { version, expires, hash });
         const present = new Map(sharedKeys(database).map((key) => [key.id, keyLines([key])]));
         const count = database.prepare<[], number>('SELECT count(*) FROM api_key').pluck().get()!;
-        if (last === undefined && count > 0 && !replace) {
+        if (!isImported(database) && count > 0 && !replace) {
           throw misuse(
             `${dataDir} has ${count} keys of its own, which the import would remove; repeat it with --replace to do so`,
           );
@@ -407,35 +365,11 @@ export function importKeys(dataDir: string, { version, expires, keys }: KeySet, 
           const text = origins === null ? null : JSON.stringify(origins);
           insert.run(id, Buffer.from(hash, 'hex'), rate, text, self_issued ? 1 : 0, created, expires);
         }
-        setKeyFileRow(database, 'imported', { version, expires, hash });
-        return { version, keys: keys.length, changed: changed.length, removed: unwanted.length };
+        database.exec(`CREATE TABLE IF NOT EXISTS ${IMPORTED} (unused TEXT) STRICT`);
+        return { keys: keys.length, changed: changed.length, removed: unwanted.length };
       })
       .immediate();
   });
-}
-
-/**
- * Refuses a file of keys that should have been replaced by a newer one: somebody may withhold revocations.
- *
- * @param expires ISO 8601, UTC
- * @throws AtlasError E_EXPIRED
- */
-export function requireCurrent(expires: string): void {
-  if (Date.parse(expires) > Date.now()) return;
-  throw new AtlasError(
-    'E_EXPIRED',
-    `the file of keys expired at ${expires}; the keys stay as they are. If it is not withheld, repeat "ipatlas keys export"`,
-  );
-}
-
-function refuseOlder(last: KeyFileRow | undefined, { version, hash }: KeyFileRow): void {
-  if (last === undefined || version > last.version) return;
-  if (version === last.version && last.hash.equals(hash)) return;
-  const problem = version < last.version ? 'is older than' : 'has other keys than';
-  throw new AtlasError(
-    'E_REFUSED',
-    `the file of keys (version ${version}) ${problem} the one that was imported last (version ${last.version}); the keys stay as they are. Repeat "ipatlas keys export" and import that file`,
-  );
 }
 
 /**
