@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # Installs the programs that tests run against, on Debian or Ubuntu: servers, readers of exports (docs/exports.md),
-# Chromium, shells, what checks the files in deploy/. Fails if one cannot be installed. Needs root or sudo.
+# Chromium, shells, what checks the files in deploy/; or the packages that are named, which single parts of "make soak" need.
+# Fails if one cannot be installed. Needs root or sudo. usage: ci-packages.sh [PACKAGE…]
 set -euo pipefail
 
 packages=(nats-server redis-server gdnsd bind9-dnsutils chromium fonts-dejavu-core zsh fish groff-base openssl
   mmdb-bin python3-maxminddb python3-geoip2 golang-go golang-github-oschwald-maxminddb-golang-dev
   nginx libnginx-mod-http-geoip2 haproxy nftables prometheus systemd)
+if [ $# -gt 0 ]; then packages=("$@"); fi
 
 installed() { dpkg-query -W -f '${Status}' "$1" 2>/dev/null | grep -q '^install ok installed$'; }
 

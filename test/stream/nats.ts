@@ -29,10 +29,12 @@ export class NatsServerProcess {
   readonly #dir: string;
   readonly #port: number;
   readonly #monitorPort: number;
+  readonly #lines: string[];
   #child: ChildProcess | undefined;
 
-  private constructor(dir: string, port: number, monitorPort: number, scheme: string) {
+  private constructor(dir: string, port: number, monitorPort: number, scheme: string, lines: string[]) {
     this.#dir = dir;
+    this.#lines = lines;
     this.#port = port;
     this.#monitorPort = monitorPort;
     this.url = `${scheme}://127.0.0.1:${port}`;
@@ -50,12 +52,17 @@ export class NatsServerProcess {
       `jetstream { store_dir: "${join(dir, 'store')}", max_file_store: 64GB }`,
       `max_payload: ${maxPayload}`,
       `log_file: "${join(dir, 'log')}"`,
-      config,
     ];
-    writeFileSync(join(dir, 'nats.conf'), lines.join('\n'));
-    const server = new NatsServerProcess(dir, port, monitorPort, config.includes('tls') ? 'tls' : 'nats');
+    const server = new NatsServerProcess(dir, port, monitorPort, config.includes('tls') ? 'tls' : 'nats', lines);
+    server.configure(config);
     await server.resume();
     return server;
+  }
+
+  /** Replaces the lines of the configuration that {@link start} was given; a server that runs takes them over. */
+  configure(config: string): void {
+    writeFileSync(join(this.#dir, 'nats.conf'), [...this.#lines, config].join('\n'));
+    this.#child?.kill('SIGHUP');
   }
 
   get pid(): number {
