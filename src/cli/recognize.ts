@@ -31,12 +31,8 @@ async function run({ values, positionals: files }: Invocation): Promise<number> 
     const inputs = new Inputs(openSources([file]), enrichOptionsOf({ format: 'text' }), guess);
     guess.onLog = () => {};
     const head = Buffer.alloc(MAX_HEAD_BYTES);
-    let needsNoFlag = false;
-    for await (const source of inputs.ofRun()) {
-      const length = await source.read(head);
-      needsNoFlag = head.toString('utf8', 0, length).split('\n').some(isDecided);
-      await source.close();
-    }
+    const length = (await (await inputs.open())?.read(head)) ?? 0;
+    const needsNoFlag = head.toString('utf8', 0, length).split('\n').some(isDecided);
     const name = file === '-' ? 'stdin' : file;
     const guessed = inputs.log ?? (needsNoFlag ? DEFAULT : undefined);
     await inputs.close();

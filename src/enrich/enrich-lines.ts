@@ -32,6 +32,8 @@ export interface LineRequest {
   /** Opens the release's range file, in memory from `allocate` if possible. Called once, so one run uses one release. */
   openFile: (allocate: (bytes: number) => Buffer) => EnrichRanges;
   options: EnrichOptions;
+  /** Instead of `options`, if they depend on the input. The release is opened meanwhile. */
+  ofInput?: Promise<EnrichOptions> | undefined;
   /** Number of threads that run the kernel, including this one. */
   jobs: number;
   /** Bytes in all inputs, before decompression, if known. */
@@ -42,8 +44,8 @@ export interface LineRequest {
   counts: EnrichCounts;
   /** Called after each chunk that was written. */
   onProgress?: (() => void) | undefined;
-  /** The class that reads JSON documents; required for that format. */
-  documents?: typeof JsonDocument | undefined;
+  /** Returns the class that reads JSON documents; required for that format. */
+  documents?: (() => Promise<typeof JsonDocument>) | undefined;
   /**
    * The memory of an earlier request, which has ended. The garbage collector does not see the size of memory that threads share,
    * so what is not used again piles up.
@@ -71,15 +73,17 @@ export interface LineResult {
 }
 
 async function run(request: LineRequest, workers: WorkerPool | undefined): Promise<LineResult> {
-  const { options, jobs, counts, rejects, signal } = request;
-  const maxLineBytes = request.maxLineBytes ?? maxRecordBytes(options);
-  const usualBytes = jobs > MAX_LARGE_CHUNK_JOBS ? ENRICH_CHUNK_BYTES : LINE_CHUNK_BYTES;
-  const chunkBytes = Math.min(request.chunkBytes ?? usualBytes, maxLineBytes);
+  const { jobs, counts, rejects, signal } = request;
   // The workers start while this thread opens the release.
   if ((request.total ?? 0) > EARLY_START_BYTES) workers?.start();
   // Memory that is not shared would have the garbage collector run now, which takes time.
   const plan = new MemoryPlan(true, request.memory);
   const file = request.openFile((bytes) => plan.allocate(bytes));
+  const options = (await request.ofInput) ?? request.options;
+  const documents = options.input?.kind === 'json' ? await request.documents?.() : undefined;
+  const maxLineBytes = request.maxLineBytes ?? maxRecordBytes(options);
+  const usualBytes = jobs > MAX_LARGE_CHUNK_JOBS ? ENRICH_CHUNK_BYTES : LINE_CHUNK_BYTES;
+  const chunkBytes = Math.min(request.chunkBytes ?? usualBytes, maxLineBytes);
   const layout = layOut({
     plan,
     file,
@@ -99,7 +103,7 @@ async function run(request: LineRequest, workers: WorkerPool | undefined): Promi
     options,
     maxRecordBytes: maxLineBytes,
     counts,
-    documents: request.documents,
+    documents,
   });
   const scheduler = new Scheduler({ runner, slots, pool, workers, queue: workers?.setMemory(layout) });
   const reader = new ChunkReader({

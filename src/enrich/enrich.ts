@@ -43,29 +43,43 @@ export interface EnrichRequest {
 export async function enrich(request: EnrichRequest): Promise<readonly Damage[]> {
   const { options, guess, signal, output } = request;
   const inputs = new Inputs(openSources(request.inputs), options, guess);
+  let before: InputsResult | undefined;
   try {
-    let { endsWithNewline, memory, damage } = await enrichInputs(request, inputs);
-    while (inputs.isWaiting && !signal.aborted) {
-      if (!endsWithNewline) await output.write(Buffer.from('\n'));
-      const { add, onInvalid, query } = options;
-      const ofLog = inputs.log === undefined ? options : { ...guess!.optionsFor(inputs.log), add, onInvalid, query };
-      ({ endsWithNewline, memory, damage } = await enrichInputs({ ...request, options: ofLog }, inputs, memory));
-    }
-    return damage;
+    do {
+      if (before?.endsWithNewline === false) await output.write(Buffer.from('\n'));
+      before = await enrichInputs(request, inputs, before?.memory);
+    } while (inputs.isWaiting && !signal.aborted);
+    return before.damage;
   } finally {
     await inputs.close();
   }
 }
 
-/** Processes the inputs of one log, in the memory of those before. Returns as {@link enrichLines} does, and what is damaged. */
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    signal.addEventListener('abort', () => resolve());
+    if (signal.aborted) resolve();
+  });
+}
+
+/** What a run leaves behind, and what is damaged. */
+type InputsResult = LineResult & { damage: readonly Damage[] };
+
+/** Processes the inputs of one log, in the memory of those before. */
 async function enrichInputs(
   request: EnrichRequest,
   inputs: Inputs,
   memory?: WebAssembly.Memory,
-): Promise<LineResult & { damage: readonly Damage[] }> {
-  const { database, options } = request;
-  const { query, input } = options;
+): Promise<InputsResult> {
+  const { database, options, guess, signal } = request;
+  const { add, onInvalid, query } = options;
   let damage: readonly Damage[] = [];
+
+  async function optionsOfInput(): Promise<InputOptions> {
+    // The writer of a pipe may take its time.
+    await Promise.race([inputs.open(), aborted(signal)]);
+    return inputs.log === undefined ? options : { ...guess!.optionsFor(inputs.log), add, onInvalid, query };
+  }
 
   function openFile(allocate?: (bytes: number) => Buffer): EnrichRanges {
     const file = openPast(database, options) ?? openForResults(database, options, allocate);
@@ -84,8 +98,11 @@ async function enrichInputs(
     }
     return file;
   }
-  // The other formats must not wait for its library.
-  const documents = input.kind === 'json' ? (await import('./formats/document.js')).JsonDocument : undefined;
-  const result = await enrichLines({ ...request, inputs: inputs.ofRun(), openFile, documents, memory });
+  const ofInput = optionsOfInput();
+  // If the release cannot be opened, that is the error that counts.
+  ofInput.catch(() => {});
+  // The other formats must not wait for the library of JSON documents.
+  const documents = async () => (await import('./formats/document.js')).JsonDocument;
+  const result = await enrichLines({ ...request, ofInput, inputs: inputs.ofRun(), openFile, documents, memory });
   return { ...result, damage };
 }

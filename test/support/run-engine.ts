@@ -48,7 +48,7 @@ export async function runEngine(
     jobs: 1,
     counts,
     maxLineBytes: TEST_LINE_BYTES,
-    documents: JsonDocument,
+    documents: async () => JsonDocument,
     memory: dirtyMemory(),
     ...request,
   }).then(

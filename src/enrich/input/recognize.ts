@@ -334,9 +334,11 @@ export class Inputs {
   readonly #guess: Guess | undefined;
   /** The input that is being recognized, or that waits. */
   #pending: ByteSource | undefined;
-  #waiting: Opened | undefined;
+  #next: Promise<Opened | undefined> | undefined;
   /** What the inputs of the run were recognized as. */
   log: Guessed | undefined;
+  /** Whether there are inputs for another run. */
+  isWaiting = false;
 
   constructor(sources: Iterable<ByteSource>, expected: ExpectedInput, guess?: Guess) {
     this.#sources = sources[Symbol.iterator]();
@@ -344,28 +346,32 @@ export class Inputs {
     this.#guess = guess;
   }
 
-  /** Whether there are inputs for another run. */
-  get isWaiting(): boolean {
-    return this.#waiting !== undefined;
-  }
-
   /**
-   * Yields the inputs for one run: sources of their text. Compressed inputs are decompressed, zstd if this version of Node supports it.
-   * The caller must close each.
+   * Opens and recognizes the first input of a run, and sets `log`. Compressed inputs are decompressed, zstd if this version of Node
+   * supports it.
    *
    * @throws AtlasError E_BAD_INPUT for other compression, for data that is compressed twice, for UTF-16 and UTF-32, for lines that
    *   end in a carriage return alone, and for a table in place of JSON lines; E_USAGE for what looks like several logs
    */
+  async open(): Promise<ByteSource | undefined> {
+    this.#next ??= this.#openNext();
+    const opened = await this.#next;
+    this.log = opened?.log;
+    return opened?.source;
+  }
+
+  /** Yields the inputs for one run: sources of their text. The caller must close each. Throws as {@link open} does. */
   async *ofRun(): AsyncGenerator<ByteSource> {
+    this.isWaiting = false;
     for (;;) {
-      const opened = this.#waiting ?? (await this.#openNext());
-      this.#waiting = undefined;
+      this.#next ??= this.#openNext();
+      const opened = await this.#next;
       if (opened === undefined) return;
       if (kindOf(opened.log) !== kindOf(this.log)) {
-        this.#waiting = opened;
-        this.log = opened.log;
+        this.isWaiting = true;
         return;
       }
+      this.#next = undefined;
       this.#pending = undefined;
       yield opened.source;
     }
