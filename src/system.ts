@@ -7,6 +7,9 @@ export const SYSTEM = {
   pause: (ms: number): void => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms),
 };
 
+/** The signals that ask a program to end. Windows sends SIGBREAK for Ctrl+Break; other systems have no such signal. */
+export const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGBREAK'] as const;
+
 /** Tries with {@link RETRY_MS} between them: 2 s in total, longer than a virus scanner holds a file. */
 const MAX_TRIES = 100;
 const RETRY_MS = 20;

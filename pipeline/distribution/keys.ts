@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { Key, Signature } from '@tufjs/models';
 import { AtlasError, causedError } from '../../src/errors.js';
 import { makeFolder, replaceFile } from '../../src/files.js';
+import { SYSTEM } from '../../src/system.js';
 
 /** The top-level roles of TUF (The Update Framework), in the order in which their metadata is published. */
 export const ROLES = ['root', 'targets', 'snapshot', 'timestamp'] as const;
@@ -55,7 +56,8 @@ export function createKey(dir: string, role: Role): SigningKey {
 }
 
 function readKey(path: string): SigningKey {
-  if ((statSync(path).mode & 0o077) !== 0) {
+  // Windows has access control lists instead, which Node cannot read: the permissions of the folder count there.
+  if (!SYSTEM.isWindows && (statSync(path).mode & 0o077) !== 0) {
     throw new AtlasError('E_CONFIG', `the key ${path} is accessible to other users; run "chmod 600 ${path}"`);
   }
   let privateKey: KeyObject;

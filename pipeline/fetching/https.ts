@@ -9,8 +9,8 @@ import { type EnvHttpProxyAgent, fetch, type Response } from 'undici';
 import { expBackoff } from 'zx';
 import { messageOf } from '../../src/errors.js';
 import { networkReason, proxyAgent } from '../../src/network.js';
+import { baseName } from '../../src/wildcards.js';
 import { addressProblem } from '../config/url.js';
-import { baseName } from './unpack.js';
 
 /** Largest checksum file in bytes (1 MiB): a list of the hashes of a whole folder fits. */
 const MAX_CHECKSUM_BYTES = 1_048_576;

@@ -9,6 +9,7 @@ import { Transform } from 'node:stream';
 import { crc32, createGunzip } from 'node:zlib';
 import type { Entry, ZipFile } from 'yauzl';
 import { MAX_ARCHIVE_ENTRIES } from '../../src/limits.js';
+import { baseName, matchesPattern } from '../../src/wildcards.js';
 import type { FetchedFile } from '../stage.js';
 import { type Streams, storeObject } from './cache.js';
 
@@ -163,26 +164,4 @@ async function openZipEntry(zip: ZipFile, entry: Entry): Promise<Streams> {
     },
   });
   return [await zip.openReadStreamPromise(entry), check];
-}
-
-/** Returns the last part of a path. */
-export function baseName(path: string): string {
-  return path.slice(path.lastIndexOf('/') + 1);
-}
-
-/**
- * Returns whether a path matches a pattern.
- *
- * A pattern without `/` is matched against the last part of the path, so that the dated top folder of an archive does
- * not matter. As in a shell, a leading dot is only matched by a dot. zx finds files on disk with its own glob; these
- * paths are names in archives and of fetched files, for which zx has no matcher.
- */
-export function matchesPattern(pattern: string, path: string, { ignoreCase = false } = {}): boolean {
-  const subject = pattern.includes('/') ? path : baseName(path);
-  if (baseName(subject).startsWith('.') && !baseName(pattern).startsWith('.')) return false;
-  const source = pattern
-    .replace(/[.+^${}()|[\]\\]/g, '\\$&')
-    .replace(/\*+/g, '[^/]*')
-    .replaceAll('?', '[^/]');
-  return new RegExp(`^${source}$`, ignoreCase ? 'is' : 's').test(subject);
 }

@@ -1,11 +1,10 @@
 /** Reads the files of one source, in any format, into ranges. */
-
 import { formatAddress } from '../../src/address/format.js';
 import type { Family } from '../../src/address/parse.js';
 import { addressWords, compareAddresses } from '../../src/address/words.js';
 import { AtlasError, messageOf } from '../../src/errors.js';
 import { RangeBuilder } from '../../src/range/columns.js';
-import { matchesPattern } from '../fetching/unpack.js';
+import { matchesPattern } from '../../src/wildcards.js';
 import type { OwnedRange } from '../merging/evidence.js';
 import type { FetchedFile, FetchedSource, IngestedSource } from '../stage.js';
 import { type FilePart, type RowPosition, readRows } from './csv-rows.js';

@@ -400,7 +400,7 @@ export async function runWorker(settings: ServeSettings, log: Log): Promise<bool
     });
     // Ctrl-C, and the end of the terminal, reach every process of it, but the primary says when to stop. SIGTERM to this
     // process counts.
-    for (const signal of ['SIGINT', 'SIGHUP']) process.on(signal, () => {});
+    for (const signal of ['SIGINT', 'SIGHUP', 'SIGBREAK']) process.on(signal, () => {});
     process.once('SIGTERM', resolve);
     tell({ type: 'ready' });
   });

@@ -1,6 +1,7 @@
 /** Parses the command line of one command. */
 import { parseArgs } from 'node:util';
 import { DATA_DIR_HELP } from '../database/origin.js';
+import { expandWildcards } from '../wildcards.js';
 import { type Command, type FlagTable, type OptionValues, unknownName, usageError } from './command.js';
 
 const DATA_FLAG = { value: 'DIR', help: DATA_DIR_HELP };
@@ -51,6 +52,7 @@ export async function parseCommandLine(name: string, command: Command, args: str
     strict: false,
     tokens: true,
   });
+  const operands = expandWildcards(positionals);
   for (const token of tokens) {
     if (token.kind !== 'option') continue;
     const { rawName, value, inlineValue } = token;
@@ -70,7 +72,7 @@ export async function parseCommandLine(name: string, command: Command, args: str
       );
     }
   }
-  return { values: values as OptionValues, ...splitAction(name, command, values as OptionValues, positionals) };
+  return { values: values as OptionValues, ...splitAction(name, command, values as OptionValues, operands) };
 }
 
 /** Takes the action from the arguments, if the command has actions. Checks the number of arguments and the action's flags. */

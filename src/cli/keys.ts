@@ -12,6 +12,7 @@ import {
 } from '../api/keys/key-store.js';
 import { AtlasError, EXIT, misuse } from '../errors.js';
 import { writeFile } from '../export/output.js';
+import { STOP_SIGNALS } from '../system.js';
 import { counted } from '../text-table.js';
 import {
   type Action,
@@ -85,7 +86,7 @@ async function onceOrEvery(values: OptionValues, work: () => Promise<void>): Pro
     throw misuse(`--every ${JSON.stringify(every)} is not a number of seconds, such as 20`);
   }
   const stop = new AbortController();
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => stop.abort());
+  for (const signal of STOP_SIGNALS) process.once(signal, () => stop.abort());
   let lastProblem = '';
   while (!stop.signal.aborted) {
     try {

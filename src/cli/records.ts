@@ -30,6 +30,7 @@ import { AtlasError, EXIT } from '../errors.js';
 import type { Damage } from '../history/over-time.js';
 import { MAX_JOBS } from '../limits.js';
 import { isTerminal, STANDARD_FD, STDIN_PATH, standardStat } from '../standard-streams.js';
+import { STOP_SIGNALS, SYSTEM } from '../system.js';
 import {
   databaseOf,
   expectStdin,
@@ -406,7 +407,7 @@ export function parseStreamRequest(invocation: Invocation): StreamRequest {
   return request;
 }
 
-const ENDING_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+const ENDING_SIGNALS = [...STOP_SIGNALS, 'SIGHUP'] as const;
 
 /**
  * Makes the first signal stop the reading, so that what was read is processed and written. The second ends the process.
@@ -420,8 +421,9 @@ function watchSignals(abandon: () => void) {
   function stop(): void {
     for (const name of ENDING_SIGNALS) process.off(name, onSignal);
   }
-  /** Ends the process by a signal, so that its parent sees the cause. */
+  /** Ends the process by a signal, so that its parent sees the cause. On Windows a process cannot send itself each signal. */
   function raise(name: NodeJS.Signals): void {
+    if (SYSTEM.isWindows) process.exit(EXIT.interrupted);
     stop();
     process.kill(process.pid, name);
   }

@@ -2,6 +2,7 @@
 import { type BuildResult, type PullResult, type RefusedOutcome, runOnSchedule } from '../../pipeline/index.js';
 import { AtlasError, EXIT, misuse } from '../errors.js';
 import { SCHEDULE_JITTER_S } from '../limits.js';
+import { STOP_SIGNALS } from '../system.js';
 import { type Invocation, print, printNote, text } from './command.js';
 
 /** How long a scheduled build that was told to stop may take to finish its stage, in milliseconds. */
@@ -52,7 +53,7 @@ function parseJitter(value: string | undefined): number {
 }
 
 /**
- * Returns an abort signal for SIGTERM and SIGINT. The current run ends before its next stage. If a stage takes longer, the
+ * Returns an abort signal for the signals to stop. The current run ends before its next stage. If a stage takes longer, the
  * process exits, which is safe because a build or pull may be killed at any moment. A second signal ends the process at once.
  */
 function stopSignal(): AbortSignal {
@@ -61,8 +62,7 @@ function stopSignal(): AbortSignal {
     controller.abort();
     setTimeout(() => process.exit(EXIT.ok), SCHEDULE_STOP_MS).unref();
   };
-  process.once('SIGTERM', stop);
-  process.once('SIGINT', stop);
+  for (const signal of STOP_SIGNALS) process.once(signal, stop);
   return controller.signal;
 }
 

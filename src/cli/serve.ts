@@ -18,6 +18,7 @@ import { makeFolder, replaceFile } from '../files.js';
 import { DEFAULT_RATE } from '../limits.js';
 import { withPackages } from '../optional-packages.js';
 import { sqlite } from '../sqlite.js';
+import { STOP_SIGNALS } from '../system.js';
 import { type Command, type Invocation, type OptionValues, print, text, usageError } from './command.js';
 
 const DEFAULT_PORT = 8080;
@@ -136,13 +137,13 @@ function reportInternalErrors(log: Log): void {
 /** Resolves at the first signal to stop; the second ends the process at once. */
 function stopSignal(): Promise<void> {
   return new Promise((resolveStop) => {
-    for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    for (const signal of STOP_SIGNALS) {
       process.once(signal, () => {
         process.once(signal, () => process.exit(EXIT.interrupted));
         resolveStop();
       });
     }
-    // The terminal is gone; the system may say so twice.
+    // The terminal or the window of the console is gone; the system may say so twice.
     process.on('SIGHUP', resolveStop);
   });
 }

@@ -16,6 +16,7 @@ import type { NatsBroker, NatsServer } from '../stream/nats.js';
 import type { OrderedOptions } from '../stream/ordered.js';
 import { OVERSIZE_POLICIES, type OversizePolicy } from '../stream/parts.js';
 import type { SetupOptions } from '../stream/setup.js';
+import { STOP_SIGNALS } from '../system.js';
 import { type Command, type Invocation, type OptionValues, print, printNote, text } from './command.js';
 import { ADD_FLAGS, enrichOptionsOf, withLogs } from './records.js';
 
@@ -140,8 +141,6 @@ function readOversize(values: OptionValues): OversizePolicy {
   }
   return 'reject';
 }
-
-const STOP_SIGNALS = ['SIGTERM', 'SIGINT'] as const;
 
 /** Runs something with an AbortSignal for the first signal to stop; the second ends the process at once. */
 async function stoppable<Result>(run: (stop: AbortSignal) => Promise<Result>): Promise<Result> {

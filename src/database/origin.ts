@@ -3,14 +3,14 @@ import { lstatSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
 import type { LabelFile, NetworkFile, RangeFile } from '../rangefile/reader.js';
+import { SYSTEM } from '../system.js';
 import { ageDays, ageText, releaseAge } from './age.js';
 import { CURRENT_LINK, MANIFEST_FILE, type Manifest, readManifest, releaseDir, releaseIds } from './release.js';
 import { openReleaseLabels, openReleaseNetworks, openReleaseRanges } from './release-files.js';
 import { openSeed, openSeedNetworks, readSeed, seedPath } from './seed.js';
 
 /** The default data directory, as help texts describe it. */
-export const DATA_DIR_HELP =
-  'the data directory (default: IPATLAS_DATA, else ./data if it exists, else ~/.local/share/ipatlas)';
+export const DATA_DIR_HELP = `the data directory (default: IPATLAS_DATA, else ./data if it exists, else ${SYSTEM.isWindows ? '%LOCALAPPDATA%\\ipatlas' : '~/.local/share/ipatlas'})`;
 
 /**
  * When the seed answers: only as long as the data directory never had a release; always, because the user wants it; or never,
@@ -29,12 +29,14 @@ export interface DataPlace {
  * exists, so that a checkout and a project keep their own database, else a directory of the user, so that any other
  * working directory stays clean.
  *
- * Source of the second: XDG Base Directory Specification 0.8. A relative XDG_DATA_HOME is invalid and is ignored.
+ * Source of the second: XDG Base Directory Specification 0.8. A relative XDG_DATA_HOME is invalid and is ignored. On Windows,
+ * LOCALAPPDATA takes its place.
  */
 function defaultDataDir(env: NodeJS.ProcessEnv): string {
   if (statSync('data', { throwIfNoEntry: false })?.isDirectory() === true) return 'data';
-  const base = env.XDG_DATA_HOME;
-  return join(base !== undefined && isAbsolute(base) ? base : join(homedir(), '.local', 'share'), 'ipatlas');
+  const base = SYSTEM.isWindows ? env.LOCALAPPDATA : env.XDG_DATA_HOME;
+  const usual = SYSTEM.isWindows ? ['AppData', 'Local'] : ['.local', 'share'];
+  return join(base !== undefined && isAbsolute(base) ? base : join(homedir(), ...usual), 'ipatlas');
 }
 
 /**
@@ -42,7 +44,7 @@ function defaultDataDir(env: NodeJS.ProcessEnv): string {
  *
  * @param named the data directory that the user named, if any
  * @param wantsSeed whether the user asked for the seed
- * @param env the environment; only IPATLAS_DATA and XDG_DATA_HOME are read
+ * @param env the environment; only IPATLAS_DATA, XDG_DATA_HOME and LOCALAPPDATA are read
  */
 export function dataPlace(
   named: string | undefined,

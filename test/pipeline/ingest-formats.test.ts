@@ -2,9 +2,9 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { describe, expect, test } from 'vitest';
-import { matchesPattern } from '../../pipeline/fetching/unpack.js';
 import { BUILT_IN_FORMATS, resolveFormat } from '../../pipeline/source-formats/formats.js';
 import { readSource } from '../../pipeline/source-formats/read-source.js';
+import { matchesPattern } from '../../src/wildcards.js';
 import { filesOf, ingestContents, inputOf, rangesText, withFiles } from './ingest-helper.js';
 
 const fixtures = path.join(import.meta.dirname, 'fixtures', 'ingest');

@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { matchesPattern } from '../../pipeline/fetching/unpack.js';
 import { parseDecimal } from '../../pipeline/source-formats/decimal.js';
 import type { RangeNotation } from '../../pipeline/source-formats/formats.js';
 import type { IngestedSource } from '../../pipeline/stage.js';
 import { AtlasError } from '../../src/errors.js';
 import type { BoundedRanges } from '../../src/range/columns.js';
+import { matchesPattern } from '../../src/wildcards.js';
 import { ingestContents } from './ingest-helper.js';
 
 /** A range as BigInt numbers, without the code under test. */

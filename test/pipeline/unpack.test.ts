@@ -2,7 +2,8 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { listed, matchesPattern, takeFiles } from '../../pipeline/fetching/unpack.js';
+import { listed, takeFiles } from '../../pipeline/fetching/unpack.js';
+import { matchesPattern } from '../../src/wildcards.js';
 import { makeZip, scratchDir, type ZipEntry } from './fetch-support.js';
 
 /** Unpacks files given as name and bytes; returns text by name. */

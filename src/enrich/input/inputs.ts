@@ -1,13 +1,13 @@
 /** The inputs of a run: all are checked before the run starts, and opened one after the other. */
-import { accessSync, constants, fstatSync, type Stats, statSync } from 'node:fs';
+import { accessSync, constants, type Stats, statSync } from 'node:fs';
 import { AtlasError, messageOf, systemErrorCode } from '../../errors.js';
-import { STANDARD_FD, STDIN_PATH } from '../../standard-streams.js';
+import { STANDARD_FD, STDIN_PATH, standardStat } from '../../standard-streams.js';
 import { statOutput } from '../output/output.js';
 import { type ByteSource, openSource } from './source.js';
 
-function statInput(path: string): Stats {
+function statInput(path: string): Stats | undefined {
   try {
-    if (path === STDIN_PATH) return fstatSync(STANDARD_FD.input);
+    if (path === STDIN_PATH) return standardStat(STANDARD_FD.input);
     accessSync(path, constants.R_OK);
     return statSync(path);
   } catch (error) {
@@ -27,8 +27,8 @@ export function checkInputs(paths: readonly string[]): number | undefined {
   let total: number | undefined = 0;
   for (const path of paths) {
     const stat = statInput(path);
-    if (stat.isDirectory()) throw new AtlasError('E_USAGE', `${path} is a directory; name its files`);
-    total = total === undefined || !stat.isFile() ? undefined : total + stat.size;
+    if (stat?.isDirectory()) throw new AtlasError('E_USAGE', `${path} is a directory; name its files`);
+    total = total === undefined || !stat?.isFile() ? undefined : total + stat.size;
   }
   return total;
 }
@@ -41,7 +41,7 @@ export function checkInputs(paths: readonly string[]): number | undefined {
 export function isInput(path: string, inputs: readonly string[]): boolean {
   const file = statOutput(path);
   if (file === undefined) return false;
-  return inputs.map(statInput).some(({ dev, ino }) => dev === file.dev && ino === file.ino);
+  return inputs.map(statInput).some((stat) => stat?.dev === file.dev && stat.ino === file.ino);
 }
 
 /** Opens inputs one after the other. */

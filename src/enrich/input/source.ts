@@ -1,9 +1,9 @@
 /** Sources of bytes: files, pipes and standard input. */
-import { closeSync, constants, createReadStream, fstatSync, openSync, read, readSync, statSync } from 'node:fs';
+import { closeSync, constants, createReadStream, openSync, read, readSync, statSync } from 'node:fs';
 import type { ConnectOpts, Socket, SocketConstructorOpts } from 'node:net';
 import { net, tty } from '../../builtins.js';
 import { AtlasError, messageOf, systemErrorCode } from '../../errors.js';
-import { isTerminal, STANDARD_FD } from '../../standard-streams.js';
+import { isTerminal, STANDARD_FD, standardStat } from '../../standard-streams.js';
 import { type FilePart, readPart } from '../schedule/file-part.js';
 
 /** Bytes that the caller reads into its own memory. */
@@ -308,8 +308,8 @@ export function openSource(path: string): ByteSource {
     const reason = systemErrorCode(error) === 'ENOENT' ? 'the file does not exist' : messageOf(error);
     throw new AtlasError('E_USAGE', `${path} cannot be opened: ${reason}`, { cause: error });
   }
-  const stat = fstatSync(fd);
-  if (stat.isDirectory()) {
+  const stat = standardStat(fd);
+  if (stat?.isDirectory()) {
     closeSync(fd);
     throw new AtlasError('E_USAGE', `${path} is a directory; name its files`);
   }
@@ -317,11 +317,11 @@ export function openSource(path: string): ByteSource {
     const stream = fd === 0 ? process.stdin : new (tty().ReadStream)(fd);
     return new StreamSource(name, stream, undefined, () => void stream.destroy());
   }
-  if (stat.isFIFO() || stat.isSocket()) {
+  if (stat?.isFIFO() || stat?.isSocket()) {
     // Bun's Socket takes no descriptor, and would end at once without an error.
     return process.versions.bun === undefined
       ? new PipeSource(name, fd)
       : streamSource(name, createReadStream('', { fd }));
   }
-  return new FileSource(name, fd, stat.isFile() ? stat.size : undefined);
+  return new FileSource(name, fd, stat?.isFile() ? stat.size : undefined);
 }
