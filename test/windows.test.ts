@@ -1,12 +1,16 @@
 /** The rules of Windows, tried on this system. What only Windows or Wine can show is not tested here. */
-import { lstatSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, lstatSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { homedir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, expect, it, onTestFinished, vi } from 'vitest';
+import { createKey, readKeys } from '../pipeline/distribution/keys.js';
 import { switchCurrent } from '../pipeline/operations/current-link.js';
+import { dataPlace } from '../src/database/origin.js';
 import { currentDir, currentReleaseId, releaseDir } from '../src/database/release.js';
 import { flush } from '../src/files.js';
 import { isTerminal, standardStat } from '../src/standard-streams.js';
 import { SYSTEM, whenReleased } from '../src/system.js';
+import { expandWildcards } from '../src/wildcards.js';
 import { dataDir, giveFolders } from './support/own-folder.js';
 
 const FIRST = '2026-01-01-0123456789ab';
@@ -93,4 +97,31 @@ it('answers without the state of a standard stream that cannot be told', () => {
   expect(isTerminal(unknown)).toBe(false);
   SYSTEM.isWindows = false;
   expect(() => standardStat(unknown)).toThrow('EBADF');
+});
+
+it('takes files in place of * and ? in the last part of an argument, as the shells of other systems do', () => {
+  mkdirSync(dataDir);
+  for (const name of ['b.log', 'A.LOG', 'c.txt', '.d.log']) writeFileSync(join(dataDir, name), '');
+  const all = [join(dataDir, '*.log'), join(dataDir, '?.csv'), join(dataDir, 'no folder', '*'), '8.8.8.8', '-'];
+  expect(expandWildcards(all)).toEqual([join(dataDir, 'A.LOG'), join(dataDir, 'b.log'), ...all.slice(1)]);
+  SYSTEM.isWindows = false;
+  expect(expandWildcards(all)).toEqual(all);
+});
+
+it('keeps data in the folder of the user for local data', () => {
+  const started = process.cwd();
+  onTestFinished(() => process.chdir(started));
+  mkdirSync(dataDir);
+  process.chdir(dataDir); // which has no folder `data`
+  const dir = (env: NodeJS.ProcessEnv) => dataPlace(undefined, false, env).dataDir;
+  expect(dir({ LOCALAPPDATA: '/users/ü/local', XDG_DATA_HOME: '/xdg' })).toBe('/users/ü/local/ipatlas');
+  expect(dir({})).toBe(join(homedir(), 'AppData/Local/ipatlas'));
+});
+
+it('reads signing keys whatever their permission bits are, which say nothing there', () => {
+  const { key } = createKey(dataDir, 'root');
+  for (const name of readdirSync(dataDir)) chmodSync(join(dataDir, name), 0o666);
+  expect([...readKeys([dataDir]).keys()]).toEqual([key.keyID]);
+  SYSTEM.isWindows = false;
+  expect(() => readKeys([dataDir])).toThrow('is accessible to other users');
 });
