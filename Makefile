@@ -28,6 +28,8 @@ check: compile ## lint, check the types, run the tests of what was changed since
 
 soak: compile site ## the long tests: random input, kills, much memory
 	npm install --prefix test/soak/runtimes --silent
+	rm -rf test/soak/windows/node_modules/ipatlas test/soak/windows/node_modules/@ipatlas
+	npm install --prefix test/soak/windows --force --install-links --ignore-scripts --no-package-lock --silent
 	npm install --prefix bench --no-package-lock --silent
 	npx vitest run --config vitest.soak.config.ts
 
