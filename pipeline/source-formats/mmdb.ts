@@ -2,13 +2,13 @@
  * Reads a MaxMind DB file as a source: every network with its country.
  *
  * The tree is walked here, because mmdb-lib cannot list all networks; mmdb-lib reads the metadata and the data records.
- * The parts of an IPv6 tree that repeat the IPv4 tree (aliases, copies, the inverted copy under Teredo) are skipped: a
+ * The parts of an IPv6 tree with IPv4 addresses inside (aliases of the IPv4 tree, 6to4, NAT64, Teredo) are skipped: a
  * build gives those addresses the country of the IPv4 address inside.
  */
 
 import { readFileSync } from 'node:fs';
 import { Reader, type Response } from 'mmdb-lib';
-import { EMBEDDED_LAYOUT, type EmbeddedScheme, schemeOf } from '../../src/address/embedded.js';
+import { schemeOf } from '../../src/address/embedded.js';
 import { formatAddress } from '../../src/address/format.js';
 import { type Family, isMapped } from '../../src/address/parse.js';
 import { addressBits, addressWords, hostMask, isNextAddress } from '../../src/address/words.js';
@@ -67,71 +67,17 @@ class Tree {
     const top = side === 0 ? middle >>> 4 : middle & 15;
     return top * 2 ** 24 + readBytes3(bytes, at + 4 * side);
   }
-
-  /** Returns whether two subtrees are equal, or equal with the bits of the second inverted. */
-  sameSubtree(a: Reference, b: Reference, inverted: boolean): boolean {
-    if (a === b && !(inverted && this.isNode(a))) return true;
-    if (!this.isNode(a) || !this.isNode(b)) return false;
-    return [0, 1].every((side) =>
-      this.sameSubtree(this.child(a, side), this.child(b, inverted ? 1 - side : side), inverted),
-    );
-  }
 }
 
 function isZero(path: Uint32Array): boolean {
   return path.every((word) => word === 0);
 }
 
-/** Finds the parts of an IPv6 tree that repeat the IPv4 tree. */
-class IPv4Copies {
-  readonly root: Reference;
-  readonly #tree: Tree;
-  /** By the node after Teredo's server and port bits: whether it is the inverted copy of the whole IPv4 tree. */
-  readonly #invertedCopies = new Map<Reference, boolean>();
-
-  constructor(tree: Tree) {
-    this.#tree = tree;
-    let reference = 0;
-    for (let depth = 0; depth < IPV4_DEPTH && tree.isNode(reference); depth++) reference = tree.child(reference, 0);
-    this.root = reference;
-  }
-
-  /** Returns whether the block at `path` repeats the IPv4 tree. */
-  has(reference: Reference, path: Uint32Array, depth: number): boolean {
-    if (reference === this.root && this.#tree.isNode(reference)) return true;
-    if (depth === IPV4_DEPTH && path[0] === 0 && (isMapped(path) || isZero(path))) return true;
-    const scheme = schemeOf(path, depth);
-    return scheme !== undefined && this.#isCopy(reference, path, depth, scheme);
-  }
-
-  #isCopy(reference: Reference, path: Uint32Array, depth: number, scheme: EmbeddedScheme): boolean {
-    const tree = this.#tree;
-    const { offset, inverted } = EMBEDDED_LAYOUT[scheme];
-    if (depth < offset) return this.#isFreeUpTo(offset, reference, depth);
-    let original = this.root;
-    for (let bit = offset; bit < Math.min(depth, offset + 32) && tree.isNode(original); bit++) {
-      const side = (path[bit >>> 5]! >>> (31 - (bit & 31))) & 1;
-      original = tree.child(original, inverted ? 1 - side : side);
-    }
-    return tree.sameSubtree(reference, original, inverted);
-  }
-
-  /** Returns whether the bits up to `offset` make no difference, and the inverted IPv4 tree follows them. */
-  #isFreeUpTo(offset: number, from: Reference, depth: number): boolean {
-    const tree = this.#tree;
-    let reference = from;
-    for (let bit = depth; bit < offset && tree.isNode(reference); bit++) {
-      const left = tree.child(reference, 0);
-      if (left !== tree.child(reference, 1)) return false;
-      reference = left;
-    }
-    let isCopy = this.#invertedCopies.get(reference);
-    if (isCopy === undefined) {
-      isCopy = tree.sameSubtree(reference, this.root, true);
-      this.#invertedCopies.set(reference, isCopy);
-    }
-    return isCopy;
-  }
+/** Returns the IPv4 tree in an IPv6 tree. */
+function ipv4TreeOf(tree: Tree): Reference {
+  let reference = 0;
+  for (let depth = 0; depth < IPV4_DEPTH && tree.isNode(reference); depth++) reference = tree.child(reference, 0);
+  return reference;
 }
 
 /** Value of `data` if there is no open range. */
@@ -204,25 +150,35 @@ class TreeWalker {
   readonly #ranges: Ranges;
   /** First address of the current block. An IPv4 address is in the last word, as in the file. */
   readonly #path = new Uint32Array(4);
-  readonly #copies: IPv4Copies | undefined;
+  readonly #family: Family;
+  readonly #ipv4Tree: Reference;
 
   constructor(tree: Tree, ranges: Ranges, family: Family) {
     this.#tree = tree;
     this.#ranges = ranges;
-    if (family === 6) this.#copies = new IPv4Copies(tree);
+    this.#family = family;
+    this.#ipv4Tree = family === 4 ? 0 : ipv4TreeOf(tree);
   }
 
   run(): void {
-    this.#visit(4, this.#copies?.root ?? 0, 0);
-    if (this.#copies !== undefined) this.#visit(6, 0, 0);
+    this.#visit(4, this.#ipv4Tree, 0);
+    if (this.#family === 6) this.#visit(6, 0, 0);
     this.#ranges.flush();
+  }
+
+  /** Returns whether the IPv6 block at the path has IPv4 addresses inside. */
+  #hasIPv4(reference: Reference, depth: number): boolean {
+    const path = this.#path;
+    if (reference === this.#ipv4Tree && this.#tree.isNode(reference)) return true;
+    if (depth === IPV4_DEPTH && path[0] === 0 && (isMapped(path) || isZero(path))) return true;
+    return schemeOf(path, depth) !== undefined;
   }
 
   #visit(family: Family, reference: Reference, depth: number): void {
     const tree = this.#tree;
     const path = this.#path;
     if (reference === tree.nodeCount) return;
-    if (family === 6 && this.#copies!.has(reference, path, depth)) return;
+    if (family === 6 && this.#hasIPv4(reference, depth)) return;
     if (!tree.isNode(reference)) {
       this.#ranges.add(family, path, depth + 128 - addressBits(family), reference);
       return;

@@ -10,9 +10,6 @@ const MAX_HEIGHT = 8_000_000;
 /** Rows that are drawn above and below those that can be seen. */
 const EXTRA_ROWS = 6;
 
-/** Rows that are printed at most. */
-export const MAX_PRINTED = 1_000;
-
 const COLUMNS: readonly (readonly [SortColumn, string])[] = [
   ['line', 'Line'],
   ['address', 'Address'],
@@ -56,7 +53,6 @@ export class RowTable {
   /** Where the table was scrolled to from here. */
   #scrolledTo = 0;
   #rowHeight = 40;
-  #isPrinting = false;
 
   constructor(container: HTMLElement, events: TableEvents) {
     this.#events = events;
@@ -75,8 +71,6 @@ export class RowTable {
     this.#scroller.addEventListener('keydown', (event) => this.#onKey(event));
     this.#scroller.addEventListener('wheel', (event) => this.#onWheel(event), { passive: false });
     new ResizeObserver(() => this.#measure()).observe(this.#scroller);
-    globalThis.addEventListener('beforeprint', () => this.#print(true));
-    globalThis.addEventListener('afterprint', () => this.#print(false));
   }
 
   /** Shows or hides the column of the networks. */
@@ -96,7 +90,6 @@ export class RowTable {
     this.#blocks.clear();
     this.#asked.clear();
     this.#table.setAttribute('aria-rowcount', String(count + 1));
-    for (let block = 0; block * ROWS_PER_BLOCK < Math.min(count, MAX_PRINTED); block++) this.#ask(block);
     this.#scrollTo(keepPlace ? this.#top : 0);
   }
 
@@ -181,7 +174,6 @@ export class RowTable {
   }
 
   #scrollTo(top: number): void {
-    if (this.#isPrinting) return;
     this.#top = Math.max(0, Math.min(this.#lastTop, top));
     this.#space.style.height = `${this.#height}px`;
     this.#scroller.scrollTop = this.#top * this.#scale;
@@ -217,7 +209,6 @@ export class RowTable {
   }
 
   #draw(): void {
-    if (this.#isPrinting) return;
     const first = Math.max(0, Math.floor(this.#top) - EXTRA_ROWS);
     const seen = Math.ceil(this.#viewport / this.#rowHeight);
     const end = Math.min(this.#count, Math.ceil(this.#top) + seen + EXTRA_ROWS);
@@ -254,21 +245,5 @@ export class RowTable {
     if (result?.asn !== undefined)
       row.append(cell('c-network', result.asn === null ? '' : `AS${result.asn} ${result.as_name ?? ''}`));
     return row;
-  }
-
-  /** Draws all rows for a printer, as many as are loaded, or those that are seen. */
-  #print(isPrinting: boolean): void {
-    this.#isPrinting = isPrinting;
-    this.#table.classList.toggle('printed', isPrinting);
-    if (!isPrinting) {
-      this.#scrollTo(this.#top);
-      return;
-    }
-    this.#space.style.height = 'auto';
-    const count = Math.min(this.#count, MAX_PRINTED);
-    const rows = Array.from({ length: count }, (_, at) => this.#row(at));
-    const note =
-      count < this.#count ? [element('p', `The first ${numberText(count)} of ${numberText(this.#count)} rows.`)] : [];
-    this.#space.replaceChildren(...rows, ...note);
   }
 }

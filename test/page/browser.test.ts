@@ -87,9 +87,6 @@ describe.skipIf(!hasChromium())('the pages', () => {
     page.evaluate(() => (globalThis as unknown as { shift: number }).shift);
   const says = (page: Page, selector: string, text: RegExp): Promise<void> =>
     page.locator(selector, { hasText: text }).waitFor();
-  /** Waits until two pictures were drawn. */
-  const settled = (page: Page): Promise<unknown> =>
-    page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
   const withMap = (page: Page): Promise<unknown> => page.waitForSelector('#answer-map svg');
   const useFile = async (page: Page, name: string, content: string | Buffer): Promise<void> => {
     // By its path: the test's tool would decode a buffer within the page.
@@ -405,23 +402,6 @@ describe.skipIf(!hasChromium())('the pages', () => {
     await says(page, '.row-line', /hacked/);
     expect(await page.evaluate(() => 'hacked' in globalThis)).toBe(false);
     expect(problems).toEqual([]);
-  });
-
-  it('prints whole tables and no forms', async () => {
-    const { page } = await open();
-    await useFile(page, 'list.txt', addresses(1_500).join('\n'));
-    await says(page, '#status', /^Done/);
-    await says(page, '.row-line:last-child', /\d/);
-    await page.emulateMedia({ media: 'print' });
-    await page.evaluate(() => globalThis.dispatchEvent(new Event('beforeprint')));
-    expect([await page.locator('.row-line').count(), await page.isVisible('form')]).toEqual([1_000, false]);
-    expect(await page.textContent('.space p')).toBe('The first 1,000 of 1,500 rows.');
-    // What the resizing for the paper calls must not give the table its height on the screen again.
-    await settled(page);
-    expect(await page.$eval<string, HTMLElement>('.space', ({ style }) => style.height)).toBe('auto');
-    await page.emulateMedia({ media: 'screen' });
-    await page.evaluate(() => globalThis.dispatchEvent(new Event('afterprint')));
-    expect(await page.locator('.row-line').count()).toBeLessThan(60);
   });
 
   it('asks the server where browsers must not load the database: progress, cancel, failures, the rate', async () => {
