@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { speedTable } from '../bench/readme.js';
+import { programsPage } from '../programs/page.js';
 import { allFlags } from '../src/cli/command-line.js';
 import { loadCommands } from '../src/cli/commands.js';
 import { commandReference } from '../src/cli/manual.js';
@@ -65,6 +66,11 @@ describe('the documentation', () => {
   it('has the figures of the last make bench, which also writes them', () => {
     const table = speedTable(JSON.parse(read('bench/results.json')));
     expect(read('README.md'), 'run "node bench/readme.js"').toContain(table);
+  });
+
+  it('has the programs as they ran last', () => {
+    const page = programsPage(JSON.parse(read('programs/results.json')));
+    expect(read('docs/programs.md'), 'run "node programs/page.js"').toBe(page);
   });
 
   it('says what the readers of an export need that do not take the default', () => {

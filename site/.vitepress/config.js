@@ -14,6 +14,7 @@ const GUIDES = {
     '/logs': 'Logs by their names',
     '/streams': 'Streams',
     '/exports': 'Exports for other software',
+    '/programs': 'Programs that read it',
     '/warehouses': 'Warehouses',
     '/history': 'History',
   },

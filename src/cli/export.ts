@@ -35,6 +35,9 @@ import {
   usageError,
 } from './command.js';
 
+/** How programs read the files; it has a heading for each format of theirs. */
+const PROGRAMS_PAGE = 'https://github.com/ipatlas/ipatlas/blob/main/docs/programs.md';
+
 const usage = (message: string): AtlasError => usageError(message, 'export');
 
 /** Writes several files, so it is not one of the formats. */
@@ -317,6 +320,9 @@ async function run(invocation: Invocation): Promise<number> {
   if (output !== undefined) {
     const bytes = writeFile(output, pieces);
     printNote(`${output}: ${bytes} bytes. ${title}\n`);
+    const name = invocation.positionals[0]!;
+    if (name !== COMPACT && isTerminal(STANDARD_FD.error))
+      printNote(`How programs read it: ${PROGRAMS_PAGE}#${name}\n`);
     return EXIT.ok;
   }
   if (isBinary && isTerminal(STANDARD_FD.output)) {

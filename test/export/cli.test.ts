@@ -16,7 +16,9 @@ import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { CompactCountries } from '../../src/compact/countries.js';
 import { buildRangeFile } from '../../src/compact/range-file.js';
-import { finished, MAIN, start } from '../support/cli.js';
+import { FORMATS } from '../../src/export/formats.js';
+import { packageFile } from '../../src/package-root.js';
+import { finished, MAIN, start, terminal } from '../support/cli.js';
 import { ipatlas } from '../support/in-process.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 import { largeWorld } from './support.js';
@@ -41,6 +43,13 @@ beforeEach(() => {
 });
 
 const run = (...args: string[]) => ipatlas(['export', ...args, '--data', dataDir]);
+
+it('on a terminal, ipatlas export says which programs read the file', async () => {
+  const { stdout } = await terminal(`"$NODE" "$MAIN" export nft --data '${dataDir}' -o '${out}'`);
+  expect(stdout).toMatch(/\r\nHow programs read it: \S+\/docs\/programs\.md#nft\r\n$/);
+  const page = readFileSync(packageFile('docs/programs.md'), 'utf8');
+  for (const format of [...Object.keys(FORMATS), 'parquet']) expect(page).toContain(`\n### ${format}\n`);
+});
 
 describe('ipatlas export', () => {
   it('writes the current release to stdout', async () => {

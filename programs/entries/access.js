@@ -1,0 +1,247 @@
+import { connection, each, fromClient, http, report, udp } from '../ask.js';
+
+const job = 'Firewalls and access';
+const MMDB = 'ipatlas export mmdb -o /var/lib/ipatlas/country.mmdb\n';
+const EUROPE = ['DE', 'FR', 'NL'];
+const allowed = (code) => (EUROPE.includes(code) ? 'allowed' : 'denied');
+
+export const ACCESS = [
+  {
+    name: 'nftables',
+    job,
+    packages: ['nftables'],
+    exports:
+      'ipatlas export nft --countries DE,FR,NL -o /var/lib/ipatlas/countries.nft && nft -f /var/lib/ipatlas/countries.nft\n',
+    before: 'nft -f /etc/nftables.conf\n',
+    files: {
+      '/etc/nftables.conf': `table inet ipatlas {
+    chain input {
+        type filter hook input priority filter - 10; policy accept;
+        tcp dport 443 ip saddr != @countries4 reject with tcp reset
+        tcp dport 443 ip6 saddr != @countries6 reject with tcp reset
+    }
+}
+`,
+    },
+    harness: {
+      '/srv/server.mjs': `import { createServer } from 'node:net';
+createServer((socket) => socket.end('allowed')).listen(443, '::');
+`,
+    },
+    start: 'node /srv/server.mjs',
+    isService: true,
+    ask: connection({
+      port: 443,
+      read: (text) => text.replace('ECONNRESET', 'denied').replace('ECONNREFUSED', 'denied'),
+    }),
+    expects: allowed,
+    release: 'with `nft -f`, in one transaction',
+    note: 'The memory is that of the server behind it. The rules here answer with a reset, so that the test is fast; `drop` gives no answer.',
+  },
+  {
+    name: 'ModSecurity',
+    job,
+    packages: ['libmodsecurity3', 'libnginx-mod-http-modsecurity', 'nginx'],
+    exports: MMDB,
+    files: {
+      '/etc/nginx/conf.d/country.conf': `modsecurity on;
+modsecurity_rules '
+  SecRuleEngine On
+  SecGeoLookupDb /var/lib/ipatlas/country.mmdb
+  SecRule REMOTE_ADDR "@geoLookup" "id:1,phase:1,pass,nolog"
+  SecRule GEO:COUNTRY_CODE "!@rx ^(DE|FR|NL)$" "id:2,phase:1,deny,status:403,nolog"
+  SecRule &GEO:COUNTRY_CODE "@eq 0" "id:3,phase:1,deny,status:403,nolog"
+';
+server {
+    listen 80;
+    listen [::]:80;
+    location / { root /srv/www; }
+}
+`,
+    },
+    harness: {
+      '/etc/nginx/nginx.conf':
+        'user www-data;\nworker_processes 1;\npid /run/nginx.pid;\ninclude /etc/nginx/modules-enabled/*.conf;\nevents {}\nhttp { include /etc/nginx/conf.d/*.conf; }\n',
+      '/srv/www/index.html': 'allowed',
+    },
+    start: "nginx -g 'daemon off;'",
+    isService: true,
+    reload: 'nginx -s reload',
+    ask: http(fromClient, ({ status }) => (status === 200 ? 'allowed' : 'denied')),
+    expects: allowed,
+  },
+  {
+    name: 'ProFTPD',
+    job,
+    packages: ['proftpd-core', 'proftpd-mod-geoip2'],
+    exports: MMDB,
+    files: {
+      '/etc/proftpd/conf.d/country.conf': `LoadModule mod_geoip2.c
+<IfModule mod_geoip2.c>
+  GeoIPEngine on
+  GeoIPTable /var/lib/ipatlas/country.mmdb
+  GeoIPAllowFilter CountryCode ^(DE|FR|NL)$
+  GeoIPPolicy deny,allow
+</IfModule>
+`,
+    },
+    start: 'mkdir -p /run/proftpd && proftpd --nodaemon',
+    isService: true,
+    reload: 'kill -HUP "$(cat /run/proftpd.pid)"',
+    ask: connection({ port: 21, read: (text) => (text.startsWith('220') ? 'allowed' : 'denied') }),
+    expects: allowed,
+  },
+  {
+    name: 'Kamailio',
+    job,
+    packages: ['kamailio', 'kamailio-geoip2-modules'],
+    exports: MMDB,
+    files: {
+      '/etc/kamailio/kamailio.cfg': `listen=udp:127.0.0.1:5060
+listen=udp:[::1]:5060
+children=2
+loadmodule "ctl.so"
+loadmodule "sl.so"
+loadmodule "pv.so"
+loadmodule "geoip2.so"
+modparam("geoip2", "path", "/var/lib/ipatlas/country.mmdb")
+request_route {
+    if (geoip2_match("$si", "from")) sl_send_reply("200", "$gip2(from=>cc)");
+    else sl_send_reply("404", "None");
+}
+`,
+    },
+    start: 'mkdir -p /run/kamailio && kamailio -DD -E -f /etc/kamailio/kamailio.cfg',
+    isService: true,
+    reload: 'kamcmd geoip2.reload',
+    ask: udp({
+      port: 5060,
+      source: (ip) => ip,
+      packet: (ip, { port }) => {
+        const host = ip.includes(':') ? `[${ip}]` : ip;
+        return `OPTIONS sip:example.com SIP/2.0\r\nVia: SIP/2.0/UDP ${host}:${port};branch=z9hG4bK${port}\r\nFrom: <sip:a@example.com>;tag=1\r\nTo: <sip:b@example.com>\r\nCall-ID: ${port}\r\nCSeq: 1 OPTIONS\r\nMax-Forwards: 9\r\nContent-Length: 0\r\n\r\n`;
+      },
+      read: (message) => /^SIP\/2\.0 200 (..)\r/.exec(message.toString('latin1'))?.[1] ?? '',
+    }),
+  },
+  {
+    name: 'InspIRCd',
+    job,
+    packages: ['inspircd'],
+    exports: MMDB,
+    files: {
+      '/etc/inspircd/country.conf': `<module name="geo_maxmind">
+<maxmind file="/var/lib/ipatlas/country.mmdb">
+<module name="geoclass">
+<connect name="others" deny="*" country="US CA" reason="denied">
+`,
+    },
+    harness: {
+      '/etc/inspircd/inspircd.conf': `<server name="irc.example.com" description="test" id="1AB" network="test">
+<admin name="a" nick="a" email="a@example.com">
+<bind address="127.0.0.1" port="6667" type="clients">
+<bind address="::1" port="6667" type="clients">
+<include file="/etc/inspircd/country.conf">
+<connect name="main" allow="*" timeout="10" localmax="10000" globalmax="10000" maxconnwarn="no" resolvehostnames="no" useconnflood="no">
+<connectban threshold="100000">
+<performance softlimit="12800" clonesonconnect="no">
+<pid file="/run/inspircd.pid">
+<log method="file" type="*" level="default" target="/tmp/inspircd.log">
+`,
+    },
+    start: 'inspircd --nofork --runasroot --config /etc/inspircd/inspircd.conf',
+    isService: true,
+    reload: 'kill -HUP "$(cat /run/inspircd.pid)"',
+    ask: connection({
+      port: 6667,
+      send: (ip) => `NICK a${ip.replaceAll(/[.:]/g, 'x').slice(-20)}\r\nUSER a a a a\r\n`,
+      isEnough: (text) => / 001 |ERROR :/.test(text),
+      read: (text) => (text.includes(' 001 ') ? 'allowed' : 'denied'),
+    }),
+    expects: (code) => (['US', 'CA'].includes(code) ? 'denied' : 'allowed'),
+  },
+  {
+    name: 'PAM, pam_geoip',
+    job,
+    packages: ['libpam-geoip', 'pamtester'],
+    exports: MMDB,
+    files: {
+      '/etc/pam.d/example': 'account required pam_geoip.so geoip_db=/var/lib/ipatlas/country.mmdb action=deny\n',
+      '/etc/security/geoip.conf': `*  example  allow  DE,*; FR,*; NL,*
+*  *        deny   UNKNOWN
+`,
+    },
+    command: 'pamtester -I rhost=8.8.8.8 example root acct_mgmt',
+    ask: each('pamtester -I rhost=8.8.8.8 example root acct_mgmt', (text) =>
+      text.includes('management done') ? 'allowed' : 'denied',
+    ),
+    expects: allowed,
+    count: 1_000,
+  },
+  {
+    name: 'Postfix',
+    job,
+    packages: ['postfix'],
+    exports: 'ipatlas export haproxy --embedded none -o /var/lib/ipatlas/country.cidr\n',
+    files: {
+      '/etc/postfix/main.cf': `compatibility_level = 3.6
+smtpd_client_restrictions = check_client_access cidr:/etc/postfix/country_access
+`,
+    },
+    command: 'postmap -q 8.8.8.8 cidr:/var/lib/ipatlas/country.cidr',
+    ask: report(
+      'postmap -q - cidr:/var/lib/ipatlas/country.cidr || true',
+      (addresses) => `${addresses.join('\n')}\n`,
+      (text) => {
+        const codes = new Map(text.split('\n').map((line) => line.split('\t')));
+        return (ip) => codes.get(ip) ?? '';
+      },
+    ),
+    note: 'The map of HAProxy is a `cidr:` table of Postfix as it is. Postfix compares with one block after the other, so use a few countries (`--countries`) if there is much mail.',
+  },
+  {
+    name: 'Tor',
+    job,
+    packages: ['tor'],
+    exports: `ipatlas export csv --family 4 | awk -F '[.,]' 'NR > 1 { print (($1 * 256 + $2) * 256 + $3) * 256 + $4 "," (($5 * 256 + $6) * 256 + $7) * 256 + $8 "," $9 }' > /var/lib/ipatlas/geoip
+ipatlas export csv --family 6 | awk -F , 'NR > 1 { print $1 "," $2 "," $3 }' > /var/lib/ipatlas/geoip6
+`,
+    files: {
+      '/etc/tor/torrc': `GeoIPFile /var/lib/ipatlas/geoip
+GeoIPv6File /var/lib/ipatlas/geoip6
+`,
+    },
+    start:
+      'mkdir -p /tmp/tor && tor -f /etc/tor/torrc --DataDirectory /tmp/tor --DisableNetwork 1 --ControlPort 127.0.0.1:9051 --CookieAuthentication 0',
+    isService: true,
+    reload: 'pkill -HUP -x tor',
+    ask: report(
+      "exec 3<>/dev/tcp/127.0.0.1/9051; (echo AUTHENTICATE; cat; echo QUIT) | sed 's/$/\\r/' >&3; cat <&3",
+      (addresses) => addresses.map((ip) => `GETINFO ip-to-country/${ip}\n`).join(''),
+      (text) => {
+        const codes = new Map(
+          [...text.matchAll(/ip-to-country\/(\S+)=(..)/g)].map(([, ip, code]) => [ip, code.toUpperCase()]),
+        );
+        return (ip) => codes.get(ip)?.replace('??', '');
+      },
+    ),
+    note: '`ExcludeNodes {xx}` and its statistics use it.',
+  },
+  {
+    name: 'grepcidr',
+    job: 'Logs and traffic',
+    packages: ['grepcidr'],
+    exports: 'ipatlas export cidr --countries DE,FR,NL | tail -n +2 | cut -d , -f 1 > /var/lib/ipatlas/europe.txt\n',
+    command: 'grepcidr -f /var/lib/ipatlas/europe.txt access.log',
+    ask: report(
+      'cat > /tmp/access.log; cd /tmp; grepcidr -f /var/lib/ipatlas/europe.txt access.log || true',
+      (addresses) => `${addresses.join('\n')}\n`,
+      (text) => {
+        const found = new Set(text.split('\n'));
+        return (ip) => (found.has(ip) ? 'allowed' : 'denied');
+      },
+    ),
+    expects: allowed,
+    note: '`ipatlas filter --country` needs no list, and knows the formats of logs.',
+  },
+];

@@ -1,0 +1,2 @@
+/** Returns docs/programs.md, from programs/results.json. */
+export function programsPage(results: unknown): string;
