@@ -100,7 +100,7 @@ export const DEFAULT_GATES = {
   /** Share of the IPv6 /48s with a country that may lose it. */
   maxLostShareIPv6: { base: 0.0025, perDay: 0.00015 },
   /** Share of the IPv6 delegations that may lose their country. */
-  maxLostDelegationsIPv6: { base: 0.003, perDay: 0.0005 },
+  maxLostDelegationsIPv6: { base: 0.0035, perDay: 0.0003 },
   /** Share of the IPv4 addresses with a country that may change between a member of the European Union and another country. */
   maxEuChangeShareIPv4: { base: 0.0011, perDay: 0.000045 },
   /** Share of the IPv4 addresses with a country that may change from one country to one other. */
