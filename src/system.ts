@@ -1,4 +1,5 @@
 /** What differs between Windows and POSIX systems. Only this file asks which system it is. */
+import { basename } from 'node:path';
 import { systemErrorCode } from './errors.js';
 
 /** Which rules hold. It is a variable so that tests can try the rules of Windows on other systems. */
@@ -9,6 +10,15 @@ export const SYSTEM = {
 
 /** The signals that ask a program to end. Windows sends SIGBREAK for Ctrl+Break; other systems have no such signal. */
 export const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGBREAK'] as const;
+
+/**
+ * Returns the path that Node takes for a device of Windows: it would make a file named `NUL`, which few programs could remove.
+ * Other paths stay.
+ */
+export function devicePath(path: string): string {
+  const isDevice = SYSTEM.isWindows && /^(nul|con|prn|aux|com\d|lpt\d)$/i.test(basename(path));
+  return isDevice ? `\\\\.\\${basename(path)}` : path;
+}
 
 /** Tries with {@link RETRY_MS} between them: 2 s in total, longer than a virus scanner holds a file. */
 const MAX_TRIES = 100;

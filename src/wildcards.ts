@@ -1,7 +1,7 @@
 /** Matches names with patterns of `*` and `?`. */
 import { existsSync, readdirSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { SYSTEM } from './system.js';
+import { devicePath, SYSTEM } from './system.js';
 
 /** Returns the last part of a path. */
 export function baseName(path: string): string {
@@ -27,12 +27,12 @@ export function matchesPattern(pattern: string, path: string, { ignoreCase = fal
 
 /**
  * Returns arguments with the files that they match in place of `*` and `?` in the last part of a path: the shells of Windows
- * leave that to the program. As in a POSIX shell, an argument without a match stays; elsewhere all do.
+ * leave that to the program. As in a POSIX shell, an argument without a match stays; elsewhere all do. See {@link devicePath}.
  */
 export function expandWildcards(args: readonly string[]): string[] {
   return args.flatMap((argument) => {
     const pattern = basename(argument);
-    if (!SYSTEM.isWindows || !/[*?]/.test(pattern) || !existsSync(dirname(argument))) return argument;
+    if (!SYSTEM.isWindows || !/[*?]/.test(pattern) || !existsSync(dirname(argument))) return devicePath(argument);
     const names = readdirSync(dirname(argument)).filter((name) => matchesPattern(pattern, name, { ignoreCase: true }));
     return names.length === 0 ? argument : names.sort().map((name) => join(dirname(argument), name));
   });

@@ -1,10 +1,12 @@
 /** The rules of Windows, tried on this system. What only Windows or Wine can show is not tested here. */
 import { chmodSync, lstatSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { afterEach, beforeEach, expect, it, onTestFinished, vi } from 'vitest';
 import { createKey, readKeys } from '../pipeline/distribution/keys.js';
 import { switchCurrent } from '../pipeline/operations/current-link.js';
+import { parseCommandLine } from '../src/cli/command-line.js';
+import { command as enrichCommand } from '../src/cli/enrich.js';
 import { dataPlace } from '../src/database/origin.js';
 import { currentDir, currentReleaseId, releaseDir } from '../src/database/release.js';
 import { flush } from '../src/files.js';
@@ -106,6 +108,15 @@ it('takes files in place of * and ? in the last part of an argument, as the shel
   expect(expandWildcards(all)).toEqual([join(dataDir, 'A.LOG'), join(dataDir, 'b.log'), ...all.slice(1)]);
   SYSTEM.isWindows = false;
   expect(expandWildcards(all)).toEqual(all);
+});
+
+it.each(['NUL', 'C:/logs/nul', 'con'])('means the device by %s, also as the value of a flag', async (name) => {
+  const device = `\\\\.\\${basename(name)}`;
+  expect(expandWildcards([name, 'nul.txt'])).toEqual([device, 'nul.txt']);
+  const { values } = await parseCommandLine('enrich', enrichCommand, ['-o', name, '--format', 'nul']);
+  expect(values).toMatchObject({ output: device, format: 'nul' });
+  SYSTEM.isWindows = false;
+  expect(expandWildcards([name])).toEqual([name]);
 });
 
 it('keeps data in the folder of the user for local data', () => {

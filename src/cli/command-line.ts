@@ -1,6 +1,7 @@
 /** Parses the command line of one command. */
 import { parseArgs } from 'node:util';
 import { DATA_DIR_HELP } from '../database/origin.js';
+import { devicePath } from '../system.js';
 import { expandWildcards } from '../wildcards.js';
 import { type Command, type FlagTable, type OptionValues, unknownName, usageError } from './command.js';
 
@@ -72,7 +73,11 @@ export async function parseCommandLine(name: string, command: Command, args: str
       );
     }
   }
-  return { values: values as OptionValues, ...splitAction(name, command, values as OptionValues, operands) };
+  const named = values as OptionValues;
+  for (const [flag, value] of Object.entries(named)) {
+    if (flags[flag]?.value === 'FILE' && typeof value === 'string') named[flag] = devicePath(value);
+  }
+  return { values: named, ...splitAction(name, command, named, operands) };
 }
 
 /** Takes the action from the arguments, if the command has actions. Checks the number of arguments and the action's flags. */
