@@ -24,6 +24,11 @@ export function devicePath(path: string): string {
 const MAX_TRIES = 100;
 const RETRY_MS = 20;
 
+/** Returns whether an error says, on Windows, that a program has the file open, or a file in the folder. */
+export function isHeld(error: unknown): boolean {
+  return SYSTEM.isWindows && ['EACCES', 'EBUSY', 'EPERM'].includes(systemErrorCode(error) ?? '');
+}
+
 /**
  * Runs an action on files. On Windows, it is tried again while another program, such as a virus scanner, has the file open.
  *
@@ -34,8 +39,7 @@ export function whenReleased<T>(action: () => T): T {
     try {
       return action();
     } catch (error) {
-      const isHeld = ['EACCES', 'EBUSY', 'EPERM'].includes(systemErrorCode(error) ?? '');
-      if (!SYSTEM.isWindows || !isHeld || tries >= MAX_TRIES) throw error;
+      if (!isHeld(error) || tries >= MAX_TRIES) throw error;
       SYSTEM.pause(RETRY_MS);
     }
   }

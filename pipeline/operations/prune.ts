@@ -10,6 +10,7 @@ import {
 } from '../../src/database/release.js';
 import { AtlasError } from '../../src/errors.js';
 import { rename } from '../../src/files.js';
+import { isHeld } from '../../src/system.js';
 import { pruneCache } from '../fetching/cache.js';
 import { pruneRowIndexes } from '../source-formats/row-index.js';
 
@@ -18,15 +19,23 @@ import { pruneRowIndexes } from '../source-formats/row-index.js';
  *
  * @param workDir on the same file system, removed later
  * @param keep number of releases to keep, the current one included
- * @returns the number of removed releases
+ * @returns the number of removed releases. On Windows, one of which a reader has a file open stays until a later build
  */
 export function removeOldReleases(dataDir: string, workDir: string, keep: number): number {
   const current = currentReleaseId(dataDir);
   const others = releaseIds(dataDir).filter((id) => id !== current);
   const old = others.slice(Math.max(0, keep - 1));
   // Moved first: a process that is killed must not leave half a release among the intact ones.
-  for (const id of old) rename(join(dataDir, RELEASES_DIR, id), join(workDir, `old-${id}`));
-  return old.length;
+  const removed = old.filter((id) => {
+    try {
+      rename(join(dataDir, RELEASES_DIR, id), join(workDir, `old-${id}`));
+      return true;
+    } catch (error) {
+      if (isHeld(error)) return false;
+      throw error;
+    }
+  });
+  return removed.length;
 }
 
 /**
