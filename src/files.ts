@@ -14,7 +14,6 @@ import {
   readdirSync,
   readlinkSync,
   realpathSync,
-  renameSync,
   rmSync,
   type Stats,
   statSync,
@@ -274,7 +273,7 @@ export function replaceFile(path: string, pieces: Pieces, options?: PendingFileO
 
 /** Renames a file or folder; see {@link whenReleased}. A file replaces a file of that name. */
 export function rename(from: string, to: string): void {
-  whenReleased(() => renameSync(from, to));
+  whenReleased(() => SYSTEM.rename(from, to));
 }
 
 /** Flushes the content of a file, or the names in a folder, to the disk. */

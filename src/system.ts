@@ -1,10 +1,12 @@
 /** What differs between Windows and POSIX systems. Only this file asks which system it is. */
+import { renameSync } from 'node:fs';
 import { basename } from 'node:path';
 import { systemErrorCode } from './errors.js';
 
-/** Which rules hold. It is a variable so that tests can try the rules of Windows on other systems. */
+/** Which rules hold, and what depends on them. It is a variable so that tests can try the rules of Windows on other systems. */
 export const SYSTEM = {
   isWindows: process.platform === 'win32',
+  rename: renameSync,
   pause: (ms: number): void => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms),
 };
 

@@ -10,22 +10,11 @@ import { parseCommandLine } from '../src/cli/command-line.js';
 import { command as enrichCommand } from '../src/cli/enrich.js';
 import { dataPlace } from '../src/database/origin.js';
 import { currentDir, currentReleaseId, releaseDir } from '../src/database/release.js';
-import { flush, rename } from '../src/files.js';
+import { flush } from '../src/files.js';
 import { isTerminal, standardStat } from '../src/standard-streams.js';
 import { SYSTEM, whenReleased } from '../src/system.js';
 import { expandWildcards } from '../src/wildcards.js';
 import { dataDir, giveFolders } from './support/own-folder.js';
-
-/** A folder that a program has open: it cannot be renamed. */
-const held = vi.hoisted(() => ({ dir: '' }));
-vi.mock('node:fs', async (original) => {
-  const fs = await original<typeof import('node:fs')>();
-  const renameSync = (from: string, to: string): void => {
-    if (from === held.dir) throw Object.assign(new Error('EPERM'), { code: 'EPERM' });
-    fs.renameSync(from, to);
-  };
-  return { ...fs, renameSync };
-});
 
 const FIRST = '2026-01-01-0123456789ab';
 const SECOND = '2026-01-02-0123456789ab';
@@ -75,12 +64,11 @@ it('accepts an id that an editor has ended with CRLF', () => {
 it('leaves an old release that a reader has open for a later build', () => {
   makeReleases(FIRST, SECOND);
   switchCurrent(dataDir, SECOND);
-  held.dir = join(dataDir, 'releases', FIRST);
+  SYSTEM.rename = failing('EPERM', 1000);
   expect(removeOldReleases(dataDir, dataDir, 1)).toBe(0);
   SYSTEM.isWindows = false;
-  expect(() => rename(held.dir, `${held.dir}.old`)).toThrow('EPERM');
-  Object.assign(SYSTEM, { isWindows: true });
-  held.dir = '';
+  expect(() => removeOldReleases(dataDir, dataDir, 1)).toThrow('EPERM');
+  Object.assign(SYSTEM, system, { isWindows: true });
   expect(removeOldReleases(dataDir, dataDir, 1)).toBe(1);
   expect(readdirSync(join(dataDir, 'releases'))).toEqual([SECOND]);
 });
