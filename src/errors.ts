@@ -183,9 +183,17 @@ export function misuse(message: string): AtlasError {
 /** What to do about a damaged release. */
 export const REBUILD = 'build the release again or roll back';
 
+/** What to do about damage that nothing can rebuild. */
+export const RESTORE = 'restore it from a copy';
+
 /** Returns the error for a damaged release. @param what is wrong, and where */
 export function damagedRelease(what: string): AtlasError {
   return new AtlasError('E_DAMAGED', `${what}; ${REBUILD}`);
+}
+
+/** Returns what to do about a file or folder that the system refuses. */
+export function fileAdvice(error: unknown): string {
+  return isDiskError(error) ? 'free space' : 'fix the path or its permissions';
 }
 
 /** Returns an error that another one caused. @param what is wrong, and where @param advice what to do next */
@@ -210,6 +218,5 @@ export function isDiskError(error: unknown): boolean {
  */
 export function writeError(what: string, error: unknown): AtlasError {
   if (error instanceof AtlasError) return error;
-  const message = `${what} cannot be written: ${messageOf(error)}`;
-  return new AtlasError(isDiskError(error) ? 'E_DISK' : 'E_OUTPUT', message, { cause: error });
+  return causedError(isDiskError(error) ? 'E_DISK' : 'E_OUTPUT', `${what} cannot be written`, error, fileAdvice(error));
 }

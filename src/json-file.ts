@@ -31,7 +31,9 @@ export async function readJsonFile(file: string, what: string): Promise<unknown>
     value = JSON.parse(text);
   } catch (error) {
     const position = await jsonErrorPosition(text);
-    throw new AtlasError('E_CONFIG', `${file}${position} is not JSON: ${messageOf(error)}`, { cause: error });
+    throw new AtlasError('E_CONFIG', `${file}${position} is not JSON: ${messageOf(error)}; fix it there`, {
+      cause: error,
+    });
   }
   const duplicates = await duplicateKeys(text);
   if (duplicates.length > 0) {

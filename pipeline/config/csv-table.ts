@@ -70,7 +70,7 @@ function parseRecords(path: string, text: string): { record: string[]; info: { l
   } catch (error) {
     if (!(error instanceof CsvError)) throw error;
     const { lines } = error as CsvError & { lines?: number };
-    throw new AtlasError('E_CONFIG', `${path}:${lines ?? '?'}: ${error.message}`, { cause: error });
+    throw new AtlasError('E_CONFIG', `${path}:${lines ?? '?'}: ${error.message}; fix that line`, { cause: error });
   }
 }
 
@@ -100,7 +100,7 @@ export function readConfigTable<Column extends string>(
   const table: ConfigTable<Column> = { path, rows: [], problems: [] };
   for (const { record, info } of records) {
     if (record.length !== columns.length) {
-      addProblem(table, info.lines, `${record.length} cells under ${columns.length} columns`);
+      addProblem(table, info.lines, `${record.length} cells under ${columns.length} columns; quote cells with commas`);
       continue;
     }
     const cells = Object.fromEntries(known.map((column) => [column, record[columns.indexOf(column)] ?? '']));

@@ -3,7 +3,7 @@ import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, typ
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { Key, Signature } from '@tufjs/models';
-import { AtlasError, causedError } from '../../src/errors.js';
+import { AtlasError, causedError, RESTORE } from '../../src/errors.js';
 import { makeFolder, replaceFile } from '../../src/files.js';
 import { SYSTEM } from '../../src/system.js';
 
@@ -71,7 +71,7 @@ function readKey(path: string): SigningKey {
     privateKey = createPrivateKey(pem);
   } catch (error) {
     if (error instanceof AtlasError) throw error;
-    throw causedError('E_CONFIG', `the key ${path} cannot be read`, error, 'restore it from a copy');
+    throw causedError('E_CONFIG', `the key ${path} cannot be read`, error, RESTORE);
   }
   if (privateKey.asymmetricKeyType === 'ed25519') return signingKey(privateKey);
   throw new AtlasError(

@@ -31,7 +31,7 @@ import {
   withoutLabels,
 } from '../../src/database/release.js';
 import { verifyRelease } from '../../src/database/verify.js';
-import { AtlasError, causedError, misuse, systemErrorCode, writeError } from '../../src/errors.js';
+import { AtlasError, causedError, misuse, RESTORE, systemErrorCode, writeError } from '../../src/errors.js';
 import { flush, makeFolder, replaceFile } from '../../src/files.js';
 import { openArchive } from '../../src/history/archive.js';
 import { encodePacks } from '../../src/history/pack.js';
@@ -192,7 +192,7 @@ function readJson(path: string) {
   try {
     return JSON.parse(readFileSync(path, 'utf8'));
   } catch (error) {
-    throw causedError('E_DAMAGED', `${path} cannot be read`, error, 'restore it from a copy');
+    throw causedError('E_DAMAGED', `${path} cannot be read`, error, RESTORE);
   }
 }
 
@@ -227,7 +227,7 @@ function readState(dir: string): State {
     return { root, targets, snapshot, timestamp };
   } catch (error) {
     if (error instanceof AtlasError) throw error;
-    throw causedError('E_DAMAGED', `the metadata in ${dir} is damaged`, error, 'restore it from a copy');
+    throw causedError('E_DAMAGED', `the metadata in ${dir} is damaged`, error, RESTORE);
   }
 }
 

@@ -1,7 +1,7 @@
 /** Runs builds or pulls on a schedule. No failure ends it, and no two runs overlap. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Cron } from 'croner';
-import { AtlasError, type ErrorCode, messageOf } from '../../src/errors.js';
+import { AtlasError, type ErrorCode, messageOf, misuse } from '../../src/errors.js';
 
 /** How often a waiting schedule reads the clock, in milliseconds: the machine may sleep, or the clock may be set. */
 const SCHEDULE_CLOCK_MS = 60_000;
@@ -48,11 +48,11 @@ export function parsePattern(text: string): Cron {
     cron = new Cron(text, { mode: '5-or-6-parts', paused: true });
   } catch (error) {
     const why = messageOf(error).replace(/^Cron\w+: /, '');
-    throw new AtlasError('E_USAGE', `--schedule ${JSON.stringify(text)} is not a cron pattern (${why}); ${advice}`);
+    throw misuse(`--schedule ${JSON.stringify(text)} is not a cron pattern (${why}); ${advice}`);
   }
   // croner also accepts a date, which occurs once, and a pattern such as "0 0 30 2 *", which never occurs.
   if (cron.getPattern() !== undefined && cron.nextRun() !== null) return cron;
-  throw new AtlasError('E_USAGE', `--schedule ${JSON.stringify(text)} describes no recurring time; ${advice}`);
+  throw misuse(`--schedule ${JSON.stringify(text)} describes no recurring time; ${advice}`);
 }
 
 /** Waits until a time, in short steps, because the machine may sleep or its clock be set. Returns early if aborted. */

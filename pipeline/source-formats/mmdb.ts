@@ -223,12 +223,6 @@ export function readMmdb(
     new TreeWalker(new Tree(bytes, metadata, maxSteps), ranges, metadata.ipVersion === 4 ? 4 : 6).run();
   } catch (error) {
     if (error instanceof AtlasError) throw error;
-    throw new AtlasError(
-      'E_BAD_INPUT',
-      `${name} is not a valid MMDB file: ${messageOf(error)}. Check the fetched file`,
-      {
-        cause: error,
-      },
-    );
+    throw new AtlasError('E_BAD_INPUT', `${name} is not a valid MMDB file: ${messageOf(error)}`, { cause: error });
   }
 }

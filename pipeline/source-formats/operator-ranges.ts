@@ -95,9 +95,6 @@ const READERS: Record<Operator, (list: Json) => OperatorPrefix[]> = {
     ),
 };
 
-/** What to do about a list that cannot be read. */
-const CHECK = 'Check the fetched file and the source\'s "format"';
-
 /**
  * Reads the list of a cloud operator.
  *
@@ -109,7 +106,7 @@ export async function readOperatorPrefixes(path: string, name: string, operator:
   let text: string;
   try {
     if (statSync(path).size > MAX_OPERATOR_LIST_BYTES) {
-      throw new AtlasError('E_BAD_INPUT', `${name} has more than ${MAX_OPERATOR_LIST_BYTES} bytes. ${CHECK}`);
+      throw new AtlasError('E_BAD_INPUT', `${name} has more than ${MAX_OPERATOR_LIST_BYTES} bytes`);
     }
     text = readFileSync(path, 'utf8').replace(/^\ufeff/, '');
   } catch (error) {
@@ -122,12 +119,9 @@ export async function readOperatorPrefixes(path: string, name: string, operator:
   } catch (error) {
     // The message of JSON.parse quotes the file, which may have control characters for the terminal.
     const position = await jsonErrorPosition(text);
-    throw new AtlasError('E_BAD_INPUT', `${name}${position} is not JSON. ${CHECK}`, { cause: error });
+    throw new AtlasError('E_BAD_INPUT', `${name}${position} is not JSON`, { cause: error });
   }
   const prefixes = READERS[operator](list);
   if (prefixes.length > 0) return prefixes;
-  throw new AtlasError(
-    'E_BAD_INPUT',
-    `${name} has no prefixes in the form of ${operator}'s list of addresses. ${CHECK}`,
-  );
+  throw new AtlasError('E_BAD_INPUT', `${name} has no prefixes in the form of ${operator}'s list of addresses`);
 }

@@ -2,7 +2,7 @@
 import { formatAddress } from '../../src/address/format.js';
 import type { Family } from '../../src/address/parse.js';
 import { addressWords, compareAddresses } from '../../src/address/words.js';
-import { AtlasError, messageOf } from '../../src/errors.js';
+import { AtlasError } from '../../src/errors.js';
 import { RangeBuilder } from '../../src/range/columns.js';
 import { matchesPattern } from '../../src/wildcards.js';
 import type { OwnedRange } from '../merging/evidence.js';
@@ -217,7 +217,8 @@ export async function readSource(
     return rows.result(source.maxRejectShare);
   } catch (error) {
     if (!(error instanceof AtlasError)) throw error;
-    throw new AtlasError(error.code, `source ${source.id}: ${messageOf(error)}`, { cause: error });
+    const advice = 'Check the fetched files and the source\'s "format"';
+    throw new AtlasError(error.code, `source ${source.id}: ${error.message}. ${advice}`, { cause: error });
   }
 }
 
@@ -289,8 +290,7 @@ function noSuchFile(what: string, patterns: readonly string[], files: readonly F
   const names = files.map((file) => file.name).join(', ') || 'none';
   return new AtlasError(
     'E_BAD_INPUT',
-    `no file of ${what}: the format reads ${patterns.join(', ')}; the source has ${names}. ` +
-      `Check the source's "format" and which files are fetched`,
+    `no file of ${what}: the format reads ${patterns.join(', ')}; the source has ${names}`,
   );
 }
 
@@ -359,10 +359,7 @@ class SourceRows {
     const limit = Math.max(maxRejectShare, share);
     if (rejected > Math.max(always, limit * (rows + rejected))) throw tooManyRejects(this.rejects, rows, limit);
     if (rows === 0) {
-      throw new AtlasError(
-        'E_BAD_INPUT',
-        `its files hold no ranges (${this.skipped} rows were skipped). Check the fetched files and the source's "format"`,
-      );
+      throw new AtlasError('E_BAD_INPUT', `its files hold no ranges (${this.skipped} rows were skipped)`);
     }
     const columns = { v4: this.#v4.finish(), v6: this.#v6.finish() };
     const counts = { id: this.#id, rows, rejected };
@@ -606,8 +603,7 @@ function columnNumber(column: Column, header: readonly string[]): number {
   if (index >= 0) return index;
   throw new AtlasError(
     'E_BAD_INPUT',
-    `no column ${JSON.stringify(column)} in the header row ${printable(header.join(), 200)}. ` +
-      'Check the fetched file and the source\'s "format"',
+    `no column ${JSON.stringify(column)} in the header row ${printable(header.join(), 200)}`,
   );
 }
 
@@ -633,7 +629,7 @@ function tooManyRejects(log: RejectLog, rows: number, maxShare: number): AtlasEr
     [
       `${log.total} of ${all} rows cannot be read (${percent(log.total / all)}); the limit is ${percent(maxShare)}`,
       ...shown.map(({ file, line, reason, text }) => `  ${file}, line ${line}: ${reason}: ${printable(text)}`),
-      'Correct the file or the source\'s "format", or allow more with its "maxRejectShare"',
+      'The source\'s "maxRejectShare" allows more',
     ].join('\n'),
   );
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { type BuildOptions, build } from '../../pipeline/index.js';
 import { currentReleaseId } from '../database/release.js';
 import { openSeed } from '../database/seed.js';
-import { AtlasError } from '../errors.js';
+import { misuse } from '../errors.js';
 import { SCHEDULE_JITTER_S } from '../limits.js';
 import { packageFile } from '../package-root.js';
 import { type Command, type Invocation, parseDay, text } from './command.js';
@@ -15,7 +15,7 @@ import { note, runOnceOrScheduled } from './schedule.js';
 function parseIds(value: string): string[] {
   const ids = value.split(',').map((id) => id.trim());
   if (!ids.includes('')) return ids;
-  throw new AtlasError('E_USAGE', `--only ${JSON.stringify(value)} has an empty id; write ids separated by commas`);
+  throw misuse(`--only ${JSON.stringify(value)} has an empty id; write ids separated by commas`);
 }
 
 async function run(invocation: Invocation): Promise<number> {

@@ -1,7 +1,7 @@
 /** `ipatlas filter`: passes on the records whose address is in certain countries. */
 import { type EnrichRequest, enrich } from '../enrich/enrich.js';
 import type { Filter } from '../enrich/query.js';
-import { AtlasError } from '../errors.js';
+import { misuse } from '../errors.js';
 import { type Command, type Invocation, type OptionValues, parseAsns } from './command.js';
 import { INPUT_FLAGS, OUTPUT_FLAGS, parseStreamRequest, refuseEachDay, runStream, withLogs } from './records.js';
 
@@ -9,16 +9,14 @@ function parseFilter(values: OptionValues): Filter {
   const codes = ((values.country ?? []) as string[]).flatMap((list) => list.split(','));
   const invalid = codes.find((code) => !/^[A-Za-z]{2}$/.test(code));
   if (invalid !== undefined) {
-    throw new AtlasError(
-      'E_USAGE',
+    throw misuse(
       `--country has ${JSON.stringify(invalid)}; write ISO 3166-1 alpha-2 codes with commas between them, such as DE,FR`,
     );
   }
   const selectsEu = values.eu === true;
   const lists = values.asn as string[] | undefined;
   if (codes.length === 0 && !selectsEu && lists === undefined) {
-    throw new AtlasError(
-      'E_USAGE',
+    throw misuse(
       'choose countries with --country LIST or --eu, or networks with --asn LIST; see "ipatlas filter --help"',
     );
   }

@@ -1,5 +1,5 @@
 /** The flags of `build` and `pull` that say how long history is kept. */
-import { AtlasError } from '../errors.js';
+import { misuse } from '../errors.js';
 import { HISTORY_DAYS } from '../limits.js';
 import { type FlagTable, type OptionValues, text } from './command.js';
 
@@ -20,9 +20,9 @@ export function parseHistoryDays(values: OptionValues): number {
   const days = text(values, 'history-days');
   if (values['no-history'] === true) {
     if (days === undefined) return 0;
-    throw new AtlasError('E_USAGE', '--history-days and --no-history exclude each other; give one of them');
+    throw misuse('--history-days and --no-history exclude each other; give one of them');
   }
   if (days === undefined) return HISTORY_DAYS;
   if (/^[1-9]\d{0,5}$/.test(days)) return Number(days);
-  throw new AtlasError('E_USAGE', `--history-days is ${JSON.stringify(days)}; give a number of days, at least 1`);
+  throw misuse(`--history-days is ${JSON.stringify(days)}; give a number of days, at least 1`);
 }

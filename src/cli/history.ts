@@ -2,7 +2,7 @@
 import { importHistory, removeHistory } from '../../pipeline/index.js';
 import { formatAddress } from '../address/format.js';
 import { parseAddress } from '../address/parse.js';
-import { AtlasError, EXIT } from '../errors.js';
+import { AtlasError, EXIT, misuse } from '../errors.js';
 import { type Archive, openArchive } from '../history/archive.js';
 import { answersOverTime } from '../history/over-time.js';
 import { NETWORKS } from '../history/partition.js';
@@ -56,7 +56,7 @@ function row(ip: string, period: Period | NetworkPeriod | UnknownPeriod): string
 function parseSpan(values: OptionValues): { from: string | undefined; to: string | undefined } {
   const [from, to] = [parseDay(values, 'from'), parseDay(values, 'to')];
   if (from === undefined || to === undefined || from <= to) return { from, to };
-  throw new AtlasError('E_USAGE', `--from ${from} is after --to ${to}; swap them`);
+  throw misuse(`--from ${from} is after --to ${to}; swap them`);
 }
 
 async function importFiles({ dataDir, values, positionals }: Invocation): Promise<number> {
@@ -72,7 +72,7 @@ async function importFiles({ dataDir, values, positionals }: Invocation): Promis
 async function remove({ dataDir, values }: Invocation): Promise<number> {
   const { from, to } = parseSpan(values);
   if (from === undefined || to === undefined) {
-    throw new AtlasError('E_USAGE', '"history remove" needs --from and --to, the first and the last day');
+    throw misuse('"history remove" needs --from and --to, the first and the last day');
   }
   const days = await removeHistory(dataDir, from, to);
   for (const day of days) printNote(`${day} is removed\n`);
@@ -88,7 +88,7 @@ interface NamedSubnet extends Subnet {
 function parseSubnet(name: string): NamedSubnet {
   const [first, last] = [new Uint32Array(4), new Uint32Array(4)];
   const block = parseCidr(name, first, last);
-  if (block === undefined) throw new AtlasError('E_USAGE', `${JSON.stringify(name)} is not a block such as 10.0.0.0/8`);
+  if (block === undefined) throw misuse(`${JSON.stringify(name)} is not a block such as 10.0.0.0/8`);
   const words = block.family === 4 ? 1 : 4;
   return { name, family: block.family, first: first.slice(0, words), last: last.slice(0, words) };
 }
@@ -150,7 +150,7 @@ async function show({ dataDir, values, positionals }: Invocation): Promise<numbe
   }
   const subnets = positionals.filter((each) => each.includes('/')).map(parseSubnet);
   if (subnets.length > 0 && networks !== undefined) {
-    throw new AtlasError('E_USAGE', `--networks needs addresses, not blocks such as ${subnets[0]!.name}`);
+    throw misuse(`--networks needs addresses, not blocks such as ${subnets[0]!.name}`);
   }
   if (subnets.length > 0) await showSubnets(archive, subnets, values);
   const addresses = positionals.filter((each) => !each.includes('/'));

@@ -4,7 +4,7 @@ import { checkFields, needNetworks, RESULT_FIELDS, type ResultField } from '../d
 import type { Lookups } from '../database/lookups.js';
 import { seedFacts } from '../database/origin.js';
 import { chunksOf, openSource } from '../enrich/input/source.js';
-import { AtlasError, EXIT } from '../errors.js';
+import { EXIT, misuse } from '../errors.js';
 import { MAX_ADDRESS_LENGTH } from '../limits.js';
 import { isTerminal, STANDARD_FD, STDIN_PATH } from '../standard-streams.js';
 import { printable } from '../text-table.js';
@@ -101,17 +101,14 @@ async function run(invocation: Invocation): Promise<number> {
   const { values, positionals } = invocation;
   const engine = text(values, 'engine') ?? 'binary';
   if (engine !== 'binary' && engine !== 'sqlite') {
-    throw new AtlasError('E_USAGE', `--engine is ${JSON.stringify(engine)}; it can be binary or sqlite`);
+    throw misuse(`--engine is ${JSON.stringify(engine)}; it can be binary or sqlite`);
   }
   expectStdin(positionals);
   const extras: Extras = { reason: values.reason === true, confidence: values.confidence === true };
   const day = parseDay(values, 'at');
   const add = text(values, 'add');
   if (day !== undefined && (values.engine !== undefined || extras.confidence)) {
-    throw new AtlasError(
-      'E_USAGE',
-      '--at does not go with --engine and --confidence: history has neither; leave out one of them',
-    );
+    throw misuse('--at does not go with --engine and --confidence: history has neither; leave out one of them');
   }
   const found = day === undefined ? databaseOf(invocation) : undefined;
   // Only for those who ask for it: without --json, a result has the fields of the API.

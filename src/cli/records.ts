@@ -26,7 +26,7 @@ import {
 import { COMPRESSIONS, checkCompression, compressedOutput, type OutputCompression } from '../enrich/output/compress.js';
 import { type Output, plainOutput, replacedOutput, standardOutput, statOutput } from '../enrich/output/output.js';
 import { formatCount, showProgress, summaryText } from '../enrich/progress.js';
-import { AtlasError, EXIT } from '../errors.js';
+import { AtlasError, EXIT, misuse } from '../errors.js';
 import type { Damage } from '../history/over-time.js';
 import { MAX_JOBS } from '../limits.js';
 import { isTerminal, STANDARD_FD, STDIN_PATH, standardStat } from '../standard-streams.js';
@@ -171,15 +171,11 @@ export interface StreamRequest {
   compression: OutputCompression | undefined;
 }
 
-function usageError(message: string): AtlasError {
-  return new AtlasError('E_USAGE', message);
-}
-
 /** Returns a flag's value if it is one of the choices, or the default. */
 export function choice<T extends string>(values: OptionValues, flag: string, choices: readonly T[], fallback: T): T {
   const value = text(values, flag) ?? fallback;
   if (choices.includes(value as T)) return value as T;
-  throw usageError(`--${flag} is ${JSON.stringify(value)}; it can be ${choices.join(', ')}`);
+  throw misuse(`--${flag} is ${JSON.stringify(value)}; it can be ${choices.join(', ')}`);
 }
 
 function parseJobs(value: string | undefined): number {
@@ -188,7 +184,7 @@ function parseJobs(value: string | undefined): number {
   const jobs = /^\d{1,4}$/.test(value) ? Number(value) : Number.NaN;
   if (jobs === 0) return allCores;
   if (jobs <= MAX_JOBS) return jobs;
-  throw usageError(`--jobs is ${JSON.stringify(value)}; it can be 1 to ${MAX_JOBS}, or 0 for all cores`);
+  throw misuse(`--jobs is ${JSON.stringify(value)}; it can be 1 to ${MAX_JOBS}, or 0 for all cores`);
 }
 
 /** Returns how messages call an option of an enrichment: as a flag. */
@@ -200,7 +196,7 @@ function flagOf(option: keyof RequestedOptions): string {
 /** Refuses a flag that needs the networks together with the day of each record. @throws AtlasError E_USAGE */
 export function refuseEachDay(values: OptionValues, flag: string): void {
   if (values['at-field'] === undefined) return;
-  throw usageError(`${flag} does not go with --at-field: the networks are not known for each day; use --at`);
+  throw misuse(`${flag} does not go with --at-field: the networks are not known for each day; use --at`);
 }
 
 /** Parses the flags that say how records are enriched. @throws AtlasError as {@link parseEnrichOptions} does */
@@ -327,13 +323,13 @@ export function guessOf(
 function parseSideOutput(values: OptionValues, flag: string, inputs: string[]): string | undefined {
   const path = text(values, flag);
   if (path === undefined) return undefined;
-  if (path === '') throw usageError(`--${flag} is empty; name a file`);
+  if (path === '') throw misuse(`--${flag} is empty; name a file`);
   if (path === STDOUT_PATH) {
     if (outputPath(values) === undefined) {
-      throw usageError(`--${flag} - is standard output, which the output already uses; name a file`);
+      throw misuse(`--${flag} - is standard output, which the output already uses; name a file`);
     }
   } else if (isInput(path, inputs)) {
-    throw usageError(`--${flag} names the input ${path}; choose another file`);
+    throw misuse(`--${flag} names the input ${path}; choose another file`);
   }
   return path;
 }
@@ -358,7 +354,7 @@ function checkDistinct(values: OptionValues): void {
   });
   for (const [index, { flag, path, file }] of files.entries()) {
     const other = files.slice(0, index).find((one) => one.file === file);
-    if (other !== undefined) throw usageError(`--${other.flag} and --${flag} both name ${path}; choose two files`);
+    if (other !== undefined) throw misuse(`--${other.flag} and --${flag} both name ${path}; choose two files`);
   }
 }
 
@@ -372,7 +368,7 @@ function checkStandardOutput(inputs: readonly string[]): void {
   });
   if (input === undefined) return;
   const name = input === STDIN_PATH ? 'standard input' : input;
-  throw usageError(`${name} is also the output; write to another file, or use -o FILE, which replaces it at the end`);
+  throw misuse(`${name} is also the output; write to another file, or use -o FILE, which replaces it at the end`);
 }
 
 /** Parses the flags in {@link INPUT_FLAGS} and {@link OUTPUT_FLAGS}, `--on-invalid` and `--rejects`; checks the inputs. */

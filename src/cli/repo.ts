@@ -133,7 +133,7 @@ const ACTIONS: Readonly<Record<string, RepoAction>> = {
 async function run(invocation: Invocation): Promise<number> {
   const { dataDir, values, positionals, action } = invocation;
   const [dir = ''] = positionals;
-  if (dir === '') throw misuse('the directory of the repository is an empty text');
+  if (dir === '') throw misuse('the directory of the repository is an empty text; name it');
   const keys = list(values, 'keys');
   const keyDirs = keys.length === 0 ? [join(dataDir, 'signing-keys')] : keys;
   const summary = ACTIONS[action!]!.run({ dir, keyDirs, days: parseDays(values), note }, invocation);

@@ -1,7 +1,7 @@
 /** `ipatlas report`: what the build of a release did, as text, JSON or one HTML page. */
 import { formatSize, formatSizeUnit } from '../database/diff.js';
 import { CURRENT_LINK, namedRelease } from '../database/release.js';
-import { AtlasError, EXIT } from '../errors.js';
+import { EXIT, misuse } from '../errors.js';
 import { COUNTRIES_SHOWN } from '../limits.js';
 import { type Changes, changedCountries, changedShare, largestBlocks } from '../report/changes.js';
 import { describeRelease, type ReleaseReport, reportJson } from '../report/release-report.js';
@@ -86,7 +86,7 @@ function reportText(report: ReleaseReport): string {
 
 async function run({ dataDir, values, positionals }: Invocation): Promise<number> {
   if (values.json === true && values.html !== undefined) {
-    throw new AtlasError('E_USAGE', 'give --json or --html, not both');
+    throw misuse('give --json or --html, not both');
   }
   const report = describeRelease(dataDir, namedRelease(dataDir, positionals[0] ?? CURRENT_LINK));
   if (values.html !== undefined) await writePage(outputPath(values, 'html'), reportPage(report));

@@ -1,7 +1,7 @@
 /** Runs a command of the command line: parses its arguments, and turns errors into a message and an exit code. */
 import { debuglog, getSystemErrorMap } from 'node:util';
 import { dataPlace } from '../database/origin.js';
-import { AtlasError, EXIT, isDiskError, messageOf } from '../errors.js';
+import { AtlasError, EXIT, fileAdvice, isDiskError, messageOf } from '../errors.js';
 import { printable } from '../text-table.js';
 import { type Command, print, usageError } from './command.js';
 import { parseCommandLine } from './command-line.js';
@@ -53,7 +53,7 @@ function environmentError(error: unknown): AtlasError | undefined {
   const isFull = isDiskError(error);
   if (errno === undefined || !(isFull || ENVIRONMENT_ERROR.test(code))) return undefined;
   const [, reason] = getSystemErrorMap().get(errno) ?? [];
-  const message = `${path ?? syscall} cannot be used: ${reason ?? code}; ${isFull ? 'free space' : 'fix the path or its permissions'}`;
+  const message = `${path ?? syscall} cannot be used: ${reason ?? code}; ${fileAdvice(error)}`;
   return new AtlasError(isFull ? 'E_DISK' : 'E_USAGE', message, { cause: error });
 }
 

@@ -17,8 +17,8 @@ import type { OrderedOptions } from '../stream/ordered.js';
 import { OVERSIZE_POLICIES, type OversizePolicy } from '../stream/parts.js';
 import type { SetupOptions } from '../stream/setup.js';
 import { STOP_SIGNALS } from '../system.js';
-import { type Command, type Invocation, type OptionValues, print, printNote, text } from './command.js';
-import { ADD_FLAGS, enrichOptionsOf, withLogs } from './records.js';
+import { type Command, type Invocation, type OptionValues, print, printNote, text, usageError } from './command.js';
+import { ADD_FLAGS, choice, enrichOptionsOf, withLogs } from './records.js';
 
 const MAX_PORT = 65_535;
 const LOOPBACK = '127.0.0.1';
@@ -28,9 +28,7 @@ const MAX_REPLICAS = 5;
 /** A year, in seconds: longer times are mistakes. */
 const MAX_SECONDS = 31_536_000;
 
-function usage(message: string): AtlasError {
-  return new AtlasError('E_USAGE', `${message}; see "ipatlas stream --help"`);
-}
+const usage = (message: string): AtlasError => usageError(message, 'stream');
 
 function required(values: OptionValues, name: string): string {
   const value = text(values, name);
@@ -50,12 +48,6 @@ function integer(values: OptionValues, name: string, least: number, most: number
   const number = /^\d{1,16}$/.test(value) ? Number(value) : Number.NaN;
   if (number >= least && number <= most) return number;
   throw usage(`--${name} ${JSON.stringify(value)} is not a number from ${least} to ${most}`);
-}
-
-function oneOf<T extends string>(values: OptionValues, flag: string, choices: readonly T[]): T {
-  const value = text(values, flag) ?? choices[0]!;
-  if (choices.includes(value as T)) return value as T;
-  throw usage(`--${flag} is ${JSON.stringify(value)}; it can be ${choices.join(', ')}`);
 }
 
 function startAt(values: OptionValues): StartAt | undefined {
@@ -135,7 +127,7 @@ const LINE_FORMATS: readonly KernelInput['kind'][] = ['jsonl', 'logfmt', 'list',
 
 function readOversize(values: OptionValues): OversizePolicy {
   const isSplittable = LINE_FORMATS.includes(enrichOptionsOf(values).input.kind);
-  if (isSplittable) return oneOf<OversizePolicy>(values, 'on-oversize', OVERSIZE_POLICIES);
+  if (isSplittable) return choice<OversizePolicy>(values, 'on-oversize', OVERSIZE_POLICIES, 'split');
   if (text(values, 'on-oversize') === 'split') {
     throw usage(`--on-oversize split goes with --format ${LINE_FORMATS.join(', ')} only`);
   }

@@ -6,7 +6,7 @@ import { type EnrichRequest, enrich } from '../enrich/enrich.js';
 import type { Addable } from '../enrich/members.js';
 import { formatCount } from '../enrich/progress.js';
 import { CountrySummary, type LabelSummary, NetworkSummary, type Summarize } from '../enrich/query.js';
-import { AtlasError } from '../errors.js';
+import { misuse } from '../errors.js';
 import { percent } from '../text-table.js';
 import { type Command, type Invocation, print, table, text } from './command.js';
 import { choice, INPUT_FLAGS, parseStreamRequest, refuseEachDay, runStream, withLogs } from './records.js';
@@ -127,7 +127,7 @@ function summaryTable({ by, query, counts, top }: Shown): string {
 function parseTop(value: string | undefined): number {
   if (value === undefined) return Number.POSITIVE_INFINITY;
   if (/^[1-9]\d{0,8}$/.test(value)) return Number(value);
-  throw new AtlasError('E_USAGE', `--top is ${JSON.stringify(value)}; it can be a number from 1`);
+  throw misuse(`--top is ${JSON.stringify(value)}; it can be a number from 1`);
 }
 
 function run(invocation: Invocation): Promise<number> {

@@ -1,5 +1,5 @@
 /** Countries: codes, names, dated membership in the European Union, and what sources write for them. */
-import { AtlasError } from '../errors.js';
+import { misuse } from '../errors.js';
 
 /** A country or territory as of a date. */
 export interface Country {
@@ -70,7 +70,7 @@ export function countryTable(
   reference: Pick<CountryReference, 'countries' | 'memberships'>,
   asOf: string,
 ): ReadonlyMap<string, Country> {
-  if (!isDate(asOf)) throw new AtlasError('E_USAGE', `as-of date "${asOf}": write a calendar date as YYYY-MM-DD`);
+  if (!isDate(asOf)) throw misuse(`as-of date "${asOf}": write a calendar date as YYYY-MM-DD`);
   const table = new Map<string, Country>();
   for (const [code, name] of reference.countries) {
     table.set(code, { code, name, isEu: isEuMember(reference.memberships, code, asOf) });

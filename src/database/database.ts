@@ -1,7 +1,7 @@
 /** Opens a release and looks addresses up in it. */
 import { lstatSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { AtlasError, messageOf } from '../errors.js';
+import { AtlasError, messageOf, misuse } from '../errors.js';
 import { RELEASE_POLL_MS } from '../limits.js';
 import { withConfidence } from '../rangefile/confidence.js';
 import type { LabelFile, NetworkFile, RangeFile } from '../rangefile/reader.js';
@@ -98,7 +98,7 @@ export class Database extends Lookups implements Disposable {
   /** @internal Returns where lookups of fields find them. @throws AtlasError E_USAGE with the engine `sqlite` */
   sources(): FieldSources {
     if (this.#file === undefined) {
-      throw new AtlasError('E_USAGE', 'fields can be looked up with the engine binary only');
+      throw misuse('fields can be looked up with the engine binary only');
     }
     return { file: this.#file, networks: () => this.networks, labels: () => this.labels };
   }
@@ -243,7 +243,7 @@ export function openDatabase(dir?: string, { watch = false, seed = false, ...opt
   const found = findDatabase(place);
   if (!watch) return openFound(found, options);
   if (statSync(join(dataDir, MANIFEST_FILE), { throwIfNoEntry: false }) !== undefined) {
-    throw new AtlasError('E_USAGE', `watch needs a data directory, but ${dataDir} is a release, which never changes`);
+    throw misuse(`watch needs a data directory, but ${dataDir} is a release, which never changes`);
   }
   // The mark is read first: a release that changes while it is opened is opened again.
   const mark = isSeed(found) ? '' : markOf(found);

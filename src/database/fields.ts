@@ -11,7 +11,7 @@ import {
 } from '../address/parse.js';
 import { addressWords, hostMask } from '../address/words.js';
 import { continentTable } from '../country/continents.js';
-import { AtlasError } from '../errors.js';
+import { misuse } from '../errors.js';
 import { formatCidr } from '../range/cidr.js';
 import { withConfidence } from '../rangefile/confidence.js';
 import type { FileRecord } from '../rangefile/layout.js';
@@ -82,7 +82,7 @@ export function checkFields(fields: readonly string[], labels: readonly string[]
   const isValid = fields.every((field, i) => known.includes(field) && fields.indexOf(field) === i);
   if (isValid && fields.length > 0) return [...fields];
   const given = JSON.stringify(fields.join());
-  throw new AtlasError('E_USAGE', `${name} is ${given}; choose from ${known.join(', ')}, each once`);
+  throw misuse(`${name} is ${given}; choose from ${known.join(', ')}, each once`);
 }
 
 type Values = Partial<Record<string, unknown>>;

@@ -209,12 +209,9 @@ export class ChunkRunner {
   }
 
   #invalid(problem: string): AtlasError {
-    if (this.#table !== undefined) {
-      return new AtlasError('E_BAD_INPUT', `${this.#name}, line ${this.#lines + 1}: ${problem}`);
-    }
-    return new AtlasError(
-      'E_BAD_INPUT',
-      `${this.#prefix}line ${this.#lines} ${problem}; fix it, or choose the policy keep or drop for such lines`,
-    );
+    const isTable = this.#table !== undefined;
+    const where = isTable ? `${this.#name}, line ${this.#lines + 1}:` : `${this.#prefix}line ${this.#lines}`;
+    const advice = 'fix it, or choose the policy keep or drop for such lines';
+    return new AtlasError('E_BAD_INPUT', `${where} ${problem}; ${advice}`);
   }
 }

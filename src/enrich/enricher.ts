@@ -2,7 +2,7 @@
 
 import { Transform, type TransformCallback } from 'node:stream';
 import type { Database } from '../database/database.js';
-import { AtlasError } from '../errors.js';
+import { misuse } from '../errors.js';
 import { ENRICH_CHUNK_BYTES } from '../limits.js';
 import { ChunkRunner } from './chunk-runner.js';
 import { type EnrichCounts, emptyCounts } from './counts.js';
@@ -155,13 +155,10 @@ export function parseEnricherOptions(
   const names = [...OPTION_NAMES, ...otherNames];
   const unknown = Object.keys(options).find((name) => !names.includes(name));
   if (unknown !== undefined) {
-    throw new AtlasError(
-      'E_USAGE',
-      `there is no option ${JSON.stringify(unknown)}; the options are ${names.join(', ')}`,
-    );
+    throw misuse(`there is no option ${JSON.stringify(unknown)}; the options are ${names.join(', ')}`);
   }
   if (options.onReject !== undefined && typeof options.onReject !== 'function') {
-    throw new AtlasError('E_USAGE', 'the option onReject must be a function');
+    throw misuse('the option onReject must be a function');
   }
   return parseEnrichOptions(options, (name) => `the option ${name}`);
 }

@@ -1,5 +1,5 @@
 /** The paths that name fields and targets: keys with dots between them, and elements of arrays in brackets. */
-import { AtlasError } from '../errors.js';
+import { misuse } from '../errors.js';
 import { MAX_ARRAY_INDEX } from '../limits.js';
 
 /** Every element of an array, as a step of a path: `[]`. */
@@ -57,8 +57,7 @@ export function splitSpec(spec: string): { path: string; target: string | undefi
 export function parsePath(text: string, spec: string): PathStep[] {
   const path = splitPath(text);
   if (path !== undefined) return path;
-  throw new AtlasError(
-    'E_USAGE',
+  throw misuse(
     `the field ${JSON.stringify(spec)} has an empty key or a misplaced element; write it as ip, client.ip, hops[0], hops[] ` +
       'or client.ip=client.geo',
   );

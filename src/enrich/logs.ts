@@ -1,5 +1,5 @@
 /** The names of logs, and the options that each sets. The page has them, too. */
-import { AtlasError } from '../errors.js';
+import { misuse } from '../errors.js';
 import type { AddressPick, InputFormat } from './choices.js';
 
 /** The options that a name sets; see schemas/logs.schema.json. */
@@ -38,10 +38,7 @@ const MAX_LINE_LENGTH = 8192;
 export function logOf(name: string, logs: Logs): Log {
   const log = Object.hasOwn(logs, name) ? logs[name] : undefined;
   if (log !== undefined) return log;
-  throw new AtlasError(
-    'E_USAGE',
-    `there is no log ${JSON.stringify(name)}; the names are ${Object.keys(logs).join(', ')}`,
-  );
+  throw misuse(`there is no log ${JSON.stringify(name)}; the names are ${Object.keys(logs).join(', ')}`);
 }
 
 /** Returns a log and its other forms. */
@@ -84,8 +81,7 @@ export function recognizeLog(name: string, text: string, isWhole: boolean, logs:
   const names = found.map(([one]) => one);
   const log = found[0]![1];
   if (found.every(([, other]) => reading(other) === reading(log))) return { names, log };
-  throw new AtlasError(
-    'E_USAGE',
+  throw misuse(
     `${name} looks like ${names.join(' and like ')}, which are read in different ways; choose one with --log`,
   );
 }

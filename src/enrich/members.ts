@@ -4,7 +4,7 @@
  * Sources of the names: Elastic Common Schema 9 (`geo`, `as` and the objects that reuse them), and the attribute registry of OpenTelemetry's
  * semantic conventions, in which AS numbers have no name.
  */
-import { AtlasError } from '../errors.js';
+import { type AtlasError, misuse } from '../errors.js';
 
 /** The members that a result can have. The others are labels, whose names only the release knows. */
 export const ADDABLE = [
@@ -33,7 +33,7 @@ export function isLabel(name: Addable): boolean {
 /** Returns the error for members that results cannot have. @param labels those of the release */
 export function addError(add: readonly string[], labels: readonly string[]): AtlasError {
   const given = JSON.stringify(add.join(','));
-  return new AtlasError('E_USAGE', `cannot add ${given}; choose from ${[...ADDABLE, ...labels].join(', ')}, each once`);
+  return misuse(`cannot add ${given}; choose from ${[...ADDABLE, ...labels].join(', ')}, each once`);
 }
 
 export const SCHEMA_NAMES = ['ecs', 'otel'] as const;
@@ -80,7 +80,7 @@ export function checkSchema(schema: SchemaName, add: readonly Addable[], isDefau
   const known = membersOf(schema);
   const unknown = add.find((name) => !known.includes(name));
   if (unknown !== undefined && !isDefault) {
-    throw new AtlasError('E_USAGE', `${schema} has no field for ${unknown}; it has fields for ${known.join(', ')}`);
+    throw misuse(`${schema} has no field for ${unknown}; it has fields for ${known.join(', ')}`);
   }
   return add.filter((name) => known.includes(name));
 }

@@ -1,7 +1,7 @@
 /** The options of an enrichment in any format: the fields, what to add, and the policy for invalid lines. */
 import { isDate } from '../country/country.js';
 import { LABEL_NAME, RESERVED_NAMES } from '../database/fields.js';
-import { AtlasError } from '../errors.js';
+import { misuse } from '../errors.js';
 import {
   MAX_CSV_RECORD_BYTES,
   MAX_FIELDS,
@@ -171,8 +171,7 @@ function parseResultPath(text: string, path: readonly PathStep[], spec: string):
   const parent = resultPath.slice(0, -1) as string[];
   const isInObject = isStartOf(parent, path) && typeof path[parent.length] === 'string';
   if (!hasElements(resultPath) && isInObject) return resultPath as string[];
-  throw new AtlasError(
-    'E_USAGE',
+  throw misuse(
     `the target ${JSON.stringify(text)} of the field ${JSON.stringify(spec)} is neither a top-level key nor in an object of ` +
       'its path; for client.ip it can be geo or client.geo',
   );
@@ -187,18 +186,18 @@ function checkResultPaths(fields: readonly FieldRequest[]): void {
       fields[other]!.resultPath.length === resultPath.length
         ? `two fields would write to ${JSON.stringify(name)}`
         : `${JSON.stringify(name)} would be inside ${JSON.stringify(fields[other]!.name)}, which another field writes`;
-    throw new AtlasError('E_USAGE', `${problem}; name each as PATH=TARGET`);
+    throw misuse(`${problem}; name each as PATH=TARGET`);
   }
 }
 
 /** Refuses paths with more steps, or longer keys, than the kernel takes. */
 function checkPath({ path, resultPath }: FieldRequest): void {
   if (path.length > MAX_PATH_KEYS) {
-    throw new AtlasError('E_USAGE', `the path ${pathText(path)} has more than ${MAX_PATH_KEYS} keys`);
+    throw misuse(`the path ${pathText(path)} has more than ${MAX_PATH_KEYS} keys; name fewer`);
   }
   for (const key of [...path, ...resultPath]) {
     if (typeof key === 'string' && Buffer.byteLength(key) > MAX_KEY_BYTES) {
-      throw new AtlasError('E_USAGE', `the key ${key.slice(0, 40)}… is longer than ${MAX_KEY_BYTES} bytes`);
+      throw misuse(`the key ${key.slice(0, 40)}… is longer than ${MAX_KEY_BYTES} bytes; shorten it`);
     }
   }
 }
@@ -221,7 +220,7 @@ export function parseFields(
 ): FieldRequest[] {
   const given = specs.length === 0 ? [DIRECTIVE_FIELDS[format] ?? DEFAULT_FIELD] : specs;
   if (given.length > MAX_FIELDS) {
-    throw new AtlasError('E_USAGE', `${given.length} fields are too many; at most ${MAX_FIELDS} go in one run`);
+    throw misuse(`${given.length} fields are too many; at most ${MAX_FIELDS} go in one run`);
   }
   const isTable = TABLE_FORMATS.includes(format) || format === 'logfmt';
   const fields = given.map((spec) => {
@@ -322,34 +321,30 @@ function isStringArray(value: unknown): value is readonly string[] {
   return Array.isArray(value) && value.every((element) => typeof element === 'string');
 }
 
-function usageError(message: string): AtlasError {
-  return new AtlasError('E_USAGE', message);
-}
-
 /** Refuses a value that is not one of some choices. */
 function checkChoice(name: string, value: unknown, choices: readonly string[]): void {
   if (choices.includes(value as string)) return;
-  throw usageError(`${name} is ${JSON.stringify(value)}; it can be ${choices.join(', ')}`);
+  throw misuse(`${name} is ${JSON.stringify(value)}; it can be ${choices.join(', ')}`);
 }
 
 function checkBoolean(name: string, value: unknown): void {
-  if (typeof value !== 'boolean') throw usageError(`${name} must be true or false`);
+  if (typeof value !== 'boolean') throw misuse(`${name} must be true or false`);
 }
 
 function parseItems(items: unknown, format: InputFormat, nameOf: OptionNaming): string[] {
   if (items === undefined) return [];
-  if (typeof items !== 'string') throw usageError(`${nameOf('items')} must be a string`);
-  if (format !== 'json') throw usageError(`${nameOf('items')} requires ${nameOf('format')} json`);
+  if (typeof items !== 'string') throw misuse(`${nameOf('items')} must be a string`);
+  if (format !== 'json') throw misuse(`${nameOf('items')} requires ${nameOf('format')} json`);
   const keys = items.split('.');
   if (!keys.includes('')) return keys;
-  throw usageError(`${nameOf('items')} ${JSON.stringify(items)} has an empty key; write it as data or data.rows`);
+  throw misuse(`${nameOf('items')} ${JSON.stringify(items)} has an empty key; write it as data or data.rows`);
 }
 
 /** Checks a delimiter: one ASCII character that means nothing else in a table. In UTF-8, another character is several bytes. */
 function checkDelimiter(delimiter: unknown, nameOf: OptionNaming): void {
   if (delimiter === undefined) return;
   if (typeof delimiter === 'string' && /^[\0-\x7f]$/.test(delimiter) && !/["\r\n\0]/.test(delimiter)) return;
-  throw usageError(
+  throw misuse(
     `${nameOf('delimiter')} is ${JSON.stringify(delimiter)}; it can be one ASCII character, such as ; or \\t for a tab`,
   );
 }
@@ -357,10 +352,10 @@ function checkDelimiter(delimiter: unknown, nameOf: OptionNaming): void {
 /** Checks the fields of a table without a header: numbers of columns. */
 function checkColumnNumbers(specs: readonly string[] | undefined, nameOf: OptionNaming): void {
   if (specs === undefined)
-    throw usageError(`${nameOf('header')} requires ${nameOf('field')} N, the number of the column, from 1`);
+    throw misuse(`${nameOf('header')} requires ${nameOf('field')} N, the number of the column, from 1`);
   const wrong = specs.find((spec) => !/^[1-9]\d{0,8}$/.test(spec));
   if (wrong === undefined) return;
-  throw usageError(
+  throw misuse(
     `${nameOf('field')} is ${JSON.stringify(wrong)}; with ${nameOf('header')} it is the number of a column, from 1`,
   );
 }
@@ -369,11 +364,11 @@ function checkColumnNumbers(specs: readonly string[] | undefined, nameOf: Option
 function fieldSpecs(field: unknown, format: InputFormat, nameOf: OptionNaming): readonly string[] | undefined {
   if (field === undefined) return undefined;
   const specs = typeof field === 'string' ? [field] : field;
-  if (!isStringArray(specs)) throw usageError(`${nameOf('field')} must be a string or an array of strings`);
-  if (specs.length === 0) throw usageError(`${nameOf('field')} is an empty array; leave it out for the default`);
+  if (!isStringArray(specs)) throw misuse(`${nameOf('field')} must be a string or an array of strings`);
+  if (specs.length === 0) throw misuse(`${nameOf('field')} is an empty array; leave it out for the default`);
   const reason = NO_FIELD[format];
   if (reason !== undefined)
-    throw usageError(`${nameOf('field')} cannot be used with ${nameOf('format')} ${format}: ${reason}`);
+    throw misuse(`${nameOf('field')} cannot be used with ${nameOf('format')} ${format}: ${reason}; leave it out`);
   return specs;
 }
 
@@ -382,16 +377,17 @@ const LOG_TIME = 'time';
 
 function parseDateField(field: unknown, missing: unknown, format: InputFormat, nameOf: OptionNaming): DateField {
   const name = nameOf('atField');
-  if (typeof field !== 'string' || field === '') throw usageError(`${name} must be a field`);
+  if (typeof field !== 'string' || field === '') throw misuse(`${name} must be a field`);
   if (format === 'list' || format === 'text')
-    throw usageError(`${name} cannot be used with ${nameOf('format')} ${format}`);
+    throw misuse(`${name} cannot be used with ${nameOf('format')} ${format}; leave it out`);
   if (format === 'combined' && field !== LOG_TIME) {
-    throw usageError(`${name} is ${JSON.stringify(field)}; with ${nameOf('format')} combined it is ${LOG_TIME}`);
+    throw misuse(`${name} is ${JSON.stringify(field)}; with ${nameOf('format')} combined it is ${LOG_TIME}`);
   }
   checkChoice(nameOf('atMissing'), missing, MISSING_DATES);
   if (TABLE_FORMATS.includes(format) || format === 'logfmt') return { path: [field], missing: missing as MissingDate };
   const path = parsePath(field, field);
-  if (hasElements(path)) throw usageError(`${name} is ${JSON.stringify(field)}; the date cannot be in an array`);
+  if (hasElements(path))
+    throw misuse(`${name} is ${JSON.stringify(field)}; the date cannot be in an array; name a field outside`);
   return { path: path as string[], missing: missing as MissingDate };
 }
 
@@ -402,13 +398,13 @@ function parseDates(
   nameOf: OptionNaming,
 ): Pick<EnrichOptions, 'at' | 'atField'> {
   if (atMissing !== undefined && atField === undefined)
-    throw usageError(`${nameOf('atMissing')} requires ${nameOf('atField')}`);
+    throw misuse(`${nameOf('atMissing')} requires ${nameOf('atField')}`);
   if (at !== undefined && atField !== undefined)
-    throw usageError(`${nameOf('at')} and ${nameOf('atField')} exclude each other`);
+    throw misuse(`${nameOf('at')} and ${nameOf('atField')} exclude each other; give one of them`);
   if (atField !== undefined) return { atField: parseDateField(atField, atMissing ?? 'null', format, nameOf) };
   if (at === undefined) return {};
   if (typeof at === 'string' && isDate(at)) return { at };
-  throw usageError(`${nameOf('at')} ${JSON.stringify(at)} is not a date; write it as 2026-01-31`);
+  throw misuse(`${nameOf('at')} ${JSON.stringify(at)} is not a date; write it as 2026-01-31`);
 }
 
 /** Refuses members that the answers of past days do not have, and those that only these have. */
@@ -419,16 +415,16 @@ function checkPastParts(
 ): void {
   const isPast = (at ?? atField) !== undefined;
   if (isPast && add.includes('confidence')) {
-    throw usageError(`history has no confidence; leave it out of ${nameOf('add')}`);
+    throw misuse(`history has no confidence; leave it out of ${nameOf('add')}`);
   }
   const label = isPast ? add.find(isLabel) : undefined;
-  if (label !== undefined) throw usageError(`history has no labels; leave ${label} out of ${nameOf('add')}`);
+  if (label !== undefined) throw misuse(`history has no labels; leave ${label} out of ${nameOf('add')}`);
   const unknown = (['asn', 'as_name', 'network'] as const).find((name) => add.includes(name));
   if (atField !== undefined && unknown !== undefined) {
-    throw usageError(`${unknown} is not known for each day; leave it out of ${nameOf('add')}, or use ${nameOf('at')}`);
+    throw misuse(`${unknown} is not known for each day; leave it out of ${nameOf('add')}, or use ${nameOf('at')}`);
   }
   if (!isPast && add.includes('release_date')) {
-    throw usageError(`${nameOf('add')} release_date requires ${nameOf('at')} or ${nameOf('atField')}`);
+    throw misuse(`${nameOf('add')} release_date requires ${nameOf('at')} or ${nameOf('atField')}`);
   }
 }
 
@@ -441,7 +437,7 @@ function checkPastParts(
  */
 export function parseEnrichOptions(requested: RequestedOptions, nameOf: OptionNaming, logs?: Logs): InputOptions {
   if (requested.log === undefined) return parseOptions(requested, nameOf);
-  if (typeof requested.log !== 'string') throw usageError(`${nameOf('log')} must be a string`);
+  if (typeof requested.log !== 'string') throw misuse(`${nameOf('log')} must be a string`);
   return parseLogOptions(requested, logOf(requested.log, logs ?? knownLogs()), nameOf);
 }
 
@@ -450,7 +446,8 @@ export function parseLogOptions(requested: RequestedOptions, log: Log, nameOf: O
   const { field, lenient, pick } = requested;
   const fixed = ['format', 'items', 'delimiter', 'header'] as const;
   const wrong = fixed.find((name) => requested[name] !== undefined && requested[name] !== true);
-  if (wrong !== undefined) throw usageError(`${nameOf(wrong)} cannot be used with ${nameOf('log')}, which says it`);
+  if (wrong !== undefined)
+    throw misuse(`${nameOf(wrong)} cannot be used with ${nameOf('log')}, which says it; leave it out`);
   const atField = requested.atField === LOG_TIME ? (log.time ?? LOG_TIME) : requested.atField;
   const own = {
     atField,
@@ -471,17 +468,17 @@ function parseOptions(requested: RequestedOptions, nameOf: OptionNaming, log?: L
   checkBoolean(nameOf('header'), header);
   if (format !== 'csv' && format !== 'tsv') {
     const option = delimiter !== undefined ? 'delimiter' : header ? undefined : 'header';
-    if (option !== undefined) throw usageError(`${nameOf(option)} requires ${nameOf('format')} csv or tsv`);
+    if (option !== undefined) throw misuse(`${nameOf(option)} requires ${nameOf('format')} csv or tsv`);
   }
   checkDelimiter(delimiter, nameOf);
   const specs = fieldSpecs(requested.field, format, nameOf);
   if (!header) checkColumnNumbers(specs, nameOf);
-  if (add !== undefined && !isStringArray(add)) throw usageError(`${nameOf('add')} must be an array of strings`);
+  if (add !== undefined && !isStringArray(add)) throw misuse(`${nameOf('add')} must be an array of strings`);
   checkBoolean(nameOf('lenient'), lenient);
   if (schema !== undefined) {
     checkChoice(nameOf('schema'), schema, SCHEMA_NAMES);
     if (format !== 'jsonl' && format !== 'json')
-      throw usageError(`${nameOf('schema')} requires ${nameOf('format')} jsonl or json`);
+      throw misuse(`${nameOf('schema')} requires ${nameOf('format')} jsonl or json`);
   }
   checkChoice(nameOf('pick'), pick, PICKS);
   checkChoice(nameOf('onInvalid'), onInvalid, INVALID_POLICIES);

@@ -1,6 +1,6 @@
 /** The operations other than enrichment: passing on the records of some countries, and counting records by country. */
 import type { CountryResult } from '../database/engine.js';
-import { AtlasError } from '../errors.js';
+import { misuse } from '../errors.js';
 import type { Addable } from './members.js';
 
 /** Passes on the records with an address in certain countries, unchanged. */
@@ -64,8 +64,7 @@ export function checkCountries({ countries }: Filter, codes: Iterable<string>): 
   const known = new Set(codes);
   const unknown = [...countries].find((code) => !known.has(code));
   if (unknown === undefined) return;
-  throw new AtlasError(
-    'E_USAGE',
+  throw misuse(
     `the release has no country ${JSON.stringify(unknown)}; countries are ISO 3166-1 alpha-2 codes, such as DE or GB`,
   );
 }

@@ -4,7 +4,7 @@ import type { Database } from '../database/database.js';
 import { openLabels, openNetworks, openRanges } from '../database/origin.js';
 import { currentReleaseId, releaseDir } from '../database/release.js';
 import { openReleaseRanges } from '../database/release-files.js';
-import { AtlasError } from '../errors.js';
+import { misuse } from '../errors.js';
 import { openArchive } from '../history/archive.js';
 import { networksAt, rangesAt } from '../history/day.js';
 import type { Answers } from '../history/entry.js';
@@ -114,10 +114,7 @@ export function rangesOfDatabase(
   const { add, at, atField } = options;
   if ((at ?? atField) !== undefined) {
     if (database.isSeed)
-      throw new AtlasError(
-        'E_USAGE',
-        'the database that comes with ipatlas has no history; "ipatlas build" begins one',
-      );
+      throw misuse('the database that comes with ipatlas has no history; "ipatlas build" begins one');
     const key = `${at ?? 'all'} ${wantsNetworks(add)}`;
     const past = entry.past.get(key) ?? openPast(dirname(dirname(dir)), options)!;
     entry.past.set(key, past);

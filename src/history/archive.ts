@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Family } from '../address/parse.js';
 import { currentReleaseId } from '../database/release.js';
-import { AtlasError, messageOf } from '../errors.js';
+import { AtlasError, causedError, RESTORE } from '../errors.js';
 import type { FileRecord, RangeRecord } from '../rangefile/layout.js';
 import { joinLayers, type Layer, overlay } from './changes.js';
 import { type Answers, EntryFile, type EntryName, entryFileName, parseEntryName } from './entry.js';
@@ -42,7 +42,7 @@ function readFile(path: string): Buffer {
   try {
     return readFileSync(path);
   } catch (error) {
-    throw new AtlasError('E_DAMAGED', `${path} cannot be read: ${messageOf(error)}`, { cause: error });
+    throw causedError('E_DAMAGED', `${path} cannot be read`, error, RESTORE);
   }
 }
 
@@ -229,7 +229,7 @@ export class Archive<Rec extends FileRecord = RangeRecord> {
     const day = dayOf(entry.time);
     throw new AtlasError(
       'E_DAMAGED',
-      `the answers of ${day} are lost: an entry of ${this.dataDir} before it is missing`,
+      `the answers of ${day} are lost: an entry of ${this.dataDir} before it is missing; ${RESTORE}`,
     );
   }
 }

@@ -3,7 +3,7 @@ import { isEuMember } from '../country/country.js';
 import { readMemberships } from '../country/memberships.js';
 import { readManifest, releaseDir } from '../database/release.js';
 import { openReleaseNetworks, openReleaseRanges } from '../database/release-files.js';
-import { AtlasError } from '../errors.js';
+import { AtlasError, misuse, RESTORE } from '../errors.js';
 import type { RangeRecord } from '../rangefile/layout.js';
 import { rangeFileInMemory } from '../rangefile/memory.js';
 import { decodeNetworkFile, type NetworkFile, type RangeFile } from '../rangefile/reader.js';
@@ -38,7 +38,7 @@ export function openDay(archive: Archive, day: string): Day {
   if ('missing' in coverage) {
     const { span } = archive;
     const kept = span === undefined ? '' : `; history has ${span.from} to ${span.to}`;
-    throw new AtlasError('E_USAGE', `there are no answers of ${day}: ${coverage.missing}${kept}`);
+    throw misuse(`there are no answers of ${day}: ${coverage.missing}${kept}; choose another day`);
   }
   const { entry } = coverage;
   const { records, layer } = archive.families(entry);
@@ -92,7 +92,7 @@ export function networksAt(dataDir: string, day: string): NetworkFile | undefine
   const coverage = archive.at(day);
   if ('missing' in coverage) {
     if (coverage.isGap === true) return undefined;
-    throw new AtlasError('E_DAMAGED', `the networks of ${day} are lost: ${coverage.missing}`);
+    throw new AtlasError('E_DAMAGED', `the networks of ${day} are lost: ${coverage.missing}; ${RESTORE}`);
   }
   const { records, v4, v6 } = archive.answers(coverage.entry);
   const columns = (layer: Layer) => ({ ...layer, value: recordNumbers(layer.value, layer.value) });

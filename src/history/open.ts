@@ -5,7 +5,7 @@ import { type Database, type OpenOptions, openDatabase as openRelease } from '..
 import { checkFields, type FieldLookup, fieldLookup, type ResultField } from '../database/fields.js';
 import { Lookups } from '../database/lookups.js';
 import { dataPlace } from '../database/origin.js';
-import { AtlasError } from '../errors.js';
+import { misuse } from '../errors.js';
 import type { RangeFile } from '../rangefile/reader.js';
 import { networksAt, rangesAt } from './day.js';
 
@@ -24,8 +24,7 @@ export class PastDatabase extends Lookups implements Disposable {
   readonly #file: RangeFile;
 
   constructor(dataDir: string, day: string) {
-    if (!isDate(day))
-      throw new AtlasError('E_USAGE', `at ${JSON.stringify(day)} is not a date; write it as 2026-01-31`);
+    if (!isDate(day)) throw misuse(`at ${JSON.stringify(day)} is not a date; write it as 2026-01-31`);
     const { file, date } = rangesAt(dataDir, day);
     super(new BinaryEngine(file));
     this.day = day;

@@ -6,7 +6,7 @@ import type { Family } from '../address/parse.js';
 import { addressWords } from '../address/words.js';
 import { isEuMember } from '../country/country.js';
 import { readMemberships } from '../country/memberships.js';
-import { AtlasError } from '../errors.js';
+import { AtlasError, misuse } from '../errors.js';
 import type { RangeRecord } from '../rangefile/layout.js';
 import { splitIPv6 } from '../rangefile/memory.js';
 import { buildIndex, type SearchColumns } from '../rangefile/search.js';
@@ -302,7 +302,7 @@ export function answersOverTime(
 ): AnswersOverTime {
   const { span, entries, dataDir } = archive;
   if (span === undefined)
-    throw new AtlasError('E_USAGE', `there is no history in ${dataDir}: "ipatlas build" and "ipatlas pull" add to it`);
+    throw misuse(`there is no history in ${dataDir}: "ipatlas build" and "ipatlas pull" add to it`);
   const spans = archive.spans();
   const { to: today } = span;
   const baseOf = numberBases(entries);

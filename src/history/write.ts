@@ -6,7 +6,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Family } from '../address/parse.js';
 import { currentReleaseId } from '../database/release.js';
-import { AtlasError } from '../errors.js';
+import { AtlasError, misuse } from '../errors.js';
 import { rename, replaceFile } from '../files.js';
 import type { FileRecord, RangeRecord } from '../rangefile/layout.js';
 import { type PartitionFile, rangeColumns } from '../rangefile/reader.js';
@@ -245,7 +245,7 @@ export function importEntry<Rec extends FileRecord>(
 ): void {
   const time = Date.parse(`${day}T00:00:00Z`);
   const problem = importProblem(archive, day);
-  if (problem !== undefined) throw new AtlasError('E_USAGE', problem);
+  if (problem !== undefined) throw misuse(problem);
   const next = archive.entries.findIndex((entry) => entry.time > time);
   const last = next < 0 ? archive.entries.at(-1) : archive.entries[next - 1];
   const successor = archive.entries[next];

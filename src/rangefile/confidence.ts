@@ -1,12 +1,12 @@
 /** The confidence of ranges, as a view of a range file in which it is part of the records. */
-import { AtlasError } from '../errors.js';
+import { AtlasError, misuse } from '../errors.js';
 import { MAX_RECORDS, type RangeRecord, recordMembers } from './layout.js';
 import type { RangeFile } from './reader.js';
 
 /** Returns the error for a file of a release without a confidence. */
 export function noConfidence(path: string): AtlasError {
   const why = 'its sources were merged by priority, or by an earlier version of ipatlas';
-  return new AtlasError('E_USAGE', `${path} has no confidence: ${why}; build it again with "merge": "evidence"`);
+  return misuse(`${path} has no confidence: ${why}; build it again with "merge": "evidence"`);
 }
 
 /**

@@ -24,7 +24,7 @@ import {
   PermissionViolationError,
   TimeoutError,
 } from '@nats-io/transport-node';
-import { AtlasError, causedError, messageOf } from '../errors.js';
+import { AtlasError, causedError, fileAdvice, messageOf, misuse } from '../errors.js';
 import {
   STREAM_CONNECT_TIMEOUT_MS,
   STREAM_GONE_MS,
@@ -111,10 +111,7 @@ function connectionOptions({ url, creds, nkey, token, tlsCa, tlsCert, tlsKey }: 
     const text = one.includes('://') ? one : `nats://${one}`;
     if (URL.canParse(text) && /^(nats|tls):$/.test(new URL(text).protocol)) return new URL(text);
     // Not quoted: it may hold a password.
-    throw new AtlasError(
-      'E_USAGE',
-      '--server must be an address such as nats://localhost:4222 or tls://nats.example:4222',
-    );
+    throw misuse('--server must be an address such as nats://localhost:4222 or tls://nats.example:4222');
   });
   const user = urls.find(({ username }) => username !== '');
   const usesTls =
@@ -163,7 +160,7 @@ function readSecret(flag: string, path: string): Buffer {
   try {
     return readFileSync(path);
   } catch (error) {
-    throw new AtlasError('E_USAGE', `--${flag} ${path} cannot be read: ${messageOf(error)}`, { cause: error });
+    throw causedError('E_USAGE', `--${flag} ${path} cannot be read`, error, fileAdvice(error));
   }
 }
 
@@ -659,7 +656,7 @@ export class NatsBroker implements Broker {
         const since = this.#missingSince.get(what) ?? performance.now();
         this.#missingSince.set(what, since);
         const isGone = performance.now() - since > STREAM_GONE_MS;
-        if (isGone) throw new AtlasError('E_STREAM', `${what} is gone: ${messageOf(error)}`, { cause: error });
+        if (isGone) throw causedError('E_STREAM', `${what} is gone`, error, 'start again with --init');
       }
       throw new BrokerUnavailable(`${what}: ${messageOf(error)}`, { cause: error });
     }

@@ -21,6 +21,8 @@ export interface ReadMessage {
   parts: StoredPart[];
 }
 
+const lost = (what: string): AtlasError => new AtlasError('E_STREAM', `${what}; read on after it with --from-seq`);
+
 /** Follows a chain from its last part back to its first. */
 export async function chain(broker: Broker, last: StoredPart): Promise<StoredPart[]> {
   const parts = [last];
@@ -28,10 +30,10 @@ export async function chain(broker: Broker, last: StoredPart): Promise<StoredPar
     const before = await broker.partAt(first.previous);
     const { sequence, storedAt } = last.source;
     const what = `part ${first.number - 1} of the output of message ${sequence}`;
-    if (before === undefined) throw new AtlasError('E_STREAM', `${what} was deleted`);
+    if (before === undefined) throw lost(`${what} was deleted`);
     const { source, number } = before;
     if (source.sequence !== sequence || source.storedAt !== storedAt || number !== first.number - 1) {
-      throw new AtlasError('E_STREAM', `${what} is not at position ${first.previous}; the server has lost messages`);
+      throw lost(`${what} is not at position ${first.previous}: the server has lost messages`);
     }
     parts.unshift(before);
     first = before;
@@ -88,10 +90,7 @@ class Reader {
     const again = await this.#complete(sequence);
     if (again !== undefined) return again;
     if (!(await broker.hasSource(sequence))) return { sequence, parts: [] };
-    throw new AtlasError(
-      'E_STREAM',
-      `message ${sequence} is acknowledged and its output is not there; was it deleted?`,
-    );
+    throw lost(`message ${sequence} is acknowledged and its output is not there, as if it was deleted`);
   }
 
   /** The output of a message; undefined if it is not complete. */

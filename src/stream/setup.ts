@@ -147,7 +147,7 @@ function storageError(error: unknown, name: string, { maxBytes }: SetupOptions):
   if (!(error instanceof JetStreamApiError) || !/insufficient|maximum/i.test(error.message)) return error;
   return streamError(
     `the server cannot create ${name}: ${error.message}. It reserves ${maxBytes} bytes for each of the streams; ` +
-      '--max-bytes sets this, and max_file_store of the server is the limit of the sum',
+      '--max-bytes sets this, and max_file_store of the server is the limit of the sum; lower one or raise the other',
   );
 }
 
@@ -222,7 +222,7 @@ function refuse(kind: string, name: string, problems: string[]): void {
 function subjectPrefix({ name, subjects, mirror }: StreamConfig, wildcards: RegExp): string {
   const subject = mirror === undefined ? subjects?.find((one) => wildcards.test(one)) : undefined;
   if (subject !== undefined) return subject.replace(wildcards, '');
-  throw streamError(`the stream ${name} is set up wrongly: it needs a subject like ${name.toLowerCase()}.>`);
+  throw streamError(`the stream ${name} is set up wrongly: it needs a subject like ${name.toLowerCase()}.>; add one`);
 }
 
 /** The end of the subject of an output whose subjects have those of the source in them, after the sequence. */
@@ -289,14 +289,14 @@ function beganAt({ config }: ConsumerInfo, startAt: StartAt): boolean {
 function consumerProblems(info: ConsumerInfo, { startAt, filter, settings }: SetupOptions): string[] {
   const { config } = info;
   const problems: string[] = [];
-  if (config.deliver_subject !== undefined) problems.push('it pushes messages; a pull consumer is needed');
-  if (config.durable_name === undefined) problems.push('it is not durable');
+  if (config.deliver_subject !== undefined) problems.push('it pushes messages; name a pull consumer with --consumer');
+  if (config.durable_name === undefined) problems.push('it is not durable; name one that is with --consumer');
   if (config.ack_policy !== AckPolicy.Explicit)
     problems.push('each message must be acknowledged: set ack_policy to "explicit"');
   if (isLimited(config.max_deliver ?? -1)) {
     problems.push('max_deliver makes it drop messages that workers died with; set it to -1');
   }
-  if (config.headers_only) problems.push('it delivers headers only');
+  if (config.headers_only) problems.push('it delivers headers only; set headers_only to false');
   const filters = config.filter_subjects ?? (config.filter_subject ? [config.filter_subject] : []);
   // A reader takes the consumer as it is.
   if (settings !== undefined && filters.join(' ') !== (filter ?? '')) {

@@ -9,7 +9,7 @@ import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
 import type { CommandParser } from '@redis/client';
-import { AtlasError, messageOf, systemErrorCode } from '../../errors.js';
+import { messageOf, misuse, systemErrorCode } from '../../errors.js';
 import {
   RATE_SERVER_EXPIRES_MS,
   RATE_STORE_CHECK_MS,
@@ -75,7 +75,7 @@ function isRedisUrl({ protocol, hostname, pathname, username, password }: URL): 
 export function redisAddress(url: string): string {
   const parsed = URL.canParse(url) ? new URL(url) : undefined;
   if (parsed === undefined || !isRedisUrl(parsed)) {
-    throw new AtlasError('E_USAGE', 'the address of Redis is not a URL such as redis://user:password@host:6379');
+    throw misuse('the address of Redis is not a URL such as redis://user:password@host:6379');
   }
   return `${parsed.hostname}:${parsed.port || '6379'}`;
 }

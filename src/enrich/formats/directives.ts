@@ -7,7 +7,7 @@
  *
  * In logs with known columns, such as those of AWS, a header is optional, and records may have more columns than are known.
  */
-import { AtlasError } from '../../errors.js';
+import { AtlasError, misuse } from '../../errors.js';
 import { pathText } from '../field-path.js';
 import { type Chunk, type Found, LineSplitter } from '../input/chunk-buffer.js';
 import type { Slot } from '../kernel/kernel.js';
@@ -151,7 +151,7 @@ export class DirectiveTable {
   }
 
   #error(problem: string): AtlasError {
-    return new AtlasError('E_BAD_INPUT', `${this.#name}: a line that begins with "#" ${problem}`);
+    return new AtlasError('E_BAD_INPUT', `${this.#name}: a line that begins with "#" ${problem}; convert the file`);
   }
 
   /** Returns a directive as it is written to the output. */
@@ -198,8 +198,7 @@ export class DirectiveTable {
     this.#hasField ||= names.some((name) => columns.includes(name));
     if (!this.#hasField) {
       const missing = names.map((name) => JSON.stringify(name)).join(', ');
-      throw new AtlasError(
-        'E_USAGE',
+      throw misuse(
         `${this.#name} has no column ${missing}; its columns are ${columns.join(', ')}. Choose one with --field`,
       );
     }

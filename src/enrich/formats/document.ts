@@ -327,7 +327,11 @@ export class JsonDocument implements Splitter {
     cause: unknown,
   ): AtlasError {
     const line = newlines + this.#kernel.countNewlines(place, Math.max(offset, 0)) + 1;
-    return new AtlasError('E_BAD_INPUT', `${name}, line ${line}, byte ${bytes + offset + 1}: ${problem}`, { cause });
+    return new AtlasError(
+      'E_BAD_INPUT',
+      `${name}, line ${line}, byte ${bytes + offset + 1}: ${problem}; repair it there`,
+      { cause },
+    );
   }
 }
 

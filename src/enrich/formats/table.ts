@@ -4,7 +4,7 @@
  */
 import { createRequire } from 'node:module';
 import type { parse as Parse } from 'csv-parse/sync';
-import { AtlasError } from '../../errors.js';
+import { AtlasError, misuse } from '../../errors.js';
 import type { EnrichCounts } from '../counts.js';
 import { pathText } from '../field-path.js';
 import type { Chunk } from '../input/chunk-buffer.js';
@@ -33,17 +33,14 @@ function findColumn(field: TableField, header: readonly string[], input: string)
     header.length === 1 && /[,;\t|]/.test(header[0]!)
       ? 'If these are several columns, name the character between them with --delimiter'
       : 'Choose one with --field';
-  throw new AtlasError(
-    'E_USAGE',
-    `${input} ${problem} ${JSON.stringify(name)}; its columns are ${header.join(', ')}. ${hint}`,
-  );
+  throw misuse(`${input} ${problem} ${JSON.stringify(name)}; its columns are ${header.join(', ')}. ${hint}`);
 }
 
 /** Returns the column that a field gives as a number from 1. */
 function numberedColumn(field: TableField, columns: number, input: string): number {
   const number = Number(columnName(field));
   if (number <= columns) return number - 1;
-  throw new AtlasError('E_USAGE', `${input} has ${columns} columns, so there is no column ${number}`);
+  throw misuse(`${input} has ${columns} columns, so there is no column ${number}; choose another with --field`);
 }
 
 /** Splits a record before its line ending. */
@@ -89,8 +86,7 @@ export function resultColumns(
   const added = fields.flatMap(({ name }) => add.map((part) => `${name}_${part}`));
   const duplicate = added.find((name) => columns.includes(name));
   if (duplicate === undefined) return added;
-  throw new AtlasError(
-    'E_USAGE',
+  throw misuse(
     `${input} already has a column ${JSON.stringify(duplicate)}; choose another name with --field PATH=NAME`,
   );
 }
@@ -150,7 +146,10 @@ export class Table {
     if (!this.#isAtStart) return;
     if (chunk.piece !== undefined) {
       if (!this.#input.hasHeader) return;
-      throw new AtlasError('E_BAD_INPUT', `${this.#name}, line ${this.#line}: ${chunk.problem}, so there is no header`);
+      throw new AtlasError(
+        'E_BAD_INPUT',
+        `${this.#name}, line ${this.#line}: ${chunk.problem}, so there is no header; repair it, or name a column with --no-header --field N`,
+      );
     }
     const { input } = chunk.slot;
     let at = chunk.skip;
@@ -222,7 +221,7 @@ export class Table {
       throw new AtlasError(
         'E_BAD_INPUT',
         `${this.#name} has the columns ${cells.join(', ')}, but the input before it ${columns.join(', ')}; ` +
-          'the inputs of one run must have the same columns',
+          'the inputs of one run must have the same columns; enrich them one by one',
       );
     }
     return '';

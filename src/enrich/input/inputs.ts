@@ -1,9 +1,9 @@
 /** The inputs of a run: all are checked before the run starts, and opened one after the other. */
 import { accessSync, constants, type Stats, statSync } from 'node:fs';
-import { AtlasError, messageOf, systemErrorCode } from '../../errors.js';
+import { misuse } from '../../errors.js';
 import { STANDARD_FD, STDIN_PATH, standardStat } from '../../standard-streams.js';
 import { statOutput } from '../output/output.js';
-import { type ByteSource, openSource } from './source.js';
+import { type ByteSource, openError, openSource } from './source.js';
 
 function statInput(path: string): Stats | undefined {
   try {
@@ -11,8 +11,7 @@ function statInput(path: string): Stats | undefined {
     accessSync(path, constants.R_OK);
     return statSync(path);
   } catch (error) {
-    const reason = systemErrorCode(error) === 'ENOENT' ? 'the file does not exist' : messageOf(error);
-    throw new AtlasError('E_USAGE', `${path} cannot be read: ${reason}`, { cause: error });
+    throw openError(path, error);
   }
 }
 
@@ -27,7 +26,7 @@ export function checkInputs(paths: readonly string[]): number | undefined {
   let total: number | undefined = 0;
   for (const path of paths) {
     const stat = statInput(path);
-    if (stat?.isDirectory()) throw new AtlasError('E_USAGE', `${path} is a directory; name its files`);
+    if (stat?.isDirectory()) throw misuse(`${path} is a directory; name its files`);
     total = total === undefined || !stat?.isFile() ? undefined : total + stat.size;
   }
   return total;

@@ -2,7 +2,7 @@
 import { closeSync, constants, createReadStream, openSync, read, readSync, statSync } from 'node:fs';
 import type { ConnectOpts, Socket, SocketConstructorOpts } from 'node:net';
 import { net, tty } from '../../builtins.js';
-import { AtlasError, messageOf, systemErrorCode } from '../../errors.js';
+import { AtlasError, causedError, fileAdvice, messageOf, misuse, systemErrorCode } from '../../errors.js';
 import { isTerminal, STANDARD_FD, standardStat } from '../../standard-streams.js';
 import { type FilePart, readPart } from '../schedule/file-part.js';
 
@@ -38,7 +38,7 @@ const STDIN_NAME = 'standard input';
 
 function readError(name: string, error: unknown): AtlasError {
   if (error instanceof AtlasError) return error;
-  return new AtlasError('E_BAD_INPUT', `${name} cannot be read: ${messageOf(error)}`, { cause: error });
+  return causedError('E_BAD_INPUT', `${name} cannot be read`, error, 'repair it, or get it again');
 }
 
 /**
@@ -293,6 +293,12 @@ function openFile(path: string): number {
   return openSync(path, statSync(path).isFIFO() ? O_RDONLY | O_NONBLOCK : O_RDONLY);
 }
 
+/** Returns the error for an input that cannot be opened. */
+export function openError(path: string, error: unknown): AtlasError {
+  const reason = systemErrorCode(error) === 'ENOENT' ? 'the file does not exist' : messageOf(error);
+  return new AtlasError('E_USAGE', `${path} cannot be read: ${reason}; ${fileAdvice(error)}`, { cause: error });
+}
+
 /**
  * Opens a file or standard input for reading.
  *
@@ -305,13 +311,12 @@ export function openSource(path: string): ByteSource {
   try {
     if (path !== '-') fd = openFile(path);
   } catch (error) {
-    const reason = systemErrorCode(error) === 'ENOENT' ? 'the file does not exist' : messageOf(error);
-    throw new AtlasError('E_USAGE', `${path} cannot be opened: ${reason}`, { cause: error });
+    throw openError(path, error);
   }
   const stat = standardStat(fd);
   if (stat?.isDirectory()) {
     closeSync(fd);
-    throw new AtlasError('E_USAGE', `${path} is a directory; name its files`);
+    throw misuse(`${path} is a directory; name its files`);
   }
   if (isTerminal(fd)) {
     const stream = fd === 0 ? process.stdin : new (tty().ReadStream)(fd);

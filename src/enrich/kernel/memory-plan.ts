@@ -4,7 +4,7 @@
  * The memory has its final size before the kernel runs, with room for the longest line. Pages that are never touched (most of
  * the large slot and of the stacks) take address space only.
  */
-import { AtlasError } from '../../errors.js';
+import { misuse } from '../../errors.js';
 
 /** WebAssembly memory has pages of this many bytes. */
 const PAGE_BYTES = 65_536;
@@ -121,7 +121,7 @@ export class MemoryPlan {
   #pages(): number {
     if (this.#end > MAX_MEMORY_BYTES) {
       const gigabytes = (this.#end / 2 ** 30).toFixed(1);
-      throw new AtlasError('E_USAGE', `this would take ${gigabytes} GiB, and 2 is the most; use fewer jobs`);
+      throw misuse(`this would take ${gigabytes} GiB, and 2 is the most; use fewer jobs`);
     }
     return Math.ceil(this.#end / PAGE_BYTES);
   }

@@ -1,7 +1,7 @@
 /** Compresses an output with gzip or zstd, in libuv's thread pool. */
 import type { Gzip, Zlib } from 'node:zlib';
 import { zlib } from '../../builtins.js';
-import { AtlasError } from '../../errors.js';
+import { misuse } from '../../errors.js';
 import { ZSTD_NODE_VERSIONS } from '../input/decompress.js';
 import type { Output } from './output.js';
 
@@ -15,10 +15,7 @@ function createCompressor(compression: OutputCompression): Compressor {
   // A function of newer versions of Node.
   const { createZstdCompress } = zlib() as { createZstdCompress?: () => Compressor };
   if (createZstdCompress !== undefined) return createZstdCompress();
-  throw new AtlasError(
-    'E_USAGE',
-    `Node ${process.versions.node} does not support zstd; use Node ${ZSTD_NODE_VERSIONS}, or gzip`,
-  );
+  throw misuse(`Node ${process.versions.node} does not support zstd; use Node ${ZSTD_NODE_VERSIONS}, or gzip`);
 }
 
 /** Checks that a compression is available. Throws as {@link compressedOutput} does. */
