@@ -284,7 +284,7 @@ function rootVersion(content: Buffer): number | undefined {
  * @returns the version of the root metadata
  * @throws AtlasError E_CONFIG if the operator's root metadata is not valid
  */
-function prepareMetadata({ root, url, note }: ClientOptions, trustedDir: string, workingDir: string): number {
+function prepareMetadata({ root, note }: ClientOptions, trustedDir: string, workingDir: string): number {
   for (const dir of [trustedDir, workingDir]) makeFolder(dir);
   for (const role of ROLES) {
     const trusted = join(trustedDir, `${role}.json`);
@@ -294,7 +294,7 @@ function prepareMetadata({ root, url, note }: ClientOptions, trustedDir: string,
   if (given === undefined) {
     throw new AtlasError(
       'E_CONFIG',
-      `--root is not the root metadata of a repository, such as ${url}/root.json; get it from the operator`,
+      `--root is not the root metadata of a repository, its root.json; get it from the operator`,
     );
   }
   const rootFile = join(workingDir, 'root.json');

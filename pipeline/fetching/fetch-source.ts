@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { glob } from 'zx';
-import { AtlasError, causedError, isDiskError, messageOf, systemErrorCode } from '../../src/errors.js';
+import { AtlasError, causedError, fileAdvice, isDiskError, messageOf, systemErrorCode } from '../../src/errors.js';
 import { makeFolder } from '../../src/files.js';
 import type { FileLocation, HttpsLocation, Location, NpmLocation, SourceConfig } from '../config/sources.js';
 import { fillDate, fillVariables, hasDate, withoutCredentials } from '../config/url.js';
@@ -102,7 +102,7 @@ function locationError(job: FetchJob, location: Location, error: unknown): strin
       isDiskError(error) ? 'E_DISK' : 'E_DATA_DIR',
       `cannot use the data directory ${job.dataDir}`,
       error,
-      'free space, or choose another directory with --data',
+      `${fileAdvice(error)}, or choose another directory with --data`,
     );
   }
   return `cannot get ${originText(location)}: ${messageOf(error)}`;

@@ -1,7 +1,7 @@
 /** Exclusive use of the data directory during a build or a pull. */
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { AtlasError, isDiskError, messageOf, systemErrorCode } from '../../src/errors.js';
+import { AtlasError, fileAdvice, isDiskError, messageOf, systemErrorCode } from '../../src/errors.js';
 import { makeFolder } from '../../src/files.js';
 import { lockDataDir } from './lock.js';
 
@@ -15,7 +15,7 @@ export function explainWriteError(error: unknown, dataDir: string): unknown {
   if (!isDiskError(error) && !PATH_ERRORS.has(code) && !code.startsWith('SQLITE_CANTOPEN')) return error;
   return new AtlasError(
     isDiskError(error) ? 'E_DISK' : 'E_DATA_DIR',
-    `the data directory ${dataDir} cannot be written (${messageOf(error)}); free space, fix its permissions or choose another directory with --data`,
+    `the data directory ${dataDir} cannot be written (${messageOf(error)}); ${fileAdvice(error)}, or choose another directory with --data`,
     { cause: error },
   );
 }

@@ -121,7 +121,8 @@ async function answersOfTable(
     throw causedError('E_BAD_INPUT', `${paths.join(', ')}`, error, 'get the file again');
   }
   const recognized = format ?? recognizeFormat(files.map(({ name, path }) => ({ name, head: headOf(path) })));
-  const source = { id: SOURCE_ID, format: recognized, maxRejectShare: DEFAULT_MAX_REJECT_SHARE };
+  const advice = 'Check the files, or name their format with --format';
+  const source = { id: SOURCE_ID, format: recognized, maxRejectShare: DEFAULT_MAX_REJECT_SHARE, advice };
   const { ingested } = await readSource({ source, fetched: { files } }, note);
   if (ingested.networks !== undefined) {
     return { networks: answersOfMerged(mergeNetworks([ingested.networks], reference)) };

@@ -72,7 +72,10 @@ function earlierRelease(dataDir: string, current: string | undefined): string {
   const earlier = ids[current === undefined ? 0 : ids.indexOf(current) + 1];
   if (earlier !== undefined) return earlier;
   const before = current === undefined ? '' : ` made before the current one, ${current}`;
-  throw new AtlasError('E_NO_DATABASE', `there is no release in ${dataDir}${before}; "ipatlas build" makes one`);
+  throw new AtlasError(
+    'E_NO_DATABASE',
+    `there is no release in ${dataDir}${before}; "ipatlas build --data ${dataDir}" makes one`,
+  );
 }
 
 /** Records a rollback from release `left`, undefined if its manifest is missing or damaged, to release `chosen`. */

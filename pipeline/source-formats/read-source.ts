@@ -46,6 +46,8 @@ export interface SourceInput {
     format: string | object;
     /** Share of the source's rows that may be rejected, 0 to 1. */
     maxRejectShare: number;
+    /** What to do if it cannot be read. */
+    advice?: string;
   };
   fetched: Pick<FetchedSource, 'files'>;
   /** AS numbers of the networks whose space the caller wants to know. */
@@ -217,8 +219,9 @@ export async function readSource(
     return rows.result(source.maxRejectShare);
   } catch (error) {
     if (!(error instanceof AtlasError)) throw error;
-    const advice = 'Check the fetched files and the source\'s "format"';
-    throw new AtlasError(error.code, `source ${source.id}: ${error.message}. ${advice}`, { cause: error });
+    const { id, advice = 'Check the fetched files, and the source\'s "format" and "maxRejectShare"' } = source;
+    const separator = error.message.includes('\n') ? '\n' : '. ';
+    throw new AtlasError(error.code, `source ${id}: ${error.message}${separator}${advice}`, { cause: error });
   }
 }
 
@@ -629,7 +632,6 @@ function tooManyRejects(log: RejectLog, rows: number, maxShare: number): AtlasEr
     [
       `${log.total} of ${all} rows cannot be read (${percent(log.total / all)}); the limit is ${percent(maxShare)}`,
       ...shown.map(({ file, line, reason, text }) => `  ${file}, line ${line}: ${reason}: ${printable(text)}`),
-      'The source\'s "maxRejectShare" allows more',
     ].join('\n'),
   );
 }

@@ -94,7 +94,7 @@ export async function unknownName(kind: string, name: string, known: readonly st
   const { closestMatch } = await import('leven');
   // Up to a third of the characters may be wrong: "lokup" is meant to be "lookup", but "xyz" is nothing.
   const closest = closestMatch(name, [...known], { maxDistance: Math.ceil(name.length / 3) });
-  return `unknown ${kind} ${JSON.stringify(name)}${closest === undefined ? '' : `; did you mean ${JSON.stringify(closest)}?`}`;
+  return `unknown ${kind} ${JSON.stringify(name)}${closest === undefined ? '' : ` (did you mean ${JSON.stringify(closest)}?)`}`;
 }
 
 /** Returns a string option's value, or undefined if it is not given. */

@@ -34,7 +34,9 @@ function rateOf(value: string | undefined): number | null {
 /** Refuses a data directory that does not exist: a mistyped one would get a key that no server knows. */
 function requireDirectory(dataDir: string): void {
   if (statSync(dataDir, { throwIfNoEntry: false })?.isDirectory()) return;
-  throw misuse(`there is no directory ${dataDir}; create it with "ipatlas build", or name an existing one with --data`);
+  throw misuse(
+    `there is no directory ${dataDir}; create it with "ipatlas build --data ${dataDir}", or name an existing one with --data`,
+  );
 }
 
 async function create({ dataDir, values }: Invocation): Promise<void> {
@@ -70,7 +72,7 @@ async function list({ dataDir, values }: Invocation): Promise<void> {
   const keys = listKeys(dataDir);
   if (values.json === true) await print(`${JSON.stringify(keys)}\n`);
   else if (keys.length > 0) await print(table(rows(keys)));
-  else printNote(`ipatlas: no keys in ${dataDir}; create one with "ipatlas keys create"\n`);
+  else printNote(`ipatlas: no keys in ${dataDir}; create one with "ipatlas keys create --data ${dataDir}"\n`);
 }
 
 function revoke({ dataDir, positionals }: Invocation): void {

@@ -26,7 +26,7 @@ import {
 import { COMPRESSIONS, checkCompression, compressedOutput, type OutputCompression } from '../enrich/output/compress.js';
 import { type Output, plainOutput, replacedOutput, standardOutput, statOutput } from '../enrich/output/output.js';
 import { formatCount, showProgress, summaryText } from '../enrich/progress.js';
-import { AtlasError, EXIT, misuse } from '../errors.js';
+import { EXIT, misuse } from '../errors.js';
 import type { Damage } from '../history/over-time.js';
 import { MAX_JOBS } from '../limits.js';
 import { isTerminal, STANDARD_FD, STDIN_PATH, standardStat } from '../standard-streams.js';

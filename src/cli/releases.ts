@@ -64,7 +64,7 @@ async function run({ dataDir, values }: Invocation): Promise<number> {
   const releases = list(dataDir);
   if (values.json === true) await print(`${JSON.stringify(releases)}\n`);
   else if (releases.length === 0)
-    printNote(`ipatlas: no releases in ${dataDir}; make one with "ipatlas build --offline"\n`);
+    printNote(`ipatlas: no releases in ${dataDir}; make one with "ipatlas build --offline --data ${dataDir}"\n`);
   else await print(table([['', 'RELEASE', 'AS OF', 'MADE (UTC)', 'MB', 'SOURCES'], ...releases.map(row)], [4]));
   const refused = refusedIds(dataDir);
   if (refused.length > 0 && values.json !== true) {

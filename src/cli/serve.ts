@@ -184,7 +184,10 @@ async function run(invocation: Invocation): Promise<number> {
 
   const { dataDir } = settings;
   if (!statSync(dataDir, { throwIfNoEntry: false })?.isDirectory() && !seedAnswers(settings)) {
-    throw new AtlasError('E_NO_DATABASE', `there is no directory ${dataDir}; create it with "ipatlas build --offline"`);
+    throw new AtlasError(
+      'E_NO_DATABASE',
+      `there is no directory ${dataDir}; create it with "ipatlas build --offline --data ${dataDir}"`,
+    );
   }
   // Keys are in SQLite: a native module that cannot be loaded must fail here, not as a 503 for each request.
   sqlite();

@@ -172,7 +172,7 @@ export function releaseDir(dir: string): string {
   }
   throw new AtlasError(
     'E_NO_DATABASE',
-    `no release in ${dir}; make one with "ipatlas build --offline", or name another directory with --data`,
+    `no release in ${dir}; make one with "ipatlas build --offline --data ${dir}", or name another directory with --data`,
   );
 }
 

@@ -37,8 +37,11 @@ export function openDay(archive: Archive, day: string): Day {
   const coverage = archive.at(day);
   if ('missing' in coverage) {
     const { span } = archive;
-    const kept = span === undefined ? '' : `; history has ${span.from} to ${span.to}`;
-    throw misuse(`there are no answers of ${day}: ${coverage.missing}${kept}; choose another day`);
+    const kept =
+      span === undefined
+        ? '; "ipatlas build" begins one'
+        : `; history has ${span.from} to ${span.to}; choose one of these`;
+    throw misuse(`there are no answers of ${day}: ${coverage.missing}${kept}`);
   }
   const { entry } = coverage;
   const { records, layer } = archive.families(entry);

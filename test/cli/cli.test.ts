@@ -32,15 +32,15 @@ describe('ipatlas', () => {
     [['frobnicate'], /unknown command "frobnicate"; see "ipatlas --help"/],
     [['constructor'], /unknown command "constructor"; see/],
     [['./8.8.8.8'], /unknown command/],
-    [['lokup', '8.8.8.8'], /unknown command "lokup"; did you mean "lookup"\?; see "ipatlas --help"/],
-    [['help', 'bild'], /unknown command "bild"; did you mean "build"\?/],
+    [['lokup', '8.8.8.8'], /unknown command "lokup" \(did you mean "lookup"\?\); see "ipatlas --help"/],
+    [['help', 'bild'], /unknown command "bild" \(did you mean "build"\?\)/],
     [['--verbose'], /no command is given with "--verbose"/],
-    [['completion', 'fissh'], /unknown shell "fissh"; did you mean "fish"\?; see "ipatlas completion --help"/],
+    [['completion', 'fissh'], /unknown shell "fissh" \(did you mean "fish"\?\); see "ipatlas completion --help"/],
     [['lookup'], /an argument is missing; see "ipatlas lookup --help"/],
     [['lookup', '--frob', '8.8.8.8'], /unknown option "--frob"; see "ipatlas lookup --help"/],
     [
       ['lookup', '--reasn', '8.8.8.8'],
-      /unknown option "--reasn"; did you mean "--reason"\?; see "ipatlas lookup --help"/,
+      /unknown option "--reasn" \(did you mean "--reason"\?\); see "ipatlas lookup --help"/,
     ],
     [['lookup', '-x', '8.8.8.8'], /unknown option "-x"; see "ipatlas lookup --help"/],
     [['lookup', '8.8.8.8', '--engine'], /--engine needs a value; see "ipatlas lookup --help"/],
@@ -68,7 +68,9 @@ describe('ipatlas', () => {
     const noRelease = async (more: NodeJS.ProcessEnv, directory: string) => {
       const result = await ipatlas(['verify'], { cwd: empty, env: { ...env, ...more } });
       expect(result).toMatchObject({ code: 5, stdout: '' });
-      expect(result.stderr).toContain(`no release in ${directory}; make one with "ipatlas build --offline"`);
+      expect(result.stderr).toContain(
+        `no release in ${directory}; make one with "ipatlas build --offline --data ${directory}"`,
+      );
     };
     await noRelease({}, join(empty, 'home', '.local', 'share', 'ipatlas'));
     await noRelease({ XDG_DATA_HOME: 'relative' }, join(empty, 'home', '.local', 'share', 'ipatlas'));

@@ -259,7 +259,8 @@ describe.each([
     const { error } = await enrich([`${head}${row}${head}${row}8.8.8.8\n`], optionsOf(kind, [first], 'fail'));
     expect(error).toMatchObject({
       code: 'E_BAD_INPUT',
-      message: 'log 0, line 7: the record has 1 cells, but the header 2',
+      message:
+        'log 0, line 7: the record has 1 cells, but the header 2; fix it, or choose the policy keep or drop for such lines',
     });
     const early = await enrich([row], optionsOf(kind, [first], 'fail'));
     expect(early.error).toMatchObject({ message: 'log 0, line 1: there is no header before the record' });

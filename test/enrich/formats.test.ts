@@ -211,7 +211,8 @@ describe('a table', () => {
     }
     await expect(read()).rejects.toMatchObject({
       code: 'E_BAD_INPUT',
-      message: 'logs.csv, line 5: the record has 1 cells, but the header 3',
+      message:
+        'logs.csv, line 5: the record has 1 cells, but the header 3; fix it, or choose the policy keep or drop for such lines',
     });
     expect(output.join('')).toBe(`${WITH_GEO}1,"8\n8",x,,,\n2,8.8.8.8,x,United States,US,false\n`);
     expect(rejected()).toBe('3\n');
@@ -448,7 +449,7 @@ describe('a JSON document', () => {
   it('fails at the first item that is not an object', async () => {
     await expect(enrich(json, '[{},\n{},\n [7]]', { onInvalid: 'fail' })).rejects.toMatchObject({
       code: 'E_BAD_INPUT',
-      message: 'input, line 3, byte 11: item 3 is not an object',
+      message: 'input, line 3, byte 11: item 3 is not an object; repair it there',
     });
   });
 

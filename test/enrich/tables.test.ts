@@ -267,7 +267,7 @@ describe('a table', () => {
     expect((await enrich(['ip\n', 'id,ip\n'], options)).error).toMatchObject({
       code: 'E_BAD_INPUT',
       message:
-        'table 1 has the columns id, ip, but the input before it ip; the inputs of one run must have the same columns',
+        'table 1 has the columns id, ip, but the input before it ip; the inputs of one run must have the same columns; enrich them one by one',
     });
   });
 
@@ -300,7 +300,10 @@ describe('a table', () => {
 
   it('refuses a column number that it does not have, and too many fields', async () => {
     const { error } = await enrich(['1,2\n'], optionsOf({ hasHeader: false }, ['3']));
-    expect(error).toMatchObject({ code: 'E_USAGE', message: 'table 0 has 2 columns, so there is no column 3' });
+    expect(error).toMatchObject({
+      code: 'E_USAGE',
+      message: 'table 0 has 2 columns, so there is no column 3; choose another with --field',
+    });
     const fields = Array.from({ length: 65 }, (_, index) => `a=n${index}`);
     expect(() => optionsOf({}, fields)).toThrow(expect.objectContaining({ code: 'E_USAGE' }));
   });

@@ -327,7 +327,7 @@ describe('the share of rows that may be rejected', () => {
       '  a.csv, line 2: the last address is below the first: "1.0.0.9,1.0.0.1,AU"',
       '  a.csv, line 3: the last address is below the first: "1.0.0.9,1.0.0.1,AU"',
       '  b.csv, line 1: the row has 1 of at least 3 columns: "rubbish\\u001b[31m"',
-      'Correct the file or the source\'s "format", or allow more with its "maxRejectShare"',
+      'Check the fetched files, and the source\'s "format" and "maxRejectShare"',
     ]);
   });
 

@@ -55,7 +55,7 @@ test('a prefix without a region is rejected; one of an unknown region is skipped
 
 test('a list that is not JSON is refused with the position of the error, without its text', async () => {
   await expect(ingestContents('google-cloud', { 'a.json': '{\n  "prefixes": [\u001b]0;x' })).rejects.toThrow(
-    'source test: a.json:2:16 is not JSON. Check the fetched file and the source\'s "format"',
+    'source test: a.json:2:16 is not JSON. Check the fetched files, and the source\'s "format" and "maxRejectShare"',
   );
 });
 

@@ -55,7 +55,7 @@ it('the parts of a message are followed only to parts of the same message', asyn
     return chain({ partAt: async () => part } as unknown as Broker, last);
   };
   expect((await read({})).map(({ number }) => number)).toEqual([2, 3]);
-  const lost = /part 2 of the output of message 7 is not at position 9; the server has lost messages/;
+  const lost = /part 2 of the output of message 7 is not at position 9: the server has lost messages/;
   await expect(read({ number: 1 })).rejects.toThrow(lost);
   await expect(read({ source: { sequence: 8, storedAt: '1' } })).rejects.toThrow(lost);
   await expect(read({ source: { sequence: 7, storedAt: '2' } })).rejects.toThrow(lost);
