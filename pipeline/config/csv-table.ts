@@ -100,7 +100,7 @@ export function readConfigTable<Column extends string>(
   const table: ConfigTable<Column> = { path, rows: [], problems: [] };
   for (const { record, info } of records) {
     if (record.length !== columns.length) {
-      addProblem(table, info.lines, `${record.length} cells under ${columns.length} columns; quote cells with commas`);
+      addProblem(table, info.lines, `${record.length} cells under ${columns.length} columns`);
       continue;
     }
     const cells = Object.fromEntries(known.map((column) => [column, record[columns.indexOf(column)] ?? '']));

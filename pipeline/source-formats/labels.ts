@@ -115,7 +115,7 @@ export async function readLabelRows({ path, name }: FetchedFile, onRow: (row: La
       return;
     }
     if (values.length !== columns.length) {
-      fail(line, `${values.length + 1} cells under ${columns.length + 1} columns; quote cells with commas`);
+      fail(line, `${values.length + 1} cells under ${columns.length + 1} columns`);
       return;
     }
     const range = text.length > MAX_LABEL_LENGTH ? 'the range is too long' : parseRange(text);

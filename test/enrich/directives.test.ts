@@ -263,7 +263,10 @@ describe.each([
         'log 0, line 7: the record has 1 cells, but the header 2; fix it, or choose the policy keep or drop for such lines',
     });
     const early = await enrich([row], optionsOf(kind, [first], 'fail'));
-    expect(early.error).toMatchObject({ message: 'log 0, line 1: there is no header before the record' });
+    expect(early.error).toMatchObject({
+      message:
+        'log 0, line 1: there is no header before the record; fix it, or choose the policy keep or drop for such lines',
+    });
   });
 });
 
