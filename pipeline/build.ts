@@ -31,7 +31,6 @@ import { withDataDir } from './operations/data-dir.js';
 import { currentText, type PublishOptions, publishGated } from './publish-gated.js';
 import { identifyRelease, type ReleaseIdentity } from './release-id.js';
 import { type LabelFiles, readLabels, storeLabels } from './source-formats/labels.js';
-import { makeRowIndex, writeRowIndex } from './source-formats/row-index.js';
 import {
   type FetchedSource,
   type FetchedSources,
@@ -264,7 +263,7 @@ async function runStages(options: BuildOptions, context: StageContext): Promise<
     return fetched && { ...input, fetched };
   };
   const result = await timed(context, 'ingest', () => ingestSources(requested, context, { reference, findEarlier }));
-  const { ingested, inputs: read, owned, index } = result;
+  const { ingested, inputs: read, owned } = result;
   const fetched = read.map((input) => input.fetched);
   const identity = identify(read);
   const stillUnchanged = read.some((input, index) => input !== requested[index])
@@ -279,7 +278,6 @@ async function runStages(options: BuildOptions, context: StageContext): Promise<
   const { merged, networks } = await timed(context, 'merge', () =>
     merge({ sources: ingested, reference, countries, overrides, evidence, owned }, note),
   );
-  writeRowIndex(dataDir, identity.inputHash, makeRowIndex(index, owned, merged));
   const labels = await labelsOf(labelFiles, reference);
   const inputs = manifestInputs(config.merge, fetched, ingested);
   const networksDate = dateOfNetworks(inputs, ingested);

@@ -1,22 +1,21 @@
 /** Finds every row of a release's inputs that covers an address, in the cached files. */
-import { readFileSync, statSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import type { Family } from '../../src/address/parse.js';
 import { addressWords, compareAddresses, rangeContains } from '../../src/address/words.js';
-import { countryTable, resolveCountry } from '../../src/country/country.js';
+import { resolveCountry } from '../../src/country/country.js';
 import { recordLabel } from '../../src/database/diff.js';
 import type { Manifest, ManifestFile, ManifestInput } from '../../src/database/release.js';
 import { loadOverrides, type Override } from '../config/overrides.js';
 import type { Reference, SpecialRange } from '../config/reference.js';
 import { hashFile, objectPath } from '../fetching/cache.js';
 import { LAYERS, sourceLayer } from '../merging/candidates.js';
-import { mergeSources } from '../merging/range-merger.js';
+import { type OwnedRange, undelegatedSpace } from '../merging/evidence.js';
 import type { RowPosition } from '../source-formats/csv-rows.js';
 import { hasNetworks } from '../source-formats/formats.js';
-import { readIndexed, readSource, type SourceResult } from '../source-formats/read-source.js';
+import { readSource, type SourceResult } from '../source-formats/read-source.js';
 import { readRowText } from '../source-formats/rejects.js';
-import { makeRowIndex, type RowIndex, readRowIndex, writeRowIndex } from '../source-formats/row-index.js';
-import type { FetchedFile } from '../stage.js';
+import type { FetchedFile, IngestedSource } from '../stage.js';
 
 /** An address to explain. */
 export interface Target {
@@ -58,27 +57,16 @@ export interface CoveringRows {
   networkRows: CoveringRow[];
   /** Layers whose rows are no longer available, with the reason. */
   missing: { layer: number; reason: string }[];
-  /** Undefined if there is none, and it cannot be made because files are missing. */
-  index: RowIndex | undefined;
+  /** The ranges that belong to networks, as far as the sources tell. */
+  owned: readonly OwnedRange[];
 }
 
-/**
- * Returns the cached files of an input, or the name of the first one that is missing or damaged.
- *
- * @param isSizeEnough whether a file of the right size is taken for whole, without its hash
- */
-export function cachedInput(
-  dataDir: string,
-  files: readonly ManifestFile[],
-  isSizeEnough: (name: string) => boolean = () => false,
-): FetchedFile[] | string {
+/** Returns the cached files of an input, or the name of the first one that is missing or damaged. */
+export function cachedInput(dataDir: string, files: readonly ManifestFile[]): FetchedFile[] | string {
   const found: FetchedFile[] = [];
   for (const { name, bytes, sha256 } of files) {
     const path = objectPath(dataDir, sha256);
-    const isWhole = isSizeEnough(name)
-      ? statSync(path, { throwIfNoEntry: false })?.size === bytes
-      : hashFile(path) === sha256;
-    if (!isWhole) return name;
+    if (hashFile(path) !== sha256) return name;
     found.push({ name, path, bytes, sha256 });
   }
   return found;
@@ -91,39 +79,12 @@ interface CachedInput {
   files: FetchedFile[];
 }
 
-const sourceInput = ({ input: { id, format }, files }: CachedInput) => ({
-  source: { id, format, maxRejectShare: 1 },
-  fetched: { files },
-});
-
 /** Returns how an input takes part in merging by evidence. */
 export function evidenceOf({ inputs }: Manifest) {
   const sources = inputs.flatMap(({ lineage, kind, space = [], asns = [] }) =>
     lineage === undefined || kind === undefined ? [] : [{ lineage, kind, space, asns }],
   );
   return sources.length === 0 ? undefined : sources;
-}
-
-/** Reads and merges all rows of a release again, as its build did. */
-async function remakeIndex(
-  inputs: readonly CachedInput[],
-  manifest: Manifest,
-  reference: Reference,
-): Promise<RowIndex> {
-  const asns = new Set(inputs.flatMap(({ input }) => input.asns ?? []));
-  const results: SourceResult[] = [];
-  for (const input of inputs) results.push(await readSource({ ...sourceInput(input), asns }, () => {}));
-  const owned = results.flatMap((result) => result.owned);
-  const merged = mergeSources({
-    sources: results.map(({ ingested }) => ingested),
-    reference,
-    countries: countryTable(reference, manifest.as_of),
-    overrides: [],
-    evidence: evidenceOf(manifest),
-    owned,
-  });
-  const files = Object.fromEntries(inputs.map(({ input }, i) => [input.id, results[i]!.index]));
-  return makeRowIndex(files, owned, merged);
 }
 
 /** A row and the position of its text, which is not read yet. */
@@ -133,20 +94,19 @@ interface LocatedRow {
   position: RowPosition | undefined;
 }
 
-/** Finds the covering rows of one source. */
+/** Reads one source, and finds its rows that cover an address. */
 async function rowsOfSource(
-  cached: CachedInput,
-  { files: indexes }: RowIndex,
+  { position: place, input: { id, format }, files }: CachedInput,
+  asns: ReadonlySet<number>,
   targets: readonly Target[],
   reference: Reference,
-): Promise<CoveringRow[]> {
-  const { id, format } = cached.input;
+): Promise<{ rows: CoveringRow[]; result: SourceResult }> {
   const isOfNetworks = hasNetworks(format);
   const located: LocatedRow[] = [];
-  await readIndexed(
-    sourceInput(cached),
-    indexes[id] ?? [],
-    targets,
+  const source = { source: { id, format, maxRejectShare: 1 }, fetched: { files }, asns };
+  const result = await readSource(
+    source,
+    () => {},
     ({ family, first, last, code, file, position }) => {
       for (const target of targets) {
         if (target.family !== family || !rangeContains(first, last, target.words)) continue;
@@ -154,7 +114,7 @@ async function rowsOfSource(
         const words = addressWords(family);
         const row: CoveringRow = {
           source: id,
-          origin: { kind: 'source', position: cached.position, code },
+          origin: { kind: 'source', position: place, code },
           target,
           first: first.slice(0, words),
           last: last.slice(0, words),
@@ -169,7 +129,7 @@ async function rowsOfSource(
   );
   const rows: CoveringRow[] = [];
   for (const { row, path, position } of located) rows.push(position ? await withText(row, path, position) : row);
-  return rows;
+  return { rows, result };
 }
 
 async function withText(row: CoveringRow, path: string, position: RowPosition): Promise<CoveringRow> {
@@ -182,8 +142,9 @@ async function withText(row: CoveringRow, path: string, position: RowPosition): 
 }
 
 /** Returns the part of the space that no registry has delegated around the target. */
-function undelegatedRows({ undelegated }: RowIndex, target: Target): CoveringRow[] {
-  const { first, last, count } = undelegated[target.family];
+function undelegatedRows(registries: readonly IngestedSource[], target: Target): CoveringRow[] {
+  const delegations = registries.map((source) => source[`v${target.family}`]);
+  const { first, last, count } = undelegatedSpace(delegations, target.family);
   const size = target.words.length;
   for (let i = 0; i < count; i++) {
     const { words } = target;
@@ -258,33 +219,29 @@ export async function findCoveringRows(
   targets: readonly Target[],
   reference: Reference,
 ): Promise<CoveringRows> {
-  const { inputs, overrides, as_of: asOf, input_hash: inputHash } = manifest;
+  const { inputs, overrides, as_of: asOf } = manifest;
+  const asns = new Set(inputs.flatMap((input) => input.asns ?? []));
   const missing: CoveringRows['missing'] = [];
-  const cached: CachedInput[] = [];
-  let index = readRowIndex(dataDir, inputHash);
+  const rows: CoveringRow[] = [];
+  const networkRows: CoveringRow[] = [];
+  const owned: OwnedRange[] = [];
+  const registries: IngestedSource[] = [];
+  let areRegistriesKnown = true;
   for (const [position, input] of inputs.entries()) {
-    // To hash all files takes longer than to read the few rows. If a file is damaged, the rows give another result than the
-    // release, which is told.
-    const isIndexed = (name: string): boolean => index?.files[input.id]?.some((file) => file.name === name) ?? false;
-    const files = cachedInput(dataDir, input.files, isIndexed);
-    if (typeof files !== 'string') cached.push({ position, input, files });
-    else {
+    const isRegistry = input.kind === 'registry' && input.lineage !== undefined;
+    const files = cachedInput(dataDir, input.files);
+    if (typeof files === 'string') {
       const reason = `${files} of source ${input.id} is no longer in the cache`;
       missing.push({ layer: sourceLayer(position, inputs.length), reason });
+      if (isRegistry) areRegistriesKnown = false;
+      continue;
     }
+    const { rows: found, result } = await rowsOfSource({ position, input, files }, asns, targets, reference);
+    (hasNetworks(input.format) ? networkRows : rows).push(...found);
+    owned.push(...result.owned);
+    if (isRegistry) registries.push(result.ingested);
   }
-  if (index === undefined && missing.length === 0) {
-    index = await remakeIndex(cached, manifest, reference);
-    writeRowIndex(dataDir, inputHash, index);
-  }
-  const rows: CoveringRow[] = [];
-  const usable = index ?? { ...EMPTY_INDEX };
-  const networkRows: CoveringRow[] = [];
-  for (const input of cached) {
-    const found = await rowsOfSource(input, usable, targets, reference);
-    (hasNetworks(input.input.format) ? networkRows : rows).push(...found);
-  }
-  if (index !== undefined) for (const target of targets) rows.push(...undelegatedRows(index, target));
+  if (areRegistriesKnown) for (const target of targets) rows.push(...undelegatedRows(registries, target));
   for (const target of targets) rows.push(...specialRows(reference, target));
   if (overrides !== undefined) {
     const files = cachedInput(dataDir, [overrides]);
@@ -297,8 +254,5 @@ export async function findCoveringRows(
       for (const target of targets) rows.push(...overrideRows(applying, lines, overrides.name, target));
     }
   }
-  return { rows, networkRows, missing, index };
+  return { rows, networkRows, missing, owned };
 }
-
-/** Of a release whose files are not all available. */
-const EMPTY_INDEX = { files: {} } as RowIndex;

@@ -22,7 +22,6 @@ import { LAYERS, sourceLayer } from '../merging/candidates.js';
 import { OwnerSpace, votersOf } from '../merging/evidence.js';
 import { type Decision, RangeMerger } from '../merging/range-merger.js';
 import { hasNetworks } from '../source-formats/formats.js';
-import type { RowIndex } from '../source-formats/row-index.js';
 import type { IngestedSource } from '../stage.js';
 import { type CoveringRow, type CoveringRows, evidenceOf, findCoveringRows, type Target } from './covering-rows.js';
 import { type ExplainedLabels, explainLabels } from './labels.js';
@@ -191,7 +190,7 @@ function oneRow({ source: id, target: { family }, first, last }: CoveringRow, co
 function decide(
   { family, words }: Target,
   rows: readonly CoveringRow[],
-  index: RowIndex | undefined,
+  owned: CoveringRows['owned'],
   manifest: Manifest,
   reference: Reference,
 ): DecidedRows {
@@ -205,7 +204,7 @@ function decide(
     else if (origin.kind === 'override') merger.addOverride(origin.override);
     else if (origin.kind === 'undelegated') merger.addUndelegated({ family, count: 1, first, last, value: NO_VALUE });
     else {
-      const space = OwnerSpace.of(evidence?.[origin.position] ?? { space: [], asns: [] }, index?.owned ?? []);
+      const space = OwnerSpace.of(evidence?.[origin.position] ?? { space: [], asns: [] }, owned);
       const layer = sourceLayer(origin.position, manifest.inputs.length);
       if (merger.addSource(oneRow(row, origin.code), layer, space) > 0) outsideSpace.add(row);
     }
@@ -278,14 +277,14 @@ function byPrecedence(rows: readonly CoveringRow[], sources: number): CoveringRo
 function explainStep(
   target: Target,
   range: MatchedRange,
-  { rows: all, missing, index }: CoveringRows,
+  { rows: all, missing, owned }: CoveringRows,
   manifest: Manifest,
   reference: Reference,
   notes: string[],
 ): Step {
   const { inputs } = manifest;
   const rows = all.filter((row) => row.target === target);
-  const decided = decide(target, rows, index, manifest, reference);
+  const decided = decide(target, rows, owned, manifest, reference);
   const { result, vote, rowOf, outsideSpace } = decided;
   const winner = rowOf[decided.winner];
   const winningLayer = winner === undefined ? -1 : layerOf(winner, inputs.length);

@@ -43,8 +43,6 @@ export interface MergeResult extends Merged {
   outsideSpace: ReadonlyMap<string, number>;
   /** Country codes that are in no table, each with the number of its rows. */
   unknownCodes: ReadonlyMap<string, number>;
-  /** The space that no registry has delegated, of both families; without ranges if sources are merged by priority. */
-  undelegated: Record<Family, BoundedRanges>;
 }
 
 /** The decision at one address. Candidates are numbered in the order in which they were added. */
@@ -237,9 +235,8 @@ export function mergeSources(input: MergeInput): MergeResult {
       registries.map((source) => source[`v${family}`]),
       family,
     );
-  const undelegated = { 4: undelegatedIn(4), 6: undelegatedIn(6) };
-  merger.addUndelegated(undelegated[4]);
-  merger.addUndelegated(undelegated[6]);
+  merger.addUndelegated(undelegatedIn(4));
+  merger.addUndelegated(undelegatedIn(6));
   for (const range of reference.special) merger.addSpecial(range);
   for (const override of overrides) merger.addOverride(override);
   const merge = (candidates: CandidateRanges): MergedRanges =>
@@ -252,6 +249,5 @@ export function mergeSources(input: MergeInput): MergeResult {
     withoutSpace,
     outsideSpace,
     unknownCodes: merger.unknownCodes,
-    undelegated,
   };
 }

@@ -12,7 +12,6 @@ import { AtlasError } from '../../src/errors.js';
 import { rename } from '../../src/files.js';
 import { isHeld } from '../../src/system.js';
 import { pruneCache } from '../fetching/cache.js';
-import { pruneRowIndexes } from '../source-formats/row-index.js';
 
 /**
  * Removes all but the newest releases. The current one is always kept.
@@ -50,11 +49,9 @@ export async function removeUnusedFiles(dataDir: string): Promise<number> {
     ...refusedIds(dataDir).map((id) => join(dataDir, RELEASES_DIR, REFUSED_DIR, id)),
   ];
   const hashes = new Set<string>();
-  const inputHashes = new Set<string>();
   for (const dir of dirs) {
     try {
-      const { inputs, overrides, labels, input_hash } = readManifest(dir);
-      inputHashes.add(input_hash);
+      const { inputs, overrides, labels } = readManifest(dir);
       for (const { sha256 } of [...inputs, ...(labels ? [labels] : [])].flatMap(({ files }) => files))
         hashes.add(sha256);
       if (overrides !== undefined) hashes.add(overrides.sha256);
@@ -62,6 +59,5 @@ export async function removeUnusedFiles(dataDir: string): Promise<number> {
       if (!(error instanceof AtlasError)) throw error; // a damaged release cannot be explained anyway
     }
   }
-  pruneRowIndexes(dataDir, inputHashes);
   return (await pruneCache(dataDir, hashes)).removed;
 }

@@ -16,20 +16,8 @@ export interface Dialect {
   comment: string | null;
 }
 
-/** Whole rows of a file that are next to each other. */
-export interface FilePart {
-  /** Offset in bytes of their beginning. */
-  from: number;
-  /** Offset in bytes after them. */
-  to: number;
-  /** Number of lines before them. */
-  line: number;
-}
-
 /** Position of a row. One object is reused for all rows: copy what must outlive the call. */
 export interface RowPosition {
-  /** The line that the row before it ends on, 0 for the first row. */
-  previousLine: number;
   /** The line that the row ends on, from 1. */
   line: number;
   /** Line breaks inside the row: not 0 if a quote is closed on a later line. */
@@ -49,7 +37,6 @@ export interface RowPosition {
  * @param name the file's name for messages
  * @param dialect how its fields are separated
  * @param onRow receives each row; the position is valid only during the call. An error that it throws ends the reading
- * @param part what to read; default: the whole file
  * @throws AtlasError E_FETCH if the file cannot be read, E_BAD_INPUT if a row is longer than MAX_CSV_ROW_BYTES or a quote
  *   is still open at the end of the file
  */
@@ -58,12 +45,11 @@ export async function readRows(
   name: string,
   dialect: Dialect,
   onRow: (row: string[], position: Readonly<RowPosition>) => void,
-  part?: FilePart,
 ): Promise<void> {
-  const parser = new RowParser(dialect, onRow, part);
+  const parser = new RowParser(dialect, onRow);
   parser.resume(); // Rows go to `onRow`; the stream itself only reports its end.
   try {
-    await pipeline(createReadStream(path, part && { start: part.from, end: part.to - 1 }), parser);
+    await pipeline(createReadStream(path), parser);
   } catch (error) {
     if (error instanceof CsvError) throw badRow(name, parser.position.line, error);
     if (error instanceof Error && 'syscall' in error) {
@@ -89,8 +75,7 @@ function badRow(name: string, lastLine: number, error: CsvError): AtlasError {
  * the row being delivered. The documented ways to get positions, `info` and `on_record`, take 2.5 times the processor time.
  */
 class RowParser extends Parser {
-  readonly position: RowPosition = { previousLine: 0, line: 0, breaks: 0, from: 0, to: 0 };
-  readonly #part: Pick<FilePart, 'from' | 'line'>;
+  readonly position: RowPosition = { line: 0, breaks: 0, from: 0, to: 0 };
   readonly #onRow: (row: string[], position: Readonly<RowPosition>) => void;
   /** Lines of rows so far as csv-parse counts them: a lone CR ends a line, too. */
   #parserLines = 0;
@@ -99,11 +84,7 @@ class RowParser extends Parser {
   /** Bytes since the last line end, counted in whole chunks. */
   #bytesOfLine = 0;
 
-  constructor(
-    dialect: Dialect,
-    onRow: (row: string[], position: Readonly<RowPosition>) => void,
-    part: Pick<FilePart, 'from' | 'line'> = { from: 0, line: 0 },
-  ) {
+  constructor(dialect: Dialect, onRow: (row: string[], position: Readonly<RowPosition>) => void) {
     super({
       bom: true,
       comment: dialect.comment,
@@ -118,9 +99,6 @@ class RowParser extends Parser {
       skip_empty_lines: true,
     });
     this.#onRow = onRow;
-    this.#part = part;
-    this.position.line = part.line;
-    this.position.to = part.from;
   }
 
   override push(row: string[] | null): boolean {
@@ -135,10 +113,9 @@ class RowParser extends Parser {
     position.breaks = parserLines === this.#parserLines + 1 ? 0 : countBreaks(row);
     this.#parserLines = parserLines;
     this.#rowLines += 1 + position.breaks;
-    position.previousLine = position.line;
-    position.line = this.#part.line + this.#rowLines + otherLines;
+    position.line = this.#rowLines + otherLines;
     position.from = position.to;
-    position.to = this.#part.from + info.bytes;
+    position.to = info.bytes;
     try {
       this.#onRow(row, position);
     } catch (error) {

@@ -1,13 +1,12 @@
 /** Reads the files of one source, in any format, into ranges. */
 import { formatAddress } from '../../src/address/format.js';
 import type { Family } from '../../src/address/parse.js';
-import { addressWords, compareAddresses } from '../../src/address/words.js';
 import { AtlasError } from '../../src/errors.js';
 import { RangeBuilder } from '../../src/range/columns.js';
 import { matchesPattern } from '../../src/wildcards.js';
 import type { OwnedRange } from '../merging/evidence.js';
 import type { FetchedFile, FetchedSource, IngestedSource } from '../stage.js';
-import { type FilePart, type RowPosition, readRows } from './csv-rows.js';
+import { type RowPosition, readRows } from './csv-rows.js';
 import {
   type Column,
   type CountryJoin,
@@ -54,92 +53,6 @@ export interface SourceInput {
   asns?: ReadonlySet<number>;
 }
 
-/**
- * Where the rows of a CSV file are: blocks of them, each with the addresses between which all of its ranges are. Columns,
- * because a file has thousands of blocks.
- */
-export interface FileIndex {
-  name: string;
-  /** The cells of the header row; empty if there is none. */
-  header: readonly string[];
-  /** Three numbers a block: `from`, `to` and `line` of its {@link FilePart}. */
-  parts: Float64Array;
-  /** Lowest and highest address of each block. A block without a range of the family has the highest of all as the lowest. */
-  bounds: Record<Family, Uint32Array>;
-}
-
-/** Collects the index of a file. */
-class FileIndexBuilder {
-  readonly #name: string;
-  readonly #header: readonly string[];
-  readonly #parts: number[] = [];
-  readonly #bounds: Record<Family, number[]> = { 4: [], 6: [] };
-  /** Bounds of the last block. */
-  readonly #last = { 4: new Uint32Array(2), 6: new Uint32Array(8) };
-
-  constructor(name: string, header: readonly string[]) {
-    this.#name = name;
-    this.#header = header;
-  }
-
-  add(family: Family, first: Uint32Array, last: Uint32Array, { from, to, previousLine }: Readonly<RowPosition>): void {
-    if (this.#parts.length === 0 || to - this.#parts.at(-3)! > BLOCK_BYTES) {
-      this.#endBlock();
-      this.#parts.push(from, to, previousLine);
-    }
-    this.#parts[this.#parts.length - 2] = to;
-    const words = addressWords(family);
-    const bounds = this.#last[family];
-    if (compareAddresses(first, 0, bounds, 0, words) < 0) bounds.set(first.subarray(0, words));
-    if (compareAddresses(last, 0, bounds, 1, words) > 0) bounds.set(last.subarray(0, words), words);
-  }
-
-  #endBlock(): void {
-    for (const family of [4, 6] as const) {
-      const bounds = this.#last[family];
-      if (this.#parts.length > 0) this.#bounds[family].push(...bounds);
-      bounds.fill(0xffffffff, 0, bounds.length / 2).fill(0, bounds.length / 2);
-    }
-  }
-
-  finish(): FileIndex {
-    this.#endBlock();
-    return {
-      name: this.#name,
-      header: this.#header,
-      parts: Float64Array.from(this.#parts),
-      bounds: { 4: Uint32Array.from(this.#bounds[4]), 6: Uint32Array.from(this.#bounds[6]) },
-    };
-  }
-}
-
-/** Returns the blocks that can have a range with one of some addresses. */
-function blocksOf({ parts, bounds }: FileIndex, addresses: readonly Address[]): FilePart[] {
-  const found: FilePart[] = [];
-  for (let i = 0; i < parts.length / 3; i++) {
-    const isWanted = addresses.some(({ family, words }) => {
-      const { length } = words;
-      const ofFamily = bounds[family];
-      return (
-        compareAddresses(ofFamily, 2 * i, words, 0, length) <= 0 &&
-        compareAddresses(words, 0, ofFamily, 2 * i + 1, length) <= 0
-      );
-    });
-    if (isWanted) found.push({ from: parts[3 * i]!, to: parts[3 * i + 1]!, line: parts[3 * i + 2]! });
-  }
-  return found;
-}
-
-/** An address to look for. */
-interface Address {
-  family: Family;
-  /** `addressWords(family)` words, most significant first. */
-  words: Uint32Array;
-}
-
-/** Bytes of a block of an index: one takes about 1 ms to read. */
-const BLOCK_BYTES = 4096;
-
 /** The ranges of a source, and the rows that gave none. */
 export interface SourceResult {
   ingested: IngestedSource;
@@ -149,8 +62,6 @@ export interface SourceResult {
   rejects: readonly Reject[];
   /** The ranges that belong to networks with an AS number that was asked for, as far as this source tells. */
   owned: readonly OwnedRange[];
-  /** Of the CSV files with ranges. */
-  index: readonly FileIndex[];
 }
 
 /** A range and its position in the source. The object is valid only during the call. */
@@ -225,36 +136,6 @@ export async function readSource(
   }
 }
 
-/**
- * Reads the rows of a source that can cover some addresses, and possibly others.
- *
- * @param input the source with its files, which were read before
- * @param index of its files; a file without one is read as a whole
- * @param addresses that are wanted
- */
-export async function readIndexed(
-  input: SourceInput,
-  index: readonly FileIndex[],
-  addresses: readonly Address[],
-  onRange: RangeListener,
-): Promise<void> {
-  const format = resolveFormat(input.source.format);
-  if (!('dialect' in format)) {
-    await readSource(input, () => {}, onRange);
-    return;
-  }
-  const files = sortFiles(input.fetched.files, format.ranges, locationNames(format));
-  const rows = new SourceRows(input.source.id, onRange, new RejectLog(input.source.id));
-  if ('asn' in format.content) rows.networks = new NetworkTable(new Set());
-  const reader = new CsvSourceReader(rows, format);
-  for (const file of files.locations) await reader.readLocations(file);
-  for (const { file, ranges } of files.ranges) {
-    const found = index.find(({ name }) => name === file.name);
-    if (found === undefined) await reader.readRanges(file, ranges);
-    else await reader.readBlocks(file, ranges, found, blocksOf(found, addresses));
-  }
-}
-
 interface SortedFiles<Entry> {
   ranges: { file: FetchedFile; ranges: Entry }[];
   locations: FetchedFile[];
@@ -312,7 +193,6 @@ class SourceRows {
   readonly #v4 = new RangeBuilder(4);
   readonly #v6 = new RangeBuilder(6);
   readonly #onRange: RangeListener | undefined;
-  readonly #index: FileIndexBuilder[] = [];
   #file: FetchedFile | undefined;
 
   constructor(id: string, onRange: RangeListener | undefined, log: RejectLog) {
@@ -340,15 +220,9 @@ class SourceRows {
     position: Readonly<RowPosition> | undefined,
   ): void {
     (family === 4 ? this.#v4 : this.#v6).add(first, last, 0, code);
-    if (position !== undefined) this.#index.at(-1)!.add(family, first, last, position);
     if (this.#onRange === undefined) return;
     const text = this.networks === undefined ? this.codes.codes[code]! : `AS${this.networks.asns[code]}`;
     this.#onRange({ family, first, last, code: text, file: this.#file!, position });
-  }
-
-  /** Sets the cells of the header row of the current file. */
-  beginIndex(header: readonly string[]): void {
-    this.#index.push(new FileIndexBuilder(this.#file!.name, header));
   }
 
   result(
@@ -375,7 +249,6 @@ class SourceRows {
       skipped: this.skipped,
       rejects: this.rejects.rejects,
       owned,
-      index: this.#index.map((file) => file.finish()),
     };
   }
 }
@@ -477,10 +350,7 @@ class CsvSourceReader {
   ): Promise<void> {
     const { dialect, header, skipRows } = this.#format;
     let toSkip = skipRows;
-    const begin = (row: readonly string[]): RowParser => {
-      this.#rows.beginIndex(row);
-      return inFile(file.name, () => makeParser(row));
-    };
+    const begin = (row: readonly string[]): RowParser => inFile(file.name, () => makeParser(row));
     this.#rows.beginFile(file);
     let parse = header === false ? begin([]) : undefined;
     await readRows(file.path, file.name, dialect, (row, position) => {
@@ -508,21 +378,6 @@ class CsvSourceReader {
       this.#rows.append(family, first, last, found, position);
     } else if (found !== null) {
       this.#rows.rejects.add(position, found);
-    }
-  }
-
-  /** Reads blocks of a file of ranges, of which `index` has the header row. Rows that cannot be parsed are ignored. */
-  async readBlocks(
-    file: FetchedFile,
-    ranges: RangeFiles,
-    index: FileIndex,
-    blocks: readonly FilePart[],
-  ): Promise<void> {
-    this.#rows.beginFile(file);
-    this.#rows.beginIndex(index.header);
-    const parse = this.#rangeParser(ranges, index.header);
-    for (const block of blocks) {
-      await readRows(file.path, file.name, this.#format.dialect, (row, at) => this.#addRow(parse, row, at), block);
     }
   }
 

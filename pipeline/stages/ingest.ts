@@ -10,7 +10,7 @@ import { addressWords, rangeSize } from '../../src/address/words.js';
 import { AtlasError } from '../../src/errors.js';
 import type { Reference } from '../config/reference.js';
 import { type OwnedRange, OwnerSpace } from '../merging/evidence.js';
-import { type FileIndex, readSource, type SourceInput, type SourceResult } from '../source-formats/read-source.js';
+import { readSource, type SourceInput, type SourceResult } from '../source-formats/read-source.js';
 import { RejectLog } from '../source-formats/rejects.js';
 import { checkUsableCountries } from '../source-formats/usable-countries.js';
 import type { IngestedSource, StageContext, StageResult } from '../stage.js';
@@ -30,8 +30,6 @@ export interface IngestResult<Input extends SourceInput> {
   inputs: Input[];
   /** The ranges that belong to networks, as far as the sources tell. */
   owned: OwnedRange[];
-  /** Where the rows of each source are, by its id. */
-  index: Record<string, readonly FileIndex[]>;
 }
 
 /**
@@ -46,7 +44,7 @@ export async function ingestSources<Input extends SourceInput>(
   const rejectsPath = path.join(context.dataDir, REJECTS_FILE);
   await rm(rejectsPath, { recursive: true, force: true });
   await writeFile(rejectsPath, '');
-  const output: IngestResult<Input> = { ingested: [], inputs: [], owned: [], index: {} };
+  const output: IngestResult<Input> = { ingested: [], inputs: [], owned: [] };
   const counts: Record<string, number> = { rows: 0, rejected: 0 };
   const special = OwnerSpace.ofRanges(options.reference.special.filter(({ layer }) => layer === 'over'));
   for (const given of inputs) {
@@ -55,7 +53,6 @@ export async function ingestSources<Input extends SourceInput>(
     output.ingested.push(ingested);
     output.inputs.push(input);
     output.owned.push(...result.owned);
-    output.index[ingested.id] = result.index;
     const { id, rows, rejected } = ingested;
     const { v4, v6 } = ingested.networks ?? ingested;
     for (const [name, value] of Object.entries({ rows, ipv4: v4.count, ipv6: v6.count, rejected, skipped })) {
