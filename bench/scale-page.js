@@ -11,253 +11,283 @@ const DAY = 86_400;
 const read = (url) => readFileSync(url, 'utf8');
 const table = (head, rows) =>
   [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
-
-/** A number with two significant digits, or whole from 10 on. */
-function rounded(value) {
-  if (!Number.isFinite(value)) throw new Error(`no figure: ${value}`);
-  if (value !== 0 && Math.abs(value) < 10) return String(Number(value.toPrecision(2)));
-  return Math.round(value).toLocaleString('en-US');
-}
-/** A number with the prefix of its unit, such as 1.3 TB. */
-function scaled(value, unit) {
-  const power = Math.max(0, Math.min(5, Math.floor(Math.log10(Math.max(1, value)) / 3)));
-  return `${rounded(value / 1000 ** power)} ${['', 'k', 'M', 'G', 'T', 'P'][power]}${unit}`.trim();
-}
 const computed = (text) => `${text} (c)`;
 const measured = (text) => `${text} (m)`;
 
-/** Returns the tables by name. @throws Error if a run has no such figure */
-function tablesOf({ day, machine, parts }, given) {
+/** A number with two significant digits below 10, and whole from 10 on. */
+function rounded(value) {
+  if (!Number.isFinite(value)) throw new Error(`no figure: ${value}`);
+  return Math.abs(value) < 10 ? String(Number(value.toPrecision(2))) : Math.round(value).toLocaleString('en-US');
+}
+/** Cores and the like: a part of the first one, else whole ones. */
+const whole = (value) => computed(value < 1 ? rounded(value) : rounded(Math.ceil(value)));
+/** A number with the prefix of its unit, such as 1.3 TB. */
+function scaled(value, unit) {
+  const power = Math.max(0, Math.min(5, Math.floor(Math.log10(Math.max(1, value)) / 3)));
+  return computed(`${rounded(value / 1000 ** power)} ${['', 'k', 'M', 'G', 'T', 'P'][power]}${unit}`.trim());
+}
+/** A power of ten. */
+const power = (value) => `10^${Math.round(Math.log10(value))}`;
+
+/** A figure that the last run did not have. */
+class MissingFigure extends Error {}
+
+/** Returns the tables by name, each as a function. */
+function tablesOf({ day, machine, days = {}, parts }, given) {
   const assumed = Object.fromEntries(Object.entries(given).map(([name, { value }]) => [name, value]));
-  const row = (part, name) => {
+  const { busyShare, linesADay, addedBytes, flatBytes, serverCores, regions } = assumed;
+  const figure = (part, name) => {
     const found = parts[part]?.find((each) => each.name.startsWith(name));
-    if (found === undefined)
-      throw new Error(`bench/results.json has no "${name}" of ${part}; run "node bench/run.js ${part}"`);
-    return found;
+    if (found !== undefined) return found.value;
+    throw new MissingFigure(`The last run has no figure "${name}"; \`node bench/run.js ${part}\` measures it.`);
   };
-  const text = (part, name) => measured(row(part, name).value);
   /** The `index`-th number of a figure. */
   const number = (part, name, index = 0) =>
     Number(
-      row(part, name)
-        .value.replaceAll(/(?<=\d),(?=\d)/g, '')
+      figure(part, name)
+        .replaceAll(/(?<=\d),(?=\d)/g, '')
         .match(/\d+(?:\.\d+)?/g)[index],
     );
-  const { busyShare, linesADay, addedBytes, serverCores, regions } = assumed;
 
-  const shapes = [
-    ['flat JSON', 'enrich-shapes', 'flat', assumed.flatBytes],
-    ['JSON, nested field', 'enrich-shapes', 'nested field', assumed.nestedBytes],
-    ['JSON, arrays and escapes', 'enrich-shapes', 'arrays and escapes', assumed.arraysBytes],
-    ['JSON of 2 kB', 'enrich-shapes', '2 kB', assumed.longBytes],
-    ['CSV', 'enrich-formats', 'CSV plain', assumed.csvBytes],
-    ['access log', 'enrich-formats', 'access log', assumed.accessBytes],
-    ['free text', 'enrich-formats', 'free text', assumed.textBytes],
-  ];
-  const lines = table(
-    [
-      'shape of line',
-      'bytes',
-      'MB/s of a core',
-      'lines/s of a core',
-      `cores for ${scaled(linesADay, 'lines')} a day`,
-      'memory',
-      'read a day',
-      'written a day',
-      'wire, both ways',
-    ],
-    shapes.map(([name, part, found, bytes]) => {
-      const speed = number(part, found);
-      const cores = (linesADay * bytes) / (speed * 1e6) / DAY / busyShare;
+  function byLines() {
+    const rows = [1e6, 1e9, 1e11, 1e12, 1e13].map((count) => {
+      const cores = (count * flatBytes) / (number('enrich-shapes', 'flat') * 1e6) / DAY / busyShare;
+      const bits = (8 * count * (2 * flatBytes + addedBytes)) / DAY;
+      const machines = Math.ceil(Math.max(cores / serverCores, bits / assumed.serverBitsPerSecond / busyShare));
+      const [engine, bottleneck] =
+        cores < 0.1
+          ? ['`ipatlas enrich` where the lines are', 'none']
+          : machines === 1
+            ? ['`ipatlas enrich --jobs` on one machine', 'its disks, which read and write all of it']
+            : [
+                'a [job array](#batch), or the [warehouse](warehouses.md) that has the lines',
+                'the wire, then the storage that all machines share',
+              ];
+      const read = scaled((count * flatBytes) / DAY, 'B/s');
+      const written = scaled(count * (flatBytes + addedBytes), 'B');
+      return [power(count), read, whole(cores), scaled(bits, 'bit/s'), whole(machines), written, engine, bottleneck];
+    });
+    return table(
+      ['lines a day', 'read', 'cores', 'wire', 'machines', 'written a day', 'engine', 'first bottleneck'],
+      rows,
+    );
+  }
+
+  function byShape() {
+    const rows = [
+      ['flat JSON', 'enrich-shapes', 'flat', flatBytes],
+      ['JSON, nested field', 'enrich-shapes', 'nested field', assumed.nestedBytes],
+      ['JSON, arrays and escapes', 'enrich-shapes', 'arrays and escapes', assumed.arraysBytes],
+      ['JSON of 2 kB', 'enrich-shapes', '2 kB', assumed.longBytes],
+      ['CSV', 'enrich-formats', 'CSV plain', assumed.csvBytes],
+      ['access log', 'enrich-formats', 'access log', assumed.accessBytes],
+      ['free text', 'enrich-formats', 'free text', assumed.textBytes],
+    ].map(([name, part, found, bytes]) => {
+      const speed = number(part, found) * 1e6;
+      const cores = (linesADay * bytes) / speed / DAY / busyShare;
       return [
-        name,
-        bytes,
-        measured(speed),
-        computed(scaled((speed * 1e6) / bytes, '')),
-        computed(Math.ceil(cores)),
-        computed(scaled(Math.ceil(cores) * number('enrich', 'peak memory over') * 1e6, 'B')),
-        computed(scaled(linesADay * bytes, 'B')),
-        computed(scaled(linesADay * (bytes + addedBytes), 'B')),
-        computed(scaled((8 * linesADay * (2 * bytes + addedBytes)) / DAY, 'bit/s')),
+        ...[name, bytes, measured(speed / 1e6), scaled(speed / bytes, ''), whole(cores)],
+        scaled(Math.ceil(cores) * number('enrich', 'peak memory over') * 1e6, 'B'),
+        ...[scaled(linesADay * bytes, 'B'), scaled(linesADay * (bytes + addedBytes), 'B')],
+        scaled((8 * linesADay * (2 * bytes + addedBytes)) / DAY, 'bit/s'),
       ];
-    }),
-  );
+    });
+    return table(
+      [
+        ...[
+          'shape of line',
+          'bytes',
+          'MB/s of a core',
+          'lines/s of a core',
+          `cores for ${power(linesADay)} lines a day`,
+        ],
+        ...['memory', 'read a day', 'written a day', 'wire, both ways'],
+      ],
+      rows,
+    );
+  }
 
-  const perDay = [1e6, 1e9, 1e11, 1e12, 1e13].map((count) => {
-    const speed = number('enrich-shapes', 'flat') * 1e6;
-    const cores = (count * assumed.flatBytes) / speed / DAY / busyShare;
-    const [engine, bottleneck] =
-      cores <= 1
-        ? ['`ipatlas enrich` on the machine that has the logs', 'nothing: a fraction of a core']
-        : cores <= serverCores
-          ? ['`ipatlas enrich --jobs` on one machine', 'disks: they read and write all of it']
-          : [
-              'a [job array](#batch), or the [warehouse](warehouses.md) that has the lines',
-              'the storage that all machines share',
-            ];
-    return [
-      scaled(count, ''),
-      computed(scaled((count * assumed.flatBytes) / DAY, 'B/s')),
-      computed(cores < 1 ? rounded(cores) : Math.ceil(cores)),
-      computed(scaled(count * (assumed.flatBytes + addedBytes), 'B')),
-      engine,
-      bottleneck,
-    ];
-  });
-  const byLines = table(['lines a day', 'read', 'cores', 'written a day', 'engine', 'first bottleneck'], perDay);
-
-  const cost = number('api', 'single lookups, key in the header', 1) / 1e6;
-  const redisCalls = number('scale', 'Redis: reservations');
-  const byRequests = table(
-    [
-      'requests/s',
-      'cores',
-      `servers of ${serverCores} cores`,
-      `in ${regions} regions, each safe without one server`,
-      'wire, out',
-      'reservations of Redis/s',
-      'first bottleneck',
-    ],
-    [1e3, 1e4, 1e5, 1e6].map((rate) => {
+  function byRequests() {
+    const cost = number('api', 'single lookups, key in the header', 1) / 1e6;
+    const rows = [1e3, 1e4, 1e5, 1e6].map((rate) => {
       const cores = (rate * cost) / busyShare;
       const servers = Math.ceil(cores / serverCores);
-      // A process reserves a thousandth of a key's rate at once.
-      const calls = rate / (assumed.keyRate / 1000);
       return [
-        scaled(rate, ''),
-        computed(cores < 1 ? rounded(cores) : Math.ceil(cores)),
-        computed(servers),
-        computed(regions * (Math.ceil(cores / regions / serverCores) + 1)),
-        computed(scaled(8 * rate * assumed.responseBytes, 'bit/s')),
-        computed(rounded(calls)),
-        servers <= 1
-          ? 'one server is no server when it is lost'
-          : `processor time of TLS and load balancers before them`,
+        ...[power(rate), whole(cores), whole(servers), whole(regions * (Math.ceil(cores / regions / serverCores) + 1))],
+        scaled(8 * rate * assumed.responseBytes, 'bit/s'),
+        // A process reserves a thousandth of a key's rate at once.
+        computed(rounded(rate / (assumed.keyRate / 1000))),
+        servers === 1
+          ? 'none: a second server is for the loss of the first'
+          : 'what ends TLS and shares the requests among the servers',
       ];
-    }),
-  );
-  const keys = table(
-    ['keys', 'busy at the same time', 'reservations/s', 'of one Redis'],
-    [1e3, 1e5, 1e6].map((count) => {
+    });
+    return table(
+      [
+        ...['requests/s', 'cores', `servers of ${serverCores} cores`, `in ${regions} regions, each safe without one`],
+        ...['wire, out', 'reservations of Redis/s', 'first bottleneck'],
+      ],
+      rows,
+    );
+  }
+
+  function byKeys() {
+    const rows = [1e3, 1e5, 1e6].map((count) => {
       // A key with few requests reserves once a minute in each process that it meets.
       const calls = (count * assumed.busyKeys * assumed.processesAKey) / 60;
-      return [
-        scaled(count, ''),
-        computed(rounded(count * assumed.busyKeys)),
-        computed(rounded(calls)),
-        computed(`${rounded((100 * calls) / redisCalls)} %`),
-      ];
-    }),
-  );
+      const share = computed(`${rounded((100 * calls) / number('scale-api', 'Redis: reservations'))} %`);
+      return [power(count), computed(rounded(count * assumed.busyKeys)), computed(rounded(calls)), share];
+    });
+    return table(['keys', 'used in the same minute', 'reservations/s', 'of what one Redis answers'], rows);
+  }
 
-  const fleetRows = [100, 1_000, 10_000, 100_000].map((nodes) => {
-    const name = nodes.toLocaleString('en-US');
-    const value = (what) => row('fleet', `${name} nodes through caches: ${what}`).value;
-    const pullBytes = number('fleet', 'a pull of a new release', 1);
-    return [
-      name,
-      computed(value('origin, peak')),
-      computed(value('busiest cache, peak')),
-      computed(value('half, 99 %, all')),
-      computed(scaled(nodes * pullBytes, 'B')),
-    ];
-  });
-  const fleet = table(
-    ['nodes', 'origin, busiest second', 'busiest cache', 'half, 99 %, all have the release', 'wire for one release'],
-    fleetRows,
-  );
-  const herd = table(
-    ['100,000 nodes', 'origin, busiest second', 'busiest cache', 'half, 99 %, all', 'oldest timestamp'],
-    ['through caches', 'within 10 s', 'without caches', 'bad caches', 'after an outage'].map((what) => {
-      const value = (name) => parts.fleet.find((each) => each.name === `100,000 nodes ${what}: ${name}`)?.value ?? '–';
-      return [what, ...['origin, peak', 'busiest cache, peak', 'half, 99 %, all', 'oldest timestamp'].map(value)].map(
-        (cell, index) => (index === 0 || cell === '–' ? cell : computed(cell)),
-      );
-    }),
-  );
-  const releases = table(
-    ['releases a day', 'a node a day', '100,000 nodes a day', 'origin, if caches share'],
-    [1, 4, 24].map((count) => {
-      const bytes = number('fleet', 'a pull of a new release', 1);
-      const idle =
-        number('fleet', 'a pull of nothing new', 1) + number('fleet', 'a pull of nothing new') * assumed.headerBytes;
-      const pulls = DAY / assumed.scheduleSeconds - count;
-      const aNode = count * bytes + pulls * idle;
-      return [
-        count,
-        computed(scaled(aNode, 'B')),
-        computed(scaled(1e5 * aNode, 'B')),
-        computed(scaled((1e5 / assumed.nodesPerCache) * count * bytes, 'B')),
-      ];
-    }),
-  );
+  function keyCost() {
+    const [calls, file, start, memory] = [
+      figure('scale-api', 'Redis: reservations'),
+      ...['file', 'start', 'memory'].map((what) => figure('scale-api', `keys: 1,000,000: ${what}`)),
+    ].map(measured);
+    return `One Redis answers ${calls} reservations from one core. A million keys take ${file} in \`keys.sqlite\`; a server that has them starts in ${start} of processor time, with ${memory} of memory.`;
+  }
 
-  const history = table(
-    ['years of nights', 'bytes', 'opening a day', 'import of one more night'],
-    [1, 2, 5, 10].map((years) => [
-      years,
-      ...['bytes', 'opening a day', 'one more night'].map((what) =>
-        text('scale', `history of ${years} years: ${what}`),
-      ),
-    ]),
-  );
-  const builds = table(
-    ['ranges', 'processor time', 'peak memory', 'where the time goes', 'range file'],
-    [1, 2, 5, 10].map((factor) => [
-      ...['ranges', 'processor time', 'peak memory', 'stages', 'range file'].map((what) =>
-        text('scale', `build × ${factor}: ${what}`),
-      ),
-    ]),
-  );
+  const FLEET = ['origin, peak', 'busiest cache, peak', 'half, 99 %, all', 'oldest timestamp'];
+  const fleetCells = (name) =>
+    FLEET.map((what) => {
+      figure('fleet', `${name}: `);
+      const found = parts.fleet.find((each) => each.name === `${name}: ${what}`);
+      return found === undefined ? '–' : computed(found.value);
+    });
+  const fleetHead = ['origin, busiest second', 'busiest cache', 'half, 99 %, all have it', 'oldest timestamp'];
+  const pullBytes = () => number('fleet', 'a pull of a new release', 1);
 
-  const workers = table(
-    ['messages of 100 KB', 'MB/s of input'],
-    ['one worker', 'two workers', 'four workers', 'eight workers', 'two partitions', 'four partitions'].map((name) => [
-      `${name}${name.endsWith('partitions') ? ', a worker each' : ''}`,
-      text('stream', `100 KB: ${name}`),
-    ]),
-  );
-  const workerCost = number('stream', '100 KB: core seconds');
-  const serverCost = number('stream', '100 KB: core seconds', 2);
-  const streams = table(
-    ['input', 'partitions', 'cores of workers', 'cores of servers', 'written to disk', 'first bottleneck'],
-    [1e8, 1e9, 1e10].map((bytes) => {
-      const growth = 1 + addedBytes / assumed.flatBytes;
-      const best = Math.max(...['one worker', 'two workers'].map((name) => number('stream', `100 KB: ${name}`)));
+  function byNodes() {
+    const rows = [100, 1_000, 10_000, 100_000].map((nodes) => {
+      const name = nodes.toLocaleString('en-US');
+      return [name, ...fleetCells(`${name} nodes through caches`), scaled(nodes * pullBytes(), 'B')];
+    });
+    return table(['nodes', ...fleetHead, 'wire for one release'], rows);
+  }
+
+  function herd() {
+    const kinds = ['through caches', 'within 10 s', 'without caches', 'bad caches', 'after an outage'];
+    return table(
+      ['100,000 nodes', ...fleetHead],
+      kinds.map((kind) => [kind, ...fleetCells(`100,000 nodes ${kind}`)]),
+    );
+  }
+
+  function byReleases() {
+    const nothing = 'a pull of nothing new';
+    const idleBytes = () => number('fleet', nothing, 1) + number('fleet', nothing) * assumed.headerBytes;
+    const rows = [1, 4, 24].map((count) => {
+      const node = count * pullBytes() + (DAY / assumed.scheduleSeconds - count) * idleBytes();
+      const caches = 1e5 / assumed.nodesPerCache;
+      return [count, scaled(node, 'B'), scaled(1e5 * node, 'B'), scaled(caches * count * pullBytes(), 'B')];
+    });
+    return table(['releases a day', 'a node a day', '100,000 nodes a day', 'files from the origin, by caches'], rows);
+  }
+
+  /** The rows of a series: measured where the run has them, else on the straight line through its last two figures. */
+  function series(part, sizes, nameOf, whats) {
+    const known = sizes.filter((size) => parts[part]?.some(({ name }) => name === `${nameOf(size)}: ${whats.at(-1)}`));
+    const [from, to] = known.slice(-2);
+    return sizes.map((size) =>
+      whats.map((what) => {
+        if (known.includes(size)) return measured(figure(part, `${nameOf(size)}: ${what}`));
+        const [a, b] = [from, to].map((each) => number(part, `${nameOf(each ?? sizes[1])}: ${what}`));
+        const unit = figure(part, `${nameOf(to)}: ${what}`).replace(/^[\d.,]+/, '');
+        return computed(`${rounded(a + ((b - a) * (size - from)) / (to - from))}${unit}`);
+      }),
+    );
+  }
+
+  function byYears() {
+    const years = [1, 2, 5, 10];
+    const nameOf = (count) => `history of ${count} years`;
+    const rows = series('scale-history', years, nameOf, ['bytes', 'opening a day', 'one more night']);
+    return table(
+      ['years of nights', 'bytes', 'opening a day', 'import of one more night'],
+      rows.map((row, index) => [years[index], ...row]),
+    );
+  }
+
+  const FACTORS = [1, 2, 5, 10];
+  function byRanges() {
+    const whats = ['ranges', 'processor time', 'peak memory', 'range file'];
+    return table(
+      whats,
+      series('scale-build', FACTORS, (factor) => `build × ${factor}`, whats),
+    );
+  }
+
+  function stages() {
+    const shares = FACTORS.flatMap((factor) =>
+      (parts['scale-build'] ?? []).filter(({ name }) => name === `build × ${factor}: stages`),
+    );
+    return `The time of the largest that was measured: ${measured(shares.at(-1)?.value ?? figure('scale-build', 'build'))}.`;
+  }
+
+  function byWorkers() {
+    const names = ['one worker', 'two workers', 'four workers', 'eight workers', 'two partitions', 'four partitions'];
+    return table(
+      ['messages of 100 KB', 'input'],
+      names.map((name) => [
+        name.replace('partitions', 'partitions, a worker each'),
+        measured(figure('stream', `100 KB: ${name}`)),
+      ]),
+    );
+  }
+
+  function byBytes() {
+    const coreSeconds = (index) => number('stream', '100 KB: core seconds', index) / 1e9 / busyShare;
+    const best = Math.max(...['one worker', 'two workers'].map((name) => number('stream', `100 KB: ${name}`)));
+    const rows = [1e8, 1e9, 1e10].map((bytes) => {
       const partitions = Math.ceil(bytes / (best * 1e6) / busyShare);
       return [
-        scaled(bytes, 'B/s'),
-        computed(partitions),
-        computed(Math.ceil((workerCost * bytes) / 1e9 / busyShare)),
-        computed(Math.ceil((serverCost * bytes) / 1e9 / busyShare)),
-        computed(scaled(bytes * (1 + growth), 'B/s')),
-        partitions === 1
-          ? 'processor time'
-          : bytes < 1e10
-            ? 'one stream: partition it'
-            : 'disks of the servers: each byte is stored twice, with three replicas six times',
+        ...[scaled(bytes, 'B/s').replace(' (c)', ''), whole(partitions)],
+        ...[whole(coreSeconds(0) * bytes), whole(coreSeconds(2) * bytes)],
+        scaled(bytes * (2 + addedBytes / flatBytes), 'B/s'),
+        bytes < 1e10
+          ? 'one stream: partition it'
+          : 'disks of the servers: each byte is stored twice, with three replicas six times',
       ];
-    }),
-  );
+    });
+    return table(
+      ['input', 'partitions', 'cores of workers', 'cores of servers', 'written to disk', 'first bottleneck'],
+      rows,
+    );
+  }
 
-  const assumptions = table(
-    ['name in bench/assumptions.json', 'value', 'meaning'],
-    Object.entries(given).map(([name, { value, meaning }]) => [`\`${name}\``, value.toLocaleString('en-US'), meaning]),
-  );
   return {
-    run: `The run was on ${day}, ${machine}.`,
-    ...{ 'by-lines': byLines, lines, 'by-requests': byRequests, keys, fleet, herd, releases },
-    ...{ history, builds, workers, streams, assumptions },
-    redis: `One Redis answers ${text('scale', 'Redis: reservations')} reservations a second from one core. A million keys take ${text('scale', 'keys: 1,000,000: file')} in \`keys.sqlite\`, and a server that has them starts in ${text('scale', 'keys: 1,000,000: start')}.`,
+    run: () => {
+      const later = Object.entries(days).map(([part, date]) => `${part} on ${date}`);
+      return `The last whole run was on ${day}, ${machine}${later.length === 0 ? '' : `; ${later.join(', ')}`}.`;
+    },
+    ...{ 'by-lines': byLines, 'by-shape': byShape, 'by-requests': byRequests, 'by-keys': byKeys, 'key-cost': keyCost },
+    ...{ 'by-nodes': byNodes, herd, 'by-releases': byReleases, 'by-ranges': byRanges, stages, 'by-years': byYears },
+    ...{ 'by-workers': byWorkers, 'by-bytes': byBytes },
+    assumptions: () =>
+      table(
+        ['name in bench/assumptions.json', 'value', 'meaning'],
+        Object.entries(given).map(([name, { value, meaning }]) => [
+          ...[`\`${name}\``, value.toLocaleString('en-US'), meaning],
+        ]),
+      ),
   };
 }
 
 /** Returns a text of the page with the tables of these figures. @throws Error if the page has no place for one */
 export function scalePage(page, results, assumptions) {
   let text = page;
-  for (const [name, content] of Object.entries(tablesOf(results, assumptions))) {
+  for (const [name, make] of Object.entries(tablesOf(results, assumptions))) {
     const place = new RegExp(`<!-- ${name} -->[\\s\\S]*?<!-- /${name} -->`);
     if (!place.test(text)) throw new Error(`docs/scale.md has no place for ${name}`);
+    let content;
+    try {
+      content = make();
+    } catch (error) {
+      if (!(error instanceof MissingFigure)) throw error;
+      content = error.message;
+    }
     text = text.replace(place, () => `<!-- ${name} -->\n${content}\n<!-- /${name} -->`);
   }
   return text;

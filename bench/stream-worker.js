@@ -57,6 +57,7 @@ async function prepare(source, output, consumer, maxBytes) {
     once: true,
     signal: new AbortController().signal,
     events: {
+      idle: nothing,
       delivered: nothing,
       appended: nothing,
       // The last message counts, not the look for more after it.

@@ -35,6 +35,11 @@ const WARM_UP_SHARE = 0.4;
 const WARM_UP_BYTES = 100_000_000;
 const WARM_UP = 'WARM_UP';
 const GOAL = 0.8;
+/** The size with which more workers and partitions are tried, and how often each. */
+const SPREAD_SIZE = 100_000;
+const SPREAD_ROUNDS = 3;
+const SPREAD_WORKERS = { four: 4, eight: 8 };
+const PARTITIONS = { two: 2, four: 4 };
 
 /**
  * Starts workers on a filled stream, waits until they are ready and for `beforeStart`, lets them go at once, and waits for
@@ -101,6 +106,46 @@ async function trial(server, { messages, bytes, dataDir }, mode, workers) {
   };
 }
 
+/** Enriches the same messages from several streams at a time, each with an output and a worker of its own. Returns MB/s. */
+async function partitioned(server, { messages, bytes, dataDir }, count) {
+  const manager = await jetstreamManager(server.connection, { timeout: PATIENCE_MS });
+  await fill(server.connection, WARM_UP, messages.slice(0, (WARM_UP_SHARE * messages.length) / count));
+  for (let part = 0; part < count; part++) {
+    await fill(
+      server.connection,
+      `PART${part}`,
+      messages.filter((_, index) => index % count === part),
+    );
+  }
+  let waiting = count;
+  let go;
+  const all = new Promise((resolve) => {
+    go = resolve;
+  });
+  const allReady = () => (--waiting === 0 ? deleteStreams(manager, WARM_UP).then(go) : all);
+  const parts = Array.from({ length: count }, (_, part) =>
+    drain(server, `PART${part}`, `PART_OUT${part}`, 'enrich', 1, dataDir, allReady),
+  );
+  const longest = Math.max(...(await Promise.all(parts)).map(({ seconds }) => seconds));
+  await deleteStreams(manager, '');
+  return bytes / 1e6 / longest;
+}
+
+/** Rows of more workers on one stream, and of several streams on one server. */
+async function spreadRows(server, input, row) {
+  const speeds = async (one) => {
+    const trials = [];
+    for (let round = 0; round < SPREAD_ROUNDS; round++) trials.push(await one());
+    return `${Math.max(...trials).toFixed(0)} MB/s`;
+  };
+  for (const [name, workers] of Object.entries(SPREAD_WORKERS)) {
+    row(`${name} workers`, await speeds(async () => (await trial(server, input, 'enrich', workers)).speed));
+  }
+  for (const [name, count] of Object.entries(PARTITIONS)) {
+    row(`${name} partitions`, await speeds(() => partitioned(server, input, count)));
+  }
+}
+
 export async function run() {
   section('Streams on NATS JetStream, end to end');
   if (spawnSync('nats-server', ['--version']).error !== undefined) {
@@ -160,6 +205,7 @@ export async function run() {
       if (hasGoal) row(`${name}: two workers / two without work`, `${(best.two / best.emptyTwo).toFixed(2)} ×`);
       const seconds = [cpu.one, cpu.empty, cpu.server].map((value) => value.toFixed(1)).join(', ');
       row(`${name}: core seconds a GB: worker, without work, server`, seconds);
+      if (size === SPREAD_SIZE) await spreadRows(server, input, (what, value) => row(`${name}: ${what}`, value));
     }
     const messages = messagesOf(lines, 100_000, LAG_BYTES);
     const { peakMegabytes } = await trial(server, { messages, bytes: LAG_BYTES, dataDir }, 'enrich', 1);

@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { speedTable } from '../bench/readme.js';
+import { scalePage } from '../bench/scale-page.js';
 import { programsPage } from '../programs/page.js';
 import { allFlags } from '../src/cli/command-line.js';
 import { loadCommands } from '../src/cli/commands.js';
@@ -71,6 +72,14 @@ describe('the documentation', () => {
   it('has the programs as they ran last', () => {
     const page = programsPage(JSON.parse(read('programs/results.json')));
     expect(read('docs/programs.md'), 'run "node programs/page.js"').toBe(page);
+  });
+
+  it('has the tables of docs/scale.md that follow from the figures and the assumptions', () => {
+    const page = read('docs/scale.md');
+    const [results, assumptions] = ['results', 'assumptions'].map((name) => JSON.parse(read(`bench/${name}.json`)));
+    expect(scalePage(page, results, assumptions), 'run "node bench/scale-page.js"').toBe(page);
+    assumptions.busyShare.value /= 2;
+    expect(scalePage(page, results, assumptions)).not.toBe(page);
   });
 
   it('says what the readers of an export need that do not take the default', () => {
