@@ -52,6 +52,7 @@ $(SITE_INSTALLED): site/package-lock.json
 truth: compile ## measure how often each source and merge strategy is right
 	npm install --prefix truth --no-package-lock --silent
 	node truth/run.js
+	node truth/logs.js seed files
 
 install: $(INSTALLED) ## install the dependencies
 # The lock file has better-sqlite3 12, for Node 20. Later versions of Node take 13, which needs no install script.

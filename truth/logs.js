@@ -1,9 +1,10 @@
 // `node truth/logs.js DATA [NAME=FOLDER …]`: how often `enrich --log NAME` takes the address that others expect in their sample logs, and
 // whether the samples are recognized. The samples are fetched, unless a folder has a checkout of them; they are not part of this
-// repository. DATA is a data directory with a release.
-import { execFileSync } from 'node:child_process';
+// repository. DATA is a data directory with a release. `node truth/logs.js seed files` measures only the files of any-files.ndjson, with the
+// seed, and needs no network; `files=others` does not show those that are held back.
+import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { knownLogs } from '../dist/src/enrich/known-logs.js';
 import { recognizeLog, withoutJson } from '../dist/src/enrich/logs.js';
@@ -177,9 +178,10 @@ function takenAddress(line, output) {
   const [first] = output
     .slice(line.length)
     .trim()
-    .split(/[\t ,]/);
-  const address = first.replace(/^\w+_address=/, '').replaceAll('"', '');
-  return address === '' || address === '-' ? null : address;
+    .replace(/^[,;|]/, '')
+    .split(/[\t ,;|]/);
+  const address = first.replace(/^[\w.-]+_address=/, '').replaceAll('"', '');
+  return /^(?:-|null)?$/.test(address) ? null : address;
 }
 
 /** Others write an IPv4-mapped address as the IPv4 address. */
@@ -258,11 +260,49 @@ function reportZeek(dataDir, root) {
   console.log(`\nzeek/zeek, both addresses: ${lines - wrong} of ${lines} lines in ${texts.length} files`);
 }
 
+/** Returns the addresses that were taken in a file without a flag: one for each record, null for none. */
+function takenWithoutFlags(dataDir, { kind, text }) {
+  const data = dataDir === 'seed' ? ['--seed'] : ['--data', dataDir];
+  const args = [MAIN, 'enrich', '--add', 'address', ...data, '--jobs', '1'];
+  const { stdout, stderr } = spawnSync(process.execPath, args, { input: text, encoding: 'utf8' });
+  const results = [...stdout.matchAll(/"(?:\w*_)?geo":(?:null|\{"address":(?:null|"([^"]*)")\})/g)];
+  if (kind === 'document') return [results.map(([, address]) => address ?? null), stderr];
+  const isTable = /: (?:CSV|TSV)/.test(stderr);
+  const output = stdout.split('\n');
+  const taken = text.split('\n').flatMap((line, at) => {
+    const added = (output[at] ?? '').slice(line.replace(/\r$/, '').length);
+    // Blank lines and comments, and the first lines of a record of several, have no result. A header has a name.
+    if (!/\S/.test(line) || (line.startsWith('#') && added.trim() === '')) return [];
+    if (isTable && (!/\S/.test(added) || /geo_address/.test(added))) return [];
+    return [takenAddress(line, output[at] ?? '')];
+  });
+  return [taken, stderr];
+}
+
+/** Reports how many files of any-files.ndjson are enriched as they should be without a flag; each third one is told apart. */
+function reportFiles(dataDir) {
+  const files = linesOf(join(dirname(fileURLToPath(import.meta.url)), 'any-files.ndjson')).filter(Boolean);
+  const counts = {};
+  for (const [at, line] of files.entries()) {
+    const file = JSON.parse(Buffer.from(line, 'latin1').toString());
+    const [taken, said] = takenWithoutFlags(dataDir, file);
+    const isRight = JSON.stringify(taken) === JSON.stringify(file.expected);
+    const outcome = isRight ? 'right' : taken.some((one) => one !== null) ? 'other' : 'none';
+    const part = at % 3 === 2 ? 'held back' : 'others';
+    counts[part] ??= { right: 0, other: 0, none: 0 };
+    counts[part][outcome]++;
+    if (!isRight && (part === 'others' || !given.includes('files=others')))
+      console.log(`  ${outcome}: line ${at + 1}: ${JSON.stringify(taken)}; ${said.split('\n')[0]}`);
+  }
+  console.log(`\nFiles without a flag: ${files.length}`, counts);
+}
+
 const [dataDir, ...given] = process.argv.slice(2);
 if (dataDir === undefined) throw new Error('name a data directory: node truth/logs.js DATA');
 const folders = Object.fromEntries(given.map((one) => one.split('=')));
 const rootOf = (name, repository, paths) => folders[name] ?? checkout(repository, paths);
 const wanted = (name) => given.length === 0 || name in folders;
+if (given.length === 0 || given.some((one) => one.startsWith('files'))) reportFiles(dataDir);
 if (wanted('elastic')) {
   const paths = Object.keys(ELASTIC).map((folder) => `packages/${folder}/_dev/test/pipeline`);
   report('elastic/integrations', dataDir, elasticCases(rootOf('elastic', 'elastic/integrations', paths)));

@@ -15,6 +15,8 @@ const QUOTED = /^"(.*)"$/s;
 const BRACKETED = /^\[([^\]]*)\](?:([:/])(\d{1,5}))?$/;
 /** Anything and a port or a prefix length. */
 const SUFFIXED = /^(.*)([:/])(\d{1,5})$/s;
+/** A port and, after a colon, the name of an interface, as SonicWall writes them. */
+const INTERFACE = /^([^:]*):(\d{1,5}):[a-z]/is;
 /** An IPv6 address and its zone (RFC 4007, section 11). */
 const ZONED = /^([^%]*:[^%]*)%[\w.-]+$/;
 /** A name, which may be empty, and a slash before an address, as Java and Squid write them: `host/192.0.2.1:80`, `HIER_DIRECT/192.0.2.1`. */
@@ -39,7 +41,7 @@ function isPrefixLength(digits: string, isIPv6: boolean): boolean {
   return digits.length <= 3 && Number(digits) <= (isIPv6 ? 128 : 32);
 }
 
-/** Returns the address with brackets, a zone, a port or a prefix length, or undefined. */
+/** Returns the address with brackets, a zone, a port, a port and an interface, or a prefix length, or undefined. */
 function addressOfNode(node: string): string | undefined {
   const bracketed = BRACKETED.exec(node);
   if (bracketed !== null) {
@@ -49,6 +51,8 @@ function addressOfNode(node: string): string | undefined {
   }
   const address = zoned(node);
   if (address !== undefined) return address;
+  const [, host = '', port = ''] = INTERFACE.exec(node) ?? [];
+  if (parseIPv4(host) >= 0 && Number(port) <= MAX_PORT) return host;
   const [, before = '', separator, digits = ''] = SUFFIXED.exec(node) ?? [];
   if (separator === ':') return parseIPv4(before) >= 0 && Number(digits) <= MAX_PORT ? before : undefined;
   return isPrefixLength(digits, before.includes(':')) ? zoned(before) : undefined;
@@ -64,7 +68,7 @@ function addressIn(element: string): string | undefined {
 
 /**
  * Returns the first address in a text: the text itself; an address in brackets, an IPv6 address with a zone, either of them, or
- * any other, with a prefix length; an address in brackets or an IPv4 address with a port; one of these after a name and a slash, or after
+ * any other, with a prefix length; an address in brackets or an IPv4 address with a port, to which an interface may be added; one of these after a name and a slash, or after
  * `for=`, as in the header Forwarded; or the first element of a list with commas that is one of these. Elements may have spaces and tabs around them.
  *
  * @returns the address as it is in the text, or undefined if there is none or the text is longer than MAX_LENIENT_BYTES

@@ -4,11 +4,11 @@ import { openSources } from '../enrich/input/inputs.js';
 import { type Guessed, Inputs, MAX_HEAD_BYTES } from '../enrich/input/recognize.js';
 import { EXIT } from '../errors.js';
 import { type Command, expectStdin, type Invocation, print } from './command.js';
-import { describe, enrichOptionsOf, guessOf } from './records.js';
+import { describe, enrichOptionsOf, guessOf, INPUT_FLAGS, NOTHING_FOUND, withLogs } from './records.js';
 
 /** Returns what was recognized as an object for scripts. */
 function objectOf(file: string, guessed: Guessed | undefined) {
-  if (guessed === undefined) return { file, format: null, log: null, fields: [], others: [], command: null };
+  if (guessed === undefined) return { file, format: null, log: null, names: [], fields: [], others: [], command: null };
   const isLog = 'log' in guessed;
   const found = isLog ? { format: guessed.log.format, fields: guessed.log.fields ?? [], others: [] } : guessed;
   const fields = 'field' in found ? found.field : 'fields' in found ? found.fields : [];
@@ -17,17 +17,18 @@ function objectOf(file: string, guessed: Guessed | undefined) {
     file,
     format: found.format,
     log: isLog ? guessed.names[0] : null,
+    names: isLog ? guessed.names : [],
     fields,
     others: found.others,
     command: `ipatlas enrich ${flags}`,
   };
 }
 
-async function run({ values, positionals: files }: Invocation): Promise<number> {
+async function recognize({ values, positionals: files }: Invocation): Promise<number> {
   expectStdin(files);
   let code: number = EXIT.ok;
   for (const file of files) {
-    const guess = guessOf({}, () => {})!;
+    const guess = guessOf(values, () => {})!;
     const inputs = new Inputs(openSources([file]), enrichOptionsOf({ format: 'text' }), guess);
     guess.onLog = () => {};
     const head = Buffer.alloc(MAX_HEAD_BYTES);
@@ -37,10 +38,7 @@ async function run({ values, positionals: files }: Invocation): Promise<number> 
     const guessed = inputs.log ?? (needsNoFlag ? DEFAULT : undefined);
     await inputs.close();
     if (guessed === undefined) code = EXIT.badInput;
-    const said =
-      guessed === undefined
-        ? 'no addresses in JSON, a table, a list or text were found in the first 64 KiB; name the format with --format'
-        : describe(guessed);
+    const said = guessed === undefined ? NOTHING_FOUND : describe(guessed);
     await print(values.json === true ? `${JSON.stringify(objectOf(name, guessed))}\n` : `${name}: ${said}\n`);
   }
   return code;
@@ -50,14 +48,19 @@ async function run({ values, positionals: files }: Invocation): Promise<number> 
 const DEFAULT: Guessed = { format: 'jsonl', field: ['ip'], others: [], isUntrusted: false };
 
 export const command: Command = {
-  usage: ['recognize FILE… [--json]'],
+  usage: ['recognize FILE… [--logs FILE] [--json]'],
   description: `Says what format each file has, and where its addresses are, as "ipatlas enrich" finds them in the first 64 KiB or 100 lines, with the
 flags that say the same. "-" is stdin. The exit code is 4 if nothing is recognized in a file.`,
-  options: { json: { help: 'one JSON object for each file: file, format, log, fields, others, command' } },
+  options: {
+    logs: INPUT_FLAGS.logs,
+    json: {
+      help: 'one JSON object for each file: file, format, log, names (of logs that are read in the same way), fields, others, command',
+    },
+  },
   examples: {
     'ipatlas recognize users.csv': 'the column of the address, and the flags that name it',
     'ipatlas recognize --json *.log': 'the same for scripts',
   },
   arguments: [1, Number.POSITIVE_INFINITY],
-  run,
+  run: (invocation) => withLogs(invocation, () => recognize(invocation)),
 };

@@ -244,8 +244,8 @@ const PATIENCE = 50;
 
 /** Returns a function that finds what the flags do not say. */
 export function finderOf(values: OptionValues): (text: string, isWhole: boolean) => Finding | undefined {
-  const { format, delimiter, field } = requestedOptions(values);
-  const given = { format, delimiter, field: field as string[] | undefined };
+  const { format, delimiter, field, lenient } = requestedOptions(values);
+  const given = { format, delimiter, lenient, field: field as string[] | undefined };
   const paths = given.field?.map((spec) => splitSpec(spec).path);
   return (head, isWhole) => {
     const found = findFields(head, isWhole, { ...given, field: paths }, addressNames());
@@ -260,6 +260,10 @@ function optionsOf(found: Finding, requested: RequestedOptions): RequestedOption
 }
 
 const TITLES: { [Format in FormatName]?: string } = { jsonl: 'JSON lines', json: 'JSON', csv: 'CSV', tsv: 'TSV' };
+
+/** Says what was looked for, and what to do. */
+export const NOTHING_FOUND =
+  'no addresses were found in the first 64 KiB or 100 lines as a log by name, JSON, a table, a list, key=value or text; if there are some further on, say where with --format and --field';
 
 /** Says what an input was recognized as. */
 export function describe(guessed: Guessed): string {
@@ -550,7 +554,9 @@ export async function runStream(
     const { found, no_country, invalid_address, missing_field, invalid_line } = counts;
     // Not even text with an address was found.
     const isUsed = found + no_country + invalid_address + missing_field > 0;
-    return request.guess?.takesJson === true && !isUsed && invalid_line > 0 ? EXIT.badInput : EXIT.ok;
+    if (request.guess?.takesJson !== true || isUsed || invalid_line === 0) return EXIT.ok;
+    if (request.guess.find !== undefined) printNote(`ipatlas: ${NOTHING_FOUND}\n`);
+    return EXIT.badInput;
   }
   printNote(`ipatlas: stopped by ${received} before the end of the input\n`);
   if (received !== 'SIGINT') signals.raise(received);

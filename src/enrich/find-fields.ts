@@ -4,7 +4,7 @@ import { parseAddress } from '../address/parse.js';
 import type { FormatName } from './choices.js';
 
 /** The names of fields that hold addresses: data/address-names.json. */
-export type AddressNames = Record<'client' | 'server' | 'forwarded', readonly string[]>;
+export type AddressNames = Record<'client' | 'server' | 'forwarded' | 'never', readonly string[]>;
 
 /** What was found: options of an enrichment, and the other fields that have addresses. */
 export interface Finding {
@@ -24,6 +24,7 @@ export interface Given {
   format?: FormatName | undefined;
   field?: readonly string[] | undefined;
   delimiter?: string | undefined;
+  lenient?: boolean | undefined;
 }
 
 /** Least share of the values of a field that are addresses, and of the lines that are records of a format. */
@@ -39,13 +40,17 @@ interface Values {
   lenient: number;
 }
 
+/** What says that there is no address, and what clouds write for their own services. */
+const NO_ADDRESS =
+  /^(?:|-|\?|null|none|nil|n\/a|unknown|local|localhost|private|gce-internal-ip|AWS Internal|[\w.-]+\.amazonaws\.com)$/i;
+
 /** The fields of records in the order of their first values. */
 class Fields {
   readonly #values = new Map<string, Values>();
 
   /** Adds a value. One that says that there is none does not count. */
   add(path: string, value: string): void {
-    if (/^(?:|-|\?|null|none|nil|n\/a|unknown|NULL)$/i.test(value.trim())) return;
+    if (NO_ADDRESS.test(value.trim())) return;
     const one = this.#values.get(path) ?? { all: 0, addresses: 0, lenient: 0 };
     if (one.all === 0 && this.#values.size >= MAX_PATHS) return;
     this.#values.set(path, one);
@@ -61,7 +66,7 @@ class Fields {
   best(names: AddressNames, nameOf: (path: string) => string = (path) => path): Omit<Finding, 'format'> | undefined {
     const found = [...this.#values].filter(([, { all, addresses }]) => addresses >= LEAST_SHARE * all);
     const ranked = found.map(([path, { lenient }]) => ({ path, lenient, rank: rankOf(nameOf(path), names) }));
-    const [first, ...others] = ranked.sort((a, b) => a.rank - b.rank);
+    const [first, ...others] = ranked.filter(({ rank }) => rank < NEVER).sort((a, b) => a.rank - b.rank);
     if (first === undefined) return undefined;
     return {
       field: [first.path],
@@ -75,9 +80,18 @@ class Fields {
 const UNNAMED = 10_000;
 const SERVER = 20_000;
 const FORWARDED = 30_000;
+/** Versions and masks look like addresses. */
+const NEVER = 40_000;
+
+function wordsOf(name: string): string[] {
+  return name
+    .replace(/([a-z])(?=[A-Z])/g, '$1 ')
+    .toLowerCase()
+    .split(/[^\p{L}\p{N}]+/u);
+}
 
 /** Returns the place of a field in the order of names; lower is better. Its path counts as a whole, and without its first keys. */
-function rankOf(path: string, { client, server, forwarded }: AddressNames): number {
+function rankOf(path: string, { client, server, forwarded, never }: AddressNames): number {
   const keys = path
     .replace(/\\(.)/g, '$1')
     .replace(/\[\d*\]/g, '')
@@ -92,10 +106,8 @@ function rankOf(path: string, { client, server, forwarded }: AddressNames): numb
   if (tails.some((tail) => forwarded.includes(tail))) return FORWARDED;
   const [whole] = tails;
   if (client.includes(whole!)) return client.indexOf(whole!);
-  const parts = path
-    .replace(/([a-z])(?=[A-Z])/g, '$1 ')
-    .toLowerCase()
-    .split(/[^\p{L}\p{N}]+/u);
+  const parts = wordsOf(path);
+  if (wordsOf(keys.at(-1)!).some((part) => never.includes(part))) return NEVER;
   if ([...parts, ...tails].some((part) => server.includes(part))) return SERVER;
   const ranks = [...tails, ...parts].map((tail) => client.indexOf(tail)).filter((rank) => rank >= 0);
   return ranks.length === 0 ? UNNAMED : client.length + Math.min(...ranks);
@@ -161,10 +173,11 @@ function findInJson(items: readonly unknown[], names: AddressNames): Omit<Findin
   return fields.best(names);
 }
 
-function findInDocument(text: string, names: AddressNames, isFixed: boolean): Finding | undefined {
+function findInDocument(text: string, names: AddressNames, given: Given): Finding | undefined {
   const arrays = itemsOf(parseJson(text)).sort((a, b) => b.items.length - a.items.length);
   for (const { path, items } of arrays) {
-    if (path.length === 0 && items.some(hasDefault) && isFixed) return undefined;
+    if (path.length === 0 && given.format !== undefined && items.some((one) => hasDefault(one, given)))
+      return undefined;
     const found = findInJson(items, names);
     if (found !== undefined) return { format: 'json', items: path.length === 0 ? undefined : path.join('.'), ...found };
   }
@@ -203,11 +216,23 @@ function cellsOf(line: string, delimiter: string): string[] | undefined {
 
 const isAddress = (text: string): boolean => findAddress(text) !== undefined;
 
+/** Joins the lines of records that have a newline in quotes. */
+function recordsOf(lines: readonly string[]): string[] {
+  const records: string[] = [];
+  let isOpen = false;
+  for (const line of lines) {
+    if (isOpen) records.push(`${records.pop()}\n${line}`);
+    else records.push(line);
+    isOpen = isOpen !== (line.split('"').length % 2 === 0);
+  }
+  return records;
+}
+
 function findInTable(lines: readonly string[], delimiter: string, names: AddressNames): Finding | undefined {
-  const rows = lines.map((line) => cellsOf(line, delimiter));
+  const rows = recordsOf(lines).map((record) => cellsOf(record, delimiter));
   const width = rows[0]?.length ?? 0;
   const records = rows.filter((row) => row?.length === width) as string[][];
-  if (width === 0 || records.length < LEAST_SHARE * lines.length) return undefined;
+  if (width === 0 || records.length < LEAST_SHARE * rows.length) return undefined;
   const header = records[0]!;
   const hasHeader = !header.some(isAddress);
   const isNamed = header.every((name, at) => name.trim() === '' || header.indexOf(name) === at);
@@ -252,22 +277,19 @@ function hasAddress(line: string): boolean {
   ].some(([text]) => /\d/.test(text) && parseAddress(text.replace(/(?<=[^:])[.:]$/, ''), words) !== 0);
 }
 
-/** Returns whether an object has an address where it is read without flags. */
-function hasDefault(value: unknown): boolean {
-  return isObject(value) && typeof value.ip === 'string' && parseAddress(value.ip, words) !== 0;
+/** Returns whether an object has an address where it is read without flags; with a format that a flag names, whether it has `ip`. */
+function hasDefault(value: unknown, { format, lenient }: Given = {}): boolean {
+  if (!isObject(value) || typeof value.ip !== 'string') return false;
+  return format !== undefined || parseAddress(value.ip, words) !== 0 || (lenient === true && isAddress(value.ip));
 }
 
 /** Returns whether the first line of an input is a JSON object that is read without a guess. */
 export function isDecided(line: string): boolean {
-  return objectsOf([line])?.some(hasDefault) === true;
+  return objectsOf([line])?.some((one) => hasDefault(one)) === true;
 }
 
-function findAny(
-  text: string,
-  isWhole: boolean,
-  { format, delimiter }: Given,
-  names: AddressNames,
-): Finding | undefined {
+function findAny(text: string, isWhole: boolean, given: Given, names: AddressNames): Finding | undefined {
+  const { format, delimiter } = given;
   const takes = (one: FormatName): boolean => format === undefined || format === one;
   const all = text.split(/\r?\n/).filter((line) => /\S/.test(line));
   const lines = isWhole || all.length < 2 || text.endsWith('\n') ? all : all.slice(0, -1);
@@ -275,12 +297,12 @@ function findAny(
   const objects = takes('jsonl') ? objectsOf(lines) : undefined;
   const isOne = objects === undefined || (lines.length === 1 && isWhole);
   if (takes('json') && isOne && /^\s*[[{]/.test(text)) {
-    const found = findInDocument(text, names, format !== undefined);
+    const found = findInDocument(text, names, given);
     if (found !== undefined) return found;
   }
   if (objects !== undefined) {
     // Such lines have a result without a guess; that others have none is no reason for another field.
-    if (objects.some(hasDefault)) return undefined;
+    if (objects.some((one) => hasDefault(one, given))) return undefined;
     const found = findInJson(objects, names);
     return found && { format: 'jsonl', ...found };
   }
@@ -293,7 +315,7 @@ function findAny(
   if (tables.length > 0) return tables[0];
   if (format !== undefined && format !== 'csv' && format !== 'tsv' && format !== 'logfmt') return undefined;
   const entries = lines.filter((line) => !line.startsWith('#'));
-  const single = entries.filter((line) => isAddress(line.trim()));
+  const single = entries.filter((line) => isAddress(line.trim().replace(/^"(.*)"$/, '$1')));
   const isColumn = lines.length > 1 && !isAddress(lines[0]!) && /^"?[\p{L}_][\p{L}\p{N}_ .-]*"?$/u.test(lines[0]!);
   if (takes('csv') && isColumn && single.length === lines.length - 1) return findInTable(lines, ',', names);
   const rest = { others: [], isUntrusted: false };

@@ -61,8 +61,8 @@ function looksLike({ line, head }: Log, text: string, lines: readonly string[]):
   if (head !== undefined) return new RegExp(head, 'u').test(text);
   if (line === undefined || lines.length === 0) return false;
   const pattern = new RegExp(line, 'u');
-  const matches = lines.map((one) => pattern.test(one));
-  return matches[0]! && matches.filter(Boolean).length >= LEAST_MATCHES * lines.length;
+  if (!pattern.test(lines[0]!)) return false;
+  return lines.filter((one) => pattern.test(one)).length >= LEAST_MATCHES * lines.length;
 }
 
 /**

@@ -31,6 +31,7 @@ function addressesInText(text: string, { pick, untrusted = [] }: Log): string[] 
     if (found.length === 0) before = text.slice(0, at);
     found.push(address);
   });
+  if (pick === 'last') return found.slice(-1);
   if (pick !== 'first') return found;
   return untrusted.some((one) => before.includes(one)) ? found.slice(-1) : found.slice(0, 1);
 }

@@ -66,7 +66,7 @@ function beforeZone(from: usize, to: usize): usize {
   return parseExact(from, beforeZone(from, to));
 }
 
-/** Parses an address with brackets, a zone, a port or a prefix length. */
+/** Parses an address with brackets, a zone, a port, a port and an interface, or a prefix length. */
 function parseNode(from: usize, to: usize): u32 {
   if (from >= to) return NO_ADDRESS;
   if (load<u8>(from) == <u8>OPENING_BRACKET) {
@@ -80,6 +80,12 @@ function parseNode(from: usize, to: usize): u32 {
   }
   const family = parseZoned(from, to);
   if (family != NO_ADDRESS) return family;
+  // An interface after the port, as SonicWall writes it.
+  let colon = from;
+  while (colon < to && load<u8>(colon) != <u8>COLON) colon++;
+  let last = colon + 1;
+  while (last < to && load<u8>(last) != <u8>COLON) last++;
+  if (last + 1 < to && (<u32>load<u8>(last + 1) | 32) - LETTER_A < 26 && isPort(colon, last)) return parseExact(from, colon);
   let end = to;
   while (end > from && <u32>load<u8>(end - 1) - ZERO < 10) end--;
   if (end == from) return NO_ADDRESS;
