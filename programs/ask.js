@@ -31,6 +31,23 @@ export function each(command, read = (text) => text.trim()) {
   };
 }
 
+/** A capture of one UDP packet from each address: a pcap file of raw IP packets. */
+export function capture(addresses) {
+  const packets = addresses.map((ip) => {
+    const source = bytesOf(ip);
+    const udpHeader = Buffer.from([4, 0, 4, 1, 0, 8, 0, 0]);
+    const header =
+      source.length === 4
+        ? [0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0, ...source, 127, 0, 0, 1]
+        : [0x60, 0, 0, 0, 0, 8, 17, 64, ...source, ...Array(15).fill(0), 1];
+    const record = new Uint32Array([1_795_000_000, 0, header.length + 8, header.length + 8]);
+    return Buffer.concat([Buffer.from(record.buffer), Buffer.from(header), udpHeader]);
+  });
+  const RAW_IP = 101;
+  const start = new Uint32Array([0xa1b2c3d4, 0x0004_0002, 0, 0, 65_535, RAW_IP]);
+  return Buffer.concat([Buffer.from(start.buffer), ...packets]);
+}
+
 /** A program that reads everything at once and prints a report. @param write what it reads @param read returns the answer for an address */
 export function report(command, write, read) {
   return async (addresses) => {

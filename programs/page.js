@@ -42,6 +42,7 @@ const formatsOf = ({ exports }) => [
 /** How a newer release gets in. */
 function releaseText({ release, reload, start }, { noticed }) {
   if (start === undefined) return release ?? 'with the next start';
+  if (reload === 'restart') return `by a restart, ${number(noticed, 1)} s`;
   const how = release ?? (reload === undefined ? 'by itself' : reload.includes('\n') ? 'as below' : `\`${reload}\``);
   return `${how}, ${number(noticed, 1)} s`;
 }
@@ -85,7 +86,7 @@ export function programsPage({ day, system, programs }) {
   return `<!-- Printed by programs/page.js from what ran: change programs/entries and run "node programs/run.js", see CONTRIBUTING.md. -->
 # Programs that read it
 
-${ran.length} programs of Debian and npm, each with an export of \`ipatlas\`. All of them ran exactly as they are printed here, last on
+The country of an address in ${ran.length} programs of Debian and npm, from exports of \`ipatlas\`. All of them ran exactly as they are printed here, last on
 ${day} (${system}): started, asked for addresses of both families, given a newer release, asked again. Each answer was compared with \`ipatlas
 lookup\`; ${number(ran.reduce((sum, [, { answers }]) => sum + answers, 0))} answers, no difference. \`make soak\` repeats it, and this page is printed from it.
 

@@ -28,7 +28,7 @@ const REPOSITORY = fileURLToPath(new URL('..', import.meta.url));
 
 /** How many addresses are drawn for a program, half of each family, and how long it may take to start or to notice a release. */
 const ADDRESSES = 1_200;
-const PATIENCE_MS = 30_000;
+const PATIENCE_MS = 60_000;
 
 /** Starts this script on a copy of the file system, and takes over what it found. */
 function startInside({ positionals: [older, newer, ...names], values }) {
@@ -210,6 +210,14 @@ async function runProgram(program, drawn) {
         return got[i] === right ? [] : [`${one.ip}: ${JSON.stringify(got[i])} instead of ${JSON.stringify(right)}`];
       });
     };
+    const startServer = () => {
+      server = spawn('bash', ['-c', start], { stdio: ['ignore', 'pipe', 'pipe'] });
+      for (const stream of [server.stdout, server.stderr]) {
+        stream.setEncoding('utf8').on('data', (chunk) => {
+          output = (output + chunk).slice(-4000);
+        });
+      }
+    };
     const problemOf = async (action) => {
       if (server?.exitCode > 0) throw new Error(`it ended with exit code ${server.exitCode}`);
       try {
@@ -229,14 +237,7 @@ async function runProgram(program, drawn) {
       peak = Math.max(peak, memory());
     }, 100);
     const begin = performance.now();
-    if (start !== undefined) {
-      server = spawn('bash', ['-c', start], { stdio: ['ignore', 'pipe', 'pipe'] });
-      for (const stream of [server.stdout, server.stderr]) {
-        stream.setEncoding('utf8').on('data', (chunk) => {
-          output = (output + chunk).slice(-4000);
-        });
-      }
-    }
+    if (start !== undefined) startServer();
     if (program.ready !== undefined) await until(() => problemOf(() => shell(program.ready)), 'the start');
     if (load !== '') shell(load);
     const first = chosen.find(({ older, ip }) => expectation(older, ip) !== expectation('', ip));
@@ -251,7 +252,10 @@ async function runProgram(program, drawn) {
     result.answers = addresses.length;
 
     ipatlas('/srv/new', exports);
-    if (reload !== undefined) shell(reload);
+    if (reload === 'restart') {
+      await stopOthers();
+      startServer();
+    } else if (reload !== undefined) shell(reload);
     const changed = chosen.filter(({ older, newer, ip }) => expectation(older, ip) !== expectation(newer, ip));
     if (changed.length === 0) throw new Error('no address has another answer in the newer release');
     result.changed = changed.length;

@@ -100,7 +100,6 @@ server {
       '/etc/kamailio/kamailio.cfg': `listen=udp:127.0.0.1:5060
 listen=udp:[::1]:5060
 children=2
-loadmodule "ctl.so"
 loadmodule "sl.so"
 loadmodule "pv.so"
 loadmodule "geoip2.so"
@@ -113,7 +112,8 @@ request_route {
     },
     start: 'mkdir -p /run/kamailio && kamailio -DD -E -f /etc/kamailio/kamailio.cfg',
     isService: true,
-    reload: 'kamcmd geoip2.reload',
+    reload: 'restart',
+    note: 'The command `kamcmd geoip2.reload` ends this version with a double free, so it is restarted.',
     ask: udp({
       port: 5060,
       source: (ip) => ip,
@@ -214,7 +214,7 @@ GeoIPv6File /var/lib/ipatlas/geoip6
     start:
       'mkdir -p /tmp/tor && tor -f /etc/tor/torrc --DataDirectory /tmp/tor --DisableNetwork 1 --ControlPort 127.0.0.1:9051 --CookieAuthentication 0',
     isService: true,
-    reload: 'pkill -HUP -x tor',
+    reload: 'restart',
     ask: report(
       "exec 3<>/dev/tcp/127.0.0.1/9051; (echo AUTHENTICATE; cat; echo QUIT) | sed 's/$/\\r/' >&3; cat <&3",
       (addresses) => addresses.map((ip) => `GETINFO ip-to-country/${ip}\n`).join(''),
@@ -225,7 +225,7 @@ GeoIPv6File /var/lib/ipatlas/geoip6
         return (ip) => codes.get(ip)?.replace('??', '');
       },
     ),
-    note: '`ExcludeNodes {xx}` and its statistics use it.',
+    note: '`ExcludeNodes {xx}` and its statistics use it. A signal to reload does not read the files again.',
   },
   {
     name: 'grepcidr',
@@ -243,5 +243,45 @@ GeoIPv6File /var/lib/ipatlas/geoip6
     ),
     expects: allowed,
     note: '`ipatlas filter --country` needs no list, and knows the formats of logs.',
+  },
+  {
+    name: 'mailfromd',
+    job,
+    packages: ['mailfromd'],
+    exports: MMDB,
+    files: {
+      '/srv/country.mfl': `require status
+
+func main(...) returns number
+do
+  geoip2_open("/var/lib/ipatlas/country.mmdb")
+  loop for number i 1, while i <= $#, set i i + 1
+  do
+    try
+    do
+      echo geoip2_get($(i), "country.iso_code")
+    done
+    catch e_not_found
+    do
+      echo "none"
+    done
+  done
+  return 0
+done
+`,
+    },
+    command: 'mailfromd --run --stderr /srv/country.mfl 8.8.8.8',
+    ask: report(
+      'xargs mailfromd --run --stderr /srv/country.mfl 2>&1',
+      (addresses) => addresses.join('\n'),
+      (text) => {
+        const answers = text
+          .trimEnd()
+          .split('\n')
+          .filter((line) => !line.startsWith('mailfromd: '));
+        return (_, i) => answers[i]?.replace(/^string result:/, '').replace('none', '');
+      },
+    ),
+    note: 'Filters call `geoip2_get` in the same way, with the address of the client.',
   },
 ];

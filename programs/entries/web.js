@@ -110,12 +110,12 @@ frontend web
     packages: ['lighttpd', 'lighttpd-mod-maxminddb'],
     exports: MMDB,
     files: {
-      '/etc/lighttpd/lighttpd.conf': `server.modules += ( "mod_extforward", "mod_maxminddb", "mod_cgi" )
+      '/etc/lighttpd/lighttpd.conf': `server.modules += ( "mod_maxminddb", "mod_cgi" )
 server.port = 80
 server.bind = "127.0.0.1"
+$SERVER["socket"] == "[::1]:80" { }
 server.document-root = "/var/www/html"
 
-extforward.forwarder = ( "127.0.0.1" => "trust" )
 maxminddb.activate = "enable"
 maxminddb.db = "/var/lib/ipatlas/country.mmdb"
 maxminddb.env = ( "GEOIP_COUNTRY" => "country/iso_code" )
@@ -127,13 +127,13 @@ cgi.assign = ( ".sh" => "/bin/sh" )
     start: 'lighttpd -D -f /etc/lighttpd/lighttpd.conf',
     isService: true,
     reload: 'pkill -USR1 -x lighttpd',
-    ask: http((ip) => ({ ...forwarded(ip), path: '/country.sh' })),
-    note: 'CGI, FastCGI and SCGI programs have the variable in their environment.',
+    ask: http((ip) => ({ ...fromClient(ip), path: '/country.sh' })),
+    note: 'CGI, FastCGI and SCGI programs have the variable in their environment. Behind a proxy (`mod_extforward`), requests of several clients on one connection get the country of an earlier one: the proxy must not keep connections open.',
   },
   {
     name: 'Traffic Server',
     job,
-    packages: ['trafficserver'],
+    packages: ['trafficserver', 'trafficserver-experimental-plugins'],
     exports: MMDB,
     files: {
       '/etc/trafficserver/remap.config': `map http://example.com/ http://127.0.0.1:8081/ @plugin=maxmind_acl.so @pparam=/etc/trafficserver/country.yaml
@@ -152,7 +152,7 @@ cgi.assign = ( ".sh" => "/bin/sh" )
         "import { createServer } from 'node:http';\ncreateServer((_, response) => response.end('allowed')).listen(8081, '127.0.0.1');\n",
     },
     start:
-      'mkdir -p /run/trafficserver && chown trafficserver /run/trafficserver; node /srv/origin.mjs & exec traffic_server',
+      'mkdir -p /run/trafficserver && chown trafficserver /run/trafficserver; node /srv/origin.mjs & exec traffic_manager',
     isService: true,
     reload: 'touch /etc/trafficserver/remap.config && traffic_ctl config reload',
     ask: http(
