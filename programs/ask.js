@@ -7,7 +7,7 @@ import { connect } from 'node:net';
 /** Runs a shell script; resolves to what it printed. */
 function run(script, input = '') {
   return new Promise((resolve, reject) => {
-    const child = execFile('bash', ['-c', script], { maxBuffer: 2 ** 28 }, (error, stdout, stderr) => {
+    const child = execFile('bash', ['--norc', '-c', script], { maxBuffer: 2 ** 28 }, (error, stdout, stderr) => {
       if (error === null) resolve(stdout);
       else reject(Object.assign(error, { stderr: `${stdout}${stderr}` }));
     });
@@ -27,7 +27,7 @@ export function each(command, read = (text) => text.trim()) {
   return async (addresses) => {
     const commands = addresses.map((ip) => `${command.trim().replaceAll('8.8.8.8', ip)} 2>&1 || true\nprintf '${END}'`);
     // In pieces: a script has a greatest length.
-    return (await run('exec bash -s', commands.join('\n'))).split(END).slice(0, -1).map(read);
+    return (await run('exec bash --norc -s', commands.join('\n'))).split(END).slice(0, -1).map(read);
   };
 }
 

@@ -62,9 +62,12 @@ function writeResults(results) {
   writePage();
 }
 
-/** Runs a shell script to its end; returns what it printed. Its text is what the page prints, so a failing line ends it. */
+/**
+ * Runs a shell script to its end; returns what it printed. Its text is what the page prints, so a failing line ends it. A pipe of
+ * Node.js is a socket, for which bash would read the startup file of remote shells.
+ */
 function shell(script, options = {}) {
-  return execFileSync('bash', ['-euo', 'pipefail', '-c', script], {
+  return execFileSync('bash', ['--norc', '-euo', 'pipefail', '-c', script], {
     encoding: 'utf8',
     maxBuffer: 2 ** 28,
     stdio: ['pipe', 'pipe', 'pipe'],
@@ -211,7 +214,7 @@ async function runProgram(program, drawn) {
       });
     };
     const startServer = () => {
-      server = spawn('bash', ['-c', start], { stdio: ['ignore', 'pipe', 'pipe'] });
+      server = spawn('bash', ['--norc', '-c', start], { stdio: ['ignore', 'pipe', 'pipe'] });
       for (const stream of [server.stdout, server.stderr]) {
         stream.setEncoding('utf8').on('data', (chunk) => {
           output = (output + chunk).slice(-4000);

@@ -42,8 +42,27 @@ const mariadb = `SELECT country_code FROM (SELECT * FROM ip_country WHERE start 
 WHERE as_inet6('8.8.8.8') <= end;`;
 
 const clickhouse = `SELECT if(position('8.8.8.8', ':') = 0,
-  dictGetString('ip_country', 'country_code', tuple(IPv4StringToNum('8.8.8.8'))),
-  dictGetString('ip_country', 'country_code', tuple(IPv6StringToNum('8.8.8.8'))));`;
+  dictGetString('ip_country4', 'country_code', tuple(IPv4StringToNum('8.8.8.8'))),
+  dictGetString('ip_country6', 'country_code', tuple(IPv6StringToNum('8.8.8.8'))));`;
+
+const clickhouseDictionary = (family) => `
+  <dictionary>
+    <name>ip_country${family}</name>
+    <source>
+      <file>
+        <path>/var/lib/clickhouse/user_files/country${family}.csv</path>
+        <format>CSVWithNames</format>
+      </file>
+    </source>
+    <layout><ip_trie /></layout>
+    <structure>
+      <key><attribute><name>network</name><type>String</type></attribute></key>
+      <attribute><name>country_code</name><type>String</type><null_value></null_value></attribute>
+      <attribute><name>country</name><type>String</type><null_value></null_value></attribute>
+      <attribute><name>is_eu</name><type>String</type><null_value></null_value></attribute>
+    </structure>
+    <lifetime>60</lifetime>
+  </dictionary>`;
 
 export const DATABASES = [
   {
@@ -121,36 +140,21 @@ exec mariadbd --user=mysql --datadir=/var/lib/mysql --local-infile=1
     name: 'ClickHouse',
     job,
     packages: ['clickhouse-server', 'clickhouse-client'],
-    exports:
-      'mkdir -p /var/lib/clickhouse/user_files\nipatlas export cidr -o /var/lib/clickhouse/user_files/country.csv\n',
+    exports: `mkdir -p /var/lib/clickhouse/user_files
+ipatlas export cidr --family 4 -o /var/lib/clickhouse/user_files/country4.csv
+ipatlas export cidr --family 6 -o /var/lib/clickhouse/user_files/country6.csv
+`,
     files: {
-      '/etc/clickhouse-server/country_dictionary.xml': `<yandex>
-  <dictionary>
-    <name>ip_country</name>
-    <source>
-      <file>
-        <path>/var/lib/clickhouse/user_files/country.csv</path>
-        <format>CSVWithNames</format>
-      </file>
-    </source>
-    <layout><ip_trie /></layout>
-    <structure>
-      <key><attribute><name>network</name><type>String</type></attribute></key>
-      <attribute><name>country_code</name><type>String</type><null_value></null_value></attribute>
-      <attribute><name>country</name><type>String</type><null_value></null_value></attribute>
-      <attribute><name>is_eu</name><type>String</type><null_value></null_value></attribute>
-    </structure>
-    <lifetime>60</lifetime>
-  </dictionary>
+      '/etc/clickhouse-server/country_dictionary.xml': `<yandex>${[4, 6].map(clickhouseDictionary).join('')}
 </yandex>
 `,
     },
     start: 'runuser -u clickhouse -- clickhouse-server --config-file=/etc/clickhouse-server/config.xml',
     isService: true,
-    reload: 'clickhouse-client -q "SYSTEM RELOAD DICTIONARY ip_country"',
+    reload: 'clickhouse-client -q "SYSTEM RELOAD DICTIONARIES"',
     command: clickhouse,
     commandLanguage: 'sql',
     ask: sql(clickhouse, 'clickhouse-client --multiquery'),
-    note: 'The `CREATE DICTIONARY` of newer versions is in [exports.md](exports.md#clickhouse), not tested.',
+    note: 'A dictionary for each family: with both in one, this version answers IPv6 addresses with the IPv4 block of the same first bits. The `CREATE DICTIONARY` of newer versions is in [exports.md](exports.md#clickhouse), not tested.',
   },
 ];

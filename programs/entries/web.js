@@ -128,7 +128,7 @@ cgi.assign = ( ".sh" => "/bin/sh" )
     isService: true,
     reload: 'pkill -USR1 -x lighttpd',
     ask: http((ip) => ({ ...fromClient(ip), path: '/country.sh' })),
-    note: 'CGI, FastCGI and SCGI programs have the variable in their environment. Behind a proxy (`mod_extforward`), requests of several clients on one connection get the country of an earlier one: the proxy must not keep connections open.',
+    note: 'CGI, FastCGI and SCGI programs have the variable in their environment. Behind a proxy (`mod_extforward`), requests of several clients on one connection got the country of an earlier one in a trial: the proxy must not keep connections open.',
   },
   {
     name: 'Traffic Server',
@@ -160,31 +160,6 @@ cgi.assign = ( ".sh" => "/bin/sh" )
       ({ status }) => (status === 200 ? 'allowed' : 'denied'),
     ),
     expects: (code) => (['DE', 'FR', 'NL'].includes(code) ? 'allowed' : 'denied'),
-  },
-  {
-    name: 'Varnish',
-    job,
-    packages: ['varnish', 'gcc'],
-    exports: `ipatlas export cidr --countries AL,MU | awk -F '[,/]' 'BEGIN { print "acl some {" } NR > 1 { print "  \\"" $1 "\\"/" $2 ";" } END { print "}" }' > /var/lib/ipatlas/some.vcl
-`,
-    files: {
-      '/etc/varnish/default.vcl': `vcl 4.1;
-import std;
-backend default none;
-include "/var/lib/ipatlas/some.vcl";
-
-sub vcl_recv {
-  if (std.ip(req.http.X-Forwarded-For, "0.0.0.0") ~ some) { return (synth(200, "allowed")); }
-  return (synth(403, "denied"));
-}
-`,
-    },
-    start: 'varnishd -F -a 127.0.0.1:80 -f /etc/varnish/default.vcl',
-    isService: true,
-    reload: 'varnishreload',
-    ask: http(forwarded, ({ status }) => (status === 200 ? 'allowed' : 'denied')),
-    expects: (code) => (['AL', 'MU'].includes(code) ? 'allowed' : 'denied'),
-    note: 'Varnish compiles an ACL, so it is for small countries. For all of them, let the proxy in front send the country as a header.',
   },
   {
     name: 'Squid',
