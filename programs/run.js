@@ -273,6 +273,8 @@ async function runProgram(program, drawn) {
   }
   server?.kill();
   await stopOthers();
+  // The next program must not find them.
+  for (const path of Object.keys({ ...harness, ...files })) rmSync(path, { force: true });
   return result;
 }
 

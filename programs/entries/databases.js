@@ -20,7 +20,7 @@ function sql(query, client) {
 const postgres = (load, query) => ({
   job,
   harness: {
-    '/srv/postgres.sh': `rm -rf /tmp/cluster && mkdir /tmp/cluster && chown postgres /tmp/cluster
+    '/srv/postgres.sh': `rm -rf /tmp/cluster /tmp/.s.PGSQL* && mkdir /tmp/cluster && chown postgres /tmp/cluster
 runuser -u postgres -- /usr/lib/postgresql/*/bin/initdb -A trust -D /tmp/cluster >/dev/null
 exec runuser -u postgres -- /usr/lib/postgresql/*/bin/postgres -D /tmp/cluster -k /tmp
 `,
