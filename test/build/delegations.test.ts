@@ -163,7 +163,7 @@ describe('a release', () => {
     expect([outcome, message]).toEqual([
       'E_REFUSED',
       expect.stringMatching(
-        /\d\.\d+ % of the IPv6 delegations with a country have none after 0 days; the limit is 0\.2 %/,
+        /\d\.\d+ % of the IPv6 delegations with a country have none after 0 days; the limit is 0\.3 %/,
       ),
     ]);
   });

@@ -1,4 +1,4 @@
-/** Differences of two releases, on tiny ones; two whole data sets are in test/soak/diff.test.ts. */
+/** Differences of two releases, on tiny ones. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Family } from '../../src/address/parse.js';

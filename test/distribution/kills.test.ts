@@ -1,7 +1,7 @@
 /**
  * Kills commands of the repository and pulls before changes of files: "make soak" before each, "make test" before the first and
  * the last of each kind and every third. The repository must be valid for every client after each kill, and the node must have a
- * whole release. test/soak/distribution-kills.test.ts kills processes at random moments.
+ * whole release.
  */
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
