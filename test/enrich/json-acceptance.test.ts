@@ -227,6 +227,29 @@ describe('acceptance', () => {
     expectSameAfterAlike('{"a":"","ip":"8.8.8.8"}', lines);
   });
 
+  it('is that of JSON.parse for quotes, escapes and control characters at each place of a vector, in lines of a template', () => {
+    const texts = [
+      '\\"',
+      '"',
+      '\\\\',
+      '\\\\\\"',
+      '\\\\"',
+      '\\',
+      '\\u12"',
+      '\\u00e9',
+      '\\z',
+      '\t',
+      '\\\\'.repeat(40),
+      '\\\\'.repeat(40) + '\\',
+    ];
+    const line = (before: number, text: string): string =>
+      `{"a":"${'x'.repeat(before)}${text}","ip":"8.8.8.8","b":"c"}`;
+    const lines = Array.from({ length: 65 }, (_, before) => texts.map((text) => line(before, text))).flat();
+    expect(lines.filter(isAccepted).length).toBe(65 * 5);
+    expectSameAfterAlike(line(0, ''), lines);
+    expectSame([...lines.filter(isAccepted), ...lines]);
+  });
+
   it('is that of JSON.parse for an escape at each place of a long string', () => {
     for (const text of ['\\z', '\\ ', '\\u12g4', '\\u000', '\\u00', '\\\\', '\\n', '\\u0041']) {
       // No two lines have the same keys, so that none is compared with a template.

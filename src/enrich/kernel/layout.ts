@@ -421,7 +421,7 @@ export function layOut(request: LayoutRequest): KernelLayout {
 
 /** Returns the days that are to be read, because lines have their dates, as numbers of days since 1970. */
 export function askedDays({ memory, settings }: KernelLayout, firstDay: number): number[] {
-  const states = new Uint16Array(memory.buffer, settings['states'] as number, settings['dayCount'] as number);
+  const states = new Uint16Array(memory.buffer, settings.states as number, settings.dayCount as number);
   return Array.from(states, (state, index) => (state === ASKED_STATE ? [firstDay + index] : [])).flat();
 }
 

@@ -67,15 +67,18 @@ let closeDistance: usize = 0;
 @inline function stringEnd(at: usize): usize {
   while (true) {
     const first = <u32>i8x16.bitmask(isStringEnd(v128.load(at)));
-    const ends = first | (<u32>i8x16.bitmask(isStringEnd(v128.load(at, 16))) << 16);
-    if (ends == 0) at += 32;
-    else {
-      at += ctz(ends);
-      if (load<u8>(at) != <u8>BACKSLASH) return at;
-      const end = escapeEnd(at);
-      if (end == 0) return at;
-      at = end;
+    let ends = first | (<u32>i8x16.bitmask(isStringEnd(v128.load(at, 16))) << 16);
+    let next = at + 32;
+    while (ends != 0) {
+      const stop = at + <usize>ctz(ends);
+      if (load<u8>(stop) != <u8>BACKSLASH) return stop;
+      const end = escapeEnd(stop);
+      if (end == 0) return stop;
+      next = max(next, end);
+      // What follows the escape is in the same vector.
+      ends &= <u32>(~(<u64>0) << <u64>(end - at));
     }
+    at = next;
   }
 }
 
