@@ -238,7 +238,7 @@ describe.skipIf(missing.length > 0)('under Wine, as here:', { timeout: 1_800_000
       (format): [string[]] => [['export', format, '-o', `out/${format}`, ...(format === 'nft' ? ['--eu'] : [])]],
     ),
     [['export', 'gdnsd', '--nodes', 'nodes.json', '-o', 'out/gdnsd']],
-  ])('%j %s', async (args, input) => {
+  ])('%j', async (args, input) => {
     await both(args, { input });
   });
 
