@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { dataHtml } from '../../src/api/page/data-html.js';
-import { pageText } from '../../src/api/page/lookup-html.js';
+import { lookupHtml, pageText } from '../../src/api/page/lookup-html.js';
 import { contentSecurityPolicy, wantsHtml } from '../../src/api/page/page.js';
 import type { Manifest } from '../../src/database/release.js';
 import { readManifest, releaseDir } from '../../src/database/release.js';
@@ -258,8 +258,11 @@ describe('GET /attribution', () => {
 
   it('is on the page, escaped and with links', () => {
     const content = { baseUrl: 'http://x', isSeed: false, changeRate: undefined, manifest: { ...manifest, inputs } };
-    const page = dataHtml({ ...content, assets: 'page/1', signUp: false, publicDb: false, keyless: true });
-    expect(page).toContain('By &lt;b&gt;A&lt;/b&gt;, <a href="https://a.example/x">https://a.example/x</a>.');
+    const all = { ...content, assets: 'page/1', signUp: false, publicDb: false, keyless: true };
+    const none = { own: undefined, example: undefined, lookup: undefined, ipv4Url: undefined, ipv6Url: undefined };
+    const page = dataHtml(all);
+    for (const text of [page, lookupHtml({ ...all, ...none })])
+      expect(text).toContain('By &lt;b&gt;A&lt;/b&gt;, <a href="https://a.example/x">https://a.example/x</a>.');
     expect(page).toContain('2025-12-31 (file name)');
     expect(pageText(content)).toContain(manifest.id);
   });

@@ -2,13 +2,7 @@
 import type { ManifestInput } from '../../database/release.js';
 import { type Html, html } from '../../html.js';
 import { frame } from './frame.js';
-import { dataAge, dataDate, type PageContent, SEED_NOTE } from './lookup-html.js';
-
-/** Returns a text with its web addresses as links. */
-function linked(text: string): Html {
-  const parts = text.split(/(https?:\/\/[^\s"'<>)]*[^\s"'<>).,;])/);
-  return html`${parts.map((part, index) => (index % 2 === 0 ? html`${part}` : html`<a href="${part}">${part}</a>`))}`;
-}
+import { dataAge, dataDate, linked, type PageContent, SEED_NOTE } from './lookup-html.js';
 
 /** Returns a cell with the name of its column, which is shown where the table has no room for columns. */
 function cell(name: string, content: Html): Html {

@@ -170,6 +170,18 @@ ${hasNetworks ? html`<label class="check"><input type="checkbox" id="networks" d
 </section>`;
 }
 
+/** Returns a text with its web addresses as links. */
+export function linked(text: string): Html {
+  const parts = text.split(/(https?:\/\/[^\s"'<>)]*[^\s"'<>).,;])/);
+  return html`${parts.map((part, index) => (index % 2 === 0 ? html`${part}` : html`<a href="${part}">${part}</a>`))}`;
+}
+
+/** Names the sources, with their links: licenses such as that of DB-IP ask for it on each page that shows results. */
+function credits({ manifest }: LookupContent): Html {
+  const texts = new Set(manifest?.inputs.map(({ attribution }) => attribution));
+  return html`<p class="hint">${texts.size === 0 ? undefined : linked(`Data: ${[...texts].join('; ')}`)}</p>`;
+}
+
 /** Returns the first page. */
 export function lookupHtml(content: LookupContent): string {
   const { assets, keyless } = content;
@@ -186,7 +198,7 @@ ${facts(content)}`;
       path: './',
       script: keyless ? 'lookup' : undefined,
     },
-    main,
+    html`${main}\n${credits(content)}`,
   );
 }
 
