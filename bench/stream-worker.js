@@ -58,6 +58,7 @@ async function prepare(source, output, consumer, maxBytes) {
     signal: new AbortController().signal,
     events: {
       idle: nothing,
+      stalled: nothing,
       delivered: nothing,
       appended: nothing,
       // The last message counts, not the look for more after it.

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // Joins IPv4 addresses that are sharded over two servers of ClickHouse, with the dictionary of docs/warehouses.md on each, and compares
 // the answers with those of "ipatlas enrich". Needs clickhouse-server and clickhouse-client of Debian (18.16), which knows dictionaries
-// from XML only, and whose trie was wrong about nearly all IPv6 addresses.
+// from XML only. IPv6 addresses got wrong answers, and the reason is not known.
 // usage: node scripts/clickhouse-shards.js DATA [ADDRESSES [SEED]]   (default: 1,000,000 addresses)
 import { execFileSync, spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
