@@ -8,7 +8,7 @@ import { builtRelease } from '../support/built-release.js';
 import { numberOf, specialBlocks } from '../support/networks.js';
 
 const RANDOM = 20_000;
-/** A sample; test/soak/agreement.test.ts compares all rows with other readers. */
+/** A sample; bench/agreement.js compares all rows with another reader. */
 const EVERY_ROW = 50;
 
 let engines: Database[];
