@@ -122,15 +122,19 @@ export function udp({ port, packet, source = () => undefined, read }) {
       const isIPv6 = from?.includes(':') ?? false;
       const socket = createSocket(isIPv6 ? 'udp6' : 'udp4');
       const timer = setTimeout(() => socket.close(() => reject(new Error(`no answer for ${ip}`))), 3_000);
-      socket.on('error', reject);
+      socket.on('error', (error) => {
+        clearTimeout(timer);
+        socket.close();
+        reject(error);
+      });
       socket.on('message', (message) => {
         clearTimeout(timer);
         socket.close();
         resolve(read(message));
       });
-      socket.bind({ address: from }, () =>
-        socket.send(packet(ip, socket.address()), port, isIPv6 ? '::1' : '127.0.0.1'),
-      );
+      // Connected, it is told that nobody listens yet.
+      const to = isIPv6 ? '::1' : '127.0.0.1';
+      socket.bind({ address: from }, () => socket.connect(port, to, () => socket.send(packet(ip, socket.address()))));
     });
   return (addresses) => pooled(addresses, one);
 }

@@ -50,7 +50,7 @@ function releaseText({ release, reload, start }, { noticed }) {
 function row(program, result) {
   const { version, answers, differences, memory, seconds } = result;
   const ready = seconds === undefined ? '' : `${number(seconds, 1)} s`;
-  return `| ${link(program)} | ${version} | ${number(answers)} | ${differences} | ${megabytes(memory)} MB | ${ready} | ${releaseText(program, result)} |`;
+  return `| ${link(program)} | ${version} | ${number(answers)} | ${differences} | ${memory === undefined ? '' : `${megabytes(memory)} MB`} | ${ready} | ${releaseText(program, result)} |`;
 }
 
 function section(program) {
@@ -97,8 +97,7 @@ ${jobs
   })
   .join('\n\n')}
 
-Memory is that of all processes of the program with the database loaded, what they share counted once (the largest proportional set
-size). Ready is the time from the start to the first right answer, on two busy cores. Addresses of 6to4, Teredo, NAT64 and IPv4-mapped
+Memory is that of all processes of a server with the database loaded, what they share counted once (proportional set size). Ready is the time from the start to the first right answer, on two busy cores. Addresses of 6to4, Teredo, NAT64 and IPv4-mapped
 ones are not among those asked for; [exports.md](exports.md#ipv6-addresses-that-embed-an-ipv4-address) says what each export does with them.
 
 ## By file

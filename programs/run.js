@@ -235,10 +235,6 @@ async function runProgram(program, drawn) {
         for (const problem of await wrong(release, [one])) throw new Error(problem);
       });
     ipatlas('/srv/old', exports + before);
-    let peak = 0;
-    const sampling = setInterval(() => {
-      peak = Math.max(peak, memory());
-    }, 100);
     const begin = performance.now();
     if (start !== undefined) startServer();
     if (program.ready !== undefined) await until(() => problemOf(() => shell(program.ready)), 'the start');
@@ -250,8 +246,6 @@ async function runProgram(program, drawn) {
       result.memory = memory();
     }
     const differences = await wrong('older');
-    clearInterval(sampling);
-    if (start === undefined) result.memory = peak;
     result.answers = addresses.length;
 
     ipatlas('/srv/new', exports);
