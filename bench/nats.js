@@ -25,7 +25,7 @@ export async function startServer(folder) {
   mkdirSync(join(folder, 'store'));
   const config = [
     `listen: "127.0.0.1:${port}"`,
-    `jetstream { store_dir: "${join(folder, 'store')}", max_file_store: 12GB }`,
+    `jetstream { store_dir: "${join(folder, 'store')}", max_file_store: 64GB }`,
     `max_payload: ${MAX_PAYLOAD}`,
   ];
   writeFileSync(join(folder, 'nats.conf'), config.join('\n'));
