@@ -25,5 +25,5 @@ exec setpriv --pdeathsig KILL unshare --mount --net --pid --fork --kill-child sh
   ip -6 route add local ::/0 dev lo
   echo 1 >"$root/proc/sys/net/ipv6/ip_nonlocal_bind"
   shift 4
-  exec chroot "$root" "$@"
+  exec env -i PATH="$PATH" HOME=/root chroot "$root" "$@"
 ' inside "$@"
