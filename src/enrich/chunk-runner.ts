@@ -28,8 +28,6 @@ export interface ChunkRunnerOptions {
   counts: EnrichCounts;
   /** The class that reads JSON documents. It is loaded for them only, because its library takes a while. */
   documents?: typeof JsonDocument | undefined;
-  /** Called when the kernel may have stopped at a line of a day that is not read; calls {@link ChunkRunner.configure}. */
-  readDays?: () => void;
 }
 
 const NO_BYTES = new Uint8Array(0);
@@ -43,10 +41,6 @@ export class ChunkRunner {
   readonly #table: Table | DirectiveTable | undefined;
   readonly #document: JsonDocument | undefined;
   readonly #splitter: Splitter;
-  readonly #input: EnrichOptions['input'];
-  readonly #readDays: () => void;
-  /** The shape of the table, as far as it is known. */
-  #shape: TableShape | undefined;
   /** What is wrong with a record that has another value than an object where results go. */
   readonly #noObject: string;
   /** The name of the input in error messages, and the prefix with it. */
@@ -55,10 +49,8 @@ export class ChunkRunner {
   /** Lines of the current input in the results so far; for a table, newlines, and only under the policy `fail`. */
   #lines = 0;
 
-  constructor({ layout, options, maxRecordBytes, counts, documents, readDays = () => {} }: ChunkRunnerOptions) {
-    this.#readDays = readDays;
+  constructor({ layout, options, maxRecordBytes, counts, documents }: ChunkRunnerOptions) {
     const { input, onInvalid } = options;
-    this.#input = input;
     this.#kernel = new Kernel(layout);
     this.#layout = layout;
     this.#maxRecordBytes = maxRecordBytes;
@@ -67,10 +59,7 @@ export class ChunkRunner {
     const roots = options.fields.map(({ name }) => JSON.stringify(name)).join(' or ');
     this.#noObject = `has another value than an object at ${roots}, where the results go`;
     if (input?.kind === 'table') {
-      const setShape = (shape: TableShape): void => {
-        this.#shape = shape;
-        setTableShape(layout, input, shape);
-      };
+      const setShape = (shape: TableShape): void => setTableShape(layout, input, shape);
       if (input.directives === undefined) {
         this.#table = new Table(input, options, counts, setShape);
         this.#splitter = new RecordSplitter(this.#kernel);
@@ -89,12 +78,6 @@ export class ChunkRunner {
   /** Whether each line is a record of its own: this thread need not see the lines before the kernel does. */
   get hasIndependentLines(): boolean {
     return this.#table === undefined && this.#document === undefined;
-  }
-
-  /** Must be called when the tables of the layout have been replaced, before other threads use them. */
-  configure(): void {
-    this.#kernel.configure(this.#layout, 0);
-    if (this.#shape !== undefined) setTableShape(this.#layout, this.#input!, this.#shape);
   }
 
   /** The line ending to add to an input that lacks its last one if another input follows. */
@@ -190,7 +173,6 @@ export class ChunkRunner {
         return;
       }
       slot.clear();
-      this.#readDays();
     }
   }
 

@@ -6,7 +6,6 @@
  * The number of slots limits memory and so provides backpressure.
  */
 import { recordResult } from '../database/binary-engine.js';
-import type { Damage } from '../history/over-time.js';
 import { ENRICH_CHUNK_BYTES, LINE_CHUNK_BYTES, MAX_LARGE_CHUNK_JOBS } from '../limits.js';
 import { ChunkRunner } from './chunk-runner.js';
 import type { EnrichCounts } from './counts.js';
@@ -14,7 +13,7 @@ import type { JsonDocument } from './formats/document.js';
 import { ChunkReader } from './input/chunk-reader.js';
 import type { ByteSource } from './input/source.js';
 import { countLabels, countNetworks, countRecords, Slot } from './kernel/kernel.js';
-import { askedDays, layOut } from './kernel/layout.js';
+import { layOut } from './kernel/layout.js';
 import { MemoryPlan } from './kernel/memory-plan.js';
 import { type EnrichOptions, maxRecordBytes } from './options.js';
 import { ChunkWriter } from './output/chunk-writer.js';
@@ -71,8 +70,6 @@ export interface LineResult {
   endsWithNewline: boolean;
   /** Can be used for another request. */
   memory: WebAssembly.Memory;
-  /** What of the history of the records' dates is damaged. */
-  damage: readonly Damage[];
 }
 
 async function run(request: LineRequest, workers: WorkerPool | undefined): Promise<LineResult> {
@@ -81,33 +78,25 @@ async function run(request: LineRequest, workers: WorkerPool | undefined): Promi
   if ((request.total ?? 0) > EARLY_START_BYTES) workers?.start();
   // Memory that is not shared would have the garbage collector run now, which takes time.
   const plan = new MemoryPlan(true, request.memory);
-  let file = request.openFile((bytes) => plan.allocate(bytes));
+  const file = request.openFile((bytes) => plan.allocate(bytes));
   const options = (await request.ofInput) ?? request.options;
   const documents = options.input?.kind === 'json' ? await request.documents?.() : undefined;
   const maxLineBytes = request.maxLineBytes ?? maxRecordBytes(options);
   const usualBytes = jobs > MAX_LARGE_CHUNK_JOBS ? ENRICH_CHUNK_BYTES : LINE_CHUNK_BYTES;
   const chunkBytes = Math.min(request.chunkBytes ?? usualBytes, maxLineBytes);
-  const common = { options, threadCount: jobs, keepsRejects: rejects !== undefined };
-  const slotCount = MAIN_THREAD_SLOTS + SLOTS_PER_WORKER * (jobs - 1);
-  const layout = layOut({ ...common, plan, file, slotCount, chunkBytes, maxLineBytes });
+  const layout = layOut({
+    plan,
+    file,
+    options,
+    threadCount: jobs,
+    slotCount: MAIN_THREAD_SLOTS + SLOTS_PER_WORKER * (jobs - 1),
+    chunkBytes,
+    maxLineBytes,
+    keepsRejects: rejects !== undefined,
+  });
   const slots = layout.slots.map((place) => new Slot(layout, place));
   const pool = new SlotPool<Slot>();
   for (const slot of slots) pool.release(slot);
-
-  /** Reads the days that lines have asked for. The answers go where the memory ends: other threads still use those before. */
-  function readDays(): void {
-    const days = isOverTime(file) && file.withDays !== undefined ? askedDays(layout, file.firstDay) : [];
-    if (!isOverTime(file) || days.length === 0) return;
-    file = file.withDays!(days);
-    const plan = new MemoryPlan(true, layout.memory, layout.memory.buffer.byteLength);
-    const { settings, threads, shape, fieldTargets } = layOut({
-      ...common,
-      ...{ plan, file, slotCount: 0, chunkBytes: 0, maxLineBytes: 0 },
-    });
-    Object.assign(layout, { settings, threads, shape, fieldTargets });
-    runner.configure();
-    workers?.configure(layout);
-  }
 
   const runner = new ChunkRunner({
     layout,
@@ -115,7 +104,6 @@ async function run(request: LineRequest, workers: WorkerPool | undefined): Promi
     maxRecordBytes: maxLineBytes,
     counts,
     documents,
-    readDays,
   });
   const scheduler = new Scheduler({ runner, slots, pool, workers, queue: workers?.setMemory(layout) });
   const reader = new ChunkReader({
@@ -166,8 +154,7 @@ async function run(request: LineRequest, workers: WorkerPool | undefined): Promi
     const { label } = options.query;
     if (labels !== undefined && label !== undefined) label.counts = countLabels(layout, labels, label.name);
   }
-  const damage = isOverTime(file) ? file.damage : [];
-  return { endsWithNewline, memory: layout.memory, damage };
+  return { endsWithNewline, memory: layout.memory };
 }
 
 /**

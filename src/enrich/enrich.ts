@@ -9,7 +9,7 @@ import type { InputOptions } from './options.js';
 import type { ByteSink } from './output/sink.js';
 import { checkCountries, queriesNetworks } from './query.js';
 import { openForResults, openPast } from './range-file.js';
-import type { EnrichRanges } from './ranges.js';
+import { type EnrichRanges, isOverTime } from './ranges.js';
 
 export interface EnrichRequest {
   /** The directory of the release, or the path of the seed, as `findDatabase` returns it; the data directory for past days. */
@@ -43,7 +43,7 @@ export interface EnrichRequest {
 export async function enrich(request: EnrichRequest): Promise<readonly Damage[]> {
   const { options, guess, signal, output } = request;
   const inputs = new Inputs(openSources(request.inputs), options, guess);
-  let before: LineResult | undefined;
+  let before: InputsResult | undefined;
   try {
     do {
       if (before?.endsWithNewline === false) await output.write(Buffer.from('\n'));
@@ -62,10 +62,18 @@ function aborted(signal: AbortSignal): Promise<void> {
   });
 }
 
+/** What a run leaves behind, and what is damaged. */
+type InputsResult = LineResult & { damage: readonly Damage[] };
+
 /** Processes the inputs of one log, in the memory of those before. */
-async function enrichInputs(request: EnrichRequest, inputs: Inputs, memory?: WebAssembly.Memory): Promise<LineResult> {
+async function enrichInputs(
+  request: EnrichRequest,
+  inputs: Inputs,
+  memory?: WebAssembly.Memory,
+): Promise<InputsResult> {
   const { database, options, guess, signal } = request;
   const { add, onInvalid, query } = options;
+  let damage: readonly Damage[] = [];
 
   async function optionsOfInput(): Promise<InputOptions> {
     // The writer of a pipe may take its time.
@@ -74,8 +82,8 @@ async function enrichInputs(request: EnrichRequest, inputs: Inputs, memory?: Web
   }
 
   function openFile(allocate?: (bytes: number) => Buffer): EnrichRanges {
-    // A query decides by, or counts, the records of all days.
-    const file = openPast(database, options, query === undefined) ?? openForResults(database, options, allocate);
+    const file = openPast(database, options) ?? openForResults(database, options, allocate);
+    if (isOverTime(file)) damage = file.damage;
     if (queriesNetworks(query) && !('networks' in file && file.networks !== undefined)) {
       throw new AtlasError(
         'E_NO_DATABASE',
@@ -95,5 +103,6 @@ async function enrichInputs(request: EnrichRequest, inputs: Inputs, memory?: Web
   ofInput.catch(() => {});
   // The other formats must not wait for the library of JSON documents.
   const documents = async () => (await import('./formats/document.js')).JsonDocument;
-  return enrichLines({ ...request, ofInput, inputs: inputs.ofRun(), openFile, documents, memory });
+  const result = await enrichLines({ ...request, ofInput, inputs: inputs.ofRun(), openFile, documents, memory });
+  return { ...result, damage };
 }

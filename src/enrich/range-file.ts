@@ -8,7 +8,7 @@ import { misuse } from '../errors.js';
 import { openArchive } from '../history/archive.js';
 import { networksAt, rangesAt } from '../history/day.js';
 import type { Answers } from '../history/entry.js';
-import { answersOnDemand, answersOverTime, DAMAGED_STATE } from '../history/over-time.js';
+import { answersOverTime } from '../history/over-time.js';
 import { answersOf } from '../history/write.js';
 import { withConfidence } from '../rangefile/confidence.js';
 import type { LabelFile, NetworkFile, RangeFile } from '../rangefile/reader.js';
@@ -57,14 +57,12 @@ export function wantsNetworks(add: readonly Addable[]): boolean {
 /**
  * Opens the answers of the days that options ask for.
  *
- * @param onDemand whether days that are met in records are read when they are
  * @returns undefined if they ask for those of the release
  * @throws AtlasError E_USAGE for a day that is not kept, E_DAMAGED for a damaged entry
  */
 export function openPast(
   dataDir: string,
   { at, atField, add, query }: Pick<EnrichOptions, 'at' | 'atField' | 'add' | 'query'>,
-  onDemand = false,
 ): EnrichRanges | undefined {
   if (at !== undefined) {
     const { file, date } = rangesAt(dataDir, at);
@@ -74,14 +72,7 @@ export function openPast(
   if (atField === undefined) return undefined;
   const hasRelease = currentReleaseId(dataDir) !== undefined;
   const current = (): Answers => answersOf(openReleaseRanges(releaseDir(dataDir)).file);
-  const archive = openArchive(dataDir);
-  if (!onDemand) return answersOverTime(archive, hasRelease ? current : undefined);
-  const answers = answersOnDemand(archive, hasRelease ? current : undefined);
-  if (atField.missing === 'null') return answers;
-  const isKept = (state: number): boolean => state < DAMAGED_STATE;
-  const { states, firstDay } = answers;
-  const day = atField.missing === 'first' ? states.findIndex(isKept) : states.findLastIndex(isKept);
-  return answers.withDays?.([firstDay + day]) ?? answers;
+  return answersOverTime(openArchive(dataDir), hasRelease ? current : undefined);
 }
 
 /** What was opened of a database for its enrichers; a database that follows its directory changes its release. */

@@ -3,7 +3,6 @@
  * for each range the answers that it had, and since when. So a look-up for a day takes one search on any day.
  */
 import type { Family } from '../address/parse.js';
-import { addressWords } from '../address/words.js';
 import { isEuMember } from '../country/country.js';
 import { readMemberships } from '../country/memberships.js';
 import { AtlasError, misuse } from '../errors.js';
@@ -19,12 +18,6 @@ import { COUNTRIES } from './partition.js';
 export const NO_STATE = 0xffff;
 /** The value of a day whose answers are damaged or lost. */
 export const DAMAGED_STATE = 0xfffe;
-/** The values of a day that was not read so far, and of one that the kernel has met: it is to be read. */
-export const UNREAD_STATE = 0xfffd;
-export const ASKED_STATE = 0xfffc;
-
-/** Bases, each with its changes, that are read for the days asked for; for days of more of them, all days are read at once. */
-const MOST_BASES = 3;
 
 /** Days whose answers are damaged or lost, and a sentence that says why and names the file. */
 export interface Damage {
@@ -47,16 +40,14 @@ export interface AnswersOverTime extends SearchColumns {
   steps: Uint32Array;
   /** A country is two records if it joined or left the Union. */
   records: readonly RangeRecord[];
-  /** The first day, in days since 1970. For each day from it to today, its state, or one of the special ones. */
+  /** The first day, in days since 1970. For each day from it to today, its state, NO_STATE or DAMAGED_STATE. */
   firstDay: number;
   states: Uint16Array;
   /** For each state, its first day, and the day of the publication or import whose answers hold. */
   days: readonly string[];
   dates: readonly string[];
-  /** Of the days that were read, in their order. */
+  /** In the order of days. */
   damage: readonly Damage[];
-  /** Returns the same with further days, as numbers of days since 1970; undefined if all are there. */
-  withDays?: (days: readonly number[]) => AnswersOverTime;
 }
 
 /** Numbers timelines, each a list of steps: number 0 is the empty one, each other one is an earlier one with a step after it. */
@@ -199,9 +190,7 @@ class Builder {
   /** Returns the partition of a family within whose ranges nothing ever differed. */
   joined(family: Family): Layer {
     this.#joinLayers();
-    const layers = this.#joined[family].splice(0);
-    const nothing = { family, count: 1, first: new Uint32Array(addressWords(family)), value: new Uint32Array(1) };
-    return layers.length === 0 ? nothing : this.#join(layers);
+    return this.#join(this.#joined[family].splice(0));
   }
 }
 
@@ -269,73 +258,33 @@ function tables(timelines: Timelines, byMembership: ByMembership, values: readon
   return { timelines: Uint32Array.from(starts), steps: Uint32Array.from(steps) };
 }
 
-/** Numbers the bases. Returns for each entry the number of its base. */
-function numberBases(entries: readonly Entry[]): Map<Entry, number> {
-  let number = 0;
-  return new Map(entries.map((entry) => [entry, entry.kind === 'base' ? ++number : number]));
-}
-
-/** Returns the answers of no day so far; `withDays` reads them. Throws as {@link answersOverTime}, but for damage only when it is read. */
-export function answersOnDemand(
-  archive: Archive,
-  current?: () => Answers,
-  days: readonly string[] = [],
-): AnswersOverTime {
-  const answers = answersOverTime(archive, current, days);
-  if (!answers.states.includes(UNREAD_STATE)) return answers;
-  const withDays = (more: readonly number[]): AnswersOverTime =>
-    answersOnDemand(archive, current, [...days, ...more.map((day) => dayOf(day * DAY_MS))]);
-  return { ...answers, withDays };
-}
-
 /**
  * Joins the answers of all days. Days whose entries are damaged or lost are not known.
  *
  * @param current returns the answers of the current release, for today, if the archive does not have them
- * @param wanted days that must be known; others are if they have the same base. By default, and if one of them is damaged, all
  * @throws AtlasError E_USAGE if there is no history, E_DAMAGED if no day of it is known, and what `current` throws
  */
-export function answersOverTime(
-  archive: Archive,
-  current?: () => Answers,
-  wanted?: readonly string[],
-): AnswersOverTime {
+export function answersOverTime(archive: Archive, current?: () => Answers): AnswersOverTime {
   const { span, entries, dataDir } = archive;
   if (span === undefined)
     throw misuse(`there is no history in ${dataDir}: "ipatlas build" and "ipatlas pull" add to it`);
   const spans = archive.spans();
   const { to: today } = span;
-  const baseOf = numberBases(entries);
   const starts = [...spans.map(({ from }) => from), ...membershipDays(span.from, today), today];
   const days = [...new Set(starts)].sort();
   const stateOfDay = new Map(days.map((day, state) => [day, state]));
 
-  const isIn =
-    (day: string) =>
-    ({ from, to }: { from: string; to: string }): boolean =>
-      from <= day && day <= to;
-  const wantedSpans = wanted && spans.filter((each) => wanted.some((day) => isIn(day)(each)));
-  const bases =
-    wantedSpans && new Set(wantedSpans.map((each) => ('entry' in each ? baseOf.get(each.entry) : undefined)));
-  if (bases !== undefined && bases.size > MOST_BASES) return answersOverTime(archive, current);
-  const isRead = (entry: Entry): boolean => bases === undefined || bases.has(baseOf.get(entry));
-
   const builder = new Builder(archive);
   const problems = new Map<Entry, string | undefined>();
-  for (const entry of entries.filter(isRead)) {
-    problems.set(entry, builder.addEntry(entry, stateOfDay.get(dayOf(entry.time))!));
-  }
+  for (const entry of entries) problems.set(entry, builder.addEntry(entry, stateOfDay.get(dayOf(entry.time))!));
   const problemOf = (span: Span): string | undefined =>
     'entry' in span ? problems.get(span.entry) : span.isGap ? undefined : `${dataDir}: ${span.missing}`;
-  const holds = spans.flatMap((each) => {
-    const isKnown = 'entry' in each && problemOf(each) === undefined;
-    return isKnown ? [{ from: each.from, to: each.to, isRead: isRead(each.entry) }] : [];
-  });
+  const isKnown = (span: Span): boolean => 'entry' in span && problemOf(span) === undefined;
+  const holds = spans.filter(isKnown).map(({ from, to }) => ({ from, to, date: from }));
   if (current !== undefined && holds.at(-1)?.to !== today) {
     // Today's answers are those of the current release, though it was published without history.
-    const isRead = wanted?.includes(today) !== false;
-    if (isRead) builder.addAnswers(current(), stateOfDay.get(today)!);
-    holds.push({ from: today, to: today, isRead });
+    builder.addAnswers(current(), stateOfDay.get(today)!);
+    holds.push({ from: today, to: today, date: today });
   }
   const lastDamaged = holds.at(-1)?.to === today ? shiftedDay(today, -1) : today;
   const damage = spans.flatMap((span): Damage[] => {
@@ -343,7 +292,6 @@ export function answersOverTime(
     const to = span.to > lastDamaged ? lastDamaged : span.to;
     return problem === undefined || span.from > to ? [] : [{ from: span.from, to, problem }];
   });
-  if (wanted?.some((day) => damage.some(isIn(day)))) return answersOverTime(archive, current);
   if (holds.length === 0) {
     throw new AtlasError('E_DAMAGED', `${dataDir}: no day of its history is known; "ipatlas verify" says why`);
   }
@@ -355,10 +303,9 @@ export function answersOverTime(
   const firstDay = dayNumber(span.from);
   const states = new Uint16Array(dayNumber(today) - firstDay + 1).fill(NO_STATE);
   days.forEach((day, state) => {
-    const hold = holds.find(isIn(day));
-    const known = hold?.isRead === true ? state : UNREAD_STATE;
-    const unknown = damage.some(isIn(day)) ? DAMAGED_STATE : NO_STATE;
-    states.fill(hold === undefined ? unknown : known, dayNumber(day) - firstDay);
+    const isIn = ({ from, to }: { from: string; to: string }): boolean => from <= day && day <= to;
+    const known = holds.some(isIn) ? state : damage.some(isIn) ? DAMAGED_STATE : NO_STATE;
+    states.fill(known, dayNumber(day) - firstDay);
   });
   const { high, low } = splitIPv6(v6.count, v6.first);
   return {
@@ -379,7 +326,7 @@ export function answersOverTime(
     firstDay,
     states,
     days,
-    dates: days.map((day) => holds.findLast(({ from }) => from <= day)?.from ?? day),
+    dates: days.map((day) => holds.findLast(({ from }) => from <= day)?.date ?? day),
     damage,
   };
 }

@@ -6,12 +6,10 @@ import { BinaryEngine } from '../../src/database/binary-engine.js';
 import { Lookups } from '../../src/database/lookups.js';
 import { LineEnricher } from '../../src/enrich/enricher.js';
 import { parseEnrichOptions, type RequestedOptions } from '../../src/enrich/options.js';
-import { Archive, DAY_MS, dayOf, openArchive } from '../../src/history/archive.js';
+import { DAY_MS, dayOf, openArchive } from '../../src/history/archive.js';
 import { openDay } from '../../src/history/day.js';
-import { type AnswersOverTime, answersOnDemand, answersOverTime } from '../../src/history/over-time.js';
-import { chunkedSource } from '../support/chunks.js';
+import { type AnswersOverTime, answersOverTime } from '../../src/history/over-time.js';
 import { dayOfText } from '../support/date-twin.js';
-import { runEngine } from '../support/run-engine.js';
 import { randomFrom } from '../support/seed.js';
 import { SIZE } from '../support/tiny-space.js';
 import { below, dataDirForHistory, nightsAgainstCopies, type Random, SPACES, START } from './support.js';
@@ -223,36 +221,6 @@ describe('each record has the answers of its own date', () => {
     enricher.end();
     const expected = rows.filter(({ ip, date }) => expectedResult(ip, date, 'null')?.country_code === 'DE');
     expect(output.join('')).toBe(expected.map((row) => `${JSON.stringify(row)}\n`).join(''));
-  });
-
-  it.each([1, 3])('when the days are read on demand, with %s jobs: no more of them than lines have', async (jobs) => {
-    const archive = openArchive(dataDir);
-    const read = vi.spyOn(Archive.prototype, 'read');
-    const readsFor = async (rows: { ip: string; date: string }[]): Promise<number> => {
-      read.mockClear();
-      const input = `ip,x,date\n${rows.map(({ ip, date }) => `${ip},,${date}\n`).join('')}`;
-      const { output, counts, error } = await runEngine({
-        inputs: [chunkedSource('in', Buffer.from(input))],
-        options: parseEnrichOptions({ format: 'csv', atField: 'date', add: ['country_code'] }, (name) => name),
-        openFile: () => answersOnDemand(archive),
-        jobs,
-        chunkBytes: 2048,
-      });
-      expect(error).toBeUndefined();
-      const codes = rows.map(({ ip, date }) => expectedResult(ip, date, 'null')?.country_code ?? '');
-      const expected = rows.map(({ ip, date }, index) => `${ip},,${date},${codes[index]}\n`);
-      expect(output.split('\n').slice(1).join('\n')).toBe(expected.join(''));
-      expect(counts.found).toBe(codes.filter((code) => code !== '').length);
-      return read.mock.calls.length;
-    };
-    const rows = randomRows(3000).filter(({ date }) => /^\d{4}-/.test(date));
-    rows.sort((a, b) => (a.date < b.date ? -1 : 1));
-    const all = await readsFor(rows);
-    const one = await readsFor(rows.map((row) => ({ ...row, date: [...lookups.keys()][4]! })));
-    expect(one).toBeGreaterThan(0);
-    expect(one).toBeLessThan(all / 2);
-    await readsFor(randomRows(1000).filter(({ date }) => date !== ''));
-    read.mockRestore();
   });
 
   it.each<[RequestedOptions, RegExp]>([

@@ -243,9 +243,6 @@ export const QUERY6_BYTES = 28;
 /** The states of days that are not kept, and of those whose history is damaged, see src/history/over-time.ts. */
 export const NO_STATE = 0xffff;
 export const DAMAGED_STATE = 0xfffe;
-/** The state of a day that the host has not read, and of one that it is to read because a line has its date. */
-export const UNREAD_STATE = 0xfffd;
-export const ASKED_STATE = 0xfffc;
 
 // What is wrong with a line: it is not a record of the format, or has another value than an object where results go.
 export const NOT_A_RECORD = 1;

@@ -202,13 +202,8 @@ export class Kernel {
     const instance = new WebAssembly.Instance(module, { env: { memory: layout.memory } });
     this.#exports = instance.exports as unknown as Exports;
     this.#memory = layout.memory;
-    this.configure(layout, thread);
-  }
-
-  /** Sets what a layout has for a thread, in the order that the constructor requires. */
-  configure({ settings, threads }: Pick<KernelLayout, 'settings' | 'threads'>, thread: number): void {
-    const globals = this.#exports as unknown as Record<string, WebAssembly.Global>;
-    for (const [name, value] of Object.entries({ ...settings, ...threads[thread] })) {
+    const globals = instance.exports as Record<string, WebAssembly.Global>;
+    for (const [name, value] of Object.entries({ ...layout.settings, ...layout.threads[thread] })) {
       globals[name]!.value = value;
     }
     this.#exports.resetTemplate();

@@ -3,7 +3,7 @@
  * on its own slot.
  */
 import { recordResult } from '../../database/binary-engine.js';
-import { ASKED_STATE, NO_STATE } from '../../history/over-time.js';
+import { DAMAGED_STATE, NO_STATE } from '../../history/over-time.js';
 import { MAX_ADDRESS_LENGTH, MAX_JSON_DEPTH, MAX_LENIENT_BYTES } from '../../limits.js';
 import type { RangeRecord } from '../../rangefile/layout.js';
 import type { NetworkFile } from '../../rangefile/reader.js';
@@ -235,7 +235,7 @@ function keyTreeOf(options: EnrichOptions, at: number): KeyTree {
 function placeHistory(plan: MemoryPlan, file: EnrichRanges, { atField }: EnrichOptions): Settings {
   if (!isOverTime(file) || atField === undefined) return {};
   const { timelines, steps, states, firstDay } = file;
-  const isKnown = (state: number): boolean => state < ASKED_STATE;
+  const isKnown = (state: number): boolean => state < DAMAGED_STATE;
   const stateFor = { null: NO_STATE, first: states.find(isKnown), now: states.findLast(isKnown) };
   return {
     timelines: plan.place(timelines),
@@ -417,12 +417,6 @@ export function layOut(request: LayoutRequest): KernelLayout {
     slots,
     large,
   };
-}
-
-/** Returns the days that are to be read, because lines have their dates, as numbers of days since 1970. */
-export function askedDays({ memory, settings }: KernelLayout, firstDay: number): number[] {
-  const states = new Uint16Array(memory.buffer, settings.states as number, settings.dayCount as number);
-  return Array.from(states, (state, index) => (state === ASKED_STATE ? [firstDay + index] : [])).flat();
 }
 
 /** The shape of a table, or of what follows a header in it. */

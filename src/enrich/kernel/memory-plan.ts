@@ -26,7 +26,7 @@ const AREA_ALIGNMENT = 64;
 export class MemoryPlan {
   readonly #isShared: boolean;
   #memory: WebAssembly.Memory | undefined;
-  #end: number;
+  #end = FIRST_ADDRESS;
   readonly #contents: { at: number; bytes: Uint8Array }[] = [];
   /** What is copied within the memory. */
   readonly #moves: { at: number; from: number; length: number }[] = [];
@@ -35,14 +35,12 @@ export class MemoryPlan {
 
   /**
    * @param isShared whether several threads will work in the memory
-   * @param used a memory that is no longer used, if there is one; it grows as needed
-   * @param from if that memory is used, its end
+   * @param used a memory that is no longer used, if there is one: it grows as needed
    */
-  constructor(isShared: boolean, used?: WebAssembly.Memory, from = FIRST_ADDRESS) {
+  constructor(isShared: boolean, used?: WebAssembly.Memory) {
     this.#isShared = isShared;
     this.#memory = used;
-    this.#end = from;
-    this.#zeros = used && from === FIRST_ADDRESS ? [{ at: 0, bytes: from }] : undefined;
+    this.#zeros = used && [{ at: 0, bytes: FIRST_ADDRESS }];
   }
 
   /**

@@ -12,7 +12,7 @@ import { WorkQueue } from './work-queue.js';
  */
 const WORKER_FILE = 'dist/src/enrich/schedule/worker.cjs';
 
-/** The first message to a worker. */
+/** The only message to a worker. */
 export interface WorkerStart {
   layout: KernelLayout;
   /** The worker's number; the main thread is 0. */
@@ -21,9 +21,6 @@ export interface WorkerStart {
   /** The memory of the work queue. */
   queue: SharedArrayBuffer;
 }
-
-/** What replaces the tables of the layout. */
-export type WorkerUpdate = Pick<KernelLayout, 'settings' | 'threads'>;
 
 /** A message from a worker: `ready` once, then `finished` after a slot if the main thread requested a wake-up. */
 export type WorkerEvent = 'ready' | 'finished';
@@ -55,11 +52,6 @@ export class WorkerPool {
     this.#start = { layout, module: kernelModule(layout), queue: this.#queue.shared };
     for (const [index, thread] of this.#threads.entries()) this.#sendStart(thread, index);
     return this.#queue;
-  }
-
-  /** Gives the threads what has replaced the tables of the layout: each takes it before its next task. */
-  configure({ settings, threads }: KernelLayout): void {
-    for (const thread of this.#threads) thread.postMessage({ settings, threads } satisfies WorkerUpdate);
   }
 
   #startThread(): Worker {

@@ -1,9 +1,9 @@
 /** A worker thread: does the posted tasks, one after the other. */
-import { parentPort, receiveMessageOnPort } from 'node:worker_threads';
+import { parentPort } from 'node:worker_threads';
 import { Kernel } from '../kernel/kernel.js';
 import { readPart, writePart } from './file-part.js';
 import { type Outcome, type Task, WorkQueue } from './work-queue.js';
-import type { WorkerEvent, WorkerStart, WorkerUpdate } from './worker-pool.js';
+import type { WorkerEvent, WorkerStart } from './worker-pool.js';
 
 const port = parentPort!;
 port.once('message', ({ layout, thread, module, queue: shared }: WorkerStart) => {
@@ -13,8 +13,6 @@ port.once('message', ({ layout, thread, module, queue: shared }: WorkerStart) =>
 
   function perform({ slot, kind, part }: Task): Outcome {
     const place = layout.slots[slot]!;
-    const update = receiveMessageOnPort(port)?.message as WorkerUpdate | undefined;
-    if (update !== undefined) kernel.configure(update, thread);
     try {
       if (kind === 'write') writePart(part!, memory.subarray(place.output));
       else if (part !== undefined && !readPart(part, memory.subarray(place.input))) return 'failed';

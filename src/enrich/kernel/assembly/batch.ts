@@ -57,7 +57,7 @@ import {
 /** The number of lines that wait. */
 let lineCount: u32 = 0;
 
-/** Whether the last flush left lines: they do not fit into the output, the policy is to fail, or the host must read the day of a line. */
+/** Whether the last flush left lines: they do not fit into the output, or the policy is to fail. */
 export let isOutputFull: bool = false;
 
 /** Discards the lines of an earlier run. */
@@ -229,17 +229,17 @@ function endSpecialLine(line: usize, value: usize): bool {
 /**
  * Looks up the addresses of the batch and puts out its lines.
  *
- * @returns 0, or the first byte of the first line that is not put out; that line and those after it are discarded
+ * @returns 0, or the first byte of the first line that does not fit into the output; that line and those after it are discarded
  */
 export function flushBatch(): usize {
   const count = lineCount;
   lineCount = 0;
-  const answered = lookUpValues(count);
+  lookUpValues(count);
   const isSpecial = selected != 0 || results != 0 || terminator != NEWLINE;
   for (let i: u32 = 0; i < count; i++) {
     const line = lines + <usize>i * LINE_BYTES;
     const value = values + (<usize>(i * valueCount) << 2);
-    const isLast = i == answered || !hasRoom(load<u32>(line, LINE_END), longestInsert);
+    const isLast = !hasRoom(load<u32>(line, LINE_END), longestInsert);
     if (isLast || isSpecial || load<u32>(line, LINE_REPLACED_COUNT) != 0) {
       if (!isLast && endSpecialLine(line, value)) continue;
       isOutputFull = true;

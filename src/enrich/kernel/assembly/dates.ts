@@ -1,5 +1,5 @@
 /** Reads the day of a date, in the forms that logs have, and with it the state of the history that holds for a line. */
-import { FORMAT_COMBINED, FORMAT_JSON, FORMAT_PAIRS, ASKED_STATE, NO_STATE, UNREAD_STATE } from '../abi';
+import { FORMAT_COMBINED, FORMAT_JSON, FORMAT_PAIRS, NO_STATE } from '../abi';
 import { COLON, DOT, isBlank, MINUS, OPENING_BRACKET, PLUS, QUOTE, SPACE, ZERO } from './ascii';
 import { valueEnd } from './pairs';
 import { dayCount, delimiter, firstDay, format, missingState, scratch, states } from './settings';
@@ -215,7 +215,7 @@ function dayOfLine(from: usize, close: usize): i32 {
 }
 
 /**
- * Returns the state of the history that holds for a line. If its day is unread, the host is asked to read it.
+ * Returns the state of the history that holds for a line.
  *
  * @param at the offset of its date, or 0 if it has none; @param close the end of the text of a line without objects
  */
@@ -227,12 +227,6 @@ export function stateOfLine(at: usize, close: usize): u32 {
     else day = format == FORMAT_COMBINED ? dayOfLine(at, close) : dayOfCell(at, close);
   }
   const index = <u32>(day - firstDay);
-  if (day == NO_DAY || index >= dayCount) return missingState;
-  const stateOfDay = states + (<usize>index << 1);
-  const state: u32 = load<u16>(stateOfDay);
-  if (state == UNREAD_STATE) {
-    store<u16>(stateOfDay, ASKED_STATE);
-    return ASKED_STATE;
-  }
+  const state: u32 = day != NO_DAY && index < dayCount ? load<u16>(states + (<usize>index << 1)) : NO_STATE;
   return state == NO_STATE ? missingState : state;
 }

@@ -14,8 +14,8 @@ import {
   KEPT_ROW,
   KEPT_ROW6,
   KEPT_STATE,
-  ASKED_STATE,
   DAMAGED_STATE,
+  NO_STATE,
   OUTCOME_6TO4,
   OUTCOME_COUNTRY,
   OUTCOME_NAT64,
@@ -125,8 +125,8 @@ function indirectRecord(found: u32, state: u32, rows: usize, result: usize): u32
 /** Returns the record that a timeline has in a state. A step is the record, and the state from which on it holds. */
 function recordOfTimeline(timeline: u32, state: u32): u32 {
   // These numbers are no records, see lookUpValues.
+  if (state == NO_STATE) return recordCount + 2;
   if (state == DAMAGED_STATE) return recordCount + 3;
-  if (state >= <u32>ASKED_STATE) return recordCount + 2;
   const first = timelines + (<usize>timeline << 2);
   const end = steps + (<usize>load<u32>(first, 4) << 2);
   let step = steps + (<usize>load<u32>(first) << 2);

@@ -1,5 +1,5 @@
 /** Looks up the values of the lines of a batch, which batch.ts has collected: their offsets are replaced by their records. */
-import { ASKED_STATE, FORMAT_COMBINED, FORMAT_JSON, FORMAT_PAIRS, FORMAT_TABLE, FORMAT_TEXT, LINE_BYTES, QUOTES_NONE } from '../abi';
+import { FORMAT_COMBINED, FORMAT_JSON, FORMAT_PAIRS, FORMAT_TABLE, FORMAT_TEXT, LINE_BYTES, QUOTES_NONE } from '../abi';
 import { isBlank, NEWLINE, QUOTE, SPACE } from './ascii';
 import { stateOfLine } from './dates';
 import { findElement, hasSeveralValues, hasStepsInto, queryElements } from './elements';
@@ -166,18 +166,15 @@ function lookUpText(count: u32): void {
 
 /**
  * Replaces the value offsets of a number of lines with records: `recordCount` for a value that is not an address, `recordCount` + 1
- * for one that is missing, `recordCount` + 2 for an address if there are no answers of the line's date, `recordCount` + 3 if they are
- * damaged. The offset of the date is replaced with the state.
- *
- * @returns the number of lines before the first one of a day that the host has not read
+ * for one that is missing, `recordCount` + 2 for an address if there are no answers of the line's date, `recordCount` + 3 if they are damaged. The offset of the date is
+ * replaced with the state.
  */
-export function lookUpValues(count: u32): u32 {
+export function lookUpValues(count: u32): void {
   if (format == FORMAT_TEXT) {
     lookUpText(count);
-    return count;
+    return;
   }
   startQueries();
-  let answered = count;
   let value = values;
   for (let i: u32 = 0; i < count; i++) {
     const close: usize = load<u32>(lines + <usize>i * LINE_BYTES, LINE_CLOSE);
@@ -186,7 +183,6 @@ export function lookUpValues(count: u32): u32 {
       const state = stateOfLine(load<u32>(date), close);
       store<u32>(date, state);
       setState(state);
-      if (state == ASKED_STATE) answered = min(answered, i);
     }
     for (let field: u32 = 0; field < fieldCount; field++) {
       const from: usize = load<u32>(value);
@@ -197,5 +193,4 @@ export function lookUpValues(count: u32): u32 {
     if (timelines != 0) value += 4;
   }
   resolveQueries();
-  return answered;
 }
