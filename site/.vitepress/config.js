@@ -16,6 +16,7 @@ const GUIDES = {
     '/exports': 'Exports for other software',
     '/programs': 'Programs that read it',
     '/warehouses': 'Warehouses',
+    '/scale': 'A thousand machines',
     '/history': 'History',
   },
   'For who runs it': {

@@ -445,7 +445,7 @@ describe('ipatlas keys', () => {
     expect(await ipatlas(['keys', 'create', '--data', mistyped])).toMatchObject({
       code: 2,
       stdout: '',
-      stderr: expect.stringMatching(/there is no directory .*mistyped; create it with "ipatlas build"/),
+      stderr: expect.stringMatching(/no directory .*mistyped; create it with "ipatlas build --data .*mistyped"/),
     });
     expect(existsSync(mistyped)).toBe(false);
   });
