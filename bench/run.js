@@ -36,14 +36,15 @@ for (const part of PARTS) {
   await (await import(`./${part}.js`)).run();
   ran[part] = allRows().slice(before);
 }
-const machine = `${cpus().length} cores (${cpus()[0].model}), Node ${process.versions.node}`;
+const here = `${cpus().length} cores (${cpus()[0].model}), Node ${process.versions.node}`;
 // Read now: parts that run side by side each write theirs.
-const { day, days, parts } = JSON.parse(readFileSync(RESULTS, 'utf8'));
+const { day, machine, days, parts } = JSON.parse(readFileSync(RESULTS, 'utf8'));
 const today = new Date().toISOString().slice(0, 10);
 const isWhole = wanted.length === 0;
 const results = {
   day: isWhole ? today : day,
-  machine,
+  // Of the whole run, as the day.
+  machine: isWhole ? here : machine,
   // Of the parts that ran after the whole.
   days: isWhole ? {} : { ...days, ...Object.fromEntries(Object.keys(ran).map((part) => [part, today])) },
   parts: { ...parts, ...ran },
