@@ -8,7 +8,7 @@ import { pipeline } from 'node:stream/promises';
 import { type EnvHttpProxyAgent, fetch, type Response } from 'undici';
 import { expBackoff } from 'zx';
 import { messageOf } from '../../src/errors.js';
-import { networkReason, proxyAgent } from '../../src/network.js';
+import { networkReason, proxyAgent, takeCredentials } from '../../src/network.js';
 import { baseName } from '../../src/wildcards.js';
 import { addressProblem } from '../config/url.js';
 
@@ -205,16 +205,6 @@ async function request(
     if (given !== '' || next.origin !== at.origin) authorization = given;
     at = next;
   }
-}
-
-/** Removes user and password from an address, since fetch refuses them there, and returns them as a header's value. */
-function takeCredentials(url: URL): string {
-  const { username, password } = url;
-  url.username = '';
-  url.password = '';
-  if (username === '' && password === '') return '';
-  const pair = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
-  return `Basic ${Buffer.from(pair).toString('base64')}`;
 }
 
 function headersFor(known: Validators | undefined, begun: number, authorization: string): Record<string, string> {

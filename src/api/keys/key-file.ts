@@ -7,7 +7,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import { fetch } from 'undici';
 import { AtlasError, causedError, misuse } from '../../errors.js';
 import { KEY_FILE_TIMEOUT_MS, MAX_KEY_FILE_BYTES } from '../../limits.js';
-import { networkReason, proxyAgent } from '../../network.js';
+import { networkReason, proxyAgent, takeCredentials } from '../../network.js';
 import { packageFile } from '../../package-root.js';
 
 /** A valid key, as other servers need it. */
@@ -102,16 +102,6 @@ export async function fetchKeyFile(
       cause: error,
     });
   }
-}
-
-/** Removes user and password from a URL, and returns them as the value of a header; empty if there are none. */
-function takeCredentials(url: URL): string {
-  const { username, password } = url;
-  url.username = '';
-  url.password = '';
-  if (username === '' && password === '') return '';
-  const pair = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
-  return `Basic ${Buffer.from(pair).toString('base64')}`;
 }
 
 async function fetchUrl(
