@@ -1,7 +1,8 @@
 #!/usr/bin/env node
-// Joins IPv4 addresses that are sharded over two servers of ClickHouse, with the dictionary of docs/warehouses.md on each, and compares
-// the answers with those of "ipatlas enrich". Needs clickhouse-server and clickhouse-client of Debian (18.16), which knows dictionaries
-// from XML only. IPv6 addresses got wrong answers, and the reason is not known.
+// Joins addresses of both families that are sharded over two servers of ClickHouse, with the dictionaries of docs/warehouses.md on each,
+// and compares the answers with those of "ipatlas enrich". Needs clickhouse-server and clickhouse-client of Debian (18.16), which knows
+// dictionaries from XML only. Each family has a dictionary of its own: with both in one, this version compares IPv6 addresses with IPv4
+// blocks.
 // usage: node scripts/clickhouse-shards.js DATA [ADDRESSES [SEED]]   (default: 1,000,000 addresses)
 import { execFileSync, spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -11,7 +12,8 @@ import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { randomWords } from '../bench/measure.js';
 import { CLI } from '../bench/paths.js';
-import { formatIPv4 } from '../dist/src/address/format.js';
+import { formatIPv4, formatIPv6 } from '../dist/src/address/format.js';
+import { parseAddress } from '../dist/src/address/parse.js';
 
 const [data, count = 1_000_000, seed = 1] = process.argv.slice(2);
 /** Longest start of a server, in milliseconds. */
@@ -36,15 +38,17 @@ async function freePorts(wanted) {
 }
 
 const attribute = (name) => `<attribute><name>${name}</name><type>String</type><null_value></null_value></attribute>`;
-const DICTIONARY = `<dictionaries><dictionary>
-  <name>networks</name>
-  <source><file><path>${join(dir, 'networks.csv')}</path><format>CSVWithNames</format></file></source>
+const FAMILIES = [4, 6];
+const tableOf = (family) => join(dir, `networks${family}.csv`);
+const dictionary = (family) => `<dictionary>
+  <name>networks${family}</name>
+  <source><file><path>${tableOf(family)}</path><format>CSVWithNames</format></file></source>
   <layout><ip_trie/></layout><lifetime>0</lifetime>
   <structure>
     <key><attribute><name>network</name><type>String</type></attribute></key>
     ${['country_code', 'country', 'is_eu'].map(attribute).join('')}
   </structure>
-</dictionary></dictionaries>`;
+</dictionary>`;
 
 const configOf = (home, [tcp, http, between], shards) => `<yandex>
   <logger><level>warning</level><log>${home}/log</log><errorlog>${home}/errors</errorlog></logger>
@@ -61,16 +65,36 @@ const configOf = (home, [tcp, http, between], shards) => `<yandex>
 const USERS = `<yandex><profiles><default/></profiles><quotas><default/></quotas><users><default><password></password>
   <networks><ip>127.0.0.1</ip></networks><profile>default</profile><quota>default</quota></default></users></yandex>`;
 
+/** The addresses of Teredo, 2001::/32, are not in the tables of blocks. */
+const TEREDO = 0x2001_0000;
+
+/** Returns an address of a block of IPv6, given as a line of a table, or one of the block beside it, as often as not. */
+function addressNear(line, next) {
+  const [network, prefix] = line.slice(0, line.indexOf(',')).split('/');
+  const words = new Uint32Array(4);
+  parseAddress(network, words);
+  const isBeside = next() % 2 === 0;
+  for (let bit = 0; bit < 128; bit++) {
+    const isFlipped = bit >= Number(prefix) ? next() % 2 === 1 : isBeside && bit === prefix - 1;
+    if (isFlipped) words[bit >>> 5] ^= 1 << (31 - (bit & 31));
+  }
+  return words[0] === TEREDO ? addressNear(line, next) : formatIPv6(...words);
+}
+
 const ask = ([port], query, input = '') =>
   execFileSync('clickhouse-client', ['--host', '127.0.0.1', '--port', String(port), '--query', query], {
     ...{ input, encoding: 'utf8', maxBuffer: 2 ** 30, stdio: ['pipe', 'pipe', 'pipe'] },
   });
 
 try {
-  execFileSync(process.execPath, [
-    ...[CLI, 'export', 'cidr', '--embedded', 'all', '--data', resolve(data), '-o', join(dir, 'networks.csv')],
-  ]);
-  writeFileSync(join(dir, 'networks_dictionary.xml'), DICTIONARY);
+  for (const family of FAMILIES) {
+    const flags = ['--family', String(family), '--embedded', 'all', '--data', resolve(data), '-o', tableOf(family)];
+    execFileSync(process.execPath, [CLI, 'export', 'cidr', ...flags], { stdio: 'pipe' });
+  }
+  writeFileSync(
+    join(dir, 'networks_dictionary.xml'),
+    `<dictionaries>${FAMILIES.map(dictionary).join('')}</dictionaries>`,
+  );
   writeFileSync(join(dir, 'users.xml'), USERS);
   const ports = await freePorts(6);
   const shards = [ports.slice(0, 3), ports.slice(3)];
@@ -94,8 +118,11 @@ try {
     ask(own, 'CREATE TABLE visits AS local ENGINE = Distributed(both, default, local, cityHash64(ip))');
   }
   const next = randomWords(Number(seed));
+  const blocks6 = readFileSync(tableOf(6), 'utf8').trim().split('\n').slice(1);
   const addresses = new Set();
-  for (let index = 0; index < count; index++) addresses.add(formatIPv4(next()));
+  for (let index = 0; index < count; index++) {
+    addresses.add(index % 2 === 0 ? formatIPv4(next()) : addressNear(blocks6[next() % blocks6.length], next));
+  }
   const list = `${[...addresses].join('\n')}\n`;
   ask(shards[0], 'INSERT INTO visits FORMAT TSV', list);
   const held = [];
@@ -104,7 +131,12 @@ try {
     if (held[0] + held[1] === addresses.size) break;
   }
   if (held.some((rows) => rows < addresses.size / 4)) throw new Error(`the shards hold ${held.join(' and ')} rows`);
-  const code = "dictGetString('networks', 'country_code', tuple(IPv4StringToNum(ip)))";
+  const codes = FAMILIES.map(
+    (family) => `dictGetString('networks${family}', 'country_code', tuple(IPv${family}StringToNum(ip)))`,
+  );
+  const code = `if(position(ip, ':') = 0, ${codes[0]}, ${codes[1]})`;
+  // A server reads a dictionary when it is first asked.
+  for (const own of shards) ask(own, `SELECT ${code} FROM local LIMIT 1`);
   const begun = performance.now();
   const answers = ask(shards[1], `SELECT ip, ${code} FROM visits FORMAT TSV`);
   const seconds = (performance.now() - begun) / 1000;
@@ -118,8 +150,9 @@ try {
   const wrong = actual.filter((line, index) => line !== expected[index]);
   if (actual.length !== expected.length || wrong.length > 0)
     throw new Error(`${actual.length} of ${expected.length} answers, ${wrong.length} differ: ${wrong.slice(0, 5)}`);
+  const countries = actual.filter((line) => /[A-Z]{2}$/.test(line)).length;
   console.log(
-    `${actual.length} IPv4 addresses on two shards (${held.join(', ')}): answers as enrich has them, in ${seconds.toFixed(1)} s`,
+    `${actual.length} addresses of both families on two shards (${held.join(', ')}): answers as enrich has them, in ${seconds.toFixed(1)} s; ${countries} have a country`,
   );
 } catch (error) {
   console.error(error);

@@ -1,12 +1,13 @@
 /** Streams that a subject mapping divides, as docs/scale.md has it: from 1 to 4 under load, while workers and the server are killed. */
-import type { ChildProcess } from 'node:child_process';
-import { rmSync } from 'node:fs';
+import { type ChildProcess, execFileSync } from 'node:child_process';
+import { readFileSync, rmSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { headers } from '@nats-io/transport-node';
 import { expect, it } from 'vitest';
+import { packageFile, packageRoot } from '../../src/package-root.js';
 import { outputErrors } from '../stream/exactly-once.js';
-import { hasNatsServer, managerOf, messagesOf, NatsServerProcess, SKIPPED } from '../stream/nats.js';
-import { ipatlas, start } from '../support/cli.js';
+import { hasNatsServer, messagesOf, NatsServerProcess, SKIPPED } from '../stream/nats.js';
+import { ipatlas, MAIN, start } from '../support/cli.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 import { randomFrom, rounds } from '../support/seed.js';
 import { until } from '../support/serve.js';
@@ -17,7 +18,14 @@ const HOSTS = 50;
 /** Messages and kills at each step. */
 const MESSAGES = Math.max(100, rounds(2_000));
 const KILLS = rounds(20);
-const mapping = (count: number): string => `mappings { "logs.*": "logs.{{partition(${count},1)}}.{{wildcard(1)}}" }`;
+const PAGE = readFileSync(packageFile('docs/scale.md'), 'utf8');
+/** The commands of the page, which have 2 partitions. */
+const [, MAPPING, CREATE, WORKERS, RELOAD] =
+  /^(mappings .*)$[\s\S]*?^(for part [\s\S]*?^done)$[\s\S]*?^(ipatlas [\s\S]*?)^```$[\s\S]*?`(nats-server --signal \S+)`/m.exec(
+    PAGE,
+  )!;
+const URL = 'nats://localhost:4222';
+const mapping = (count: number): string => MAPPING!.replace('(2,', `(${count},`);
 
 if (!hasNatsServer()) process.stderr.write(`${SKIPPED}\n`);
 
@@ -27,21 +35,23 @@ it.skipIf(!hasNatsServer())(`${STEPS.join(', ')} partitions: each message once`,
   await publishBlocks(dataDir, SMALL_WORLD);
   const server = await NatsServerProcess.start({ config: mapping(1) });
   const connection = await server.connect();
-  const manager = await managerOf(connection);
   const workers: ChildProcess[] = [];
   let isOver = false;
-  const flags = (part: number): string[] => [
-    '--server',
-    server.url,
-    '--data',
-    dataDir,
-    '--from',
-    `LOGS_${part}`,
-    '--to',
-    `ENRICHED_${part}`,
+  const words = (part: number): string[] => [
+    ...WORKERS!.split('\n')[0]!.replace(URL, server.url).replaceAll('_0', `_${part}`).split(' ').slice(1),
+    ...['--data', dataDir],
   ];
+  /** Runs commands of the page with the program as it is compiled. Streams are smaller, and failed messages come back sooner. */
+  const run = (commands: string): void => {
+    const text = commands
+      .replaceAll(URL, server.url)
+      .replaceAll('10000000000', '500000000')
+      .replace('--init', '--init --ack-wait 2');
+    const program = `ipatlas() { '${process.execPath}' '${MAIN}' "$@" --data '${dataDir}'; }`;
+    execFileSync('bash', ['-ec', `${program}\n${text}`], { cwd: packageRoot(), stdio: 'pipe' });
+  };
   const startWorker = (part: number): void => {
-    const worker = start(['stream', ...flags(part)]);
+    const worker = start(words(part));
     worker.stdout?.resume();
     worker.stderr?.resume();
     worker.on('exit', () => {
@@ -66,15 +76,11 @@ it.skipIf(!hasNatsServer())(`${STEPS.join(', ')} partitions: each message once`,
       await until(() => connection.rtt().catch(() => undefined), 'the connection');
       // First the new streams and their workers, then the mapping that leads to them: at a moment without an open message, because
       // one that is sent again afterwards goes to another stream, which does not know its id.
-      for (let part = STEPS[step - 1] ?? 0; part < count; part++) {
-        const settings = { retention: 'limits', storage: 'file', discard: 'new', max_bytes: 500_000_000 } as const;
-        await manager.streams.add({ ...settings, name: `LOGS_${part}`, subjects: [`logs.${part}.*`] });
-        const init = ['--init', '--once', '--ack-wait', '2', '--max-bytes', '500000000'];
-        const created = await ipatlas(['stream', ...flags(part), ...init]);
-        expect(created.code, created.stderr).toBe(0);
-        startWorker(part);
-      }
+      const parts = Array.from({ length: count }, (_, part) => part).slice(STEPS[step - 1] ?? 0);
+      run(CREATE!.replace('0 1', parts.join(' ')));
+      for (const part of parts) startWorker(part);
       server.configure(mapping(count));
+      run(RELOAD!.replace('PID', String(server.pid)));
       let published = 0;
       const load = (async () => {
         while (published < MESSAGES) {
@@ -98,7 +104,7 @@ it.skipIf(!hasNatsServer())(`${STEPS.join(', ')} partitions: each message once`,
     const stored: number[] = [];
     const lastCount = STEPS.at(-1)!;
     for (let part = 0; part < lastCount; part++) {
-      const last = await ipatlas(['stream', ...flags(part), '--once']);
+      const last = await ipatlas([...words(part), '--once']);
       expect(last.code, last.stderr).toBe(0);
       const messages = await messagesOf(connection, `LOGS_${part}`);
       expect(messages.length).toBeGreaterThan(MESSAGES / 10);
