@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { releaseDir } from '../dist/src/database/release.js';
 import { openReleaseRanges } from '../dist/src/database/release-files.js';
 import { DAY_MS, dayOf, openArchive } from '../dist/src/history/archive.js';
+import { combine } from '../dist/src/history/changes.js';
 import { PastDatabase } from '../dist/src/history/open.js';
 import { answersOf, importEntry } from '../dist/src/history/write.js';
 import { randomWords, row, section } from './measure.js';
@@ -39,7 +40,8 @@ export function run() {
       const value = layer.value.slice();
       for (let count = value.length / CHANGES; count > 0; count--)
         value[random() % value.length] = countries[random() % countries.length];
-      return { ...layer, value };
+      // Neighbors in a partition differ.
+      return combine(layer, { ...layer, value }, (_before, after) => after);
     };
     const dayAt = (night) => dayOf(FIRST + night * DAY_MS);
     const times = [];
