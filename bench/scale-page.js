@@ -159,12 +159,27 @@ function tablesOf({ day, machine, days = {}, parts }, given) {
   const fleetHead = ['origin, busiest second', 'busiest cache', 'half, 99 %, all have it', 'oldest timestamp'];
   const pullBytes = () => number('fleet', 'a pull of a new release', 1);
 
+  /** What serves a number of nodes, and what ends first. */
+  function serversOf(nodes) {
+    // Each node pulls within a period of the schedule.
+    const most = (assumed.originBitsPerSecond / 8 / pullBytes()) * assumed.scheduleSeconds * busyShare;
+    if (nodes <= most) return ['one web server', 'none'];
+    const caches = Math.ceil(nodes / assumed.nodesPerCache);
+    const peak = number('fleet', `${nodes.toLocaleString('en-US')} nodes through caches: origin, peak`, 1);
+    const isFull = 8e6 * peak > assumed.originBitsPerSecond * busyShare;
+    return [
+      `one web server behind ${caches} caches`,
+      isFull ? 'the wire of the origin, when its caches ask at once: put a second row of caches between' : 'none',
+    ];
+  }
+
   function byNodes() {
     const rows = [100, 1_000, 10_000, 100_000].map((nodes) => {
       const name = nodes.toLocaleString('en-US');
-      return [name, ...fleetCells(`${name} nodes through caches`), scaled(nodes * pullBytes(), 'B')];
+      const cells = fleetCells(`${name} nodes through caches`);
+      return [name, ...cells, scaled(nodes * pullBytes(), 'B'), ...serversOf(nodes).map(computed)];
     });
-    return table(['nodes', ...fleetHead, 'wire for one release'], rows);
+    return table(['nodes', ...fleetHead, 'wire for one release', 'engine', 'first bottleneck'], rows);
   }
 
   function herd() {
@@ -240,24 +255,60 @@ function tablesOf({ day, machine, days = {}, parts }, given) {
   function byBytes() {
     const coreSeconds = (index) => number('stream', '100 KB: core seconds', index) / 1e9 / busyShare;
     const best = Math.max(...['one worker', 'two workers'].map((name) => number('stream', `100 KB: ${name}`)));
-    const rows = [1e8, 1e9, 1e10].map((bytes) => {
+    const rows = [1e9, 1e10, 1e11, 1e12].map((lines) => {
+      const bytes = (lines * flatBytes) / DAY;
       const partitions = Math.ceil(bytes / (best * 1e6) / busyShare);
       return [
-        ...[scaled(bytes, 'B/s').replace(' (c)', ''), whole(partitions)],
+        ...[power(lines), scaled(bytes, 'B/s'), whole(partitions)],
         ...[whole(coreSeconds(0) * bytes), whole(coreSeconds(2) * bytes)],
         scaled(bytes * (2 + addedBytes / flatBytes), 'B/s'),
-        bytes < 1e10
-          ? 'one stream: partition it'
-          : 'disks of the servers: each byte is stored twice, with three replicas six times',
+        partitions === 1
+          ? 'none'
+          : 'what one stream carries, then the disks of the servers: each byte is stored twice, with three replicas six times',
       ];
     });
     return table(
-      ['input', 'partitions', 'cores of workers', 'cores of servers', 'written to disk', 'first bottleneck'],
+      [
+        'flat lines a day',
+        'input',
+        'partitions',
+        'cores of workers',
+        'cores of servers',
+        'written to disk',
+        'first bottleneck',
+      ],
       rows,
     );
   }
 
+  /** The largest rows of the tables by lines, requests and nodes. */
+  function short() {
+    const rowOf = (make, name) =>
+      make()
+        .split('\n')
+        .map((line) => line.slice(2, -2).split(' | '))
+        .find(([first]) => first === name);
+    const lines = rowOf(byLines, '10^12');
+    const requests = rowOf(byRequests, '10^6');
+    const nodes = rowOf(byNodes, '100,000');
+    return table(
+      ['what', 'takes', 'engine', 'first bottleneck'],
+      [
+        ['[10^12 lines a day](#lines-a-day)', `machines of ${serverCores} cores: ${lines[4]}`, ...lines.slice(-2)],
+        [
+          ...[
+            '[10^6 requests a second](#requests)',
+            `servers of ${serverCores} cores in ${regions} regions: ${requests[3]}`,
+          ],
+          ...['`ipatlas serve`, behind [DNS that routes](routing.md)', requests.at(-1)],
+        ],
+        ['[10^5 nodes](#nodes-that-pull)', `wire for one release: ${nodes[5]}`, ...nodes.slice(-2)],
+      ],
+    );
+  }
+
   return {
+    short,
     run: () => {
       const later = Object.entries(days).map(([part, date]) => `${part} on ${date}`);
       return `The last whole run was on ${day}, ${machine}${later.length === 0 ? '' : `; ${later.join(', ')}`}.`;
