@@ -5,7 +5,7 @@
  * by what the commands share; dependencies stay outside. The command lookup and the commands that process records are one file
  * each, lookup-command.cjs and record-commands.cjs; src/cli/start.cts says why.
  */
-import { rmSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { rolldown } from 'rolldown';
@@ -25,12 +25,14 @@ for (const name of ['lookup-command', 'record-commands']) {
       /\/enrich\/(formats\/document|logs-file)\.js$/.test(id) ||
       (name === 'lookup-command' && id.endsWith('/history/open.js')),
   });
-  await commands.write({
-    file: join(folder, `${name}.cjs`),
-    format: 'cjs',
-    codeSplitting: false,
-    comments: false,
-  });
+  const file = join(folder, `${name}.cjs`);
+  await commands.write({ file, format: 'cjs', codeSplitting: false, comments: false });
+  // V8 keeps text beyond Latin-1 in two bytes per character, and takes longer for all of it. What there is, is in literals.
+  const escaped = (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  const code = readFileSync(file, 'utf8').replaceAll(/[^\0-\x7f]/g, escaped);
+  // Compiled code that was stored cannot import anything itself; see src/cli/start.cts.
+  const imports = 'exports.importModule = (name) => import(name);\n';
+  writeFileSync(file, code.replaceAll(/\bimport\(/g, 'exports.importModule(') + imports);
 }
 
 const worker = await rolldown({ input: join(schedule, 'worker.js'), platform: 'node', external: isPackage });

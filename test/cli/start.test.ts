@@ -1,9 +1,9 @@
 /** How the command line starts. */
 import { spawnSync } from 'node:child_process';
-import { readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import * as nodeModule from 'node:module';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { AtlasError } from '../../src/errors.js';
 import { packageFile } from '../../src/package-root.js';
 import { MAIN } from '../support/cli.js';
@@ -19,32 +19,63 @@ describe.each(['lookup-command', 'record-commands'])('the file %s.cjs', (name) =
   });
 
   it('imports nothing later but what few need', () => {
-    expect(
-      code.match(/\bimport\(.*/g)?.filter((call) => !/\/(formats\/document|logs-file|history\/open)\.js/.test(call)) ??
-        [],
-    ).toEqual([]);
+    const calls = code.match(/\bimport(Module)?\(.*/g)!.filter((call) => call !== 'import(name);');
+    expect(calls.length).toBeGreaterThan(0);
+    for (const call of calls) expect(call).toMatch(/\/(formats\/document|logs-file|history\/open)\.js/);
   });
 });
 
-it('the compiled code is stored in the cache directory of the user, if this Node stores any', async () => {
+describe('the compiled code', () => {
   const dir = temporaryDir();
-  await publishBlocks(join(dir, 'data'), SMALL_WORLD);
-  const enrich = (env: NodeJS.ProcessEnv) =>
+  const cache = join(dir, 'cache', 'ipatlas');
+  const enrich = (env: NodeJS.ProcessEnv, input = '{"ip":"193.0.0.1"}\n') =>
     spawnSync(process.execPath, [MAIN, 'enrich', '--data', join(dir, 'data')], {
-      env: { ...process.env, NODE_COMPILE_CACHE: undefined, ...env },
-      input: '{"ip":"193.0.0.1"}\n',
+      env: { ...process.env, NODE_COMPILE_CACHE: undefined, XDG_CACHE_HOME: join(dir, 'cache'), ...env },
+      input,
       encoding: 'utf8',
     });
   const good = { status: 0, stdout: expect.stringContaining('"country_code":"NL"') };
-  expect(enrich({ XDG_CACHE_HOME: join(dir, 'cache') })).toMatchObject(good);
-  const stored = 'enableCompileCache' in nodeModule ? ['ipatlas'] : [];
-  expect(readdirSync(dir).includes('cache') ? readdirSync(join(dir, 'cache')) : []).toEqual(stored);
-  // A cache that cannot be written is no error.
-  expect(enrich({ XDG_CACHE_HOME: '/dev/null' })).toMatchObject({
-    ...good,
-    stderr: expect.not.stringContaining('cache'),
+  beforeAll(() => publishBlocks(join(dir, 'data'), SMALL_WORLD));
+  afterAll(() => rmSync(dir, { recursive: true }));
+
+  it('is stored in the cache directory of the user, unless that is switched off', () => {
+    expect(enrich({ NODE_DISABLE_COMPILE_CACHE: '1' })).toMatchObject(good);
+    expect(existsSync(cache) ? readdirSync(cache) : []).toEqual([]);
+    expect(enrich({})).toMatchObject(good);
+    expect(readdirSync(cache).length).toBe(1);
+    // A cache that cannot be written is no error.
+    expect(enrich({ XDG_CACHE_HOME: '/dev/null' })).toMatchObject({
+      ...good,
+      stderr: expect.not.stringContaining('cache'),
+    });
   });
-  rmSync(dir, { recursive: true });
+
+  // Later versions of Node have a cache of their own.
+  if ('enableCompileCache' in nodeModule) return;
+  it('is used for the same file only, and replaced if V8 refuses it', () => {
+    const stored = join(cache, readdirSync(cache)[0]!);
+    const before = readFileSync(stored);
+    const { size, ino } = statSync(stored);
+    // Also if the code imports what few need.
+    for (const input of ['{"ip":"193.0.0.1"}', '[\n{"ip":"193.0.0.1"}\n]']) {
+      expect(enrich({}, input)).toMatchObject(good);
+      expect(statSync(stored).ino).toBe(ino);
+    }
+    const source = readFileSync(packageFile('dist/src/cli/record-commands.cjs'));
+    expect(before.subarray(0, source.length).equals(source)).toBe(true);
+    for (const [at, length] of [
+      [0, size],
+      [source.length, size],
+      [0, source.length + 100],
+    ] as const) {
+      const damaged = Buffer.from(before.subarray(0, length));
+      damaged[at]! ^= 1;
+      writeFileSync(stored, damaged);
+      expect(enrich({})).toMatchObject(good);
+      const after = readFileSync(stored);
+      expect([after.length > source.length + 10_000, after[at]]).toEqual([true, before[at]]);
+    }
+  });
 });
 
 describe('an error of another copy of the program', () => {
