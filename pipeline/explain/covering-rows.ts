@@ -1,8 +1,7 @@
 /** Finds every row of a release's inputs that covers an address, in the cached files. */
 import { readFileSync } from 'node:fs';
-import { open } from 'node:fs/promises';
 import type { Family } from '../../src/address/parse.js';
-import { addressWords, compareAddresses, rangeContains } from '../../src/address/words.js';
+import { addressWords, compareAddresses } from '../../src/address/words.js';
 import { resolveCountry } from '../../src/country/country.js';
 import { recordLabel } from '../../src/database/diff.js';
 import type { Manifest, ManifestFile, ManifestInput } from '../../src/database/release.js';
@@ -11,10 +10,8 @@ import type { Reference, SpecialRange } from '../config/reference.js';
 import { hashFile, objectPath } from '../fetching/cache.js';
 import { LAYERS, sourceLayer } from '../merging/candidates.js';
 import { type OwnedRange, undelegatedSpace } from '../merging/evidence.js';
-import type { RowPosition } from '../source-formats/csv-rows.js';
 import { hasNetworks } from '../source-formats/formats.js';
 import { readSource, type SourceResult } from '../source-formats/read-source.js';
-import { readRowText } from '../source-formats/rejects.js';
 import type { FetchedFile, IngestedSource } from '../stage.js';
 
 /** An address to explain. */
@@ -51,10 +48,10 @@ export interface CoveringRow {
 }
 
 export interface CoveringRows {
-  /** In the order in which a build adds them. */
-  rows: CoveringRow[];
+  /** Those of each target, in the order in which a build adds them. */
+  rows: ReadonlyMap<Target, readonly CoveringRow[]>;
   /** The rows that say which network announces the addresses; their labels are `AS15169`. */
-  networkRows: CoveringRow[];
+  networkRows: CoveringRows['rows'];
   /** Layers whose rows are no longer available, with the reason. */
   missing: { layer: number; reason: string }[];
   /** The ranges that belong to networks, as far as the sources tell. */
@@ -87,32 +84,48 @@ export function evidenceOf({ inputs }: Manifest) {
   return sources.length === 0 ? undefined : sources;
 }
 
-/** A row and the position of its text, which is not read yet. */
-interface LocatedRow {
-  row: CoveringRow;
-  path: string;
-  position: RowPosition | undefined;
+/** Addresses of one family, in ascending order. */
+type SortedTargets = Record<Family, readonly Target[]>;
+
+/** Passes on those of the targets that a range covers. */
+function eachInside(
+  targets: SortedTargets,
+  family: Family,
+  first: Uint32Array,
+  last: Uint32Array,
+  onTarget: (target: Target) => void,
+): void {
+  const words = addressWords(family);
+  const ofFamily = targets[family];
+  let low = 0;
+  for (let high = ofFamily.length; low < high; ) {
+    const middle = (low + high) >> 1;
+    if (compareAddresses(ofFamily[middle]!.words, 0, first, 0, words) < 0) low = middle + 1;
+    else high = middle;
+  }
+  for (; low < ofFamily.length && compareAddresses(ofFamily[low]!.words, 0, last, 0, words) <= 0; low++) {
+    onTarget(ofFamily[low]!);
+  }
 }
 
 /** Reads one source, and finds its rows that cover an address. */
 async function rowsOfSource(
   { position: place, input: { id, format }, files }: CachedInput,
   asns: ReadonlySet<number>,
-  targets: readonly Target[],
+  targets: SortedTargets,
   reference: Reference,
 ): Promise<{ rows: CoveringRow[]; result: SourceResult }> {
   const isOfNetworks = hasNetworks(format);
-  const located: LocatedRow[] = [];
+  const rows: CoveringRow[] = [];
   const source = { source: { id, format, maxRejectShare: 1 }, fetched: { files }, asns };
   const result = await readSource(
     source,
     () => {},
     ({ family, first, last, code, file, position }) => {
-      for (const target of targets) {
-        if (target.family !== family || !rangeContains(first, last, target.words)) continue;
+      eachInside(targets, family, first, last, (target) => {
         const country = isOfNetworks ? undefined : resolveCountry(reference, code);
         const words = addressWords(family);
-        const row: CoveringRow = {
+        rows.push({
           source: id,
           origin: { kind: 'source', position: place, code },
           target,
@@ -120,93 +133,86 @@ async function rowsOfSource(
           last: last.slice(0, words),
           label: isOfNetworks ? code : typeof country === 'object' ? country.code : 'unknown',
           file: file.name,
-          line: null,
-          text: code,
-        };
-        located.push({ row, path: file.path, position: position && { ...position } });
-      }
+          line: position?.line ?? null,
+          text: position?.text ?? code,
+        });
+      });
     },
   );
-  const rows: CoveringRow[] = [];
-  for (const { row, path, position } of located) rows.push(position ? await withText(row, path, position) : row);
   return { rows, result };
 }
 
-async function withText(row: CoveringRow, path: string, position: RowPosition): Promise<CoveringRow> {
-  const handle = await open(path);
-  try {
-    return { ...row, line: position.line, text: await readRowText(handle, position) };
-  } finally {
-    await handle.close();
+/** Returns the rows for targets of ranges that are in no file of a source. */
+function rowsOfRanges<Range extends Pick<Override, 'family' | 'first' | 'last'>>(
+  targets: SortedTargets,
+  ranges: readonly Range[],
+  rowOf: (range: Range) => Omit<CoveringRow, 'target' | 'first' | 'last'>,
+): CoveringRow[] {
+  const rows: CoveringRow[] = [];
+  for (const range of ranges) {
+    const { family, first, last } = range;
+    eachInside(targets, family, first, last, (target) => rows.push({ ...rowOf(range), target, first, last }));
   }
+  return rows;
 }
 
-/** Returns the part of the space that no registry has delegated around the target. */
-function undelegatedRows(registries: readonly IngestedSource[], target: Target): CoveringRow[] {
-  const delegations = registries.map((source) => source[`v${target.family}`]);
-  const { first, last, count } = undelegatedSpace(delegations, target.family);
-  const size = target.words.length;
-  for (let i = 0; i < count; i++) {
-    const { words } = target;
-    if (compareAddresses(words, 0, first, i, size) < 0 || compareAddresses(last, i, words, 0, size) < 0) continue;
-    const [from, to] = [first, last].map((column) => column.slice(i * size, (i + 1) * size));
-    const text = 'no registry has delegated this range';
-    return [
-      {
-        source: 'undelegated',
-        origin: { kind: 'undelegated' },
-        target,
-        first: from!,
-        last: to!,
-        label: 'unallocated',
-        file: null,
-        line: null,
-        text,
-      },
-    ];
-  }
-  return [];
+/** Returns the parts of the space around the targets that no registry has delegated. */
+function undelegatedRows(registries: readonly IngestedSource[], targets: SortedTargets): CoveringRow[] {
+  const ranges = ([4, 6] as const).flatMap((family) => {
+    if (targets[family].length === 0) return [];
+    const words = addressWords(family);
+    const { first, last, count } = undelegatedSpace(
+      registries.map((source) => source[`v${family}`]),
+      family,
+    );
+    const at = (column: Uint32Array, i: number): Uint32Array => column.slice(i * words, (i + 1) * words);
+    return Array.from({ length: count }, (_, i) => ({ family, first: at(first, i), last: at(last, i) }));
+  });
+  return rowsOfRanges(targets, ranges, () => ({
+    source: 'undelegated',
+    origin: { kind: 'undelegated' },
+    label: 'unallocated',
+    file: null,
+    line: null,
+    text: 'no registry has delegated this range',
+  }));
 }
 
-function specialRows({ special }: Reference, target: Target): CoveringRow[] {
-  return special
-    .filter(({ family, first, last }) => family === target.family && rangeContains(first, last, target.words))
-    .map((range) => ({
-      source: 'special-purpose',
-      origin: { kind: 'special', range },
-      target,
-      first: range.first,
-      last: range.last,
-      label: recordLabel(range.result),
-      file: null,
-      line: null,
-      text: `${range.block} ${range.name} (${range.rfc})`,
-    }));
+function specialRows({ special }: Reference, targets: SortedTargets): CoveringRow[] {
+  return rowsOfRanges(targets, special, (range) => ({
+    source: 'special-purpose',
+    origin: { kind: 'special', range },
+    label: recordLabel(range.result),
+    file: null,
+    line: null,
+    text: `${range.block} ${range.name} (${range.rfc})`,
+  }));
 }
 
 function overrideRows(
-  rows: readonly Override[],
+  overrides: readonly Override[],
   lines: readonly string[],
   name: string,
-  target: Target,
+  targets: SortedTargets,
 ): CoveringRow[] {
-  return rows
-    .filter(({ family, first, last }) => family === target.family && rangeContains(first, last, target.words))
-    .map((override) => ({
-      source: 'overrides',
-      origin: { kind: 'override', override },
-      target,
-      file: name,
-      line: override.line,
-      first: override.first,
-      last: override.last,
-      label: override.result.kind === 'country' ? override.result.code : override.result.reason,
-      text: lines[override.line - 1] ?? '',
-    }));
+  return rowsOfRanges(targets, overrides, (override) => ({
+    source: 'overrides',
+    origin: { kind: 'override', override },
+    file: name,
+    line: override.line,
+    label: override.result.kind === 'country' ? override.result.code : override.result.reason,
+    text: lines[override.line - 1] ?? '',
+  }));
+}
+
+/** Returns the targets of a family in ascending order. */
+function sortedTargets(targets: readonly Target[], family: Family): Target[] {
+  const ofFamily = targets.filter((target) => target.family === family);
+  return ofFamily.sort((a, b) => compareAddresses(a.words, 0, b.words, 0, a.words.length));
 }
 
 /**
- * Finds the rows of a release's inputs that cover some addresses.
+ * Finds the rows of a release's inputs that cover some addresses. Reads all inputs once, however many the addresses are.
  *
  * @param dataDir the data directory, whose cache has the files of its releases
  * @param manifest of the release
@@ -220,10 +226,14 @@ export async function findCoveringRows(
   reference: Reference,
 ): Promise<CoveringRows> {
   const { inputs, overrides, as_of: asOf } = manifest;
+  const sorted = { 4: sortedTargets(targets, 4), 6: sortedTargets(targets, 6) };
   const asns = new Set(inputs.flatMap((input) => input.asns ?? []));
   const missing: CoveringRows['missing'] = [];
-  const rows: CoveringRow[] = [];
-  const networkRows: CoveringRow[] = [];
+  const rows = new Map<Target, CoveringRow[]>(targets.map((target) => [target, []]));
+  const networkRows = new Map<Target, CoveringRow[]>(targets.map((target) => [target, []]));
+  const add = (found: readonly CoveringRow[], to = rows): void => {
+    for (const row of found) to.get(row.target)!.push(row);
+  };
   const owned: OwnedRange[] = [];
   const registries: IngestedSource[] = [];
   let areRegistriesKnown = true;
@@ -236,13 +246,13 @@ export async function findCoveringRows(
       if (isRegistry) areRegistriesKnown = false;
       continue;
     }
-    const { rows: found, result } = await rowsOfSource({ position, input, files }, asns, targets, reference);
-    (hasNetworks(input.format) ? networkRows : rows).push(...found);
+    const { rows: found, result } = await rowsOfSource({ position, input, files }, asns, sorted, reference);
+    add(found, hasNetworks(input.format) ? networkRows : rows);
     owned.push(...result.owned);
     if (isRegistry) registries.push(result.ingested);
   }
-  if (areRegistriesKnown) for (const target of targets) rows.push(...undelegatedRows(registries, target));
-  for (const target of targets) rows.push(...specialRows(reference, target));
+  if (areRegistriesKnown) add(undelegatedRows(registries, sorted));
+  add(specialRows(reference, sorted));
   if (overrides !== undefined) {
     const files = cachedInput(dataDir, [overrides]);
     if (typeof files === 'string') {
@@ -251,7 +261,7 @@ export async function findCoveringRows(
       const { path } = files[0]!;
       const lines = readFileSync(path, 'utf8').split(/\r\n?|\n/);
       const { rows: applying } = loadOverrides(path, reference, asOf);
-      for (const target of targets) rows.push(...overrideRows(applying, lines, overrides.name, target));
+      add(overrideRows(applying, lines, overrides.name, sorted));
     }
   }
   return { rows, networkRows, missing, owned };

@@ -283,7 +283,7 @@ function explainStep(
   notes: string[],
 ): Step {
   const { inputs } = manifest;
-  const rows = all.filter((row) => row.target === target);
+  const rows = all.get(target)!;
   const decided = decide(target, rows, owned, manifest, reference);
   const { result, vote, rowOf, outsideSpace } = decided;
   const winner = rowOf[decided.winner];
@@ -377,42 +377,54 @@ function parseTarget(text: string): { target: Target; mapped: boolean } {
 }
 
 /**
- * Explains the result for an address.
+ * Explains the results for some addresses. Reads the sources once, however many the addresses are.
  *
  * @param dataDir the data directory, whose cache has the rows
  * @param dir directory of the release
- * @param text the address
- * @throws AtlasError E_BAD_INPUT if the text is not an address; E_NO_DATABASE or E_DAMAGED if the release cannot be read
+ * @param texts the addresses
+ * @returns an explanation for each, in their order
+ * @throws AtlasError E_BAD_INPUT if a text is not an address; E_NO_DATABASE or E_DAMAGED if the release cannot be read
  */
-export async function explain(dataDir: string, dir: string, text: string): Promise<Explanation> {
-  const { target, mapped } = parseTarget(text);
+export async function explainAll(dataDir: string, dir: string, texts: readonly string[]): Promise<Explanation[]> {
+  const asked = texts.map(parseTarget);
   const database = openDatabase(dir);
   const { manifest } = database;
   const reference = loadReference();
   const mirror = new MirrorRanges(dir);
   try {
-    const matches = [{ target, range: mirror.find(target) }];
-    const inside = embeddedTarget(target, matches[0]!.range);
-    if (inside !== undefined) matches.push({ target: inside, range: mirror.find(inside) });
-    const targets = matches.map((match) => match.target);
+    const matches = asked.map(({ target }) => {
+      const range = mirror.find(target);
+      const inside = embeddedTarget(target, range);
+      return [{ target, range }, ...(inside === undefined ? [] : [{ target: inside, range: mirror.find(inside) }])];
+    });
+    const targets = matches.flatMap((steps) => steps.map((step) => step.target));
     const covering = await findCoveringRows(dataDir, manifest, targets, reference);
-    const notes = covering.missing.map(({ reason }) => `${reason}, so its rows cannot be shown`);
-    const steps = matches.map((match) => explainStep(match.target, match.range, covering, manifest, reference, notes));
-    const last = steps.at(-1)!;
-    return {
-      result: database.lookupWithReason(text)!,
-      release: manifest.id,
-      as_of: manifest.as_of,
-      notation: mapped ? 'mapped' : null,
-      steps,
-      network: explainNetwork(database.networks, targets, covering.networkRows, manifest),
-      labels: await explainLabels(dataDir, database, targets.at(-1)!, (note) => notes.push(note)),
-      corrections: correctionsOf(last, manifest),
-      override: `${networkAround(matches.at(-1)!.target, last.range)},XX,reported by a user`,
-      notes,
-    };
+    const explanations: Explanation[] = [];
+    for (const [index, match] of matches.entries()) {
+      const { target, range } = match.at(-1)!;
+      const notes = covering.missing.map(({ reason }) => `${reason}, so its rows cannot be shown`);
+      const steps = match.map((step) => explainStep(step.target, step.range, covering, manifest, reference, notes));
+      explanations.push({
+        result: database.lookupWithReason(texts[index]!)!,
+        release: manifest.id,
+        as_of: manifest.as_of,
+        notation: asked[index]!.mapped ? 'mapped' : null,
+        steps,
+        network: explainNetwork(database.networks, target, covering.networkRows, manifest),
+        labels: await explainLabels(dataDir, database, target, (note) => notes.push(note)),
+        corrections: correctionsOf(steps.at(-1)!, manifest),
+        override: `${networkAround(target, range)},XX,reported by a user`,
+        notes,
+      });
+    }
+    return explanations;
   } finally {
     mirror.close();
     database.close();
   }
+}
+
+/** Explains the result for an address, as {@link explainAll} does. */
+export async function explain(dataDir: string, dir: string, text: string): Promise<Explanation> {
+  return (await explainAll(dataDir, dir, [text]))[0]!;
 }

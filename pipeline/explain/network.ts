@@ -3,7 +3,7 @@ import { formatAddress } from '../../src/address/format.js';
 import { compareAddresses, previousAddress, rangeSize } from '../../src/address/words.js';
 import type { Manifest } from '../../src/database/release.js';
 import { type NetworkFile, type PartitionFile, rangeColumns } from '../../src/rangefile/reader.js';
-import type { CoveringRow, Target } from './covering-rows.js';
+import type { CoveringRow, CoveringRows, Target } from './covering-rows.js';
 
 /** A row that covers the address. A name here is a key of `ipatlas explain --json`. */
 export interface NetworkRow {
@@ -62,22 +62,21 @@ function whyLost(row: CoveringRow, winner: CoveringRow | undefined): string | nu
  * Explains the network of an address.
  *
  * @param networks of the release; undefined if it has none
- * @param targets the address, and the IPv4 address inside it if that one decides
- * @param rows that cover them, in the order of the sources
+ * @param target the address, or the IPv4 address inside it if that one decides
+ * @param rows that cover it, in the order of the sources
  */
 export function explainNetwork(
   networks: NetworkFile | undefined,
-  targets: readonly Target[],
-  rows: readonly CoveringRow[],
+  target: Target,
+  rows: CoveringRows['networkRows'],
   { inputs }: Manifest,
 ): ExplainedNetwork | null {
   if (networks === undefined) return null;
-  const target = targets.at(-1)!;
   const { first, last, record: index } = rangeAt(networks, target);
   const record = networks.recordAt(index);
   const position = ({ source }: CoveringRow): number => inputs.findIndex(({ id }) => id === source);
   // The first source; then the narrowest range; of equally wide ones the later row.
-  const covering = rows.filter((row) => row.target === target).reverse();
+  const covering = [...rows.get(target)!].reverse();
   covering.sort((a, b) => {
     const difference = rangeSize(a.first, a.last) - rangeSize(b.first, b.last);
     return position(a) - position(b) || (difference < 0n ? -1 : difference > 0n ? 1 : 0);

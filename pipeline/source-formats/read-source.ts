@@ -364,7 +364,6 @@ class CsvSourceReader {
         this.#addRow(parse, row, position);
       }
     });
-    await this.#rows.rejects.endFile(file.path);
   }
 
   /** Adds the range of a row, or rejects the row. */

@@ -1,6 +1,5 @@
 /** Rejected rows: counted, and the first ones kept with their text and the reason. */
-import { type FileHandle, open } from 'node:fs/promises';
-import { MAX_CSV_ROW_BYTES, MAX_REJECTS_WRITTEN } from '../../src/limits.js';
+import { MAX_REJECTS_WRITTEN } from '../../src/limits.js';
 import type { RowPosition } from './csv-rows.js';
 
 /** Characters that `rejects.ndjson` keeps of an unreadable row. A good row has about 100. */
@@ -24,8 +23,6 @@ export class RejectLog {
   readonly rejects: Reject[] = [];
   #total = 0;
   #file = '';
-  /** Rejected rows of the current file whose text is not read yet. */
-  #withoutText: { reject: Reject; position: RowPosition }[] = [];
 
   constructor(source: string) {
     this.source = source;
@@ -42,51 +39,19 @@ export class RejectLog {
   }
 
   /** Adds a row. A row with an unclosed quote contains the rows after it, so it counts once for each of its lines. */
-  add(position: Readonly<RowPosition>, reason: string): void {
-    this.#total += 1 + position.breaks;
-    if (this.rejects.length >= MAX_REJECTS_WRITTEN) return;
-    const reject: Reject = { source: this.source, file: this.#file, line: position.line, text: '', reason };
-    this.rejects.push(reject);
-    this.#withoutText.push({ reject, position: { ...position } });
+  add({ line, breaks, text }: Readonly<RowPosition>, reason: string): void {
+    this.#total += breaks;
+    this.addRange(line, text, reason);
   }
 
   /** Adds a range of a file without lines. */
   addRange(line: number, text: string, reason: string): void {
     this.#total++;
     if (this.rejects.length >= MAX_REJECTS_WRITTEN) return;
-    this.rejects.push({ source: this.source, file: this.#file, line, text: text.slice(0, MAX_REJECT_TEXT), reason });
+    // A copy, because a part of a text keeps all of it in memory.
+    const kept = Buffer.from(text.slice(0, MAX_REJECT_TEXT)).toString();
+    this.rejects.push({ source: this.source, file: this.#file, line, text: kept, reason });
   }
-
-  /** Reads the text of the file's rejected rows. Keeping the text while parsing would slow down every good row. */
-  async endFile(path: string): Promise<void> {
-    const pending = this.#withoutText;
-    this.#withoutText = [];
-    if (pending.length === 0) return;
-    const handle = await open(path);
-    try {
-      for (const { reject, position } of pending) reject.text = await readRowText(handle, position);
-    } finally {
-      await handle.close();
-    }
-  }
-}
-
-/**
- * Reads the text of a row, up to MAX_REJECT_TEXT characters.
- *
- * @param handle the file
- * @param position of the row, as `readRows` reported it
- */
-export async function readRowText(handle: FileHandle, position: Readonly<RowPosition>): Promise<string> {
-  const length = Math.min(position.to - position.from, MAX_CSV_ROW_BYTES);
-  const { buffer, bytesRead } = await handle.read(Buffer.alloc(length), 0, length, position.to - length);
-  return lastLines(buffer.toString('utf8', 0, bytesRead), position.breaks + 1).slice(0, MAX_REJECT_TEXT);
-}
-
-/** Returns the last lines of a text; the lines before them are blank lines and comments. */
-function lastLines(text: string, count: number): string {
-  const lines = text.replace(/\r?\n$/, '').split('\n');
-  return lines.slice(-count).join('\n');
 }
 
 /** Returns untrusted text in a form that is safe for a terminal: quoted, short, and printable. */

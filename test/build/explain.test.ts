@@ -2,7 +2,7 @@ import { readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { type ExplainedRow, explain } from '../../pipeline/explain/explain.js';
+import { type ExplainedRow, explain, explainAll } from '../../pipeline/explain/explain.js';
 import { openDatabase } from '../../src/database/database.js';
 import { namedRelease } from '../../src/database/release.js';
 import { ipatlas } from '../support/in-process.js';
@@ -349,10 +349,11 @@ describe('any sources', () => {
         const built = await buildOnce(dataDir, writeSources(dir, { first, second }, options), { force: true });
         expect(built).toMatchObject({ outcome: 'published' });
         const database = openDatabase(dataDir);
-        for (const ip of ips) {
-          const { steps, notes, result } = await explained(ip);
+        const all = await explainAll(dataDir, namedRelease(dataDir, 'current'), ips);
+        expect(all[1]).toEqual(await explained(ips[1]!));
+        for (const [index, { steps, notes, result }] of all.entries()) {
           expect(notes).toEqual([]);
-          expect(result).toEqual(database.lookupWithReason(ip));
+          expect(result).toEqual(database.lookupWithReason(ips[index]!));
           const winner = steps.at(-1)!.rows.find(({ outcome }) => outcome === 'won');
           expect(winner?.label ?? 'unallocated').toBe(result.country_code ?? result.reason);
           for (const { rows } of steps) {

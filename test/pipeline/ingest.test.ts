@@ -119,25 +119,6 @@ describe('a row that cannot be read', () => {
     expect(rejects[0]?.reason).toMatch(/is this the country column\?/);
   });
 
-  test('is reported with its text, also across chunks', async () => {
-    const lines: string[] = ['\ufeff# head'];
-    const expected: [number, string][] = [];
-    for (let i = 0; lines.length < 9000; i++) {
-      if (i % 7 === 0) lines.push('# 1.0.0.0,"x');
-      if (i % 11 === 0) lines.push('');
-      if (i % 13 === 0) {
-        lines.push(`"1.0.0.${i}", 'é' ,"A""U"`);
-        expected.push([lines.length, lines.at(-1)!]);
-      }
-      lines.push('"1.0.0.0","1.0.0.255","AU"');
-    }
-    const format = { comment: '#', ranges: [{ files: ['*'], text: { first: 0, last: 1 } }], country: 2 };
-    for (const lineEnd of ['\n', '\r\n']) {
-      const { rejects } = await ingestContents(format, { 'a.csv': lines.join(lineEnd) }, 1);
-      expect(rejects.map(({ line, text }) => [line, text])).toEqual(expected);
-    }
-  });
-
   test('is reported with its line number, for LF and CRLF', async () => {
     const { rejects } = await ingestContents('tor-geoip', { geoip: '1,2,AU\n#\ra\n\r1\r2\n\n5,6,A\rU\nb\r\n\rc' }, 1);
     expect(rejects.map(({ line, text }) => [line, text])).toEqual([
