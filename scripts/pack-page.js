@@ -13,9 +13,21 @@ import { rolldown } from 'rolldown';
 const root = fileURLToPath(new URL('..', import.meta.url));
 const source = join(root, 'src/page');
 
+/** What the page does not need of the table of logs: where each log is documented, and where its time is. */
+const UNUSED = new Set(['$schema', 'page', 'version', 'time']);
+const slimLogs = {
+  name: 'slim-logs',
+  load(id) {
+    if (!id.endsWith('/data/logs.json')) return undefined;
+    const table = JSON.parse(readFileSync(id, 'utf8'), (key, value) => (UNUSED.has(key) ? undefined : value));
+    return { code: JSON.stringify(table), moduleType: 'json' };
+  },
+};
+
 /** Returns a script with all that it imports. The data of @ipatlas/lookup stays outside: the server has newer data. */
 async function bundled(name) {
-  const bundle = await rolldown({ input: join(source, `${name}.ts`), platform: 'browser', external: /\/data\.js$/ });
+  const input = join(source, `${name}.ts`);
+  const bundle = await rolldown({ input, platform: 'browser', external: /\/data\.js$/, plugins: [slimLogs] });
   const { output } = await bundle.generate({ format: 'esm', codeSplitting: false, minify: true, comments: false });
   await bundle.close();
   return Buffer.from(output[0].code);

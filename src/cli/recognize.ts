@@ -1,27 +1,21 @@
 /** `ipatlas recognize`: says what `enrich` would find in files. */
-import { flagsOf, isDecided } from '../enrich/find-fields.js';
+import { describe, findDefault, flagsOf, type Guessed } from '../enrich/find-fields.js';
 import { openSources } from '../enrich/input/inputs.js';
-import { type Guessed, Inputs, MAX_HEAD_BYTES } from '../enrich/input/recognize.js';
+import { Inputs, MAX_HEAD_BYTES } from '../enrich/input/recognize.js';
 import { EXIT } from '../errors.js';
 import { type Command, expectStdin, type Invocation, print } from './command.js';
-import { describe, enrichOptionsOf, guessOf, INPUT_FLAGS, NOTHING_FOUND, withLogs } from './records.js';
+import { enrichOptionsOf, guessOf, INPUT_FLAGS, NOTHING_FOUND, withLogs } from './records.js';
 
 /** Returns what was recognized as an object for scripts. */
 function objectOf(file: string, guessed: Guessed | undefined) {
-  if (guessed === undefined) return { file, format: null, log: null, names: [], fields: [], others: [], command: null };
-  const isLog = 'log' in guessed;
-  const found = isLog ? { format: guessed.log.format, fields: guessed.log.fields ?? [], others: [] } : guessed;
-  const fields = 'field' in found ? found.field : 'fields' in found ? found.fields : [];
-  const flags = isLog ? `--log ${guessed.names[0]}` : flagsOf(guessed);
-  return {
-    file,
-    format: found.format,
-    log: isLog ? guessed.names[0] : null,
-    names: isLog ? guessed.names : [],
-    fields,
-    others: found.others,
-    command: `ipatlas enrich ${flags}`,
-  };
+  const none = { file, format: null, log: null, names: [], fields: [], others: [], command: null };
+  if (guessed === undefined) return none;
+  const command = `ipatlas enrich ${flagsOf(guessed)}`;
+  if ('log' in guessed) {
+    const { names, log } = guessed;
+    return { ...none, format: log.format, log: names[0], names, fields: log.fields ?? [], command };
+  }
+  return { ...none, format: guessed.format, fields: guessed.field ?? [], others: guessed.others, command };
 }
 
 async function recognize({ values, positionals: files }: Invocation): Promise<number> {
@@ -33,9 +27,8 @@ async function recognize({ values, positionals: files }: Invocation): Promise<nu
     guess.onLog = () => {};
     const head = Buffer.alloc(MAX_HEAD_BYTES);
     const length = (await (await inputs.open())?.read(head)) ?? 0;
-    const needsNoFlag = head.toString('utf8', 0, length).split('\n').some(isDecided);
     const name = file === '-' ? 'stdin' : file;
-    const guessed = inputs.log ?? (needsNoFlag ? DEFAULT : undefined);
+    const guessed = inputs.log ?? findDefault(head.toString('utf8', 0, length));
     await inputs.close();
     if (guessed === undefined) code = EXIT.badInput;
     const said = guessed === undefined ? NOTHING_FOUND : describe(guessed);
@@ -43,9 +36,6 @@ async function recognize({ values, positionals: files }: Invocation): Promise<nu
   }
   return code;
 }
-
-/** What needs no flag. */
-const DEFAULT: Guessed = { format: 'jsonl', field: ['ip'], others: [], isUntrusted: false };
 
 export const command: Command = {
   usage: ['recognize FILE… [--logs FILE] [--json]'],

@@ -6,9 +6,8 @@ import { seedFacts } from '../database/origin.js';
 import { type EnrichCounts, emptyCounts, warningOf } from '../enrich/counts.js';
 import type { EnrichRequest } from '../enrich/enrich.js';
 import { splitSpec } from '../enrich/field-path.js';
-import { type Finding, findFields, flagsOf } from '../enrich/find-fields.js';
+import { describe, type Finding, findFields, TEXT_LOG } from '../enrich/find-fields.js';
 import { checkInputs, isInput } from '../enrich/input/inputs.js';
-import type { Guessed } from '../enrich/input/recognize.js';
 import { addressNames, knownLogs } from '../enrich/known-logs.js';
 import { formsOf, type Logs, logOf, recognizeLog, withoutJson } from '../enrich/logs.js';
 import { ADDABLE, SCHEMA_NAMES } from '../enrich/members.js';
@@ -243,13 +242,13 @@ export async function withLogs({ values }: Invocation, run: () => number | Promi
 const PATIENCE = 50;
 
 /** Returns a function that finds what the flags do not say. */
-export function finderOf(values: OptionValues): (text: string, isWhole: boolean) => Finding | undefined {
-  const { format, delimiter, field, lenient } = requestedOptions(values);
-  const given = { format, delimiter, lenient, field: field as string[] | undefined };
-  const paths = given.field?.map((spec) => splitSpec(spec).path);
+function finderOf(values: OptionValues): (text: string, isWhole: boolean) => Finding | undefined {
+  const { format, delimiter, lenient, field } = requestedOptions(values);
+  const specs = field as string[] | undefined;
+  const given = { format, delimiter, lenient, field: specs?.map((spec) => splitSpec(spec).path) };
   return (head, isWhole) => {
-    const found = findFields(head, isWhole, { ...given, field: paths }, addressNames());
-    return found && given.field ? { ...found, field: given.field } : found;
+    const found = findFields(head, isWhole, given, addressNames());
+    return found && specs ? { ...found, field: specs } : found;
   };
 }
 
@@ -259,24 +258,9 @@ function optionsOf(found: Finding, requested: RequestedOptions): RequestedOption
   return { format, items, delimiter, header: header ?? true, field, lenient: requested.lenient ?? lenient };
 }
 
-const TITLES: { [Format in FormatName]?: string } = { jsonl: 'JSON lines', json: 'JSON', csv: 'CSV', tsv: 'TSV' };
-
 /** Says what was looked for, and what to do. */
 export const NOTHING_FOUND =
   'no addresses were found in the first 64 KiB or 100 lines as a log by name, JSON, a table, a list, key=value or text; if there are some further on, say where with --format and --field';
-
-/** Says what an input was recognized as. */
-export function describe(guessed: Guessed): string {
-  if ('log' in guessed) return `${guessed.names.join('/')} ${guessed.log.title}; ${guessed.log.client}`;
-  const { format, field, header, others, isUntrusted } = guessed;
-  const kind = format === 'csv' || format === 'tsv' ? 'column' : 'field';
-  const title = `${TITLES[format] ?? format}${header === false ? ' without a header' : ''}`;
-  const where = field === undefined ? '' : `, ${kind} ${field.join(', ')}`;
-  const forged = isUntrusted ? ', untrusted: a client can forge it' : '';
-  const also =
-    others.length === 0 ? '' : ` (also ${others.join(', ')} ${others.length === 1 ? 'has' : 'have'} addresses)`;
-  return `${title}${where}${forged}${also}; the same with: ${flagsOf(guessed)}`;
-}
 
 /** Returns how the inputs are recognized, undefined if the format is known. */
 export function guessOf(
@@ -310,10 +294,10 @@ export function guessOf(
     },
     onLog: (input, guessed) => printNote(`ipatlas: ${input}: ${describe(guessed)}\n`),
     optionsFor(guessed) {
-      const options =
-        'log' in guessed
-          ? parseLogOptions(requested, guessed.log, flagOf)
-          : parseEnrichOptions({ ...requested, ...optionsOf(guessed, requested) }, flagOf);
+      const log = 'log' in guessed ? guessed.log : guessed.strings && knownLogs()[TEXT_LOG];
+      const found = 'log' in guessed ? {} : log ? { field: guessed.field } : optionsOf(guessed, requested);
+      const all = { ...requested, ...found };
+      const options = log ? parseLogOptions(all, log, flagOf) : parseEnrichOptions(all, flagOf);
       setOptions(options);
       return options;
     },

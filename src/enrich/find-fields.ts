@@ -1,7 +1,10 @@
 /** Finds the format of any text, and where its addresses are, by its first lines. */
 import { findAddress } from '../address/lenient.js';
 import { parseAddress } from '../address/parse.js';
+import { findAddresses } from '../address/text.js';
+import { MAX_CSV_RECORD_BYTES } from '../limits.js';
 import type { FormatName } from './choices.js';
+import type { Recognized } from './logs.js';
 
 /** The names of fields that hold addresses: data/address-names.json. */
 export type AddressNames = Record<'client' | 'server' | 'forwarded' | 'never', readonly string[]>;
@@ -14,10 +17,15 @@ export interface Finding {
   header?: false | undefined;
   field?: readonly string[] | undefined;
   lenient?: true | undefined;
+  /** Whether the field is text in which the address is anywhere. */
+  strings?: true | undefined;
   others: string[];
   /** Whether a client can forge the field. */
   isUntrusted: boolean;
 }
+
+/** What an input was recognized as: a log by name, or what was found in its first lines. */
+export type Guessed = Recognized | Finding;
 
 /** What flags say: it is kept. */
 export interface Given {
@@ -62,10 +70,10 @@ class Fields {
     }
   }
 
-  /** Returns the fields that hold addresses, the best first. @param nameOf returns the name of a field in the table of names */
-  best(names: AddressNames, nameOf: (path: string) => string = (path) => path): Omit<Finding, 'format'> | undefined {
+  /** Returns the fields that hold addresses, the best first. */
+  best(names: AddressNames): Omit<Finding, 'format'> | undefined {
     const found = [...this.#values].filter(([, { all, addresses }]) => addresses >= LEAST_SHARE * all);
-    const ranked = found.map(([path, { lenient }]) => ({ path, lenient, rank: rankOf(nameOf(path), names) }));
+    const ranked = found.map(([path, { lenient }]) => ({ path, lenient, rank: rankOf(path, names) }));
     const [first, ...others] = ranked.filter(({ rank }) => rank < NEVER).sort((a, b) => a.rank - b.rank);
     if (first === undefined) return undefined;
     return {
@@ -122,7 +130,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-function addValues(fields: Fields, value: unknown, path: string, depth = 0): void {
+function addValues(fields: Pick<Fields, 'add'>, value: unknown, path: string, depth = 0): void {
   if (typeof value === 'string' && path !== '') fields.add(path, value);
   else if (depth > MAX_DEPTH) return;
   else if (Array.isArray(value)) for (const one of value) addValues(fields, one, `${path}[]`, depth + 1);
@@ -133,26 +141,29 @@ function addValues(fields: Fields, value: unknown, path: string, depth = 0): voi
   }
 }
 
-/** Returns a JSON text; the beginning of one up to its last complete object. */
-function parseJson(text: string): unknown {
+/** Returns the value of a JSON text; undefined if it is none. */
+export function jsonOf(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    const open: string[] = [];
-    let complete = '';
-    for (const { 0: token, index } of text.matchAll(/"(?:[^"\\]|\\.)*"|[[\]{}]/gs)) {
-      if (token === '[' || token === '{') open.push(token === '[' ? ']' : '}');
-      else if (token === ']' || token === '}') {
-        if (open.pop() !== token) return undefined;
-        if (open.length > 0 && open.at(-1) === ']') complete = text.slice(0, index + 1) + [...open].reverse().join('');
-      }
-    }
-    try {
-      return JSON.parse(complete);
-    } catch {
-      return undefined;
+    return undefined;
+  }
+}
+
+/** Returns the value of a JSON text, or of the beginning of one up to its last complete object. */
+function beginningOf(text: string): unknown {
+  const whole = jsonOf(text);
+  if (whole !== undefined) return whole;
+  const open: string[] = [];
+  let complete = '';
+  for (const { 0: token, index } of text.matchAll(/"(?:[^"\\]|\\.)*"|[[\]{}]/gs)) {
+    if (token === '[' || token === '{') open.push(token === '[' ? ']' : '}');
+    else if (token === ']' || token === '}') {
+      if (open.pop() !== token) return undefined;
+      if (open.length > 0 && open.at(-1) === ']') complete = text.slice(0, index + 1) + [...open].reverse().join('');
     }
   }
+  return jsonOf(complete);
 }
 
 /** An array of objects in a document, and the keys that lead to it. */
@@ -173,8 +184,27 @@ function findInJson(items: readonly unknown[], names: AddressNames): Omit<Findin
   return fields.best(names);
 }
 
+/** Fields that hold the text of a message. */
+const MESSAGE = /(?:^|\.)(?:message|msg|log|text|line)$/i;
+
+/** The log that is read as lines of JSON in which a field is text. */
+export const TEXT_LOG = 'syslog-json';
+
+/** Finds the text that has addresses most often in lines of JSON. */
+function findInMessages(items: readonly unknown[]): Finding | undefined {
+  const counts = new Map<string, number>();
+  const add = (path: string, value: string): void => {
+    if (MESSAGE.test(path) && hasAddress(value)) counts.set(path, (counts.get(path) ?? 0) + 1);
+  };
+  for (const item of items) addValues({ add }, item, '');
+  const [first, ...others] = [...counts].sort(([, a], [, b]) => b - a).map(([path]) => path);
+  return first === undefined
+    ? undefined
+    : { format: 'jsonl', field: [first], strings: true, others, isUntrusted: false };
+}
+
 function findInDocument(text: string, names: AddressNames, given: Given): Finding | undefined {
-  const arrays = itemsOf(parseJson(text)).sort((a, b) => b.items.length - a.items.length);
+  const arrays = itemsOf(beginningOf(text)).sort((a, b) => b.items.length - a.items.length);
   for (const { path, items } of arrays) {
     if (path.length === 0 && given.format !== undefined && items.some((one) => hasDefault(one, given)))
       return undefined;
@@ -186,19 +216,12 @@ function findInDocument(text: string, names: AddressNames, given: Given): Findin
 
 /** Returns the objects of lines of JSON, if most lines are some. */
 function objectsOf(lines: readonly string[]): unknown[] | undefined {
-  const objects = lines.flatMap((line) => {
-    try {
-      const value: unknown = JSON.parse(line);
-      return isObject(value) ? [value] : [];
-    } catch {
-      return [];
-    }
-  });
+  const objects = lines.map(jsonOf).filter(isObject);
   return objects.length > 0 && objects.length * 2 >= lines.length ? objects : undefined;
 }
 
-/** Splits a record of a table. Returns undefined if a quotation has no end, or text after it. */
-function cellsOf(line: string, delimiter: string): string[] | undefined {
+/** Splits a record of a table into its cells. Returns undefined if a quotation has no end, or text after it. */
+export function cellsOf(line: string, delimiter: string): string[] | undefined {
   const cells: string[] = [];
   for (let at = 0; at <= line.length; at++) {
     const quoted = line[at] === '"' ? /"((?:[^"]|"")*)"/y : undefined;
@@ -216,20 +239,27 @@ function cellsOf(line: string, delimiter: string): string[] | undefined {
 
 const isAddress = (text: string): boolean => findAddress(text) !== undefined;
 
-/** Joins the lines of records that have a newline in quotes. */
-function recordsOf(lines: readonly string[]): string[] {
-  const records: string[] = [];
-  let isOpen = false;
-  for (const line of lines) {
-    if (isOpen) records.push(`${records.pop()}\n${line}`);
-    else records.push(line);
-    isOpen = isOpen !== (line.split('"').length % 2 === 0);
-  }
-  return records;
+/** Returns a function that takes the lines of a table, and returns the record that a line ends: some have a newline in quotes. */
+export function joinedRecords(): (line: string) => string[] {
+  let open: string | undefined;
+  return (line) => {
+    const record = open === undefined ? line : `${open}\n${line}`;
+    const isOpen = (open !== undefined) !== (line.split('"').length % 2 === 0);
+    open = isOpen && record.length < MAX_CSV_RECORD_BYTES ? record : undefined;
+    return open === undefined ? [record] : [];
+  };
 }
 
-function findInTable(lines: readonly string[], delimiter: string, names: AddressNames): Finding | undefined {
-  const rows = recordsOf(lines).map((record) => cellsOf(record, delimiter));
+const isComment = (line: string): boolean => line.startsWith('#');
+
+/** Returns what was found in a table; null if only versions and masks look like addresses, undefined if it is no table. */
+function findInTable(all: readonly string[], delimiter: string, names: AddressNames): Finding | null | undefined {
+  const from = all.findIndex((line) => !isComment(line));
+  const [marked, first = []] = all.slice(Math.max(0, from - 1)).map((line) => cellsOf(line, delimiter));
+  // The last comment may be the header.
+  const isMarked = from > 0 && marked?.length === first.length && first.some(isAddress);
+  const lines = all.filter((line, at) => !isComment(line) || (isMarked && at === from - 1));
+  const rows = lines.flatMap(joinedRecords()).map((record) => cellsOf(record, delimiter));
   const width = rows[0]?.length ?? 0;
   const records = rows.filter((row) => row?.length === width) as string[][];
   if (width === 0 || records.length < LEAST_SHARE * rows.length) return undefined;
@@ -245,7 +275,9 @@ function findInTable(lines: readonly string[], delimiter: string, names: Address
     }
   }
   const found = fields.best(names);
-  if (found === undefined) return undefined;
+  if (found === undefined) return fields.best({ ...names, never: [] }) && null;
+  // Without a header, the comment would be the first record.
+  if (!hasHeader && from > 0) return undefined;
   const format = delimiter === '\t' ? 'tsv' : 'csv';
   return {
     format,
@@ -271,11 +303,7 @@ function findInPairs(lines: readonly string[], names: AddressNames): Finding | u
   return isClient && matches >= LEAST_SHARE * lines.length ? { format: 'logfmt', ...found } : undefined;
 }
 
-function hasAddress(line: string): boolean {
-  return [
-    ...line.matchAll(/(?<![\w.-])(?:\d{1,3}(?:\.\d{1,3}){3}(?!\w|\.\w)|[\da-f]{0,4}:[\da-f:]*:[\da-f:.]*)/gi),
-  ].some(([text]) => /\d/.test(text) && parseAddress(text.replace(/(?<=[^:])[.:]$/, ''), words) !== 0);
-}
+const hasAddress = (line: string): boolean => findAddresses(line).next().done === false;
 
 /** Returns whether an object has an address where it is read without flags; with a format that a flag names, whether it has `ip`. */
 function hasDefault(value: unknown, { format, lenient }: Given = {}): boolean {
@@ -304,20 +332,24 @@ function findAny(text: string, isWhole: boolean, given: Given, names: AddressNam
     // Such lines have a result without a guess; that others have none is no reason for another field.
     if (objects.some((one) => hasDefault(one, given))) return undefined;
     const found = findInJson(objects, names);
-    return found && { format: 'jsonl', ...found };
+    if (found !== undefined) return { format: 'jsonl', ...found };
+    return format === undefined ? findInMessages(objects) : undefined;
   }
   const delimiters = delimiter === undefined ? [',', '\t', ';', '|'] : [delimiter];
+  const entries = lines.filter((line) => !isComment(line));
+  const first = entries[0] ?? '';
   // A table that is called one, with the default column, is read without a guess.
-  if (format !== undefined && delimiters.some((one) => cellsOf(lines[0]!, one)?.includes('ip'))) return undefined;
+  if (format !== undefined && delimiters.some((one) => cellsOf(first, one)?.includes('ip'))) return undefined;
   const tables = delimiters
-    .filter((one) => (takes(one === '\t' ? 'tsv' : 'csv') || delimiter !== undefined) && lines[0]!.includes(one))
-    .flatMap((one) => findInTable(lines, one, names) ?? []);
-  if (tables.length > 0) return tables[0];
+    .filter((one) => (takes(one === '\t' ? 'tsv' : 'csv') || delimiter !== undefined) && first.includes(one))
+    .map((one) => findInTable(lines, one, names));
+  const table = tables.find((one) => one != null);
+  if (table !== undefined || tables.includes(null)) return table ?? undefined;
   if (format !== undefined && format !== 'csv' && format !== 'tsv' && format !== 'logfmt') return undefined;
-  const entries = lines.filter((line) => !line.startsWith('#'));
   const single = entries.filter((line) => isAddress(line.trim().replace(/^"(.*)"$/, '$1')));
-  const isColumn = lines.length > 1 && !isAddress(lines[0]!) && /^"?[\p{L}_][\p{L}\p{N}_ .-]*"?$/u.test(lines[0]!);
-  if (takes('csv') && isColumn && single.length === lines.length - 1) return findInTable(lines, ',', names);
+  const isColumn = entries.length > 1 && !isAddress(first) && /^"?[\p{L}_][\p{L}\p{N}_ .-]*"?$/u.test(first);
+  if (takes('csv') && isColumn && single.length === entries.length - 1)
+    return findInTable(lines, ',', names) ?? undefined;
   const rest = { others: [], isUntrusted: false };
   if (takes('list') && entries.length > 0 && single.length >= LEAST_SHARE * entries.length) {
     const lenient = single.some((line) => parseAddress(line, words) === 0) ? true : undefined;
@@ -350,15 +382,54 @@ export function findFields(text: string, isWhole: boolean, given: Given, names: 
   return isAsToday && [...(found.field ?? []), ...found.others].includes('ip') ? undefined : found;
 }
 
+/** Most lines that are inspected. */
+const MAX_LINES = 100;
+
+/**
+ * Returns the lines at the beginning of an input by which it is recognized; of a document, which is one record, all.
+ *
+ * @param isAll whether there is nothing after the text
+ * @returns the sample, whether its last line is complete, and whether more lines could be part of it
+ */
+export function sampleOf(text: string, isAll: boolean): { sample: string; isWhole: boolean; isShort: boolean } {
+  const isDocument = /^\s*(?:\{|\[\s*(?:\{|$))(?!.*\}\s*$)/.test(text.split('\n', 1)[0]!);
+  const lines = isDocument ? [] : text.split(/\r?\n/, MAX_LINES + 1);
+  const isShort = lines.length <= MAX_LINES;
+  return { sample: isShort ? text : lines.slice(0, MAX_LINES).join('\n'), isWhole: !isShort || isAll, isShort };
+}
+
+/** Returns what JSON lines are that are read without a guess; undefined if none of them has an address at `ip`. */
+export function findDefault(text: string): Finding | undefined {
+  const isDefault = text.split('\n').some(isDecided);
+  return isDefault ? { format: 'jsonl', field: ['ip'], others: [], isUntrusted: false } : undefined;
+}
+
 /** Returns the flags that say what was found. */
-export function flagsOf({ format, delimiter, header, items, field, lenient }: Finding): string {
+export function flagsOf(guessed: Guessed): string {
+  if ('log' in guessed) return `--log ${guessed.names[0]}`;
+  const { format, delimiter, header, items, field, lenient, strings } = guessed;
   const quoted = (text: string): string => (/^[\w./:-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
   const flags: [string, string | undefined][] = [
-    ['format', format],
+    strings ? ['log', TEXT_LOG] : ['format', format],
     ['delimiter', delimiter],
     ['items', items],
     ['field', field?.[0]],
   ];
   const texts = flags.flatMap(([name, value]) => (value === undefined ? [] : [`--${name} ${quoted(value)}`]));
   return [...texts, ...(header === false ? ['--no-header'] : []), ...(lenient ? ['--lenient'] : [])].join(' ');
+}
+
+const TITLES: { [Format in FormatName]?: string } = { jsonl: 'JSON lines', json: 'JSON', csv: 'CSV', tsv: 'TSV' };
+
+/** Says what an input was recognized as. */
+export function describe(guessed: Guessed): string {
+  if ('log' in guessed) return `${guessed.names.join('/')} ${guessed.log.title}; ${guessed.log.client}`;
+  const { format, field, header, strings, others, isUntrusted } = guessed;
+  const kind = format === 'csv' || format === 'tsv' ? 'column' : 'field';
+  const title = `${TITLES[format] ?? format}${header === false ? ' without a header' : ''}`;
+  const where = field === undefined ? '' : `, ${strings ? 'text of ' : ''}${kind} ${field.join(', ')}`;
+  const forged = isUntrusted ? ', untrusted: a client can forge it' : '';
+  const also =
+    others.length === 0 ? '' : ` (also ${others.join(', ')} ${others.length === 1 ? 'has' : 'have'} addresses)`;
+  return `${title}${where}${forged}${also}; the same with: ${flagsOf(guessed)}`;
 }

@@ -1,13 +1,14 @@
 /** Looks up the addresses of a text: with the database in this browser, or by requests to the server. It goes on from where it stopped. */
+import names from '../../data/address-names.json' with { type: 'json' };
 import table from '../../data/logs.json' with { type: 'json' };
 import type { Country } from '../database/results.js';
-import { formsOf, type Logs, type Recognized, recognizeLog, withoutJson } from '../enrich/logs.js';
-import { AtlasError } from '../errors.js';
+import { describe, findDefault, findFields, type Guessed, sampleOf } from '../enrich/find-fields.js';
+import { formsOf, type Logs, recognizeLog, withoutJson } from '../enrich/logs.js';
 import type { LookupDatabase } from '../lookup/database.js';
 import { Entries } from './entries.js';
 import { AddressReader, type Entry } from './extract.js';
-import { readText } from './input.js';
-import { logReader } from './log-lines.js';
+import { PIECE, readText } from './input.js';
+import { recordReader } from './log-lines.js';
 import type { CountryCount, Result, Row } from './results.js';
 
 /** Longest time in milliseconds for which a message has to wait. */
@@ -70,7 +71,7 @@ export interface Progress {
   isRead: boolean;
   /** Lines without an address that have more than one word. */
   linesWithoutAddress: number;
-  /** The log that the text was read as, and where its addresses are; empty if all addresses count. */
+  /** What the text was read as, and where its addresses are; empty if that is not known, and all addresses count. */
   readAs: string;
   /** Whether there are more addresses than the limit allows. */
   isFull: boolean;
@@ -93,16 +94,17 @@ export class Batch {
   readonly entries = new Entries();
   readonly #source: Blob;
   readonly #limit: number;
-  /** The name of the log; empty to recognize it, or else to find all addresses. */
+  /** The name of the log; empty to recognize the text. */
   readonly #log: string;
   #reader: AddressReader;
   #readAs = '';
-  #isRead = false;
-  #done = 0;
+  isRead = false;
+  /** Entries that are looked up. */
+  done = 0;
 
   /**
    * @param limit addresses to find at most; the rest of the text is ignored
-   * @param log a name of data/logs.json; `all` for all addresses; empty to recognize the log
+   * @param log a name of data/logs.json; `all` for all addresses; empty to recognize the text
    */
   constructor(source: Blob, limit: number, log = '') {
     this.#source = source;
@@ -111,14 +113,10 @@ export class Batch {
     this.#reader = new AddressReader(limit);
   }
 
-  get done(): number {
-    return this.#done;
-  }
-
   progress(): Progress {
     const { length, invalid, located, inUnion } = this.entries;
     return {
-      ...{ lines: this.#reader.lines, total: length, done: this.#done, isRead: this.#isRead },
+      ...{ lines: this.#reader.lines, total: length, done: this.done, isRead: this.isRead },
       ...{ linesWithoutAddress: this.#reader.linesWithoutAddress, isFull: this.#reader.isFull, readAs: this.#readAs },
       ...{ invalid, located, inUnion, counts: this.entries.counts() },
     };
@@ -136,7 +134,7 @@ export class Batch {
     };
     let isFirst = true;
     for await (const piece of readText(this.#source)) {
-      if (isFirst) this.#chooseLog(piece);
+      if (isFirst) this.#recognize(piece, piece.length < PIECE);
       isFirst = false;
       add(this.#reader.read(piece));
       await yieldToMessages();
@@ -145,28 +143,27 @@ export class Batch {
       if (this.#reader.isFull) break;
     }
     add(this.#reader.end());
-    this.#isRead = true;
+    this.isRead = true;
   }
 
-  /** Chooses the log by the beginning of the text: among the forms of the one that was named, or among all. */
-  #chooseLog(head: string): void {
+  /** Decides how to read the text by its beginning: as a form of the log that was named, as any log, or where it has addresses. */
+  #recognize(head: string, isAll: boolean): void {
     if (this.#log === 'all') return;
-    const others = this.#log === '' ? withoutJson(LOGS) : formsOf(this.#log, LOGS);
-    let found: Recognized | undefined;
+    const { sample, isWhole } = sampleOf(head, isAll);
+    const logs = this.#log !== '' ? formsOf(this.#log, LOGS) : /^\s*\{/.test(sample) ? {} : withoutJson(LOGS);
+    let guessed: Guessed | undefined;
     try {
-      found = recognizeLog('The text', head, false, others);
-    } catch (error) {
+      guessed = recognizeLog('The text', sample, isWhole, logs);
+    } catch {
       // It looks like several.
-      if (!(error instanceof AtlasError)) throw error;
     }
-    const log = found?.log ?? LOGS[this.#log];
-    if (log === undefined) return;
-    this.#readAs = `${found?.names.join('/') ?? this.#log} ${log.title}; ${log.client}`;
-    this.#reader = new AddressReader(this.#limit, logReader(log));
-  }
-
-  get isRead(): boolean {
-    return this.#isRead;
+    if (this.#log !== '') guessed ??= { names: [this.#log], log: LOGS[this.#log]! };
+    guessed ??= findFields(sample, isWhole, {}, names) ?? findDefault(sample);
+    // In a list and in text, all addresses count.
+    if (guessed === undefined || !('log' in guessed || guessed.field !== undefined)) return;
+    this.#readAs = describe(guessed);
+    const records = recordReader('log' in guessed ? guessed.log : { ...guessed, fields: guessed.field });
+    this.#reader = new AddressReader(this.#limit, records);
   }
 
   /**
@@ -176,14 +173,14 @@ export class Batch {
    */
   async run({ countries, size }: Answers, signal: AbortSignal, onProgress: () => void): Promise<void> {
     const { entries } = this;
-    while (this.#done < entries.length) {
-      const end = Math.min(entries.length, this.#done + size);
+    while (this.done < entries.length) {
+      const end = Math.min(entries.length, this.done + size);
       const wanted: number[] = [];
-      for (let at = this.#done; at < end; at++) if (entries.isAddress(at)) wanted.push(at);
+      for (let at = this.done; at < end; at++) if (entries.isAddress(at)) wanted.push(at);
       const texts = wanted.map((at) => entries.text(at));
       const found = texts.length === 0 ? [] : await countries(texts, signal);
       for (const [index, at] of wanted.entries()) entries.setCountry(at, found[index]);
-      this.#done = end;
+      this.done = end;
       await yieldToMessages();
       onProgress();
       signal.throwIfAborted();

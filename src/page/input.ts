@@ -1,7 +1,10 @@
 /** Reads the text of a batch: a file in UTF-8 or UTF-16, with or without gzip; text that was pasted is one, too. */
 
 /** Characters that are passed on at a time. */
-const PIECE = 65_536;
+export const PIECE = 65_536;
+
+/** Bytes that have a whole piece, in any encoding. */
+const FIRST_BYTES = 3 * PIECE;
 
 /** Bytes at the start of a file by which its encoding is told. */
 const HEAD_BYTES = 4_096;
@@ -33,26 +36,22 @@ export function encodingOf(bytes: Uint8Array): 'utf-8' | 'utf-16le' | 'utf-16be'
   throw new InputError('This is not a text file.');
 }
 
-/** Passes on the chunks of a stream, the first of them with at least as many bytes as tell the encoding. */
+/** Passes on the chunks of a stream, the first of them with {@link FIRST_BYTES} if there are as many. */
 async function* chunksOf(stream: ReadableStream<Uint8Array<ArrayBuffer>>): AsyncGenerator<Uint8Array<ArrayBuffer>> {
   const reader = stream.getReader();
+  const none = new Uint8Array();
+  let held = none;
+  let wanted = FIRST_BYTES;
   try {
-    let head: Uint8Array<ArrayBuffer> | undefined = new Uint8Array();
     for (;;) {
-      const { done, value } = await reader.read();
+      const { done, value = none } = await reader.read();
+      held = held === none ? value : new Uint8Array(await new Blob([held, value]).arrayBuffer());
+      if (!done && held.length < wanted) continue;
+      yield held;
       if (done) break;
-      if (head === undefined) yield value;
-      else {
-        const joined: Uint8Array<ArrayBuffer> = new Uint8Array(head.length + value.length);
-        joined.set(head);
-        joined.set(value, head.length);
-        head = joined;
-        if (head.length < HEAD_BYTES) continue;
-        yield head;
-        head = undefined;
-      }
+      held = none;
+      wanted = 0;
     }
-    if (head !== undefined) yield head;
   } finally {
     await reader.cancel();
   }
@@ -64,7 +63,7 @@ function* piecesOf(text: string): Generator<string> {
 }
 
 /**
- * Returns the text of a batch in pieces.
+ * Returns the text of a batch in pieces. If the first one is shorter than the others, it is all of the text.
  *
  * @throws InputError if a file is not text or its gzip is damaged
  */

@@ -1,10 +1,16 @@
-/** Finds the addresses of a log where data/logs.json says that they are, as `ipatlas enrich --log` does. */
+/** Finds the addresses of a log where data/logs.json says that they are, or of other records where they were found, as `ipatlas enrich` does. */
 import { findAddress } from '../address/lenient.js';
 import { parseAddress } from '../address/parse.js';
+import { findAddresses } from '../address/text.js';
 import { EACH, type PathStep, parsePath, pathText, splitSpec } from '../enrich/field-path.js';
+import { cellsOf, type Finding, joinedRecords, jsonOf } from '../enrich/find-fields.js';
 import { columnsOf, separatorOf } from '../enrich/formats/headers.js';
 import type { Log } from '../enrich/logs.js';
-import { findAddresses, type LogReader } from './extract.js';
+import type { RecordReader } from './extract.js';
+
+/** Where the addresses of records are: options of a log, or what was found. */
+type Reading = { [Key in Exclude<keyof Log, 'format' | 'fields'>]?: Log[Key] | undefined } & Pick<Log, 'format'> &
+  Pick<Finding, 'delimiter' | 'header'> & { fields?: readonly string[] | undefined };
 
 /** Returns the texts in which the addresses of a line are. */
 type TextReader = (line: string) => string[];
@@ -24,37 +30,42 @@ function valuesAt(value: unknown, [step, ...rest]: readonly PathStep[]): unknown
 }
 
 /** Returns the addresses in text: all, or the one that counts. */
-function addressesInText(text: string, { pick, untrusted = [] }: Log): string[] {
-  const found: string[] = [];
-  let before = '';
-  findAddresses(text, 0, text.length, (address, at) => {
-    if (found.length === 0) before = text.slice(0, at);
-    found.push(address);
-  });
-  if (pick === 'last') return found.slice(-1);
-  if (pick !== 'first') return found;
-  return untrusted.some((one) => before.includes(one)) ? found.slice(-1) : found.slice(0, 1);
+function addressesInText(text: string, { pick, untrusted = [] }: Reading): string[] {
+  const found = [...findAddresses(text)];
+  const addresses = found.map(({ address }) => address);
+  if (pick !== 'first' && pick !== 'last') return addresses;
+  const before = text.slice(0, found[0]?.at);
+  const isLast = pick === 'last' || untrusted.some((one) => before.includes(one));
+  return isLast ? addresses.slice(-1) : addresses.slice(0, 1);
 }
 
-/** Reads the records of a table whose header is a directive, or whose columns are known. */
-function tableReader({ format, columns: usual }: Log, names: readonly string[]): TextReader {
+/** Reads the records of a table. If it has no header, the names of columns are numbers. */
+function tableReader({ format, columns: usual, delimiter, header }: Reading, names: readonly string[]): TextReader {
   const kind = format === 'w3c' || format === 'zeek' ? format : undefined;
+  const isQuoted = format === 'csv' || format === 'tsv';
+  const join = isQuoted ? joinedRecords() : (line: string) => [line];
   let columns = usual?.split(' ') ?? [];
-  let separator = '\t';
-  return (line) => {
+  let separator = delimiter ?? (format === 'csv' ? ',' : '\t');
+  function read(line: string): string[] {
     separator = (kind === 'zeek' && separatorOf(line)) || separator;
     const isSplit = kind === 'zeek' || (kind === 'w3c' && line.includes('\t'));
-    const cells = isSplit ? line.split(separator) : (line.match(/"(?:[^"]|"")*"[^ ]*|[^ ]+/g) ?? []);
-    const isUsual = kind === undefined && cells.some((cell) => names.includes(cell));
-    const header = isUsual ? cells : kind && columnsOf(kind, line, separator);
-    columns = header ?? columns;
-    if (header !== undefined || (kind !== undefined && /^\ufeff?#/.test(line))) return [];
+    const cells = isQuoted
+      ? (cellsOf(line, separator) ?? [])
+      : isSplit
+        ? line.split(separator)
+        : (line.match(/"(?:[^"]|"")*"[^ ]*|[^ ]+/g) ?? []);
+    if (header === false) columns = cells.map((_, at) => `${at + 1}`);
+    const isHeader = kind === undefined && header !== false && cells.some((cell) => names.includes(cell));
+    const found = isHeader ? cells : kind && columnsOf(kind, line, separator);
+    columns = found ?? columns;
+    if (found !== undefined || (kind !== undefined && /^\ufeff?#/.test(line))) return [];
     return names.map((name) => (cells[columns.indexOf(name)] ?? '').replace(/^"(.*)"$/, '$1').replaceAll('""', '"'));
-  };
+  }
+  return (line) => join(line).flatMap(read);
 }
 
 /** Returns the texts in which the addresses of a line are. */
-function textReader(log: Log): TextReader {
+function textReader(log: Reading): TextReader {
   const paths = (log.fields ?? []).map((spec) => parsePath(splitSpec(spec).path, spec));
   const names = paths.map(pathText);
   switch (log.format) {
@@ -62,12 +73,7 @@ function textReader(log: Log): TextReader {
     case 'json': {
       const items: PathStep[] = log.format === 'json' ? [...(log.items?.split('.') ?? []), EACH] : [];
       return (line) => {
-        let value: unknown;
-        try {
-          value = JSON.parse(line);
-        } catch {
-          return [];
-        }
+        const value = jsonOf(line);
         return paths.flatMap((path) => valuesAt(value, [...items, ...path])).filter((one) => typeof one === 'string');
       };
     }
@@ -85,8 +91,8 @@ function textReader(log: Log): TextReader {
   }
 }
 
-/** Returns what reads the lines of a log one after the other. */
-export function logReader(log: Log): LogReader {
+/** Returns what reads the lines of a log, or of records of another format, one after the other. */
+export function recordReader(log: Reading): RecordReader {
   const texts = textReader(log);
   const read = (line: string): string[] =>
     texts(line).flatMap((text) => {

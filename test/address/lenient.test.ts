@@ -40,6 +40,7 @@ describe('findAddress', () => {
     ['HIER_DIRECT/2a00::1', '2a00::1'],
     ['HIER_DIRECT/[2a00::1]', '2a00::1'],
     ['x, host/8.8.8.8', '8.8.8.8'],
+    ['1.2.3.4:4711:X1', '1.2.3.4'],
     // Without brackets, this is an address without a port.
     ['2a00::1:443', '2a00::1:443'],
   ])('%s', (text, address) => {
@@ -54,6 +55,9 @@ describe('findAddress', () => {
       'unknown',
       '8.8.8',
       '8.8.8.8:',
+      '8.8.8.8:65536:X1',
+      '8.8.8.8:53:1X',
+      '2a00::1:53:X1',
       ':80',
       '/8',
       '8.8.8.8/',

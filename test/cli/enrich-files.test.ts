@@ -224,12 +224,7 @@ describe('an input of another kind than expected', () => {
     ['xz', Buffer.from('fd377a585a000004', 'hex'), [], 'is compressed with xz'],
     ['zip', Buffer.from('504b030414000000', 'hex'), [], 'is compressed with zip'],
     ['gzip twice', gzipSync(gzipSync(LINE)), [], 'is compressed twice'],
-    [
-      'zstd in gzip',
-      gzipSync(Buffer.from('28b52ffd0400', 'hex')),
-      [],
-      'is compressed twice, the second time with zstd',
-    ],
+    ['zstd in gzip', gzipSync(Buffer.from('28b52ffd0400', 'hex')), [], 'twice, the second time with zstd'],
     ['a table as JSON lines', TABLE, ['--no-guess'], '--format csv'],
     ['a table with tabs as JSON lines', TABLE.replaceAll(',', '\t'), ['--no-guess'], '--format tsv'],
     ['a table without the field', TABLE.replace('ip', 'address'), ['--no-guess'], '--format csv'],
@@ -258,11 +253,6 @@ describe('an input of another kind than expected', () => {
     ['CRLF', '8.8.8.8\r\n::1\r\n', ['--format', 'list']],
   ])('%s is accepted', async (_, input, args) => {
     expect((await enrich(args, { input })).code).toBe(0);
-  });
-
-  it('a sentence with commas is passed on, and its lines are counted as invalid', async () => {
-    const input = 'hello, this is, a sentence\nwith more, than one, line\n';
-    expect(await enrich([], { input })).toMatchObject({ code: 4, stdout: input });
   });
 
   it('of zstd is refused if this version of Node does not support it, and read otherwise', async () => {

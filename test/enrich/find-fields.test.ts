@@ -15,6 +15,10 @@ describe('findFields', () => {
     ['user\tip\nbob\t8.8.8.8\n', '--format tsv --field ip'],
     ['1,foo,8.8.8.8\n2,bar,9.9.9.9\n', '--format csv --field 3 --no-header'],
     ['ip\n8.8.8.8\n', '--format csv --field ip'],
+    ['# a\n# id,src\n1,8.8.8.8\n# b, c\n2,9.9.9.9\n', '--format csv --field src'],
+    ['# 1, 2\nid,src\n1,8.8.8.8\n', '--format csv --field src'],
+    ['# x\n8.8.8.8,1\n9.9.9.9,2\n', '--format list --lenient'],
+    ['{"a":"x","log":"from 8.8.8.8","msg":"to 9.9.9.9"}\n', '--log syslog-json --field log'],
     ['8.8.8.8\n9.9.9.9:80\n1.0.0.0/24\n', '--format list --lenient'],
     ['{"destination":{"ip":"1.1.1.1"},"source":{"ip":"8.8.8.8"}}\n', '--format jsonl --field source.ip'],
     ['{"x-forwarded-for":"8.8.8.8","peer":"9.9.9.9"}\n', '--format jsonl --field peer'],
@@ -39,10 +43,12 @@ describe('findFields', () => {
     expect(find('id,ip,src\n1,8.8.8.8,9.9.9.9\n', { format: 'csv' })).toBeUndefined();
     expect(find('ip,src\nx,9.9.9.9\n', { format: 'csv' })).toBeUndefined();
     expect(find('[{"ip":"8.8.8.8"},{"ip":"x","src":"9.9.9.9"}]', { format: 'json' })).toBeUndefined();
+    expect(find('{"msg":"from 8.8.8.8"}\n', { format: 'jsonl' })).toBeUndefined();
     expect(find('id,src\n1,9.9.9.9\n', { format: 'csv' })).toBe('--format csv --field src');
   });
 
-  it('does not choose a field by its name alone', () => {
+  it('does not choose a field by its name alone, nor versions', () => {
+    expect([find('lib-1.2.3.4.jar'), find('a,version\nb,1.2.3.4\n')]).toEqual([undefined, undefined]);
     expect(find('{"client_ip":"web-1","peer":"8.8.8.8"}\n')).toBe('--format jsonl --field peer');
   });
 

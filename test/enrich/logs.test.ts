@@ -178,12 +178,10 @@ describe('recognition', () => {
     const stats = await run(['enrich', '-o', join(dataDir, 'out'), '--stats', '-', ...paths]);
     expect(JSON.parse(stats.stdout)).toMatchObject({ bytes, lines: 9, invalid_line: 0 });
     const summary = await run(['summarize', '--json', ...paths]);
-    expect(JSON.parse(summary.stdout).countries).toMatchObject(
-      [
-        { country_code: 'US', count: 3 },
-        { country_code: 'NL', count: 4 },
-      ].sort((a, b) => b.count - a.count),
-    );
+    expect(JSON.parse(summary.stdout).countries).toMatchObject([
+      { country_code: 'NL', count: 4 },
+      { country_code: 'US', count: 3 },
+    ]);
     const filtered = await run(['filter', '--country', 'NL', ...paths]);
     expect(filtered.stdout).toContain(files[1]![1]);
     expect(filtered.stdout).not.toContain('"8.8.8.8"');
@@ -195,15 +193,7 @@ describe('recognition', () => {
     expect(await run(['enrich'], '\n')).toMatchObject({ code: 0 });
     expect(await run(['enrich'], 'x\n{"ip":"8.8.8.8"}\n')).toMatchObject({ code: 0 });
     const path = join(dataDir, 'logs.json');
-    const mine = {
-      title: 'ours',
-      page: 'https://example.com',
-      version: '1',
-      client: 'anywhere',
-      format: 'text',
-      pick: 'first',
-      line: 'postfix',
-    };
+    const mine = { ...logs.postfix!, line: 'postfix' };
     writeFileSync(path, JSON.stringify({ logs: { mine } }));
     const line = steps.find(({ name }) => name === 'postfix')!.input.split('\n')[0]!;
     const pairs = { ...mine, format: 'logfmt', fields: ['x'] };
@@ -361,7 +351,10 @@ describe('the page', () => {
       ['193.0.6.139', '8.8.8.8'],
     ],
     ['', '193.0.6.139 - - [01/Jan/2026:00:00:00 +0000] "GET /?x=8.8.8.8 HTTP/1.1" 200 5', ['193.0.6.139']],
-    ['', '{"ip":"8.8.8.8","via":"193.0.6.139"}', ['8.8.8.8', '193.0.6.139']],
+    ['', '{"ip":"8.8.8.8","via":"193.0.6.139"}', ['8.8.8.8']],
+    ['', '# x\nn;via;ip\n"b\n";193.0.6.139;8.8.8.8\n"";193.0.6.139;8.8.4.4\n', ['8.8.8.8', '8.8.4.4']],
+    ['', '1\t8.8.8.8\n2\t"8.8.4.4"\n', ['8.8.8.8', '8.8.4.4']],
+    ['', '8.8.8.8\n8.8.4.4 # 193.0.6.139\n', ['8.8.8.8', '8.8.4.4', '193.0.6.139']],
   ])('as %j reads %j', async (name, text, expected) => {
     const batch = new Batch(new Blob([text]), 100, name);
     await batch.read(new AbortController().signal, () => {});

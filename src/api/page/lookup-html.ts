@@ -139,7 +139,7 @@ function batch({ publicDb, manifest }: LookupContent): Html {
   );
   return html`<section id="batch-section" class="script-only" aria-labelledby="batch-title">
 <h2 id="batch-title">Many at once</h2>
-<p class="lead">A log, a CSV file or a list: every address in it is looked up, or those where a known log has them, ${numberText(limit)} at most. ${privacy}</p>
+<p class="lead">A log, a CSV file or a list: every address in it is looked up, or those in the field that is recognized, ${numberText(limit)} at most. ${privacy}</p>
 <form id="batch" class="drop-zone" data-db="${publicDb ? 'db/country.ipc' : ''}">
 <label for="text">Drop a file, or paste</label>
 <textarea id="text" rows="4" spellcheck="false" autocomplete="off" autocapitalize="none" placeholder="8.8.8.8&#10;2001:4860:4860::8888"></textarea>

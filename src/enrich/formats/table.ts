@@ -14,7 +14,6 @@ import { passesOthers } from '../query.js';
 import { cellText } from './results.js';
 
 const NEWLINE = 10;
-const CARRIAGE_RETURN = 13;
 
 /** What names a column: a field, or the date. */
 type TableField = Pick<FieldRequest, 'path'>;
@@ -48,12 +47,6 @@ export function splitEnding(record: string): [body: string, ending: string] {
   if (!record.endsWith('\n')) return [record, ''];
   const at = record.length - (record.endsWith('\r\n') ? 2 : 1);
   return [record.slice(0, at), record.slice(at)];
-}
-
-/** Returns the number of bytes of the blank line that begins at an offset, 0 if none does. */
-function blankLineLength(bytes: Uint8Array, at: number, end: number): number {
-  const newline = bytes[at] === CARRIAGE_RETURN ? at + 1 : at;
-  return newline < end && bytes[newline] === NEWLINE ? newline + 1 - at : 0;
 }
 
 /** Returns the first record of a part of a table, with its line ending, and its cells. */
@@ -137,7 +130,8 @@ export class Table {
   }
 
   /**
-   * Looks for the first record of the input in a chunk, and if it is a header, replaces it with the header of the output.
+   * Looks for the first record of the input in a chunk, and if it is a header, replaces it with the header of the output. Blank
+   * lines and comments before it are passed on.
    *
    * @throws AtlasError E_USAGE if a field is not a column, or the table already has a column of a result; E_BAD_INPUT if the
    *   header cannot be read or differs from that of the first input
@@ -151,24 +145,41 @@ export class Table {
         `${this.#name}, line ${this.#line}: ${chunk.problem}, so there is no header; repair it, or name a column with --no-header --field N`,
       );
     }
-    const { input } = chunk.slot;
+    const text = chunk.slot.input.subarray(0, chunk.length);
     let at = chunk.skip;
-    let blankLines = 0;
-    for (let blank = blankLineLength(input, at, chunk.length); blank > 0; blankLines++) {
-      at += blank;
-      blank = blankLineLength(input, at, chunk.length);
+    let linesBefore = 0;
+    for (let length = this.#lengthBefore(text, at); length > 0; linesBefore++) {
+      at += length;
+      length = this.#lengthBefore(text, at);
     }
-    if (at === chunk.length) {
-      this.#line += blankLines;
-      return;
-    }
-    this.#isAtStart = false;
-    const { cells, length } = firstRecord(input.subarray(at, chunk.length), this.#input.delimiter);
+    this.#line += linesBefore;
+    const isFirst = this.#columns === undefined;
+    this.#isAtStart = at === chunk.length;
+    const record = this.#isAtStart ? undefined : firstRecord(text.subarray(at), this.#input.delimiter);
     if (this.#input.hasHeader) {
-      this.#replaceHeader(chunk, at, blankLines, cells, input.toString('latin1', at, at + length));
-    } else if (this.#columns === undefined) {
-      this.#setShape(cells, numberedColumn);
+      const end = at + (record?.length ?? 0);
+      const header = record === undefined ? '' : this.#headerText(record.cells, text.toString('latin1', at, end));
+      this.#replaceStart(chunk, [at, end], linesBefore, isFirst, header);
+    } else if (isFirst && record !== undefined) {
+      this.#setShape(record.cells, numberedColumn);
     }
+  }
+
+  /**
+   * Returns the number of bytes of the line at an offset, if it is blank, or if it is a comment before a header: it begins with `#`, and
+   * names no column of a field. Returns 0 for other lines.
+   */
+  #lengthBefore(text: Buffer, at: number): number {
+    const end = text.indexOf(NEWLINE, at) + 1;
+    if (end === 0) return 0;
+    const line = text.toString('utf8', at, end);
+    const cells = line
+      .trimEnd()
+      .split(this.#input.delimiter)
+      .map((cell) => cell.replace(/^"(.*)"$/, '$1'));
+    const isNamed = this.#wanted.some((field) => cells.includes(columnName(field)));
+    const isComment = this.#input.hasHeader && line.startsWith('#') && !isNamed;
+    return isComment || /^\r?\n$/.test(line) ? end - at : 0;
   }
 
   /** Returns what is wrong with a record that has a number of cells. */
@@ -177,32 +188,40 @@ export class Table {
     return `the record has ${cells} cells, but ${expected} ${this.#columns!.length}`;
   }
 
+  /** What names columns. */
+  get #wanted(): TableField[] {
+    const { fields, atField } = this.#options;
+    return atField === undefined ? fields : [...fields, atField];
+  }
+
   #setShape(
     columns: string[],
     columnOf: ((field: TableField, columns: number, input: string) => number) | undefined,
   ): void {
-    const { fields, atField } = this.#options;
-    const wanted: TableField[] = atField === undefined ? fields : [...fields, atField];
-    const fieldColumns = wanted.map((field) =>
+    const fieldColumns = this.#wanted.map((field) =>
       columnOf === undefined ? findColumn(field, columns, this.#name) : columnOf(field, columns.length, this.#name),
     );
     this.#columns = columns;
     this.#onShape({ columnCount: columns.length, fieldColumns, delimiter: this.#input.delimiter });
   }
 
-  /** @param at where the header begins; the bytes before it are a byte order mark and blank lines */
-  #replaceHeader(chunk: Chunk, at: number, blankLines: number, cells: string[], record: string): void {
+  /** Replaces what is before the records. @param place of the header; a byte order mark, blank lines and comments are before it */
+  #replaceStart(
+    chunk: Chunk,
+    [at, end]: [number, number],
+    linesBefore: number,
+    isFirst: boolean,
+    header: string,
+  ): void {
     const { query } = this.#options;
-    const passesBlanks = query === undefined || passesOthers(query);
-    const isFirst = this.#columns === undefined;
-    const header = this.#headerText(cells, record);
-    this.#counts.lines += blankLines;
+    const passesLines = query === undefined || passesOthers(query);
+    this.#counts.lines += linesBefore;
     // A byte order mark goes with the first line that is written.
-    const from = passesBlanks ? 0 : at;
-    const mark = chunk.slot.input.subarray(0, !passesBlanks && isFirst ? chunk.skip : 0);
-    const lines = chunk.slot.input.subarray(isFirst || blankLines > 0 ? from : at, at);
+    const from = passesLines ? 0 : at;
+    const mark = chunk.slot.input.subarray(0, !passesLines && isFirst ? chunk.skip : 0);
+    const lines = chunk.slot.input.subarray(isFirst || linesBefore > 0 ? from : at, at);
     chunk.header = Buffer.concat([mark, lines, Buffer.from(header, 'latin1')]);
-    chunk.skip = at + record.length;
+    chunk.skip = end;
   }
 
   #headerText(cells: string[], record: string): string {

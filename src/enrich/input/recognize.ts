@@ -8,18 +8,15 @@
 import { parseAddress } from '../../address/parse.js';
 import { AtlasError } from '../../errors.js';
 import { pathText } from '../field-path.js';
-import { type Finding, isDecided } from '../find-fields.js';
+import { type Finding, type Guessed, isDecided, sampleOf } from '../find-fields.js';
 import type { Recognized } from '../logs.js';
-import type { FieldRequest, InputOptions, KernelInput } from '../options.js';
+import type { InputOptions, KernelInput } from '../options.js';
 import type { FilePart } from '../schedule/file-part.js';
 import { type Compression, decompress } from './decompress.js';
 import { type ByteSource, derivedSource } from './source.js';
 
 /** What the user says the input is. */
 type ExpectedInput = Pick<InputOptions, 'input' | 'fields'>;
-
-/** What an input was recognized as: a log by name, or what was found in its first lines. */
-export type Guessed = Recognized | Finding;
 
 /** How an input is recognized, see ../logs.ts and ../find-fields.ts. */
 export interface Guess {
@@ -35,15 +32,15 @@ export interface Guess {
   onLog(name: string, recognized: Guessed): void;
 }
 
-/** Most lines that are inspected to recognize a log. */
-const MAX_HEAD_LINES = 100;
 const OPENING_BRACE = 0x7b;
+
+const ANY_BYTE = -1;
 
 /** First bytes of compressed data, as numbers of one byte each. */
 const SIGNATURES: { name: string; bytes: readonly number[]; compression?: Compression; command?: string }[] = [
   { name: 'gzip', bytes: [0x1f, 0x8b], compression: 'gzip' }, // RFC 1952 §2.3.1
   { name: 'zstd', bytes: [0x28, 0xb5, 0x2f, 0xfd], compression: 'zstd' }, // RFC 8878 §3.1.1
-  { name: 'bzip2', bytes: [...Buffer.from('BZh'), 0, ...Buffer.from('1AY&SY')], command: 'bzip2 -dc' }, // 0: level, any byte
+  { name: 'bzip2', bytes: [...Buffer.from('BZh'), ANY_BYTE, ...Buffer.from('1AY&SY')], command: 'bzip2 -dc' }, // after the level
   { name: 'xz', bytes: [0xfd, ...Buffer.from('7zXZ'), 0x00], command: 'xz -dc' },
   { name: 'zip', bytes: [...Buffer.from('PK'), 3, 4], command: 'unzip -p' },
   { name: 'lz4', bytes: [0x04, 0x22, 0x4d, 0x18], command: 'lz4 -dc' },
@@ -61,25 +58,10 @@ const ENCODINGS: { name: string; bytes: readonly number[] }[] = [
 export const MAX_HEAD_BYTES = 65_536;
 const NEWLINE = 10;
 const BYTE_ORDER_MARK: readonly number[] = [0xef, 0xbb, 0xbf];
-/** The position of the level in the signature of bzip2. */
-const BZIP2_LEVEL = 3;
-
-function matches(head: Uint8Array, bytes: readonly number[], length: number): boolean {
-  for (let at = 0; at < length; at++) {
-    const isWildcard = at === BZIP2_LEVEL && bytes.length > 6;
-    if (!isWildcard && head[at] !== bytes[at]) return false;
-  }
-  return true;
-}
-
-/** Returns whether bytes begin with a signature. */
-function hasSignature(head: Uint8Array, bytes: readonly number[]): boolean {
-  return head.length >= bytes.length && matches(head, bytes, bytes.length);
-}
-
-/** Returns whether bytes are the beginning of a signature but not all of it. */
-function mayGetSignature(head: Uint8Array, bytes: readonly number[]): boolean {
-  return head.length < bytes.length && matches(head, bytes, head.length);
+/** Returns whether bytes begin with a signature; undefined if they are the beginning of it, but not all. */
+function hasSignature(head: Uint8Array, bytes: readonly number[]): boolean | undefined {
+  const isEqual = bytes.every((byte, at) => at >= head.length || byte === ANY_BYTE || head[at] === byte);
+  return isEqual && head.length < bytes.length ? undefined : isEqual;
 }
 
 /** UTF-16 without a byte order mark: the text begins with two ASCII characters, so every other byte is zero. */
@@ -130,10 +112,13 @@ class Head {
     }
   }
 
-  /** Returns the first lines as text, without a byte order mark. The last one may be incomplete. */
+  /** The text without a byte order mark. The last line may be incomplete. */
+  get text(): string {
+    return this.bytes.toString('utf8', 0, MAX_HEAD_BYTES).replace(/^\ufeff/, '');
+  }
+
   lines(count: number): string[] {
-    const text = this.bytes.toString('utf8', 0, MAX_HEAD_BYTES).replace(/^\ufeff/, '');
-    return text.split(/\r?\n/, count);
+    return this.text.split(/\r?\n/, count);
   }
 
   /** Returns a source of the head and the bytes after it. */
@@ -195,7 +180,7 @@ async function readSignature(head: Head): Promise<void> {
   await head.readWhile(
     (bytes) =>
       bytes.length === 0 ||
-      [...SIGNATURES, ...ENCODINGS].some((signature) => mayGetSignature(bytes, signature.bytes)) ||
+      [...SIGNATURES, ...ENCODINGS].some((signature) => hasSignature(bytes, signature.bytes) === undefined) ||
       (bytes.length < 4 && bytes.includes(0)),
   );
 }
@@ -211,8 +196,7 @@ function checkEncoding({ source, bytes }: Head): void {
 }
 
 /** The delimiters of tables, and the flags for each. */
-const DELIMITERS = { ',': 'csv', '\t': 'tsv', ';': "csv --delimiter ';'" } as const;
-type Delimiter = keyof typeof DELIMITERS;
+const DELIMITERS = { ',': 'csv', '\t': 'tsv', ';': "csv --delimiter ';'" };
 
 /** The name of a column. */
 const COLUMN_NAME = /^[\p{L}_][\p{L}\p{N}_ .:/#()-]{0,63}$/u;
@@ -222,20 +206,10 @@ function cellsOf(line: string, delimiter: string): string[] {
   return line.split(delimiter).map((cell) => cell.trim().replace(/^"(.*)"$/, '$1'));
 }
 
-/** Returns the delimiters with which a line may be the header of a table: its cells are different names. */
-function headerDelimiters(line: string): Delimiter[] {
-  return (Object.keys(DELIMITERS) as Delimiter[]).filter((delimiter) => {
-    const cells = cellsOf(line, delimiter);
-    return cells.length > 1 && cells.every((cell) => COLUMN_NAME.test(cell)) && new Set(cells).size === cells.length;
-  });
-}
-
-/** Returns whether a table has a column for one of the fields, or an address in its first row. */
-function hasAddressColumn(header: string[], row: string[], fields: readonly FieldRequest[]): boolean {
-  const names = fields.map(({ path }) => pathText(path));
-  if (header.some((cell) => names.includes(cell))) return true;
-  const words = new Uint32Array(4);
-  return row.length === header.length && row.some((cell) => parseAddress(cell, words) !== 0);
+/** Returns whether a line may be the header of a table: its cells are different names. */
+function isHeader(line: string, delimiter: string): boolean {
+  const cells = cellsOf(line, delimiter);
+  return cells.length > 1 && cells.every((cell) => COLUMN_NAME.test(cell)) && new Set(cells).size === cells.length;
 }
 
 /** Lines that end in a carriage return alone (classic Mac OS) would all be one line. */
@@ -256,14 +230,21 @@ async function checkFirstLine(head: Head, { input: { kind }, fields }: ExpectedI
   await head.readWhile((bytes) => !bytes.includes(NEWLINE));
   checkLineEndings(head, kind);
   if (kind !== 'jsonl') return;
-  const delimiters = headerDelimiters(head.lines(1)[0]!);
-  if (delimiters.length === 0) return;
+  const possible = Object.entries(DELIMITERS).filter(([delimiter]) => isHeader(head.lines(1)[0]!, delimiter));
+  if (possible.length === 0) return;
   await head.readWhile((bytes) => bytes.indexOf(NEWLINE, bytes.indexOf(NEWLINE) + 1) < 0);
-  const [header, row] = head.lines(2);
-  const delimiter = delimiters.find((one) => hasAddressColumn(cellsOf(header!, one), cellsOf(row ?? '', one), fields));
-  if (delimiter === undefined) return;
-  const advice = `name its format with --format ${DELIMITERS[delimiter]}`;
-  throw refuse(head.source.name, `is a table with a header line, not JSON lines; ${advice}`);
+  const [header = '', row = ''] = head.lines(2);
+  const names = fields.map(({ path }) => pathText(path));
+  for (const [delimiter, flags] of possible) {
+    const [columns, cells] = [cellsOf(header, delimiter), cellsOf(row, delimiter)];
+    const hasAddress =
+      cells.length === columns.length && cells.some((cell) => parseAddress(cell, new Uint32Array(4)) !== 0);
+    if (!hasAddress && !columns.some((column) => names.includes(column))) continue;
+    throw refuse(
+      head.source.name,
+      `is a table with a header line, not JSON lines; name its format with --format ${flags}`,
+    );
+  }
 }
 
 /** Recognizes an input. Returns undefined for nothing, and what the input before was if the input is empty. */
@@ -277,13 +258,8 @@ async function guessInput(head: Head, guess: Guess, before: Guessed | undefined)
   await head.readWhile((bytes) => !bytes.includes(NEWLINE));
   const [line] = head.lines(1);
   if (isJson && isDecided(line!)) return undefined;
-  // A document is one record, of any number of lines.
-  const isDocument = guess.find !== undefined && /^\s*(?:\{|\[\s*(?:\{|$))(?!.*\}\s*$)/.test(line!);
-  const maxLines = isDocument ? MAX_HEAD_BYTES : MAX_HEAD_LINES;
-  const isShort = (): boolean => head.lines(maxLines + 1).length <= maxLines;
-  await head.readWhile(isShort, guess.patience);
-  const isWhole = !isShort() || (head.hasEnded && head.bytes.length <= MAX_HEAD_BYTES);
-  const sample = head.lines(maxLines).join('\n');
+  await head.readWhile(() => sampleOf(head.text, false).isShort, guess.patience);
+  const { sample, isWhole } = sampleOf(head.text, head.hasEnded && head.bytes.length <= MAX_HEAD_BYTES);
   const log = isJson ? undefined : guess.recognize(head.source.name, sample, isWhole);
   // Lines that end in a carriage return alone are refused.
   const isOldMac = !head.bytes.includes(NEWLINE) && /[^\r]\r[^\r]/.test(sample);
