@@ -57,13 +57,11 @@ function moveToFront(list: Uint32Array, place: number, value: number): void {
   list[0] = value;
 }
 
-function firstList(): Uint32Array {
-  return Uint32Array.from({ length: PLACES }, (_, place) => place);
-}
+const FIRST_LIST = Uint32Array.from({ length: PLACES }, (_, place) => place);
 
 /** Writes the code of each number, then the numbers that are in no place of the list. */
 export function encodeNumbers(values: ArrayLike<number>, kind: ListKind): { codes: Uint8Array; others: Uint8Array } {
-  const list = firstList();
+  const list = FIRST_LIST.slice();
   const codes = new Uint8Array(values.length);
   const others = new ByteWriter();
   for (let i = 0; i < values.length; i++) {
@@ -90,7 +88,7 @@ export function decodeNumbers(
   limit: number,
   values: Uint16Array | Uint32Array,
 ): number {
-  const list = firstList();
+  const list = FIRST_LIST.slice();
   let at = 0;
   values.set(codes);
   for (let i = 0; i < codes.length; i++) {

@@ -165,10 +165,14 @@ class Builder {
   }
 
   #addLayers(v4: Layer, v6: Layer, numbers: readonly number[], state: number): void {
-    const timelineOf = [0, ...numbers.map((number) => this.timelines.append(0, stepOf(state, number)))];
+    // Changes have few of the records.
+    const timelineOf = [0];
     for (const layer of [v4, v6]) {
       const { value } = layer;
-      for (let range = 0; range < value.length; range++) value[range] = timelineOf[value[range]!]!;
+      for (let range = 0; range < value.length; range++) {
+        const each = value[range]!;
+        value[range] = timelineOf[each] ??= this.timelines.append(0, stepOf(state, numbers[each - 1]!));
+      }
       this.#layers[layer.family].push(layer);
     }
   }
@@ -215,7 +219,7 @@ class ByMembership {
 
   #variants(record: RangeRecord): number | number[] {
     if (record.kind !== 'country') return this.records.push(record) - 1;
-    const memberships = readMemberships();
+    const memberships = readMemberships().filter(({ code }) => code === record.code);
     const isEu = this.#starts.map((day) => isEuMember(memberships, record.code, day));
     const numbers = new Map([...new Set(isEu)].map((each) => [each, this.records.push({ ...record, isEu: each }) - 1]));
     return numbers.size === 1 ? [...numbers.values()][0]! : isEu.map((each) => numbers.get(each)!);
@@ -280,19 +284,15 @@ export function answersOverTime(archive: Archive, current?: () => Answers): Answ
   const problemOf = (span: Span): string | undefined =>
     'entry' in span ? problems.get(span.entry) : span.isGap ? undefined : `${dataDir}: ${span.missing}`;
   const isKnown = (span: Span): boolean => 'entry' in span && problemOf(span) === undefined;
-  const holds = spans.filter(isKnown).map(({ from, to }) => ({ from, to, date: from }));
-  if (current !== undefined && holds.at(-1)?.to !== today) {
-    // Today's answers are those of the current release, though it was published without history.
-    builder.addAnswers(current(), stateOfDay.get(today)!);
-    holds.push({ from: today, to: today, date: today });
-  }
-  const lastDamaged = holds.at(-1)?.to === today ? shiftedDay(today, -1) : today;
+  // Today's answers are those of the current release, though it was published without history.
+  const hasCurrent = current !== undefined && !isKnown(spans.at(-1)!);
+  if (hasCurrent) builder.addAnswers(current(), stateOfDay.get(today)!);
   const damage = spans.flatMap((span): Damage[] => {
     const problem = problemOf(span);
-    const to = span.to > lastDamaged ? lastDamaged : span.to;
+    const to = hasCurrent && span.to === today ? shiftedDay(today, -1) : span.to;
     return problem === undefined || span.from > to ? [] : [{ from: span.from, to, problem }];
   });
-  if (holds.length === 0) {
+  if (!hasCurrent && !spans.some(isKnown)) {
     throw new AtlasError('E_DAMAGED', `${dataDir}: no day of its history is known; "ipatlas verify" says why`);
   }
 
@@ -301,11 +301,15 @@ export function answersOverTime(archive: Archive, current?: () => Answers): Answ
   const { timelines, steps } = tables(builder.timelines, byMembership, [v4.value, v6.value]);
   const dayNumber = (day: string): number => Date.parse(`${day}T00:00:00Z`) / DAY_MS;
   const firstDay = dayNumber(span.from);
-  const states = new Uint16Array(dayNumber(today) - firstDay + 1).fill(NO_STATE);
-  days.forEach((day, state) => {
-    const isIn = ({ from, to }: { from: string; to: string }): boolean => from <= day && day <= to;
-    const known = holds.some(isIn) ? state : damage.some(isIn) ? DAMAGED_STATE : NO_STATE;
-    states.fill(known, dayNumber(day) - firstDay);
+  const states = new Uint16Array(dayNumber(today) - firstDay + 1);
+  let at = 0;
+  const dates = days.map((day, state) => {
+    while (spans[at]!.to < day) at++;
+    const span = spans[at]!;
+    const isCurrent = hasCurrent && day === today;
+    const unknown = problemOf(span) === undefined ? NO_STATE : DAMAGED_STATE;
+    states.fill(isCurrent || isKnown(span) ? state : unknown, dayNumber(day) - firstDay);
+    return isCurrent ? today : span.from;
   });
   const { high, low } = splitIPv6(v6.count, v6.first);
   return {
@@ -326,7 +330,7 @@ export function answersOverTime(archive: Archive, current?: () => Answers): Answ
     firstDay,
     states,
     days,
-    dates: days.map((day) => holds.findLast(({ from }) => from <= day)?.date ?? day),
+    dates,
     damage,
   };
 }
