@@ -37,6 +37,8 @@ export interface Given {
 
 /** Least share of the values of a field that are addresses, and of the lines that are records of a format. */
 const LEAST_SHARE = 0.9;
+/** A client that has less than this part of the addresses of the most frequent client is rare. */
+const LEAST_PART = 0.5;
 const MAX_DEPTH = 6;
 const MAX_PATHS = 2000;
 const words = new Uint32Array(4);
@@ -73,8 +75,19 @@ class Fields {
   /** Returns the fields that hold addresses, the best first. */
   best(names: AddressNames): Omit<Finding, 'format'> | undefined {
     const found = [...this.#values].filter(([, { all, addresses }]) => addresses >= LEAST_SHARE * all);
-    const ranked = found.map(([path, { lenient }]) => ({ path, lenient, rank: rankOf(path, names) }));
-    const [first, ...others] = ranked.filter(({ rank }) => rank < NEVER).sort((a, b) => a.rank - b.rank);
+    const ranked = found.map(([path, { addresses, lenient }]) => ({
+      path,
+      addresses,
+      lenient,
+      rank: rankOf(path, names),
+    }));
+    // Events of several kinds share a file: the name that most of them use goes before a better one that few use. A list has
+    // several addresses in an event.
+    const clients = ranked.filter(({ path, rank }) => rank < UNNAMED && !path.includes('[]'));
+    const most = Math.max(...clients.map(({ addresses }) => addresses));
+    const order = ({ rank, addresses }: { rank: number; addresses: number }): number =>
+      rank < UNNAMED && addresses < LEAST_PART * most ? rank + RARE : rank;
+    const [first, ...others] = ranked.filter(({ rank }) => rank < NEVER).sort((a, b) => order(a) - order(b));
     if (first === undefined) return undefined;
     return {
       field: [first.path],
@@ -85,6 +98,7 @@ class Fields {
   }
 }
 
+const RARE = 5_000;
 const UNNAMED = 10_000;
 const SERVER = 20_000;
 const FORWARDED = 30_000;
