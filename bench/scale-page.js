@@ -269,7 +269,7 @@ function tablesOf({ day, machine, days = {}, parts }, given) {
     });
     return table(
       [
-        'flat lines a day',
+        'flat lines a day, 100 KB a message',
         'input',
         'partitions',
         'cores of workers',
