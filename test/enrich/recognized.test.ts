@@ -6,6 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { findFields } from '../../src/enrich/find-fields.js';
 import { addressNames } from '../../src/enrich/known-logs.js';
 import { packageFile } from '../../src/package-root.js';
+import { recordReader } from '../../src/page/log-lines.js';
 
 const RUNS = Math.ceil(Number(process.env.FUZZ_RUNS ?? 300));
 const names = addressNames();
@@ -36,11 +37,12 @@ const written = fc
 const objectsOf = (keys: string[], rows: string[][]) =>
   rows.map((row) => Object.fromEntries(keys.map((name, at) => [name, row[at]])));
 
-function expectFound(text: string, format: string, addresses: string[]): void {
+function expectFound(text: string, format: string, addresses: string[]) {
   const found = findFields(text, true, {}, names)!;
   expect({ text, format: found?.format }).toEqual({ text, format });
   const fields = [...found.field!, ...found.others];
   expect(fields, text).toEqual(expect.arrayContaining(addresses));
+  return found;
 }
 
 describe('the field that a twin writes is found, or named as another one', () => {
@@ -50,7 +52,11 @@ describe('the field that a twin writes is found, or named as another one', () =>
         const cell = (text: string) =>
           isQuoted || text.includes(delimiter) || text.includes('"') ? `"${text.replaceAll('"', '""')}"` : text;
         const text = [keys, ...rows].map((row) => `${row.map(cell).join(delimiter)}\n`).join('');
-        expectFound(text, delimiter === '\t' ? 'tsv' : 'csv', addresses);
+        const found = expectFound(text, delimiter === '\t' ? 'tsv' : 'csv', addresses);
+        // What the page reads.
+        const { read } = recordReader({ ...found, fields: found.field });
+        const at = keys.indexOf(found.field![0]!);
+        expect(text.split('\n').flatMap(read), text).toEqual(rows.map((row) => row[at]));
       }),
       { numRuns: RUNS },
     );

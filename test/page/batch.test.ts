@@ -108,12 +108,6 @@ describe('a batch', () => {
     expect(batch.row(3, answers)).toEqual({ line: 5, text: 'word', result: undefined });
   });
 
-  it('ends at its limit', async () => {
-    const batch = new Batch(new Blob(['8.8.8.8\n'.repeat(100)]), 30);
-    await batch.read(ALWAYS, () => {});
-    expect(batch.progress()).toMatchObject({ total: 30, isFull: true });
-  });
-
   it('goes on from where it was canceled or failed, and asks for nothing twice', async () => {
     const asked: string[] = [];
     const controller = new AbortController();
