@@ -72,15 +72,15 @@ function addressInWord(line: string, start: number, end: number): string | undef
   return isIPv4 && !isTaken(line, start, at, at + address.length) ? undefined : address;
 }
 
-/** Yields the addresses in a line, and where the word of each begins. */
-export function* findAddresses(text: string): Generator<{ address: string; at: number }> {
-  const end = text.length;
-  for (let at = 0; at < end; at++) {
+/** Returns the addresses in a line, and where the word of each begins. */
+export function findAddresses(text: string): { address: string; at: number }[] {
+  const found: { address: string; at: number }[] = [];
+  for (let at = 0; at < text.length; at++) {
     const start = at;
     let dots = 0;
     let colons = 0;
     let hasPair = false;
-    for (; at < end; at++) {
+    for (; at < text.length; at++) {
       const code = text.charCodeAt(at);
       if (IN_WORD[code] !== 1) break;
       if (code === DOT) dots++;
@@ -91,6 +91,7 @@ export function* findAddresses(text: string): Generator<{ address: string; at: n
     }
     if (dots < IPV4_DOTS && colons < IPV6_COLONS && !hasPair) continue;
     const address = addressInWord(text, start, at);
-    if (address !== undefined) yield { address, at: start };
+    if (address !== undefined) found.push({ address, at: start });
   }
+  return found;
 }

@@ -317,7 +317,7 @@ function findInPairs(lines: readonly string[], names: AddressNames): Finding | u
   return isClient && matches >= LEAST_SHARE * lines.length ? { format: 'logfmt', ...found } : undefined;
 }
 
-const hasAddress = (line: string): boolean => findAddresses(line).next().done === false;
+const hasAddress = (line: string): boolean => findAddresses(line).length > 0;
 
 /** Returns whether an object has an address where it is read without flags; with a format that a flag names, whether it has `ip`. */
 function hasDefault(value: unknown, { format, lenient }: Given = {}): boolean {

@@ -83,11 +83,10 @@ export class AddressReader {
 
   #endLine(text: string, entries: Entry[]): void {
     this.lines++;
-    const addresses =
-      this.#records?.read(text.replace(/\r$/, '')) ?? Array.from(findAddresses(text), ({ address }) => address);
+    const addresses = this.#records?.read(text.replace(/\r$/, '')) ?? findAddresses(text).map(({ address }) => address);
     for (const address of addresses) this.#add(entries, address, true);
-    const word = text.trim();
-    if (addresses.length > 0 || word === '') return;
+    const word = addresses.length > 0 ? '' : text.trim();
+    if (word === '') return;
     if (this.#records !== undefined || !SINGLE_WORD.test(word)) this.linesWithoutAddress++;
     else this.#add(entries, word.slice(0, MAX_KEPT_TEXT), parseAddress(word, words) !== 0);
   }

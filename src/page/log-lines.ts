@@ -31,7 +31,7 @@ function valuesAt(value: unknown, [step, ...rest]: readonly PathStep[]): unknown
 
 /** Returns the addresses in text: all, or the one that counts. */
 function addressesInText(text: string, { pick, untrusted = [] }: Reading): string[] {
-  const found = [...findAddresses(text)];
+  const found = findAddresses(text);
   const addresses = found.map(({ address }) => address);
   if (pick !== 'first' && pick !== 'last') return addresses;
   const before = text.slice(0, found[0]?.at);
