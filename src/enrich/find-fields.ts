@@ -7,7 +7,7 @@ import type { FormatName } from './choices.js';
 import type { Recognized } from './logs.js';
 
 /** The names of fields that hold addresses: data/address-names.json. */
-export type AddressNames = Record<'client' | 'server' | 'forwarded' | 'never', readonly string[]>;
+export type AddressNames = Record<'client' | 'machine' | 'server' | 'forwarded' | 'never', readonly string[]>;
 
 /** What was found: options of an enrichment, and the other fields that have addresses. */
 export interface Finding {
@@ -83,10 +83,10 @@ class Fields {
     }));
     // Events of several kinds share a file: the name that most of them use goes before a better one that few use. A list has
     // several addresses in an event.
-    const clients = ranked.filter(({ path, rank }) => rank < UNNAMED && !path.includes('[]'));
+    const clients = ranked.filter(({ path, rank }) => rank < MACHINE && !path.includes('[]'));
     const most = Math.max(...clients.map(({ addresses }) => addresses));
     const order = ({ rank, addresses }: { rank: number; addresses: number }): number =>
-      rank < UNNAMED && addresses < LEAST_PART * most ? rank + RARE : rank;
+      rank < MACHINE && addresses < LEAST_PART * most ? rank + RARE : rank;
     const [first, ...others] = ranked.filter(({ rank }) => rank < NEVER).sort((a, b) => order(a) - order(b));
     if (first === undefined) return undefined;
     return {
@@ -99,6 +99,7 @@ class Fields {
 }
 
 const RARE = 5_000;
+const MACHINE = 9_000;
 const UNNAMED = 10_000;
 const SERVER = 20_000;
 const FORWARDED = 30_000;
@@ -113,7 +114,7 @@ function wordsOf(name: string): string[] {
 }
 
 /** Returns the place of a field in the order of names; lower is better. Its path counts as a whole, and without its first keys. */
-function rankOf(path: string, { client, server, forwarded, never }: AddressNames): number {
+function rankOf(path: string, { client, machine, server, forwarded, never }: AddressNames): number {
   const keys = path
     .replace(/\\(.)/g, '$1')
     .replace(/\[\d*\]/g, '')
@@ -128,11 +129,13 @@ function rankOf(path: string, { client, server, forwarded, never }: AddressNames
   if (tails.some((tail) => forwarded.includes(tail))) return FORWARDED;
   const [whole] = tails;
   if (client.includes(whole!)) return client.indexOf(whole!);
+  if (machine.includes(whole!)) return MACHINE;
   const parts = wordsOf(path);
   if (wordsOf(keys.at(-1)!).some((part) => never.includes(part))) return NEVER;
   if ([...parts, ...tails].some((part) => server.includes(part))) return SERVER;
   const ranks = [...tails, ...parts].map((tail) => client.indexOf(tail)).filter((rank) => rank >= 0);
-  return ranks.length === 0 ? UNNAMED : client.length + Math.min(...ranks);
+  if (ranks.length === 0) return parts.some((part) => machine.includes(part)) ? MACHINE : UNNAMED;
+  return client.length + Math.min(...ranks);
 }
 
 /** Returns a key as it is written in a path. */

@@ -22,6 +22,8 @@ describe('findFields', () => {
     ['8.8.8.8\n9.9.9.9:80\n1.0.0.0/24\n', '--format list --lenient'],
     ['{"destination":{"ip":"1.1.1.1"},"source":{"ip":"8.8.8.8"}}\n', '--format jsonl --field source.ip'],
     ['{"x-forwarded-for":"8.8.8.8","peer":"9.9.9.9"}\n', '--format jsonl --field peer'],
+    ['{"host":"1.1.1.1","a":{"remote_ip":"8.8.8.8"}}\n', '--format jsonl --field a.remote_ip'],
+    ['{"private_ip":"10.0.0.1","peer":"8.8.8.8"}\n', '--format jsonl --field peer'],
     ['{"client.ip":"8.8.8.8"}\n', "--format jsonl --field 'client\\.ip'"],
     ['{"data":{"rows":[{"remoteIp":"8.8.8.8:443"}]}}', '--format json --items data.rows --field remoteIp --lenient'],
     ['[\n {"remoteIp":"8.8.8.8"},\n {"remoteIp":"8.8', '--format json --field remoteIp'],
