@@ -367,12 +367,10 @@ describe.skipIf(!hasChromium())('the pages', () => {
     await useFile(page, 'access.log.gz', gzipSync('8.8.8.8 x\n8.8.8.9 y\n8.8.8.10 z\n'));
     await says(page, '#status', /^Done: 3 addresses in 3 lines/);
     const line = '193.0.0.1 - - [01/Jan/2026:00:00:00 +0000] "GET /?ip=8.8.8.8 HTTP/1.1" 200 5 "-" "-"\n';
+    await useFile(page, 'a.csv', 'id,ip,gw\n1,8.8.8.8,9.9.9.9\n');
+    await says(page, '#status', /^Done: 1 address in 2 lines, .*Read as CSV, column ip \(also gw has .* --field ip\.$/);
     await useFile(page, 'vhost.log', `www.example.com ${line}`);
-    await says(
-      page,
-      '#status',
-      /^Done: 1 address in 1 line, .*Read as apache-vhost virtual host first; address in column 2\.$/,
-    );
+    await says(page, '#status', /^Done: 1 address in 1 line, .*Read as apache-vhost virtual host first; .* 2\.$/);
     await page.selectOption('#log', 'all');
     await page.click('#start');
     await says(page, '#status', /^Done: 2 addresses in 1 line, [\d.]+ s\.$/);
