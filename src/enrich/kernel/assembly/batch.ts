@@ -104,10 +104,10 @@ export function startBatch(): void {
 /**
  * Adds a line of a format without objects, and flushes the batch if it is full.
  *
- * @param style of the text to insert; it is kept in the place of the first member that is replaced
+ * @param style the offset of the texts to insert; it is kept in the place of the first member that is replaced
  * @returns 0, or the first byte of the first line that does not fit into the output
  */
-@inline export function addPlainLine(start: usize, close: usize, end: usize, style: u32 = 0): usize {
+@inline export function addPlainLine(start: usize, close: usize, end: usize, style: usize = 0): usize {
   addLine(start, start, close, end, style, 0);
   return isBatchFull() ? flushBatch() : 0;
 }
@@ -236,9 +236,11 @@ export function flushBatch(): usize {
   lineCount = 0;
   lookUpValues(count);
   const isSpecial = selected != 0 || results != 0 || terminator != NEWLINE;
-  for (let i: u32 = 0; i < count; i++) {
-    const line = lines + <usize>i * LINE_BYTES;
-    const value = values + (<usize>(i * valueCount) << 2);
+  const linesEnd = lines + <usize>count * LINE_BYTES;
+  const valueBytes = <usize>valueCount << 2;
+  let value = values - valueBytes;
+  for (let line = lines; line < linesEnd; line += LINE_BYTES) {
+    value += valueBytes;
     const isLast = !hasRoom(load<u32>(line, LINE_END), longestInsert);
     if (isLast || isSpecial || load<u32>(line, LINE_REPLACED_COUNT) != 0) {
       if (!isLast && endSpecialLine(line, value)) continue;
@@ -249,7 +251,7 @@ export function flushBatch(): usize {
     const close: usize = load<u32>(line, LINE_CLOSE);
     putInputTo(close);
     let skip = u32(format == FORMAT_JSON && !hasMembers(load<u32>(line, LINE_OPEN), close));
-    let insert = inserts + <usize>(load<u32>(line, LINE_FIRST_REPLACED) * fieldCount) * INSERT_BYTES;
+    let insert = inserts + <usize>load<u32>(line, LINE_FIRST_REPLACED);
     const valuesEnd = value + (<usize>fieldCount << 2);
     for (let at = value; at < valuesEnd; at += 4) {
       countResult(load<u32>(at));

@@ -78,6 +78,12 @@ function parseNode(from: usize, to: usize): u32 {
       ? parseZoned(from + 1, close)
       : NO_ADDRESS;
   }
+  let end = to;
+  while (end > from && <u32>load<u8>(end - 1) - ZERO < 10) end--;
+  // What has one colon is not an IPv6 address.
+  if (end > from && load<u8>(end - 1) == <u8>COLON && !hasColon(from, end - 1)) {
+    return isPort(end - 1, to) ? parseExact(from, end - 1) : NO_ADDRESS;
+  }
   const family = parseZoned(from, to);
   if (family != NO_ADDRESS) return family;
   // An interface after the port, as SonicWall writes it.
@@ -86,13 +92,9 @@ function parseNode(from: usize, to: usize): u32 {
   let last = colon + 1;
   while (last < to && load<u8>(last) != <u8>COLON) last++;
   if (last + 1 < to && (<u32>load<u8>(last + 1) | 32) - LETTER_A < 26 && isPort(colon, last)) return parseExact(from, colon);
-  let end = to;
-  while (end > from && <u32>load<u8>(end - 1) - ZERO < 10) end--;
   if (end == from) return NO_ADDRESS;
   end--;
-  const isIPv6 = hasColon(from, end);
-  if (isPrefixLength(end, to, isIPv6)) return parseZoned(from, end);
-  return !isIPv6 && isPort(end, to) ? parseExact(from, end) : NO_ADDRESS;
+  return isPrefixLength(end, to, hasColon(from, end)) ? parseZoned(from, end) : NO_ADDRESS;
 }
 
 /** Parses the same with or without a name, which begins with a letter or is empty, and a slash before it. */

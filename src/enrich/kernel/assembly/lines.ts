@@ -1,10 +1,10 @@
 /** The lines of lists, access logs and free text, which have nothing to check. */
-import { FORMAT_PAIRS } from '../abi';
+import { FORMAT_PAIRS, INSERT_BYTES } from '../abi';
 import { CARRIAGE_RETURN, isWhiteSpace, NEWLINE } from './ascii';
 import { addPlainLine, endOtherLine, flushBatch } from './batch';
 import { equal, VECTOR } from './masks';
 import { findPairs } from './pairs';
-import { format, valueOffsets } from './settings';
+import { fieldCount, format, valueOffsets } from './settings';
 
 /**
  * Processes lines, the first of which begins at `from`.
@@ -32,8 +32,8 @@ export function processPlainLines(from: usize, end: usize, inputEnd: usize): usi
       let full: usize = 0;
       if (text == close) full = endOtherLine(start, after, true);
       else {
-        let style: u32 = 0;
-        if (format == FORMAT_PAIRS) style = findPairs(start, close);
+        let style: usize = 0;
+        if (format == FORMAT_PAIRS) style = <usize>(findPairs(start, close) * fieldCount) * INSERT_BYTES;
         else store<u32>(valueOffsets, <u32>start);
         full = addPlainLine(start, close, after, style);
       }

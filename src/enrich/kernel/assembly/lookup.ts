@@ -102,15 +102,10 @@ export function startQueries(): void {
 }
 
 /**
- * Returns the record of a range in a state.
+ * Returns the record of a range in a state, if it has a row, which is kept with the address, or a timeline. Others are direct.
  *
  * @param found what `recordOfRange` returned; @param rows the rows of the family; @param result where the record goes
  */
-@inline function recordIn(found: u32, state: u32, rows: usize, result: usize): u32 {
-  return isDirect ? found : indirectRecord(found, state, rows, result);
-}
-
-/** The same if the range has a row, which is kept with the address, or a timeline. */
 function indirectRecord(found: u32, state: u32, rows: usize, result: usize): u32 {
   if (rows != 0) {
     const row = rows + <usize>found * ROW_BYTES;
@@ -219,7 +214,8 @@ function resolveByBucket(): void {
     const address = load<u32>(query, QUERY4_ADDRESS);
     const entry = load<u32>(buckets4 + ((<usize>(address >> 16)) << 2));
     if ((entry & DECIDED) != 0) {
-      store<u32>(result, recordIn(entry ^ DECIDED, load<u32>(query, QUERY4_STATE), rows4, result));
+      const found = entry ^ DECIDED;
+      store<u32>(result, isDirect ? found : indirectRecord(found, load<u32>(query, QUERY4_STATE), rows4, result));
       continue;
     }
     const ranges = crowded4 + <usize>entry * CROWDED_BYTES;
@@ -262,7 +258,7 @@ function resolveIPv4(): void {
     const rest = load<u32>(query, QUERY4_ADDRESS) & 0xffff;
     const found = searchRanges(rest, load<u32>(query, QUERY4_FIRST), load<u32>(query, QUERY4_COUNT));
     const result: usize = load<u32>(query, QUERY4_RESULT);
-    store<u32>(result, recordIn(found, load<u32>(query, QUERY4_STATE), rows4, result));
+    store<u32>(result, isDirect ? found : indirectRecord(found, load<u32>(query, QUERY4_STATE), rows4, result));
   }
 }
 
@@ -326,7 +322,8 @@ function resolveIPv6(): void {
     }
     state = load<u32>(query, QUERY6_STATE);
     const result: usize = load<u32>(query, QUERY6_RESULT);
-    const record = recordIn(recordOfRange(record6, range), state, rows6, result);
+    const found = recordOfRange(record6, range);
+    const record = isDirect ? found : indirectRecord(found, state, rows6, result);
     store<u32>(result, record);
     // If the address embeds an IPv4 address, that one decides.
     const outcome: u32 = record < recordCount ? load<u8>(outcomes + record) : OUTCOME_NO_COUNTRY;

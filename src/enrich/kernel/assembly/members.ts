@@ -150,15 +150,23 @@ function putGap(gap: usize, kept: usize): void {
 @inline export function putInsert(insert: usize, value: usize, skip: u32): void {
   const record = min(load<u32>(value), recordCount);
   // Gaps are filled with what is kept of the addresses.
-  const gaps = keptOfValues == 0 ? 0 : load<u32>(insert, INSERT_GAP_COUNT);
-  const text = <usize>load<u32>(insert, INSERT_TEXTS) + <usize>(record * (gaps + 1)) * TEXT_BYTES;
+  if (keptOfValues != 0) {
+    putWithGaps(insert, record, value, skip);
+    return;
+  }
+  const text = <usize>load<u32>(insert, INSERT_TEXTS) + <usize>record * TEXT_BYTES;
   put(load<u32>(text) + skip, load<u32>(text, 4) - skip);
-  if (gaps != 0 && record != recordCount) putGaps(load<u32>(insert, INSERT_GAPS), gaps, text, keptOfValue(value));
 }
 
-/** Puts out what goes into some gaps, and the texts after them. */
-function putGaps(gap: usize, count: u32, text: usize, kept: usize): void {
-  for (let i: u32 = 0; i < count; i++) {
+/** The same for a text with gaps: they are filled if the value has a record. */
+function putWithGaps(insert: usize, record: u32, value: usize, skip: u32): void {
+  const gaps = load<u32>(insert, INSERT_GAP_COUNT);
+  let text = <usize>load<u32>(insert, INSERT_TEXTS) + <usize>(record * (gaps + 1)) * TEXT_BYTES;
+  put(load<u32>(text) + skip, load<u32>(text, 4) - skip);
+  if (record == recordCount) return;
+  const gap: usize = load<u32>(insert, INSERT_GAPS);
+  const kept = keptOfValue(value);
+  for (let i: u32 = 0; i < gaps; i++) {
     putGap(gap + <usize>i * GAP_BYTES, kept);
     text += TEXT_BYTES;
     putText(text);

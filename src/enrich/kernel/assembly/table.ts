@@ -1,10 +1,10 @@
 /** Reads the records of a table and finds the wanted cells. cells.ts finds the separators. */
-import { ANY_COLUMNS, NO_COLUMN, SHAPE_COLUMNS, SHAPE_DELIMITER, SHAPE_STYLE, SHAPE_TARGET_COUNT, SHAPE_TARGETS } from '../abi';
+import { ANY_COLUMNS, INSERT_BYTES, NO_COLUMN, SHAPE_COLUMNS, SHAPE_DELIMITER, SHAPE_STYLE, SHAPE_TARGET_COUNT, SHAPE_TARGETS } from '../abi';
 import { CARRIAGE_RETURN } from './ascii';
 import { addPlainLine, endOtherLine, flushBatch } from './batch';
 import { brokenEnd, recordEnds, separatorsOf, startCells } from './cells';
 import { VECTOR } from './masks';
-import { setDelimiter, shape, valueOffsets } from './settings';
+import { fieldCount, setDelimiter, shape, valueOffsets } from './settings';
 import { setCells } from './slot';
 
 /** The number of wanted columns; the columns, 4 bytes each. */
@@ -54,7 +54,7 @@ export function processRecords(from: usize, end: usize, inputEnd: usize): usize 
   const columnCount = load<u32>(shape, SHAPE_COLUMNS);
   wantedCount = load<u32>(shape, SHAPE_TARGET_COUNT);
   wantedColumns = shape + SHAPE_TARGETS;
-  const style = load<u32>(shape, SHAPE_STYLE);
+  const style = <usize>(load<u32>(shape, SHAPE_STYLE) * fieldCount) * INSERT_BYTES;
   setDelimiter(load<u32>(shape, SHAPE_DELIMITER));
   // A field without a column has no value. An earlier shape may have left one.
   memory.fill(valueOffsets, 0, <usize>wantedCount << 2);
