@@ -309,8 +309,8 @@ async function publishSeed(
   if (!(failure instanceof AtlasError && failure.code === 'E_FETCH') || seed === undefined) throw failure;
   const current = currentReleaseId(dataDir);
   if (!offline && current === undefined) {
-    const advice = 'Without network, "ipatlas build --offline" publishes the database that comes with ipatlas';
-    throw new AtlasError('E_FETCH', `${failure.message}. ${advice}`, { cause: failure });
+    const advice = 'without network, "ipatlas build --offline" publishes the database that comes with ipatlas';
+    throw new AtlasError('E_FETCH', `${failure.message}; ${advice}`, { cause: failure });
   }
   if (!offline) throw failure;
   const { compact, manifest, path } = readSeed();

@@ -181,10 +181,13 @@ export function misuse(message: string): AtlasError {
 }
 
 /** What to do about a damaged release. */
-export const REBUILD = 'build the release again or roll back';
+export const REBUILD = 'make it again with "ipatlas build", or go back with "ipatlas rollback"';
 
 /** What to do about damage that nothing can rebuild. */
 export const RESTORE = 'restore it from a copy';
+
+/** What to do about damaged days of the history. */
+export const RESTORE_DAYS = `${RESTORE}, or give up imported days with "ipatlas history remove"`;
 
 /** Returns the error for a damaged release. @param what is wrong, and where */
 export function damagedRelease(what: string): AtlasError {

@@ -69,13 +69,6 @@ export function cachedInput(dataDir: string, files: readonly ManifestFile[]): Fe
   return found;
 }
 
-/** An input whose files are in the cache. */
-interface CachedInput {
-  position: number;
-  input: ManifestInput;
-  files: FetchedFile[];
-}
-
 /** Returns how an input takes part in merging by evidence. */
 export function evidenceOf({ inputs }: Manifest) {
   const sources = inputs.flatMap(({ lineage, kind, space = [], asns = [] }) =>
@@ -110,7 +103,9 @@ function eachInside(
 
 /** Reads one source, and finds its rows that cover an address. */
 async function rowsOfSource(
-  { position: place, input: { id, format }, files }: CachedInput,
+  place: number,
+  { id, format }: ManifestInput,
+  files: FetchedFile[],
   asns: ReadonlySet<number>,
   targets: SortedTargets,
   reference: Reference,
@@ -246,7 +241,7 @@ export async function findCoveringRows(
       if (isRegistry) areRegistriesKnown = false;
       continue;
     }
-    const { rows: found, result } = await rowsOfSource({ position, input, files }, asns, sorted, reference);
+    const { rows: found, result } = await rowsOfSource(position, input, files, asns, sorted, reference);
     add(found, hasNetworks(input.format) ? networkRows : rows);
     owned.push(...result.owned);
     if (isRegistry) registries.push(result.ingested);

@@ -25,7 +25,7 @@ import { hasNetworks } from '../source-formats/formats.js';
 import type { IngestedSource } from '../stage.js';
 import { type CoveringRow, type CoveringRows, evidenceOf, findCoveringRows, type Target } from './covering-rows.js';
 import { type ExplainedLabels, explainLabels } from './labels.js';
-import { type ExplainedNetwork, explainNetwork } from './network.js';
+import { type ExplainedNetwork, explainNetwork, type NetworkRow } from './network.js';
 
 /** The range of the release that contains an address. A name here is a key of `ipatlas explain --json`. */
 export interface MatchedRange {
@@ -43,19 +43,11 @@ export interface MatchedRange {
 }
 
 /** A row that covers the address, and its outcome. A name here is a key of `ipatlas explain --json`. */
-export interface ExplainedRow {
-  source: string;
-  file: string | null;
-  line: number | null;
-  text: string;
-  first: string;
-  last: string;
+export interface ExplainedRow extends Omit<NetworkRow, 'asn' | 'outcome'> {
   /** As `answer` of the range. */
   label: string;
   /** `open` if rows that may have won are no longer available. */
   outcome: 'won' | 'lost' | 'open';
-  /** Why it lost; null if it did not. */
-  why: string | null;
   /** The lineage that it may vote for, if the release was merged by evidence. */
   lineage?: string;
 }

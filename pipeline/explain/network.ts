@@ -1,8 +1,9 @@
 /** Explains who announces an address: the range of the release, and the rows of the sources that cover it. */
 import { formatAddress } from '../../src/address/format.js';
-import { compareAddresses, previousAddress, rangeSize } from '../../src/address/words.js';
+import { previousAddress, rangeSize } from '../../src/address/words.js';
 import type { Manifest } from '../../src/database/release.js';
-import { type NetworkFile, type PartitionFile, rangeColumns } from '../../src/rangefile/reader.js';
+import { firstIPv6, type NetworkFile, type PartitionFile } from '../../src/rangefile/reader.js';
+import { findIPv4, findIPv6 } from '../../src/rangefile/search.js';
 import type { CoveringRow, CoveringRows, Target } from './covering-rows.js';
 
 /** A row that covers the address. A name here is a key of `ipatlas explain --json`. */
@@ -35,18 +36,18 @@ export interface ExplainedNetwork {
 
 /** Returns the range of a partition that has an address, and the number of its record. */
 function rangeAt(file: PartitionFile, { family, words }: Target) {
-  const { count, first, value } = rangeColumns(file, family);
-  const size = words.length;
-  let low = 0;
-  let high = count;
-  while (high - low > 1) {
-    const middle = (low + high) >> 1;
-    if (compareAddresses(first, middle, words, 0, size) <= 0) low = middle;
-    else high = middle;
-  }
-  const last = new Uint32Array(size).fill(0xffffffff);
-  if (high < count) previousAddress(first, high, size, last);
-  return { first: first.slice(low * size, (low + 1) * size), last, record: value[low]! };
+  const [index, count, records] =
+    family === 4
+      ? [findIPv4(file, words[0]! | 0), file.count4, file.record4]
+      : [findIPv6(file, words), file.count6, file.record6];
+  const firstOf = (range: number): Uint32Array => {
+    const first = family === 4 ? file.start4.slice(range, range + 1) : new Uint32Array(4);
+    if (family === 6) firstIPv6(file, range, first);
+    return first;
+  };
+  const last = new Uint32Array(words.length).fill(0xffffffff);
+  if (index + 1 < count) previousAddress(firstOf(index + 1), 0, words.length, last);
+  return { first: firstOf(index), last, record: records[index]! };
 }
 
 /** Why a row lost against the one that won; undefined for that one. */

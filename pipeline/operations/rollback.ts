@@ -72,10 +72,9 @@ function earlierRelease(dataDir: string, current: string | undefined): string {
   const earlier = ids[current === undefined ? 0 : ids.indexOf(current) + 1];
   if (earlier !== undefined) return earlier;
   const before = current === undefined ? '' : ` made before the current one, ${current}`;
-  throw new AtlasError(
-    'E_NO_DATABASE',
-    `there is no release in ${dataDir}${before}; "ipatlas build --data ${dataDir}" makes one`,
-  );
+  const advice =
+    current === undefined ? '"ipatlas build" makes one' : '"ipatlas releases" lists those that can be named';
+  throw new AtlasError('E_NO_DATABASE', `there is no release in ${dataDir}${before}; ${advice}`);
 }
 
 /** Records a rollback from release `left`, undefined if its manifest is missing or damaged, to release `chosen`. */

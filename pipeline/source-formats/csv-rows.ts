@@ -53,12 +53,12 @@ export async function readRows(
       if (end < 0 && !isEnd) break;
       if (end < 0) end = text.length;
       let line = text.slice(at, isLineEnd(text, end - 1) ? Math.max(at, end - 1) : end);
-      let cells: string[] | undefined;
+      const isRow = line !== '' && (comment === null || !line.startsWith(comment));
+      let cells: string[] = [];
       position.breaks = 0;
-      if (line === '' || (comment !== null && line.startsWith(comment))) cells = undefined;
-      else if (quote === null || !line.includes(quote)) cells = line.split(delimiter);
-      else {
-        const row = splitQuoted(text, at, delimiter, quote);
+      if (isRow && (quote === null || !line.includes(quote))) cells = line.split(delimiter);
+      else if (isRow) {
+        const row = splitQuoted(text, at, delimiter, quote!);
         if (row === undefined && isEnd) throw badRow('has a quote that is not closed');
         if (row === undefined || (row.end === text.length && !isEnd)) break;
         cells = row.cells;
@@ -70,7 +70,7 @@ export async function readRows(
       if (line.length > MAX_CSV_ROW_BYTES) break;
       lines += 1 + position.breaks;
       at = end + 1;
-      if (cells === undefined) continue;
+      if (!isRow) continue;
       position.line = lines;
       position.text = line;
       onRow(cells, position);

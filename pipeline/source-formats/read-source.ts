@@ -264,7 +264,7 @@ async function readNetworks(file: FetchedFile, format: MmdbFormat, rows: SourceR
     const text = String(country ?? '');
     const code = rows.codes.index(text);
     if (typeof code === 'number') rows.append(family, first, last, code, undefined);
-    else rows.rejects.addRange(rows.count + 1, `${formatAddress(family, first)} ${text}`, code);
+    else rows.rejects.add(rows.count + 1, `${formatAddress(family, first)} ${text}`, code);
   });
 }
 
@@ -293,7 +293,7 @@ async function readOperatorFile(
     const code = rows.codes.index(country ?? '');
     if (problem === undefined && typeof code === 'number') {
       rows.append(range.family, range.first, range.last, code, undefined);
-    } else rows.rejects.addRange(rows.count + 1, `${prefix} ${region}`, problem ?? String(code));
+    } else rows.rejects.add(rows.count + 1, `${prefix} ${region}`, problem ?? String(code));
   }
   if (unknown.size > 0) {
     const shown = [...unknown].sort().slice(0, REGIONS_SHOWN);
@@ -376,7 +376,7 @@ class CsvSourceReader {
       const { family, first, last } = this.#range;
       this.#rows.append(family, first, last, found, position);
     } else if (found !== null) {
-      this.#rows.rejects.add(position, found);
+      this.#rows.rejects.add(position.line, position.text, found, position.breaks);
     }
   }
 

@@ -1,6 +1,5 @@
 /** Rejected rows: counted, and the first ones kept with their text and the reason. */
 import { MAX_REJECTS_WRITTEN } from '../../src/limits.js';
-import type { RowPosition } from './csv-rows.js';
 
 /** Characters that `rejects.ndjson` keeps of an unreadable row. A good row has about 100. */
 export const MAX_REJECT_TEXT = 500;
@@ -38,15 +37,13 @@ export class RejectLog {
     this.#file = name;
   }
 
-  /** Adds a row. A row with an unclosed quote contains the rows after it, so it counts once for each of its lines. */
-  add({ line, breaks, text }: Readonly<RowPosition>, reason: string): void {
-    this.#total += breaks;
-    this.addRange(line, text, reason);
-  }
-
-  /** Adds a range of a file without lines. */
-  addRange(line: number, text: string, reason: string): void {
-    this.#total++;
+  /**
+   * Adds a row, or a range of a file without lines.
+   *
+   * @param breaks line breaks in a row: with an unclosed quote it contains the rows after it, and counts once for each line
+   */
+  add(line: number, text: string, reason: string, breaks = 0): void {
+    this.#total += 1 + breaks;
     if (this.rejects.length >= MAX_REJECTS_WRITTEN) return;
     // A copy, because a part of a text keeps all of it in memory.
     const kept = Buffer.from(text.slice(0, MAX_REJECT_TEXT)).toString();

@@ -112,8 +112,9 @@ function fetchError(failures: readonly AtlasError[]): AtlasError {
   // A full disk gives the same message for every source.
   const messages = [...new Set(failures.map(messageOf))];
   const { code } = failures[0]!;
-  const ending = code === 'E_FETCH' ? '. The current release stays current' : '';
-  return new AtlasError(code, messages.map((message) => `${message}${ending}`).join('\n'), { cause: failures[0] });
+  const advice = 'fix the place or the network, or choose other sources with --only; a current release stays';
+  const text = messages.join('\n');
+  return new AtlasError(code, code === 'E_FETCH' ? `${text}; ${advice}` : text, { cause: failures[0] });
 }
 
 /** @param details receives what says where the files are from, if that is to be brief */

@@ -216,7 +216,7 @@ export function compareWithCurrent(
       sourceChanges: before?.sourceChanges ?? [],
     },
     counts: {
-      compared_with: before?.database === undefined ? 'nothing' : before.manifest.id,
+      compared_with: before === undefined ? 'nothing' : before.database === undefined ? 'the seed' : before.manifest.id,
       ...(days !== undefined && { days }),
       ...deltaCounts(deltas),
       sentinels: withStatus('right'),

@@ -8,6 +8,7 @@ import path from 'node:path';
 import { formatAddress } from '../../src/address/format.js';
 import { addressWords, rangeSize } from '../../src/address/words.js';
 import { AtlasError } from '../../src/errors.js';
+import { counted } from '../../src/text-table.js';
 import type { Reference } from '../config/reference.js';
 import { type OwnedRange, OwnerSpace } from '../merging/evidence.js';
 import { readSource, type SourceInput, type SourceResult } from '../source-formats/read-source.js';
@@ -85,7 +86,7 @@ function noteSpecial({ id, v4, v6 }: IngestedSource, special: OwnerSpace, note: 
     }
     if (rows === 0) continue;
     note(
-      `${id}: ${rows} IPv${family} rows (${addresses} addresses, such as ${example}) are in special-purpose ranges and have no effect; ` +
+      `${id}: ${counted(rows, `IPv${family} row`)} (${addresses} addresses, such as ${example}) in special-purpose ranges, without effect; ` +
         'rows of overrides.csv have priority over these ranges',
     );
   }

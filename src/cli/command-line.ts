@@ -89,7 +89,7 @@ function splitAction(name: string, command: Command, values: OptionValues, posit
     return { positionals, ...(isAction && { action: positionals[0] }) };
   }
   if (actions === undefined) {
-    checkCount(name, command.arguments, positionals);
+    checkCount(name, command.arguments, positionals, command.usage[0]!);
     return { positionals };
   }
   const [first = ''] = positionals;
@@ -101,7 +101,7 @@ function splitAction(name: string, command: Command, values: OptionValues, posit
   }
   const form = `${name} ${word}`.trim();
   const rest = word === '' ? positionals : positionals.slice(1);
-  checkCount(form, action.arguments, rest);
+  checkCount(form, action.arguments, rest, `${form} ${action.usage}`);
   for (const flag of Object.keys(command.options)) {
     if (values[flag] !== undefined && !action.flags.includes(flag)) {
       throw usageError(`--${flag} does not go with "${form}"`, form);
@@ -110,8 +110,8 @@ function splitAction(name: string, command: Command, values: OptionValues, posit
   return { action: word, positionals: rest };
 }
 
-function checkCount(name: string, [least, most]: Command['arguments'], positionals: string[]): void {
-  if (positionals.length < least) throw usageError('an argument is missing', name);
+function checkCount(name: string, [least, most]: Command['arguments'], positionals: string[], usage: string): void {
+  if (positionals.length < least) throw usageError(`an argument is missing; write "ipatlas ${usage}"`, name);
   if (positionals.length > most) throw usageError(`unexpected argument ${JSON.stringify(positionals[most])}`, name);
 }
 

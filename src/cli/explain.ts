@@ -134,7 +134,7 @@ export const command: Command = {
   usage: ['explain IP'],
   description: `Explains the result for an address: the range of the release, and every row of the sources, special-purpose registries
 and overrides that covers the address: the one that won, and why the others lost. These are the rows that the release
-was made from; the cache keeps them as long as the release. It ends with where the sources that decided take corrections,
+was made from; the cache keeps them as long as the release, and reading them takes some seconds. It ends with where the sources that decided take corrections,
 and with the line of overrides.csv that corrects the result here.`,
   options: {
     release: {

@@ -144,18 +144,18 @@ line. An address that is not valid gives {"ip":…,"error":"invalid ip"} and, at
   options: {
     add: {
       value: 'LIST',
-      help: `what to show instead: of ${RESULT_FIELDS.join(', ')}. asn and as_name are the number and the name of the network that announces the address, network is the largest CIDR block around it with the same answers; also the names of labels`,
+      help: `which fields to show, with commas: of ${RESULT_FIELDS.join(', ')}. asn and as_name are the number and the name of the network that announces the address, network is the largest CIDR block around it with the same answers; also the names of labels`,
     },
     reason: { help: 'also show why an address has no country' },
     confidence: {
-      help: 'also show which share of the lineages of sources agree, in percent, if the sources were merged by evidence',
+      help: 'also show how many percent of the independent origins of the data agree, if the sources were merged by evidence',
     },
     at: { value: 'YYYY-MM-DD', help: 'the answers of this day (UTC), as far as history has them' },
     json: { help: 'print JSON lines on a terminal, too, which say so if they are from the seed' },
     engine: {
       value: 'ENGINE',
       choices: ['binary', 'sqlite'],
-      help: 'binary (default): the range file; or sqlite: the mirror. Both give the same results',
+      help: 'binary (default): the file ranges.ipr; or sqlite: ranges.sqlite. Both give the same results',
     },
   },
   examples: {

@@ -18,6 +18,9 @@ const LEFT_OPEN_MS = 1_000;
 
 let mayHaveLeftConnections = false;
 
+/** The data directory that the command line names, if it names one. */
+let dataDir: string | undefined;
+
 /**
  * Runs a command.
  *
@@ -36,7 +39,8 @@ export async function runCommand(
     await print(await rare.helpPage(name, action));
     return EXIT.ok;
   }
-  const place = dataPlace(values.data as string | undefined, values.seed === true);
+  dataDir = values.data as string | undefined;
+  const place = dataPlace(dataDir, values.seed === true);
   if (place.dataDir === '') throw usageError('--data (or IPATLAS_DATA) is empty', name);
   mayHaveLeftConnections = command.mayLeaveConnections === true;
   return command.run({ ...place, values, action, positionals });
@@ -57,11 +61,18 @@ function environmentError(error: unknown): AtlasError | undefined {
   return new AtlasError(isFull ? 'E_DISK' : 'E_USAGE', message, { cause: error });
 }
 
+/** Returns a message in which the commands to type next are for the data directory of this command. */
+function withDataDir(message: string): string {
+  if (dataDir === undefined) return message;
+  const advised = /"ipatlas (build|diff|history|info|keys|pull|releases|rollback|verify)\b(?![^"]*--(data|help))[^"]*/g;
+  return message.replaceAll(advised, (command) => `${command} --data ${dataDir}`);
+}
+
 /** Prints an error in one line and returns the exit code. */
 function report(thrown: unknown): number {
   const error = environmentError(thrown) ?? thrown;
   if (error instanceof AtlasError) {
-    process.stderr.write(`ipatlas: ${printable(error.message)}\n`);
+    process.stderr.write(`ipatlas: ${printable(withDataDir(error.message))}\n`);
     debug('%s', error.stack);
     return error.exitCode;
   }

@@ -293,7 +293,10 @@ server are killed (docs/streams.md). Ends on SIGTERM or Ctrl-C, after the messag
       help: 'nats://HOST:PORT or tls://HOST:PORT, several with commas between them; user:password@ is allowed',
     },
     from: { value: 'STREAM', help: 'read messages from here' },
-    to: { value: 'STREAM', help: 'write them here: the output of message 7 has the subject PREFIX.7' },
+    to: {
+      value: 'STREAM',
+      help: 'write them here: the output of message 7 has the subject PREFIX.7 in a stream with the subject PREFIX.>',
+    },
     rejects: { value: 'STREAM', help: 'refused messages and lines go here (default: the name of --to and _REJECTS)' },
     consumer: { value: 'NAME', help: 'the consumer that the workers share (default: ipatlas_ and the name of --to)' },
     ordered: {

@@ -1,6 +1,6 @@
 /** The container of the compact form: named sections, each with a checksum. See FORMAT.md. */
 import { crc32 } from '../crc32.js';
-import { AtlasError } from '../errors.js';
+import { AtlasError, RESTORE } from '../errors.js';
 
 /** `\x89IPC\r\n\x1a\n`. */
 const MAGIC = Uint8Array.of(0x89, 0x49, 0x50, 0x43, 0x0d, 0x0a, 0x1a, 0x0a);
@@ -21,7 +21,7 @@ export type Sections = ReadonlyMap<string, Uint8Array>;
 
 /** Returns the error for a compact form that is not as FORMAT.md says. */
 export function damaged(name: string, what: string): AtlasError {
-  return new AtlasError('E_DAMAGED', `${name}: ${what}; get the file again`);
+  return new AtlasError('E_DAMAGED', `${name}: ${what}; get the file again, or ${RESTORE}`);
 }
 
 /** Returns the CRC-32 of the header and the section table, the field of the checksum itself taken as zero. */

@@ -98,7 +98,7 @@ export class Database extends Lookups implements Disposable {
   /** @internal Returns where lookups of fields find them. @throws AtlasError E_USAGE with the engine `sqlite` */
   sources(): FieldSources {
     if (this.#file === undefined) {
-      throw misuse('fields can be looked up with the engine binary only');
+      throw misuse('fields can be looked up with the engine binary only; leave out the engine sqlite');
     }
     return { file: this.#file, networks: () => this.networks, labels: () => this.labels };
   }
@@ -243,7 +243,9 @@ export function openDatabase(dir?: string, { watch = false, seed = false, ...opt
   const found = findDatabase(place);
   if (!watch) return openFound(found, options);
   if (statSync(join(dataDir, MANIFEST_FILE), { throwIfNoEntry: false }) !== undefined) {
-    throw misuse(`watch needs a data directory, but ${dataDir} is a release, which never changes`);
+    throw misuse(
+      `watch needs a data directory, but ${dataDir} is a release, which never changes; open it without watch`,
+    );
   }
   // The mark is read first: a release that changes while it is opened is opened again.
   const mark = isSeed(found) ? '' : markOf(found);

@@ -170,10 +170,8 @@ export function releaseDir(dir: string): string {
     if (found !== undefined && statSync(join(found, MANIFEST_FILE), { throwIfNoEntry: false }) !== undefined)
       return found;
   }
-  throw new AtlasError(
-    'E_NO_DATABASE',
-    `no release in ${dir}; make one with "ipatlas build --offline --data ${dir}", or name another directory with --data`,
-  );
+  const advice = `make one with "ipatlas build --offline --data ${dir}", or name another directory with --data`;
+  throw new AtlasError('E_NO_DATABASE', `no release in ${dir}; ${advice}`);
 }
 
 /** Returns the id of a release: its as-of date and a hash of the date and {@link Manifest.input_hash}. */

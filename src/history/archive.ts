@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Family } from '../address/parse.js';
 import { currentReleaseId } from '../database/release.js';
-import { AtlasError, causedError, RESTORE } from '../errors.js';
+import { AtlasError, causedError, RESTORE, RESTORE_DAYS } from '../errors.js';
 import type { FileRecord, RangeRecord } from '../rangefile/layout.js';
 import { joinLayers, type Layer, overlay } from './changes.js';
 import { type Answers, EntryFile, type EntryName, entryFileName, parseEntryName } from './entry.js';
@@ -229,7 +229,7 @@ export class Archive<Rec extends FileRecord = RangeRecord> {
     const day = dayOf(entry.time);
     throw new AtlasError(
       'E_DAMAGED',
-      `the answers of ${day} are lost: an entry of ${this.dataDir} before it is missing; ${RESTORE}`,
+      `the answers of ${day} are lost: an entry of ${this.dataDir} before it is missing; ${RESTORE_DAYS}`,
     );
   }
 }

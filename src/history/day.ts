@@ -3,7 +3,7 @@ import { isEuMember } from '../country/country.js';
 import { readMemberships } from '../country/memberships.js';
 import { readManifest, releaseDir } from '../database/release.js';
 import { openReleaseNetworks, openReleaseRanges } from '../database/release-files.js';
-import { AtlasError, misuse, RESTORE } from '../errors.js';
+import { AtlasError, misuse, RESTORE_DAYS } from '../errors.js';
 import type { RangeRecord } from '../rangefile/layout.js';
 import { rangeFileInMemory } from '../rangefile/memory.js';
 import { decodeNetworkFile, type NetworkFile, type RangeFile } from '../rangefile/reader.js';
@@ -95,7 +95,7 @@ export function networksAt(dataDir: string, day: string): NetworkFile | undefine
   const coverage = archive.at(day);
   if ('missing' in coverage) {
     if (coverage.isGap === true) return undefined;
-    throw new AtlasError('E_DAMAGED', `the networks of ${day} are lost: ${coverage.missing}; ${RESTORE}`);
+    throw new AtlasError('E_DAMAGED', `the networks of ${day} are lost: ${coverage.missing}; ${RESTORE_DAYS}`);
   }
   const { records, v4, v6 } = archive.answers(coverage.entry);
   const columns = (layer: Layer) => ({ ...layer, value: recordNumbers(layer.value, layer.value) });

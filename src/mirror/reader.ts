@@ -25,7 +25,7 @@ export function openMirror(path: string): Sqlite.Database {
     if (version === MIRROR_VERSION) return database;
     throw new AtlasError(
       'E_DAMAGED',
-      `${path}: mirror version ${version}, but this ipatlas reads version ${MIRROR_VERSION}; build the release again`,
+      `${path}: mirror version ${version}, but this ipatlas reads version ${MIRROR_VERSION}; ${REBUILD}`,
     );
   } catch (error) {
     database.close();

@@ -120,7 +120,7 @@ interface SectionPlace {
 type SectionTable = Record<SectionTag, SectionPlace> & Partial<Record<ConfidenceTag, SectionPlace>>;
 
 function damaged(path: string, what: string): AtlasError {
-  return new AtlasError('E_DAMAGED', `${path}: ${what}; build the release again or roll back to another`);
+  return new AtlasError('E_DAMAGED', `${path}: ${what}; ${REBUILD}`);
 }
 
 function readSectionTable(

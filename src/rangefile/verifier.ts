@@ -2,13 +2,13 @@
 import type { Family } from '../address/parse.js';
 import { addressWords, compareAddresses } from '../address/words.js';
 import { crypto } from '../builtins.js';
-import { AtlasError } from '../errors.js';
+import { AtlasError, REBUILD } from '../errors.js';
 import { ENTRY, ENTRY_BYTES, HEADER, HEADER_BYTES, MAX_CONFIDENCE, recordKey } from './layout.js';
 import { type LabelFile, type NetworkFile, type PartitionFile, type RangeFile, rangeColumns } from './reader.js';
 import { buildIndex } from './search.js';
 
 function damaged(file: PartitionFile, what: string): AtlasError {
-  return new AtlasError('E_DAMAGED', `${file.path}: ${what}; build the release again or roll back to another`);
+  return new AtlasError('E_DAMAGED', `${file.path}: ${what}; ${REBUILD}`);
 }
 
 function checkSum(file: PartitionFile): void {

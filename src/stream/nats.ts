@@ -195,12 +195,10 @@ export async function connectNats(server: NatsServer): Promise<NatsConnection> {
     return await connect(options);
   } catch (error) {
     const hosts = [options.servers ?? []].flat().join(', ');
-    throw causedError(
-      'E_STREAM',
-      `cannot connect to the NATS server at ${hosts}`,
-      error,
-      'start it, or name another with --server',
-    );
+    const advice = /auth/i.test(messageOf(error))
+      ? 'give its user in --server nats://USER:PASSWORD@HOST, or with --creds, --nkey or --token'
+      : 'start it, or name another with --server';
+    throw causedError('E_STREAM', `cannot connect to the NATS server at ${hosts}`, error, advice);
   }
 }
 

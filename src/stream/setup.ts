@@ -300,13 +300,14 @@ function consumerProblems(info: ConsumerInfo, { startAt, filter, settings }: Set
   const filters = config.filter_subjects ?? (config.filter_subject ? [config.filter_subject] : []);
   // A reader takes the consumer as it is.
   if (settings !== undefined && filters.join(' ') !== (filter ?? '')) {
-    const has = filters.length === 0 ? 'it has no filter' : `it has a filter (--filter ${filters.join(' ')})`;
-    problems.push(
-      `${has}, and messages would be missing; give the same --filter, or another --consumer and output stream`,
-    );
+    const filtered = `it has a filter (--filter ${filters.join(' ')}), and messages would be missing; give the same`;
+    const same = filters.length === 0 ? 'it has no filter; leave out --filter' : filtered;
+    problems.push(`${same}, or choose another --consumer and output stream`);
   }
   if (startAt !== undefined && !beganAt(info, startAt)) {
-    problems.push('it began at another message than is asked for; choose another --consumer and output stream');
+    problems.push(
+      'it began at another message; leave out --from-seq and --from-time, or choose another --consumer and output stream',
+    );
   }
   return problems;
 }
@@ -345,7 +346,7 @@ async function consumerInfo(jsm: JetStreamManager, options: SetupOptions, create
 export async function requireNoConsumer(jsm: JetStreamManager, { from, to, consumer }: StreamNames): Promise<void> {
   if ((await existing(jsm.consumers.info(from, consumer))) === undefined) return;
   throw streamError(
-    `${to} has workers without --ordered: ${from} has their consumer ${consumer}; use another output stream`,
+    `${to} has workers without --ordered: ${from} has their consumer ${consumer}; leave out --ordered, or use another output stream`,
   );
 }
 

@@ -430,9 +430,9 @@ describe('ipatlas keys', () => {
   it.each([
     [['frob'], /use "keys create"/],
     [['create', 'extra'], /unexpected argument "extra"; see "ipatlas keys create --help"/],
-    [['revoke'], /an argument is missing; see "ipatlas keys revoke --help"/],
+    [['revoke'], /an argument is missing; write ".*"; see "ipatlas keys revoke --help"/],
     [['list', '--label', 'x'], /--label does not go with "keys list"/],
-    [['revoke', 'nope'], /there is no key "nope"; "ipatlas keys list"/],
+    [['revoke', 'nope'], /there is no key "nope"; "ipatlas keys list --data/],
     [['create', '--rate', '0'], /--rate "0" is not a number of addresses a minute/],
     [['create', '--rate', 'many'], /--rate "many" is not a number/],
   ])('refuses %j', async (args, message) => {

@@ -215,12 +215,6 @@ describe.skipIf(!available)('rates that servers share in Redis', { timeout: 240_
     }
   });
 
-  it('name the reason if Redis speaks no TLS', async () => {
-    const log = keptLog();
-    await newStore(redis.url.replace('redis://', 'rediss://'), log);
-    expect(log.lines[0]).toMatchObject([{ problem: expect.stringContaining('TLS') }, expect.any(String)]);
-  });
-
   it('are still limited if the data in Redis is not from a server', async () => {
     const client = await redis.client();
     await client.hSet('ipatlas:rate:garbage', 'a', 'b');

@@ -75,7 +75,7 @@ describe('ipatlas rollback', () => {
   });
 
   it.each([
-    ['2020-01-01-0123456789ab', /there is no release 2020-01-01-0123456789ab in .*"ipatlas releases"/],
+    ['2020-01-01-0123456789ab', /there is no release 2020-01-01-0123456789ab in .*"ipatlas releases --data/],
     ['../../etc', /there is no release \.\.\/\.\.\/etc/],
     ['refused', /there is no release refused/],
   ])('gives exit code 5 for the unknown release %s', async (id, message) => {

@@ -36,7 +36,7 @@ describe('ipatlas', () => {
     [['help', 'bild'], /unknown command "bild" \(did you mean "build"\?\)/],
     [['--verbose'], /no command is given with "--verbose"/],
     [['completion', 'fissh'], /unknown shell "fissh" \(did you mean "fish"\?\); see "ipatlas completion --help"/],
-    [['lookup'], /an argument is missing; see "ipatlas lookup --help"/],
+    [['lookup'], /an argument is missing; write ".*"; see "ipatlas lookup --help"/],
     [['lookup', '--frob', '8.8.8.8'], /unknown option "--frob"; see "ipatlas lookup --help"/],
     [
       ['lookup', '--reasn', '8.8.8.8'],

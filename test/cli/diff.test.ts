@@ -121,7 +121,7 @@ describe('ipatlas diff', () => {
 
   it.each([
     [['x'], 2, /an argument is missing/],
-    [['current', 'x'], 5, /there is no release "x"; "ipatlas releases" lists those/],
+    [['current', 'x'], 5, /there is no release "x"; "ipatlas releases --data .*" lists those/],
     [['2020-01-01-0123456789ab', 'current'], 5, /there is no release "2020-01-01-0123456789ab"/],
     [['current', '/'], 5, /no release in \//],
     [['current', 'current', '--by', 'day'], 2, /--by is "day"; it can be range or pair/],

@@ -70,7 +70,7 @@ describe('the commands', () => {
   });
 
   it.each<[string[], RegExp]>([
-    [['repo', 'init'], /an argument is missing; see "ipatlas repo init --help"/],
+    [['repo', 'init'], /an argument is missing; write ".*"; see "ipatlas repo init --help"/],
     [['repo', 'make', 'DIR'], /use "repo init", "repo add"/],
     [['repo', 'init', 'DIR', 'MORE'], /unexpected argument/],
     [['repo', 'init', 'DIR', '--threshold', 'root=3/2'], /--threshold "root=3\/2" is not valid/],

@@ -10,17 +10,6 @@ import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js'
 const KILOBYTE = 1024;
 
 describe('memory of outputs', () => {
-  it('is used again for outputs of nearly the same size, and for no much smaller ones', () => {
-    const memory = new OutputMemory();
-    const first = memory.take(100 * KILOBYTE);
-    memory.give(first.subarray(0, 10));
-    expect(memory.take(60 * KILOBYTE).buffer).not.toBe(first.buffer);
-    expect(memory.take(70 * KILOBYTE).buffer).not.toBe(first.buffer);
-    expect(memory.take(300 * KILOBYTE).buffer).not.toBe(first.buffer);
-    expect(memory.take(95 * KILOBYTE).buffer).toBe(first.buffer);
-    expect(memory.take(95 * KILOBYTE).buffer).not.toBe(first.buffer);
-  });
-
   it('is kept up to a limit, the newest first', () => {
     const memory = new OutputMemory();
     const all = Array.from({ length: 20 }, () => memory.take(ENRICH_SPARE_BYTES / 16));

@@ -164,7 +164,7 @@ describe('ipatlas export', () => {
     [
       ['csv', '--release', '2020-01-01-0123456789ab'],
       5,
-      /no release 2020-01-01-0123456789ab in .*; "ipatlas releases" lists/,
+      /no release 2020-01-01-0123456789ab in .*; "ipatlas releases --data .*" lists/,
     ],
     [['csv', '--release', '..'], 5, /no release \.\. in/],
     [['csv', '-o', '/nowhere/at/all'], 2, /^ipatlas: \/nowhere\/at\/all cannot be written: no such file or directory/],

@@ -8,7 +8,7 @@ import { hash, randomBytes } from 'node:crypto';
 import { closeSync, openSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type Sqlite from 'better-sqlite3';
-import { AtlasError, causedError, isDiskError, misuse, systemErrorCode } from '../../errors.js';
+import { AtlasError, causedError, fileAdvice, isDiskError, misuse, systemErrorCode } from '../../errors.js';
 import { makeFolder } from '../../files.js';
 import { MAX_KEY_FILE_BYTES, SELF_ISSUED_KEY_MS } from '../../limits.js';
 import { packageFile } from '../../package-root.js';
@@ -68,12 +68,9 @@ export function hashKey(key: string): string {
 }
 
 function keysError(path: string, error: unknown): AtlasError {
-  return causedError(
-    isDiskError(error) ? 'E_DISK' : 'E_DATA_DIR',
-    `${path} cannot be used`,
-    error,
-    'fix its permissions, or restore it from a copy',
-  );
+  const what = `${path} cannot be used`;
+  if (isDiskError(error)) return causedError('E_DISK', what, error, fileAdvice(error));
+  return causedError('E_DATA_DIR', what, error, 'fix its permissions, or restore it from a copy');
 }
 
 /** Returns the version of a file of keys. Throws AtlasError E_DATA_DIR if it is another one than this program knows. */

@@ -80,13 +80,6 @@ export function redisAddress(url: string): string {
   return `${parsed.hostname}:${parsed.port || '6379'}`;
 }
 
-const NO_TLS = 'no answer to the TLS handshake; if this Redis has no TLS, its address begins with redis://';
-
-/** Whether a server that should speak TLS did not, so that the client knows no more than that it waited. */
-function isSilent(url: string, error: Error): boolean {
-  return url.startsWith('rediss:') && /timeout|closed/i.test(error.message);
-}
-
 async function connect(url: string, onError: (error: Error) => void): Promise<RedisConnection> {
   const { createClient, defineScript } = await import('@redis/client');
   const command = {
@@ -118,13 +111,7 @@ async function connect(url: string, onError: (error: Error) => void): Promise<Re
       }),
     },
   });
-  let wasReady = false;
-  client.on('ready', () => {
-    wasReady = true;
-  });
-  client.on('error', (error) =>
-    onError(!wasReady && isSilent(url, error) ? new Error(NO_TLS, { cause: error }) : error),
-  );
+  client.on('error', onError);
   const ready = client.connect();
   // Rejects only if the client is destroyed before; other failures are events, and the client tries again.
   ready.catch(onError);
@@ -291,7 +278,7 @@ export class RedisRateStore implements RateStore {
   #logFallBack(): void {
     this.#log.warn(
       { redis: this.#address, problem: this.#problem, servers: this.#servers },
-      'Redis does not answer; until it does, this server allows each key its rate divided by the number of servers',
+      'Redis does not answer; until it does, this server allows each key its rate divided by the number of servers. Check its address: rediss:// is for TLS, redis:// for none',
     );
   }
 
