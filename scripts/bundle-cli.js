@@ -26,7 +26,9 @@ for (const name of ['lookup-command', 'record-commands']) {
       (name === 'lookup-command' && id.endsWith('/history/open.js')),
   });
   const file = join(folder, `${name}.cjs`);
-  await commands.write({ file, format: 'cjs', codeSplitting: false, comments: false });
+  // Names and lines stay, for the stack of an error.
+  const minify = { compress: true, mangle: false, codegen: { removeWhitespace: false } };
+  await commands.write({ file, format: 'cjs', codeSplitting: false, comments: false, minify });
   // V8 keeps text beyond Latin-1 in two bytes per character, and takes longer for all of it. What there is, is in literals.
   const escaped = (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
   const code = readFileSync(file, 'utf8').replaceAll(/[^\0-\x7f]/g, escaped);

@@ -171,14 +171,9 @@ function placeRanges(plan: MemoryPlan, file: EnrichRanges, rows: ReturnType<type
 }
 
 /** Returns the numbers to 999 in decimal: three bytes for the digits, one for how many there are. */
-function decimalTexts(): Uint8Array {
-  const bytes = new Uint8Array(4 * 1000);
-  for (let number = 0; number < 1000; number++) {
-    const digits = Buffer.from(String(number));
-    bytes.set(digits, 4 * number);
-    bytes[4 * number + 3] = digits.length;
-  }
-  return bytes;
+function decimalTexts(): Buffer {
+  const text = (number: number): string => `${number}`.padEnd(3, '\0') + String.fromCharCode(`${number}`.length);
+  return Buffer.from(Array.from({ length: 1000 }, (_, number) => text(number)).join(''), 'latin1');
 }
 
 /** Returns the members that are looked up: those that are added, or those that a query decides by. */
@@ -327,7 +322,7 @@ function placeShared(plan: MemoryPlan, { file, options, keepsRejects }: LayoutRe
     maxLenientBytes: MAX_LENIENT_BYTES,
     maxAddressLength: MAX_ADDRESS_LENGTH,
     ipv4Forms: plan.place(ipv4Forms()),
-    decimals: plan.place(decimalTexts()),
+    decimals: openMembers(askedMembers(options)).length === 0 ? 0 : plan.place(decimalTexts()),
     maxDepth: MAX_JSON_DEPTH,
   } satisfies Settings;
   return {
