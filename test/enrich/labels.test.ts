@@ -3,8 +3,6 @@ import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import { openDatabase } from '../../src/database/database.js';
 import { type BlockEnricherOptions, createBlockEnricher } from '../../src/enrich/block-enricher.js';
-import { resultFormat } from '../../src/enrich/formats/results.js';
-import type { KernelInput } from '../../src/enrich/options.js';
 import { RELEASE_POLL_MS } from '../../src/limits.js';
 import { ipatlas } from '../support/in-process.js';
 import { type LabelBlock, SMALL_LABELS } from '../support/labels.js';
@@ -28,13 +26,6 @@ const LABELS: LabelBlock[] = [
 const release = releaseForTests(SMALL_WORLD, SMALL_NETWORKS, LABELS);
 const withoutNetworks = releaseForTests(SMALL_WORLD, [], LABELS);
 const withoutLabels = releaseForTests();
-/** A value with each printable ASCII character; spaces around it were removed when it was read. */
-const ODD_VALUES = Array.from({ length: 95 }, (_, i) => `é${String.fromCharCode(32 + i)}é`);
-const odd = releaseForTests(
-  SMALL_WORLD,
-  SMALL_NETWORKS,
-  ODD_VALUES.map((site, i): LabelBlock => [`8.9.${i}.0/24`, { site }]),
-);
 
 function enrich(text: string, options: BlockEnricherOptions, { database } = release): string {
   return Buffer.from(createBlockEnricher(database, options).enrichBlock(Buffer.from(text))).toString();
@@ -88,27 +79,6 @@ describe('labels in results', () => {
     ],
   ])('are added in %j', (options, input, output) => {
     expect(enrich(input, options)).toBe(output);
-  });
-
-  it.each<[options: BlockEnricherOptions, input: KernelInput, style: string]>([
-    [{ format: 'jsonl' }, { kind: 'jsonl' }, ','],
-    [{ format: 'list' }, { kind: 'list' }, '\t'],
-    [{ format: 'csv', delimiter: ';' }, { kind: 'table', delimiter: ';', hasHeader: true }, ';'],
-    [{ format: 'combined' }, { kind: 'combined' }, ' '],
-    [{ format: 'logfmt', field: 'ip' }, { kind: 'logfmt' }, ' '],
-  ])('have any characters, in %j', (options, input, style) => {
-    const { member } = resultFormat(input, ['country'], options.format === 'logfmt' ? 'ip' : 'geo', style);
-    const lines = ODD_VALUES.map((_, i) => `8.9.${i}.1`).map((ip) => {
-      return { jsonl: `{"ip":"${ip}"}\n`, logfmt: `ip=${ip}\n` }[options.format as string] ?? `${ip}\n`;
-    });
-    const text = `${options.format === 'csv' ? 'ip\n' : ''}${lines.join('')}`;
-    const output = enrich(text, { ...options, add: ['site'] }, odd).replaceAll(/\bsite\b/g, 'country');
-    const found = output.split('\n').slice(options.format === 'csv' ? 1 : 0, -1);
-    expect(found.length).toBe(ODD_VALUES.length);
-    ODD_VALUES.forEach((value, i) => {
-      const written = member('country', value).replaceAll(/_site\b/g, '_country');
-      expect(found[i]!.replaceAll('_site', '_country')).toContain(written);
-    });
   });
 
   it('must be those of the release, and are null if a later release has none', async () => {
