@@ -338,7 +338,7 @@ export const command: Command = {
   words: {
     ...Object.fromEntries(Object.entries(FORMATS).map(([name, { summary }]) => [name, summary])),
     [PARQUET]: 'a table of ranges for warehouses: DuckDB, Spark, BigQuery; docs/warehouses.md',
-    [COMPACT]: '0.5 to 0.7 MB, for ipatlas itself: a browser, a server without files',
+    [COMPACT]: 'all countries in 0.5 to 0.7 MB, for @ipatlas/lookup in browsers and programs; docs/library.md',
     [GDNSD]: 'a directory with the configuration of gdnsd: DNS by country',
   },
   options: {
@@ -351,8 +351,8 @@ export const command: Command = {
     release: { value: 'ID', help: 'another release than the current one' },
     at: { value: 'YYYY-MM-DD', help: 'the answers of this day (UTC), see "ipatlas history"' },
     family: { value: '4|6', choices: ['4', '6'], help: 'one family only' },
-    countries: { value: 'LIST', help: 'these countries only, by their codes: DE,FR' },
-    eu: { help: 'these only that are in the European Union (with --countries: both together)' },
+    countries: { value: 'LIST', help: 'only these countries, by their codes: DE,FR' },
+    eu: { help: 'only countries in the European Union (with --countries: those of them)' },
     asn: {
       value: 'LIST',
       help: 'cidr, nft, nginx, haproxy: networks by the number of their autonomous system: 13335,AS15169',
