@@ -23,7 +23,7 @@ export const CASE_BIT: u32 = 32;
 
 /** Returns whether a byte is white space within a line of JSON (RFC 8259, section 2): a newline only if it does not end lines. */
 @inline export function isBlank(byte: u32): bool {
-  return byte == SPACE || byte == TAB || byte == CARRIAGE_RETURN || byte == extraBlank;
+  return byte <= SPACE && (byte == SPACE || byte == TAB || byte == CARRIAGE_RETURN || byte == extraBlank);
 }
 
 /** Returns whether a byte is ASCII white space: a tab, newline, vertical tab, form feed, carriage return or space. */
