@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { releaseDir } from '../dist/src/database/release.js';
 import { openReleaseRanges } from '../dist/src/database/release-files.js';
 import { DAY_MS, dayOf, openArchive } from '../dist/src/history/archive.js';
+import { combine } from '../dist/src/history/changes.js';
 import { answersOf, importEntry } from '../dist/src/history/write.js';
 import { leastSeconds, randomWords, row, section } from './measure.js';
 import { CLI, dataDirectory } from './paths.js';
@@ -24,10 +25,11 @@ const random = randomWords(28);
 /** Returns answers in which one range in 200 has another country. */
 function changed({ records, v4, v6 }) {
   const countries = records.flatMap(({ kind }, record) => (kind === 'country' ? [record + 1] : []));
-  const change = (layer) => ({
-    ...layer,
-    value: layer.value.map((value) => (random() % 200 === 0 ? countries[random() % countries.length] : value)),
-  });
+  const change = (layer) => {
+    const value = layer.value.map((each) => (random() % 200 === 0 ? countries[random() % countries.length] : each));
+    // Neighbors in a partition differ.
+    return combine(layer, { ...layer, value }, (_before, after) => after);
+  };
   return { records, v4: change(v4), v6: change(v6) };
 }
 
