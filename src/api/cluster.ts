@@ -242,12 +242,7 @@ export class WorkerCluster implements Cluster {
         this.#collecting.delete(worker);
         this.#notListening.delete(worker);
         this.#tellPortFree();
-        reject(
-          new AtlasError(
-            'E_FAULT',
-            `a worker ended before it listened (exit code ${code}, signal ${signal}); the lines above say why`,
-          ),
-        );
+        reject(new AtlasError('E_FAULT', `a worker ended before it listened (exit code ${code}, signal ${signal})`));
         if (!listening || this.#stopping) return;
         this.#log.error({ code, signal }, 'a worker ended; another one replaces it');
         this.#replace();

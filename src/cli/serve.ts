@@ -232,9 +232,7 @@ are being processed.`,
     'access-log': { help: 'write one JSON line per request to stdout: time, method, route, status, duration' },
     region: { value: 'NAME', help: 'where this server is; sent as X-Served-By. Needs --country CC' },
     country: { value: 'CC', help: 'the country where this server is, such as DE' },
-    eu: {
-      help: 'this server is one of the base address for the EU: it refuses to start if CC is not in the European Union',
-    },
+    eu: { help: 'a server of the base address for the EU: refuses to start if CC is not in the European Union' },
     labels: {
       help: 'results have the labels of the release if they are asked for with include; visitors of the page can ask, too, unless there is --no-keyless',
     },
