@@ -20,6 +20,9 @@ export const WAITING_PER_WORKER = 2;
 /** Workers that this thread helps. More of them keep it busy with handing out chunks and taking them back. */
 const MAX_HELPED_WORKERS = 7;
 
+/** Chunks that need no workers: this thread processes 2 MB while one starts. */
+const CHUNKS_ALONE = 4;
+
 /** Where a chunk comes from. */
 export interface ChunkSource {
   /** The input: its number, from 1, and its name. */
@@ -86,8 +89,7 @@ export class Scheduler {
       const run = !hasWork ? 'over' : queue === undefined || index < 0 ? 'here' : 'anywhere';
       this.#chunks.push({ chunk, ...source, run, reachedEnd: true, release });
       if (run === 'anywhere') queue!.post({ slot: index, kind: 'run', part: chunk.from });
-      // A single chunk needs no workers.
-      if (++this.#chunkCount === 2) workers?.start();
+      if (++this.#chunkCount > CHUNKS_ALONE) workers?.start();
       this.#notify();
     });
   }
