@@ -9,9 +9,12 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 const packages = join(root, 'node_modules', '@ip-location-db');
 
 export const CLI = join(root, 'dist', 'src', 'cli', 'start.cjs');
-export const CSV_FILES = ['geo-whois-asn-country', 'asn-country'].flatMap((name) =>
-  ['ipv4', 'ipv6'].map((family) => join(packages, name, `${name}-${family}.csv`)),
-);
+/** The files of some packages, one for each family. */
+const filesOf = (...names) =>
+  names.flatMap((name) => ['ipv4', 'ipv6'].map((family) => join(packages, name, `${name}-${family}.csv`)));
+export const CSV_FILES = filesOf('geo-whois-asn-country', 'asn-country');
+/** All files that a build without network reads. */
+export const BUILD_FILES = [...CSV_FILES, ...filesOf('dbip-country', 'asn')];
 /** The IPv4 ranges of the default source, addresses as numbers. */
 export const CSV_NUMBERS = join(packages, 'geo-whois-asn-country', 'geo-whois-asn-country-ipv4-num.csv');
 /** The IPv6 ranges of the default source. */
