@@ -367,7 +367,7 @@ function decodeFile(
 /**
  * Opens a range file without checking its hash; `openReleaseRanges` also does that.
  *
- * @param path of the file; all of it is read into memory (about 8 MB)
+ * @param path of the file; all of it is read into memory (about 12 MB)
  * @throws AtlasError E_NO_DATABASE if it cannot be read, E_DAMAGED if it is not a valid range file
  */
 export function openRangeFile(path: string): RangeFile {
