@@ -8,7 +8,7 @@ import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { currentReleaseId, type Manifest, RELEASES_DIR, readManifest, releaseIds } from '../../src/database/release.js';
 import { verifyRelease } from '../../src/database/verify.js';
-import { AtlasError, causedError } from '../../src/errors.js';
+import { AtlasError, causedError, REBUILD } from '../../src/errors.js';
 import { rename } from '../../src/files.js';
 import { switchCurrent } from './current-link.js';
 import { explainWriteError } from './data-dir.js';
@@ -99,6 +99,17 @@ function manifestOf(dataDir: string, id: string): Manifest | undefined {
   }
 }
 
+/** Verifies the release to go back to. What to do about a damaged one is to name another: the same rollback would find it again. */
+function verifyChosen(dir: string): Manifest {
+  try {
+    return verifyRelease(dir).manifest;
+  } catch (error) {
+    if (!(error instanceof AtlasError)) throw error;
+    const advice = 'name another one with "ipatlas rollback ID"; "ipatlas releases" lists them';
+    throw new AtlasError(error.code, error.message.replace(REBUILD, advice), { cause: error });
+  }
+}
+
 /**
  * Makes an earlier release the current one again, in one step.
  *
@@ -120,13 +131,13 @@ export function rollBack(dataDir: string, id: string | undefined): { from: strin
       const advice = '"ipatlas releases" lists the releases';
       throw new AtlasError('E_NO_DATABASE', `there is no release ${to} in ${dataDir}; ${advice}`);
     }
-    const { manifest } = verifyRelease(join(dataDir, RELEASES_DIR, to));
+    const dir = join(dataDir, RELEASES_DIR, to);
+    const manifest = verifyChosen(dir);
     if (to === from) return { from, to };
     // Recorded first: if the process is killed between the two steps, the next build is refused, and a person notices.
     remember(dataDir, from === undefined ? undefined : manifestOf(dataDir, from), manifest);
     // How long history is kept is for the next build to say; a rollback removes nothing.
     const days = keepsHistory(dataDir) ? Number.POSITIVE_INFINITY : 0;
-    const dir = join(dataDir, RELEASES_DIR, to);
     recordPublication(dataDir, dir, { event: 'rollback', days }, () => switchCurrent(dataDir, to));
     return { from, to };
   } catch (error) {
