@@ -1,7 +1,7 @@
 /** `ipatlas verify`: every byte of a release checked. */
 import { releaseDir } from '../database/release.js';
 import { verifyWithReport } from '../database/verify.js';
-import { EXIT } from '../errors.js';
+import { AtlasError, EXIT, RESTORE_DAYS } from '../errors.js';
 import { openArchive } from '../history/archive.js';
 import { NETWORKS } from '../history/partition.js';
 import { archiveProblems } from '../history/verify.js';
@@ -32,7 +32,8 @@ async function run({ dataDir, values, positionals }: Invocation): Promise<number
       ? []
       : [...archiveProblems(openArchive(dataDir)), ...archiveProblems(openArchive(dataDir, NETWORKS))];
   for (const problem of problems) printNote(`ipatlas: history: ${printable(problem)}\n`);
-  return problems.length === 0 ? EXIT.ok : EXIT.noDatabase;
+  if (problems.length > 0) throw new AtlasError('E_DAMAGED', `the history of ${dataDir} is damaged; ${RESTORE_DAYS}`);
+  return EXIT.ok;
 }
 
 export const command: Command = {
