@@ -189,6 +189,12 @@ export const RESTORE = 'restore it from a copy';
 /** What to do about damaged days of the history. */
 export const RESTORE_DAYS = `${RESTORE}, or give up imported days with "ipatlas history remove"`;
 
+/** Returns the error for a thread or a process that ended before its work did. @param what ended, and how */
+export function endedEarly(what: string, cause?: unknown): AtlasError {
+  const advice = 'run the command again; if that repeats, report it with the command line';
+  return new AtlasError('E_FAULT', `${what}; ${advice}`, { cause });
+}
+
 /** Returns the error for a damaged release. @param what is wrong, and where */
 export function damagedRelease(what: string): AtlasError {
   return new AtlasError('E_DAMAGED', `${what}; ${REBUILD}`);

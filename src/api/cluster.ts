@@ -6,7 +6,7 @@
  */
 import cluster, { type Worker } from 'node:cluster';
 import { randomBytes } from 'node:crypto';
-import { AtlasError, type ErrorCode } from '../errors.js';
+import { AtlasError, type ErrorCode, endedEarly } from '../errors.js';
 import {
   DRAIN_GRACE_MS,
   DRAIN_TIMEOUT_MS,
@@ -242,7 +242,7 @@ export class WorkerCluster implements Cluster {
         this.#collecting.delete(worker);
         this.#notListening.delete(worker);
         this.#tellPortFree();
-        reject(new AtlasError('E_FAULT', `a worker ended before it listened (exit code ${code}, signal ${signal})`));
+        reject(endedEarly(`a worker ended before it listened (exit code ${code}, signal ${signal})`));
         if (!listening || this.#stopping) return;
         this.#log.error({ code, signal }, 'a worker ended; another one replaces it');
         this.#replace();

@@ -8,6 +8,7 @@ import type { LineRequest } from '../../src/enrich/enrich-lines.js';
 import { type ByteSource, openSource } from '../../src/enrich/input/source.js';
 import { type EnrichOptions, parseFields } from '../../src/enrich/options.js';
 import { replacedOutput } from '../../src/enrich/output/output.js';
+import { WorkerPool } from '../../src/enrich/schedule/worker-pool.js';
 import { parseAdd } from '../support/add.js';
 import { shell } from '../support/cli.js';
 import { expectLines } from '../support/line-oracle.js';
@@ -155,6 +156,13 @@ describe('files', () => {
     expect(readFileSync(target, 'utf8')).toBe('as before');
     expect(readdirSync(dir).filter((name) => name.endsWith('.part'))).toEqual([]);
     expect(existsSync(target)).toBe(true);
+  });
+
+  it('say what to do when a thread ends that should not', async () => {
+    const pool = new WorkerPool(1);
+    pool.start();
+    await pool.close();
+    expect(() => pool.check()).toThrow(/a worker thread ended: .*; run the command again; if that repeats, report/);
   });
 
   it('end after whole lines when the run is stopped', async () => {

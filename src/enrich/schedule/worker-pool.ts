@@ -1,6 +1,6 @@
 /** Worker threads that run the kernel in one shared memory. A chunk is named by its slot; its bytes never move. */
 import type { Worker } from 'node:worker_threads';
-import { AtlasError, messageOf } from '../../errors.js';
+import { type AtlasError, endedEarly, messageOf } from '../../errors.js';
 import { packageFile } from '../../package-root.js';
 import { kernelModule } from '../kernel/kernel.js';
 import type { KernelLayout } from '../kernel/layout.js';
@@ -64,7 +64,7 @@ export class WorkerPool {
       this.onEvent();
     });
     const onEnd = (reason: string, cause?: unknown): void => {
-      this.#error ??= new AtlasError('E_FAULT', `a worker thread ended: ${reason}`, { cause });
+      this.#error ??= endedEarly(`a worker thread ended: ${reason}`, cause);
       this.onEvent();
     };
     thread.on('error', (cause) => onEnd(messageOf(cause), cause));
