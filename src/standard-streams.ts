@@ -14,6 +14,11 @@ export const STANDARD_FD = { input: 0, output: 1, error: 2 };
 /** The path that means standard input. */
 export const STDIN_PATH = '-';
 
+/** Returns the name of an input in messages. */
+export function inputName(path: string): string {
+  return path === STDIN_PATH ? 'standard input' : path;
+}
+
 /** Returns the state of a standard stream; undefined if Windows cannot tell it, which depends on what opened the handle. */
 export function standardStat(fd: number): Stats | undefined {
   try {

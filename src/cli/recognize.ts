@@ -3,6 +3,7 @@ import { describe, findDefault, flagsOf, type Guessed } from '../enrich/find-fie
 import { openSources } from '../enrich/input/inputs.js';
 import { Inputs, MAX_HEAD_BYTES } from '../enrich/input/recognize.js';
 import { EXIT } from '../errors.js';
+import { inputName } from '../standard-streams.js';
 import { type Command, expectStdin, type Invocation, print } from './command.js';
 import { enrichOptionsOf, guessOf, INPUT_FLAGS, NOTHING_FOUND, withLogs } from './records.js';
 
@@ -27,7 +28,7 @@ async function recognize({ values, positionals: files }: Invocation): Promise<nu
     guess.onLog = () => {};
     const head = Buffer.alloc(MAX_HEAD_BYTES);
     const length = (await (await inputs.open())?.read(head)) ?? 0;
-    const name = file === '-' ? 'stdin' : file;
+    const name = inputName(file);
     const guessed = inputs.log ?? findDefault(head.toString('utf8', 0, length));
     await inputs.close();
     if (guessed === undefined) code = EXIT.badInput;

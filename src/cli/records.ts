@@ -28,7 +28,7 @@ import { formatCount, showProgress, summaryText } from '../enrich/progress.js';
 import { EXIT, misuse } from '../errors.js';
 import type { Damage } from '../history/over-time.js';
 import { MAX_JOBS } from '../limits.js';
-import { isTerminal, STANDARD_FD, STDIN_PATH, standardStat } from '../standard-streams.js';
+import { inputName, isTerminal, STANDARD_FD, STDIN_PATH, standardStat } from '../standard-streams.js';
 import { STOP_SIGNALS, SYSTEM } from '../system.js';
 import {
   databaseOf,
@@ -355,8 +355,9 @@ function checkStandardOutput(inputs: readonly string[]): void {
     return stat !== undefined && stat.dev === stdout.dev && stat.ino === stdout.ino;
   });
   if (input === undefined) return;
-  const name = input === STDIN_PATH ? 'standard input' : input;
-  throw misuse(`${name} is also the output; write to another file, or use -o FILE, which replaces it at the end`);
+  throw misuse(
+    `${inputName(input)} is also the output; write to another file, or use -o FILE, which replaces it at the end`,
+  );
 }
 
 /** Parses the flags in {@link INPUT_FLAGS} and {@link OUTPUT_FLAGS}, `--on-invalid` and `--rejects`; checks the inputs. */

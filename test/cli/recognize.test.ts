@@ -34,8 +34,9 @@ it('recognize prints objects, takes names of logs from a file, and says what was
       '',
     ],
   });
-  const said = await ipatlas(['recognize', ...files.slice(1)]);
+  const said = await ipatlas(['recognize', ...files.slice(1), '-'], { input: '' });
   expect(said).toMatchObject({ code: 4, stdout: expect.stringMatching(NOTHING) });
+  expect(said.stdout).toMatch(/^standard input: /m);
   expect(said.stdout).toContain(`table.csv: CSV, column src (also dst has addresses); the same with: ${csv}\n`);
 });
 

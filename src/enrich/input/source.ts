@@ -3,7 +3,7 @@ import { closeSync, constants, createReadStream, openSync, read, readSync, statS
 import type { ConnectOpts, Socket, SocketConstructorOpts } from 'node:net';
 import { net, tty } from '../../builtins.js';
 import { AtlasError, causedError, fileAdvice, messageOf, misuse, systemErrorCode } from '../../errors.js';
-import { isTerminal, STANDARD_FD, standardStat } from '../../standard-streams.js';
+import { inputName, isTerminal, STANDARD_FD, standardStat } from '../../standard-streams.js';
 import { type FilePart, readPart } from '../schedule/file-part.js';
 
 /** Bytes that the caller reads into its own memory. */
@@ -33,8 +33,6 @@ export interface ByteSource {
   takeLines?(unread: number, maxBytes: number): Promise<FilePart | undefined>;
   close(): Promise<void>;
 }
-
-const STDIN_NAME = 'standard input';
 
 function readError(name: string, error: unknown): AtlasError {
   if (error instanceof AtlasError) return error;
@@ -306,7 +304,7 @@ export function openError(path: string, error: unknown): AtlasError {
  * @throws AtlasError E_USAGE if the file does not exist or cannot be opened
  */
 export function openSource(path: string): ByteSource {
-  const name = path === '-' ? STDIN_NAME : path;
+  const name = inputName(path);
   let fd = STANDARD_FD.input;
   try {
     if (path !== '-') fd = openFile(path);
