@@ -227,7 +227,12 @@ describe('an input of another kind than expected', () => {
     ['zstd in gzip', gzipSync(Buffer.from('28b52ffd0400', 'hex')), [], 'twice, the second time with zstd'],
     ['a table as JSON lines', TABLE, ['--no-guess'], '--format csv'],
     ['a table with tabs as JSON lines', TABLE.replaceAll(',', '\t'), ['--no-guess'], '--format tsv'],
-    ['a table without the field', TABLE.replace('ip', 'address'), ['--no-guess'], '--format csv'],
+    [
+      'a table without the field, with a comma in quotes',
+      TABLE.replace('ip', 'address').replace('\n1,', '\n"1,",'),
+      ['--no-guess'],
+      '--format csv',
+    ],
     ['a packed table as JSON lines', gzipSync(TABLE), ['--no-guess'], '--format csv'],
     ['UTF-16', Buffer.from(`\ufeff${TABLE}`, 'utf16le'), ['--format', 'csv'], 'is encoded in UTF-16'],
     ['UTF-16, big-endian', Buffer.from(`\ufeff${TABLE}`, 'utf16le').swap16(), ['--format', 'csv'], 'UTF-16'],

@@ -8,7 +8,7 @@
 import { parseAddress } from '../../address/parse.js';
 import { AtlasError } from '../../errors.js';
 import { pathText } from '../field-path.js';
-import { type Finding, type Guessed, isDecided, sampleOf } from '../find-fields.js';
+import { cellsOf, type Finding, type Guessed, isDecided, sampleOf } from '../find-fields.js';
 import type { Recognized } from '../logs.js';
 import type { InputOptions, KernelInput } from '../options.js';
 import type { FilePart } from '../schedule/file-part.js';
@@ -201,14 +201,14 @@ const DELIMITERS = { ',': 'csv', '\t': 'tsv', ';': "csv --delimiter ';'" };
 /** The name of a column. */
 const COLUMN_NAME = /^[\p{L}_][\p{L}\p{N}_ .:/#()-]{0,63}$/u;
 
-/** Splits a line of a table; enough for header lines, whose cells rarely contain a delimiter or a quote. */
-function cellsOf(line: string, delimiter: string): string[] {
-  return line.split(delimiter).map((cell) => cell.trim().replace(/^"(.*)"$/, '$1'));
+/** Returns the cells of a line without spaces around them; none if its quotes are those of no table. */
+function trimmedCells(line: string, delimiter: string): string[] {
+  return cellsOf(line, delimiter)?.map((cell) => cell.trim()) ?? [];
 }
 
 /** Returns whether a line may be the header of a table: its cells are different names. */
 function isHeader(line: string, delimiter: string): boolean {
-  const cells = cellsOf(line, delimiter);
+  const cells = trimmedCells(line, delimiter);
   return cells.length > 1 && cells.every((cell) => COLUMN_NAME.test(cell)) && new Set(cells).size === cells.length;
 }
 
@@ -236,7 +236,7 @@ async function checkFirstLine(head: Head, { input: { kind }, fields }: ExpectedI
   const [header = '', row = ''] = head.lines(2);
   const names = fields.map(({ path }) => pathText(path));
   for (const [delimiter, flags] of possible) {
-    const [columns, cells] = [cellsOf(header, delimiter), cellsOf(row, delimiter)];
+    const [columns, cells] = [trimmedCells(header, delimiter), trimmedCells(row, delimiter)];
     const hasAddress =
       cells.length === columns.length && cells.some((cell) => parseAddress(cell, new Uint32Array(4)) !== 0);
     if (!hasAddress && !columns.some((column) => names.includes(column))) continue;
