@@ -1,4 +1,4 @@
-/** Lists, tables and JSON documents: examples of each, and properties for any text and split. */
+/** Lists, tables and JSON documents: examples of each, and properties of documents for any text and split. */
 import { createRequire } from 'node:module';
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
@@ -117,24 +117,6 @@ describe('a list', () => {
     expect(output).toBe('8.8.8.8\t\tUS\n10.0.0.1\tprivate\t\nx\t\t\n\n');
     expect(counts).toMatchObject({ lines: 4, found: 1, no_country: 1, invalid_address: 1, missing_field: 0 });
   });
-
-  it('passes on any bytes, for every split', async () => {
-    const bytes = fc.uint8Array({ maxLength: 300 });
-    await fc.assert(
-      fc.asyncProperty(bytes, splits, async (input, positions) => {
-        const { format } = start(list, {});
-        const output = await collect(format, cut(input, positions));
-        // No line can be an address, so three tabs are added.
-        const lines = Buffer.from(input).toString('latin1').split('\n');
-        const expected = lines.map((line) => {
-          const [, body, ending] = /^(.*?)(\r?)$/s.exec(line)!;
-          const isBlank = body!.replace(/[\t\v\f\r ]/g, '') === '';
-          return isBlank ? line : `${body}\t\t\t${ending}`;
-        });
-        expect(output.toString('latin1')).toBe(expected.join('\n'));
-      }),
-    );
-  });
 });
 
 describe('a table', () => {
@@ -251,71 +233,6 @@ describe('a table', () => {
     expect(output).toBe(`id,ip,geo_country,geo_country_code,geo_is_eu\n${long}\n2,8.8.8.8,United States,US,false\n`);
     expect(counts).toMatchObject({ lines: 2, invalid_line: 1, found: 1 });
     expect(rejected()).toBe(`${long}\n`);
-  });
-
-  it('keeps the bytes of every record, for every table and split', async () => {
-    const separator = fc.constantFrom(',', '\t');
-    const cell = fc.oneof(
-      fc.string({ unit: fc.constantFrom('a', '"', ',', '\t', '\n', '\r', ' ', 'é', '1') }),
-      sample.map(([text]) => text),
-    );
-    const table = fc.record({
-      separator,
-      address: fc.nat(2),
-      columns: fc.integer({ min: 1, max: 3 }),
-      rows: fc.array(fc.record({ cells: fc.array(cell, { minLength: 1, maxLength: 4 }), quoteAll: fc.boolean() })),
-      newline: fc.constantFrom('\n', '\r\n'),
-      hasLastNewline: fc.boolean(),
-    });
-    await fc.assert(
-      fc.asyncProperty(
-        table,
-        splits,
-        async ({ separator, address, columns, rows, newline, hasLastNewline }, positions) => {
-          const addressColumn = address % columns;
-          const header = Array.from({ length: columns }, (_, index) => (index === addressColumn ? 'ip' : `c${index}`));
-          const added = ['geo_country_code', 'geo_is_eu'];
-          let input = header.join(separator);
-          let expected = [...header, ...added].join(separator);
-          for (const { cells, quoteAll } of rows) {
-            const record = cells
-              .map((text) => (quoteAll || /["\r\n,\t]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text))
-              .join(separator);
-            input += newline + record;
-            expected += newline + record;
-            if (cells.length !== columns || record === '') continue;
-            const text = cells[addressColumn]!;
-            const code = SAMPLES.find(([known]) => known === text)?.[1];
-            const isEu = code === undefined ? '' : String(code === 'NL' || code === 'DE');
-            expected += `${separator}${code ?? ''}${separator}${isEu}`;
-          }
-          if (hasLastNewline) {
-            input += newline;
-            expected += newline;
-          }
-          const make = separator === ',' ? csv : tsv;
-          expect((await enrich(make, input, { add: 'country_code,is_eu' }, positions)).output).toBe(expected);
-        },
-      ),
-      { numRuns: 300 },
-    );
-  });
-
-  it('passes on any bytes after a header', async () => {
-    const bytes = fc.uint8Array({ maxLength: 200 }).filter((input) => !input.includes(34));
-    await fc.assert(
-      fc.asyncProperty(bytes, splits, async (input, positions) => {
-        const { format } = start(csv, { add: 'is_eu' });
-        const output = await collect(format, cut(Buffer.concat([Buffer.from('ip\n'), input]), positions));
-        const lines = Buffer.from(input).toString('latin1').split('\n');
-        const expected = lines.map((line, index) => {
-          const isLast = index === lines.length - 1;
-          const body = isLast ? line : line.replace(/\r$/, '');
-          return body === '' || body.includes(',') ? line : `${body},${line.slice(body.length)}`;
-        });
-        expect(output.toString('latin1')).toBe(`ip,geo_is_eu\n${expected.join('\n')}`);
-      }),
-    );
   });
 });
 

@@ -1,10 +1,10 @@
 /** Filters and summaries, against naive twins that look at one record at a time. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type EnrichOptions, type KernelInput, parseFields } from '../../src/enrich/options.js';
+import { type EnrichOptions, parseFields } from '../../src/enrich/options.js';
 import { CountrySummary, checkCountries, type Filter, type RecordQuery } from '../../src/enrich/query.js';
 import { chunkedSource } from '../support/chunks.js';
-import { CSV, documentAt, LIST } from '../support/engine-format.js';
+import { documentAt } from '../support/engine-format.js';
 import { expectLines } from '../support/line-oracle.js';
 import { ANY_INPUT } from '../support/nasty-lines.js';
 import { releaseForTests } from '../support/open-release.js';
@@ -145,54 +145,29 @@ describe('JSON lines', () => {
 /** Addresses and other values, with and without a country. */
 const VALUE = fc.constantFrom('8.8.8.8', '193.0.6.139', '90.0.0.1', '80.1.2.3', '10.0.0.1', '::1', 'x', '');
 
-async function runFormat(input: KernelInput, text: string, query: RecordQuery, cuts: number[]) {
+async function runDocument(items: unknown[], query: RecordQuery, cuts: number[]) {
   return runEngine({
-    inputs: [chunkedSource('input', Buffer.from(text), cuts)],
+    inputs: [chunkedSource('input', Buffer.from(JSON.stringify(items, null, 1)), cuts)],
     openFile: () => release.file,
-    options: { ...optionsOf(query, []), input },
+    options: { ...optionsOf(query, []), input: documentAt() },
   });
 }
 
-describe('other formats', () => {
+// Lists and tables are in text.test.ts and tables.test.ts.
+describe('JSON documents', () => {
   const cuts = fc.array(fc.nat(), { maxLength: 4 });
   const selects = (filter: Filter, value: string) =>
     isSelected(filter, release.database.lookup(value) ?? null) !== filter.isInverted;
 
-  it('lists are filtered', async () => {
-    await fc.assert(
-      fc.asyncProperty(fc.array(VALUE), FILTERS, cuts, async (values, filter, positions) => {
-        const input = values.map((value) => `${value}\n`).join('');
-        const expected = values.filter((value) => selects(filter, value)).map((value) => `${value}\n`);
-        expect((await runFormat(LIST, input, filter, positions)).output).toBe(expected.join(''));
-      }),
-      { numRuns: RUNS },
-    );
-  });
-
-  it('tables are filtered, and keep their header', async () => {
-    const row = fc.tuple(fc.nat(), VALUE, fc.boolean());
-    await fc.assert(
-      fc.asyncProperty(fc.array(row), FILTERS, cuts, async (rows, filter, positions) => {
-        const text = ([n, ip, isWhole]: [number, string, boolean]) => `${n},"${ip}"${isWhole ? '' : ',more'}\r\n`;
-        const expected = rows.filter(([, ip, isWhole]) => (isWhole ? selects(filter, ip) : filter.isInverted));
-        const input = `n,ip\r\n${rows.map(text).join('')}\r\n`;
-        const { output } = await runFormat(CSV, input, filter, positions);
-        expect(output).toBe(`n,ip\r\n${expected.map(text).join('')}${filter.isInverted ? '\r\n' : ''}`);
-      }),
-      { numRuns: RUNS },
-    );
-  });
-
-  it('JSON documents are filtered, and stay valid', async () => {
+  it('are filtered, and stay valid', async () => {
     const item = fc.oneof(
       VALUE.map((ip) => ({ ip, x: [1, { y: 2 }] })),
       fc.constantFrom<unknown>({}, 5, [], null),
     );
     await fc.assert(
       fc.asyncProperty(fc.array(item), FILTERS, cuts, async (items, filter, positions) => {
-        const input = JSON.stringify(items, null, 1);
         const expected = items.filter((one) => selects(filter, (one as { ip?: string } | null)?.ip ?? ''));
-        const { output } = await runFormat(documentAt(), input, filter, positions);
+        const { output } = await runDocument(items, filter, positions);
         expect(JSON.parse(output)).toEqual(expected);
       }),
       { numRuns: RUNS },
@@ -200,19 +175,16 @@ describe('other formats', () => {
   });
 
   it('are summarized', async () => {
-    const lists = fc.array(VALUE);
     await fc.assert(
-      fc.asyncProperty(lists, async (values) => {
+      fc.asyncProperty(fc.array(VALUE), async (values) => {
         const expected = values.filter((value) => release.database.lookup(value)?.is_eu === true).length;
-        for (const [make, input] of [
-          [LIST, values.map((value) => `${value}\n`).join('')],
-          [CSV, ['ip', ...values.map((ip) => `"${ip}"`)].join('\n')],
-          [documentAt(), JSON.stringify(values.map((ip) => ({ ip })))],
-        ] as const) {
-          const summary = new CountrySummary();
-          await runFormat(make, input, { kind: 'summarize', summary }, []);
-          expect(summary.byEu().eu).toBe(expected);
-        }
+        const summary = new CountrySummary();
+        await runDocument(
+          values.map((ip) => ({ ip })),
+          { kind: 'summarize', summary },
+          [],
+        );
+        expect(summary.byEu().eu).toBe(expected);
       }),
       { numRuns: RUNS },
     );

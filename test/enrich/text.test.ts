@@ -98,6 +98,7 @@ const DECORATED_LINES = fc
     maxLength: 20,
   })
   .map((lines) => lines.map((parts) => parts.join('')).join(''));
+const ANY_BYTES = fc.uint8Array({ maxLength: 300 }).map((bytes) => Buffer.from(bytes).toString('latin1'));
 const SETTINGS = fc.record({
   cuts: fc.array(fc.nat(), { maxLength: 4 }),
   jobs: fc.constantFrom(1, 1, 1, 2),
@@ -109,7 +110,7 @@ const SETTINGS = fc.record({
 describe.each<Kind>(['text', 'combined', 'list'])('%s', (kind) => {
   it('equals the naive twin for all texts, chunks, blocks and jobs', async () => {
     await fc.assert(
-      fc.asyncProperty(fc.oneof(TEXT, DECORATED_LINES), SETTINGS, async (input, settings) => {
+      fc.asyncProperty(fc.oneof(TEXT, DECORATED_LINES, ANY_BYTES), SETTINGS, async (input, settings) => {
         const { output, counts } = await run(kind, input, { ...settings, add: 'country,address,reason' });
         expect(output).toBe(expectedOutput(kind, input, ['country', 'address', 'reason'], settings));
         const results = linesOf(input)

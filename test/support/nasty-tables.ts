@@ -57,14 +57,16 @@ export function nastyTables(rows: number, isDecorated = false): fc.Arbitrary<Nas
         fc.oneof({ arbitrary: whole, weight: 9 }, { arbitrary: fc.array(cell, { maxLength: 5 }), weight: 1 }),
         fc.constantFrom('\n', '\n', '\r\n'),
       )
-      .map(([cells, ending]) => cells.join(delimiter) + ending);
+      .map(([cells, ending]) => Buffer.from(cells.join(delimiter) + ending).toString('latin1'));
+    const bytes = fc.uint8Array({ maxLength: 100 }).map((garbage) => Buffer.from(garbage).toString('latin1'));
+    const line = fc.oneof({ arbitrary: record, weight: 30 }, { arbitrary: bytes, weight: 1 });
     const header = fc
       .tuple(fc.constantFrom('', '', '\xef\xbb\xbf', '\n', '\xef\xbb\xbf\r\n'), fc.constantFrom('\n', '\r\n'))
       .map(([before, ending]) => `${before}a${delimiter}"ip"${delimiter}c${ending}`);
     return fc
-      .tuple(header, fc.array(record, { maxLength: rows }), fc.boolean())
+      .tuple(header, fc.array(line, { maxLength: rows }), fc.boolean())
       .map(([head, records, hasLastNewline]) => {
-        const text = head + records.map((one) => Buffer.from(one).toString('latin1')).join('');
+        const text = head + records.join('');
         return { delimiter, text: hasLastNewline ? text : text.replace(/\r?\n$/, '') };
       });
   });
