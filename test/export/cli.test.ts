@@ -1,16 +1,5 @@
 import { execFileSync, spawn } from 'node:child_process';
-import {
-  chmodSync,
-  existsSync,
-  lstatSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -18,7 +7,7 @@ import { CompactCountries } from '../../src/compact/countries.js';
 import { buildRangeFile } from '../../src/compact/range-file.js';
 import { FORMATS } from '../../src/export/formats.js';
 import { packageFile } from '../../src/package-root.js';
-import { finished, MAIN, start, terminal } from '../support/cli.js';
+import { finished, MAIN, terminal } from '../support/cli.js';
 import { ipatlas } from '../support/in-process.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 import { largeWorld } from './support.js';
@@ -190,20 +179,6 @@ describe('ipatlas export', () => {
     const result = await run('csv', '-o', '');
     expect(result).toMatchObject({ code: 2, stdout: '', stderr: expect.stringMatching(/--output is empty/) });
   });
-
-  it('exits quietly when its reader closes the pipe', async () => {
-    const child = start(['export', 'csv', '--data', dataDir]);
-    const end = finished(child);
-    child.stdout!.once('data', () => child.stdout!.destroy());
-    expect(await end).toMatchObject({ code: 0, stderr: '' });
-  });
-
-  it('waits for a slow reader', async () => {
-    const whole = (await run('nginx')).stdout.length;
-    const command = [process.execPath, MAIN, 'export', 'nginx', '--data', dataDir];
-    const shell = spawn('sh', ['-c', '"$@" | (sleep 0.5; cat) | wc -c', 'sh', ...command]);
-    expect(await finished(shell)).toMatchObject({ code: 0, stdout: `${whole}\n` });
-  });
 });
 
 describe('the output file', () => {
@@ -213,39 +188,5 @@ describe('the output file', () => {
     expect((await run('csv', '--release', 'x', '-o', out)).code).toBe(5);
     expect(readFileSync(out, 'utf8')).toBe('old');
     expect(readdirSync(join(dir, 'out'))).toEqual(['file']);
-  });
-
-  it('keeps the permissions of the file that it replaces', async () => {
-    for (const mode of [0o600, 0o666]) {
-      writeFileSync(out, 'old');
-      chmodSync(out, mode);
-      expect((await run('csv', '-o', out)).code).toBe(0);
-      expect(statSync(out).mode & 0o777).toBe(mode);
-    }
-  });
-
-  it('is the target of a symbolic link, and the link stays', async () => {
-    const target = join(dir, 'out', 'target');
-    writeFileSync(target, 'old');
-    symlinkSync(target, out);
-    expect((await run('csv', '-o', out)).code).toBe(0);
-    expect(lstatSync(out).isSymbolicLink()).toBe(true);
-    expect(readFileSync(target, 'utf8')).toContain('start,end');
-  });
-
-  it('is written in place if it is a device or a pipe', async () => {
-    const pipe = join(dir, 'out', 'pipe');
-    execFileSync('mkfifo', [pipe]);
-    const reader = finished(spawn('cat', [pipe]));
-    expect((await run('cidr', '--release', older, '--family', '4', '-o', pipe)).code).toBe(0);
-    expect((await reader).stdout).toContain('193.0.0.0/21,NL');
-    expect(lstatSync(pipe).isFIFO()).toBe(true);
-    expect((await run('csv', '-o', '/dev/null')).code).toBe(0);
-    expect(lstatSync('/dev/null').isCharacterDevice()).toBe(true);
-  });
-
-  it('is stdout if it is "-"', async () => {
-    expect((await run('cidr', '-o', '-')).stdout).toContain('network,country_code');
-    expect(existsSync('-')).toBe(false);
   });
 });
