@@ -1,14 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import {
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  readlinkSync,
-  rmSync,
-  truncateSync,
-  writeFileSync,
-} from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -114,16 +105,6 @@ describe('ipatlas build', () => {
     const built = await buildOnce(dataDir, file, { asOf: '2026-01-01', force: true });
     expect(built).toMatchObject({ outcome: 'published', id: JSON.parse(report).release });
     expect(JSON.parse(readFileSync(path, 'utf8')).finished).not.toBe('2026-01-01T00:00:00.000Z');
-  });
-
-  it('builds again if the current release is damaged', async () => {
-    const file = sources({ one: GOOD });
-    await build(file, '--as-of', '2026-01-01');
-    truncateSync(join(dataDir, current(), 'ranges.ipr'), 1000);
-    expect((await ipatlas(['verify', '--data', dataDir])).code).toBe(5);
-    expect((await ipatlas(['lookup', '8.8.8.8', '--data', dataDir])).code).toBe(5);
-    expect(await build(file, '--as-of', '2026-01-01')).toMatchObject({ code: 0 });
-    expect((await ipatlas(['verify', '--data', dataDir])).code).toBe(0);
   });
 
   it('stores EU membership as of the given date', async () => {

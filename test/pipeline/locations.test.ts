@@ -264,11 +264,4 @@ describe('errors and secrets', () => {
     expect(error.message).toMatch(/the environment variable UNSET_NAME is not set; https:\/\/\*\*\*@h\.invalid/);
     expect(error.message).not.toContain('s3cret');
   });
-
-  it('a port that fetch refuses is not tried again', async () => {
-    const waits: number[] = [];
-    const wait = async (milliseconds: number) => waits.push(milliseconds);
-    await atlasError(runFetch([source(location(['http://127.0.0.1:6000/a']))], scratchDir(), { wait }));
-    expect(waits).toEqual([]);
-  });
 });

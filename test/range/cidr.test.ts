@@ -1,4 +1,3 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { formatCidr, parseCidr, rangeToCidrs } from '../../src/range/cidr.js';
 
@@ -44,6 +43,7 @@ describe('parseCidr', () => {
   });
 });
 
+// Its naive twin is in test/export/text.test.ts.
 describe('rangeToCidrs', () => {
   it.each([
     [4, [0], [0xffffffff], ['0.0.0.0/0']],
@@ -53,29 +53,5 @@ describe('rangeToCidrs', () => {
     [6, [0x20010db8, 0, 0, 0], [0x20010db8, 0, 1, 0], ['2001:db8::/96', '2001:db8::1:0:0/128']],
   ] as [4 | 6, number[], number[], string[]][])('IPv%d %j to %j', (family, first, last, expected) => {
     expect(blocks(family, first, last)).toEqual(expected);
-  });
-
-  // The naive twin: a small space, address by address; the fewest aligned power-of-two blocks by an exhaustive greedy search
-  // over a tree, which shares nothing with the arithmetic above.
-  it('gives the fewest blocks that cover exactly the range', () => {
-    const BITS = 8;
-    const cover = (low: number, size: number, from: number, to: number): string[] => {
-      if (low > to || low + size - 1 < from) return [];
-      if (low >= from && low + size - 1 <= to) return [`${low}/${size}`];
-      return [...cover(low, size / 2, from, to), ...cover(low + size / 2, size / 2, from, to)];
-    };
-    fc.assert(
-      fc.property(fc.nat(255), fc.nat(255), fc.constantFrom(4, 6), fc.nat(0xffff), (a, b, family, high) => {
-        const [from, to] = [Math.min(a, b), Math.max(a, b)];
-        const place = (low: number): number[] => (family === 4 ? [high * 256 + low] : [high, 0, 7, high * 256 + low]);
-        const got: string[] = [];
-        rangeToCidrs(family as 4 | 6, Uint32Array.from(place(from)), Uint32Array.from(place(to)), (first, prefix) => {
-          const word = first[family === 4 ? 0 : 3]!;
-          got.push(`${word & 255}/${2 ** ((family === 4 ? 32 : 128) - prefix)}`);
-        });
-        expect(got).toEqual(cover(0, 2 ** BITS, from, to));
-      }),
-      { numRuns: 2000 },
-    );
   });
 });

@@ -1,4 +1,4 @@
-/** Builds of real sources that are killed at random moments, and two that run at the same time. */
+/** Builds of real sources that are killed at random moments. */
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -17,12 +17,6 @@ afterEach(() => rmSync(dataDir, { recursive: true }));
 const build = (...args: string[]) => ['build', '--offline', '--only', 'rir-delegations', '--data', dataDir, ...args];
 
 describe('builds that are interrupted', () => {
-  it('do not run at the same time: one builds, the other says that it is busy and exits with code 2', async () => {
-    const results = await Promise.all([ipatlas(build()), ipatlas(build())]);
-    expect(results.map(({ code }) => code).sort()).toEqual([0, 2]);
-    expect(results.find(({ code }) => code === 2)!.stderr).toMatch(/another build or pull is running/);
-  });
-
   it('leave a whole current release when killed at random moments, and the next build succeeds', async () => {
     const random = randomFrom();
     const wanted = rounds(60);
