@@ -6,39 +6,20 @@
  */
 import { lstatSync } from 'node:fs';
 import { join } from 'node:path';
-import { Worker } from 'node:worker_threads';
 import { CURRENT_LINK, currentDir } from '../../database/release.js';
 import { AtlasError, messageOf, systemErrorCode } from '../../errors.js';
 import { RELEASE_RETRY_MS, RETRY_MAX_MS } from '../../limits.js';
-import { packageFile } from '../../package-root.js';
+import { runThread } from './thread.js';
 
-/** The compiled file, because Node 20 cannot start a thread from TypeScript. */
-const VERIFY_THREAD_FILE = 'dist/src/api/releases/verify-thread.js';
-
-/** Verifies a release; rejects with AtlasError if it is damaged. */
+/** Verifies a release; rejects if it is damaged. */
 export type VerifyRelease = (dir: string) => Promise<void>;
-
-/** What the verifying thread sends back. */
-export type VerifyAnswer = { ok: true } | { ok: false; message: string };
 
 /** Size of the young generation of the verifying thread in MiB: its garbage would otherwise be half of its memory. */
 const VERIFY_YOUNG_MB = 4;
 
 /** Verifies a release in a thread, so that requests are still answered. */
-export function verifyInThread(dir: string): Promise<void> {
-  const thread = new Worker(packageFile(VERIFY_THREAD_FILE), {
-    workerData: dir,
-    resourceLimits: { maxYoungGenerationSizeMb: VERIFY_YOUNG_MB },
-  });
-  return new Promise((resolve, reject) => {
-    thread.once('message', (answer: VerifyAnswer) => {
-      if (answer.ok) resolve();
-      else reject(new AtlasError('E_DAMAGED', answer.message));
-    });
-    thread.once('error', reject);
-    thread.once('exit', () => reject(new AtlasError('E_FAULT', 'the thread that verifies a release ended too early')));
-  });
-}
+export const verifyInThread: VerifyRelease = (dir) =>
+  runThread('verify-thread', dir, { maxYoungGenerationSizeMb: VERIFY_YOUNG_MB });
 
 export interface WatchOptions {
   dataDir: string;

@@ -1,5 +1,5 @@
 /** Threads for what takes longer than a request may wait. */
-import { Worker } from 'node:worker_threads';
+import { type ResourceLimits, Worker } from 'node:worker_threads';
 import { AtlasError } from '../../errors.js';
 import { packageFile } from '../../package-root.js';
 
@@ -8,10 +8,14 @@ import { packageFile } from '../../package-root.js';
  *
  * @param name of its file in this folder, without `.js`. It is the compiled one: Node 20 cannot start a thread from TypeScript
  * @param job its `workerData`
+ * @param resourceLimits of its memory
  * @throws what it throws; AtlasError E_FAULT if it ends without a message
  */
-export function runThread<Result>(name: string, job: unknown): Promise<Result> {
-  const thread = new Worker(packageFile(`dist/src/api/releases/${name}.js`), { workerData: job });
+export function runThread<Result>(name: string, job: unknown, resourceLimits?: ResourceLimits): Promise<Result> {
+  const thread = new Worker(packageFile(`dist/src/api/releases/${name}.js`), {
+    workerData: job,
+    ...(resourceLimits && { resourceLimits }),
+  });
   return new Promise((resolve, reject) => {
     thread.once('message', resolve);
     thread.once('error', reject);

@@ -1,16 +1,6 @@
-/** Entry point of the thread that verifies one release. */
+/** Entry point of the thread that verifies one release. What it throws is thrown to the caller. */
 import { parentPort, workerData } from 'node:worker_threads';
 import { verifyRelease } from '../../database/verify.js';
-import { messageOf } from '../../errors.js';
-import type { VerifyAnswer } from './release-watcher.js';
 
-function verify(dir: string): VerifyAnswer {
-  try {
-    verifyRelease(dir);
-    return { ok: true };
-  } catch (error) {
-    return { ok: false, message: messageOf(error) };
-  }
-}
-
-parentPort?.postMessage(verify(workerData as string));
+verifyRelease(workerData as string);
+parentPort?.postMessage(undefined);
