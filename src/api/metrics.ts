@@ -4,6 +4,7 @@ import { AggregatorRegistry, Counter, collectDefaultMetrics, Gauge, Histogram, R
 import { releaseAge } from '../database/age.js';
 import { type PullState, readPullState, secondsToExpiry } from '../database/pull-state.js';
 import type { Manifest } from '../database/release.js';
+import { causedError, messageOf } from '../errors.js';
 import type { Outcome, Outcomes } from './releases/served-release.js';
 
 /** Upper bounds in seconds: a lookup takes some 20 µs, a batch a millisecond, and a slow client seconds. */
@@ -178,26 +179,44 @@ export function metricsText(processes: WorkerMetrics[]): Promise<string> {
   return AggregatorRegistry.aggregate(processes).metrics();
 }
 
-const LOOPBACK = '127.0.0.1';
+/** What operators get at a path. */
+export interface OperatorText {
+  /** Default: 200. */
+  status?: number;
+  text: string;
+  type?: string;
+}
+
+/** Returns metrics as they are served. */
+export function servedMetrics(text: string): OperatorText {
+  return { text, type: Registry.PROMETHEUS_CONTENT_TYPE };
+}
+
+/** The address on which only programs of this machine reach the metrics. */
+export const LOOPBACK = '127.0.0.1';
 
 /**
- * Serves `/metrics` on the loopback address.
+ * Serves `/metrics`, and other texts for operators.
  *
  * @param port 0 for any free one
+ * @param texts by path
+ * @throws AtlasError E_USAGE if it cannot listen there
  */
-export function serveMetrics(port: number, collect: () => Promise<string>): Promise<Server> {
-  const server = createServer((request, response) => {
-    if (request.url !== '/metrics') {
-      response.writeHead(404).end();
-      return;
-    }
-    collect().then(
-      (text) => response.writeHead(200, { 'content-type': Registry.PROMETHEUS_CONTENT_TYPE }).end(text),
-      () => response.writeHead(500).end(),
-    );
+export function serveTexts(
+  { host, port }: { host: string; port: number },
+  texts: Readonly<Record<string, () => OperatorText | Promise<OperatorText>>>,
+): Promise<Server> {
+  const server = createServer(async (request, response) => {
+    const make = Object.hasOwn(texts, request.url!)
+      ? texts[request.url!]!
+      : () => ({ status: 404, text: 'not found\n' });
+    const failed = (error: unknown): OperatorText => ({ status: 500, text: `${messageOf(error)}\n` });
+    const { status = 200, text, type = 'text/plain' } = await Promise.resolve().then(make).catch(failed);
+    response.writeHead(status, { 'content-type': type }).end(text);
   });
   return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(port, LOOPBACK, () => resolve(server));
+    const where = `--metrics-port: cannot listen on ${host}, port ${port}`;
+    server.once('error', (error) => reject(causedError('E_USAGE', where, error, 'choose another')));
+    server.listen(port, host, () => resolve(server));
   });
 }

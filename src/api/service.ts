@@ -4,12 +4,20 @@ import type { AddressInfo } from 'node:net';
 import { findDatabase, manifestOfDatabase, openRanges, seedAnswers, seedText } from '../database/origin.js';
 import type { Manifest } from '../database/release.js';
 import { seedPath } from '../database/seed.js';
-import { causedError, misuse } from '../errors.js';
+import { misuse } from '../errors.js';
 import { RELEASE_POLL_MS } from '../limits.js';
 import { singleProcess, WorkerCluster } from './cluster.js';
 import { type KeyRequest, SignUps } from './keys/sign-up.js';
 import type { Log } from './log.js';
-import { addPullMetrics, addSharedRateMetric, ReleaseMetrics, RequestMetrics, serveMetrics } from './metrics.js';
+import {
+  addPullMetrics,
+  addSharedRateMetric,
+  LOOPBACK,
+  ReleaseMetrics,
+  RequestMetrics,
+  servedMetrics,
+  serveTexts,
+} from './metrics.js';
 import { RedisRateStore } from './rates/redis-rate-store.js';
 import { ReleaseWatcher, type VerifyRelease } from './releases/release-watcher.js';
 import type { ServeSettings } from './server.js';
@@ -44,14 +52,6 @@ export function requireInUnion(dir: string, country: string): void {
   const name = record?.kind === 'country' ? `${record.name} (${country})` : country;
   const problem = record === undefined ? 'is not in the database' : 'is not in the European Union';
   throw misuse(`--eu: ${name} ${problem} as of ${asOf}; serve the EU base address from a member state, or omit --eu`);
-}
-
-async function startMetrics(port: number, collect: () => Promise<string>): Promise<Server> {
-  try {
-    return await serveMetrics(port, collect);
-  } catch (error) {
-    throw causedError('E_USAGE', `--metrics-port: cannot listen on port ${port}`, error, 'choose another');
-  }
 }
 
 /**
@@ -115,8 +115,12 @@ export async function runService(settings: ServeSettings, options: ServiceOption
     }
     await rates?.start();
     if (metricsPort !== undefined) {
-      metricsServer = await startMetrics(metricsPort, async () =>
-        (await Promise.all([cluster.metrics(), releases.registry.metrics()])).join(''),
+      metricsServer = await serveTexts(
+        { host: LOOPBACK, port: metricsPort },
+        {
+          '/metrics': async () =>
+            servedMetrics((await Promise.all([cluster.metrics(), releases.registry.metrics()])).join('')),
+        },
       );
       const { port } = metricsServer.address() as AddressInfo;
       log.info({ url: `${publicUrl(undefined, port)}/metrics` }, 'metrics');

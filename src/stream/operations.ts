@@ -1,12 +1,11 @@
 /** A worker in operation: the release that it uses, what it counts and logs, and its metrics and health over HTTP. */
-import { createServer, type Server } from 'node:http';
+import type { Server } from 'node:http';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { errorFields, type Log, type LogFields } from '../api/log.js';
-import { addProcessMetrics, addPullMetrics, ReleaseMetrics } from '../api/metrics.js';
+import { addProcessMetrics, addPullMetrics, ReleaseMetrics, servedMetrics, serveTexts } from '../api/metrics.js';
 import { ReleaseWatcher } from '../api/releases/release-watcher.js';
 import { openDatabase } from '../database/database.js';
 import type { EnrichOptions } from '../enrich/options.js';
-import { AtlasError, messageOf } from '../errors.js';
 import { RELEASE_POLL_MS } from '../limits.js';
 import type { Broker } from './broker.js';
 import { messageEnricher } from './message.js';
@@ -268,52 +267,21 @@ export async function followRelease({ dataDir, options, metrics, log }: FollowOp
 }
 
 /**
- * Serves `/metrics`, `/healthz` and `/readyz`.
+ * Serves `/metrics`, `/healthz` and `/readyz`. Throws as {@link serveTexts} does.
  *
- * @param port 0 for any free one
  * @param problem why messages cannot be processed; undefined if they can
- * @throws AtlasError E_USAGE if it cannot listen there
  */
 export function serveOperations(
-  { host, port }: { host: string; port: number },
+  address: { host: string; port: number },
   metrics: StreamMetrics,
   problem: () => string | undefined,
 ): Promise<Server> {
-  const server = createServer((request, response) => {
-    const answer = (status: number, text: string, type = 'text/plain'): void => {
-      response.writeHead(status, { 'content-type': type }).end(text);
-    };
-    switch (request.url) {
-      case '/healthz':
-        answer(200, 'ok\n');
-        break;
-      case '/readyz': {
-        const now = problem();
-        answer(now === undefined ? 200 : 503, `${now ?? 'ready'}\n`);
-        break;
-      }
-      case '/metrics':
-        metrics.text().then(
-          (text) => answer(200, text, Registry.PROMETHEUS_CONTENT_TYPE),
-          (error: unknown) => answer(500, `${messageOf(error)}\n`),
-        );
-        break;
-      default:
-        answer(404, 'not found\n');
-    }
-  });
-  return new Promise((resolve, reject) => {
-    server.once('error', (error) => {
-      reject(
-        new AtlasError(
-          'E_USAGE',
-          `--metrics-port: cannot listen on ${host}, port ${port}: ${error.message}; choose another`,
-          {
-            cause: error,
-          },
-        ),
-      );
-    });
-    server.listen(port, host, () => resolve(server));
+  return serveTexts(address, {
+    '/healthz': () => ({ text: 'ok\n' }),
+    '/readyz': () => {
+      const now = problem();
+      return { status: now === undefined ? 200 : 503, text: `${now ?? 'ready'}\n` };
+    },
+    '/metrics': async () => servedMetrics(await metrics.text()),
   });
 }
