@@ -1,9 +1,9 @@
 /** Reads the output in the order of the source: the output stream itself is in the order in which workers finished. */
 import { setMaxListeners } from 'node:events';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { AtlasError } from '../errors.js';
 import { STREAM_READ_AHEAD, STREAM_READ_POLL_MS } from '../limits.js';
-import { type Broker, BrokerUnavailable, type StoredPart } from './broker.js';
+import type { Broker, StoredPart } from './broker.js';
+import { pause, retried } from './worker.js';
 
 export interface ReadOptions {
   broker: Broker;
@@ -59,16 +59,8 @@ class Reader {
   }
 
   /** Repeats a request until the broker answers; undefined when told to stop. */
-  async persistently<Result>(request: () => Promise<Result>): Promise<Result | undefined> {
-    while (!this.#signal.aborted) {
-      try {
-        return await request();
-      } catch (error) {
-        if (!(error instanceof BrokerUnavailable)) throw error;
-        await this.#pause();
-      }
-    }
-    return undefined;
+  persistently<Result>(request: () => Promise<Result>): Promise<Result | undefined> {
+    return retried({ signal: this.#signal, events: { stalled() {} } }, request);
   }
 
   /** Waits for the output of one message to be complete; undefined when told to stop. */
@@ -76,7 +68,7 @@ class Reader {
     for (;;) {
       const found = await this.persistently(() => this.#readMessage(sequence));
       if (found !== 'waiting') return found;
-      await this.#pause();
+      await pause(STREAM_READ_POLL_MS, this.#signal);
     }
   }
 
@@ -100,10 +92,6 @@ class Reader {
     // The worker rejects a message whose subject somebody else took.
     if (last === 'foreign') return { sequence, parts: [] };
     return last?.isLast ? { sequence, parts: await chain(broker, last) } : undefined;
-  }
-
-  async #pause(): Promise<void> {
-    await sleep(STREAM_READ_POLL_MS, undefined, { signal: this.#signal }).catch(() => {});
   }
 }
 

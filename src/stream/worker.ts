@@ -17,7 +17,7 @@ import {
 } from '../limits.js';
 import { BrokerUnavailable, type Delivery, type FlowLimit } from './broker.js';
 import { FlowWindow } from './flow.js';
-import { type Job, PartMaker, type PartOptions } from './parts.js';
+import { type Job, PartMaker, type PartOptions, type WorkerEvents } from './parts.js';
 
 export interface WorkerOptions extends PartOptions {
   /** Most input in flight. */
@@ -37,7 +37,7 @@ export async function pause(milliseconds: number, signal: AbortSignal): Promise<
 
 /** Repeats a request until the broker answers; undefined when told to stop. */
 export async function retried<Result>(
-  { signal, events }: Pick<WorkerOptions, 'signal' | 'events'>,
+  { signal, events }: Pick<WorkerOptions, 'signal'> & { events: Pick<WorkerEvents, 'stalled'> },
   request: () => Promise<Result>,
 ): Promise<Result | undefined> {
   for (let wait = STREAM_RETRY_MS; !signal.aborted; wait = Math.min(2 * wait, STREAM_RETRY_MAX_MS)) {
