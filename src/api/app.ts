@@ -142,8 +142,7 @@ function addRoutes(app: FastifyInstance, context: Context, handlers: Record<Rout
   function withHost(handler: Handler): Handler {
     return (request, reply) => {
       if (checkHost(request.headers.host)) return handler(request, reply);
-      context.responder.error(request, reply, 'host_refused');
-      return undefined;
+      return context.responder.error(request, reply, 'host_refused');
     };
   }
 

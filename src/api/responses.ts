@@ -38,7 +38,7 @@ export interface ResponderOptions {
   isClosing?: (() => boolean) | undefined;
 }
 
-/** Writes responses with the headers that all of them have. */
+/** Writes responses with the headers that all of them have. Its methods return what a handler returns that has answered. */
 export class Responder {
   readonly #served: Headers;
   readonly #common: Headers;
@@ -69,7 +69,7 @@ export class Responder {
     json: string,
     headers = NO_HEADERS,
     encoding: 'utf8' | 'latin1' = 'utf8',
-  ): void {
+  ): undefined {
     const all = this.#headers(request, headers);
     all.push('content-type', JSON_TYPE, 'content-length', String(Buffer.byteLength(json, encoding)));
     write(reply, status, all, request.method === 'HEAD' ? '' : json, encoding);
@@ -87,7 +87,7 @@ export class Responder {
     type: string,
     body: string,
     headers: Headers,
-  ): void {
+  ): undefined {
     const all = this.#served.concat(headers);
     if (this.#isClosing()) all.push('connection', 'close');
     all.push('content-type', type, 'content-length', String(Buffer.byteLength(body)));
@@ -95,7 +95,7 @@ export class Responder {
   }
 
   /** Sends a file that any page may read. */
-  bytes(request: FastifyRequest, reply: FastifyReply, bytes: Uint8Array, headers: Headers): void {
+  bytes(request: FastifyRequest, reply: FastifyReply, bytes: Uint8Array, headers: Headers): undefined {
     const all = this.#headers(request, headers);
     all.push('content-type', 'application/octet-stream', 'content-length', String(bytes.length));
     reply.raw.writeHead(200, all);
@@ -104,12 +104,18 @@ export class Responder {
   }
 
   /** Sends a response without a body, such as 304. */
-  empty(request: FastifyRequest, reply: FastifyReply, status: number, headers: Headers): void {
+  empty(request: FastifyRequest, reply: FastifyReply, status: number, headers: Headers): undefined {
     write(reply, status, this.#headers(request, headers), '');
   }
 
   /** Sends an error. @param more to say, which must not have anything of the request */
-  error(request: FastifyRequest, reply: FastifyReply, error: WireError, headers = NO_HEADERS, more?: string): void {
+  error(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    error: WireError,
+    headers = NO_HEADERS,
+    more?: string,
+  ): undefined {
     const { status, message } = WIRE_ERRORS[error];
     const body = more === undefined ? ERROR_BODIES[error] : JSON.stringify({ error: `${message}; ${more}` });
     this.json(request, reply, status, body, headers);
@@ -120,7 +126,7 @@ export class Responder {
    *
    * @param allowed value of `Allow`, if the path has a route
    */
-  options(request: FastifyRequest, reply: FastifyReply, allowed: string | undefined): void {
+  options(request: FastifyRequest, reply: FastifyReply, allowed: string | undefined): undefined {
     const all = this.#headers(request, allowed === undefined ? NO_HEADERS : ['allow', allowed]);
     all.push('access-control-allow-methods', CORS_METHODS);
     all.push('access-control-allow-headers', CORS_REQUEST_HEADERS);

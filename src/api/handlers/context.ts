@@ -116,15 +116,11 @@ export class Context {
     const { keys, pageKeys } = this.deps;
     const { apikey } = request.query as QueryParameters;
     const presented = presentedKey(request.headers, apikey);
-    if ('error' in presented) {
-      this.responder.error(request, reply, presented.error);
-      return undefined;
-    }
+    if ('error' in presented) return this.responder.error(request, reply, presented.error);
     const key = keys.find(presented.key) ?? pageKeys.find(presented.key, () => callerOf(request), isOwn);
     const error = key === undefined ? 'key_invalid' : originError(key, originOf(request.headers));
     if (error === undefined) return key;
-    this.responder.error(request, reply, error);
-    return undefined;
+    return this.responder.error(request, reply, error);
   }
 
   /**

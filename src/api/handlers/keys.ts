@@ -15,7 +15,7 @@ export function keyHandlers(context: Context) {
   /** When a network may make a key again: nobody else is asked until then. */
   const refusedUntil = new Map<string, number>();
 
-  function sendOutcome(request: FastifyRequest, reply: FastifyReply, outcome: KeyOutcome): void {
+  function sendOutcome(request: FastifyRequest, reply: FastifyReply, outcome: KeyOutcome): undefined {
     if ('created' in outcome) responder.json(request, reply, 201, JSON.stringify(outcome.created), NO_STORE);
     else if ('revoked' in outcome) responder.json(request, reply, 200, JSON.stringify(outcome.revoked), NO_STORE);
     else {
@@ -28,21 +28,13 @@ export function keyHandlers(context: Context) {
   /** Makes a key for programs and for the page itself, but not for pages of other origins. */
   const signUp: Handler = (request, reply) => {
     const { origin, host } = request.headers;
-    if (!page.signUp) {
-      responder.error(request, reply, 'sign_up_closed');
-      return undefined;
-    }
-    if (origin !== undefined && !pageKeys.isOrigin(origin, host)) {
-      responder.error(request, reply, 'origin_refused');
-      return undefined;
-    }
+    if (!page.signUp) return responder.error(request, reply, 'sign_up_closed');
+    if (origin !== undefined && !pageKeys.isOrigin(origin, host))
+      return responder.error(request, reply, 'origin_refused');
     const caller = callerOf(request);
     const network = networkOf(caller, 64);
     const retryIn = (refusedUntil.get(network) ?? 0) - performance.now();
-    if (retryIn > 0) {
-      sendOutcome(request, reply, { refused: 'sign_up_limit', retryIn });
-      return undefined;
-    }
+    if (retryIn > 0) return sendOutcome(request, reply, { refused: 'sign_up_limit', retryIn });
     return settle(request, keyService({ do: 'create', caller }), (outcome) => {
       if ('refused' in outcome && outcome.refused === 'sign_up_limit') {
         if (refusedUntil.size >= MAX_REFUSED) refusedUntil.clear();
@@ -54,10 +46,7 @@ export function keyHandlers(context: Context) {
 
   const revokeKey: Handler = (request, reply) => {
     const { id, selfIssued } = request.apiKey!;
-    if (!selfIssued) {
-      responder.error(request, reply, 'key_not_self_issued');
-      return undefined;
-    }
+    if (!selfIssued) return responder.error(request, reply, 'key_not_self_issued');
     return settle(request, keyService({ do: 'revoke', id }), (outcome) => sendOutcome(request, reply, outcome));
   };
 

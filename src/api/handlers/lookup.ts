@@ -50,10 +50,7 @@ export function lookupHandlers(context: Context) {
     const { include } = request.query as QueryParameters;
     if (include === 'unknown') return context.refuseInclude(request, reply);
     const limit = context.rateOf(request.apiKey!);
-    if (limit !== 0 && ips.length > limit) {
-      responder.error(request, reply, 'batch_over_rate');
-      return undefined;
-    }
+    if (limit !== 0 && ips.length > limit) return responder.error(request, reply, 'batch_over_rate');
     return context.countAddresses(request, reply, ips.length, (rate) =>
       context.withAnswers(request, reply, rate, (served, headers) => {
         const { json, outcomes } = served.batch(ips, include);
@@ -66,10 +63,7 @@ export function lookupHandlers(context: Context) {
   const showHistory: Handler = (request, reply) => {
     const words = new Uint32Array(4);
     const family = parseAddress((request.params as { ip: string }).ip, words);
-    if (family === 0) {
-      responder.error(request, reply, 'invalid_address');
-      return undefined;
-    }
+    if (family === 0) return responder.error(request, reply, 'invalid_address');
     const address = { family, words: words.subarray(0, addressWords(family)) };
     const rate = context.rateOf(request.apiKey!);
     return context.countAddresses(request, reply, Math.min(HISTORY_COST, rate || HISTORY_COST), (headers) =>

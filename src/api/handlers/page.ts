@@ -44,24 +44,15 @@ export function pageHandlers(context: Context, page: Page) {
   const showPage: Handler = (request, reply) => {
     const served = release();
     const shared = contentFor(request);
-    if (!wantsHtml(request.headers.accept)) {
-      page.sendText(request, reply, pageText(shared));
-      return undefined;
-    }
+    if (!wantsHtml(request.headers.accept)) return page.sendText(request, reply, pageText(shared));
     const include = hasNetworks(served) ? NETWORK_MEMBERS : undefined;
     const resultFor = (address: string): LookupResult | undefined =>
       settings.keyless ? served && resultOf(served.answer(address, include)) : undefined;
     const own = resultFor(callerOf(request));
     const content = { ...shared, own, example: resultFor(EXAMPLE_ADDRESS), lookup: undefined };
     const asked = askedLookup(request.raw.url!);
-    if (asked === undefined || served === undefined) {
-      page.sendHtml(request, reply, lookupHtml(content));
-      return undefined;
-    }
-    if (!settings.keyless) {
-      responder.error(request, reply, 'keyless_off');
-      return undefined;
-    }
+    if (asked === undefined || served === undefined) return page.sendHtml(request, reply, lookupHtml(content));
+    if (!settings.keyless) return responder.error(request, reply, 'keyless_off');
     request.apiKey = pageKeys.visitor(callerOf(request));
     const send = (status: number, problem?: Notice, result?: LookupResult, headers: readonly string[] = []): void =>
       page.sendHtml(request, reply, lookupHtml({ ...content, lookup: { ...asked, result, problem } }), status, headers);
@@ -83,24 +74,21 @@ export function pageHandlers(context: Context, page: Page) {
   };
 
   const developersPage: Handler = (request, reply) =>
-    void page.sendHtml(request, reply, developersHtml(contentFor(request)));
+    page.sendHtml(request, reply, developersHtml(contentFor(request)));
 
-  const dataPage: Handler = (request, reply) => void page.sendHtml(request, reply, dataHtml(contentFor(request)));
+  const dataPage: Handler = (request, reply) => page.sendHtml(request, reply, dataHtml(contentFor(request)));
 
   const pageKey: Handler = (request, reply) => {
-    if (settings.keyless) {
-      const key = pageKeys.issue(callerOf(request), request.headers.host);
-      responder.document(request, reply, 200, JSON_TYPE, JSON.stringify(key), NO_STORE);
-    } else responder.error(request, reply, 'keyless_off');
-    return undefined;
+    if (!settings.keyless) return responder.error(request, reply, 'keyless_off');
+    const key = pageKeys.issue(callerOf(request), request.headers.host);
+    return responder.document(request, reply, 200, JSON_TYPE, JSON.stringify(key), NO_STORE);
   };
 
   /** The reference, which is the same for all requests. */
   let reference: string | undefined;
   const docs: Handler = (request, reply) => {
     reference ??= docsHtml(openApiDocument(baseUrls ?? {}) as OpenApi, page.assets);
-    page.sendHtml(request, reply, reference);
-    return undefined;
+    return page.sendHtml(request, reply, reference);
   };
 
   return { page: showPage, developersPage, dataPage, pageKey, docs };

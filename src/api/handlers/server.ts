@@ -11,7 +11,7 @@ export function serverHandlers(context: Context) {
   const { responder, deps } = context;
   const baseUrls = deps.baseUrls ?? {};
 
-  const health: Handler = (request, reply) => void responder.json(request, reply, 200, '{"status":"ok"}');
+  const health: Handler = (request, reply) => responder.json(request, reply, 200, '{"status":"ok"}');
 
   const readiness: Handler = (request, reply) => {
     const served = deps.release();
@@ -29,9 +29,8 @@ export function serverHandlers(context: Context) {
 
   const attribution: Handler = (request, reply) => {
     const served = deps.release();
-    if (served === undefined) responder.error(request, reply, 'no_database');
-    else responder.json(request, reply, 200, JSON.stringify(attributionOf(served.manifest)));
-    return undefined;
+    if (served === undefined) return responder.error(request, reply, 'no_database');
+    return responder.json(request, reply, 200, JSON.stringify(attributionOf(served.manifest)));
   };
 
   /** The OpenAPI document, which names the sources of the current release. */
@@ -44,8 +43,7 @@ export function serverHandlers(context: Context) {
         json: JSON.stringify(openApiDocument(baseUrls, served.manifest, served.labelNames)),
       };
     }
-    responder.json(request, reply, 200, document.json);
-    return undefined;
+    return responder.json(request, reply, 200, document.json);
   };
 
   const publicFile = (content: CompactJob['content']) => (request: FastifyRequest, reply: FastifyReply) => {

@@ -150,11 +150,11 @@ export class Page {
     body: string,
     status = 200,
     headers: readonly string[] = [],
-  ): void {
+  ): undefined {
     this.#responder.document(request, reply, status, HTML_TYPE, body, [...this.#headers, ...headers]);
   }
 
-  sendText(request: FastifyRequest, reply: FastifyReply, body: string): void {
+  sendText(request: FastifyRequest, reply: FastifyReply, body: string): undefined {
     this.#responder.document(request, reply, 200, TEXT_TYPE, body, this.#headers);
   }
 }
