@@ -118,6 +118,13 @@ const spaced = (value) =>
     .replace(/([[{]) /g, '$1')
     .replace(/ ([\]}])/g, '$1');
 
+const MIXED = [
+  (i) => JSON.stringify(logRecord(i)),
+  (i) => spaced(logRecord(i)),
+  (i) => JSON.stringify(withArrays(i)),
+  (i) => JSON.stringify({ ip: address(i), user: words(1), ...nested(i) }),
+];
+
 /**
  * The shapes of lines: how one is made, the field with the address, other flags, the same for a program that parses each line
  * if it differs, and the least ratio to that program.
@@ -144,6 +151,8 @@ export const SHAPES = {
     line: (i) => JSON.stringify(forwarded(i)),
   },
   'IPv6 only': { goal: 16, line: (i) => JSON.stringify(logRecord(i, ipv6())) },
+  /** Lines of four programs in one file, in no order. */
+  mixed: { goal: 16, line: (i) => MIXED[below(MIXED.length)](i) },
 };
 
 /** The fields of a record as the cells of a table. */

@@ -16,19 +16,20 @@ const REPEATS = 9;
 const ROUNDS = 5;
 /** What the native program does for each line: what is held against the goal, and what else could be done in C++. */
 const NATIVE = [
-  { mode: 'splice', what: 'looks up and splices', goal: 2 },
-  { mode: 'keep', what: 'keeps the text of each entry' },
+  { mode: 'splice', what: 'looks up and splices', hasGoal: true },
+  { mode: 'keep', what: 'keeps the text of each entry', hasGoal: false },
 ];
 
 const SOURCE = fileURLToPath(new URL('native.cpp', import.meta.url));
-/** Name, field, and format or shape. */
+/** Format or shape, field, and the least ratio to the first native program. */
 const TRIALS = [
-  ['flat', 'ip'],
-  ['spaced', 'ip'],
-  ['nested field', 'client.ip'],
-  ['arrays and escapes', 'ip'],
-  ['IPv6 only', 'ip'],
-  ['CSV plain', 'ip'],
+  ['flat', 'ip', 2.2],
+  ['spaced', 'ip', 2.2],
+  ['nested field', 'client.ip', 2.2],
+  ['arrays and escapes', 'ip', 2],
+  ['mixed', 'ip', 2],
+  ['IPv6 only', 'ip', 2],
+  ['CSV plain', 'ip', 3.8],
 ];
 
 /** Compiles the native program; returns undefined if the compiler or a library is missing. */
@@ -65,7 +66,7 @@ export function run() {
     const dataDir = dataDirectory();
     const [input, output, database] = ['input', 'output', 'countries.mmdb'].map((name) => join(folder, name));
     execFileSync(process.execPath, [CLI, 'export', 'mmdb', '--data', dataDir, '-o', database], { stdio: 'ignore' });
-    for (const [name, field] of TRIALS) {
+    for (const [name, field, goal] of TRIALS) {
       const format = FORMAT_SHAPES[name];
       if (format === undefined) writeLines(input, Math.ceil(FILE_BYTES / (SHAPES[name].line(0).length + 1)), name);
       else writeFormat(input, FILE_BYTES, format);
@@ -81,10 +82,10 @@ export function run() {
           least[index] = Math.min(least[index], secondsOf([...command, ...Array(REPEATS).fill(input)]));
         }
       }
-      for (const [index, { what, goal }] of NATIVE.entries()) {
+      for (const [index, { what, hasGoal }] of NATIVE.entries()) {
         const ratio = least[index + 1] / least[0];
-        const isMet = goal === undefined || ratio >= goal;
-        row(`${name}: C++ that ${what} / ipatlas`, `${ratio.toFixed(2)} ×`, goal && `≥ ${goal} ×`, isMet);
+        const goalText = hasGoal ? `≥ ${goal} ×` : '';
+        row(`${name}: C++ that ${what} / ipatlas`, `${ratio.toFixed(2)} ×`, goalText, !hasGoal || ratio >= goal);
       }
     }
   } finally {

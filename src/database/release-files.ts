@@ -8,11 +8,13 @@
  * were written, nor a writer that bypasses the file system or forges `.verified.json`; `ipatlas verify` reads every byte
  * regardless.
  */
-import { type BigIntStats, closeSync, fstatSync, openSync, readFileSync, readSync } from 'node:fs';
+import { type BigIntStats, closeSync, fstatSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { crypto } from '../builtins.js';
 import { AtlasError, causedError, damagedRelease, REBUILD, systemErrorCode } from '../errors.js';
+import { readPart } from '../file-part.js';
 import { replaceFile } from '../files.js';
+import { CONFIDENCE_TAGS, SECTION_TAGS } from '../rangefile/layout.js';
 import {
   decodeLabelFile,
   decodeNetworkFile,
@@ -20,6 +22,7 @@ import {
   type LabelFile,
   type NetworkFile,
   type RangeFile,
+  sectionsOf,
 } from '../rangefile/reader.js';
 import {
   LABEL_FILE,
@@ -91,17 +94,27 @@ export function checkHash(path: string, content: Uint8Array, { bytes, sha256 }: 
   }
 }
 
-/** Opens a file of a release, calls `use`, and closes the file. */
-function withFile<T>(path: string, use: (fd: number) => T): T {
-  let fd: number | undefined;
+/** Reads a file of a release; a system error says that it cannot be read. */
+function reading<T>(path: string, read: () => T): T {
   try {
-    fd = openSync(path, 'r');
-    return use(fd);
+    return read();
   } catch (error) {
     if (error instanceof AtlasError || systemErrorCode(error) === undefined) throw error;
     throw causedError('E_NO_DATABASE', `${path} cannot be read`, error, REBUILD);
+  }
+}
+
+/** Opens a file of a release, calls `use`, and closes the file, unless `use` has called `keep`. */
+function withFile<T>(path: string, use: (fd: number, keep: () => void) => T): T {
+  const fd = reading(path, () => openSync(path, 'r'));
+  let isKept = false;
+  const keep = (): void => {
+    isKept = true;
+  };
+  try {
+    return reading(path, () => use(fd, keep));
   } finally {
-    if (fd !== undefined) closeSync(fd);
+    if (!isKept) closeSync(fd);
   }
 }
 
@@ -131,25 +144,25 @@ interface Checked<T> {
  * Checks the manifest and a file of a release, unless both were checked before and have not changed since.
  *
  * @param use makes the result. `content` is the file's content, which has the right hash, or undefined if the file was checked
- *   before; then it can be read from `fd`. If this throws, no stamp is written
+ *   before; then it can be read from `fd`, later as well if `keep` is called. If this throws, no stamp is written
  */
 function withChecked<T>(
   dir: string,
   name: string,
-  use: (content: Buffer | undefined, fd: number, entry: ManifestFile) => T,
+  use: (content: Buffer | undefined, fd: number, entry: ManifestFile, keep: () => void) => T,
 ): Checked<T> {
   const path = join(dir, name);
   const { text, stat: manifestStat } = readManifestFile(dir);
-  return withFile(path, (fd) => {
+  return withFile(path, (fd, keep) => {
     const stat = fstatSync(fd, { bigint: true });
     const stamp = stampOf(manifestStat, stat);
     const wasChecked = readStamps(dir)[name] === stamp;
     const manifest = parseManifest(text, dir, wasChecked);
     const entry = outputOf(dir, manifest, name);
-    if (wasChecked) return { manifest, result: use(undefined, fd, entry) };
+    if (wasChecked) return { manifest, result: use(undefined, fd, entry, keep) };
     const content = readFileSync(fd);
     checkHash(path, content, entry);
-    const result = use(content, fd, entry);
+    const result = use(content, fd, entry, keep);
     const changes = [manifestStat, stat].flatMap(({ mtimeNs, ctimeNs }) => [mtimeNs, ctimeNs]);
     // A change after the first fstat would be missing from the stamp.
     const isUnchanged = stampOf(manifestStat, fstatSync(fd, { bigint: true })) === stamp;
@@ -159,31 +172,65 @@ function withChecked<T>(
   });
 }
 
-/** Fills a buffer from the beginning of a file. */
-function readInto(buffer: Buffer, fd: number): Buffer {
-  for (let done = 0; done < buffer.length; ) {
-    const bytes = readSync(fd, buffer, done, buffer.length - done, done);
-    if (bytes === 0) throw damagedRelease(`the range file ended after ${done} of ${buffer.length} bytes`);
-    done += bytes;
+/** Fills a buffer from a position of a file. */
+function readInto<Bytes extends Uint8Array>(buffer: Bytes, fd: number, path: string, position = 0): Bytes {
+  if (!readPart({ fd, position, length: buffer.length }, buffer)) {
+    throw damagedRelease(`${path} has become shorter while it was read`);
   }
   return buffer;
+}
+
+/** The sections that are read when the first IPv6 address comes, or the confidence is needed. */
+const LATE_TAGS = ['6HIG', '6LOW', '6REC', '6IDX', ...CONFIDENCE_TAGS] as const;
+/** Bytes that have the table of sections in any case. */
+const HEAD_BYTES = 4096;
+
+/** Opens a range file that was checked before in parts: two thirds of it are IPv6 columns, which many inputs do not need. */
+function openInParts(bytes: Buffer, fd: number, path: string): RangeFile {
+  readInto(bytes.subarray(0, HEAD_BYTES), fd, path);
+  const sections = sectionsOf(path, bytes);
+  const read = (tag: keyof typeof sections, target?: Uint8Array): void => {
+    const { offset, length } = sections[tag] ?? { offset: 0, length: 0 };
+    readInto(target ?? bytes.subarray(offset, offset + length), fd, path, offset);
+  };
+  for (const tag of SECTION_TAGS) if (!LATE_TAGS.includes(tag as (typeof LATE_TAGS)[number])) read(tag);
+  let isOpen = true;
+  const close = (): void => {
+    if (isOpen) closeSync(fd);
+    isOpen = false;
+  };
+  return {
+    ...decodeRangeFile(bytes, path, true),
+    unread: {
+      read(high6) {
+        reading(path, () => LATE_TAGS.forEach((tag) => read(tag, tag === '6HIG' ? high6 : undefined)));
+        close();
+      },
+      close,
+    },
+  };
 }
 
 /**
  * Opens the range file of a release.
  *
  * @param dir the release directory
- * @param allocate returns the memory to read the file into, for a number of bytes. A file that is checked again is not read
- *   into it
+ * @param allocate returns the memory to read the file into, for a number of bytes: in parts, so that some columns may be `unread`. A
+ *   file that is checked again is not read into it
  * @throws AtlasError E_NO_DATABASE if it cannot be read, E_DAMAGED if the manifest is not valid or the file does not match it
  */
 export function openReleaseRanges(
   dir: string,
-  allocate: (bytes: number) => Buffer = Buffer.allocUnsafeSlow,
+  allocate?: (bytes: number) => Buffer,
 ): { manifest: Manifest; file: RangeFile } {
-  const { manifest, result } = withChecked(dir, RANGE_FILE, (content, fd, { bytes }) =>
-    decodeRangeFile(content ?? readInto(allocate(bytes), fd), join(dir, RANGE_FILE), content === undefined),
-  );
+  const path = join(dir, RANGE_FILE);
+  const { manifest, result } = withChecked(dir, RANGE_FILE, (content, fd, { bytes }, keep) => {
+    if (content !== undefined) return decodeRangeFile(content, path);
+    if (allocate === undefined) return decodeRangeFile(readInto(Buffer.allocUnsafeSlow(bytes), fd, path), path, true);
+    const file = openInParts(allocate(bytes), fd, path);
+    keep();
+    return file;
+  });
   return { manifest, file: result };
 }
 
@@ -211,7 +258,11 @@ export function openReleaseNetworks(
 ): NetworkFile | undefined {
   if (!outputs.some(({ name }) => name === NETWORK_FILE)) return undefined;
   return withChecked(dir, NETWORK_FILE, (content, fd, { bytes }) =>
-    decodeNetworkFile(content ?? readInto(allocate(bytes), fd), join(dir, NETWORK_FILE), content === undefined),
+    decodeNetworkFile(
+      content ?? readInto(allocate(bytes), fd, NETWORK_FILE),
+      join(dir, NETWORK_FILE),
+      content === undefined,
+    ),
   ).result;
 }
 
@@ -225,7 +276,7 @@ export function openReleaseLabels(dir: string, { labels }: Manifest): LabelFile 
   if (labels === undefined) return undefined;
   return withChecked(dir, LABEL_FILE, (content, fd, { bytes }) =>
     decodeLabelFile(
-      content ?? readInto(Buffer.allocUnsafeSlow(bytes), fd),
+      content ?? readInto(Buffer.allocUnsafeSlow(bytes), fd, LABEL_FILE),
       join(dir, LABEL_FILE),
       labels.columns,
       content === undefined,

@@ -1,5 +1,6 @@
 /** The loop around the kernel that the enrichers of the library and the line engine share. */
 import { AtlasError } from '../errors.js';
+import type { UnreadColumns } from '../rangefile/reader.js';
 import type { EnrichCounts } from './counts.js';
 import { DirectiveSplitter, DirectiveTable } from './formats/directives.js';
 import type { JsonDocument } from './formats/document.js';
@@ -28,6 +29,8 @@ export interface ChunkRunnerOptions {
   counts: EnrichCounts;
   /** The class that reads JSON documents. It is loaded for them only, because its library takes a while. */
   documents?: typeof JsonDocument | undefined;
+  /** The columns that were not read when the memory was laid out. */
+  unread?: UnreadColumns | undefined;
 }
 
 const NO_BYTES = new Uint8Array(0);
@@ -49,9 +52,9 @@ export class ChunkRunner {
   /** Lines of the current input in the results so far; for a table, newlines, and only under the policy `fail`. */
   #lines = 0;
 
-  constructor({ layout, options, maxRecordBytes, counts, documents }: ChunkRunnerOptions) {
+  constructor({ layout, options, maxRecordBytes, counts, documents, unread }: ChunkRunnerOptions) {
     const { input, onInvalid } = options;
-    this.#kernel = new Kernel(layout);
+    this.#kernel = new Kernel(layout, 0, undefined, unread);
     this.#layout = layout;
     this.#maxRecordBytes = maxRecordBytes;
     this.#onInvalid = onInvalid;
@@ -89,6 +92,11 @@ export class ChunkRunner {
   createBuffer(slot: Slot): ChunkBuffer {
     const large = new Slot(this.#layout, this.#layout.large);
     return new ChunkBuffer(this.#splitter, slot, large, this.#maxRecordBytes);
+  }
+
+  /** Must be called before other threads run the kernel; see {@link Kernel.makeTables6}. */
+  makeAllTables(): void {
+    this.#kernel.makeTables6();
   }
 
   /** Forgets the header of a table: the next input has a header of its own. */

@@ -75,7 +75,8 @@ export interface LineResult {
 async function run(request: LineRequest, workers: WorkerPool | undefined): Promise<LineResult> {
   const { jobs, counts, rejects, signal } = request;
   // The workers start while this thread opens the release.
-  if ((request.total ?? 0) > EARLY_START_BYTES) workers?.start();
+  const startsEarly = workers !== undefined && (request.total ?? 0) > EARLY_START_BYTES;
+  if (startsEarly) workers.start();
   // Memory that is not shared would have the garbage collector run now, which takes time.
   const plan = new MemoryPlan(true, request.memory);
   const file = request.openFile((bytes) => plan.allocate(bytes));
@@ -94,6 +95,7 @@ async function run(request: LineRequest, workers: WorkerPool | undefined): Promi
     maxLineBytes,
     keepsRejects: rejects !== undefined,
   });
+  const unread = isOverTime(file) ? undefined : file.unread;
   const slots = layout.slots.map((place) => new Slot(layout, place));
   const pool = new SlotPool<Slot>();
   for (const slot of slots) pool.release(slot);
@@ -104,7 +106,9 @@ async function run(request: LineRequest, workers: WorkerPool | undefined): Promi
     maxRecordBytes: maxLineBytes,
     counts,
     documents,
+    unread,
   });
+  if (startsEarly) runner.makeAllTables();
   const scheduler = new Scheduler({ runner, slots, pool, workers, queue: workers?.setMemory(layout) });
   const reader = new ChunkReader({
     inputs: request.inputs,
@@ -141,6 +145,7 @@ async function run(request: LineRequest, workers: WorkerPool | undefined): Promi
     // If writing failed, its error is the one that counts.
     await reading.catch(() => {});
     await reader.close();
+    unread?.close();
   }
   await reading;
   counts.bytes = reader.bytesRead;

@@ -31,7 +31,9 @@ export function openForResults(
   allocate?: (bytes: number) => Buffer,
 ): DayRanges {
   const { manifest, file } = openRanges(dir, allocate);
-  const ranges = add.includes('confidence') ? withConfidence(file) : file;
+  const wantsConfidence = add.includes('confidence');
+  if (wantsConfidence) file.unread?.read();
+  const ranges = wantsConfidence ? { ...withConfidence(file), unread: undefined } : file;
   // What a query has counted is looked up in the file at the end.
   if (queriesNetworks(query)) return { ...ranges, networks: openNetworks(dir, manifest) };
   const asked = add.filter(isLabel);

@@ -65,6 +65,21 @@ export interface RangeFile extends PartitionFile<RangeRecord> {
   /** Confidence of each range, in percent; undefined if the sources were merged by priority. */
   confidence4: Uint8Array | undefined;
   confidence6: Uint8Array | undefined;
+  /** The columns that have not been read, if the file was opened in parts. */
+  unread?: UnreadColumns | undefined;
+}
+
+/** The IPv6 columns of a file that was opened in parts, and its confidence. */
+export interface UnreadColumns {
+  /**
+   * Reads the columns, once.
+   *
+   * @param high6 receives the first halves of the IPv6 start addresses, in place of the memory of the file
+   * @throws AtlasError E_DAMAGED if the file has become shorter, E_NO_DATABASE if it cannot be read
+   */
+  read(high6?: Uint8Array): void;
+  /** Must be called if they are not read. */
+  close(): void;
 }
 
 /** A file of networks. */
@@ -117,7 +132,7 @@ interface SectionPlace {
   offset: number;
   length: number;
 }
-type SectionTable = Record<SectionTag, SectionPlace> & Partial<Record<ConfidenceTag, SectionPlace>>;
+export type SectionTable = Record<SectionTag, SectionPlace> & Partial<Record<ConfidenceTag, SectionPlace>>;
 
 function damaged(path: string, what: string): AtlasError {
   return new AtlasError('E_DAMAGED', `${path}: ${what}; ${REBUILD}`);
@@ -170,6 +185,12 @@ function checkHeader(path: string, bytes: Buffer, wasChecked: boolean): { sectio
   // The CRC-32 covers the header with these four bytes zero.
   if (crc32(head) !== bytes.readUInt32LE(HEADER.crc32)) throw damaged(path, 'the checksum of its header is wrong');
   return { sections, headEnd };
+}
+
+/** Returns where the sections of a range file are that was checked before. `bytes` must have at least its table of sections. */
+export function sectionsOf(path: string, bytes: Buffer): SectionTable {
+  const { sections, headEnd } = checkHeader(path, bytes, true);
+  return readSectionTable(path, bytes, sections, headEnd, CONTENTS.countries.recordBytes);
 }
 
 function decodeRecord(

@@ -2,9 +2,10 @@
  * Splits a stream of bytes into chunks of whole records: lines, records of a table, items of a document. A chunk is assembled in
  * the kernel's memory, so only the incomplete record at its end is copied.
  */
+
+import type { FilePart } from '../../file-part.js';
 import type { Kernel, Slot } from '../kernel/kernel.js';
 import { RECORD_START } from '../kernel/kernel.js';
-import type { FilePart } from '../schedule/file-part.js';
 import type { ByteSource } from './source.js';
 
 const NEWLINE = 10;

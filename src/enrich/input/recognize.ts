@@ -7,11 +7,11 @@
  */
 import { parseAddress } from '../../address/parse.js';
 import { AtlasError } from '../../errors.js';
+import type { FilePart } from '../../file-part.js';
 import { pathText } from '../field-path.js';
 import { cellsOf, type Finding, type Guessed, isDecided, sampleOf } from '../find-fields.js';
 import type { Recognized } from '../logs.js';
 import type { InputOptions, KernelInput } from '../options.js';
-import type { FilePart } from '../schedule/file-part.js';
 import { type Compression, decompress } from './decompress.js';
 import { type ByteSource, derivedSource } from './source.js';
 

@@ -3,8 +3,8 @@ import { closeSync, constants, createReadStream, openSync, read, readSync, statS
 import type { ConnectOpts, Socket, SocketConstructorOpts } from 'node:net';
 import { net, tty } from '../../builtins.js';
 import { AtlasError, causedError, fileAdvice, messageOf, misuse, systemErrorCode } from '../../errors.js';
+import { type FilePart, readPart } from '../../file-part.js';
 import { inputName, isTerminal, STANDARD_FD, standardStat } from '../../standard-streams.js';
-import { type FilePart, readPart } from '../schedule/file-part.js';
 
 /** Bytes that the caller reads into its own memory. */
 export interface ByteSource {

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { causedError } from '../../errors.js';
 import { packageFile } from '../../package-root.js';
-import type { LabelFile, NetworkFile } from '../../rangefile/reader.js';
+import type { LabelFile, NetworkFile, UnreadColumns } from '../../rangefile/reader.js';
 import type { EnrichCounts } from '../counts.js';
 import type { Addable } from '../members.js';
 import type { NetworkCount } from '../query.js';
@@ -13,6 +13,8 @@ import { countedNetworks, labelValues } from './rows.js';
 /** The module's exports, see assembly/index.ts, besides the settings. Addresses are bytes from the start of the memory. */
 interface Exports {
   makeTables(): void;
+  makeTables6(): void;
+  readonly hasTables6: WebAssembly.Global;
   resetTemplate(): void;
   run(slot: number): number;
   recordOf(from: number, to: number): number;
@@ -191,23 +193,44 @@ export const RECORD_START = 2;
 /** One thread's instance of the kernel. */
 export class Kernel {
   readonly #exports: Exports;
-  readonly #memory: WebAssembly.Memory;
+  readonly #layout: KernelLayout;
+  readonly #unread: UnreadColumns | undefined;
 
   /**
-   * That of the first thread makes the lookup tables; the others must not begin before it has.
+   * That of the first thread makes the lookup tables; the others must not begin before it has made all, see {@link makeTables6}.
    *
    * @param thread number of the thread, whose working areas it uses; 0 is the first one
+   * @param unread the columns that were not read yet
    */
-  constructor(layout: KernelLayout, thread = 0, module: WebAssembly.Module = kernelModule(layout)) {
-    const instance = new WebAssembly.Instance(module, { env: { memory: layout.memory } });
+  constructor(
+    layout: KernelLayout,
+    thread = 0,
+    module: WebAssembly.Module = kernelModule(layout),
+    unread?: UnreadColumns,
+  ) {
+    const env = { memory: layout.memory, readIPv6: () => this.makeTables6() };
+    const instance = new WebAssembly.Instance(module, { env });
     this.#exports = instance.exports as unknown as Exports;
-    this.#memory = layout.memory;
+    this.#layout = layout;
+    this.#unread = unread;
     const globals = instance.exports as Record<string, WebAssembly.Global>;
     for (const [name, value] of Object.entries({ ...layout.settings, ...layout.threads[thread] })) {
       globals[name]!.value = value;
     }
     this.#exports.resetTemplate();
     if (thread === 0) this.#exports.makeTables();
+    if (thread > 0) this.#exports.hasTables6.value = 1;
+    else if (layout.unreadHighs === undefined) this.makeTables6();
+  }
+
+  /** Makes the lookup tables of IPv6, if they are not made. Reads their columns, if they are not read; throws as that does. */
+  makeTables6(): void {
+    const { memory, unreadHighs } = this.#layout;
+    const { hasTables6 } = this.#exports;
+    if (hasTables6.value === 1) return;
+    if (unreadHighs !== undefined) this.#unread!.read(new Uint8Array(memory.buffer, unreadHighs.at, unreadHighs.bytes));
+    this.#exports.makeTables6();
+    hasTables6.value = 1;
   }
 
   /**
@@ -258,7 +281,7 @@ export class Kernel {
 
   /** Returns the day of a date in days since 1970; undefined if the text is no date. For tests, see {@link recordOf}. */
   dayOf(slot: SlotPlace, text: Uint8Array): number | undefined {
-    new Uint8Array(this.#memory.buffer).set(text, slot.input);
+    new Uint8Array(this.#layout.memory.buffer).set(text, slot.input);
     const day = this.#exports.dayOfText(slot.input, slot.input + text.length);
     return day === -(2 ** 31) ? undefined : day;
   }
@@ -269,7 +292,7 @@ export class Kernel {
    * @param slot its input area receives the text
    */
   recordOf(slot: SlotPlace, text: Uint8Array): number {
-    new Uint8Array(this.#memory.buffer).set(text, slot.input);
+    new Uint8Array(this.#layout.memory.buffer).set(text, slot.input);
     return this.#exports.recordOf(slot.input, slot.input + text.length);
   }
 }

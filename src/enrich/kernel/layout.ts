@@ -44,6 +44,8 @@ export interface KernelLayout {
   /** The shape of a table, see `SHAPE_…` in abi.ts, and the target of each field, 4 bytes each. */
   shape: number;
   fieldTargets: number;
+  /** Where the first halves of IPv6 start addresses go when they are read; undefined if they are there. */
+  unreadHighs: { at: number; bytes: number } | undefined;
   /** For each thread, the number of addresses found for each record, 8 bytes each; undefined without a query. */
   recordCounts: number[] | undefined;
   /** The same for the networks, the blocks of networks or the pairs that a query counts; undefined if it counts none. */
@@ -142,22 +144,30 @@ function placeLevels(plan: MemoryPlan, lowest: number, count: number): Settings 
   return { levels6: plan.place(Uint32Array.from(levels)), levelCount6: levels.length };
 }
 
-/** Places the ranges that the kernel searches in: those of the file, or room for those that it makes together with the rows. */
-function placeRanges(plan: MemoryPlan, file: EnrichRanges, rows: ReturnType<typeof placeRows>): Settings {
+/**
+ * Places the ranges that the kernel searches in: those of the file, or room for those that it makes together with the rows.
+ *
+ * @param isUnread whether the IPv6 columns of the file will be read later
+ */
+function placeRanges(
+  plan: MemoryPlan,
+  file: EnrichRanges,
+  rows: ReturnType<typeof placeRows>,
+  isUnread: boolean,
+): { settings: Settings; highs: number } {
   const { count4, count6 } = rows ?? file;
   const counts = plan.place(Uint32Array.of(count4, count6));
   const common = { counts, crowded4: plan.reserve(abi.CROWDED_BYTES * file.index4.length), isDirect: 0 };
+  // The kernel pads the lowest level, so it needs an area of its own.
+  const highs = rows !== undefined || isUnread ? plan.reserve(8 * count6) : plan.copy(file.high6);
+  const levels = placeLevels(plan, highs, count6);
   if (rows !== undefined) {
-    return {
-      ...common,
-      ...rows.settings,
-      start4: plan.reserve(4 * count4),
-      buckets4: plan.reserve(4 * file.index4.length),
-      low6: plan.reserve(8 * count6),
-      ...placeLevels(plan, plan.reserve(8 * count6), count6),
-    };
+    const start4 = plan.reserve(4 * count4);
+    const buckets4 = plan.reserve(4 * file.index4.length);
+    const low6 = plan.reserve(8 * count6);
+    return { settings: { ...common, ...rows.settings, start4, buckets4, low6, ...levels }, highs };
   }
-  return {
+  const settings = {
     ...common,
     isDirect: Number(!isOverTime(file)),
     start4: plan.place(file.start4),
@@ -165,9 +175,9 @@ function placeRanges(plan: MemoryPlan, file: EnrichRanges, rows: ReturnType<type
     buckets4: plan.place(file.index4),
     low6: plan.place(file.low6),
     record6: plan.place(file.record6),
-    // The kernel pads the levels, so this one needs an area of its own.
-    ...placeLevels(plan, plan.copy(file.high6), count6),
+    ...levels,
   };
+  return { settings, highs };
 }
 
 /** Returns the numbers to 999 in decimal: three bytes for the digits, one for how many there are. */
@@ -275,7 +285,10 @@ function placeShared(plan: MemoryPlan, { file, options, keepsRejects }: LayoutRe
     answers,
     countsBlocks: summary?.by === 'network',
   });
-  const ranges = placeRanges(plan, file, rows);
+  const unread = isOverTime(file) ? undefined : file.unread;
+  const isUnread = unread !== undefined && rows === undefined && plan.contains(file.high6);
+  if (!isUnread) unread?.read();
+  const { settings: ranges, highs } = placeRanges(plan, file, rows, isUnread);
   const inserts = placeInserts(plan, answers, isOverTime(file) ? {} : file, options, rows?.pairs);
   const tree = keyTreeOf(options, plan.end);
   const settings = {
@@ -328,6 +341,7 @@ function placeShared(plan: MemoryPlan, { file, options, keepsRejects }: LayoutRe
   return {
     settings,
     tree,
+    unreadHighs: isUnread ? { at: highs, bytes: file.high6.byteLength } : undefined,
     resultCount: inserts.resultCount,
     counted: isCounted && rows ? { length: rows.networkCount, blocks: rows.blocks, pairs: rows.pairs } : undefined,
   };
@@ -372,7 +386,7 @@ function reserveAreas(
 export function layOut(request: LayoutRequest): KernelLayout {
   const { chunkBytes, maxLineBytes, keepsRejects, threadCount, slotCount } = request;
   const plan = request.plan ?? new MemoryPlan(threadCount > 1);
-  const { settings, tree, resultCount, counted } = placeShared(plan, request);
+  const { settings, tree, unreadHighs, resultCount, counted } = placeShared(plan, request);
   const { file, options } = request;
   const recordCounts =
     options.query && Array.from({ length: threadCount }, () => plan.reserve(8 * file.records.length));
@@ -404,6 +418,7 @@ export function layOut(request: LayoutRequest): KernelLayout {
   return {
     memory: plan.build(),
     settings,
+    unreadHighs,
     shape,
     fieldTargets,
     threads,

@@ -74,14 +74,14 @@ export class MemoryPlan {
 
   /** Returns the address of an area that will hold an array: the array's own, if it is in this memory. */
   place(array: Uint8Array | Uint16Array | Uint32Array): number {
-    return this.#contains(array) ? array.byteOffset : this.copy(array);
+    return this.contains(array) ? array.byteOffset : this.copy(array);
   }
 
   /** Returns the address of an area that will hold a copy of an array. */
   copy(array: Uint8Array | Uint16Array | Uint32Array): number {
     const at = this.reserveBuffer(array.byteLength);
     const { buffer, byteOffset: from, byteLength: length } = array;
-    if (this.#contains(array)) this.#moves.push({ at, from, length });
+    if (this.contains(array)) this.#moves.push({ at, from, length });
     else this.#contents.push({ at, bytes: new Uint8Array(buffer, from, length) });
     return at;
   }
@@ -112,7 +112,8 @@ export class MemoryPlan {
     return new WebAssembly.Memory({ initial: pages, maximum: MAX_PAGES, shared: this.#isShared });
   }
 
-  #contains(array: Uint8Array | Uint16Array | Uint32Array): boolean {
+  /** Returns whether an array is in the memory of {@link allocate}. */
+  contains(array: Uint8Array | Uint16Array | Uint32Array): boolean {
     return array.buffer === this.#memory?.buffer;
   }
 

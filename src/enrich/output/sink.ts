@@ -3,8 +3,8 @@ import { write, writeSync } from 'node:fs';
 import type { Writable } from 'node:stream';
 import { net } from '../../builtins.js';
 import { systemErrorCode } from '../../errors.js';
+import { type FilePart, writePart } from '../../file-part.js';
 import { isTerminal, standardStat } from '../../standard-streams.js';
-import { type FilePart, writePart } from '../schedule/file-part.js';
 
 /** Receives bytes in order. */
 export interface ByteSink {

@@ -89,7 +89,10 @@ export class Scheduler {
       const run = !hasWork ? 'over' : queue === undefined || index < 0 ? 'here' : 'anywhere';
       this.#chunks.push({ chunk, ...source, run, reachedEnd: true, release });
       if (run === 'anywhere') queue!.post({ slot: index, kind: 'run', part: chunk.from });
-      if (++this.#chunkCount > CHUNKS_ALONE) workers?.start();
+      if (workers !== undefined && ++this.#chunkCount > CHUNKS_ALONE) {
+        runner.makeAllTables();
+        workers.start();
+      }
       this.#notify();
     });
   }

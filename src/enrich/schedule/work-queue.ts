@@ -2,7 +2,7 @@
  * The slots that wait for a thread, as a queue in shared memory. Threads claim slots with atomic operations, because a
  * message to another thread and back would take up to a tenth of the time that the work itself takes.
  */
-import type { FilePart } from './file-part.js';
+import type { FilePart } from '../../file-part.js';
 
 /** 4-byte numbers shared by the threads. After them come those of each slot. */
 const HEADER = { posted: 0, wakeupRequested: 1, stopped: 2, length: 3 } as const;

@@ -1,7 +1,7 @@
 /** A worker thread: does the posted tasks, one after the other. */
 import { parentPort } from 'node:worker_threads';
+import { readPart, writePart } from '../../file-part.js';
 import { Kernel } from '../kernel/kernel.js';
-import { readPart, writePart } from './file-part.js';
 import { type Outcome, type Task, WorkQueue } from './work-queue.js';
 import type { WorkerEvent, WorkerStart } from './worker-pool.js';
 

@@ -14,7 +14,7 @@ export { dayOfText } from './dates';
 export { closingBracket, itemsEnd, splitItems, startItems, strayItemEnd } from './items';
 export { recordOf } from './lookup';
 export * from './settings';
-export { makeTables } from './tables';
+export { makeTables, makeTables6 } from './tables';
 export { resetTemplate } from './template';
 
 /** Processes the lines `from … end` in the format of the input. */

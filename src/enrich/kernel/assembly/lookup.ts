@@ -36,6 +36,7 @@ import {
   candidates,
   counts,
   crowded4,
+  hasTables6,
   isDirect,
   keptOfCandidates,
   keptOfValues,
@@ -302,7 +303,12 @@ function rangeAmong(range: u32, half: i64, rest: u64): u32 {
   return first - 1;
 }
 
+/** Reads the columns of IPv6 addresses, and makes their tables. */
+@external('env', 'readIPv6')
+declare function readIPv6(): void;
+
 function resolveIPv6(): void {
+  if (!hasTables6) readIPv6();
   const stateOfNext = state;
   let keys: usize = 0;
   for (let level: u32 = 0; level < levelCount6; level++) {

@@ -17,6 +17,8 @@ export let levelCount6: u32 = 0;
 /** Last 64 bits of the IPv6 start addresses, 8 bytes each; records or timelines of the IPv6 ranges. */
 export let low6: usize = 0;
 export let record6: usize = 0;
+/** Whether the tables of IPv6 are made. The host may read their columns only when they are needed. */
+export let hasTables6: bool = false;
 /** The numbers of IPv4 and IPv6 ranges, 4 bytes each. */
 export let counts: usize = 0;
 /** One `OUTCOME_…` code for each record, 1 byte each. */

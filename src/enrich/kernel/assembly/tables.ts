@@ -107,7 +107,7 @@ function makeLevels(levels: usize, levelCount: u32, count: u32): void {
   }
 }
 
-/** Makes the tables. Must be called once in a memory. */
+/** Makes the tables of IPv4, and the rows. Must be called once in a memory. */
 export function makeTables(): void {
   if (rows4 != 0) {
     const end6 = partitions6 + (partitions6 - partitions4);
@@ -117,5 +117,9 @@ export function makeTables(): void {
   }
   makeBuckets();
   narrowStarts();
+}
+
+/** Makes the tables of IPv6, once. */
+export function makeTables6(): void {
   makeLevels(levels6, levelCount6, load<u32>(counts, 4));
 }
