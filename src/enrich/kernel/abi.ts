@@ -223,8 +223,8 @@ export const LEAF_FIELD = 8;
 export const LEAF_INSERT = 12;
 export const LEAF_BYTES = 16;
 
-/** Most entries of a template; a line with more has none. */
-export const TEMPLATE_ENTRIES = 256;
+/** Most entries of all templates; a line with more has none. */
+export const TEMPLATE_ENTRIES = 512;
 // An entry of a template: its text and the mask of its bytes, 16 bytes each.
 export const TEMPLATE_TEXT = 0;
 export const TEMPLATE_MASK = 16;
@@ -234,7 +234,12 @@ export const TEMPLATE_KIND = 36;
 /** The address that receives the colon of the wanted value in the text, and the distance from it to the end of the text. */
 export const TEMPLATE_OFFSET_SLOT = 40;
 export const TEMPLATE_VALUE_DISTANCE = 44;
-export const TEMPLATE_ENTRY_BYTES = 48;
+/** The entry for other lines with the same text before this one, or 0. */
+export const TEMPLATE_OTHER = 48;
+/** Of the last entry: the distance from the first byte of a line to its opening brace, and from its closing brace to the next line. */
+export const TEMPLATE_OPEN_DISTANCE = 52;
+export const TEMPLATE_CLOSE_DISTANCE = 56;
+export const TEMPLATE_ENTRY_BYTES = 64;
 
 export const LINE_BYTES = 24;
 export const QUERY4_BYTES = 20;

@@ -15,7 +15,7 @@ interface Exports {
   makeTables(): void;
   makeTables6(): void;
   readonly hasTables6: WebAssembly.Global;
-  resetTemplate(): void;
+  resetTemplates(): void;
   run(slot: number): number;
   recordOf(from: number, to: number): number;
   dayOfText(from: number, to: number): number;
@@ -217,7 +217,7 @@ export class Kernel {
     for (const [name, value] of Object.entries({ ...layout.settings, ...layout.threads[thread] })) {
       globals[name]!.value = value;
     }
-    this.#exports.resetTemplate();
+    this.#exports.resetTemplates();
     if (thread === 0) this.#exports.makeTables();
     if (thread > 0) this.#exports.hasTables6.value = 1;
     else if (layout.unreadHighs === undefined) this.makeTables6();

@@ -15,7 +15,7 @@ export { closingBracket, itemsEnd, splitItems, startItems, strayItemEnd } from '
 export { recordOf } from './lookup';
 export * from './settings';
 export { makeTables, makeTables6 } from './tables';
-export { resetTemplate } from './template';
+export { resetTemplates } from './template';
 
 /** Processes the lines `from … end` in the format of the input. */
 function processInput(from: usize, end: usize, inputEnd: usize): usize {

@@ -1,6 +1,6 @@
 /**
- * The template path, for lines with the same text around their values as the line before. Most lines of a log have the same
- * keys in the same order, and differ in strings, numbers and literals only.
+ * The template path, for lines with the same text around their values as a line before. Most lines of a log have the keys of one of
+ * a few lines in the same order, and differ in strings, numbers and literals only.
  *
  * A template is made of a line that is known to be valid. It is a list of entries: up to 16 bytes of fixed text, and what
  * follows: a string, a scalar (a number or a literal), the rest of a longer text, or the next line.
@@ -9,17 +9,23 @@
  * {"ip":"192.0.2.1","status":200}⏎      {"ip":"  string  ","status":  scalar  }⏎
  * ```
  *
- * A line has the template if its fixed text is equal, byte for byte, each string has no control character and only valid escapes
+ * Templates that begin alike share these entries: they are a tree. An entry has the address of another one, which is compared in its
+ * place if a line does not have it.
+ *
+ * A line has a template if its fixed text is equal, byte for byte, each string has no control character and only valid escapes
  * (RFC 8259, section 7), and each scalar is valid. Then it has the same tokens as the line of the template, so it is valid as
  * well. All other lines, valid or not, are left to the general path (process.ts).
  */
 import {
+  TEMPLATE_CLOSE_DISTANCE,
   TEMPLATE_ENTRIES,
   TEMPLATE_ENTRY_BYTES,
   TEMPLATE_KIND,
   TEMPLATE_LENGTH,
   TEMPLATE_MASK,
   TEMPLATE_OFFSET_SLOT,
+  TEMPLATE_OPEN_DISTANCE,
+  TEMPLATE_OTHER,
   TEMPLATE_TEXT,
   TEMPLATE_VALUE_DISTANCE,
 } from '../abi';
@@ -51,9 +57,8 @@ const ENTRY_TEXT_BYTES: usize = 16;
 
 /** The end of the entries; equal to `template` if there is no template. */
 let templateEnd: usize = 0;
-/** The distance from the first byte of a line to its opening brace, and from its closing brace to the next line. */
-let openDistance: usize = 0;
-let closeDistance: usize = 0;
+/** Whether the templates have all wanted values. Only then can there be several: no value is left of the line before. */
+let haveAllValues: bool = false;
 
 /** Returns all ones for the bytes that end a string, begin an escape, or do not belong in a string. */
 @inline function isStringEnd(bytes: v128): v128 {
@@ -83,11 +88,11 @@ let closeDistance: usize = 0;
 }
 
 /**
- * Processes lines as long as they have the template.
+ * Processes lines as long as they have a template.
  *
  * @param from first byte of the first line; @param end after the last newline
  * @param inputEnd the end of the input: one byte less, if the last newline is not part of the input
- * @returns `end`, or the first byte of the first line that was not processed: it does not have the template, or the output is
+ * @returns `end`, or the first byte of the first line that was not processed: it does not have a template, or the output is
  *   full
  */
 export function processTemplateLines(from: usize, end: usize, inputEnd: usize): usize {
@@ -99,18 +104,24 @@ export function processTemplateLines(from: usize, end: usize, inputEnd: usize): 
     let entry = template;
     while (true) {
       const difference = v128.xor(v128.load(at), v128.load(entry, TEMPLATE_TEXT));
-      if (v128.any_true(v128.and(difference, v128.load(entry, TEMPLATE_MASK)))) return lineStart;
-      at += load<u32>(entry, TEMPLATE_LENGTH);
-      store<u32>(load<u32>(entry, TEMPLATE_OFFSET_SLOT), <u32>at - load<u32>(entry, TEMPLATE_VALUE_DISTANCE));
-      const kind = load<u32>(entry, TEMPLATE_KIND);
-      entry += TEMPLATE_ENTRY_BYTES;
-      if (kind == STRING) at = stringEnd(at);
-      else if (kind == SCALAR) {
-        at = scalarEnd(at);
-        if (at == 0) return lineStart;
-      } else if (kind == END) break;
+      if (!v128.any_true(v128.and(difference, v128.load(entry, TEMPLATE_MASK)))) {
+        let next = at + load<u32>(entry, TEMPLATE_LENGTH);
+        store<u32>(load<u32>(entry, TEMPLATE_OFFSET_SLOT), <u32>next - load<u32>(entry, TEMPLATE_VALUE_DISTANCE));
+        const kind = load<u32>(entry, TEMPLATE_KIND);
+        if (kind == STRING) next = stringEnd(next);
+        else if (kind == SCALAR) next = scalarEnd(next);
+        if (next != 0) {
+          at = next;
+          if (kind == END) break;
+          entry += TEMPLATE_ENTRY_BYTES;
+          continue;
+        }
+      }
+      entry = load<u32>(entry, TEMPLATE_OTHER);
+      if (entry == 0) return lineStart;
     }
-    addLine(lineStart, lineStart + openDistance, at - closeDistance, min(at, inputEnd), 0, 0);
+    const open = lineStart + load<u32>(entry, TEMPLATE_OPEN_DISTANCE);
+    addLine(lineStart, open, at - load<u32>(entry, TEMPLATE_CLOSE_DISTANCE), min(at, inputEnd), 0, 0);
     lineStart = at;
     if (isBatchFull()) {
       const full = flushBatch();
@@ -125,7 +136,7 @@ function addEntry(from: usize, length: usize, kind: u32): bool {
   const entry = templateEnd;
   if (entry == template + TEMPLATE_ENTRIES * TEMPLATE_ENTRY_BYTES) return false;
   const mask = i8x16.lt_u(i8x16(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15), i8x16.splat(<i8>length));
-  v128.store(entry, v128.load(from), TEMPLATE_TEXT);
+  v128.store(entry, v128.and(v128.load(from), mask), TEMPLATE_TEXT);
   v128.store(entry, mask, TEMPLATE_MASK);
   store<u32>(entry, <u32>length, TEMPLATE_LENGTH);
   store<u32>(entry, kind, TEMPLATE_KIND);
@@ -142,13 +153,18 @@ function addEntry(from: usize, length: usize, kind: u32): bool {
   }
   store<u32>(entry, <u32>slot, TEMPLATE_OFFSET_SLOT);
   store<u32>(entry, <u32>distance, TEMPLATE_VALUE_DISTANCE);
+  store<u32>(entry, 0, TEMPLATE_OTHER);
   templateEnd = entry + TEMPLATE_ENTRY_BYTES;
   return true;
 }
 
-/** Adds the entries of the fixed text `from … to`. Returns whether that was possible. */
+/**
+ * Adds the entries of the fixed text `from … to`. Returns whether that was possible. That of a scalar is shorter than all the text of an
+ * entry: a longer text that begins like it must be another entry, which is compared if there is no scalar.
+ */
 function addText(from: usize, to: usize, kind: u32): bool {
-  while (to - from > ENTRY_TEXT_BYTES) {
+  const most = kind == SCALAR ? ENTRY_TEXT_BYTES - 1 : ENTRY_TEXT_BYTES;
+  while (to - from > most) {
     if (!addEntry(from, ENTRY_TEXT_BYTES, TEXT)) return false;
     from += ENTRY_TEXT_BYTES;
   }
@@ -199,26 +215,60 @@ function addEntries(start: usize): bool {
   }
 }
 
+/** Joins the entries from `added` on, which are those of one line, with those before them. */
+function join(added: usize): void {
+  let entry = template;
+  for (let own = added; own < templateEnd; own += TEMPLATE_ENTRY_BYTES) {
+    while (memory.compare(entry, own, TEMPLATE_OTHER) != 0) {
+      const other: usize = load<u32>(entry, TEMPLATE_OTHER);
+      if (other == 0) {
+        // Those before it were there already.
+        store<u32>(entry, <u32>added, TEMPLATE_OTHER);
+        memory.copy(added, own, templateEnd - own);
+        templateEnd -= own - added;
+        return;
+      }
+      entry = other;
+    }
+    entry += TEMPLATE_ENTRY_BYTES;
+  }
+  templateEnd = added;
+}
+
+/** Returns whether the last line of the batch has all wanted values. */
+function hasAllValues(): bool {
+  for (let field: u32 = 0; field < valueCount; field++) if (lastLineValue(field) == 0) return false;
+  return true;
+}
+
 /**
- * Makes the template of a line, if it is the last one of the batch, which has valid lines only. Lines with members to replace
- * have no template.
+ * Adds the template of a line, if it is the last one of the batch, which has valid lines only. Lines with members to replace
+ * have no template. If there is no room, the others are forgotten.
  *
  * @param start its first byte; @param end after its newline
  */
-export function makeTemplate(start: usize, end: usize): void {
-  templateEnd = template;
+export function addTemplate(start: usize, end: usize): void {
   if (!isLastLine(start)) return;
+  const hasAll = hasAllValues();
+  if (!hasAll || !haveAllValues) templateEnd = template;
+  let added = templateEnd;
   if (!addEntries(start)) {
-    templateEnd = template;
-    return;
+    added = templateEnd = template;
+    if (!addEntries(start)) {
+      templateEnd = template;
+      return;
+    }
   }
-  openDistance = afterBlanks(start) - start;
+  haveAllValues = hasAll;
   let close = end - 1;
   while (load<u8>(close) != <u8>CLOSING_BRACE) close--;
-  closeDistance = end - close;
+  const last = templateEnd - TEMPLATE_ENTRY_BYTES;
+  store<u32>(last, <u32>(afterBlanks(start) - start), TEMPLATE_OPEN_DISTANCE);
+  store<u32>(last, <u32>(end - close), TEMPLATE_CLOSE_DISTANCE);
+  if (added != template) join(added);
 }
 
-/** Forgets the template. Must be called before the first line of an instance. */
-export function resetTemplate(): void {
+/** Forgets the templates. Must be called before the first line of an instance. */
+export function resetTemplates(): void {
   templateEnd = template;
 }
