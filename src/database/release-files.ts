@@ -203,7 +203,9 @@ function openInParts(bytes: Buffer, fd: number, path: string): RangeFile {
     ...decodeRangeFile(bytes, path, true),
     unread: {
       read(high6) {
-        reading(path, () => LATE_TAGS.forEach((tag) => read(tag, tag === '6HIG' ? high6 : undefined)));
+        reading(path, () => {
+          for (const tag of LATE_TAGS) read(tag, tag === '6HIG' ? high6 : undefined);
+        });
         close();
       },
       close,
