@@ -12,8 +12,33 @@ interface CompletedFlag {
   value: Candidates | undefined;
 }
 
+/** A command that prints the ids of the releases, for all shells. */
+const RELEASE_IDS = `ipatlas releases 2>/dev/null | grep -oE '[0-9]{4}-[0-9]{2}-[0-9]{2}-[0-9a-f]{12}'`;
+
+/**
+ * What is offered for a word, as each shell says it: in bash the command that prints the candidates that begin with the current
+ * word; the action of zsh; options of fish's `complete`: -f without files, -F with files.
+ */
+const OFFERS = {
+  file: { bash: 'compgen -f -- "$cur"', zsh: '_files', fish: '-F' },
+  directory: { bash: 'compgen -d -- "$cur"', zsh: '_directories', fish: `-f -a '(__fish_complete_directories)'` },
+  release: {
+    bash: `compgen -W "$(${RELEASE_IDS})" -- "$cur"`,
+    zsh: '_ipatlas_releases',
+    fish: `-f -a '(__ipatlas_releases)'`,
+  },
+  nothing: { bash: ':', zsh: ' ', fish: '-f' },
+};
+
 /** What is offered for a word: names of files or directories, ids of releases, nothing, or one of these words. */
-type Candidates = 'file' | 'directory' | 'release' | 'nothing' | readonly string[];
+type Candidates = keyof typeof OFFERS | readonly string[];
+
+/** Returns what a shell is told to offer. */
+function offerOf(candidates: Candidates): (typeof OFFERS)['file'] {
+  if (typeof candidates === 'string') return OFFERS[candidates];
+  const words = candidates.join(' ');
+  return { bash: `compgen -W '${words}' -- "$cur"`, zsh: `(${words})`, fish: `-f -a '${words}'` };
+}
 
 interface Completed {
   name: string;
@@ -59,29 +84,10 @@ function describeCommand({ name, summary, command }: NamedCommand, names: readon
   };
 }
 
-/** A command that prints the ids of the releases, for all shells. */
-const RELEASE_IDS = `ipatlas releases 2>/dev/null | grep -oE '[0-9]{4}-[0-9]{2}-[0-9]{2}-[0-9a-f]{12}'`;
-
 const HEADER = 'made by "ipatlas completion"; do not edit';
 
-/** Returns the bash command that prints the candidates that begin with the current word. */
-function bashCandidates(candidates: Candidates): string {
-  switch (candidates) {
-    case 'file':
-      return 'compgen -f -- "$cur"';
-    case 'directory':
-      return 'compgen -d -- "$cur"';
-    case 'release':
-      return `compgen -W "$(${RELEASE_IDS})" -- "$cur"`;
-    case 'nothing':
-      return ':';
-    default:
-      return `compgen -W '${candidates.join(' ')}' -- "$cur"`;
-  }
-}
-
 function bash(commands: Completed[]): string {
-  const reply = (candidates: Candidates): string => `mapfile -t COMPREPLY < <(${bashCandidates(candidates)})`;
+  const reply = (candidates: Candidates): string => `mapfile -t COMPREPLY < <(${offerOf(candidates).bash})`;
   const values = commands.flatMap(({ name, flags }) =>
     flags.flatMap((flag) => {
       if (flag.value === undefined) return [];
@@ -135,29 +141,13 @@ function plain(text: string): string {
     .trim();
 }
 
-/** Returns the action of zsh that completes a word. */
-function zshAction(candidates: Candidates): string {
-  switch (candidates) {
-    case 'file':
-      return '_files';
-    case 'directory':
-      return '_directories';
-    case 'release':
-      return '_ipatlas_releases';
-    case 'nothing':
-      return ' ';
-    default:
-      return `(${candidates.join(' ')})`;
-  }
-}
-
 function zsh(commands: Completed[]): string {
   const flagSpecs = (flag: CompletedFlag): string[] => {
-    const value = flag.value === undefined ? '' : `:value:${zshAction(flag.value)}`;
+    const value = flag.value === undefined ? '' : `:value:${offerOf(flag.value).zsh}`;
     return flagWords(flag).map((word) => `'*${word}[${plain(flag.description)}]${value}'`);
   };
   const cases = commands.map(({ name, flags, first, others }) => {
-    const operands = [`'1:argument:${zshAction(first)}'`, `'*:argument:${zshAction(others)}'`];
+    const operands = [`'1:argument:${offerOf(first).zsh}'`, `'*:argument:${offerOf(others).zsh}'`];
     const specs = [...flags.flatMap(flagSpecs), ...operands].map((spec) => `        ${spec}`);
     return `      ${name}) _arguments \\\n${specs.join(' \\\n')} ;;`;
   });
@@ -188,32 +178,16 @@ if [[ $funcstack[1] == _ipatlas ]]; then _ipatlas "$@"; else compdef _ipatlas ip
 `;
 }
 
-/** Returns the options of fish's `complete` for a word: -f without files, -F with files, -x with a value and without files. */
-function fishCandidates(candidates: Candidates): string {
-  switch (candidates) {
-    case 'file':
-      return '-F';
-    case 'directory':
-      return `-f -a '(__fish_complete_directories)'`;
-    case 'release':
-      return `-f -a '(__ipatlas_releases)'`;
-    case 'nothing':
-      return '-f';
-    default:
-      return `-f -a '${candidates.join(' ')}'`;
-  }
-}
-
 function fish(commands: Completed[]): string {
   const flagLine = (condition: string, flag: CompletedFlag): string => {
     const short = flag.short === undefined ? '' : ` -s ${flag.short}`;
-    const value = flag.value === undefined ? '' : ` -r ${fishCandidates(flag.value)}`;
+    const value = flag.value === undefined ? '' : ` -r ${offerOf(flag.value).fish}`;
     return `complete -c ipatlas -n '${condition}' -l ${flag.name}${short}${value} -d '${plain(flag.description)}'`;
   };
   const ofCommands = commands.flatMap(({ name, summary, flags, first, others }) => [
     `complete -c ipatlas -n __fish_use_subcommand -a ${name} -d '${plain(summary)}'`,
-    `complete -c ipatlas -n '__ipatlas_first ${name}' ${fishCandidates(first)}`,
-    `complete -c ipatlas -n '__ipatlas_others ${name}' ${fishCandidates(others)}`,
+    `complete -c ipatlas -n '__ipatlas_first ${name}' ${offerOf(first).fish}`,
+    `complete -c ipatlas -n '__ipatlas_others ${name}' ${offerOf(others).fish}`,
     ...flags.map((flag) => flagLine(`__fish_seen_subcommand_from ${name}`, flag)),
   ]);
   const ofProgram = Object.entries(PROGRAM_FLAGS).map(([name, flag]) =>
