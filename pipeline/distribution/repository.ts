@@ -242,36 +242,37 @@ function metaFile(metadata: Metadata<Targets> | Metadata<Snapshot>): MetaFile {
 }
 
 /**
- * Returns the next metadata: a new timestamp, and new targets and snapshot if they changed or must be signed again.
+ * Returns the next metadata: a new timestamp, and new targets and snapshot if they changed or must be signed again, or if there are
+ * none yet.
  *
  * @param targets the targets, if they changed
  * @param renew further roles to sign again
  * @param before the root before, if keys change
  */
 function nextState(
-  state: State,
+  state: Pick<State, 'root'> & Partial<State>,
   signer: Signer,
   targets: Record<string, TargetFile> | undefined,
   renew: readonly Role[],
   before?: Metadata<Root>,
 ): State {
-  const next = { ...state };
+  const { root } = state;
   const facts = (role: Role) => ({
     specVersion: SPEC_VERSION,
-    version: state[role].signed.version + 1,
+    version: (state[role]?.signed.version ?? 0) + 1,
     expires: signer.expiry(role),
   });
-  if (targets !== undefined || renew.includes('targets')) {
-    const content = new Targets({ ...facts('targets'), targets: targets ?? state.targets.signed.targets });
-    next.targets = signer.sign('targets', content, state.root, before);
+  let { targets: list, snapshot } = state;
+  if (list === undefined || targets !== undefined || renew.includes('targets')) {
+    const content = new Targets({ ...facts('targets'), targets: targets ?? list?.signed.targets ?? {} });
+    list = signer.sign('targets', content, root, before);
   }
-  if (next.targets !== state.targets || renew.includes('snapshot')) {
-    const content = new Snapshot({ ...facts('snapshot'), meta: { 'targets.json': metaFile(next.targets) } });
-    next.snapshot = signer.sign('snapshot', content, state.root, before);
+  if (snapshot === undefined || list !== state.targets || renew.includes('snapshot')) {
+    const content = new Snapshot({ ...facts('snapshot'), meta: { 'targets.json': metaFile(list) } });
+    snapshot = signer.sign('snapshot', content, root, before);
   }
-  const content = new Timestamp({ ...facts('timestamp'), snapshotMeta: metaFile(next.snapshot) });
-  next.timestamp = signer.sign('timestamp', content, state.root, before);
-  return next;
+  const content = new Timestamp({ ...facts('timestamp'), snapshotMeta: metaFile(snapshot) });
+  return { root, targets: list, snapshot, timestamp: signer.sign('timestamp', content, root, before) };
 }
 
 /** Writes one metadata file, flushed to the disk before the next one is written. */
@@ -401,7 +402,6 @@ export function initRepository(
     if (newestRoot(dir) > 0) throw misuse(`there is a repository in ${dir} already; use "ipatlas repo add"`);
     const created = ROLES.map((role) => [role, newRole(keyDirs[0]!, role, thresholds[role])] as const);
     const signer = new Signer(readKeys(keyDirs), options);
-    const facts = (role: Role) => ({ specVersion: SPEC_VERSION, version: 1, expires: signer.expiry(role) });
     const rootContent = Root.fromJSON({
       spec_version: SPEC_VERSION,
       version: 1,
@@ -411,12 +411,7 @@ export function initRepository(
       roles: Object.fromEntries(created.map(([name, { role }]) => [name, role])),
     });
     const root = signer.sign('root', rootContent, new Metadata(rootContent));
-    const targets = signer.sign('targets', new Targets(facts('targets')), root);
-    const meta = { 'targets.json': metaFile(targets) };
-    const snapshot = signer.sign('snapshot', new Snapshot({ ...facts('snapshot'), meta }), root);
-    const timestampContent = new Timestamp({ ...facts('timestamp'), snapshotMeta: metaFile(snapshot) });
-    const timestamp = signer.sign('timestamp', timestampContent, root);
-    const state = { root, targets, snapshot, timestamp };
+    const state = nextState({ root }, signer, undefined, []);
     writeState(dir, undefined, state);
     // The last file: without it there is no repository, so that a killed run can be repeated.
     writeMetadata(dir, 'root', root);
