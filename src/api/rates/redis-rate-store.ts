@@ -51,16 +51,6 @@ function reserveScript(): string {
   return readFileSync(packageFile('schemas/rate-window.lua'), 'utf8');
 }
 
-/** What the store asks of Redis. */
-interface RedisConnection {
-  /** Resolves when it is connected for the first time. */
-  ready: Promise<unknown>;
-  reserve(key: string, args: string[]): Promise<number[]>;
-  noteServer(key: string, args: string[]): Promise<number>;
-  forgetServer(key: string, server: string): Promise<unknown>;
-  destroy(): void;
-}
-
 /** Whether a URL is one that the client accepts: after the host only the number of a database may follow. */
 function isRedisUrl({ protocol, hostname, pathname, username, password }: URL): boolean {
   try {
@@ -80,7 +70,8 @@ export function redisAddress(url: string): string {
   return `${parsed.hostname}:${parsed.port || '6379'}`;
 }
 
-async function connect(url: string, onError: (error: Error) => void): Promise<RedisConnection> {
+/** Connects. `ready` resolves when it is connected for the first time. */
+async function connect(url: string, onError: (error: Error) => void) {
   const { createClient, defineScript } = await import('@redis/client');
   const command = {
     NUMBER_OF_KEYS: 1,
@@ -115,13 +106,7 @@ async function connect(url: string, onError: (error: Error) => void): Promise<Re
   const ready = client.connect();
   // Rejects only if the client is destroyed before; other failures are events, and the client tries again.
   ready.catch(onError);
-  return {
-    ready,
-    reserve: (key, args) => client.reserve(key, args),
-    noteServer: (key, args) => client.noteServer(key, args),
-    forgetServer: (key, server) => client.zRem(key, server),
-    destroy: () => client.destroy(),
-  };
+  return { ready, client };
 }
 
 /** Rejects if a promise is not settled in time. @param timeout in milliseconds */
@@ -160,7 +145,7 @@ export class RedisRateStore implements RateStore {
   readonly #now: () => number;
   /** What this server counted. */
   readonly #own: RateWindows;
-  #redis: RedisConnection | undefined;
+  #redis: Awaited<ReturnType<typeof connect>> | undefined;
   #isShared = false;
   /** Servers that Redis last knew, this one included. */
   #servers = 1;
@@ -213,8 +198,8 @@ export class RedisRateStore implements RateStore {
     const redis = this.#redis;
     if (redis === undefined) return;
     // If Redis does not answer, the server is forgotten later.
-    await inTime(redis.forgetServer(SERVERS, this.#server), this.#timeout).catch(() => {});
-    redis.destroy();
+    await inTime(redis.client.zRem(SERVERS, this.#server), this.#timeout).catch(() => {});
+    redis.client.destroy();
   }
 
   async reserve(keyId: string, limit: number, needed: number, upTo: number): Promise<Reservation> {
@@ -235,7 +220,7 @@ export class RedisRateStore implements RateStore {
 
   async #ask(keyId: string, limit: number, needed: number, upTo: number): Promise<Reservation> {
     const args = [limit, needed, upTo, RATE_WINDOW_MS].map(String);
-    const answer = await inTime(this.#redis!.reserve(RATE_PREFIX + keyId, args), this.#timeout);
+    const answer = await inTime(this.#redis!.client.reserve(RATE_PREFIX + keyId, args), this.#timeout);
     const [reserved, used, resetIn] = answer as [number, number, number];
     return { reserved, used, resetIn };
   }
@@ -251,7 +236,7 @@ export class RedisRateStore implements RateStore {
   /** Tells Redis that this server runs; counts with the others again if Redis was away. */
   async check(): Promise<void> {
     try {
-      const note = this.#redis!.noteServer(SERVERS, [this.#server, String(RATE_SERVER_EXPIRES_MS)]);
+      const note = this.#redis!.client.noteServer(SERVERS, [this.#server, String(RATE_SERVER_EXPIRES_MS)]);
       const servers = await inTime(note, this.#timeout);
       this.#failedChecks = 0;
       this.#connectionProblem = undefined;
@@ -283,7 +268,7 @@ export class RedisRateStore implements RateStore {
   }
 
   async #connect(): Promise<void> {
-    this.#redis?.destroy();
+    this.#redis?.client.destroy();
     this.#redis = await connect(this.#url, (error) => {
       // An error that Node collected from several addresses has no message.
       this.#connectionProblem = messageOf(error) || systemErrorCode(error) || 'no connection';
