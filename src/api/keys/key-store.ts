@@ -240,6 +240,24 @@ export function listKeys(dataDir: string): KeyRecord[] {
   );
 }
 
+/** Revokes the key of an id that fits a condition. Returns what is stored about it; undefined if there is none. */
+function revoke(dataDir: string, id: string, condition: string, timeout?: number): KeyRecord | undefined {
+  return withKeys(
+    dataDir,
+    (database) => {
+      refuseImported(dataDir, database);
+      database
+        .prepare(`UPDATE api_key SET revoked = ? WHERE id = ? AND ${condition} AND revoked IS NULL`)
+        .run(new Date().toISOString(), id);
+      const row = database
+        .prepare<[string], RecordRow>(`SELECT ${RECORD_COLUMNS} FROM api_key WHERE id = ? AND ${condition}`)
+        .get(id);
+      return row === undefined ? undefined : recordOf(row);
+    },
+    timeout,
+  );
+}
+
 /**
  * Revokes a key permanently. Servers notice within a second.
  *
@@ -247,20 +265,9 @@ export function listKeys(dataDir: string): KeyRecord[] {
  * @throws AtlasError E_USAGE if there is no such key
  */
 export function revokeKey(dataDir: string, id: string): KeyRecord {
-  const revoked = keysExist(dataDir)
-    ? withKeys(dataDir, (database) => {
-        refuseImported(dataDir, database);
-        database
-          .prepare('UPDATE api_key SET revoked = ? WHERE id = ? AND revoked IS NULL')
-          .run(new Date().toISOString(), id);
-        const row = database.prepare<[string], RecordRow>(`SELECT ${RECORD_COLUMNS} FROM api_key WHERE id = ?`).get(id);
-        return row === undefined ? undefined : recordOf(row);
-      })
-    : undefined;
-  if (revoked === undefined) {
-    throw misuse(`there is no key ${JSON.stringify(id)}; "ipatlas keys list" shows the ids`);
-  }
-  return revoked;
+  const revoked = keysExist(dataDir) ? revoke(dataDir, id, 'TRUE') : undefined;
+  if (revoked !== undefined) return revoked;
+  throw misuse(`there is no key ${JSON.stringify(id)}; "ipatlas keys list" shows the ids`);
 }
 
 type SharedRow = Omit<SharedKey, 'origins' | 'self_issued'> & { origins: string | null; self_issued: number };
@@ -376,21 +383,7 @@ export function importKeys(dataDir: string, keys: readonly SharedKey[], replace:
  * @throws AtlasError E_USAGE if the keys are imported
  */
 export function revokeSelfIssuedKey(dataDir: string, id: string): string | undefined {
-  const revoked = withKeys(
-    dataDir,
-    (database) => {
-      refuseImported(dataDir, database);
-      database
-        .prepare('UPDATE api_key SET revoked = ? WHERE id = ? AND self_issued = 1 AND revoked IS NULL')
-        .run(new Date().toISOString(), id);
-      return database
-        .prepare<[string], string | null>('SELECT revoked FROM api_key WHERE id = ? AND self_issued = 1')
-        .pluck()
-        .get(id);
-    },
-    SERVER_WRITE_TIMEOUT_MS,
-  );
-  return revoked ?? undefined;
+  return revoke(dataDir, id, 'self_issued = 1', SERVER_WRITE_TIMEOUT_MS)?.revoked ?? undefined;
 }
 
 /** Returns whether an error means that another process is writing the keys, so that the same call may succeed later. */
