@@ -4,11 +4,7 @@ import { BatchView } from './batch-view.js';
 import { button, byId, countDown, element, startCopying } from './dom.js';
 import { loadDrawing, WorldMap } from './map.js';
 import type { Result } from './results.js';
-import { historyOf, lookUp, lookUpSelf, RequestError } from './service.js';
-
-function isAbort(error: unknown): boolean {
-  return error instanceof DOMException && error.name === 'AbortError';
-}
+import { historyOf, isAbort, lookUp, lookUpSelf, RequestError } from './service.js';
 
 /** The large answer: one at a time, and none while another is asked for. */
 class Answer {

@@ -9,6 +9,11 @@ interface PageKey {
   rate: number;
 }
 
+/** Returns whether an error means that its signal was aborted. */
+export function isAbort(error: unknown): boolean {
+  return error instanceof DOMException && error.name === 'AbortError';
+}
+
 /** A request that failed. The message is for people. */
 export class RequestError extends Error {
   /** HTTP status; 0 if the server cannot be reached. */
@@ -48,7 +53,7 @@ async function bodyOf(response: Response): Promise<unknown> {
   try {
     return await response.json();
   } catch (error) {
-    if (error instanceof DOMException && error.name === 'AbortError') throw error;
+    if (isAbort(error)) throw error;
     throw unreachable();
   }
 }

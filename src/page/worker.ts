@@ -7,7 +7,7 @@ import type { Filter, Order } from './entries.js';
 import { InputError } from './input.js';
 import { type FromWorker, ROWS_PER_BLOCK, type ToWorker } from './protocol.js';
 import { columnsOf, DOWNLOADS, type DownloadFormat, type Row } from './results.js';
-import { batchSize, lookUpBatch, RequestError, setBase } from './service.js';
+import { batchSize, isAbort, lookUpBatch, RequestError, setBase } from './service.js';
 
 /** How often progress is told, in milliseconds. */
 const TELL_MS = 200;
@@ -28,10 +28,6 @@ let running: AbortController | undefined;
 let view = { number: 0, filter: 'all' as Filter, order: { column: 'line', descending: false } as Order };
 let selected: Uint32Array = new Uint32Array();
 let toldAt = 0;
-
-function isAbort(error: unknown): boolean {
-  return error instanceof DOMException && error.name === 'AbortError';
-}
 
 /** Loads the database, which the server may have replaced since the last batch; or prepares to ask the server. */
 async function findAnswers(): Promise<Answers> {
