@@ -26,10 +26,6 @@ function parseFilter(values: OptionValues): Filter {
   return { kind: 'filter', countries, selectsEu, ...(asns && { asns }), isInverted: values.not === true };
 }
 
-function run(invocation: Invocation): Promise<number> {
-  return withLogs(invocation, () => filter(invocation));
-}
-
 function filter(invocation: Invocation): Promise<number> {
   const query = parseFilter(invocation.values);
   const request = parseStreamRequest(invocation);
@@ -68,5 +64,5 @@ without a file, or for "-", it reads stdin. gzip is recognized, and zstd from No
   },
   arguments: [0, Number.POSITIVE_INFINITY],
   answersFromSeed: true,
-  run,
+  run: (invocation) => withLogs(invocation, () => filter(invocation)),
 };

@@ -249,10 +249,6 @@ async function unlessStopped<Result>(signal: AbortSignal, promise: Promise<Resul
   return Promise.race([promise, stopped]);
 }
 
-function run(invocation: Invocation): Promise<number> {
-  return withLogs(invocation, () => stream(invocation));
-}
-
 function stream(invocation: Invocation): Promise<number> {
   const { values } = invocation;
   const setupOptions = readSetup(values);
@@ -368,5 +364,5 @@ server are killed (docs/streams.md). Ends on SIGTERM or Ctrl-C, after the messag
   operand: 'none',
   mayLeaveConnections: true,
   arguments: [0, 0],
-  run,
+  run: (invocation) => withLogs(invocation, () => stream(invocation)),
 };

@@ -130,10 +130,6 @@ function parseTop(value: string | undefined): number {
   throw misuse(`--top is ${JSON.stringify(value)}; it can be a number from 1`);
 }
 
-function run(invocation: Invocation): Promise<number> {
-  return withLogs(invocation, () => summarize(invocation));
-}
-
 function summarize(invocation: Invocation): Promise<number> {
   const { values } = invocation;
   const request = parseStreamRequest(invocation);
@@ -189,5 +185,5 @@ from Node 22.15 on.`,
   },
   arguments: [0, Number.POSITIVE_INFINITY],
   answersFromSeed: true,
-  run,
+  run: (invocation) => withLogs(invocation, () => summarize(invocation)),
 };
