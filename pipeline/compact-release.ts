@@ -11,7 +11,7 @@ import { type Manifest, MIRROR_FILE, NETWORK_FILE, RANGE_FILE } from '../src/dat
 import { openReleaseNetworks, openReleaseRanges } from '../src/database/release-files.js';
 import type { MirrorRanges } from '../src/mirror/writer.js';
 import { MAX_CONFIDENCE } from '../src/rangefile/layout.js';
-import { type NetworkFile, type RangeFile, rangeColumns } from '../src/rangefile/reader.js';
+import { rangeColumns } from '../src/rangefile/reader.js';
 import { readMirrorLayers, writeLocalMirror } from './release-mirror.js';
 
 /**
@@ -40,20 +40,17 @@ export function packRelease(dir: string, manifest?: Manifest): Uint8Array {
 }
 
 /**
- * Returns the ranges of the mirror of a release.
+ * Writes the range file of a release, and its networks if it has any, with the bytes of then.
  *
  * @param compact a compact form of {@link packRelease}
- * @param file the range file that was built from it
- * @param networks those that were built from it, if it has any
  * @param name of the compact form, for messages
- * @throws AtlasError E_DAMAGED if it does not have the layers of each range
+ * @returns the ranges of its mirror
+ * @throws AtlasError E_DAMAGED if the files are not those of the manifest, or the layers of the mirror not as FORMAT.md says; nothing
+ *   is written then
  */
-export function compactMirrorRanges(
-  compact: CompactCountries,
-  file: RangeFile,
-  networks: NetworkFile | undefined,
-  name: string,
-): MirrorRanges {
+export function unpackFiles(compact: CompactCountries, manifest: Manifest, name: string, dir: string): MirrorRanges {
+  const file = rangeFileOf(compact, manifest, name);
+  const networks = networkFileOf(compact, manifest, name);
   const family = (number: 4 | 6) => {
     const ranges = rangeColumns(file, number);
     const layers = compact.container.section(`sources${number}`);
@@ -64,7 +61,10 @@ export function compactMirrorRanges(
       confidence: confidence ?? new Uint8Array(ranges.count).fill(MAX_CONFIDENCE),
     };
   };
-  return { v4: family(4), v6: family(6), records: file.records, networks };
+  const ranges = { v4: family(4), v6: family(6), records: file.records, networks };
+  writeFileSync(join(dir, RANGE_FILE), file.bytes);
+  if (networks !== undefined) writeFileSync(join(dir, NETWORK_FILE), networks.bytes);
+  return ranges;
 }
 
 /**
@@ -78,9 +78,5 @@ export function compactMirrorRanges(
  */
 export function unpackRelease(compact: CompactCountries, name: string, dir: string): Manifest {
   const manifest = manifestOf(compact, name);
-  const file = rangeFileOf(compact, manifest, name);
-  const networks = networkFileOf(compact, manifest, name);
-  writeFileSync(join(dir, RANGE_FILE), file.bytes);
-  if (networks !== undefined) writeFileSync(join(dir, NETWORK_FILE), networks.bytes);
-  return writeLocalMirror(dir, manifest, compactMirrorRanges(compact, file, networks, name));
+  return writeLocalMirror(dir, manifest, unpackFiles(compact, manifest, name, dir));
 }

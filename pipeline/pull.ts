@@ -4,26 +4,24 @@
  * build.
  */
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { CompactCountries } from '../src/compact/countries.js';
-import { networkFileOf, rangeFileOf, unpackCompact } from '../src/database/compact.js';
+import { unpackCompact } from '../src/database/compact.js';
 import { PULL_DIR, type PullState, pullStatePath, readPullState } from '../src/database/pull-state.js';
 import {
   currentReleaseId,
+  keptReleaseDirs,
   LABEL_FILE,
   MANIFEST_FILE,
   type Manifest,
   MIRROR_FILE,
   NETWORK_FILE,
   RANGE_FILE,
-  REFUSED_DIR,
   RELEASE_ID,
   RELEASES_DIR,
   type Refusal,
   readManifest,
-  refusedIds,
-  releaseIds,
 } from '../src/database/release.js';
 import { checkReleaseMirror, openReleaseRanges } from '../src/database/release-files.js';
 import { AtlasError, messageOf, systemErrorCode } from '../src/errors.js';
@@ -31,7 +29,7 @@ import { makeFolder, replaceFile } from '../src/files.js';
 import { HISTORY_DAYS } from '../src/limits.js';
 import type { MirrorRanges } from '../src/mirror/writer.js';
 import { type LabelFile, openLabelFile, openNetworkFile, openRangeFile } from '../src/rangefile/reader.js';
-import { compactMirrorRanges } from './compact-release.js';
+import { unpackFiles } from './compact-release.js';
 import { loadOverrides } from './config/overrides.js';
 import { loadReference } from './config/reference.js';
 import { loadSources } from './config/sources.js';
@@ -114,11 +112,7 @@ function isCurrent(dataDir: string, id: string, note: StageContext['note']): boo
 
 /** Returns the files on this machine that have a name and a hash, for example after a rollback at the origin. */
 function localCopies(dataDir: string, wanted: string, hash: string): string[] {
-  const dirs = [
-    ...releaseIds(dataDir).map((id) => join(dataDir, RELEASES_DIR, id)),
-    ...refusedIds(dataDir).map((id) => join(dataDir, RELEASES_DIR, REFUSED_DIR, id)),
-  ];
-  return dirs
+  return keptReleaseDirs(dataDir)
     .filter((dir) => {
       try {
         return readManifest(dir).outputs.some(({ name, sha256 }) => name === wanted && sha256 === hash);
@@ -198,12 +192,7 @@ async function rebuildFiles(
   try {
     await client.get(form, path);
     const compact = new CompactCountries(unpackCompact(readFileSync(path), form), form);
-    const file = rangeFileOf(compact, manifest, form);
-    const networks = networkFileOf(compact, manifest, form);
-    const ranges = compactMirrorRanges(compact, file, networks, form);
-    writeFileSync(join(dir, RANGE_FILE), file.bytes);
-    if (networks !== undefined) writeFileSync(join(dir, NETWORK_FILE), networks.bytes);
-    return ranges;
+    return unpackFiles(compact, manifest, form, dir);
   } catch (error) {
     if (!(error instanceof AtlasError) || !['E_UNTRUSTED', 'E_DAMAGED'].includes(error.code)) throw error;
     note(`the full files are pulled, because the pull form is refused: ${error.message}`);

@@ -2,10 +2,9 @@
 import { join } from 'node:path';
 import {
   currentReleaseId,
-  REFUSED_DIR,
+  keptReleaseDirs,
   RELEASES_DIR,
   readManifest,
-  refusedIds,
   releaseIds,
 } from '../../src/database/release.js';
 import { AtlasError } from '../../src/errors.js';
@@ -44,12 +43,8 @@ export function removeOldReleases(dataDir: string, workDir: string, keep: number
  * @returns the number of removed files
  */
 export async function removeUnusedFiles(dataDir: string): Promise<number> {
-  const dirs = [
-    ...releaseIds(dataDir).map((id) => join(dataDir, RELEASES_DIR, id)),
-    ...refusedIds(dataDir).map((id) => join(dataDir, RELEASES_DIR, REFUSED_DIR, id)),
-  ];
   const hashes = new Set<string>();
-  for (const dir of dirs) {
+  for (const dir of keptReleaseDirs(dataDir)) {
     try {
       const { inputs, overrides, labels } = readManifest(dir);
       for (const { sha256 } of [...inputs, ...(labels ? [labels] : [])].flatMap(({ files }) => files))

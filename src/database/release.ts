@@ -321,6 +321,13 @@ export function refusedIds(dataDir: string): string[] {
   return idsIn(join(dataDir, RELEASES_DIR, REFUSED_DIR));
 }
 
+/** Returns the directories of all releases that are kept, refused ones included. */
+export function keptReleaseDirs(dataDir: string): string[] {
+  const releases = join(dataDir, RELEASES_DIR);
+  const refused = join(releases, REFUSED_DIR);
+  return [...idsIn(releases).map((id) => join(releases, id)), ...idsIn(refused).map((id) => join(refused, id))];
+}
+
 /**
  * Returns the directory of a release that a user names.
  *
