@@ -362,7 +362,6 @@ function reserveAreas(
     valueOffsets: plan.reserve(4 * targetCount),
     scratch: plan.reserve(Math.max(longestKey, MAX_LENIENT_BYTES) + abi.SLACK_BYTES),
     stack: plan.reserve(2 * (MAX_JSON_DEPTH + 1)),
-    digits: plan.reserve(abi.SLACK_BYTES),
     lines: plan.reserve(abi.LINE_BYTES * lines),
     values: plan.reserve(4 * values),
     candidates: plan.reserve(abi.CANDIDATE_BYTES * abi.CANDIDATES),

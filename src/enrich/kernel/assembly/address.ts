@@ -3,8 +3,8 @@
  * compares the two.
  */
 import { IPV4_FORM_BYTES, IPV4_FORM_LEAST } from '../abi';
-import { COLON, DOT } from './ascii';
-import { digits, ipv4Forms, maxAddressLength } from './settings';
+import { COLON, DOT, hexNumber } from './ascii';
+import { ipv4Forms, maxAddressLength } from './settings';
 
 /** Results of `parseAddress`. */
 export const NO_ADDRESS: u32 = 0;
@@ -79,16 +79,8 @@ function parseIPv4(from: usize, to: usize): i64 {
   return i8x16.le_u(i8x16.sub(v128.or(text, i8x16.splat(32)), i8x16.splat(97)), i8x16.splat(5));
 }
 
-/** Returns the bytes that 16 hexadecimal digits mean, 16 bits each. A zero in place of a digit means 0. */
-@inline function hexBytes(text: v128): v128 {
-  const nine = v128.and(i8x16.gt_s(text, i8x16.splat(64)), i8x16.splat(9));
-  const values = i8x16.add(v128.and(text, i8x16.splat(15)), nine);
-  return v128.and(v128.or(i16x8.shl(values, 4), i16x8.shr_u(values, 8)), i16x8.splat(255));
-}
-
 /**
- * Parses `from … to` as an IPv6 address into `high` and `low`. The digits of each group are copied to where they are in an address
- * that is written in full; then all are converted at once.
+ * Parses `from … to` as an IPv6 address into `high` and `low`.
  */
 function parseIPv6(from: usize, to: usize): bool {
   const length = to - from;
@@ -123,21 +115,21 @@ function parseIPv6(from: usize, to: usize): bool {
   // `::` means one or more groups of zeros (RFC 4291, section 2.2).
   if (gap == 0 ? count != 8 : count > 7) return false;
 
-  const zeros = i64x2.splat(0);
-  v128.store(digits, zeros);
-  v128.store(digits, zeros, 16);
-  const gapBytes: usize = <usize>(8 - count) << 2;
-  for (let group = digits; ends != 0; group += 4, ends &= ends - 1) {
+  let first: u64 = 0;
+  let last = <u64>tail;
+  const afterGap = 16 * (8 - count);
+  for (let place: u32 = 112; ends != 0; place -= 16, ends &= ends - 1) {
     const at = <u64>ctz(ends);
     const size = <u32>clz(~(hex << (64 - at)));
     // Up to three bytes before the text are read.
     const text = load<u32>(from + <usize>at - 4) & (0xffff_ffff << (32 - 8 * size));
-    store<u32>(group + (at > <u64>ctz(gap) ? gapBytes : 0), text);
+    const shift = place - (at > <u64>ctz(gap) ? afterGap : 0);
+    const group = <u64>hexNumber(text) << (shift & 63);
+    first |= shift < 64 ? 0 : group;
+    last |= shift < 64 ? group : 0;
   }
-  const bytes = i8x16.narrow_i16x8_u(hexBytes(v128.load(digits)), hexBytes(v128.load(digits, 16)));
-  const words = i8x16.shuffle(bytes, bytes, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
-  high = i64x2.extract_lane(words, 1);
-  low = i64x2.extract_lane(words, 0) | <u64>tail;
+  high = first;
+  low = last;
   return true;
 }
 

@@ -30,3 +30,10 @@ export const CASE_BIT: u32 = 32;
 @inline export function isWhiteSpace(byte: u32): bool {
   return byte == SPACE || byte - TAB <= CARRIAGE_RETURN - TAB;
 }
+
+/** Returns the number of four hexadecimal digits, the first one in the lowest byte. A zero in place of a digit means 0. */
+@inline export function hexNumber(text: u32): u32 {
+  const values = (text & 0x0f0f_0f0f) + 9 * ((text >> 6) & 0x0101_0101);
+  const pairs = (values << 4) | (values >> 8);
+  return ((pairs & 0xff) << 8) | ((pairs >> 16) & 0xff);
+}

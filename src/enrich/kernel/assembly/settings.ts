@@ -139,8 +139,6 @@ export let valueOffsets: usize = 0;
 export let scratch: usize = 0;
 /** The open objects and arrays, 2 bytes each. */
 export let stack: usize = 0;
-/** The 32 hexadecimal digits of an IPv6 address. */
-export let digits: usize = 0;
 /** The lines of a batch, `LINE_BYTES` each; their values, first the offsets, then the records and the state, 4 bytes each. */
 export let lines: usize = 0;
 export let values: usize = 0;

@@ -1,5 +1,5 @@
 /** JSON strings: their ends and their text. The strings are known to be valid. */
-import { BACKSLASH, QUOTE } from './ascii';
+import { BACKSLASH, hexNumber, QUOTE } from './ascii';
 
 const LETTER_U: u32 = 0x75;
 
@@ -39,17 +39,6 @@ export function openingQuote(close: usize): usize {
     if (((at - run) & 1) == 0) return at;
     at = run;
   }
-}
-
-/** Returns the number that four hexadecimal digits mean. */
-function fourHexDigits(at: usize): i32 {
-  let value: u32 = 0;
-  for (let i: usize = 0; i < 4; i++) {
-    const byte: u32 = load<u8>(at + i);
-    // Letters have bit 6 set, and their low halves begin at 1.
-    value = (value << 4) | ((byte & 15) + 9 * (byte >> 6));
-  }
-  return <i32>(value & 0xffff);
 }
 
 /** Returns what a letter after a backslash means (RFC 8259, section 7); quotes, backslashes and slashes mean themselves. */
@@ -122,11 +111,11 @@ export function unescape(from: usize, to: usize, into: usize, limit: usize): i32
       at += 2;
       continue;
     }
-    let point = fourHexDigits(at + 2);
+    let point: i32 = hexNumber(load<u32>(at + 2));
     at += 6;
     if (point >= 0xd800 && point < 0xe000) {
       if (point >= 0xdc00 || at + 6 > to || load<u16>(at) != 0x755c) return -1; // not followed by `\u`
-      const second = fourHexDigits(at + 2);
+      const second: i32 = hexNumber(load<u32>(at + 2));
       if (second < 0xdc00 || second >= 0xe000) return -1;
       point = 0x10000 + ((point - 0xd800) << 10) + (second - 0xdc00);
       at += 6;
