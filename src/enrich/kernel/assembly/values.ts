@@ -164,6 +164,40 @@ function lookUpText(count: u32): void {
   }
 }
 
+/** Sets the state of a line, if it has the answers of its own date, which is after its values. */
+@inline function startLine(value: usize, close: usize): void {
+  if (timelines == 0) return;
+  const date = value + (<usize>fieldCount << 2);
+  const state = stateOfLine(load<u32>(date), close);
+  store<u32>(date, state);
+  setState(state);
+}
+
+/** Replaces the value offsets of lines with queries. Two loops, because one in which the format decides is slower. */
+function queryMembers(count: u32): void {
+  let value = values;
+  for (let i: u32 = 0; i < count; i++) {
+    startLine(value, load<u32>(lines + <usize>i * LINE_BYTES, LINE_CLOSE));
+    for (let field: u32 = 0; field < fieldCount; field++) {
+      queryMember(value, field, load<u32>(value));
+      value += 4;
+    }
+    if (timelines != 0) value += 4;
+  }
+}
+function queryTexts(count: u32): void {
+  let value = values;
+  for (let i: u32 = 0; i < count; i++) {
+    const close: usize = load<u32>(lines + <usize>i * LINE_BYTES, LINE_CLOSE);
+    startLine(value, close);
+    for (let field: u32 = 0; field < fieldCount; field++) {
+      queryText(value, load<u32>(value), close);
+      value += 4;
+    }
+    if (timelines != 0) value += 4;
+  }
+}
+
 /**
  * Replaces the value offsets of a number of lines with records: `recordCount` for a value that is not an address, `recordCount` + 1
  * for one that is missing, `recordCount` + 2 for an address if there are no answers of the line's date, `recordCount` + 3 if they are damaged. The offset of the date is
@@ -175,22 +209,7 @@ export function lookUpValues(count: u32): void {
     return;
   }
   startQueries();
-  let value = values;
-  for (let i: u32 = 0; i < count; i++) {
-    const close: usize = load<u32>(lines + <usize>i * LINE_BYTES, LINE_CLOSE);
-    if (timelines != 0) {
-      const date = value + (<usize>fieldCount << 2);
-      const state = stateOfLine(load<u32>(date), close);
-      store<u32>(date, state);
-      setState(state);
-    }
-    for (let field: u32 = 0; field < fieldCount; field++) {
-      const from: usize = load<u32>(value);
-      if (format == FORMAT_JSON) queryMember(value, field, from);
-      else queryText(value, from, close);
-      value += 4;
-    }
-    if (timelines != 0) value += 4;
-  }
+  if (format == FORMAT_JSON) queryMembers(count);
+  else queryTexts(count);
   resolveQueries();
 }
