@@ -3,7 +3,7 @@
  * can cause it, the HTTP status. Nothing else in the project chooses an exit code or a status.
  */
 
-import { MAX_BATCH, MAX_BODY_BYTES, MAX_HEADER_BYTES } from './limits.js';
+import { MAX_BATCH, MAX_BODY_BYTES, MAX_HEADER_BYTES, MAX_REPORTED_PROBLEMS } from './limits.js';
 
 /** Exit codes of the command line; scripts rely on them. */
 export const EXIT = {
@@ -178,6 +178,13 @@ export function messageOf(error: unknown): string {
 /** Returns the error for a wrong flag or argument. @param message what is wrong, and what to write instead */
 export function misuse(message: string): AtlasError {
   return new AtlasError('E_USAGE', message);
+}
+
+/** Returns the error for a file that people write by hand. @param problems each on a line of its own; the first ones are named */
+export function configError(problems: readonly string[]): AtlasError {
+  const more = problems.length - MAX_REPORTED_PROBLEMS;
+  const shown = [...problems.slice(0, MAX_REPORTED_PROBLEMS), ...(more > 0 ? [`… and ${more} more`] : [])];
+  return new AtlasError('E_CONFIG', shown.join('\n'));
 }
 
 /** What to do about a damaged release. */

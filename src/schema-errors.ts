@@ -1,6 +1,22 @@
-/** Turns the errors of a JSON Schema into messages that name the value and what is expected. */
-import type { ErrorObject } from 'ajv/dist/2020.js';
+/** Checks values by the schemas of the package; its messages name the value and what is expected. */
+import { readFileSync } from 'node:fs';
+import { Ajv2020, type ErrorObject, type Options, type ValidateFunction } from 'ajv/dist/2020.js';
 import { joinPath } from './json-file.js';
+import { packageFile } from './package-root.js';
+
+/**
+ * Compiles a schema, which takes longer than most checks.
+ *
+ * @param names of its file in schemas/, without the ending, after those that it refers to
+ */
+export function compileSchema<Value>(names: readonly string[], options: Options = {}): ValidateFunction<Value> {
+  // Strict except for two rules of style: alternatives may differ only in required keys, and a value may have two types.
+  const strictness = { strictRequired: false, allowUnionTypes: true };
+  const ajv = new Ajv2020({ ...strictness, allErrors: true, verbose: true, ...options });
+  const schemas = names.map((name) => JSON.parse(readFileSync(packageFile(`schemas/${name}.schema.json`), 'utf8')));
+  for (const schema of schemas.slice(0, -1)) ajv.addSchema(schema);
+  return ajv.compile<Value>(schemas.at(-1));
+}
 
 /** Returns one line for each thing that the schema does not accept. */
 export function describeSchemaErrors(errors: readonly ErrorObject[]): string[] {

@@ -4,8 +4,8 @@
  */
 import { readFileSync, statSync } from 'node:fs';
 import { CsvError, parse } from 'csv-parse/sync';
-import { AtlasError, causedError } from '../../src/errors.js';
-import { MAX_CSV_ROW_BYTES, MAX_REPORTED_PROBLEMS } from '../../src/limits.js';
+import { AtlasError, causedError, configError } from '../../src/errors.js';
+import { MAX_CSV_ROW_BYTES } from '../../src/limits.js';
 
 /** One row: its cells by column, trimmed. */
 export interface ConfigRow<Column extends string> {
@@ -33,10 +33,7 @@ export function addProblem(table: ConfigTable<string>, line: number, text: strin
  */
 export function refuseProblems(tables: readonly ConfigTable<string>[]): void {
   const problems = tables.flatMap((table) => table.problems);
-  if (problems.length === 0) return;
-  const shown = problems.slice(0, MAX_REPORTED_PROBLEMS);
-  if (problems.length > shown.length) shown.push(`… and ${problems.length - shown.length} more`);
-  throw new AtlasError('E_CONFIG', shown.join('\n'));
+  if (problems.length > 0) throw configError(problems);
 }
 
 /** Reads UTF-8 text without a byte order mark. Line ends become line feeds, because csv-parse miscounts mixed line ends. */

@@ -1,7 +1,6 @@
 /** Reads `sources.json`, checks it, and fills in its defaults. */
-import { readFile } from 'node:fs/promises';
 import path from 'node:path';
-import { Ajv2020 as SchemaValidator, type ValidateFunction } from 'ajv/dist/2020.js';
+import type { ValidateFunction } from 'ajv/dist/2020.js';
 import { AtlasError } from '../../src/errors.js';
 import { readJsonFile } from '../../src/json-file.js';
 import {
@@ -12,10 +11,9 @@ import {
   KEPT_RELEASES,
   MAX_SOURCES,
 } from '../../src/limits.js';
-import { packageRoot } from '../../src/package-root.js';
 import { parseCidr } from '../../src/range/cidr.js';
 import type { SourceKind } from '../../src/range/vote.js';
-import { describeSchemaErrors } from '../../src/schema-errors.js';
+import { compileSchema, describeSchemaErrors } from '../../src/schema-errors.js';
 import type { MergeStrategy, SourceEvidence } from '../merging/evidence.js';
 import { addressProblem, withoutCredentials } from './url.js';
 
@@ -158,7 +156,7 @@ function asList<Value>(value: Value | Value[]): Value[] {
 export async function loadSources(file: string): Promise<SourcesConfig> {
   const absolute = path.resolve(file);
   const value = await readJsonFile(absolute, 'the sources file');
-  validator ??= await compileValidator();
+  validator ??= compileSchema(['source-format', 'sources']);
   const problems = validator(value)
     ? contentProblems(value as SourcesFile)
     : describeSchemaErrors(validator.errors ?? []);
@@ -187,16 +185,6 @@ export function selectSources(config: SourcesConfig, only: readonly string[]): S
 
 /** Compiled for the first file; that takes longer than a small build. */
 let validator: ValidateFunction | undefined;
-
-async function compileValidator(): Promise<ValidateFunction> {
-  const directory = path.join(packageRoot(), 'schemas');
-  const readSchema = async (name: string) => JSON.parse(await readFile(path.join(directory, name), 'utf8'));
-  // Strict except for two rules of style: alternatives may differ only in required keys, and a value may have two types.
-  const strictness = { strict: true, strictRequired: false, allowUnionTypes: true };
-  const ajv = new SchemaValidator({ ...strictness, allErrors: true, verbose: true });
-  ajv.addSchema(await readSchema('source-format.schema.json'));
-  return ajv.compile(await readSchema('sources.schema.json'));
-}
 
 /** Returns the errors that a schema cannot express. */
 function contentProblems(file: SourcesFile): string[] {

@@ -1,13 +1,9 @@
 /** Reads `nodes.json`: the servers that DNS routes to. */
-import { readFileSync } from 'node:fs';
-import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import { formatAddress } from '../../address/format.js';
 import { type Family, parseAddress } from '../../address/parse.js';
-import { AtlasError } from '../../errors.js';
+import { configError } from '../../errors.js';
 import { readJsonFile } from '../../json-file.js';
-import { MAX_REPORTED_PROBLEMS } from '../../limits.js';
-import { packageFile } from '../../package-root.js';
-import { describeSchemaErrors } from '../../schema-errors.js';
+import { compileSchema, describeSchemaErrors } from '../../schema-errors.js';
 import type { CountryRecord } from '../ranges.js';
 
 export interface Node {
@@ -92,29 +88,15 @@ export interface Countries {
  */
 export async function readNodes(path: string, countries: Countries): Promise<Nodes> {
   const value = await readJsonFile(path, 'the file of nodes');
-  const isValid = schemaValidator();
-  if (!isValid(value)) throw invalid(path, describeSchemaErrors(isValid.errors!));
+  const invalid = (problems: readonly string[]) => configError(problems.map((problem) => `${path}: ${problem}`));
+  const isValid = compileSchema<NodesFile>(['nodes']);
+  if (!isValid(value)) throw invalid(describeSchemaErrors(isValid.errors!));
   const problems: string[] = [];
   const nodes = complete(value, problems);
   checkNames(nodes, problems);
   checkCountries(nodes, countries, problems);
-  if (problems.length > 0) throw invalid(path, problems);
+  if (problems.length > 0) throw invalid(problems);
   return nodes;
-}
-
-let validator: ValidateFunction<NodesFile> | undefined;
-
-/** Returns the validator of the schema, compiled once. */
-function schemaValidator(): ValidateFunction<NodesFile> {
-  const schema = (): object => JSON.parse(readFileSync(packageFile('schemas/nodes.schema.json'), 'utf8')) as object;
-  validator ??= new Ajv2020({ allErrors: true, allowUnionTypes: true, verbose: true }).compile<NodesFile>(schema());
-  return validator;
-}
-
-function invalid(path: string, problems: readonly string[]): AtlasError {
-  const shown = problems.slice(0, MAX_REPORTED_PROBLEMS).map((problem) => `${path}: ${problem}`);
-  if (problems.length > shown.length) shown.push(`… and ${problems.length - shown.length} more`);
-  return new AtlasError('E_CONFIG', shown.join('\n'));
 }
 
 /** Fills in the defaults and parses the addresses. */
