@@ -17,7 +17,6 @@ interface Exports {
   readonly hasTables6: WebAssembly.Global;
   resetTemplates(): void;
   run(slot: number): number;
-  recordOf(from: number, to: number): number;
   dayOfText(from: number, to: number): number;
   findRecords(from: number, to: number, state: number): number;
   cellState(): number;
@@ -279,20 +278,10 @@ export class Kernel {
     return length === 0 ? 0 : this.#exports.countNewlines(input, input + length);
   }
 
-  /** Returns the day of a date in days since 1970; undefined if the text is no date. For tests, see {@link recordOf}. */
+  /** Returns the day of a date in days since 1970; undefined if the text is no date. For tests. */
   dayOf(slot: SlotPlace, text: Uint8Array): number | undefined {
     new Uint8Array(this.#layout.memory.buffer).set(text, slot.input);
     const day = this.#exports.dayOfText(slot.input, slot.input + text.length);
     return day === -(2 ** 31) ? undefined : day;
-  }
-
-  /**
-   * Returns the record of an address, or -1 if the text is not an address. For tests, which compare it with the library's.
-   *
-   * @param slot its input area receives the text
-   */
-  recordOf(slot: SlotPlace, text: Uint8Array): number {
-    new Uint8Array(this.#layout.memory.buffer).set(text, slot.input);
-    return this.#exports.recordOf(slot.input, slot.input + text.length);
   }
 }

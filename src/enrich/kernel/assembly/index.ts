@@ -12,7 +12,6 @@ import { processRecords } from './table';
 export { cellState, countNewlines, findRecords } from './cells';
 export { dayOfText } from './dates';
 export { closingBracket, itemsEnd, splitItems, startItems, strayItemEnd } from './items';
-export { recordOf } from './lookup';
 export * from './settings';
 export { makeTables, makeTables6 } from './tables';
 export { resetTemplates } from './template';

@@ -387,15 +387,3 @@ export function addCandidate(value: usize, family: u32): bool {
   const length = unescape(from, closingQuote(end), scratch, longestText());
   return length >= 0 ? parseText(scratch, scratch + length) : NO_ADDRESS;
 }
-
-/**
- * Looks up the address text `from … to`.
- *
- * @returns its record, or -1 if the text is not an address
- */
-export function recordOf(from: usize, to: usize): i32 {
-  startQueries();
-  if (!addQuery(candidates, parseText(from, to))) return -1;
-  resolveQueries();
-  return load<u32>(candidates);
-}
