@@ -239,6 +239,10 @@ export const TEMPLATE_OTHER = 48;
 /** Of the last entry: the distance from the first byte of a line to its opening brace, and from its closing brace to the next line. */
 export const TEMPLATE_OPEN_DISTANCE = 52;
 export const TEMPLATE_CLOSE_DISTANCE = 56;
+/** Of an entry with a value: the length that it is expected to have, or NO_LENGTH; the line in which it had another one last. */
+export const TEMPLATE_EXPECTED = 52;
+export const TEMPLATE_SURPRISE = 56;
+export const NO_LENGTH = 0xffff_ffff;
 export const TEMPLATE_ENTRY_BYTES = 64;
 
 export const LINE_BYTES = 24;

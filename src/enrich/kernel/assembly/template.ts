@@ -17,15 +17,18 @@
  * well. All other lines, valid or not, are left to the general path (process.ts).
  */
 import {
+  NO_LENGTH,
   TEMPLATE_CLOSE_DISTANCE,
   TEMPLATE_ENTRIES,
   TEMPLATE_ENTRY_BYTES,
+  TEMPLATE_EXPECTED,
   TEMPLATE_KIND,
   TEMPLATE_LENGTH,
   TEMPLATE_MASK,
   TEMPLATE_OFFSET_SLOT,
   TEMPLATE_OPEN_DISTANCE,
   TEMPLATE_OTHER,
+  TEMPLATE_SURPRISE,
   TEMPLATE_TEXT,
   TEMPLATE_VALUE_DISTANCE,
 } from '../abi';
@@ -87,6 +90,15 @@ let haveAllValues: bool = false;
   }
 }
 
+/** Bytes within which a second value of another length than expected shows that the length varies. */
+const SURPRISE_LEAST: usize = 4096;
+
+/** Notes that the value of an entry has another length than expected. If that is no exception, none is expected any more. */
+@inline function noteSurprise(entry: usize, lineStart: usize): void {
+  if (lineStart - load<u32>(entry, TEMPLATE_SURPRISE) < SURPRISE_LEAST) store<u32>(entry, NO_LENGTH, TEMPLATE_EXPECTED);
+  store<u32>(entry, <u32>lineStart, TEMPLATE_SURPRISE);
+}
+
 /**
  * Processes lines as long as they have a template.
  *
@@ -108,8 +120,15 @@ export function processTemplateLines(from: usize, end: usize, inputEnd: usize): 
         let next = at + load<u32>(entry, TEMPLATE_LENGTH);
         store<u32>(load<u32>(entry, TEMPLATE_OFFSET_SLOT), <u32>next - load<u32>(entry, TEMPLATE_VALUE_DISTANCE));
         const kind = load<u32>(entry, TEMPLATE_KIND);
-        if (kind == STRING) next = stringEnd(next);
-        else if (kind == SCALAR) next = scalarEnd(next);
+        if (kind == STRING || kind == SCALAR) {
+          const end = kind == STRING ? stringEnd(next) : scalarEnd(next);
+          next += load<u32>(entry, TEMPLATE_EXPECTED);
+          // The processor predicts that they are equal, and goes on before it knows the end.
+          if (next != end) {
+            next = end;
+            noteSurprise(entry, lineStart);
+          }
+        }
         if (next != 0) {
           at = next;
           if (kind == END) break;
@@ -171,6 +190,12 @@ function addText(from: usize, to: usize, kind: u32): bool {
   return addEntry(from, to - from, kind);
 }
 
+/** Expects values of a length after the entry that was added last. */
+@inline function expectLength(length: usize): void {
+  store<u32>(templateEnd - TEMPLATE_ENTRY_BYTES, <u32>length, TEMPLATE_EXPECTED);
+  store<u32>(templateEnd - TEMPLATE_ENTRY_BYTES, 0, TEMPLATE_SURPRISE);
+}
+
 /** Returns whether a byte outside of strings belongs to a number or a literal, in a valid line. */
 function isScalarByte(byte: u32): bool {
   return (
@@ -204,12 +229,15 @@ function addEntries(start: usize): bool {
       // A key is part of the fixed text.
       if (load<u8>(next) != <u8>COLON) {
         if (!addText(text, at + 1, STRING)) return false;
+        expectLength(close - at - 1);
         text = close;
       }
       at = close + 1;
     } else if (isScalarByte(byte)) {
       if (!addText(text, at, SCALAR)) return false;
+      text = at;
       while (isScalarByte(load<u8>(at))) at++;
+      expectLength(at - text);
       text = at;
     } else at++;
   }
