@@ -28,9 +28,10 @@ export function table(rows: readonly (readonly string[])[], right: readonly numb
   return cells.map((row) => `${row.map(align).join('  ').trimEnd()}\n`).join('');
 }
 
-/** Formats a whole number with its digits in groups of three: `16,777,216`. */
+/** Formats a number with its digits in groups of three: `16,777,216`. (`toLocaleString` would load the locales: 15 ms.) */
 export function grouped(value: number | bigint): string {
-  return value.toLocaleString('en-US');
+  const [whole, ...fraction] = String(typeof value === 'bigint' ? value : Number(value.toFixed(3))).split('.');
+  return [whole!.replaceAll(/\B(?=(\d{3})+$)/g, ','), ...fraction].join('.');
 }
 
 /** Formats a share, 0 to 1, in percent with three significant digits: `12.3 %`. */

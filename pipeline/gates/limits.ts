@@ -2,6 +2,7 @@
 import type { Refusal } from '../../src/database/release.js';
 import { type GateLimit, SOURCE_CHANGE_GATES } from '../../src/limits.js';
 import { type GateFigure, gateText } from '../../src/report/stored-report.js';
+import { counted } from '../../src/text-table.js';
 import type { GateLimits } from '../config/sources.js';
 import type { Measure } from './measures.js';
 
@@ -38,13 +39,8 @@ export function judge(
     const limit = days === undefined ? Math.max(ofChange!, limitAt(limits[gate], 0)) : limitAt(limits[gate], days);
     gates.push({ gate, value, limit, days: days ?? null, ...(subject !== undefined && { subject }) });
     if (value <= limit) continue;
-    const time = days === undefined || typeof limits[gate] === 'number' ? '' : ` after ${daysText(days)}`;
+    const time = days === undefined || typeof limits[gate] === 'number' ? '' : ` after ${counted(days, 'day')}`;
     refusals.push({ gate, message: `${text}${time}; the limit is ${gateText(gate, limit)}${details}` });
   }
   return { gates, refusals };
-}
-
-/** Formats a number of days. */
-function daysText(days: number): string {
-  return `${days} ${days === 1 ? 'day' : 'days'}`;
 }

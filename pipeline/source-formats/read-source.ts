@@ -3,6 +3,7 @@ import { formatAddress } from '../../src/address/format.js';
 import type { Family } from '../../src/address/parse.js';
 import { AtlasError } from '../../src/errors.js';
 import { RangeBuilder } from '../../src/range/columns.js';
+import { percent } from '../../src/text-table.js';
 import { matchesPattern } from '../../src/wildcards.js';
 import type { OwnedRange } from '../merging/evidence.js';
 import type { FetchedFile, FetchedSource, IngestedSource } from '../stage.js';
@@ -488,10 +489,6 @@ function tooManyRejects(log: RejectLog, rows: number, maxShare: number): AtlasEr
       ...shown.map(({ file, line, reason, text }) => `  ${file}, line ${line}: ${reason}: ${printable(text)}`),
     ].join('\n'),
   );
-}
-
-function percent(share: number): string {
-  return `${Number((share * 100).toPrecision(3))} %`;
 }
 
 /** The country codes of a source, numbered in order of first use. */

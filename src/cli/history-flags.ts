@@ -1,7 +1,8 @@
 /** The flags of `build` and `pull` that say how long history is kept. */
 import { misuse } from '../errors.js';
 import { HISTORY_DAYS } from '../limits.js';
-import { type FlagTable, type OptionValues, text } from './command.js';
+import type { FlagTable, OptionValues } from './command.js';
+import { wholeNumber } from './number-flags.js';
 
 export const HISTORY_FLAGS: FlagTable = {
   'history-days': {
@@ -17,12 +18,10 @@ export const HISTORY_FLAGS: FlagTable = {
  * @throws AtlasError E_USAGE if the flags are wrong
  */
 export function parseHistoryDays(values: OptionValues): number {
-  const days = text(values, 'history-days');
+  const days = wholeNumber(values, 'history-days', 1, 999_999);
   if (values['no-history'] === true) {
     if (days === undefined) return 0;
     throw misuse('--history-days and --no-history exclude each other; give one of them');
   }
-  if (days === undefined) return HISTORY_DAYS;
-  if (/^[1-9]\d{0,5}$/.test(days)) return Number(days);
-  throw misuse(`--history-days is ${JSON.stringify(days)}; give a number of days, at least 1`);
+  return days ?? HISTORY_DAYS;
 }

@@ -24,12 +24,13 @@ import {
 } from '../enrich/options.js';
 import { COMPRESSIONS, checkCompression, compressedOutput, type OutputCompression } from '../enrich/output/compress.js';
 import { type Output, plainOutput, replacedOutput, standardOutput, statOutput } from '../enrich/output/output.js';
-import { formatCount, showProgress, summaryText } from '../enrich/progress.js';
+import { showProgress, summaryText } from '../enrich/progress.js';
 import { EXIT, misuse } from '../errors.js';
 import type { Damage } from '../history/over-time.js';
 import { MAX_JOBS } from '../limits.js';
 import { inputName, isTerminal, STANDARD_FD, STDIN_PATH, standardStat } from '../standard-streams.js';
 import { STOP_SIGNALS, SYSTEM } from '../system.js';
+import { grouped } from '../text-table.js';
 import {
   databaseOf,
   expectStdin,
@@ -476,7 +477,7 @@ function startProgress({ output, rejects, total }: StreamRequest, counts: Enrich
 function damageText({ damaged_history: count }: EnrichCounts, damage: readonly Damage[]): string {
   const days = damage.map(({ from, to, problem }) => `  ${from === to ? from : `${from} to ${to}`}: ${problem}\n`);
   return (
-    `ipatlas: E_DAMAGED: ${formatCount(count)} ${count === 1 ? 'address has' : 'addresses have'} no result, because the history of their dates is damaged; ` +
+    `ipatlas: E_DAMAGED: ${grouped(count)} ${count === 1 ? 'address has' : 'addresses have'} no result, because the history of their dates is damaged; ` +
     `all others have theirs. Restore the files of these days, then run this again:\n${days.join('')}`
   );
 }

@@ -4,6 +4,7 @@ import { AtlasError, EXIT, misuse } from '../errors.js';
 import { SCHEDULE_JITTER_S } from '../limits.js';
 import { STOP_SIGNALS } from '../system.js';
 import { type Invocation, print, printNote, text } from './command.js';
+import { wholeNumber } from './number-flags.js';
 
 /** How long a scheduled build that was told to stop may take to finish its stage, in milliseconds. */
 const SCHEDULE_STOP_MS = 10_000;
@@ -38,18 +39,6 @@ async function runAndReport(
     if (error instanceof AtlasError && 'refused' in error) await printJson(error.refused as RefusedOutcome);
     throw error;
   }
-}
-
-/**
- * Returns the longest random delay of a scheduled run, in milliseconds.
- *
- * @param value of `--jitter`, in seconds
- * @throws AtlasError E_USAGE if it is not a number of seconds
- */
-function parseJitter(value: string | undefined): number {
-  if (value === undefined) return 1000 * SCHEDULE_JITTER_S;
-  if (/^\d{1,6}$/.test(value)) return 1000 * Number(value);
-  throw misuse(`--jitter is ${JSON.stringify(value)}; write a number of seconds`);
 }
 
 /**
@@ -94,7 +83,7 @@ export async function runOnceOrScheduled(
   for (const [flag, why] of Object.entries(NOT_SCHEDULED)) {
     if (values[flag] !== undefined) throw misuse(`--${flag} does not go with --schedule: ${why}`);
   }
-  const jitterMs = parseJitter(text(values, 'jitter'));
+  const jitterMs = 1000 * (wholeNumber(values, 'jitter', 0, 999_999) ?? SCHEDULE_JITTER_S);
   const signal = stopSignal();
   const runOnce = (): Promise<void> => runAndReport(() => run(signal), invocation);
   await runOnSchedule({ what, pattern, jitterMs, atOnce: atOnce(), run: runOnce, note, signal });

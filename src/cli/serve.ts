@@ -20,23 +20,16 @@ import { withPackages } from '../optional-packages.js';
 import { sqlite } from '../sqlite.js';
 import { STOP_SIGNALS } from '../system.js';
 import { type Command, type Invocation, type OptionValues, print, text, usageError } from './command.js';
+import { MAX_PORT, wholeNumber } from './number-flags.js';
 
 const DEFAULT_PORT = 8080;
-const MAX_PORT = 65_535;
 const MAX_WORKERS = 1_024;
 const MAX_RATE = 1e12;
 
 const usage = (message: string): AtlasError => usageError(message, 'serve');
 
-function integer(values: OptionValues, name: string, most: number): number | undefined {
-  const value = text(values, name);
-  if (value === undefined) return undefined;
-  if (/^\d{1,13}$/.test(value) && Number(value) <= most) return Number(value);
-  throw usage(`--${name} ${JSON.stringify(value)} is not a number from 0 to ${most}`);
-}
-
 function workers(values: OptionValues): number {
-  const count = integer(values, 'workers', MAX_WORKERS) ?? 1;
+  const count = wholeNumber(values, 'workers', 0, MAX_WORKERS) ?? 1;
   return count === 0 ? availableParallelism() : count;
 }
 
@@ -106,15 +99,15 @@ export function readSettings({ dataDir, seed, values }: Invocation): ServeSettin
     dataDir,
     seed,
     host: text(values, 'host'),
-    port: integer(values, 'port', MAX_PORT) ?? DEFAULT_PORT,
+    port: wholeNumber(values, 'port', 0, MAX_PORT) ?? DEFAULT_PORT,
     workers: workers(values),
     trustProxy: trustProxy(values),
-    rate: integer(values, 'rate', MAX_RATE) ?? DEFAULT_RATE,
+    rate: wholeNumber(values, 'rate', 0, MAX_RATE) ?? DEFAULT_RATE,
     redis: redisUrl(values),
     accessLog: values['access-log'] === true,
     region: region(values),
     labels: values.labels === true,
-    metricsPort: integer(values, 'metrics-port', MAX_PORT),
+    metricsPort: wholeNumber(values, 'metrics-port', 0, MAX_PORT),
     baseUrls: { default: baseUrl(values, 'base-url'), eu: baseUrl(values, 'eu-base-url') },
     page: {
       ipv4Url: stackUrl(values, 'ipv4-url'),

@@ -18,9 +18,9 @@ import { OVERSIZE_POLICIES, type OversizePolicy } from '../stream/parts.js';
 import type { SetupOptions } from '../stream/setup.js';
 import { STOP_SIGNALS } from '../system.js';
 import { type Command, type Invocation, type OptionValues, print, printNote, text, usageError } from './command.js';
+import { MAX_PORT, wholeNumber } from './number-flags.js';
 import { ADD_FLAGS, choice, enrichOptionsOf, withLogs } from './records.js';
 
-const MAX_PORT = 65_535;
 const LOOPBACK = '127.0.0.1';
 /** Hexadecimal digits of the hash of the options: enough to tell a few apart. */
 const SETTINGS_DIGITS = 16;
@@ -42,16 +42,8 @@ function streamName(name: string, value: string): string {
   throw usage(`--${name} ${JSON.stringify(value)} is not a name of letters, digits, "_" and "-"`);
 }
 
-function integer(values: OptionValues, name: string, least: number, most: number): number | undefined {
-  const value = text(values, name);
-  if (value === undefined) return undefined;
-  const number = /^\d{1,16}$/.test(value) ? Number(value) : Number.NaN;
-  if (number >= least && number <= most) return number;
-  throw usage(`--${name} ${JSON.stringify(value)} is not a number from ${least} to ${most}`);
-}
-
 function startAt(values: OptionValues): StartAt | undefined {
-  const sequence = integer(values, 'from-seq', 1, Number.MAX_SAFE_INTEGER);
+  const sequence = wholeNumber(values, 'from-seq', 1, Number.MAX_SAFE_INTEGER);
   const time = text(values, 'from-time');
   if (sequence !== undefined && time !== undefined) throw usage('give --from-seq or --from-time, not both');
   if (sequence !== undefined) return { kind: 'sequence', sequence };
@@ -80,10 +72,10 @@ function readSetup(values: OptionValues): SetupOptions {
     ordered: values.ordered === true,
     create: values.init === true,
     keepSubjects: values['keep-subjects'] === true,
-    ackWaitMs: 1000 * (integer(values, 'ack-wait', 1, MAX_SECONDS) ?? STREAM_ACK_WAIT_S),
-    maxBytes: integer(values, 'max-bytes', 1, Number.MAX_SAFE_INTEGER) ?? STREAM_MAX_BYTES,
-    maxAgeMs: 1000 * (integer(values, 'max-age', 0, MAX_SECONDS) ?? 0),
-    replicas: integer(values, 'replicas', 1, MAX_REPLICAS) ?? 1,
+    ackWaitMs: 1000 * (wholeNumber(values, 'ack-wait', 1, MAX_SECONDS) ?? STREAM_ACK_WAIT_S),
+    maxBytes: wholeNumber(values, 'max-bytes', 1, Number.MAX_SAFE_INTEGER) ?? STREAM_MAX_BYTES,
+    maxAgeMs: 1000 * (wholeNumber(values, 'max-age', 0, MAX_SECONDS) ?? 0),
+    replicas: wholeNumber(values, 'replicas', 1, MAX_REPLICAS) ?? 1,
   };
 }
 
@@ -102,7 +94,7 @@ function readServer(values: OptionValues): NatsServer {
 /** Where to serve metrics; undefined for nowhere. */
 function readMetricsAddress(values: OptionValues): { host: string; port: number } | undefined {
   const host = text(values, 'metrics-host');
-  const port = integer(values, 'metrics-port', 0, MAX_PORT);
+  const port = wholeNumber(values, 'metrics-port', 0, MAX_PORT);
   if (host !== undefined && port === undefined) throw usage('--metrics-host needs --metrics-port');
   return port === undefined ? undefined : { host: host ?? LOOPBACK, port };
 }
@@ -154,7 +146,7 @@ const NEWLINE = 10;
 /** Writes the output of all messages to stdout. A message without a final newline gets one if another follows. */
 async function read(broker: NatsBroker, values: OptionValues, signal: AbortSignal): Promise<void> {
   const { readInOrder } = await import('../stream/reader.js');
-  const fromSequence = integer(values, 'from-seq', 1, Number.MAX_SAFE_INTEGER);
+  const fromSequence = wholeNumber(values, 'from-seq', 1, Number.MAX_SAFE_INTEGER);
   let needsNewline = false;
   for await (const { parts } of readInOrder({ broker, fromSequence, once: values.once === true, signal })) {
     for (const { bytes, number, replay } of parts) {

@@ -4,10 +4,9 @@ import { manifestOfDatabase, seedFacts } from '../database/origin.js';
 import type { EnrichCounts } from '../enrich/counts.js';
 import { type EnrichRequest, enrich } from '../enrich/enrich.js';
 import type { Addable } from '../enrich/members.js';
-import { formatCount } from '../enrich/progress.js';
 import { CountrySummary, type LabelSummary, NetworkSummary, type Summarize } from '../enrich/query.js';
 import { misuse } from '../errors.js';
-import { percent } from '../text-table.js';
+import { grouped, percent } from '../text-table.js';
 import { type Command, type Invocation, print, table, text } from './command.js';
 import { choice, INPUT_FLAGS, parseStreamRequest, refuseEachDay, runStream, withLogs } from './records.js';
 
@@ -120,7 +119,7 @@ function summaryTable({ by, query, counts, top }: Shown): string {
     ...others.filter(([, count]) => count > 0).map(([name, count]) => ({ cells: [...blank, name], count })),
   ];
   const total = all.reduce((sum, { count }) => sum + count, 0);
-  const cells = all.map(({ cells: texts, count }) => [...texts, formatCount(count), percent(count / total)]);
+  const cells = all.map(({ cells: texts, count }) => [...texts, grouped(count), percent(count / total)]);
   return table([[...columns, 'lines', 'share'], ...cells], [columns.length, columns.length + 1]);
 }
 

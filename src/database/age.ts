@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { misuse } from '../errors.js';
 import { DEFAULT_MAX_AGE_DAYS } from '../limits.js';
+import { counted } from '../text-table.js';
 import type { Manifest } from './release.js';
 
 /**
@@ -84,7 +85,7 @@ function changeSince(days: number, rate: number): string {
  * @param rate that {@link changeRate} returned
  */
 export function ageText(days: number, rate = CHANGE_WITH_AGE.share): string {
-  const age = `${days.toLocaleString('en-US')} ${days === 1 ? 'day' : 'days'} old`;
+  const age = `${counted(days, 'day')} old`;
   return days === 0 ? age : `${age}: ${changeSince(days, rate)}`;
 }
 

@@ -1,5 +1,6 @@
 /** The progress line and the summary of an enrichment, for people. */
 import { isTerminal, STANDARD_FD } from '../standard-streams.js';
+import { counted, grouped } from '../text-table.js';
 import type { EnrichCounts } from './counts.js';
 
 const BAR_WIDTH = 20;
@@ -21,11 +22,6 @@ export function formatBytes(bytes: number): string {
   return `${value.toFixed(1)} ${UNITS[unit]}`;
 }
 
-/** Formats a whole number with commas between thousands. (`toLocaleString` would load the locales first: 15 ms.) */
-export function formatCount(count: number): string {
-  return String(Math.round(count)).replaceAll(/\B(?=(\d{3})+$)/g, ',');
-}
-
 /** Formats seconds as `8 s`, `2 min 5 s` or `1 h 20 min`. */
 export function formatDuration(seconds: number): string {
   const whole = Math.ceil(seconds);
@@ -41,8 +37,8 @@ export function formatDuration(seconds: number): string {
  * @param seconds since the start
  */
 export function progressLine({ bytes, lines }: EnrichCounts, total: number | undefined, seconds: number): string {
-  const rate = `${formatCount(seconds > 0 ? lines / seconds : 0)} lines/s`;
-  if (total === undefined || total === 0) return `${formatBytes(bytes)}  ${formatCount(lines)} lines  ${rate}`;
+  const rate = `${grouped(seconds > 0 ? Math.round(lines / seconds) : 0)} lines/s`;
+  if (total === undefined || total === 0) return `${formatBytes(bytes)}  ${grouped(lines)} lines  ${rate}`;
   const share = Math.min(bytes / total, 1);
   const done = Math.round(share * BAR_WIDTH);
   const bar = `[${'#'.repeat(done)}${'-'.repeat(BAR_WIDTH - done)}]`;
@@ -85,7 +81,7 @@ export function summaryText(counts: EnrichCounts, seconds: number): string {
     ...(counts.missing_date > 0 ? [['missing date', counts.missing_date] as [string, number]] : []),
     ...(counts.damaged_history > 0 ? [['damaged history', counts.damaged_history] as [string, number]] : []),
   ];
-  const width = formatCount(Math.max(...rows.map(([, count]) => count))).length;
-  const head = `${formatCount(counts.lines)} ${counts.lines === 1 ? 'line' : 'lines'}, ${formatBytes(counts.bytes)} in ${seconds.toFixed(1)} s (${rate}/s)\n`;
-  return head + rows.map(([name, count]) => `  ${name.padEnd(15)}  ${formatCount(count).padStart(width)}\n`).join('');
+  const width = grouped(Math.max(...rows.map(([, count]) => count))).length;
+  const head = `${counted(counts.lines, 'line')}, ${formatBytes(counts.bytes)} in ${seconds.toFixed(1)} s (${rate}/s)\n`;
+  return head + rows.map(([name, count]) => `  ${name.padEnd(15)}  ${grouped(count).padStart(width)}\n`).join('');
 }

@@ -3,7 +3,7 @@ import type { Delta } from '../database/delta.js';
 import { formatSize, formatSizeUnit } from '../database/diff.js';
 import { type Html, html } from '../html.js';
 import { COUNTRIES_SHOWN, PAIRS_SHOWN } from '../limits.js';
-import { grouped, percent } from '../text-table.js';
+import { counted, grouped, percent } from '../text-table.js';
 import { type Changes, type CountryDelta, changedCountries, changedShare, largestBlocks } from './changes.js';
 import { type Column, page, tableOf } from './frame.js';
 import type { ReleaseReport, ReportedSource } from './release-report.js';
@@ -87,15 +87,11 @@ const SOURCE_COLUMNS: readonly Column[] = [
 function sourceRow(source: ReportedSource) {
   const { id, version, license, attribution, rows, rejected, skipped, seed } = source;
   const date = source.data_date ?? 'unknown';
-  const age = source.age_days === undefined ? 'unknown' : days(source.age_days);
+  const age = source.age_days === undefined ? 'unknown' : counted(source.age_days, 'day');
   const evidence = [source.data_date_evidence, seed && `Only for a first build: ${seed}`].filter(Boolean).join('. ');
   const rights = attribution === '' ? license : `${license}. ${attribution}`;
   const counts = [grouped(rows), grouped(rejected), skipped === undefined ? 'unknown' : grouped(skipped)];
   return [id, version, ...counts, date, age, evidence, rights];
-}
-
-function days(count: number): string {
-  return `${grouped(count)} ${count === 1 ? 'day' : 'days'}`;
 }
 
 function sourcesSection({ sources, manifest: { missing = [] } }: ReleaseReport): Html {

@@ -5,7 +5,7 @@ import { REPORT_FILE, type Refusal } from '../database/release.js';
 import { type Schema, schemaViolation } from '../database/schema.js';
 import { causedError, damagedRelease, REBUILD, systemErrorCode } from '../errors.js';
 import { packageFile } from '../package-root.js';
-import { grouped, percent } from '../text-table.js';
+import { counted, grouped, percent } from '../text-table.js';
 
 /** What a gate compared. It refuses a release if the value is above the limit. */
 export interface GateFigure {
@@ -55,7 +55,7 @@ export function stepText({ gates = [], source_changes: changes }: StoredReport):
   if (changes !== undefined) return `The limits are those of a change of sources: ${changes.join('; ')}.`;
   const days = gates.find((figure) => figure.days !== null)?.days;
   if (days === undefined || days === null) return 'There was nothing to compare with.';
-  return `The limits are those of ${days} ${days === 1 ? 'day' : 'days'} that the data had to change.`;
+  return `The limits are those of ${counted(days, 'day')} that the data had to change.`;
 }
 
 /**

@@ -557,11 +557,11 @@ describe('an EU base address', () => {
 
 describe('ipatlas serve', () => {
   it.each<[Record<string, string | boolean>, RegExp]>([
-    [{ port: '65536' }, /--port "65536" is not a number from 0 to 65535/],
-    [{ port: 'http' }, /--port "http" is not a number/],
-    [{ workers: '-1' }, /--workers "-1" is not a number/],
-    [{ rate: '1.5' }, /--rate "1.5" is not a number/],
-    [{ 'metrics-port': '' }, /--metrics-port "" is not a number/],
+    [{ port: '65536' }, /--port is "65536"; write a whole number from 0 to 65535/],
+    [{ port: 'http' }, /--port is "http"; write a whole number/],
+    [{ workers: '-1' }, /--workers is "-1"; write a whole number/],
+    [{ rate: '1.5' }, /--rate is "1.5"; write a whole number/],
+    [{ 'metrics-port': '' }, /--metrics-port is ""; write a whole number/],
     [{ 'trust-proxy': '10.0.0.1/8' }, /"10.0.0.1\/8" is not a CIDR block \(it has bits set after its prefix\)/],
     [{ 'trust-proxy': '' }, /"" is not a CIDR block/],
     [{ 'base-url': 'ftp://x' }, /--base-url "ftp:\/\/x" is not an http or https URL/],

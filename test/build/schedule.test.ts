@@ -155,7 +155,7 @@ describe('ipatlas build --schedule', () => {
   it.each<[string[], RegExp]>([
     [['--force'], /--force does not go with --schedule/],
     [['--as-of', '2026-01-01'], /--as-of does not go with --schedule/],
-    [['--jitter', 'much'], /--jitter is "much"; write a number of seconds/],
+    [['--jitter', 'much'], /--jitter is "much"; write a whole number/],
     [['--schedule', 'soon'], /--schedule "soon" is not a cron pattern/],
   ])('refuses %j with exit code 2', async (flags, message) => {
     const result = await ipatlas(args(writeSources(dir, { one: GOOD }), ...flags));

@@ -1,13 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { emptyCounts } from '../../src/enrich/counts.js';
-import {
-  formatBytes,
-  formatCount,
-  formatDuration,
-  progressLine,
-  showProgress,
-  summaryText,
-} from '../../src/enrich/progress.js';
+import { formatBytes, formatDuration, progressLine, showProgress, summaryText } from '../../src/enrich/progress.js';
+import { grouped } from '../../src/text-table.js';
 
 describe('numbers for people', () => {
   it.each([
@@ -23,7 +17,12 @@ describe('numbers for people', () => {
     [999.7, '1.0 kB'],
   ])('%d bytes are %s', (bytes, expected) => expect(formatBytes(bytes)).toBe(expected));
 
-  it('separates thousands', () => expect(formatCount(1234567.8)).toBe('1,234,568'));
+  it.each<[number | bigint, string]>([
+    [999, '999'],
+    [-1234567, '-1,234,567'],
+    [1234.5678, '1,234.568'],
+    [16777216n, '16,777,216'],
+  ])('%d has its digits in groups: %s', (number, expected) => expect(grouped(number)).toBe(expected));
 
   it.each([
     [0.2, '1 s'],

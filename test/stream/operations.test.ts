@@ -228,7 +228,7 @@ describe.skipIf(!hasNatsServer())('ipatlas stream', () => {
     [['--server', 'http://localhost'], /--server must be an address such as/],
     [['--to', 'IN'], /must name different streams/],
     [['--to', 'a.b'], /--to "a.b" is not a name/],
-    [['--from-seq', '0', '--init'], /--from-seq "0" is not a number from 1/],
+    [['--from-seq', '0', '--init'], /--from-seq is "0"; write a whole number from 1/],
     [['--from-seq', '1', '--from-time', '2026-01-01'], /not both/],
     [['--from-time', 'yesterday'], /--from-time "yesterday" is not a time/],
     [['--on-oversize', 'cut'], /--on-oversize is "cut"; it can be split, reject/],

@@ -6,6 +6,7 @@ import { knownLogs } from '../../enrich/known-logs.js';
 import { type Html, html } from '../../html.js';
 import { DEFAULT_MAX_AGE_DAYS, MAX_BROWSER_BATCH, MAX_PAGE_BATCH } from '../../limits.js';
 import { answerHtml, INCLUDED, NO_DATABASE, type Notice, noticeHtml } from '../../page/answer.js';
+import { grouped } from '../../text-table.js';
 import { frame } from './frame.js';
 
 /** What the server knows of all pages. */
@@ -40,8 +41,6 @@ export interface LookupContent extends PageContent {
   ipv4Url: string | undefined;
   ipv6Url: string | undefined;
 }
-
-const numberText = (value: number): string => value.toLocaleString('en-US');
 
 /** The date of a release's data, `YYYY-MM-DD`. */
 export function dataDate({ data_date, as_of }: Manifest): string {
@@ -139,7 +138,7 @@ function batch({ publicDb, manifest }: LookupContent): Html {
   );
   return html`<section id="batch-section" class="script-only" aria-labelledby="batch-title">
 <h2 id="batch-title">Many at once</h2>
-<p class="lead">A log, a CSV file or a list: every address in it is looked up, or those in the field that is recognized, ${numberText(limit)} at most. ${privacy}</p>
+<p class="lead">A log, a CSV file or a list: every address in it is looked up, or those in the field that is recognized, ${grouped(limit)} at most. ${privacy}</p>
 <form id="batch" class="drop-zone" data-db="${publicDb ? 'db/country.ipc' : ''}">
 <label for="text">Drop a file, or paste</label>
 <textarea id="text" rows="4" spellcheck="false" autocomplete="off" autocapitalize="none" placeholder="8.8.8.8&#10;2001:4860:4860::8888"></textarea>

@@ -1,6 +1,6 @@
 /** Orders places by their distance from a country. */
 import { readFileSync } from 'node:fs';
-import { AtlasError, messageOf } from '../../errors.js';
+import { causedError } from '../../errors.js';
 import { packageFile } from '../../package-root.js';
 
 /** [longitude, latitude] in degrees. */
@@ -15,8 +15,7 @@ export function readCentroids(): ReadonlyMap<string, Position> {
   try {
     return new Map(Object.entries(JSON.parse(readFileSync(path, 'utf8')) as Record<string, Position>));
   } catch (error) {
-    const problem = `${path} cannot be read: ${messageOf(error)}; install ipatlas again, or compile it`;
-    throw new AtlasError('E_INSTALL', problem, { cause: error });
+    throw causedError('E_INSTALL', `${path} cannot be read`, error, 'install ipatlas again, or compile it');
   }
 }
 
