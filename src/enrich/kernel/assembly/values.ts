@@ -164,34 +164,21 @@ function lookUpText(count: u32): void {
   }
 }
 
-/** Sets the state of a line, if it has the answers of its own date, which is after its values. */
-@inline function startLine(value: usize, close: usize): void {
-  if (timelines == 0) return;
-  const date = value + (<usize>fieldCount << 2);
-  const state = stateOfLine(load<u32>(date), close);
-  store<u32>(date, state);
-  setState(state);
-}
-
-/** Replaces the value offsets of lines with queries. Two loops, because one in which the format decides is slower. */
-function queryMembers(count: u32): void {
-  let value = values;
-  for (let i: u32 = 0; i < count; i++) {
-    startLine(value, load<u32>(lines + <usize>i * LINE_BYTES, LINE_CLOSE));
-    for (let field: u32 = 0; field < fieldCount; field++) {
-      queryMember(value, field, load<u32>(value));
-      value += 4;
-    }
-    if (timelines != 0) value += 4;
-  }
-}
-function queryTexts(count: u32): void {
+/** Replaces the value offsets of lines with queries. Inlined twice, because a loop in which the format decides is slower. */
+@inline function queryValues(count: u32, isJson: bool): void {
   let value = values;
   for (let i: u32 = 0; i < count; i++) {
     const close: usize = load<u32>(lines + <usize>i * LINE_BYTES, LINE_CLOSE);
-    startLine(value, close);
+    if (timelines != 0) {
+      const date = value + (<usize>fieldCount << 2);
+      const state = stateOfLine(load<u32>(date), close);
+      store<u32>(date, state);
+      setState(state);
+    }
     for (let field: u32 = 0; field < fieldCount; field++) {
-      queryText(value, load<u32>(value), close);
+      const from: usize = load<u32>(value);
+      if (isJson) queryMember(value, field, from);
+      else queryText(value, from, close);
       value += 4;
     }
     if (timelines != 0) value += 4;
@@ -209,7 +196,7 @@ export function lookUpValues(count: u32): void {
     return;
   }
   startQueries();
-  if (format == FORMAT_JSON) queryMembers(count);
-  else queryTexts(count);
+  if (format == FORMAT_JSON) queryValues(count, true);
+  else queryValues(count, false);
   resolveQueries();
 }
