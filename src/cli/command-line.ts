@@ -1,9 +1,10 @@
 /** Parses the command line of one command. */
 import { parseArgs } from 'node:util';
 import { DATA_DIR_HELP } from '../database/origin.js';
+import { misuse } from '../errors.js';
 import { devicePath } from '../system.js';
 import { expandWildcards } from '../wildcards.js';
-import { type Command, type FlagTable, type OptionValues, unknownName, usageError } from './command.js';
+import { type Command, choicesOf, type FlagTable, type OptionValues, unknownName, usageError } from './command.js';
 
 const DATA_FLAG = { value: 'DIR', help: DATA_DIR_HELP };
 const SEED_FLAG = { help: 'answer from the database that comes with ipatlas, the seed' };
@@ -71,6 +72,8 @@ export async function parseCommandLine(name: string, command: Command, args: str
         `${rawName} needs a value; write ${rawName}=${value} if ${JSON.stringify(value)} is the value`,
         name,
       );
+    } else if (flag.hasOthers !== true && choicesOf(flag)?.includes(value) === false) {
+      throw misuse(`--${token.name} is ${JSON.stringify(value)}; it can be ${choicesOf(flag)!.join(', ')}`);
     }
   }
   const named = values as OptionValues;

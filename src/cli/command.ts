@@ -21,6 +21,13 @@ export interface Flag {
   repeatable?: true;
   /** The values that it can have. Those with a description are listed on the help page. */
   choices?: readonly string[] | Readonly<Record<string, string>>;
+  /** Whether it can have other values than its choices, which the command checks. */
+  hasOthers?: true;
+}
+
+/** Returns the values that a flag can have; undefined if any. */
+export function choicesOf({ choices }: Flag): readonly string[] | undefined {
+  return choices === undefined || Array.isArray(choices) ? choices : Object.keys(choices);
 }
 
 /** The flags of a command, by their names without dashes. */

@@ -1,6 +1,6 @@
 /** `ipatlas completion`: completion scripts for shells, made from the table of commands. */
 import { EXIT } from '../errors.js';
-import { type Command, type Flag, type NamedCommand, print, unknownName, usageError } from './command.js';
+import { type Command, choicesOf, type Flag, type NamedCommand, print, unknownName, usageError } from './command.js';
 import { allFlags, PROGRAM_FLAGS } from './command-line.js';
 
 /** A flag as a shell needs to know it. */
@@ -51,10 +51,8 @@ interface Completed {
 
 const VALUES: Readonly<Record<string, Candidates>> = { FILE: 'file', DIR: 'directory', ID: 'release' };
 
-function flagValue({ value, choices }: Flag): Candidates | undefined {
-  if (value === undefined) return undefined;
-  if (choices !== undefined) return Array.isArray(choices) ? choices : Object.keys(choices);
-  return VALUES[value] ?? 'nothing';
+function flagValue(flag: Flag): Candidates | undefined {
+  return flag.value === undefined ? undefined : (choicesOf(flag) ?? VALUES[flag.value] ?? 'nothing');
 }
 
 /** Returns the first words of a text, which say enough in a list of candidates. */

@@ -28,7 +28,7 @@ import type { PartitionFile, RangeFile } from '../rangefile/reader.js';
 import { compareReleases } from '../report/changes.js';
 import { diffPage } from '../report/report-page.js';
 import { grouped, table } from '../text-table.js';
-import { type Command, type Invocation, outputPath, print, text } from './command.js';
+import { type Command, type Invocation, outputPath, print } from './command.js';
 
 const FAMILIES = [4, 6] as const;
 
@@ -211,10 +211,6 @@ function describeFamily(family: Family, pairs: PairTotal[], { blocks }: LargestB
 }
 
 async function run({ dataDir, values, positionals }: Invocation): Promise<number> {
-  const by = text(values, 'by') ?? 'range';
-  if (by !== 'range' && by !== 'pair') {
-    throw misuse(`--by is ${JSON.stringify(by)}; it can be range or pair`);
-  }
   const [other, ...more] = (Object.keys(OTHERS) as Other[]).filter((name) => values[name] === true);
   if (other !== undefined && (values.html !== undefined || more.length > 0)) {
     throw misuse(`--${other} does not go with --${more[0] ?? 'html'}; leave out one of them`);
@@ -231,7 +227,7 @@ async function run({ dataDir, values, positionals }: Invocation): Promise<number
   const [before, after] = positionals.map((name) => openSide(dataDir, name, other)) as [Side, Side];
   if (values.json === true) await printJson(before, after);
   else if (values.csv !== true) await printTable(before, after);
-  else if (by === 'pair') await printPairsCsv(before.ranges, after.ranges);
+  else if (values.by === 'pair') await printPairsCsv(before.ranges, after.ranges);
   else await printRangesCsv(before.ranges, after.ranges);
   return EXIT.ok;
 }

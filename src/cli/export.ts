@@ -66,13 +66,6 @@ function chosenRelease(dataDir: string, id: string | undefined): string {
   );
 }
 
-function chosenFamilies(family: string | undefined): (4 | 6)[] {
-  if (family === undefined) return [4, 6];
-  if (family === '4') return [4];
-  if (family === '6') return [6];
-  throw usage(`--family is ${JSON.stringify(family)}; it can be 4 or 6`);
-}
-
 /** The country codes asked for by `--countries` and `--eu` together; undefined where neither is given. */
 function chosenCodes(file: RangeFile, values: OptionValues): Set<string> | undefined {
   const list = text(values, 'countries');
@@ -224,7 +217,7 @@ function requestFrom(format: FormatName, { dataDir, values }: Invocation): Expor
     hasBoth: networks !== undefined,
     countries,
     asns,
-    families: chosenFamilies(text(values, 'family')),
+    families: values.family === undefined ? [4, 6] : [values.family === '4' ? 4 : 6],
     embedded: chosenSchemes(format, text(values, 'embedded')),
     title,
     dataDate,

@@ -99,10 +99,6 @@ async function* linesOfStdin(): AsyncIterable<string> {
 
 async function run(invocation: Invocation): Promise<number> {
   const { values, positionals } = invocation;
-  const engine = text(values, 'engine') ?? 'binary';
-  if (engine !== 'binary' && engine !== 'sqlite') {
-    throw misuse(`--engine is ${JSON.stringify(engine)}; it can be binary or sqlite`);
-  }
   expectStdin(positionals);
   const extras: Extras = { reason: values.reason === true, confidence: values.confidence === true };
   const day = parseDay(values, 'at');
@@ -116,7 +112,7 @@ async function run(invocation: Invocation): Promise<number> {
   const database =
     found === undefined
       ? new (await import('../history/open.js')).PastDatabase(invocation.dataDir, day!)
-      : openFound(found, { engine, confidence: extras.confidence });
+      : openFound(found, { engine: values.engine === 'sqlite' ? 'sqlite' : 'binary', confidence: extras.confidence });
   const fields = fieldsOf(add, database instanceof Database ? database.labelNames : [], extras);
   const find = add !== undefined ? database.fields(fields) : (ip: string) => lookupDefault(database, ip, extras);
   if (needNetworks(fields) && database instanceof Database) noteWithoutNetworks(database.manifest);

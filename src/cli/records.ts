@@ -171,13 +171,6 @@ export interface StreamRequest {
   compression: OutputCompression | undefined;
 }
 
-/** Returns a flag's value if it is one of the choices, or the default. */
-export function choice<T extends string>(values: OptionValues, flag: string, choices: readonly T[], fallback: T): T {
-  const value = text(values, flag) ?? fallback;
-  if (choices.includes(value as T)) return value as T;
-  throw misuse(`--${flag} is ${JSON.stringify(value)}; it can be ${choices.join(', ')}`);
-}
-
 function parseJobs(value: string | undefined): number {
   const allCores = Math.min(availableParallelism(), MAX_JOBS);
   if (value === undefined) return allCores;
@@ -324,9 +317,8 @@ function parseSideOutput(values: OptionValues, flag: string, inputs: string[]): 
 }
 
 function parseCompression(values: OptionValues): OutputCompression | undefined {
-  if (text(values, 'compress') === undefined) return undefined;
-  const compression = choice(values, 'compress', COMPRESSIONS, 'gzip');
-  checkCompression(compression);
+  const compression = text(values, 'compress') as OutputCompression | undefined;
+  if (compression !== undefined) checkCompression(compression);
   return compression;
 }
 

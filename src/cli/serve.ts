@@ -50,14 +50,6 @@ function stackUrl(values: OptionValues, name: string): string | undefined {
   return serverUrl(url);
 }
 
-const SIGN_UP = ['open', 'closed'];
-
-function signUp(values: OptionValues): string {
-  const value = text(values, 'sign-up') ?? 'closed';
-  if (SIGN_UP.includes(value)) return value;
-  throw usage(`--sign-up ${JSON.stringify(value)} is not one of: ${SIGN_UP.join(', ')}`);
-}
-
 function trustProxy(values: OptionValues): string[] {
   const list = text(values, 'trust-proxy');
   if (list === undefined) return [];
@@ -112,7 +104,7 @@ export function readSettings({ dataDir, seed, values }: Invocation): ServeSettin
     page: {
       ipv4Url: stackUrl(values, 'ipv4-url'),
       ipv6Url: stackUrl(values, 'ipv6-url'),
-      signUp: signUp(values) === 'open',
+      signUp: values['sign-up'] === 'open',
       keyless: values['no-keyless'] !== true,
       publicDb: values['no-public-db'] !== true,
     },
@@ -245,7 +237,7 @@ are being processed.`,
     'ipv6-url': { value: 'URL', help: 'the same for IPv6' },
     'sign-up': {
       value: 'MODE',
-      choices: SIGN_UP,
+      choices: ['open', 'closed'],
       help: '"open": visitors of the page can make keys for themselves (default "closed")',
     },
     'no-keyless': {

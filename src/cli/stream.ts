@@ -19,7 +19,7 @@ import type { SetupOptions } from '../stream/setup.js';
 import { STOP_SIGNALS } from '../system.js';
 import { type Command, type Invocation, type OptionValues, print, printNote, text, usageError } from './command.js';
 import { MAX_PORT, wholeNumber } from './number-flags.js';
-import { ADD_FLAGS, choice, enrichOptionsOf, withLogs } from './records.js';
+import { ADD_FLAGS, enrichOptionsOf, withLogs } from './records.js';
 
 const LOOPBACK = '127.0.0.1';
 /** Hexadecimal digits of the hash of the options: enough to tell a few apart. */
@@ -119,7 +119,7 @@ const LINE_FORMATS: readonly KernelInput['kind'][] = ['jsonl', 'logfmt', 'list',
 
 function readOversize(values: OptionValues): OversizePolicy {
   const isSplittable = LINE_FORMATS.includes(enrichOptionsOf(values).input.kind);
-  if (isSplittable) return choice<OversizePolicy>(values, 'on-oversize', OVERSIZE_POLICIES, 'split');
+  if (isSplittable) return (text(values, 'on-oversize') ?? 'split') as OversizePolicy;
   if (text(values, 'on-oversize') === 'split') {
     throw usage(`--on-oversize split goes with --format ${LINE_FORMATS.join(', ')} only`);
   }

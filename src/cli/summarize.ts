@@ -8,7 +8,7 @@ import { CountrySummary, type LabelSummary, NetworkSummary, type Summarize } fro
 import { misuse } from '../errors.js';
 import { grouped, percent } from '../text-table.js';
 import { type Command, type Invocation, print, table, text } from './command.js';
-import { choice, INPUT_FLAGS, parseStreamRequest, refuseEachDay, runStream, withLogs } from './records.js';
+import { INPUT_FLAGS, parseStreamRequest, refuseEachDay, runStream, withLogs } from './records.js';
 
 const GROUPINGS = ['country', 'eu', 'continent', 'asn', 'network'] as const;
 type Grouping = (typeof GROUPINGS)[number];
@@ -133,10 +133,11 @@ function summarize(invocation: Invocation): Promise<number> {
   const { values } = invocation;
   const request = parseStreamRequest(invocation);
   const isPast = (values.at ?? values['at-field']) !== undefined;
-  const given = text(values, 'by');
-  const isGrouping = given === undefined || GROUPINGS.includes(given as Grouping);
+  const by = text(values, 'by') ?? 'country';
+  const isGrouping = GROUPINGS.includes(by as Grouping);
   const labels = isGrouping || isPast ? [] : (manifestOfDatabase(request.database).labels?.columns ?? []);
-  const by: string = choice(values, 'by', [...GROUPINGS, ...labels], 'country');
+  const choices: readonly string[] = [...GROUPINGS, ...labels];
+  if (!choices.includes(by)) throw misuse(`--by is ${JSON.stringify(by)}; it can be ${choices.join(', ')}`);
   const query: Summarize = { kind: 'summarize', summary: new CountrySummary() };
   const top = parseTop(text(values, 'top'));
   if (by === 'asn' || by === 'network') {
@@ -170,6 +171,7 @@ from Node 22.15 on.`,
         asn: 'the autonomous system that announces the address',
         network: 'the largest CIDR block that it announces around the address',
       } satisfies Record<Grouping, string>,
+      hasOthers: true,
       help: 'what lines are counted by, or the name of a label:',
     },
     top: { value: 'N', help: 'only the N most frequent' },

@@ -245,7 +245,7 @@ describe('the routes of keys', () => {
 
 describe('ipatlas serve', () => {
   it.each([
-    [['--sign-up', 'maybe'], /--sign-up "maybe" is not one of: open, closed/],
+    [['--sign-up', 'maybe'], /--sign-up is "maybe"; it can be open, closed/],
     [['--ipv4-url', 'ftp://x.example'], /--ipv4-url "ftp:\/\/x\.example" is not an http or https URL/],
     [['--ipv6-url', 'http://[::1]:8080'], /--ipv6-url .* must have the name of a host/],
   ])('refuses %j', async (flags, message) => {

@@ -50,7 +50,7 @@ describe('ipatlas', () => {
     ],
     [['lookup', '--json=yes', '8.8.8.8'], /--json takes no value/],
     [['info', 'extra'], /unexpected argument "extra"/],
-    [['lookup', '8.8.8.8', '--engine', 'quantum'], /--engine is "quantum"; it can be binary or sqlite/],
+    [['lookup', '8.8.8.8', '--engine', 'quantum'], /--engine is "quantum"; it can be binary, sqlite/],
     [['build', '--only', ''], /--only "" has an empty id/],
     [['build', '--as-of', '2026-02-30'], /--as-of "2026-02-30" is not a date/],
     [['info', '--data', ''], /--data \(or IPATLAS_DATA\) is empty/],

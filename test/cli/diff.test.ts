@@ -124,7 +124,7 @@ describe('ipatlas diff', () => {
     [['current', 'x'], 5, /there is no release "x"; "ipatlas releases --data .*" lists those/],
     [['2020-01-01-0123456789ab', 'current'], 5, /there is no release "2020-01-01-0123456789ab"/],
     [['current', '/'], 5, /no release in \//],
-    [['current', 'current', '--by', 'day'], 2, /--by is "day"; it can be range or pair/],
+    [['current', 'current', '--by', 'day'], 2, /--by is "day"; it can be range, pair/],
     [['current', 'current', '--csv', '--json'], 2, /--json or --csv, not both/],
   ])('refuses %j', async (args, code, message) => {
     expect(await diff(...args)).toMatchObject({ code, stdout: '', stderr: expect.stringMatching(message) });

@@ -140,7 +140,7 @@ describe('ipatlas export', () => {
     [['compact', '--with', 'confidence'], 2, /has no confidence/],
     [['csv', '--gzip'], 2, /--gzip does not go with csv/],
     [['csv', '--nodes', 'x'], 2, /--nodes does not go with csv/],
-    [['csv', '--family', '5'], 2, /--family is "5"; it can be 4 or 6/],
+    [['csv', '--family', '5'], 2, /--family is "5"; it can be 4, 6/],
     [
       ['csv', '--countries', 'DE,UK'],
       2,
