@@ -150,8 +150,7 @@ function chosenRanges(dataDir: string, values: OptionValues): ChosenRanges {
       titleOf(manifest, codes, { countries: true, networks: true }).replace('Countries', 'Countries and networks');
     return { ...ranges, networks: networksOf(release, manifest), title };
   }
-  if (values.with !== undefined) throw usage('--at does not go with --with');
-  if (values.release !== undefined) throw usage('--at does not go with --release');
+  refuseFlags(values, '--at', ['with', 'release']);
   const { file, date } = rangesAt(dataDir, day);
   return {
     file,
@@ -180,9 +179,7 @@ function networksOf(release: string, manifest: Manifest): NetworkFile {
 
 /** Returns the networks of a release, and what the file says of itself. */
 function chosenNetworks(dataDir: string, values: OptionValues, asns: ReadonlySet<number> | undefined) {
-  for (const flag of ['countries', 'eu', 'at', 'with']) {
-    if (values[flag] !== undefined) throw usage(`--${flag} does not go with networks`);
-  }
+  refuseFlags(values, 'networks', ['countries', 'eu', 'at', 'with']);
   const release = chosenRelease(dataDir, text(values, 'release'));
   const manifest = readManifest(release);
   const file = networksOf(release, manifest);

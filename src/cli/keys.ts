@@ -24,12 +24,7 @@ import {
   table,
   text,
 } from './command.js';
-
-function rateOf(value: string | undefined): number | null {
-  if (value === undefined) return null;
-  if (/^[1-9]\d{0,11}$/.test(value)) return Number(value);
-  throw misuse(`--rate ${JSON.stringify(value)} is not a number of addresses a minute, such as 60000`);
-}
+import { MAX_RATE, wholeNumber } from './number-flags.js';
 
 /** Refuses a data directory that does not exist: a mistyped one would get a key that no server knows. */
 function requireDirectory(dataDir: string): void {
@@ -45,7 +40,7 @@ async function create({ dataDir, values }: Invocation): Promise<void> {
     values.origin === undefined ? null : [values.origin].flat().map((origin) => parseOrigin(String(origin)));
   const { id, key } = createKey(dataDir, {
     label: text(values, 'label') ?? '',
-    rate: rateOf(text(values, 'rate')),
+    rate: wholeNumber(values, 'rate', 1, MAX_RATE) ?? null,
     origins,
   });
   await print(values.json === true ? `${JSON.stringify({ id, key })}\n` : `${key}\n`);
@@ -82,11 +77,8 @@ function revoke({ dataDir, positionals }: Invocation): void {
 
 /** Runs once, or again and again until SIGTERM or Ctrl-C if `--every` is given. Then a failure does not end it. */
 async function onceOrEvery(values: OptionValues, work: () => Promise<void>): Promise<void> {
-  const every = text(values, 'every');
+  const every = wholeNumber(values, 'every', 1, 999_999);
   if (every === undefined) return work();
-  if (!/^[1-9]\d{0,5}$/.test(every)) {
-    throw misuse(`--every ${JSON.stringify(every)} is not a number of seconds, such as 20`);
-  }
   const stop = new AbortController();
   for (const signal of STOP_SIGNALS) process.once(signal, () => stop.abort());
   let lastProblem = '';
@@ -99,7 +91,7 @@ async function onceOrEvery(values: OptionValues, work: () => Promise<void>): Pro
       if (error.message !== lastProblem) printNote(`ipatlas: ${error.code}: ${error.message}\n`);
       lastProblem = error.message;
     }
-    await sleep(1000 * Number(every), undefined, { signal: stop.signal }).catch(() => {});
+    await sleep(1000 * every, undefined, { signal: stop.signal }).catch(() => {});
   }
 }
 

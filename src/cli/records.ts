@@ -43,6 +43,7 @@ import {
   table,
   text,
 } from './command.js';
+import { wholeNumber } from './number-flags.js';
 
 /** The path that means standard output. */
 const STDOUT_PATH = '-';
@@ -169,15 +170,6 @@ export interface StreamRequest {
   stats: string | undefined;
   /** Compression of the first output. */
   compression: OutputCompression | undefined;
-}
-
-function parseJobs(value: string | undefined): number {
-  const allCores = Math.min(availableParallelism(), MAX_JOBS);
-  if (value === undefined) return allCores;
-  const jobs = /^\d{1,4}$/.test(value) ? Number(value) : Number.NaN;
-  if (jobs === 0) return allCores;
-  if (jobs <= MAX_JOBS) return jobs;
-  throw misuse(`--jobs is ${JSON.stringify(value)}; it can be 1 to ${MAX_JOBS}, or 0 for all cores`);
 }
 
 /** Returns how messages call an option of an enrichment: as a flag. */
@@ -357,7 +349,7 @@ function checkStandardOutput(inputs: readonly string[]): void {
 export function parseStreamRequest(invocation: Invocation): StreamRequest {
   const { values, positionals } = invocation;
   const options = enrichOptionsOf(values);
-  const jobs = parseJobs(text(values, 'jobs'));
+  const jobs = wholeNumber(values, 'jobs', 0, MAX_JOBS) || Math.min(availableParallelism(), MAX_JOBS);
   checkDistinct(values);
   const inputs = positionals.length === 0 ? [STDIN_PATH] : positionals;
   expectStdin(inputs);

@@ -20,11 +20,10 @@ import { withPackages } from '../optional-packages.js';
 import { sqlite } from '../sqlite.js';
 import { STOP_SIGNALS } from '../system.js';
 import { type Command, type Invocation, type OptionValues, print, text, usageError } from './command.js';
-import { MAX_PORT, wholeNumber } from './number-flags.js';
+import { MAX_PORT, MAX_RATE, wholeNumber } from './number-flags.js';
 
 const DEFAULT_PORT = 8080;
 const MAX_WORKERS = 1_024;
-const MAX_RATE = 1e12;
 
 const usage = (message: string): AtlasError => usageError(message, 'serve');
 

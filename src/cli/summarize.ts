@@ -8,6 +8,7 @@ import { CountrySummary, type LabelSummary, NetworkSummary, type Summarize } fro
 import { misuse } from '../errors.js';
 import { grouped, percent } from '../text-table.js';
 import { type Command, type Invocation, print, table, text } from './command.js';
+import { wholeNumber } from './number-flags.js';
 import { INPUT_FLAGS, parseStreamRequest, refuseEachDay, runStream, withLogs } from './records.js';
 
 const GROUPINGS = ['country', 'eu', 'continent', 'asn', 'network'] as const;
@@ -123,12 +124,6 @@ function summaryTable({ by, query, counts, top }: Shown): string {
   return table([[...columns, 'lines', 'share'], ...cells], [columns.length, columns.length + 1]);
 }
 
-function parseTop(value: string | undefined): number {
-  if (value === undefined) return Number.POSITIVE_INFINITY;
-  if (/^[1-9]\d{0,8}$/.test(value)) return Number(value);
-  throw misuse(`--top is ${JSON.stringify(value)}; it can be a number from 1`);
-}
-
 function summarize(invocation: Invocation): Promise<number> {
   const { values } = invocation;
   const request = parseStreamRequest(invocation);
@@ -139,7 +134,7 @@ function summarize(invocation: Invocation): Promise<number> {
   const choices: readonly string[] = [...GROUPINGS, ...labels];
   if (!choices.includes(by)) throw misuse(`--by is ${JSON.stringify(by)}; it can be ${choices.join(', ')}`);
   const query: Summarize = { kind: 'summarize', summary: new CountrySummary() };
-  const top = parseTop(text(values, 'top'));
+  const top = wholeNumber(values, 'top', 1, 999_999_999) ?? Number.POSITIVE_INFINITY;
   if (by === 'asn' || by === 'network') {
     refuseEachDay(values, `--by ${by}`);
     query.networks = new NetworkSummary(by);

@@ -433,8 +433,8 @@ describe('ipatlas keys', () => {
     [['revoke'], /an argument is missing; write ".*"; see "ipatlas keys revoke --help"/],
     [['list', '--label', 'x'], /--label does not go with "keys list"/],
     [['revoke', 'nope'], /there is no key "nope"; "ipatlas keys list --data/],
-    [['create', '--rate', '0'], /--rate "0" is not a number of addresses a minute/],
-    [['create', '--rate', 'many'], /--rate "many" is not a number/],
+    [['create', '--rate', '0'], /--rate is "0"; write a whole number from 1/],
+    [['create', '--rate', 'many'], /--rate is "many"; write a whole number from 1/],
   ])('refuses %j', async (args, message) => {
     const result = await keys(...args);
     expect(result).toMatchObject({ code: 2, stdout: '', stderr: expect.stringMatching(message) });

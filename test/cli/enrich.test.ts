@@ -328,7 +328,7 @@ describe('usage', () => {
     [['--on-invalid', 'ignore'], 'it can be keep, drop, fail'],
     [['--items', 'a'], '--items requires --format json'],
     [['--format', 'json', '--items', 'a..b'], 'empty key'],
-    [['--jobs', '257'], '--jobs is "257"; it can be 1 to'],
+    [['--jobs', '257'], '--jobs is "257"; write a whole number from 0 to'],
     [['--jobs', 'many'], '--jobs is "many"'],
     [['--jobs', '1.5'], '--jobs is "1.5"'],
     [['--add', 'country,planet'], 'choose from country, country_code, is_eu, '],
