@@ -34,6 +34,7 @@ import { type LabelFiles, readLabels, storeLabels } from './source-formats/label
 import {
   type FetchedSource,
   type FetchedSources,
+  type FinishedRelease,
   type IngestedSource,
   type StageContext,
   type StageResult,
@@ -275,19 +276,21 @@ async function runStages(options: BuildOptions, context: StageContext): Promise<
   }
 
   const evidence = config.merge === 'evidence' ? fetched.map(({ source }) => source) : undefined;
-  const { merged, networks } = await timed(context, 'merge', () =>
-    merge({ sources: ingested, reference, countries, overrides, evidence, owned }, note),
-  );
-  const labels = await labelsOf(labelFiles, reference);
   const inputs = manifestInputs(config.merge, fetched, ingested);
   const networksDate = dateOfNetworks(inputs, ingested);
-  const compiled = await timed(context, 'compile', () =>
-    compile({ merged, networks, networksDate, labels, inputs, missing, identity, overrides: overridesFile }, context),
-  );
-  const forced = await publishGated(compiled, context, {
-    ...publishing,
-    delegations: ingested.find((_source, index) => fetched[index]!.source.kind === 'registry')?.v6,
-  });
+  const delegations = ingested.find((_source, index) => fetched[index]!.source.kind === 'registry')?.v6;
+  // A function of its own, and it empties the list of the sources, so that columns are not in memory for longer than needed.
+  const mergeAndCompile = async (): Promise<FinishedRelease> => {
+    const { merged, networks } = await timed(context, 'merge', () =>
+      merge({ sources: ingested.splice(0), reference, countries, overrides, evidence, owned }, note),
+    );
+    const labels = await labelsOf(labelFiles, reference);
+    return timed(context, 'compile', () =>
+      compile({ merged, networks, networksDate, labels, inputs, missing, identity, overrides: overridesFile }, context),
+    );
+  };
+  const compiled = await mergeAndCompile();
+  const forced = await publishGated(compiled, context, { ...publishing, delegations });
   // Only now: files that cannot be read, or that the gates refuse, must not become the copy that later builds fall back to.
   await accept(read);
   return { id: compiled.id, outcome: 'published', forced };

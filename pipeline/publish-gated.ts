@@ -57,12 +57,13 @@ export async function publishGated(
   { config, force, command, historyDays, ...checks }: PublishOptions,
 ): Promise<Refusal[]> {
   const { dataDir, workDir, note } = context;
-  const inputHash = await timed(context, 'verify', () => {
-    const { file, manifest } = verifyRelease(release.dir);
-    return { output: manifest.input_hash, counts: { ipv4_ranges: file.count4, ipv6_ranges: file.count6 } };
+  const verified = await timed(context, 'verify', () => {
+    const output = verifyRelease(release.dir);
+    return { output, counts: { ipv4_ranges: output.file.count4, ipv6_ranges: output.file.count6 } };
   });
+  const inputHash = verified.manifest.input_hash;
   const gated = await timed(context, 'gate', () =>
-    compareWithCurrent(release, context, { limits: config.gates, ...checks }),
+    compareWithCurrent(release, verified, context, { limits: config.gates, ...checks }),
   );
   const rolledBack = checkRolledBack(dataDir, inputHash);
   const result: GateResult = { ...gated, refusals: [...rolledBack, ...gated.refusals] };

@@ -4,11 +4,10 @@
  * A node that pulls a release gets these columns and writes the mirror itself: its indexes and texts make it three times as
  * large as all other files together.
  */
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import {
-  describeFile,
+  describeStoredFile,
   MANIFEST_FILE,
   type Manifest,
   type ManifestInput,
@@ -87,7 +86,7 @@ export function writeLocalMirror(dir: string, manifest: Manifest, ranges: Mirror
   const { id, as_of: asOf, tool_version: toolVersion, inputs } = manifest;
   const path = join(dir, MIRROR_FILE);
   writeReleaseMirror(path, { id, asOf, toolVersion, inputs }, ranges);
-  const mirror = describeFile(MIRROR_FILE, readFileSync(path));
+  const mirror = describeStoredFile(path);
   const outputs = manifest.outputs.map((output) => (output.name === MIRROR_FILE ? mirror : output));
   const local: Manifest = { ...manifest, outputs };
   replaceFile(join(dir, MANIFEST_FILE), [`${JSON.stringify(local, null, 2)}\n`]);

@@ -1,5 +1,4 @@
 /** Takes the history of a repository, see src/history/FORMAT.md. */
-import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { AtlasError, messageOf, systemErrorCode } from '../../src/errors.js';
@@ -8,6 +7,7 @@ import { isPackName, PACK_LIST_FILE, packName, parsePackList, readPack } from '.
 import { type ArchivedPartition, COUNTRIES, NETWORKS } from '../../src/history/partition.js';
 import { addPack, listPacks, settle } from '../../src/history/write.js';
 import type { FileRecord } from '../../src/rangefile/layout.js';
+import { hashFile } from '../fetching/cache.js';
 import type { StageContext } from '../stage.js';
 import type { RepositoryClient } from './client.js';
 
@@ -29,9 +29,7 @@ function isIntact(path: string, name: string): boolean {
 
 /** Returns whether a pack on this machine is the one that the repository offers. */
 async function isPresent(client: Client, target: string, path: string): Promise<boolean> {
-  if (!existsSync(path)) return false;
-  const hash = createHash('sha256').update(readFileSync(path)).digest('hex');
-  return hash === (await client.hashOf(target));
+  return existsSync(path) && hashFile(path) === (await client.hashOf(target));
 }
 
 async function takePacks<Rec extends FileRecord>(

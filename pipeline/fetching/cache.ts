@@ -9,11 +9,11 @@
  * temporary file, which is removed later. Every object is checked against its hash before it is used.
  */
 import { createHash } from 'node:crypto';
-import { closeSync, openSync, readSync } from 'node:fs';
 import { readdir, readFile, rm, stat, unlink } from 'node:fs/promises';
 import path from 'node:path';
 import { type Readable, Transform, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { describeStoredFile } from '../../src/database/release.js';
 import { systemErrorCode } from '../../src/errors.js';
 import { makeFolder, openPendingFile, replaceFile, writePieces } from '../../src/files.js';
 import type { DataDate, FetchedFile } from '../stage.js';
@@ -204,26 +204,14 @@ export async function cachedFiles(dataDir: string, cached: readonly CachedFile[]
   return files;
 }
 
-/** Bytes read at once for a hash. Through a stream, it takes twice the processor time. */
-const HASH_CHUNK_BYTES = 1_048_576;
-
 /** Returns the SHA-256 of a file, hexadecimal; undefined if the file does not exist. */
 export function hashFile(file: string): string | undefined {
-  const hash = createHash('sha256');
-  const chunk = Buffer.allocUnsafe(HASH_CHUNK_BYTES);
-  let fd: number;
   try {
-    fd = openSync(file, 'r');
+    return describeStoredFile(file).sha256;
   } catch (error) {
     if (systemErrorCode(error) === 'ENOENT') return undefined;
     throw error;
   }
-  try {
-    for (let bytes = readSync(fd, chunk); bytes > 0; bytes = readSync(fd, chunk)) hash.update(chunk.subarray(0, bytes));
-  } finally {
-    closeSync(fd);
-  }
-  return hash.digest('hex');
 }
 
 /**

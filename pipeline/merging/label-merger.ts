@@ -65,7 +65,7 @@ export function mergeLabels(tables: readonly LabelTable[], { special }: Pick<Ref
     const candidates = builders[family].finish();
     const { first, last, value } = candidates;
     const words = addressWords(family);
-    const merged = new MergedBuilder(words, 2 * candidates.count + 1);
+    const merged = new MergedBuilder(words, candidates.count);
     const layers = tables.map((_table, position) => FIRST_LAYER + position);
     sweep(candidates, sortCandidates(candidates), layers, (position, { rows, other }) => {
       const files = [...rows.keys()].filter((file) => rows[file]! >= 0);

@@ -29,10 +29,11 @@ export function mergeNetworks(
 ): MergedNetworks {
   const records: NetworkRecord[] = [{ kind: 'none', reason: UNANNOUNCED }];
   const embedded = special.filter(({ result }) => result.kind === 'embedded');
-  const builders = {
-    4: new CandidateBuilder(4, 0, embedded),
-    6: new CandidateBuilder(6, 0, embedded),
+  const builder = (family: Family): CandidateBuilder => {
+    const capacity = sources.reduce((sum, source) => sum + source[`v${family}`].count, special.length);
+    return new CandidateBuilder(family, capacity, embedded);
   };
+  const builders = { 4: builder(4), 6: builder(6) };
   const recordOf = new Map<number, number>();
   for (const [position, { v4, v6, asns, names }] of sources.entries()) {
     const values = asns.map((asn, index) => {

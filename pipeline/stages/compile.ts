@@ -1,9 +1,10 @@
 /** Stage `compile`: writes the merged ranges as the files of a release, in the work folder. */
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { addressWords } from '../../src/address/words.js';
 import {
   describeFile,
+  describeStoredFile,
   LABEL_FILE,
   type LabelInputs,
   MANIFEST_FILE,
@@ -100,8 +101,11 @@ export function compile(
   const dir = join(workDir, 'release');
   mkdirSync(dir);
   const confidence = isByEvidence(inputs) ? { v4: v4.confidence, v6: v6.confidence } : undefined;
-  const rangeFile = encodeRangeFile({ asOf, v4, v6, records, confidence });
-  writeFileSync(join(dir, RANGE_FILE), rangeFile);
+  const write = (name: string, bytes: Buffer): ManifestFile => {
+    writeFileSync(join(dir, name), bytes);
+    return describeFile(name, bytes);
+  };
+  const outputs = [write(RANGE_FILE, encodeRangeFile({ asOf, v4, v6, records, confidence }))];
   // The mirror has the networks as the file has them: numbered in its order, without those that nothing is left of.
   const networkBytes = networks && encodeNetworkFile({ asOf, ...networks });
   const networkFile = networkBytes && decodeNetworkFile(networkBytes, NETWORK_FILE, true);
@@ -113,15 +117,9 @@ export function compile(
     { id: identity.id, asOf, toolVersion: identity.toolVersion, inputs },
     { v4, v6, records, networks: networkFile, labels: labelFile },
   );
-  const outputs = [describeFile(RANGE_FILE, rangeFile), describeFile(MIRROR_FILE, readFileSync(mirrorPath))];
-  for (const [name, bytes] of [
-    [NETWORK_FILE, networkBytes],
-    [LABEL_FILE, labelBytes],
-  ] as const) {
-    if (bytes === undefined) continue;
-    writeFileSync(join(dir, name), bytes);
-    outputs.push(describeFile(name, bytes));
-  }
+  outputs.push(describeStoredFile(mirrorPath));
+  if (networkBytes !== undefined) outputs.push(write(NETWORK_FILE, networkBytes));
+  if (labelBytes !== undefined) outputs.push(write(LABEL_FILE, labelBytes));
   const date = dataDate(inputs, [v4, v6], records);
   const manifest: Manifest = {
     manifest_version: 1,

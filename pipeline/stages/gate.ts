@@ -53,10 +53,8 @@ interface Ranges {
   networks?: NetworkFile | undefined;
 }
 
-function openRelease(dir: string): Ranges & { database: Database } {
-  const { manifest, file } = openReleaseRanges(dir);
-  const networks = openReleaseNetworks(dir, manifest);
-  return { manifest, file, networks, database: new Database(dir, manifest, new BinaryEngine(file)) };
+function databaseOf(dir: string, { manifest, file }: Ranges): Database {
+  return new Database(dir, manifest, new BinaryEngine(file));
 }
 
 /** What to compare with. */
@@ -79,8 +77,11 @@ function openEarlier(
   const releases = (current === undefined ? ids : [current, ...ids]).map((id) => ({
     name: `release ${id}`,
     open: (): Earlier => {
-      const release = openRelease(join(dataDir, RELEASES_DIR, id));
-      return { ...release, sourceChanges: describeSourceChanges(now, release.manifest) };
+      const dir = join(dataDir, RELEASES_DIR, id);
+      const opened = openReleaseRanges(dir);
+      const release = { ...opened, networks: openReleaseNetworks(dir, opened.manifest) };
+      const sourceChanges = describeSourceChanges(now, release.manifest);
+      return { ...release, database: databaseOf(dir, release), sourceChanges };
     },
   }));
   const openSeed = (opened: Ranges): Earlier => {
@@ -176,15 +177,19 @@ function deltaCounts(deltas: readonly Delta[]): Counts {
   return counts;
 }
 
-/** The stage. */
+/**
+ * The stage.
+ *
+ * @param now the release as it was read to verify it
+ */
 export function compareWithCurrent(
   release: FinishedRelease,
+  now: Ranges,
   { dataDir, note }: StageContext,
   { limits, sentinels, networkSentinels, overrides, delegations, seed }: GateInput,
 ): StageResult<GateResult> {
-  const now = openRelease(release.dir);
   const before = openEarlier(now.manifest, dataDir, seed, note);
-  const results = checkSentinels(sentinels, overrides, now.database, before?.database);
+  const results = checkSentinels(sentinels, overrides, databaseOf(release.dir, now), before?.database);
   const measures: Measure[] = [measureSentinels(results)];
   let deltas: Delta[] = [];
   let days: number | undefined;

@@ -10,6 +10,7 @@ import { MAX_COMPACT_BYTES } from '../limits.js';
 import { decodeNetworkFile, decodeRangeFile, type NetworkFile, type RangeFile } from '../rangefile/reader.js';
 import {
   type Content,
+  describeFile,
   type Manifest,
   type ManifestFile,
   NETWORK_FILE,
@@ -42,12 +43,12 @@ export function rangeFileOf(
   compact: CompactCountries,
   manifest: Manifest,
   name: string,
-  allocate: (bytes: number) => Buffer = Buffer.allocUnsafeSlow,
+  allocate?: (bytes: number) => Buffer,
 ): RangeFile {
   const built = buildRangeFile(compact);
-  checkHash(name, built, outputOf(compact, manifest, RANGE_FILE));
-  const bytes = allocate(built.length);
-  bytes.set(built);
+  checkHash(name, describeFile(RANGE_FILE, built), outputOf(compact, manifest, RANGE_FILE));
+  const bytes = allocate?.(built.length) ?? built;
+  if (bytes !== built) bytes.set(built);
   return decodeRangeFile(bytes, name, true); // built just now, so it need not be checked
 }
 
@@ -70,7 +71,7 @@ export function networkFileOf(compact: CompactCountries, manifest: Manifest, nam
   const isListed = manifest.outputs.some((file) => file.name === NETWORK_FILE);
   if (!isListed && !hasNetworks(container)) return undefined;
   const built = buildNetworkFile(container, about.as_of, name);
-  checkHash(name, built, outputOf(compact, manifest, NETWORK_FILE));
+  checkHash(name, describeFile(NETWORK_FILE, built), outputOf(compact, manifest, NETWORK_FILE));
   return decodeNetworkFile(built, name, true);
 }
 

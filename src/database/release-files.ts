@@ -10,7 +10,6 @@
  */
 import { type BigIntStats, closeSync, fstatSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { crypto } from '../builtins.js';
 import { AtlasError, causedError, damagedRelease, REBUILD, systemErrorCode } from '../errors.js';
 import { readPart } from '../file-part.js';
 import { replaceFile } from '../files.js';
@@ -25,6 +24,7 @@ import {
   sectionsOf,
 } from '../rangefile/reader.js';
 import {
+  describeFile,
   LABEL_FILE,
   MANIFEST_FILE,
   type Manifest,
@@ -80,18 +80,17 @@ function outputOf(dir: string, manifest: Manifest, name: string): ManifestFile {
 }
 
 /**
- * Checks the content of a file of a release against the manifest.
+ * Checks a file of a release against the manifest.
  *
  * @param path of the file, for the message
+ * @param actual the file as it is
  * @throws AtlasError E_DAMAGED if its size or SHA-256 differs
  */
-export function checkHash(path: string, content: Uint8Array, { bytes, sha256 }: ManifestFile): void {
-  if (content.length !== bytes) {
-    throw damagedRelease(`${path} has ${content.length} bytes, but its manifest says ${bytes}`);
+export function checkHash(path: string, actual: ManifestFile, { bytes, sha256 }: ManifestFile): void {
+  if (actual.bytes !== bytes) {
+    throw damagedRelease(`${path} has ${actual.bytes} bytes, but its manifest says ${bytes}`);
   }
-  if (crypto().createHash('sha256').update(content).digest('hex') !== sha256) {
-    throw damagedRelease(`${path} does not match the SHA-256 in its manifest`);
-  }
+  if (actual.sha256 !== sha256) throw damagedRelease(`${path} does not match the SHA-256 in its manifest`);
 }
 
 /** Reads a file of a release; a system error says that it cannot be read. */
@@ -161,7 +160,7 @@ function withChecked<T>(
     const entry = outputOf(dir, manifest, name);
     if (wasChecked) return { manifest, result: use(undefined, fd, entry, keep) };
     const content = readFileSync(fd);
-    checkHash(path, content, entry);
+    checkHash(path, describeFile(name, content), entry);
     const result = use(content, fd, entry, keep);
     const changes = [manifestStat, stat].flatMap(({ mtimeNs, ctimeNs }) => [mtimeNs, ctimeNs]);
     // A change after the first fstat would be missing from the stamp.

@@ -1,5 +1,4 @@
 /** Verifies a whole release: all files against the manifest, the structure of the range file, and the mirror against it. */
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { AtlasError, causedError, damagedRelease, REBUILD } from '../errors.js';
 import { MIRROR_VERSION } from '../mirror/reader.js';
@@ -16,8 +15,10 @@ import {
 import { verifyLabelFile, verifyNetworkFile, verifyRangeFile } from '../rangefile/verifier.js';
 import { readStoredReport } from '../report/stored-report.js';
 import {
+  describeStoredFile,
   LABEL_FILE,
   type Manifest,
+  type ManifestFile,
   MIRROR_FILE,
   NETWORK_FILE,
   RANGE_FILE,
@@ -33,13 +34,13 @@ function checkOutputs(dir: string, manifest: Manifest): void {
   }
   for (const output of manifest.outputs) {
     const path = join(dir, output.name);
-    let content: Buffer;
+    let actual: ManifestFile;
     try {
-      content = readFileSync(path);
+      actual = describeStoredFile(path);
     } catch (error) {
       throw causedError('E_DAMAGED', `${path} cannot be read`, error, REBUILD);
     }
-    checkHash(path, content, output);
+    checkHash(path, actual, output);
   }
 }
 

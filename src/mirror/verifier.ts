@@ -12,7 +12,7 @@ import { ipv6Bounds } from './bounds.js';
 import { openMirror } from './reader.js';
 
 /** Rows compared at a time. SQLite joins each of their columns into one text, which is many times as fast as reading single rows. */
-const PAGE_ROWS = 16_384;
+const PAGE_ROWS = 2048;
 
 /** One family: its table in the mirror, and its ranges in the range file. */
 interface Family {
@@ -45,7 +45,7 @@ function ipv4Family({ count4, start4, record4 }: PartitionFile, table: string, s
 }
 
 function ipv6Family(file: PartitionFile, table: string, subject: string): Family {
-  const { first, last } = ipv6Bounds(rangeColumns(file, 6));
+  const ranges = rangeColumns(file, 6);
   const joined = (addresses: Buffer): string => addresses.toString('hex').replace(/.{32}\B/g, '$&,');
   return {
     name: 'IPv6',
@@ -54,8 +54,11 @@ function ipv6Family(file: PartitionFile, table: string, subject: string): Family
     columns: ['hex(first)', 'hex(last)'],
     count: file.count6,
     record: file.record6,
-    first: (range) => first.subarray(16 * range, 16 * range + 16),
-    bounds: (from, to) => [joined(first.subarray(16 * from, 16 * to)), joined(last.subarray(16 * from, 16 * to))],
+    first: (range) => ipv6Bounds(ranges, range, range + 1).first,
+    bounds: (from, to) => {
+      const { first, last } = ipv6Bounds(ranges, from, to);
+      return [joined(first), joined(last)];
+    },
   };
 }
 
@@ -141,13 +144,15 @@ function compareNetworks(
   { records }: NetworkFile,
   fail: (what: string) => AtlasError,
 ): void {
-  const rows = database
-    .prepare<[], { asn: number; name: string | null }>('SELECT asn, name FROM network ORDER BY asn')
-    .all();
   const networks = records.filter((record) => record.kind === 'network');
-  if (rows.length !== networks.length) throw fail(`${rows.length} networks, not ${networks.length}`);
-  const wrong = networks.findIndex(({ asn, name }, i) => rows[i]!.asn !== asn || (rows[i]!.name ?? '') !== name);
-  if (wrong >= 0) throw fail(`network AS${networks[wrong]!.asn}`);
+  const count = database.prepare<[], number>('SELECT count(*) FROM network').pluck().get();
+  if (count !== networks.length) throw fail(`${count} networks, not ${networks.length}`);
+  const rows = database.prepare<[], { asn: number; name: string | null }>('SELECT asn, name FROM network ORDER BY asn');
+  let next = 0;
+  for (const { asn, name } of rows.iterate()) {
+    const network = networks[next++]!;
+    if (network.asn !== asn || network.name !== (name ?? '')) throw fail(`network AS${network.asn}`);
+  }
 }
 
 /** Compares the values of labels. */

@@ -89,28 +89,33 @@ export class RangeBuilder {
     this.#count++;
   }
 
-  /** Returns the ranges so far, in columns of exactly their length. */
+  /** Returns the ranges so far, in columns of exactly their length. They are copies only if that saves much memory. */
   finish(): CandidateRanges {
-    const addresses = this.#count * this.words;
+    const isAlmostFull = this.#count > 0.9 * this.#value.length;
+    const used = <Column extends Uint8Array | Uint32Array>(column: Column, words: number): Column =>
+      (isAlmostFull ? column.subarray(0, this.#count * words) : column.slice(0, this.#count * words)) as Column;
     return {
       family: this.family,
       count: this.#count,
-      first: this.#first.slice(0, addresses),
-      last: this.#last.slice(0, addresses),
-      value: this.#value.slice(0, this.#count),
-      layer: this.#layer.slice(0, this.#count),
+      first: used(this.#first, this.words),
+      last: used(this.#last, this.words),
+      value: used(this.#value, 1),
+      layer: used(this.#layer, 1),
     };
   }
 
   #grow(): void {
-    const grown = <Column extends Uint8Array | Uint32Array>(column: Column, larger: Column): Column => {
-      larger.set(column);
-      return larger;
-    };
     const capacity = Math.max(16, 2 * this.#value.length);
-    this.#first = grown(this.#first, new Uint32Array(capacity * this.words));
-    this.#last = grown(this.#last, new Uint32Array(capacity * this.words));
-    this.#value = grown(this.#value, new Uint32Array(capacity));
-    this.#layer = grown(this.#layer, new Uint8Array(capacity));
+    this.#first = enlarged(this.#first, capacity * this.words);
+    this.#last = enlarged(this.#last, capacity * this.words);
+    this.#value = enlarged(this.#value, capacity);
+    this.#layer = enlarged(this.#layer, capacity);
   }
+}
+
+/** Returns a copy of a column with more room. */
+export function enlarged<Column extends Uint8Array | Uint32Array>(column: Column, length: number): Column {
+  const larger = column instanceof Uint8Array ? new Uint8Array(length) : new Uint32Array(length);
+  larger.set(column);
+  return larger as Column;
 }

@@ -1,7 +1,7 @@
 /** Merges candidate ranges, which may overlap, into one sorted partition of the address space. */
 import type { Family } from '../address/parse.js';
 import { addressWords, compareAddresses, compareSizes, copyAddress, nextAddress } from '../address/words.js';
-import type { CandidateRanges, MergedRanges } from './columns.js';
+import { type CandidateRanges, enlarged, type MergedRanges } from './columns.js';
 
 /**
  * Returns the indexes from 0 to `count - 1` in ascending order, sorted stably by natural merge sort: it finds runs that are
@@ -189,7 +189,9 @@ export class MergedBuilder {
   layers: Uint32Array;
   confidence: Uint8Array;
 
-  constructor(words: number, capacity: number) {
+  /** @param candidates number of ranges to make room for: there may be twice as many, but most sources have few gaps */
+  constructor(words: number, candidates: number) {
+    const capacity = candidates + 1;
     this.words = words;
     this.first = new Uint32Array(capacity * words);
     this.value = new Uint32Array(capacity);
@@ -205,6 +207,7 @@ export class MergedBuilder {
       if (confidence < this.confidence[before]!) this.confidence[before] = confidence;
       return;
     }
+    if (this.count === this.value.length) this.#grow();
     for (let k = 0; k < words; k++) this.first[this.count * words + k] = position[k]!;
     this.value[this.count] = value;
     this.layers[this.count] = layers;
@@ -223,6 +226,14 @@ export class MergedBuilder {
       layers: this.layers.slice(0, count),
       confidence: this.confidence.slice(0, count),
     };
+  }
+
+  #grow(): void {
+    const capacity = 2 * this.value.length;
+    this.first = enlarged(this.first, capacity * this.words);
+    this.value = enlarged(this.value, capacity);
+    this.layers = enlarged(this.layers, capacity);
+    this.confidence = enlarged(this.confidence, capacity);
   }
 }
 
@@ -274,8 +285,7 @@ export function countDuplicates(
 export function mergeRanges(candidates: CandidateRanges): MergedRanges {
   const { family, count, value, layer } = candidates;
   const order = sortCandidates(candidates);
-  // Each candidate has a first and a last address, so there are at most two boundaries each, plus the start of the space.
-  const ranges = new MergedBuilder(addressWords(family), 2 * count + 1);
+  const ranges = new MergedBuilder(addressWords(family), count);
   sweep(candidates, order, [], (position, { other }) => {
     if (other < 0) ranges.add(position, 0, 0);
     else ranges.add(position, value[other]!, (1 << layer[other]!) >>> 0);

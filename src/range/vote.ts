@@ -260,7 +260,7 @@ export function voteRanges(candidates: CandidateRanges, voters: readonly Voter[]
   const { family, count, value, layer } = candidates;
   const order = sortCandidates(candidates);
   const counter = new VoteCounter(candidates, voters);
-  const ranges = new MergedBuilder(addressWords(family), 2 * count + 1);
+  const ranges = new MergedBuilder(addressWords(family), count);
   sweep(candidates, order, layersOf(voters), (position, covering) => {
     const winner = counter.decide(covering);
     if (winner < 0 || layer[winner] === UNDELEGATED_LAYER) ranges.add(position, 0, 0);
