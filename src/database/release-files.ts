@@ -13,7 +13,7 @@ import { join } from 'node:path';
 import { AtlasError, causedError, damagedRelease, REBUILD, systemErrorCode } from '../errors.js';
 import { readPart } from '../file-part.js';
 import { replaceFile } from '../files.js';
-import { CONFIDENCE_TAGS, SECTION_TAGS } from '../rangefile/layout.js';
+import { CONFIDENCE_TAGS } from '../rangefile/layout.js';
 import {
   decodeLabelFile,
   decodeNetworkFile,
@@ -172,27 +172,30 @@ function withChecked<T>(
 }
 
 /** Fills a buffer from a position of a file. */
-function readInto<Bytes extends Uint8Array>(buffer: Bytes, fd: number, path: string, position = 0): Bytes {
-  if (!readPart({ fd, position, length: buffer.length }, buffer)) {
-    throw damagedRelease(`${path} has become shorter while it was read`);
-  }
+function readInto<Bytes extends Uint8Array>(buffer: Bytes, fd: number, position = 0): Bytes {
+  const isWhole = readPart({ fd, position, length: buffer.length }, buffer);
+  if (!isWhole) throw damagedRelease('a file of the release has become shorter while it was read');
   return buffer;
 }
 
-/** The sections that are read when the first IPv6 address comes, or the confidence is needed. */
+/** The sections that are read first; the others when the first IPv6 address comes, or the confidence is needed. */
+const FIRST_TAGS = ['4STA', '4REC', '4IDX', 'RECO', 'TEXT'] as const;
 const LATE_TAGS = ['6HIG', '6LOW', '6REC', '6IDX', ...CONFIDENCE_TAGS] as const;
 /** Bytes that have the table of sections in any case. */
 const HEAD_BYTES = 4096;
 
 /** Opens a range file that was checked before in parts: two thirds of it are IPv6 columns, which many inputs do not need. */
 function openInParts(bytes: Buffer, fd: number, path: string): RangeFile {
-  readInto(bytes.subarray(0, HEAD_BYTES), fd, path);
+  readInto(bytes.subarray(0, HEAD_BYTES), fd);
   const sections = sectionsOf(path, bytes);
-  const read = (tag: keyof typeof sections, target?: Uint8Array): void => {
-    const { offset, length } = sections[tag] ?? { offset: 0, length: 0 };
-    readInto(target ?? bytes.subarray(offset, offset + length), fd, path, offset);
-  };
-  for (const tag of SECTION_TAGS) if (!LATE_TAGS.includes(tag as (typeof LATE_TAGS)[number])) read(tag);
+  function read(tags: typeof FIRST_TAGS | typeof LATE_TAGS, high6?: Uint8Array): void {
+    for (const tag of tags) {
+      const { offset, length } = sections[tag] ?? { offset: 0, length: 0 };
+      const place = bytes.subarray(offset, offset + length);
+      readInto(tag === '6HIG' ? (high6 ?? place) : place, fd, offset);
+    }
+  }
+  read(FIRST_TAGS);
   let isOpen = true;
   const close = (): void => {
     if (isOpen) closeSync(fd);
@@ -202,9 +205,7 @@ function openInParts(bytes: Buffer, fd: number, path: string): RangeFile {
     ...decodeRangeFile(bytes, path, true),
     unread: {
       read(high6) {
-        reading(path, () => {
-          for (const tag of LATE_TAGS) read(tag, tag === '6HIG' ? high6 : undefined);
-        });
+        reading(path, () => read(LATE_TAGS, high6));
         close();
       },
       close,
@@ -227,7 +228,7 @@ export function openReleaseRanges(
   const path = join(dir, RANGE_FILE);
   const { manifest, result } = withChecked(dir, RANGE_FILE, (content, fd, { bytes }, keep) => {
     if (content !== undefined) return decodeRangeFile(content, path);
-    if (allocate === undefined) return decodeRangeFile(readInto(Buffer.allocUnsafeSlow(bytes), fd, path), path, true);
+    if (allocate === undefined) return decodeRangeFile(readInto(Buffer.allocUnsafeSlow(bytes), fd), path, true);
     const file = openInParts(allocate(bytes), fd, path);
     keep();
     return file;
@@ -259,11 +260,7 @@ export function openReleaseNetworks(
 ): NetworkFile | undefined {
   if (!outputs.some(({ name }) => name === NETWORK_FILE)) return undefined;
   return withChecked(dir, NETWORK_FILE, (content, fd, { bytes }) =>
-    decodeNetworkFile(
-      content ?? readInto(allocate(bytes), fd, NETWORK_FILE),
-      join(dir, NETWORK_FILE),
-      content === undefined,
-    ),
+    decodeNetworkFile(content ?? readInto(allocate(bytes), fd), join(dir, NETWORK_FILE), content === undefined),
   ).result;
 }
 
@@ -277,7 +274,7 @@ export function openReleaseLabels(dir: string, { labels }: Manifest): LabelFile 
   if (labels === undefined) return undefined;
   return withChecked(dir, LABEL_FILE, (content, fd, { bytes }) =>
     decodeLabelFile(
-      content ?? readInto(Buffer.allocUnsafeSlow(bytes), fd, LABEL_FILE),
+      content ?? readInto(Buffer.allocUnsafeSlow(bytes), fd),
       join(dir, LABEL_FILE),
       labels.columns,
       content === undefined,
