@@ -45,8 +45,8 @@ function rangeAt(file: PartitionFile, { family, words }: Target) {
     if (family === 6) firstIPv6(file, range, first);
     return first;
   };
-  const last = new Uint32Array(words.length).fill(0xffffffff);
-  if (index + 1 < count) previousAddress(firstOf(index + 1), 0, words.length, last);
+  const last = firstOf((index + 1) % count);
+  previousAddress(last, 0, words.length, last);
   return { first: firstOf(index), last, record: records[index]! };
 }
 

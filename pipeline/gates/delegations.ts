@@ -50,8 +50,7 @@ function blocksOf({ family, count, first, value, labels }: RangeList, delegation
   let next = 0;
   for (let i = 0; i < count; i++) {
     copyAddress(first, i, words, start);
-    if (i + 1 === count) end.fill(0xffffffff);
-    else previousAddress(first, i + 1, words, end);
+    previousAddress(first, (i + 1) % count, words, end);
     const hasCountry = isCountryLabel(labels[value[i]!]!);
     // The part of the range that is not yet in a block begins at `start`, unless there is none.
     let isLeft = next === 0 || compareAddresses(delegations.last, next - 1, end, 0, words) < 0;
@@ -87,8 +86,7 @@ export function providerBlocks({ count, first, value, labels }: RangeList): Boun
     if (isOpen && first[4 * i] !== end[0]) blocks.add(start, end, 0, 0);
     if (!isOpen || first[4 * i] !== end[0]) copyAddress(first, i, 4, start);
     isOpen = true;
-    if (i + 1 === count) end.fill(0xffffffff);
-    else previousAddress(first, i + 1, 4, end);
+    previousAddress(first, (i + 1) % count, 4, end);
   }
   if (isOpen) blocks.add(start, end, 0, 0);
   return blocks.finish();

@@ -36,17 +36,10 @@ export function sourceLayer(position: number, sources: number): number {
   return LAYERS.embedded + sources - position;
 }
 
-/** Returns the address before `address`, which must not be zero. */
-function before(address: Uint32Array): Uint32Array {
+/** Returns the address before or after `address`, which must exist. */
+function neighbor(step: typeof nextAddress, address: Uint32Array): Uint32Array {
   const result = new Uint32Array(address.length);
-  previousAddress(address, 0, address.length, result);
-  return result;
-}
-
-/** Returns the address after `address`, which must not be the last of its family. */
-function after(address: Uint32Array): Uint32Array {
-  const result = new Uint32Array(address.length);
-  nextAddress(address, 0, address.length, result);
+  step(address, 0, address.length, result);
   return result;
 }
 
@@ -79,8 +72,9 @@ export class CandidateBuilder extends RangeBuilder {
       const isStrictlyInside = atFirst >= 0 && atLast <= 0 && (atFirst > 0 || atLast < 0);
       if (isStrictlyInside) continue;
       const at = index * words;
-      if (atFirst < 0) this.addExceptEmbedded(first.slice(at, at + words), before(prefix.first), 0, value, layer);
-      if (atLast > 0) this.addExceptEmbedded(after(prefix.last), last.slice(at, at + words), 0, value, layer);
+      const [start, end] = [first.slice(at, at + words), last.slice(at, at + words)];
+      if (atFirst < 0) this.addExceptEmbedded(start, neighbor(previousAddress, prefix.first), 0, value, layer);
+      if (atLast > 0) this.addExceptEmbedded(neighbor(nextAddress, prefix.last), end, 0, value, layer);
       return;
     }
     this.add(first, last, index, value, layer);

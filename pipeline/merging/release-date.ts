@@ -25,8 +25,7 @@ function sourceShares(ranges: MergedRanges, records: readonly RangeRecord[], sou
   for (let range = 0; range < ranges.count; range++) {
     if (records[ranges.value[range]!]!.kind !== 'country') continue;
     copyAddress(ranges.first, range, words, first);
-    if (range + 1 === ranges.count) last.fill(0xffffffff);
-    else previousAddress(ranges.first, range + 1, words, last);
+    previousAddress(ranges.first, (range + 1) % ranges.count, words, last);
     const size = Number(rangeSize(first, last));
     total += size;
     for (let position = 0; position < sources; position++) {

@@ -59,7 +59,8 @@ export function nextAddress(column: Uint32Array, index: number, words: number, t
 /**
  * Writes the address before address `index` of a column into `target`.
  *
- * @returns false if there is none: the address is zero, and `target` is the last address of its family
+ * @returns false if there is none: the address is zero, and `target` is the last address of its family. So the last address of a
+ *   range is the one before the first of the next range, and after the last range comes the first, at zero
  */
 export function previousAddress(column: Uint32Array, index: number, words: number, target: Uint32Array): boolean {
   let borrow = 1;

@@ -142,12 +142,8 @@ function* rangesIPv6(selection: Selection, isChosen: readonly boolean[]): Genera
 /** Writes the first and last address of an IPv6 range. */
 function boundsIPv6(file: PartitionFile, index: number, { first, last }: ExportedRange): void {
   firstIPv6(file, index, first);
-  if (index + 1 === file.count6) {
-    last.fill(0xffffffff);
-    return;
-  }
-  firstIPv6(file, index + 1, last);
-  previousAddress(last, 0, 4, last); // the next range does not begin at zero
+  firstIPv6(file, (index + 1) % file.count6, last);
+  previousAddress(last, 0, 4, last);
 }
 
 /**

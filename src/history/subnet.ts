@@ -43,15 +43,12 @@ function* rangesIn(all: AnswersOverTime, { family, first, last }: Subnet) {
   const words = addressWords(family);
   const count = family === 4 ? all.count4 : all.count6;
   const timelines = family === 4 ? all.record4 : all.record6;
-  const [from, next, to] = [new Uint32Array(words), new Uint32Array(words), new Uint32Array(words)];
+  const [from, to] = [new Uint32Array(words), new Uint32Array(words)];
   for (let range = 0; range < count; range++) {
     firstOf(all, family, range, from);
     if (compareAddresses(from, 0, last, 0, words) > 0) return;
-    to.fill(0xffffffff);
-    if (range + 1 < count) {
-      firstOf(all, family, range + 1, next);
-      previousAddress(next, 0, words, to);
-    }
+    firstOf(all, family, (range + 1) % count, to);
+    previousAddress(to, 0, words, to);
     if (compareAddresses(to, 0, first, 0, words) < 0) continue;
     yield {
       timeline: timelines[range]!,
