@@ -126,8 +126,8 @@ it('takes files in place of * and ? in the last part of an argument, as the shel
 it.each(['NUL', 'C:/logs/nul', 'con'])('means the device by %s, also as the value of a flag', async (name) => {
   const device = `\\\\.\\${basename(name)}`;
   expect(expandWildcards([name, 'nul.txt'])).toEqual([device, 'nul.txt']);
-  const { values } = await parseCommandLine('enrich', enrichCommand, ['-o', name, '--format', 'nul']);
-  expect(values).toMatchObject({ output: device, format: 'nul' });
+  const { values } = await parseCommandLine('enrich', enrichCommand, ['-o', name, '--delimiter', 'nul']);
+  expect(values).toMatchObject({ output: device, delimiter: 'nul' });
   SYSTEM.isWindows = false;
   expect(expandWildcards([name])).toEqual([name]);
 });
