@@ -240,7 +240,7 @@ describe('acceptance', () => {
       '\\z',
       '\t',
       '\\\\'.repeat(40),
-      '\\\\'.repeat(40) + '\\',
+      `${'\\\\'.repeat(40)}\\`,
     ];
     const line = (before: number, text: string): string =>
       `{"a":"${'x'.repeat(before)}${text}","ip":"8.8.8.8","b":"c"}`;

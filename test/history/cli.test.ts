@@ -236,7 +236,10 @@ describe('other commands', () => {
     expect(eu.stdout).not.toMatch(/193\.0/);
     for (const args of [['csv', '--release', ids.uk!], ['compact'], ['gdnsd', '--nodes', 'x', '-o', 'y']]) {
       const refused = await ipatlas(['export', ...args, '--at', '2020-01-31', '--data', dataDir]);
-      expect(refused).toMatchObject({ code: 2, stderr: expect.stringMatching(/--at does not go with|does not go with --at/) });
+      expect(refused).toMatchObject({
+        code: 2,
+        stderr: expect.stringMatching(/--at does not go with|does not go with --at/),
+      });
     }
   });
 
