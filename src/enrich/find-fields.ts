@@ -4,6 +4,7 @@ import { parseAddress } from '../address/parse.js';
 import { findAddresses } from '../address/text.js';
 import { MAX_CSV_RECORD_BYTES } from '../limits.js';
 import type { FormatName } from './choices.js';
+import type { PathStep } from './field-path.js';
 import type { Recognized } from './logs.js';
 
 /** The names of fields that hold addresses: data/address-names.json. */
@@ -328,9 +329,15 @@ function hasDefault(value: unknown, { format, lenient }: Given = {}): boolean {
   return format !== undefined || parseAddress(value.ip, words) !== 0 || (lenient === true && isAddress(value.ip));
 }
 
-/** Returns whether the first line of an input is a JSON object that is read without a guess. */
-export function isDecided(line: string): boolean {
-  return objectsOf([line])?.some((one) => hasDefault(one)) === true;
+/** Returns whether the first line of an input is a JSON object with an address where one is read without a guess. */
+export function isDecided(line: string, paths: readonly (readonly PathStep[])[]): boolean {
+  const [object] = objectsOf([line]) ?? [];
+  return paths.some((path) => {
+    const at = (value: unknown, step: PathStep): unknown =>
+      isObject(value) && typeof step === 'string' ? value[step] : undefined;
+    const value = path.reduce(at, object);
+    return typeof value === 'string' && parseAddress(value, words) !== 0;
+  });
 }
 
 function findAny(text: string, isWhole: boolean, given: Given, names: AddressNames): Finding | undefined {
@@ -417,7 +424,7 @@ export function sampleOf(text: string, isAll: boolean): { sample: string; isWhol
 
 /** Returns what JSON lines are that are read without a guess; undefined if none of them has an address at `ip`. */
 export function findDefault(text: string): Finding | undefined {
-  const isDefault = text.split('\n').some(isDecided);
+  const isDefault = text.split('\n').some((line) => isDecided(line, [['ip']]));
   return isDefault ? { format: 'jsonl', field: ['ip'], others: [], isUntrusted: false } : undefined;
 }
 

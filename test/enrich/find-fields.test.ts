@@ -63,8 +63,10 @@ describe('findFields', () => {
     );
   });
 
-  it('decides JSON with an address at ip by its first line', () => {
-    expect(isDecided('{"ip":"8.8.8.8"}')).toBe(true);
-    expect(isDecided('{"ip":"-"}')).toBe(false);
+  it('decides JSON with an address at its field by its first line', () => {
+    expect(isDecided('{"ip":"8.8.8.8"}', [['ip']])).toBe(true);
+    expect(isDecided('{"ip":"-"}', [['ip']])).toBe(false);
+    expect(isDecided('{"client":{"ip":"::1"}}', [['ip'], ['client', 'ip']])).toBe(true);
+    expect(isDecided('{"Records":[{"client":"::1"}]}', [['client']])).toBe(false);
   });
 });

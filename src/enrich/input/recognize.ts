@@ -248,7 +248,12 @@ async function checkFirstLine(head: Head, { input: { kind }, fields }: ExpectedI
 }
 
 /** Recognizes an input. Returns undefined for nothing, and what the input before was if the input is empty. */
-async function guessInput(head: Head, guess: Guess, before: Guessed | undefined): Promise<Guessed | undefined> {
+async function guessInput(
+  head: Head,
+  { fields }: ExpectedInput,
+  guess: Guess,
+  before: Guessed | undefined,
+): Promise<Guessed | undefined> {
   const isBlank = (byte: number): boolean => byte <= 0x20 || BYTE_ORDER_MARK.includes(byte);
   await head.readWhile((bytes) => bytes.every(isBlank));
   const first = head.bytes.find((byte) => !isBlank(byte));
@@ -257,7 +262,8 @@ async function guessInput(head: Head, guess: Guess, before: Guessed | undefined)
   if (isJson && guess.find === undefined) return undefined;
   await head.readWhile((bytes) => !bytes.includes(NEWLINE));
   const [line] = head.lines(1);
-  if (isJson && isDecided(line!)) return undefined;
+  const paths = fields.map(({ path }) => path);
+  if (isJson && isDecided(line!, paths)) return undefined;
   await head.readWhile(() => sampleOf(head.text, false).isShort, guess.patience);
   const { sample, isWhole } = sampleOf(head.text, head.hasEnded && head.bytes.length <= MAX_HEAD_BYTES);
   const log = isJson ? undefined : guess.recognize(head.source.name, sample, isWhole);
@@ -298,7 +304,7 @@ async function recognize(
     return recognize(derivedSource(source, decompress(head.rewound(), compression)), expected, guess, before, true);
   }
   checkEncoding(head);
-  const log = guess && (await guessInput(head, guess, before));
+  const log = guess && (await guessInput(head, expected, guess, before));
   if (log === undefined) await checkFirstLine(head, expected);
   return { source: head.rewound(), log };
 }
