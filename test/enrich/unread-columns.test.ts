@@ -1,4 +1,7 @@
-/** The IPv6 columns are read when the first IPv6 address comes: the answers, whenever that is, whatever happens to the release. */
+/**
+ * The IPv6 columns of a release are read when the first IPv6 address comes. Tests the answers before and after that, and what
+ * happens if the release was removed or cut off meanwhile.
+ */
 import { once } from 'node:events';
 import { rmSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
