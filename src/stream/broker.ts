@@ -32,6 +32,8 @@ export interface Delivery {
   /** How often the message has been delivered, this delivery included. */
   readonly count: number;
   readonly bytes: Uint8Array;
+  /** Why the output cannot hold the message, whatever is in it; undefined if it can. */
+  readonly refusal?: { reason: 'invalid_headers' | 'subject_too_long'; detail: string } | undefined;
   /**
    * Tells the broker that the message is done. Resolves when the broker has confirmed it.
    *
@@ -141,7 +143,12 @@ export interface OutputTail {
 
 /** A failure that may pass: the broker is away, restarting, slow or full. The caller tries again. */
 export class BrokerUnavailable extends Error {
-  override readonly name = 'BrokerUnavailable';
+  override readonly name: string = 'BrokerUnavailable';
+}
+
+/** The stream of rejects takes nothing more. Workers wait until there is room: what is refused must be kept. */
+export class RejectsFull extends BrokerUnavailable {
+  override readonly name = 'RejectsFull';
 }
 
 export interface Broker {
@@ -203,11 +210,11 @@ export interface Broker {
   readSource(startAt: StartAt): Promise<SourceReader>;
 
   /**
-   * Stores refused input, once for each source message and offset.
+   * Stores refused input, once for each source message and offset. Returns false if it was there.
    *
-   * @throws BrokerUnavailable. AtlasError E_STREAM if the rejects of another source are there
+   * @throws BrokerUnavailable; RejectsFull if there is no room. AtlasError E_STREAM if the rejects of another source are there
    */
-  reject(reject: Reject): Promise<void>;
+  reject(reject: Reject): Promise<boolean>;
 
   /** Returns the positions of the first and last reject; `last` is below `first` if there are none. Throws BrokerUnavailable. */
   rejectRange(): Promise<SourceRange>;

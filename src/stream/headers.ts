@@ -1,6 +1,6 @@
 /** The headers of output messages and rejects: written, and read back. docs/streams.md describes them for readers. */
 import type { StoredMsg } from '@nats-io/jetstream';
-import { headers, type MsgHdrs } from '@nats-io/transport-node';
+import { headers, type Msg, type MsgHdrs } from '@nats-io/transport-node';
 import { AtlasError } from '../errors.js';
 import type { Origin, OutputPart, Reject, SourceId, StoredPart, StoredReject } from './broker.js';
 
@@ -9,7 +9,7 @@ export const HEADER = {
   source: 'Ipatlas-Source',
   /** Subject of the source message. */
   subject: 'Ipatlas-Subject',
-  /** `too large` if the headers of the source message were left out. */
+  /** `too large` or `invalid` if the headers of the source message were left out. */
   headers: 'Ipatlas-Headers',
   release: 'Ipatlas-Release',
   /** Hash of the options of the enrichment. */
@@ -38,6 +38,22 @@ export function originOf(subject: string, messageHeaders: MsgHdrs | undefined, m
   const bytes = all.reduce((sum, [name, value]) => sum + Buffer.byteLength(`${name}: ${value}\r\n`), subjectBytes);
   if (bytes > maxBytes) return { subject, headers: [[HEADER.headers, 'too large']], bytes: subjectBytes };
   return { subject, headers: all, bytes };
+}
+
+/**
+ * Returns what {@link originOf} does for a message that was delivered, and whether its headers were readable. The client parses
+ * headers when they are asked for, and throws for names and values that it would not write itself.
+ */
+export function deliveredOrigin(message: Msg, maxBytes: number): { origin: Origin; isReadable: boolean } {
+  const { subject } = message;
+  let found: MsgHdrs | undefined;
+  try {
+    found = message.headers;
+  } catch {
+    const origin: Origin = { subject, headers: [[HEADER.headers, 'invalid']], bytes: Buffer.byteLength(subject) };
+    return { origin, isReadable: false };
+  }
+  return { origin: originOf(subject, found, maxBytes), isReadable: true };
 }
 
 function sourceHeaders(stream: string, { sequence, storedAt }: SourceId, origin: Origin | undefined): MsgHdrs {
@@ -73,8 +89,14 @@ export function rejectHeaders({ source, origin, reason }: Reject, stream: string
 type Message = Pick<StoredMsg, 'header' | 'seq' | 'data'>;
 
 /** Returns the source stream and the source message that a message names; undefined for a message of someone else. */
-export function parseSource({ header }: Pick<Message, 'header'>): { stream: string; source: SourceId } | undefined {
-  const match = /^(\S+) (\d+) (\d+)$/.exec(header.get(HEADER.source));
+export function parseSource(message: Pick<Message, 'header'>): { stream: string; source: SourceId } | undefined {
+  let text: string;
+  try {
+    text = message.header.get(HEADER.source);
+  } catch {
+    return undefined; // headers that the client does not parse, so not ours
+  }
+  const match = /^(\S+) (\d+) (\d+)$/.exec(text);
   if (match === null) return undefined;
   return { stream: match[1]!, source: { sequence: Number(match[2]), storedAt: match[3]! } };
 }
@@ -107,9 +129,9 @@ export function parseReject(message: Pick<StoredMsg, 'header' | 'seq' | 'data' |
 
 /** Reads back what {@link partHeaders} wrote; undefined for a message that is not one of these. */
 export function parsePart(message: Message): StoredPart | undefined {
-  const { header, seq, data } = message;
   const found = parseSource(message);
   if (found === undefined) return undefined;
+  const { header, seq, data } = message;
   const part = /^(\d+) (more|last) (\d+) (\d+)$/.exec(header.get(HEADER.part) || '1 last 0 0')!;
   const replay = /^(all|\d+) (\d+)$/.exec(header.get(HEADER.replay));
   return {

@@ -41,6 +41,7 @@ import {
   type OutputTail,
   type PullLimit,
   type Reject,
+  RejectsFull,
   type SourceId,
   type SourceRange,
   type SourceReader,
@@ -48,7 +49,15 @@ import {
   type StoredPart,
   type StoredReject,
 } from './broker.js';
-import { originOf, parsePart, parseReject, parseSource, partHeaders, rejectHeaders, requireSource } from './headers.js';
+import {
+  deliveredOrigin,
+  parsePart,
+  parseReject,
+  parseSource,
+  partHeaders,
+  rejectHeaders,
+  requireSource,
+} from './headers.js';
 import {
   isNotFound,
   readerConfig,
@@ -83,6 +92,15 @@ const PULL_GRACE_MS = 2_000;
 const STATUS_HEARTBEAT = 100;
 const STATUS_TIMEOUT = 408;
 const TOO_FEW_BYTES = /^message size exceeds maxbytes/i;
+
+/**
+ * Longest subject of the output in bytes: the server closes the connection of a client whose control line is longer than
+ * max_control_line (4,096 bytes by default), in which the subject stands beside the reply subject and two lengths.
+ */
+const MAX_SUBJECT_BYTES = 4_000;
+
+/** Takes the place of a source subject that is too long for that. */
+const LONG_SUBJECT = '_';
 
 /** Part of the largest output message that the headers of a source message may take. */
 const MAX_HEADERS_SHARE = 4;
@@ -380,7 +398,7 @@ export class NatsBroker implements Broker {
 
   /** Waits for a request that the client library makes, but only as long as the connection lasts. */
   async #whileConnected<Result>(request: Promise<Result>): Promise<Result> {
-    const key = String(++this.#requests);
+    const key = `${this.#inbox}.${REQUEST_TOKEN}${++this.#requests}`;
     const lost = new Promise<never>((_, reject) => {
       this.#openRequests.set(key, { subject: '', sentAt: performance.now(), resolve: () => {}, reject });
     });
@@ -430,8 +448,8 @@ export class NatsBroker implements Broker {
   }
 
   #receive(message: Msg): void {
-    if (this.#isAnswer(message)) return;
     const pull = this.#pull;
+    // First, because a delivery has the subject of its producer, which may be any.
     if (message.reply?.startsWith(ACK_PREFIX)) {
       const { consumer, consumerSequence, ...rest } = parseAckSubject(message.reply);
       // After the end of its request. A durable consumer delivers it again.
@@ -440,21 +458,33 @@ export class NatsBroker implements Broker {
       if (--pull.messagesLeft === 0) pull.end(false);
       return;
     }
-    // Statuses of earlier requests have another subject.
-    if (message.subject !== pull?.reply) return;
+    // Statuses of earlier pulls have another subject.
+    if (this.#isAnswer(message) || message.subject !== pull?.reply) return;
     const { code, description } = message.headers ?? { code: 0, description: '' };
     if (code !== STATUS_HEARTBEAT) pull.end(code !== STATUS_TIMEOUT && !TOO_FEW_BYTES.test(description));
   }
 
   #delivery(message: Msg, reply: string, about: Pick<Delivery, 'source' | 'count'>): Delivery {
+    const { origin, isReadable } = deliveredOrigin(message, this.maxPartBytes / MAX_HEADERS_SHARE);
     return {
       ...about,
-      origin: originOf(message.subject, message.headers, this.maxPartBytes / MAX_HEADERS_SHARE),
+      origin,
       bytes: message.data,
+      refusal: this.#refusal(about.source.sequence, message.subject, isReadable),
       acknowledge: async () => {
         await this.#request('acknowledge', () => this.#ask(reply, ACK));
       },
     };
+  }
+
+  #refusal(sequence: number, subject: string, isReadable: boolean): Delivery['refusal'] {
+    if (!isReadable) {
+      return { reason: 'invalid_headers', detail: 'a name or a value of its headers is not valid in NATS' };
+    }
+    const fits = !this.#setup.keepsSubjects || this.#outputSubject(sequence, subject).endsWith(`.${subject}`);
+    if (fits) return undefined;
+    const detail = `with its subject, that of the output would be longer than ${MAX_SUBJECT_BYTES} bytes`;
+    return { reason: 'subject_too_long', detail };
   }
 
   /*
@@ -521,7 +551,10 @@ export class NatsBroker implements Broker {
   /** @param subject of the source message, or a wildcard */
   #outputSubject(sequence: number, subject: string): string {
     const { outputPrefix, keepsSubjects } = this.#setup;
-    return `${outputPrefix}.${sequence}${keepsSubjects ? `.${subject}` : ''}`;
+    const own = `${outputPrefix}.${sequence}`;
+    if (!keepsSubjects) return own;
+    const whole = `${own}.${subject}`;
+    return Buffer.byteLength(whole) > MAX_SUBJECT_BYTES ? `${own}.${LONG_SUBJECT}` : whole;
   }
 
   append(part: OutputPart, previous: number, after?: number): Promise<number | undefined> {
@@ -541,6 +574,7 @@ export class NatsBroker implements Broker {
     bytes: Uint8Array,
     messageHeaders: MsgHdrs,
     expected: { stream: string } & ({ lastOfSubject: number } | { last: number }),
+    Refused: new (problem: string) => BrokerUnavailable = BrokerUnavailable,
   ): Promise<number | undefined> {
     messageHeaders.set(EXPECTED.stream, expected.stream);
     if ('last' in expected) messageHeaders.set(EXPECTED.last, String(expected.last));
@@ -551,7 +585,7 @@ export class NatsBroker implements Broker {
     if (error === undefined) return seq;
     if (error.err_code === JetStreamApiCodes.StreamWrongLastSequence) return undefined;
     // Such as a full stream: room may be made.
-    throw new BrokerUnavailable(`publish: ${error.description} (${error.err_code})`);
+    throw new Refused(`${expected.stream} takes no messages: ${error.description} (${error.err_code})`);
   }
 
   /** A message of a stream, by its sequence; null if it is not there. */
@@ -605,19 +639,20 @@ export class NatsBroker implements Broker {
     throw new AtlasError('E_STREAM', `the last message of ${to} is not output of ${from}; use another output stream`);
   }
 
-  async reject(reject: Reject): Promise<void> {
+  async reject(reject: Reject): Promise<boolean> {
     const { source, offset, bytes = new Uint8Array(0) } = reject;
     const { from, rejects } = this.#names;
     const subject = `${this.#setup.rejectsPrefix}.${source.sequence}${offset === undefined ? '' : `.${offset}`}`;
     for (let lastOfSubject = 0; ; ) {
       const expected = { stream: rejects, lastOfSubject };
-      if ((await this.#publish(subject, bytes, rejectHeaders(reject, from), expected)) !== undefined) return;
+      const position = await this.#publish(subject, bytes, rejectHeaders(reject, from), expected, RejectsFull);
+      if (position !== undefined) return true;
       // Stored by an earlier delivery; or the reject of another message that had the same sequence.
       const last = await this.#lastMessage(rejects, subject);
       if (last === null) throw new BrokerUnavailable('the rejects refuse a message and do not show another');
       requireSource(last, rejects, from);
       const other = parseSource(last)?.source;
-      if (other?.sequence === source.sequence && other.storedAt === source.storedAt) return;
+      if (other?.sequence === source.sequence && other.storedAt === source.storedAt) return false;
       lastOfSubject = last.seq;
     }
   }

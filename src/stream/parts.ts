@@ -7,7 +7,13 @@ export const OVERSIZE_POLICIES = ['split', 'reject'] as const;
 export type OversizePolicy = (typeof OVERSIZE_POLICIES)[number];
 
 /** Reasons for which input is refused, as they appear in headers and metrics. */
-export type RejectReason = 'invalid_line' | 'too_large' | 'sequence_reused' | 'subject_taken' | 'internal_error';
+export type RejectReason =
+  | 'invalid_line'
+  | 'too_large'
+  | 'sequence_reused'
+  | 'subject_taken'
+  | 'internal_error'
+  | NonNullable<Delivery['refusal']>['reason'];
 
 /** A release in use. */
 export interface ActiveRelease {
@@ -39,7 +45,7 @@ export interface WorkerEvents {
 export interface Job {
   delivery: Delivery;
   release: ActiveRelease;
-  /** The whole message, enriched; undefined if that failed because of a bug. */
+  /** The whole message, enriched; undefined if the broker refuses it, or if that failed because of a bug. */
   enriched: Enriched | undefined;
 }
 
@@ -65,6 +71,7 @@ export class PartMaker {
   /** Enriches a message. A failure because of a bug must not stop the other messages. */
   enrich(delivery: Delivery): Job {
     const release = this.#options.release();
+    if (delivery.refusal !== undefined) return { delivery, release, enriched: undefined };
     try {
       return { delivery, release, enriched: release.enrich(delivery.bytes) };
     } catch (error) {
@@ -96,6 +103,7 @@ export class PartMaker {
       await this.reject(delivery, rejected, detail, bytes);
       return { bytes: EMPTY, inputEnd: bytes.length, release: release.id, rejected };
     };
+    if (delivery.refusal !== undefined) return refuse(delivery.refusal.reason, delivery.refusal.detail);
     if (enriched === undefined) return refuse('internal_error', 'a bug: see the log of the worker');
     if (enriched.refusal !== undefined) return refuse('invalid_line', enriched.refusal);
     const { output, rejects } = enriched;
@@ -123,13 +131,13 @@ export class PartMaker {
   async reject(delivery: Delivery, reason: RejectReason, detail: string, bytes: Uint8Array, offset?: number) {
     const { broker, events } = this.#options;
     const fits = bytes.length <= this.#room(delivery);
-    await broker.reject({
+    const isNew = await broker.reject({
       source: delivery.source,
       origin: delivery.origin,
       offset,
       reason,
       bytes: fits ? bytes : undefined,
     });
-    events.rejected(delivery, reason, detail);
+    if (isNew) events.rejected(delivery, reason, detail);
   }
 }

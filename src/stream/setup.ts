@@ -134,8 +134,9 @@ async function requireOwn(jsm: JetStreamManager, { config, state }: StreamInfo, 
 
 /** Returns a warning if the newest output was made with other options. */
 function settingsWarnings(newest: StoredMsg | null, { config }: StreamInfo, settings: string | undefined): string[] {
-  const before = newest?.header.get(HEADER.settings) ?? '';
-  if (settings === undefined || before === '' || before === settings) return [];
+  if (newest === null || settings === undefined || parseSource(newest) === undefined) return [];
+  const before = newest.header.get(HEADER.settings);
+  if (before === '' || before === settings) return [];
   return [
     `the newest message of ${config.name} was enriched with other options (--field, --add, --format, …): from now on ` +
       `the output has both; the header ${HEADER.settings} tells them apart`,
@@ -177,7 +178,8 @@ async function streamInfo(
     options.maxAgeMs === 0 ? 'messages kept until they are deleted' : `messages kept for ${options.maxAgeMs} ms`;
   created.push(
     `created the stream ${name}: subjects ${config.subjects.join(' ')}, on disk, ${config.num_replicas} replica(s), ` +
-      `at most ${config.max_bytes} bytes, new messages refused when it is full, ${age}`,
+      `at most ${config.max_bytes} bytes, new messages refused when it is full, ${age}` +
+      (name === options.names.rejects ? '. Workers wait while it is full' : ''),
   );
   return info;
 }
@@ -369,6 +371,9 @@ export async function setUpStreams(jsm: JetStreamManager, options: SetupOptions)
   refuse('stream', source.name, commonProblems(source));
   for (const config of [output, rejects]) {
     refuse('stream', config.name, [...commonProblems(config), ...outputProblems(config, source)]);
+  }
+  if (isLimited(rejects.max_msg_size)) {
+    refuse('stream', rejects.name, ['max_msg_size limits what can be rejected; set it to -1']);
   }
   const { startAt } = options;
   let ackWaitMs = options.ackWaitMs;

@@ -15,7 +15,7 @@ import {
   STREAM_RETRY_MS,
   STREAM_TURN_BYTES,
 } from '../limits.js';
-import { BrokerUnavailable, type Delivery, type FlowLimit } from './broker.js';
+import { BrokerUnavailable, type Delivery, type FlowLimit, RejectsFull } from './broker.js';
 import { FlowWindow } from './flow.js';
 import { type Job, PartMaker, type PartOptions, type WorkerEvents } from './parts.js';
 
@@ -59,6 +59,8 @@ export class Worker {
   readonly #parts: PartMaker;
   readonly #queue: Delivery[] = [];
   #isEnriching = false;
+  /** Messages that wait for room in the rejects. */
+  readonly #unrejected = new Set<Job>();
   #failure: { error: unknown } | undefined;
 
   constructor(options: WorkerOptions) {
@@ -86,6 +88,11 @@ export class Worker {
     const last = range?.last ?? Number.POSITIVE_INFINITY;
     const waitMs = once ? STREAM_ONCE_PULL_MS : STREAM_PULL_MS;
     while (!signal.aborted && this.#failure === undefined) {
+      if (this.#unrejected.size > 0) {
+        // Further messages may be refused, too, and those that wait would be delivered here again and again.
+        await pause(STREAM_RETRY_MAX_MS, signal);
+        continue;
+      }
       let delivered = 0;
       await retried(this.#options, () =>
         broker.pull({ ...this.#input.room, waitMs }, (delivery) => {
@@ -133,6 +140,7 @@ export class Worker {
       const outputBytes = job.enriched?.output.length ?? 0;
       this.#output.enter(outputBytes);
       void this.#finish(job).finally(() => {
+        this.#unrejected.delete(job);
         this.#output.leave(outputBytes);
         this.#input.leave(delivery.bytes.length);
       });
@@ -166,7 +174,9 @@ export class Worker {
         }
         hasFailed = true;
         events.retried(delivery, error.message);
-        if (signal.aborted || performance.now() - begun > broker.redeliverAfterMs) return;
+        const isFull = error instanceof RejectsFull;
+        if (isFull) this.#unrejected.add(job);
+        if (signal.aborted || (!isFull && performance.now() - begun > broker.redeliverAfterMs)) return;
         await pause(wait, signal);
       }
     }

@@ -1,4 +1,5 @@
 import { rmSync } from 'node:fs';
+import { connect } from 'node:net';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import type { StreamConfig } from '@nats-io/jetstream';
 import { headers, type NatsConnection, nanos } from '@nats-io/transport-node';
@@ -34,6 +35,36 @@ import { hasNatsServer, managerOf, messagesOf, NatsServerProcess, publishAll, SK
 
 /** Small, so that bare addresses outgrow it. */
 const MAX_PAYLOAD = 65_536;
+
+/** Header blocks without their first line, and whether the client library parses them. */
+const HEADER_BLOCKS = (
+  [
+    [
+      true,
+      ['a: 1', 'a: 1\r\na: 2', 'A-b_c!#$: x', 'a:', ': 1', 'no colon', '', 'a: b: c', 'a:  padded  ', 'a: \xff\xfe'],
+    ],
+    [true, ['a: x\r\n\r\nb: 2', 'a: \x00\x01', `${'a'.repeat(5_000)}: 1`, '(a): 1', '"a": 1', '{a}: 1', 'a: \r']],
+    [true, ['Nats-Msg-Id: 7', 'nats-expected-last-sequence: 99', 'Ipatlas-Source: forged']],
+    [
+      false,
+      ['odd name: 1', ' a: 1', 'a : 1', '\ta: 1', 'a\t: 1', 'a\x00b: 1', 'a\x7f: 1', 'caf\xe9: 1', '\xc3\xa9: 1'],
+    ],
+    [false, ['a: x\ry', 'a: x\ny', 'a\nb: 1', 'a: 1\r\nb c: 2']],
+  ] as const
+).flatMap(([isParsed, blocks]) => blocks.map((block) => ({ block, isParsed })));
+
+/** Publishes bytes as headers that the client library would refuse to write. */
+async function publishRaw(server: NatsServerProcess, subject: string, text: string, headerLines = ''): Promise<void> {
+  const { hostname, port } = new URL(server.url);
+  const socket = connect(Number(port), hostname);
+  const block = Buffer.from(`NATS/1.0\r\n${headerLines}\r\n\r\n`, 'latin1');
+  const head = `HPUB ${subject} ${block.length} ${block.length + text.length}\r\n`;
+  socket.write(
+    Buffer.concat([Buffer.from(`CONNECT {"headers":true,"verbose":false}\r\n${head}`), block, Buffer.from(text)]),
+  );
+  socket.write('\r\nPING\r\n');
+  for await (const chunk of socket) if (String(chunk).includes('PONG')) break;
+}
 
 /** For tests that wait for a message to be delivered again; others must not depend on the speed of the machine. */
 const REDELIVERED_SOON = { ackWaitMs: 1_000 };
@@ -405,6 +436,99 @@ describe.skipIf(!hasNatsServer())('a worker', { concurrent: true }, () => {
     expect(second!.header.has('large')).toBe(false);
     const [reject] = await messagesOf(connection, 'REJECTSP');
     expect(reject!.header.values('trace')).toEqual(['a', 'b: c']);
+  });
+
+  it('rejects a message with headers that its client does not parse, and does the others', async () => {
+    const broker = await open('HD', { settings: 'one' });
+    for (const [at, { block }] of HEADER_BLOCKS.entries()) {
+      await publishRaw(server, `inhd.${at}`, bareLines(1, at), block);
+    }
+    // Somebody else's, in the place of the output of one more message.
+    const taken = HEADER_BLOCKS.length + 1;
+    await publishRaw(server, `inhd.${taken}`, bareLines(1, taken));
+    await publishRaw(server, `outhd.${taken}`, 'of someone else', 'odd name: 1');
+    await worker(broker, release).run();
+    const rejects = await messagesOf(connection, 'REJECTSHD');
+    const reasons = new Map(rejects.map(({ subject, header }) => [subject, header.get(HEADER.rejected)]));
+    const texts = (await readAll(broker)).map(textOf);
+    for (const [at, { block, isParsed }] of HEADER_BLOCKS.entries()) {
+      const reason = reasons.get(`rejectshd.${at + 1}`);
+      expect([block, reason, texts[at]]).toEqual(
+        isParsed ? [block, undefined, enriched(bareLines(1, at))] : [block, 'invalid_headers', ''],
+      );
+    }
+    expect(reasons.get(`rejectshd.${taken}`)).toBe('subject_taken');
+    for (const { data, seq } of rejects) expect(Buffer.from(data).toString(), String(seq)).toMatch(/^{"ip":"8.*"}\n$/);
+    // A reader and a worker that start, and a replay, meet these headers, too.
+    await publishRaw(server, 'rejectshd.99', 'of someone else', 'odd name: 1');
+    const again = await open('HD', { settings: 'two' });
+    const options = { release: () => release, oversize: 'split', signal: new AbortController().signal } as const;
+    const { left, replayed } = await replayRejects({ ...options, broker: again, events: recordedEvents() });
+    expect(replayed).toBe(HEADER_BLOCKS.filter(({ isParsed }) => !isParsed).length);
+    expect(left).toMatchObject([{ sequence: taken, why: 'somebody else published to its output subject' }]);
+    expect((await readAll(again)).map(textOf).slice(0, -1).join('')).toBe(enriched(bareLines(HEADER_BLOCKS.length)));
+  });
+
+  it('takes a message for a message, whatever its subject is', async () => {
+    const broker = await open('SUB');
+    const subjects = Array.from({ length: 400 }, (_, at) => String(at + 1));
+    await (await managerOf(connection)).streams.update('INSUB', { subjects: ['insub.>', ...subjects] });
+    for (const subject of subjects) connection.publish(subject, bareLines(1));
+    await until(async () => (await broker.sourceRange()).last === subjects.length, 'the messages');
+    const delivered: number[] = [];
+    const events = { ...recordedEvents(), delivered: ({ count }: Delivery) => delivered.push(count) };
+    let isOver = false;
+    const running = worker(broker, release, { events }).run();
+    // Requests of the client library are open while the messages arrive.
+    const asking = (async () => {
+      while (!isOver) await Promise.all(Array.from({ length: 40 }, () => broker.outputEnd()));
+    })();
+    await running;
+    isOver = true;
+    await asking;
+    expect(delivered).toEqual(subjects.map(() => 1));
+  });
+
+  it('rejects a message whose subject is too long for that of its output, and does the others', async () => {
+    const broker = await open('LONG', { keepSubjects: true });
+    const long = `inlong.${'x'.repeat(4_053)}`;
+    for (const subject of ['inlong.a', long, 'inlong.b']) await publishRaw(server, subject, bareLines(1));
+    await worker(broker, release).run();
+    expect((await readAll(broker)).map(textOf)).toEqual([enriched(bareLines(1)), '', enriched(bareLines(1))]);
+    const [reject] = await messagesOf(connection, 'REJECTSLONG');
+    expect(reject!.header.get(HEADER.rejected)).toBe('subject_too_long');
+    expect(reject!.header.get(HEADER.subject)).toBe(long);
+    expect(Buffer.from(reject!.data).toString()).toBe(bareLines(1));
+  });
+
+  it('waits while the rejects are full, without a loop, and goes on when there is room', async () => {
+    const broker = await open('FULL', REDELIVERED_SOON);
+    const manager = await managerOf(connection);
+    await manager.streams.update('REJECTSFULL', { max_msgs: 2 });
+    const texts = Array.from({ length: 40 }, (_, n) => (n < 20 ? 'broken\n' : bareLines(1, n)));
+    await publishAll(connection, 'infull.a', texts);
+    const events = recordedEvents();
+    const problems: string[] = [];
+    let delivered = 0;
+    const run = worker(broker, releaseOf(dataDir, 'fail'), {
+      inFlight: { messages: 8, bytes: MEGABYTE },
+      events: {
+        ...events,
+        delivered: () => delivered++,
+        retried: (_delivery, problem) => problems.push(problem),
+      },
+    }).run();
+    // Each message is delivered again after a second, so a worker that asked for more would have them all many times.
+    await sleep(4_000);
+    expect(delivered).toBeLessThanOrEqual(16);
+    expect(new Set(problems)).toEqual(new Set(['REJECTSFULL takes no messages: maximum messages exceeded (10077)']));
+    await manager.streams.update('REJECTSFULL', { max_msgs: -1 });
+    await run;
+    expect((await readAll(broker)).map(textOf)).toEqual(
+      texts.map((text) => (text === 'broken\n' ? '' : enriched(text))),
+    );
+    expect(events.log.filter((event) => event === 'rejected invalid_line')).toHaveLength(20);
+    expect(await messagesOf(connection, 'REJECTSFULL')).toHaveLength(20);
   });
 
   it('splits output that fits only without the headers of its source', async () => {
