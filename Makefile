@@ -6,6 +6,9 @@ SHELL := /bin/bash
 # Native modules fit one version of Node's binary interface, so each version has its own stamp.
 INSTALLED := node_modules/.installed-$(shell node -p process.versions.modules)
 COMPILED := dist/.compiled
+# Tools of single tasks, which "make run" does not need, have folders of their own.
+SITE_INSTALLED := site/node_modules/.installed
+OPENAPI_INSTALLED := test/openapi/node_modules/.installed
 # Folders are listed as well: their times change when a file is removed.
 SOURCES := $(shell find src pipeline scripts/*.js) data/reference/countries.csv tsconfig.json tsconfig.build.json package.json
 
@@ -15,13 +18,13 @@ help: ## list the targets
 run: db ## build the database, make a key, serve on http://localhost:8080
 	node dist/src/cli/start.cjs serve --data data --host 127.0.0.1 --port 8080 --dev-key data/dev.key --sign-up open
 
-test: compile ## lint, check the types, run all tests but the long ones
+test: compile $(OPENAPI_INSTALLED) ## lint, check the types, run all tests but the long ones
 	npm run --silent lint
 	npm run --silent types
 	npm test --silent
 
 # BASE=main also takes what was committed since main.
-check: compile ## lint, check the types, run the tests of what was changed since the last commit
+check: compile $(OPENAPI_INSTALLED) ## lint, check the types, run the tests of what was changed since the last commit
 	npm run --silent lint
 	npm run --silent types
 	npx vitest run --changed $(BASE) --passWithNoTests
@@ -40,14 +43,8 @@ bench: compile ## compare the speed with what you would use instead
 	npm install --prefix bench --no-package-lock --silent
 	node bench/run.js
 
-SITE_INSTALLED := site/node_modules/.installed
-
 site: compile $(SITE_INSTALLED) ## build the documentation's site, site/dist
 	node site/build.js
-
-$(SITE_INSTALLED): site/package-lock.json
-	npm ci --prefix site --ignore-scripts --silent
-	touch $@
 
 truth: compile ## measure how often each source and merge strategy is right
 	npm install --prefix truth --no-package-lock --silent
@@ -55,10 +52,12 @@ truth: compile ## measure how often each source and merge strategy is right
 	node truth/logs.js seed files
 
 install: $(INSTALLED) ## install the dependencies
-# The lock file has better-sqlite3 12, for Node 20. Later versions of Node take 13, which needs no install script.
 $(INSTALLED): package.json package-lock.json
-	if [ "$$(node -p 'process.versions.node.split(".")[0]')" -lt 22 ]; then npm ci; \
-	else npm ci --ignore-scripts && npm install --no-save --ignore-scripts better-sqlite3@13.2.0; fi
+	node scripts/install.js
+	touch $@
+
+$(SITE_INSTALLED) $(OPENAPI_INSTALLED): %/node_modules/.installed: %/package-lock.json
+	npm ci --prefix $* --ignore-scripts --silent
 	touch $@
 
 compile: $(COMPILED) ## compile the TypeScript and the kernel

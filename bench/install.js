@@ -7,7 +7,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { row, seconds, section } from './measure.js';
 
-const packed = (name) => fileURLToPath(new URL(`../dist/packages/${name}-0.1.0.tgz`, import.meta.url));
+const file = (name) => fileURLToPath(new URL(`../${name}`, import.meta.url));
+const { version } = JSON.parse(readFileSync(file('package.json'), 'utf8'));
+const packed = (name) => file(`dist/packages/${name}-${version}.tgz`);
 const MMDB = '@ip-location-db/geo-whois-asn-country-mmdb';
 const PACKAGES = {
   ipatlas: [[packed('ipatlas')], "(await import('ipatlas')).openDatabase().country(ip)"],

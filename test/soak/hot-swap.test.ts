@@ -1,14 +1,25 @@
 /** Under load, while the database is swapped twenty times and once with a damaged release. */
 
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import autocannon from 'autocannon';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { switchCurrent } from '../../pipeline/operations/current-link.js';
 import { createKey } from '../../src/api/keys/key-store.js';
 import { RANGE_FILE, RELEASES_DIR } from '../../src/database/release.js';
+import { packageFile } from '../../src/package-root.js';
 import { type Block, country, publishBlocks, temporaryDir } from '../support/release.js';
 import { type ServeProcess, serveWith, until } from '../support/serve.js';
+
+/** What autocannon, which `bench` has, reports of a load; and how the load is ended early. */
+interface Load {
+  errors: number;
+  timeouts: number;
+  non2xx: number;
+  requests: { total: number };
+}
+type Autocannon = (options: object) => Promise<Load> & { stop: () => void };
+const autocannon = createRequire(packageFile('bench/package.json'))('autocannon') as Autocannon;
 
 const SWAPS = 20;
 /** Requests per second: a steady load that leaves enough of the machine to other tests. */
@@ -139,7 +150,7 @@ it('swapping releases fails no request, gives no wrong result, and does not use 
   }
   const late = await memory();
   const answered = [...seen.values()].reduce((sum, count) => sum + count, 0);
-  (load as unknown as autocannon.Instance).stop();
+  load.stop();
   const result = await load;
 
   expect(wrong.slice(0, 3)).toEqual([]);
