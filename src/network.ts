@@ -1,4 +1,4 @@
-/** What all HTTP requests of ipatlas share: the proxies of the environment, credentials of a URL, and the reason of a failure. */
+/** What all HTTP requests of ipatlas share: the proxies of the environment, and the reason of a failure. */
 import { EnvHttpProxyAgent } from 'undici';
 import { messageOf } from './errors.js';
 
@@ -20,14 +20,4 @@ export function networkReason(error: unknown): string {
   // A host with several addresses fails with one error for each.
   const reasons = cause instanceof AggregateError ? cause.errors : [cause];
   return `${messageOf(error)}: ${reasons.map(messageOf).join(', ')}`;
-}
-
-/** Removes user and password from a URL, where fetch refuses them, and returns them as a header's value; empty if there are none. */
-export function takeCredentials(url: URL): string {
-  const { username, password } = url;
-  url.username = '';
-  url.password = '';
-  if (username === '' && password === '') return '';
-  const pair = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
-  return `Basic ${Buffer.from(pair).toString('base64')}`;
 }

@@ -14,8 +14,9 @@ import {
 import { parseCidr } from '../../src/range/cidr.js';
 import type { SourceKind } from '../../src/range/vote.js';
 import { compileSchema, describeSchemaErrors } from '../../src/schema-errors.js';
+import { withoutCredentials } from '../../src/url.js';
 import type { MergeStrategy, SourceEvidence } from '../merging/evidence.js';
-import { addressProblem, withoutCredentials } from './url.js';
+import { addressProblem } from './url.js';
 
 /** What a location may set for its files instead of the source. */
 export interface LocationOverrides {

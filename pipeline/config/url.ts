@@ -1,6 +1,6 @@
-/** Web addresses in sources.json: which are allowed, their placeholders, and how messages show them. */
-import { parseIPv4 } from '../../src/address/parse.js';
+/** Web addresses in sources.json: which are allowed, and their placeholders. */
 import { AtlasError } from '../../src/errors.js';
+import { isLoopback, parseUrl, withoutCredentials } from '../../src/url.js';
 
 /** `${NAME}` in an address: the environment variable NAME. `${date:…}`, `${monday:…}` and `${file}` are filled in elsewhere. */
 const VARIABLE = /\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g;
@@ -16,22 +16,11 @@ const PLACEHOLDER = /\$\{[^}]*\}/g;
  * the way, so it is only for this machine (a local mirror).
  */
 export function addressProblem(text: string): string | undefined {
-  const filled = text.replace(PLACEHOLDER, 'x');
-  if (!URL.canParse(filled)) return 'a well-formed address';
-  const url = new URL(filled);
+  const url = parseUrl(text.replace(PLACEHOLDER, 'x'));
+  if (url === undefined) return 'a well-formed address';
   if (url.protocol === 'https:') return undefined;
   if (url.protocol === 'http:' && isLoopback(url.hostname)) return undefined;
   return 'an https:// address (http:// is only for this machine)';
-}
-
-/** Returns whether a URL's host is this machine: `localhost` (RFC 6761 §6.3), 127.0.0.0/8 or `::1`. */
-function isLoopback(hostname: string): boolean {
-  return hostname === 'localhost' || hostname === '[::1]' || parseIPv4(hostname) >>> 24 === 127;
-}
-
-/** Returns an address for messages and cache keys, without its user and password. */
-export function withoutCredentials(address: string): string {
-  return address.replace(/^([a-z][a-z0-9+.-]*:\/\/)[^/?#]*@/i, '$1***@');
 }
 
 /**

@@ -25,7 +25,7 @@ import {
   METADATA_TRY_TIMEOUT_MS,
   PULL_TRY_TIMEOUT_MS,
 } from '../../src/limits.js';
-import { withoutCredentials } from '../config/url.js';
+import { withoutCredentials } from '../../src/url.js';
 import { type DownloadContext, type DownloadLimits, download, StatusError } from '../fetching/https.js';
 import { ROLES, type Role } from './keys.js';
 import { METADATA_DIR, TARGETS_DIR } from './repository.js';

@@ -8,7 +8,8 @@ import { pipeline } from 'node:stream/promises';
 import { type EnvHttpProxyAgent, fetch, type Response } from 'undici';
 import { expBackoff } from 'zx';
 import { messageOf } from '../../src/errors.js';
-import { networkReason, proxyAgent, takeCredentials } from '../../src/network.js';
+import { networkReason, proxyAgent } from '../../src/network.js';
+import { parseUrl, takeCredentials } from '../../src/url.js';
 import { baseName } from '../../src/wildcards.js';
 import { addressProblem } from '../config/url.js';
 
@@ -250,8 +251,8 @@ function isPermanent(error: unknown): boolean {
  * @throws Error if the target may not be downloaded from
  */
 export function redirectTarget(location: string, from: URL, isSigned = false): URL {
-  if (!URL.canParse(location, from.href)) throw new Error('redirected to an address that is not well-formed');
-  const next = new URL(location, from.href);
+  const next = parseUrl(location, from);
+  if (next === undefined) throw new Error('redirected to an address that is not well-formed');
   const expected = isSigned && next.protocol === 'http:' ? undefined : addressProblem(next.href);
   const isDowngrade = from.protocol === 'https:' && next.protocol !== 'https:';
   if (expected === undefined && !isDowngrade) return next;

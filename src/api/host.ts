@@ -4,11 +4,9 @@
  * A page of another site can let its name resolve to this server's address (DNS rebinding), and is then of the same origin
  * to the visitor's browser. It cannot choose `Host`, which is still its own name. Programs can send any.
  */
+import { isLoopback } from '../url.js';
 import type { BaseUrls } from './openapi.js';
 import type { PageSettings } from './page/page.js';
-
-/** Names that always mean the machine of the caller itself. */
-const LOOPBACK = ['localhost', '127.0.0.1', '[::1]'];
 
 /** Returns a function that tells whether the header `Host` names this server; the port does not count. */
 export function hostCheck(
@@ -16,6 +14,10 @@ export function hostCheck(
   { ipv4Url, ipv6Url }: PageSettings,
 ): (host: string | undefined) => boolean {
   const configured = [base, eu, ipv4Url, ipv6Url].filter((url) => url !== undefined);
-  const names = new Set([...LOOPBACK, ...configured.map((url) => new URL(url).hostname)]);
-  return (host) => host !== undefined && names.has(host.toLowerCase().replace(/:\d*$/, '').replace(/\.$/, ''));
+  const names = new Set(configured.map((url) => new URL(url).hostname));
+  return (host) => {
+    const name = host?.toLowerCase().replace(/:\d*$/, '').replace(/\.$/, '');
+    // The names of loopback always mean the machine of the caller itself.
+    return name !== undefined && (isLoopback(name) || names.has(name));
+  };
 }

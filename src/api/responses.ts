@@ -23,13 +23,19 @@ export const ERROR_BODIES = Object.fromEntries(
 const CORS_METHODS = 'GET, HEAD, POST';
 const CORS_REQUEST_HEADERS = 'X-API-Key, Content-Type';
 const CORS_RESPONSE_HEADERS =
-  'X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Retry-After, X-Database-Release, X-Database-Age, X-Served-By';
+  'X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Retry-After, X-Database-Release, X-Database-Age, X-Served-By, ETag';
 const CORS_MAX_AGE_S = '86400';
 
 /** Header names and values in turn, as `response.writeHead` takes them. */
 export type Headers = readonly string[];
 
 const NO_HEADERS: Headers = [];
+
+/**
+ * For all JSON: an answer is only for the caller whose key and address it belongs to, and it differs by `Origin`. A shared
+ * cache with a default lifetime would give it to others (RFC 9111 §4.2.2).
+ */
+const PRIVATE: Headers = ['cache-control', 'private, no-store', 'vary', 'Origin'];
 
 export interface ResponderOptions {
   /** Sent as `X-Served-By`. */
@@ -56,7 +62,7 @@ export class Responder {
   }
 
   /**
-   * Sends JSON.
+   * Sends JSON, which no cache may keep.
    *
    * @param headers besides those of every response
    * @param encoding `latin1` if each character of `json` is a byte of its UTF-8
@@ -71,7 +77,7 @@ export class Responder {
     encoding: 'utf8' | 'latin1' = 'utf8',
   ): undefined {
     const all = this.#headers(request, headers);
-    all.push('content-type', JSON_TYPE, 'content-length', String(Buffer.byteLength(json, encoding)));
+    all.push(...PRIVATE, 'content-type', JSON_TYPE, 'content-length', String(Buffer.byteLength(json, encoding)));
     write(reply, status, all, request.method === 'HEAD' ? '' : json, encoding);
   }
 
@@ -88,24 +94,23 @@ export class Responder {
     body: string,
     headers: Headers,
   ): undefined {
-    const all = this.#served.concat(headers);
-    if (this.#isClosing()) all.push('connection', 'close');
+    const all = this.#withClosing([...this.#served, ...headers]);
     all.push('content-type', type, 'content-length', String(Buffer.byteLength(body)));
     write(reply, status, all, request.method === 'HEAD' ? '' : body);
   }
 
-  /** Sends a file that any page may read. */
+  /** Sends a file that any page may read, with the same headers to all: shared caches may keep it. */
   bytes(request: FastifyRequest, reply: FastifyReply, bytes: Uint8Array, headers: Headers): undefined {
-    const all = this.#headers(request, headers);
+    const all = this.#withClosing([...this.#commonForBrowsers, ...headers]);
     all.push('content-type', 'application/octet-stream', 'content-length', String(bytes.length));
     reply.raw.writeHead(200, all);
     reply.hijack();
     reply.raw.end(request.method === 'HEAD' ? undefined : bytes);
   }
 
-  /** Sends a response without a body, such as 304. */
-  empty(request: FastifyRequest, reply: FastifyReply, status: number, headers: Headers): undefined {
-    write(reply, status, this.#headers(request, headers), '');
+  /** Tells a client that it has the file of {@link bytes} already. */
+  notModified(reply: FastifyReply, headers: Headers): undefined {
+    write(reply, 304, this.#withClosing([...this.#commonForBrowsers, ...headers]), '');
   }
 
   /** Sends an error. @param more to say, which must not have anything of the request */
@@ -136,9 +141,12 @@ export class Responder {
 
   #headers(request: FastifyRequest, more: Headers): string[] {
     const common = request.headers.origin === undefined ? this.#common : this.#commonForBrowsers;
-    const all = [...common, ...more];
-    if (this.#isClosing()) all.push('connection', 'close');
-    return all;
+    return this.#withClosing([...common, ...more]);
+  }
+
+  #withClosing(headers: string[]): string[] {
+    if (this.#isClosing()) headers.push('connection', 'close');
+    return headers;
   }
 }
 

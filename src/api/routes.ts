@@ -3,6 +3,7 @@
  */
 import type { WireError } from '../errors.js';
 import { HISTORY_COST, MAX_BATCH } from '../limits.js';
+import { percentDecoded } from '../url.js';
 
 /** The groups of operations in the OpenAPI document. */
 export const TAGS = {
@@ -288,10 +289,5 @@ export function decodableTarget(target: string): string {
   if (!target.includes('%')) return target;
   const query = target.indexOf('?');
   const path = query < 0 ? target : target.slice(0, query);
-  try {
-    decodeURIComponent(path);
-    return target;
-  } catch {
-    return path.replaceAll('%', '%25') + target.slice(path.length);
-  }
+  return percentDecoded(path) === undefined ? path.replaceAll('%', '%25') + target.slice(path.length) : target;
 }

@@ -5,16 +5,20 @@ import { type PullOptions, pull } from '../../pipeline/index.js';
 import { causedError, misuse } from '../errors.js';
 import { SCHEDULE_JITTER_S } from '../limits.js';
 import { packageFile } from '../package-root.js';
+import { PERCENT_ADVICE, parseUrl, withoutCredentials } from '../url.js';
 import { type Command, type Invocation, text, usageError } from './command.js';
 import { HISTORY_FLAGS, parseHistoryDays } from './history-flags.js';
 import { note, runOnceOrScheduled } from './schedule.js';
 
 /** Checks the address of a repository. Plain HTTP is allowed, because everything that is downloaded is signed. */
 function parseRepositoryUrl(value: string): string {
-  const url = URL.canParse(value) ? new URL(value) : undefined;
+  const url = parseUrl(value);
   const isHttp = url?.protocol === 'http:' || url?.protocol === 'https:';
   if (url !== undefined && isHttp && url.search === '' && url.hash === '') return value;
-  throw misuse(`${JSON.stringify(value)} is not the address of a repository; write http:// or https:// and no query`);
+  const shown = JSON.stringify(withoutCredentials(value));
+  throw misuse(
+    `${shown} is not the address of a repository; write http:// or https://, and no query; ${PERCENT_ADVICE}`,
+  );
 }
 
 function readRoot(path: string | undefined): Buffer {

@@ -32,6 +32,7 @@ import {
   STREAM_READ_SUBJECTS,
   STREAM_REQUEST_TIMEOUT_MS,
 } from '../limits.js';
+import { credentialsOf, PERCENT_ADVICE, parseUrl } from '../url.js';
 import {
   type Backlog,
   type Broker,
@@ -127,17 +128,20 @@ const ACK_PREFIX = '$JS.ACK.';
 function connectionOptions({ url, creds, nkey, token, tlsCa, tlsCert, tlsKey }: NatsServer): ConnectionOptions {
   const urls = url.split(',').map((one) => {
     const text = one.includes('://') ? one : `nats://${one}`;
-    if (URL.canParse(text) && /^(nats|tls):$/.test(new URL(text).protocol)) return new URL(text);
+    const parsed = parseUrl(text);
+    if (parsed !== undefined && /^(nats|tls):$/.test(parsed.protocol)) return parsed;
     // Not quoted: it may hold a password.
-    throw misuse('--server must be an address such as nats://localhost:4222 or tls://nats.example:4222');
+    throw misuse(
+      `--server must be an address such as nats://localhost:4222 or tls://nats.example:4222; ${PERCENT_ADVICE}`,
+    );
   });
-  const user = urls.find(({ username }) => username !== '');
+  const user = urls.map(credentialsOf).find((credentials) => credentials?.user);
   const usesTls =
     [tlsCa, tlsCert, tlsKey].some((file) => file !== undefined) || urls.some(({ protocol }) => protocol === 'tls:');
   return {
     servers: urls.map(({ host }) => host),
     name: 'ipatlas stream',
-    ...(user === undefined ? {} : { user: decodeURIComponent(user.username), pass: decodeURIComponent(user.password) }),
+    ...user,
     ...(creds === undefined ? {} : { authenticator: credsAuthenticator(readSecret('creds', creds)) }),
     ...(nkey === undefined ? {} : { authenticator: nkeyAuthenticator(Buffer.from(readText('nkey', nkey))) }),
     ...(token === undefined ? {} : { token: readText('token', token) }),

@@ -51,6 +51,9 @@ it('gives @ipatlas/lookup the answers of the release', async () => {
     ['"another"', 200],
   ] as const) {
     const again = await get({ 'if-none-match': known });
+    // Also without Origin: a shared cache gives the response to scripts of any origin.
+    expect(again.headers.get('access-control-expose-headers')).toMatch(/\bETag\b/);
+    expect([again.headers.get('cache-control'), again.headers.get('vary')]).toEqual(['public, no-cache', null]);
     expect([again.status, (await again.arrayBuffer()).byteLength === 0]).toEqual([expected, expected === 304]);
   }
   const head = await get({}, 'HEAD');

@@ -6,12 +6,13 @@ import { Duplex } from 'node:stream';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { ApiHttpServer } from '../../src/api/http-server.js';
+import { createKey } from '../../src/api/keys/key-store.js';
 import { RequestMetrics } from '../../src/api/metrics.js';
 import { RateLimiter } from '../../src/api/rates/rate-limit.js';
 import { type RateStore, RateWindows } from '../../src/api/rates/rate-windows.js';
 import { type AppChanges, appDeps, KEY, listenerOf, OTHER_KEY, portOf, startServer } from '../support/api.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
-import { exchange, until } from '../support/serve.js';
+import { exchange, serve, until } from '../support/serve.js';
 
 let dataDir: string;
 let release: string;
@@ -157,7 +158,7 @@ class Model {
       ...(of('origin').length > 0 && !unexpected
         ? {
             'access-control-expose-headers':
-              'X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Retry-After, X-Database-Release, X-Database-Age, X-Served-By',
+              'X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Retry-After, X-Database-Release, X-Database-Age, X-Served-By, ETag',
           }
         : {}),
     };
@@ -165,6 +166,7 @@ class Model {
       status,
       headers: {
         ...common,
+        ...(unexpected ? {} : { 'cache-control': 'private, no-store', vary: 'Origin' }),
         ...headers,
         'content-type': 'application/json; charset=utf-8',
         'content-length': String(body.length),
@@ -261,6 +263,7 @@ const REQUESTS: [what: string, request: Asked][] = [
   ['a wrong key', asked(LOOKUP, [['X-API-Key', 'wrong']])],
   ['no address', asked('/api/lookup/nonsense', [KEYED])],
   ['percent-encoding', asked('/api/lookup/%3A%3A1', [KEYED])],
+  ['a malformed percent sign', asked('/api/lookup/%', [KEYED])],
   ["the caller's address", asked('/api/lookup/', [KEYED])],
   ['another path', asked('/api/lookup/8.8.8.8/', [KEYED])],
   ['another method', asked(LOOKUP, [KEYED], { method: 'POST' })],
@@ -332,6 +335,25 @@ describe('responses follow the wire contract', () => {
       // An answer depends on the requests before it, so a failure does not shrink.
       { numRuns: Number(process.env.FUZZ_RUNS ?? 80), endOnFailure: true },
     );
+  });
+
+  it('also those of the server that is shipped', async () => {
+    const keys = [createKey(dataDir).key, createKey(dataDir).key];
+    const shipped = await serve(dataDir, '--rate', '0', '--region', 'fra-1', '--country', 'DE');
+    const real = <Value>(value: Value): Value =>
+      JSON.parse(JSON.stringify(value).replaceAll(KEY, keys[0]!).replaceAll(OTHER_KEY, keys[1]!));
+    const model = new Model({ limit: 0, region: 'fra-1' });
+    try {
+      const expectSame = async (requests: Asked[]): Promise<void> => {
+        expect(await answersOf(shipped.port, real(requests))).toEqual(model.answers(requests));
+      };
+      for (const [, request] of REQUESTS) await expectSame([request]);
+      await fc.assert(fc.asyncProperty(fc.array(anyRequest, { minLength: 1, maxLength: 4 }), expectSame), {
+        numRuns: Number(process.env.FUZZ_RUNS ?? 40),
+      });
+    } finally {
+      await shipped.stop();
+    }
   });
 
   it('survive a caller that disconnects before the response', async () => {

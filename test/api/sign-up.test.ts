@@ -201,7 +201,7 @@ describe('the routes of keys', () => {
     for (const headers of [{ origin: 'https://ip.example' }, {}]) {
       const response = await post(headers);
       expect([response.statusCode, response.json()]).toEqual([201, created]);
-      expect(response.headers['cache-control']).toBe('no-store');
+      expect(response.headers['cache-control']).toBe('private, no-store');
     }
     expect(asked).toHaveLength(2);
     await app.close();

@@ -226,6 +226,7 @@ describe.skipIf(!hasNatsServer())('ipatlas stream', () => {
 
   it.each([
     [['--server', 'http://localhost'], /--server must be an address such as/],
+    [['--server', 'nats://user:a%zz@localhost'], /in its user and password, "%" is written as %25/],
     [['--to', 'IN'], /must name different streams/],
     [['--to', 'a.b'], /--to "a.b" is not a name/],
     [['--from-seq', '0', '--init'], /--from-seq is "0"; write a whole number from 1/],

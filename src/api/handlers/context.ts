@@ -64,9 +64,6 @@ export type Answers = { served: ServedAnswers } | { error: WireError; more?: str
 
 export type Handler = (request: FastifyRequest, reply: FastifyReply) => undefined | Promise<undefined>;
 
-/** For responses that must not be kept, such as keys. */
-export const NO_STORE = ['cache-control', 'no-store'];
-
 /** The headers about a key's rate. */
 function rateHeaders({ limit, remaining, resetIn }: RateState): string[] {
   const reset = Math.ceil((Date.now() + resetIn) / 1000);

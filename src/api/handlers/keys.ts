@@ -4,7 +4,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { networkOf } from '../../address/network.js';
 import { callerOf } from '../caller.js';
 import type { KeyOutcome } from '../keys/sign-up.js';
-import { type Context, type Handler, NO_STORE, settle } from './context.js';
+import { type Context, type Handler, settle } from './context.js';
 
 /** Refused networks that a process remembers: enough for what one of them can try again at once. */
 const MAX_REFUSED = 10_000;
@@ -16,8 +16,8 @@ export function keyHandlers(context: Context) {
   const refusedUntil = new Map<string, number>();
 
   function sendOutcome(request: FastifyRequest, reply: FastifyReply, outcome: KeyOutcome): undefined {
-    if ('created' in outcome) responder.json(request, reply, 201, JSON.stringify(outcome.created), NO_STORE);
-    else if ('revoked' in outcome) responder.json(request, reply, 200, JSON.stringify(outcome.revoked), NO_STORE);
+    if ('created' in outcome) responder.json(request, reply, 201, JSON.stringify(outcome.created));
+    else if ('revoked' in outcome) responder.json(request, reply, 200, JSON.stringify(outcome.revoked));
     else {
       const { refused, retryIn } = outcome;
       const headers = retryIn === undefined ? [] : ['retry-after', String(Math.max(1, Math.ceil(retryIn / 1000)))];
@@ -53,7 +53,7 @@ export function keyHandlers(context: Context) {
   const currentKey: Handler = (request, reply) => {
     const key = request.apiKey!;
     const json = JSON.stringify({ id: key.id, rate: context.rateOf(key), self_issued: key.selfIssued });
-    const send = (headers: string[]) => responder.json(request, reply, 200, json, [...NO_STORE, ...headers]);
+    const send = (headers: string[]) => responder.json(request, reply, 200, json, headers);
     return context.countAddresses(request, reply, 0, send, send);
   };
 

@@ -13,7 +13,7 @@ import { askedLookup, type Page, requestedUrl, wantsHtml } from '../page/page.js
 import { docsHtml, type OpenApi } from '../page/reference-html.js';
 import { resultOf, type ServedRelease } from '../releases/served-release.js';
 import { JSON_TYPE } from '../responses.js';
-import { type Context, type Handler, NO_STORE, settle } from './context.js';
+import { type Context, type Handler, settle } from './context.js';
 
 /** The web server of the RIPE NCC, in Amsterdam: an address in a member of the Union. */
 const EXAMPLE_ADDRESS = '193.0.6.139';
@@ -81,7 +81,7 @@ export function pageHandlers(context: Context, page: Page) {
   const pageKey: Handler = (request, reply) => {
     if (!settings.keyless) return responder.error(request, reply, 'keyless_off');
     const key = pageKeys.issue(callerOf(request), request.headers.host);
-    return responder.document(request, reply, 200, JSON_TYPE, JSON.stringify(key), NO_STORE);
+    return responder.document(request, reply, 200, JSON_TYPE, JSON.stringify(key), ['cache-control', 'no-store']);
   };
 
   /** The reference, which is the same for all requests. */

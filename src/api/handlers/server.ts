@@ -56,7 +56,7 @@ export function serverHandlers(context: Context) {
       // Browsers ask with the ETag by themselves.
       const headers = ['etag', etag, 'cache-control', 'public, no-cache'];
       // Weak or not, in a list or not (RFC 9110 section 13.1.2): an id has no character that a list has.
-      if (request.headers['if-none-match']?.includes(etag)) responder.empty(request, reply, 304, headers);
+      if (request.headers['if-none-match']?.includes(etag)) responder.notModified(reply, headers);
       else
         return settle(request, deps.publicDatabase.bytes(served, content), (bytes) =>
           responder.bytes(request, reply, bytes, headers),

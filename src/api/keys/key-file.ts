@@ -6,8 +6,9 @@ import { readFileSync } from 'node:fs';
 import { fetch } from 'undici';
 import { AtlasError, causedError, misuse } from '../../errors.js';
 import { KEY_FILE_TIMEOUT_MS, MAX_KEY_FILE_BYTES } from '../../limits.js';
-import { networkReason, proxyAgent, takeCredentials } from '../../network.js';
+import { networkReason, proxyAgent } from '../../network.js';
 import { compileSchema } from '../../schema-errors.js';
+import { isLoopback, PERCENT_ADVICE, parseUrl, takeCredentials, withoutCredentials } from '../../url.js';
 
 /** A valid key, as other servers need it. */
 export interface SharedKey {
@@ -89,12 +90,13 @@ export async function fetchKeyFile(
   etag = '',
   env: NodeJS.ProcessEnv = process.env,
 ): Promise<FetchedKeys | undefined> {
-  const url = URL.canParse(source) && /^https?:$/.test(new URL(source).protocol) ? new URL(source) : undefined;
-  const authorization = url === undefined ? '' : takeCredentials(url);
+  const url = /^https?:/i.test(source) ? parseUrl(source) : null;
+  if (url === undefined) throw misuse(`${withoutCredentials(source)} is not a well-formed URL; ${PERCENT_ADVICE}`);
+  const authorization = url === null ? '' : takeCredentials(url);
   const name = url?.href ?? source;
   try {
-    if (url === undefined) return { bytes: readFileSync(source), etag: '' };
-    if (url.protocol === 'http:' && !/^(localhost|127\..+|\[::1\])$/.test(url.hostname)) {
+    if (url === null) return { bytes: readFileSync(source), etag: '' };
+    if (url.protocol === 'http:' && !isLoopback(url.hostname)) {
       throw misuse(`${name} can be altered on the way; use https, or copy the file and name its path`);
     }
     return await fetchUrl(name, authorization, etag, env);

@@ -18,6 +18,7 @@ import {
   RATE_WINDOW_MS,
 } from '../../limits.js';
 import { packageFile } from '../../package-root.js';
+import { PERCENT_ADVICE, parseUrl } from '../../url.js';
 import type { Log } from '../log.js';
 import { type RateStore, RateWindows, type Reservation } from './rate-windows.js';
 
@@ -52,20 +53,15 @@ function reserveScript(): string {
 }
 
 /** Whether a URL is one that the client accepts: after the host only the number of a database may follow. */
-function isRedisUrl({ protocol, hostname, pathname, username, password }: URL): boolean {
-  try {
-    decodeURIComponent(username + password);
-  } catch {
-    return false; // a malformed percent-encoding
-  }
+function isRedisUrl({ protocol, hostname, pathname }: URL): boolean {
   return /^rediss?:$/.test(protocol) && hostname !== '' && /^(\/\d*)?$/.test(pathname);
 }
 
 /** Returns the host and port of the URL of a Redis server, without user and password. Throws AtlasError E_USAGE. */
 export function redisAddress(url: string): string {
-  const parsed = URL.canParse(url) ? new URL(url) : undefined;
+  const parsed = parseUrl(url);
   if (parsed === undefined || !isRedisUrl(parsed)) {
-    throw misuse('the address of Redis is not a URL such as redis://user:password@host:6379');
+    throw misuse(`the address of Redis is not a URL such as redis://user:password@host:6379; ${PERCENT_ADVICE}`);
   }
   return `${parsed.hostname}:${parsed.port || '6379'}`;
 }
