@@ -10,6 +10,7 @@ import type { Reference, SpecialRange } from '../config/reference.js';
 import { hashFile, objectPath } from '../fetching/cache.js';
 import { LAYERS, sourceLayer } from '../merging/candidates.js';
 import { type OwnedRange, undelegatedSpace } from '../merging/evidence.js';
+import type { CsvFile } from '../source-formats/csv-file.js';
 import { hasNetworks } from '../source-formats/formats.js';
 import { readSource, type SourceResult } from '../source-formats/read-source.js';
 import type { FetchedFile, IngestedSource } from '../stage.js';
@@ -112,15 +113,16 @@ async function rowsOfSource(
 ): Promise<{ rows: CoveringRow[]; result: SourceResult }> {
   const isOfNetworks = hasNetworks(format);
   const rows: CoveringRow[] = [];
+  const located = new Map<CsvFile, Map<number, CoveringRow[]>>();
   const source = { source: { id, format, maxRejectShare: 1 }, fetched: { files }, asns };
   const result = await readSource(
     source,
     () => {},
-    ({ family, first, last, code, file, position }) => {
+    ({ family, first, last, code, file, csv, row }) => {
       eachInside(targets, family, first, last, (target) => {
         const country = isOfNetworks ? undefined : resolveCountry(reference, code);
         const words = addressWords(family);
-        rows.push({
+        const covering: CoveringRow = {
           source: id,
           origin: { kind: 'source', position: place, code },
           target,
@@ -128,12 +130,22 @@ async function rowsOfSource(
           last: last.slice(0, words),
           label: isOfNetworks ? code : typeof country === 'object' ? country.code : 'unknown',
           file: file.name,
-          line: position?.line ?? null,
-          text: position?.text ?? code,
-        });
+          line: null,
+          text: code,
+        };
+        rows.push(covering);
+        if (csv === undefined) return;
+        if (!located.has(csv)) located.set(csv, new Map());
+        const ofFile = located.get(csv)!;
+        ofFile.set(row, [...(ofFile.get(row) ?? []), covering]);
       });
     },
   );
+  for (const [csv, ofFile] of located) {
+    for (const [row, location] of await csv.locate(ofFile.keys())) {
+      for (const covering of ofFile.get(row)!) Object.assign(covering, location);
+    }
+  }
   return { rows, result };
 }
 

@@ -2,7 +2,7 @@
 import { formatAddress } from '../../src/address/format.js';
 import { rangeContains, rangeSize } from '../../src/address/words.js';
 import type { Database } from '../../src/database/database.js';
-import { readLabelRows } from '../source-formats/labels.js';
+import { type LabelRow, labelFile, readLabelRows } from '../source-formats/labels.js';
 import { cachedInput, type Target } from './covering-rows.js';
 
 /** A row that covers the address. A name here is a key of `ipatlas explain --json`. */
@@ -48,11 +48,15 @@ export async function explainLabels(
   const files = cachedInput(dataDir, manifest.labels.files);
   if (typeof files === 'string') note(`${files} is no longer in the cache, so the rows of the labels cannot be shown`);
   for (const each of typeof files === 'string' ? [] : files) {
-    const rows: { line: number; first: Uint32Array; last: Uint32Array; values: (string | null)[] }[] = [];
-    const columns = await readLabelRows(each, (row) => {
-      if (row.family === family && rangeContains(row.first, row.last, words)) rows.push(row);
+    const csv = labelFile(each);
+    const rows: LabelRow[] = [];
+    const columns = await readLabelRows(csv, each.name, (label) => {
+      if (label.family === family && rangeContains(label.first, label.last, words)) rows.push(label);
+      return undefined;
     });
-    for (const { line, first, last, values } of rows) {
+    const locations = await csv.locate(rows.map(({ row }) => row));
+    for (const { row, first, last, values } of rows) {
+      const { line } = locations.get(row)!;
       const named = Object.fromEntries(columns.map((column, index) => [column, values[index]!]));
       const size = rangeSize(first, last);
       found.push({ file: each.name, line, first: text(first), last: text(last), labels: named, decides: [], size });

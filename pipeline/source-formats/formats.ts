@@ -4,7 +4,7 @@
  */
 import type { Family } from '../../src/address/parse.js';
 import { AtlasError } from '../../src/errors.js';
-import type { Dialect } from './csv-rows.js';
+import type { Dialect } from './csv-file.js';
 import type { Operator } from './operator-ranges.js';
 import { RIR_VERSIONS } from './record-count.js';
 

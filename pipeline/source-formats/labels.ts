@@ -19,7 +19,7 @@ import { RangeBuilder } from '../../src/range/columns.js';
 import { parseRange } from '../config/overrides.js';
 import { storeObject } from '../fetching/cache.js';
 import type { FetchedFile, LabelTable } from '../stage.js';
-import { readRows } from './csv-rows.js';
+import { CsvFile, type Dialect } from './csv-file.js';
 
 /** A row of labels. */
 export interface LabelRow {
@@ -28,8 +28,8 @@ export interface LabelRow {
   last: Uint32Array;
   /** In the order of the columns; null for an empty cell. */
   values: (string | null)[];
-  /** Line of the file, from 1. */
-  line: number;
+  /** Number of the row in the file. */
+  row: number;
 }
 
 /** The files of labels in the cache, and the day on which the last of them was written, `YYYY-MM-DD`. */
@@ -87,48 +87,63 @@ function valueProblem(value: string): string | undefined {
   return NOT_TEXT.test(value) ? `${shown(value)} has control characters, or is not UTF-8` : undefined;
 }
 
+/** How files of labels are written. */
+const DIALECT: Dialect = { delimiter: ',', quote: '"', comment: '#' };
+
+/** Returns a file of labels, whose rows can be read or looked up. */
+export function labelFile({ path, name }: FetchedFile): CsvFile {
+  return new CsvFile(path, name, DIALECT);
+}
+
 /**
  * Reads a file of labels.
  *
- * @param onRow receives each row
+ * @param onRow receives each row; returns a problem with it if the rows after it are not worth reading
  * @returns the names of the columns, without that of the ranges
  * @throws AtlasError E_CONFIG with line and column of the first MAX_REPORTED_PROBLEMS errors; E_BAD_INPUT if it is not CSV
  */
-export async function readLabelRows({ path, name }: FetchedFile, onRow: (row: LabelRow) => void): Promise<string[]> {
+export async function readLabelRows(
+  csv: CsvFile,
+  name: string,
+  onRow: (row: LabelRow) => string | undefined,
+): Promise<string[]> {
   let columns: string[] | undefined;
-  const problems: string[] = [];
-  const refuse = (): never => {
-    throw new AtlasError('E_CONFIG', problems.join('\n'));
+  const problems: { row: number; text: string }[] = [];
+  const enough = new Error('enough problems');
+  const fail = (row: number, text: string, isLast = false): void => {
+    if (problems.push({ row, text }) === MAX_REPORTED_PROBLEMS || isLast) throw enough;
   };
-  const fail = (line: number, text: string): void => {
-    if (problems.push(`${name}:${line}: ${text}`) === MAX_REPORTED_PROBLEMS) refuse();
-  };
-  await readRows(path, name, { delimiter: ',', quote: '"', comment: '#' }, (cells, { line }) => {
+  const add = (cells: string[], row: number): void => {
     const [text = '', ...values] = cells.map((cell) => cell.trim());
     if (columns === undefined) {
       const problem = headerProblem([text, ...values]);
-      if (problem !== undefined) {
-        fail(line, problem);
-        refuse();
-      }
+      if (problem !== undefined) fail(row, problem, true);
       columns = values;
       return;
     }
     if (values.length !== columns.length) {
-      fail(line, `${values.length + 1} cells under ${columns.length + 1} columns`);
+      fail(row, `${values.length + 1} cells under ${columns.length + 1} columns`);
       return;
     }
     const range = text.length > MAX_LABEL_LENGTH ? 'the range is too long' : parseRange(text);
-    if (typeof range === 'string') fail(line, `column 1: ${range}`);
+    if (typeof range === 'string') fail(row, `column 1: ${range}`);
     const before = problems.length;
     values.forEach((value, index) => {
       const problem = valueProblem(value);
-      if (problem !== undefined) fail(line, `column ${columns![index]}: ${problem}`);
+      if (problem !== undefined) fail(row, `column ${columns![index]}: ${problem}`);
     });
     if (typeof range === 'string' || problems.length > before) return;
-    onRow({ ...range, values: values.map((value) => (value === '' ? null : value)), line });
+    const problem = onRow({ ...range, values: values.map((value) => (value === '' ? null : value)), row });
+    if (problem !== undefined) fail(row, problem, true);
+  };
+  await csv.read(add).catch((error: unknown) => {
+    if (error !== enough) throw error;
   });
-  if (problems.length > 0) refuse();
+  if (problems.length > 0) {
+    const locations = await csv.locate(problems.map(({ row }) => row));
+    const texts = problems.map(({ row, text }) => `${name}:${locations.get(row)!.line}: ${text}`);
+    throw new AtlasError('E_CONFIG', texts.join('\n'));
+  }
   if (columns === undefined) throw new AtlasError('E_CONFIG', `${name}: empty; the first row must name the columns`);
   return columns;
 }
@@ -147,17 +162,17 @@ export async function readLabels(files: readonly FetchedFile[], maxRows = MAX_LA
   for (const file of files) {
     const ranges = { 4: new RangeBuilder(4), 6: new RangeBuilder(6) };
     const known = new Map<string, number>();
-    const columns = await readLabelRows(file, ({ family, first, last, values, line }) => {
+    const columns = await readLabelRows(labelFile(file), file.name, ({ family, first, last, values }) => {
       const row = JSON.stringify(values);
       const index = known.get(row) ?? known.size;
       if (index === known.size) {
         known.set(row, index);
         characters += row.length;
       }
-      const at = `${file.name}:${line}`;
-      if (++rows > maxRows) throw new AtlasError('E_CONFIG', `${at}: more than ${maxRows} rows of labels; remove some`);
-      if (characters > MAX_LABEL_TEXT) throw new AtlasError('E_CONFIG', `${at}: too much text in labels; shorten it`);
+      if (++rows > maxRows) return `more than ${maxRows} rows of labels; remove some`;
+      if (characters > MAX_LABEL_TEXT) return 'too much text in labels; shorten it';
       ranges[family].add(first, last, 0, index);
+      return undefined;
     });
     for (const column of columns) names.add(column);
     if (names.size > MAX_LABEL_COLUMNS) {

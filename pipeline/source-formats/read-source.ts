@@ -7,7 +7,7 @@ import { percent } from '../../src/text-table.js';
 import { matchesPattern } from '../../src/wildcards.js';
 import type { OwnedRange } from '../merging/evidence.js';
 import type { FetchedFile, FetchedSource, IngestedSource } from '../stage.js';
-import { type RowPosition, readRows } from './csv-rows.js';
+import { CsvFile } from './csv-file.js';
 import {
   type Column,
   type CountryJoin,
@@ -73,8 +73,10 @@ export interface LocatedRange {
   /** The country code, as in `codes` of the result; or the AS number, as `AS15169`. */
   code: string;
   file: FetchedFile;
-  /** Position in the file; undefined in a file without lines. */
-  position: Readonly<RowPosition> | undefined;
+  /** Where the row can be looked up; undefined in a file without lines. */
+  csv: CsvFile | undefined;
+  /** Number of the row in a file with lines. */
+  row: number;
 }
 
 /** Receives every range that is read, in order. */
@@ -213,17 +215,11 @@ class SourceRows {
     this.rejects.beginFile(file.name);
   }
 
-  append(
-    family: Family,
-    first: Uint32Array,
-    last: Uint32Array,
-    code: number,
-    position: Readonly<RowPosition> | undefined,
-  ): void {
+  append(family: Family, first: Uint32Array, last: Uint32Array, code: number, csv?: CsvFile, row = 0): void {
     (family === 4 ? this.#v4 : this.#v6).add(first, last, 0, code);
     if (this.#onRange === undefined) return;
     const text = this.networks === undefined ? this.codes.codes[code]! : `AS${this.networks.asns[code]}`;
-    this.#onRange({ family, first, last, code: text, file: this.#file!, position });
+    this.#onRange({ family, first, last, code: text, file: this.#file!, csv, row });
   }
 
   result(
@@ -264,7 +260,7 @@ async function readNetworks(file: FetchedFile, format: MmdbFormat, rows: SourceR
   readMmdb(file.path, file.name, format.countryPaths, (family, first, last, country) => {
     const text = String(country ?? '');
     const code = rows.codes.index(text);
-    if (typeof code === 'number') rows.append(family, first, last, code, undefined);
+    if (typeof code === 'number') rows.append(family, first, last, code);
     else rows.rejects.add(rows.count + 1, `${formatAddress(family, first)} ${text}`, code);
   });
 }
@@ -293,7 +289,7 @@ async function readOperatorFile(
     const problem = country === undefined ? 'the region is missing' : parseCidrRange(prefix, range);
     const code = rows.codes.index(country ?? '');
     if (problem === undefined && typeof code === 'number') {
-      rows.append(range.family, range.first, range.last, code, undefined);
+      rows.append(range.family, range.first, range.last, code);
     } else rows.rejects.add(rows.count + 1, `${prefix} ${region}`, problem ?? String(code));
   }
   if (unknown.size > 0) {
@@ -354,30 +350,34 @@ class CsvSourceReader {
     const begin = (row: readonly string[]): RowParser => inFile(file.name, () => makeParser(row));
     this.#rows.beginFile(file);
     let parse = header === false ? begin([]) : undefined;
-    await readRows(file.path, file.name, dialect, (row, position) => {
-      count?.add(row, position.line);
-      if (toSkip > 0) {
-        toSkip--;
-      } else if (parse === undefined) {
-        parse = begin(header === 'optional' ? [] : row);
-        if (header === 'optional' && !isNamesOfColumns(row)) this.#addRow(parse, row, position);
-      } else {
-        this.#addRow(parse, row, position);
-      }
-    });
+    const csv = new CsvFile(file.path, file.name, dialect);
+    try {
+      await csv.read((cells, row, breaks) => {
+        count?.add(cells);
+        if (toSkip > 0) {
+          toSkip--;
+          return;
+        }
+        const isHead = parse === undefined && (header !== 'optional' || isNamesOfColumns(cells));
+        parse ??= begin(header === 'optional' ? [] : cells);
+        if (!isHead) this.#addRow(parse, cells, csv, row, breaks);
+      });
+    } finally {
+      await this.#rows.rejects.locateRows(csv);
+    }
   }
 
   /** Adds the range of a row, or rejects the row. */
-  #addRow(parse: RowParser, row: readonly string[], position: Readonly<RowPosition>): void {
-    this.#delegations?.add(row);
-    let found = position.breaks === 0 ? parse(row) : 'a quote is not closed: the row has a line break in it';
+  #addRow(parse: RowParser, cells: readonly string[], csv: CsvFile, row: number, breaks: number): void {
+    this.#delegations?.add(cells);
+    let found = breaks === 0 ? parse(cells) : 'a quote is not closed: the row has a line break in it';
     // Blanks around fields are rare, so fields are trimmed only if the row does not parse as it is.
-    if (typeof found === 'string' && position.breaks === 0) found = parse(row.map((field) => field.trim()));
+    if (typeof found === 'string' && breaks === 0) found = parse(cells.map((cell) => cell.trim()));
     if (typeof found === 'number') {
       const { family, first, last } = this.#range;
-      this.#rows.append(family, first, last, found, position);
+      this.#rows.append(family, first, last, found, csv, row);
     } else if (found !== null) {
-      this.#rows.rejects.add(position.line, position.text, found, position.breaks);
+      this.#rows.rejects.add(row, '', found, breaks);
     }
   }
 

@@ -1,5 +1,6 @@
 /** Compares the number of records in a registry's file with the number in its version line, to find a truncated file. */
 import { AtlasError } from '../../src/errors.js';
+import { printable } from './rejects.js';
 
 /** Version numbers in the first line of a file in the RIR statistics exchange format. */
 export const RIR_VERSIONS = ['1', '2', '2.1', '2.2', '2.3'];
@@ -12,18 +13,15 @@ export const RIR_VERSIONS = ['1', '2', '2.1', '2.2', '2.3'];
  */
 export class RecordCount {
   #announced: number | undefined;
-  #line = 0;
+  #versionLine = '';
   #records = 0;
 
-  /**
-   * @param row of the file, without comments and blank lines
-   * @param line of the row, from 1
-   */
-  add(row: readonly string[], line: number): void {
+  /** @param row of the file, without comments and blank lines */
+  add(row: readonly string[]): void {
     if (RIR_VERSIONS.includes(row[0]!)) {
       // A file that joins those of several registries has several version lines.
       if (/^\d{1,9}$/.test(row[3] ?? '')) this.#announced = (this.#announced ?? 0) + Number(row[3]);
-      this.#line = line;
+      this.#versionLine = row.join('|');
     } else if (row[5] !== 'summary') this.#records++;
   }
 
@@ -37,8 +35,8 @@ export class RecordCount {
     if (this.#announced === undefined || this.#records >= this.#announced) return;
     throw new AtlasError(
       'E_BAD_INPUT',
-      `${file}, line ${this.#line}: this line says that there are ${this.#announced} records, but there are ` +
-        `${this.#records}: the file is truncated`,
+      `${file}: the version line ${printable(this.#versionLine)} says that there are ${this.#announced} records, ` +
+        `but there are ${this.#records}: the file is truncated`,
     );
   }
 }

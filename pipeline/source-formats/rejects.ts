@@ -1,5 +1,6 @@
 /** Rejected rows: counted, and the first ones kept with their text and the reason. */
 import { MAX_REJECTS_WRITTEN } from '../../src/limits.js';
+import type { CsvFile } from './csv-file.js';
 
 /** Characters that `rejects.ndjson` keeps of an unreadable row. A good row has about 100. */
 export const MAX_REJECT_TEXT = 500;
@@ -22,6 +23,8 @@ export class RejectLog {
   readonly rejects: Reject[] = [];
   #total = 0;
   #file = '';
+  /** Number of the rejects before those of the file. */
+  #before = 0;
 
   constructor(source: string) {
     this.source = source;
@@ -35,19 +38,31 @@ export class RejectLog {
   /** Sets the file that the next rows come from. */
   beginFile(name: string): void {
     this.#file = name;
+    this.#before = this.rejects.length;
   }
 
   /**
    * Adds a row, or a range of a file without lines.
    *
+   * @param line in a CSV file, the number of the row, until {@link locateRows} puts its line and text in place
    * @param breaks line breaks in a row: with an unclosed quote it contains the rows after it, and counts once for each line
    */
   add(line: number, text: string, reason: string, breaks = 0): void {
     this.#total += 1 + breaks;
     if (this.rejects.length >= MAX_REJECTS_WRITTEN) return;
-    // A copy, because a part of a text keeps all of it in memory.
-    const kept = Buffer.from(text.slice(0, MAX_REJECT_TEXT)).toString();
-    this.rejects.push({ source: this.source, file: this.#file, line, text: kept, reason });
+    this.rejects.push({ source: this.source, file: this.#file, line, text: text.slice(0, MAX_REJECT_TEXT), reason });
+  }
+
+  /** Looks up the lines and texts of the rejected rows of the file. */
+  async locateRows(csv: CsvFile): Promise<void> {
+    const rejects = this.rejects.slice(this.#before);
+    if (rejects.length === 0) return;
+    const locations = await csv.locate(rejects.map(({ line }) => line));
+    for (const reject of rejects) {
+      const { line, text } = locations.get(reject.line) ?? { line: reject.line, text: '' };
+      // A copy, because a part of a text keeps all of it in memory.
+      Object.assign(reject, { line, text: Buffer.from(text.slice(0, MAX_REJECT_TEXT)).toString() });
+    }
   }
 }
 
