@@ -56,8 +56,12 @@ $(INSTALLED): package.json package-lock.json
 	node scripts/install.js
 	touch $@
 
-$(SITE_INSTALLED) $(OPENAPI_INSTALLED): %/node_modules/.installed: %/package-lock.json
-	npm ci --prefix $* --ignore-scripts --silent
+$(SITE_INSTALLED): site/package-lock.json
+	npm ci --prefix site --ignore-scripts --silent
+	touch $@
+
+$(OPENAPI_INSTALLED): test/openapi/package.json
+	npm install --prefix test/openapi --no-package-lock --ignore-scripts --silent
 	touch $@
 
 compile: $(COMPILED) ## compile the TypeScript and the kernel
