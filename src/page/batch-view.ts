@@ -87,11 +87,27 @@ export class BatchView {
   }
 
   #send(message: ToWorker): void {
-    if (this.#worker === undefined) {
-      this.#worker = new Worker(this.#script, { type: 'module' });
-      this.#worker.addEventListener('message', ({ data }: MessageEvent<FromWorker>) => this.#hear(data));
-    }
+    this.#worker ??= this.#newWorker();
     this.#worker.postMessage(message);
+  }
+
+  #newWorker(): Worker {
+    const worker = new Worker(this.#script, { type: 'module' });
+    worker.addEventListener('message', ({ data }: MessageEvent<FromWorker>) => this.#hear(data));
+    worker.addEventListener('error', ({ message }) => {
+      // An error without a message means that the script was not loaded.
+      const problem =
+        message === undefined
+          ? 'A part of this page cannot be loaded from the server.'
+          : `Internal error (bug): ${message}.`;
+      worker.terminate();
+      this.#worker = undefined;
+      if (this.#networks !== null) this.#networks.checked = false;
+      byId('results').hidden = true;
+      this.#restart();
+      this.#stop(problem);
+    });
+    return worker;
   }
 
   #listen(): void {
@@ -102,6 +118,8 @@ export class BatchView {
     this.#cancel.addEventListener('click', () => this.#send({ do: 'cancel' }));
     this.#file.addEventListener('change', () => {
       const file = this.#file.files?.[0];
+      // So that choosing the same file again, after it changed, is an event.
+      this.#file.value = '';
       if (file !== undefined) this.#use(file, file.name);
     });
     this.#networks?.addEventListener('change', ({ target }) => {
@@ -148,7 +166,6 @@ export class BatchView {
     this.#restart();
     if (content === undefined) {
       this.#source = undefined;
-      this.#file.value = '';
       byId('source').textContent = '';
       return;
     }
@@ -245,11 +262,17 @@ export class BatchView {
     });
   }
 
-  #onEnd({ outcome, problem, progress, seconds }: FromWorker & { said: 'end' }): void {
+  /** Ends the run, and says how. */
+  #stop(text: string, hasFailed = true): void {
     this.#isRunning = false;
     this.#start.disabled = false;
     this.#cancel.hidden = true;
     this.#progress.hidden = true;
+    this.#tell(text);
+    this.#status.classList.toggle('problem', hasFailed);
+  }
+
+  #onEnd({ outcome, problem, progress, seconds }: FromWorker & { said: 'end' }): void {
     const { total, done, lines, linesWithoutAddress, isFull, readAs } = progress;
     if (this.#source !== undefined && progress.isRead) {
       byId('source').textContent = `${this.#source.name} · ${countText(lines, 'line')}`;
@@ -267,8 +290,7 @@ export class BatchView {
     }
     if (readAs !== '') parts.push(`Read as ${readAs}.`);
     if (isFull) parts.push(`Only the first ${numberText(total)} are looked up.`);
-    this.#tell(parts.join(' '));
-    this.#status.classList.toggle('problem', outcome === 'failed');
+    this.#stop(parts.join(' '), outcome === 'failed');
     this.#draw(progress);
     this.#select();
   }

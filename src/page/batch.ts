@@ -126,7 +126,7 @@ export class Batch {
    * Reads the text.
    *
    * @param onProgress called now and then
-   * @throws InputError if it is not text, or the reason of the signal; it cannot be called again then
+   * @throws PageError if it is not text, or the reason of the signal; it cannot be called again then
    */
   async read(signal: AbortSignal, onProgress: () => void): Promise<void> {
     const add = (found: readonly Entry[]): void => {

@@ -1,6 +1,6 @@
 /** The script of the page about the API: makes, shows and revokes keys, and puts them into the examples. */
 import { byId, numberText, startCopying } from './dom.js';
-import { keyState, RequestError, revokeKey, signUp } from './service.js';
+import { keyState, problemOf, RequestError, revokeKey, signUp } from './service.js';
 
 const EXAMPLES = ['curl', 'curl-batch', 'client'];
 const PLACEHOLDER = '<API_KEY>';
@@ -11,11 +11,9 @@ function waitText(seconds: number): string {
   return minutes <= 1 ? 'in a minute' : `in ${minutes} minutes`;
 }
 
-function problemOf(error: unknown): string {
-  if (!(error instanceof RequestError)) throw error;
-  const { status, retryAfter, message } = error;
-  if (status !== 429) return message;
-  return `Too many keys were made from your network. Try again ${waitText(retryAfter ?? 60)}.`;
+function keyProblem(error: unknown): string {
+  if (!(error instanceof RequestError) || error.status !== 429) return problemOf(error);
+  return `Too many keys were made from your network. Try again ${waitText(error.retryAfter ?? 60)}.`;
 }
 
 /** The key that was made here, which the examples show. */
@@ -59,7 +57,7 @@ function startKeys(): void {
     try {
       status.textContent = await action();
     } catch (error) {
-      status.textContent = problemOf(error);
+      status.textContent = keyProblem(error);
     } finally {
       if (pressed !== null) pressed.disabled = false;
     }

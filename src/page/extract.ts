@@ -1,7 +1,7 @@
 /** Finds the addresses of a batch line by line. The text comes in pieces, so that a browser stays responsive. */
 import { parseAddress } from '../address/parse.js';
 import { findAddresses } from '../address/text.js';
-import { InputError } from './input.js';
+import { PageError } from './service.js';
 
 /** Longest line or JSON document, in characters: browsers have a limit for texts of about twice as many. */
 const MAX_LENGTH = 250_000_000;
@@ -59,7 +59,7 @@ export class AddressReader {
    *
    * @param piece up to some ten thousand characters
    * @returns what was found in the lines that are complete
-   * @throws InputError for a line that is too long
+   * @throws PageError for a line that is too long
    */
   read(piece: string): Entry[] {
     const entries: Entry[] = [];
@@ -70,7 +70,7 @@ export class AddressReader {
       this.#rest = '';
     }
     this.#rest += rest;
-    if (this.#rest.length > MAX_LENGTH) throw new InputError('A line of this text is too long.');
+    if (this.#rest.length > MAX_LENGTH) throw new PageError('A line of this text is too long.');
     return entries;
   }
 

@@ -1,4 +1,5 @@
 /** Reads the text of a batch: a file in UTF-8 or UTF-16, with or without gzip; text that was pasted is one, too. */
+import { PageError } from './service.js';
 
 /** Characters that are passed on at a time. */
 export const PIECE = 65_536;
@@ -9,9 +10,6 @@ const FIRST_BYTES = 3 * PIECE;
 /** Bytes at the start of a file by which its encoding is told. */
 const HEAD_BYTES = 4_096;
 
-/** Input that cannot be used; the message is for people. */
-export class InputError extends Error {}
-
 function isGzip(bytes: Uint8Array): boolean {
   return bytes[0] === 0x1f && bytes[1] === 0x8b;
 }
@@ -20,7 +18,7 @@ function isGzip(bytes: Uint8Array): boolean {
  * Returns the encoding of a text by its first bytes: by its byte order mark, or by the zeros that UTF-16 has in every second
  * byte of ASCII text.
  *
- * @throws InputError if it is not text: text has no null character; programs, pictures and archives do
+ * @throws PageError if it is not text: text has no null character; programs, pictures and archives do
  */
 export function encodingOf(bytes: Uint8Array): 'utf-8' | 'utf-16le' | 'utf-16be' {
   const [first, second] = bytes;
@@ -33,7 +31,7 @@ export function encodingOf(bytes: Uint8Array): 'utf-8' | 'utf-16le' | 'utf-16be'
   const half = Math.min(bytes.length, HEAD_BYTES) / 2;
   if (even === 0 && odd > 0.8 * half) return 'utf-16le';
   if (odd === 0 && even > 0.8 * half) return 'utf-16be';
-  throw new InputError('This is not a text file.');
+  throw new PageError('This is not a text file.');
 }
 
 /** Passes on the chunks of a stream, the first of them with {@link FIRST_BYTES} if there are as many. */
@@ -65,24 +63,28 @@ function* piecesOf(text: string): Generator<string> {
 /**
  * Returns the text of a batch in pieces. If the first one is shorter than the others, it is all of the text.
  *
- * @throws InputError if a file is not text or its gzip is damaged
+ * @throws PageError if a file cannot be read, is not text, or its gzip is damaged
  */
 export async function* readText(source: Blob): AsyncGenerator<string> {
-  const isPacked = isGzip(new Uint8Array(await source.slice(0, 2).arrayBuffer()));
-  const read = source.stream();
-  const stream = isPacked ? read.pipeThrough(new DecompressionStream('gzip')) : read;
+  let isPacked = false;
   let decoder: InstanceType<typeof TextDecoder> | undefined;
   try {
+    // Throws, too, if a file has changed since it was chosen.
+    isPacked = isGzip(new Uint8Array(await source.slice(0, 2).arrayBuffer()));
+    const read = source.stream();
+    const stream = isPacked ? read.pipeThrough(new DecompressionStream('gzip')) : read;
     for await (const chunk of chunksOf(stream)) {
       decoder ??= new TextDecoder(encodingOf(chunk));
       const text = decoder.decode(chunk, { stream: true });
-      if (text.includes('\0')) throw new InputError('This is not a text file.');
+      if (text.includes('\0')) throw new PageError('This is not a text file.');
       for (const piece of piecesOf(text)) yield piece;
     }
   } catch (error) {
-    if (error instanceof InputError) throw error;
-    if (error instanceof DOMException) throw new InputError('The file cannot be read; it may have changed.');
-    if (isPacked) throw new InputError('The gzip file is damaged.');
+    if (error instanceof PageError) throw error;
+    if (error instanceof DOMException) {
+      throw new PageError('The file cannot be read; it may have changed. Choose it again.');
+    }
+    if (isPacked) throw new PageError('The gzip file is damaged.');
     throw error;
   }
   if (decoder !== undefined) for (const piece of piecesOf(decoder.decode())) yield piece;

@@ -4,7 +4,7 @@ import { BatchView } from './batch-view.js';
 import { button, byId, countDown, element, startCopying } from './dom.js';
 import { loadDrawing, WorldMap } from './map.js';
 import type { Result } from './results.js';
-import { historyOf, isAbort, lookUp, lookUpSelf, RequestError } from './service.js';
+import { historyOf, isAbort, lookUp, lookUpSelf, problemOf, RequestError } from './service.js';
 
 /** The large answer: one at a time, and none while another is asked for. */
 class Answer {
@@ -44,8 +44,7 @@ class Answer {
       const periods = await historyOf(pressed.dataset.history!, new AbortController().signal, onWait);
       place.innerHTML = historyHtml(periods).text;
     } catch (error) {
-      if (!(error instanceof RequestError)) throw error;
-      tell(error.message);
+      tell(problemOf(error));
     }
   }
 
@@ -113,12 +112,12 @@ class Answer {
   }
 
   #showProblem(address: string, error: unknown): void {
-    if (!(error instanceof RequestError)) throw error;
     const offline: Notice = ['Offline', 'The server cannot be reached.'];
     const notices: Record<number, Notice> = { 0: offline, 503: NO_DATABASE };
-    this.#show(noticeHtml(address, notices[error.status] ?? ['No answer', error.message]).text, '');
+    const status = error instanceof RequestError ? error.status : -1;
+    this.#show(noticeHtml(address, notices[status] ?? ['No answer', problemOf(error)]).text, '');
     // A day that is not kept now is not kept a moment later.
-    if (error.status !== 400) this.#answer.append(button('Try again', () => void this.#ask(address)));
+    if (status !== 400) this.#answer.append(button('Try again', () => void this.#ask(address)));
   }
 }
 

@@ -1,4 +1,5 @@
 /** Requests of the pages to the API. */
+import { messageOf } from '../errors.js';
 import { MAX_BATCH } from '../limits.js';
 import type { Period, Result } from './results.js';
 
@@ -14,8 +15,11 @@ export function isAbort(error: unknown): boolean {
   return error instanceof DOMException && error.name === 'AbortError';
 }
 
-/** A request that failed. The message is for people. */
-export class RequestError extends Error {
+/** A problem whose message is for people. */
+export class PageError extends Error {}
+
+/** A request that failed. */
+export class RequestError extends PageError {
   /** HTTP status; 0 if the server cannot be reached. */
   readonly status: number;
   /** Seconds after which the server wants to be asked again, if it says so. */
@@ -26,6 +30,13 @@ export class RequestError extends Error {
     this.status = status;
     this.retryAfter = retryAfter;
   }
+}
+
+/** Returns what is wrong, for people. An error that nothing expects is a bug, which the console shows, too. */
+export function problemOf(error: unknown): string {
+  if (error instanceof PageError) return error.message;
+  console.error(error);
+  return `Internal error (bug): ${messageOf(error)}.`;
 }
 
 /** The folder of the pages: the worker's own URL is in another one. */
@@ -88,15 +99,28 @@ function pageKey(fresh: boolean): Promise<PageKey> {
   return current;
 }
 
-/** Waits; rejects if it is aborted. */
-function sleep(milliseconds: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(resolve, milliseconds);
-    signal.addEventListener('abort', () => {
-      clearTimeout(timer);
-      reject(signal.reason);
-    });
+/** Returns what a promise resolves to; rejects with the reason of the signal once that is aborted. */
+export async function untilAborted<Value>(promise: Promise<Value>, signal: AbortSignal): Promise<Value> {
+  signal.throwIfAborted();
+  let stop = (): void => {};
+  const aborted = new Promise<never>((_, reject) => {
+    stop = () => reject(signal.reason);
+    signal.addEventListener('abort', stop);
   });
+  try {
+    return await Promise.race([promise, aborted]);
+  } finally {
+    signal.removeEventListener('abort', stop);
+  }
+}
+
+/** Waits; rejects if it is aborted. */
+async function sleep(milliseconds: number, signal: AbortSignal): Promise<void> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const over = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, milliseconds);
+  });
+  await untilAborted(over, signal).finally(() => clearTimeout(timer));
 }
 
 /** Sends a request with the page's key, and with a new one if that has expired. */

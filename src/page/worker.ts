@@ -4,10 +4,18 @@ import type { NetworkDatabase } from '../lookup/database.js';
 import { load, loadNetworks } from '../lookup/index.js';
 import { type Answers, answersOf, Batch, serverAnswers } from './batch.js';
 import type { Filter, Order } from './entries.js';
-import { InputError } from './input.js';
 import { type FromWorker, ROWS_PER_BLOCK, type ToWorker } from './protocol.js';
 import { columnsOf, DOWNLOADS, type DownloadFormat, type Row } from './results.js';
-import { batchSize, isAbort, lookUpBatch, RequestError, setBase } from './service.js';
+import {
+  batchSize,
+  isAbort,
+  lookUpBatch,
+  PageError,
+  problemOf,
+  RequestError,
+  setBase,
+  untilAborted,
+} from './service.js';
 
 /** How often progress is told, in milliseconds. */
 const TELL_MS = 200;
@@ -78,17 +86,15 @@ async function run(current: Batch): Promise<void> {
   let problem = '';
   try {
     if (!current.isRead) await current.read(signal, onProgress);
-    if (current.entries.length === 0) throw new InputError('There is no address in this text.');
-    answers = await findAnswers();
-    await areNetworksLoaded;
+    if (current.entries.length === 0) throw new PageError('There is no address in this text.');
+    answers = await untilAborted(findAnswers(), signal);
+    await untilAborted(areNetworksLoaded, signal);
     await current.run(answers, signal, onProgress);
   } catch (error) {
-    // A newer batch is running.
-    if (current !== batch) return;
     outcome = isAbort(error) ? 'canceled' : 'failed';
-    if (error instanceof InputError || error instanceof RequestError) problem = error.message;
-    else if (outcome === 'failed') throw error;
+    if (outcome === 'failed') problem = problemOf(error);
   }
+  // A newer batch may be running.
   if (current !== batch) return;
   tell({ said: 'end', outcome, problem, progress: current.progress(), seconds: (performance.now() - start) / 1_000 });
 }

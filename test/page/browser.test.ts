@@ -88,11 +88,12 @@ describe.skipIf(!hasChromium())('the pages', () => {
   const says = (page: Page, selector: string, text: RegExp): Promise<void> =>
     page.locator(selector, { hasText: text }).waitFor();
   const withMap = (page: Page): Promise<unknown> => page.waitForSelector('#answer-map svg');
-  const useFile = async (page: Page, name: string, content: string | Buffer): Promise<void> => {
+  const useFile = async (page: Page, name: string, content: string | Buffer): Promise<string> => {
     // By its path: the test's tool would decode a buffer within the page.
     const path = join(dataDir, name);
     writeFileSync(path, content);
     await page.setInputFiles('#file', path);
+    return path;
   };
   /**
    * Returns a list that grows with each change of the page: what an element says, and how many timers it has. What is shown for a
@@ -437,6 +438,36 @@ describe.skipIf(!hasChromium())('the pages', () => {
       text: '193.0.5.5',
       country_code: 'NL',
     });
+  });
+
+  it('ends with a message whatever goes wrong, and starts again: a changed file, no worker script, no database', async () => {
+    const { page } = await open(asked.url);
+    const canStart = async () => [await page.isEnabled('#start'), await page.isVisible('#cancel')];
+    const path = await useFile(page, 'log.txt', '8.8.8.8\n');
+    await says(page, '#source', /^log\.txt/);
+    writeFileSync(path, '193.0.0.1\n8.8.8.8\n');
+    await page.click('#start');
+    await says(page, '#status', /^The file cannot be read; it may have changed\. Choose it again\./);
+    expect(await canStart()).toEqual([true, false]);
+    await page.setInputFiles('#file', path);
+    await page.click('#start');
+    await says(page, '#status', /^Done: 2 addresses/);
+
+    const { page: local } = await open();
+    await local.route('**/worker.js', (route) => route.abort());
+    await local.fill('#text', '8.8.8.8');
+    await local.click('#start');
+    await says(local, '#status', /^A part of this page cannot be loaded from the server\.$/);
+    expect(await local.isEnabled('#start')).toBe(true);
+    await local.unroute('**/worker.js');
+    // A database that never comes can be canceled.
+    await local.route('**/db/country.ipc', () => {});
+    await local.click('#start');
+    await local.click('#cancel');
+    await says(local, '#status', /^Canceled\./);
+    await local.unroute('**/db/country.ipc');
+    await local.click('#start');
+    await says(local, '#status', /^Done: 1 address/);
   });
 
   it('shows both addresses if there are servers for each family', async () => {

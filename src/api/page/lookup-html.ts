@@ -60,7 +60,7 @@ function facts({ manifest, changeRate, isSeed }: LookupContent): Html | undefine
   const isOld = isSeed || ageDays(releaseAge(manifest)) > DEFAULT_MAX_AGE_DAYS;
   return html`<ul class="facts">
 <li${isOld ? html` class="warning"` : undefined}>Data of ${dataDate(manifest)}, ${dataAge(manifest, changeRate)}${isSeed ? html`. ${SEED_NOTE}` : undefined}</li>
-<li>addresses are not logged</li>
+<li>this server logs no addresses</li>
 <li><a href="data">sources</a></li>
 </ul>`;
 }
@@ -114,7 +114,7 @@ ${shown.length === 0 ? undefined : html`<dl class="families">${shown}</dl>`}</di
 <div class="map" id="answer-map"><noscript><img src="${content.assets}/world.svg" alt=""></noscript></div>
 </section>
 ${facts(content)}
-<noscript><p>The map and lists of addresses need JavaScript. Everything else works without.</p></noscript>`;
+<noscript><p>The map and lists of addresses need JavaScript. Everything else works without; but the address that you look up is then part of the URL, which a proxy before this server may log.</p></noscript>`;
 }
 
 /** Bytes that a range takes in the compact form with gzip, about; 0.82 in the seed and in the default build of June 2026. */
@@ -130,7 +130,7 @@ function databaseSize(manifest: Manifest | undefined): string {
 function batch({ publicDb, manifest }: LookupContent): Html {
   const privacy = publicDb
     ? html`<strong>Your addresses stay in this browser:</strong> the database comes to them, ${databaseSize(manifest)}, and nothing that you paste is sent.`
-    : html`The text is read in this browser; only the addresses in it are sent to this server, and they are not logged.`;
+    : html`The text is read in this browser; only the addresses in it are sent to this server, which does not log them.`;
   const hasNetworks = publicDb && manifest?.counts.networks !== undefined;
   const limit = publicDb ? MAX_BROWSER_BATCH : MAX_PAGE_BATCH;
   const names = Object.entries(knownLogs()).map(
