@@ -1,6 +1,7 @@
 /** The script of the page about the API: makes, shows and revokes keys, and puts them into the examples. */
 import { byId, numberText, startCopying } from './dom.js';
-import { keyState, problemOf, RequestError, revokeKey, signUp } from './service.js';
+import { problemOf, RequestError } from './problems.js';
+import { keyState, revokeKey, signUp } from './service.js';
 
 const EXAMPLES = ['curl', 'curl-batch', 'client'];
 const PLACEHOLDER = '<API_KEY>';

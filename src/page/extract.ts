@@ -1,7 +1,7 @@
 /** Finds the addresses of a batch line by line. The text comes in pieces, so that a browser stays responsive. */
 import { parseAddress } from '../address/parse.js';
 import { findAddresses } from '../address/text.js';
-import { PageError } from './service.js';
+import { PageError } from './problems.js';
 
 /** Longest line or JSON document, in characters: browsers have a limit for texts of about twice as many. */
 const MAX_LENGTH = 250_000_000;

@@ -1,5 +1,5 @@
 /** Reads the text of a batch: a file in UTF-8 or UTF-16, with or without gzip; text that was pasted is one, too. */
-import { PageError } from './service.js';
+import { PageError } from './problems.js';
 
 /** Characters that are passed on at a time. */
 export const PIECE = 65_536;

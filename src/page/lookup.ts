@@ -3,8 +3,9 @@ import { answerHtml, historyHtml, INVALID_ADDRESS, NO_DATABASE, type Notice, not
 import { BatchView } from './batch-view.js';
 import { button, byId, countDown, element, startCopying } from './dom.js';
 import { loadDrawing, WorldMap } from './map.js';
+import { problemOf, RequestError } from './problems.js';
 import type { Result } from './results.js';
-import { historyOf, isAbort, lookUp, lookUpSelf, problemOf, RequestError } from './service.js';
+import { historyOf, isAbort, lookUp, lookUpSelf } from './service.js';
 
 /** The large answer: one at a time, and none while another is asked for. */
 class Answer {

@@ -1,6 +1,6 @@
 /** Requests of the pages to the API. */
-import { messageOf } from '../errors.js';
 import { MAX_BATCH } from '../limits.js';
+import { RequestError } from './problems.js';
 import type { Period, Result } from './results.js';
 
 /** The answer of `GET /page/key`. */
@@ -13,30 +13,6 @@ interface PageKey {
 /** Returns whether an error means that its signal was aborted. */
 export function isAbort(error: unknown): boolean {
   return error instanceof DOMException && error.name === 'AbortError';
-}
-
-/** A problem whose message is for people. */
-export class PageError extends Error {}
-
-/** A request that failed. */
-export class RequestError extends PageError {
-  /** HTTP status; 0 if the server cannot be reached. */
-  readonly status: number;
-  /** Seconds after which the server wants to be asked again, if it says so. */
-  readonly retryAfter: number | undefined;
-
-  constructor(message: string, status: number, retryAfter?: number) {
-    super(message);
-    this.status = status;
-    this.retryAfter = retryAfter;
-  }
-}
-
-/** Returns what is wrong, for people. An error that nothing expects is a bug, which the console shows, too. */
-export function problemOf(error: unknown): string {
-  if (error instanceof PageError) return error.message;
-  console.error(error);
-  return `Internal error (bug): ${messageOf(error)}.`;
 }
 
 /** The folder of the pages: the worker's own URL is in another one. */

@@ -4,18 +4,10 @@ import type { NetworkDatabase } from '../lookup/database.js';
 import { load, loadNetworks } from '../lookup/index.js';
 import { type Answers, answersOf, Batch, serverAnswers } from './batch.js';
 import type { Filter, Order } from './entries.js';
+import { PageError, problemOf, RequestError } from './problems.js';
 import { type FromWorker, ROWS_PER_BLOCK, type ToWorker } from './protocol.js';
 import { columnsOf, DOWNLOADS, type DownloadFormat, type Row } from './results.js';
-import {
-  batchSize,
-  isAbort,
-  lookUpBatch,
-  PageError,
-  problemOf,
-  RequestError,
-  setBase,
-  untilAborted,
-} from './service.js';
+import { batchSize, isAbort, lookUpBatch, setBase, untilAborted } from './service.js';
 
 /** How often progress is told, in milliseconds. */
 const TELL_MS = 200;
