@@ -46,6 +46,15 @@ describe('the documentation', () => {
     }
   });
 
+  it('has the defaults of the gates, and so has the schema', async () => {
+    const { guideWithDefaults, schemaWithDefaults } = await import(packageFile('scripts/gate-defaults.js'));
+    for (const [name, change] of [
+      ['docs/rebuild.md', guideWithDefaults],
+      ['schemas/sources.schema.json', schemaWithDefaults],
+    ])
+      expect(read(name), 'run "npm run docs"').toBe(change(read(name)));
+  });
+
   it('has every error code, exit code and reason', () => {
     for (const [code, { meaning }] of Object.entries(ERROR_TABLE))
       expect(reference).toContain(`| \`${code}\` | ${meaning} |`);

@@ -234,7 +234,7 @@ export function openApiDocument(baseUrls: BaseUrls, manifest?: Manifest, labels:
         },
         'Retry-After': { description: 'Seconds until the request may succeed.', schema: { type: 'integer' } },
         'X-Database-Age': {
-          description: 'Age of the data in seconds: the time since its as-of date began.',
+          description: 'Age of the data in seconds: the time since the day that it is from began, in UTC.',
           schema: { type: 'integer', minimum: 0 },
         },
         'X-Database-Release': { description: 'Id of the release that answered.', schema: { type: 'string' } },

@@ -33,7 +33,10 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
   repo: { summary: 'make a signed repository of releases', load: () => import('./repo.js') },
   pull: { summary: 'install the release of a signed repository', load: () => import('./pull.js') },
   info: { summary: 'show what the current release is made of', load: () => import('./info.js') },
-  verify: { summary: 'check every byte of a release', load: () => import('./verify.js') },
+  verify: {
+    summary: 'check the files of a release against its hashes, and their content',
+    load: () => import('./verify.js'),
+  },
   explain: { summary: 'explain the result for an address', load: () => import('./explain.js') },
   report: { summary: 'report on the build of a release', load: () => import('./report.js') },
   diff: { summary: 'show what differs between two releases', load: () => import('./diff.js') },

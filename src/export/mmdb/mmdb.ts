@@ -158,7 +158,7 @@ export function* assemble(
   yield metadata(tree.count, recordSize, labels);
 }
 
-/** Yields an MMDB file. Its build time is the as-of date of the release, so that the bytes are always the same. */
+/** Yields an MMDB file. Its build time is the day of the data, so that the bytes are always the same. */
 export function mmdb(selection: Selection, labels: MmdbLabels): Generator<Uint8Array> {
   const { file, families, embedded } = selection;
   const isChosen = isChosenRecord(selection);
